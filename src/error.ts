@@ -1,0 +1,54 @@
+/**
+ * One class and one catalogue for everything that can go wrong with a sandbox.
+ * A command that fails is a Result; only a sandbox that fails is a SandboxError.
+ */
+
+/** Stable codes, for programs. Each one is explained in docs/errors.md (a test compares the two). */
+export const ERROR_CODES = {
+  USAGE: 'The command line cannot be understood.',
+  POLICY_INVALID: 'A profile, flag or environment value is not a valid policy.',
+  POLICY_ESCALATION: 'A worker or workshop asks for more than it was granted.',
+  PROFILE_NOT_FOUND: 'No profile has this name.',
+  PROFILE_UNREADABLE: 'A profile file exists but cannot be read or parsed.',
+  PROFILE_CYCLE: 'Profiles extend each other in a circle.',
+  WORKER_INVALID: 'A worker or workshop file cannot be used.',
+  WORKER_NOT_FOUND: 'No worker has this name.',
+  ZONE_INVALID: 'A zone cannot be mounted as asked.',
+  COMMAND_INVALID: 'The command cannot be passed to a process.',
+  COMMAND_BLOCKED: 'A rule of the worker blocks this command.',
+  NO_BACKEND: 'No backend offers all that the policy needs.',
+  HELPER_MISSING: 'A native helper is missing, foreign or not trustworthy.',
+  SETUP_FAILED: 'The sandbox could not be built.',
+  BACKEND_FAILED: 'The backend broke while the command ran.',
+  INTERNAL: 'A defect of llm-do exec itself.',
+} as const
+
+export type ErrorCode = keyof typeof ERROR_CODES
+
+export interface SandboxErrorOptions {
+  /** What to do about it; a command where it can be one. */
+  readonly hint?: string
+  /** Everything that is wrong when there is more than one thing, one line each. */
+  readonly problems?: readonly string[]
+  readonly cause?: unknown
+}
+
+/** A sandbox that could not do its work: `code` for programs, `message` says what, on what and why, `hint` what to do. */
+export class SandboxError extends Error {
+  readonly code: ErrorCode
+  readonly hint: string
+  readonly problems: readonly string[]
+
+  constructor(code: ErrorCode, message: string, options: SandboxErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'SandboxError'
+    this.code = code
+    this.hint = options.hint ?? ''
+    this.problems = options.problems ?? []
+  }
+}
+
+/** Exit status of a refused or failed sandbox by code: 126 where a rule decided, 125 otherwise. */
+export function exitStatusOf(code: ErrorCode): 125 | 126 {
+  return code === 'COMMAND_BLOCKED' ? 126 : 125
+}

@@ -1,0 +1,79 @@
+/**
+ * What was observed of the machine. Data only: probe.ts and paths.ts fill it in, tests replay it from tests/hosts.
+ */
+
+export type PathKind = 'file' | 'directory' | 'socket' | 'fifo' | 'device' | 'missing' | 'loop' | 'denied'
+
+/** One answer to "what is at this path?", taken once, before anything is decided. */
+export interface PathFact {
+  /** As it was asked for, absolute. */
+  readonly path: string
+  readonly kind: PathKind
+  /** Canonical path; for a missing path the canonical parent plus the rest. */
+  readonly real: string
+  readonly dev: number
+  readonly ino: number
+  readonly uid: number
+  readonly gid: number
+  /** Permission bits, 0 when unknown. */
+  readonly mode: number
+  /** Link text when the path itself is a symbolic link. */
+  readonly link?: string
+}
+
+/** A thing that was tried: it worked, or this is why not. */
+export type Probe =
+  | { readonly ok: true; readonly detail?: string }
+  | { readonly ok: false; readonly step: string; readonly errno: string; readonly message: string }
+
+export interface ProgramFact {
+  readonly path: string
+  readonly version: string
+  readonly setuid: boolean
+}
+
+export type CgroupRung = 'parent' | 'delegated' | 'systemd-user' | 'systemd-system' | 'direct' | 'accounting' | 'none'
+export interface CgroupFact {
+  readonly rung: CgroupRung
+  /** Absolute directory below which runs get their own cgroup; absent on rung `none`. */
+  readonly parent?: string
+  /** Controllers enabled for children of `parent`. */
+  readonly controllers: readonly string[]
+  /** Why a better rung is not there, in words. */
+  readonly lacking: string
+}
+
+export interface DockerFact {
+  readonly program: 'docker' | 'podman'
+  readonly path: string
+  readonly clientVersion: string
+  readonly server: Probe
+  readonly serverVersion?: string
+  readonly rootless: boolean
+  /** Limits the daemon says it can hold. */
+  readonly limits: readonly ('memory' | 'swap' | 'cpus' | 'pids')[]
+  /** Docker Desktop and friends: the daemon is in a virtual machine. */
+  readonly remote: boolean
+}
+
+export interface HostFacts {
+  readonly platform: 'linux' | 'darwin' | 'win32'
+  readonly arch: 'x64' | 'arm64'
+  readonly kernel: string
+  readonly bootId: string
+  readonly uid: number
+  readonly gid: number
+  /** Effective capabilities, hexadecimal as in /proc/self/status. */
+  readonly capabilities: string
+  readonly cpus: number
+  readonly helpers: Probe
+  readonly bwrap?: ProgramFact
+  readonly unshare?: ProgramFact
+  /** A real empty sandbox was started by each engine. */
+  readonly engines: Readonly<Record<'bwrap' | 'unshare', Probe>>
+  readonly landlockAbi: number
+  readonly cgroup: CgroupFact
+  readonly docker?: DockerFact
+  readonly wasmtime?: ProgramFact
+  readonly paths: Readonly<Record<string, PathFact>>
+}

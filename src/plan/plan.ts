@@ -1,0 +1,105 @@
+/**
+ * Everything decided, nothing done. A plan is JSON, holds no secret value and no run-specific word (id, time), so the
+ * same policy on the same host gives the same bytes. Backends read it; nothing else says what a sandbox looks like.
+ */
+import type { BackendName, EngineName, Need, NetworkPolicy } from '../policy/policy.ts'
+
+/** Whose account of a file tree counts: a zone is the user's, everything else is the system's. */
+export interface PlannedZone {
+  readonly name: string
+  readonly mode: 'ro' | 'rw'
+  /** Canonical, symlink-free. */
+  readonly source: string
+  readonly target: string
+  readonly kind: 'directory' | 'file' | 'socket'
+  /** Identity seen at planning time; the launcher refuses another one. */
+  readonly dev: number
+  readonly ino: number
+  readonly uid: number
+  readonly gid: number
+  /** Host directories the launcher's caller must make first (policy said `create`). */
+  readonly create: boolean
+  readonly sockets: boolean
+  /** Paths relative to the zone's root that stay read-only; parents first. Empty for ro zones. */
+  readonly protect: readonly string[]
+  /** Who asked for it, for people: `flag --rw`, `profiles/ci.yaml: zones.input`. */
+  readonly from: string
+}
+
+export interface Scratch {
+  readonly target: string
+  readonly size: number
+  /** Inode bound; 0 is never used. */
+  readonly inodes: number
+  readonly mode: number
+}
+
+/** System part of the tree, the same for every backend that shares the host's root. */
+export type SystemEntry =
+  | { readonly op: 'directory'; readonly target: string; readonly mode: number }
+  | { readonly op: 'symlink'; readonly target: string; readonly link: string }
+  /** A small file of our own making, e.g. /etc/passwd. */
+  | { readonly op: 'file'; readonly target: string; readonly content: string; readonly mode: number }
+  | { readonly op: 'bind'; readonly source: string; readonly target: string; readonly kind: 'directory' | 'file'; readonly from: string }
+
+export type HeldBy = 'cgroup2' | 'watchdog' | 'rlimit' | 'affinity' | 'docker' | 'wasm' | 'timer' | 'none'
+export interface PlannedLimit {
+  readonly max: number
+  readonly by: HeldBy
+}
+
+export interface PlannedLimits {
+  readonly memory?: PlannedLimit
+  readonly swap?: PlannedLimit
+  readonly cpus?: PlannedLimit
+  readonly pids?: PlannedLimit
+  readonly timeoutMs?: number
+  readonly cpuTimeMs?: number
+  readonly output?: number
+}
+
+export interface PlannedVariable {
+  readonly name: string
+  readonly from: 'built-in' | 'inherit' | 'set'
+  /** Only for built-in ones; what the user sets or inherits is looked up when the sandbox starts. */
+  readonly value?: string
+}
+
+export interface PlannedSeccomp {
+  readonly profile: string
+  readonly arch: 'x64' | 'arm64'
+  /** Classic BPF, 8 bytes an instruction, little-endian, hexadecimal; empty for `off`. */
+  readonly filter: string
+}
+
+export interface Plan {
+  readonly schema: 1
+  /** SHA-256 of all the rest, 16 hexadecimal digits. */
+  readonly hash: string
+  readonly profile: string
+  readonly backend: BackendName
+  readonly engine?: EngineName
+  readonly image?: string
+  readonly runtime?: string
+  readonly dockerReuse: 'off' | 'session'
+  readonly needs: readonly Need[]
+  readonly zones: readonly PlannedZone[]
+  readonly scratch: readonly Scratch[]
+  readonly system: readonly SystemEntry[]
+  readonly network: NetworkPolicy
+  readonly limits: PlannedLimits
+  readonly cgroupParent?: string
+  readonly env: readonly PlannedVariable[]
+  readonly workdir: string
+  readonly seccomp: PlannedSeccomp
+  /** Landlock version of the kernel, 0 without; init closes sockets in zones with it. */
+  readonly landlockAbi: number
+  /** Numeric identity inside. */
+  readonly uid: number
+  readonly gid: number
+  /** Identity outside: `self`, or for root a fresh unprivileged id, or the owner of the zones where they cannot be idmapped. */
+  readonly identity: 'self' | 'fresh'
+  readonly hostname: string
+  readonly tty: boolean
+  readonly warnings: readonly string[]
+}

@@ -1,0 +1,17 @@
+/** What one caller asks for, with everything that is not policy: the inputs that make planning reproducible. */
+export interface Request {
+  /** The command and its arguments, as strings of the host's argv (invalid UTF-8 is carried as lone surrogates nowhere: see cli/argv.ts). */
+  readonly command: readonly string[]
+  /** Canonical directory the caller stands in. */
+  readonly cwd: string
+  /** The caller's home directory, canonical; empty when there is none. */
+  readonly home: string
+  /** The caller's PATH, split. */
+  readonly path: readonly string[]
+  /** Names (not values) of the caller's environment variables. */
+  readonly environmentNames: readonly string[]
+  /** Built-in variables that follow the caller: LANG, TERM, TZ. */
+  readonly locale: Readonly<Record<string, string>>
+  /** Output is captured (JSON, library) rather than passed through. */
+  readonly captured: boolean
+}

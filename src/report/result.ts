@@ -1,0 +1,55 @@
+/** What it means: the object of `--json` and of the library. `schema` changes only when a field changes its meaning. */
+import type { BackendName } from '../policy/policy.ts'
+import type { PlannedLimit } from '../plan/plan.ts'
+
+export type Reason =
+  | 'exit' | 'signal' | 'timeout' | 'memory' | 'cpu' | 'output' | 'pids' | 'seccomp' | 'denied' | 'setup' | 'cancelled'
+
+/** One thing the sandbox itself stopped, and the flag that would have allowed it. */
+export interface Denial {
+  readonly op: string
+  readonly target: string
+  readonly layer: 'mount' | 'network' | 'seccomp' | 'rule' | 'limit'
+  readonly fix: string
+  readonly count: number
+}
+
+export interface Result {
+  readonly schema: 1
+  readonly ok: boolean
+  readonly exitCode: number | null
+  readonly signal: string | null
+  readonly reason: Reason
+  readonly stdout: string
+  readonly stderr: string
+  /** Bytes dropped in the middle of each stream. */
+  readonly truncated: { readonly stdout: number; readonly stderr: number }
+  /** `base64` when the bytes are not valid UTF-8, for both streams. */
+  readonly encoding: 'utf8' | 'base64'
+  readonly durationMs: number
+  readonly setupMs: number
+  readonly backend: BackendName
+  readonly profile: string
+  readonly planHash: string
+  readonly command: readonly string[]
+  readonly limits: {
+    readonly memory?: PlannedLimit
+    readonly cpus?: PlannedLimit
+    readonly pids?: PlannedLimit
+    readonly timeoutMs?: number
+  }
+  readonly usage: { readonly cpuMs: number; readonly peakMemory: number; readonly peakPids: number }
+  readonly isolation: {
+    readonly fs: string
+    readonly pid: boolean
+    readonly net: string
+    readonly ipc: boolean
+    readonly user: boolean
+    readonly seccomp: string
+  }
+  readonly denials: readonly Denial[]
+  readonly warnings: readonly string[]
+  readonly hints: readonly string[]
+  /** Present when the sandbox itself failed or refused: reason `setup` or `denied`. */
+  readonly error?: { readonly code: string; readonly message: string; readonly hint: string }
+}

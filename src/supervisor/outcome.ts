@@ -1,0 +1,56 @@
+/** What happened, raw: events and numbers as they were observed, no judgement. report/classify.ts gives it meaning. */
+
+export type EndCause =
+  /** The command ended by itself. */
+  | 'exit'
+  /** Stopped at the deadline. */
+  | 'deadline'
+  /** Stopped at the cpu-time limit. */
+  | 'cpu-time'
+  /** Ended by the memory limit: memory.events, or the watchdog. */
+  | 'memory'
+  /** The runner was asked to stop (signal, abort). */
+  | 'cancelled'
+  /** The command was never started. */
+  | 'setup'
+  /** exec(2) of the command failed. */
+  | 'exec'
+
+export interface SetupFailure {
+  /** Which step of which program, e.g. `launch: clone mount`. */
+  readonly step: string
+  readonly path: string
+  /** Symbolic, e.g. `EPERM`; empty when no system call failed. */
+  readonly errno: string
+  /** Free words, e.g. what bwrap printed. */
+  readonly detail: string
+}
+
+export interface Capture {
+  readonly head: Uint8Array
+  readonly tail: Uint8Array
+  /** All bytes the command wrote, kept or not. */
+  readonly bytes: number
+}
+
+export interface Outcome {
+  readonly cause: EndCause
+  /** Exit code of the command, null when a signal ended it or it never ran. */
+  readonly exitCode: number | null
+  /** `SIGKILL`..., null when it exited. */
+  readonly signal: string | null
+  readonly failure?: SetupFailure
+  /** Which signal asked us to stop, for cause `cancelled`. */
+  readonly cancelledBy?: string
+  readonly stdout: Capture
+  readonly stderr: Capture
+  /** CLOCK_MONOTONIC differences in milliseconds: until the command's exec, and from there to its end. */
+  readonly setupMs: number
+  readonly durationMs: number
+  readonly usage: { readonly cpuMs: number; readonly peakMemory: number; readonly peakPids: number }
+  /** Counters of the run's cgroup, absent without one. */
+  readonly events?: { readonly oomKill: number; readonly pidsMax: number; readonly throttledMs: number }
+  /** Processes of the tree that had to be killed at the end. */
+  readonly killed: number
+  readonly warnings: readonly string[]
+}
