@@ -1,0 +1,143 @@
+# Everything one can do here; `make help` lists it. `make` alone makes a fresh Debian or Ubuntu ready to run.
+#
+# The native part is a list: native/Makefile.inc says which sources make which program (LAUNCH_SOURCES and so on below);
+# a program without sources is not built.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+
+BIN := bin
+NODE_MODULES := node_modules/.package-lock.json
+COMMANDS := $(BIN)/llm-do $(BIN)/llm-do-exec
+
+-include native/Makefile.inc
+LAUNCH_SOURCES ?= $(wildcard native/launch.c)
+INIT_SOURCES   ?= $(wildcard native/init.c)
+RUNS_SOURCES   ?= $(wildcard native/runs.c)
+FRONT_SOURCES  ?= $(wildcard native/front.c)
+NATIVE_HEADERS ?= $(wildcard native/*.h)
+
+# musl, because the start-up of a static glibc alone costs half a millisecond per helper.
+ifeq ($(origin CC),default)
+CC := musl-gcc
+endif
+CFLAGS  ?= -std=gnu11 -O2 -Wall -Wextra -Werror
+LDFLAGS ?= -static -s
+
+PROGRAMS := $(if $(LAUNCH_SOURCES),$(BIN)/launch) $(if $(INIT_SOURCES),$(BIN)/init) \
+            $(if $(RUNS_SOURCES),$(BIN)/runs) $(if $(FRONT_SOURCES),$(BIN)/front)
+
+.PHONY: all setup setup-test native build run check lint types unit test test-vm golden bench doctor clean help FORCE
+
+all: setup ## the same as setup
+
+setup: ## all that a fresh machine needs: system packages, npm packages, native helpers, build
+	@scripts/setup run
+	@$(MAKE) --no-print-directory native build
+
+setup-test: setup ## what only the tests need: docker, podman, qemu, compilers
+	@scripts/setup test
+
+$(NODE_MODULES): package.json package-lock.json
+	npm ci --no-audit --no-fund
+	@touch $@
+
+## ---- native helpers
+
+native: $(PROGRAMS) ## compile native/*.c, static, into bin/ (CC=aarch64-linux-gnu-gcc cross-compiles)
+	@:
+
+# musl-gcc sees no kernel headers of its own; it gets exactly those three directories and nothing of glibc.
+MUSL := $(findstring musl,$(CC))
+MULTIARCH = $(shell gcc -print-multiarch 2>/dev/null)
+ASM_HEADERS = $(firstword $(wildcard /usr/include/$(MULTIARCH)/asm /usr/include/asm))
+KERNEL_HEADERS := build/include
+NATIVE_INCLUDE := $(if $(MUSL),-isystem $(KERNEL_HEADERS))
+
+$(KERNEL_HEADERS)/.made: Makefile
+	@test -e /usr/include/linux/landlock.h && test -n "$(ASM_HEADERS)" || { \
+	  echo 'make: kernel headers: /usr/include/linux/landlock.h is missing (hint: apt-get install linux-libc-dev, or: make setup)' >&2; exit 1; }
+	@rm -rf $(KERNEL_HEADERS) && mkdir -p $(KERNEL_HEADERS)
+	@ln -s /usr/include/linux $(KERNEL_HEADERS)/linux
+	@ln -s /usr/include/asm-generic $(KERNEL_HEADERS)/asm-generic
+	@ln -s $(ASM_HEADERS) $(KERNEL_HEADERS)/asm
+	@touch $@
+
+# Another compiler or other flags make every program again.
+NATIVE_COMMAND = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+build/native.command: FORCE
+	@command -v $(firstword $(CC)) >/dev/null || { \
+	  echo 'make: $(firstword $(CC)): no such compiler (hint: apt-get install musl-tools, or: make setup; another one: make native CC=gcc)' >&2; exit 1; }
+	@mkdir -p $(@D) $(BIN)
+	@echo '$(NATIVE_COMMAND)' | cmp -s - $@ || echo '$(NATIVE_COMMAND)' >$@
+
+# $(call program,NAME,SOURCES)
+define program
+$(BIN)/$(1): $(2) $(NATIVE_HEADERS) build/native.command $(if $(MUSL),$(KERNEL_HEADERS)/.made)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) $(LDFLAGS) -o $$@.new $(2) && mv $$@.new $$@
+endef
+$(eval $(call program,launch,$(LAUNCH_SOURCES)))
+$(eval $(call program,init,$(INIT_SOURCES)))
+$(eval $(call program,runs,$(RUNS_SOURCES)))
+$(eval $(call program,front,$(FRONT_SOURCES)))
+
+## ---- the TypeScript part
+
+SOURCES := $(shell find src -name '*.ts')
+
+build: dist/cli.js $(COMMANDS) ## bundle src/ into dist/, declarations into dist/types, the commands into bin/
+	@:
+
+dist/cli.js: $(SOURCES) scripts/build.mjs package.json tsconfig.json $(NODE_MODULES)
+	@node scripts/build.mjs
+
+# The commands are the native front end where there is one (and it finds dist/cli.js next to itself), else two lines of node.
+ifneq ($(FRONT_SOURCES),)
+$(COMMANDS): $(BIN)/front
+	@ln -f $< $@
+else
+$(BIN)/llm-do: Makefile
+	@mkdir -p $(BIN) && printf '#!/usr/bin/env node\nimport("../dist/cli.js")\n' >$@.new && chmod 755 $@.new && mv $@.new $@
+$(BIN)/llm-do-exec: Makefile
+	@mkdir -p $(BIN) && printf '#!/usr/bin/env node\nimport("../dist/cli.js")\n' >$@.new && chmod 755 $@.new && mv $@.new $@
+endif
+
+run: all ## the main job on a real command: one allowed action, one denied, one JSON result
+	@scripts/demo
+
+## ---- checks
+
+check: lint types unit ## lint, types, unit, golden and architecture tests; no root, no network
+
+lint: $(NODE_MODULES) ## biome: lint and format
+	@npx --no-install biome check --error-on-warnings
+
+types: $(NODE_MODULES) ## the TypeScript compiler over sources and tests
+	@npx --no-install tsc --noEmit --emitDeclarationOnly false --declaration false -p .
+	@npx --no-install tsc -p tests
+
+unit: $(NODE_MODULES) ## every test that needs neither root nor a real sandbox
+	@npx --no-install vitest run --project unit
+
+test: setup-test ## everything on real components: as root, as a plain user, in a virtual machine
+	@CI=$(CI) node scripts/test.mjs $(STAGES)
+
+test-vm: all ## only the tests that boot a virtual machine (cgroup v2, systemd)
+	@CI=$(CI) node scripts/test.mjs vm
+
+golden: $(NODE_MODULES) ## rewrite the golden files; git diff is the review
+	@LLM_DO_GOLDEN=write npx --no-install vitest run --project unit
+
+bench: all ## start-up and throughput next to bwrap and its peers
+	@test -e bench/main.mjs || { echo 'make: bench/main.mjs: there is no benchmark in this checkout' >&2; exit 1; }
+	@node bench/main.mjs
+
+doctor: all ## what this machine can hold, and the narrow fix for what it cannot
+	@$(BIN)/llm-do doctor
+
+clean: ## remove everything that was built
+	rm -rf $(BIN) dist build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -1,0 +1,47 @@
+import { configDefaults, defineConfig } from 'vitest/config'
+import { unusedGoldens } from './tests/support/unused-goldens.ts'
+
+// `scripts/test.mjs` asks for machine-readable counts beside what people read.
+const countsFile = process.env.LLM_DO_TEST_COUNTS
+
+const shared = {
+  setupFiles: ['tests/support/golden.ts'],
+  exclude: [...configDefaults.exclude, 'tests/vm/**'],
+  pool: 'forks' as const,
+}
+
+export default defineConfig({
+  test: {
+    reporters: ['default', unusedGoldens(), ...(countsFile === undefined ? [] : ['json' as const])],
+    ...(countsFile === undefined ? {} : { outputFile: { json: countsFile } }),
+    allowOnly: process.env.CI !== 'true',
+    projects: [
+      {
+        extends: true,
+        test: {
+          ...shared,
+          name: 'unit',
+          include: ['tests/**/*.test.ts'],
+          exclude: [...shared.exclude, 'tests/**/*.system.test.ts'],
+          testTimeout: 20_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...shared,
+          name: 'system',
+          include: ['tests/**/*.system.test.ts'],
+          // A small machine under load: a time limit here ends a hang, it measures nothing.
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+          // One file at a time: bombs, floods and the search for leftovers would disturb each other.
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+})
