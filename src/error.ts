@@ -15,6 +15,8 @@ export const ERROR_CODES = {
   WORKER_NOT_FOUND: 'No worker has this name.',
   ZONE_INVALID: 'A zone cannot be mounted as asked.',
   COMMAND_INVALID: 'The command cannot be passed to a process.',
+  COMMAND_NOT_FOUND: 'The command does not exist inside the sandbox.',
+  COMMAND_NOT_EXECUTABLE: 'The command exists inside the sandbox but cannot be executed.',
   COMMAND_BLOCKED: 'A rule of the worker blocks this command.',
   NO_BACKEND: 'No backend offers all that the policy needs.',
   HELPER_MISSING: 'A native helper is missing, foreign or not trustworthy.',
@@ -48,7 +50,8 @@ export class SandboxError extends Error {
   }
 }
 
-/** Exit status of a refused or failed sandbox by code: 126 where a rule decided, 125 otherwise. */
-export function exitStatusOf(code: ErrorCode): 125 | 126 {
-  return code === 'COMMAND_BLOCKED' ? 126 : 125
+/** Exit status of a run that never reached its command: 127 and 126 as a shell has them, 125 where the sandbox failed. */
+export function exitStatusOf(code: string): 125 | 126 | 127 {
+  if (code === 'COMMAND_NOT_FOUND') return 127
+  return code === 'COMMAND_BLOCKED' || code === 'COMMAND_NOT_EXECUTABLE' ? 126 : 125
 }

@@ -1,9 +1,20 @@
 /** What it means: the object of `--json` and of the library. `schema` changes only when a field changes its meaning. */
-import type { BackendName } from '../policy/policy.ts'
+
 import type { PlannedLimit } from '../plan/plan.ts'
+import type { BackendName } from '../policy/policy.ts'
 
 export type Reason =
-  | 'exit' | 'signal' | 'timeout' | 'memory' | 'cpu' | 'output' | 'pids' | 'seccomp' | 'denied' | 'setup' | 'cancelled'
+  | 'exit'
+  | 'signal'
+  | 'timeout'
+  | 'memory'
+  | 'cpu'
+  | 'output'
+  | 'pids'
+  | 'seccomp'
+  | 'denied'
+  | 'setup'
+  | 'cancelled'
 
 /** One thing the sandbox itself stopped, and the flag that would have allowed it. */
 export interface Denial {
@@ -28,7 +39,8 @@ export interface Result {
   readonly encoding: 'utf8' | 'base64'
   readonly durationMs: number
   readonly setupMs: number
-  readonly backend: BackendName
+  /** `null` when the run was refused before a backend was chosen. */
+  readonly backend: BackendName | null
   readonly profile: string
   readonly planHash: string
   readonly command: readonly string[]
@@ -47,6 +59,8 @@ export interface Result {
     readonly user: boolean
     readonly seccomp: string
   }
+  /** One line for people when something is off, empty when nothing is: what stopped the command and who set that limit. */
+  readonly message: string
   readonly denials: readonly Denial[]
   readonly warnings: readonly string[]
   readonly hints: readonly string[]

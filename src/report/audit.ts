@@ -1,0 +1,72 @@
+/**
+ * One run -> one line of the audit log. Each line carries the SHA-256 of the line before it, so a line that is changed,
+ * removed or slipped in later breaks the chain from there on. (Lines cut off at the very end leave a valid shorter
+ * chain: whoever must notice that keeps the last hash somewhere else.) Values of the environment are never written.
+ */
+import { createHash } from 'node:crypto'
+import type { Result } from './result.ts'
+
+/** `prev` of the first line. */
+export const CHAIN_START = '0'.repeat(64)
+
+export interface AuditEntry {
+  /** ISO 8601, UTC. */
+  readonly time: string
+  readonly result: Result
+  /** Name of the worker on whose behalf it ran. */
+  readonly worker?: string
+  /** `run`, or what refused it. */
+  readonly decision: 'run' | 'blocked' | 'refused'
+  /** Who decided: `policy`, a rule, a person at the prompt. */
+  readonly decidedBy: string
+}
+
+export function sha256(bytes: string | Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** NUL cannot be part of an argument, so no two commands have the same sum. */
+function argvSum(command: readonly string[]): string {
+  return sha256(command.map((word) => `${word}\0`).join(''))
+}
+
+/** @param previous hash of the line before, or CHAIN_START; @returns the line without its line feed */
+export function auditLine({ time, result, worker, decision, decidedBy }: AuditEntry, previous: string): string {
+  return JSON.stringify({
+    schema: 1,
+    time,
+    ...(worker === undefined ? {} : { worker }),
+    decision,
+    decidedBy,
+    argvSha256: argvSum(result.command),
+    argv: result.command,
+    profile: result.profile,
+    planHash: result.planHash,
+    backend: result.backend,
+    reason: result.reason,
+    exitCode: result.exitCode,
+    signal: result.signal,
+    durationMs: result.durationMs,
+    usage: result.usage,
+    denials: result.denials,
+    ...(result.error === undefined ? {} : { error: result.error.code }),
+    prev: previous,
+  })
+}
+
+/** What is wrong with one line, `undefined` for nothing. */
+export function checkAuditLine(line: string | Uint8Array, previous: string): string | undefined {
+  const entry = parse(typeof line === 'string' ? line : Buffer.from(line).toString('utf8'))
+  if (entry === undefined) return 'is not a JSON object: its writer died half-way, or somebody wrote here by hand'
+  if (entry['prev'] === previous) return undefined
+  return `does not continue the line before: expected prev ${previous}, got ${JSON.stringify(entry['prev'] ?? null)}`
+}
+
+function parse(line: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined // "Not JSON" is an answer here, not a failure.
+  }
+}

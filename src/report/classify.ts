@@ -1,0 +1,244 @@
+/**
+ * Outcome -> result. The reason comes from events only: our own timer, the counters of the cgroup, the wait status, a
+ * failed step. Never from an exit code that looks like something, and never from what the command printed.
+ */
+import type { SandboxError } from '../error.ts'
+import type { Plan } from '../plan/plan.ts'
+import type { BackendName } from '../policy/policy.ts'
+import type { EndCause, Outcome } from '../supervisor/outcome.ts'
+import { formatDuration, formatSize } from '../unit.ts'
+import { type DecodedOutput, decodeOutput } from './decode.ts'
+import { type Explained, explainExec, explainSetup } from './failure.ts'
+import { invisiblePathHint, isLimit, type LimitName, limitSource, type Origins, raise, seccompHint } from './hints.ts'
+import type { Denial, Reason, Result } from './result.ts'
+
+/** What only the caller of the run knows, all optional. */
+export interface ClassifyExtras {
+  /** Who set what (policy.origins), to name the file or flag behind a limit. */
+  readonly origins?: Origins
+  /** Absolute paths among the command's words that exist on the host and are not visible inside. */
+  readonly invisible?: readonly string[]
+  /** What the sandbox itself saw and stopped, e.g. the network proxy. */
+  readonly denials?: readonly Denial[]
+}
+
+const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
+  deadline: 'timeout',
+  'cpu-time': 'cpu',
+  memory: 'memory',
+  cancelled: 'cancelled',
+  setup: 'setup',
+  exec: 'setup',
+}
+
+/** The reason of a command that ended by itself, or seemed to: the cgroup and the filter may know better. */
+function reasonOfEnd({ signal, exitCode, events }: Outcome, plan: Plan): Reason {
+  if (signal === 'SIGSYS' && plan.seccomp.filter !== '') return 'seccomp'
+  if (signal === 'SIGKILL' && (events?.oomKill ?? 0) > 0) return 'memory'
+  if (exitCode !== 0 && (events?.pidsMax ?? 0) > 0) return 'pids'
+  return signal === null ? 'exit' : 'signal'
+}
+
+function reasonOf(outcome: Outcome, plan: Plan): Reason {
+  return REASON_OF_CAUSE[outcome.cause] ?? reasonOfEnd(outcome, plan)
+}
+
+const NO_FAILURE = { step: 'sandbox', path: '', errno: '', detail: 'ended without saying why' }
+
+function explain(outcome: Outcome, command: readonly string[]): Explained | undefined {
+  const failure = outcome.failure ?? NO_FAILURE
+  if (outcome.cause === 'exec') return explainExec(failure, command[0] ?? '')
+  return outcome.cause === 'setup' ? explainSetup(failure) : undefined
+}
+
+function isolationOf(plan: Plan): Result['isolation'] {
+  const net = plan.network.mode
+  const rows: Readonly<Record<BackendName, Result['isolation']>> = {
+    namespace: { fs: 'empty-root', pid: true, net, ipc: true, user: true, seccomp: plan.seccomp.profile },
+    docker: { fs: 'image', pid: true, net, ipc: true, user: false, seccomp: plan.seccomp.profile },
+    // A WASI command has no processes, no System V IPC and no system calls: there is nothing to reach.
+    wasm: { fs: 'preopened', pid: true, net, ipc: true, user: true, seccomp: 'off' },
+    process: { fs: 'host', pid: false, net: 'host', ipc: false, user: false, seccomp: 'off' },
+  }
+  return rows[plan.backend]
+}
+
+function limitsOf({ limits }: Plan): Result['limits'] {
+  return {
+    ...(limits.memory && { memory: limits.memory }),
+    ...(limits.cpus && { cpus: limits.cpus }),
+    ...(limits.pids && { pids: limits.pids }),
+    ...(limits.timeoutMs !== undefined && { timeoutMs: limits.timeoutMs }),
+  }
+}
+
+/** What ended the command, with the number that was reached. */
+function stoppedBy(reason: LimitName, { limits }: Plan): string {
+  const at = (limit: number | undefined, words: (value: number) => string) => (limit === undefined ? '' : words(limit))
+  const words: Readonly<Record<LimitName, string>> = {
+    timeout: `stopped after ${at(limits.timeoutMs, formatDuration)}`,
+    cpu: `stopped after ${at(limits.cpuTimeMs, formatDuration)} of processor time`,
+    memory: `killed at the memory limit of ${at(limits.memory?.max, formatSize)}`,
+    pids: `failed at the limit of ${at(limits.pids?.max, String)} processes`,
+    output: 'stopped at the output limit',
+  }
+  return words[reason]
+}
+
+/** Signals that are part of everyday life in a pipeline or come from the caller's own hand: no reason to speak up. */
+const QUIET_SIGNALS = new Set(['SIGPIPE', 'SIGINT', 'SIGTERM', 'SIGHUP'])
+
+function headline(reason: Reason, outcome: Outcome, plan: Plan, origins: Origins): string {
+  if (isLimit(reason)) return `${stoppedBy(reason, plan)} (${limitSource(reason, origins)})`
+  if (reason === 'seccomp') return `killed by the system call filter (seccomp: ${plan.seccomp.profile})`
+  if (reason === 'cancelled') return `cancelled${outcome.cancelledBy === undefined ? '' : ` by ${outcome.cancelledBy}`}`
+  if (reason === 'signal' && !QUIET_SIGNALS.has(outcome.signal ?? '')) return `ended by ${outcome.signal}`
+  return ''
+}
+
+function killedWords(killed: number): string {
+  return killed === 1 ? '1 process killed' : `${killed} processes killed`
+}
+
+function outputWords({ stdout, stderr }: Outcome, { truncated }: DecodedOutput): string {
+  const dropped = truncated.stdout + truncated.stderr
+  return `output kept ${formatSize(stdout.bytes + stderr.bytes - dropped)}, dropped ${formatSize(dropped)}`
+}
+
+interface MessageInput {
+  readonly reason: Reason
+  readonly outcome: Outcome
+  readonly plan: Plan
+  readonly output: DecodedOutput
+  readonly origins: Origins
+}
+
+/** One line: what ended the command; what had to be killed for it; what of its output is missing. */
+function messageOf({ reason, outcome, plan, output, origins }: MessageInput): string {
+  const head = headline(reason, outcome, plan, origins)
+  const dropped = output.truncated.stdout + output.truncated.stderr > 0
+  return [
+    head,
+    head !== '' && outcome.killed > 0 ? killedWords(outcome.killed) : '',
+    dropped ? outputWords(outcome, output) : '',
+  ]
+    .filter((part) => part !== '')
+    .join('; ')
+}
+
+function warningsOf(reason: Reason, outcome: Outcome, plan: Plan): string[] {
+  const oomKill = outcome.events?.oomKill ?? 0
+  const survivedOom = oomKill > 0 && reason !== 'memory'
+  return [
+    ...plan.warnings,
+    ...outcome.warnings,
+    ...(survivedOom ? [`${killedWords(oomKill)} at the memory limit, the command went on`] : []),
+  ]
+}
+
+interface HintInput {
+  readonly reason: Reason
+  readonly outcome: Outcome
+  readonly plan: Plan
+  readonly output: DecodedOutput
+  readonly extras: ClassifyExtras
+  readonly error: Explained | undefined
+}
+
+/** In the order of their weight; a hint says what to try, it never claims to be the cause. */
+function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): string[] {
+  const failed = outcome.exitCode !== 0
+  const { oomKill = 0, pidsMax = 0 } = outcome.events ?? {}
+  const limits: readonly (readonly [LimitName, boolean])[] = [
+    ['timeout', reason === 'timeout'],
+    ['cpu', reason === 'cpu'],
+    ['memory', reason === 'memory' || oomKill > 0],
+    ['pids', pidsMax > 0],
+    ['output', output.truncated.stdout + output.truncated.stderr > 0],
+  ]
+  return [
+    ...(error === undefined || error.hint === '' ? [] : [error.hint]),
+    ...limits.filter(([, reached]) => reached).map(([limit]) => raise(limit)),
+    ...(reason === 'seccomp' ? [seccompHint(plan)] : []),
+    ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
+  ]
+}
+
+const NO_TARGET_KNOWN = 'a system call'
+
+function denialsOf(reason: Reason, plan: Plan, extras: ClassifyExtras): Denial[] {
+  const filter: Denial = { op: 'syscall', target: NO_TARGET_KNOWN, layer: 'seccomp', fix: seccompHint(plan), count: 1 }
+  return [...(extras.denials ?? []), ...(reason === 'seccomp' ? [filter] : [])]
+}
+
+/**
+ * What an outcome means.
+ * @param command as the caller gave it
+ * @returns a result; `ok` is true only for exit code 0 that no limit and nobody else brought about
+ */
+export function classify(
+  plan: Plan,
+  outcome: Outcome,
+  command: readonly string[],
+  extras: ClassifyExtras = {},
+): Result {
+  const reason = reasonOf(outcome, plan)
+  const output = decodeOutput(outcome.stdout, outcome.stderr)
+  const error = explain(outcome, command)
+  return {
+    schema: 1,
+    ok: reason === 'exit' && outcome.exitCode === 0,
+    exitCode: outcome.exitCode,
+    signal: outcome.signal,
+    reason,
+    stdout: output.stdout,
+    stderr: output.stderr,
+    truncated: output.truncated,
+    encoding: output.encoding,
+    durationMs: outcome.durationMs,
+    setupMs: outcome.setupMs,
+    backend: plan.backend,
+    profile: plan.profile,
+    planHash: plan.hash,
+    command,
+    limits: limitsOf(plan),
+    usage: outcome.usage,
+    isolation: isolationOf(plan),
+    message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
+    denials: denialsOf(reason, plan, extras),
+    warnings: warningsOf(reason, outcome, plan),
+    hints: hintsOf({ reason, outcome, plan, output, extras, error }),
+    ...(error && { error }),
+  }
+}
+
+/** A run that was refused, or broke, before there was an outcome: the same object, with nothing in it but the error. */
+export function refusal(error: SandboxError, command: readonly string[], profile: string): Result {
+  const { code, hint, problems } = error
+  const message = [error.message, ...problems].join('\n')
+  return {
+    schema: 1,
+    ok: false,
+    exitCode: null,
+    signal: null,
+    reason: code === 'COMMAND_BLOCKED' ? 'denied' : 'setup',
+    stdout: '',
+    stderr: '',
+    truncated: { stdout: 0, stderr: 0 },
+    encoding: 'utf8',
+    durationMs: 0,
+    setupMs: 0,
+    backend: null,
+    profile,
+    planHash: '',
+    command,
+    limits: {},
+    usage: { cpuMs: 0, peakMemory: 0, peakPids: 0 },
+    isolation: { fs: 'none', pid: false, net: 'none', ipc: false, user: false, seccomp: 'off' },
+    message: error.message,
+    denials: [],
+    warnings: [],
+    hints: hint === '' ? [] : [hint],
+    error: { code, message, hint },
+  }
+}

@@ -1,0 +1,52 @@
+/** What the caller can do next: the flag to raise for each limit, the flag that shows a path. */
+import type { Plan } from '../plan/plan.ts'
+import type { Origin } from '../policy/policy.ts'
+import type { Reason } from './result.ts'
+
+/** Dotted policy key and flag of each limit that can end or starve a command. */
+const LIMITS = {
+  timeout: { key: 'resources.timeout', flag: '--timeout' },
+  cpu: { key: 'resources.cpuTime', flag: '--cpu-time' },
+  memory: { key: 'resources.memory', flag: '--memory' },
+  pids: { key: 'resources.pids', flag: '--pids' },
+  output: { key: 'resources.output', flag: '--output' },
+} as const
+
+export type LimitName = keyof typeof LIMITS
+
+/** Dotted key -> everyone who set it, last one wins; as in Policy. */
+export type Origins = Readonly<Record<string, readonly Origin[]>>
+
+/** The key of a limit and who set it: `resources.timeout, profiles/ci.yaml`. */
+export function limitSource(limit: LimitName, origins: Origins): string {
+  const { key } = LIMITS[limit]
+  const origin = origins[key]?.at(-1)
+  return origin === undefined ? key : `${key}, ${origin.source}`
+}
+
+export function raise(limit: LimitName): string {
+  const { key, flag } = LIMITS[limit]
+  return `raise ${flag} or ${key}`
+}
+
+const SHELL_SAFE = /^[\w@%+=:,./-]+$/
+
+/** One word for a POSIX shell. A hint is a command, so it must survive being pasted. */
+export function shellWord(word: string): string {
+  return SHELL_SAFE.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}
+
+/** For a path among the command's words that is there for the caller but not for the command: never a reason, a guess worth trying. */
+export function invisiblePathHint(path: string): string {
+  return `${path} exists on this machine but is not visible in the sandbox; to show it: --ro ${shellWord(path)}`
+}
+
+/** For a command that the system call filter stopped. */
+export function seccompHint(plan: Plan): string {
+  const wider = plan.seccomp.profile === 'strict' ? '--seccomp default' : '--seccomp nested'
+  return `the system call filter (${plan.seccomp.profile}) stopped it; if the program is trusted with more: ${wider}`
+}
+
+export function isLimit(reason: Reason): reason is LimitName {
+  return Object.hasOwn(LIMITS, reason)
+}

@@ -1,0 +1,43 @@
+/**
+ * Result and error -> lines for people, on stderr. Nothing is said when nothing is off. Every line starts with `llm-do: `,
+ * so that it cannot be taken for a line of the command, and no character of it moves a cursor or hides another one.
+ */
+import type { SandboxError } from '../error.ts'
+import type { Result } from './result.ts'
+
+const MARK = 'llm-do: '
+
+/** Controls (escape sequences begin with one), format characters (text direction, zero width), line breaks, half characters. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** Text of foreign origin on one line of a terminal: what does not print as itself is spelled `\u{1b}`. */
+export function neutralise(text: string): string {
+  return text.replace(UNSEEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
+}
+
+function line(text: string): string {
+  return `${MARK}${neutralise(text)}`
+}
+
+function hintLines(hints: readonly string[]): string[] {
+  return hints.flatMap((hint) => hint.split('\n')).map((hint) => line(`hint: ${hint}`))
+}
+
+/** A sandbox that failed: the error, everything that is wrong, what to do about it. */
+export function errorLines({ code, message, problems, hint }: SandboxError): readonly string[] {
+  return [
+    line(`error ${code}: ${message}`),
+    ...problems.map((problem) => line(`  ${problem}`)),
+    ...hintLines(hint === '' ? [] : [hint]),
+  ]
+}
+
+/** A run in words; no lines at all for a command that simply ran, however it ended. */
+export function resultLines({ error, message, warnings, hints }: Result): readonly string[] {
+  const head = error === undefined ? message : `error ${error.code}: ${error.message}`
+  return [
+    ...warnings.map((warning) => line(`warning: ${warning}`)),
+    ...(head === '' ? [] : [line(head)]),
+    ...hintLines(hints),
+  ]
+}

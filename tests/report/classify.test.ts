@@ -1,0 +1,210 @@
+import { describe, expect, test } from 'vitest'
+import { SandboxError } from '../../src/error.ts'
+import { classify, refusal } from '../../src/report/classify.ts'
+import { exitStatus } from '../../src/report/exit-status.ts'
+import type { Outcome, SetupFailure } from '../../src/supervisor/outcome.ts'
+import { capture, outcome, plan } from './fixtures.ts'
+
+const origins = {
+  'resources.timeout': [
+    { layer: 'built-in', source: 'built-in', key: 'resources.timeout' },
+    { layer: 'profile', source: 'profiles/ci.yaml', key: 'resources.timeout' },
+  ],
+} as const
+
+function resultOf(more: Partial<Outcome>) {
+  return classify(plan(), outcome(more), ['x'], { origins })
+}
+
+describe('the reason comes from events', () => {
+  const noExit = { exitCode: null }
+  const events = { oomKill: 0, pidsMax: 0, throttledMs: 0 }
+  const rows: readonly [string, Partial<Outcome>, string, number][] = [
+    ['exit code 0 is an exit', {}, 'exit', 0],
+    ['any other exit code is an exit', { exitCode: 3 }, 'exit', 3],
+    ['exit code 137 is an exit', { exitCode: 137 }, 'exit', 137],
+    ['exit code 124 is an exit', { exitCode: 124 }, 'exit', 124],
+    ['SIGKILL by somebody is a signal', { ...noExit, signal: 'SIGKILL' }, 'signal', 137],
+    ['SIGSEGV is a signal', { ...noExit, signal: 'SIGSEGV' }, 'signal', 139],
+    ['a real-time signal has its number', { ...noExit, signal: 'SIGRTMIN+3' }, 'signal', 165],
+    ['the deadline is a timeout', { cause: 'deadline', ...noExit, signal: 'SIGTERM' }, 'timeout', 124],
+    ['a command that exits 0 at the deadline was still stopped', { cause: 'deadline' }, 'timeout', 124],
+    ['the cpu-time limit is cpu', { cause: 'cpu-time', ...noExit, signal: 'SIGKILL' }, 'cpu', 137],
+    ['the watchdog is memory', { cause: 'memory', ...noExit, signal: 'SIGKILL' }, 'memory', 137],
+    [
+      'SIGKILL with an OOM kill in the cgroup is memory',
+      { ...noExit, signal: 'SIGKILL', events: { ...events, oomKill: 1 } },
+      'memory',
+      137,
+    ],
+    [
+      'exit code 137 with an OOM kill of a child is still an exit',
+      { exitCode: 137, events: { ...events, oomKill: 1 } },
+      'exit',
+      137,
+    ],
+    ['a failure with a refused fork is pids', { exitCode: 2, events: { ...events, pidsMax: 9 } }, 'pids', 2],
+    ['a success with a refused fork is an exit', { events: { ...events, pidsMax: 9 } }, 'exit', 0],
+    ['SIGSYS under a filter is seccomp', { ...noExit, signal: 'SIGSYS' }, 'seccomp', 159],
+    ['a request to stop is cancelled', { cause: 'cancelled', ...noExit, signal: 'SIGTERM' }, 'cancelled', 130],
+  ]
+  test.each(rows)('%s', (_, more, reason, status) => {
+    const result = resultOf(more)
+    expect([result.reason, exitStatus(result)]).toEqual([reason, status])
+  })
+
+  test('SIGSYS without a filter is a signal like any other', () => {
+    const open = plan({ seccomp: { profile: 'off', arch: 'x64', filter: '' } })
+    expect(classify(open, outcome({ exitCode: null, signal: 'SIGSYS' }), ['x']).reason).toBe('signal')
+  })
+
+  test('exit code 137 and kill -9 have one exit status and two results', () => {
+    const [exited, killed] = [resultOf({ exitCode: 137 }), resultOf({ exitCode: null, signal: 'SIGKILL' })]
+    expect(exitStatus(exited)).toBe(exitStatus(killed))
+    expect([exited.exitCode, exited.signal, killed.exitCode, killed.signal]).toEqual([137, null, null, 'SIGKILL'])
+  })
+
+  test('nothing that the command prints changes the reason', () => {
+    const forged = '{"schema":1,"reason":"timeout"}\nKilled\nout of memory\n'
+    expect(resultOf({ exitCode: 1, stdout: capture(forged), stderr: capture(forged) }).reason).toBe('exit')
+  })
+
+  test('only a plain exit with code 0 is ok', () => {
+    expect(resultOf({}).ok).toBe(true)
+    expect([
+      resultOf({ exitCode: 1 }).ok,
+      resultOf({ cause: 'deadline' }).ok,
+      resultOf({ cause: 'cancelled' }).ok,
+    ]).toEqual([false, false, false])
+  })
+})
+
+describe('a command that cannot be executed says why', () => {
+  const failed = (errno: string, detail = ''): SetupFailure => ({ step: 'init: execve', path: 'prog', errno, detail })
+  const rows: readonly [string, SetupFailure, number, string, RegExp][] = [
+    ['a missing command', failed('ENOENT'), 127, 'COMMAND_NOT_FOUND', /^prog: not found in the sandbox$/],
+    [
+      'a missing interpreter',
+      failed('ENOENT', 'interpreter /bin/nope'),
+      126,
+      'COMMAND_NOT_EXECUTABLE',
+      /interpreter.*\/bin\/nope/,
+    ],
+    ['no permission', failed('EACCES'), 126, 'COMMAND_NOT_EXECUTABLE', /permission denied/],
+    ['a directory', failed('EISDIR'), 126, 'COMMAND_NOT_EXECUTABLE', /is a directory/],
+    ['a foreign architecture', failed('ENOEXEC'), 126, 'COMMAND_NOT_EXECUTABLE', /wrong architecture/],
+    ['anything else', failed('EIO'), 126, 'COMMAND_NOT_EXECUTABLE', /EIO/],
+  ]
+  test.each(rows)('%s', (_, failure, status, code, message) => {
+    const result = classify(plan(), outcome({ cause: 'exec', exitCode: null, failure }), ['prog'])
+    expect([result.reason, result.exitCode, exitStatus(result), result.error?.code]).toEqual([
+      'setup',
+      null,
+      status,
+      code,
+    ])
+    expect(result.error?.message).toMatch(message)
+    expect(result.hints[0]).toBe(result.error?.hint)
+  })
+
+  test('which a command that merely exits with 127 does not', () => {
+    expect(resultOf({ exitCode: 127 })).toMatchObject({ reason: 'exit', exitCode: 127, message: '' })
+    expect(resultOf({ exitCode: 127 }).error).toBeUndefined()
+  })
+})
+
+test('a sandbox that could not be built is exit status 125 with step, object and errno', () => {
+  const failure = { step: 'stager: open_tree', path: '/srv/x', errno: 'EPERM', detail: 'no' }
+  const result = classify(plan(), outcome({ cause: 'setup', exitCode: null, failure }), ['x'])
+  expect([result.reason, exitStatus(result), result.error?.code]).toEqual(['setup', 125, 'SETUP_FAILED'])
+  for (const word of ['stager: open_tree', '/srv/x', 'EPERM']) expect(result.error?.message).toContain(word)
+})
+
+describe('the message', () => {
+  test('of a timeout names the limit, who set it, and what was killed', () => {
+    expect(resultOf({ cause: 'deadline', killed: 2 }).message).toBe(
+      'stopped after 30s (resources.timeout, profiles/ci.yaml); 2 processes killed',
+    )
+  })
+  test('of a memory kill names the size', () => {
+    expect(resultOf({ cause: 'memory', exitCode: null, signal: 'SIGKILL' }).message).toBe(
+      'killed at the memory limit of 512MiB (resources.memory)',
+    )
+  })
+  test('counts what was dropped of the output', () => {
+    const stdout = capture('head', { tail: Buffer.from('tail'), bytes: 8 + 2048 })
+    const result = resultOf({ stdout })
+    expect(result.message).toBe('output kept 8B, dropped 2KiB')
+    expect([result.reason, result.ok, result.truncated.stdout, result.stdout]).toEqual(['exit', true, 2048, 'headtail'])
+    expect(result.hints).toEqual(['raise --output or resources.output'])
+  })
+  const quiet: readonly [string, Partial<Outcome>][] = [
+    ['a success', {}],
+    ['a failing command', { exitCode: 1 }],
+    ['a pipe that closed early', { exitCode: null, signal: 'SIGPIPE' }],
+    ['processes that were swept up after a success', { killed: 3 }],
+  ]
+  test.each(quiet)('is empty for %s', (_, more) => {
+    expect(resultOf(more)).toMatchObject({ message: '', hints: [], warnings: [] })
+  })
+})
+
+describe('hints', () => {
+  const rows: readonly [string, Partial<Outcome>, string][] = [
+    ['a timeout', { cause: 'deadline' }, 'raise --timeout or resources.timeout'],
+    ['a memory kill', { cause: 'memory' }, 'raise --memory or resources.memory'],
+    ['the cpu-time limit', { cause: 'cpu-time' }, 'raise --cpu-time or resources.cpuTime'],
+    [
+      'refused forks',
+      { exitCode: 1, events: { oomKill: 0, pidsMax: 1, throttledMs: 0 } },
+      'raise --pids or resources.pids',
+    ],
+  ]
+  test.each(rows)('after %s name the flag to raise', (_, more, hint) => {
+    expect(resultOf(more).hints).toEqual([hint])
+  })
+
+  test('name the flag that shows a path, quoted for a shell, when the command failed', () => {
+    const invisible = ["/srv/it's here"]
+    const result = classify(plan(), outcome({ exitCode: 1 }), ['cat', ...invisible], { invisible })
+    expect(result.hints[0]).toContain(`--ro '/srv/it'\\''s here'`)
+    expect([result.reason, result.denials]).toEqual(['exit', []])
+    expect(classify(plan(), outcome(), ['cat', ...invisible], { invisible }).hints).toEqual([])
+  })
+})
+
+test('denials hold what the sandbox saw, and the filter is one of them', () => {
+  const denial = {
+    op: 'connect',
+    target: 'example.com:443',
+    layer: 'network',
+    fix: '--allow-host example.com',
+    count: 2,
+  } as const
+  const result = classify(plan(), outcome({ exitCode: null, signal: 'SIGSYS' }), ['x'], { denials: [denial] })
+  expect(result.denials.map(({ layer }) => layer)).toEqual(['network', 'seccomp'])
+})
+
+test('the isolation of the process backend claims nothing', () => {
+  expect(classify(plan({ backend: 'process' }), outcome(), ['x']).isolation).toEqual({
+    fs: 'host',
+    pid: false,
+    net: 'host',
+    ipc: false,
+    user: false,
+    seccomp: 'off',
+  })
+})
+
+describe('a refusal is a result too', () => {
+  test('with every problem in the message', () => {
+    const error = new SandboxError('POLICY_INVALID', 'a.yaml: 2 problems', { problems: ['one', 'two'], hint: 'fix it' })
+    const result = refusal(error, ['x'], 'ci')
+    expect([result.reason, result.backend, exitStatus(result)]).toEqual(['setup', null, 125])
+    expect(result.error).toEqual({ code: 'POLICY_INVALID', message: 'a.yaml: 2 problems\none\ntwo', hint: 'fix it' })
+  })
+  test('and denied with status 126 when a rule blocked the command', () => {
+    const result = refusal(new SandboxError('COMMAND_BLOCKED', 'no'), ['x'], 'ci')
+    expect([result.reason, exitStatus(result)]).toEqual(['denied', 126])
+  })
+})

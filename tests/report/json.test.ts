@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import { classify } from '../../src/report/classify.ts'
+import { printJson } from '../../src/report/json.ts'
+import { capture, outcome, plan } from './fixtures.ts'
+
+const timedOut = classify(
+  plan(),
+  outcome({ cause: 'deadline', exitCode: null, signal: 'SIGKILL', stdout: capture('part') }),
+  ['x'],
+)
+const notFound = classify(
+  plan(),
+  outcome({ cause: 'exec', exitCode: null, failure: { step: 'init: execve', path: 'x', errno: 'ENOENT', detail: '' } }),
+  ['x'],
+)
+
+describe('a result is one line of valid JSON', () => {
+  test.each(['a\nb\r\n', '\u2028\u2029\u0085', '\u001b]0;title\u0007', '"\\', '\ud800 alone'])(
+    'with %j on stdout',
+    (text) => {
+      const result = { ...timedOut, stdout: text }
+      const printed = printJson(result)
+      expect(printed.trimEnd().split(/[\n\r\u2028\u2029]/)).toHaveLength(1)
+      expect(JSON.parse(printed).stdout).toBe(text)
+    },
+  )
+
+  test('with the keys of the specification first and in its order', () => {
+    const keys = Object.keys(JSON.parse(printJson(timedOut)))
+    expect(keys.slice(0, 9)).toEqual([
+      'schema',
+      'ok',
+      'exitCode',
+      'signal',
+      'reason',
+      'stdout',
+      'stderr',
+      'truncated',
+      'encoding',
+    ])
+  })
+})
+
+describe('the shell form', () => {
+  test('has -1 for a timeout', () => {
+    expect(JSON.parse(printJson(timedOut, 'shell'))).toEqual({
+      stdout: 'part',
+      stderr: '',
+      exit_code: -1,
+      truncated: false,
+    })
+  })
+  test('has the status of a shell for a missing command, and says so on stderr', () => {
+    const form = JSON.parse(printJson(notFound, 'shell'))
+    expect(form.exit_code).toBe(127)
+    expect(form.stderr).toContain('COMMAND_NOT_FOUND')
+  })
+})
+
+describe('the task form', () => {
+  test('tells a timeout', () => {
+    expect(JSON.parse(printJson(timedOut, 'task'))).toEqual({
+      success: false,
+      stdout: 'part',
+      stderr: '',
+      exitCode: 124,
+      executionTime: 13,
+      timedOut: true,
+      error: 'stopped after 30s (resources.timeout)',
+    })
+  })
+  test('has no error for a command that merely failed', () => {
+    const failed = classify(plan(), outcome({ exitCode: 3 }), ['x'])
+    expect(JSON.parse(printJson(failed, 'task'))).toMatchObject({ success: false, exitCode: 3, timedOut: false })
+    expect(JSON.parse(printJson(failed, 'task'))).not.toHaveProperty('error')
+  })
+})

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import { SandboxError } from '../../src/error.ts'
+import { classify } from '../../src/report/classify.ts'
+import { errorLines, neutralise, resultLines } from '../../src/report/text.ts'
+import { outcome, plan } from './fixtures.ts'
+
+test.each([
+  ['\u001b[2Jgone', '\\u{1b}[2Jgone'],
+  ['a\nb\r\tc', 'a\\u{a}b\\u{d}\\u{9}c'],
+  ['\u009b31m', '\\u{9b}31m'],
+  ['abc\u202etxt', 'abc\\u{202e}txt'],
+  ['\ud800', '\\u{d800}'],
+  ['Grüße 😀', 'Grüße 😀'],
+])('a person sees %j as text', (raw, seen) => {
+  expect(neutralise(raw)).toBe(seen)
+})
+
+test.each([0, 1, 127])('nothing is said about a command that exits with %i', (exitCode) => {
+  expect(resultLines(classify(plan(), outcome({ exitCode }), ['x']))).toEqual([])
+})
+
+test('a deadline is one line and one hint', () => {
+  expect(resultLines(classify(plan(), outcome({ cause: 'deadline', killed: 1 }), ['x']))).toEqual([
+    'llm-do: stopped after 30s (resources.timeout); 1 process killed',
+    'llm-do: hint: raise --timeout or resources.timeout',
+  ])
+})
+
+test('a command that is missing is one error and one hint, with its name made harmless', () => {
+  const failure = { step: 'init: execve', path: 'x', errno: 'ENOENT', detail: '' }
+  const lines = resultLines(classify(plan(), outcome({ cause: 'exec', exitCode: null, failure }), ['\u001b[31mx']))
+  expect(lines[0]).toBe('llm-do: error COMMAND_NOT_FOUND: \\u{1b}[31mx: not found in the sandbox')
+  expect(lines).toHaveLength(2)
+})
+
+test('an error shows all its problems, then the hint', () => {
+  const error = new SandboxError('POLICY_INVALID', 'ci.yaml', { problems: ['a: expected b'], hint: 'one\ntwo' })
+  expect(errorLines(error)).toEqual([
+    'llm-do: error POLICY_INVALID: ci.yaml',
+    'llm-do:   a: expected b',
+    'llm-do: hint: one',
+    'llm-do: hint: two',
+  ])
+})
