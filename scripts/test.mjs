@@ -1,0 +1,216 @@
+// Runs the stages of `make test` one after another and adds up what they found.
+//
+//   node scripts/test.mjs [STAGE...]      without names: all
+//
+// A stage that fails does not keep the next one from running. The last line is `N passed, N failed` over all stages; the exit
+// status is 0 only when nothing failed and something passed.
+//
+// As root, the checkout is copied to a directory that everybody may read (it may live below a private one), and the tests on real
+// components run there once more as a user without a name, groups or privileges. The copy is removed at the end.
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
+import { constants as system, tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const checkout = dirname(dirname(fileURLToPath(import.meta.url)))
+const isRoot = process.getuid?.() === 0
+
+/** An id that no distribution gives to anybody; without an entry in passwd, which is the harder case. */
+const PLAIN_ID = 65533
+/** Where Debian keeps docker's, nft's and e2fsprogs' programs. */
+const PATH = `${process.env.PATH}${delimiter}/usr/local/sbin:/usr/sbin:/sbin`
+
+/** What must be there in CI: a test that lacks it fails there instead of being skipped (tests/support/needs.ts). */
+const REQUIRED = ['bwrap', 'unshare', 'docker', 'podman', 'vm', 'wasi', 'aarch64-cc']
+/** What a plain user can be asked to have: the docker daemon and runc belong to root. */
+const REQUIRED_OF_A_USER = ['bwrap', 'unshare', 'wasi', 'aarch64-cc']
+
+const required = (words) => process.env.LLM_DO_TEST_REQUIRE ?? (process.env.CI === 'true' ? words.join(',') : '')
+
+const STAGES = [
+  {
+    name: 'root',
+    title: 'every test, as root',
+    reasonToSkip: () => (isRoot ? undefined : 'this is not root'),
+    run: ({ plain }) =>
+      vitest({ env: { LLM_DO_TEST_REQUIRE: required(REQUIRED), LLM_DO_TEST_PLAIN_CHECKOUT: plain.checkout } }),
+  },
+  {
+    name: 'user',
+    title: isRoot ? 'tests on real components, as a plain user' : 'every test, as this user',
+    run: ({ plain }) => {
+      const env = { LLM_DO_TEST_REQUIRE: required(REQUIRED_OF_A_USER) }
+      return isRoot ? vitest({ words: ['--project', 'system'], env, plain }) : vitest({ env })
+    },
+  },
+  {
+    name: 'vm',
+    title: 'a virtual machine with full cgroup v2 and systemd',
+    reasonToSkip: () => (existsSync(join(checkout, 'tests/vm/run')) ? undefined : 'there is no tests/vm/run'),
+    run: () => summed({ file: join(checkout, 'tests/vm/run'), env: { LLM_DO_TEST_REQUIRE: required(REQUIRED) } }),
+  },
+]
+
+const say = (text) => process.stdout.write(`test: ${text}\n`)
+
+/** Starts a program, shows all it prints, and resolves to its exit status and standard output. Ctrl-C and TERM reach it. */
+function show({ file, argv = [], cwd = checkout, env }) {
+  return new Promise((resolve) => {
+    const child = spawn(file, argv, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const forward = (signal) => child.kill(signal)
+    const output = []
+    for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, forward)
+    child.stdout.on('data', (chunk) => {
+      output.push(chunk)
+      process.stdout.write(chunk)
+    })
+    const end = (status) => {
+      for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, forward)
+      resolve({ status, stdout: Buffer.concat(output).toString() })
+    }
+    child.on('error', (error) => {
+      say(`${file}: ${error.message}`)
+      end(1)
+    })
+    child.on('close', (code) => end(code ?? 1))
+  })
+}
+
+/** Runs vitest, as a plain user in that user's copy when one is given, and counts by its JSON report. */
+async function vitest({ words = [], env, plain }) {
+  const place = mkdtempSync(join(tmpdir(), 'llm-do-test-counts-'))
+  if (plain !== undefined) chownSync(place, PLAIN_ID, PLAIN_ID)
+  const countsFile = join(place, 'counts.json')
+  const argv = ['node_modules/vitest/vitest.mjs', 'run', ...words]
+  const asRoot = { file: process.execPath, argv, env: { ...process.env, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile } }
+  try {
+    const { status } = await show(plain === undefined ? asRoot : plain.started(asRoot))
+    return countsOf({ status, countsFile })
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}
+
+/** A file that could not be loaded, an error outside of any test, a missing report: each counts as one failure, never as nothing. */
+function countsOf({ status, countsFile }) {
+  if (!existsSync(countsFile)) return { passed: 0, failed: 1, skipped: 0 }
+  const report = JSON.parse(readFileSync(countsFile, 'utf8'))
+  const isFailed = ({ status }) => status === 'failed'
+  const broken = report.testResults.filter((file) => isFailed(file) && !file.assertionResults.some(isFailed)).length
+  const failed = report.numFailedTests + broken
+  return {
+    passed: report.numPassedTests,
+    failed: failed === 0 && status !== 0 ? 1 : failed,
+    skipped: report.numPendingTests + report.numTodoTests,
+  }
+}
+
+/** Runs a program whose last line of output is `N passed, N failed`. */
+async function summed({ file, env }) {
+  const { status, stdout } = await show({ file, env: { ...process.env, PATH, ...env } })
+  const last = [...stdout.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1)
+  const [passed, failed] = last === undefined ? [0, 0] : [Number(last[1]), Number(last[2])]
+  return { passed, failed: failed === 0 && status !== 0 ? 1 : failed, skipped: 0 }
+}
+
+/** A copy of the checkout that everybody can read, and a home, for the plain user. */
+function makePlainUser() {
+  const place = mkdtempSync(join(tmpdir(), 'llm-do-test-plain-'))
+  chmodSync(place, 0o755)
+  const user = {
+    place,
+    checkout: join(place, 'checkout'),
+    home: join(place, 'home'),
+    runtime: join(place, 'runtime'),
+    bin: join(place, 'bin'),
+  }
+  for (const directory of [user.checkout, user.home, user.runtime, user.bin]) mkdirSync(directory)
+  const parts = readdirSync(checkout).filter((part) => part !== '.git' && part !== 'build')
+  execFileSync('cp', ['-a', '--reflink=auto', ...parts.map((part) => join(checkout, part)), user.checkout])
+  execFileSync('chmod', ['-R', 'a+rX', user.checkout])
+  for (const directory of [user.home, user.runtime]) {
+    chownSync(directory, PLAIN_ID, PLAIN_ID)
+    chmodSync(directory, 0o700)
+  }
+
+  const asPlain = ['--reuid', `${PLAIN_ID}`, '--regid', `${PLAIN_ID}`, '--clear-groups', '--']
+  const node =
+    spawnSync('setpriv', [...asPlain, process.execPath, '--version']).status === 0
+      ? process.execPath
+      : copyOfNode(user.bin)
+  const started = ({ argv, env }) => ({
+    file: 'setpriv',
+    argv: [...asPlain, node, ...argv],
+    cwd: user.checkout,
+    env: {
+      ...plainEnvironment(env),
+      PATH: `${dirname(node)}${delimiter}${PATH}`,
+      HOME: user.home,
+      XDG_RUNTIME_DIR: user.runtime,
+    },
+  })
+  return { checkout: user.checkout, started, remove: () => rmSync(place, { recursive: true, force: true }) }
+}
+
+/** For a node that lives in root's home directory. */
+function copyOfNode(directory) {
+  const copy = join(directory, 'node')
+  copyFileSync(process.execPath, copy, constants.COPYFILE_FICLONE)
+  chmodSync(copy, 0o755)
+  return copy
+}
+
+/** Nothing of root's environment but what steers the tests. */
+function plainEnvironment(env) {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => /^(LLM_DO_TEST_\w+|CI|LANG|TERM|TZ)$/.test(name)))
+}
+
+const sumOf = (counts, key) => counts.reduce((sum, count) => sum + count[key], 0)
+
+async function runStages(stages) {
+  const interrupted = { by: undefined }
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => (interrupted.by = signal))
+  const plain = isRoot && stages.some(({ name }) => name !== 'vm') ? makePlainUser() : undefined
+  const counts = []
+  try {
+    for (const stage of stages) {
+      const reason = stage.reasonToSkip?.()
+      if (reason !== undefined) {
+        say(`${stage.name}: skipped, ${reason}`)
+        continue
+      }
+      if (interrupted.by !== undefined) break
+      say(`${stage.name}: ${stage.title}`)
+      const count = await stage.run({ plain })
+      counts.push(count)
+      say(`${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`)
+    }
+  } finally {
+    plain?.remove()
+  }
+  if (interrupted.by !== undefined) process.exit(128 + system.signals[interrupted.by])
+  return counts
+}
+
+const asked = process.argv.slice(2)
+const unknown = asked.filter((name) => !STAGES.some((stage) => stage.name === name))
+if (unknown.length > 0) {
+  console.error(`test: no stage ${unknown.join(', ')}: expected ${STAGES.map(({ name }) => name).join(', ')}`)
+  process.exit(2)
+}
+const counts = await runStages(asked.length === 0 ? STAGES : STAGES.filter(({ name }) => asked.includes(name)))
+const [passed, failed] = [sumOf(counts, 'passed'), sumOf(counts, 'failed')]
+process.stdout.write(`${passed} passed, ${failed} failed\n`)
+process.exitCode = failed === 0 && passed > 0 ? 0 : 1

@@ -1,0 +1,73 @@
+/**
+ * Runs the built command as a person would: argv in, exact bytes and exact status out.
+ *
+ *     const { status, stdout } = await runCli(['--', 'true'], { as: 'plain' })
+ */
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { newDirectory } from './directory.ts'
+import { becoming, checkoutFor, currentUser, type User } from './users.ts'
+
+export interface CliOptions {
+  /** Who runs it; the user of this process by default. */
+  readonly as?: User
+  readonly program?: 'llm-do' | 'llm-do-exec'
+  readonly stdin?: string | Uint8Array
+  /** Added to PATH, HOME and LANG; nothing else of this process's environment is passed on. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Where it starts; a new empty directory by default. */
+  readonly cwd?: string
+  /** Ends the run with `stopSignal`. */
+  readonly abort?: AbortSignal
+  readonly stopSignal?: NodeJS.Signals
+}
+
+export interface CliResult {
+  /** Exit status; undefined when a signal ended the runner itself. */
+  readonly status: number | undefined
+  readonly signal: NodeJS.Signals | undefined
+  readonly stdout: Buffer
+  readonly stderr: Buffer
+}
+
+/** The command's file as a user can read it. */
+export const programFor = (user: User, program: 'llm-do' | 'llm-do-exec' = 'llm-do-exec'): string =>
+  join(checkoutFor(user), 'bin', program)
+
+/** Words that start the command as a user, for tests that need the process itself. */
+export const cliWords = (
+  argv: readonly string[],
+  { as = currentUser(), program }: Pick<CliOptions, 'as' | 'program'> = {},
+): readonly string[] => [...becoming(as), programFor(as, program), ...argv]
+
+/** Never rejects for what the command did; rejects when it could not be started. */
+export async function runCli(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const home = await newDirectory({ owner: options.as ?? currentUser() })
+  try {
+    return await runAt(home.path, argv, options)
+  } finally {
+    await home.remove()
+  }
+}
+
+async function runAt(home: string, argv: readonly string[], options: CliOptions): Promise<CliResult> {
+  const [file = '', ...words] = cliWords(argv, options)
+  const result = await execa(file, words, {
+    cwd: options.cwd ?? home,
+    env: { PATH: process.env.PATH, HOME: home, LANG: 'C.UTF-8', ...options.env },
+    extendEnv: false,
+    encoding: 'buffer',
+    stripFinalNewline: false,
+    reject: false,
+    ...(options.stdin === undefined ? { stdin: 'ignore' as const } : { input: options.stdin }),
+    ...(options.abort === undefined ? {} : { cancelSignal: options.abort }),
+    killSignal: options.stopSignal ?? 'SIGTERM',
+  })
+  if (result.exitCode === undefined && result.signal === undefined) throw result
+  return {
+    status: result.exitCode,
+    signal: result.signal as NodeJS.Signals | undefined,
+    stdout: Buffer.from(result.stdout),
+    stderr: Buffer.from(result.stderr),
+  }
+}

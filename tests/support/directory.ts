@@ -1,0 +1,30 @@
+/** Temporary directories that are gone when the test is, whatever became of it. */
+import { chmod, chown, realpath } from 'node:fs/promises'
+import { dir } from 'tmp-promise'
+import { onTestFinished } from 'vitest'
+import { currentUser, PLAIN_ID, type User } from './users.ts'
+
+export interface DirectoryOptions {
+  /** Who owns it; the user of this process by default. */
+  readonly owner?: User
+  /** Permission bits. */
+  readonly mode?: number
+}
+
+/** A new directory that the caller removes with `remove`; for what outlives one test. Its path is canonical. */
+export async function newDirectory({ owner = currentUser(), mode = 0o700 }: DirectoryOptions = {}): Promise<{
+  readonly path: string
+  readonly remove: () => Promise<void>
+}> {
+  const made = await dir({ prefix: 'llm-do-test', unsafeCleanup: true })
+  await chmod(made.path, mode)
+  if (owner !== currentUser()) await chown(made.path, PLAIN_ID, PLAIN_ID)
+  return { path: await realpath(made.path), remove: made.cleanup }
+}
+
+/** A new directory that is removed when the running test ends. */
+export async function temporaryDirectory(options: DirectoryOptions = {}): Promise<string> {
+  const { path, remove } = await newDirectory(options)
+  onTestFinished(remove)
+  return path
+}

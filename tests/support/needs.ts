@@ -1,0 +1,112 @@
+/**
+ * Tests that need something of the machine say what:
+ *
+ *     describeWith('docker', 'the docker backend', () => { ... })
+ *     testWith(['root', 'bwrap'], 'a zone is idmapped', async () => { ... })
+ *
+ * Where it is missing they are skipped and the title says why. In CI, LLM_DO_TEST_REQUIRE lists what must be there: then a
+ * missing need is a failed test, because a skipped security test protects nobody.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { describe, type TestFunction, test } from 'vitest'
+import { canBePlain, currentUser } from './users.ts'
+
+/** Debian keeps daemons and file system tools out of a plain user's PATH. */
+const DIRECTORIES = `${process.env.PATH ?? ''}${delimiter}/usr/local/sbin:/usr/sbin:/sbin`.split(delimiter)
+
+const programOnPath = (name: string): string | undefined =>
+  DIRECTORIES.map((directory) => join(directory, name)).find((file) => existsSync(file))
+
+const lacksProgram = (...names: readonly string[]): string | undefined => {
+  const missing = names.filter((name) => programOnPath(name) === undefined)
+  return missing.length === 0 ? undefined : `no ${missing.join(', ')} on PATH`
+}
+
+const lacksRoot = (): string | undefined => (currentUser() === 'root' ? undefined : 'this is not root')
+
+/** Asks the kernel, not a sysctl: several things can forbid it. */
+function lacksUserNamespaces(): string | undefined {
+  const { status, stderr } = spawnSync('unshare', ['--user', '--map-root-user', 'true'], { encoding: 'utf8' })
+  return status === 0 ? undefined : `no user namespaces (${stderr?.trim() ?? 'no unshare'})`
+}
+
+function lacksWasi(): string | undefined {
+  const compiler = ['clang-16', 'clang'].find((name) => programOnPath(name) !== undefined)
+  if (compiler === undefined) return 'no clang on PATH'
+  const { status } = spawnSync(compiler, ['--target=wasm32-wasi', '--sysroot=/usr', '-xc', '-', '-o', '/dev/null'], {
+    input: 'int main(void) { return 0; }\n',
+  })
+  return status === 0 ? undefined : `${compiler} cannot build for wasm32-wasi`
+}
+
+/** What is missing for a need, in words; undefined when nothing is. */
+const NEEDS = {
+  root: lacksRoot,
+  'plain-user': () => (canBePlain() ? undefined : 'others cannot read this checkout (hint: make test)'),
+  bwrap: () => lacksProgram('bwrap'),
+  unshare: () => lacksProgram('unshare'),
+  userns: lacksUserNamespaces,
+  docker: () => lacksRoot() ?? lacksProgram('dockerd', 'docker', 'busybox'),
+  podman: () => lacksProgram('podman'),
+  vm: () => lacksProgram('qemu-system-x86_64', 'mmdebstrap'),
+  wasi: lacksWasi,
+  'aarch64-cc': () => lacksProgram('aarch64-linux-gnu-gcc'),
+  gcc: () => lacksProgram('gcc'),
+  git: () => lacksProgram('git'),
+  python: () => lacksProgram('python3'),
+  strace: () => lacksProgram('strace'),
+  'kernel-headers': () => (existsSync('/usr/include/linux/landlock.h') ? undefined : 'no /usr/include/linux'),
+} as const satisfies Record<string, () => string | undefined>
+
+export type Need = keyof typeof NEEDS
+
+const requiredNeeds = (): readonly string[] => (process.env.LLM_DO_TEST_REQUIRE ?? '').split(',').filter(Boolean)
+
+/** The needs that are not met here, each with what is missing. */
+export function unmetNeeds(needs: readonly Need[]): readonly { readonly need: Need; readonly reason: string }[] {
+  return needs.flatMap((need) => {
+    const reason = NEEDS[need]()
+    return reason === undefined ? [] : [{ need, reason }]
+  })
+}
+
+export interface Verdict {
+  readonly kind: 'run' | 'skip' | 'fail'
+  /** Why, for the title; empty when the tests run. */
+  readonly reason: string
+}
+
+/** Run, skip or fail: a need that is required and unmet fails. */
+export function judgeNeeds(
+  unmet: readonly { readonly need: string; readonly reason: string }[],
+  required: readonly string[],
+): Verdict {
+  if (unmet.length === 0) return { kind: 'run', reason: '' }
+  const reason = unmet.map(({ need, reason }) => `${need}: ${reason}`).join('; ')
+  return { kind: unmet.some(({ need }) => required.includes(need)) ? 'fail' : 'skip', reason }
+}
+
+const judge = (needs: Need | readonly Need[]): Verdict =>
+  judgeNeeds(unmetNeeds(typeof needs === 'string' ? [needs] : needs), requiredNeeds())
+
+const mustHave = (reason: string) => (): never => {
+  throw new Error(`LLM_DO_TEST_REQUIRE names what is missing here: ${reason}`)
+}
+
+/** A describe block that is skipped, with the reason in its title, where a need is unmet. */
+export function describeWith(needs: Need | readonly Need[], title: string, body: () => void): void {
+  const { kind, reason } = judge(needs)
+  if (kind === 'run') describe(title, body)
+  else if (kind === 'skip') describe.skip(`${title} (skipped, ${reason})`, body)
+  else describe(title, () => test('what it needs is there', mustHave(reason)))
+}
+
+/** A test that is skipped, with the reason in its title, where a need is unmet. */
+export function testWith(needs: Need | readonly Need[], title: string, body: TestFunction): void {
+  const { kind, reason } = judge(needs)
+  if (kind === 'run') test(title, body)
+  else if (kind === 'skip') test.skip(`${title} (skipped, ${reason})`, body)
+  else test(title, mustHave(reason))
+}
