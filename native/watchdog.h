@@ -1,0 +1,54 @@
+/*
+ * The memory limit where no memory controller can be had: look at the whole tree every few milliseconds, end it when it is over.
+ *
+ * Theory of operation: launch calls watchdog_sample at least every 50 ms while the command runs. A sample lists the tree (the
+ * run's cgroup, or the descendants of the engine when there is none), adds up resident and swapped pages, scratch file systems
+ * and anonymous memory files. That sum counts pages shared between processes several times, so it can only be too high: when it
+ * is below the limit, the tree is below the limit. Only when it is over, the exact share of each process is read (smaps_rollup,
+ * a hundred times dearer), and that decides.
+ *
+ * What it cannot see, and the memory controller can: kernel memory (pipe buffers, page tables), detached System V segments,
+ * memory files in flight over a socket, and anything that comes and goes between two samples. docs/limits.md says so.
+ */
+#ifndef LLM_DO_WATCHDOG_H
+#define LLM_DO_WATCHDOG_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* What to watch. The descriptors stay the caller's and must stay open. */
+struct watchdog_target {
+  int group;               /* cgroup directory of the run (cgroup.h), or -1 to follow the children of engine */
+  pid_t engine;            /* root of the tree, in our pid namespace; not used with a group */
+  long long memory_limit;  /* bytes */
+  const int *scratch;      /* descriptors on the run's tmpfs file systems, O_PATH is enough */
+  size_t scratch_count;
+};
+
+struct watchdog {
+  struct watchdog_target target;
+  long long used; /* bytes at the last sample */
+  long long peak; /* highest used of all samples */
+  /* Private from here on. */
+  long long cpu_usec;
+  dev_t memory_files;
+  int swap;
+  pid_t *processes;
+  size_t process_count, process_room;
+  struct memory_file *files;
+  size_t file_count, file_room;
+};
+
+/* Gets ready; -1 with errno: ENOSYS where the kernel lists no children of a process and there is no group. */
+int watchdog_init(struct watchdog *watchdog, const struct watchdog_target *target);
+
+/* Looks once: 1 over the limit, 0 not over, -1 with errno when the tree could not be listed (treat it as a broken backend). */
+int watchdog_sample(struct watchdog *watchdog);
+
+/* CPU time of the tree in microseconds, or -1. Exact with a group; else from the live processes and those their parents have
+ * waited for, and never less than it was before. */
+long long watchdog_read_cpu_usec(struct watchdog *watchdog);
+
+void watchdog_free(struct watchdog *watchdog);
+
+#endif
