@@ -1,0 +1,350 @@
+/**
+ * What is refused, why, and by which profile: data. compile.ts turns it into a filter, docker.ts into Docker's words,
+ * manual.ts into the manual; tests/seccomp/declared.ts reads it naively and everything is compared with that.
+ *
+ * A profile is a list of sets. A known system call is allowed unless a refusal of one of the sets fits, the first that fits
+ * answers; an unknown number answers ENOSYS (x32 too: its numbers carry bit 30); another machine's calls end the process.
+ * A filter sees registers, never what a pointer points to. So a call whose flags or mode lie in memory (clone3, openat2) is
+ * either harmless for every flag or answers ENOSYS, on which C libraries use the older call.
+ */
+import type { ErrnoName } from './errno.ts'
+import { type Arch, SYSCALLS } from './syscalls.ts'
+
+/** Which register, 0 to 5 in the order of the system call's arguments. */
+export type Argument = 0 | 1 | 2 | 3 | 4 | 5
+
+/**
+ * A question about one 32-bit half of an argument. The kernel reads `int`, `unsigned int` and `umode_t` from the low half
+ * only: comparing 64 bits would let a caller hide behind a bit that the kernel then drops. `high` is for real 64-bit words.
+ */
+export type Test = { readonly argument: Argument; readonly half?: 'low' | 'high' } & (
+  | { readonly anyBit: number }
+  | { readonly among: readonly number[]; readonly mask?: number }
+  | { readonly notAmong: readonly number[]; readonly mask?: number }
+)
+
+/** Refuses the named calls when every test holds; without tests, always. */
+export interface Refusal {
+  readonly names: readonly string[]
+  readonly answer: ErrnoName
+  readonly when?: readonly Test[]
+}
+
+export interface RuleSet {
+  /** One line for the manual. */
+  readonly why: string
+  readonly refusals: readonly Refusal[]
+}
+
+const always = (answer: ErrnoName, names: string): Refusal => ({ names: names.split(' '), answer })
+
+/** include/uapi/linux/sched.h: NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
+const CLONE_NEW_FLAGS = 0x7e02_0000
+/** What unshare may split besides namespaces: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM. Anything else, also of the future, is refused. */
+const UNSHARE_HARMLESS = 0x0005_0f00
+/** S_ISUID | S_ISGID of include/uapi/linux/stat.h. */
+const SETUID_BITS = 0o6000
+/** O_CREAT and __O_TMPFILE, the flags with which open reads its mode; the same number on x86_64 and aarch64. */
+const CREATING_FLAGS = 0x0040_0040
+
+const AF = { UNIX: 1, INET: 2, INET6: 10, NETLINK: 16 } as const
+const NETLINK = { ROUTE: 0, SOCK_DIAG: 4, KOBJECT_UEVENT: 15, GENERIC: 16 } as const
+/** SOCK_TYPE_MASK of include/linux/net.h: the rest of the argument is SOCK_CLOEXEC and SOCK_NONBLOCK. */
+const SOCK_TYPE_MASK = 0xf
+const SOCK = { STREAM: 1, DGRAM: 2, PACKET: 10 } as const
+const IPPROTO = { DEFAULT: 0, ICMP: 1, TCP: 6, UDP: 17, ICMPV6: 58 } as const
+
+const setuidBits = (names: string, argument: Argument, more: readonly Test[] = []): Refusal => ({
+  ...always('EPERM', names),
+  when: [...more, { argument, anyBit: SETUID_BITS }],
+})
+
+export const SETS = {
+  'module-loading': {
+    why: 'Code in the kernel.',
+    refusals: [always('EPERM', 'create_module init_module finit_module delete_module get_kernel_syms query_module')],
+  },
+  kexec: { why: 'Replaces the running kernel.', refusals: [always('EPERM', 'kexec_load kexec_file_load')] },
+  bpf: { why: 'Programs in the kernel; a rich source of holes.', refusals: [always('EPERM', 'bpf')] },
+  'performance-events': {
+    why: 'Sees what other programs do and has had many holes.',
+    refusals: [always('EPERM', 'perf_event_open')],
+  },
+  userfaultfd: {
+    why: 'Stops the kernel in the middle of a copy, which makes races reliable; the sysctl leaves its user mode open.',
+    refusals: [always('EPERM', 'userfaultfd')],
+  },
+  mount: {
+    why: 'Changes what files are where.',
+    refusals: [always('EPERM', 'mount umount2 pivot_root chroot')],
+  },
+  'new-mount-api': {
+    why: 'Mounts by descriptor; programs fall back to mount.',
+    refusals: [always('ENOSYS', 'open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick mount_setattr')],
+  },
+  'mount-listing': {
+    why: 'Shows host paths and namespaces that /proc may hide; programs fall back to /proc.',
+    refusals: [always('ENOSYS', 'statmount listmount listns')],
+  },
+  namespaces: {
+    why: 'Inside a user namespace of its own a program has every capability, and with it most of the kernel to attack.',
+    refusals: [
+      // The old clone reads only the low half of its flags (lower_32_bits in kernel/fork.c).
+      { names: ['clone'], answer: 'EPERM', when: [{ argument: 0, anyBit: CLONE_NEW_FLAGS }] },
+      { names: ['unshare'], answer: 'EPERM', when: [{ argument: 0, anyBit: ~UNSHARE_HARMLESS >>> 0 }] },
+      { names: ['unshare'], answer: 'EPERM', when: [{ argument: 0, half: 'high', anyBit: 0xffff_ffff }] },
+      always('EPERM', 'setns'),
+    ],
+  },
+  clone3: {
+    why: 'Its flags lie in memory where no filter sees them; C libraries fall back to clone.',
+    refusals: [always('ENOSYS', 'clone3')],
+  },
+  'io-uring': {
+    why: 'Does socket, open and more without system calls, so around this filter.',
+    refusals: [always('ENOSYS', 'io_uring_setup io_uring_enter io_uring_register')],
+  },
+  keyring: {
+    why: 'Keys belong to the user, not to the sandbox.',
+    refusals: [always('EPERM', 'add_key request_key keyctl')],
+  },
+  'host-control': {
+    why: 'Swap, reboot, accounting, quotas, ports and terminals of the machine.',
+    refusals: [always('EPERM', 'swapon swapoff reboot acct quotactl quotactl_fd iopl ioperm vhangup')],
+  },
+  clock: {
+    why: 'The clock belongs to the machine.',
+    refusals: [always('EPERM', 'settimeofday clock_settime adjtimex clock_adjtime')],
+  },
+  'host-name': {
+    why: 'The name that the sandbox was given stays.',
+    refusals: [always('EPERM', 'sethostname setdomainname')],
+  },
+  'kernel-log': { why: 'Shows addresses and devices of the host.', refusals: [always('EPERM', 'syslog')] },
+  'file-handles': {
+    why: 'Opens a file by number, past every mount and directory.',
+    refusals: [always('EPERM', 'open_by_handle_at')],
+  },
+  'other-processes': {
+    why: 'Takes descriptors and compares kernel addresses of another process.',
+    refusals: [always('EPERM', 'kcmp pidfd_getfd')],
+  },
+  fanotify: {
+    why: 'Watches and delays the file accesses of others.',
+    refusals: [always('EPERM', 'fanotify_init fanotify_mark')],
+  },
+  numa: {
+    why: 'Moves memory between nodes of the machine; libnuma takes the refusal for "no NUMA here".',
+    refusals: [always('EPERM', 'mbind set_mempolicy get_mempolicy migrate_pages move_pages set_mempolicy_home_node')],
+  },
+  obsolete: {
+    why: 'Removed from newer kernels; what is left in old ones is only good for attacks.',
+    refusals: [always('ENOSYS', 'uselib _sysctl nfsservctl lookup_dcookie')],
+  },
+  personality: {
+    why: 'Old personalities switch off protections. Allowed: 0, ADDR_NO_RANDOMIZE (debuggers, ASan), 0xffffffff (query).',
+    refusals: [
+      { names: ['personality'], answer: 'EPERM', when: [{ argument: 0, notAmong: [0, 0x0004_0000, 0xffff_ffff] }] },
+    ],
+  },
+  'socket-families': {
+    why: 'AF_VSOCK leaves a network namespace, others have had kernel holes. Allowed: UNIX, INET, INET6, and NETLINK with route, sock_diag, uevent, generic.',
+    refusals: [
+      {
+        names: ['socket'],
+        answer: 'EAFNOSUPPORT',
+        when: [{ argument: 0, notAmong: [AF.UNIX, AF.INET, AF.INET6, AF.NETLINK] }],
+      },
+      {
+        names: ['socket'],
+        answer: 'EPROTONOSUPPORT',
+        when: [
+          { argument: 0, among: [AF.NETLINK] },
+          { argument: 2, notAmong: [NETLINK.ROUTE, NETLINK.SOCK_DIAG, NETLINK.KOBJECT_UEVENT, NETLINK.GENERIC] },
+        ],
+      },
+      // __sock_create turns (AF_INET, SOCK_PACKET) into AF_PACKET: a family off the list by another name.
+      {
+        names: ['socket'],
+        answer: 'EAFNOSUPPORT',
+        when: [
+          { argument: 0, among: [AF.INET] },
+          { argument: 1, mask: SOCK_TYPE_MASK, among: [SOCK.PACKET] },
+        ],
+      },
+      { names: ['socketpair'], answer: 'EAFNOSUPPORT', when: [{ argument: 0, notAmong: [AF.UNIX] }] },
+    ],
+  },
+  'terminal-injection': {
+    why: 'TIOCSTI and TIOCLINUX type into the terminal of the caller, TIOCSETD changes its line discipline.',
+    refusals: [{ names: ['ioctl'], answer: 'EPERM', when: [{ argument: 1, among: [0x5412, 0x541c, 0x5423] }] }],
+  },
+  'setuid-bits': {
+    why: 'A setuid or setgid file in a zone would work on the host. openat2 keeps its mode in memory; programs fall back to openat.',
+    refusals: [
+      setuidBits('chmod fchmod creat mknod', 1),
+      setuidBits('fchmodat fchmodat2 mknodat', 2),
+      setuidBits('open', 2, [{ argument: 1, anyBit: CREATING_FLAGS }]),
+      setuidBits('openat', 3, [{ argument: 2, anyBit: CREATING_FLAGS }]),
+      always('ENOSYS', 'openat2'),
+    ],
+  },
+  'packet-filter-options': {
+    why: 'The owner of a network namespace could set the tables of iptables, ip6tables, arptables and ebtables, whose checks have failed before.',
+    refusals: [
+      {
+        names: ['setsockopt'],
+        answer: 'EPERM',
+        // SOL_IP and SOL_IPV6; {IPT,ARPT,EBT}_BASE_CTL of include/uapi/linux/netfilter* and the number after each. Not more:
+        // 66 and 67 are IPV6_RECVTCLASS and IPV6_TCLASS.
+        when: [
+          { argument: 1, among: [0, 41] },
+          { argument: 2, mask: 0xffff_fffe, among: [64, 96, 128] },
+        ],
+      },
+    ],
+  },
+  debugging: {
+    why: 'One process of the sandbox reads and writes another.',
+    refusals: [always('EPERM', 'ptrace process_vm_readv process_vm_writev process_madvise process_mrelease')],
+  },
+  'netlink-protocols': {
+    why: 'Only routes, which is what C libraries ask for.',
+    refusals: [
+      {
+        names: ['socket'],
+        answer: 'EPROTONOSUPPORT',
+        when: [
+          { argument: 0, among: [AF.NETLINK] },
+          { argument: 2, notAmong: [NETLINK.ROUTE] },
+        ],
+      },
+    ],
+  },
+  'inet-protocols': {
+    why: 'Only streams and datagrams of TCP, UDP and ping; SCTP, DCCP, L2TP, MPTCP, SMC and raw sockets load rarely used kernel code.',
+    refusals: [
+      {
+        names: ['socket'],
+        answer: 'EPROTONOSUPPORT',
+        when: [
+          { argument: 0, among: [AF.INET, AF.INET6] },
+          { argument: 1, mask: SOCK_TYPE_MASK, notAmong: [SOCK.STREAM, SOCK.DGRAM] },
+        ],
+      },
+      {
+        names: ['socket'],
+        answer: 'EPROTONOSUPPORT',
+        when: [
+          { argument: 0, among: [AF.INET, AF.INET6] },
+          {
+            argument: 2,
+            notAmong: [IPPROTO.DEFAULT, IPPROTO.ICMP, IPPROTO.TCP, IPPROTO.UDP, IPPROTO.ICMPV6],
+          },
+        ],
+      },
+    ],
+  },
+  'filter-listener': {
+    why: 'SECCOMP_FILTER_FLAG_NEW_LISTENER lets one process hold and answer the system calls of another.',
+    refusals: [{ names: ['seccomp'], answer: 'EPERM', when: [{ argument: 1, anyBit: 8 }] }],
+  },
+  'kernel-aio': {
+    why: 'The old asynchronous input and output; databases fall back to threads.',
+    refusals: [always('ENOSYS', 'io_setup io_submit io_cancel io_destroy io_getevents io_pgetevents')],
+  },
+  'unusual-memory': {
+    why: 'Pages lent to pipes, hidden from the kernel or counted in the page cache: holes and side channels, little use.',
+    refusals: [always('EPERM', 'vmsplice memfd_secret cachestat remap_file_pages modify_ldt')],
+  },
+} as const satisfies Readonly<Record<string, RuleSet>>
+
+export type SetName = keyof typeof SETS
+
+const EVERYWHERE = [
+  'module-loading',
+  'kexec',
+  'bpf',
+  'performance-events',
+  'userfaultfd',
+  'new-mount-api',
+  'mount-listing',
+  'io-uring',
+  'keyring',
+  'host-control',
+  'clock',
+  'kernel-log',
+  'file-handles',
+  'other-processes',
+  'fanotify',
+  'numa',
+  'obsolete',
+  'personality',
+  'socket-families',
+  'terminal-injection',
+  'setuid-bits',
+] as const satisfies readonly SetName[]
+
+const DEFAULT = [...EVERYWHERE, 'mount', 'namespaces', 'clone3', 'host-name'] as const satisfies readonly SetName[]
+
+export const PROFILES = {
+  default: {
+    meaning:
+      'Compilers, interpreters, package managers, debuggers and sanitizers work; doors of the kernel that they do not use are shut.',
+    sets: DEFAULT,
+  },
+  strict: {
+    meaning: 'Default, and no debugging, no rare sockets, no rare memory tricks.',
+    sets: [
+      ...DEFAULT,
+      'debugging',
+      'netlink-protocols',
+      'inet-protocols',
+      'filter-listener',
+      'kernel-aio',
+      'unusual-memory',
+    ],
+  },
+  nested: {
+    meaning: "Default without the sets that stop sandboxes inside the sandbox: Chromium's, bazel's, nix', bubblewrap.",
+    sets: [...EVERYWHERE, 'packet-filter-options'],
+  },
+} as const satisfies Readonly<Record<string, { meaning: string; sets: readonly SetName[] }>>
+
+export type ProfileName = keyof typeof PROFILES
+export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]
+
+/** A filter written by a user: a profile with calls taken out of its refusals, and more refusals. Deny wins over allow. */
+export interface SeccompRules {
+  readonly extends: ProfileName
+  /** These names are not refused by the profile that is extended, under no condition. */
+  readonly allow: readonly string[]
+  readonly deny: readonly { readonly names: readonly string[]; readonly errno: ErrnoName }[]
+}
+
+/** A refusal as one system call sees it. */
+export type Clause = Omit<Refusal, 'names'>
+
+function refusalsOf(rules: SeccompRules): readonly Refusal[] {
+  const denied = rules.deny.map(({ names, errno }): Refusal => ({ names, answer: errno }))
+  const inherited = PROFILES[rules.extends].sets.flatMap((name): readonly Refusal[] => SETS[name].refusals)
+  const remaining = inherited.map((refusal) => ({
+    ...refusal,
+    names: refusal.names.filter((name) => !rules.allow.includes(name)),
+  }))
+  return [...denied, ...remaining]
+}
+
+/** The plain form of a shipped profile. */
+export const rulesOf = (profile: ProfileName): SeccompRules => ({ extends: profile, allow: [], deny: [] })
+
+/**
+ * Every known system call of a machine with what may refuse it, in order: the first clause whose tests all hold answers.
+ * No clause: allowed. Names that this machine does not have are left out.
+ */
+export function clausesFor(rules: SeccompRules, arch: Arch): ReadonlyMap<number, readonly Clause[]> {
+  const refusals = refusalsOf(rules)
+  const clausesOf = (name: string): readonly Clause[] =>
+    refusals.filter((refusal) => refusal.names.includes(name)).map(({ names: _, ...clause }) => clause)
+  return new Map([...SYSCALLS[arch]].map(([name, number]) => [number, clausesOf(name)]))
+}

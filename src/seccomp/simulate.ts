@@ -1,0 +1,96 @@
+/**
+ * The kernel's side of a filter, in TypeScript: what it would refuse to load and what it would answer. For tests and explanations.
+ */
+import { AUDIT_ARCH, decode, INSTRUCTION_BYTES, type Instruction, MAX_INSTRUCTIONS, OFFSET, OPCODE } from './bpf.ts'
+import type { Arch } from './syscalls.ts'
+
+/** `struct seccomp_data`. */
+export interface Call {
+  /** 32 bits; may carry the x32 bit or be -1. */
+  readonly number: number
+  /** AUDIT_ARCH_* of the caller. */
+  readonly arch: number
+  /** Missing arguments are 0; only the low 64 bits count. */
+  readonly args: readonly bigint[]
+}
+
+export interface Answered {
+  /** SECCOMP_RET_* with its data. */
+  readonly answer: number
+  /** Instructions that were executed. */
+  readonly executed: number
+}
+
+export const nativeCall = (arch: Arch, number: number, args: readonly bigint[] = []): Call => ({
+  number,
+  arch: AUDIT_ARCH[arch],
+  args,
+})
+
+const low32 = (value: bigint): number => Number(BigInt.asUintN(32, value))
+
+function word({ number, arch, args }: Call, offset: number): number {
+  if (offset === OFFSET.number) return number >>> 0
+  if (offset === OFFSET.arch) return arch >>> 0
+  const index = Math.floor((offset - OFFSET.firstArgument) / OFFSET.argumentBytes)
+  const value = args[index] ?? 0n
+  return offset % OFFSET.argumentBytes === 0 ? low32(value) : low32(value >> 32n)
+}
+
+const CONDITIONS: ReadonlyMap<number, (a: number, k: number) => boolean> = new Map([
+  [OPCODE.jumpEqual, (a: number, k: number) => a === k],
+  [OPCODE.jumpGreater, (a: number, k: number) => a > k],
+  [OPCODE.jumpGreaterOrEqual, (a: number, k: number) => a >= k],
+  [OPCODE.jumpAnyBit, (a: number, k: number) => (a & k) !== 0],
+])
+
+/**
+ * Runs a filter on one call.
+ * @throws RangeError for a program that `problemsOf` complains about
+ */
+export function simulate(filter: Uint8Array, call: Call): Answered {
+  const program = decode(filter)
+  let accumulator = 0
+  let at = 0
+  for (let executed = 1; executed <= MAX_INSTRUCTIONS; executed++) {
+    const instruction = program[at]
+    if (instruction === undefined) throw new RangeError(`the filter runs past its end, at ${at}`)
+    const { code, jt, jf, k } = instruction
+    const condition = CONDITIONS.get(code)
+    at += 1
+    if (code === OPCODE.answer) return { answer: k, executed }
+    if (code === OPCODE.load) accumulator = word(call, k)
+    else if (code === OPCODE.and) accumulator = (accumulator & k) >>> 0
+    else if (code === OPCODE.jump) at += k
+    else if (condition !== undefined) at += condition(accumulator, k) ? jt : jf
+    else throw new RangeError(`no such instruction: 0x${code.toString(16)}`)
+  }
+  throw new RangeError('the filter does not end')
+}
+
+function problemOf({ code, jt, jf, k }: Instruction, index: number, length: number): string | undefined {
+  const last = length - 1
+  if (code === OPCODE.load)
+    return k % 4 === 0 && k < OFFSET.end ? undefined : `${index}: loads byte ${k}, which is no word of seccomp_data`
+  if (code === OPCODE.jump) return index + 1 + k <= last ? undefined : `${index}: jumps past the end`
+  if (CONDITIONS.has(code)) return index + 1 + Math.max(jt, jf) <= last ? undefined : `${index}: jumps past the end`
+  return code === OPCODE.and || code === OPCODE.answer
+    ? undefined
+    : `${index}: no such instruction: 0x${code.toString(16)}`
+}
+
+/**
+ * What the kernel would refuse about a filter (bpf_check_classic in net/core/filter.c, seccomp_check_filter in kernel/seccomp.c),
+ * with only those instructions known that we use. Jumps go forward by construction, so a filter without problems ends.
+ */
+export function problemsOf(filter: Uint8Array): readonly string[] {
+  const program = decode(filter)
+  const whole = filter.length % INSTRUCTION_BYTES === 0 ? [] : [`${filter.length} bytes are no whole instructions`]
+  const size =
+    program.length > 0 && program.length <= MAX_INSTRUCTIONS
+      ? []
+      : [`expected 1 to ${MAX_INSTRUCTIONS} instructions, got ${program.length}`]
+  const end = program.at(-1)?.code === OPCODE.answer ? [] : ['the last instruction is no answer']
+  const inner = program.map((instruction, index) => problemOf(instruction, index, program.length))
+  return [...whole, ...size, ...end, ...inner.filter((problem) => problem !== undefined)]
+}
