@@ -83,9 +83,23 @@ export type SeccompChoice = 'default' | 'strict' | 'nested' | 'off' | { readonly
 
 /** Words of `require`: limits and walls that the kernel itself must enforce. */
 export const NEEDS = [
-  'empty-root', 'zones', 'pid-namespace', 'ipc-namespace', 'user-namespace', 'seccomp',
-  'net-none', 'net-restricted', 'net-host',
-  'memory-limit', 'pids-limit', 'cpu-limit', 'deadline', 'output-limit', 'tty', 'wasi-command', 'sockets-closed',
+  'empty-root',
+  'zones',
+  'pid-namespace',
+  'ipc-namespace',
+  'user-namespace',
+  'seccomp',
+  'net-none',
+  'net-restricted',
+  'net-host',
+  'memory-limit',
+  'pids-limit',
+  'cpu-limit',
+  'deadline',
+  'output-limit',
+  'tty',
+  'wasi-command',
+  'sockets-closed',
 ] as const
 export type Need = (typeof NEEDS)[number]
 

@@ -1,0 +1,77 @@
+/** What holds when nobody says anything: the lowest layer of every policy. */
+import type { PolicyLayer } from './layer.ts'
+
+/**
+ * Read-only inside every rw zone: files that are run, or obeyed, by programs outside the sandbox later on.
+ * Git runs hooks and what its configuration names; editors and agents run what their folders name; shells run their start-up files.
+ */
+export const PROTECTED_PATHS: readonly string[] = [
+  '.git/hooks',
+  '.git/config',
+  '.mcp.json',
+  '.vscode',
+  '.idea',
+  '.claude',
+  '.codex',
+  '.agents',
+  '.bashrc',
+  '.bash_profile',
+  '.bash_login',
+  '.bash_logout',
+  '.bash_aliases',
+  '.profile',
+  '.zshrc',
+  '.zprofile',
+  '.zshenv',
+  '.zlogin',
+  '.zlogout',
+  '.kshrc',
+  '.cshrc',
+  '.tcshrc',
+  '.login',
+  '.config/fish/config.fish',
+  '.config/fish/conf.d',
+  '.envrc',
+]
+
+/** The defaults in the words a person would write; the schema's `standard` shows the same (a test compares them). */
+export const BUILT_IN: PolicyLayer = {
+  layer: 'built-in',
+  source: 'built-in',
+  directory: '/',
+  values: {
+    backend: 'auto',
+    engine: 'auto',
+    docker: { reuse: 'off' },
+    zones: [],
+    workspace: 'ro',
+    samePath: false,
+    network: 'none',
+    resources: {
+      memory: '512m',
+      swap: '0',
+      cpu: '2',
+      pids: '256',
+      timeout: '30s',
+      cpuTime: 'none',
+      tmp: '50m',
+      run: '10m',
+      shm: '64m',
+      home: '50m',
+      output: '1m',
+    },
+    env: { inherit: [], set: {} },
+    credentials: [],
+    sshAgent: false,
+    seccomp: 'default',
+    toolchains: 'auto',
+    protect: [...PROTECTED_PATHS],
+    require: [],
+    bestEffort: false,
+    tty: false,
+    pool: 'auto',
+  },
+}
+
+/** Size of a tmpfs zone that names none. */
+export const ZONE_SIZE = 50 * 1024 ** 2

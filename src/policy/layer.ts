@@ -1,0 +1,48 @@
+/** One voice in a policy: what a file, the environment or the command line says, still unchecked. */
+import type { Layer } from './policy.ts'
+import type { SandboxInput } from './schema.ts'
+
+export interface PolicyLayer {
+  readonly layer: Layer
+  /** The file that says it, or `command line`, `environment`. */
+  readonly source: string
+  /** Absolute; what relative host paths are relative to. */
+  readonly directory: string
+  /** Unchecked: mergePolicies() checks it and reports every mistake. */
+  readonly values: SandboxInput
+  /** Dotted key (`resources.memory`, `zones.0`) -> the exact place that says it: `ci.yaml:7`, `--memory`. */
+  readonly places?: Readonly<Record<string, string>>
+  /** What could not even be put into `values`, one finished line each. */
+  readonly problems?: readonly string[]
+}
+
+/** Authority, lowest first: a later one replaces what an earlier one said. */
+export const LAYER_ORDER: readonly Layer[] = [
+  'built-in',
+  'profile',
+  'workshop',
+  'worker',
+  'docker-environment',
+  'environment',
+  'flag',
+]
+
+/** The place that says a key, as exactly as the layer knows: the key's own, else the nearest one around it, else the source. */
+export function placeOf(layer: PolicyLayer, key: string): string {
+  const places = layer.places ?? {}
+  const parts = key.split('.')
+  const around = parts.map((_, index) => parts.slice(0, parts.length - index).join('.'))
+  const found = around.find((candidate) => Object.hasOwn(places, candidate))
+  return found === undefined ? layer.source : (places[found] ?? layer.source)
+}
+
+/** True where the place is a flag or variable, which says the key by itself. */
+export function isSpoken(layer: PolicyLayer): boolean {
+  return layer.layer === 'flag' || layer.layer === 'environment' || layer.layer === 'docker-environment'
+}
+
+/** The head of a message about a key: place and key. */
+export function headOf(layer: PolicyLayer, key: string): string {
+  const place = placeOf(layer, key)
+  return isSpoken(layer) || key === '' ? `${place}:` : `${place}: ${key}:`
+}

@@ -1,0 +1,226 @@
+/**
+ * Profiles from files: by name from the user's directory, then from the shipped one, or by path; with all they extend.
+ * Also answers which files decided it, read or looked for, so that a cached plan can tell when it is stale.
+ * Edge: reads profile files and directories.
+ */
+import { constants } from 'node:fs'
+import { open, readdir, realpath } from 'node:fs/promises'
+import path from 'node:path'
+import { SandboxError } from '../error.ts'
+import type { PolicyLayer } from './layer.ts'
+import { didYouMean } from './nearest.ts'
+import { type ParsedProfile, parseProfile } from './parse.ts'
+
+export interface ProfileDirectories {
+  /** `$XDG_CONFIG_HOME/llm-do/profiles`, absolute; searched first. */
+  readonly configDirectory: string
+  /** The profiles that come with the program, absolute. */
+  readonly shippedDirectory: string
+}
+
+export interface ProfileRequest extends ProfileDirectories {
+  /** A name, or a path (it has a slash, or ends in .yaml or .yml). */
+  readonly name: string
+  /** Absolute; what a relative path is relative to. */
+  readonly cwd: string
+}
+
+export interface LoadedProfile {
+  /** Base first. */
+  readonly layers: readonly PolicyLayer[]
+  /** Canonical paths of the files that were read, in the order of the layers. */
+  readonly read: readonly string[]
+  /** Files that would have been used had they been there. */
+  readonly missing: readonly string[]
+}
+
+/** Largest profile that is read, in bytes. */
+const LARGEST_PROFILE = 1024 ** 2
+/** More than any real chain, so that a generated one cannot keep us busy. */
+const LONGEST_CHAIN = 32
+const ENDINGS = ['.yaml', '.yml'] as const
+
+/** Where a user's own profiles are, by the XDG base directory rules; empty when there is neither variable nor home. */
+export function profileDirectoryOf(env: Readonly<Record<string, string | undefined>>, home: string): string {
+  const configured = env.XDG_CONFIG_HOME ?? ''
+  if (path.isAbsolute(configured)) return path.join(configured, 'llm-do', 'profiles')
+  return home === '' ? '' : path.join(home, '.config', 'llm-do', 'profiles')
+}
+
+/**
+ * Reads a profile and everything it extends.
+ * @throws SandboxError PROFILE_NOT_FOUND, PROFILE_UNREADABLE or PROFILE_CYCLE
+ */
+export async function loadProfile(request: ProfileRequest): Promise<LoadedProfile> {
+  return await loadChain({ request, chain: [], missing: [] })
+}
+
+interface Link {
+  readonly name: string
+  readonly file: string
+  readonly profile: ParsedProfile
+}
+
+interface Chain {
+  readonly request: ProfileRequest
+  /** From the profile that was asked for to its bases. */
+  readonly chain: readonly Link[]
+  readonly missing: readonly string[]
+}
+
+async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProfile> {
+  const found = await findProfile(request, chain.at(-1)?.file)
+  const seen = chain.findIndex(({ file }) => file === found.file)
+  if (seen >= 0) throw cycle([...chain.slice(seen), { name: request.name, file: found.file }])
+  if (chain.length >= LONGEST_CHAIN) throw cycle([...chain, { name: request.name, file: found.file }])
+  const profile = parseProfile({ file: found.file, bytes: found.bytes })
+  const longer = [...chain, { name: request.name, file: found.file, profile }]
+  const looked = [...missing, ...found.missing]
+  const base = profile.extends
+  if (base !== undefined)
+    return await loadChain({
+      request: { ...request, name: base, cwd: path.dirname(found.file) },
+      chain: longer,
+      missing: looked,
+    })
+  const links = longer.toReversed()
+  return { layers: links.map((link) => link.profile.layer), read: links.map(({ file }) => file), missing: looked }
+}
+
+interface FoundProfile {
+  readonly file: string
+  readonly bytes: Uint8Array
+  readonly missing: readonly string[]
+}
+
+async function findProfile(request: ProfileRequest, extendedBy: string | undefined): Promise<FoundProfile> {
+  const candidates = candidatesOf(request, extendedBy)
+  const missing: string[] = []
+  for (const candidate of candidates) {
+    const found = await readIfThere(candidate)
+    if (found !== undefined) return { ...found, missing }
+    missing.push(candidate)
+  }
+  throw await notFound(request, extendedBy)
+}
+
+/**
+ * The files a name or path can mean, best first. A profile that extends its own name means the one that it hides:
+ * the user's `default` can add to the shipped `default`.
+ */
+function candidatesOf(request: ProfileRequest, extendedBy: string | undefined): readonly string[] {
+  if (isPath(request.name)) return [path.resolve(request.cwd, request.name)]
+  const all = directoriesOf(request).flatMap((directory) =>
+    ENDINGS.map((ending) => path.join(directory, request.name + ending)),
+  )
+  const hidden = extendedBy === undefined ? -1 : all.indexOf(extendedBy)
+  return all.slice(hidden >= 0 && directoriesOf(request).length > 1 && hidden < ENDINGS.length ? ENDINGS.length : 0)
+}
+
+function directoriesOf({ configDirectory, shippedDirectory }: ProfileDirectories): readonly string[] {
+  return [configDirectory, shippedDirectory].filter((directory) => directory !== '')
+}
+
+function isPath(name: string): boolean {
+  return name.includes('/') || ENDINGS.some((ending) => name.endsWith(ending))
+}
+
+/** O_NONBLOCK: a FIFO in the place of a profile must not make us wait for its writer. */
+const READING = constants.O_RDONLY | constants.O_NONBLOCK
+
+async function readIfThere(
+  candidate: string,
+): Promise<{ readonly file: string; readonly bytes: Uint8Array } | undefined> {
+  try {
+    const handle = await open(candidate, READING)
+    try {
+      const facts = await handle.stat()
+      if (!facts.isFile())
+        throw unreadable(candidate, facts.isDirectory() ? 'it is a directory' : 'it is not a regular file')
+      if (facts.size > LARGEST_PROFILE)
+        throw unreadable(candidate, `it has ${facts.size} bytes, expected at most ${LARGEST_PROFILE}`)
+      const buffer = new Uint8Array(LARGEST_PROFILE + 1)
+      const length = await readAll(handle, buffer)
+      if (length > LARGEST_PROFILE) throw unreadable(candidate, `it has more than ${LARGEST_PROFILE} bytes`)
+      return { file: await realpath(candidate), bytes: buffer.subarray(0, length) }
+    } finally {
+      await handle.close()
+    }
+  } catch (error) {
+    if (error instanceof SandboxError) throw error
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw unreadable(candidate, reasonOf(code), error)
+  }
+}
+
+async function readAll(handle: Awaited<ReturnType<typeof open>>, buffer: Uint8Array): Promise<number> {
+  let length = 0
+  while (length < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null)
+    if (bytesRead === 0) return length
+    length += bytesRead
+  }
+  return length
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied (EACCES)',
+  ELOOP: 'its symbolic links go in a circle (ELOOP)',
+  ENAMETOOLONG: 'its name is too long (ENAMETOOLONG)',
+  ERR_INVALID_ARG_VALUE: 'its name holds a NUL',
+}
+
+function reasonOf(code: string | undefined): string {
+  return REASONS[code ?? ''] ?? `it cannot be read (${code ?? 'unknown error'})`
+}
+
+function unreadable(file: string, reason: string, cause?: unknown): SandboxError {
+  return new SandboxError('PROFILE_UNREADABLE', `${file}: ${reason}.`, { hint: `ls -ld ${file}`, cause })
+}
+
+function cycle(chain: readonly { readonly name: string; readonly file: string }[]): SandboxError {
+  const names = chain.map(({ name }) => name).join(' -> ')
+  return new SandboxError('PROFILE_CYCLE', `profiles extend each other in a circle or without end: ${names}.`, {
+    hint: `take "extends" out of one of: ${[...new Set(chain.map(({ file }) => file))].join(', ')}`,
+  })
+}
+
+async function notFound(request: ProfileRequest, extendedBy: string | undefined): Promise<SandboxError> {
+  const by = extendedBy === undefined ? '' : `${extendedBy}: extends: `
+  if (isPath(request.name)) {
+    return new SandboxError('PROFILE_NOT_FOUND', `${by}no profile file ${path.resolve(request.cwd, request.name)}.`, {
+      hint: 'llm-do profiles',
+    })
+  }
+  const names = (await listProfiles(request)).map(({ name }) => name)
+  const where = directoriesOf(request).join(' or ')
+  return new SandboxError(
+    'PROFILE_NOT_FOUND',
+    `${by}no profile "${request.name}" in ${where}.${didYouMean(request.name, names)}`,
+    { hint: 'llm-do profiles' },
+  )
+}
+
+export interface ListedProfile {
+  readonly name: string
+  readonly file: string
+  readonly from: 'user' | 'shipped'
+}
+
+/** Every profile that has a name, sorted by it; a user's own hides a shipped one of the same name. */
+export async function listProfiles(directories: ProfileDirectories): Promise<readonly ListedProfile[]> {
+  const user = await profilesIn(directories.configDirectory, 'user')
+  const shipped = await profilesIn(directories.shippedDirectory, 'shipped')
+  const visible = shipped.filter(({ name }) => !user.some((own) => own.name === name))
+  return [...user, ...visible].sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+async function profilesIn(directory: string, from: ListedProfile['from']): Promise<readonly ListedProfile[]> {
+  if (directory === '') return []
+  const names = await readdir(directory).catch(() => []) // no directory, or a closed one: no profiles to offer
+  return names.flatMap((file) => {
+    const ending = ENDINGS.find((candidate) => file.endsWith(candidate) && file.length > candidate.length)
+    return ending === undefined ? [] : [{ name: file.slice(0, -ending.length), file: path.join(directory, file), from }]
+  })
+}
