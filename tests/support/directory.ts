@@ -19,7 +19,7 @@ export async function newDirectory({ owner = currentUser(), mode = 0o700 }: Dire
   const made = await dir({ prefix: 'llm-do-test', unsafeCleanup: true })
   await chmod(made.path, mode)
   if (owner !== currentUser()) await chown(made.path, PLAIN_ID, PLAIN_ID)
-  return { path: await realpath(made.path), remove: made.cleanup }
+  return { path: await realpath(made.path), remove: () => made.cleanup() }
 }
 
 /** A new directory that is removed when the running test ends. */
