@@ -4,6 +4,9 @@
 
 export type PathKind = 'file' | 'directory' | 'socket' | 'fifo' | 'device' | 'missing' | 'loop' | 'denied'
 
+/** Inode number, exact: a number up to Number.MAX_SAFE_INTEGER, else its decimal digits. */
+export type Inode = number | string
+
 /** One answer to "what is at this path?", taken once, before anything is decided. */
 export interface PathFact {
   /** As it was asked for, absolute. */
@@ -12,7 +15,8 @@ export interface PathFact {
   /** Canonical path; for a missing path the canonical parent plus the rest. */
   readonly real: string
   readonly dev: number
-  readonly ino: number
+  /** A decimal string where a number would lose digits: overlayfs and FUSE use all 64 bits. */
+  readonly ino: Inode
   readonly uid: number
   readonly gid: number
   /** Permission bits, 0 when unknown. */
@@ -26,10 +30,23 @@ export type Probe =
   | { readonly ok: true; readonly detail?: string }
   | { readonly ok: false; readonly step: string; readonly errno: string; readonly message: string }
 
+/** What holds a limit or a wall, best first where there is a choice; see offers.ts. */
+export type HeldBy = 'cgroup2' | 'watchdog' | 'rlimit' | 'affinity' | 'docker' | 'wasm' | 'timer' | 'none'
+
 export interface ProgramFact {
   readonly path: string
   readonly version: string
   readonly setuid: boolean
+}
+
+/** Things that only help to explain why a probe failed; nothing is ever decided by them. */
+export interface Surroundings {
+  /** Kind of container this process seems to be in. */
+  readonly container?: string
+  /** A seccomp filter is already on this process. */
+  readonly filtered: boolean
+  /** Values of the few kernel settings that forbid user namespaces, by sysctl name; unreadable ones are left out. */
+  readonly settings: Readonly<Record<string, string>>
 }
 
 export type CgroupRung = 'parent' | 'delegated' | 'systemd-user' | 'systemd-system' | 'direct' | 'accounting' | 'none'
@@ -75,5 +92,6 @@ export interface HostFacts {
   readonly cgroup: CgroupFact
   readonly docker?: DockerFact
   readonly wasmtime?: ProgramFact
+  readonly surroundings?: Surroundings
   readonly paths: Readonly<Record<string, PathFact>>
 }

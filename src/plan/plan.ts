@@ -2,6 +2,7 @@
  * Everything decided, nothing done. A plan is JSON, holds no secret value and no run-specific word (id, time), so the
  * same policy on the same host gives the same bytes. Backends read it; nothing else says what a sandbox looks like.
  */
+import type { HeldBy, Inode } from '../host/facts.ts'
 import type { BackendName, EngineName, Need, NetworkPolicy } from '../policy/policy.ts'
 
 /** Whose account of a file tree counts: a zone is the user's, everything else is the system's. */
@@ -14,7 +15,7 @@ export interface PlannedZone {
   readonly kind: 'directory' | 'file' | 'socket'
   /** Identity seen at planning time; the launcher refuses another one. */
   readonly dev: number
-  readonly ino: number
+  readonly ino: Inode
   readonly uid: number
   readonly gid: number
   /** Host directories the launcher's caller must make first (policy said `create`). */
@@ -40,9 +41,15 @@ export type SystemEntry =
   | { readonly op: 'symlink'; readonly target: string; readonly link: string }
   /** A small file of our own making, e.g. /etc/passwd. */
   | { readonly op: 'file'; readonly target: string; readonly content: string; readonly mode: number }
-  | { readonly op: 'bind'; readonly source: string; readonly target: string; readonly kind: 'directory' | 'file'; readonly from: string }
+  | {
+      readonly op: 'bind'
+      readonly source: string
+      readonly target: string
+      readonly kind: 'directory' | 'file'
+      readonly from: string
+    }
 
-export type HeldBy = 'cgroup2' | 'watchdog' | 'rlimit' | 'affinity' | 'docker' | 'wasm' | 'timer' | 'none'
+export type { HeldBy }
 export interface PlannedLimit {
   readonly max: number
   readonly by: HeldBy

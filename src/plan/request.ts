@@ -12,6 +12,8 @@ export interface Request {
   readonly environmentNames: readonly string[]
   /** Built-in variables that follow the caller: LANG, TERM, TZ. */
   readonly locale: Readonly<Record<string, string>>
+  /** Where SSH_AUTH_SOCK points, when it is set; shown only if the policy says `sshAgent`. */
+  readonly sshAgentSocket?: string
   /** Output is captured (JSON, library) rather than passed through. */
   readonly captured: boolean
 }

@@ -1,0 +1,149 @@
+/**
+ * What the failures of a probe mean and the narrowest thing that repairs each: one table for the plan's refusals and the doctor.
+ * Pure. Messages are those of bubblewrap 0.8 and util-linux, seen in containers and virtual machines; the AppArmor ones are Ubuntu 24.04's.
+ */
+import type { Probe, Surroundings } from './facts.ts'
+
+export interface Explanation {
+  /** What is wrong, one sentence without a full stop. */
+  readonly cause: string
+  /** What to do, a command where it can be one; empty when nothing is known to help. */
+  readonly fix: string
+}
+
+interface Row {
+  readonly name: string
+  readonly matches: RegExp
+  /** Tells apart causes that look alike from inside. */
+  readonly when?: (around: Surroundings) => boolean
+  readonly cause: string
+  readonly fix: (program: string) => string
+}
+
+const APPARMOR = 'kernel.apparmor_restrict_unprivileged_userns'
+const CLONE = 'kernel.unprivileged_userns_clone'
+const LIMIT = 'user.max_user_namespaces'
+
+/** The sysctls that explain a refusal of user namespaces; probe.ts reads them, nothing decides by them. */
+export const EXPLAINING_SETTINGS = [APPARMOR, CLONE, LIMIT] as const
+
+const NO_NAMESPACE =
+  /No permissions to creat\w+ (a )?new namespace|unshare failed: Operation not permitted|\bclone\b.*EPERM|unshare.*EPERM/
+
+/** A rule for the one program, not the system-wide switch: everything else on the host stays restricted. */
+function appArmorProfile(program: string): string {
+  const name = program.split('/').filter(Boolean).join('.')
+  return (
+    `printf 'abi <abi/4.0>,\\nprofile ${name} ${program} flags=(unconfined) {\\n  userns,\\n}\\n' | ` +
+    `sudo tee /etc/apparmor.d/${name} && sudo apparmor_parser -r /etc/apparmor.d/${name}`
+  )
+}
+
+const CONTAINER_FIX =
+  'start the container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (user 1000, all capabilities dropped), see docs/ci.md'
+
+/** First row that matches wins. */
+const EXPLANATIONS: readonly Row[] = [
+  {
+    name: 'apparmor-uid-map',
+    matches: /setting up uid map: Permission denied|uid_map.*(EACCES|Permission denied)/,
+    cause: 'AppArmor denies capabilities inside user namespaces to programs without a profile (Ubuntu 24.04 and later)',
+    fix: appArmorProfile,
+  },
+  {
+    name: 'apparmor-loopback',
+    matches: /loopback: Failed RTM_NEWADDR: Operation not permitted|RTM_NEW(ADDR|LINK).*EPERM/,
+    cause: 'AppArmor denies capabilities inside user namespaces to programs without a profile (Ubuntu 24.04 and later)',
+    fix: appArmorProfile,
+  },
+  {
+    name: 'namespace-limit',
+    matches: /nesting depth or \/proc\/sys\/user\/max_\*_namespaces exceeded|ENOSPC|No space left on device/,
+    cause:
+      'the kernel allows no further user namespaces (user.max_user_namespaces, or --disable-userns of an outer sandbox)',
+    fix: () => 'sudo sysctl -w user.max_user_namespaces=15000',
+  },
+  {
+    name: 'clone-disabled',
+    matches: NO_NAMESPACE,
+    when: (around) => around.settings[CLONE] === '0',
+    cause: 'this kernel reserves user namespaces for root (kernel.unprivileged_userns_clone=0)',
+    fix: () => 'sudo sysctl -w kernel.unprivileged_userns_clone=1',
+  },
+  {
+    name: 'apparmor-denies-clone',
+    matches: NO_NAMESPACE,
+    when: (around) => around.settings[APPARMOR] === '1',
+    cause: 'AppArmor denies user namespaces to programs without a profile',
+    fix: appArmorProfile,
+  },
+  {
+    name: 'container-seccomp',
+    matches: NO_NAMESPACE,
+    when: (around) => around.filtered,
+    cause: 'the seccomp filter of the surrounding container forbids new namespaces',
+    fix: () => CONTAINER_FIX,
+  },
+  {
+    name: 'no-namespace',
+    matches: NO_NAMESPACE,
+    cause: 'the kernel does not let this user make namespaces',
+    fix: () => 'sudo sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000',
+  },
+  {
+    name: 'masked-proc',
+    matches: /Can't mount proc|mount.*proc.*(EPERM|Operation not permitted)/,
+    cause: '/proc of the surrounding container is masked, and the kernel then allows no fresh one inside',
+    fix: () => CONTAINER_FIX,
+  },
+  {
+    name: 'pivot-root',
+    matches: /pivot_root: Operation not permitted|pivot_root.*EPERM/,
+    cause: 'the surrounding container may mount but its seccomp or AppArmor profile forbids pivot_root',
+    fix: () => CONTAINER_FIX,
+  },
+  {
+    name: 'docker-socket',
+    matches:
+      /permission denied while trying to connect to the (Docker daemon|docker API)|dial unix .*permission denied/i,
+    cause: 'this user may not use the socket of the Docker daemon',
+    fix: () =>
+      'use rootless Docker (dockerd-rootless-setuptool.sh install); membership in the docker group is the same as root',
+  },
+  {
+    name: 'docker-down',
+    matches:
+      /Cannot connect to the Docker daemon|Is the docker daemon running|connection refused|failed to connect to the docker API/i,
+    cause: 'the Docker daemon does not answer',
+    fix: () => 'sudo systemctl start docker (or start Docker Desktop), or point DOCKER_HOST at a daemon that runs',
+  },
+  {
+    name: 'timeout',
+    matches: /timed out|ETIMEDOUT/,
+    cause: 'the probe did not end in time',
+    fix: () => 'llm-do doctor',
+  },
+]
+
+const NOTHING_KNOWN: Surroundings = { filtered: false, settings: {} }
+
+/**
+ * Says what a failed probe means.
+ * @param program the executable that needs the permission, for fixes that name it
+ */
+export function explainFailure(
+  failure: Extract<Probe, { ok: false }>,
+  { program, around = NOTHING_KNOWN }: { program: string; around?: Surroundings | undefined },
+): Explanation {
+  const text = `${failure.step}: ${failure.message} ${failure.errno}`
+  const row = EXPLANATIONS.find(({ matches, when }) => matches.test(text) && (when?.(around) ?? true))
+  if (row === undefined) return { cause: asSeen(failure), fix: '' }
+  return { cause: row.cause, fix: row.fix(program) }
+}
+
+function asSeen({ step, errno, message }: Extract<Probe, { ok: false }>): string {
+  return [step, message || errno].filter(Boolean).join(': ')
+}
+
+/** Names of the rows, for tests that want every one seen. */
+export const EXPLAINED = EXPLANATIONS.map(({ name }) => name)

@@ -1,0 +1,147 @@
+/** Which variables the command gets. The plan holds names; values of the user's own appear only when the sandbox starts. Pure. */
+import { posix } from 'node:path'
+import type { BackendName, Policy } from '../policy/policy.ts'
+import { type PathFacts, SSH_AGENT_TARGET } from './mounts.ts'
+import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, shown } from './places.ts'
+import type { Plan, PlannedVariable, PlannedZone } from './plan.ts'
+import type { Request } from './request.ts'
+import { insideOf, searchPath } from './toolchain.ts'
+
+export interface EnvironmentInputs {
+  readonly policy: Policy
+  readonly request: Request
+  readonly paths: PathFacts
+  readonly backend: BackendName
+  readonly zones: readonly PlannedZone[]
+  readonly workdir: string
+  /** Variables that toolchains need. */
+  readonly toolchains: Readonly<Record<string, string>>
+}
+
+/** The variables of the command, sorted by name; what the policy sets wins over what it inherits, and that over ours. */
+export function plannedVariables(inputs: EnvironmentInputs): readonly PlannedVariable[] {
+  const { policy, request } = inputs
+  const layers: readonly PlannedVariable[] = [
+    ...builtIns(inputs),
+    ...inherited(policy.env.inherit, request.environmentNames).map((name) => ({ name, from: 'inherit' }) as const),
+    ...Object.keys(policy.env.set).map((name) => ({ name, from: 'set' }) as const),
+  ]
+  return [...new Map(layers.map((variable) => [variable.name, variable])).values()].sort((a, b) =>
+    byText(a.name, b.name),
+  )
+}
+
+function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
+  const { policy, request, backend, workdir, toolchains, zones } = inputs
+  const { LANG = 'C.UTF-8', TERM = 'dumb', TZ } = request.locale
+  const values: Readonly<Record<string, string | undefined>> = {
+    ...toolchains,
+    ...accountOf(inputs),
+    LANG,
+    TERM,
+    TZ,
+    PWD: workdir,
+    LLM_DO_SANDBOX: backend,
+    LLM_DO_SANDBOX_PROFILE: policy.profile,
+    SSH_AUTH_SOCK: zones.some(({ target }) => target === SSH_AGENT_TARGET) ? SSH_AGENT_TARGET : undefined,
+  }
+  const ours = Object.entries(values).flatMap(([name, value]) =>
+    value === undefined ? [] : [{ name, from: 'built-in', value } as const],
+  )
+  return backend === 'process'
+    ? [
+        ...ours,
+        ...inherited(['HOME', 'PATH', 'USER'], request.environmentNames).map(
+          (name) => ({ name, from: 'inherit' }) as const,
+        ),
+      ]
+    : ours
+}
+
+/** A host process keeps the caller's account; an image knows best where its programs are. */
+function accountOf(inputs: EnvironmentInputs): Readonly<Record<string, string>> {
+  if (inputs.backend === 'process') return {}
+  const account = { HOME: SANDBOX_HOME, USER: 'sandbox' }
+  return inputs.backend === 'namespace' ? { ...account, PATH: insidePath(inputs).join(':') } : account
+}
+
+/** The caller's PATH as far as it is visible inside, under the names it has there, then the standard directories it lacks. */
+export function insidePath({
+  request,
+  paths,
+  zones,
+}: Pick<EnvironmentInputs, 'request' | 'paths' | 'zones'>): readonly string[] {
+  const visible = searchPath(request.path).flatMap((entry) => visiblePlace({ entry, paths, zones }))
+  return [...new Set([...visible, ...STANDARD_PATH])].filter((entry) => !entry.includes(':'))
+}
+
+function visiblePlace({
+  entry,
+  paths,
+  zones,
+}: {
+  entry: string
+  paths: PathFacts
+  zones: readonly PlannedZone[]
+}): readonly string[] {
+  if (RUNTIME_ROOTS.some((root) => isWithin(entry, root))) return [entry]
+  const fact = paths[entry]
+  if (fact?.kind !== 'directory') return []
+  if (isWithin(fact.real, '/usr')) return [fact.real]
+  const inside = insideOf(fact.real, zones)
+  return inside === undefined ? [] : [inside]
+}
+
+/** Names of the caller's variables that the patterns take over; a name that ends in `*` is a prefix. */
+export function inherited(patterns: readonly string[], names: readonly string[]): readonly string[] {
+  const takes = (name: string): boolean =>
+    patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern))
+  return names.filter(takes)
+}
+
+/** Names that no environment can hold. */
+export function variableProblems({ env }: Policy): readonly string[] {
+  const named = [
+    ...env.inherit.map((name) => ['inherit', name] as const),
+    ...Object.keys(env.set).map((name) => ['set', name] as const),
+  ]
+  const names = named.filter(([, name]) => name === '' || /[=\0]/.test(name))
+  const values = Object.entries(env.set).filter(([, value]) => value.includes('\0'))
+  return [
+    ...names.map(([list, name]) => `env.${list}: expected the name of a variable, got "${shown(name)}"`),
+    ...values.map(([name]) => `env.set.${shown(name)}: a value cannot hold a NUL byte`),
+  ]
+}
+
+/**
+ * The complete environment of the command, secrets included: looked up when the sandbox starts and never stored.
+ * @param hostEnv the caller's environment; a variable that is gone since planning is left out
+ */
+export function commandEnvironment(
+  plan: Plan,
+  policy: Policy,
+  hostEnv: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const textOf = ({ name, from, value }: PlannedVariable): string | undefined =>
+    from === 'set' ? policy.env.set[name] : from === 'inherit' ? hostEnv[name] : value
+  return Object.fromEntries(
+    plan.env.flatMap((variable) => {
+      const value = textOf(variable)
+      return value === undefined ? [] : [[variable.name, value]]
+    }),
+  )
+}
+
+export interface WorkdirInputs {
+  readonly policy: Policy
+  readonly request: Request
+  readonly paths: PathFacts
+  readonly zones: readonly PlannedZone[]
+  readonly workspace: string
+}
+
+/** Where the command starts: as the policy says, else where the caller stands if that is shown, else the workspace. */
+export function resolveWorkdir({ policy, request, zones, workspace }: WorkdirInputs): string {
+  if (policy.workdir !== undefined) return posix.resolve(workspace, policy.workdir)
+  return insideOf(request.cwd, zones) ?? workspace
+}

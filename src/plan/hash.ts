@@ -1,0 +1,20 @@
+/** The name of a plan: a digest of all it says, the same for the same decisions. Pure. */
+import { createHash } from 'node:crypto'
+import { byText } from './places.ts'
+import type { Plan } from './plan.ts'
+
+/** 16 hexadecimal digits of SHA-256 over the canonical JSON of everything but the hash itself. */
+export function planHash(plan: Omit<Plan, 'hash'>): string {
+  return createHash('sha256').update(canonicalJson(plan)).digest('hex').slice(0, 16)
+}
+
+/** JSON without whitespace and with sorted keys: one text for one value. Keys without a value are left out, as JSON does. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`
+  if (value === null || typeof value !== 'object') return JSON.stringify(value)
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined)
+  return `{${entries
+    .sort(([a], [b]) => byText(a, b))
+    .map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`)
+    .join(',')}}`
+}

@@ -1,0 +1,67 @@
+/** Which rung holds each limit of the policy on the chosen backend. Pure. */
+import type { Offers } from '../host/offers.ts'
+import type { Need, Policy, Resources } from '../policy/policy.ts'
+import type { HeldBy, PlannedLimit, PlannedLimits } from './plan.ts'
+
+/** Needs that are limits: the only ones that `bestEffort` may give up. */
+export const LIMIT_NEEDS: readonly Need[] = ['memory-limit', 'pids-limit', 'cpu-limit']
+
+export interface LimitInputs {
+  readonly policy: Policy
+  readonly offers: Offers
+  /** Processors that this process may use. */
+  readonly cpus: number
+}
+
+export interface Limits {
+  readonly limits: PlannedLimits
+  readonly warnings: readonly string[]
+}
+
+const RUNGS: readonly HeldBy[] = ['cgroup2', 'watchdog', 'rlimit', 'affinity', 'docker', 'wasm']
+
+/** The rung for a limit that is asked for; `none` when nothing here holds it. */
+export function rungFor(need: Need, offers: Offers, resources: Resources): HeldBy {
+  const holder = RUNGS.find((rung) => rung === offers.gives[need]) ?? 'none'
+  // Affinity counts whole processors: it cannot hold less than one.
+  return need === 'cpu-limit' && holder === 'affinity' && (resources.cpus ?? 1) < 1 ? 'none' : holder
+}
+
+/** Every limit with the rung that holds it, and one line for each that is held differently than asked. */
+export function plannedLimits({ policy: { resources }, offers, cpus }: LimitInputs): Limits {
+  const { memory, swap, pids, timeoutMs, cpuTimeMs, output } = resources
+  const held = (need: Need, max: number): PlannedLimit => ({ max, by: rungFor(need, offers, resources) })
+  const limits: PlannedLimits = {
+    ...(memory === null ? {} : { memory: held('memory-limit', memory), swap: held('memory-limit', swap) }),
+    ...(resources.cpus === null ? {} : { cpus: wholeProcessors(held('cpu-limit', resources.cpus)) }),
+    ...(pids === null ? {} : { pids: held('pids-limit', pids) }),
+    ...(timeoutMs === null ? {} : { timeoutMs }),
+    ...(cpuTimeMs === null ? {} : { cpuTimeMs }),
+    ...(output === null ? {} : { output }),
+  }
+  return { limits, warnings: [...unheld(limits), ...rounded(limits, resources, cpus)] }
+}
+
+/** Rounded down: a limit may be held tighter than asked, never looser. */
+function wholeProcessors({ max, by }: PlannedLimit): PlannedLimit {
+  return { max: by === 'affinity' ? Math.floor(max) : max, by }
+}
+
+function unheld(limits: PlannedLimits): readonly string[] {
+  const named = [
+    ['memory', limits.memory],
+    ['cpus', limits.cpus],
+    ['pids', limits.pids],
+  ] as const
+  return named
+    .filter(([, limit]) => limit?.by === 'none')
+    .map(([name]) => `nothing on this host holds the limit of ${name}; it runs without (--best-effort)`)
+}
+
+function rounded({ cpus: planned }: PlannedLimits, { cpus: asked }: Resources, cpus: number): readonly string[] {
+  if (planned === undefined || asked === null || planned.by !== 'affinity' || planned.max === asked || asked >= cpus)
+    return []
+  return [
+    `cpus ${asked} is held as ${planned.max}: without the cgroup's cpu controller only whole processors can be counted`,
+  ]
+}

@@ -1,0 +1,402 @@
+/**
+ * Turns the wanted zones into mounts that can be made: canonical sources, checked targets, no conflicts, parents first.
+ * Pure: everything it knows of the host it reads from path facts. All problems are collected, none is thrown.
+ */
+import { posix } from 'node:path'
+import { SandboxError } from '../error.ts'
+import type { PathFact } from '../host/facts.ts'
+import type { Origin, Policy, Zone } from '../policy/policy.ts'
+import {
+  ancestorsOf,
+  byText,
+  closedSource,
+  closedTarget,
+  isBelow,
+  isWithin,
+  normal,
+  SANDBOX_HOME,
+  shown,
+  WORKSPACE,
+  withheldWorkspace,
+} from './places.ts'
+import type { PlannedZone, Scratch } from './plan.ts'
+import { protectedIn, protectedSteps, protectProblem } from './protect.ts'
+import type { Request } from './request.ts'
+
+export type PathFacts = Readonly<Record<string, PathFact>>
+
+export interface MountInputs {
+  readonly policy: Policy
+  readonly request: Request
+  readonly paths: PathFacts
+}
+
+export interface Mounts {
+  /** Sorted by target, so parents come first. */
+  readonly zones: readonly PlannedZone[]
+  readonly scratch: readonly Scratch[]
+  readonly problems: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** A mount that is wanted, before anything about it was checked. */
+export interface Wanted {
+  readonly name: string
+  readonly mode: 'ro' | 'rw' | 'tmpfs'
+  readonly source?: string
+  readonly target: string
+  readonly size?: number
+  readonly create: boolean
+  readonly optional: boolean
+  readonly sockets: boolean
+  /** What may be there; a credential is a file, an agent is a socket. */
+  readonly expects: 'any' | 'file' | 'socket'
+  /** The source was written with a slash at its end. */
+  readonly meansDirectory: boolean
+  readonly from: string
+  /** Start of every message about it. */
+  readonly at: string
+}
+
+/** Where the SSH agent's socket appears inside. */
+export const SSH_AGENT_TARGET = '/run/ssh-agent.sock'
+
+/** The answer to a question that must have been asked; a missing one is our own defect. */
+export function pathFact(paths: PathFacts, path: string): PathFact {
+  const fact = paths[path]
+  if (fact === undefined) {
+    throw new SandboxError('INTERNAL', `plan: nobody looked at ${shown(path)}`, {
+      hint: 'report this with the output of llm-do doctor --facts',
+    })
+  }
+  return fact
+}
+
+/** All mounts that the policy and the request ask for, the workspace included; nothing is checked yet. */
+export function wantedMounts({ policy, request }: Omit<MountInputs, 'paths'>): readonly Wanted[] {
+  return [
+    ...implicitWorkspace(policy, request),
+    ...policy.zones.map((zone) => wantedZone(zone, policy, request)),
+    ...policy.credentials.map(
+      ({ file, target, origin }): Wanted => ({
+        ...PLAIN,
+        name: `credential ${posix.basename(target)}`,
+        mode: 'ro',
+        source: normal(file),
+        target: normal(target),
+        expects: 'file',
+        ...said(origin),
+      }),
+    ),
+    ...sshAgent(policy, request),
+  ]
+}
+
+const PLAIN = { create: false, optional: false, sockets: false, expects: 'any', meansDirectory: false } as const
+
+function sshAgent(policy: Policy, { sshAgentSocket }: Request): readonly Wanted[] {
+  if (!policy.sshAgent || sshAgentSocket === undefined) return []
+  return [
+    {
+      ...PLAIN,
+      name: 'ssh-agent',
+      mode: 'rw',
+      source: normal(sshAgentSocket),
+      target: SSH_AGENT_TARGET,
+      expects: 'socket',
+      sockets: true,
+      from: 'ssh agent',
+      at: 'SSH_AUTH_SOCK',
+    },
+  ]
+}
+
+/** `flag --rw`, or `profiles/ci.yaml: zones.input`. */
+export function said(origin: Origin): { readonly from: string; readonly at: string } {
+  const from = origin.layer === 'flag' ? `flag ${origin.source}` : `${origin.source}: ${origin.key}`
+  return { from, at: origin.layer === 'flag' ? origin.source : from }
+}
+
+/** True when the caller's directory is to be shown although nobody named a zone. */
+function wantsWorkspace(policy: Policy): boolean {
+  return policy.workspace !== 'none' && !policy.zones.some(({ mode }) => mode !== 'tmpfs')
+}
+
+function implicitWorkspace(policy: Policy, { cwd, home }: Request): readonly Wanted[] {
+  if (!wantsWorkspace(policy) || policy.workspace === 'none' || withheldWorkspace(cwd, home) !== undefined) return []
+  const target = policy.samePath ? cwd : WORKSPACE
+  return [
+    {
+      ...PLAIN,
+      name: 'workspace',
+      mode: policy.workspace,
+      source: cwd,
+      target,
+      from: "the caller's directory",
+      at: 'workspace',
+    },
+  ]
+}
+
+function wantedZone(zone: Zone, policy: Policy, request: Request): Wanted {
+  return {
+    ...PLAIN,
+    name: zone.name,
+    mode: zone.mode,
+    ...(zone.hostPath === undefined ? {} : { source: normal(zone.hostPath) }),
+    target: normal(zone.target ?? defaultTarget(zone, policy, request)),
+    ...(zone.size === undefined ? {} : { size: zone.size }),
+    create: zone.create,
+    optional: zone.optional,
+    sockets: zone.sockets,
+    meansDirectory: zone.hostPath?.endsWith('/') ?? false,
+    ...said(zone.origin),
+  }
+}
+
+/** The same path, or its place in the workspace for a source inside it; a tmpfs appears under its name. */
+function defaultTarget({ name, hostPath }: Zone, { samePath }: Policy, { cwd }: Request): string {
+  if (hostPath === undefined) return posix.join('/', name)
+  const source = normal(hostPath)
+  if (samePath || !isWithin(source, cwd) || cwd === '/') return source
+  return posix.join(WORKSPACE, posix.relative(cwd, source))
+}
+
+/** Checks and orders all mounts. */
+export function resolveMounts(inputs: MountInputs): Mounts {
+  const wanted = wantedMounts(inputs).filter((one) => !isLeftOut(one, inputs.paths))
+  const problems = [
+    ...protectProblems(inputs.policy),
+    ...wanted.flatMap((one) =>
+      [...sourceProblems(one, inputs), ...targetProblems(one)].map((problem) => `${one.at}: ${problem}`),
+    ),
+    ...conflicts(wanted, inputs.paths),
+    ...wanted.flatMap((one) => linkedProtection(one, inputs)),
+  ]
+  if (problems.length > 0) return { zones: [], scratch: [], problems, warnings: [] }
+  const zones = wanted.filter(({ mode }) => mode !== 'tmpfs').map((one) => plannedZone(one, inputs))
+  return {
+    zones: zones.sort((a, b) => byText(a.target, b.target)),
+    scratch: scratchOf(wanted, inputs),
+    problems,
+    warnings: workspaceWarnings(inputs),
+  }
+}
+
+function isLeftOut({ optional, source }: Wanted, paths: PathFacts): boolean {
+  return optional && source !== undefined && pathFact(paths, source).kind === 'missing'
+}
+
+function protectProblems({ protect, origins }: Policy): readonly string[] {
+  const origin = origins['protect']?.at(-1)
+  const at = origin === undefined ? 'protect' : said(origin).at
+  return protect.flatMap((path) => {
+    const problem = protectProblem(path)
+    return problem === undefined ? [] : [`${at}: ${shown(path)}: ${problem}`]
+  })
+}
+
+/**
+ * A protected path that is a symbolic link, or lies behind one, cannot be held: nothing can be mounted on a link, and the command
+ * could replace it by a directory of its own.
+ */
+function linkedProtection({ mode, source, at }: Wanted, { policy, paths }: MountInputs): readonly string[] {
+  if (mode !== 'rw' || source === undefined) return []
+  const links = policy.protect
+    .filter((path) => protectProblem(path) === undefined)
+    .flatMap((path) => protectedSteps(source, path).find((step) => paths[step]?.link !== undefined) ?? [])
+  return [...new Set(links)].map(
+    (link) =>
+      `${at}: ${shown(link)} must stay read-only but is a symbolic link; make it a real directory or file, or show the zone read-only`,
+  )
+}
+
+const WRONG_KIND: Readonly<Partial<Record<PathFact['kind'], string>>> = {
+  loop: 'its symbolic links go round in a circle',
+  denied: 'it cannot be looked at: permission denied',
+  fifo: 'it is a FIFO, which leads out of the sandbox',
+  device: 'it is a device; zones hold files and directories',
+}
+
+function sourceProblems(wanted: Wanted, inputs: MountInputs): readonly string[] {
+  const { source, mode } = wanted
+  if (mode === 'tmpfs') return source === undefined ? [] : [`a tmpfs has no source, got hostPath ${shown(source)}`]
+  if (source === undefined) return [`zone ${wanted.name} names no host path, and nothing grants one`]
+  if (source.includes('\0') || !posix.isAbsolute(source))
+    return [`expected an absolute host path, got ${shown(source)}`]
+  const problem = sourceProblem({ wanted, fact: pathFact(inputs.paths, source), inputs })
+  return problem === undefined ? [] : [`${shown(source)}: ${problem}`]
+}
+
+interface SourceCheck {
+  readonly wanted: Wanted
+  readonly fact: PathFact
+  readonly inputs: MountInputs
+}
+
+function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefined {
+  const closed = closedSource(fact.real)
+  if (closed !== undefined) return `it ${closed} and cannot be a zone`
+  if (fact.kind === 'missing') return missingProblem(wanted, fact, inputs.paths)
+  const wrong = WRONG_KIND[fact.kind]
+  if (wrong !== undefined) return wrong
+  if ((wanted.create || wanted.meansDirectory) && fact.kind !== 'directory')
+    return `expected a directory, got a ${fact.kind}`
+  if (wanted.expects !== 'any' && fact.kind !== wanted.expects)
+    return `expected a ${wanted.expects}, got a ${fact.kind}`
+  if (fact.kind === 'socket' && !wanted.sockets)
+    return 'it is a socket, which leads out of the sandbox; set sockets: true on the zone if that is meant'
+  return wanted.mode === 'rw' && decidesThePolicy(fact, inputs)
+    ? 'this file decides the policy and cannot be writable'
+    : undefined
+}
+
+function missingProblem({ create, source = '' }: Wanted, fact: PathFact, paths: PathFacts): string | undefined {
+  if (fact.link !== undefined) return `it is a symbolic link to ${shown(fact.link)}, which does not exist`
+  if (!create) return 'it does not exist; make it, or set create or optional on the zone'
+  const blocker = ancestorsOf(source).find((path) => !['directory', 'missing'].includes(pathFact(paths, path).kind))
+  return blocker === undefined ? undefined : `it cannot be made: ${shown(blocker)} is no directory`
+}
+
+function decidesThePolicy({ real }: PathFact, { policy, paths }: MountInputs): boolean {
+  return policy.protectFiles.some((file) => pathFact(paths, normal(file)).real === real)
+}
+
+/** Bounds of Linux: PATH_MAX and NAME_MAX of linux/limits.h, in bytes. */
+const LONGEST_PATH = 4095
+const LONGEST_NAME = 255
+
+function targetProblems({ target }: Wanted): readonly string[] {
+  const problem = targetProblem(target)
+  return problem === undefined ? [] : [`target ${shown(target)} ${problem}`]
+}
+
+function targetProblem(target: string): string | undefined {
+  if (target.includes('\0') || !posix.isAbsolute(target)) return 'is not an absolute path'
+  if (Buffer.byteLength(target) > LONGEST_PATH) return `is longer than ${LONGEST_PATH} bytes`
+  if (target.split('/').some((word) => Buffer.byteLength(word) > LONGEST_NAME))
+    return `has a name longer than ${LONGEST_NAME} bytes`
+  return closedTarget(target)
+}
+
+/** Problems between mounts: the same target twice, or one below another where its mount point cannot be. */
+function conflicts(wanted: readonly Wanted[], paths: PathFacts): readonly string[] {
+  const ordered = [...wanted].sort((a, b) => byText(a.target, b.target))
+  return ordered.flatMap((inner, index) => {
+    const twin = ordered.slice(0, index).find((outer) => outer.target === inner.target)
+    if (twin !== undefined)
+      return [`${inner.at}: target ${shown(inner.target)} is taken by zone ${twin.name} (${twin.from})`]
+    // The innermost mount above is the one whose tree must hold the mount point.
+    const outer = ordered
+      .slice(0, index)
+      .filter((one) => isBelow(inner.target, one.target))
+      .at(-1)
+    const problem = outer === undefined ? undefined : nestingProblem({ inner, outer, paths })
+    return problem === undefined ? [] : [`${inner.at}: target ${shown(inner.target)} ${problem}`]
+  })
+}
+
+function nestingProblem({
+  inner,
+  outer,
+  paths,
+}: {
+  inner: Wanted
+  outer: Wanted
+  paths: PathFacts
+}): string | undefined {
+  if (outer.mode === 'tmpfs') return undefined
+  if (outer.mode === 'rw') {
+    return `is below the writable zone ${outer.name} (${shown(outer.target)}): the command could swap the mount point; choose a target outside it`
+  }
+  const place = mountPointOf(inner, outer)
+  const fact = place === undefined ? undefined : pathFact(paths, place)
+  const wants = kindOf(inner, paths)
+  if (fact === undefined || fact.kind === (wants === 'directory' ? 'directory' : 'file'))
+    return linkProblem(fact, outer, paths)
+  return `has no mount point: ${shown(place ?? '')} in the read-only zone ${outer.name} is ${fact.kind}, expected a ${wants}`
+}
+
+/** A link on the way would put the mount somewhere else than the policy says. */
+function linkProblem(fact: PathFact | undefined, outer: Wanted, paths: PathFacts): string | undefined {
+  if (fact === undefined || outer.source === undefined) return undefined
+  const straight = posix.join(pathFact(paths, outer.source).real, posix.relative(outer.source, fact.path))
+  return fact.real === straight ? undefined : `has no mount point: a symbolic link is in the way of ${shown(fact.path)}`
+}
+
+function kindOf({ mode, source, create }: Wanted, paths: PathFacts): 'directory' | 'file' {
+  if (mode === 'tmpfs' || source === undefined || create) return 'directory'
+  return pathFact(paths, source).kind === 'directory' ? 'directory' : 'file'
+}
+
+/** Where on the host the mount point of a mount inside a read-only zone must be. */
+export function mountPointOf(
+  inner: { readonly target: string },
+  outer: { readonly target: string; readonly source?: string },
+): string | undefined {
+  return outer.source === undefined ? undefined : posix.join(outer.source, posix.relative(outer.target, inner.target))
+}
+
+function plannedZone(wanted: Wanted, { policy, paths }: MountInputs): PlannedZone {
+  const fact = pathFact(paths, wanted.source ?? '')
+  const { name, target, sockets, from } = wanted
+  const mode = wanted.mode === 'rw' ? 'rw' : 'ro'
+  const files = policy.protectFiles.map((file) => pathFact(paths, normal(file)).real)
+  return {
+    name,
+    mode,
+    source: fact.real,
+    target,
+    kind: fact.kind === 'file' || fact.kind === 'socket' ? fact.kind : 'directory',
+    dev: fact.dev,
+    ino: fact.ino,
+    uid: fact.uid,
+    gid: fact.gid,
+    create: fact.kind === 'missing',
+    sockets,
+    protect:
+      mode === 'rw' && fact.kind !== 'file' && fact.kind !== 'socket'
+        ? protectedIn({ source: fact.real, protect: policy.protect, files })
+        : [],
+    from,
+  }
+}
+
+/** One inode for every page of the size, so that empty files run out when full ones would; at least what small programs need. */
+export function inodesFor(bytes: number): number {
+  return Math.min(Math.max(Math.floor(bytes / 4096), 1024), 1_048_576)
+}
+
+function scratchOf(wanted: readonly Wanted[], inputs: MountInputs): readonly Scratch[] {
+  const { tmp, run, shm, home } = inputs.policy.resources
+  const standard = [
+    scratch('/dev/shm', shm, 0o1777),
+    scratch(SANDBOX_HOME, home, 0o700),
+    scratch('/run', run, 0o755),
+    scratch('/tmp', tmp, 0o1777),
+    ...(needsEmptyWorkspace(wanted, inputs) ? [scratch(WORKSPACE, tmp, 0o755)] : []),
+  ].filter(({ target }) => !wanted.some((one) => one.target === target))
+  const asked = wanted
+    .filter(({ mode }) => mode === 'tmpfs')
+    .map((one) => scratch(one.target, one.size ?? tmp, one.target === '/tmp' ? 0o1777 : 0o755))
+  return [...standard, ...asked].sort((a, b) => byText(a.target, b.target))
+}
+
+/** Nobody showed anything: an empty workspace to work in. With zones, writing there would lose the results without a word. */
+function needsEmptyWorkspace(wanted: readonly Wanted[], { policy }: MountInputs): boolean {
+  const shows = policy.zones.some(({ mode }) => mode !== 'tmpfs')
+  return (
+    !shows &&
+    !wanted.some(({ target }) => isWithin(target, WORKSPACE)) &&
+    !wanted.some(({ name }) => name === 'workspace')
+  )
+}
+
+function scratch(target: string, size: number, mode: number): Scratch {
+  return { target, size, inodes: inodesFor(size), mode }
+}
+
+function workspaceWarnings({ policy, request: { cwd, home } }: MountInputs): readonly string[] {
+  const why = wantsWorkspace(policy) ? withheldWorkspace(cwd, home) : undefined
+  return why === undefined ? [] : [`${shown(cwd)} ${why} and is not shown; ${WORKSPACE} is empty. To show it: --ro .`]
+}

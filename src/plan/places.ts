@@ -1,0 +1,176 @@
+/** Words about absolute POSIX paths, and the tables of places that mean something special. Pure; nothing is looked at. */
+import { posix } from 'node:path'
+
+export const WORKSPACE = '/workspace'
+export const SANDBOX_HOME = '/home/sandbox'
+
+/** Directories of programs and libraries at the host's root: shown as the host has them, see system.ts. */
+export const RUNTIME_ROOTS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'] as const
+
+/** Where programs are looked for inside when the caller's PATH names none of them. */
+export const STANDARD_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'] as const
+
+/** True for `ancestor` itself and everything under it. */
+export function isWithin(path: string, ancestor: string): boolean {
+  return path === ancestor || isBelow(path, ancestor)
+}
+
+/** True for what is under `ancestor`, not for `ancestor` itself. */
+export function isBelow(path: string, ancestor: string): boolean {
+  return path !== ancestor && path.startsWith(ancestor === '/' ? '/' : `${ancestor}/`)
+}
+
+/** Absolute, without `.`, `..`, doubled or trailing slashes. */
+export function normal(path: string): string {
+  const tidy = posix.normalize(path)
+  return tidy.length > 1 && tidy.endsWith('/') ? tidy.slice(0, -1) : tidy
+}
+
+/** Every directory above a path, `/` left out, outermost first. */
+export function ancestorsOf(path: string): readonly string[] {
+  const words = path.split('/').filter(Boolean)
+  return words.slice(0, -1).map((_, index) => `/${words.slice(0, index + 1).join('/')}`)
+}
+
+/** Code unit order, the same in every locale; a directory comes before what is in it. */
+export function byText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** For messages of one line: control characters, invisible and direction-changing ones as escapes. */
+export function shown(path: string): string {
+  return path.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
+}
+
+interface Place {
+  readonly at: string
+  /** `tree`: everything under it too. */
+  readonly scope: 'exact' | 'tree'
+  readonly why: string
+}
+
+function covers({ at, scope }: Place, path: string): boolean {
+  return scope === 'tree' ? isWithin(path, at) : path === at
+}
+
+const CLOSED_TARGETS: readonly Place[] = [
+  { at: '/', scope: 'exact', why: 'is the root of the sandbox' },
+  ...RUNTIME_ROOTS.map(
+    (at) => ({ at, scope: 'tree', why: "holds the system's programs, which are there already" }) as const,
+  ),
+  { at: '/etc', scope: 'exact', why: 'is a chosen list of files; show single files below it' },
+  { at: '/proc', scope: 'tree', why: 'is made fresh for every run' },
+  { at: '/sys', scope: 'tree', why: 'does not exist inside' },
+  { at: '/dev', scope: 'tree', why: 'is made fresh for every run' },
+  { at: '/boot', scope: 'tree', why: 'is a system directory' },
+  { at: '/run', scope: 'exact', why: 'is scratch space of its own; show single paths below it' },
+  {
+    at: '/home',
+    scope: 'exact',
+    why: `holds the sandbox's own home ${SANDBOX_HOME}; show single directories below it`,
+  },
+]
+
+/** Why nothing may be mounted there, or undefined when it may. */
+export function closedTarget(target: string): string | undefined {
+  return CLOSED_TARGETS.find((place) => covers(place, target))?.why
+}
+
+const CLOSED_SOURCES: readonly Place[] = [
+  { at: '/', scope: 'exact', why: 'is the whole host' },
+  { at: '/proc', scope: 'tree', why: "shows the host's processes" },
+  { at: '/sys', scope: 'tree', why: "shows the host's devices" },
+]
+
+/** Why this host directory can be no zone, or undefined when it can. /dev/shm holds ordinary files, the rest of /dev does not. */
+export function closedSource(source: string): string | undefined {
+  if (isWithin(source, '/dev') && !isBelow(source, '/dev/shm')) return "holds the host's devices"
+  return CLOSED_SOURCES.find((place) => covers(place, source))?.why
+}
+
+/** Places where people stand by accident, so that standing there is no wish to show them. */
+const SHARED_PLACES: readonly Place[] = [
+  ...RUNTIME_ROOTS.map((at) => ({ at, scope: 'tree', why: 'is a system directory' }) as const),
+  ...['/etc', '/proc', '/sys', '/dev', '/boot', '/run'].map(
+    (at) => ({ at, scope: 'tree', why: 'is a system directory' }) as const,
+  ),
+  ...[
+    '/',
+    '/home',
+    '/mnt',
+    '/media',
+    '/opt',
+    '/srv',
+    '/tmp',
+    '/var',
+    '/var/tmp',
+    '/var/lib',
+    '/var/log',
+    '/lost+found',
+  ].map((at) => ({ at, scope: 'exact', why: 'is shared by the whole system' }) as const),
+]
+
+/** Why the caller's directory is not shown without being asked for, or undefined when it is. */
+export function withheldWorkspace(cwd: string, home: string): string | undefined {
+  if (home !== '' && cwd === home) return 'is the home directory'
+  if (home !== '' && isBelow(home, cwd)) return 'holds the home directory'
+  return SHARED_PLACES.find((place) => covers(place, cwd))?.why
+}
+
+/** Words of a home directory that hold credentials or decide what programs do; never shown without being named. */
+const CREDENTIAL_PLACES = [
+  '.ssh',
+  '.aws',
+  '.gnupg',
+  '.config',
+  '.netrc',
+  '.npmrc',
+  '.yarnrc',
+  '.yarnrc.yml',
+  '.pypirc',
+  '.docker',
+  '.kube',
+  '.azure',
+  '.gcloud',
+  '.oci',
+  '.git-credentials',
+  '.gitconfig',
+  '.m2',
+  '.gradle',
+  '.composer',
+  '.gem/credentials',
+  '.cargo/credentials',
+  '.cargo/credentials.toml',
+  '.vault-token',
+  '.terraform.d',
+  '.terraformrc',
+  '.password-store',
+  '.mozilla',
+  '.thunderbird',
+  '.pki',
+  '.local/share/keyrings',
+  '.claude',
+  '.codex',
+  '.cache',
+  '.bash_history',
+  '.zsh_history',
+  '.pgpass',
+  '.my.cnf',
+  '.condarc',
+  '.continuum',
+  '.databricks',
+  '.databrickscfg',
+  '.huggingface',
+  '.kaggle',
+  '.netlify',
+] as const
+
+/** True when showing this canonical directory by itself would show credentials: a whole home, one of the places, or what holds one. */
+export function holdsCredentials(directory: string, home: string): boolean {
+  if (directory === '/' || withheldWorkspace(directory, home) !== undefined) return true
+  if (home === '') return false
+  return CREDENTIAL_PLACES.some((place) => {
+    const secret = posix.join(home, place)
+    return isWithin(directory, secret) || isBelow(secret, directory)
+  })
+}

@@ -1,0 +1,187 @@
+/** Ask, look, decide - this is "decide": policy, facts and request become the plan. Pure, and the same bytes for the same inputs. */
+import { posix } from 'node:path'
+import { SandboxError } from '../error.ts'
+import type { HostFacts } from '../host/facts.ts'
+import type { Need, Policy } from '../policy/policy.ts'
+import { allNeeds, type Choice, chooseBackend, type Permits } from './choose.ts'
+import { plannedVariables, resolveWorkdir, variableProblems } from './environment.ts'
+import { planHash } from './hash.ts'
+import { plannedLimits } from './limits.ts'
+import { type Mounts, pathFact, resolveMounts } from './mounts.ts'
+import { byText, isWithin, shown, WORKSPACE } from './places.ts'
+import type { Plan, PlannedZone } from './plan.ts'
+import type { Request } from './request.ts'
+import { HOSTNAME, SANDBOX_GID, SANDBOX_UID, type System, systemTree } from './system.ts'
+import { hiddenCommand, resolveToolchains, type Toolchains } from './toolchain.ts'
+
+export interface PlanInputs {
+  readonly policy: Policy
+  readonly facts: HostFacts
+  readonly request: Request
+  /** What the policy cannot do without; `policy.require` is added. */
+  readonly needs: readonly Need[]
+  readonly permits: Permits
+  /** The compiled system call filter of the policy, hexadecimal, empty for `off`. */
+  readonly seccompFilter: (arch: HostFacts['arch']) => string
+}
+
+/**
+ * Decides everything about one run.
+ * @throws SandboxError NO_BACKEND when no backend covers the needs; ZONE_INVALID or POLICY_INVALID with all problems of the policy at once
+ */
+export function resolvePlan(inputs: PlanInputs): Plan {
+  const mounts = resolveMounts({ policy: rooted(inputs), request: inputs.request, paths: inputs.facts.paths })
+  refuseIf('ZONE_INVALID', mounts.problems)
+  refuseIf('POLICY_INVALID', [...variableProblems(inputs.policy), ...requestProblems(inputs)])
+  const choice = chooseBackend(inputs)
+  return assemble(inputs, choice, mounts)
+}
+
+/** A host process sees every path where it is. */
+function rooted({ policy }: PlanInputs): Policy {
+  return policy.backend === 'process' ? { ...policy, samePath: true } : policy
+}
+
+function refuseIf(code: 'ZONE_INVALID' | 'POLICY_INVALID', problems: readonly string[]): void {
+  const [first] = problems
+  if (first === undefined) return
+  const more = problems.length === 1 ? '' : ` (and ${problems.length - 1} more)`
+  throw new SandboxError(code, `${first}${more}`, { problems, hint: 'llm-do exec --plan shows what a policy comes to' })
+}
+
+function requestProblems({ facts, request, policy }: PlanInputs): readonly string[] {
+  const standing = pathFact(facts.paths, request.cwd).kind
+  const gone =
+    standing === 'directory'
+      ? []
+      : [`the working directory ${shown(request.cwd)} is ${standing === 'missing' ? 'gone' : standing}`]
+  const agent =
+    policy.sshAgent && request.sshAgentSocket === undefined
+      ? ['ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent to show']
+      : []
+  const { cgroupParent } = policy
+  const cgroup =
+    cgroupParent !== undefined && facts.cgroup.rung !== 'parent'
+      ? [`cgroupParent: ${shown(cgroupParent)} cannot be used: ${facts.cgroup.lacking}`]
+      : []
+  return [...gone, ...agent, ...cgroup]
+}
+
+function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
+  const { policy, facts, request } = inputs
+  const toolchains = toolchainsFor(inputs, choice, mounts)
+  const zones = [...mounts.zones, ...toolchains.zones].sort((a, b) => byText(a.target, b.target))
+  const workdir = resolveWorkdir({
+    policy,
+    request,
+    paths: facts.paths,
+    zones: mounts.zones,
+    workspace: workspaceOf(inputs),
+  })
+  const system = systemFor({ inputs, choice, mounts, zones, toolchains, workdir })
+  refuseIf('ZONE_INVALID', system.problems)
+  refuseIf('POLICY_INVALID', workdirProblems({ inputs, mounts, zones, system, workdir, choice }))
+  const { limits, warnings } = plannedLimits({ policy, offers: choice.offers, cpus: facts.cpus })
+  const plan: Omit<Plan, 'hash'> = {
+    schema: 1,
+    profile: policy.profile,
+    backend: choice.backend,
+    ...(choice.engine === undefined ? {} : { engine: choice.engine }),
+    ...(policy.image === undefined ? {} : { image: policy.image }),
+    ...(policy.runtime === undefined ? {} : { runtime: policy.runtime }),
+    dockerReuse: policy.dockerReuse,
+    needs: allNeeds(inputs),
+    zones,
+    scratch: mounts.scratch,
+    system: system.entries,
+    network: policy.network,
+    limits,
+    ...cgroupParent(inputs, choice),
+    env: plannedVariables({
+      policy,
+      request,
+      paths: facts.paths,
+      backend: choice.backend,
+      zones,
+      workdir,
+      toolchains: toolchains.env,
+    }),
+    workdir,
+    seccomp: { profile: seccompName(policy), arch: facts.arch, filter: inputs.seccompFilter(facts.arch) },
+    landlockAbi: facts.landlockAbi,
+    uid: SANDBOX_UID,
+    gid: SANDBOX_GID,
+    identity: facts.uid === 0 ? 'fresh' : 'self',
+    hostname: HOSTNAME,
+    tty: policy.tty,
+    warnings: [...choice.warnings, ...mounts.warnings, ...warnings, ...commandWarnings(inputs, choice, zones)],
+  }
+  return { ...plan, hash: planHash(plan) }
+}
+
+/** Only the namespace backend shows the host's own programs; an image brings its own. */
+function toolchainsFor({ policy, request, facts }: PlanInputs, { backend }: Choice, { zones }: Mounts): Toolchains {
+  if (policy.toolchains === 'off' || backend !== 'namespace') return { zones: [], env: {}, links: {} }
+  return resolveToolchains({ request, paths: facts.paths, zones })
+}
+
+interface Parts {
+  readonly inputs: PlanInputs
+  readonly choice: Choice
+  readonly mounts: Mounts
+  readonly zones: readonly PlannedZone[]
+  readonly toolchains: Toolchains
+  readonly workdir: string
+}
+
+function systemFor({ inputs, choice, mounts, zones, toolchains, workdir }: Parts): System {
+  if (choice.backend !== 'namespace') return { entries: [], problems: [] }
+  const { policy, facts } = inputs
+  const directories = workdir === WORKSPACE ? [WORKSPACE] : []
+  return systemTree({
+    paths: facts.paths,
+    network: policy.network.mode,
+    zones,
+    scratch: mounts.scratch,
+    links: toolchains.links,
+    directories,
+  })
+}
+
+function workspaceOf(inputs: PlanInputs): string {
+  return rooted(inputs).samePath && inputs.policy.backend === 'process' ? inputs.request.cwd : WORKSPACE
+}
+
+interface WorkdirCheck extends Omit<Parts, 'toolchains'> {
+  readonly system: System
+}
+
+/** A directory inside that nothing shows cannot be started in. What is in an image is not known here. */
+function workdirProblems({ inputs, mounts, zones, system, workdir, choice }: WorkdirCheck): readonly string[] {
+  if (inputs.policy.workdir === undefined || choice.backend !== 'namespace') return []
+  const places = [...zones, ...mounts.scratch].map(({ target }) => target)
+  const shownBySystem = system.entries.some(({ op, target }) =>
+    op === 'directory' ? target === workdir : op !== 'file' && isWithin(workdir, target),
+  )
+  if (shownBySystem || workdir === '/' || places.some((place) => isWithin(workdir, place))) return []
+  return [
+    `workdir: ${shown(workdir)} does not exist inside; expected a directory in a zone, for example ${posix.join(WORKSPACE, '.')}`,
+  ]
+}
+
+function cgroupParent({ policy, facts }: PlanInputs, { backend }: Choice): { readonly cgroupParent?: string } {
+  const parent = policy.cgroupParent ?? facts.cgroup.parent
+  return backend !== 'namespace' || parent === undefined ? {} : { cgroupParent: parent }
+}
+
+function seccompName({ seccomp }: Policy): string {
+  return typeof seccomp === 'string' ? seccomp : seccomp.file
+}
+
+function commandWarnings(
+  { request, facts }: PlanInputs,
+  { backend }: Choice,
+  zones: readonly PlannedZone[],
+): readonly string[] {
+  return backend === 'namespace' ? hiddenCommand({ request, paths: facts.paths, zones }) : []
+}

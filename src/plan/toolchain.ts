@@ -1,0 +1,298 @@
+/**
+ * Toolchains that live outside /usr: which installation prefix must be visible so that a program of the caller's PATH runs.
+ * Pure. One table of kinds; a kind is recognised by the words of the canonical path, wherever its base directory is.
+ */
+import { posix } from 'node:path'
+import { type PathFacts, pathFact } from './mounts.ts'
+import { holdsCredentials, isBelow, isWithin, SANDBOX_HOME, shown } from './places.ts'
+import type { PlannedZone } from './plan.ts'
+import type { Request } from './request.ts'
+
+export interface ToolchainKind {
+  readonly name: string
+  /**
+   * Words that a canonical path must contain one after the other; `*` is any one word. The match is the toolchain's prefix, what is
+   * before it the base. A pattern that starts with `/` must match from the root.
+   */
+  readonly pattern: string
+  /** What to show, relative to the base; absent = the prefix itself. What does not exist is left out. */
+  readonly shows?: readonly string[]
+  /** Paths relative to the prefix whose own links lead to another toolchain (the interpreter of a virtual environment). */
+  readonly leads?: readonly string[]
+  /** Variables without which it does not find itself. `{base}` and `{prefix}` are replaced. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Specific before general: the first kind that matches wins. */
+export const TOOLCHAINS: readonly ToolchainKind[] = [
+  { name: 'nvm', pattern: '.nvm/versions/*/*' },
+  { name: 'fnm', pattern: 'fnm/node-versions/*' },
+  { name: 'volta', pattern: '.volta', env: { VOLTA_HOME: '{prefix}' } },
+  { name: 'pyenv', pattern: '.pyenv', env: { PYENV_ROOT: '{prefix}' } },
+  { name: 'rbenv', pattern: '.rbenv', env: { RBENV_ROOT: '{prefix}' } },
+  { name: 'nodenv', pattern: '.nodenv', env: { NODENV_ROOT: '{prefix}' } },
+  { name: 'goenv', pattern: '.goenv', env: { GOENV_ROOT: '{prefix}' } },
+  { name: 'jenv', pattern: '.jenv', env: { JENV_ROOT: '{prefix}' } },
+  { name: 'asdf', pattern: '.asdf', env: { ASDF_DIR: '{prefix}', ASDF_DATA_DIR: '{prefix}' } },
+  { name: 'mise', pattern: '.local/share/mise/installs/*/*' },
+  // ~/.cargo itself may hold credentials.toml, the key to publish packages: only its programs are shown.
+  {
+    name: 'cargo',
+    pattern: '.cargo/bin',
+    shows: ['.cargo/bin', '.rustup'],
+    env: { RUSTUP_HOME: '{base}/.rustup', CARGO_HOME: `${SANDBOX_HOME}/.cargo` },
+  },
+  { name: 'rustup', pattern: '.rustup', env: { RUSTUP_HOME: '{prefix}', CARGO_HOME: `${SANDBOX_HOME}/.cargo` } },
+  { name: 'sdkman', pattern: '.sdkman/candidates/*/*' },
+  { name: 'jdks', pattern: '.jdks/*' },
+  ...['miniconda3', 'anaconda3', 'miniforge3', 'mambaforge', 'micromamba', 'miniconda', 'anaconda'].map((pattern) => ({
+    name: 'conda',
+    pattern,
+  })),
+  { name: 'conda', pattern: '.conda/envs/*' },
+  { name: 'pipx', pattern: '.local/share/pipx/venvs/*', leads: ['bin/python'] },
+  { name: 'pipx', pattern: '.local/pipx/venvs/*', leads: ['bin/python'] },
+  { name: 'uv', pattern: '.local/share/uv/tools/*', leads: ['bin/python'] },
+  { name: 'uv', pattern: '.local/share/uv/python/*' },
+  { name: 'rye', pattern: '.rye' },
+  { name: 'pixi', pattern: '.pixi' },
+  { name: 'poetry', pattern: '.local/share/pypoetry/venv', leads: ['bin/python'] },
+  { name: 'go', pattern: 'sdk/go*' },
+  { name: 'go', pattern: 'go/bin' },
+  { name: 'deno', pattern: '.deno/bin' },
+  { name: 'bun', pattern: '.bun/bin', shows: ['.bun/bin', '.bun/install/global'] },
+  { name: 'npm', pattern: '.npm-global', shows: ['.npm-global/bin', '.npm-global/lib'] },
+  { name: 'pnpm', pattern: '.local/share/pnpm' },
+  { name: 'yarn', pattern: '.yarn/bin' },
+  { name: 'ghcup', pattern: '.ghcup' },
+  { name: 'opam', pattern: '.opam' },
+  { name: 'juliaup', pattern: '.juliaup', shows: ['.juliaup', '.julia/juliaup'] },
+  { name: 'dotnet', pattern: '.dotnet', env: { DOTNET_ROOT: '{prefix}' } },
+  { name: 'nimble', pattern: '.nimble/bin' },
+  { name: 'gem', pattern: '.gem/ruby/*' },
+  { name: 'gem', pattern: '.local/share/gem/ruby/*' },
+  { name: 'homebrew', pattern: '.linuxbrew' },
+  { name: 'nix', pattern: '/nix/store' },
+  { name: 'local', pattern: '.local/bin' },
+  { name: 'opt', pattern: '/opt/*' },
+  // Visible anyway (images with Rust have it there), but lost without its variable.
+  {
+    name: 'rust-image',
+    pattern: '/usr/local/cargo/bin',
+    shows: [],
+    env: { RUSTUP_HOME: '/usr/local/rustup', CARGO_HOME: `${SANDBOX_HOME}/.cargo` },
+  },
+]
+
+export interface FoundToolchain {
+  readonly kind: ToolchainKind
+  readonly base: string
+  readonly prefix: string
+  /** Absolute paths that are to be shown, existing or not. */
+  readonly shows: readonly string[]
+}
+
+/** The toolchain that a path belongs to, if it is a known one. */
+export function toolchainAt(path: string): FoundToolchain | undefined {
+  for (const kind of TOOLCHAINS) {
+    const match = matchWords(path, kind.pattern)
+    if (match !== undefined)
+      return { kind, ...match, shows: kind.shows?.map((name) => posix.join(match.base, name)) ?? [match.prefix] }
+  }
+  return undefined
+}
+
+function matchWords(path: string, pattern: string): { readonly base: string; readonly prefix: string } | undefined {
+  const words = path.split('/').filter(Boolean)
+  const wanted = pattern.split('/').filter(Boolean)
+  const starts = pattern.startsWith('/') ? [0] : words.map((_, index) => index)
+  const start = starts.find(
+    (at) => at + wanted.length <= words.length && wanted.every((word, index) => fits(word, words[at + index] ?? '')),
+  )
+  if (start === undefined) return undefined
+  return { base: `/${words.slice(0, start).join('/')}`, prefix: `/${words.slice(0, start + wanted.length).join('/')}` }
+}
+
+function fits(wanted: string, word: string): boolean {
+  return wanted.endsWith('*') ? word.startsWith(wanted.slice(0, -1)) : word === wanted
+}
+
+/** Absolute places where the command may be, in the caller's order; a command with a slash is one place. */
+export function commandPlaces({ command, cwd, path }: Request): readonly string[] {
+  const name = command[0] ?? ''
+  if (name === '' || name.includes('\0')) return []
+  if (name.includes('/')) return [posix.resolve(cwd, name)]
+  return searchPath(path).map((directory) => posix.join(directory, name))
+}
+
+/** The PATH entries that count: absolute ones. An empty or relative entry means the caller's directory, where anybody may plant programs. */
+export function searchPath(path: readonly string[]): readonly string[] {
+  return [
+    ...new Set(
+      path.filter((entry) => posix.isAbsolute(entry) && !entry.includes('\0')).map((entry) => posix.resolve(entry)),
+    ),
+  ]
+}
+
+/** The first place of the command that is a file, as the caller's shell would find it. */
+export function foundCommand(request: Request, paths: PathFacts): string | undefined {
+  return commandPlaces(request).find((place) => pathFact(paths, place).kind === 'file')
+}
+
+/** Everything whose toolchain matters: the canonical places of PATH entries and of the command, and where their links lead. */
+function tracks(request: Request, paths: PathFacts): readonly string[] {
+  const command = foundCommand(request, paths)
+  const seen = [...searchPath(request.path), ...(command === undefined ? [] : [command])].filter((path) =>
+    isThere(paths, path),
+  )
+  // The name under which a thing is called may belong to another toolchain than its target: a shim of volta, a link of pipx.
+  const direct = seen.flatMap((path) => [placeOf(paths, path), pathFact(paths, path).real])
+  const led = direct.flatMap(leadsOf).flatMap((path) => (paths[path] === undefined ? [] : [pathFact(paths, path).real]))
+  return [...new Set([...direct, ...led])]
+}
+
+function isThere(paths: PathFacts, path: string): boolean {
+  return ['file', 'directory'].includes(pathFact(paths, path).kind)
+}
+
+/** Canonical place of the name itself, its own link not followed. */
+function placeOf(paths: PathFacts, path: string): string {
+  const { link, real } = pathFact(paths, path)
+  const parent = paths[posix.dirname(path)]
+  return link === undefined ? real : parent === undefined ? path : posix.join(parent.real, posix.basename(path))
+}
+
+/** The interpreter of a virtual environment that a path belongs to. */
+function leadsOf(path: string): readonly string[] {
+  const found = toolchainAt(path)
+  return (found?.kind.leads ?? []).map((lead) => posix.join(found?.prefix ?? '/', lead))
+}
+
+/** What the first answers make us want to know: prefixes to show, and interpreters of virtual environments. */
+export function toolchainQuestions(request: Request, paths: PathFacts): readonly string[] {
+  return tracks(request, paths).flatMap((path) => {
+    const found = toolchainAt(path)
+    return [
+      ...(found?.shows ?? []),
+      ...leadsOf(path),
+      ...leadsOf(path).map((lead) => toolchainAt(lead)?.prefix ?? lead),
+    ]
+  })
+}
+
+export interface ToolchainInputs {
+  readonly request: Request
+  readonly paths: PathFacts
+  readonly zones: readonly PlannedZone[]
+}
+
+export interface Toolchains {
+  readonly zones: readonly PlannedZone[]
+  /** Variables that the toolchains need. */
+  readonly env: Readonly<Record<string, string>>
+  /** Names under which a toolchain was called when its canonical place is another one. */
+  readonly links: Readonly<Record<string, string>>
+}
+
+/** Toolchains to add read-only; a directory that holds credentials is never among them. */
+export function resolveToolchains(inputs: ToolchainInputs): Toolchains {
+  const { request, paths } = inputs
+  const found = tracks(request, paths).flatMap((path) => toolchainAt(path) ?? [])
+  const shows = outermost(found.flatMap(({ kind, shows: list }) => list.map((path) => ({ name: kind.name, path }))))
+  const wanted = shows.filter(({ path }) => canBeShown(path, inputs))
+  const zones = wanted.map(({ name, path }) => toolchainZone(name, path, paths))
+  const used = found.filter(
+    ({ shows: [own] }) => own === undefined || zones.some(({ target }) => isWithin(own, target)),
+  )
+  return {
+    zones: numbered(zones),
+    env: Object.assign({}, ...[...used].reverse().map(variablesOf)) as Record<string, string>,
+    links: linksTo(zones, inputs),
+  }
+}
+
+interface Show {
+  readonly name: string
+  readonly path: string
+}
+
+/** A prefix inside another one that is shown too needs no mount of its own. */
+function outermost(shows: readonly Show[]): readonly Show[] {
+  const first = shows.filter(({ path }, index) => shows.findIndex((other) => other.path === path) === index)
+  return first.filter(({ path }) => !first.some((other) => isBelow(path, other.path)))
+}
+
+function canBeShown(path: string, { request, paths, zones }: ToolchainInputs): boolean {
+  const fact = paths[path]
+  if (fact === undefined || fact.kind !== 'directory') return false
+  if (isWithin(fact.real, '/usr') || holdsCredentials(fact.real, request.home)) return false
+  // A zone at, above or below it is the user's own decision about this place.
+  return !zones.some(({ target }) => isWithin(fact.real, target) || isBelow(target, fact.real))
+}
+
+function toolchainZone(name: string, path: string, paths: PathFacts): PlannedZone {
+  const { real, dev, ino, uid, gid } = pathFact(paths, path)
+  return {
+    name,
+    mode: 'ro',
+    source: real,
+    target: real,
+    kind: 'directory',
+    dev,
+    ino,
+    uid,
+    gid,
+    create: false,
+    sockets: false,
+    protect: [],
+    from: `toolchain ${name}`,
+  }
+}
+
+/** Names are unique in a plan: `nvm`, `nvm-2`. */
+function numbered(zones: readonly PlannedZone[]): readonly PlannedZone[] {
+  return zones.map((zone, index) => {
+    const before = zones.slice(0, index).filter(({ name }) => name === zone.name).length
+    return { ...zone, name: before === 0 ? `toolchain-${zone.name}` : `toolchain-${zone.name}-${before + 1}` }
+  })
+}
+
+function variablesOf({ kind, base, prefix }: FoundToolchain): Readonly<Record<string, string>> {
+  const entries = Object.entries(kind.env ?? {})
+  return Object.fromEntries(
+    entries.map(([name, text]) => [name, text.replace('{base}', base === '/' ? '' : base).replace('{prefix}', prefix)]),
+  )
+}
+
+/** /home/ann/.pyenv when /home is a link to /data/home: scripts inside name it by the first, it is mounted at the second. */
+function linksTo(zones: readonly PlannedZone[], { request, paths }: ToolchainInputs): Readonly<Record<string, string>> {
+  const calls = searchPath(request.path).flatMap((path) => toolchainAt(path)?.prefix ?? [])
+  return Object.fromEntries(
+    calls.flatMap((prefix) => {
+      const real = paths[prefix]?.real
+      return real !== undefined && real !== prefix && zones.some(({ target }) => isWithin(real, target))
+        ? [[prefix, real]]
+        : []
+    }),
+  )
+}
+
+/** Where a host path appears inside, or undefined when no zone shows it. The innermost zone counts. */
+export function insideOf(path: string, zones: readonly PlannedZone[]): string | undefined {
+  const holding = zones
+    .filter(({ source }) => isWithin(path, source))
+    .sort((a, b) => b.source.length - a.source.length)[0]
+  return holding === undefined ? undefined : posix.join(holding.target, posix.relative(holding.source, path))
+}
+
+/** One line when the caller's shell would find the command in a place that the sandbox does not show. */
+export function hiddenCommand({ request, paths, zones }: ToolchainInputs): readonly string[] {
+  const place = foundCommand(request, paths)
+  if (place === undefined || (request.command[0] ?? '').startsWith('.')) return []
+  const { real } = pathFact(paths, place)
+  const visible =
+    isWithin(real, '/usr') ||
+    ['/bin', '/sbin'].some((root) => isWithin(real, root)) ||
+    insideOf(real, zones) !== undefined
+  return visible ? [] : [`${shown(place)} is not visible inside; to show it: --ro ${shown(posix.dirname(real))}`]
+}
