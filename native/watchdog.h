@@ -16,20 +16,20 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What to watch. The descriptors stay the caller's and must stay open. */
-struct watchdog_target {
-  int group;               /* cgroup directory of the run (cgroup.h), or -1 to follow the children of engine */
-  pid_t engine;            /* root of the tree, in our pid namespace; not used with a group */
-  long long memory_limit;  /* bytes */
-  const int *scratch;      /* descriptors on the run's tmpfs file systems, O_PATH is enough */
-  size_t scratch_count;
-};
+/* Most scratch file systems a run can be told to count. */
+enum { WATCHDOG_SCRATCH = 64 };
+
+enum { WATCHDOG_UNDER = 0, WATCHDOG_OVER = 1 };
 
 struct watchdog {
-  struct watchdog_target target;
   long long used; /* bytes at the last sample */
   long long peak; /* highest used of all samples */
   /* Private from here on. */
+  int group;
+  pid_t engine;
+  long long limit;
+  int scratch[WATCHDOG_SCRATCH];
+  size_t scratch_count;
   long long cpu_usec;
   dev_t memory_files;
   int swap;
@@ -39,15 +39,20 @@ struct watchdog {
   size_t file_count, file_room;
 };
 
-/* Gets ready; -1 with errno: ENOSYS where the kernel lists no children of a process and there is no group. */
-int watchdog_init(struct watchdog *watchdog, const struct watchdog_target *target);
+/* Gets ready to watch `limit` bytes of the run: the processes of the cgroup directory `group` (cgroup.h), or with group -1 the
+ * engine and its descendants. -1 with errno: ENOSYS where there is no group and the kernel lists no children of a process. */
+int watchdog_init(struct watchdog *watchdog, pid_t engine, int group, long long limit);
 
-/* Looks once: 1 over the limit, 0 not over, -1 with errno when the tree could not be listed (treat it as a broken backend). */
+/* Counts what lies in a tmpfs too. The descriptor (O_PATH is enough) stays the caller's and must stay open; -1 with ENOSPC above
+ * WATCHDOG_SCRATCH of them. */
+int watchdog_add_scratch(struct watchdog *watchdog, int tmpfs);
+
+/* Looks once: WATCHDOG_UNDER, WATCHDOG_OVER, or -1 with errno when the tree could not be listed (treat it as a broken backend). */
 int watchdog_sample(struct watchdog *watchdog);
 
 /* CPU time of the tree in microseconds, or -1. Exact with a group; else from the live processes and those their parents have
  * waited for, and never less than it was before. */
-long long watchdog_read_cpu_usec(struct watchdog *watchdog);
+long long watchdog_cpu_usec(struct watchdog *watchdog);
 
 void watchdog_free(struct watchdog *watchdog);
 
