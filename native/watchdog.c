@@ -110,8 +110,8 @@ static int add_children_of(struct watchdog *watchdog, pid_t pid) {
 
 static int list_tree(struct watchdog *watchdog) {
   watchdog->process_count = 0;
-  if (watchdog->target.group >= 0) return cgroup_each_process(watchdog->target.group, add_process, watchdog);
-  if (add_process(watchdog->target.engine, watchdog) != 0) return -1;
+  if (watchdog->group >= 0) return cgroup_each_process(watchdog->group, add_process, watchdog);
+  if (add_process(watchdog->engine, watchdog) != 0) return -1;
   /* The list grows while it is walked: breadth first, without recursion a deep tree could exhaust. */
   for (size_t next = 0; next < watchdog->process_count; next++) {
     if (add_children_of(watchdog, watchdog->processes[next]) != 0) return -1;
@@ -179,9 +179,9 @@ static long long memory_file_bytes(struct watchdog *watchdog) {
 
 static long long scratch_bytes(const struct watchdog *watchdog) {
   long long total = 0;
-  for (size_t i = 0; i < watchdog->target.scratch_count; i++) {
+  for (size_t i = 0; i < watchdog->scratch_count; i++) {
     struct statfs scratch;
-    if (fstatfs(watchdog->target.scratch[i], &scratch) != 0) return -1;
+    if (fstatfs(watchdog->scratch[i], &scratch) != 0) return -1;
     total += (long long)(scratch.f_blocks - scratch.f_bfree) * (long long)scratch.f_bsize;
   }
   return total;
@@ -208,8 +208,8 @@ static long long exact_bytes(struct watchdog *watchdog, long long file_bytes) {
   return own + (shared > file_bytes ? shared : file_bytes);
 }
 
-int watchdog_init(struct watchdog *watchdog, const struct watchdog_target *target) {
-  *watchdog = (struct watchdog){.target = *target};
+int watchdog_init(struct watchdog *watchdog, pid_t engine, int group, long long limit) {
+  *watchdog = (struct watchdog){.engine = engine, .group = group, .limit = limit};
   /* All anonymous memory files live on one internal file system; any of them tells its device number. */
   int file = memfd_create("llm-do", MFD_CLOEXEC);
   struct stat example;
@@ -223,8 +223,17 @@ int watchdog_init(struct watchdog *watchdog, const struct watchdog_target *targe
   watchdog->memory_files = example.st_dev;
   struct sysinfo host;
   watchdog->swap = sysinfo(&host) == 0 && host.totalswap > 0;
-  if (target->group >= 0 || access("/proc/thread-self/children", R_OK) == 0) return 0;
+  if (group >= 0 || access("/proc/thread-self/children", R_OK) == 0) return 0;
   errno = ENOSYS;
+  return -1;
+}
+
+int watchdog_add_scratch(struct watchdog *watchdog, int tmpfs) {
+  if (watchdog->scratch_count < WATCHDOG_SCRATCH) {
+    watchdog->scratch[watchdog->scratch_count++] = tmpfs;
+    return 0;
+  }
+  errno = ENOSPC;
   return -1;
 }
 
@@ -239,9 +248,9 @@ int watchdog_sample(struct watchdog *watchdog) {
     upper += pages.upper;
     own += pages.own;
   }
-  watchdog->used = upper > watchdog->target.memory_limit ? exact_bytes(watchdog, files) : own;
+  watchdog->used = upper > watchdog->limit ? exact_bytes(watchdog, files) : own;
   if (watchdog->used > watchdog->peak) watchdog->peak = watchdog->used;
-  return watchdog->used > watchdog->target.memory_limit;
+  return watchdog->used > watchdog->limit ? WATCHDOG_OVER : WATCHDOG_UNDER;
 }
 
 /* utime + stime + cutime + cstime of one process in clock ticks: fields 14 to 17, counted from behind the name, which may hold anything. */
@@ -256,8 +265,8 @@ static long long ticks_of(pid_t pid) {
   return found == 4 ? user + system + waited_user + waited_system : 0;
 }
 
-long long watchdog_read_cpu_usec(struct watchdog *watchdog) {
-  if (watchdog->target.group >= 0) return cgroup_read_cpu_usec(watchdog->target.group);
+long long watchdog_cpu_usec(struct watchdog *watchdog) {
+  if (watchdog->group >= 0) return cgroup_read_cpu_usec(watchdog->group);
   if (list_tree(watchdog) != 0) return -1;
   long long ticks = 0;
   for (size_t i = 0; i < watchdog->process_count; i++) ticks += ticks_of(watchdog->processes[i]);
