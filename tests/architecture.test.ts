@@ -1,0 +1,263 @@
+/**
+ * The house rules that a compiler does not know: imports go down the floors, only edge files touch the world, nothing goes
+ * round in circles, and nothing of the machine it was written on stays in the repository.
+ */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { transformSync } from 'esbuild'
+import { describe, expect, test } from 'vitest'
+import { ERROR_CODES } from '../src/error.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+
+/** Top to bottom; a room imports from its own floor's room and from the floors below it. docs/architecture.md tells why. */
+const FLOORS: readonly (readonly string[])[] = [
+  ['cli', 'index'],
+  ['worker', 'pool'],
+  ['exec'],
+  ['report'],
+  ['supervisor'],
+  ['backend'],
+  ['plan', 'doctor'],
+  ['host'],
+  ['policy', 'cgroup'],
+  ['seccomp', 'network', 'unit', 'native'],
+  ['error'],
+]
+
+/** What only an edge file may import. */
+const EDGE_MODULES = [
+  'node:fs',
+  'node:fs/promises',
+  'node:child_process',
+  'node:net',
+  'node:http',
+  'node:https',
+  'node:http2',
+  'node:tls',
+  'node:dgram',
+  'node:dns',
+  'node:dns/promises',
+  'node:worker_threads',
+  'node:timers',
+  'node:timers/promises',
+  'node:tty',
+  'node:readline',
+  'node:readline/promises',
+  'execa',
+  'tmp-promise',
+  'pidusage',
+]
+
+/** What only an edge file may say: the clock, chance, the environment and the process itself. */
+const EDGE_WORDS =
+  /\bprocess\.(?:env|argv|cwd|exit|kill|on|once|hrtime|stdin|stdout|stderr|getuid|getgid|umask|exitCode)\b|\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b|\bset(?:Timeout|Interval|Immediate)\(|\b(?:homedir|tmpdir|hostname|userInfo|fetch)\(|\brandom(?:Bytes|UUID|Int|FillSync)\b|\bgetRandomValues\b/
+
+interface Source {
+  /** Path below src. */
+  readonly path: string
+  readonly text: string
+}
+
+const sources: readonly Source[] = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts'))
+  .toSorted()
+  .map((path) => ({ path, text: readFileSync(join(ROOT, 'src', path), 'utf8') }))
+
+const roomOf = (path: string): string => path.split('/')[0].replace(/\.ts$/, '')
+const floorOf = (room: string): number => FLOORS.findIndex((floor) => floor.includes(room))
+
+/** Module names in import and export declarations, types included, and in import(). */
+function importsOf(text: string): readonly string[] {
+  const declared = text.matchAll(
+    /^(?:import|export)\b[^'"]*?\bfrom\s*['"]([^'"]+)['"]|^import\s*['"]([^'"]+)['"]|^}\s*from\s*['"]([^'"]+)['"]/gm,
+  )
+  const called = text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g)
+  return [...declared, ...called].map((match) => match.slice(1).find((name) => name !== undefined) ?? '')
+}
+
+/** The code without comments and types: what is left when it runs. */
+const codeOf = (text: string): string =>
+  transformSync(text, {
+    loader: 'ts',
+    target: 'esnext',
+    legalComments: 'none',
+    tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
+  }).code
+
+/** The doc comment that opens a file. */
+const headOf = (text: string): string => /^(?:#![^\n]*\n)?\/\*\*[\s\S]*?\*\//.exec(text)?.[0] ?? ''
+const isEdge = (text: string): boolean => /^ \* Edge: \S/m.test(headOf(text))
+
+/** Why code may not be outside an edge file; empty when it may. */
+function effectsOf(text: string): readonly string[] {
+  const code = codeOf(text)
+  const modules = importsOf(code).filter((name) => EDGE_MODULES.includes(name))
+  const words = [...code.matchAll(new RegExp(EDGE_WORDS, 'g'))].map(([word]) => word)
+  return [...new Set([...modules, ...words])]
+}
+
+/** Files below src that a file imports. */
+const neighboursOf = ({ path, text }: Source): readonly string[] =>
+  importsOf(text)
+    .filter((name) => name.startsWith('.'))
+    .map((name) => relative(join(ROOT, 'src'), join(ROOT, 'src', dirname(path), name)))
+
+/** `path -> target` for every import that goes up or sideways. */
+const climbsOf = (source: Source): readonly string[] =>
+  neighboursOf(source)
+    .filter((target) => roomOf(target) !== roomOf(source.path))
+    .filter((target) => floorOf(roomOf(target)) <= floorOf(roomOf(source.path)))
+    .map((target) => `${source.path} -> ${target}`)
+
+/** One cycle of a graph as a list of nodes, or undefined. */
+function cycleIn(graph: ReadonlyMap<string, readonly string[]>): readonly string[] | undefined {
+  const done = new Set<string>()
+  const walk = (node: string, trail: readonly string[]): readonly string[] | undefined => {
+    if (trail.includes(node)) return [...trail.slice(trail.indexOf(node)), node]
+    if (done.has(node)) return undefined
+    const found = (graph.get(node) ?? [])
+      .map((next) => walk(next, [...trail, node]))
+      .find((cycle) => cycle !== undefined)
+    done.add(node)
+    return found
+  }
+  return [...graph.keys()].map((node) => walk(node, [])).find((cycle) => cycle !== undefined)
+}
+
+/** Every file of the repository that git knows or would add. */
+const repositoryFiles = (): readonly string[] =>
+  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: ROOT, encoding: 'utf8' })
+    .split('\0')
+    .filter((path) => path !== '' && existsSync(join(ROOT, path)))
+
+describe('the rules themselves', () => {
+  test.each([
+    { text: "import { a } from './a.ts'", names: ['./a.ts'] },
+    { text: "import type { A } from '../b/a.ts'", names: ['../b/a.ts'] },
+    { text: "import {\n  a,\n  type B,\n} from './a.ts'\nimport './c.ts'", names: ['./a.ts', './c.ts'] },
+    { text: "export { a } from './a.ts'\nexport * from './b.ts'", names: ['./a.ts', './b.ts'] },
+    { text: "const a = await import('./a.ts')", names: ['./a.ts'] },
+    { text: "import { a } from './a.ts'\nexport const b = from('x')", names: ['./a.ts'] },
+  ])('find the imports of $text', ({ text, names }) => {
+    expect(importsOf(text)).toEqual(names)
+  })
+
+  test.each([
+    { text: "import { readFile } from 'node:fs/promises'\nreadFile('x')", effects: ['node:fs/promises'] },
+    { text: "import type { Stats } from 'node:fs'\nexport type A = Stats", effects: [] },
+    { text: "import { createHash } from 'node:crypto'\nexport const a = createHash('sha256')", effects: [] },
+    { text: "import { randomBytes } from 'node:crypto'", effects: ['randomBytes'] },
+    { text: '// Date.now is the clock\nexport const a = 1', effects: [] },
+    { text: 'export const a = Date.now() + process.env.A', effects: ['Date.now', 'process.env'] },
+  ])('find the effects of $text', ({ text, effects }) => {
+    expect(effectsOf(text)).toEqual(effects)
+  })
+
+  test('find an import that goes up', () => {
+    expect(climbsOf({ path: 'policy/a.ts', text: "import { b } from '../plan/b.ts'" })).toEqual([
+      'policy/a.ts -> plan/b.ts',
+    ])
+  })
+
+  test('find an import of the room next door', () => {
+    expect(climbsOf({ path: 'plan/a.ts', text: "import { b } from '../doctor/b.ts'" })).toEqual([
+      'plan/a.ts -> doctor/b.ts',
+    ])
+  })
+
+  test('find a cycle', () => {
+    expect(
+      cycleIn(
+        new Map([
+          ['a', ['b']],
+          ['b', ['c']],
+          ['c', ['b']],
+        ]),
+      ),
+    ).toEqual(['b', 'c', 'b'])
+  })
+
+  test('call a file an edge by the line in its head comment only', () => {
+    expect(isEdge('/**\n * Reads.\n * Edge: the file system.\n */\n')).toBe(true)
+    expect(isEdge('/** Reads. */\n/**\n * Edge: the file system.\n */\n')).toBe(false)
+  })
+})
+
+test('every room has its floor', () => {
+  expect(sources.map(({ path }) => roomOf(path)).filter((room) => floorOf(room) === -1)).toEqual([])
+})
+
+test('imports go down the floors only', () => {
+  expect(sources.flatMap(climbsOf)).toEqual([])
+})
+
+test('imports do not go in circles', () => {
+  expect(cycleIn(new Map(sources.map((source) => [source.path, neighboursOf(source)])))).toBeUndefined()
+})
+
+test('only edge files touch files, processes, sockets, the clock, chance and the environment', () => {
+  const touching = sources
+    .filter(({ text }) => !isEdge(text))
+    .map(({ path, text }) => ({ path, effects: effectsOf(text) }))
+  expect(touching.filter(({ effects }) => effects.length > 0)).toEqual([])
+})
+
+test('there is no state at the top of a file', () => {
+  expect(sources.filter(({ text }) => /^(?:export )?(?:let|var) /m.test(text)).map(({ path }) => path)).toEqual([])
+})
+
+test('every error code that is thrown is in the catalogue', () => {
+  const thrown = sources.flatMap(({ text }) =>
+    [...text.matchAll(/new SandboxError\(\s*'([A-Z_]+)'/g)].map(([, code]) => code),
+  )
+  expect(thrown.filter((code) => !(code in ERROR_CODES))).toEqual([])
+})
+
+test('every room has a room of tests', () => {
+  const running = sources.filter(({ path, text }) => path.includes('/') && codeOf(text).trim() !== '')
+  const rooms = [...new Set(running.map(({ path }) => roomOf(path)))]
+  const isTested = (room: string): boolean =>
+    existsSync(join(ROOT, 'tests', room)) &&
+    readdirSync(join(ROOT, 'tests', room), { recursive: true, encoding: 'utf8' }).some((path) =>
+      path.endsWith('.test.ts'),
+    )
+  expect(rooms.filter((room) => !isTested(room))).toEqual([])
+})
+
+describe('the repository', () => {
+  /** Written so that this file does not contain what it looks for. */
+  const homes = new RegExp(['work', 'root'].map((name) => `(?<![w.~}-])/${name}/[.w]`).join('|'))
+
+  test('names no directory of the machine it was written on', () => {
+    const isOurs = (path: string): boolean => /^(?:src|native|scripts|bench|docs|profiles|[^/]*$)/.test(path)
+    const naming = repositoryFiles()
+      .filter(isOurs)
+      .flatMap((path) => {
+        const lines = readFileSync(join(ROOT, path), 'utf8').split('\n')
+        return lines.flatMap((line, index) => (homes.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : []))
+      })
+    expect(naming).toEqual([])
+  })
+
+  test('locks packages by name and hash, not by where they come from', () => {
+    const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { resolved?: string; integrity?: string }>
+    }
+    const packages = Object.entries(lock.packages).filter(([path]) => path !== '')
+    expect(packages.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path)).toEqual([])
+    expect(packages.filter(([, { integrity }]) => integrity === undefined).map(([path]) => path)).toEqual([])
+  })
+
+  test('pins every package it depends on to one version', () => {
+    const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<
+      string,
+      Record<string, string>
+    >
+    const loose = Object.entries({ ...dependencies, ...devDependencies }).filter(
+      ([, version]) => !/^\d+\.\d+\.\d+$/.test(version),
+    )
+    expect(loose).toEqual([])
+  })
+})
