@@ -1,0 +1,56 @@
+/*
+ * What launch and init agree on: the descriptors that init finds, and the reports that it sends.
+ * Both programs are built together; a report of another size is refused.
+ */
+#ifndef LLM_DO_CHAIN_H
+#define LLM_DO_CHAIN_H
+
+#include <stdint.h>
+
+/* Descriptors of init. 0 and 1 are /dev/null, 2 is the engine's error pipe: bwrap's monitor keeps 0-2 open, and the
+ * command's own streams must see end of file as soon as the command closes them. */
+enum {
+  INIT_LAUNCH_FILE = 3, /* sealed memfd, read and closed */
+  INIT_COMMAND = 4,     /* sealed memfd: argc, envc, then the words, each ended by NUL */
+  INIT_CONTROL = 5,     /* SOCK_SEQPACKET: reports out, requests in; its end of file means that launch is gone */
+  INIT_STDIN = 6,
+  INIT_STDOUT = 7,
+  INIT_STDERR = 8,
+};
+
+/* The kinds of report, in the order of a run. */
+enum report_kind {
+  REPORT_FAILED = 1,  /* the walls could not be finished: step, path, error */
+  REPORT_STARTED = 2, /* about to run the command; carries the terminal's master by SCM_RIGHTS if there is one */
+  REPORT_NO_EXEC = 3, /* execve failed: path, error */
+  REPORT_ENDED = 4,   /* the command ended: wait_status, usage */
+  REPORT_SCRATCH = 5, /* from the stager: descriptors on its tmpfs, for the memory watchdog */
+};
+
+#define REPORT_DESCRIPTORS_MAX 32
+
+struct report {
+  uint32_t kind;
+  int32_t error;
+  int32_t wait_status;
+  uint32_t killed;       /* processes that outlived the command and were killed */
+  uint64_t at_ns;        /* CLOCK_MONOTONIC */
+  uint64_t cpu_us;       /* user and system time of all that was reaped */
+  uint64_t peak_bytes;   /* largest resident set of one process */
+  char step[32];
+  char path[256];        /* cut if longer */
+};
+
+/* A request to init: send `signal` to the command's process group, or to everything inside. */
+struct request {
+  int32_t signal;
+  int32_t everyone;
+};
+
+/* Where the stager mounts the tree before the engine takes it over. Covered only in a mount namespace of our own: the one
+ * directory that every Linux system has, everybody may enter, and nothing in the chain needs. */
+#define STAGE "/sys"
+/* init inside the tree. */
+#define INIT_NAME ".init"
+
+#endif

@@ -1,0 +1,60 @@
+#include "idmap.h"
+
+#include "kernel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+static int write_once(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  size_t length = strlen(text);
+  int written = write(fd, text, length) == (ssize_t)length ? 0 : -1;
+  close(fd);
+  return written;
+}
+
+static int map_ids(pid_t holder, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
+  char path[64], map[64];
+  snprintf(path, sizeof path, "/proc/%d/uid_map", holder);
+  snprintf(map, sizeof map, "%u %u 1", uid, to_uid);
+  if (write_once(path, map) < 0) return -1;
+  snprintf(path, sizeof path, "/proc/%d/gid_map", holder);
+  snprintf(map, sizeof map, "%u %u 1", gid, to_gid);
+  return write_once(path, map);
+}
+
+/* A user namespace lives in a process: one that only waits until it is killed again. */
+static int open_namespace(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
+  struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+  pid_t maker = getpid();
+  pid_t holder = sys_clone3(&args);
+  if (holder < 0) return -1;
+  if (holder == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != maker) _exit(0); /* it died before the line above */
+    for (;;) pause();
+  }
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/ns/user", holder);
+  int namespace = map_ids(holder, uid, gid, to_uid, to_gid) < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+  int error = errno;
+  kill(holder, SIGKILL);
+  waitpid(holder, NULL, 0);
+  errno = error;
+  return namespace;
+}
+
+int idmap_tree(int tree, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
+  int namespace = open_namespace(uid, gid, to_uid, to_gid);
+  if (namespace < 0) return -1;
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)namespace};
+  int done = sys_mount_setattr(tree, AT_RECURSIVE, &attr);
+  int error = errno;
+  close(namespace);
+  errno = error;
+  return done;
+}

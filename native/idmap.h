@@ -1,0 +1,15 @@
+/* Idmapped mounts (Linux 5.12): one owner on disk appears as one other id, everybody else as nobody. */
+#ifndef LLM_DO_IDMAP_H
+#define LLM_DO_IDMAP_H
+
+#include <sys/types.h>
+
+/* First of the ids that a sandbox of root runs as; the pid of the launcher is added, so that live sandboxes never share
+ * one. systemd's UIDS-GIDS page lists 1879048192..2147483647 as used by nobody. */
+#define FIRST_FRESH_ID 0x70000000u
+
+/* Makes the files of `uid`:`gid` in the detached `tree` those of `to_uid`:`to_gid`, and new files of these theirs.
+ * Returns 0, or -1 with errno: EINVAL where a file system in the tree cannot be idmapped. */
+int idmap_tree(int tree, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid);
+
+#endif

@@ -1,0 +1,279 @@
+/*
+ * init: PID 1 of the sandbox. Executed by the engine inside the finished namespaces; the only program in there that is ours.
+ *
+ * Theory of operation. It is not dumpable from its first instruction, so the command, which has the same id, can neither
+ * trace it nor look at its descriptors. It reads the launch file and the command (argv, environment) from memfds, because
+ * its own argv and environment can be seen from inside. With the two capabilities that the engine left it finishes what
+ * only the inside can do: the masks of /proc (and, for the unshare engine, the pivot into the tree). Then it gives up
+ * everything, starts the command with descriptors 0-2 only, and reaps. One report goes to launch when the command has
+ * started and one when it has ended; requests to send signals come back. When launch is gone, the control socket says so
+ * and init ends, and with PID 1 the kernel ends everything else in here.
+ */
+#include "chain.h"
+#include "fail.h"
+#include "inside.h"
+#include "kernel.h"
+#include "launchfile.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+struct command {
+  char **argv;
+  char **env;
+};
+
+/* ---- what launch wants run ---- */
+
+static char *take_word(char **at, const char *end) {
+  char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
+  if (!nul) fail_with(EINVAL, "init: command block", "");
+  *at = nul + 1;
+  return word;
+}
+
+static char **take_words(char **at, const char *end, uint64_t count) {
+  char **words = calloc(count + 1, sizeof *words);
+  if (!words) fail("init: memory", "");
+  for (uint64_t i = 0; i < count; i++) words[i] = take_word(at, end);
+  return words;
+}
+
+static struct command read_command(void) {
+  size_t size;
+  char *at = read_all(INIT_COMMAND, 64u << 20, &size);
+  if (!at) fail("init: read command", "");
+  const char *end = at + size;
+  uint64_t arguments, variables;
+  if (parse_number(take_word(&at, end), size, &arguments) < 0 || parse_number(take_word(&at, end), size, &variables) < 0 ||
+      arguments == 0)
+    fail_with(EINVAL, "init: command block", "");
+  struct command command;
+  command.argv = take_words(&at, end, arguments);
+  command.env = take_words(&at, end, variables);
+  close(INIT_COMMAND);
+  return command;
+}
+
+static struct launchfile read_launch_file(void) {
+  size_t size;
+  struct launchfile file;
+  const char *problem = "";
+  char *bytes = read_all(INIT_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
+  if (!bytes) fail("init: read launch file", "");
+  if (launchfile_check(bytes, size, &file, &problem) < 0) fail_with(EINVAL, "init: launch file", problem);
+  close(INIT_LAUNCH_FILE);
+  return file;
+}
+
+static int is_on(const struct launchfile *file, enum verb verb) {
+  struct record record;
+  return launchfile_find(file, verb, &record) && strcmp(record.word[0], "on") == 0;
+}
+
+/* ---- the command's process ---- */
+
+/* Sent by the child through a close-on-exec pipe: nothing comes when execve succeeds. */
+static _Noreturn void give_up(int pipe, uint32_t kind, const char *step, const char *path) {
+  struct report report = {.kind = kind, .error = errno, .at_ns = now_ns()};
+  copy_text(report.step, sizeof report.step, step);
+  copy_text(report.path, sizeof report.path, path);
+  (void)!write(pipe, &report, sizeof report);
+  _exit(127);
+}
+
+static void set_limits(const struct launchfile *file, int pipe) {
+  struct record record;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &record)) {
+    if (record.verb != V_RLIMIT) continue;
+    uint64_t resource, soft, hard;
+    struct rlimit now, limit;
+    errno = EINVAL;
+    if (parse_number(record.word[0], RLIM_NLIMITS - 1, &resource) < 0 || parse_number(record.word[1], UINT64_MAX, &soft) < 0 ||
+        parse_number(record.word[2], UINT64_MAX, &hard) < 0 || getrlimit((int)resource, &now) < 0)
+      give_up(pipe, REPORT_FAILED, "init: rlimit", record.word[0]);
+    /* Never above what the host allows: raising would need a capability. */
+    limit.rlim_max = hard < now.rlim_max ? hard : now.rlim_max;
+    limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
+    if (setrlimit((int)resource, &limit) < 0) give_up(pipe, REPORT_FAILED, "init: setrlimit", record.word[0]);
+  }
+}
+
+static void reset_signals(void) {
+  struct sigaction standard = {.sa_handler = SIG_DFL};
+  for (int signal = 1; signal < _NSIG; signal++) sigaction(signal, &standard, NULL); /* KILL and STOP refuse, rightly */
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void take_streams(int slave, int pipe) {
+  for (int i = 0; i < 3; i++)
+    if (dup2(slave < 0 ? INIT_STDIN + i : slave, i) < 0) give_up(pipe, REPORT_FAILED, "init: dup2", "");
+  if (slave >= 0 && ioctl(0, TIOCSCTTY, 0) < 0) give_up(pipe, REPORT_FAILED, "init: terminal", "");
+}
+
+static const char *search_path(char **env) {
+  for (; *env; env++)
+    if (strncmp(*env, "PATH=", 5) == 0) return *env + 5;
+  return "/usr/local/bin:/usr/bin:/bin";
+}
+
+/* execve says ENOENT both for a missing file and for a missing interpreter; the caller must be told which. */
+static _Noreturn void no_exec(int pipe, const char *path) {
+  int error = errno;
+  struct stat status;
+  const char *step = error == ENOENT && stat(path, &status) == 0 ? "interpreter" : "execve";
+  errno = error;
+  give_up(pipe, REPORT_NO_EXEC, step, path);
+}
+
+static _Noreturn void search_and_exec(const struct command *command, int pipe) {
+  const char *name = command->argv[0];
+  char path[4096], denied[4096] = "";
+  for (const char *at = search_path(command->env); at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+    size_t length = strcspn(at, ":");
+    if (length == 0 || length + strlen(name) + 2 > sizeof path) continue;
+    memcpy(path, at, length);
+    path[length] = '/';
+    copy_text(path + length + 1, sizeof path - length - 1, name);
+    execve(path, command->argv, command->env);
+    struct stat status;
+    if (errno == EACCES) copy_text(denied, sizeof denied, path);
+    else if ((errno != ENOENT && errno != ENOTDIR) || stat(path, &status) == 0) no_exec(pipe, path);
+  }
+  errno = denied[0] ? EACCES : ENOENT;
+  give_up(pipe, REPORT_NO_EXEC, "execve", denied[0] ? denied : name);
+}
+
+static _Noreturn void run(const struct launchfile *file, const struct command *command, int slave, int pipe) {
+  struct record workdir;
+  if (setsid() < 0) give_up(pipe, REPORT_FAILED, "init: setsid", "");
+  take_streams(slave, pipe);
+  if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
+    give_up(pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
+  if ((pipe != 3 && dup3(pipe, 3, O_CLOEXEC) < 0) || sys_close_range(4, ~0u) < 0)
+    give_up(pipe, REPORT_FAILED, "init: close_range", "");
+  pipe = 3;
+  set_limits(file, pipe);
+  umask(022);
+  reset_signals();
+  if (seccomp_install(file) < 0) give_up(pipe, REPORT_FAILED, "init: seccomp", "");
+  if (strchr(command->argv[0], '/')) {
+    execve(command->argv[0], command->argv, command->env);
+    no_exec(pipe, command->argv[0]);
+  }
+  search_and_exec(command, pipe);
+}
+
+/* ---- PID 1 ---- */
+
+static void send_report(struct report *report, int master) {
+  report->at_ns = now_ns();
+  if (report_send(INIT_CONTROL, report, &master, master >= 0) < 0) _exit(125); /* launch is gone */
+}
+
+/* Forks the command and returns its pid; a failure before or in execve is reported and ends the sandbox. */
+static pid_t start(const struct launchfile *file, const struct command *command) {
+  int pipe[2], master = -1, slave = -1;
+  if (pipe2(pipe, O_CLOEXEC) < 0) fail("init: pipe", "");
+  if (is_on(file, V_TERMINAL)) terminal_open(&master, &slave);
+  struct report report = {.kind = REPORT_STARTED};
+  send_report(&report, master);
+  pid_t child = fork();
+  if (child < 0) fail("init: fork", "");
+  if (child == 0) run(file, command, slave, pipe[1]);
+  close(pipe[1]);
+  if (master >= 0) close(master), close(slave);
+  /* The command's streams end with the command, not with us. */
+  for (int i = 0; i < 3; i++) close(INIT_STDIN + i), close(i);
+  ssize_t got = read(pipe[0], &report, sizeof report);
+  close(pipe[0]);
+  if (got == 0) return child;
+  if (got != sizeof report) fail("init: read from command", "");
+  send_report(&report, -1);
+  _exit(125);
+}
+
+static void obey(pid_t child) {
+  struct request request;
+  ssize_t got = recv(INIT_CONTROL, &request, sizeof request, 0);
+  if (got != sizeof request) _exit(125); /* launch is gone: with PID 1 everything ends */
+  kill(request.everyone ? -1 : -child, request.signal);
+}
+
+/* Reaps what has ended. Returns 1 once that includes `child`. */
+static int reap(pid_t child, int *wait_status) {
+  int status, ended = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (pid == child) *wait_status = status, ended = 1;
+  return ended;
+}
+
+static int wait_for(pid_t child, int signals) {
+  struct pollfd watched[] = {{signals, POLLIN, 0}, {INIT_CONTROL, POLLIN, 0}};
+  struct signalfd_siginfo info;
+  int wait_status = 0;
+  while (!reap(child, &wait_status)) {
+    if (poll(watched, 2, -1) < 0 && errno != EINTR) fail("init: poll", "");
+    if (watched[1].revents) obey(child);
+    if (watched[0].revents) (void)!read(signals, &info, sizeof info); /* only wakes us; reap() asks the kernel */
+  }
+  return wait_status;
+}
+
+static uint32_t kill_the_rest(void) {
+  uint32_t killed = 0;
+  kill(-1, SIGKILL);
+  while (waitpid(-1, NULL, 0) > 0) killed++;
+  return killed;
+}
+
+static void report_end(int wait_status) {
+  struct report report = {.kind = REPORT_ENDED, .wait_status = wait_status};
+  report.killed = kill_the_rest();
+  struct rusage usage;
+  getrusage(RUSAGE_CHILDREN, &usage);
+  report.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
+                  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  report.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+  send_report(&report, -1);
+}
+
+static int watch_children(void) {
+  sigset_t children;
+  sigemptyset(&children);
+  sigaddset(&children, SIGCHLD);
+  struct sigaction standard = {.sa_handler = SIG_DFL};
+  int signals = -1;
+  if (sigaction(SIGCHLD, &standard, NULL) == 0 && sigprocmask(SIG_BLOCK, &children, NULL) == 0)
+    signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) fail("init: signalfd", "");
+  return signals;
+}
+
+int main(void) {
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return 125;
+  fail_through(INIT_CONTROL);
+  for (int fd = INIT_LAUNCH_FILE; fd <= INIT_STDERR; fd++)
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) fail("init: missing descriptor", "");
+  if (sys_close_range(INIT_STDERR + 1, ~0u) < 0) fail("init: close_range", "");
+  struct launchfile file = read_launch_file();
+  struct command command = read_command();
+  int signals = watch_children();
+  finish_walls(&file);
+  give_up_privileges(&file);
+  pid_t child = start(&file, &command);
+  report_end(wait_for(child, signals));
+  return 0;
+}

@@ -1,0 +1,218 @@
+#include "inside.h"
+
+#include "chain.h"
+#include "fail.h"
+#include "kernel.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+/* ---- the unshare engine: what bwrap does for its own ---- */
+
+static void bring_loopback_up(void) {
+  struct ifreq request = {.ifr_name = "lo"};
+  int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (control < 0 || ioctl(control, SIOCGIFFLAGS, &request) < 0) fail("init: read loopback", "lo");
+  request.ifr_flags |= IFF_UP;
+  if (ioctl(control, SIOCSIFFLAGS, &request) < 0) fail("init: loopback up", "lo");
+  close(control);
+}
+
+static void mount_fresh_proc(void) {
+  int fs = sys_fsopen("proc");
+  if (fs < 0 || sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) fail("init: mount proc", "/proc");
+  int proc = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  int point = open(STAGE "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (proc < 0 || point < 0 || sys_move_mount(proc, point) < 0) fail("init: mount proc", "/proc");
+  close(fs), close(proc), close(point);
+}
+
+/* The tree came here with the new user namespace and is locked in place; its clone is not, and can become the root. */
+static void pivot_into_stage(void) {
+  int tree = sys_open_tree(AT_FDCWD, STAGE, OPEN_TREE_CLONE | AT_RECURSIVE);
+  int point = open(STAGE, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (tree < 0 || point < 0 || sys_move_mount(tree, point) < 0) fail("init: clone tree", STAGE);
+  if (fchdir(tree) < 0 || sys_pivot_root(".", ".") < 0) fail("init: pivot_root", STAGE);
+  if (umount2(".", MNT_DETACH) < 0) fail("init: leave old root", "/");
+  if (chdir("/") < 0) fail("init: chdir", "/");
+  close(tree), close(point);
+}
+
+static void build_as_engine(const struct launchfile *file) {
+  struct record record;
+  if (setsid() < 0 && errno != EPERM) fail("init: setsid", "");
+  if (launchfile_find(file, V_HOSTNAME, &record) && sethostname(record.word[0], strlen(record.word[0])) < 0)
+    fail("init: sethostname", record.word[0]);
+  if (launchfile_find(file, V_NET, &record) && strcmp(record.word[0], "none") == 0) bring_loopback_up();
+  mount_fresh_proc();
+  pivot_into_stage();
+}
+
+/* ---- /proc ---- */
+
+static void make_readonly(const char *path) {
+  int fd = open(path, O_PATH | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return; /* this kernel has no such knob */
+  int tree = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | AT_RECURSIVE);
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+  if (fd < 0 || tree < 0 || sys_mount_setattr(tree, AT_RECURSIVE, &attr) < 0 || sys_move_mount(tree, fd) < 0)
+    fail("init: make read-only", path);
+  close(fd), close(tree);
+}
+
+static int empty_file(void) {
+  struct stat status;
+  int tree = sys_open_tree(AT_FDCWD, "/dev/null", OPEN_TREE_CLONE);
+  if (tree < 0 || fstat(tree, &status) < 0) fail("init: open mask", "/dev/null");
+  /* A mask that is a file of somebody's would show what it should hide. */
+  if (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(1, 3)) fail_with(ENODEV, "init: mask is not null", "/dev/null");
+  return tree;
+}
+
+static int empty_directory(void) {
+  int fs = sys_fsopen("tmpfs");
+  if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "nr_inodes", "1") < 0 ||
+      sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
+    fail("init: empty directory", "");
+  int tree = sys_fsmount(fs, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  if (tree < 0) fail("init: empty directory", "");
+  close(fs);
+  return tree;
+}
+
+static void mask(const char *path) {
+  struct stat status;
+  int fd = open(path, O_PATH | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return;
+  if (fd < 0 || fstat(fd, &status) < 0) fail("init: mask", path);
+  int tree = S_ISDIR(status.st_mode) ? empty_directory() : empty_file();
+  if (sys_move_mount(tree, fd) < 0) fail("init: mask", path);
+  close(fd), close(tree);
+}
+
+void finish_walls(const struct launchfile *file) {
+  struct record record;
+  if (launchfile_find(file, V_ENGINE, &record) && strcmp(record.word[0], "unshare") == 0) build_as_engine(file);
+  size_t position = 0;
+  while (launchfile_next(file, &position, &record)) {
+    if (record.verb == V_READONLY) make_readonly(record.word[0]);
+    if (record.verb == V_MASK) mask(record.word[0]);
+  }
+}
+
+/* ---- Landlock ---- */
+
+/* Newer than the headers we build with: Linux 6.12 (ABI 6) and 7.1 (ABI 9). */
+struct landlock_rules {
+  uint64_t handled_fs, handled_net, scoped;
+};
+#define RIGHT_MAKE_SOCK (1ull << 9)
+#define RIGHT_MAKE_FIFO (1ull << 10)
+#define RIGHT_REFER (1ull << 13)
+#define RIGHT_RESOLVE_UNIX (1ull << 16)
+#define SCOPE_ABSTRACT_SOCKETS (1ull << 0)
+#define SCOPE_SIGNALS (1ull << 1)
+
+static void allow_beneath(int rules, const char *path, uint64_t rights) {
+  struct landlock_path_beneath_attr beneath = {.allowed_access = rights};
+  beneath.parent_fd = open(path, O_PATH | O_CLOEXEC);
+  if (beneath.parent_fd < 0 || syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0)
+    fail("init: landlock rule", path);
+  close(beneath.parent_fd);
+}
+
+static int is_directory(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Sockets and FIFOs of a zone would lead to host processes: they can be made, and where the kernel can tell reached, only in
+ * file systems of our own and in zones that are declared open. */
+static void close_sockets(const struct launchfile *file) {
+  long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (abi < 2) fail_with(ENOSYS, "init: landlock version", "");
+  uint64_t sockets = RIGHT_MAKE_SOCK | RIGHT_MAKE_FIFO | (abi >= 9 ? RIGHT_RESOLVE_UNIX : 0);
+  struct landlock_rules wanted = {.handled_fs = sockets | RIGHT_REFER};
+  if (abi >= 6) wanted.scoped = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
+  size_t size = abi >= 6 ? sizeof wanted : abi >= 4 ? offsetof(struct landlock_rules, scoped) : offsetof(struct landlock_rules, handled_net);
+  int rules = (int)syscall(SYS_landlock_create_ruleset, &wanted, size, 0);
+  if (rules < 0) fail("init: landlock", "");
+  allow_beneath(rules, "/", RIGHT_REFER); /* renames between directories are not our business */
+  struct record record;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &record)) {
+    if (record.verb == V_TMPFS) allow_beneath(rules, record.word[0], sockets);
+    if (record.verb == V_ZONE && strcmp(record.word[5], "open") == 0)
+      allow_beneath(rules, record.word[1], is_directory(record.word[1]) ? sockets : sockets & RIGHT_RESOLVE_UNIX);
+  }
+  if (syscall(SYS_landlock_restrict_self, rules, 0) < 0) fail("init: landlock", "");
+  close(rules);
+}
+
+/* ---- privileges ---- */
+
+static void drop_capabilities(void) {
+  for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
+    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) fail("init: drop bounding set", "");
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0) fail("init: clear ambient set", "");
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct nothing[2] = {0};
+  if (syscall(SYS_capset, &header, nothing) < 0) fail("init: drop capabilities", "");
+}
+
+void give_up_privileges(const struct launchfile *file) {
+  struct record record;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("init: no_new_privs", "");
+  if (launchfile_find(file, V_LANDLOCK, &record) && strcmp(record.word[0], "on") == 0) close_sockets(file);
+  drop_capabilities();
+}
+
+/* ---- seccomp ---- */
+
+static int hexadecimal(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  return -1;
+}
+
+int seccomp_install(const struct launchfile *file) {
+  struct record record;
+  if (!launchfile_find(file, V_SECCOMP, &record)) return 0;
+  static unsigned char bytes[BPF_MAXINSNS * sizeof(struct sock_filter)];
+  size_t length = strlen(record.word[0]) / 2;
+  if (length == 0 || length > sizeof bytes || length % sizeof(struct sock_filter) || strlen(record.word[0]) % 2)
+    return errno = EINVAL, -1;
+  for (size_t i = 0; i < length; i++) {
+    int high = hexadecimal(record.word[0][2 * i]), low = hexadecimal(record.word[0][2 * i + 1]);
+    if (high < 0 || low < 0) return errno = EINVAL, -1;
+    bytes[i] = (unsigned char)(high << 4 | low);
+  }
+  struct sock_fprog program = {(unsigned short)(length / sizeof(struct sock_filter)), (struct sock_filter *)bytes};
+  return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
+/* ---- terminal ---- */
+
+void terminal_open(int *master, int *slave) {
+  int number, unlock = 0;
+  char path[32];
+  *master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (*master < 0 || ioctl(*master, TIOCSPTLCK, &unlock) < 0 || ioctl(*master, TIOCGPTN, &number) < 0)
+    fail("init: open terminal", "/dev/ptmx");
+  snprintf(path, sizeof path, "/dev/pts/%d", number);
+  *slave = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (*slave < 0) fail("init: open terminal", path);
+}

@@ -1,0 +1,19 @@
+/* The last hardening, done by init inside the namespaces. Every function reports and ends the process when a step fails. */
+#ifndef LLM_DO_INSIDE_H
+#define LLM_DO_INSIDE_H
+
+#include "launchfile.h"
+
+/* Needs CAP_SYS_ADMIN: the unshare engine's pivot, then the read-only and masked parts of /proc. */
+void finish_walls(const struct launchfile *file);
+
+/* Landlock, all capabilities with the bounding set, no_new_privs. */
+void give_up_privileges(const struct launchfile *file);
+
+/* Installs the filter of the launch file on the calling process; the last step before execve. 0, or -1 with errno. */
+int seccomp_install(const struct launchfile *file);
+
+/* A pseudo-terminal of the sandbox's own /dev/pts. */
+void terminal_open(int *master, int *slave);
+
+#endif

@@ -1,0 +1,144 @@
+#include "placeholder.h"
+
+#include "fail.h"
+#include "kernel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#define NO_LINKS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+
+int is_placeholder(const struct stat *status) {
+  return S_ISDIR(status->st_mode) && (status->st_mode & 07777) == PLACEHOLDER_MODE;
+}
+
+static int same_directory(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Locks the placeholder `name` shared. Between opening and locking its last holder may have removed it: then -1, ENOENT. */
+static int join(int parent, const char *name) {
+  int fd = sys_openat2(parent, name, O_RDONLY | O_DIRECTORY, NO_LINKS | RESOLVE_BENEATH);
+  if (fd < 0) return -1;
+  struct stat held, there;
+  if (flock(fd, LOCK_SH) == 0 && fstat(fd, &held) == 0 && fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+      same_directory(&held, &there))
+    return fd;
+  close(fd);
+  errno = ENOENT;
+  return -1;
+}
+
+static int make(int parent, const char *name, const struct stat *owner) {
+  if (mkdirat(parent, name, 0700) < 0) return errno == EEXIST ? 0 : -1;
+  /* The mode comes last: only a finished directory looks like a placeholder. */
+  if (getuid() == 0 && fchownat(parent, name, owner->st_uid, owner->st_gid, AT_SYMLINK_NOFOLLOW) < 0) return -1;
+  return fchmodat(parent, name, PLACEHOLDER_MODE, 0);
+}
+
+static int is_held(const struct placeholders *all, int fd) {
+  struct stat mine, other;
+  if (fstat(fd, &mine) < 0) return 0;
+  for (int i = 0; i < all->count; i++)
+    if (fstat(all->item[i].fd, &other) == 0 && same_directory(&mine, &other)) return 1;
+  return 0;
+}
+
+static int remember(struct placeholders *all, int parent, int fd, const char *name, const char *path) {
+  if (is_held(all, fd)) return close(fd), 0;
+  if (all->count == PLACEHOLDERS_MAX) return errno = E2BIG, -1;
+  struct placeholder *item = &all->item[all->count];
+  item->parent = dup(parent);
+  if (item->parent < 0) return -1;
+  item->fd = fd;
+  copy_text(item->name, sizeof item->name, name);
+  copy_text(item->path, sizeof item->path, path);
+  all->count++;
+  return 0;
+}
+
+#define ATTEMPTS 100 /* other runs come and go; each attempt needs one of them to have left at the wrong moment */
+
+static int make_or_join(struct placeholders *all, int parent, const char *name, const char *path, const struct stat *owner) {
+  for (int i = 0; i < ATTEMPTS; i++) {
+    if (make(parent, name, owner) < 0) return -1;
+    int fd = join(parent, name);
+    if (fd >= 0) return remember(all, parent, fd, name, path);
+    if (errno != ENOENT) return -1;
+  }
+  return errno = EBUSY, -1;
+}
+
+/* Who may not write there makes no placeholder, and needs none: inside the sandbox it is the same user. */
+static int is_not_ours_to_write(int error) { return error == EACCES || error == EPERM || error == EROFS; }
+
+static int protect_missing(struct placeholders *all, const char *source, const char *below) {
+  char names[PATH_MAX], path[PATH_MAX * 2];
+  struct stat owner, status;
+  copy_text(names, sizeof names, below);
+  copy_text(path, sizeof path, source);
+  int at = sys_openat2(AT_FDCWD, source, O_PATH | O_DIRECTORY, NO_LINKS);
+  if (at < 0) return -1;
+  int done = fstat(at, &owner);
+  char *rest = NULL;
+  for (char *name = strtok_r(names, "/", &rest); name && done == 0; name = strtok_r(NULL, "/", &rest)) {
+    snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
+    int next = sys_openat2(at, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+    if ((next < 0 && errno == ENOENT) || (next >= 0 && fstat(next, &status) == 0 && is_placeholder(&status))) {
+      done = make_or_join(all, at, name, path, &owner);
+      if (done < 0 && is_not_ours_to_write(errno)) done = 0;
+      if (next >= 0) close(next);
+      break;
+    }
+    if (next < 0) break; /* a link or worse: the stager meets it again and refuses */
+    close(at);
+    at = next;
+    if (!S_ISDIR(status.st_mode)) break;
+  }
+  int error = errno;
+  close(at);
+  errno = error;
+  return done;
+}
+
+int placeholders_make(const struct launchfile *file, struct placeholders *all, const char **path) {
+  struct record record;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &record)) {
+    if (record.verb != V_PROTECT) continue;
+    *path = record.word[2];
+    if (protect_missing(all, record.word[0], record.word[2]) < 0) return -1;
+  }
+  return 0;
+}
+
+static void remove_if_last(int parent, int fd, const char *name) {
+  /* Somebody else's lock or content is a reason to leave it; the last holder comes by here too. */
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) (void)!unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void placeholders_remove(struct placeholders *all) {
+  for (int i = 0; i < all->count; i++) {
+    struct placeholder *item = &all->item[i];
+    remove_if_last(item->parent, item->fd, item->name);
+    close(item->fd);
+    close(item->parent);
+  }
+  all->count = 0;
+}
+
+void placeholder_remove_stale(const char *path) {
+  char parent[PATH_MAX];
+  copy_text(parent, sizeof parent, path);
+  char *slash = strrchr(parent, '/');
+  if (!slash || slash == parent) return;
+  *slash = 0;
+  struct stat status;
+  int directory = sys_openat2(AT_FDCWD, parent, O_PATH | O_DIRECTORY, NO_LINKS);
+  int fd = directory < 0 ? -1 : sys_openat2(directory, slash + 1, O_RDONLY | O_DIRECTORY, NO_LINKS | RESOLVE_BENEATH);
+  if (fd >= 0 && fstat(fd, &status) == 0 && is_placeholder(&status)) remove_if_last(directory, fd, slash + 1);
+  if (fd >= 0) close(fd);
+  if (directory >= 0) close(directory);
+}

@@ -1,0 +1,184 @@
+#include "record.h"
+
+#include "cgroup.h"
+#include "fail.h"
+#include "kernel.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+
+#define RECORD_BYTES_MAX (8u << 20) /* a record without an argv of the kernel's largest size has a few KiB */
+#define RECORD_WORDS_MAX 64
+
+int is_run_id(const char *id) {
+  size_t length = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789");
+  return length > 0 && length <= RUN_ID_MAX && id[length] == 0;
+}
+
+int records_open(const char *directory) {
+  if (mkdir(directory, 0700) < 0 && errno != EEXIST) return -1;
+  int fd = sys_openat2(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+  struct stat status;
+  if (fd < 0 || fstat(fd, &status) < 0) return -1;
+  if (status.st_uid == geteuid() && (status.st_mode & 077) == 0) return fd;
+  close(fd);
+  errno = EPERM;
+  return -1;
+}
+
+/* A janitor may lock a fresh record before its maker does, and remove it: then there is no file left under the lock. */
+static int lock_fresh(int fd) {
+  struct stat status;
+  if (flock(fd, LOCK_EX | LOCK_NB) < 0) return -1;
+  if (fstat(fd, &status) < 0 || status.st_nlink == 0) return errno = EAGAIN, -1;
+  return 0;
+}
+
+int record_create(int directory, const char *id) {
+  if (!is_run_id(id)) return errno = EINVAL, -1;
+  for (int attempt = 0; attempt < 100; attempt++) {
+    int fd = openat(directory, id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return -1;
+    if (lock_fresh(fd) == 0) return fd;
+    close(fd);
+  }
+  return errno = EBUSY, -1;
+}
+
+static void put(FILE *out, const char *key, const char *value) {
+  fwrite(key, 1, strlen(key) + 1, out);
+  fwrite(value, 1, strlen(value) + 1, out);
+}
+
+static void put_number(FILE *out, const char *key, long long number) {
+  char text[24];
+  snprintf(text, sizeof text, "%lld", number);
+  put(out, key, text);
+}
+
+int record_write(int fd, const struct run_record *record) {
+  char *bytes = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&bytes, &size);
+  if (!out) return -1;
+  put(out, "id", record->id);
+  put_number(out, "pid", getpid());
+  put_number(out, "started", time(NULL));
+  put(out, "profile", record->profile);
+  if (record->cgroup[0]) put(out, "cgroup", record->cgroup);
+  for (int i = 0; i < record->placeholders->count; i++) put(out, "placeholder", record->placeholders->item[i].path);
+  for (int i = 0; record->command[i] && i < RECORD_WORDS_MAX; i++) put(out, "word", record->command[i]);
+  if (fclose(out) != 0) return free(bytes), -1;
+  int done = pwrite(fd, bytes, size, 0) == (ssize_t)size ? 0 : -1;
+  free(bytes);
+  return done;
+}
+
+void record_remove(int directory, const char *id, int fd) {
+  unlinkat(directory, id, 0);
+  close(fd);
+}
+
+const char *record_value(const struct record_content *content, const char *key, int n) {
+  const char *at = content->bytes, *end = at + content->size;
+  while (at < end) {
+    const char *value = memchr(at, 0, (size_t)(end - at));
+    if (!value++ || !memchr(value, 0, (size_t)(end - value))) return NULL;
+    if (strcmp(at, key) == 0 && n-- == 0) return value;
+    at = value + strlen(value) + 1;
+  }
+  return NULL;
+}
+
+/* `path` is .../llm-do-<id>; anything else is not a group of ours, whatever the record says. */
+static void remove_group(const char *path) {
+  char parent[PATH_MAX];
+  copy_text(parent, sizeof parent, path);
+  char *slash = strrchr(parent, '/');
+  if (!slash || strncmp(slash + 1, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0) return;
+  int group = cgroup_open(path);
+  *slash = 0;
+  int holder = cgroup_open(parent);
+  if (group >= 0 && holder >= 0) {
+    cgroup_kill(group);
+    cgroup_wait_empty(group, 1000);
+    cgroup_remove(holder, slash + 1);
+  }
+  if (group >= 0) close(group);
+  if (holder >= 0) close(holder);
+}
+
+static void clean_up_after(const struct record_content *content) {
+  const char *cgroup = record_value(content, "cgroup", 0);
+  if (cgroup) remove_group(cgroup);
+  const char *path;
+  for (int i = 0; (path = record_value(content, "placeholder", i)); i++) placeholder_remove_stale(path);
+}
+
+typedef int visitor(int directory, const char *name, int fd, void *data);
+
+static int each_file(int directory, visitor *visit, void *data) {
+  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+  if (!entries) return -1;
+  int stop = 0;
+  struct dirent *entry;
+  while (!stop && (entry = readdir(entries))) {
+    if (!is_run_id(entry->d_name)) continue;
+    int fd = openat(directory, entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue; /* its run has just ended */
+    stop = visit(directory, entry->d_name, fd, data);
+    close(fd);
+  }
+  closedir(entries);
+  return stop;
+}
+
+static int read_content(int fd, struct record_content *content) {
+  if (lseek(fd, 0, SEEK_SET) < 0) return -1;
+  content->bytes = read_all(fd, RECORD_BYTES_MAX, &content->size);
+  return content->bytes ? 0 : -1;
+}
+
+static int prune_one(int directory, const char *name, int fd, void *count) {
+  if (flock(fd, LOCK_EX | LOCK_NB) < 0) return 0; /* alive */
+  struct record_content content;
+  if (read_content(fd, &content) == 0) {
+    clean_up_after(&content);
+    free((void *)content.bytes);
+  }
+  if (unlinkat(directory, name, 0) == 0) (*(int *)count)++;
+  return 0;
+}
+
+int records_prune(int directory) {
+  int count = 0;
+  each_file(directory, prune_one, &count);
+  return count;
+}
+
+struct visit_live {
+  int (*visit)(const struct record_content *, int, void *);
+  void *data;
+};
+
+static int visit_one(int directory, const char *name, int fd, void *data) {
+  (void)directory, (void)name;
+  const struct visit_live *live = data;
+  struct record_content content;
+  if (flock(fd, LOCK_SH | LOCK_NB) == 0) return 0; /* dead; closing the descriptor unlocks */
+  if (read_content(fd, &content) < 0) return 0;
+  int stop = content.size ? live->visit(&content, fd, live->data) : 0;
+  free((void *)content.bytes);
+  return stop;
+}
+
+int records_each(int directory, int (*visit)(const struct record_content *, int, void *), void *data) {
+  struct visit_live live = {visit, data};
+  return each_file(directory, visit_one, &live);
+}

@@ -1,0 +1,45 @@
+/*
+ * Records of live runs: one file a run in a directory that only this user can reach. Launch writes it and holds an exclusive
+ * lock on it while it lives. A record that can be locked belongs to a run whose launcher was killed: whoever gets the lock
+ * removes what the record names (cgroup, placeholders), then the record. Content: pairs of words, each ended by NUL.
+ */
+#ifndef LLM_DO_RECORD_H
+#define LLM_DO_RECORD_H
+
+#include "placeholder.h"
+
+#include <sys/types.h>
+
+#define RUN_ID_MAX 64
+
+struct run_record {
+  const char *id;
+  const char *profile;
+  const char *cgroup; /* absolute path of the run's own group, "" without one */
+  char **command;
+  const struct placeholders *placeholders;
+};
+
+/* Opens the directory, made 0700 if missing; refuses one that others own or may write to. Returns its descriptor or -1. */
+int records_open(const char *directory);
+
+/* Makes and locks the record; it holds nothing yet. Returns its descriptor or -1. */
+int record_create(int directory, const char *id);
+int record_write(int fd, const struct run_record *record);
+void record_remove(int directory, const char *id, int fd);
+
+/* Cleans up after dead runs; returns how many. */
+int records_prune(int directory);
+
+/* Calls visit with the content of each live record. */
+struct record_content {
+  const char *bytes;
+  size_t size;
+};
+int records_each(int directory, int (*visit)(const struct record_content *content, int fd, void *data), void *data);
+/* The value of the n-th pair with that key, or NULL. */
+const char *record_value(const struct record_content *content, const char *key, int n);
+
+int is_run_id(const char *id);
+
+#endif

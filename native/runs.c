@@ -1,0 +1,74 @@
+/*
+ * runs: the records of live runs, for `llm-do ps`, `kill` and `prune`.
+ *
+ *   runs list DIRECTORY        one JSON line a live run
+ *   runs kill DIRECTORY ID     asks its launcher to end it; status 1 when there is no such run
+ *   runs prune DIRECTORY       cleans up after killed launchers, prints how many
+ */
+#include "kernel.h"
+#include "record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+static void put_string(const char *text) {
+  putchar('"');
+  for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+    if (*at == '"' || *at == '\\') printf("\\%c", *at);
+    else if (*at < 0x20) printf("\\u%04x", *at);
+    else putchar(*at);
+  }
+  putchar('"');
+}
+
+static const char *value_or(const struct record_content *content, const char *key, const char *otherwise) {
+  const char *value = record_value(content, key, 0);
+  return value ? value : otherwise;
+}
+
+static int print_run(const struct record_content *content, int fd, void *data) {
+  (void)fd, (void)data;
+  uint64_t number = 0;
+  printf("{\"id\":");
+  put_string(value_or(content, "id", ""));
+  parse_number(value_or(content, "pid", "0"), UINT64_MAX, &number);
+  printf(",\"pid\":%llu", (unsigned long long)number);
+  parse_number(value_or(content, "started", "0"), UINT64_MAX, &number);
+  printf(",\"started\":%llu,\"profile\":", (unsigned long long)number);
+  put_string(value_or(content, "profile", ""));
+  printf(",\"command\":[");
+  const char *word;
+  for (int i = 0; (word = record_value(content, "word", i)); i++) {
+    if (i) putchar(',');
+    put_string(word);
+  }
+  puts("]}");
+  return 0;
+}
+
+/* The descriptor pins the process, and the lock, looked at again, proves that it is still the launcher that wrote the record. */
+static int end_run(const struct record_content *content, int fd, void *id) {
+  uint64_t pid;
+  if (strcmp(value_or(content, "id", ""), id) != 0) return 0;
+  if (parse_number(value_or(content, "pid", ""), 1 << 30, &pid) < 0) return 0;
+  int pidfd = sys_pidfd_open((pid_t)pid);
+  if (pidfd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0) return 0;
+  return sys_pidfd_send_signal(pidfd, SIGTERM) == 0;
+}
+
+int main(int argc, char **argv) {
+  const char *verb = argc > 2 ? argv[1] : "";
+  int directory = argc > 2 ? records_open(argv[2]) : -1;
+  if (argc > 2 && directory < 0) {
+    fprintf(stderr, "runs: %s: %s\n", argv[2], strerror(errno));
+    return 125;
+  }
+  if (argc == 3 && strcmp(verb, "list") == 0) return records_each(directory, print_run, NULL) < 0 ? 125 : 0;
+  if (argc == 3 && strcmp(verb, "prune") == 0) return printf("%d\n", records_prune(directory)) < 0 ? 125 : 0;
+  if (argc == 4 && strcmp(verb, "kill") == 0) return records_each(directory, end_run, argv[3]) == 1 ? 0 : 1;
+  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID\n");
+  return 125;
+}

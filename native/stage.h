@@ -1,0 +1,33 @@
+/*
+ * The stager: launch's child, which assembles the complete root of the sandbox in a mount namespace of its own and then
+ * becomes the engine.
+ *
+ * Theory of operation. As root it unshares the mount namespace, otherwise user and mount namespace together, and makes
+ * every mount private, so nothing that the host mounts later arrives. It opens each zone once without following a
+ * symbolic link, compares device and inode with what the plan saw, and works on that descriptor from then on. Trees are
+ * cloned detached, get their flags (and as root their idmap) while nobody can see them, and are attached to a tmpfs that
+ * becomes "/". Mount points are made in file systems of our own only. At the end root has become an unprivileged id with
+ * no groups, no_new_privs is set, and the engine is executed with an empty environment.
+ */
+#ifndef LLM_DO_STAGE_H
+#define LLM_DO_STAGE_H
+
+#include "launchfile.h"
+
+#include <sys/types.h>
+
+struct stage {
+  const struct launchfile *file;
+  int launch_file; /* memfd for init */
+  int command;     /* memfd for init */
+  int control;     /* init's end of the control socket */
+  int errors;      /* write end of the engine's error pipe */
+  const char *init; /* path of the init program; opened again in the new mount namespace, where it can be cloned */
+  int stdio[3];    /* the command's own streams */
+  pid_t launch;    /* whose death is ours */
+};
+
+/* Never returns: becomes the engine, or reports and ends with 125. */
+_Noreturn void stage_and_exec(const struct stage *stage);
+
+#endif

@@ -1,0 +1,94 @@
+#include "status.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const CAUSES[] = {
+    [CAUSE_EXIT] = "exit",     [CAUSE_DEADLINE] = "deadline",   [CAUSE_CPU_TIME] = "cpu-time", [CAUSE_MEMORY] = "memory",
+    [CAUSE_CANCELLED] = "cancelled", [CAUSE_SETUP] = "setup", [CAUSE_EXEC] = "exec",
+};
+
+/* Bytes above 127 go out as they are; the reader replaces what is not UTF-8. */
+static void put_string(FILE *out, const char *text) {
+  fputc('"', out);
+  for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+    if (*at == '"' || *at == '\\') fprintf(out, "\\%c", *at);
+    else if (*at < 0x20) fprintf(out, "\\u%04x", *at);
+    else fputc(*at, out);
+  }
+  fputc('"', out);
+}
+
+static void put_key(FILE *out, const char *key, const char *text) {
+  fprintf(out, ",\"%s\":", key);
+  put_string(out, text);
+}
+
+static void put_number(FILE *out, const char *key, long long number) { fprintf(out, ",\"%s\":%lld", key, number); }
+
+int status_write(int fd, const struct outcome *outcome) {
+  char *line = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&line, &size);
+  if (!out) return -1;
+  fprintf(out, "{\"cause\":\"%s\"", CAUSES[outcome->cause]);
+  put_number(out, "waitStatus", outcome->wait_status);
+  put_number(out, "cancelledBy", outcome->cancelled_by);
+  put_number(out, "errno", outcome->error);
+  put_key(out, "step", outcome->step);
+  put_key(out, "path", outcome->path);
+  put_key(out, "detail", outcome->detail);
+  put_number(out, "begunNs", (long long)outcome->begun_ns);
+  put_number(out, "startedNs", (long long)outcome->started_ns);
+  put_number(out, "endedNs", (long long)outcome->ended_ns);
+  put_number(out, "cpuUs", outcome->cpu_us);
+  put_number(out, "peakMemory", outcome->peak_bytes);
+  put_number(out, "peakPids", outcome->peak_pids);
+  put_number(out, "oomKills", outcome->oom_kills);
+  put_number(out, "pidsRefused", outcome->pids_refused);
+  put_number(out, "throttledUs", outcome->throttled_us);
+  put_number(out, "killed", outcome->killed);
+  fputs("}\n", out);
+  if (fclose(out) != 0) return free(line), -1;
+  size_t sent = 0;
+  while (sent < size) {
+    ssize_t got = write(fd, line + sent, size - sent);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) break;
+    sent += (size_t)got;
+  }
+  free(line);
+  return sent == size ? 0 : -1;
+}
+
+static int exit_code_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+int status_exit_code(const struct outcome *outcome) {
+  switch (outcome->cause) {
+    case CAUSE_EXIT: return exit_code_of(outcome->wait_status);
+    case CAUSE_DEADLINE:
+    case CAUSE_CPU_TIME: return 124;
+    case CAUSE_MEMORY: return 128 + SIGKILL;
+    case CAUSE_CANCELLED: return 130;
+    case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? 127 : 126;
+    case CAUSE_SETUP: return 125;
+  }
+  return 125;
+}
+
+void status_print(const struct outcome *outcome) {
+  if (outcome->cause == CAUSE_EXIT) return;
+  fprintf(stderr, "llm-do: %s", CAUSES[outcome->cause]);
+  if (outcome->step[0]) fprintf(stderr, ": %s", outcome->step);
+  if (outcome->path[0]) fprintf(stderr, ": %s", outcome->path);
+  if (outcome->error) fprintf(stderr, ": %s", strerror(outcome->error));
+  if (outcome->detail[0]) fprintf(stderr, " (%s)", outcome->detail);
+  fputc('\n', stderr);
+}

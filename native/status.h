@@ -1,0 +1,32 @@
+/* The outcome of a run as launch saw it, and the JSON line that tells the runner. src/supervisor/outcome.ts has its meaning. */
+#ifndef LLM_DO_STATUS_H
+#define LLM_DO_STATUS_H
+
+#include "chain.h"
+
+enum cause { CAUSE_EXIT, CAUSE_DEADLINE, CAUSE_CPU_TIME, CAUSE_MEMORY, CAUSE_CANCELLED, CAUSE_SETUP, CAUSE_EXEC };
+
+struct outcome {
+  enum cause cause;
+  int wait_status;  /* of the command; -1 while unknown */
+  int cancelled_by; /* signal number, 0 = the leash */
+  int error;        /* errno of a failed step, 0 without one */
+  char step[32];
+  char path[256];
+  char detail[1024]; /* what the engine printed */
+  uint64_t begun_ns, started_ns, ended_ns;
+  long long cpu_us, peak_bytes, peak_pids;
+  long long oom_kills, pids_refused, throttled_us; /* -1 without such a counter */
+  unsigned killed;
+};
+
+/* Writes one line of JSON. Returns 0, or -1 when the runner cannot be told. */
+int status_write(int fd, const struct outcome *outcome);
+
+/* Exit status of launch: the command's own, 128+signal, 124, 125, 126, 127, 130. */
+int status_exit_code(const struct outcome *outcome);
+
+/* One line for people on stderr, for when nobody reads the JSON. */
+void status_print(const struct outcome *outcome);
+
+#endif
