@@ -1,6 +1,7 @@
 /** Reads a layer by the schema and says everything that is wrong with it, one line each. Pure. */
 import type { z } from 'zod'
 import { quoteText, quoteValue } from '../unit.ts'
+import { KEY_ROWS } from './keys.ts'
 import { headOf, type PolicyLayer } from './layer.ts'
 import { nearest } from './nearest.ts'
 import { type SandboxSaid, SECTIONS, sandboxSchema } from './schema.ts'
@@ -22,35 +23,26 @@ export function checkLayer(layer: PolicyLayer): CheckedLayer {
   return { layer, said: understandRest(layer.values, issues), problems }
 }
 
-/** The layer without what was not understood: a whole zone or credential, else the smallest key. */
+/** The layer without what was not understood: the smallest key or, where it is in a list, the whole list; of zones only the one. */
 function understandRest(values: unknown, issues: readonly Issue[]): SandboxSaid {
-  const rest = sandboxSchema.safeParse(issues.reduce<unknown>((kept, issue) => without(kept, doomed(issue)), values))
+  const rest = sandboxSchema.safeParse(issues.flatMap(doomed).reduce(without, values))
   return rest.success ? rest.data : {}
 }
 
-function doomed(issue: Issue): readonly PropertyKey[][] {
-  const path = issue.path
-  if (path[0] === 'zones' || path[0] === 'credentials') return [path.slice(0, 2)]
+function doomed({ path, ...issue }: Issue): readonly (readonly PropertyKey[])[] {
+  if (path[0] === 'zones' && path.length > 1) return [path.slice(0, 2)]
+  const inList = path.findIndex((part) => typeof part === 'number')
+  if (inList > 0) return [path.slice(0, inList)]
   return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path]
 }
 
-function without(value: unknown, paths: readonly PropertyKey[][]): unknown {
-  return paths.reduce<unknown>(withoutPath, value)
-}
-
-/** A copy without one path. An element of a list becomes undefined first; `compact` below takes it out. */
-function withoutPath(value: unknown, path: readonly PropertyKey[]): unknown {
+/** A copy without one path. A zone leaves an empty one, so that the others keep their positions. */
+function without(value: unknown, path: readonly PropertyKey[]): unknown {
   const [first, ...rest] = path
-  if (first === undefined || typeof value !== 'object' || value === null) return undefined
-  if (Array.isArray(value))
-    return value.map((element, index) => (index === first ? withoutPath(element, rest) : element))
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([key, inner]) => {
-      if (key !== first) return [[key, inner]]
-      const kept = rest.length === 0 ? undefined : withoutPath(inner, rest)
-      return kept === undefined ? [] : [[key, kept]]
-    }),
-  )
+  if (Array.isArray(value)) return value.map((element, index) => (index === first ? {} : element))
+  if (typeof value !== 'object' || value === null) return {}
+  const entries = Object.entries(value).filter(([key]) => key !== first || rest.length > 0)
+  return Object.fromEntries(entries.map(([key, inner]) => [key, key === first ? without(inner, rest) : inner]))
 }
 
 function problemsOf(layer: PolicyLayer, issue: Issue): readonly string[] {
@@ -77,7 +69,7 @@ function unknownKey(input: {
   readonly unknown: string
 }): string {
   const known = knownKeys(String(input.section[0] ?? ''))
-  const near = nearest(input.unknown, known) ?? homeOf(input.unknown)
+  const near = homeOf(input.unknown) ?? nearest(input.unknown, known) ?? nearestHome(input.unknown)
   const key = [...input.section.map(String), printableKey(input.unknown)].join('.')
   const question = near === undefined ? '' : ` Did you mean "${near}"?`
   return `${headOf(input.layer, key)} expected one of ${known.join(', ')}, got the unknown key ${quoteText(input.unknown)}.${question}`
@@ -94,10 +86,24 @@ function knownKeys(section: string): readonly string[] {
 
 /** A key that exists, but in another section: `memory` at the top is `resources.memory`. */
 function homeOf(unknown: string): string | undefined {
-  const homes = Object.entries(SECTIONS).filter(([name]) => name !== 'zones' && name !== 'credentials')
-  const home = homes.find(([, schema]) => Object.hasOwn(schema.shape, unknown))
-  return home === undefined ? undefined : [home[0], unknown].filter((part) => part !== '').join('.')
+  return HOMES.find(({ name }) => name === unknown)?.key
 }
+
+function nearestHome(unknown: string): string | undefined {
+  const near = nearest(
+    unknown,
+    HOMES.map(({ name }) => name),
+  )
+  return near === undefined ? undefined : homeOf(near)
+}
+
+/** Keys with their dotted names, those of list elements aside. */
+const HOMES: readonly { readonly name: string; readonly key: string }[] = KEY_ROWS.filter(
+  ({ key }) => !key.includes('['),
+).map(({ key }) => ({
+  name: key.split('.').at(-1) ?? key,
+  key,
+}))
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>(

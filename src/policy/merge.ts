@@ -2,12 +2,23 @@
  * The sum of all layers. How each key adds up is one row of ROWS; nothing here touches the world.
  * Rows see layers from the lowest authority to the highest.
  */
-import path from 'node:path'
-import { quoteText } from '../unit.ts'
-import { BUILT_IN, ZONE_SIZE } from './built-in.ts'
-import { type CheckedLayer, checkLayer } from './check.ts'
+import { BUILT_IN } from './built-in.ts'
+import { checkLayer } from './check.ts'
+import {
+  addCredentials,
+  addEnvironment,
+  addNetwork,
+  environmentKeys,
+  hearCredentials,
+  hearEnvironment,
+  hearSeccomp,
+  networkKeys,
+  unite,
+  uniteOrClear,
+} from './combine.ts'
+import { contradictions } from './contradictions.ts'
 import { invalidPolicy } from './invalid.ts'
-import { headOf, LAYER_ORDER, type PolicyLayer, placeOf } from './layer.ts'
+import { LAYER_ORDER, type PolicyLayer } from './layer.ts'
 import type {
   BackendChoice,
   Credential,
@@ -19,10 +30,10 @@ import type {
   Policy,
   Resources,
   SeccompChoice,
-  Zone,
-  ZoneMode,
 } from './policy.ts'
-import type { SandboxSaid, ZoneSaid } from './schema.ts'
+import type { NetworkSaid, SandboxSaid } from './schema.ts'
+import { originOf, type SpokenKey, type Voice } from './voice.ts'
+import { addZones, type DraftZone, draftZones, zoneKeys, zoneOf } from './zones.ts'
 
 /** Values by the dotted key that a person would write. */
 interface Merged {
@@ -60,38 +71,17 @@ interface Merged {
   readonly pool: 'auto' | 'off'
 }
 
-/** A zone as far as it is known while layers are added. */
-interface DraftZone extends Omit<ZoneSaid, 'name'> {
-  readonly name: string
-  readonly named: boolean
-  readonly origin: Origin
-  /** Where it is said, for messages. */
-  readonly head: string
-}
-
-/** One layer's word on one key, and what it depends on beside the value. */
-interface Voice {
-  readonly said: SandboxSaid
-  readonly layer: PolicyLayer
-  readonly home: string
-}
-
-interface Row<V> {
+/** How one key adds up. What a layer says and what the sum is are of one type, but for the network. */
+interface Row<Sum, Said = Sum> {
   /** What this layer says; undefined = nothing. */
-  readonly hears: (voice: Voice) => V | undefined
+  readonly hears: (voice: Voice) => Said | undefined
   /** Adds a higher layer's word to the sum of those below it. */
-  readonly adds: (below: V | undefined, above: V) => V
+  readonly adds: (below: Sum | undefined, above: Said) => Sum
   /** The dotted keys for which the layer counts as having spoken; default: the row's own. */
-  readonly speaksFor?: (value: V) => readonly string[]
+  readonly speaksFor?: (said: Said) => readonly SpokenKey[]
 }
 
 const replace = <V>(_below: V | undefined, above: V): V => above
-const unite = <V>(below: readonly V[] | undefined, above: readonly V[]): readonly V[] => [
-  ...new Set([...(below ?? []), ...above]),
-]
-/** An empty list is a word of its own: take away what is there. */
-const uniteOrClear = <V>(below: readonly V[] | undefined, above: readonly V[]): readonly V[] =>
-  above.length === 0 ? [] : unite(below, above)
 
 /** A key whose highest word counts. */
 function scalar<V>(hears: (said: SandboxSaid) => V | undefined): Row<V> {
@@ -103,7 +93,7 @@ const resource = <K extends keyof ResourcesSaid>(key: K): Row<Exclude<ResourcesS
   scalar((said) => said.resources?.[key] as Exclude<ResourcesSaid[K], undefined> | undefined)
 
 /** Key -> how its words add up. The order is the order of the manual. */
-const ROWS: { readonly [K in keyof Merged]: Row<Merged[K]> } = {
+const ROWS: { readonly [K in keyof Merged]: Row<Merged[K], K extends 'network' ? NetworkSaid : Merged[K]> } = {
   backend: scalar((said) => said.backend?.backend),
   engine: scalar((said) => said.engine ?? said.backend?.engine),
   image: scalar((said) => said.image),
@@ -112,11 +102,11 @@ const ROWS: { readonly [K in keyof Merged]: Row<Merged[K]> } = {
   zones: {
     hears: draftZones,
     adds: addZones,
-    speaksFor: (zones) => ['zones', ...zones.map((zone) => `zones.${zone.name}`)],
+    speaksFor: zoneKeys,
   },
   workspace: scalar((said) => said.workspace),
   samePath: scalar((said) => said.samePath),
-  network: { hears: hearNetwork, adds: addNetwork, speaksFor: networkKeys },
+  network: { hears: ({ said }) => said.network, adds: addNetwork, speaksFor: networkKeys },
   'resources.memory': resource('memory'),
   'resources.swap': resource('swap'),
   'resources.cpu': resource('cpu'),
@@ -160,11 +150,14 @@ export interface MergeOptions {
  */
 export function mergePolicies(layers: readonly PolicyLayer[], options: MergeOptions): Policy {
   const checked = [BUILT_IN, ...inOrder(layers)].map(checkLayer)
-  const voices = checked.map(({ said, layer }) => ({ said, layer, home: options.home }))
+  const voices = checked.map(({ said, layer }, rank) => ({ said, layer, rank, home: options.home }))
   const merged = Object.fromEntries(
     Object.entries(ROWS).map(([key, row]) => [key, sumOf(row as Row<unknown>, voices)]),
   ) as unknown as Merged
-  const problems = [...checked.flatMap((layer) => layer.problems), ...contradictions({ checked, merged, options })]
+  const problems = [
+    ...checked.flatMap((layer) => layer.problems),
+    ...contradictions({ checked, ...merged, home: options.home }),
+  ]
   if (problems.length > 0) throw invalidPolicy(problems)
   return policyOf({ merged, origins: originsOf(voices), options })
 }
@@ -180,10 +173,6 @@ function sumOf<V>(row: Row<V>, voices: readonly Voice[]): V | undefined {
   }, undefined)
 }
 
-function originOf(layer: PolicyLayer, key: string): Origin {
-  return { layer: layer.layer, source: placeOf(layer, key), key }
-}
-
 function originsOf(voices: readonly Voice[]): Readonly<Record<string, readonly Origin[]>> {
   const spoken = Object.entries(ROWS).flatMap(([key, row]) =>
     voices.flatMap((voice) => spokenKeys({ key, row: row as Row<unknown>, voice })),
@@ -197,266 +186,9 @@ function originsOf(voices: readonly Voice[]): Readonly<Record<string, readonly O
 function spokenKeys(input: { readonly key: string; readonly row: Row<unknown>; readonly voice: Voice }) {
   const value = input.row.hears(input.voice)
   if (value === undefined) return []
-  const keys = input.row.speaksFor?.(value) ?? [input.key]
-  return keys.map((key) => ({ key, origin: originOf(input.voice.layer, placeKey(input.voice, key)) }))
+  const keys = input.row.speaksFor?.(value) ?? [{ key: input.key }]
+  return keys.map(({ key, at = key }) => ({ key, origin: originOf(input.voice.layer, at) }))
 }
-
-/** A zone's place is known by its position in the list, not by its name. */
-function placeKey(voice: Voice, key: string): string {
-  const name = key.startsWith('zones.') ? key.slice('zones.'.length) : undefined
-  const index = voice.said.zones?.findIndex((zone) => zone.name === name) ?? -1
-  return name === undefined || index < 0 ? key : `zones.${index}`
-}
-
-// Zones ---------------------------------------------------------------------------------------------------------------
-
-function draftZones({ said, layer, home }: Voice): readonly DraftZone[] | undefined {
-  return said.zones?.map((zone, index) => {
-    const key = `zones.${index}`
-    const hostPath =
-      zone.hostPath === undefined ? {} : { hostPath: resolveHostPath({ path: zone.hostPath, layer, home }) }
-    // A name that nobody can write: unnamed zones are never merged with others.
-    const name = zone.name ?? `zone#${layer.layer}.${index + 1}`
-    return {
-      ...zone,
-      ...hostPath,
-      name,
-      named: zone.name !== undefined,
-      origin: originOf(layer, key),
-      head: headOf(layer, zone.name ?? key),
-    }
-  })
-}
-
-/** Absolute and normal, but not canonical: what is really there is looked up later. */
-export function resolveHostPath(input: {
-  readonly path: string
-  readonly layer: PolicyLayer
-  readonly home: string
-}): string {
-  const { path: written, layer, home } = input
-  if (written === '~') return home
-  return written.startsWith('~/') ? path.join(home, written.slice(2)) : path.resolve(layer.directory, written)
-}
-
-function addZones(below: readonly DraftZone[] | undefined, above: readonly DraftZone[]): readonly DraftZone[] {
-  return above.reduce<readonly DraftZone[]>((zones, zone) => {
-    const same = zones.find((candidate) => candidate.name === zone.name)
-    if (same === undefined) return [...zones, zone]
-    return zones.map((candidate) => (candidate === same ? overlay(same, zone) : candidate))
-  }, below ?? [])
-}
-
-/** Field by field, unless tmpfs takes the place of a host directory or the other way round: then nothing of the old zone is left. */
-function overlay(below: DraftZone, above: DraftZone): DraftZone {
-  const wasTmpfs = below.mode === 'tmpfs'
-  const becomesTmpfs = above.mode === 'tmpfs' || (above.mode === undefined && above.hostPath === undefined && wasTmpfs)
-  if (wasTmpfs !== becomesTmpfs) return above
-  const said = Object.fromEntries(Object.entries(above).filter(([, value]) => value !== undefined))
-  return { ...below, ...said }
-}
-
-function zoneOf(draft: DraftZone): Zone {
-  const mode: ZoneMode = draft.mode ?? 'ro'
-  const target = draft.target ?? (draft.named ? `/${draft.name}` : undefined)
-  return {
-    name: draft.name,
-    mode,
-    ...(draft.hostPath === undefined ? {} : { hostPath: draft.hostPath }),
-    ...(target === undefined ? {} : { target }),
-    ...(mode === 'tmpfs' ? { size: draft.size ?? ZONE_SIZE } : {}),
-    create: draft.create ?? false,
-    optional: draft.optional ?? false,
-    sockets: draft.sockets ?? false,
-    origin: draft.origin,
-  }
-}
-
-// Network -------------------------------------------------------------------------------------------------------------
-
-type NetworkVoice = NetworkPolicy & { readonly speaks?: boolean }
-
-function hearNetwork({ said }: Voice): NetworkPolicy | undefined {
-  // A layer that only denies leaves the mode to those below; addNetwork() sees that by the empty word.
-  return said.network === undefined ? undefined : ({ ...said.network, mode: said.network.mode } as NetworkVoice)
-}
-
-/** Lists add up; what anybody denies is no longer allowed. */
-function addNetwork(below: NetworkPolicy | undefined, above: NetworkPolicy): NetworkPolicy {
-  const deny = unite(below?.deny, above.deny)
-  const allow = unite(below?.allow, above.allow).filter((host) => !deny.includes(host))
-  return { mode: above.mode ?? below?.mode ?? 'none', allow, deny }
-}
-
-function networkKeys(network: NetworkPolicy): readonly string[] {
-  return [
-    'network',
-    ...(network.mode === undefined ? [] : ['network.mode']),
-    ...(network.allow.length === 0 ? [] : ['network.allow']),
-    ...(network.deny.length === 0 ? [] : ['network.deny']),
-  ]
-}
-
-// Environment, credentials, seccomp -----------------------------------------------------------------------------------
-
-function hearEnvironment({ said }: Voice): EnvironmentPolicy | undefined {
-  return said.env === undefined ? undefined : { inherit: said.env.inherit ?? [], set: said.env.set ?? {} }
-}
-
-/** The highest layer that names a variable decides whether its value is set or taken over. */
-function addEnvironment(below: EnvironmentPolicy | undefined, above: EnvironmentPolicy): EnvironmentPolicy {
-  const set = Object.entries(below?.set ?? {}).filter(([name]) => !above.inherit.includes(name))
-  const inherit = (below?.inherit ?? []).filter((name) => !Object.hasOwn(above.set, name))
-  return { inherit: unite(inherit, above.inherit), set: Object.fromEntries([...set, ...Object.entries(above.set)]) }
-}
-
-function environmentKeys(env: EnvironmentPolicy): readonly string[] {
-  const set = Object.keys(env.set)
-  return [
-    'env',
-    ...(env.inherit.length === 0 ? [] : ['env.inherit']),
-    ...(set.length === 0 ? [] : ['env.set', ...set.map((name) => `env.set.${name}`)]),
-  ]
-}
-
-/** The home directory inside; the plan makes it. */
-export const SANDBOX_HOME = '/home/sandbox'
-
-function hearCredentials({ said, layer, home }: Voice): readonly Credential[] | undefined {
-  return said.credentials?.map((credential, index) => {
-    const file = resolveHostPath({ path: credential.file, layer, home })
-    const target = credential.target?.replace(/^~(?=\/)/, SANDBOX_HOME) ?? placeBelowHome(file, home)
-    return { file, target, origin: originOf(layer, `credentials.${index}`) }
-  })
-}
-
-/** The same place below the home inside as outside; empty when the file is not below the caller's home. */
-function placeBelowHome(file: string, home: string): string {
-  return home !== '' && file.startsWith(`${home}/`) ? `${SANDBOX_HOME}${file.slice(home.length)}` : ''
-}
-
-function addCredentials(below: readonly Credential[] | undefined, above: readonly Credential[]): readonly Credential[] {
-  const kept = (below ?? []).filter(({ target }) => !above.some((credential) => credential.target === target))
-  return [...kept, ...above]
-}
-
-function hearSeccomp({ said, layer, home }: Voice): SeccompChoice | undefined {
-  if (said.seccomp === undefined || typeof said.seccomp === 'string') return said.seccomp
-  return { file: resolveHostPath({ path: said.seccomp.file, layer, home }) }
-}
-
-// What only the sum shows ---------------------------------------------------------------------------------------------
-
-interface Sum {
-  readonly checked: readonly CheckedLayer[]
-  readonly merged: Merged
-  readonly options: MergeOptions
-}
-
-function contradictions(sum: Sum): readonly string[] {
-  return [
-    ...sum.checked.flatMap(ownContradictions),
-    ...zoneProblems(sum),
-    ...networkProblems(sum),
-    ...homeProblems(sum),
-    ...credentialProblems(sum),
-  ]
-}
-
-/** Two words of one layer that cannot both be meant. */
-function ownContradictions({ layer, said }: CheckedLayer): readonly string[] {
-  const { network, backend, engine, env, zones } = said
-  const closed = network?.mode === 'none' || network?.mode === 'host'
-  const both = (env?.inherit ?? []).filter((name) => Object.hasOwn(env?.set ?? {}, name))
-  const names = (zones ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]))
-  const twice = names.filter((name, index) => names.indexOf(name) !== index)
-  return [
-    ...(closed && (network?.allow.length ?? 0) > 0
-      ? [
-          `${headOf(layer, 'network')} expected mode restricted beside a list of allowed hosts, got mode ${network?.mode}.`,
-        ]
-      : []),
-    ...(backend !== undefined && engine !== undefined && backend.engine !== undefined && engine !== backend.engine
-      ? [`${headOf(layer, 'engine')} expected ${backend.engine}, which the backend names, got ${engine}.`]
-      : []),
-    ...both.map((name) => `${headOf(layer, 'env.inherit')} expected ${name} either inherited or set, got both.`),
-    ...twice.map((name) => `${headOf(layer, 'zones')} expected one zone of a name, got two named "${name}".`),
-  ]
-}
-
-function zoneProblems({ checked, merged }: Sum): readonly string[] {
-  const broken = checked.some(({ problems }) => problems.length > 0)
-  const zones = merged.zones
-  return [
-    ...zones.flatMap((zone) => sourceProblems({ zone, broken })),
-    ...zones.flatMap((zone, index) => sharedTarget(zone, zones.slice(0, index))),
-  ]
-}
-
-function sourceProblems({ zone, broken }: { readonly zone: DraftZone; readonly broken: boolean }): readonly string[] {
-  const { head, mode, hostPath, size, create, optional } = zone
-  if (mode === 'tmpfs') {
-    return [
-      ...(hostPath === undefined
-        ? []
-        : [`${head} expected no hostPath beside mode tmpfs, got ${quoteText(hostPath)}.`]),
-      ...(create === true || optional === true
-        ? [`${head} expected no create or optional beside mode tmpfs, got one.`]
-        : []),
-    ]
-  }
-  // With a broken layer below, the host path may be what could not be read: one message is enough.
-  return [
-    ...(hostPath === undefined && !broken
-      ? [`${head} expected a hostPath, from this file or one that grants it, got nothing.`]
-      : []),
-    ...(size === undefined ? [] : [`${head} expected size only beside mode tmpfs, got mode ${mode ?? 'ro'}.`]),
-  ]
-}
-
-function sharedTarget(zone: DraftZone, before: readonly DraftZone[]): readonly string[] {
-  const target = zoneOf(zone).target
-  const other = before.find((candidate) => target !== undefined && zoneOf(candidate).target === target)
-  return other === undefined
-    ? []
-    : [`${zone.head} expected a target of its own, got ${quoteText(target ?? '')}, which zone "${other.name}" has.`]
-}
-
-/** An open network cannot keep anybody out: a deny list under it would be a promise that nobody holds. */
-function networkProblems({ checked, merged }: Sum): readonly string[] {
-  if (merged.network.mode !== 'host' || merged.network.deny.length === 0) return []
-  const speaker = checked.filter(({ said }) => said.network?.mode === 'host').at(-1)
-  const head = speaker === undefined ? 'network:' : headOf(speaker.layer, 'network')
-  return [`${head} expected restricted, because hosts are denied (${merged.network.deny.join(', ')}), got host.`]
-}
-
-/** Without a home directory `~/` means nothing, and must not come to mean `/`. */
-function homeProblems({ checked, options }: Sum): readonly string[] {
-  if (options.home !== '') return []
-  return checked.flatMap(({ layer, said }) => {
-    const written = [
-      ...(said.zones ?? []).map((zone, index) => ({ key: `zones.${index}`, text: zone.hostPath ?? '' })),
-      ...(said.credentials ?? []).map((credential, index) => ({ key: `credentials.${index}`, text: credential.file })),
-    ]
-    return written
-      .filter(({ text }) => text.startsWith('~'))
-      .map(
-        ({ key, text }) =>
-          `${headOf(layer, key)} expected a path without ~ (no home directory is known), got ${quoteText(text)}.`,
-      )
-  })
-}
-
-function credentialProblems({ merged }: Sum): readonly string[] {
-  return merged.credentials
-    .filter(({ target }) => target === '')
-    .map(
-      ({ file, origin }) =>
-        `${origin.source}: ${origin.key}: expected a target for a file outside the home directory, got only file ${quoteText(file)}.`,
-    )
-}
-
-// The result ----------------------------------------------------------------------------------------------------------
 
 interface PolicyParts {
   readonly merged: Merged

@@ -202,6 +202,7 @@ const networkSchema = z
     return z.NEVER
   })
   .optional()
+  .meta({ description: 'One of the words of mode, or a mapping.', unit: 'word or mapping', standard: 'none' })
 
 function networkSaid(table: z.output<typeof networkTable>): NetworkSaid {
   const { mode = table.allow === undefined ? undefined : 'restricted', allow = [], deny = [] } = table
@@ -262,7 +263,7 @@ const resourcesSchema = z.strictObject({
     type: MEASURED,
   }),
   cpu: key<Measured, number | null>(orNone(parseCpus, ['all', 'none', 'unlimited']), {
-    description: 'Most processor time per time, in cores.',
+    description: 'How many cores the run may keep busy.',
     unit: 'cores or all',
     standard: '2',
     type: MEASURED,
@@ -374,10 +375,11 @@ export const sandboxSchema = z.strictObject({
       }),
     })
     .optional(),
-  zones: z
-    .array(zoneSchema)
-    .optional()
-    .meta({ description: 'What is visible of the host, and fresh tmpfs. Merged by name.' }),
+  zones: z.array(zoneSchema).optional().meta({
+    description: 'What is visible of the host, and fresh tmpfs. Merged by name.',
+    unit: 'list of mappings',
+    standard: '[]',
+  }),
   workspace: key<'ro' | 'rw' | 'none', 'ro' | 'rw' | 'none'>(read.oneOf(['ro', 'rw', 'none']), {
     description: "How the caller's directory appears at /workspace when no zone is given.",
     unit: 'word',
@@ -394,7 +396,10 @@ export const sandboxSchema = z.strictObject({
   network: networkSchema,
   resources: resourcesSchema.optional(),
   env: environmentSchema.optional(),
-  credentials: z.array(credentialSchema).optional().meta({ description: 'Files shown read-only at a fixed place.' }),
+  credentials: z
+    .array(credentialSchema)
+    .optional()
+    .meta({ description: 'Files shown read-only at a fixed place.', unit: 'list of mappings', standard: '[]' }),
   sshAgent: key<boolean, boolean>(read.readBoolean, {
     description: "The caller's SSH agent can be asked to sign; only its socket is shown.",
     unit: 'true or false',

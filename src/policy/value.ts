@@ -23,7 +23,6 @@ export function listWords(words: readonly string[]): string {
 export const readBoolean: Reader<boolean> = (value) =>
   typeof value === 'boolean' ? understood(value) : misunderstood('true or false', value)
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: refusing control characters is the point.
 const CONTROL = /[\u0000-\u001f\u007f]/
 
 /** Text on one line. */

@@ -1,0 +1,94 @@
+/** What is wrong although every key was understood: words that cannot all be meant. Pure. */
+import { quoteText } from '../unit.ts'
+import type { CheckedLayer } from './check.ts'
+import { headOf } from './layer.ts'
+import type { Credential, NetworkPolicy } from './policy.ts'
+import { type DraftZone, zoneProblems } from './zones.ts'
+
+/** The layers and those of their sums that can contradict each other. */
+export interface Sum {
+  readonly checked: readonly CheckedLayer[]
+  readonly zones: readonly DraftZone[]
+  readonly network: NetworkPolicy
+  readonly credentials: readonly Credential[]
+  /** The caller's home directory, empty when there is none. */
+  readonly home: string
+}
+
+export function contradictions(sum: Sum): readonly string[] {
+  const isIncomplete = sum.checked.some(({ problems }) => problems.length > 0)
+  return [
+    ...sum.checked.flatMap(ownContradictions),
+    ...zoneProblems(sum.zones, isIncomplete),
+    ...networkProblems(sum),
+    ...homeProblems(sum),
+    ...sum.credentials.flatMap(credentialProblems),
+  ]
+}
+
+/** Two words of one layer that cannot both be meant. */
+function ownContradictions({ layer, said }: CheckedLayer): readonly string[] {
+  return [
+    ...mixedNetwork({ layer, said }),
+    ...mixedEngine({ layer, said }),
+    ...mixedVariables({ layer, said }),
+    ...doubleZones({ layer, said }),
+  ]
+}
+
+type Word = Pick<CheckedLayer, 'layer' | 'said'>
+
+function mixedNetwork({ layer, said: { network } }: Word): readonly string[] {
+  if (network === undefined || network.mode === 'restricted' || network.allow.length === 0) return []
+  return [
+    `${headOf(layer, 'network')} expected mode restricted beside a list of allowed hosts, got mode ${network.mode ?? 'none'}.`,
+  ]
+}
+
+function mixedEngine({ layer, said: { backend, engine } }: Word): readonly string[] {
+  if (backend?.engine === undefined || engine === undefined || engine === backend.engine) return []
+  return [`${headOf(layer, 'engine')} expected ${backend.engine}, which the backend names, got ${engine}.`]
+}
+
+function mixedVariables({ layer, said: { env } }: Word): readonly string[] {
+  const both = (env?.inherit ?? []).filter((name) => Object.hasOwn(env?.set ?? {}, name))
+  return both.map((name) => `${headOf(layer, 'env.inherit')} expected ${name} either inherited or set, got both.`)
+}
+
+function doubleZones({ layer, said: { zones } }: Word): readonly string[] {
+  const names = (zones ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]))
+  const twice = names.filter((name, index) => names.indexOf(name) !== index)
+  return twice.map((name) => `${headOf(layer, 'zones')} expected one zone of a name, got two named "${name}".`)
+}
+
+/** An open network cannot keep anybody out: a deny list under it would be a promise that nobody holds. */
+function networkProblems({ checked, network }: Sum): readonly string[] {
+  if (network.mode !== 'host' || network.deny.length === 0) return []
+  const speaker = checked.filter(({ said }) => said.network?.mode === 'host').at(-1)
+  const head = speaker === undefined ? 'network:' : headOf(speaker.layer, 'network')
+  return [`${head} expected restricted, because hosts are denied (${network.deny.join(', ')}), got host.`]
+}
+
+/** Without a home directory `~/` means nothing, and must not come to mean `/`. */
+function homeProblems({ checked, home }: Sum): readonly string[] {
+  if (home !== '') return []
+  return checked.flatMap(({ layer, said }) => {
+    const written = [
+      ...(said.zones ?? []).map((zone, index) => ({ key: `zones.${index}`, text: zone.hostPath ?? '' })),
+      ...(said.credentials ?? []).map((credential, index) => ({ key: `credentials.${index}`, text: credential.file })),
+    ]
+    return written
+      .filter(({ text }) => text.startsWith('~'))
+      .map(
+        ({ key, text }) =>
+          `${headOf(layer, key)} expected a path without ~ (no home directory is known), got ${quoteText(text)}.`,
+      )
+  })
+}
+
+function credentialProblems({ file, target, origin }: Credential): readonly string[] {
+  if (target !== '') return []
+  return [
+    `${origin.source}: ${origin.key}: expected a target for a file outside the home directory, got only ${quoteText(file)}.`,
+  ]
+}

@@ -1,0 +1,112 @@
+/** How zones add up: drafts of each layer, laid over each other by name, then what is wrong with the sum. Pure. */
+import { quoteText } from '../unit.ts'
+import { ZONE_SIZE } from './built-in.ts'
+import { headOf } from './layer.ts'
+import type { Origin, Zone, ZoneMode } from './policy.ts'
+import type { ZoneSaid } from './schema.ts'
+import { originOf, resolveHostPath, type SpokenKey, type Voice } from './voice.ts'
+
+/** A zone as far as it is known while layers are added. */
+export interface DraftZone extends Omit<ZoneSaid, 'name'> {
+  readonly name: string
+  readonly named: boolean
+  readonly origin: Origin
+  /** Where it is said, for messages. */
+  readonly head: string
+}
+
+export function draftZones({ said, layer, rank, home }: Voice): readonly DraftZone[] | undefined {
+  return said.zones?.map((zone, index) => {
+    const key = `zones.${index}`
+    const hostPath =
+      zone.hostPath === undefined ? {} : { hostPath: resolveHostPath({ path: zone.hostPath, layer, home }) }
+    // A name that nobody can write: unnamed zones are never merged with others.
+    const name = zone.name ?? `zone#${rank}.${index + 1}`
+    return {
+      ...zone,
+      ...hostPath,
+      name,
+      named: zone.name !== undefined,
+      origin: originOf(layer, key),
+      head: headOf(layer, zone.name ?? key),
+    }
+  })
+}
+
+/** By name; a zone keeps its place in the order, a new one comes last. */
+export function addZones(below: readonly DraftZone[] | undefined, above: readonly DraftZone[]): readonly DraftZone[] {
+  const zones = new Map((below ?? []).map((zone) => [zone.name, zone]))
+  for (const zone of above) {
+    const same = zones.get(zone.name)
+    zones.set(zone.name, same === undefined ? zone : overlay(same, zone))
+  }
+  return [...zones.values()]
+}
+
+/** Field by field, unless tmpfs takes the place of a host directory or the other way round: then nothing of the old zone is left. */
+function overlay(below: DraftZone, above: DraftZone): DraftZone {
+  const wasTmpfs = below.mode === 'tmpfs'
+  const becomesTmpfs = above.mode === 'tmpfs' || (above.mode === undefined && above.hostPath === undefined && wasTmpfs)
+  if (wasTmpfs !== becomesTmpfs) return above
+  const said = Object.fromEntries(Object.entries(above).filter(([, value]) => value !== undefined))
+  return { ...below, ...said }
+}
+
+export function zoneKeys(zones: readonly DraftZone[]): readonly SpokenKey[] {
+  return [{ key: 'zones' }, ...zones.map(({ name, origin }) => ({ key: `zones.${name}`, at: origin.key }))]
+}
+
+export function zoneOf(draft: DraftZone): Zone {
+  const mode: ZoneMode = draft.mode ?? 'ro'
+  const target = draft.target ?? (draft.named ? `/${draft.name}` : undefined)
+  return {
+    name: draft.name,
+    mode,
+    ...(draft.hostPath === undefined ? {} : { hostPath: draft.hostPath }),
+    ...(target === undefined ? {} : { target }),
+    ...(mode === 'tmpfs' ? { size: draft.size ?? ZONE_SIZE } : {}),
+    create: draft.create ?? false,
+    optional: draft.optional ?? false,
+    sockets: draft.sockets ?? false,
+    origin: draft.origin,
+  }
+}
+
+/** @param broken some layer could not be read completely, so that what is missing here may have been said there */
+export function zoneProblems(zones: readonly DraftZone[], broken: boolean): readonly string[] {
+  return [
+    ...zones.flatMap((zone) => sourceProblems({ zone, broken })),
+    ...zones.flatMap((zone, index) => sharedTarget(zone, zones.slice(0, index))),
+  ]
+}
+
+function sourceProblems({ zone, broken }: { readonly zone: DraftZone; readonly broken: boolean }): readonly string[] {
+  const { head, mode, hostPath, size, create, optional } = zone
+  if (mode === 'tmpfs') {
+    const hasTarget = zone.named || zone.target !== undefined
+    return [
+      ...(hasTarget ? [] : [`${head} expected a name or a target beside mode tmpfs, got neither.`]),
+      ...(hostPath === undefined
+        ? []
+        : [`${head} expected no hostPath beside mode tmpfs, got ${quoteText(hostPath)}.`]),
+      ...(create === true || optional === true
+        ? [`${head} expected no create or optional beside mode tmpfs, got one.`]
+        : []),
+    ]
+  }
+  // With a broken layer below, the host path may be what could not be read: one message is enough.
+  return [
+    ...(hostPath === undefined && !broken
+      ? [`${head} expected a hostPath, from this file or one that grants it, got nothing.`]
+      : []),
+    ...(size === undefined ? [] : [`${head} expected size only beside mode tmpfs, got mode ${mode ?? 'ro'}.`]),
+  ]
+}
+
+function sharedTarget(zone: DraftZone, before: readonly DraftZone[]): readonly string[] {
+  const target = zoneOf(zone).target
+  const other = before.find((candidate) => target !== undefined && zoneOf(candidate).target === target)
+  return other === undefined
+    ? []
+    : [`${zone.head} expected a target of its own, got ${quoteText(target ?? '')}, which zone "${other.name}" has.`]
+}
