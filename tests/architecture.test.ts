@@ -228,7 +228,7 @@ test('every room has a room of tests', () => {
 
 describe('the repository', () => {
   /** Written so that this file does not contain what it looks for. */
-  const homes = new RegExp(['work', 'root'].map((name) => `(?<![w.~}-])/${name}/[.w]`).join('|'))
+  const homes = new RegExp(['work', 'root'].map((name) => String.raw`(?<![\w.~}-])/${name}/[.\w]`).join('|'))
 
   test('names no directory of the machine it was written on', () => {
     const isOurs = (path: string): boolean => /^(?:src|native|scripts|bench|docs|profiles|[^/]*$)/.test(path)
