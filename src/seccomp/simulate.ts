@@ -46,10 +46,10 @@ const CONDITIONS: ReadonlyMap<number, (a: number, k: number) => boolean> = new M
 
 /**
  * Runs a filter on one call.
+ * @param program what `decode` makes of the bytes
  * @throws RangeError for a program that `problemsOf` complains about
  */
-export function simulate(filter: Uint8Array, call: Call): Answered {
-  const program = decode(filter)
+export function simulate(program: readonly Instruction[], call: Call): Answered {
   let accumulator = 0
   let at = 0
   for (let executed = 1; executed <= MAX_INSTRUCTIONS; executed++) {

@@ -1,0 +1,34 @@
+/** The part of docs/seccomp.md that is made from the rules; a test compares. */
+import { PROFILE_NAMES, PROFILES, type Refusal, type RuleSet, SETS, type SetName, type Test } from './rules.ts'
+
+const hex = (value: number): string => (value < 256 ? String(value) : `0x${value.toString(16)}`)
+
+function phrase(test: Test): string {
+  const place = `argument ${test.argument + 1}${test.half === 'high' ? ' (high half)' : ''}`
+  if ('anyBit' in test) return `${place} has a bit of 0x${test.anyBit.toString(16)}`
+  const subject = test.mask === undefined ? place : `${place} & 0x${test.mask.toString(16)}`
+  return 'among' in test
+    ? `${subject} is ${test.among.map(hex).join(' or ')}`
+    : `${subject} is not ${test.notAmong.map(hex).join(', ')}`
+}
+
+function sentence({ names, answer, when }: Refusal): string {
+  const calls = names.map((name) => `\`${name}\``).join(' ')
+  return when === undefined ? `${calls}: ${answer}` : `${calls}: ${answer} when ${when.map(phrase).join(' and ')}`
+}
+
+const row = (name: SetName): string => {
+  const { why, refusals }: RuleSet = SETS[name]
+  const marks = PROFILE_NAMES.map((profile) =>
+    (PROFILES[profile].sets as readonly SetName[]).includes(name) ? 'x' : '',
+  )
+  return `| ${name} | ${marks.join(' | ')} | ${why} | ${refusals.map(sentence).join('<br>')} |`
+}
+
+/** A Markdown table: every set, the profiles that have it, why, and what it refuses with which error. */
+export const setTable = (): string =>
+  [
+    `| set | ${PROFILE_NAMES.join(' | ')} | why | refused |`,
+    `|---|${PROFILE_NAMES.map(() => ':-:').join('|')}|---|---|`,
+    ...(Object.keys(SETS) as SetName[]).map(row),
+  ].join('\n')
