@@ -5,8 +5,8 @@
 // A stage that fails does not keep the next one from running. The last line is `N passed, N failed` over all stages; the exit
 // status is 0 only when nothing failed and something passed.
 //
-// As root, the checkout is copied to a directory that everybody may read (it may live below a private one), and the tests on real
-// components run there once more as a user without a name, groups or privileges. The copy is removed at the end.
+// As root, the checkout is copied to a place that a plain user can reach (it may live below a private directory) and owns, and the
+// tests on real components run there once more as a user without a name, groups or privileges. The copy is removed at the end.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -125,7 +125,7 @@ async function summed({ file, env }) {
   return { passed, failed: failed === 0 && status !== 0 ? 1 : failed, skipped: 0 }
 }
 
-/** A copy of the checkout that everybody can read, and a home, for the plain user. */
+/** A checkout and a home of the plain user's own. */
 function makePlainUser() {
   const place = mkdtempSync(join(tmpdir(), 'llm-do-test-plain-'))
   chmodSync(place, 0o755)
@@ -139,11 +139,9 @@ function makePlainUser() {
   for (const directory of [user.checkout, user.home, user.runtime, user.bin]) mkdirSync(directory)
   const parts = readdirSync(checkout).filter((part) => part !== '.git' && part !== 'build')
   execFileSync('cp', ['-a', '--reflink=auto', ...parts.map((part) => join(checkout, part)), user.checkout])
+  execFileSync('chown', ['-R', `${PLAIN_ID}:${PLAIN_ID}`, user.checkout, user.home, user.runtime])
   execFileSync('chmod', ['-R', 'a+rX', user.checkout])
-  for (const directory of [user.home, user.runtime]) {
-    chownSync(directory, PLAIN_ID, PLAIN_ID)
-    chmodSync(directory, 0o700)
-  }
+  for (const directory of [user.home, user.runtime]) chmodSync(directory, 0o700)
 
   const asPlain = ['--reuid', `${PLAIN_ID}`, '--regid', `${PLAIN_ID}`, '--clear-groups', '--']
   const node =
