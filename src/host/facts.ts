@@ -1,6 +1,9 @@
 /**
  * What was observed of the machine. Data only: probe.ts and paths.ts fill it in, tests replay it from tests/hosts.
  */
+import type { CgroupFact } from '../cgroup/fact.ts'
+
+export type { CgroupFact, CgroupRung } from '../cgroup/fact.ts'
 
 export type PathKind = 'file' | 'directory' | 'socket' | 'fifo' | 'device' | 'missing' | 'loop' | 'denied'
 
@@ -47,17 +50,6 @@ export interface Surroundings {
   readonly filtered: boolean
   /** Values of the few kernel settings that forbid user namespaces, by sysctl name; unreadable ones are left out. */
   readonly settings: Readonly<Record<string, string>>
-}
-
-export type CgroupRung = 'parent' | 'delegated' | 'systemd-user' | 'systemd-system' | 'direct' | 'accounting' | 'none'
-export interface CgroupFact {
-  readonly rung: CgroupRung
-  /** Absolute directory below which runs get their own cgroup; absent on rung `none`. */
-  readonly parent?: string
-  /** Controllers enabled for children of `parent`. */
-  readonly controllers: readonly string[]
-  /** Why a better rung is not there, in words. */
-  readonly lacking: string
 }
 
 export interface DockerFact {

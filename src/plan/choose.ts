@@ -2,8 +2,9 @@
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { engineObstacle, KERNEL_HOLDERS, type Lack, type Offers, offersOf } from '../host/offers.ts'
+import { LIMIT_NEEDS } from '../policy/needs.ts'
 import { type BackendName, type EngineName, NEEDS, type Need, type Policy } from '../policy/policy.ts'
-import { LIMIT_NEEDS, rungFor } from './limits.ts'
+import { rungFor } from './limits.ts'
 
 /** What the operator's environment allows; inputs, so that planning stays reproducible. */
 export interface Permits {

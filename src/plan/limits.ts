@@ -3,9 +3,6 @@ import type { Offers } from '../host/offers.ts'
 import type { Need, Policy, Resources } from '../policy/policy.ts'
 import type { HeldBy, PlannedLimit, PlannedLimits } from './plan.ts'
 
-/** Needs that are limits: the only ones that `bestEffort` may give up. */
-export const LIMIT_NEEDS: readonly Need[] = ['memory-limit', 'pids-limit', 'cpu-limit']
-
 export interface LimitInputs {
   readonly policy: Policy
   readonly offers: Offers

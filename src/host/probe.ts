@@ -1,0 +1,216 @@
+/**
+ * Observes the machine: what it is, which programs are there, which walls can really be built.
+ * Edge: file system (/proc, marks of containers), processes (by program.ts and docker.ts), operating system numbers.
+ *
+ * Costs come in three sizes. Reading /proc and searching PATH is done every time. Starting a real sandbox with each engine and asking for
+ * versions takes milliseconds and is remembered for the boot, but only when an engine works: a host without one is tried again every time,
+ * so that a repair is seen at once. A container daemon takes a quarter of a second and may come and go: it is asked only when somebody wants it, every time.
+ */
+import { readFile, readlink, stat } from 'node:fs/promises'
+import { arch, availableParallelism, platform, release } from 'node:os'
+import { type CacheInputs, recall, remember } from './cache.ts'
+import { observeDocker } from './docker.ts'
+import { EXPLAINING_SETTINGS } from './explain.ts'
+import type { CgroupFact, HostFacts, Probe, ProgramFact, Surroundings } from './facts.ts'
+import { askVersion, type FoundProgram, findProgram } from './program.ts'
+import { countProcessors, statusLine } from './status.ts'
+
+/** Facts of the machine; the paths of a policy are looked at apart, see paths.ts. */
+export type MachineFacts = Omit<HostFacts, 'paths'>
+
+export type Engine = 'bwrap' | 'unshare'
+
+export interface HostInputs {
+  /** Backends somebody may use: nothing costly is done for others. */
+  readonly want: readonly ('namespace' | 'docker' | 'wasm')[]
+  /** The caller's environment: PATH, LLM_DO_DOCKER, and what a container engine needs to find its daemon. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Canonical directories whose programs are not trusted: the caller's directory and the writable zones. */
+  readonly notBelow: readonly string[]
+  /** Our own version; what another version found out is not believed. */
+  readonly version: string
+  /** Where results are remembered; undefined = nowhere. */
+  readonly cache: string | undefined
+  /** Whether the native helpers are there and trustworthy. `stamp` changes when they do. */
+  readonly helpers: () => Promise<{ readonly probe: Probe; readonly stamp: string }>
+  /** Starts a real empty sandbox. */
+  readonly probeEngine: (engine: Engine, program: string) => Promise<Probe>
+  readonly landlockAbi: () => Promise<number>
+  readonly cgroup: () => Promise<CgroupFact>
+}
+
+/** Looks at the machine; what cannot be found out is an absent fact or a failed probe, never an exception. */
+export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
+  const own = await observeSelf()
+  const path = (inputs.env['PATH'] ?? '').split(':')
+  const search = (name: string): Promise<FoundProgram | undefined> =>
+    findProgram({ name, path, notBelow: inputs.notBelow, uid: own.uid })
+  const [engines, cgroup, docker, wasmtime] = await Promise.all([
+    observeEngines({ inputs, own, search }),
+    inputs.cgroup(),
+    inputs.want.includes('docker') ? observeContainers(inputs, search) : undefined,
+    inputs.want.includes('wasm') ? search('wasmtime').then(versionOf) : undefined,
+  ])
+  return {
+    platform: platform() as HostFacts['platform'],
+    arch: arch() as HostFacts['arch'],
+    kernel: release(),
+    bootId: own.bootId,
+    uid: own.uid,
+    gid: own.gid,
+    capabilities: own.capabilities,
+    cpus: own.cpus,
+    ...engines,
+    cgroup,
+    ...(docker === undefined ? {} : { docker }),
+    ...(wasmtime === undefined ? {} : { wasmtime }),
+    surroundings: own.surroundings,
+  }
+}
+
+interface Self {
+  readonly uid: number
+  readonly gid: number
+  readonly bootId: string
+  readonly capabilities: string
+  readonly cpus: number
+  readonly surroundings: Surroundings
+  /** What decides which namespaces this process may make, beside the programs: part of the key of what is remembered. */
+  readonly stamp: string
+}
+
+async function observeSelf(): Promise<Self> {
+  const [status, bootId, cgroup, label, ...rooms] = await Promise.all([
+    readText('/proc/self/status'),
+    readText('/proc/sys/kernel/random/boot_id'),
+    readText('/proc/self/cgroup'),
+    readText('/proc/self/attr/current'),
+    ...['user', 'mnt', 'pid'].map((name) => readlink(`/proc/self/ns/${name}`).catch(() => '')),
+  ])
+  const uid = process.getuid?.() ?? -1
+  const limits = ['CapEff', 'CapBnd', 'NoNewPrivs', 'Seccomp'].map((name) => statusLine(status, name))
+  return {
+    uid,
+    gid: process.getgid?.() ?? -1,
+    bootId: bootId.trim(),
+    capabilities: statusLine(status, 'CapEff'),
+    cpus: countProcessors(statusLine(status, 'Cpus_allowed_list')) || availableParallelism(),
+    surroundings: await observeSurroundings(statusLine(status, 'Seccomp') === '2'),
+    stamp: [bootId.trim(), uid, cgroup, label, ...rooms, ...limits].join('\n'),
+  }
+}
+
+async function observeSurroundings(filtered: boolean): Promise<Surroundings> {
+  const marks = [
+    ['/.dockerenv', 'docker'],
+    ['/run/.containerenv', 'podman'],
+    ['/var/run/secrets/kubernetes.io', 'kubernetes'],
+  ] as const
+  const there = await Promise.all(
+    marks.map(([path]) =>
+      stat(path).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  )
+  const container = marks.find((_, index) => there[index])?.[1]
+  const settings = await Promise.all(
+    EXPLAINING_SETTINGS.map(
+      async (name) => [name, (await readText(`/proc/sys/${name.replaceAll('.', '/')}`)).trim()] as const,
+    ),
+  )
+  return {
+    ...(container === undefined ? {} : { container }),
+    filtered,
+    settings: Object.fromEntries(settings.filter(([, value]) => value !== '')),
+  }
+}
+
+interface EngineInputs {
+  readonly inputs: HostInputs
+  readonly own: Self
+  readonly search: (name: string) => Promise<FoundProgram | undefined>
+}
+
+type EngineFacts = Pick<HostFacts, 'helpers' | 'bwrap' | 'unshare' | 'engines' | 'landlockAbi'>
+
+const NOT_TRIED: Probe = { ok: false, step: 'probe', errno: '', message: 'not tried' }
+
+async function observeEngines({ inputs, own, search }: EngineInputs): Promise<EngineFacts> {
+  if (!inputs.want.includes('namespace') || platform() !== 'linux') {
+    return { helpers: NOT_TRIED, engines: { bwrap: NOT_TRIED, unshare: NOT_TRIED }, landlockAbi: 0 }
+  }
+  const [helpers, bwrap, unshare] = await Promise.all([inputs.helpers(), search('bwrap'), search('unshare')])
+  const key = [inputs.version, own.stamp, helpers.stamp, bwrap?.path, bwrap?.stamp, unshare?.path, unshare?.stamp].join(
+    '\n',
+  )
+  const cache = inputs.cache === undefined ? undefined : { directory: inputs.cache, key, uid: own.uid }
+  const known = cache === undefined ? undefined : asEngineFacts(await recall(cache))
+  return known ?? tryEngines({ inputs, helpers: helpers.probe, bwrap, unshare, cache })
+}
+
+interface Trial {
+  readonly inputs: HostInputs
+  readonly helpers: Probe
+  readonly bwrap: FoundProgram | undefined
+  readonly unshare: FoundProgram | undefined
+  readonly cache: CacheInputs | undefined
+}
+
+async function tryEngines({ inputs, helpers, bwrap, unshare, cache }: Trial): Promise<EngineFacts> {
+  const [bwrapFact, unshareFact] = await Promise.all([versionOf(bwrap), versionOf(unshare)])
+  const attempt = (engine: Engine, program: FoundProgram | undefined): Promise<Probe> =>
+    tryEngine({ engine, program, helpers, inputs })
+  // One after the other: two sandboxes starting at once on a small machine only make each other slow.
+  const first = await attempt('bwrap', bwrap)
+  const engines = { bwrap: first, unshare: await attempt('unshare', unshare) }
+  const facts: EngineFacts = {
+    helpers,
+    ...(bwrapFact === undefined ? {} : { bwrap: bwrapFact }),
+    ...(unshareFact === undefined ? {} : { unshare: unshareFact }),
+    engines,
+    landlockAbi: helpers.ok ? await inputs.landlockAbi() : 0,
+  }
+  if (cache !== undefined && helpers.ok && (engines.bwrap.ok || engines.unshare.ok)) await remember(cache, facts)
+  return facts
+}
+
+interface Attempt {
+  readonly engine: Engine
+  readonly program: FoundProgram | undefined
+  readonly helpers: Probe
+  readonly inputs: HostInputs
+}
+
+/** A setuid program is not even started: it would run with rights that nobody here is meant to have. */
+async function tryEngine({ engine, program, helpers, inputs }: Attempt): Promise<Probe> {
+  if (program === undefined) return { ok: false, step: 'search', errno: 'ENOENT', message: `no ${engine} on PATH` }
+  if (program.setuid) return { ok: false, step: 'check', errno: '', message: `${program.path} is setuid` }
+  return helpers.ok ? inputs.probeEngine(engine, program.path) : helpers
+}
+
+async function versionOf(found: FoundProgram | undefined): Promise<ProgramFact | undefined> {
+  if (found === undefined) return undefined
+  return found.setuid ? { path: found.path, version: '', setuid: true } : askVersion(found)
+}
+
+/** What is remembered was written by this very version (it is in the key); the shape is still looked at once, since files can rot. */
+function asEngineFacts(value: unknown): EngineFacts | undefined {
+  const facts = value as Partial<EngineFacts> | null | undefined
+  const works = facts?.engines?.bwrap.ok === true || facts?.engines?.unshare.ok === true
+  const sound = works && facts.helpers?.ok === true && typeof facts.landlockAbi === 'number'
+  return sound ? (facts as EngineFacts) : undefined
+}
+
+async function observeContainers({ env }: HostInputs, search: EngineInputs['search']): Promise<HostFacts['docker']> {
+  const name = env['LLM_DO_DOCKER'] || 'docker'
+  const found = await search(name)
+  const program = /(^|\/)podman[^/]*$/.test(name) ? 'podman' : 'docker'
+  return found === undefined ? undefined : observeDocker({ program, found, env, platform: platform() })
+}
+
+/** A file of /proc as text; empty when the kernel or a container hides it. */
+async function readText(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch(() => '')
+}

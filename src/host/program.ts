@@ -1,0 +1,72 @@
+/**
+ * Finds programs on PATH and asks them for their version.
+ * Edge: file system (stat, access), processes (PROGRAM --version).
+ */
+import { constants } from 'node:fs'
+import { access, realpath, stat } from 'node:fs/promises'
+import { posix } from 'node:path'
+import { execa } from 'execa'
+import type { ProgramFact } from './facts.ts'
+
+/** Longest wait for an answer to `--version`, milliseconds. A program that hangs is as good as absent. */
+const VERSION_TIMEOUT_MS = 2_000
+
+export interface FoundProgram {
+  /** Canonical. */
+  readonly path: string
+  readonly setuid: boolean
+  /** Changes when the file is another one: device, inode, size, mtime, ctime. */
+  readonly stamp: string
+}
+
+export interface SearchInputs {
+  readonly name: string
+  /** PATH, split. */
+  readonly path: readonly string[]
+  /** Canonical directories in which nothing counts as a program of the host: whoever writes there could plant one. */
+  readonly notBelow: readonly string[]
+  readonly uid: number
+}
+
+/** The first program of this name on PATH that only the system or the caller can have put there. */
+export async function findProgram({ name, path, notBelow, uid }: SearchInputs): Promise<FoundProgram | undefined> {
+  const directories = name.includes('/') ? [''] : path.filter((entry) => posix.isAbsolute(entry))
+  for (const directory of directories) {
+    const found = await programAt(posix.join(directory, name), uid)
+    if (found !== undefined && !notBelow.some((place) => isBelow(found.path, place))) return found
+  }
+  return undefined
+}
+
+async function programAt(path: string, uid: number): Promise<FoundProgram | undefined> {
+  try {
+    await access(path, constants.X_OK)
+    const [real, seen] = await Promise.all([realpath(path), stat(path)])
+    const trusted = [0, uid].includes(seen.uid) && (seen.mode & 0o002) === 0
+    if (!seen.isFile() || !trusted) return undefined
+    const stamp = [seen.dev, seen.ino, seen.size, seen.mtimeMs, seen.ctimeMs].join(':')
+    return { path: real, setuid: (seen.mode & 0o6000) !== 0, stamp }
+  } catch {
+    // Not there, or not ours to run: the search goes on, as a shell's does.
+    return undefined
+  }
+}
+
+function isBelow(path: string, place: string): boolean {
+  return path.startsWith(place === '/' ? place : `${place}/`)
+}
+
+/** Asks a program for its version; the first dotted number of the answer counts, empty when there is none. */
+export async function askVersion({ path, setuid }: FoundProgram): Promise<ProgramFact> {
+  const answer = await execa(path, ['--version'], {
+    env: {},
+    extendEnv: false,
+    cwd: '/',
+    stdin: 'ignore',
+    timeout: VERSION_TIMEOUT_MS,
+    forceKillAfterDelay: 100,
+    maxBuffer: 64 * 1024,
+    reject: false,
+  })
+  return { path, version: /\d+(?:\.\d+)+/.exec(`${answer.stdout}\n${answer.stderr}`)?.[0] ?? '', setuid }
+}
