@@ -128,7 +128,10 @@ function cycleIn(graph: ReadonlyMap<string, readonly string[]>): readonly string
 
 /** Every file of the repository that git knows or would add. */
 const repositoryFiles = (): readonly string[] =>
-  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], { cwd: ROOT, encoding: 'utf8' })
+  execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '--cached', '--others', '--exclude-standard', '-z'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
     .split('\0')
     .filter((path) => path !== '' && existsSync(join(ROOT, path)))
 
