@@ -93,6 +93,18 @@ describe('a compiled filter', () => {
     expect(program.filter(({ code }) => code === OPCODE.jump).length).toBeGreaterThan(0)
   })
 
+  test('is right at every length: a jump that just reaches and one that just does not', () => {
+    const differing = RAGGED.deny.flatMap((_, index) => {
+      const rules: SeccompRules = { ...FAR, deny: FAR.deny.slice(index) }
+      const program = programOf(rules, 'x64')
+      return [...SYSCALLS.x64.values()]
+        .map((number) => nativeCall('x64', number, [16n, 0x5413n, 0n]))
+        .filter((call) => simulate(program, call).answer !== declared(rules, 'x64', call))
+        .map(({ number }) => ({ index, number }))
+    })
+    expect(differing).toEqual([])
+  })
+
   test('the same rules give the same bytes', () => {
     const once = () => toHex(compileProfile({ profile: 'default', arch: 'x64' }).filter)
     expect(once()).toBe(once())
