@@ -8,12 +8,12 @@ import type { BackendName } from '../policy/policy.ts'
 import type { EndCause, Outcome } from '../supervisor/outcome.ts'
 import { formatDuration, formatSize } from '../unit.ts'
 import { type DecodedOutput, decodeOutput } from './decode.ts'
-import { type Explained, explainExec, explainSetup } from './failure.ts'
+import { type Explained, explainExec, explainSetup, type FailurePlace } from './failure.ts'
 import { invisiblePathHint, isLimit, type LimitName, limitSource, type Origins, raise, seccompHint } from './hints.ts'
 import type { Denial, Reason, Result } from './result.ts'
 
 /** What only the caller of the run knows, all optional. */
-export interface ClassifyExtras {
+export interface ClassifyExtras extends FailurePlace {
   /** Who set what (policy.origins), to name the file or flag behind a limit. */
   readonly origins?: Origins
   /** Absolute paths among the command's words that exist on the host and are not visible inside. */
@@ -45,10 +45,10 @@ function reasonOf(outcome: Outcome, plan: Plan): Reason {
 
 const NO_FAILURE = { step: 'sandbox', path: '', errno: '', detail: 'ended without saying why' }
 
-function explain(outcome: Outcome, command: readonly string[]): Explained | undefined {
+function explain(outcome: Outcome, command: readonly string[], place: FailurePlace): Explained | undefined {
   const failure = outcome.failure ?? NO_FAILURE
   if (outcome.cause === 'exec') return explainExec(failure, command[0] ?? '')
-  return outcome.cause === 'setup' ? explainSetup(failure) : undefined
+  return outcome.cause === 'setup' ? explainSetup(failure, place) : undefined
 }
 
 function isolationOf(plan: Plan): Result['isolation'] {
@@ -184,7 +184,7 @@ export function classify(
 ): Result {
   const reason = reasonOf(outcome, plan)
   const output = decodeOutput(outcome.stdout, outcome.stderr)
-  const error = explain(outcome, command)
+  const error = explain(outcome, command, extras)
   return {
     schema: 1,
     ok: reason === 'exit' && outcome.exitCode === 0,

@@ -1,5 +1,7 @@
 /** Why the command never ran: a raw failure -> code, message and hint. Rows of tables, decided by step and errno only. */
 import type { ErrorCode } from '../error.ts'
+import { explainFailure } from '../host/explain.ts'
+import type { Surroundings } from '../host/facts.ts'
 import type { SetupFailure } from '../supervisor/outcome.ts'
 
 export interface Explained {
@@ -77,16 +79,22 @@ export function explainExec(failure: SetupFailure, program: string): Explained {
   return { code, message: `${program || "''"}: ${what}${inBrackets(failure.detail)}`, hint }
 }
 
-/** What a hint for a failed set-up step starts from when nothing better is known about it. */
+/** What a hint for a failed set-up step is when nothing better is known about it. */
 const ASK_DOCTOR = 'llm-do doctor   # tries every part of a sandbox on this machine and names what fails'
 
-/** A step of building the sandbox that failed: which one, on what, and what the kernel said. */
-export function explainSetup(failure: SetupFailure): Explained {
-  const where = failure.path === '' ? '' : ` ${failure.path}`
-  const why = failure.errno === '' ? '' : `: ${failure.errno}`
-  return {
-    code: 'SETUP_FAILED',
-    message: `${failure.step}${where}${why}${inBrackets(failure.detail)}`,
-    hint: ASK_DOCTOR,
-  }
+/** What is known about the place where a set-up step failed; it makes the explanation narrower. */
+export interface FailurePlace {
+  /** Executable of the engine, for fixes that name it. */
+  readonly program?: string
+  readonly around?: Surroundings
+}
+
+/** A step of building the sandbox that failed: which one, on what, what the kernel said, and what that means here. */
+export function explainSetup(failure: SetupFailure, { program = 'bwrap', around }: FailurePlace = {}): Explained {
+  const { step, path, errno, detail } = failure
+  const where = path === '' ? '' : ` ${path}`
+  const why = errno === '' ? '' : `: ${errno}`
+  const seen = `${step}${where}${why}${inBrackets(detail)}`
+  const { cause, fix } = explainFailure({ ok: false, step, errno, message: detail }, { program, around })
+  return { code: 'SETUP_FAILED', message: fix === '' ? seen : `${seen}: ${cause}`, hint: fix === '' ? ASK_DOCTOR : fix }
 }

@@ -120,6 +120,14 @@ test('a sandbox that could not be built is exit status 125 with step, object and
   for (const word of ['stager: open_tree', '/srv/x', 'EPERM']) expect(result.error?.message).toContain(word)
 })
 
+test('a failure that is known is explained, with the fix for the engine that ran', () => {
+  const failure = { step: 'bwrap', path: '', errno: '', detail: 'bwrap: setting up uid map: Permission denied' }
+  const program = '/opt/bwrap'
+  const result = classify(plan(), outcome({ cause: 'setup', exitCode: null, failure }), ['x'], { program })
+  expect(result.error?.message).toContain('AppArmor')
+  expect(result.error?.hint).toContain(program)
+})
+
 describe('the message', () => {
   test('of a timeout names the limit, who set it, and what was killed', () => {
     expect(resultOf({ cause: 'deadline', killed: 2 }).message).toBe(

@@ -1,0 +1,32 @@
+/**
+ * `llm-do audit verify FILE`: follows the chain of an audit log.
+ *
+ * Edge: the log file, by report/audit-file.ts.
+ */
+import { verifyAudit } from '../report/audit-file.ts'
+import { neutralise } from '../report/text.ts'
+import type { Words } from './argv.ts'
+import { say, tell } from './output.ts'
+import { FOUND_PROBLEMS, understand, usageError } from './verb.ts'
+
+const USAGE = 'verify FILE'
+
+/** More broken places than this tell nothing new. */
+const SHOWN_PROBLEMS = 20
+
+export async function audit({ text }: Words): Promise<number> {
+  const { operands } = understand(text, { verb: 'audit', usage: USAGE, operands: [2, 2] })
+  const [action = '', file = ''] = operands
+  if (action !== 'verify') throw usageError(`audit: expected verify, got "${action}".`, `llm-do audit ${USAGE}`)
+  const { lines, last, problems } = await verifyAudit(file)
+  const counted = `${lines} ${lines === 1 ? 'line' : 'lines'}`
+  if (problems.length === 0) {
+    await say(`ok: ${counted}, last ${last}\n`)
+    return 0
+  }
+  const shown = problems.slice(0, SHOWN_PROBLEMS).map((problem) => `${file}: ${problem}`)
+  const more = problems.length - shown.length
+  await tell([...shown, ...(more > 0 ? [`and ${more} more`] : [])].map((line) => `llm-do: ${neutralise(line)}`))
+  await say(`broken: ${counted}, ${problems.length} of them wrong\n`)
+  return FOUND_PROBLEMS
+}

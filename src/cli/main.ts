@@ -1,0 +1,106 @@
+/**
+ * The entry of `llm-do` and `llm-do-exec`. A first word that is ours is a subcommand, whose code is loaded then and not
+ * before; any other one is handed to the next `llm-do` on PATH.
+ *
+ * Edge: argv, stdio, the exit status.
+ */
+import { basename } from 'node:path'
+import { SandboxError } from '../error.ts'
+import { didYouMean } from '../policy/nearest.ts'
+import { errorLines } from '../report/text.ts'
+import { readWords, type Words, wordsFrom } from './argv.ts'
+import { say, tell, tolerateClosedOutput } from './output.ts'
+import { usageError, type Verb } from './verb.ts'
+import { RESERVED_VERBS, VERBS, type VerbName } from './verbs.ts'
+
+const EXEC_NAME = 'llm-do-exec'
+/** The sandbox failed; also for a command line that cannot be understood, as with docker(1). */
+const FAILED = 125
+
+/** Code is loaded when it is asked for: the start of the program is what people wait for. */
+const LOADERS: Readonly<Record<VerbName, () => Promise<Verb>>> = {
+  exec: async () => (await import('./exec.ts')).execVerb,
+  profiles: async () => (await import('./profiles.ts')).profiles,
+  ps: async () => (await import('./runs.ts')).ps,
+  kill: async () => (await import('./runs.ts')).kill,
+  prune: async () => (await import('./runs.ts')).prune,
+  audit: async () => (await import('./audit.ts')).audit,
+  completion: async () => (await import('./completion.ts')).completion,
+}
+
+async function verbNamed(name: string): Promise<Verb | undefined> {
+  return Object.hasOwn(LOADERS, name) ? await LOADERS[name as VerbName]() : undefined
+}
+
+async function usage(): Promise<number> {
+  const { programUsage } = await import('./usage.ts')
+  await say(programUsage())
+  return 0
+}
+
+async function printVersion(): Promise<number> {
+  const { version } = await import('./version.ts')
+  await say(`${version()}\n`)
+  return 0
+}
+
+function unknownVerb(name: string): SandboxError {
+  const isReserved = RESERVED_VERBS.some((reserved) => reserved === name)
+  const message = isReserved
+    ? `${name}: this version does not have it.`
+    : `no command "${name}".${didYouMean(
+        name,
+        VERBS.map((verb) => verb.name),
+      )}`
+  return usageError(message, 'llm-do --help')
+}
+
+async function forwardOrRefuse(name: string, { text }: Words): Promise<number> {
+  const isReserved = RESERVED_VERBS.some((reserved) => reserved === name)
+  if (isReserved || name.startsWith('-')) throw unknownVerb(name)
+  const { findNext, forward } = await import('./forward.ts')
+  const next = findNext(process.argv[1] ?? '', process.env)
+  if (next === undefined) throw unknownVerb(name)
+  return await forward(next, text)
+}
+
+async function dispatch(program: string, words: Words): Promise<number> {
+  const first = program === EXEC_NAME ? 'exec' : words.text[0]
+  if (first === undefined) {
+    const { programUsage } = await import('./usage.ts')
+    await tell(programUsage().trimEnd().split('\n'))
+    return FAILED
+  }
+  if (first === '--help' || first === '-h' || first === 'help') return await usage()
+  if (first === '--version' || first === '-V') return await printVersion()
+  const verb = await verbNamed(first)
+  if (verb === undefined) return await forwardOrRefuse(first, words)
+  return await verb(program === EXEC_NAME ? words : wordsFrom(words, 1))
+}
+
+/** A defect of ours is an error like any other, with the place for whoever mends it. */
+function asSandboxError(error: unknown): SandboxError {
+  if (error instanceof SandboxError) return error
+  const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
+  return new SandboxError('INTERNAL', message, {
+    problems: stack
+      .split('\n')
+      .slice(1, 4)
+      .map((place) => place.trim()),
+    hint: 'please report this, with the command line that led here',
+    cause: error,
+  })
+}
+
+async function main(): Promise<number> {
+  tolerateClosedOutput()
+  try {
+    return await dispatch(basename(process.argv[1] ?? ''), readWords())
+  } catch (error) {
+    await tell(errorLines(asSandboxError(error)))
+    return FAILED
+  }
+}
+
+// Nothing may keep us here once the answer is given: a stdin that was passed on, a socket of a pool.
+process.exit(await main())

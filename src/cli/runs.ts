@@ -1,0 +1,80 @@
+/**
+ * `llm-do ps`, `kill ID...`, `prune`: the live runs of this user, by the native helper that reads their records.
+ *
+ * Edge: processes, process.env.
+ */
+import { join } from 'node:path'
+import { SandboxError } from '../error.ts'
+import { helpersDirectory } from '../native.ts'
+import { neutralise } from '../report/text.ts'
+import { runsDirectory } from '../supervisor/runs-directory.ts'
+import type { Words } from './argv.ts'
+import { say, tell } from './output.ts'
+import { FOUND_PROBLEMS, understand } from './verb.ts'
+
+/** A line of `runs list`. */
+interface Run {
+  readonly id: string
+  readonly pid: number
+  /** Seconds since 1970. */
+  readonly started: number
+  readonly command: readonly string[]
+  readonly profile: string
+}
+
+/** Runs the helper. @throws SandboxError with its own words when it cannot do its work */
+async function askHelper(action: 'list' | 'kill' | 'prune', ...words: readonly string[]): Promise<Answer> {
+  const { execa } = await import('execa')
+  const helper = join(helpersDirectory(), 'runs')
+  const argv = [action, runsDirectory(process.env, process.getuid?.() ?? 0), ...words]
+  const { exitCode, stdout, stderr, code } = await execa(helper, argv, { reject: false, stdin: 'ignore' })
+  if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${helper}: no such file.`, { hint: 'make native' })
+  if (exitCode === 0 || exitCode === 1) return { stdout, status: exitCode }
+  const why = stderr.trim() || `${helper} failed`
+  throw new SandboxError('BACKEND_FAILED', `${action}: ${why}`, {
+    hint: 'ls -ld the directory named above; it must be yours alone',
+  })
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd()
+  return rows.map((row) => `${line(row)}\n`).join('')
+}
+
+const HEADER = ['ID', 'PID', 'STARTED', 'PROFILE', 'COMMAND'] as const
+/** Of a command, in a table. */
+const SHOWN_CHARACTERS = 60
+
+function rowOf({ id, pid, started, command, profile }: Run): readonly string[] {
+  const shown = neutralise(command.join(' '))
+  const cut = shown.length > SHOWN_CHARACTERS ? `${shown.slice(0, SHOWN_CHARACTERS)}...` : shown
+  return [id, String(pid), new Date(started * 1000).toISOString(), neutralise(profile), cut]
+}
+
+export async function ps({ text }: Words): Promise<number> {
+  const { flags } = understand(text, { verb: 'ps', usage: '[--json]', flags: ['--json'] })
+  const lines = (await askHelper('list')).stdout.split('\n').filter((line) => line !== '')
+  if (flags.has('--json')) await say(`[${lines.join(',')}]\n`)
+  else await say(table([HEADER, ...lines.map((line) => rowOf(JSON.parse(line) as Run))]))
+  return 0
+}
+
+export async function kill({ text }: Words): Promise<number> {
+  const { operands } = understand(text, { verb: 'kill', usage: 'ID...', operands: [1, Number.POSITIVE_INFINITY] })
+  const answers = await Promise.all(operands.map(async (id) => ({ id, ...(await askHelper('kill', id)) })))
+  const missing = answers.filter(({ status }) => status !== 0)
+  await tell(missing.map(({ id }) => `llm-do: no run ${neutralise(id)} is alive (see: llm-do ps)`))
+  return missing.length === 0 ? 0 : FOUND_PROBLEMS
+}
+
+/** Prints how many dead runs were cleaned up after. */
+export async function prune({ text }: Words): Promise<number> {
+  understand(text, { verb: 'prune', usage: '' })
+  await say(`${(await askHelper('prune')).stdout.trim()} removed\n`)
+  return 0
+}

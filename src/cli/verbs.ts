@@ -1,0 +1,59 @@
+/** The subcommands, declared once: what they are called and what they take. main.ts knows where their code is. */
+export interface VerbDeclaration {
+  readonly name: string
+  /** What may follow the name. */
+  readonly usage: string
+  readonly help: string
+  /** Words and flags that a shell can complete after the name. */
+  readonly completions: readonly string[]
+}
+
+export const VERBS = [
+  {
+    name: 'exec',
+    usage: '[options] -- COMMAND [ARG...]',
+    help: 'Run one command in a sandbox.',
+    completions: [],
+  },
+  {
+    name: 'profiles',
+    usage: '[show NAME]',
+    help: 'List the profiles, or print one with all that it extends.',
+    completions: ['show', '--json'],
+  },
+  {
+    name: 'ps',
+    usage: '[--json]',
+    help: 'List the runs of this user that are alive.',
+    completions: ['--json'],
+  },
+  {
+    name: 'kill',
+    usage: 'ID...',
+    help: 'End runs and everything they started.',
+    completions: [],
+  },
+  {
+    name: 'prune',
+    usage: '',
+    help: 'Remove what killed runners left behind.',
+    completions: [],
+  },
+  {
+    name: 'audit',
+    usage: 'verify FILE',
+    help: 'Check that nobody changed an audit log.',
+    completions: ['verify'],
+  },
+  {
+    name: 'completion',
+    usage: 'bash|zsh|fish',
+    help: 'Print the completion of the command line for a shell.',
+    completions: ['bash', 'zsh', 'fish'],
+  },
+] as const satisfies readonly VerbDeclaration[]
+
+export type VerbName = (typeof VERBS)[number]['name']
+
+/** Words of the specification that this version does not have: refused, and never forwarded to a stranger. */
+export const RESERVED_VERBS = ['doctor', 'workers', 'init', 'images', 'pool', 'cache'] as const

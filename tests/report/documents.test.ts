@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { classify } from '../../src/report/classify.ts'
+import type { Reason } from '../../src/report/result.ts'
+import { outcome, plan } from './fixtures.ts'
+
+const page = readFileSync(join(import.meta.dirname, '../../docs/result.md'), 'utf8')
+
+/** A record over the type, so that a new reason does not compile until it is listed. */
+const REASONS: Readonly<Record<Reason, true>> = {
+  exit: true,
+  signal: true,
+  timeout: true,
+  memory: true,
+  cpu: true,
+  output: true,
+  pids: true,
+  seccomp: true,
+  denied: true,
+  setup: true,
+  cancelled: true,
+}
+
+test.each(Object.keys(REASONS))('docs/result.md explains the reason %s', (reason) => {
+  expect(page).toContain(`| \`${reason}\` |`)
+})
+
+const failure = { step: 'x', path: '', errno: '', detail: '' }
+const fields = Object.keys(classify(plan(), outcome({ cause: 'setup', exitCode: null, failure }), ['x']))
+test.each(fields)('docs/result.md explains the field %s', (field) => {
+  expect(page).toMatch(new RegExp(`^\\|.*\`${field}\`|^\`${field}\` `, 'm'))
+})
