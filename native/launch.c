@@ -1,11 +1,11 @@
 /*
  * launch: runs one command in one sandbox and says what happened.
  *
- *   launch [--id ID] -- COMMAND [ARG...]
+ *   launch [--id ID] [-- COMMAND [ARG...]]
  *   launch --landlock-abi
  *
- * Descriptors: 0-2 the command's own, 3 the launch file, 4 the status (optional), 5 the leash (optional). Its environment
- * is the command's environment.
+ * Descriptors: 0-2 the command's own, 3 the launch file, 4 the status (optional), 5 the leash (optional), 6 the command's
+ * words, each ended by NUL, when they are not on our argv. Its environment is the command's environment.
  *
  * Theory of operation. Launch stays on the host: it makes what must be removed again (the record of the run, placeholders,
  * the cgroup), clones the stager (stage.h) into the cgroup, and waits in one poll loop for whatever comes first: reports of
@@ -40,7 +40,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5 };
+enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_COMMAND = 6 };
+
+/* More than the kernel takes for argv and environment together on any machine we know (6 MiB). */
+#define COMMAND_BYTES_MAX (16u << 20)
 
 /* From SIGTERM to SIGKILL. The contract: the tree is gone 200 ms after a deadline, 500 ms after a signal to the runner. */
 #define GRACE_DEADLINE_MS 100
@@ -122,8 +125,8 @@ static void take_descriptors(struct run *run) {
   run->status = is_open(FD_STATUS) ? FD_STATUS : -1;
   run->leash = is_open(FD_LEASH) ? FD_LEASH : -1;
   if (fill_streams() < 0) refuse(run, "launch: open", "/dev/null");
-  if (sys_close_range(FD_LEASH + 1, ~0u) < 0) refuse(run, "launch: close_range", "");
-  for (int fd = FD_LAUNCH_FILE; fd <= FD_LEASH; fd++)
+  if (sys_close_range(FD_COMMAND + 1, ~0u) < 0) refuse(run, "launch: close_range", "");
+  for (int fd = FD_LAUNCH_FILE; fd <= FD_COMMAND; fd++)
     if (is_open(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) refuse(run, "launch: descriptor", "");
 }
 
@@ -364,13 +367,10 @@ static void send_request(struct run *run, int signal, int everyone) {
 }
 
 static void stop(struct run *run, enum cause cause, unsigned grace_ms) {
+  if (run->stopping && grace_ms) return; /* the same Ctrl-C may reach us twice, from the terminal and from the runner */
   if (!run->stopping) run->outcome.cause = cause;
-  if (run->stopping || !run->outcome.started_ns || grace_ms == 0) {
-    run->stopping = 1;
-    kill_everything(run);
-    return;
-  }
   run->stopping = 1;
+  if (!run->outcome.started_ns || grace_ms == 0) return kill_everything(run);
   run->kill_at = now_ns() + grace_ms * MS;
   send_request(run, cause == CAUSE_CANCELLED && run->outcome.cancelled_by ? run->outcome.cancelled_by : SIGTERM, 1);
 }
@@ -575,6 +575,19 @@ static void conclude(struct run *run) {
   if (outcome->cause == CAUSE_EXIT && outcome->wait_status == -1) blame(run, 0, "sandbox ended without a report", "");
 }
 
+static char **read_words(struct run *run) {
+  size_t size, count = 0;
+  char *bytes = read_all(FD_COMMAND, COMMAND_BYTES_MAX, &size);
+  if (!bytes) refuse(run, "launch: read command", "");
+  close(FD_COMMAND);
+  if (size == 0 || bytes[size - 1]) errno = EINVAL, refuse(run, "launch: read command", "");
+  for (size_t i = 0; i < size; i++) count += bytes[i] == 0;
+  char **words = calloc(count + 1, sizeof *words);
+  if (!words) refuse(run, "launch: memory", "");
+  for (size_t i = 0; i < count; i++, bytes += strlen(bytes) + 1) words[i] = bytes;
+  return words;
+}
+
 static void parse_arguments(struct run *run, int argc, char **argv) {
   int at = 1;
   snprintf(run->id, sizeof run->id, "%lx%d", (unsigned long)now_ns() & 0xffffffffff, getpid());
@@ -585,8 +598,9 @@ static void parse_arguments(struct run *run, int argc, char **argv) {
     at += 2;
   }
   errno = EINVAL;
-  if (at + 1 >= argc || strcmp(argv[at], "--") != 0) refuse(run, "launch: usage", "launch [--id ID] -- COMMAND [ARG...]");
-  run->command = argv + at + 1;
+  if (at == argc) run->command = read_words(run);
+  else if (at + 1 < argc && strcmp(argv[at], "--") == 0) run->command = argv + at + 1;
+  else refuse(run, "launch: usage", "launch [--id ID] [-- COMMAND [ARG...]]");
 }
 
 static int print_landlock_abi(void) {

@@ -20,15 +20,30 @@ int is_run_id(const char *id) {
   return length > 0 && length <= RUN_ID_MAX && id[length] == 0;
 }
 
-int records_open(const char *directory) {
+static int is_private(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
+static int open_private(const char *directory) {
   if (mkdir(directory, 0700) < 0 && errno != EEXIST) return -1;
   int fd = sys_openat2(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
-  struct stat status;
-  if (fd < 0 || fstat(fd, &status) < 0) return -1;
-  if (status.st_uid == geteuid() && (status.st_mode & 077) == 0) return fd;
+  if (fd < 0 || is_private(fd)) return fd;
   close(fd);
   errno = EPERM;
   return -1;
+}
+
+int records_open(const char *directory) {
+  char parent[PATH_MAX];
+  copy_text(parent, sizeof parent, directory);
+  char *slash = strrchr(parent, '/');
+  if (!slash || slash == parent) return errno = EINVAL, -1;
+  *slash = 0;
+  int holder = open_private(parent);
+  if (holder < 0) return -1;
+  close(holder);
+  return open_private(directory);
 }
 
 /* A janitor may lock a fresh record before its maker does, and remove it: then there is no file left under the lock. */

@@ -20,7 +20,8 @@ struct run_record {
   const struct placeholders *placeholders;
 };
 
-/* Opens the directory, made 0700 if missing; refuses one that others own or may write to. Returns its descriptor or -1. */
+/* Opens the directory; it and its parent are made 0700 if missing, and refused when others own or may reach them.
+ * Returns its descriptor or -1. */
 int records_open(const char *directory);
 
 /* Makes and locks the record; it holds nothing yet. Returns its descriptor or -1. */

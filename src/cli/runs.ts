@@ -22,6 +22,12 @@ interface Run {
   readonly profile: string
 }
 
+interface Answer {
+  readonly stdout: string
+  /** 0, or 1 for "no such run". */
+  readonly status: number
+}
+
 /** Runs the helper. @throws SandboxError with its own words when it cannot do its work */
 async function askHelper(action: 'list' | 'kill' | 'prune', ...words: readonly string[]): Promise<Answer> {
   const { execa } = await import('execa')

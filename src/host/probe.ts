@@ -48,7 +48,7 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
   const [engines, cgroup, docker, wasmtime] = await Promise.all([
     observeEngines({ inputs, own, search }),
     inputs.cgroup(),
-    inputs.want.includes('docker') ? observeContainers(inputs, search) : undefined,
+    inputs.want.includes('docker') ? observeDocker(inputs.env) : undefined,
     inputs.want.includes('wasm') ? search('wasmtime').then(versionOf) : undefined,
   ])
   return {
@@ -201,13 +201,6 @@ function asEngineFacts(value: unknown): EngineFacts | undefined {
   const works = facts?.engines?.bwrap.ok === true || facts?.engines?.unshare.ok === true
   const sound = works && facts.helpers?.ok === true && typeof facts.landlockAbi === 'number'
   return sound ? (facts as EngineFacts) : undefined
-}
-
-async function observeContainers({ env }: HostInputs, search: EngineInputs['search']): Promise<HostFacts['docker']> {
-  const name = env['LLM_DO_DOCKER'] || 'docker'
-  const found = await search(name)
-  const program = /(^|\/)podman[^/]*$/.test(name) ? 'podman' : 'docker'
-  return found === undefined ? undefined : observeDocker({ program, found, env, platform: platform() })
 }
 
 /** A file of /proc as text; empty when the kernel or a container hides it. */

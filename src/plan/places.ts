@@ -63,6 +63,7 @@ const CLOSED_TARGETS: readonly Place[] = [
   { at: '/sys', scope: 'tree', why: 'does not exist inside' },
   { at: '/dev', scope: 'tree', why: 'is made fresh for every run' },
   { at: '/boot', scope: 'tree', why: 'is a system directory' },
+  { at: '/.init', scope: 'tree', why: "is the sandbox's own PID 1" },
   { at: '/run', scope: 'exact', why: 'is scratch space of its own; show single paths below it' },
   {
     at: '/home',

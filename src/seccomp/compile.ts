@@ -10,7 +10,7 @@
  */
 import { ANSWER, AUDIT_ARCH, encode, type Instruction, OFFSET, OPCODE } from './bpf.ts'
 import { ERRNO } from './errno.ts'
-import { type Clause, clausesFor, type ProfileName, rulesOf, type SeccompRules, type Test } from './rules.ts'
+import { type Clause, clausesFor, type ProfileName, rulesOf, type SeccompRules, type SetName, type Test } from './rules.ts'
 import { type Arch, MAX_SYSCALL } from './syscalls.ts'
 
 export interface Filter {
@@ -143,9 +143,9 @@ function layOut(root: Node): readonly Instruction[] {
 }
 
 /** The instructions of a filter, for one machine. */
-export function compileRules(rules: SeccompRules, arch: Arch): readonly Instruction[] {
+export function compileRules(rules: SeccompRules, arch: Arch, always: readonly SetName[] = []): readonly Instruction[] {
   const g = graph()
-  const number = search(g, ranges(g, clausesFor(rules, arch)), Number.POSITIVE_INFINITY)
+  const number = search(g, ranges(g, clausesFor(rules, arch, always)), Number.POSITIVE_INFINITY)
   const native = g.load(OFFSET.number, WHOLE, number)
   const foreign = g.answer(ANSWER.killProcess)
   return layOut(g.load(OFFSET.arch, WHOLE, g.jump(OPCODE.jumpEqual, AUDIT_ARCH[arch], { yes: native, no: foreign })))
@@ -158,10 +158,12 @@ export function compileRules(rules: SeccompRules, arch: Arch): readonly Instruct
 export function compileProfile(asked: {
   readonly profile: ProfileName | 'off' | SeccompRules
   readonly arch: Arch
+  /** Sets that are kept whatever the profile says. */
+  readonly always?: readonly SetName[]
 }): Filter {
-  if (asked.profile === 'off') return { filter: new Uint8Array(0), instructions: 0 }
-  const rules = typeof asked.profile === 'string' ? rulesOf(asked.profile) : asked.profile
-  const program = compileRules(rules, asked.arch)
+  const { profile, arch, always = [] } = asked
+  if (profile === 'off' && always.length === 0) return { filter: new Uint8Array(0), instructions: 0 }
+  const program = compileRules(typeof profile === 'string' ? rulesOf(profile) : profile, arch, always)
   return { filter: encode(program), instructions: program.length }
 }
 

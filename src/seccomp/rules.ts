@@ -316,7 +316,7 @@ export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[]
 
 /** A filter written by a user: a profile with calls taken out of its refusals, and more refusals. Deny wins over allow. */
 export interface SeccompRules {
-  readonly extends: ProfileName
+  readonly extends: ProfileName | 'off'
   /** These names are not refused by the profile that is extended, under no condition. */
   readonly allow: readonly string[]
   readonly deny: readonly { readonly names: readonly string[]; readonly errno: ErrnoName }[]
@@ -325,25 +325,32 @@ export interface SeccompRules {
 /** A refusal as one system call sees it. */
 export type Clause = Omit<Refusal, 'names'>
 
-function refusalsOf(rules: SeccompRules): readonly Refusal[] {
+function refusalsOf(rules: SeccompRules, always: readonly SetName[]): readonly Refusal[] {
+  const kept = always.flatMap((name): readonly Refusal[] => SETS[name].refusals)
   const denied = rules.deny.map(({ names, errno }): Refusal => ({ names, answer: errno }))
-  const inherited = PROFILES[rules.extends].sets.flatMap((name): readonly Refusal[] => SETS[name].refusals)
+  const sets: readonly SetName[] = rules.extends === 'off' ? [] : PROFILES[rules.extends].sets
+  const inherited = sets.flatMap((name): readonly Refusal[] => SETS[name].refusals)
   const remaining = inherited.map((refusal) => ({
     ...refusal,
     names: refusal.names.filter((name) => !rules.allow.includes(name)),
   }))
-  return [...denied, ...remaining]
+  return [...kept, ...denied, ...remaining]
 }
 
 /** The plain form of a shipped profile. */
-export const rulesOf = (profile: ProfileName): SeccompRules => ({ extends: profile, allow: [], deny: [] })
+export const rulesOf = (profile: ProfileName | 'off'): SeccompRules => ({ extends: profile, allow: [], deny: [] })
 
 /**
  * Every known system call of a machine with what may refuse it, in order: the first clause whose tests all hold answers.
+ * @param always sets that no profile and no file can take out
  * No clause: allowed. Names that this machine does not have are left out.
  */
-export function clausesFor(rules: SeccompRules, arch: Arch): ReadonlyMap<number, readonly Clause[]> {
-  const refusals = refusalsOf(rules)
+export function clausesFor(
+  rules: SeccompRules,
+  arch: Arch,
+  always: readonly SetName[] = [],
+): ReadonlyMap<number, readonly Clause[]> {
+  const refusals = refusalsOf(rules, always)
   const clausesOf = (name: string): readonly Clause[] =>
     refusals.filter((refusal) => refusal.names.includes(name)).map(({ names: _, ...clause }) => clause)
   return new Map([...SYSCALLS[arch]].map(([name, number]) => [number, clausesOf(name)]))

@@ -49,7 +49,7 @@ export class HeadTail {
   private readonly headCap: number
   private readonly tail: Ring
   private headBytes = 0
-  private bytes = 0
+  private seen = 0
 
   constructor(cap: number | null) {
     this.headCap = cap === null ? Number.POSITIVE_INFINITY : Math.ceil(cap / 2)
@@ -63,11 +63,16 @@ export class HeadTail {
     if (first.length > 0) this.head.push(Uint8Array.from(first))
     this.headBytes += first.length
     if (first.length < chunk.length) this.tail.push(chunk.subarray(first.length))
-    this.bytes += chunk.length
+    this.seen += chunk.length
+  }
+
+  /** All bytes pushed so far. */
+  get bytes(): number {
+    return this.seen
   }
 
   capture(): Capture {
-    return { head: Buffer.concat(this.head), tail: this.tail.content(), bytes: this.bytes }
+    return { head: Buffer.concat(this.head), tail: this.tail.content(), bytes: this.seen }
   }
 }
 

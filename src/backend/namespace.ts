@@ -1,0 +1,178 @@
+/**
+ * The namespace backend: the plan as a launch file for the native chain (docs/architecture.md) and the process that reads it.
+ * Pure text; tests/golden/*.launch are its specification.
+ */
+
+import type { Plan, PlannedZone, Scratch, SystemEntry } from '../plan/plan.ts'
+import type { EngineName } from '../policy/policy.ts'
+import type { Backend, RunInputs } from './backend.ts'
+import { type LaunchRecord, writeLaunchFile } from './launchfile.ts'
+import { controlledBy } from './namespace-limits.ts'
+
+/** Descriptors of native/launch.c. */
+const FD = { launchFile: 3, status: 4, leash: 5, command: 6 } as const
+
+/** Where the stager assembles the tree and init is found in it: native/chain.h. */
+const STAGE = '/sys'
+const INIT = '/.init'
+
+/** Knobs of the host that stay visible but cannot be turned. */
+const PROC_READONLY = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger']
+/** What tells about the host or its kernel and serves no program inside; the list that container runtimes mask, and its relatives. */
+const PROC_MASKED = [
+  'acpi',
+  'asound',
+  'config.gz',
+  'iomem',
+  'ioports',
+  'kallsyms',
+  'kcore',
+  'key-users',
+  'keys',
+  'kmsg',
+  'kpagecgroup',
+  'kpagecount',
+  'kpageflags',
+  'latency_stats',
+  'modules',
+  'mtrr',
+  'pagetypeinfo',
+  'pressure',
+  'sched_debug',
+  'scsi',
+  'slabinfo',
+  'timer_list',
+  'timer_stats',
+  'vmallocinfo',
+]
+
+/** Landlock before this version forbids renames between directories altogether. */
+const LANDLOCK_WITH_RENAMES = 2
+
+export const namespace: Backend = {
+  name: 'namespace',
+  build: (plan, run) => ({
+    file: `${run.helpers}/launch`,
+    argv: ['--id', run.runId],
+    env: run.commandEnv,
+    cwd: '/',
+    descriptors: [
+      { fd: FD.launchFile, carries: 'bytes', bytes: launchFile(plan, run), what: 'launch file' },
+      { fd: FD.status, carries: 'status' },
+      { fd: FD.leash, carries: 'leash' },
+      { fd: FD.command, carries: 'bytes', bytes: commandWords(run), what: 'command' },
+    ],
+  }),
+}
+
+/** Everything the native chain must know about a plan; the command and its environment are not in it. */
+export function launchFile(plan: Plan, run: Pick<RunInputs, 'enginePath' | 'runsDirectory'>): Uint8Array {
+  return writeLaunchFile([
+    ...engineRecords(plan, run.enginePath ?? plan.engine ?? 'bwrap'),
+    ['identity', plan.identity, plan.uid, plan.gid],
+    ['hostname', plan.hostname],
+    ['net', plan.network.mode === 'host' ? 'host' : 'none'],
+    ...treeRecords(plan),
+    ...PROC_READONLY.map((name): LaunchRecord => ['readonly', `/proc/${name}`]),
+    ...PROC_MASKED.map((name): LaunchRecord => ['mask', `/proc/${name}`]),
+    ['landlock', usesLandlock(plan) ? 'on' : 'off'],
+    ...(plan.seccomp.filter === '' ? [] : [['seccomp', plan.seccomp.filter] satisfies LaunchRecord]),
+    ...controlledBy(plan),
+    ['workdir', plan.workdir],
+    ['terminal', plan.tty ? 'on' : 'off'],
+    ...(run.runsDirectory === '' ? [] : [['runs', run.runsDirectory] satisfies LaunchRecord]),
+    ['profile', plan.profile],
+  ])
+}
+
+/** Landlock forbids every mount, so a sandbox inside the sandbox could not be built under it. */
+function usesLandlock({ landlockAbi, seccomp }: Plan): boolean {
+  return landlockAbi >= LANDLOCK_WITH_RENAMES && seccomp.profile !== 'nested'
+}
+
+function commandWords({ command, commandBytes }: RunInputs): Uint8Array {
+  const words = commandBytes ?? command.map((word) => Buffer.from(word, 'utf8'))
+  return Buffer.concat(words.flatMap((word) => [word, Buffer.alloc(1)]))
+}
+
+/* ---- the engine ---- */
+
+const ENGINE_WORDS: Readonly<Record<EngineName, (plan: Plan) => readonly string[]>> = {
+  bwrap: bwrapWords,
+  unshare: unshareWords,
+}
+
+function engineRecords(plan: Plan, enginePath: string): readonly LaunchRecord[] {
+  const engine = plan.engine ?? 'bwrap'
+  const words = ENGINE_WORDS[engine](plan).map((word): LaunchRecord => ['word', word])
+  return [['engine', engine, enginePath], ...words]
+}
+
+/**
+ * bwrap gets the finished tree as its root. The two capabilities are for init alone, which uses them to mask /proc and to
+ * empty the bounding set, and gives them up before the command. /dev-bind, because the tree's own flags already say nodev
+ * everywhere but on /dev.
+ */
+function bwrapWords(plan: Plan): readonly string[] {
+  return [
+    ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup'],
+    ...(plan.network.mode === 'host' ? [] : ['--unshare-net']),
+    ...['--uid', String(plan.uid), '--gid', String(plan.gid), '--hostname', plan.hostname],
+    ...['--die-with-parent', '--new-session', '--as-pid-1'],
+    ...['--cap-add', 'CAP_SYS_ADMIN', '--cap-add', 'CAP_SETPCAP'],
+    ...['--dev-bind', STAGE, '/', '--proc', '/proc', '--chdir', '/', '--', INIT],
+  ]
+}
+
+/** util-linux makes the same namespaces; init does what bwrap does after that. */
+function unshareWords(plan: Plan): readonly string[] {
+  return [
+    ...['--user', `--map-user=${plan.uid}`, `--map-group=${plan.gid}`, '--keep-caps'],
+    ...['--pid', '--fork', '--kill-child', '--ipc', '--uts', '--cgroup', '--mount', '--propagation', 'unchanged'],
+    ...(plan.network.mode === 'host' ? [] : ['--net']),
+    ...['--', `${STAGE}${INIT}`],
+  ]
+}
+
+/* ---- the tree ---- */
+
+interface TreeEntry {
+  readonly target: string
+  readonly records: readonly LaunchRecord[]
+}
+
+/** Parents before children, whoever asked for them: a later parent would hide its child. */
+function treeRecords({ system, scratch, zones }: Plan): readonly LaunchRecord[] {
+  const entries = [...system.map(systemEntry), ...scratch.map(scratchEntry), ...zones.map(zoneEntry)]
+  return entries.sort(byTarget).flatMap(({ records }) => records)
+}
+
+function byTarget(a: TreeEntry, b: TreeEntry): number {
+  return a.target < b.target ? -1 : a.target > b.target ? 1 : 0
+}
+
+function systemEntry(entry: SystemEntry): TreeEntry {
+  const { target } = entry
+  switch (entry.op) {
+    case 'directory':
+      return { target, records: [['directory', target, octal(entry.mode)]] }
+    case 'symlink':
+      return { target, records: [['symlink', target, entry.link]] }
+    case 'file':
+      return { target, records: [['file', target, octal(entry.mode), entry.content]] }
+    case 'bind':
+      return { target, records: [['bind', entry.source, target]] }
+  }
+}
+
+function scratchEntry({ target, size, inodes, mode }: Scratch): TreeEntry {
+  return { target, records: [['tmpfs', target, size, inodes, octal(mode)]] }
+}
+
+function zoneEntry({ source, target, mode, dev, ino, sockets, protect }: PlannedZone): TreeEntry {
+  const zone: LaunchRecord = ['zone', source, target, mode, dev, ino, sockets ? 'open' : 'closed']
+  const covers = mode === 'rw' ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []
+  return { target, records: [zone, ...covers] }
+}
+
+const octal = (mode: number): string => mode.toString(8)

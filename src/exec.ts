@@ -1,0 +1,223 @@
+/**
+ * The story of a run: one command in, one result out. Everything else (CLI, workers, pool) ends here; there is no second way
+ * to build a sandbox.
+ */
+
+import type { RunInputs } from './backend/backend.ts'
+import { printLaunchFile } from './backend/launchfile.ts'
+import { launchFile, namespace } from './backend/namespace.ts'
+import {
+  describeCaller,
+  type Environment,
+  existing,
+  filterOf,
+  makeZoneDirectories,
+  newRunId,
+  observeMachine,
+  observePolicyPaths,
+  profileDirectories,
+} from './edges.ts'
+import { SandboxError } from './error.ts'
+import type { HostFacts } from './host/facts.ts'
+import { helpersDirectory } from './native.ts'
+import { nextToProbe, type Permits } from './plan/choose.ts'
+import { commandEnvironment } from './plan/environment.ts'
+import type { Plan } from './plan/plan.ts'
+import type { Request } from './plan/request.ts'
+import { resolvePlan } from './plan/resolve.ts'
+import { environmentLayers } from './policy/environment.ts'
+import type { PolicyLayer } from './policy/layer.ts'
+import { loadProfile } from './policy/load.ts'
+import { mergePolicies } from './policy/merge.ts'
+import { needsOf } from './policy/needs.ts'
+import type { Policy } from './policy/policy.ts'
+import { classify } from './report/classify.ts'
+import type { Result } from './report/result.ts'
+import type { ChildStdio } from './supervisor/child.ts'
+import { superviseNamespace } from './supervisor/namespace.ts'
+import type { Outcome } from './supervisor/outcome.ts'
+import { runsDirectory } from './supervisor/runs-directory.ts'
+
+export interface ExecOptions {
+  readonly command: readonly string[]
+  /** The command's words as bytes, where one of them is not UTF-8. */
+  readonly commandBytes?: readonly Uint8Array[]
+  /** Policy from flags or a program, on top of profile and environment; the last one wins. */
+  readonly layers?: readonly PolicyLayer[]
+  /** Name or path; default `default`. */
+  readonly profile?: string
+  readonly cwd?: string
+  /** The caller's environment; default process.env of this process. */
+  readonly env?: Environment
+  /** `inherit`: the command gets our own stdout and stderr; `capture`: they are in the result. */
+  readonly mode: 'inherit' | 'capture'
+  readonly stdin?: ChildStdio['stdin']
+  readonly onStdout?: (chunk: Uint8Array) => void
+  readonly onStderr?: (chunk: Uint8Array) => void
+  /** Ends the run; a reason that is the name of a signal is passed on to the command. */
+  readonly signal?: AbortSignal
+}
+
+/** What was decided, and what it was decided from. */
+export interface Prepared {
+  readonly policy: Policy
+  readonly request: Request
+  readonly facts: HostFacts
+  readonly plan: Plan
+  /** The command's complete environment, secrets included. */
+  readonly commandEnv: Readonly<Record<string, string>>
+  readonly options: ExecOptions
+}
+
+/**
+ * Everything up to the decision; starts and makes nothing.
+ * @throws SandboxError for a policy or a host that allows no run
+ */
+export async function prepare(options: ExecOptions): Promise<Prepared> {
+  const env = options.env ?? process.env
+  const request = await describeCaller({
+    command: checkedCommand(options.command),
+    cwd: options.cwd ?? process.cwd(),
+    env,
+    captured: options.mode === 'capture',
+  })
+  const spoken = environmentLayers(env, request.cwd)
+  const policy = await policyOf({ options, request, env, spoken: spoken.layers })
+  const needs = needsOf(policy, request.command)
+  const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
+  const facts = await factsFor({ policy, request, env, needs, permits })
+  const seccompFilter = await filterOf(policy, facts.uid)
+  const plan = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
+  return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options }
+}
+
+/**
+ * Runs one command in one sandbox.
+ * @throws SandboxError when the sandbox was refused; a command that fails, and a sandbox that could not be built, are results
+ */
+export async function exec(options: ExecOptions): Promise<Result> {
+  const first = await prepare(options)
+  const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(options) : first
+  const outcome = await supervise(prepared)
+  const { plan, policy, facts, request } = prepared
+  return classify(plan, outcome, request.command, {
+    origins: policy.origins,
+    invisible: await invisibleWords(prepared, outcome),
+    ...(enginePathOf(facts, plan) === undefined ? {} : { program: `${helpersDirectory()}/launch` }),
+    ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
+  })
+}
+
+/** The exact process of a plan, for people: its argv and what it reads. */
+export function printLaunch(prepared: Prepared): string {
+  const { plan, facts } = prepared
+  const run = runInputs(prepared, 'RUN')
+  const { file, argv } = namespace.build(plan, run)
+  const engine = enginePathOf(facts, plan)
+  const told = launchFile(plan, {
+    runsDirectory: run.runsDirectory,
+    ...(engine === undefined ? {} : { enginePath: engine }),
+  })
+  return `${[file, ...argv].join(' ')}\n${printLaunchFile(told)}`
+}
+
+/* ---- the steps ---- */
+
+function checkedCommand(command: readonly string[]): readonly string[] {
+  if (command[0] === undefined)
+    throw new SandboxError('COMMAND_INVALID', 'there is no command to run', {
+      hint: 'llm-do exec [options] -- COMMAND [ARG...]',
+    })
+  const broken = command.findIndex((word) => word.includes('\0'))
+  if (broken !== -1)
+    throw new SandboxError(
+      'COMMAND_INVALID',
+      `argument ${broken} of the command contains a NUL byte, which no process can receive`,
+      {
+        hint: 'pass binary data by stdin or by a file in a zone',
+      },
+    )
+  return command
+}
+
+interface PolicyQuestion {
+  readonly options: ExecOptions
+  readonly request: Request
+  readonly env: Environment
+  readonly spoken: readonly PolicyLayer[]
+}
+
+async function policyOf({ options, request, env, spoken }: PolicyQuestion): Promise<Policy> {
+  const profile = options.profile ?? 'default'
+  const loaded = await loadProfile({ ...profileDirectories(env, request.home), name: profile, cwd: request.cwd })
+  return mergePolicies([...loaded.layers, ...spoken, ...(options.layers ?? [])], {
+    profile,
+    home: request.home,
+    protectFiles: loaded.read,
+  })
+}
+
+interface FactsQuestion {
+  readonly policy: Policy
+  readonly request: Request
+  readonly env: Environment
+  readonly needs: ReturnType<typeof needsOf>
+  readonly permits: Permits
+}
+
+/** A container daemon is slow to answer, so it is asked only when the namespace backend is not enough. */
+async function factsFor(question: FactsQuestion): Promise<HostFacts> {
+  const { policy, request, env } = question
+  const paths = await observePolicyPaths(policy, request)
+  const notBelow = [
+    request.cwd,
+    ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
+  ]
+  const look = (want: readonly ('namespace' | 'docker' | 'wasm')[]) => observeMachine({ want, policy, env, notBelow })
+  const first: HostFacts = { ...(await look(policy.backend === 'wasm' ? ['namespace', 'wasm'] : ['namespace'])), paths }
+  if (nextToProbe({ ...question, facts: first }) === undefined) return first
+  return { ...(await look(['namespace', 'docker'])), paths }
+}
+
+function enginePathOf(facts: HostFacts, plan: Plan): string | undefined {
+  return plan.engine === undefined ? undefined : facts[plan.engine]?.path
+}
+
+function runInputs({ plan, facts, request, commandEnv, options }: Prepared, runId: string): RunInputs {
+  const enginePath = enginePathOf(facts, plan)
+  return {
+    runId,
+    command: request.command,
+    ...(options.commandBytes === undefined ? {} : { commandBytes: options.commandBytes }),
+    commandEnv,
+    ...(enginePath === undefined ? {} : { enginePath }),
+    helpers: helpersDirectory(),
+    runsDirectory: runsDirectory(options.env ?? process.env, facts.uid),
+    stdinIsTerminal: process.stdin.isTTY === true,
+  }
+}
+
+function stdioOf({ options, plan }: Prepared): ChildStdio {
+  return {
+    mode: options.mode,
+    stdin: options.stdin ?? 'ignore',
+    outputCap: plan.limits.output ?? null,
+    ...(options.onStdout === undefined ? {} : { onStdout: options.onStdout }),
+    ...(options.onStderr === undefined ? {} : { onStderr: options.onStderr }),
+  }
+}
+
+async function supervise(prepared: Prepared): Promise<Outcome> {
+  const { plan, options } = prepared
+  const run = runInputs(prepared, newRunId())
+  return superviseNamespace({ launch: namespace.build(plan, run), stdio: stdioOf(prepared), signal: options.signal })
+}
+
+/** Words of a failed command that are paths here and not inside: for a hint, never for the reason. */
+async function invisibleWords({ plan, request }: Prepared, { exitCode, cause }: Outcome): Promise<readonly string[]> {
+  if (cause !== 'exit' || exitCode === 0) return []
+  const shown = [...plan.zones, ...plan.scratch, ...plan.system].map(({ target }) => target)
+  const isShown = (word: string): boolean => shown.some((target) => word === target || word.startsWith(`${target}/`))
+  const words = request.command.slice(1).filter((word) => word.startsWith('/') && word !== '/' && !isShown(word))
+  return existing([...new Set(words)].filter((word) => !/^\/(proc|dev)(\/|$)/.test(word)))
+}

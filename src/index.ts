@@ -1,0 +1,15 @@
+/** The library: `import { exec, plan, doctor } from 'llm-do-exec'`. */
+import { type ExecOptions, prepare } from './exec.ts'
+import type { Plan } from './plan/plan.ts'
+
+export { ERROR_CODES, type ErrorCode, SandboxError } from './error.ts'
+export { type ExecOptions, exec } from './exec.ts'
+export type { Plan } from './plan/plan.ts'
+export type { PolicyLayer } from './policy/layer.ts'
+export type { Need, Policy, Zone, ZoneMode } from './policy/policy.ts'
+export type { Denial, Reason, Result } from './report/result.ts'
+
+/** What would be done, without doing it. */
+export async function plan(options: ExecOptions): Promise<Plan> {
+  return (await prepare(options)).plan
+}

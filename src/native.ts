@@ -1,0 +1,70 @@
+/**
+ * Where the package and its native helpers are, and whether the helpers can be trusted.
+ * Edge: reads the package's own files.
+ */
+import { constants, readFileSync } from 'node:fs'
+import { access, open } from 'node:fs/promises'
+import path from 'node:path'
+import { SandboxError } from './error.ts'
+
+/** What the namespace backend starts, and what is asked about live runs. */
+export const HELPERS = ['launch', 'init', 'runs'] as const
+export type HelperName = (typeof HELPERS)[number]
+
+const REBUILD = 'make native   (or: npm rebuild llm-do-exec)'
+
+/** Root of the installed package: this module is one directory below it, in the sources as in the bundle. */
+export function packageRoot(): string {
+  return path.dirname(import.meta.dirname)
+}
+
+export function packageVersion(): string {
+  const manifest = JSON.parse(readFileSync(path.join(packageRoot(), 'package.json'), 'utf8')) as { version: string }
+  return manifest.version
+}
+
+export function helpersDirectory(): string {
+  return path.join(packageRoot(), 'bin')
+}
+
+/**
+ * Refuses helpers that are missing, made for another machine, or that somebody else could have changed.
+ * @throws SandboxError HELPER_MISSING
+ */
+export async function checkHelpers(directory: string, arch: string): Promise<void> {
+  await Promise.all(HELPERS.map((name) => checkHelper(path.join(directory, name), arch)))
+}
+
+async function checkHelper(file: string, arch: string): Promise<void> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW).catch((cause: NodeJS.ErrnoException) => {
+    throw helperError(file, `cannot be opened (${cause.code ?? 'unknown'})`, REBUILD)
+  })
+  try {
+    const header = Buffer.alloc(20)
+    await handle.read(header, 0, header.length, 0)
+    const status = await handle.stat()
+    if (!status.isFile()) throw helperError(file, 'is not a regular file', REBUILD)
+    if ((status.mode & 0o022) !== 0) throw helperError(file, 'can be written by others', `chmod go-w ${file}`)
+    if (status.uid !== 0 && status.uid !== process.getuid?.())
+      throw helperError(file, `belongs to user ${status.uid}, expected root or yourself`, `chown root ${file}`)
+    const machine = machineOf(header)
+    if (machine !== arch) throw helperError(file, `is made for ${machine}, this machine is ${arch}`, REBUILD)
+  } finally {
+    await handle.close()
+  }
+  await access(file, constants.X_OK).catch(() => {
+    throw helperError(file, 'cannot be executed', `chmod 755 ${file}`)
+  })
+}
+
+/** e_machine of the ELF header (elf(5)) as node names architectures. */
+const MACHINES: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64' }
+
+function machineOf(header: Buffer): string {
+  const isElf = header.subarray(0, 4).equals(Buffer.from('\x7fELF', 'latin1'))
+  return isElf ? (MACHINES[header.readUInt16LE(18)] ?? 'an unknown machine') : 'no machine (not an ELF file)'
+}
+
+function helperError(file: string, what: string, hint: string): SandboxError {
+  return new SandboxError('HELPER_MISSING', `native helper ${file} ${what}`, { hint })
+}

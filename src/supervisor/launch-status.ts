@@ -1,0 +1,124 @@
+/** What native/launch reports in its one line of JSON -> outcome. Pure. */
+import { constants } from 'node:os'
+import { getSystemErrorName } from 'node:util'
+import type { ChildEnd } from './child.ts'
+import type { EndCause, Outcome, SetupFailure } from './outcome.ts'
+
+const CAUSES = ['exit', 'deadline', 'cpu-time', 'memory', 'cancelled', 'setup', 'exec'] as const satisfies EndCause[]
+
+/** native/status.c. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
+export interface LaunchStatus {
+  readonly cause: (typeof CAUSES)[number]
+  readonly waitStatus: number
+  readonly cancelledBy: number
+  readonly errno: number
+  readonly step: string
+  readonly path: string
+  readonly detail: string
+  readonly begunNs: number
+  readonly startedNs: number
+  readonly endedNs: number
+  readonly cpuUs: number
+  readonly peakMemory: number
+  readonly peakPids: number
+  readonly oomKills: number
+  readonly pidsRefused: number
+  readonly throttledUs: number
+  readonly killed: number
+}
+
+/** @returns undefined for anything but a whole report: launch was killed before it could tell */
+export function parseLaunchStatus(line: string): LaunchStatus | undefined {
+  try {
+    const status = JSON.parse(line) as LaunchStatus
+    return CAUSES.includes(status.cause) ? status : undefined
+  } catch {
+    return undefined // Half a line: its writer is gone.
+  }
+}
+
+/** The end of the launch process and what it reported, as one outcome. */
+export function outcomeOfLaunch(end: ChildEnd): Outcome {
+  const status = parseLaunchStatus(end.status)
+  return status === undefined ? withoutReport(end) : fromReport(status, end)
+}
+
+const NO_USAGE = { cpuMs: 0, peakMemory: 0, peakPids: 0 } as const
+
+function withoutReport(end: ChildEnd): Outcome {
+  const { stdout, stderr, startErrno, signal, exitCode, elapsedMs } = end
+  const detail = startErrno === undefined ? `it ended with ${signal ?? `status ${exitCode}`} and no report` : ''
+  return {
+    cause: end.cause === 'cancelled' ? 'cancelled' : 'setup',
+    exitCode: null,
+    signal: null,
+    failure: { step: startErrno === undefined ? 'launch' : 'start launch', path: '', errno: startErrno ?? '', detail },
+    ...(end.cancelledBy === undefined ? {} : { cancelledBy: end.cancelledBy }),
+    stdout,
+    stderr,
+    setupMs: elapsedMs,
+    durationMs: 0,
+    usage: NO_USAGE,
+    killed: 0,
+    warnings: [],
+  }
+}
+
+function fromReport(status: LaunchStatus, { stdout, stderr, cancelledBy }: ChildEnd): Outcome {
+  const started = status.startedNs === 0 ? status.endedNs : status.startedNs
+  const by = cancelledBy ?? signalName(status.cancelledBy)
+  return {
+    cause: status.cause,
+    ...endOfCommand(status.waitStatus),
+    ...(status.step === '' ? {} : { failure: failureOf(status) }),
+    ...(status.cause !== 'cancelled' || by === undefined ? {} : { cancelledBy: by }),
+    stdout,
+    stderr,
+    setupMs: milliseconds(started - status.begunNs),
+    durationMs: milliseconds(status.endedNs - started),
+    usage: {
+      cpuMs: Math.max(0, status.cpuUs) / 1000,
+      peakMemory: Math.max(0, status.peakMemory),
+      peakPids: Math.max(0, status.peakPids),
+    },
+    ...eventsOf(status),
+    killed: status.killed,
+    warnings: [],
+  }
+}
+
+const milliseconds = (ns: number): number => Math.max(0, Math.round(ns / 1000) / 1000)
+
+/** wait(2): the low seven bits are the signal, the second byte the exit status; -1 = it never ended by itself. */
+function endOfCommand(waitStatus: number): { readonly exitCode: number | null; readonly signal: string | null } {
+  if (waitStatus < 0) return { exitCode: null, signal: null }
+  const number = waitStatus & 0x7f
+  if (number === 0) return { exitCode: (waitStatus >> 8) & 0xff, signal: null }
+  return { exitCode: null, signal: signalName(number) ?? `SIG${number}` }
+}
+
+function signalName(number: number): string | undefined {
+  return Object.entries(constants.signals).find(([, value]) => value === number)?.[0]
+}
+
+function failureOf({ step, path, errno, detail }: LaunchStatus): SetupFailure {
+  const isInterpreter = step === 'interpreter'
+  return {
+    step,
+    path,
+    errno: errno === 0 ? '' : getSystemErrorName(-errno),
+    detail: isInterpreter ? step : detail.trim(),
+  }
+}
+
+function eventsOf(status: LaunchStatus): Pick<Outcome, 'events'> {
+  if (status.oomKills < 0 && status.pidsRefused < 0 && status.throttledUs < 0) return {}
+  const { oomKills, pidsRefused, throttledUs } = status
+  return {
+    events: {
+      oomKill: Math.max(0, oomKills),
+      pidsMax: Math.max(0, pidsRefused),
+      throttledMs: Math.max(0, throttledUs) / 1000,
+    },
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Probes an engine by doing: the whole chain around nothing but our own init, so the answer holds for real runs.
+ * Edge: processes.
+ */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { namespace } from '../backend/namespace.ts'
+import type { Probe } from '../host/facts.ts'
+import type { Plan } from '../plan/plan.ts'
+import type { EngineName } from '../policy/policy.ts'
+import { superviseNamespace } from './namespace.ts'
+
+export interface EngineProbe {
+  readonly engine: EngineName
+  /** The engine's program. */
+  readonly program: string
+  readonly helpers: string
+  readonly uid: number
+  readonly arch: 'x64' | 'arm64'
+  readonly runId: string
+}
+
+/** A sandbox in which nothing is but what the chain itself brings; init answers the question by existing. */
+function emptyPlan({ engine, uid, arch }: EngineProbe): Plan {
+  return {
+    schema: 1,
+    hash: '',
+    profile: 'probe',
+    backend: 'namespace',
+    engine,
+    dockerReuse: 'off',
+    needs: [],
+    zones: [],
+    scratch: [],
+    system: [],
+    network: { mode: 'none', allow: [], deny: [] },
+    limits: { timeoutMs: 10_000 },
+    env: [],
+    workdir: '/',
+    seccomp: { profile: 'off', arch, filter: '' },
+    landlockAbi: 0,
+    uid: 1000,
+    gid: 1000,
+    identity: uid === 0 ? 'fresh' : 'self',
+    hostname: 'sandbox',
+    tty: false,
+    warnings: [],
+  }
+}
+
+export async function probeEngine(probe: EngineProbe): Promise<Probe> {
+  const launch = namespace.build(emptyPlan(probe), {
+    runId: probe.runId,
+    command: ['/.init', '--probe'],
+    commandEnv: {},
+    enginePath: probe.program,
+    helpers: probe.helpers,
+    runsDirectory: '',
+    stdinIsTerminal: false,
+  })
+  const outcome = await superviseNamespace({ launch, stdio: { mode: 'capture', stdin: 'ignore', outputCap: 4096 } })
+  if (outcome.cause === 'exit' && outcome.exitCode === 0) return { ok: true }
+  const { step, errno, detail } = outcome.failure ?? { step: outcome.cause, errno: '', detail: 'it did not finish' }
+  return { ok: false, step, errno, message: detail === '' ? `${step}: ${errno}` : detail }
+}
+
+/** Version of Landlock here, 0 without. */
+export async function askLandlockAbi(helpers: string): Promise<number> {
+  const { stdout } = await promisify(execFile)(`${helpers}/launch`, ['--landlock-abi'])
+  return Number.parseInt(stdout, 10) || 0
+}
