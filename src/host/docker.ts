@@ -1,56 +1,150 @@
 /**
- * Asks the docker or podman command line about its daemon.
- * Edge: processes (docker info, podman info).
+ * Looks at the docker or podman of this machine, by asking it.
+ * Edge: processes, the file system, the caller's environment.
  */
+import { accessSync, constants } from 'node:fs'
+import { basename, delimiter, isAbsolute, join } from 'node:path'
 import { execa } from 'execa'
-import { answerOf } from './docker-info.ts'
-import type { DockerFact } from './facts.ts'
-import type { FoundProgram } from './program.ts'
+import type { DockerFact, Probe } from './facts.ts'
 
-/** Longest wait for a daemon, milliseconds. */
-const DAEMON_TIMEOUT_MS = 5_000
-
-/** What the command line needs of the caller's environment to find its daemon. Nothing else is passed on. */
-const DAEMON_VARIABLES = [
-  'HOME',
-  'PATH',
-  'DOCKER_HOST',
-  'DOCKER_CONTEXT',
-  'DOCKER_CONFIG',
-  'DOCKER_CERT_PATH',
-  'DOCKER_TLS_VERIFY',
-  'XDG_RUNTIME_DIR',
-  'XDG_CONFIG_HOME',
-  'XDG_DATA_HOME',
-  'CONTAINER_HOST',
-  'CONTAINER_CONNECTION',
-  'CONTAINERS_CONF',
-] as const
-
-export interface DockerInputs {
-  readonly program: 'docker' | 'podman'
-  readonly found: FoundProgram
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly platform: NodeJS.Platform
+/**
+ * Asks the client and its daemon. LLM_DO_DOCKER names another client (`podman`, or a path); DOCKER_HOST and contexts are the
+ * client's own business and reach it through its environment.
+ * @returns undefined when there is no such program
+ */
+export async function observeDocker(env: Readonly<NodeJS.ProcessEnv>): Promise<DockerFact | undefined> {
+  const path = findProgram(env['LLM_DO_DOCKER'] || 'docker', env)
+  if (path === undefined) return undefined
+  const program = basename(path).includes('podman') ? 'podman' : 'docker'
+  const said = await askInfo(path, env)
+  return { program, path, ...readInfo({ ...said, program, env }) }
 }
 
-/** The facts of a container engine; a daemon that does not answer is a fact too. */
-export async function observeDocker({ program, found, env, platform }: DockerInputs): Promise<DockerFact> {
-  const format = program === 'docker' ? '{{json .}}' : 'json'
-  const answer = await execa(found.path, ['info', '--format', format], {
-    env: Object.fromEntries(DAEMON_VARIABLES.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
+function findProgram(name: string, env: Readonly<NodeJS.ProcessEnv>): string | undefined {
+  if (isAbsolute(name)) return isExecutable(name) ? name : undefined
+  const names = process.platform === 'win32' ? [`${name}.exe`, name] : [name]
+  const directories = (env['PATH'] ?? '').split(delimiter).filter(isAbsolute)
+  return directories.flatMap((directory) => names.map((file) => join(directory, file))).find(isExecutable)
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Milliseconds; a daemon that takes longer to say who it is would be no help for a run. */
+const ANSWER_MS = 10_000
+
+interface InfoSaid {
+  readonly stdout: string
+  readonly stderr: string
+  readonly timedOut: boolean
+}
+
+async function askInfo(path: string, env: Readonly<NodeJS.ProcessEnv>): Promise<InfoSaid> {
+  const { stdout, stderr, timedOut } = await execa(path, ['info', '--format', '{{json .}}'], {
+    env,
     extendEnv: false,
-    cwd: '/',
-    stdin: 'ignore',
-    timeout: DAEMON_TIMEOUT_MS,
-    forceKillAfterDelay: 100,
-    maxBuffer: 4 * 1024 * 1024,
     reject: false,
+    stdin: 'ignore',
+    timeout: ANSWER_MS,
   })
-  const failure = answer.timedOut
-    ? `timed out after ${DAEMON_TIMEOUT_MS} ms`
-    : answer.failed
-      ? answer.stderr || answer.shortMessage || ''
-      : ''
-  return { program, path: found.path, ...answerOf({ program, stdout: answer.stdout, failure, platform }) }
+  return { stdout: stdout ?? '', stderr: stderr ?? '', timedOut }
+}
+
+/** What `docker info` says, as far as we read it. An older or absent daemon leaves words out. */
+interface DockerInfo {
+  readonly ServerVersion?: string
+  readonly ServerErrors?: readonly string[]
+  readonly SecurityOptions?: readonly string[]
+  readonly OperatingSystem?: string
+  readonly MemoryLimit?: boolean
+  readonly SwapLimit?: boolean
+  readonly CpuCfsQuota?: boolean
+  readonly PidsLimit?: boolean
+  readonly ClientInfo?: { readonly Version?: string; readonly Context?: string }
+}
+
+/** What `podman info` says: other words for the same things. */
+interface PodmanInfo {
+  readonly host?: {
+    readonly cgroupControllers?: readonly string[] | null
+    readonly cgroupVersion?: string
+    readonly security?: { readonly rootless?: boolean }
+    readonly serviceIsRemote?: boolean
+  }
+  readonly version?: { readonly Version?: string }
+}
+
+export interface InfoInputs extends InfoSaid {
+  readonly program: DockerFact['program']
+  readonly env: Readonly<NodeJS.ProcessEnv>
+}
+
+type Observed = Omit<DockerFact, 'program' | 'path'>
+
+/** What the answer of `info` means. Pure. */
+export function readInfo(inputs: InfoInputs): Observed {
+  const info = parse(inputs.stdout)
+  return inputs.program === 'podman' ? readPodman(info as PodmanInfo, inputs) : readDocker(info as DockerInfo, inputs)
+}
+
+/** A client that cannot reach its daemon may print half an answer or none. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
+  }
+}
+
+function readDocker(info: DockerInfo, inputs: InfoInputs): Observed {
+  const answered = (info.ServerVersion ?? '') !== ''
+  const limits = { memory: info.MemoryLimit, swap: info.SwapLimit, cpus: info.CpuCfsQuota, pids: info.PidsLimit }
+  return {
+    clientVersion: info.ClientInfo?.Version ?? '',
+    server: serverProbe(answered, { ...inputs, stderr: info.ServerErrors?.join('; ') || inputs.stderr }),
+    ...(info.ServerVersion && { serverVersion: info.ServerVersion }),
+    rootless: (info.SecurityOptions ?? []).some((option) => option.includes('name=rootless')),
+    limits: LIMIT_WORDS.filter((word) => limits[word] === true),
+    remote: isElsewhere(info, inputs.env),
+  }
+}
+
+const LIMIT_WORDS = ['memory', 'swap', 'cpus', 'pids'] as const
+
+/** In a virtual machine (Desktop, colima and the like), or on another host: paths of this machine may be unknown there. */
+function isElsewhere({ OperatingSystem, ClientInfo }: DockerInfo, env: Readonly<NodeJS.ProcessEnv>): boolean {
+  const host = env['DOCKER_HOST'] ?? ''
+  const overNetwork = /^(tcp|ssh|https?):/.test(host)
+  const context = ClientInfo?.Context ?? 'default'
+  return process.platform !== 'linux' || overNetwork || /desktop/i.test(`${OperatingSystem} ${context}`)
+}
+
+/** Controllers that hold each limit. podman on cgroup v1 has them as root only. */
+const CONTROLLER = { memory: 'memory', swap: 'memory', cpus: 'cpu', pids: 'pids' } as const
+
+function readPodman({ host, version }: PodmanInfo, inputs: InfoInputs): Observed {
+  const rootless = host?.security?.rootless === true
+  const noControllers = rootless && host?.cgroupVersion === 'v1'
+  const controllers = noControllers ? [] : (host?.cgroupControllers ?? [])
+  const serverVersion = version?.Version ?? ''
+  return {
+    clientVersion: serverVersion,
+    server: serverProbe(host !== undefined, inputs),
+    ...(serverVersion !== '' && { serverVersion }),
+    rootless,
+    limits: LIMIT_WORDS.filter((word) => controllers.includes(CONTROLLER[word])),
+    remote: host?.serviceIsRemote === true || process.platform !== 'linux',
+  }
+}
+
+function serverProbe(answered: boolean, { stderr, timedOut, program }: InfoInputs): Probe {
+  if (answered) return { ok: true }
+  const message = timedOut ? `timed out after ${ANSWER_MS / 1000} s` : stderr.trim().split('\n').at(-1) || 'no answer'
+  return { ok: false, step: `${program} info`, errno: timedOut ? 'ETIMEDOUT' : '', message }
 }

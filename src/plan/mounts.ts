@@ -170,8 +170,8 @@ export function resolveMounts(inputs: MountInputs): Mounts {
     ...wanted.flatMap((one) =>
       [...sourceProblems(one, inputs), ...targetProblems(one)].map((problem) => `${one.at}: ${problem}`),
     ),
-    ...conflicts(wanted, inputs.paths),
-    ...wanted.flatMap((one) => linkedProtection(one, inputs)),
+    ...conflicts(wanted.filter(isWellFormed), inputs.paths),
+    ...wanted.filter(isWellFormed).flatMap((one) => linkedProtection(one, inputs)),
   ]
   if (problems.length > 0) return { zones: [], scratch: [], problems, warnings: [] }
   const zones = wanted.filter(({ mode }) => mode !== 'tmpfs').map((one) => plannedZone(one, inputs))
@@ -277,6 +277,11 @@ function targetProblem(target: string): string | undefined {
   if (target.split('/').some((word) => Buffer.byteLength(word) > LONGEST_NAME))
     return `has a name longer than ${LONGEST_NAME} bytes`
   return closedTarget(target)
+}
+
+/** A path that no question can be asked about takes no part in comparisons; it is refused by itself. */
+function isWellFormed({ source = '/', target }: Wanted): boolean {
+  return [source, target].every((path) => posix.isAbsolute(path) && !path.includes('\0'))
 }
 
 /** Problems between mounts: the same target twice, or one below another where its mount point cannot be. */
@@ -398,5 +403,8 @@ function scratch(target: string, size: number, mode: number): Scratch {
 
 function workspaceWarnings({ policy, request: { cwd, home } }: MountInputs): readonly string[] {
   const why = wantsWorkspace(policy) ? withheldWorkspace(cwd, home) : undefined
-  return why === undefined ? [] : [`${shown(cwd)} ${why} and is not shown; ${WORKSPACE} is empty. To show it: --ro .`]
+  const flag = closedSource(cwd) === undefined ? '--ro .' : '--ro DIRECTORY'
+  return why === undefined
+    ? []
+    : [`${shown(cwd)} ${why} and is not shown; ${WORKSPACE} is empty. To show files: ${flag}`]
 }

@@ -170,14 +170,12 @@ function leadsOf(path: string): readonly string[] {
 
 /** What the first answers make us want to know: prefixes to show, and interpreters of virtual environments. */
 export function toolchainQuestions(request: Request, paths: PathFacts): readonly string[] {
-  return tracks(request, paths).flatMap((path) => {
-    const found = toolchainAt(path)
-    return [
-      ...(found?.shows ?? []),
-      ...leadsOf(path),
-      ...leadsOf(path).map((lead) => toolchainAt(lead)?.prefix ?? lead),
-    ]
+  const called = searchPath(request.path).flatMap((path) => toolchainAt(path)?.prefix ?? [])
+  const behind = tracks(request, paths).flatMap((path) => {
+    const leads = leadsOf(path)
+    return [...(toolchainAt(path)?.shows ?? []), ...leads, ...leads.map((lead) => toolchainAt(lead)?.prefix ?? lead)]
   })
+  return [...called, ...behind]
 }
 
 export interface ToolchainInputs {

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import { commandEnvironment } from '../../src/plan/environment.ts'
+import { PLAIN_POLICY, PLAIN_TREE, planIn, zone } from './world.ts'
+
+describe('The command gets', () => {
+  test('a handful of variables of our own and nothing of the caller', () => {
+    const plan = planIn({ request: { environmentNames: ['GITHUB_TOKEN', 'LD_PRELOAD', 'HOME', 'PATH'] } })
+    expect(commandEnvironment(plan, PLAIN_POLICY, { GITHUB_TOKEN: 's3cret', HOME: '/home/ann' })).toEqual({
+      HOME: '/home/sandbox',
+      USER: 'sandbox',
+      LANG: 'C.UTF-8',
+      TERM: 'dumb',
+      PWD: '/workspace',
+      PATH: '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin',
+      LLM_DO_SANDBOX: 'namespace',
+      LLM_DO_SANDBOX_PROFILE: 'default',
+    })
+  })
+
+  test("the caller's language, terminal and time zone", () => {
+    const values = planIn({ request: { locale: { LANG: 'de_DE.UTF-8', TERM: 'xterm', TZ: 'Europe/Berlin' } } }).env
+    expect(values.filter(({ name }) => ['LANG', 'TERM', 'TZ'].includes(name)).map(({ value }) => value)).toEqual([
+      'de_DE.UTF-8',
+      'xterm',
+      'Europe/Berlin',
+    ])
+  })
+
+  test('what the policy names, whose values are in no plan', () => {
+    const policy = {
+      ...PLAIN_POLICY,
+      env: { inherit: ['GITHUB_*', 'CI', 'LD_PRELOAD'], set: { API_KEY: 'in-the-policy', CI: '1' } },
+    }
+    const plan = planIn({
+      policy,
+      request: { environmentNames: ['GITHUB_TOKEN', 'GITHUB_SHA', 'CI', 'OTHER', 'LD_PRELOAD'] },
+    })
+    expect(JSON.stringify(plan)).not.toContain('in-the-policy')
+    const host = { GITHUB_TOKEN: 's3cret', GITHUB_SHA: 'abc', CI: 'host', OTHER: 'x', LD_PRELOAD: '/x.so' }
+    expect(commandEnvironment(plan, policy, host)).toMatchObject({
+      GITHUB_TOKEN: 's3cret',
+      GITHUB_SHA: 'abc',
+      CI: '1',
+      API_KEY: 'in-the-policy',
+      LD_PRELOAD: '/x.so',
+    })
+    expect(commandEnvironment(plan, policy, host)).not.toHaveProperty('OTHER')
+    expect(commandEnvironment(plan, policy, {})).not.toHaveProperty('GITHUB_TOKEN')
+  })
+
+  test('its own HOME or PATH when the policy sets one', () => {
+    const policy = { ...PLAIN_POLICY, env: { inherit: [], set: { HOME: '/data', PATH: '/x' } } }
+    expect(commandEnvironment(planIn({ policy }), policy, {})).toMatchObject({ HOME: '/data', PATH: '/x' })
+  })
+})
+
+test.each([
+  ['an empty name', { inherit: [''], set: {} }],
+  ['a name with =', { inherit: [], set: { 'A=B': 'x' } }],
+  ['a NUL in a value', { inherit: [], set: { A: 'x\0y' } }],
+])('A policy with %s is refused', (_title, env) => {
+  expect(() => planIn({ policy: { env } })).toThrow('env.')
+})
+
+describe('The command starts', () => {
+  const tree = { ...PLAIN_TREE, '/srv/deep/er': 'directory' }
+  test.each<[title: string, world: Parameters<typeof planIn>[0], workdir: string]>([
+    ['in the workspace', {}, '/workspace'],
+    [
+      'where the caller stands in a zone',
+      {
+        tree,
+        request: { cwd: '/srv/deep/er' },
+        policy: { zones: [zone({ mode: 'ro', hostPath: '/srv', target: '/srv' })] },
+      },
+      '/srv/deep/er',
+    ],
+    ['where the policy says', { policy: { workdir: '/workspace/data' } }, '/workspace/data'],
+    [
+      'below the workspace when the policy names a relative directory',
+      { policy: { workdir: 'data' } },
+      '/workspace/data',
+    ],
+    ['in a scratch directory', { policy: { workdir: '/tmp' } }, '/tmp'],
+    ['in a system directory', { policy: { workdir: '/usr/share' } }, '/usr/share'],
+  ])('%s', (_title, world, workdir) => {
+    const plan = planIn(world)
+    expect(plan.workdir).toBe(workdir)
+    expect(plan.env.find(({ name }) => name === 'PWD')?.value).toBe(workdir)
+  })
+
+  test('nowhere that does not exist inside', () => {
+    expect(() => planIn({ policy: { workdir: '/srv' } })).toThrow('workdir: /srv does not exist inside')
+  })
+})

@@ -1,0 +1,494 @@
+import { describe, expect, test } from 'vitest'
+import { SandboxError } from '../../src/error.ts'
+import type { Zone } from '../../src/policy/policy.ts'
+import { PLAIN_TREE, planIn, type Tree, type World, zone } from './world.ts'
+
+const HOME = '/home/ann'
+const CWD = `${HOME}/project`
+
+function refusal(world: World): SandboxError {
+  try {
+    planIn(world)
+  } catch (error) {
+    if (error instanceof SandboxError) return error
+    throw error
+  }
+  throw new Error('expected a refusal, got a plan')
+}
+
+const inTree = (tree: Tree, ...zones: Zone[]): World => ({ tree: { ...PLAIN_TREE, ...tree }, policy: { zones } })
+const summary = (world: World): string[] =>
+  planIn(world).zones.map(({ mode, source, target }) => `${mode} ${source} ${target}`)
+
+describe('A zone appears', () => {
+  test.each<[title: string, zone: Zone, tree: Tree, expected: string]>([
+    [
+      'at its own path when it is outside the workspace',
+      zone({ mode: 'ro', hostPath: '/srv/data' }),
+      { '/srv/data': 'directory' },
+      'ro /srv/data /srv/data',
+    ],
+    [
+      'in the workspace when it is inside it',
+      zone({ mode: 'rw', hostPath: `${CWD}/data` }),
+      {},
+      `rw ${CWD}/data /workspace/data`,
+    ],
+    [
+      'as the workspace when it is the caller directory',
+      zone({ mode: 'rw', hostPath: CWD }),
+      {},
+      `rw ${CWD} /workspace`,
+    ],
+    [
+      'at the target it names',
+      zone({ mode: 'ro', hostPath: '/srv/data', target: '/input' }),
+      { '/srv/data': 'directory' },
+      'ro /srv/data /input',
+    ],
+    [
+      'without a slash at its end',
+      zone({ mode: 'ro', hostPath: '/srv/data/', target: '/input/' }),
+      { '/srv/data': 'directory' },
+      'ro /srv/data /input',
+    ],
+    [
+      'with dots resolved',
+      zone({ mode: 'ro', hostPath: '/srv/x/../data', target: '/a/./../input' }),
+      { '/srv/data': 'directory' },
+      'ro /srv/data /input',
+    ],
+    [
+      'canonical when its path is a link',
+      zone({ mode: 'ro', hostPath: '/srv/link', target: '/input' }),
+      { '/srv/link': '-> real', '/srv/real': 'directory' },
+      'ro /srv/real /input',
+    ],
+    [
+      'canonical when a parent is a link',
+      zone({ mode: 'ro', hostPath: '/data/in', target: '/input' }),
+      { '/data': '-> /srv', '/srv/in': 'directory' },
+      'ro /srv/in /input',
+    ],
+    [
+      'as a file',
+      zone({ mode: 'ro', hostPath: `${CWD}/notes.txt`, target: '/notes' }),
+      {},
+      `ro ${CWD}/notes.txt /notes`,
+    ],
+    [
+      'in place of a file of /etc',
+      zone({ mode: 'ro', hostPath: `${CWD}/notes.txt`, target: '/etc/hosts' }),
+      {},
+      `ro ${CWD}/notes.txt /etc/hosts`,
+    ],
+    [
+      'below /dev/shm of the host',
+      zone({ mode: 'ro', hostPath: '/dev/shm/x', target: '/x' }),
+      { '/dev/shm/x': 'directory' },
+      'ro /dev/shm/x /x',
+    ],
+    [
+      'under a name with a newline',
+      zone({ mode: 'ro', hostPath: '/srv/a\nb', target: '/in\nput' }),
+      { '/srv/a\nb': 'directory' },
+      'ro /srv/a\nb /in\nput',
+    ],
+    [
+      'under a name with commas and colons',
+      zone({ mode: 'ro', hostPath: '/srv/a,b:c', target: '/a,b:c' }),
+      { '/srv/a,b:c': 'directory' },
+      'ro /srv/a,b:c /a,b:c',
+    ],
+    [
+      'under a name in any script',
+      zone({ mode: 'ro', hostPath: '/srv/données 数据', target: '/数据' }),
+      { '/srv/données 数据': 'directory' },
+      'ro /srv/données 数据 /数据',
+    ],
+    [
+      'under a name of 255 bytes',
+      zone({ mode: 'ro', hostPath: '/srv/data', target: `/${'n'.repeat(255)}` }),
+      { '/srv/data': 'directory' },
+      `ro /srv/data /${'n'.repeat(255)}`,
+    ],
+    [
+      'under a name that begins with dashes',
+      zone({ mode: 'ro', hostPath: '/srv/--bind', target: '/--bind' }),
+      { '/srv/--bind': 'directory' },
+      'ro /srv/--bind /--bind',
+    ],
+  ])('%s', (_title, one, tree, expected) => {
+    expect(summary(inTree(tree, one))).toEqual([expected])
+  })
+
+  test('not at all when it is optional and missing', () => {
+    expect(summary(inTree({}, zone({ mode: 'ro', hostPath: '/srv/none', optional: true })))).toEqual([])
+  })
+
+  test('as a directory still to be made when the policy says create', () => {
+    const [made] = planIn(inTree({}, zone({ mode: 'rw', hostPath: `${CWD}/out`, create: true }))).zones
+    expect(made).toMatchObject({
+      source: `${CWD}/out`,
+      target: '/workspace/out',
+      kind: 'directory',
+      create: true,
+      dev: 0,
+      ino: 0,
+    })
+  })
+})
+
+describe('A zone is refused', () => {
+  const data = { '/srv/data': 'directory' }
+  test.each<[title: string, zone: Zone, tree: Tree, reason: string]>([
+    [
+      'when its source is missing',
+      zone({ mode: 'ro', hostPath: '/srv/none' }),
+      {},
+      '--ro: /srv/none: it does not exist',
+    ],
+    [
+      'when its links go in a circle',
+      zone({ mode: 'ro', hostPath: '/srv/a' }),
+      { '/srv/a': '-> b', '/srv/b': '-> a' },
+      'go round in a circle',
+    ],
+    [
+      'when it is a link to nothing',
+      zone({ mode: 'ro', hostPath: '/srv/a' }),
+      { '/srv/a': '-> gone' },
+      'a symbolic link to gone, which does not exist',
+    ],
+    [
+      'when a link to nothing is to be created',
+      zone({ mode: 'rw', hostPath: '/srv/a', create: true }),
+      { '/srv/a': '-> gone' },
+      'which does not exist',
+    ],
+    [
+      'when it cannot be looked at',
+      zone({ mode: 'ro', hostPath: '/srv/secret/x' }),
+      { '/srv/secret': 'denied' },
+      'permission denied',
+    ],
+    ['when it is a FIFO', zone({ mode: 'ro', hostPath: '/srv/f' }), { '/srv/f': 'fifo' }, 'FIFO'],
+    ['when it is a device', zone({ mode: 'ro', hostPath: '/srv/d' }), { '/srv/d': 'device' }, 'device'],
+    [
+      'when it is a socket that nobody allowed',
+      zone({ mode: 'ro', hostPath: '/srv/s' }),
+      { '/srv/s': 'socket' },
+      'sockets: true',
+    ],
+    [
+      'when a file stands where a directory is created',
+      zone({ mode: 'rw', hostPath: '/srv/f', create: true }),
+      { '/srv/f': 'file' },
+      'expected a directory, got a file',
+    ],
+    [
+      'when a file stands where a slash means a directory',
+      zone({ mode: 'ro', hostPath: '/srv/f/' }),
+      { '/srv/f': 'file' },
+      'expected a directory, got a file',
+    ],
+    [
+      'when it would be created below a file',
+      zone({ mode: 'rw', hostPath: '/srv/f/sub', create: true }),
+      { '/srv/f': 'file' },
+      '/srv/f is no directory',
+    ],
+    ['when it names no host path', zone({ mode: 'rw', target: '/data' }), {}, 'names no host path'],
+    [
+      'when a tmpfs has a source',
+      zone({ mode: 'tmpfs', hostPath: '/srv/data', target: '/t' }),
+      data,
+      'a tmpfs has no source',
+    ],
+    [
+      'when its source is the root of the host',
+      zone({ mode: 'ro', hostPath: '/', target: '/host' }),
+      {},
+      'is the whole host',
+    ],
+    [
+      'when its source is a link to the root',
+      zone({ mode: 'ro', hostPath: '/srv/a', target: '/host' }),
+      { '/srv/a': '-> /' },
+      'is the whole host',
+    ],
+    [
+      'when its source is /proc',
+      zone({ mode: 'ro', hostPath: '/proc/1', target: '/p' }),
+      { '/proc/1': 'directory' },
+      "host's processes",
+    ],
+    [
+      'when its source is below /dev',
+      zone({ mode: 'ro', hostPath: '/dev/dri', target: '/d' }),
+      { '/dev/dri': 'directory' },
+      "host's devices",
+    ],
+    [
+      'when its path holds a NUL',
+      zone({ mode: 'ro', hostPath: '/srv/a\0b', target: '/a' }),
+      {},
+      'expected an absolute host path, got /srv/a\\u{0}b',
+    ],
+    ...[
+      '/',
+      '/usr',
+      '/usr/local/x',
+      '/bin',
+      '/bin/x',
+      '/sbin',
+      '/lib/x',
+      '/lib64',
+      '/etc',
+      '/proc/x',
+      '/sys',
+      '/dev',
+      '/dev/shm',
+      '/boot/x',
+      '/run',
+      '/home',
+      '/srv/../usr',
+      '//usr',
+    ].map((target): [string, Zone, Tree, string] => [
+      `at ${target}`,
+      zone({ mode: 'rw', hostPath: '/srv/data', target }),
+      data,
+      '--rw: target /',
+    ]),
+    [
+      'inside a directory that is shown as the host has it',
+      zone({ mode: 'ro', hostPath: '/srv/data', target: '/etc/ssl/certs/x' }),
+      data,
+      'is inside /etc/ssl/certs',
+    ],
+    [
+      'at a name longer than Linux allows',
+      zone({ mode: 'ro', hostPath: '/srv/data', target: `/${'é'.repeat(128)}` }),
+      data,
+      'longer than 255 bytes',
+    ],
+    [
+      'at a path longer than Linux allows',
+      zone({ mode: 'ro', hostPath: '/srv/data', target: '/long'.repeat(1000) }),
+      data,
+      'longer than 4095 bytes',
+    ],
+  ])('%s', (_title, one, tree, reason) => {
+    const error = refusal(inTree(tree, one))
+    expect(error.code).toBe('ZONE_INVALID')
+    expect(error.problems.join('\n')).toContain(reason)
+  })
+
+  test('and every problem of a policy is told at once', () => {
+    const error = refusal(
+      inTree({}, zone({ mode: 'ro', hostPath: '/srv/a' }), zone({ mode: 'ro', hostPath: '/srv/b', target: '/usr' })),
+    )
+    expect(error.problems).toHaveLength(3)
+    expect(error.message).toMatch(/\(and 2 more\)$/)
+    expect(error.hint).not.toBe('')
+  })
+
+  test('in one line even when its path has control characters', () => {
+    const error = refusal(inTree({}, zone({ mode: 'ro', hostPath: '/srv/a\nb\u001b[2J\u202e' })))
+    expect(error.message).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+  })
+})
+
+describe('Two zones', () => {
+  const tree = { '/srv/a': 'directory', '/srv/b': 'directory', '/srv/a/in': 'directory', '/srv/a/file': 'file' }
+  const a = (mode: 'ro' | 'rw'): Zone => zone({ mode, name: 'outer', hostPath: '/srv/a', target: '/a' })
+  const b = (target: string): Zone => zone({ mode: 'ro', name: 'inner', hostPath: '/srv/b', target })
+
+  test.each<[title: string, zones: Zone[], tree: Tree, reason: string]>([
+    ['cannot share a target', [a('ro'), b('/a')], {}, 'target /a is taken by zone outer'],
+    [
+      'cannot share a target that is spelt differently',
+      [a('ro'), b('/x/../a/')],
+      {},
+      'target /a is taken by zone outer',
+    ],
+    [
+      'cannot lie in each other when the outer one is writable',
+      [a('rw'), b('/a/in')],
+      {},
+      'is below the writable zone outer',
+    ],
+    [
+      'cannot lie in each other when a tmpfs is below a writable one',
+      [a('rw'), zone({ mode: 'tmpfs', target: '/a/in' })],
+      {},
+      'is below the writable zone',
+    ],
+    [
+      'cannot lie in each other without a mount point',
+      [a('ro'), b('/a/none')],
+      {},
+      'has no mount point: /srv/a/none in the read-only zone outer is missing',
+    ],
+    [
+      'cannot lie in each other when a file is in the way',
+      [a('ro'), b('/a/file')],
+      {},
+      'is file, expected a directory',
+    ],
+    [
+      'cannot lie in each other behind a link',
+      [a('ro'), b('/a/link')],
+      { '/srv/a/link': '-> in' },
+      'a symbolic link is in the way',
+    ],
+    [
+      'cannot lie in each other behind a link in the middle',
+      [a('ro'), b('/a/way/in')],
+      { '/srv/a/way': '-> .' },
+      'a symbolic link is in the way',
+    ],
+  ])('%s', (_title, zones, more, reason) => {
+    expect(refusal(inTree({ ...tree, ...more }, ...zones)).problems.join('\n')).toContain(reason)
+  })
+
+  test('may lie in each other when the outer one is read-only and holds the mount point', () => {
+    expect(summary(inTree(tree, b('/a/in'), a('ro')))).toEqual(['ro /srv/a /a', 'ro /srv/b /a/in'])
+  })
+
+  test('may have names that only begin alike', () => {
+    expect(summary(inTree(tree, a('rw'), b('/ab')))).toEqual(['rw /srv/a /a', 'ro /srv/b /ab'])
+  })
+})
+
+describe('The workspace', () => {
+  test('is the directory of the caller when no zone is given', () => {
+    const plan = planIn({ policy: { workspace: 'rw' } })
+    expect(plan.zones.map(({ mode, source, target }) => [mode, source, target])).toEqual([['rw', CWD, '/workspace']])
+    expect(plan.workdir).toBe('/workspace')
+    expect(plan.warnings).toEqual([])
+  })
+
+  test('keeps its host path when the policy says so', () => {
+    const plan = planIn({ policy: { samePath: true } })
+    expect(plan.zones[0]?.target).toBe(CWD)
+    expect(plan.workdir).toBe(CWD)
+  })
+
+  test('is not shown beside a zone, and is then an empty read-only directory', () => {
+    const plan = planIn(inTree({ '/srv/data': 'directory' }, zone({ mode: 'ro', hostPath: '/srv/data' })))
+    expect(plan.zones.map(({ target }) => target)).toEqual(['/srv/data'])
+    expect(plan.system).toContainEqual({ op: 'directory', target: '/workspace', mode: 0o755 })
+    expect(plan.workdir).toBe('/workspace')
+  })
+
+  test('is shown beside a tmpfs, which hides nothing of the host', () => {
+    expect(planIn({ policy: { zones: [zone({ mode: 'tmpfs', target: '/t', size: 4096 })] } }).zones).toHaveLength(1)
+  })
+
+  test.each(['/', '/usr/share', '/etc', '/tmp', '/home', '/home/ann', '/var/log', '/proc', '/run/user'])(
+    'is empty, with one line of warning, when the caller stands in %s',
+    (cwd) => {
+      const tree = {
+        ...PLAIN_TREE,
+        '/tmp': 'directory',
+        '/var/log': 'directory',
+        '/proc': 'directory',
+        '/run/user': 'directory',
+        '/usr/share': 'directory',
+      }
+      const plan = planIn({ tree, request: { cwd } })
+      expect(plan.zones).toEqual([])
+      expect(plan.scratch.map(({ target }) => target)).toContain('/workspace')
+      expect(plan.warnings).toHaveLength(1)
+      expect(plan.warnings[0]).toContain(`${cwd} `)
+    },
+  )
+
+  test('may be the home directory when somebody names it', () => {
+    const plan = planIn({ request: { cwd: HOME }, policy: { zones: [zone({ mode: 'ro', hostPath: HOME })] } })
+    expect(plan.zones.map(({ source, target }) => [source, target])).toEqual([[HOME, '/workspace']])
+  })
+
+  test('is refused when the working directory is gone', () => {
+    expect(refusal({ request: { cwd: '/home/ann/deleted' } }).message).toContain('/home/ann/deleted')
+  })
+})
+
+describe('Scratch file systems', () => {
+  test('are bounded in bytes and in inodes', () => {
+    expect(planIn({}).scratch).toEqual([
+      { target: '/dev/shm', size: 67_108_864, inodes: 16_384, mode: 0o1777 },
+      { target: '/home/sandbox', size: 67_108_864, inodes: 16_384, mode: 0o700 },
+      { target: '/run', size: 10_485_760, inodes: 2560, mode: 0o755 },
+      { target: '/tmp', size: 52_428_800, inodes: 12_800, mode: 0o1777 },
+    ])
+  })
+
+  test.each([
+    ['a small one still holds a thousand files', 4096, 1024],
+    ['a huge one holds no more than a million', 2 ** 40, 1_048_576],
+  ])('%s', (_title, size, inodes) => {
+    const plan = planIn({ policy: { zones: [zone({ mode: 'tmpfs', target: '/scratch', size })] } })
+    expect(plan.scratch.find(({ target }) => target === '/scratch')).toEqual({
+      target: '/scratch',
+      size,
+      inodes,
+      mode: 0o755,
+    })
+  })
+
+  test('give way to a zone on the same target', () => {
+    const plan = planIn(
+      inTree({ '/srv/data': 'directory' }, zone({ mode: 'rw', hostPath: '/srv/data', target: '/tmp' })),
+    )
+    expect(plan.scratch.map(({ target }) => target)).not.toContain('/tmp')
+  })
+})
+
+describe('A credential', () => {
+  const origin = { layer: 'profile', source: 'ci.yaml', key: 'credentials' } as const
+  const credentials = [{ file: '/home/ann/.config/gh/hosts.yml', target: '/home/sandbox/.config/gh/hosts.yml', origin }]
+
+  test('is one read-only file', () => {
+    const plan = planIn({ tree: { ...PLAIN_TREE, '/home/ann/.config/gh/hosts.yml': 'file' }, policy: { credentials } })
+    expect(plan.zones.find(({ name }) => name.startsWith('credential'))).toMatchObject({
+      mode: 'ro',
+      kind: 'file',
+      from: 'ci.yaml: credentials',
+    })
+    expect(plan.system.map(({ target }) => target)).toContain('/home/sandbox/.config/gh')
+  })
+
+  test('is refused when it is a directory', () => {
+    expect(
+      refusal({ tree: { ...PLAIN_TREE, '/home/ann/.config/gh/hosts.yml': 'directory' }, policy: { credentials } })
+        .message,
+    ).toContain('expected a file, got a directory')
+  })
+})
+
+describe('The SSH agent', () => {
+  const tree = { ...PLAIN_TREE, '/run/user/1000/agent': 'socket' }
+  test('is a single socket, and its variable points there', () => {
+    const plan = planIn({ tree, policy: { sshAgent: true }, request: { sshAgentSocket: '/run/user/1000/agent' } })
+    expect(plan.zones.find(({ name }) => name === 'ssh-agent')).toMatchObject({
+      kind: 'socket',
+      target: '/run/ssh-agent.sock',
+      sockets: true,
+    })
+    expect(plan.env).toContainEqual({ name: 'SSH_AUTH_SOCK', from: 'built-in', value: '/run/ssh-agent.sock' })
+  })
+
+  test('is not shown unless the policy says so', () => {
+    const plan = planIn({ tree, request: { sshAgentSocket: '/run/user/1000/agent' } })
+    expect(JSON.stringify(plan)).not.toContain('agent')
+  })
+
+  test.each<[string, Partial<World['request']>, string]>([
+    ['there is none', {}, 'SSH_AUTH_SOCK is not set'],
+    ['it is no socket', { sshAgentSocket: '/etc/passwd' }, 'expected a socket, got a file'],
+  ])('is refused when %s', (_title, request, reason) => {
+    expect(refusal({ tree, policy: { sshAgent: true }, request: request ?? {} }).message).toContain(reason)
+  })
+})

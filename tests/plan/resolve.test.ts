@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest'
+import { canonicalJson } from '../../src/plan/hash.ts'
+import { pathsNamedBy } from '../../src/plan/questions.ts'
+import { resolvePlan } from '../../src/plan/resolve.ts'
+import { explain } from '../../src/plan/why.ts'
+import { factsOf, PLAIN_POLICY, PLAIN_REQUEST, PLAIN_TREE, planIn, zone } from './world.ts'
+
+describe('A plan', () => {
+  test('is the same bytes for the same inputs', () => {
+    expect(JSON.stringify(planIn({}))).toBe(JSON.stringify(planIn({})))
+  })
+
+  test('does not depend on the order in which zones were named', () => {
+    const tree = { ...PLAIN_TREE, '/srv/a': 'directory', '/srv/b': 'directory' }
+    const [a, b] = ['/srv/a', '/srv/b'].map((hostPath) => zone({ mode: 'ro', hostPath }))
+    expect(planIn({ tree, policy: { zones: [b!, a!] } }).hash).toBe(planIn({ tree, policy: { zones: [a!, b!] } }).hash)
+  })
+
+  test.each([
+    ['a zone is writable', { policy: { workspace: 'rw' as const } }],
+    ['a limit is another', { policy: { resources: { ...PLAIN_POLICY.resources, memory: 1 } } }],
+    ['the caller is root', { machine: { uid: 0 } }],
+    ['a file of the host is another', { tree: { ...PLAIN_TREE, '/etc/timezone': 'file' } }],
+  ])('has another hash when %s', (_title, world) => {
+    expect(planIn(world).hash).not.toBe(planIn({}).hash)
+    expect(planIn({}).hash).toMatch(/^[0-9a-f]{16}$/)
+  })
+
+  test('runs root under a fresh identity, anybody else as himself, both as user 1000 inside', () => {
+    expect(planIn({ machine: { uid: 0, gid: 0 } })).toMatchObject({ identity: 'fresh', uid: 1000, gid: 1000 })
+    expect(planIn({})).toMatchObject({ identity: 'self', uid: 1000, gid: 1000 })
+  })
+
+  test('holds the filter of its architecture', () => {
+    const { policy, request, facts } = factsOf({ machine: { arch: 'arm64' } })
+    const plan = resolvePlan({
+      policy,
+      request,
+      facts,
+      needs: [],
+      permits: { unsandboxed: false, docker: true },
+      seccompFilter: (arch) => `filter-${arch}`,
+    })
+    expect(plan.seccomp).toEqual({ profile: 'default', arch: 'arm64', filter: 'filter-arm64' })
+  })
+
+  test('refuses a cgroup parent that cannot be used', () => {
+    expect(() => planIn({ policy: { cgroupParent: '/sys/fs/cgroup/x' } })).toThrow(
+      'cgroupParent: /sys/fs/cgroup/x cannot be used',
+    )
+  })
+
+  test('shows no secret files of /etc and nothing of /run', () => {
+    const tree = {
+      ...PLAIN_TREE,
+      '/etc/shadow': 'file',
+      '/etc/gitconfig': 'file',
+      '/etc/ssl/private': 'directory',
+      '/run/docker.sock': 'socket',
+    }
+    const text = JSON.stringify(planIn({ tree }))
+    for (const secret of ['shadow"', 'gitconfig', 'ssl/private', 'docker.sock']) expect(text).not.toContain(secret)
+  })
+
+  test('knows the resolver of the host only when the network is the host', () => {
+    const targets = (mode: 'none' | 'host'): string[] =>
+      planIn({ policy: { network: { mode, allow: [], deny: [] } } }).system.map(({ target }) => target)
+    expect(targets('host')).toContain('/etc/resolv.conf')
+    expect(targets('none')).not.toContain('/etc/resolv.conf')
+  })
+
+  test('lists every directory above a mount, parents first, and none inside what is mounted', () => {
+    const zones = [zone({ mode: 'ro', hostPath: '/srv', target: '/a/b/c' })]
+    const { system } = planIn({ tree: { ...PLAIN_TREE, '/srv/x': 'directory' }, policy: { zones } })
+    const targets = system.map(({ target }) => target)
+    expect(targets).toEqual([...targets].sort())
+    expect(targets).toEqual(expect.arrayContaining(['/a', '/a/b', '/home']))
+    expect(
+      targets.filter((target) => target.startsWith('/a/b/') || target.startsWith('/usr/') || target.startsWith('/dev')),
+    ).toEqual([])
+  })
+
+  test('keeps /bin and /lib as the host has them', () => {
+    const split = { '/bin/sh': 'file', '/lib/x': 'file', '/usr/bin/x': 'file' }
+    const { system } = planIn({ tree: { ...split, '/home/ann/project': 'directory' } })
+    expect(system).toContainEqual({ op: 'bind', source: '/bin', target: '/bin', kind: 'directory', from: 'system' })
+    expect(planIn({}).system).toContainEqual({ op: 'symlink', target: '/bin', link: 'usr/bin' })
+  })
+})
+
+test('Questions are asked once each, sorted and absolute, and none about a path that cannot be', () => {
+  const zones = [zone({ mode: 'ro', hostPath: '/srv/a\0b' }), zone({ mode: 'rw', hostPath: '/srv/x' })]
+  const asked = pathsNamedBy(
+    { ...PLAIN_POLICY, zones },
+    { ...PLAIN_REQUEST, command: ['tool\0'], path: ['', '.', 'relative', '/usr/bin'] },
+  )
+  expect(asked).toEqual([...new Set(asked)].sort())
+  expect(asked.filter((path) => !path.startsWith('/') || path.includes('\0'))).toEqual([])
+  expect(asked).toEqual(expect.arrayContaining(['/srv/x', '/srv/x/.git', '/srv/x/.git/hooks', '/usr/bin']))
+})
+
+describe('Canonical JSON', () => {
+  test.each<[unknown, string]>([
+    [{ b: 1, a: [true, null, 'x'] }, '{"a":[true,null,"x"],"b":1}'],
+    [{ a: undefined, b: { d: 1, c: 2 } }, '{"b":{"c":2,"d":1}}'],
+    ['"\n', '"\\"\\n"'],
+    [[undefined], '[null]'],
+  ])('of %j', (value, text) => {
+    expect(canonicalJson(value)).toBe(text)
+  })
+})
+
+describe('--why', () => {
+  const origins = {
+    'resources.memory': [
+      { layer: 'built-in', source: 'built-in', key: 'resources.memory' },
+      { layer: 'flag', source: '--memory', key: 'resources.memory' },
+    ],
+    network: [{ layer: 'profile', source: 'ci.yaml', key: 'network' }],
+  } as const
+  const policy = { ...PLAIN_POLICY, origins }
+
+  test.each([
+    ['resources.memory', ['resources.memory: built-in built-in', 'resources.memory: flag --memory  <- counts']],
+    ['resources', ['resources.memory: built-in built-in', 'resources.memory: flag --memory  <- counts']],
+    ['network', ['network: profile ci.yaml  <- counts']],
+  ])('%s names everybody who set it, the one that counts last', (key, lines) => {
+    expect(explain(policy, key)).toEqual(lines)
+  })
+
+  test('names the nearest key for one that nobody knows', () => {
+    expect(() => explain(policy, 'resources.memroy')).toThrow('Did you mean "resources.memory"?')
+  })
+})

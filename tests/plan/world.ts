@@ -1,0 +1,235 @@
+/**
+ * A small file system in memory that answers as observePaths does: trees of captured hosts and of tables of hostile paths.
+ * `tree` maps a path to what is there; directories above a listed path exist. What is not listed is missing.
+ */
+import { posix } from 'node:path'
+import type { HostFacts, PathFact, PathKind } from '../../src/host/facts.ts'
+import type { MachineFacts } from '../../src/host/probe.ts'
+import type { Permits } from '../../src/plan/choose.ts'
+import type { Plan } from '../../src/plan/plan.ts'
+import { followUpPaths, pathsNamedBy } from '../../src/plan/questions.ts'
+import type { Request } from '../../src/plan/request.ts'
+import { resolvePlan } from '../../src/plan/resolve.ts'
+import { needsOf } from '../../src/policy/needs.ts'
+import type { Policy, Zone } from '../../src/policy/policy.ts'
+
+/** `-> TEXT` is a symbolic link. */
+export type Tree = Readonly<Record<string, string>>
+
+const MOST_LINKS = 40
+
+interface Place {
+  readonly real: string
+  readonly kind: PathKind
+}
+
+/** Follows a path as the kernel does. */
+function follow(tree: Tree, path: string, links = 0): Place {
+  if (links > MOST_LINKS) return { real: path, kind: 'loop' }
+  const words = path.split('/').filter(Boolean)
+  for (const index of words.keys()) {
+    const here = `/${words.slice(0, index + 1).join('/')}`
+    const entry = tree[here]
+    if (entry?.startsWith('-> ')) {
+      const rest = words.slice(index + 1)
+      const next = posix.resolve(posix.dirname(here), entry.slice(3), ...rest)
+      const place = follow(tree, next, links + 1)
+      return place.kind === 'loop' ? { real: path, kind: 'loop' } : place
+    }
+    const last = index === words.length - 1
+    if (!last && entry === 'denied') return { real: path, kind: 'denied' }
+    if (!last && entry !== undefined && entry !== 'directory') return { real: path, kind: 'missing' }
+  }
+  const real = `/${words.join('/')}`
+  return { real, kind: kindAt(tree, real) }
+}
+
+function kindAt(tree: Tree, path: string): PathKind {
+  const entry = tree[path]
+  if (entry !== undefined) return entry as PathKind
+  const isParent = path === '/' || Object.keys(tree).some((known) => known.startsWith(`${path}/`))
+  return isParent ? 'directory' : 'missing'
+}
+
+export interface Owner {
+  readonly uid: number
+  readonly gid: number
+}
+
+/** What observePaths would say of these paths in this tree. */
+export function lookAt(tree: Tree, paths: readonly string[], owner: Owner): Record<string, PathFact> {
+  const numbers = new Map(
+    Object.keys(tree)
+      .sort()
+      .map((path, index) => [path, index + 100]),
+  )
+  return Object.fromEntries(
+    paths.map((path) => {
+      const parent = path === '/' ? '/' : follow(tree, posix.dirname(path)).real
+      const own = path === '/' ? '/' : posix.join(parent, posix.basename(path))
+      const { real, kind } = follow(tree, path)
+      const exists = !['missing', 'loop', 'denied'].includes(kind)
+      const isHome = real.startsWith('/home/') || real.startsWith('/root')
+      const entry = tree[own]
+      return [
+        path,
+        {
+          path,
+          kind,
+          real: exists ? real : own,
+          dev: exists ? 1 : 0,
+          ino: exists ? (numbers.get(real) ?? 2) : 0,
+          uid: exists && isHome ? owner.uid : 0,
+          gid: exists && isHome ? owner.gid : 0,
+          mode: exists ? 0o755 : 0,
+          ...(entry?.startsWith('-> ') ? { link: entry.slice(3) } : {}),
+        },
+      ]
+    }),
+  )
+}
+
+/** The smallest policy: every default filled in, no zones, no limits. */
+export const PLAIN_POLICY: Policy = {
+  profile: 'default',
+  backend: 'auto',
+  engine: 'auto',
+  dockerReuse: 'off',
+  zones: [],
+  workspace: 'ro',
+  samePath: false,
+  network: { mode: 'none', allow: [], deny: [] },
+  resources: {
+    memory: 536_870_912,
+    swap: 0,
+    cpus: 2,
+    pids: 256,
+    timeoutMs: 30_000,
+    cpuTimeMs: null,
+    output: 1_048_576,
+    tmp: 52_428_800,
+    run: 10_485_760,
+    shm: 67_108_864,
+    home: 67_108_864,
+  },
+  env: { inherit: [], set: {} },
+  credentials: [],
+  sshAgent: false,
+  seccomp: 'default',
+  toolchains: 'auto',
+  protect: ['.git/hooks', '.git/config', '.mcp.json', '.vscode'],
+  protectFiles: [],
+  require: [],
+  bestEffort: false,
+  tty: false,
+  pool: 'auto',
+  origins: {},
+}
+
+/** A zone as `--ro SRC:TARGET` gives it. */
+export function zone(fields: Partial<Zone> & Pick<Zone, 'mode'>): Zone {
+  const source = `--${fields.mode}`
+  return {
+    name: fields.hostPath ?? fields.target ?? 'zone',
+    create: false,
+    optional: false,
+    sockets: false,
+    origin: { layer: 'flag', source, key: 'zones' },
+    ...fields,
+  }
+}
+
+export const PLAIN_REQUEST: Request = {
+  command: ['true'],
+  cwd: '/home/ann/project',
+  home: '/home/ann',
+  path: ['/usr/local/bin', '/usr/bin', '/bin'],
+  environmentNames: [],
+  locale: {},
+  captured: false,
+}
+
+/** A machine where everything works. */
+export const GOOD_MACHINE: MachineFacts = {
+  platform: 'linux',
+  arch: 'x64',
+  kernel: '6.1.0',
+  bootId: '00000000-0000-0000-0000-000000000000',
+  uid: 1000,
+  gid: 1000,
+  capabilities: '0000000000000000',
+  cpus: 4,
+  helpers: { ok: true },
+  bwrap: { path: '/usr/bin/bwrap', version: '0.8.0', setuid: false },
+  unshare: { path: '/usr/bin/unshare', version: '2.38.1', setuid: false },
+  engines: { bwrap: { ok: true }, unshare: { ok: true } },
+  landlockAbi: 2,
+  cgroup: {
+    rung: 'delegated',
+    parent: '/sys/fs/cgroup/user.slice/llm-do',
+    controllers: ['cpu', 'memory', 'pids'],
+    lacking: '',
+  },
+  surroundings: { filtered: false, settings: {} },
+}
+
+/** The least that a Debian with merged /usr has, and a project in a home directory. */
+export const PLAIN_TREE: Tree = {
+  '/usr': 'directory',
+  '/usr/bin/true': 'file',
+  '/bin': '-> usr/bin',
+  '/sbin': '-> usr/sbin',
+  '/lib': '-> usr/lib',
+  '/lib64': '-> usr/lib64',
+  '/usr/sbin': 'directory',
+  '/usr/local/bin': 'directory',
+  '/usr/lib': 'directory',
+  '/usr/lib64': 'directory',
+  '/etc/ld.so.cache': 'file',
+  '/etc/ssl/certs': 'directory',
+  '/etc/resolv.conf': 'file',
+  '/etc/passwd': 'file',
+  '/home/ann/project': 'directory',
+  '/home/ann/project/data': 'directory',
+  '/home/ann/project/notes.txt': 'file',
+}
+
+export interface World {
+  readonly tree?: Tree
+  readonly machine?: Partial<MachineFacts>
+  readonly policy?: Partial<Policy>
+  readonly request?: Partial<Request>
+  readonly permits?: Partial<Permits>
+}
+
+export interface Planned {
+  readonly policy: Policy
+  readonly request: Request
+  readonly facts: HostFacts
+}
+
+/** Asks and looks as exec does, in this world. */
+export function factsOf({ tree = PLAIN_TREE, machine = {}, policy = {}, request = {} }: World): Planned {
+  const wanted = { ...PLAIN_POLICY, ...policy }
+  const asked = { ...PLAIN_REQUEST, ...request }
+  const whole = { ...GOOD_MACHINE, ...machine }
+  const rounds = (seen: Record<string, PathFact>): Record<string, PathFact> => {
+    const next = followUpPaths(wanted, asked, seen)
+    return next.length === 0 ? seen : rounds({ ...seen, ...lookAt(tree, next, whole) })
+  }
+  const paths = rounds(lookAt(tree, pathsNamedBy(wanted, asked), whole))
+  return { policy: wanted, request: asked, facts: { ...whole, paths } }
+}
+
+/** The plan of this world, by all three steps. */
+export function planIn(world: World): Plan {
+  const { policy, request, facts } = factsOf(world)
+  return resolvePlan({
+    policy,
+    facts,
+    request,
+    needs: needsOf(policy, request.command),
+    permits: { unsandboxed: false, docker: true, ...world.permits },
+    seccompFilter: () => '',
+  })
+}
