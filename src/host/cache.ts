@@ -8,7 +8,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 /** Files kept; the oldest go. Each boot, user, container and terminal session has a key of its own. */
 const MOST_FILES = 16
@@ -40,7 +40,8 @@ export async function recall({ directory, key, uid }: CacheInputs): Promise<unkn
 export async function remember({ directory, key, uid }: CacheInputs, value: unknown): Promise<void> {
   const temporary = join(directory, `.${randomUUID()}`)
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 })
+    await makeDirectory(dirname(directory))
+    await makeDirectory(directory)
     if (!(await isPrivate(directory, uid))) return
     await writeNew(temporary, JSON.stringify({ key, value }))
     await rename(temporary, join(directory, nameFor(key)))
@@ -49,6 +50,13 @@ export async function remember({ directory, key, uid }: CacheInputs, value: unkn
     // Not remembered is only slower. A file that was begun on a full disk must not stay.
     await rm(temporary, { force: true }).catch(() => undefined)
   }
+}
+
+/** One level at a time: node's `recursive` never returns where the system refuses to make directories, as in /proc. */
+async function makeDirectory(directory: string): Promise<void> {
+  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
 }
 
 function nameFor(key: string): string {

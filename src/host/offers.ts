@@ -143,7 +143,8 @@ function oldBwrap({ path, version }: ProgramFact): Lack {
 function engineFailure(facts: HostFacts, engine: EngineName): Lack {
   const probe = facts.engines[engine]
   if (probe.ok) return { why: `${engine} is not there`, fix: '' }
-  const program = facts[engine]?.path ?? engine
+  // Whoever makes the namespaces needs the permission: our launcher where it is known, see `helpers`.
+  const program = (facts.helpers.ok ? facts.helpers.detail : undefined) ?? facts[engine]?.path ?? engine
   const { cause, fix } = explainFailure(probe, { program, around: facts.surroundings })
   return { why: cause, fix }
 }
@@ -237,6 +238,8 @@ function wasmOffers(_facts: HostFacts): Offers {
 
 const NO_WALL: Lack = { why: 'a host process has no walls', fix: '--backend namespace or --backend docker' }
 
+const NO_RLIMIT: Lack = { why: 'the limits of a host process are held on Linux only', fix: '--best-effort' }
+
 function processOffers({ platform }: HostFacts): Offers {
   const walls: readonly Need[] = [
     'empty-root',
@@ -250,12 +253,16 @@ function processOffers({ platform }: HostFacts): Offers {
     'sockets-closed',
     'wasi-command',
   ]
-  const rlimits =
-    platform === 'linux' ? ({ 'memory-limit': 'rlimit', 'pids-limit': 'rlimit', 'cpu-limit': 'affinity' } as const) : {}
+  const limits = ['memory-limit', 'pids-limit', 'cpu-limit'] as const
+  const held = { 'memory-limit': 'rlimit', 'pids-limit': 'rlimit', 'cpu-limit': 'affinity' } as const
+  const onLinux = platform === 'linux'
   return {
     engines: [],
-    gives: { 'net-host': 'runner', ...OWN_LIMITS, tty: 'runner', ...rlimits },
-    lacks: Object.fromEntries(walls.map((need) => [need, NO_WALL])),
+    gives: { 'net-host': 'runner', ...OWN_LIMITS, tty: 'runner', ...(onLinux ? held : {}) },
+    lacks: Object.fromEntries([
+      ...walls.map((need) => [need, NO_WALL]),
+      ...(onLinux ? [] : limits.map((need) => [need, NO_RLIMIT])),
+    ]),
   }
 }
 

@@ -8,6 +8,7 @@
  */
 import { readFile, readlink, stat } from 'node:fs/promises'
 import { arch, availableParallelism, platform, release } from 'node:os'
+import { delimiter } from 'node:path'
 import { type CacheInputs, recall, remember } from './cache.ts'
 import { observeDocker } from './docker.ts'
 import { EXPLAINING_SETTINGS } from './explain.ts'
@@ -42,13 +43,13 @@ export interface HostInputs {
 /** Looks at the machine; what cannot be found out is an absent fact or a failed probe, never an exception. */
 export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
   const own = await observeSelf()
-  const path = (inputs.env['PATH'] ?? '').split(':')
+  const path = (inputs.env['PATH'] ?? '').split(delimiter)
   const search = (name: string): Promise<FoundProgram | undefined> =>
     findProgram({ name, path, notBelow: inputs.notBelow, uid: own.uid })
   const [engines, cgroup, docker, wasmtime] = await Promise.all([
     observeEngines({ inputs, own, search }),
     inputs.cgroup(),
-    inputs.want.includes('docker') ? observeDocker(inputs.env) : undefined,
+    inputs.want.includes('docker') ? observeContainers(inputs, search) : undefined,
     inputs.want.includes('wasm') ? search('wasmtime').then(versionOf) : undefined,
   ])
   return {
@@ -201,6 +202,12 @@ function asEngineFacts(value: unknown): EngineFacts | undefined {
   const works = facts?.engines?.bwrap.ok === true || facts?.engines?.unshare.ok === true
   const sound = works && facts.helpers?.ok === true && typeof facts.landlockAbi === 'number'
   return sound ? (facts as EngineFacts) : undefined
+}
+
+/** Our own search first: a client that lies in the caller's tree is not asked. */
+async function observeContainers({ env }: HostInputs, search: EngineInputs['search']): Promise<HostFacts['docker']> {
+  const found = await search(env['LLM_DO_DOCKER'] || 'docker')
+  return found === undefined ? undefined : observeDocker({ ...env, LLM_DO_DOCKER: found.path })
 }
 
 /** A file of /proc as text; empty when the kernel or a container hides it. */

@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:fs'
 import { access, realpath, stat } from 'node:fs/promises'
-import { posix } from 'node:path'
+import { isAbsolute, join, sep } from 'node:path'
 import { execa } from 'execa'
 import type { ProgramFact } from './facts.ts'
 
@@ -30,10 +30,11 @@ export interface SearchInputs {
 
 /** The first program of this name on PATH that only the system or the caller can have put there. */
 export async function findProgram({ name, path, notBelow, uid }: SearchInputs): Promise<FoundProgram | undefined> {
-  const directories = name.includes('/') ? [''] : path.filter((entry) => posix.isAbsolute(entry))
-  for (const directory of directories) {
-    const found = await programAt(posix.join(directory, name), uid)
-    if (found !== undefined && !notBelow.some((place) => isBelow(found.path, place))) return found
+  const directories = isAbsolute(name) ? [''] : path.filter((entry) => isAbsolute(entry))
+  const files = process.platform === 'win32' ? [`${name}.exe`, name] : [name]
+  for (const place of directories.flatMap((directory) => files.map((file) => join(directory, file)))) {
+    const found = await programAt(place, uid)
+    if (found !== undefined && !notBelow.some((untrusted) => isBelow(found.path, untrusted))) return found
   }
   return undefined
 }
@@ -53,7 +54,7 @@ async function programAt(path: string, uid: number): Promise<FoundProgram | unde
 }
 
 function isBelow(path: string, place: string): boolean {
-  return path.startsWith(place === '/' ? place : `${place}/`)
+  return path.startsWith(place.endsWith(sep) ? place : `${place}${sep}`)
 }
 
 /** Asks a program for its version; the first dotted number of the answer counts, empty when there is none. */

@@ -1,0 +1,123 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { cacheDirectory, recall, remember } from '../../src/host/cache.ts'
+
+const uid = process.getuid?.() ?? 0
+const value = { works: true }
+const place: { root: string } = { root: '' }
+const inputs = (
+  key = 'key',
+  directory = join(place.root, 'llm-do'),
+): { directory: string; key: string; uid: number } => ({ directory, key, uid })
+const fileOf = (directory: string): string => join(directory, readdirSync(directory)[0] ?? 'none')
+
+beforeEach(() => {
+  place.root = mkdtempSync(join(tmpdir(), 'llm-do-cache-'))
+})
+afterEach(() => rmSync(place.root, { recursive: true, force: true }))
+
+describe('What was remembered', () => {
+  test('is recalled under the same key and no other', async () => {
+    await remember(inputs(), value)
+    expect(await recall(inputs())).toEqual(value)
+    expect(await recall(inputs('other'))).toBeUndefined()
+  })
+
+  test('is private to the user', async () => {
+    await remember(inputs(), value)
+    const { directory } = inputs()
+    expect([statSync(directory).mode & 0o777, statSync(fileOf(directory)).mode & 0o777]).toEqual([0o700, 0o600])
+  })
+
+  test('leaves no temporary file, and no more than sixteen', async () => {
+    for (let index = 0; index < 20; index++) await remember(inputs(`key-${index}`), value)
+    expect(readdirSync(inputs().directory).filter((name) => !/^facts-[0-9a-f]{16}\.json$/.test(name))).toEqual([])
+    expect(readdirSync(inputs().directory)).toHaveLength(16)
+  })
+})
+
+describe('Nothing is recalled', () => {
+  test.each<[title: string, spoil: (directory: string) => void]>([
+    ['from a directory that others may enter', (directory) => chmodSync(directory, 0o755)],
+    ['from a file that others may write', (directory) => chmodSync(fileOf(directory), 0o666)],
+    [
+      'from a file that was cut',
+      (directory) => writeFileSync(fileOf(directory), readFileSync(fileOf(directory), 'utf8').slice(0, -3)),
+    ],
+    [
+      'from a file with another key',
+      (directory) => writeFileSync(fileOf(directory), JSON.stringify({ key: 'other', value })),
+    ],
+    [
+      'from a file that is too large',
+      (directory) => writeFileSync(fileOf(directory), JSON.stringify({ key: 'key', value, more: 'x'.repeat(70_000) })),
+    ],
+    [
+      'through a symbolic link',
+      (directory) => {
+        const file = fileOf(directory)
+        const copy = join(place.root, 'copy')
+        writeFileSync(copy, readFileSync(file), { mode: 0o600 })
+        rmSync(file)
+        symlinkSync(copy, file)
+      },
+    ],
+    [
+      'from a FIFO, and nobody waits for it',
+      (directory) => {
+        const file = fileOf(directory)
+        rmSync(file)
+        execFileSync('mkfifo', ['-m', '600', file])
+      },
+    ],
+  ])('%s', async (_title, spoil) => {
+    await remember(inputs(), value)
+    expect(await recall(inputs())).toEqual(value)
+    spoil(inputs().directory)
+    expect(await recall(inputs())).toBeUndefined()
+  })
+
+  test('of another user', async () => {
+    await remember(inputs(), value)
+    expect(await recall({ ...inputs(), uid: uid + 1 })).toBeUndefined()
+  })
+
+  test('from a directory that is a link', async () => {
+    mkdirSync(join(place.root, 'real'), { mode: 0o700 })
+    symlinkSync('real', join(place.root, 'link'))
+    await remember(inputs('key', join(place.root, 'link')), value)
+    expect(readdirSync(join(place.root, 'real'))).toEqual([])
+  })
+})
+
+test.each<[title: string, directory: () => string]>([
+  ['is a file', () => '/dev/null/llm-do'],
+  ['is read-only', () => '/proc/llm-do'],
+  ['is full', () => '/dev/full/llm-do'],
+])('A place for the cache that %s is not used, and nobody complains', async (_title, directory) => {
+  await remember(inputs('key', directory()), value)
+  expect(await recall(inputs('key', directory()))).toBeUndefined()
+})
+
+test.each<[Record<string, string>, string | undefined]>([
+  [{ XDG_CACHE_HOME: '/c', HOME: '/h' }, '/c/llm-do'],
+  [{ XDG_CACHE_HOME: 'relative', HOME: '/h' }, '/h/.cache/llm-do'],
+  [{ HOME: '/h' }, '/h/.cache/llm-do'],
+  [{ HOME: '' }, undefined],
+  [{}, undefined],
+])('The cache of %j is %s', (env, expected) => {
+  expect(cacheDirectory(env)).toBe(expected)
+})

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest'
+import { EXPLAINED, explainFailure } from '../../src/host/explain.ts'
+import type { Surroundings } from '../../src/host/facts.ts'
+
+const around = (settings: Record<string, string>, filtered = false): Surroundings => ({ filtered, settings })
+const NO_NAMESPACE =
+  'bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces. See <https://deb.li/bubblewrap> or <file:///usr/share/doc/bubblewrap/README.Debian.gz>.'
+
+/** Messages as bubblewrap 0.8, util-linux 2.38 and docker 20 to 28 print them. */
+const ROWS: readonly (readonly [
+  row: string,
+  message: string,
+  around: Surroundings | undefined,
+  cause: string,
+  fix: string,
+])[] = [
+  [
+    'apparmor-uid-map',
+    'bwrap: setting up uid map: Permission denied',
+    undefined,
+    'AppArmor',
+    '/etc/apparmor.d/usr.bin.bwrap',
+  ],
+  [
+    'apparmor-loopback',
+    'bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted',
+    undefined,
+    'AppArmor',
+    'apparmor_parser -r',
+  ],
+  [
+    'namespace-limit',
+    'bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)',
+    undefined,
+    'user.max_user_namespaces',
+    'sysctl -w user.max_user_namespaces',
+  ],
+  [
+    'clone-disabled',
+    NO_NAMESPACE,
+    around({ 'kernel.unprivileged_userns_clone': '0' }),
+    'kernel.unprivileged_userns_clone=0',
+    'sysctl -w kernel.unprivileged_userns_clone=1',
+  ],
+  [
+    'apparmor-denies-clone',
+    NO_NAMESPACE,
+    around({ 'kernel.apparmor_restrict_unprivileged_userns': '1' }),
+    'AppArmor',
+    '/etc/apparmor.d/',
+  ],
+  [
+    'container-seccomp',
+    NO_NAMESPACE,
+    around({}, true),
+    'seccomp filter of the surrounding container',
+    'seccomp=unconfined',
+  ],
+  [
+    'container-seccomp',
+    'unshare: unshare failed: Operation not permitted',
+    around({}, true),
+    'seccomp filter',
+    'systempaths=unconfined',
+  ],
+  ['no-namespace', NO_NAMESPACE, undefined, 'does not let this user make namespaces', 'sysctl'],
+  [
+    'masked-proc',
+    "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
+    undefined,
+    '/proc of the surrounding container is masked',
+    'systempaths=unconfined',
+  ],
+  ['pivot-root', 'bwrap: pivot_root: Operation not permitted', undefined, 'forbids pivot_root', 'seccomp=unconfined'],
+  [
+    'docker-socket',
+    'permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock',
+    undefined,
+    'may not use the socket',
+    'rootless',
+  ],
+  [
+    'docker-down',
+    'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?',
+    undefined,
+    'does not answer',
+    'systemctl start docker',
+  ],
+  ['timeout', 'timed out after 5000 ms', undefined, 'did not end in time', 'doctor'],
+]
+
+describe('A failed probe is explained:', () => {
+  test.each(ROWS)('%s: %s', (_row, message, surroundings, cause, fix) => {
+    const explained = explainFailure(
+      { ok: false, step: 'bwrap', errno: '', message },
+      { program: '/usr/bin/bwrap', around: surroundings },
+    )
+    expect(explained.cause).toContain(cause)
+    expect(explained.fix).toContain(fix)
+  })
+
+  test('every row of the table is seen above', () => {
+    expect([...new Set(ROWS.map(([row]) => row))].sort()).toEqual([...EXPLAINED].sort())
+  })
+
+  test('the profile for one program comes before the switch for the whole host', () => {
+    const { fix } = explainFailure(
+      { ok: false, step: 'bwrap', errno: '', message: 'setting up uid map: Permission denied' },
+      { program: '/opt/llm-do/bin/launch' },
+    )
+    expect(fix).toContain('profile opt.llm-do.bin.launch /opt/llm-do/bin/launch flags=(unconfined)')
+    expect(fix).not.toContain('sysctl')
+  })
+
+  test('what nobody knows is told as it was seen, without a made-up fix', () => {
+    expect(explainFailure({ ok: false, step: 'engine', errno: 'EIO', message: '' }, { program: 'x' })).toEqual({
+      cause: 'engine: EIO',
+      fix: '',
+    })
+  })
+})

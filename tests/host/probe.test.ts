@@ -1,0 +1,197 @@
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Probe } from '../../src/host/facts.ts'
+import { type HostInputs, observeHost } from '../../src/host/probe.ts'
+
+const place: { root: string; tried: string[] } = { root: '', tried: [] }
+
+/** A program that answers `--version` and notes that it was started. */
+function program(name: string, text: string, mode = 0o755): void {
+  const file = join(place.root, name)
+  mkdirSync(join(file, '..'), { recursive: true })
+  writeFileSync(file, `#!/bin/sh\n${text}\n`)
+  chmodSync(file, mode)
+}
+
+function inputs(some: Partial<HostInputs> = {}, probe: Probe = { ok: true }): HostInputs {
+  return {
+    want: ['namespace'],
+    env: { PATH: join(place.root, 'bin') },
+    notBelow: [],
+    version: '1.0.0',
+    cache: undefined,
+    helpers: async () => ({ probe: { ok: true }, stamp: 'helpers' }),
+    probeEngine: async (engine) => {
+      place.tried.push(engine)
+      return probe
+    },
+    landlockAbi: async () => 4,
+    cgroup: async () => ({ rung: 'none', controllers: [], lacking: 'not looked at' }),
+    ...some,
+  }
+}
+
+beforeEach(() => {
+  place.root = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-probe-')))
+  place.tried = []
+})
+afterEach(() => rmSync(place.root, { recursive: true, force: true }))
+
+describe('Of the machine', () => {
+  test('its numbers are those of this process', async () => {
+    const facts = await observeHost(inputs())
+    expect(facts).toMatchObject({
+      platform: process.platform,
+      arch: process.arch,
+      uid: process.getuid?.(),
+      gid: process.getgid?.(),
+      landlockAbi: 4,
+    })
+    expect(facts.capabilities).toMatch(/^[0-9a-f]{16}$/)
+    expect(facts.cpus).toBeGreaterThan(0)
+    expect(facts.bootId).toMatch(/^[0-9a-f-]{36}$/)
+  })
+
+  test('programs are found on PATH with their versions', async () => {
+    program('bin/bwrap', 'echo bubblewrap 0.9.0')
+    program('bin/unshare', 'echo unshare from util-linux 2.40.1')
+    expect(await observeHost(inputs())).toMatchObject({
+      bwrap: { path: join(place.root, 'bin/bwrap'), version: '0.9.0', setuid: false },
+      unshare: { version: '2.40.1' },
+      engines: { bwrap: { ok: true }, unshare: { ok: true } },
+    })
+    expect(place.tried).toEqual(['bwrap', 'unshare'])
+  })
+
+  test('a missing program is a failed probe', async () => {
+    const facts = await observeHost(inputs())
+    expect(facts.bwrap).toBeUndefined()
+    expect(facts.engines.bwrap).toMatchObject({ ok: false, errno: 'ENOENT' })
+  })
+
+  test('a setuid program is never started', async () => {
+    program('bin/bwrap', `touch ${place.root}/started; echo bubblewrap 0.9.0`, 0o4755)
+    const facts = await observeHost(inputs())
+    expect(facts.bwrap).toMatchObject({ setuid: true, version: '' })
+    expect(place.tried).toEqual([])
+    expect(() => realpathSync(join(place.root, 'started'))).toThrow()
+  })
+
+  test('a program without a version has an empty one', async () => {
+    program('bin/bwrap', 'exit 3')
+    expect((await observeHost(inputs())).bwrap?.version).toBe('')
+  })
+
+  test('nothing is tried when nobody wants namespaces', async () => {
+    program('bin/bwrap', 'echo 1.0')
+    const facts = await observeHost(inputs({ want: ['wasm'] }))
+    expect(place.tried).toEqual([])
+    expect(facts.engines.bwrap).toMatchObject({ ok: false, message: 'not tried' })
+  })
+
+  test('a container engine is asked only when somebody wants it, and podman by its variable', async () => {
+    program(
+      'bin/podman',
+      `echo '{"host":{"cgroupVersion":"v2","cgroupControllers":["memory"]},"version":{"Version":"5.0"}}'`,
+    )
+    const env = { PATH: join(place.root, 'bin'), LLM_DO_DOCKER: 'podman' }
+    expect((await observeHost(inputs({ env }))).docker).toBeUndefined()
+    expect((await observeHost(inputs({ env, want: ['docker'] }))).docker).toMatchObject({
+      program: 'podman',
+      clientVersion: '5.0',
+      server: { ok: true },
+      limits: ['memory', 'swap'],
+    })
+  })
+
+  test('a daemon that does not answer is a failed probe with its message', async () => {
+    program('bin/docker', 'echo "Cannot connect to the Docker daemon" >&2; exit 1')
+    expect((await observeHost(inputs({ want: ['docker'] }))).docker?.server).toMatchObject({
+      ok: false,
+      message: 'Cannot connect to the Docker daemon',
+    })
+  })
+
+  test('a container engine that lies in the tree of the caller is not asked', async () => {
+    program('bin/docker', `echo '{"ServerVersion":"1"}'`)
+    expect((await observeHost(inputs({ want: ['docker'] }))).docker).toBeDefined()
+    expect((await observeHost(inputs({ want: ['docker'], notBelow: [place.root] }))).docker).toBeUndefined()
+  })
+})
+
+describe('A program is not taken for the host', () => {
+  test.each<[title: string, arrange: () => Partial<HostInputs>]>([
+    ['when it lies in a directory that the command may write', () => ({ notBelow: [place.root] })],
+    [
+      'when anybody may write it',
+      () => {
+        chmodSync(join(place.root, 'bin/bwrap'), 0o777)
+        return {}
+      },
+    ],
+    [
+      'when it cannot be executed',
+      () => {
+        chmodSync(join(place.root, 'bin/bwrap'), 0o644)
+        return {}
+      },
+    ],
+    ['when its PATH entry is relative', () => ({ env: { PATH: '.:bin:' } })],
+  ])('%s', async (_title, arrange) => {
+    program('bin/bwrap', 'echo bubblewrap 0.9.0')
+    expect((await observeHost(inputs())).bwrap).toBeDefined()
+    expect((await observeHost(inputs(arrange()))).bwrap).toBeUndefined()
+  })
+
+  test('and the search goes on behind it', async () => {
+    program('planted/bwrap', 'echo bubblewrap 9.9.9')
+    program('bin/bwrap', 'echo bubblewrap 0.9.0')
+    const env = { PATH: `${place.root}/planted:${place.root}/bin` }
+    expect((await observeHost(inputs({ env, notBelow: [join(place.root, 'planted')] }))).bwrap?.version).toBe('0.9.0')
+  })
+})
+
+describe('What was found out is remembered', () => {
+  const twice = async (
+    first: Partial<HostInputs>,
+    second: Partial<HostInputs>,
+    probe: Probe = { ok: true },
+  ): Promise<number> => {
+    const cache = join(place.root, 'cache')
+    await observeHost(inputs({ cache, ...first }, probe))
+    place.tried = []
+    await observeHost(inputs({ cache, ...second }, probe))
+    return place.tried.length
+  }
+
+  beforeEach(() => program('bin/bwrap', 'echo bubblewrap 0.9.0'))
+
+  test('for the same machine, programs and version', async () => {
+    expect(await twice({}, {})).toBe(0)
+  })
+
+  test('not for another version of ours', async () => {
+    expect(await twice({}, { version: '1.0.1' })).toBe(1)
+  })
+
+  test('not for other helpers', async () => {
+    expect(await twice({}, { helpers: async () => ({ probe: { ok: true }, stamp: 'rebuilt' }) })).toBe(1)
+  })
+
+  test('not when no engine works, so that a repair is seen at once', async () => {
+    expect(await twice({}, {}, { ok: false, step: 'bwrap', errno: 'EPERM', message: '' })).toBe(1)
+  })
+
+  test('not when the program is another one', async () => {
+    const cache = join(place.root, 'cache')
+    await observeHost(inputs({ cache }))
+    program('bin/bwrap', 'echo bubblewrap 0.10.0 # newer')
+    expect((await observeHost(inputs({ cache }))).bwrap?.version).toBe('0.10.0')
+  })
+
+  test('nowhere when the cache cannot be written', async () => {
+    expect(await twice({ cache: '/dev/null/x' }, { cache: '/dev/null/x' })).toBe(1)
+  })
+})
