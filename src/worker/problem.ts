@@ -1,0 +1,47 @@
+/** What is wrong with a worker or workshop file: where, what was expected, what stands there. Pure. */
+import { SandboxError } from '../error.ts'
+import { neutralise } from '../report/text.ts'
+
+export interface Problem {
+  readonly file: string
+  /** From 1; absent when the whole file is meant. */
+  readonly line?: number | undefined
+  /** Dotted; empty when no key is meant. */
+  readonly key: string
+  readonly expected: string
+  readonly got: string
+  /** A word that was probably meant. */
+  readonly near?: string | undefined
+}
+
+/** `reviewer.worker:7: sandbox.zones.0.mode: expected ro, rw or tmpfs, got "wr" (string). Did you mean "rw"?` */
+export function problemLine({ near, expected, got, ...where }: Problem): string {
+  const question = near === undefined ? '' : ` Did you mean "${near}"?`
+  return `${placeLine(where)} expected ${expected}, got ${got}.${question}`
+}
+
+/** `reviewer.worker:7: sandbox.network:`, safe to print whatever the file is called. */
+export function placeLine({ file, line, key }: Pick<Problem, 'file' | 'line' | 'key'>): string {
+  const place = line === undefined ? file : `${file}:${line}`
+  return neutralise(key === '' ? `${place}:` : `${place}: ${key}:`)
+}
+
+const FORMATS = 'llm-do workers check   (docs/workers.md has every shape)'
+
+/** @param problems at least one */
+export function invalidWorker(problems: readonly Problem[], hint = FORMATS): SandboxError {
+  return refusal({ code: 'WORKER_INVALID', lines: problems.map(problemLine), hint })
+}
+
+/** One error with every finished line. */
+export function refusal(input: {
+  readonly code: 'WORKER_INVALID' | 'POLICY_ESCALATION'
+  readonly lines: readonly string[]
+  readonly hint: string
+}): SandboxError {
+  const { code, lines, hint } = input
+  const [first = ''] = lines
+  return lines.length === 1
+    ? new SandboxError(code, first, { hint })
+    : new SandboxError(code, `${lines.length} problems.`, { hint, problems: lines })
+}

@@ -1,0 +1,152 @@
+/**
+ * Does a worker's rule let a command run, ask for it, or block it? Decided on the host before anything is started, for the
+ * user's comfort: the sandbox is as tight without any rule. Pure.
+ *
+ * A rule's words are compared with the command's words one by one. Nothing is interpreted: `git` is not `/usr/bin/git`, and a
+ * program that starts others (`env`, `sh -c`, `find -exec`) is known by its own name only.
+ */
+import { quoteText } from '../unit.ts'
+import { placeLine } from './problem.ts'
+import { divide, hiddenCharacter } from './tokens.ts'
+import type { Decision, Rule, Shell } from './worker.ts'
+
+export interface Verdict {
+  readonly decision: Decision
+  /** Who decided, for the audit: `rule "git log"`, `default`, `no rule`, `policy`. */
+  readonly by: string
+  /** Why, for people, with the file and line where there is one. */
+  readonly why: string
+}
+
+export function matches(rule: Rule, argv: readonly string[]): boolean {
+  if (rule.match === 'exact' && rule.tokens.length !== argv.length) return false
+  return rule.tokens.every((token, index) => token === argv[index])
+}
+
+/** What the rules say about an argument vector. */
+export function decide(shell: Shell, argv: readonly string[]): Verdict {
+  const [program = ''] = argv
+  const hidden = hiddenCharacter(program)
+  if (hidden !== undefined) return blocked(`the name of the program holds ${hidden}, which does not show as what it is`)
+  const rule = shell.rules.find((candidate) => matches(candidate, argv))
+  if (rule !== undefined) {
+    const by = `rule ${quoteText(rule.pattern)}`
+    return { decision: rule.decision, by, why: `${placeLine(rule.from)} ${by} says ${rule.decision}` }
+  }
+  if (shell.default === undefined) {
+    return {
+      decision: 'block',
+      by: 'no rule',
+      why: 'no rule of the worker names this command, and there is no default',
+    }
+  }
+  const { value, from } = shell.default
+  return { decision: value, by: 'default', why: `${placeLine(from)} no rule matches, and the default says ${value}` }
+}
+
+/** Signs by which a shell does more than start one program with the words that are seen. */
+const SYNTAX = /[|&;<>()$`{}\n\r]/
+/** Signs after which text runs that no rule has seen. */
+const SUBSTITUTION = /[$`(){}]/
+/** `2>&1`: its ampersand ends no command. */
+const DUPLICATED = /\d*[<>]&[\d-]/g
+const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/
+/** Words by which a shell begins something of its own. */
+const SHELL_WORDS: ReadonlySet<string> = new Set([
+  '!',
+  '.',
+  ':',
+  'if',
+  'then',
+  'else',
+  'elif',
+  'fi',
+  'for',
+  'while',
+  'until',
+  'do',
+  'done',
+  'case',
+  'esac',
+  'eval',
+  'exec',
+  'source',
+  'command',
+  'builtin',
+  'trap',
+  'alias',
+  'set',
+  'time',
+  'function',
+])
+
+/** What the rules say about the text of `-c`. */
+export function decideScript(input: {
+  readonly shell: Shell
+  readonly script: string
+  /** The operator lets the text use shell syntax. */
+  readonly allowShellSyntax: boolean
+}): Verdict {
+  const { shell, script, allowShellSyntax } = input
+  const hidden = hiddenCharacter(script, allowShellSyntax ? '\n\t' : '')
+  if (hidden !== undefined) return blocked(`the text of -c holds ${hidden}, which does not show as what it is`)
+  if (SYNTAX.test(script)) {
+    if (allowShellSyntax) return decideParts(shell, script)
+    return blocked(`the text of -c holds the shell sign ${quoteText(SYNTAX.exec(script)?.[0] ?? '')}`)
+  }
+  return decideSimple({ shell, text: script, allowShellSyntax })
+}
+
+function decideSimple(input: {
+  readonly shell: Shell
+  readonly text: string
+  readonly allowShellSyntax: boolean
+}): Verdict {
+  const division = divide(input.text)
+  if (!division.ok) return blocked(`the text of -c: expected ${division.expected}, got ${division.got}`)
+  const [first = ''] = division.tokens
+  if (first === '') return blocked('the text of -c names no command')
+  if ((ASSIGNMENT.test(first) || SHELL_WORDS.has(first)) && !input.allowShellSyntax) {
+    return blocked(`the text of -c begins with the shell's own ${quoteText(first)}`)
+  }
+  return decide(input.shell, division.tokens)
+}
+
+const STRICTNESS: Readonly<Record<Decision, number>> = { run: 0, ask: 1, block: 2 }
+
+/** Every command of a list or pipe is decided by itself and the strictest answer counts; what no rule can see makes it a question. */
+function decideParts(shell: Shell, script: string): Verdict {
+  const parts = script
+    .replaceAll(DUPLICATED, ' ')
+    .split(/[|&;\n\r]+/)
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+  const verdicts = parts.map((text) => decideSimple({ shell, text, allowShellSyntax: true }))
+  const unseen: Verdict[] = SUBSTITUTION.test(script)
+    ? [
+        {
+          decision: 'ask',
+          by: 'shell syntax',
+          why: 'the text of -c holds a substitution or a group, whose commands no rule has seen',
+        },
+      ]
+    : []
+  const [strictest] = [...verdicts, ...unseen].sort((a, b) => STRICTNESS[b.decision] - STRICTNESS[a.decision])
+  return strictest ?? blocked('the text of -c names no command')
+}
+
+function blocked(why: string): Verdict {
+  return { decision: 'block', by: 'policy', why }
+}
+
+/** The earlier rule that takes every command of a later one; undefined when the later one can be reached. */
+export function shadowOf(rules: readonly Rule[], at: number): Rule | undefined {
+  const rule = rules[at]
+  return rule === undefined ? undefined : rules.slice(0, at).find((earlier) => covers(earlier, rule))
+}
+
+function covers(earlier: Rule, later: Rule): boolean {
+  const begins = earlier.tokens.every((token, index) => token === later.tokens[index])
+  if (earlier.match === 'prefix') return begins
+  return begins && later.match === 'exact' && later.tokens.length === earlier.tokens.length
+}

@@ -1,0 +1,133 @@
+/**
+ * The normal form of workers and workshops: what every accepted spelling is reduced to before anything else sees it.
+ * A worker says what is to be done and wishes; a workshop says where, and grants.
+ */
+import type { PolicyLayer } from '../policy/layer.ts'
+import type { ZoneMode } from '../policy/policy.ts'
+
+/** Where something is written. */
+export interface Place {
+  readonly file: string
+  readonly line?: number | undefined
+  /** Dotted. */
+  readonly key: string
+}
+
+export const WARNINGS = {
+  W_LENIENT: 'The description was not valid YAML and was taken as plain text.',
+  W_UNKNOWN_KEY: 'A key that means nothing here was passed over.',
+  W_ADVISORY: 'A rule that a mount cannot enforce was kept and shown, but nobody holds it.',
+  W_MODE: 'A mount without mode is read-only here; with docker it would be read-write.',
+  W_INHERIT: 'No tools are listed, so the file means all of them; here that is: ask before every command.',
+  W_NO_RULES: 'The shell toolset has no rules, so every command is blocked.',
+  W_PATTERN: 'A star inside a word is no wildcard; the rule matches that very text.',
+  W_LEGACY: 'A worker in pure YAML: an old form, without instructions.',
+  W_NAME: 'No name is given; the name of the file was taken.',
+  W_MOVED: 'The workshop or the operator shows another directory under this name.',
+  W_KEPT: 'A higher authority has said this outright; the wish was not needed.',
+} as const
+export type WarningCode = keyof typeof WARNINGS
+
+export interface Warning extends Place {
+  readonly code: WarningCode
+  readonly message: string
+}
+
+export interface Wish<V> {
+  readonly value: V
+  readonly from: Place
+}
+
+/** A zone as a worker or workshop asks for it. */
+export interface ZoneWish {
+  readonly name: string
+  /** Absolute, inside. */
+  readonly target: string
+  readonly mode: ZoneMode
+  /** Absolute on the host, not canonical. */
+  readonly hostPath?: string
+  /** No hostPath: somebody above must grant a zone of this name. */
+  readonly request?: true
+  /** tmpfs only, bytes. */
+  readonly size?: number
+  readonly create?: true
+  readonly optional?: true
+  readonly sockets?: true
+  /** Size and suffix rules and the like: shown, but no mount can enforce them. */
+  readonly advisory?: Readonly<Record<string, unknown>>
+  readonly from: Place
+}
+
+/** A `sandbox` section: zones, and all the rest as a layer of the policy. */
+export interface SandboxWish {
+  readonly zones: readonly ZoneWish[]
+  /** Everything but the zones, in the words of a profile. */
+  readonly layer: PolicyLayer
+  /** Only this subtree of what is visible inside. */
+  readonly restrict?: Wish<string>
+  /** true: every zone ro. false: a wish that they are rw. */
+  readonly readonly?: Wish<boolean>
+  /** The section itself. */
+  readonly from: Place
+}
+
+export type Decision = 'run' | 'ask' | 'block'
+
+/** One rule about commands; the first that matches counts. */
+export interface Rule {
+  /** As it is written. */
+  readonly pattern: string
+  /** Words that a command begins with (`prefix`), or that it is (`exact`). No words and `prefix`: every command. */
+  readonly tokens: readonly string[]
+  readonly match: 'prefix' | 'exact'
+  readonly decision: Decision
+  readonly from: Place
+}
+
+export interface Shell {
+  readonly rules: readonly Rule[]
+  /** For what no rule matches; absent = blocked. */
+  readonly default?: Wish<Decision>
+}
+
+/** `opt-in`: what no toolset names is not there. `listed`: the tools of a list. `inherit`: no list, so all there are. */
+export type ToolModel = 'opt-in' | 'listed' | 'inherit'
+
+export interface Worker {
+  readonly name: string
+  /** As it was asked for. */
+  readonly file: string
+  readonly description?: string
+  readonly model?: string
+  readonly instructions: string
+  readonly tools?: readonly string[]
+  readonly toolModel: ToolModel
+  readonly toolsets: readonly string[]
+  /** Workers it may call; `*` = any. */
+  readonly delegates: readonly Wish<string>[]
+  readonly sandbox?: SandboxWish
+  /** null: it has no shell, so no command may be run for it. */
+  readonly shell: Shell | null
+  /** Opaque references to schemas of input and output. */
+  readonly io: Readonly<Record<string, unknown>>
+  readonly warnings: readonly Warning[]
+}
+
+export interface WorkshopWorker {
+  readonly name: string
+  /** What this workshop takes away from this worker. */
+  readonly narrowing?: SandboxWish
+  readonly from: Place
+}
+
+export interface Workshop {
+  readonly name: string
+  readonly file: string
+  readonly description?: string
+  /** The workers that may run here; absent = any. */
+  readonly workers?: readonly WorkshopWorker[]
+  readonly sandbox?: SandboxWish
+  /** Workers may add zones inside the project directory. */
+  readonly allowWorkerZones: boolean
+  readonly warnings: readonly Warning[]
+}
