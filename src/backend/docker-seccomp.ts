@@ -1,0 +1,34 @@
+/** The plan's system call filter as Docker's own profile. Pure. */
+import { SandboxError } from '../error.ts'
+import type { PlannedSeccomp } from '../plan/plan.ts'
+import { dockerSeccomp } from '../seccomp/docker.ts'
+import { PROFILE_NAMES, type ProfileName } from '../seccomp/rules.ts'
+
+export interface SeccompWords {
+  readonly words: readonly string[]
+  /** What the client reads at the descriptor that `words` name; absent for `off`. */
+  readonly profile?: Uint8Array
+}
+
+/**
+ * @param fd where the client will find the profile: it takes a path only; `null` where a descriptor has none (Windows), and
+ *   the daemon's own default profile then holds
+ * @throws SandboxError NO_BACKEND for a filter file: a plan holds its compiled form, which Docker does not take
+ */
+export function seccompWords({ profile, arch, filter }: PlannedSeccomp, fd: number | null): SeccompWords {
+  if (filter === '') return { words: ['--security-opt', 'seccomp=unconfined'] }
+  if (!isNamed(profile)) {
+    throw new SandboxError('NO_BACKEND', `docker lacks seccomp: the filter file ${profile} cannot be translated`, {
+      hint: `--seccomp ${PROFILE_NAMES.join('|')}, or --backend namespace`,
+    })
+  }
+  if (fd === null) return { words: [] }
+  return {
+    words: ['--security-opt', `seccomp=/dev/fd/${fd}`],
+    profile: new TextEncoder().encode(JSON.stringify(dockerSeccomp(profile, arch))),
+  }
+}
+
+function isNamed(profile: string): profile is ProfileName {
+  return (PROFILE_NAMES as readonly string[]).includes(profile)
+}

@@ -1,0 +1,315 @@
+/**
+ * The docker backend, podman included: plan -> the client's argv. Pure.
+ *
+ * Theory of operation. A run is four short conversations with the daemon, held by supervisor/docker.ts:
+ *   create (this launch)  ->  inspect: does the daemon really hold what was asked?  ->  start --attach  ->  inspect, rm
+ * `docker run` would do the first three in one, but then the daemon's complaints and the command's stderr are one stream, its
+ * exit codes 125 to 127 and the command's are one number, and a limit that is ignored is noticed when it is too late.
+ */
+import { SandboxError } from '../error.ts'
+import type { Plan, PlannedLimit, PlannedLimits, PlannedZone } from '../plan/plan.ts'
+import type { Backend, RunInputs } from './backend.ts'
+import { type DividedEnvironment, type DockerInputs, divideEnvironment, PROXY_NAMES } from './docker-client.ts'
+import { bindWords, tmpfsWords, zoneMounts } from './docker-mount.ts'
+import { seccompWords } from './docker-seccomp.ts'
+import { imageFor, RUNTIMES } from './images.ts'
+import type { Launch, LaunchDescriptor } from './launch.ts'
+
+/** Label of every container of ours; its value is the kind of container. */
+export const LABEL = 'llm-do'
+/** Label: which process runs it. */
+export const RUNNER_LABEL = 'llm-do.runner'
+/** Label: host paths of protected files, a JSON list; some may be placeholders that the end of the run removes. */
+export const PROTECT_LABEL = 'llm-do.protect'
+/** Label of a session container: the plan it was made from. */
+export const SESSION_LABEL = 'llm-do.plan'
+
+/** Descriptors of the client; 0 to 2 belong to the command. */
+export const ENV_FILE_FD = 3
+export const SECCOMP_FD = 4
+
+export function containerName(runId: string): string {
+  return `llm-do-${runId}`
+}
+
+export const dockerBackend: Backend = { name: 'docker', build: buildCreate }
+
+/** `docker create`: everything about the container, nothing started. */
+function buildCreate(plan: Plan, run: RunInputs): Launch {
+  const docker = dockerInputsOf(run)
+  const name = containerName(run.runId)
+  const environment = environmentOf(run.commandEnv, docker)
+  const create = [
+    'create',
+    ...['--name', name],
+    ...containerWords(plan, { docker, labels: labelsOf({ plan, docker, kind: 'run' }) }),
+    ...environmentWords(environment, docker),
+    ...(plan.tty ? ['--tty'] : []),
+    imageOf(plan, run.command),
+    ...run.command,
+  ]
+  return launchOf({ docker, argv: create, environment, plan, name })
+}
+
+/** Seconds that a session container lives at most, used or not: nothing of ours runs for ever. */
+export const SESSION_SECONDS = 3600
+
+/** The container of a session: the same walls, a command that only sleeps, no environment of any run. */
+export function buildSession(plan: Plan, run: RunInputs): Launch {
+  const docker = dockerInputsOf(run)
+  const name = sessionName(plan, run)
+  const labels = [...labelsOf({ plan, docker, kind: 'session' }), `${SESSION_LABEL}=${plan.hash}`]
+  const environment = environmentOf({}, docker)
+  const create = [
+    'create',
+    ...['--name', name],
+    ...containerWords(plan, { docker, labels }),
+    ...environmentWords(environment, docker),
+    imageOf(plan, run.command),
+    ...['sleep', String(SESSION_SECONDS)],
+  ]
+  return launchOf({ docker, argv: create, environment, plan, name })
+}
+
+/** One per plan, image and user; the image counts because a plan may leave it to the command. */
+export function sessionName(plan: Plan, run: RunInputs): string {
+  const image = imageOf(plan, run.command).replaceAll(/[^a-zA-Z0-9]+/g, '-')
+  return `llm-do-session-${dockerInputsOf(run).caller.uid}-${plan.hash}-${image}`
+}
+
+/** `docker exec` into the container of a session. */
+export function buildSessionExec(plan: Plan, run: RunInputs): Launch {
+  const docker = dockerInputsOf(run)
+  const name = sessionName(plan, run)
+  const environment = environmentOf(run.commandEnv, docker)
+  const argv = [
+    'exec',
+    '--interactive',
+    ...environmentWords(environment, docker),
+    ...(plan.tty ? ['--tty'] : []),
+    ...['--workdir', plan.workdir],
+    name,
+    ...run.command,
+  ]
+  return launchOf({ docker, argv, environment, plan, name })
+}
+
+interface LaunchParts {
+  readonly docker: DockerInputs
+  readonly argv: readonly string[]
+  readonly environment: DividedEnvironment
+  readonly plan: Plan
+  readonly name: string
+}
+
+function launchOf({ docker, argv, environment, plan, name }: LaunchParts): Launch {
+  return {
+    file: docker.path,
+    argv,
+    env: { ...docker.environment, ...environment.byName },
+    cwd: docker.platform === 'win32' ? 'C:\\' : '/',
+    descriptors: [...envFile(environment), ...(argv[0] === 'create' ? seccompFile(plan, docker) : [])],
+    stop: { file: docker.path, argv: ['rm', '--force', '--volumes', name] },
+  }
+}
+
+function envFile({ lines }: DividedEnvironment): readonly LaunchDescriptor[] {
+  if (lines.length === 0) return []
+  const bytes = new TextEncoder().encode(lines.map((line) => `${line}\n`).join(''))
+  return [{ fd: ENV_FILE_FD, carries: 'bytes', bytes, what: 'environment of the command' }]
+}
+
+function seccompFd({ platform }: DockerInputs): number | null {
+  return platform === 'win32' ? null : SECCOMP_FD
+}
+
+function seccompFile(plan: Plan, docker: DockerInputs): readonly LaunchDescriptor[] {
+  const { profile } = seccompWords(plan.seccomp, seccompFd(docker))
+  return profile === undefined ? [] : [{ fd: SECCOMP_FD, carries: 'bytes', bytes: profile, what: 'seccomp profile' }]
+}
+
+export function dockerInputsOf({ docker }: RunInputs): DockerInputs {
+  if (docker !== undefined) return docker
+  throw new SandboxError('INTERNAL', 'docker: the run has no description of the docker client')
+}
+
+/** @throws SandboxError POLICY_INVALID for a runtime that is not in the table */
+export function imageOf(plan: Plan, command: readonly string[]): string {
+  const image = imageFor({ image: plan.image, runtime: plan.runtime, program: command[0] ?? '' })
+  if (image !== undefined) return image
+  throw new SandboxError(
+    'POLICY_INVALID',
+    `runtime: expected ${RUNTIMES.map(({ name }) => name).join(', ')}, got "${plan.runtime}"`,
+    {
+      hint: '--image IMAGE names one that is not in the table',
+    },
+  )
+}
+
+function environmentOf(commandEnv: RunInputs['commandEnv'], { program, platform }: DockerInputs): DividedEnvironment {
+  const divided = divideEnvironment(commandEnv, { program, hasFile: platform !== 'win32' })
+  if (divided.impossible.length === 0) return divided
+  throw new SandboxError(
+    'POLICY_INVALID',
+    `env: ${divided.impossible.join(', ')}: ${program} reads this variable itself, and its value does not fit a line of an env file`,
+    { hint: 'pass the value by a file in a zone' },
+  )
+}
+
+function environmentWords({ lines, byName }: DividedEnvironment, { program }: DockerInputs): readonly string[] {
+  const unset = program === 'docker' ? PROXY_NAMES.filter((name) => !(name in byName)) : []
+  return [
+    ...(lines.length === 0 ? [] : ['--env-file', `/dev/fd/${ENV_FILE_FD}`]),
+    // A name without a value is removed, also when the image or the client's configuration sets it.
+    ...[...Object.keys(byName), ...unset].flatMap((name) => ['--env', name]),
+  ]
+}
+
+interface ContainerInputs {
+  readonly docker: DockerInputs
+  readonly labels: readonly string[]
+}
+
+/** What makes the walls; the order is for people who read it. */
+function containerWords(plan: Plan, { docker, labels }: ContainerInputs): readonly string[] {
+  return [
+    ...labels.flatMap((label) => ['--label', label]),
+    ...['--pull', 'never'],
+    // The image's own start program and health check are commands that nobody asked for.
+    ...['--entrypoint', '', '--no-healthcheck'],
+    ...['--init', '--interactive'],
+    ...['--hostname', plan.hostname],
+    ...networkWords(plan),
+    ...['--ipc', 'none', '--cgroupns', 'private'],
+    ...identityWords(plan, docker),
+    ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
+    ...seccompWords(plan.seccomp, seccompFd(docker)).words,
+    ...['--read-only', ...(docker.program === 'podman' ? PODMAN_WORDS : [])],
+    ...limitWords(plan, docker),
+    ...plan.zones.flatMap(zoneMounts).flatMap(bindWords),
+    ...plan.scratch.flatMap((scratch) =>
+      tmpfsWords(scratch, { program: docker.program, owner: identityOf(plan, docker) }),
+    ),
+    ...['--workdir', plan.workdir],
+    // Output goes to the attached client only; a log would grow on the daemon's disk without a bound.
+    ...['--log-driver', 'none', '--stop-timeout', '0'],
+  ]
+}
+
+/** podman mounts tmpfs of its own over /tmp and /run, makes volumes writable and passes the host's proxies on. */
+const PODMAN_WORDS = ['--read-only-tmpfs=false', '--image-volume', 'tmpfs', '--http-proxy=false'] as const
+
+function networkWords({ network }: Plan): readonly string[] {
+  if (network.mode !== 'restricted') return ['--network', network.mode]
+  throw new SandboxError('NO_BACKEND', 'docker lacks net-restricted: names are not filtered in containers', {
+    hint: '--backend namespace, or --net none',
+  })
+}
+
+export interface Identity {
+  readonly uid: number
+  readonly gid: number
+}
+
+/**
+ * Who the command is on the host. Inside a rootless daemon root is the caller; elsewhere the caller is the caller, and root
+ * becomes the owner of what may be written: ids cannot be mapped per mount here.
+ * @throws SandboxError ZONE_INVALID when a zone could only be written by root, or by two different owners
+ */
+export function identityOf(
+  plan: Plan,
+  { program, rootless, caller }: Pick<DockerInputs, 'program' | 'rootless' | 'caller'>,
+): Identity {
+  if (rootless && program === 'docker') return { uid: 0, gid: 0 }
+  if (caller.uid !== 0) return caller
+  const writable = plan.zones.filter(({ mode }) => mode === 'rw')
+  const owner = writable[0]
+  if (owner === undefined) return NOBODY
+  const odd = writable.find(({ uid, gid }) => uid === 0 || uid !== owner.uid || gid !== owner.gid)
+  if (odd !== undefined) throw notWritable(odd, owner)
+  return { uid: owner.uid, gid: owner.gid }
+}
+
+/** The kernel's overflow id. */
+const NOBODY: Identity = { uid: 65_534, gid: 65_534 }
+
+function notWritable(zone: PlannedZone, first: PlannedZone): SandboxError {
+  const why =
+    zone.uid === 0
+      ? 'it belongs to root, and a sandbox started by root must not be root'
+      : `it belongs to ${zone.uid}:${zone.gid}, zone ${first.name} to ${first.uid}:${first.gid}, and a container has one user`
+  return new SandboxError('ZONE_INVALID', `zone ${zone.name} (${zone.source}) cannot be rw in a container: ${why}`, {
+    hint: `chown it to an ordinary user, run as that user, or use --backend namespace (which maps owners)`,
+  })
+}
+
+function identityWords(plan: Plan, docker: DockerInputs): readonly string[] {
+  const { uid, gid } = identityOf(plan, docker)
+  const keep = docker.program === 'podman' && docker.rootless ? ['--userns', 'keep-id'] : []
+  return [...keep, '--user', `${uid}:${gid}`]
+}
+
+/** kernel.core_pattern pipe handlers are started for any limit but 1: fs/coredump.c. */
+const CORE_LIMIT = 1
+const DEFAULT_FILES = 1024
+/** Generous: the pids limit is what holds. */
+const DEFAULT_PROCESSES = 4096
+
+function limitWords({ limits }: Plan, docker: DockerInputs): readonly string[] {
+  const { memory, cpus, pids } = heldByDocker(limits)
+  const { cpuTimeMs } = limits
+  return [
+    ...(memory === undefined
+      ? []
+      : ['--memory', String(memory.max), '--memory-swap', String(withSwap(memory, limits))]),
+    ...(cpus === undefined ? [] : ['--cpus', String(cpus.max)]),
+    ...['--pids-limit', String(pids?.max ?? -1)],
+    ...ulimit('core', CORE_LIMIT),
+    ...(cpuTimeMs === undefined ? [] : ulimit('cpu', Math.ceil(cpuTimeMs / 1000))),
+    // podman asks for more than its own limits unless it is told.
+    ...(docker.program === 'podman' ? ulimit('nofile', Math.min(DEFAULT_FILES, docker.hardLimits.files)) : []),
+    ...(docker.program === 'podman' ? ulimit('nproc', Math.min(DEFAULT_PROCESSES, docker.hardLimits.processes)) : []),
+  ]
+}
+
+/** Limits that the plan says the daemon holds; with --best-effort others may stand there that nobody does. */
+export function heldByDocker({ memory, cpus, pids }: PlannedLimits): Pick<PlannedLimits, 'memory' | 'cpus' | 'pids'> {
+  return {
+    ...(memory?.by === 'docker' && { memory }),
+    ...(cpus?.by === 'docker' && { cpus }),
+    ...(pids?.by === 'docker' && { pids }),
+  }
+}
+
+/** What --memory-swap wants: memory and swap together. */
+export function withSwap(memory: PlannedLimit, { swap }: PlannedLimits): number {
+  return memory.max + (swap?.max ?? 0)
+}
+
+function ulimit(name: string, value: number): readonly string[] {
+  return ['--ulimit', `${name}=${value}:${value}`]
+}
+
+interface LabelInputs {
+  readonly plan: Plan
+  readonly docker: DockerInputs
+  readonly kind: 'run' | 'session'
+}
+
+function labelsOf({ plan, docker, kind }: LabelInputs): readonly string[] {
+  const guarded = protectedPaths(plan)
+  return [
+    `${LABEL}=${kind}`,
+    `${RUNNER_LABEL}=${docker.runner}`,
+    ...(guarded.length === 0 ? [] : [`${PROTECT_LABEL}=${JSON.stringify(guarded)}`]),
+  ]
+}
+
+/** Host paths that a mount keeps read-only inside rw zones. */
+export function protectedPaths(plan: Plan): readonly string[] {
+  return plan.zones.flatMap((zone) =>
+    zoneMounts(zone)
+      .slice(1)
+      .map(({ source }) => source),
+  )
+}

@@ -1,0 +1,4 @@
+/** What runs WASI programs here. Made by the edge wasm-inputs.ts. */
+export interface WasmInputs {
+  readonly node: string
+}

@@ -1,0 +1,190 @@
+/**
+ * One container for all runs of a plan: an `exec` costs 80 ms where a fresh container costs 300.
+ * Edge: processes, files, the clock.
+ *
+ * Weaker than a fresh container, so off by default and said in every result: what a run leaves in /tmp and the like, the next
+ * one sees. Only one run at a time is inside; another one meanwhile gets a fresh container. A run that leaves a process
+ * behind, or has to be ended, takes the container with it. The container sleeps for an hour at most, then it is over.
+ */
+import { closeSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import {
+  buildSession,
+  buildSessionExec,
+  dockerInputsOf,
+  imageOf,
+  SESSION_SECONDS,
+  sessionName,
+} from '../backend/docker.ts'
+import type { DockerInputs } from '../backend/docker-client.ts'
+import { isGone, runnerOf } from '../backend/docker-inputs.ts'
+import { runChild } from './child.ts'
+import { ask, inspectContainer, removeContainer } from './docker-client.ts'
+import { type ContainerReport, concludeDocker } from './docker-conclude.ts'
+import {
+  checkContainer,
+  createContainer,
+  type DockerRun,
+  killContainer,
+  pathOf,
+  SHARED_STATUSES,
+} from './docker-container.ts'
+import { whyNotExecuted } from './docker-lookup.ts'
+import { makePlaceholders, removePlaceholders } from './docker-placeholder.ts'
+import { refusalOf } from './docker-refusal.ts'
+import type { Outcome } from './outcome.ts'
+
+const SHARED_CONTAINER =
+  'docker.reuse is session: this container served earlier runs of the same plan and keeps what they left in its scratch directories'
+
+/** @param fresh runs in a container of its own, while another run is inside the session's */
+export async function superviseSession(
+  input: DockerRun,
+  fresh: (input: DockerRun) => Promise<Outcome>,
+): Promise<Outcome> {
+  const docker = dockerInputsOf(input.run)
+  const name = sessionName(input.plan, input.run)
+  const lock = takeLock(input.run.runsDirectory, name)
+  if (lock === undefined) return fresh(input)
+  const { plan, placeholders } = await makePlaceholders(input.plan)
+  try {
+    return await runInside({ ...input, plan: { ...plan, hash: input.plan.hash } }, { docker, name })
+  } finally {
+    await removePlaceholders(placeholders)
+    lock.release()
+  }
+}
+
+interface Session {
+  readonly docker: DockerInputs
+  readonly name: string
+}
+
+async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
+  const { plan, run, stdio, signal } = input
+  const started = performance.now()
+  const report = await openContainer(input, session)
+  const setupMs = performance.now() - started
+  const client = await runChild({
+    launch: buildSessionExec(plan, run),
+    stdio,
+    signal,
+    deadlineMs: plan.limits.timeoutMs,
+    stop: () => killContainer(session),
+  })
+  const after = await inspectContainer(session.docker, session.name)
+  const shared = (SHARED_STATUSES as readonly (number | null)[]).includes(client.exitCode)
+  const lookup = {
+    docker: session.docker,
+    container: session.name,
+    program: run.command[0] ?? '',
+    workdir: plan.workdir,
+  }
+  const notExecuted =
+    shared && client.cause === 'exit' ? await whyNotExecuted({ ...lookup, path: pathOf(report) }) : undefined
+  if (client.cause !== 'exit' || (await hasLeftovers(session))) await removeContainer(session.docker, session.name)
+  return concludeDocker({
+    report: asOfRun({ before: report, after, exitCode: client.exitCode, elapsedMs: client.elapsedMs }),
+    client,
+    totalMs: setupMs + client.elapsedMs,
+    warnings: [SHARED_CONTAINER],
+    ...(notExecuted && { notExecuted }),
+  })
+}
+
+interface RunView {
+  readonly before: ContainerReport
+  readonly after: ContainerReport | undefined
+  readonly exitCode: number | null
+  readonly elapsedMs: number
+}
+
+/** The container goes on; for the run its own exit code and times count, and an OOM kill that was not there before. */
+function asOfRun({ before, after, exitCode, elapsedMs }: RunView): ContainerReport {
+  return {
+    ...before,
+    State: {
+      ...before.State,
+      Status: 'exited',
+      ExitCode: exitCode ?? 1,
+      OOMKilled: after?.State.OOMKilled === true && !before.State.OOMKilled,
+      StartedAt: new Date(0).toISOString(),
+      FinishedAt: new Date(elapsedMs).toISOString(),
+    },
+  }
+}
+
+/** The session's container, running and with time left for this run; made anew when it is not. */
+async function openContainer(input: DockerRun, session: Session): Promise<ContainerReport> {
+  const { plan, run } = input
+  const there = await inspectContainer(session.docker, session.name)
+  // After one OOM kill Docker's flag stays set, and a second could not be told from it.
+  if (there?.State.Status === 'running' && !there.State.OOMKilled && hasTime(there, plan.limits.timeoutMs)) {
+    return there
+  }
+  await removeContainer(session.docker, session.name)
+  const image = imageOf(plan, run.command)
+  const complaints = await createContainer({ launch: buildSession(plan, run), image, ...session })
+  await checkContainer(input, { ...session, complaints })
+  const started = await ask(session.docker, ['start', session.name])
+  if (!started.ok) throw refusalOf(started.stderr, { program: session.docker.program, image })
+  const report = await inspectContainer(session.docker, session.name)
+  if (report === undefined || report.State.Status !== 'running') {
+    throw refusalOf('a session needs the program "sleep" in its image', { program: session.docker.program, image })
+  }
+  return report
+}
+
+/** Milliseconds that a run without a deadline must be able to count on. */
+const ENOUGH_MS = 1_800_000
+
+function hasTime({ State }: ContainerReport, timeoutMs: number | undefined): boolean {
+  const left = Date.parse(State.StartedAt) + SESSION_SECONDS * 1000 - Date.now()
+  return left > (timeoutMs ?? ENOUGH_MS)
+}
+
+/** Lines of `top`: its heading, docker's init, and sleep. */
+const QUIET_LINES = 3
+
+async function hasLeftovers({ docker, name }: Session): Promise<boolean> {
+  const said = await ask(docker, ['top', name])
+  return !said.ok || said.stdout.trim().split('\n').length > QUIET_LINES
+}
+
+/**
+ * One file per session, beside the records of live runs.
+ * @returns undefined while another live process holds it
+ */
+function takeLock(runsDirectory: string, name: string): { readonly release: () => void } | undefined {
+  const directory = join(dirname(runsDirectory), 'sessions')
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const path = join(directory, name)
+  if (!write(path) && !(isStale(path) && retake(path))) return undefined
+  return { release: () => unlinkSync(path) }
+}
+
+function write(path: string): boolean {
+  try {
+    const fd = openSync(path, 'wx', 0o600)
+    writeSync(fd, runnerOf(process.pid) ?? '')
+    closeSync(fd)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+function isStale(path: string): boolean {
+  try {
+    return isGone(readFileSync(path, 'utf8'))
+  } catch {
+    // Released this moment: the next run will get it.
+    return false
+  }
+}
+
+function retake(path: string): boolean {
+  unlinkSync(path)
+  return write(path)
+}

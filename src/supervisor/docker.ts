@@ -1,0 +1,168 @@
+/**
+ * One command in a container, from create to rm.
+ * Edge: processes, the clock.
+ *
+ * Who ends whom: at the deadline and on abort we ask the daemon to kill the container, and the attached client ends with it.
+ * If we are killed ourselves, a shell that waits for our end of its pipe removes the container; if that is gone too, the
+ * next run sweeps it away. The daemon's own account of the container, not the client's exit status, says how it ended.
+ */
+import { spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
+import type { RunInputs } from '../backend/backend.ts'
+import { containerName, dockerBackend, dockerInputsOf, imageOf } from '../backend/docker.ts'
+import type { Launch } from '../backend/launch.ts'
+import type { Plan } from '../plan/plan.ts'
+import { type ChildEnd, runChild } from './child.ts'
+import { inspectContainer, removeContainer } from './docker-client.ts'
+import { type ContainerReport, concludeDocker, hasRun } from './docker-conclude.ts'
+import {
+  type Container,
+  checkContainer,
+  createContainer,
+  type DockerRun,
+  killContainer,
+  lost,
+  pathOf,
+  SHARED_STATUSES,
+  textOf,
+} from './docker-container.ts'
+import { whyNotExecuted } from './docker-lookup.ts'
+import { makePlaceholders, type Placeholder, removePlaceholders } from './docker-placeholder.ts'
+import { refusalOf } from './docker-refusal.ts'
+import { superviseSession } from './docker-session.ts'
+import { sweep } from './docker-sweep.ts'
+import type { Outcome, SetupFailure } from './outcome.ts'
+
+/** @throws SandboxError when the container cannot be made or started, or would not hold what the plan says it holds */
+export async function superviseDocker(input: DockerRun): Promise<Outcome> {
+  return input.plan.dockerReuse === 'session' ? superviseSession(input, superviseContainer) : superviseContainer(input)
+}
+
+async function superviseContainer(input: DockerRun): Promise<Outcome> {
+  const docker = dockerInputsOf(input.run)
+  const name = containerName(input.run.runId)
+  const { plan, placeholders } = await makePlaceholders(input.plan)
+  const guard = startGuard({ docker, name, placeholders })
+  try {
+    return await runContainer({ ...input, plan }, { docker, name })
+  } finally {
+    await removeContainer(docker, name)
+    guard.release()
+    await removePlaceholders(placeholders)
+  }
+}
+
+async function runContainer(input: DockerRun, container: Container): Promise<Outcome> {
+  const { plan, run } = input
+  const started = performance.now()
+  const image = imageOf(plan, run.command)
+  const complaints = await createContainer({ launch: dockerBackend.build(plan, run), image, ...container })
+  await checkContainer(input, { ...container, complaints })
+  const [client] = await Promise.all([attach(input, container), sweep(container.docker, { now: Date.now() })])
+  const report = await inspectContainer(container.docker, container.name)
+  if (report === undefined) throw lost(container)
+  const notExecuted = await reasonNotExecuted({ report, client, run, plan, ...container })
+  const totalMs = performance.now() - started
+  return concludeDocker({ report, client, totalMs, warnings: [], ...(notExecuted && { notExecuted }) })
+}
+
+/** Starts the container with our stdio and waits for its end. */
+function attach({ plan, run, stdio, signal }: DockerRun, { docker, name }: Container): Promise<ChildEnd> {
+  const interactive = plan.tty && !run.stdinIsTerminal ? [] : ['--interactive']
+  const launch: Launch = {
+    file: docker.path,
+    argv: ['start', '--attach', ...interactive, name],
+    // The client's advice for people is not the command's output.
+    env: { ...docker.environment, DOCKER_CLI_HINTS: 'false' },
+    cwd: '/',
+    descriptors: [],
+  }
+  return runChild({
+    launch,
+    stdio,
+    signal,
+    deadlineMs: plan.limits.timeoutMs,
+    extensionMs: () => startDelayMs({ docker, name, limitMs: plan.limits.timeoutMs ?? 0 }),
+    stop: () => killContainer({ docker, name }),
+  })
+}
+
+interface Delay extends Container {
+  readonly limitMs: number
+}
+
+/** What the start of the container took of the command's time; the daemon's clock may be another machine's, so it is bounded. */
+async function startDelayMs({ docker, name, limitMs }: Delay): Promise<number> {
+  const report = await inspectContainer(docker, name)
+  const ran = report === undefined ? limitMs : Date.now() - Date.parse(report.State.StartedAt)
+  return Number.isFinite(ran) && ran >= 0 && ran < limitMs ? Math.min(limitMs - ran, MOST_START_MS) : 0
+}
+
+/** Milliseconds; a slow daemon may take this long to start a container without the command paying for it. */
+const MOST_START_MS = 2_000
+
+interface Ended extends Container {
+  readonly report: ContainerReport
+  readonly client: ChildEnd
+  readonly run: RunInputs
+  readonly plan: Plan
+}
+
+/** @throws SandboxError when the container never ran for a reason that is not the command's */
+async function reasonNotExecuted({
+  report,
+  client,
+  run,
+  plan,
+  docker,
+  name,
+}: Ended): Promise<SetupFailure | undefined> {
+  if (client.cause !== 'exit') return undefined
+  const { ExitCode, Error: said } = report.State
+  const ran = hasRun(report)
+  if (ran && !(SHARED_STATUSES as readonly number[]).includes(ExitCode)) return undefined
+  const why = await whyNotExecuted({
+    docker,
+    container: name,
+    program: run.command[0] ?? '',
+    workdir: plan.workdir,
+    path: pathOf(report),
+  })
+  if (why !== undefined || ran) return why
+  throw refusalOf(said || textOf(client.stderr), { program: docker.program, image: report.Config.Image })
+}
+
+interface Guarded extends Container {
+  readonly placeholders: readonly Placeholder[]
+}
+
+/**
+ * Waits for a line or the end of its input. No line: the runner is gone. The daemon may still be busy making the container
+ * then, so it is asked until there was one to remove; the placeholders go when no other run stands on them.
+ */
+const GUARD_SCRIPT = `
+read -r word && exit 0
+client=$1; name=$2; shift 2
+for pause in 0 0.2 0.5 2; do
+  sleep $pause
+  [ -z "$("$client" rm --force --volumes "$name")" ] || break
+done
+for path; do flock --exclusive --nonblock "$path" rmdir "$path"; done`
+
+function startGuard({ docker, name, placeholders }: Guarded): { readonly release: () => void } {
+  // Without a shell (Windows) what a killed runner leaves waits for the next run's sweep.
+  if (docker.platform === 'win32') return { release: () => undefined }
+  const words = [docker.path, name, ...placeholders.map(({ path }) => path)]
+  const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'llm-do-guard', ...words], {
+    env: { ...docker.environment },
+    cwd: '/',
+    // A session of its own: the terminal's Ctrl-C must not reach it.
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  guard.on('error', () => guard.stdin.destroy())
+  guard.stdin.on('error', () => guard.stdin.destroy())
+  guard.unref()
+  ;(guard.stdin as Socket).unref()
+  return { release: () => guard.stdin.end('done\n') }
+}

@@ -1,0 +1,435 @@
+/** Real containers on a daemon of our own. What every backend must do is in tests/conformance; here is what only containers can get wrong. */
+import { spawn } from 'node:child_process'
+import { chown, lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunInputs } from '../../src/backend/backend.ts'
+import { dockerInputs } from '../../src/backend/docker-inputs.ts'
+import type { SandboxError } from '../../src/error.ts'
+import { observeDocker } from '../../src/host/docker.ts'
+import type { DockerFact } from '../../src/host/facts.ts'
+import type { Plan } from '../../src/plan/plan.ts'
+import { superviseDocker } from '../../src/supervisor/docker.ts'
+import { sweep } from '../../src/supervisor/docker-sweep.ts'
+import type { Outcome } from '../../src/supervisor/outcome.ts'
+import { bundle } from '../support/bundle.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import {
+  BUSYBOX_IMAGE,
+  ENVIRONMENT_IMAGE,
+  startDocker,
+  startPodman,
+  type TestDocker,
+  VOLUME_IMAGE,
+} from '../support/docker.ts'
+import { describeWith } from '../support/needs.ts'
+import { dockerPlan, plannedZone, runInputs } from './plans.ts'
+
+const text = ({ head, tail }: Outcome['stdout']): string => Buffer.concat([head, tail]).toString('utf8')
+/** An ordinary user who owns the zones; these tests run as root. */
+const OWNER = 1000
+
+async function ownedDirectory(): Promise<string> {
+  const path = await temporaryDirectory({ mode: 0o755 })
+  await chown(path, OWNER, OWNER)
+  return path
+}
+
+interface Engine {
+  readonly docker: TestDocker
+  readonly fact: DockerFact
+}
+
+const runIds = (function* () {
+  for (let index = 1; ; index += 1) yield `t${process.pid}x${index}`
+})()
+
+interface Wish {
+  readonly command: readonly string[]
+  readonly plan?: Partial<Plan>
+  readonly run?: Partial<RunInputs>
+  readonly stdin?: 'ignore' | Uint8Array
+  readonly signal?: AbortSignal
+  readonly outputCap?: number
+}
+
+function runIn(
+  { docker, fact }: Engine,
+  { command, plan, run, stdin = 'ignore', signal, outputCap }: Wish,
+): Promise<Outcome> {
+  return superviseDocker({
+    plan: dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', ...plan }),
+    run: runInputs({ runId: runIds.next().value as string, docker: dockerInputs(fact, docker.env), command, ...run }),
+    stdio: { mode: 'capture', stdin, outputCap: outputCap ?? 1 << 20 },
+    signal,
+  })
+}
+
+const containers = async ({ docker }: Engine): Promise<string> => docker.client('ps', '--all', '--quiet')
+
+function engine(start: () => Promise<TestDocker>): () => Engine {
+  const state: { engine?: Engine } = {}
+  beforeAll(async () => {
+    const docker = await start()
+    const fact = await observeDocker({ ...docker.env, LLM_DO_DOCKER: docker.program })
+    state.engine = { docker, fact: fact as DockerFact }
+  })
+  afterAll(() => state.engine?.docker.stop())
+  return () => state.engine as Engine
+}
+
+describeWith('docker', 'a docker container', () => {
+  const here = engine(startDocker)
+  const run = (wish: Wish) => runIn(here(), wish)
+
+  test('is reported with what its daemon can hold', () => {
+    expect(here().fact).toMatchObject({ program: 'docker', server: { ok: true }, rootless: false, remote: false })
+    expect(here().fact.limits).toEqual(['memory', 'swap', 'cpus', 'pids'])
+  })
+
+  test.each([0, 1, 2, 125, 126, 127, 137, 255])(
+    'gives the exit code %i of the command, whatever docker means by it',
+    async (code) => {
+      const outcome = await run({ command: ['sh', '-c', `exit ${code}`] })
+      expect(outcome).toMatchObject({ cause: 'exit', exitCode: code, signal: null })
+      expect(await containers(here())).toBe('')
+    },
+  )
+
+  test.each([
+    ['a name that is not on PATH', 'nosuch', 'ENOENT'],
+    ['a path that does not exist', '/bin/nosuch', 'ENOENT'],
+    ['a file without the execute bit', '/bin/not-executable', 'EACCES'],
+    ['a directory', '/bin', 'EACCES'],
+  ])('tells %s from an exit code', async (_what, program, errno) => {
+    const outcome = await run({ command: [program] })
+    expect(outcome).toMatchObject({ cause: 'exec', exitCode: null, failure: { path: program, errno } })
+    expect(text(outcome.stderr)).toBe('')
+  })
+
+  test('ended by the memory limit says so, and the runner sees it in the daemon’s record', async () => {
+    const limits = {
+      memory: { max: 33_554_432, by: 'docker' },
+      swap: { max: 0, by: 'docker' },
+      timeoutMs: 30_000,
+    } as const
+    const outcome = await run({
+      command: ['dd', 'if=/dev/zero', 'of=/dev/null', 'bs=200M', 'count=1'],
+      plan: { limits },
+    })
+    expect(outcome).toMatchObject({ cause: 'memory', exitCode: null, signal: 'SIGKILL', events: { oomKill: 1 } })
+  })
+
+  test('is killed at the deadline and keeps what was printed', async () => {
+    const outcome = await run({ command: ['sh', '-c', 'echo early; sleep 60'], plan: { limits: { timeoutMs: 500 } } })
+    expect(outcome).toMatchObject({ cause: 'deadline', exitCode: null, signal: 'SIGKILL' })
+    expect(text(outcome.stdout)).toBe('early\n')
+    expect(await containers(here())).toBe('')
+  })
+
+  test('is killed when the caller cancels', async () => {
+    const abort = new AbortController()
+    setTimeout(() => abort.abort('SIGTERM'), 700)
+    const outcome = await run({ command: ['sleep', '60'], signal: abort.signal })
+    expect(outcome).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGTERM' })
+    expect(await containers(here())).toBe('')
+  })
+
+  test('leaves nothing when the caller has cancelled already', async () => {
+    const outcome = await run({ command: ['sleep', '60'], signal: AbortSignal.abort('SIGINT') })
+    expect(outcome).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGINT' })
+    expect(await containers(here())).toBe('')
+  })
+
+  test('passes stdin through, binary safe, with its end', async () => {
+    const bytes = Buffer.from([0, 10, 13, 255, 0, 1])
+    const outcome = await run({ command: ['sh', '-c', 'cat; echo end >&2'], stdin: bytes })
+    expect(Buffer.from(outcome.stdout.head).equals(bytes)).toBe(true)
+    expect(text(outcome.stderr)).toBe('end\n')
+  })
+
+  test('has an empty stdin when there is none', async () => {
+    expect(await run({ command: ['cat'] })).toMatchObject({ cause: 'exit', exitCode: 0 })
+  })
+
+  test('keeps head and tail of a flood', async () => {
+    const outcome = await run({ command: ['sh', '-c', 'yes | head -c 20000000; echo last'], outputCap: 1000 })
+    expect(outcome.stdout.bytes).toBe(20_000_005)
+    expect(text(outcome.stdout)).toHaveLength(1000)
+    expect(text(outcome.stdout).endsWith('last\n')).toBe(true)
+  })
+
+  test('is no root, has no capabilities, no new privileges, a filter, a read-only root and no network', async () => {
+    const script =
+      'id -u; grep -E "^(Cap|NoNewPrivs|Seccomp:)" /proc/self/status; touch /x; ls /sys/class/net; ls /dev/shm'
+    const outcome = await run({ command: ['sh', '-c', script] })
+    expect(text(outcome.stdout)).toMatch(/^65534\n/)
+    expect(text(outcome.stdout).match(/Cap\w+:\t0000000000000000/g)).toHaveLength(5)
+    expect(text(outcome.stdout)).toContain('NoNewPrivs:\t1\nSeccomp:\t2\n')
+    expect(text(outcome.stdout)).toMatch(/\nlo\n$/)
+    expect(text(outcome.stderr)).toContain('touch: /x: Read-only file system')
+  })
+
+  test('filters system calls by our profile, which allows less than docker’s', async () => {
+    const command = ['sh', '-c', 'unshare -U true; echo $?; chmod 4755 /tmp; echo $?']
+    const filtered = await run({ command })
+    expect(text(filtered.stdout)).toBe('1\n1\n')
+    const open = await run({ command, plan: { seccomp: { profile: 'off', arch: 'x64', filter: '' } } })
+    // The negative control: without the filter the same kernel and user may do it.
+    expect(text(open.stdout)).toBe('0\n0\n')
+  })
+
+  test('starts with the image’s start program left out', async () => {
+    const outcome = await run({ command: ['echo', 'hello'], plan: { image: ENVIRONMENT_IMAGE } })
+    expect(text(outcome.stdout)).toBe('hello\n')
+  })
+
+  test('takes its variables exactly, without any reaching the client or its argv', async () => {
+    const commandEnv = {
+      HOME: '/x',
+      PATH: '/bin',
+      LD_PRELOAD: '/no.so',
+      JSON: '{"a": "b c"}',
+      TEXT: ' a\n#b=c\n',
+      TAIL: 'x\r',
+    }
+    const outcome = await run({ command: ['env', '-0'], run: { commandEnv } })
+    const seen = Object.fromEntries(
+      text(outcome.stdout)
+        .split('\0')
+        .filter(Boolean)
+        .map((entry) => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]),
+    )
+    expect(seen).toEqual({ ...commandEnv, HOSTNAME: 'sandbox' })
+  })
+
+  test('gets no proxy from the client’s configuration, which may hold a password', async () => {
+    const directory = await temporaryDirectory()
+    const proxies = { default: { httpProxy: 'http://user:s3cret@proxy.example' } }
+    await writeFile(join(directory, 'config.json'), JSON.stringify({ proxies }))
+    const { docker, fact } = here()
+    const inputs = dockerInputs(fact, { ...docker.env, DOCKER_CONFIG: directory })
+    const outcome = await run({ command: ['env'], run: { docker: inputs } })
+    expect(text(outcome.stdout)).not.toContain('s3cret')
+    // The negative control: the plain client does pass it on.
+    const env = await docker.client('--config', directory, 'run', '--rm', '--network', 'none', BUSYBOX_IMAGE, 'env')
+    expect(env).toContain('s3cret')
+  })
+
+  test('sees zones on paths with a colon, a comma, a quote, a space and a line break', async () => {
+    const source = join(await ownedDirectory(), 'a:b, "c"\nd e')
+    await mkdir(source)
+    await writeFile(join(source, 'file'), 'found')
+    const zones = [plannedZone({ source, target: '/in' })]
+    const outcome = await run({ command: ['sh', '-c', 'cat /in/file; touch /in/new'], plan: { zones } })
+    expect(text(outcome.stdout)).toBe('found')
+    expect(text(outcome.stderr)).toContain('Read-only file system')
+    expect(await readdir(source)).toEqual(['file'])
+  })
+
+  test('writes to a rw zone as its owner, and its scratch directories belong to it', async () => {
+    const source = await ownedDirectory()
+    const zones = [plannedZone({ source, target: '/out', mode: 'rw' })]
+    const outcome = await run({
+      command: ['sh', '-c', 'echo x > /out/f && echo y > /home/sandbox/f && echo z > /tmp/f'],
+      plan: { zones },
+    })
+    expect(text(outcome.stderr)).toBe('')
+    expect((await lstat(join(source, 'f'))).uid).toBe(OWNER)
+  })
+
+  test('keeps protected paths read-only, also those that do not exist, and leaves no trace of it', async () => {
+    const source = await ownedDirectory()
+    await mkdir(join(source, '.vscode'))
+    await chown(join(source, '.vscode'), OWNER, OWNER)
+    const protect = ['.git/hooks', '.git/config', '.mcp.json', '.vscode']
+    const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect })]
+    const script =
+      'cd /w; mkdir -p .git/hooks; echo x > .mcp.json; echo x > .vscode/f; mv .vscode v; rmdir .git; echo ok > fine'
+    await run({ command: ['sh', '-c', script], plan: { zones } })
+    expect((await readdir(source)).sort()).toEqual(['.vscode', 'fine'])
+    expect(await readdir(join(source, '.vscode'))).toEqual([])
+    // The negative control: without protection the same script does all of it.
+    await run({ command: ['sh', '-c', script], plan: { zones: [{ ...(zones[0] as (typeof zones)[0]), protect: [] }] } })
+    expect((await readdir(source)).sort()).toEqual(['.git', '.mcp.json', 'fine', 'v'])
+  })
+
+  test('refuses a protected path that is a symbolic link', async () => {
+    const source = await ownedDirectory()
+    await symlink('/etc', join(source, '.vscode'))
+    const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect: ['.vscode'] })]
+    await expect(run({ command: ['true'], plan: { zones } })).rejects.toMatchObject({ code: 'ZONE_INVALID' })
+  })
+
+  test.each<readonly [string, Partial<Plan>, string, RegExp, RegExp]>([
+    [
+      'an image that is not here',
+      { image: 'nosuch:1' },
+      'SETUP_FAILED',
+      /nosuch:1 is not on this machine/,
+      /docker pull nosuch:1/,
+    ],
+    ['a word that is no image', { image: 'NOT AN IMAGE' }, 'POLICY_INVALID', /expected NAME\[:TAG\]/, /--image/],
+    ['an image with a volume', { image: VOLUME_IMAGE }, 'ZONE_INVALID', /declares \/data as volumes/, /--tmpfs \/data/],
+    [
+      'a zone whose source is gone',
+      { zones: [plannedZone({ source: '/nonexistent/x', target: '/x' })] },
+      'ZONE_INVALID',
+      /\/nonexistent\/x/,
+      /exists where the daemon runs/,
+    ],
+  ])('refuses %s, with the fix, and leaves nothing', async (_what, plan, code, message, hint) => {
+    const error = (await run({ command: ['true'], plan }).catch((thrown: unknown) => thrown)) as SandboxError
+    expect(error).toMatchObject({ code, message: expect.stringMatching(message), hint: expect.stringMatching(hint) })
+    expect(await containers(here())).toBe('')
+    expect(await here().docker.client('volume', 'ls', '--quiet')).toBe('')
+  })
+
+  test('says that the daemon is down', async () => {
+    const { docker, fact } = here()
+    const inputs = dockerInputs(fact, { ...docker.env, DOCKER_HOST: 'unix:///nonexistent/socket' })
+    await expect(run({ command: ['true'], run: { docker: inputs } })).rejects.toMatchObject({
+      code: 'NO_BACKEND',
+      message: /does not answer/,
+    })
+    const observed = await observeDocker({ ...docker.env, DOCKER_HOST: 'unix:///nonexistent/socket' })
+    expect(observed?.server).toMatchObject({
+      ok: false,
+      message: expect.stringMatching(/Cannot connect|failed to connect/),
+    })
+  })
+
+  test('is removed when its runner is killed, with the placeholders of its zones', async () => {
+    const source = await ownedDirectory()
+    const { docker, fact } = here()
+    const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
+    const plan = dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', zones })
+    const program = await bundle(join(import.meta.dirname, '../programs/run-docker.ts'), await temporaryDirectory())
+    const words = JSON.stringify({ plan, fact, env: docker.env, command: ['sh', '-c', 'touch /w/started; sleep 600'] })
+    const runner = spawn(process.execPath, [program, words], { stdio: 'ignore' })
+    await until(async () => (await readdir(source)).includes('started'))
+    expect(await readdir(source)).toContain('.mcp.json')
+    runner.kill('SIGKILL')
+    await until(async () => (await containers(here())) === '' && !(await readdir(source)).includes('.mcp.json'))
+    expect(await readdir(source)).toEqual(['started'])
+  })
+
+  test('whose runner is gone is swept away by the next run; that of a live one is not', async () => {
+    const { docker, fact } = here()
+    const inputs = dockerInputs(fact, docker.env)
+    const dead = `${inputs.runner.slice(0, inputs.runner.lastIndexOf('/'))}/999999999:1`
+    const start = (runner: string) =>
+      docker.client(
+        'run',
+        '--detach',
+        '--network',
+        'none',
+        '--label',
+        'llm-do=run',
+        '--label',
+        `llm-do.runner=${runner}`,
+        BUSYBOX_IMAGE,
+        'sleep',
+        '600',
+      )
+    const [gone, alive] = [await start(dead), await start(inputs.runner)]
+    expect(await sweep(inputs, { now: Date.now() })).toBe(1)
+    const left = await docker.client('ps', '--all', '--quiet', '--no-trunc')
+    expect(left).toBe(alive)
+    expect(left).not.toContain(gone)
+    await docker.client('rm', '--force', alive)
+  })
+
+  describe('of a session', () => {
+    const session = async () => ({ dockerReuse: 'session' as const, hash: `s${runIds.next().value}` })
+
+    test('serves the runs of one plan and says what that costs', async () => {
+      const plan = await session()
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const first = await run({ command: ['sh', '-c', 'echo kept > /tmp/f; exit 3'], plan, run: { runsDirectory } })
+      const second = await run({ command: ['cat', '/tmp/f'], plan, run: { runsDirectory } })
+      expect(first).toMatchObject({ cause: 'exit', exitCode: 3 })
+      expect(text(second.stdout)).toBe('kept\n')
+      expect(second.warnings.join()).toContain('this container served earlier runs')
+      expect((await containers(here())).split('\n')).toHaveLength(1)
+      expect(await run({ command: ['nosuch'], plan, run: { runsDirectory } })).toMatchObject({
+        cause: 'exec',
+        failure: { errno: 'ENOENT' },
+      })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), everything: true })
+      expect(await containers(here())).toBe('')
+    })
+
+    test('ends with a run that leaves a process behind, or has to be stopped', async () => {
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      await run({
+        command: ['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 & exit 0'],
+        plan: await session(),
+        run: { runsDirectory },
+      })
+      expect(await containers(here())).toBe('')
+      const plan = { ...(await session()), limits: { timeoutMs: 500 } }
+      expect(await run({ command: ['sleep', '600'], plan, run: { runsDirectory } })).toMatchObject({
+        cause: 'deadline',
+      })
+      expect(await containers(here())).toBe('')
+    })
+
+    test('is for one run at a time; another one gets a container of its own', async () => {
+      const plan = await session()
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const both = await Promise.all(
+        ['1', '2'].map((word) =>
+          run({ command: ['sh', '-c', `echo ${word} >> /tmp/f; sleep 0.5; cat /tmp/f`], plan, run: { runsDirectory } }),
+        ),
+      )
+      expect(both.map(({ stdout }) => text(stdout)).sort()).toEqual(['1\n', '2\n'])
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), everything: true })
+    })
+  })
+})
+
+describeWith(['docker', 'podman'], 'a podman container', () => {
+  const here = engine(startPodman)
+  const run = (wish: Wish) => runIn(here(), wish)
+
+  test('is reported with what podman can hold', () => {
+    expect(here().fact).toMatchObject({ program: 'podman', server: { ok: true }, rootless: false })
+  })
+
+  test.each([0, 3, 125, 127])('gives the exit code %i of the command', async (code) => {
+    expect(await run({ command: ['sh', '-c', `exit ${code}`] })).toMatchObject({ cause: 'exit', exitCode: code })
+    expect(await containers(here())).toBe('')
+  })
+
+  test('tells a missing program from an exit code', async () => {
+    expect(await run({ command: ['nosuch'] })).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
+  })
+
+  test('holds the same walls', async () => {
+    const source = await ownedDirectory()
+    const zones = [plannedZone({ source, target: '/out', mode: 'rw', protect: ['.mcp.json'] })]
+    const script =
+      'id -u; grep -E "^(CapEff|NoNewPrivs|Seccomp:)" /proc/self/status; echo x > /out/f; echo x > /out/.mcp.json; touch /x; echo x > /tmp/f; echo x > /home/sandbox/f; ls /sys/class/net'
+    const outcome = await run({
+      command: ['sh', '-c', script],
+      plan: { zones },
+      run: { commandEnv: { WORDS: '"quoted" \\ \'text\'' } },
+    })
+    expect(text(outcome.stdout)).toBe('1000\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\nlo\n')
+    expect(await readdir(source)).toEqual(['f'])
+    expect(await readFile(join(source, 'f'), 'utf8')).toBe('x\n')
+  })
+
+  test('is killed at the deadline', async () => {
+    const outcome = await run({ command: ['sleep', '60'], plan: { limits: { timeoutMs: 500 } } })
+    expect(outcome).toMatchObject({ cause: 'deadline' })
+    expect(await containers(here())).toBe('')
+  })
+})
+
+/** Waits for what must come; the test's own time limit ends what never does. */
+async function until(comes: () => Promise<boolean>): Promise<void> {
+  while (!(await comes())) await sleep(50)
+}

@@ -1,0 +1,27 @@
+/** Runs one container for ever, to be killed: argv holds plan, facts and environment as JSON. */
+import { dockerInputs } from '../../src/backend/docker-inputs.ts'
+import type { DockerFact } from '../../src/host/facts.ts'
+import type { Plan } from '../../src/plan/plan.ts'
+import { superviseDocker } from '../../src/supervisor/docker.ts'
+
+interface Told {
+  readonly plan: Plan
+  readonly fact: DockerFact
+  readonly env: Readonly<Record<string, string>>
+  readonly command: readonly string[]
+}
+
+const { plan, fact, env, command } = JSON.parse(process.argv[2] ?? '') as Told
+await superviseDocker({
+  plan,
+  run: {
+    runId: `killed${process.pid}`,
+    docker: dockerInputs(fact, env),
+    command,
+    commandEnv: {},
+    helpers: '/nonexistent',
+    runsDirectory: '/nonexistent',
+    stdinIsTerminal: false,
+  },
+  stdio: { mode: 'capture', stdin: 'ignore', outputCap: 0 },
+})

@@ -1,0 +1,148 @@
+/**
+ * A Docker daemon of the tests' own, and podman with a storage of its own: nothing of the machine's is touched, nothing is
+ * fetched. Images are made of files that are here: busybox, and one that is only links into a mounted /usr.
+ *
+ *     const docker = await startDocker()      // in beforeAll
+ *     await docker.stop()                     // in afterAll
+ */
+import { spawn } from 'node:child_process'
+import { copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
+import { newDirectory } from './directory.ts'
+
+/** busybox as every program it knows; plain users can run it. */
+export const BUSYBOX_IMAGE = 'llm-do-test/busybox:1'
+/** Links into /usr and nothing else: with the host's /usr mounted it has the host's programs. */
+export const LINKS_IMAGE = 'llm-do-test/links:1'
+/** Declares a volume. */
+export const VOLUME_IMAGE = 'llm-do-test/volume:1'
+/** Sets variables of its own. */
+export const ENVIRONMENT_IMAGE = 'llm-do-test/environment:1'
+
+export interface TestDocker {
+  readonly program: 'docker' | 'podman'
+  /** Environment with which the client finds it. */
+  readonly env: Readonly<Record<string, string>>
+  /** Runs the client; throws when it fails. */
+  readonly client: (...argv: readonly string[]) => Promise<string>
+  readonly stop: () => Promise<void>
+}
+
+/** Debian keeps the daemon and the runtimes out of a plain user's PATH. */
+const PATH = `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin`
+
+/** Milliseconds that a daemon may take to answer on a loaded machine. */
+const START_MS = 30_000
+
+export async function startDocker(): Promise<TestDocker> {
+  const { path: root, remove } = await newDirectory()
+  const socket = join(root, 'socket')
+  const pidFile = join(root, 'pid')
+  const words = ['--data-root', join(root, 'data'), '--exec-root', join(root, 'exec'), '--pidfile', pidFile]
+  const closed = ['--bridge=none', '--iptables=false', '--ip6tables=false']
+  const env = { PATH, HOME: root, DOCKER_HOST: `unix://${socket}` }
+  const daemon = spawn('dockerd', [...words, '--host', env.DOCKER_HOST, ...closed], {
+    env: { ...env, TMPDIR: root },
+    stdio: 'ignore',
+  })
+  const ended = new Promise<void>((resolve) => daemon.once('exit', () => resolve()))
+  const client = clientOf('docker', env)
+  const stop = async (): Promise<void> => {
+    const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'))
+    if (pid > 0) process.kill(pid, 'SIGTERM')
+    await ended
+    await unmountBelow(root)
+    await remove()
+  }
+  await untilAnswers(client)
+  await importImages(client, root)
+  return { program: 'docker', env, client, stop }
+}
+
+/** podman as root needs words for machines without systemd; they go by its own files, as a user's would. */
+export async function startPodman(): Promise<TestDocker> {
+  const { path: root, remove } = await newDirectory()
+  const containers = join(root, 'containers.conf')
+  const storage = join(root, 'storage.conf')
+  await writeFile(
+    containers,
+    `[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\ninit_path = "/usr/bin/tini-static"\ntmp_dir = "${root}/tmp"\n`,
+  )
+  await writeFile(storage, `[storage]\ndriver = "vfs"\ngraphroot = "${root}/graph"\nrunroot = "${root}/run"\n`)
+  const env = { PATH, HOME: root, CONTAINERS_CONF: containers, CONTAINERS_STORAGE_CONF: storage, TMPDIR: root }
+  const client = clientOf('podman', env)
+  await importImages(client, root)
+  const stop = async (): Promise<void> => {
+    await client('rm', '--force', '--all')
+    await unmountBelow(root)
+    await remove()
+  }
+  return { program: 'podman', env, client, stop }
+}
+
+function clientOf(program: string, env: Readonly<Record<string, string>>): TestDocker['client'] {
+  return async (...argv) => (await execa(program, argv, { env, extendEnv: false, stdin: 'ignore' })).stdout
+}
+
+async function untilAnswers(client: TestDocker['client']): Promise<void> {
+  const until = performance.now() + START_MS
+  for (;;) {
+    const answer = await client('version').catch((error: unknown) => error)
+    if (typeof answer === 'string') return
+    if (performance.now() > until) throw answer
+    await sleep(50)
+  }
+}
+
+/** What a daemon that was stopped may leave mounted below its own directories. */
+async function unmountBelow(root: string): Promise<void> {
+  const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
+  const points = lines.map((line) => line.split(' ')[4] ?? '').filter((point) => point.startsWith(`${root}/`))
+  for (const point of points.sort().reverse()) await execa('umount', ['--lazy', point], { reject: false })
+}
+
+async function importImages(client: TestDocker['client'], root: string): Promise<void> {
+  const busybox = join(root, 'busybox')
+  await makeBusyboxTree(busybox)
+  await importTree(client, { tree: busybox, image: BUSYBOX_IMAGE, changes: [] })
+  await importTree(client, { tree: busybox, image: VOLUME_IMAGE, changes: ['VOLUME /data'] })
+  const changes = ['ENV IMAGE_WORD=image', 'ENV HTTP_PROXY=http://image.example', 'ENTRYPOINT ["/bin/false"]']
+  await importTree(client, { tree: busybox, image: ENVIRONMENT_IMAGE, changes })
+  const links = join(root, 'links')
+  await makeLinksTree(links)
+  await importTree(client, { tree: links, image: LINKS_IMAGE, changes: [] })
+  for (const tree of [busybox, links]) await rm(tree, { recursive: true })
+}
+
+async function makeBusyboxTree(tree: string): Promise<void> {
+  await mkdir(join(tree, 'bin'), { recursive: true })
+  await copyFile('/bin/busybox', join(tree, 'bin/busybox'))
+  const { stdout } = await execa('/bin/busybox', ['--list'])
+  const names = stdout.split('\n').filter((name) => name !== '' && name !== 'busybox')
+  await Promise.all(names.map((name) => symlink('busybox', join(tree, 'bin', name))))
+  await writeFile(join(tree, 'bin/not-executable'), 'plain\n', { mode: 0o644 })
+  await mkdir(join(tree, 'etc'))
+}
+
+async function makeLinksTree(tree: string): Promise<void> {
+  await mkdir(join(tree, 'usr'), { recursive: true })
+  for (const name of ['bin', 'sbin', 'lib', 'lib64']) await symlink(`usr/${name}`, join(tree, name))
+  await mkdir(join(tree, 'etc'))
+  await writeFile(join(tree, 'etc/passwd'), 'root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/tmp:/bin/sh\n')
+  for (const name of ['tmp', 'proc', 'sys', 'dev', 'root']) await mkdir(join(tree, name))
+}
+
+interface ImportInputs {
+  readonly tree: string
+  readonly image: string
+  readonly changes: readonly string[]
+}
+
+async function importTree(client: TestDocker['client'], { tree, image, changes }: ImportInputs): Promise<void> {
+  const tar = join(dirname(tree), 'image.tar')
+  await execa('tar', ['--create', '--file', tar, '--directory', tree, '.'])
+  await client('import', ...changes.flatMap((change) => ['--change', change]), tar, image)
+  await rm(tar)
+}
