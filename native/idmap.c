@@ -28,7 +28,7 @@ static int map_ids(pid_t holder, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gi
 }
 
 /* A user namespace lives in a process: one that only waits until it is killed again. */
-static int open_namespace(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
+int idmap_open(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
   struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
   pid_t maker = getpid();
   pid_t holder = sys_clone3(&args);
@@ -48,13 +48,7 @@ static int open_namespace(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
   return namespace;
 }
 
-int idmap_tree(int tree, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
-  int namespace = open_namespace(uid, gid, to_uid, to_gid);
-  if (namespace < 0) return -1;
-  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)namespace};
-  int done = sys_mount_setattr(tree, AT_RECURSIVE, &attr);
-  int error = errno;
-  close(namespace);
-  errno = error;
-  return done;
+int idmap_apply(int tree, int map) {
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)map};
+  return sys_mount_setattr(tree, AT_RECURSIVE, &attr);
 }

@@ -8,8 +8,10 @@
  * one. systemd's UIDS-GIDS page lists 1879048192..2147483647 as used by nobody. */
 #define FIRST_FRESH_ID 0x70000000u
 
-/* Makes the files of `uid`:`gid` in the detached `tree` those of `to_uid`:`to_gid`, and new files of these theirs.
- * Returns 0, or -1 with errno: EINVAL where a file system in the tree cannot be idmapped. */
-int idmap_tree(int tree, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid);
+/* A user namespace in which `uid`:`gid` on disk are `to_uid`:`to_gid`. Returns its descriptor, or -1 with errno. */
+int idmap_open(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid);
+
+/* Gives the detached `tree` that map: 0, or -1 with errno, EINVAL where a file system in the tree cannot be idmapped. */
+int idmap_apply(int tree, int map);
 
 #endif

@@ -272,14 +272,25 @@ static void open_zones(struct staging *staging) {
  * only right when the sandbox runs as the zone's owner, and root's own zones are refused.
  */
 static int idmap_zones(struct staging *staging, const struct zone **failed) {
-  for (int i = 0; i < staging->zones; i++) {
-    struct zone *zone = &staging->zone[i];
+  const struct zone *mapped = NULL; /* most zones have the owner of the one before: a namespace costs more than a mount */
+  int map = -1, done = 0;
+  for (int i = 0; i < staging->zones && done == 0; i++) {
+    const struct zone *zone = &staging->zone[i];
     if (zone->uid == staging->uid && zone->gid == staging->gid) continue;
-    if (idmap_tree(zone->tree, zone->uid, zone->gid, staging->uid, staging->gid) == 0) continue;
+    if (!mapped || mapped->uid != zone->uid || mapped->gid != zone->gid) {
+      if (map >= 0) close(map);
+      map = idmap_open(zone->uid, zone->gid, staging->uid, staging->gid);
+      if (map < 0) fail("stage: make id map", zone->source);
+      mapped = zone;
+    }
+    if (idmap_apply(zone->tree, map) == 0) continue;
     *failed = zone;
-    if (zone->writable) return -1;
+    if (zone->writable) done = -1;
   }
-  return 0;
+  int error = errno;
+  if (map >= 0) close(map);
+  errno = error;
+  return done;
 }
 
 static void choose_identity_of_root(struct staging *staging) {
