@@ -37,6 +37,9 @@ const REQUIRED = ['bwrap', 'unshare', 'docker', 'podman', 'vm', 'wasi', 'aarch64
 /** What a plain user can be asked to have: the docker daemon and runc belong to root. */
 const REQUIRED_OF_A_USER = ['bwrap', 'unshare', 'wasi', 'aarch64-cc']
 
+/** Far above what a stage takes; a test that spins for ever must not hold CI for ever. */
+const STAGE_LIMIT_MS = 20 * 60_000
+
 const required = (words) => process.env.LLM_DO_TEST_REQUIRE ?? (process.env.CI === 'true' ? words.join(',') : '')
 
 const STAGES = [
@@ -79,12 +82,17 @@ function show({ file, argv = [], cwd = checkout, env }) {
     const child = spawn(file, argv, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] })
     const forward = (signal) => child.kill(signal)
     const output = []
+    const limit = setTimeout(() => {
+      say(`stopped after ${STAGE_LIMIT_MS / 60_000} minutes`)
+      child.kill('SIGTERM')
+    }, STAGE_LIMIT_MS)
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, forward)
     child.stdout.on('data', (chunk) => {
       output.push(chunk)
       process.stdout.write(chunk)
     })
     const end = (status) => {
+      clearTimeout(limit)
       for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, forward)
       resolve({ status, stdout: Buffer.concat(output).toString() })
     }
