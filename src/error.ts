@@ -22,6 +22,7 @@ export const ERROR_CODES = {
   HELPER_MISSING: 'A native helper is missing, foreign or not trustworthy.',
   SETUP_FAILED: 'The sandbox could not be built.',
   BACKEND_FAILED: 'The backend broke while the command ran.',
+  OUTPUT_FAILED: 'A result or a message could not be written.',
   INTERNAL: 'A defect of llm-do exec itself.',
 } as const
 

@@ -111,8 +111,11 @@ async function runUntilSignal(options: ExecOptions): Promise<Result> {
   }
 }
 
+/** It was let through, and then there was nothing to run. */
+const NOTHING_DECIDED = new Set(['COMMAND_NOT_FOUND', 'COMMAND_NOT_EXECUTABLE'])
+
 function decisionOn({ error }: Result): AuditEntry['decision'] {
-  if (error === undefined) return 'run'
+  if (error === undefined || NOTHING_DECIDED.has(error.code)) return 'run'
   return error.code === 'COMMAND_BLOCKED' ? 'blocked' : 'refused'
 }
 
@@ -167,10 +170,21 @@ function jsonInspite(words: readonly string[]): JsonForm | undefined {
   )
 }
 
+/** What is known of a command line that may be wrong: as much as can be read of it. */
+function readInspite(words: readonly string[]): { readonly command: readonly string[]; readonly profile: string } {
+  try {
+    const line = readCommandLine(words)
+    return { command: commandOf(line), profile: word(line.given, 'profile') ?? 'default' }
+  } catch {
+    return { command: [], profile: 'default' } // The error that is being reported says what is wrong with it.
+  }
+}
+
 /** Whoever asked for JSON gets JSON, for a refusal too. */
 async function refuse(error: SandboxError, words: readonly string[]): Promise<number> {
   const json = jsonInspite(words)
-  const result = refusal(error, [], 'default')
+  const { command, profile } = readInspite(words)
+  const result = refusal(error, command, profile)
   if (json === undefined) await tell(errorLines(error))
   else await say(printJson(result, json))
   return exitStatus(result)
@@ -184,8 +198,8 @@ async function answer(words: Words): Promise<number> {
     return 0
   }
   if (line.version) {
-    const { version } = await import('./version.ts')
-    await say(`${version()}\n`)
+    const { packageVersion } = await import('../native.ts')
+    await say(`${packageVersion()}\n`)
     return 0
   }
   const asked = read(words, line)

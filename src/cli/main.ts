@@ -39,8 +39,8 @@ async function usage(): Promise<number> {
 }
 
 async function printVersion(): Promise<number> {
-  const { version } = await import('./version.ts')
-  await say(`${version()}\n`)
+  const { packageVersion } = await import('../native.ts')
+  await say(`${packageVersion()}\n`)
   return 0
 }
 
@@ -97,7 +97,8 @@ async function main(): Promise<number> {
   try {
     return await dispatch(basename(process.argv[1] ?? ''), readWords())
   } catch (error) {
-    await tell(errorLines(asSandboxError(error)))
+    // When stderr takes nothing either, the exit status has to say it all.
+    await tell(errorLines(asSandboxError(error))).catch(() => undefined)
     return FAILED
   }
 }

@@ -4,8 +4,21 @@
  *
  * Edge: stdout, stderr.
  */
+import { SandboxError } from '../error.ts'
 
-/** Resolves when the text is with the kernel, or when nobody reads any more. */
+const GONE = new Set(['EPIPE', 'ERR_STREAM_DESTROYED'])
+
+function failed(stream: NodeJS.WriteStream, { code, message }: NodeJS.ErrnoException): SandboxError {
+  const name = stream === process.stdout ? 'stdout' : 'stderr'
+  return new SandboxError('OUTPUT_FAILED', `${name} cannot be written: ${code ?? message}`, {
+    hint: `look at where ${name} leads`,
+  })
+}
+
+/**
+ * Resolves when the text is with the kernel, or when nobody reads any more.
+ * @throws SandboxError OUTPUT_FAILED for any other reason not to take it, e.g. a full disk
+ */
 function write(stream: NodeJS.WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     if (stream.destroyed) {
@@ -13,8 +26,7 @@ function write(stream: NodeJS.WriteStream, text: string): Promise<void> {
       return
     }
     stream.write(text, (error) => {
-      const code = (error as NodeJS.ErrnoException | null | undefined)?.code
-      if (error && code !== 'EPIPE' && code !== 'ERR_STREAM_DESTROYED') reject(error)
+      if (error && !GONE.has((error as NodeJS.ErrnoException).code ?? '')) reject(failed(stream, error))
       else resolve()
     })
   })
@@ -30,11 +42,9 @@ export function tell(lines: readonly string[]): Promise<void> {
   return lines.length === 0 ? Promise.resolve() : write(process.stderr, `${lines.join('\n')}\n`)
 }
 
-/** A pipe that broke is reported to the write itself; without a listener node would also end the process. */
+/** Every failure to write is told to the write itself; without a listener node would also end the process. */
 export function tolerateClosedOutput(): void {
-  const ignoreBroken = (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-  }
-  process.stdout.on('error', ignoreBroken)
-  process.stderr.on('error', ignoreBroken)
+  const toldAlready = () => undefined
+  process.stdout.on('error', toldAlready)
+  process.stderr.on('error', toldAlready)
 }

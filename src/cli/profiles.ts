@@ -6,12 +6,12 @@
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { packageRoot } from '../native.ts'
 import { listProfiles, loadProfile, type ProfileDirectories, profileDirectoryOf } from '../policy/load.ts'
 import { neutralise } from '../report/text.ts'
 import type { Words } from './argv.ts'
 import { say } from './output.ts'
 import { understand, usageError } from './verb.ts'
-import { packageRoot } from './version.ts'
 
 const USAGE = '[show NAME]'
 

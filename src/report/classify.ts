@@ -215,7 +215,7 @@ export function classify(
 /** A run that was refused, or broke, before there was an outcome: the same object, with nothing in it but the error. */
 export function refusal(error: SandboxError, command: readonly string[], profile: string): Result {
   const { code, hint, problems } = error
-  const message = [error.message, ...problems].join('\n')
+  const message = [error.message, ...problems.filter((problem) => !error.message.includes(problem))].join('\n')
   return {
     schema: 1,
     ok: false,

@@ -75,8 +75,10 @@ function inBrackets(words: string): string {
 
 /** A failed execve(2) of the command. @param program its first word, as the caller wrote it */
 export function explainExec(failure: SetupFailure, program: string): Explained {
-  const { code, what, hint } = execRow(failure)
-  return { code, message: `${program || "''"}: ${what}${inBrackets(failure.detail)}`, hint }
+  // An empty word names no file; which errno a search of PATH comes to for it says nothing.
+  const { code, what, hint } = program === '' ? NOT_FOUND : execRow(failure)
+  const detail = failure.detail === INTERPRETER ? '' : failure.detail
+  return { code, message: `${program || "''"}: ${what}${inBrackets(detail)}`, hint }
 }
 
 /** What a hint for a failed set-up step is when nothing better is known about it. */

@@ -23,11 +23,18 @@ function hintLines(hints: readonly string[]): string[] {
   return hints.flatMap((hint) => hint.split('\n')).map((hint) => line(`hint: ${hint}`))
 }
 
+/** The message without the problems that some errors repeat in it, one indented line each. */
+function headOf({ message, problems }: SandboxError): string {
+  return problems.reduce((head, problem) => head.replace(`\n  ${problem}`, ''), message)
+}
+
 /** A sandbox that failed: the error, everything that is wrong, what to do about it. */
-export function errorLines({ code, message, problems, hint }: SandboxError): readonly string[] {
+export function errorLines(error: SandboxError): readonly string[] {
+  const { code, message, problems, hint } = error
   return [
-    line(`error ${code}: ${message}`),
-    ...problems.map((problem) => line(`  ${problem}`)),
+    line(`error ${code}: ${headOf(error)}`),
+    // A single problem is often the message itself.
+    ...problems.filter((problem) => problem !== message).map((problem) => line(`  ${problem}`)),
     ...hintLines(hint === '' ? [] : [hint]),
   ]
 }

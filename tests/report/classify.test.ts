@@ -107,6 +107,11 @@ describe('a command that cannot be executed says why', () => {
     expect(result.hints[0]).toBe(result.error?.hint)
   })
 
+  test('an empty word is a command that is not found', () => {
+    const result = classify(plan(), outcome({ cause: 'exec', exitCode: null, failure: failed('EACCES') }), [''])
+    expect([exitStatus(result), result.error?.message]).toEqual([127, "'': not found in the sandbox"])
+  })
+
   test('which a command that merely exits with 127 does not', () => {
     expect(resultOf({ exitCode: 127 })).toMatchObject({ reason: 'exit', exitCode: 127, message: '' })
     expect(resultOf({ exitCode: 127 }).error).toBeUndefined()

@@ -42,3 +42,9 @@ test('an error shows all its problems, then the hint', () => {
     'llm-do: hint: two',
   ])
 })
+
+test('a single problem that is the message is not said twice', () => {
+  expect(errorLines(new SandboxError('ZONE_INVALID', 'a', { problems: ['a'] }))).toEqual([
+    'llm-do: error ZONE_INVALID: a',
+  ])
+})
