@@ -46,7 +46,7 @@ const CONTAINER_FIX =
 const EXPLANATIONS: readonly Row[] = [
   {
     name: 'apparmor-uid-map',
-    matches: /setting up uid map: Permission denied|uid_map.*(EACCES|Permission denied)/,
+    matches: /setting up uid map: Permission denied|uid_map.*(EACCES|EPERM|Permission denied|not permitted)/,
     cause: 'AppArmor denies capabilities inside user namespaces to programs without a profile (Ubuntu 24.04 and later)',
     fix: appArmorProfile,
   },

@@ -291,11 +291,9 @@ function conflicts(wanted: readonly Wanted[], paths: PathFacts): readonly string
     const twin = ordered.slice(0, index).find((outer) => outer.target === inner.target)
     if (twin !== undefined)
       return [`${inner.at}: target ${shown(inner.target)} is taken by zone ${twin.name} (${twin.from})`]
-    // The innermost mount above is the one whose tree must hold the mount point.
-    const outer = ordered
-      .slice(0, index)
-      .filter((one) => isBelow(inner.target, one.target))
-      .at(-1)
+    // A writable one anywhere above forbids it; else the innermost one is whose tree must hold the mount point.
+    const above = ordered.slice(0, index).filter((one) => isBelow(inner.target, one.target))
+    const outer = above.find(({ mode }) => mode === 'rw') ?? above.at(-1)
     const problem = outer === undefined ? undefined : nestingProblem({ inner, outer, paths })
     return problem === undefined ? [] : [`${inner.at}: target ${shown(inner.target)} ${problem}`]
   })

@@ -42,11 +42,16 @@ function rooted({ policy }: PlanInputs): Policy {
   return policy.backend === 'process' ? { ...policy, samePath: true } : policy
 }
 
+const HINTS = {
+  ZONE_INVALID: 'change the zones that are named; the rules for sources and targets are in docs/profiles.md',
+  POLICY_INVALID: 'change what is named; every key is explained in docs/profiles.md',
+} as const
+
 function refuseIf(code: 'ZONE_INVALID' | 'POLICY_INVALID', problems: readonly string[]): void {
   const [first] = problems
   if (first === undefined) return
   const more = problems.length === 1 ? '' : ` (and ${problems.length - 1} more)`
-  throw new SandboxError(code, `${first}${more}`, { problems, hint: 'llm-do exec --plan shows what a policy comes to' })
+  throw new SandboxError(code, `${first}${more}`, { problems, hint: HINTS[code] })
 }
 
 function requestProblems({ facts, request, policy }: PlanInputs): readonly string[] {

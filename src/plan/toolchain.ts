@@ -57,7 +57,10 @@ export const TOOLCHAINS: readonly ToolchainKind[] = [
   { name: 'rye', pattern: '.rye' },
   { name: 'pixi', pattern: '.pixi' },
   { name: 'poetry', pattern: '.local/share/pypoetry/venv', leads: ['bin/python'] },
+  { name: 'opt', pattern: '/opt/*' },
   { name: 'go', pattern: 'sdk/go*' },
+  { name: 'go', pattern: '.local/go' },
+  // The programs of a GOPATH. Its module cache is left out: the sandbox has one of its own.
   { name: 'go', pattern: 'go/bin' },
   { name: 'deno', pattern: '.deno/bin' },
   { name: 'bun', pattern: '.bun/bin', shows: ['.bun/bin', '.bun/install/global'] },
@@ -74,7 +77,6 @@ export const TOOLCHAINS: readonly ToolchainKind[] = [
   { name: 'homebrew', pattern: '.linuxbrew' },
   { name: 'nix', pattern: '/nix/store' },
   { name: 'local', pattern: '.local/bin' },
-  { name: 'opt', pattern: '/opt/*' },
   // Visible anyway (images with Rust have it there), but lost without its variable.
   {
     name: 'rust-image',

@@ -1,0 +1,145 @@
+/** Golden plans: policy x captured host -> plan or refusal, byte for byte. A changed line in the diff is a changed promise. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { SandboxError } from '../../src/error.ts'
+import type { MachineFacts } from '../../src/host/probe.ts'
+import { PLAIN_POLICY, planIn, type Tree, type World, zone } from './world.ts'
+
+const HOSTS = join(import.meta.dirname, '../hosts')
+
+interface Host {
+  readonly machine: MachineFacts
+  readonly tree: Tree
+}
+
+const HOST_NAMES = readdirSync(HOSTS).flatMap((file) =>
+  file.endsWith('.json') ? [file.slice(0, -'.json'.length)] : [],
+)
+const hostNamed = (name: string): Host => JSON.parse(readFileSync(join(HOSTS, `${name}.json`), 'utf8'))
+
+const HOME: Tree = {
+  '/home/ann/project/.git/config': 'file',
+  '/home/ann/project/.git/hooks': 'directory',
+  '/home/ann/project/data': 'directory',
+  '/home/ann/project/notes.txt': 'file',
+}
+
+const TOOLCHAINS: Tree = {
+  '/home/ann/.nvm/versions/node/v20.20.0/bin/node': 'file',
+  '/home/ann/.nvm/versions/node/v20.20.0/bin/npm': '-> ../lib/node_modules/npm/bin/npm-cli.js',
+  '/home/ann/.nvm/versions/node/v20.20.0/lib/node_modules/npm/bin/npm-cli.js': 'file',
+  '/home/ann/.cargo/bin/cargo': '-> rustup',
+  '/home/ann/.cargo/bin/rustup': 'file',
+  '/home/ann/.cargo/credentials.toml': 'file',
+  '/home/ann/.rustup/settings.toml': 'file',
+  '/home/ann/.ssh/id_ed25519': 'file',
+  '/home/ann/.config/tool/bin/tool': 'file',
+  '/opt/go/bin/go': 'file',
+}
+
+const STANDARD = ['/usr/local/bin', '/usr/bin', '/bin']
+
+const CASES: Readonly<Record<string, World>> = {
+  default: {},
+  task: { policy: { profile: 'task', workspace: 'rw', resources: { ...PLAIN_POLICY.resources, pids: 32 } } },
+  zones: {
+    tree: { '/srv/a, b:c\nd': 'directory', '/srv/cache/npm': 'directory', '/srv/link': '-> cache' },
+    policy: {
+      zones: [
+        zone({ mode: 'ro', hostPath: '/home/ann/project' }),
+        zone({ mode: 'rw', hostPath: '/home/ann/project/data', name: 'data' }),
+        zone({ mode: 'ro', hostPath: '/home/ann/project/notes.txt', target: '/notes.txt', name: 'notes' }),
+        zone({ mode: 'ro', hostPath: '/srv/a, b:c\nd', target: '/odd', name: 'odd' }),
+        zone({ mode: 'rw', hostPath: '/srv/link', target: '/cache', name: 'cache' }),
+        zone({ mode: 'rw', hostPath: '/home/ann/out', target: '/output', name: 'output', create: true }),
+        zone({ mode: 'ro', hostPath: '/srv/none', name: 'none', optional: true }),
+        zone({ mode: 'tmpfs', target: '/scratch', name: 'scratch', size: 52_428_800 }),
+      ],
+      env: { inherit: ['CI', 'GITHUB_*'], set: { MODE: 'never in a plan' } },
+    },
+    request: { environmentNames: ['CI', 'GITHUB_TOKEN', 'OTHER'] },
+  },
+  toolchains: {
+    tree: TOOLCHAINS,
+    request: {
+      command: ['npm', 'test'],
+      path: [
+        '/home/ann/.nvm/versions/node/v20.20.0/bin',
+        '/home/ann/.cargo/bin',
+        '/home/ann/.config/tool/bin',
+        '/opt/go/bin',
+        '/home/ann/project/node_modules/.bin',
+        ...STANDARD,
+      ],
+    },
+  },
+  'host-network': { policy: { network: { mode: 'host', allow: [], deny: [] }, workspace: 'none' } },
+  'home-directory': { request: { cwd: '/home/ann' } },
+  'required-memory': { policy: { require: ['memory-limit'] } },
+  'restricted-network': { policy: { network: { mode: 'restricted', allow: ['example.com'], deny: [] } } },
+  'half-a-processor': { policy: { resources: { ...PLAIN_POLICY.resources, cpus: 0.5 } } },
+  'every-problem': {
+    tree: { '/srv/loop': '-> loop', '/srv/socket': 'socket', '/srv/file': 'file' },
+    policy: {
+      zones: [
+        zone({ mode: 'ro', hostPath: '/srv/none', name: 'missing' }),
+        zone({ mode: 'ro', hostPath: '/srv/loop', name: 'loop' }),
+        zone({ mode: 'ro', hostPath: '/srv/socket', name: 'socket' }),
+        zone({ mode: 'rw', hostPath: '/srv/file', target: '/made', name: 'file', create: true }),
+        zone({ mode: 'ro', hostPath: '/', target: '/host', name: 'root' }),
+        zone({ mode: 'rw', hostPath: '/home/ann/project', name: 'work' }),
+        zone({ mode: 'ro', hostPath: '/home/ann/project/data', name: 'below' }),
+        zone({ mode: 'ro', hostPath: '/home/ann/project/data', target: '/usr/data', name: 'system' }),
+        zone({ mode: 'tmpfs', target: '/workspace', name: 'twin' }),
+      ],
+      protect: ['../outside', '/etc'],
+    },
+  },
+}
+
+/** Every host sees the default; the rest where it says something new. */
+const ROWS: readonly (readonly [name: string, host: string])[] = [
+  ...HOST_NAMES.map((host) => ['default', host] as const),
+  ['task', 'debian-12-user'],
+  ['task', 'systemd-user'],
+  ['zones', 'debian-12-root'],
+  ['zones', 'debian-12-user'],
+  ['toolchains', 'debian-12-user'],
+  ['host-network', 'debian-12-root'],
+  ['home-directory', 'debian-12-user'],
+  ['required-memory', 'debian-12-user'],
+  ['required-memory', 'systemd-user'],
+  ['required-memory', 'docker-container'],
+  ['restricted-network', 'debian-12-user'],
+  ['half-a-processor', 'debian-12-user'],
+  ['half-a-processor', 'systemd-user'],
+  ['every-problem', 'debian-12-user'],
+]
+
+function decided(name: string, host: string): { readonly ending: string; readonly text: string } {
+  const { machine, tree } = hostNamed(host)
+  const world = CASES[name] ?? {}
+  try {
+    const plan = planIn({ ...world, machine, tree: { ...tree, ...HOME, ...world.tree } })
+    return { ending: 'plan.json', text: `${JSON.stringify(plan, null, 2)}\n` }
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    const { code, message, hint, problems } = error
+    return {
+      ending: 'err',
+      text: [`${code}: ${message}`, `hint: ${hint}`, ...problems.map((problem) => `- ${problem}`), ''].join('\n'),
+    }
+  }
+}
+
+describe('On captured hosts', () => {
+  test.each(ROWS)('the policy %s on %s comes to what was reviewed', (name, host) => {
+    const { ending, text } = decided(name, host)
+    expect(text).toMatchGolden(`${name}.${host}.${ending}`)
+  })
+
+  test('no plan holds a secret value', () => {
+    expect(decided('zones', 'debian-12-user').text).not.toContain('never in a plan')
+  })
+})
