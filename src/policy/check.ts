@@ -23,8 +23,12 @@ export function checkLayer(layer: PolicyLayer): CheckedLayer {
   return { layer, said: understandRest(layer.values, issues), problems }
 }
 
+/** With more mistakes than this nothing else in the layer is worth a look. */
+const MOST_ISSUES = 100
+
 /** The layer without what was not understood: the smallest key or, where it is in a list, the whole list; of zones only the one. */
 function understandRest(values: unknown, issues: readonly Issue[]): SandboxSaid {
+  if (issues.length > MOST_ISSUES) return {}
   const rest = sandboxSchema.safeParse(issues.flatMap(doomed).reduce(without, values))
   return rest.success ? rest.data : {}
 }
@@ -48,8 +52,7 @@ function without(value: unknown, path: readonly PropertyKey[]): unknown {
 function problemsOf(layer: PolicyLayer, issue: Issue): readonly string[] {
   const key = issue.path.map(String).join('.')
   const head = headOf(layer, key)
-  if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((unknown) => unknownKey({ layer, section: issue.path, unknown }))
+  if (issue.code === 'unrecognized_keys') return unknownKeys({ layer, section: issue.path, keys: issue.keys })
   if (issue.code === 'custom' && issue.params !== undefined) {
     const { expected, got, near } = issue.params as { expected: string; got: string; near?: string }
     return [`${head} expected ${expected}, got ${got}.${near === undefined ? '' : ` Did you mean "${near}"?`}`]
@@ -59,8 +62,23 @@ function problemsOf(layer: PolicyLayer, issue: Issue): readonly string[] {
 }
 
 function expectedByShape(issue: Issue): string {
+  if (issue.code === 'too_big') return `at most ${issue.maximum} elements`
   if (issue.code !== 'invalid_type') return 'another value'
   return issue.expected === 'array' ? 'a list' : issue.expected === 'object' ? 'a mapping' : `a ${issue.expected}`
+}
+
+/** Unknown keys of one section that are each compared with the known ones. */
+const MOST_UNKNOWN = 20
+
+function unknownKeys(input: {
+  readonly layer: PolicyLayer
+  readonly section: readonly PropertyKey[]
+  readonly keys: readonly string[]
+}): readonly string[] {
+  const { layer, section, keys } = input
+  const rest = keys.length - MOST_UNKNOWN
+  const named = keys.slice(0, MOST_UNKNOWN).map((unknown) => unknownKey({ layer, section, unknown }))
+  return rest > 0 ? [...named, `${headOf(layer, section.map(String).join('.'))} and ${rest} more unknown keys.`] : named
 }
 
 function unknownKey(input: {

@@ -1,9 +1,14 @@
 /** The one error that carries every problem of a policy. */
 import { SandboxError } from '../error.ts'
 
-/** @param problems at least one, each a finished line */
-export function invalidPolicy(problems: readonly string[]): SandboxError {
-  const head = problems.length === 1 ? '' : `${problems.length} problems:\n  `
+/** More is no help to people, and a file of a megabyte can have a great many. */
+const MOST_PROBLEMS = 100
+
+/** @param found at least one, each a finished line */
+export function invalidPolicy(found: readonly string[]): SandboxError {
+  const rest = found.length - MOST_PROBLEMS
+  const problems = rest > 0 ? [...found.slice(0, MOST_PROBLEMS), `and ${rest} more.`] : found
+  const head = problems.length === 1 ? '' : `${found.length} problems:\n  `
   return new SandboxError('POLICY_INVALID', head + problems.join('\n  '), {
     hint: 'llm-do profiles show default   (docs/profiles.md lists every key)',
     problems,

@@ -30,6 +30,8 @@ export interface LoadedProfile {
   readonly layers: readonly PolicyLayer[]
   /** Canonical paths of the files that were read, in the order of the layers. */
   readonly read: readonly string[]
+  /** The paths through which those were found; another one than canonical may come to lead elsewhere. */
+  readonly found: readonly string[]
   /** Files that would have been used had they been there. */
   readonly missing: readonly string[]
 }
@@ -57,6 +59,8 @@ export async function loadProfile(request: ProfileRequest): Promise<LoadedProfil
 
 interface Link {
   readonly name: string
+  /** The path through which the file was found. */
+  readonly candidate: string
   readonly file: string
   readonly profile: ParsedProfile
 }
@@ -69,12 +73,12 @@ interface Chain {
 }
 
 async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProfile> {
-  const found = await findProfile(request, chain.at(-1)?.file)
+  const found = await findProfile(request, chain.at(-1)?.candidate)
   const seen = chain.findIndex(({ file }) => file === found.file)
   if (seen >= 0) throw cycle([...chain.slice(seen), { name: request.name, file: found.file }])
   if (chain.length >= LONGEST_CHAIN) throw cycle([...chain, { name: request.name, file: found.file }])
   const profile = parseProfile({ file: found.file, bytes: found.bytes })
-  const longer = [...chain, { name: request.name, file: found.file, profile }]
+  const longer = [...chain, { name: request.name, candidate: found.candidate, file: found.file, profile }]
   const looked = [...missing, ...found.missing]
   const base = profile.extends
   if (base !== undefined)
@@ -84,10 +88,17 @@ async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProf
       missing: looked,
     })
   const links = longer.toReversed()
-  return { layers: links.map((link) => link.profile.layer), read: links.map(({ file }) => file), missing: looked }
+  return {
+    layers: links.map((link) => link.profile.layer),
+    read: links.map(({ file }) => file),
+    found: links.map(({ candidate }) => candidate),
+    missing: looked,
+  }
 }
 
 interface FoundProfile {
+  readonly candidate: string
+  /** Canonical. */
   readonly file: string
   readonly bytes: Uint8Array
   readonly missing: readonly string[]
@@ -98,7 +109,7 @@ async function findProfile(request: ProfileRequest, extendedBy: string | undefin
   const missing: string[] = []
   for (const candidate of candidates) {
     const found = await readIfThere(candidate)
-    if (found !== undefined) return { ...found, missing }
+    if (found !== undefined) return { ...found, candidate, missing }
     missing.push(candidate)
   }
   throw await notFound(request, extendedBy)
@@ -110,11 +121,13 @@ async function findProfile(request: ProfileRequest, extendedBy: string | undefin
  */
 function candidatesOf(request: ProfileRequest, extendedBy: string | undefined): readonly string[] {
   if (isPath(request.name)) return [path.resolve(request.cwd, request.name)]
-  const all = directoriesOf(request).flatMap((directory) =>
-    ENDINGS.map((ending) => path.join(directory, request.name + ending)),
-  )
-  const hidden = extendedBy === undefined ? -1 : all.indexOf(extendedBy)
-  return all.slice(hidden >= 0 && directoriesOf(request).length > 1 && hidden < ENDINGS.length ? ENDINGS.length : 0)
+  const directories = directoriesOf(request)
+  const all = directories.flatMap((directory) => ENDINGS.map((ending) => path.join(directory, request.name + ending)))
+  const hides =
+    extendedBy !== undefined && all.includes(extendedBy) ? directories.indexOf(path.dirname(extendedBy)) : -1
+  const hidden = all.slice((hides + 1) * ENDINGS.length)
+  // Nothing is hidden by the last directory: the profile extends itself, and the circle is reported as one.
+  return hidden.length === 0 ? all : hidden
 }
 
 function directoriesOf({ configDirectory, shippedDirectory }: ProfileDirectories): readonly string[] {

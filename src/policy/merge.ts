@@ -173,14 +173,14 @@ function sumOf<V>(row: Row<V>, voices: readonly Voice[]): V | undefined {
   }, undefined)
 }
 
-function originsOf(voices: readonly Voice[]): Readonly<Record<string, readonly Origin[]>> {
-  const spoken = Object.entries(ROWS).flatMap(([key, row]) =>
-    voices.flatMap((voice) => spokenKeys({ key, row: row as Row<unknown>, voice })),
-  )
-  const keys = [...new Set(spoken.map(({ key }) => key))]
-  return Object.fromEntries(
-    keys.map((key) => [key, spoken.filter((word) => word.key === key).map(({ origin }) => origin)]),
-  )
+function originsOf(voices: readonly Voice[]): Policy['origins'] {
+  const origins = new Map<string, Origin[]>()
+  for (const [key, row] of Object.entries(ROWS)) {
+    for (const spoken of voices.flatMap((voice) => spokenKeys({ key, row: row as Row<unknown>, voice }))) {
+      origins.set(spoken.key, [...(origins.get(spoken.key) ?? []), spoken.origin])
+    }
+  }
+  return Object.fromEntries(origins)
 }
 
 function spokenKeys(input: { readonly key: string; readonly row: Row<unknown>; readonly voice: Voice }) {

@@ -51,9 +51,15 @@ function element<Input, Output>(
   return schema.meta({ type }) as unknown as z.ZodType<Output, Input>
 }
 
+/** More than anybody writes by hand, few enough to compare each with each. */
+const LONGEST_LIST = 1000
+/** Every zone is several mounts. */
+const MOST_ZONES = 256
+
 function list<Output>(reader: Reader<Output>, meaning: KeyMeaning) {
   return z
     .array(element<string, Output>(reader))
+    .max(LONGEST_LIST)
     .optional()
     .meta({ ...meaning })
 }
@@ -375,7 +381,7 @@ export const sandboxSchema = z.strictObject({
       }),
     })
     .optional(),
-  zones: z.array(zoneSchema).optional().meta({
+  zones: z.array(zoneSchema).max(MOST_ZONES).optional().meta({
     description: 'What is visible of the host, and fresh tmpfs. Merged by name.',
     unit: 'list of mappings',
     standard: '[]',
@@ -398,6 +404,7 @@ export const sandboxSchema = z.strictObject({
   env: environmentSchema.optional(),
   credentials: z
     .array(credentialSchema)
+    .max(MOST_ZONES)
     .optional()
     .meta({ description: 'Files shown read-only at a fixed place.', unit: 'list of mappings', standard: '[]' }),
   sshAgent: key<boolean, boolean>(read.readBoolean, {
