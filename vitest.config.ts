@@ -35,7 +35,7 @@ export default defineConfig({
           name: 'system',
           include: ['tests/**/*.system.test.ts'],
           // A small machine under load: a time limit here ends a hang, it measures nothing.
-          testTimeout: 60_000,
+          testTimeout: 30_000,
           hookTimeout: 120_000,
           // One file at a time: bombs, floods and the search for leftovers would disturb each other.
           maxWorkers: 1,
