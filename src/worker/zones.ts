@@ -1,0 +1,334 @@
+/**
+ * The zones that are left of a policy's under the wishes of a level below. Pure: what a path really is comes in as `real`.
+ *
+ * A wish is granted by name (or by its place inside) or because what it wants to see lies in what is shown already, as wide or
+ * wider. Anything else is a new host path, which only a workshop may add, and only inside the project; `allow_worker_zones` lets
+ * workers do the same.
+ */
+import path from 'node:path'
+import { isBelow, isWithin, WORKSPACE } from '../plan/places.ts'
+import { ZONE_SIZE } from '../policy/built-in.ts'
+import type { Origin, Policy, Zone } from '../policy/policy.ts'
+import type { Escalation, Level } from './narrow.ts'
+import type { Place, SandboxWish, Warning, ZoneWish } from './worker.ts'
+
+/** What zones are judged by. */
+export interface ZoneGround {
+  /** Canonical directory of the caller. */
+  readonly cwd: string
+  /** Canonical directories that are the project. */
+  readonly project: readonly string[]
+  /** Canonical path of an absolute one. */
+  readonly real: (path: string) => string
+  readonly allowWorkerZones: boolean
+}
+
+export interface ZoneStep {
+  readonly policy: Policy
+  readonly wish: SandboxWish
+  readonly level: Level
+  readonly ground: ZoneGround
+  /** The operator has said this key in so many words. */
+  readonly isOutright: (key: string) => boolean
+}
+
+interface Laid {
+  readonly policy: Policy
+  readonly escalations: readonly Escalation[]
+  readonly warnings: readonly Warning[]
+}
+
+export function layZones(step: ZoneStep): Laid {
+  const first: Laid = { policy: step.policy, escalations: openWish(step), warnings: [] }
+  const laid = step.wish.zones.reduce<Laid>((sofar, wish) => layZone({ step, sofar, wish }), first)
+  const opened = opensWorkspace(step) ? { ...laid.policy, workspace: 'rw' as const } : laid.policy
+  const closed = step.wish.readonly?.value === true ? readOnly(opened) : opened
+  return restricted({ ...step, policy: closed, escalations: laid.escalations, warnings: laid.warnings })
+}
+
+interface ZoneAt {
+  readonly step: ZoneStep
+  readonly sofar: Laid
+  readonly wish: ZoneWish
+}
+
+function layZone(at: ZoneAt): Laid {
+  const { sofar, wish } = at
+  const same = sofar.policy.zones.find(({ name, target }) => name === wish.name || target === wish.target)
+  const change = same === undefined ? newZone(at) : knownZone(at, same)
+  if ('escalation' in change) return { ...sofar, escalations: [...sofar.escalations, change.escalation] }
+  const zones =
+    same === undefined
+      ? [...sofar.policy.zones, change.zone]
+      : sofar.policy.zones.map((zone) => (zone === same ? change.zone : zone))
+  return {
+    ...sofar,
+    policy: { ...sofar.policy, zones, origins: spoken(sofar.policy, change.zone) },
+    warnings: [...sofar.warnings, ...(change.warnings ?? [])],
+  }
+}
+
+function spoken({ origins }: Policy, { name, origin }: Zone): Policy['origins'] {
+  const key = `zones.${name}`
+  return { ...origins, zones: [...(origins['zones'] ?? []), origin], [key]: [...(origins[key] ?? []), origin] }
+}
+
+type Change = { readonly zone: Zone; readonly warnings?: readonly Warning[] } | { readonly escalation: Escalation }
+
+function refuse(wish: ZoneWish, words: Pick<Escalation, 'wanted' | 'granted'> & { readonly fix?: string }): Change {
+  const { fix = `--zone ${wish.name}=${wish.hostPath ?? 'DIRECTORY'}${wish.mode === 'rw' ? ':rw' : ''}` } = words
+  return { escalation: { place: placeOf(wish.from), key: wish.from.key, ...words, fix } }
+}
+
+const placeOf = ({ file, line }: Place) => (line === undefined ? file : `${file}:${line}`)
+
+/** A zone of this name, or at this place, is granted: the wish may make it smaller. */
+function knownZone({ step, sofar, wish }: ZoneAt, zone: Zone): Change {
+  const from = `zone ${zone.name} (${saidBy(zone)})`
+  if (wish.mode === 'rw' && zone.mode === 'ro') return refuse(wish, { wanted: 'mode rw', granted: `ro by ${from}` })
+  if (wish.sockets === true && !zone.sockets) {
+    return refuse(wish, { wanted: 'sockets', granted: `none by ${from}`, fix: '' })
+  }
+  if (zone.mode === 'tmpfs') return { zone }
+  if (wish.mode === 'tmpfs') return isSpokenByOperator(zone) ? { zone } : { zone: scratch(wish, step.level) }
+  const narrower: Zone = {
+    ...zone,
+    mode: wish.mode,
+    optional: zone.optional || wish.optional === true,
+    create: zone.create || (wish.create === true && wish.mode === 'rw'),
+    origin: originOf(wish, step.level),
+  }
+  return narrowPath({ step, sofar, wish }, { ...narrower, sockets: zone.sockets && wish.sockets === true }, zone)
+}
+
+function isSpokenByOperator({ origin }: Zone): boolean {
+  return origin.layer === 'flag' || origin.layer === 'environment'
+}
+
+/** The host path of the grant counts; a wish inside of it counts more; one elsewhere in the project was a default, one outside is new. */
+function narrowPath({ step, wish }: ZoneAt, narrower: Zone, granted: Zone): Change {
+  if (wish.hostPath === undefined || granted.hostPath === undefined) return { zone: narrower }
+  const [wanted, shown] = [step.ground.real(wish.hostPath), step.ground.real(granted.hostPath)]
+  if (wanted === shown) return { zone: narrower }
+  if (isBelow(wanted, shown)) return { zone: { ...narrower, hostPath: wanted } }
+  if (!isInProject(step, wanted)) {
+    return refuse(wish, {
+      wanted: `the host path ${wanted}`,
+      granted: `${shown} by zone ${granted.name} (${saidBy(granted)})`,
+    })
+  }
+  const message = `zone ${wish.name} shows ${shown} (${saidBy(granted)}), not ${wanted}.`
+  return { zone: narrower, warnings: [{ code: 'W_MOVED', ...wish.from, message }] }
+}
+
+function saidBy({ origin }: Zone): string {
+  return `${origin.layer} ${origin.source}`
+}
+
+function originOf(wish: ZoneWish, level: Level): Origin {
+  return { layer: level === 'worker' ? 'worker' : 'workshop', source: placeOf(wish.from), key: wish.from.key }
+}
+
+function scratch(wish: ZoneWish, level: Level): Zone {
+  const { name, target, size = ZONE_SIZE } = wish
+  return {
+    name,
+    target,
+    mode: 'tmpfs',
+    size,
+    create: false,
+    optional: false,
+    sockets: false,
+    origin: originOf(wish, level),
+  }
+}
+
+/** Nobody above has this zone: it must lie inside of what is shown, or be inside the project where that is enough. */
+function newZone(at: ZoneAt): Change {
+  const { step, wish } = at
+  const { hostPath, mode } = wish
+  if (mode === 'tmpfs') return { zone: scratch(wish, step.level) }
+  if (hostPath === undefined)
+    return refuse(wish, { wanted: `a zone ${wish.name} (${mode})`, granted: 'no zone of that name' })
+  const wanted = step.ground.real(hostPath)
+  const cover = coverOf(at, wanted)
+  const zone: Zone = {
+    name: wish.name,
+    target: wish.target,
+    mode,
+    hostPath: wanted,
+    create: wish.create === true,
+    optional: wish.optional === true,
+    sockets: wish.sockets === true,
+    origin: originOf(wish, step.level),
+  }
+  if (wish.sockets === true && cover?.sockets !== true)
+    return refuse(wish, { wanted: 'sockets', granted: 'none', fix: '' })
+  if (cover === undefined)
+    return mayAdd(step, wanted)
+      ? { zone }
+      : refuse(wish, { wanted: `the host path ${wanted} (${mode})`, granted: 'no zone that shows it' })
+  const writes = mode === 'rw' || wish.create === true
+  if (!writes || cover.mode === 'rw') return { zone }
+  return refuse(wish, {
+    wanted: mode === 'rw' ? `mode rw on ${wanted}` : `to create ${wanted}`,
+    granted: `ro by ${cover.what}`,
+  })
+}
+
+interface Cover {
+  readonly hostPath: string
+  readonly mode: 'ro' | 'rw'
+  readonly sockets: boolean
+  readonly what: string
+}
+
+/** The deepest directory above a path that is shown already. */
+function coverOf({ step }: ZoneAt, wanted: string): Cover | undefined {
+  return coversOf(step)
+    .filter(({ hostPath }) => isWithin(wanted, hostPath))
+    .sort((a, b) => b.hostPath.length - a.hostPath.length)[0]
+}
+
+/** Zones of this level's own cover nothing: two wishes may overlap only where each of them is granted. */
+function coversOf({ policy, ground, level, isOutright }: ZoneStep): readonly Cover[] {
+  const zones = policy.zones.flatMap((zone) =>
+    zone.mode === 'tmpfs' || zone.hostPath === undefined
+      ? []
+      : [
+          {
+            hostPath: ground.real(zone.hostPath),
+            mode: zone.mode,
+            sockets: zone.sockets,
+            what: `zone ${zone.name} (${saidBy(zone)})`,
+          },
+        ],
+  )
+  const { workspace } = policy
+  const isWorkspaceShown = policy.zones.length === 0 && workspace !== 'none'
+  const isCeiling = level !== 'workshop' || isOutright('workspace')
+  if (!isWorkspaceShown || !isCeiling) return zones
+  return [{ hostPath: ground.cwd, mode: workspace, sockets: false, what: 'the workspace' }]
+}
+
+function mayAdd(step: ZoneStep, wanted: string): boolean {
+  const isAllowed = step.level === 'workshop' || (step.level === 'worker' && step.ground.allowWorkerZones)
+  return isAllowed && isInProject(step, wanted)
+}
+
+function isInProject({ ground }: ZoneStep, wanted: string): boolean {
+  return ground.project.some((directory) => isWithin(wanted, directory))
+}
+
+/** `readonly: false` under a ro grant. */
+function openWish(step: ZoneStep): readonly Escalation[] {
+  const { wish, policy } = step
+  if (wish.readonly?.value !== false || opensWorkspace(step)) return []
+  const closed = policy.zones.find(({ mode }) => mode === 'ro')
+  const what = closed === undefined ? workspaceWords(policy) : `zone ${closed.name} (${saidBy(closed)})`
+  if (what === undefined) return []
+  const { from } = wish.readonly
+  return [
+    {
+      place: placeOf(from),
+      key: from.key,
+      wanted: 'rw (readonly: false)',
+      granted: `ro by ${what}`,
+      fix: closed === undefined ? '--rw .' : '',
+    },
+  ]
+}
+
+function workspaceWords({ zones, workspace }: Policy): string | undefined {
+  return zones.length === 0 && workspace === 'ro' ? 'the workspace' : undefined
+}
+
+/** The project owner may open the project's directory where the operator has not closed it. */
+function opensWorkspace({ wish, policy, level, isOutright }: ZoneStep): boolean {
+  const isOpening = wish.readonly?.value === false && level === 'workshop'
+  return isOpening && policy.zones.length === 0 && policy.workspace === 'ro' && !isOutright('workspace')
+}
+
+function readOnly(policy: Policy): Policy {
+  return {
+    ...policy,
+    workspace: policy.workspace === 'rw' ? 'ro' : policy.workspace,
+    zones: policy.zones.map((zone) => (zone.mode === 'rw' ? { ...zone, mode: 'ro', create: false } : zone)),
+  }
+}
+
+/** Only what lies in the subtree stays; a zone around it is cut down to it. */
+function restricted(step: ZoneStep & Laid): Laid {
+  const { wish, policy, ground, level, escalations, warnings } = step
+  const laid = { policy, escalations, warnings }
+  if (wish.restrict === undefined) return laid
+  const { value: subtree, from } = wish.restrict
+  const shown = policy.zones.length === 0 ? workspaceZones({ policy, ground, subtree, from, level }) : policy.zones
+  const zones = shown.flatMap((zone) => cutDown({ zone, subtree, ground }))
+  if (zones.length > 0) return { ...laid, policy: { ...policy, zones } }
+  const granted = shown.map(({ target, hostPath }) => target ?? hostPath ?? '').join(', ')
+  const escalation = {
+    place: placeOf(from),
+    key: from.key,
+    wanted: subtree,
+    granted: granted === '' ? 'no zones' : granted,
+    fix: '',
+  }
+  return { ...laid, escalations: [...escalations, escalation] }
+}
+
+/** Without zones the subtree is one of the caller's directory, called by its place inside or from the project's root. */
+function workspaceZones(input: {
+  readonly policy: Policy
+  readonly ground: ZoneGround
+  readonly subtree: string
+  readonly from: Place
+  readonly level: Level
+}): readonly Zone[] {
+  const { policy, ground, subtree, from, level } = input
+  if (policy.workspace === 'none') return []
+  const origin: Origin = { layer: level === 'worker' ? 'worker' : 'workshop', source: placeOf(from), key: from.key }
+  const common = { mode: policy.workspace, create: false, optional: false, sockets: false, origin } as const
+  const whole: Zone = { name: 'workspace', target: WORKSPACE, hostPath: ground.cwd, ...common }
+  if (isWithin(subtree, WORKSPACE)) return [whole]
+  const hostPath = ground.real(path.join(ground.cwd, subtree))
+  if (!isWithin(hostPath, ground.cwd)) return []
+  return [{ name: path.posix.basename(subtree), target: subtree, hostPath, ...common }]
+}
+
+function cutDown({
+  zone,
+  subtree,
+  ground,
+}: {
+  readonly zone: Zone
+  readonly subtree: string
+  readonly ground: ZoneGround
+}): readonly Zone[] {
+  const target = zone.target ?? zone.hostPath ?? ''
+  if (isWithin(target, subtree)) return [zone]
+  if (!isWithin(subtree, target) || zone.hostPath === undefined) return []
+  const hostPath = ground.real(path.join(zone.hostPath, path.posix.relative(target, subtree)))
+  // A link in the subtree's path may lead out of the zone, and then it is not a part of it.
+  return isWithin(hostPath, ground.real(zone.hostPath)) ? [{ ...zone, target: subtree, hostPath }] : []
+}
+
+/** Every path whose canonical form layZones() may ask for. */
+export function pathsToKnow(input: {
+  readonly zones: readonly Pick<Zone, 'hostPath' | 'target'>[]
+  readonly restricts: readonly string[]
+  readonly cwd: string
+}): readonly string[] {
+  const { zones, restricts, cwd } = input
+  const sources = zones.flatMap(({ hostPath }) => (hostPath === undefined ? [] : [hostPath]))
+  const around = [{ hostPath: cwd, target: WORKSPACE }, ...zones]
+  const subtrees = restricts.flatMap((subtree) => [
+    path.join(cwd, subtree),
+    ...around.flatMap(({ hostPath, target = hostPath ?? '' }) =>
+      hostPath !== undefined && isWithin(subtree, target)
+        ? [path.join(hostPath, path.posix.relative(target, subtree))]
+        : [],
+    ),
+  ])
+  return [...new Set([...sources, ...subtrees].map((known) => path.resolve(known)))]
+}
