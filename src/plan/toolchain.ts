@@ -94,25 +94,36 @@ export interface FoundToolchain {
   readonly shows: readonly string[]
 }
 
+/** The table with its patterns taken apart once: every PATH entry is compared with every row. */
+const PATTERNS = TOOLCHAINS.map((kind) => ({
+  kind,
+  wanted: wordsOf(kind.pattern),
+  rooted: kind.pattern.startsWith('/'),
+}))
+
 /** The toolchain that a path belongs to, if it is a known one. */
 export function toolchainAt(path: string): FoundToolchain | undefined {
-  for (const kind of TOOLCHAINS) {
-    const match = matchWords(path, kind.pattern)
-    if (match !== undefined)
-      return { kind, ...match, shows: kind.shows?.map((name) => posix.join(match.base, name)) ?? [match.prefix] }
+  const words = wordsOf(path)
+  for (const { kind, wanted, rooted } of PATTERNS) {
+    const start = startOf(wanted, rooted ? words.slice(0, wanted.length) : words)
+    if (start === undefined) continue
+    const base = `/${words.slice(0, start).join('/')}`
+    const prefix = `/${words.slice(0, start + wanted.length).join('/')}`
+    return { kind, base, prefix, shows: kind.shows?.map((name) => posix.join(base, name)) ?? [prefix] }
   }
   return undefined
 }
 
-function matchWords(path: string, pattern: string): { readonly base: string; readonly prefix: string } | undefined {
-  const words = path.split('/').filter(Boolean)
-  const wanted = pattern.split('/').filter(Boolean)
-  const starts = pattern.startsWith('/') ? [0] : words.map((_, index) => index)
-  const start = starts.find(
-    (at) => at + wanted.length <= words.length && wanted.every((word, index) => fits(word, words[at + index] ?? '')),
-  )
-  if (start === undefined) return undefined
-  return { base: `/${words.slice(0, start).join('/')}`, prefix: `/${words.slice(0, start + wanted.length).join('/')}` }
+function wordsOf(path: string): readonly string[] {
+  return path.split('/').filter(Boolean)
+}
+
+/** Where the pattern begins in the words of a path. */
+function startOf(wanted: readonly string[], words: readonly string[]): number | undefined {
+  for (let at = 0; at + wanted.length <= words.length; at++) {
+    if (wanted.every((word, index) => fits(word, words[at + index] ?? ''))) return at
+  }
+  return undefined
 }
 
 function fits(wanted: string, word: string): boolean {
