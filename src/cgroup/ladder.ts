@@ -1,0 +1,249 @@
+/**
+ * Finds the best place for the cgroups of runs, from the top of the ladder down, by doing: a group is only believed in after one
+ * was made there, a process moved in, and the group removed.
+ * Edge: /proc, the cgroup file system, systemd.
+ *
+ * parent     --cgroup-parent, checked and never silently replaced by something else
+ * delegated  the caller's own group, when whoever manages the tree gave it away
+ * systemd    one transient unit, see systemd.ts
+ * direct     root, no service manager: straight below the root of the tree
+ * accounting any of these without the controllers: kill, freeze and cpu time still work
+ * none       no cgroup v2 at all, or none this caller may use
+ *
+ * Asking costs tens of milliseconds, so the caller caches the answer per boot, user and own cgroup path.
+ */
+import { readFile, stat, statfs } from 'node:fs/promises'
+import { dirname, isAbsolute } from 'node:path'
+import { SandboxError } from '../error.ts'
+import type { CgroupFact, CgroupRung } from './fact.ts'
+import { codeOf, isObstacle, isTreeRoot, prepareGroup, processesOf, readWords, writeObstacle } from './group.ts'
+import { rungsFor } from './rungs.ts'
+import { isSystemdRunning, type Manager, showUnit, startUnit, UNIT } from './systemd.ts'
+import { type CgroupMount, directoryOf, findCgroupMount, findOwnPath, unitOf } from './tree.ts'
+
+export interface LadderInputs {
+  readonly uid: number
+  /** Absolute directory from `--cgroup-parent`. */
+  readonly cgroupParent?: string
+}
+
+interface Host {
+  readonly uid: number
+  readonly mount: CgroupMount
+  /** The caller's path in the tree, and where it can be seen; undefined in a container that cannot see it. */
+  readonly ownPath: string | undefined
+  readonly own: string | undefined
+  /** The mount shows the real root of the tree. */
+  readonly wholeTree: boolean
+  readonly systemd: boolean
+}
+
+/** One rung tried: a place, or why not. */
+interface Tried {
+  readonly rung: CgroupRung
+  readonly parent?: string
+  readonly controllers: readonly string[]
+  readonly why: string
+}
+
+/**
+ * @throws SandboxError POLICY_INVALID when cgroupParent cannot hold runs. Nothing is left behind in that case.
+ */
+export async function observeCgroup(inputs: LadderInputs): Promise<CgroupFact> {
+  if (inputs.cgroupParent !== undefined) return openParent(inputs.cgroupParent)
+  const host = await lookAround(inputs.uid)
+  if (host === undefined)
+    return nowhere('no cgroup v2 file system is mounted here (mount -t cgroup2 none /sys/fs/cgroup)')
+  if (host.mount.readOnly) return nowhere(readOnlyMount(host.mount))
+  const tried: Tried[] = []
+  for (const rung of [tryDelegated, trySystemd, tryDirect]) {
+    const found = await rung(host)
+    if (isComplete(found))
+      return { rung: found.rung, parent: found.parent, controllers: found.controllers, lacking: '' }
+    tried.push(found)
+  }
+  return settleFor(tried)
+}
+
+const nowhere = (lacking: string): CgroupFact => ({ rung: 'none', controllers: [], lacking })
+
+const readOnlyMount = ({ directory }: CgroupMount): string =>
+  `${directory} is mounted read-only, as containers have it (docker run --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:rw ... and --cgroup-parent)`
+
+async function lookAround(uid: number): Promise<Host | undefined> {
+  const mount = findCgroupMount(await readFile('/proc/self/mountinfo', 'utf8'))
+  if (mount === undefined) return undefined
+  const ownPath = findOwnPath(await readFile('/proc/self/cgroup', 'utf8'))
+  const own = ownPath === undefined ? undefined : directoryOf(mount, ownPath)
+  const wholeTree = mount.root === '/' && (await isTreeRoot(mount.directory))
+  return { uid, mount, ownPath, own, wholeTree, systemd: await isSystemdRunning() }
+}
+
+const isComplete = (tried: Tried): tried is Tried & { readonly parent: string } =>
+  tried.parent !== undefined && heldByKernel(tried) === 3
+
+const heldByKernel = ({ controllers }: Pick<Tried, 'controllers'>): number =>
+  Object.values(rungsFor({ controllers })).filter((rung) => rung === 'cgroup2').length
+
+/** The place with most limits; the higher rung where two are equal. What each rung lacks is told once. */
+function settleFor(tried: readonly Tried[]): CgroupFact {
+  const lacking = [...new Set(tried.map(({ why }) => why))].filter(Boolean).join('; ')
+  const places = tried.filter(({ parent }) => parent !== undefined)
+  const best = places.toSorted((left, right) => heldByKernel(right) - heldByKernel(left))[0]
+  if (best?.parent === undefined) return nowhere(lacking)
+  const rung = heldByKernel(best) === 0 ? 'accounting' : best.rung
+  return { rung, parent: best.parent, controllers: best.controllers, lacking }
+}
+
+async function tryPlace(rung: CgroupRung, directory: string, fix: string): Promise<Tried> {
+  const obstacle = await writeObstacle(directory)
+  if (obstacle !== undefined) return refused(rung, `${obstacle} (${fix})`)
+  const group = await prepareGroup(directory)
+  if (isObstacle(group)) return refused(rung, `${group.why} (${fix})`)
+  const missing = Object.entries({ memory: 'memory', pids: 'pids', cpus: 'cpu' })
+    .filter(([, controller]) => !group.controllers.includes(controller))
+    .map(([, controller]) => controller)
+  const why =
+    missing.length === 0
+      ? ''
+      : `${directory} has no ${missing.join(', ')} controller (${await controllerFix(missing, fix)})`
+  return { rung, parent: directory, controllers: group.controllers, why }
+}
+
+/** Controllers that version 1 has taken are nobody's to delegate. */
+async function controllerFix(missing: readonly string[], fix: string): Promise<string> {
+  const versionOne = (await readFile('/proc/cgroups', 'utf8').catch(() => '')).split('\n')
+  const taken = missing.filter((name) =>
+    versionOne.some((line) => line.startsWith(`${name}\t`) && line.split('\t')[1] !== '0'),
+  )
+  return taken.length > 0
+    ? 'version 1 holds it: boot with cgroup_no_v1=all, under systemd with systemd.unified_cgroup_hierarchy=1'
+    : fix
+}
+
+const refused = (rung: CgroupRung, why: string): Tried => ({ rung, controllers: [], why })
+
+/* ---- delegated ---- */
+
+const DELEGATE_FIX = 'systemd-run --user --scope -p Delegate=yes llm-do exec ...'
+const CHOWN_FIX =
+  'as root: mkdir a group, chown it and its cgroup.procs, cgroup.subtree_control and cgroup.threads to this user, move the shell in'
+
+async function tryDelegated(host: Host): Promise<Tried> {
+  if (host.ownPath === undefined || host.own === undefined)
+    return refused('delegated', `the own cgroup is not visible below ${host.mount.directory}`)
+  if (host.systemd) return tryDelegatedUnit(host, host.ownPath)
+  // Root with the whole tree in sight takes a place of its own (direct) rather than moving the callers of others about.
+  if (host.uid === 0 && host.wholeTree) return refused('delegated', '')
+  const parent = dirname(host.own)
+  const place = host.own !== host.mount.directory && (await holdsControllers(parent)) ? parent : host.own
+  return tryPlace('delegated', place, CHOWN_FIX)
+}
+
+/** A caller in a leaf: its parent gives controllers to its children and is ours to write to. */
+async function holdsControllers(directory: string): Promise<boolean> {
+  if ((await writeObstacle(directory)) !== undefined || (await isTreeRoot(directory))) return false
+  return heldByKernel({ controllers: await readWords(`${directory}/cgroup.subtree_control`) }) > 0
+}
+
+/** Under systemd only what the manager calls delegated is ours, whoever may write there (systemd.io, CGROUP_DELEGATION). */
+async function tryDelegatedUnit(host: Host, ownPath: string): Promise<Tried> {
+  const unit = unitOf(ownPath)
+  const directory = unit && directoryOf(host.mount, unit.path)
+  if (unit === undefined || directory === undefined) return refused('delegated', '')
+  const shown = await showUnit({ manager: unit.manager, uid: host.uid, unit: unit.name })
+  if ('why' in shown || !shown.delegated) return refused('delegated', '')
+  return tryPlace('delegated', directory, DELEGATE_FIX)
+}
+
+/* ---- systemd ---- */
+
+const DROP_IN =
+  'as root: mkdir -p /etc/systemd/system/user@.service.d && printf "[Service]\\nDelegate=cpu cpuset io memory pids\\n" > /etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload, then log in again'
+
+async function trySystemd(host: Host): Promise<Tried> {
+  const manager: Manager = host.uid === 0 ? 'system' : 'user'
+  const rung = `systemd-${manager}` as const
+  if (!host.systemd) return refused(rung, '')
+  const asked = { manager, uid: host.uid, unit: UNIT }
+  const before = await showUnit(asked)
+  if ('why' in before) return refused(rung, noManager(manager, before.why))
+  if (!before.active) await startUnit(asked)
+  const unit = before.active ? before : await showUnit(asked)
+  const directory = 'why' in unit || unit.path === '' ? undefined : directoryOf(host.mount, unit.path)
+  if (directory === undefined)
+    return refused(
+      rung,
+      `systemd did not start ${UNIT} (systemctl ${manager === 'user' ? '--user ' : ''}status ${UNIT})`,
+    )
+  const entry = manager === 'user' && !host.ownPath?.includes(`/user@${host.uid}.service/`)
+  return tryPlace(rung, directory, entry ? DELEGATE_FIX : DROP_IN)
+}
+
+const noManager = (manager: Manager, why: string): string =>
+  manager === 'user'
+    ? `no systemd user manager answers: ${why} (loginctl enable-linger)`
+    : `systemd does not answer: ${why}`
+
+/* ---- direct ---- */
+
+async function tryDirect(host: Host): Promise<Tried> {
+  if (host.systemd) return refused('direct', '')
+  if (!host.wholeTree) return refused('direct', '')
+  if (host.uid !== 0) return refused('direct', '')
+  return tryPlace('direct', host.mount.directory, 'boot with cgroup_enable=memory, or a kernel that has it')
+}
+
+/* ---- --cgroup-parent ---- */
+
+const refuseParent = (directory: string, why: string, hint: string): SandboxError =>
+  new SandboxError('POLICY_INVALID', `--cgroup-parent ${directory}: ${why}`, { hint })
+
+const PARENT_HINT =
+  'expected the absolute path of an empty cgroup v2 directory that this user may write to, e.g. --cgroup-parent /sys/fs/cgroup/sandboxes'
+
+async function openParent(directory: string): Promise<CgroupFact> {
+  const wrong = await parentObstacle(directory)
+  if (wrong !== undefined) throw wrong
+  const group = await prepareGroup(directory)
+  if (isObstacle(group)) throw refuseParent(directory, group.why, DELEGATE_FIX)
+  const { controllers } = group
+  const lacking =
+    heldByKernel({ controllers }) === 3
+      ? ''
+      : `${directory} has only these controllers: ${controllers.join(', ') || 'none'}`
+  return { rung: 'parent', parent: directory, controllers, lacking }
+}
+
+/** linux/magic.h: CGROUP2_SUPER_MAGIC, CGROUP_SUPER_MAGIC. */
+const CGROUP2_MAGIC = 0x63677270
+const CGROUP1_MAGIC = 0x27e0eb
+
+/** Everything that is wrong with a parent and can be seen without changing anything. */
+async function parentObstacle(directory: string): Promise<SandboxError | undefined> {
+  if (!isAbsolute(directory))
+    return refuseParent(directory, 'expected an absolute path, got a relative one', PARENT_HINT)
+  const found = await stat(directory).catch(codeOf)
+  if (typeof found === 'string') return refuseParent(directory, `cannot be opened (${found})`, `mkdir ${directory}`)
+  if (!found.isDirectory()) return refuseParent(directory, 'is not a directory', PARENT_HINT)
+  const { type } = await statfs(directory)
+  if (type === CGROUP1_MAGIC) return refuseParent(directory, 'is a cgroup of version 1', PARENT_HINT)
+  if (type !== CGROUP2_MAGIC) return refuseParent(directory, 'is not in a cgroup v2 file system', PARENT_HINT)
+  return groupObstacle(directory)
+}
+
+async function groupObstacle(directory: string): Promise<SandboxError | undefined> {
+  const written = await writeObstacle(directory)
+  if (written !== undefined) return refuseParent(directory, written, DELEGATE_FIX)
+  if (await isTreeRoot(directory)) return undefined
+  const kind = (await readFile(`${directory}/cgroup.type`, 'utf8')).trim()
+  if (kind !== 'domain') return refuseParent(directory, `is a "${kind}" group, expected "domain"`, PARENT_HINT)
+  const processes = await processesOf(directory)
+  if (processes.length === 0) return undefined
+  const list = processes.slice(0, 5).join(', ')
+  return refuseParent(
+    directory,
+    `has ${processes.length} processes in it (${list}), so the kernel lets it have no limits for groups below`,
+    `move them to a leaf: mkdir ${directory}/leaf && for p in $(cat ${directory}/cgroup.procs); do echo $p > ${directory}/leaf/cgroup.procs; done`,
+  )
+}

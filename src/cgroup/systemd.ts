@@ -1,0 +1,81 @@
+/**
+ * Asks systemd for a delegated group, once per boot and user.
+ * Edge: systemctl and systemd-run.
+ *
+ * A scope for every run would cost milliseconds and a message to two managers; a unit without processes loses its group.
+ * So one transient service is started (StartTransientUnit, on the user's bus, for root on the system's), whose only process
+ * sleeps: it holds the group open, and runs come and go below it without systemd hearing of them.
+ */
+import { access } from 'node:fs/promises'
+import { execa } from 'execa'
+
+export type Manager = 'user' | 'system'
+
+/** The one unit. `systemctl --user stop llm-do-exec` takes it away again; the next look makes a new one. */
+export const UNIT = 'llm-do-exec.service'
+
+/** A manager that does not answer within this time is not going to. */
+const PATIENCE_MS = 10_000
+
+const PROPERTIES = [
+  'Type=exec',
+  'Delegate=yes',
+  // One run's memory kill must not end the unit and with it every other run.
+  'OOMPolicy=continue',
+  'TasksMax=infinity',
+] as const
+
+/** sd_booted(3): this directory is there if and only if systemd is the service manager. */
+export const isSystemdRunning = (): Promise<boolean> =>
+  access('/run/systemd/system').then(
+    () => true,
+    () => false,
+  )
+
+export interface UnitFact {
+  readonly active: boolean
+  readonly delegated: boolean
+  /** Path in the cgroup tree, empty when it has none. */
+  readonly path: string
+}
+
+interface Asked {
+  readonly manager: Manager
+  readonly uid: number
+  readonly unit: string
+}
+
+const run = (file: string, { manager, uid }: Asked, words: readonly string[]) =>
+  execa(file, manager === 'user' ? ['--user', ...words] : words, {
+    env: { XDG_RUNTIME_DIR: `/run/user/${uid}`, ...process.env },
+    stdin: 'ignore',
+    timeout: PATIENCE_MS,
+    reject: false,
+  })
+
+/** What the manager says of a unit; the reason in words when it does not answer. */
+export async function showUnit(asked: Asked): Promise<UnitFact | { readonly why: string }> {
+  const shown = await run('systemctl', asked, ['show', '--property=ActiveState,Delegate,ControlGroup', asked.unit])
+  if (shown.failed) return { why: reasonOf(shown) }
+  const lines = new Set(shown.stdout.split('\n'))
+  const path = [...lines].find((line) => line.startsWith('ControlGroup='))?.slice('ControlGroup='.length) ?? ''
+  return { active: lines.has('ActiveState=active'), delegated: lines.has('Delegate=yes'), path }
+}
+
+/** Starts our unit and waits for its job; harmless when somebody else has just done so. */
+export async function startUnit(asked: Asked): Promise<void> {
+  const properties = PROPERTIES.map((property) => `--property=${property}`)
+  const words = [
+    '--quiet',
+    '--collect',
+    `--unit=${asked.unit}`,
+    '--description=llm-do exec: parent of sandboxes',
+    ...properties,
+  ]
+  await run('systemd-run', asked, [...words, '--', 'sleep', 'infinity'])
+}
+
+const reasonOf = (ended: {
+  readonly stderr?: string | undefined
+  readonly shortMessage?: string | undefined
+}): string => (ended.stderr || ended.shortMessage || 'no answer').trim().split('\n')[0] ?? ''
