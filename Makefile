@@ -16,6 +16,7 @@ LAUNCH_SOURCES ?= $(wildcard native/launch.c)
 INIT_SOURCES   ?= $(wildcard native/init.c)
 RUNS_SOURCES   ?= $(wildcard native/runs.c)
 FRONT_SOURCES  ?= $(wildcard native/front.c)
+PROBE_SOURCES  ?= $(wildcard native/probe.c)
 NATIVE_HEADERS ?= $(wildcard native/*.h)
 
 # musl, because the start-up of a static glibc alone costs half a millisecond per helper.
@@ -26,7 +27,8 @@ CFLAGS  ?= -std=gnu11 -O2 -Wall -Wextra -Werror
 LDFLAGS ?= -static -s
 
 PROGRAMS := $(if $(LAUNCH_SOURCES),$(BIN)/launch) $(if $(INIT_SOURCES),$(BIN)/init) \
-            $(if $(RUNS_SOURCES),$(BIN)/runs) $(if $(FRONT_SOURCES),$(BIN)/front)
+            $(if $(RUNS_SOURCES),$(BIN)/runs) $(if $(FRONT_SOURCES),$(BIN)/front) \
+            $(if $(PROBE_SOURCES),$(BIN)/probe)
 
 .PHONY: all setup setup-test native build run check lint types unit test test-vm golden bench doctor clean help FORCE
 
@@ -81,6 +83,7 @@ $(eval $(call program,launch,$(LAUNCH_SOURCES)))
 $(eval $(call program,init,$(INIT_SOURCES)))
 $(eval $(call program,runs,$(RUNS_SOURCES)))
 $(eval $(call program,front,$(FRONT_SOURCES)))
+$(eval $(call program,probe,$(PROBE_SOURCES)))
 
 ## ---- the TypeScript part
 
