@@ -41,6 +41,14 @@ enum verb {
   V_DEADLINE,  /* MILLISECONDS                                launch */
   V_RUNS,      /* DIRECTORY of run records                    launch */
   V_PROFILE,   /* NAME, for people (llm-do ps)                launch */
+               /* Only in cached files, see front.c: */
+  V_CHECK,     /* SUM of all bytes after this record          front */
+  V_KEY,       /* one word of what the file was made for      front */
+  V_AT,        /* PATH IDENTITY: what must be there           front */
+  V_CONTENT,   /* PATH IDENTITY: what must be in there        front */
+  V_VARIABLE,  /* NAME VALUE of the command's environment     front */
+  V_LOCALE,    /* NAME VALUE unless the caller has one        front */
+  V_INHERIT,   /* NAME, or PREFIX*, taken from the caller     front */
   V_END,
   VERBS
 };

@@ -220,3 +220,8 @@ export async function existing(paths: readonly string[]): Promise<readonly strin
 export function newRunId(): string {
   return randomBytes(10).toString('hex')
 }
+
+/** Milliseconds since 1970, to compare with times of files. */
+export function now(): number {
+  return Date.now()
+}

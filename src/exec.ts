@@ -5,7 +5,7 @@
 
 import type { RunInputs } from './backend/backend.ts'
 import { printLaunchFile } from './backend/launchfile.ts'
-import { launchFile, namespace } from './backend/namespace.ts'
+import { launchFile, launchRecords, namespace } from './backend/namespace.ts'
 import {
   describeCaller,
   type Environment,
@@ -13,13 +13,19 @@ import {
   filterOf,
   makeZoneDirectories,
   newRunId,
+  now,
   observeMachine,
   observePolicyPaths,
   profileDirectories,
 } from './edges.ts'
 import { SandboxError } from './error.ts'
+import { cacheDirectory } from './host/cache.ts'
 import type { HostFacts } from './host/facts.ts'
-import { helpersDirectory } from './native.ts'
+import { enginesBefore, isCacheable, placesOf } from './launch-cache/cacheable.ts'
+import { variableRules } from './launch-cache/file.ts'
+import type { Invocation } from './launch-cache/key.ts'
+import { launchCacheDirectory, storeLaunch } from './launch-cache/store.ts'
+import { helperFiles, helpersDirectory, packageRoot, packageVersion } from './native.ts'
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { commandEnvironment } from './plan/environment.ts'
 import type { Plan } from './plan/plan.ts'
@@ -34,6 +40,7 @@ import type { Policy } from './policy/policy.ts'
 import { classify } from './report/classify.ts'
 import type { Result } from './report/result.ts'
 import type { ChildStdio } from './supervisor/child.ts'
+import { outcomeOfStatus } from './supervisor/launch-status.ts'
 import { superviseNamespace } from './supervisor/namespace.ts'
 import type { Outcome } from './supervisor/outcome.ts'
 import { runsDirectory } from './supervisor/runs-directory.ts'
@@ -54,6 +61,8 @@ export interface ExecOptions {
   readonly stdin?: ChildStdio['stdin']
   readonly onStdout?: (chunk: Uint8Array) => void
   readonly onStderr?: (chunk: Uint8Array) => void
+  /** How the command line was written: with it the plan is left for the front-end, see launch-cache/. */
+  readonly invocation?: Invocation
   /** Ends the run; a reason that is the name of a signal is passed on to the command. */
   readonly signal?: AbortSignal
 }
@@ -67,6 +76,8 @@ export interface Prepared {
   /** The command's complete environment, secrets included. */
   readonly commandEnv: Readonly<Record<string, string>>
   readonly options: ExecOptions
+  /** Files that were read for the policy, and places where one of them could have been. */
+  readonly sources: { readonly read: readonly string[]; readonly missing: readonly string[] }
 }
 
 /**
@@ -82,13 +93,13 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
     captured: options.mode === 'capture',
   })
   const spoken = environmentLayers(env, request.cwd)
-  const policy = await policyOf({ options, request, env, spoken: spoken.layers })
+  const { policy, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
   const needs = needsOf(policy, request.command)
   const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
   const facts = await factsFor({ policy, request, env, needs, permits })
   const seccompFilter = await filterOf(policy, facts.uid)
   const plan = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
-  return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options }
+  return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }
 }
 
 /**
@@ -96,9 +107,20 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
  * @throws SandboxError when the sandbox was refused; a command that fails, and a sandbox that could not be built, are results
  */
 export async function exec(options: ExecOptions): Promise<Result> {
+  const begunMs = now()
   const first = await prepare(options)
   const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(options) : first
   const outcome = await supervise(prepared)
+  await leaveForFront(prepared, begunMs)
+  return judge(prepared, outcome)
+}
+
+/** What the front-end's run came to, told by whoever knows the words: the same plan, made again, and the outcome of launch. */
+export async function explainOutcome(options: ExecOptions, status: string): Promise<Result> {
+  return judge(await prepare(options), outcomeOfStatus(status))
+}
+
+async function judge(prepared: Prepared, outcome: Outcome): Promise<Result> {
   const { plan, policy, facts, request } = prepared
   return classify(plan, outcome, request.command, {
     origins: policy.origins,
@@ -147,14 +169,21 @@ interface PolicyQuestion {
   readonly spoken: readonly PolicyLayer[]
 }
 
-async function policyOf({ options, request, env, spoken }: PolicyQuestion): Promise<Policy> {
+async function policyOf({
+  options,
+  request,
+  env,
+  spoken,
+}: PolicyQuestion): Promise<Pick<Prepared, 'policy' | 'sources'>> {
   const profile = options.profile ?? 'default'
   const loaded = await loadProfile({ ...profileDirectories(env, request.home), name: profile, cwd: request.cwd })
-  return mergePolicies([...loaded.layers, ...spoken, ...(options.layers ?? [])], {
+  const policy = mergePolicies([...loaded.layers, ...spoken, ...(options.layers ?? [])], {
     profile,
     home: request.home,
     protectFiles: loaded.read,
   })
+  const filter = typeof policy.seccomp === 'string' ? [] : [policy.seccomp.file]
+  return { policy, sources: { read: [...loaded.read, ...filter], missing: loaded.missing } }
 }
 
 interface FactsQuestion {
@@ -207,6 +236,28 @@ function stdioOf({ options, plan }: Prepared): ChildStdio {
   }
 }
 
+/** The next run with the same words in the same place need not wait for node. */
+async function leaveForFront(prepared: Prepared, begunMs: number): Promise<void> {
+  const { plan, policy, facts, request, options, sources } = prepared
+  const env = options.env ?? process.env
+  const cache = cacheDirectory(env)
+  const enginePath = enginePathOf(facts, plan)
+  if (options.invocation === undefined || cache === undefined || enginePath === undefined) return
+  if (!isCacheable(prepared)) return
+  const run = runInputs(prepared, '')
+  await storeLaunch({
+    directory: launchCacheDirectory(cache),
+    invocation: options.invocation,
+    caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env },
+    places: placesOf(prepared),
+    read: [...sources.read, enginePath, ...helperFiles()],
+    absent: [...sources.missing, ...enginesBefore(enginePath, request.path)],
+    variables: variableRules(plan.env, policy),
+    records: launchRecords(plan, { enginePath, runsDirectory: run.runsDirectory }),
+    begunMs,
+  })
+}
+
 async function supervise(prepared: Prepared): Promise<Outcome> {
   const { plan, options } = prepared
   const run = runInputs(prepared, newRunId())
@@ -216,8 +267,11 @@ async function supervise(prepared: Prepared): Promise<Outcome> {
 /** Words of a failed command that are paths here and not inside: for a hint, never for the reason. */
 async function invisibleWords({ plan, request }: Prepared, { exitCode, cause }: Outcome): Promise<readonly string[]> {
   if (cause !== 'exit' || exitCode === 0) return []
-  const shown = [...plan.zones, ...plan.scratch, ...plan.system].map(({ target }) => target)
-  const isShown = (word: string): boolean => shown.some((target) => word === target || word.startsWith(`${target}/`))
+  const trees = [...plan.zones, ...plan.system].map(({ target }) => target)
+  // A tmpfs is there, but nothing of the host is in it.
+  const isShown = (word: string): boolean =>
+    plan.scratch.some(({ target }) => word === target) ||
+    trees.some((target) => word === target || word.startsWith(`${target}/`))
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && word !== '/' && !isShown(word))
   return existing([...new Set(words)].filter((word) => !/^\/(proc|dev)(\/|$)/.test(word)))
 }

@@ -27,6 +27,11 @@ export function helpersDirectory(): string {
   return path.join(packageRoot(), 'bin')
 }
 
+/** The helpers that build a sandbox. */
+export function helperFiles(): readonly string[] {
+  return ['launch', 'init'].map((name) => path.join(helpersDirectory(), name))
+}
+
 /**
  * Refuses helpers that are missing, made for another machine, or that somebody else could have changed.
  * @throws SandboxError HELPER_MISSING

@@ -32,6 +32,14 @@ export const VERBS = {
   deadline: 1,
   runs: 1,
   profile: 1,
+  // Only in cached files, see launch-cache/file.ts.
+  check: 1,
+  key: 1,
+  at: 2,
+  content: 2,
+  variable: 2,
+  locale: 2,
+  inherit: 1,
 } as const
 
 export type Verb = keyof typeof VERBS

@@ -66,8 +66,14 @@ export const namespace: Backend = {
 }
 
 /** Everything the native chain must know about a plan; the command and its environment are not in it. */
-export function launchFile(plan: Plan, run: Pick<RunInputs, 'enginePath' | 'runsDirectory'>): Uint8Array {
-  return writeLaunchFile([
+export function launchFile(plan: Plan, run: LaunchFileInputs): Uint8Array {
+  return writeLaunchFile(launchRecords(plan, run))
+}
+
+export type LaunchFileInputs = Pick<RunInputs, 'enginePath' | 'runsDirectory'>
+
+export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
+  return [
     ...engineRecords(plan, run.enginePath ?? plan.engine ?? 'bwrap'),
     ['identity', plan.identity, plan.uid, plan.gid],
     ['hostname', plan.hostname],
@@ -82,7 +88,7 @@ export function launchFile(plan: Plan, run: Pick<RunInputs, 'enginePath' | 'runs
     ['terminal', plan.tty ? 'on' : 'off'],
     ...(run.runsDirectory === '' ? [] : [['runs', run.runsDirectory] satisfies LaunchRecord]),
     ['profile', plan.profile],
-  ])
+  ]
 }
 
 /** Landlock forbids every mount, so a sandbox inside the sandbox could not be built under it. */

@@ -3,9 +3,10 @@
  *
  * Edge: stdio, signals, the working directory, process.env.
  */
-import { realpathSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
 import type { ExecOptions } from '../exec.ts'
+import { invocationOf } from '../launch-cache/key.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../policy/options.ts'
 import type { AuditEntry } from '../report/audit.ts'
@@ -14,7 +15,7 @@ import { exitStatus } from '../report/exit-status.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../report/json.ts'
 import type { Result } from '../report/result.ts'
 import { errorLines, resultLines } from '../report/text.ts'
-import type { Words } from './argv.ts'
+import { type Words, wordsFrom } from './argv.ts'
 import { type CommandLine, commandOf, readCommandLine } from './command-line.ts'
 import { say, tell } from './output.ts'
 import { usageError } from './verb.ts'
@@ -78,6 +79,12 @@ function read(words: Words, line: CommandLine): Asked {
     stdin: 'inherit',
   }
   return { given, options, json }
+}
+
+/** Requests that node must see each time; the profile is part of what the front-end compares. */
+function isForFront({ given, json }: Asked): boolean {
+  const others = ['worker', 'workshop', 'approval', 'audit', 'allow-shell-syntax'].filter((name) => given[name])
+  return json === undefined && others.length === 0
 }
 
 /** `--plan`, with `--argv` or `--why`: prints what was decided, runs nothing. */
@@ -148,8 +155,10 @@ async function recordRefusal(asked: Asked, error: unknown): Promise<void> {
   await record(asked, refusal(error, command, profile))
 }
 
-async function run(asked: Asked): Promise<number> {
-  const { options, json } = asked
+async function run(asked: Asked, words: Words): Promise<number> {
+  const { json } = asked
+  const invocation = words.bytes === undefined && isForFront(asked) ? invocationOf(words.text) : undefined
+  const options = { ...asked.options, ...(invocation && { invocation }) }
   await checkRecord(asked)
   const result = await runUntilSignal(options).catch(async (error: unknown) => {
     await recordRefusal(asked, error)
@@ -207,7 +216,25 @@ async function answer(words: Words): Promise<number> {
   if (plan === true) return await showPlan(asked)
   if (argv === true || why !== undefined)
     throw usageError(`${argv === true ? '--argv' : '--why'} belongs to --plan.`, 'llm-do exec --plan ...')
-  return await run(asked)
+  return await run(asked, words)
+}
+
+/**
+ * The front-end ran the command and its end needs words: `explain-outcome FD WORDS...`, FD holding what launch reported.
+ * Nothing is run again.
+ */
+export async function explainVerb(words: Words): Promise<number> {
+  const status = readFileSync(Number(words.text[0]), 'utf8')
+  const own = wordsFrom(words, 1)
+  try {
+    const { explainOutcome } = await import('../exec.ts')
+    const result = await explainOutcome(read(own, readCommandLine(own.text)).options, status)
+    await tell(resultLines(result))
+    return exitStatus(result)
+  } catch (error) {
+    if (error instanceof SandboxError) return await refuse(error, own.text)
+    throw error
+  }
 }
 
 export async function execVerb(words: Words): Promise<number> {

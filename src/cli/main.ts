@@ -14,6 +14,8 @@ import { usageError, type Verb } from './verb.ts'
 import { RESERVED_VERBS, VERBS, type VerbName } from './verbs.ts'
 
 const EXEC_NAME = 'llm-do-exec'
+/** What native/front.c asks when a run of its own needs words; nobody types it. */
+const EXPLAIN = 'explain-outcome'
 /** The sandbox failed; also for a command line that cannot be understood, as with docker(1). */
 const FAILED = 125
 
@@ -25,6 +27,7 @@ const LOADERS: Readonly<Record<VerbName, () => Promise<Verb>>> = {
   kill: async () => (await import('./runs.ts')).kill,
   prune: async () => (await import('./runs.ts')).prune,
   audit: async () => (await import('./audit.ts')).audit,
+  cache: async () => (await import('./cache.ts')).cache,
   completion: async () => (await import('./completion.ts')).completion,
 }
 
@@ -73,6 +76,7 @@ async function dispatch(program: string, words: Words): Promise<number> {
   }
   if (first === '--help' || first === '-h' || first === 'help') return await usage()
   if (first === '--version' || first === '-V') return await printVersion()
+  if (first === EXPLAIN) return await (await import('./exec.ts')).explainVerb(wordsFrom(words, 1))
   const verb = await verbNamed(first)
   if (verb === undefined) return await forwardOrRefuse(first, words)
   return await verb(program === EXEC_NAME ? words : wordsFrom(words, 1))

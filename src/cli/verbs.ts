@@ -46,6 +46,12 @@ export const VERBS = [
     completions: ['verify'],
   },
   {
+    name: 'cache',
+    usage: 'clear',
+    help: 'Forget the plans that are kept to start faster.',
+    completions: ['clear'],
+  },
+  {
     name: 'completion',
     usage: 'bash|zsh|fish',
     help: 'Print the completion of the command line for a shell.',
@@ -56,4 +62,4 @@ export const VERBS = [
 export type VerbName = (typeof VERBS)[number]['name']
 
 /** Words of the specification that this version does not have: refused, and never forwarded to a stranger. */
-export const RESERVED_VERBS = ['doctor', 'workers', 'init', 'images', 'pool', 'cache'] as const
+export const RESERVED_VERBS = ['doctor', 'workers', 'init', 'images', 'pool'] as const

@@ -24,6 +24,11 @@ export interface PathFact {
   readonly gid: number
   /** Permission bits, 0 when unknown. */
   readonly mode: number
+  /**
+   * Identity as it was seen in this very look, in the words of native/cached.h: for the launch cache. Absent in captured hosts
+   * and where the path could not be looked at.
+   */
+  readonly identity?: string
   /** Link text when the path itself is a symbolic link. */
   readonly link?: string
 }

@@ -51,12 +51,28 @@ type Parents = Map<string, Promise<string>>
 async function observePath(path: string, parents: Parents): Promise<PathFact> {
   const seen = await lstat(path, { bigint: true }).catch(kindOfFailure)
   const real = await canonical(path, parents)
-  if (typeof seen === 'string') return nothingAt({ path, kind: seen, real })
-  return seen.isSymbolicLink() ? observeLink(path, real) : factOf({ path, real, seen })
+  if (typeof seen === 'string') return { ...nothingAt({ path, kind: seen, real }), ...identity(seen) }
+  if (seen.isSymbolicLink()) return observeLink({ path, own: real, seen })
+  return { ...factOf({ path, real, seen }), identity: numbersOf(seen) }
 }
 
-/** @param own canonical place of the link itself, for one that leads nowhere */
-async function observeLink(path: string, own: string): Promise<PathFact> {
+/** The same words as native/cached.c writes. */
+function numbersOf({ dev, ino, mode, uid, gid }: BigIntStats): string {
+  return [dev, ino, mode, uid, gid].join(':')
+}
+
+function identity(kind: PathKind): { readonly identity?: string } {
+  return kind === 'missing' || kind === 'denied' ? { identity: kind } : {}
+}
+
+interface SeenLink {
+  readonly path: string
+  /** Canonical place of the link itself, for one that leads nowhere. */
+  readonly own: string
+  readonly seen: BigIntStats
+}
+
+async function observeLink({ path, own, seen: itself }: SeenLink): Promise<PathFact> {
   // Each may fail on its own: the link can vanish between the calls, and is then a link that leads nowhere.
   const [link, seen, real] = await Promise.all([
     readlink(path).catch(() => ''),
@@ -65,8 +81,14 @@ async function observeLink(path: string, own: string): Promise<PathFact> {
   ])
   return {
     ...(typeof seen === 'string' ? nothingAt({ path, kind: seen, real: own }) : factOf({ path, real, seen })),
+    ...linkIdentity(itself, seen),
     link,
   }
+}
+
+function linkIdentity(link: BigIntStats, target: BigIntStats | PathKind): { readonly identity?: string } {
+  const end = typeof target === 'string' ? identity(target).identity : numbersOf(target)
+  return end === undefined ? {} : { identity: `${numbersOf(link)}>${end}` }
 }
 
 /** The canonical parent plus the last word: right for anything that is not itself a symbolic link. */

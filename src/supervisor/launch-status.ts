@@ -1,6 +1,6 @@
 /** What native/launch reports in its one line of JSON -> outcome. Pure. */
 import { constants } from 'node:os'
-import { getSystemErrorName } from 'node:util'
+import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child.ts'
 import type { EndCause, Outcome, SetupFailure } from './outcome.ts'
 
@@ -41,6 +41,19 @@ export function parseLaunchStatus(line: string): LaunchStatus | undefined {
 export function outcomeOfLaunch(end: ChildEnd): Outcome {
   const status = parseLaunchStatus(end.status)
   return status === undefined ? withoutReport(end) : fromReport(status, end)
+}
+
+/** The same for a launch that somebody else started and that had the caller's own streams. */
+export function outcomeOfStatus(status: string): Outcome {
+  return outcomeOfLaunch({
+    cause: 'exit',
+    exitCode: null,
+    signal: null,
+    stdout: NO_CAPTURE,
+    stderr: NO_CAPTURE,
+    status,
+    elapsedMs: 0,
+  })
 }
 
 const NO_USAGE = { cpuMs: 0, peakMemory: 0, peakPids: 0 } as const
@@ -101,12 +114,17 @@ function signalName(number: number): string | undefined {
   return Object.entries(constants.signals).find(([, value]) => value === number)?.[0]
 }
 
+/** Not getSystemErrorName of node:util: that knows only the errors of its own event loop, and not ENOEXEC. */
+function errnoName(number: number): string {
+  return Object.entries(constants.errno).find(([, value]) => value === number)?.[0] ?? `errno ${number}`
+}
+
 function failureOf({ step, path, errno, detail }: LaunchStatus): SetupFailure {
   const isInterpreter = step === 'interpreter'
   return {
     step,
     path,
-    errno: errno === 0 ? '' : getSystemErrorName(-errno),
+    errno: errno === 0 ? '' : errnoName(errno),
     detail: isInterpreter ? step : detail.trim(),
   }
 }

@@ -1,0 +1,132 @@
+#include "cached.h"
+
+#include "kernel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int key_add(struct key *key, const char *word) {
+  size_t size = strlen(word) + 1;
+  if (key->count == KEY_WORDS_MAX || size > sizeof key->bytes - key->used) return -1;
+  key->word[key->count++] = memcpy(key->bytes + key->used, word, size);
+  key->used += size;
+  return 0;
+}
+
+int key_add_number(struct key *key, unsigned long long number) {
+  char text[24];
+  snprintf(text, sizeof text, "%llu", number);
+  return key_add(key, text);
+}
+
+uint64_t sum_bytes(const char *bytes, size_t size) {
+  uint64_t sum = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < size; i++) sum = (sum ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+  return sum;
+}
+
+uint64_t key_sum(const struct key *key) { return sum_bytes(key->bytes, key->used); }
+
+static unsigned long long nanoseconds(struct timespec time) {
+  return (unsigned long long)time.tv_sec * 1000000000u + (unsigned long long)time.tv_nsec;
+}
+
+static int describe(const struct stat *status, char *text, size_t room) {
+  return snprintf(text, room, "%llu:%llu:%u:%u:%u", (unsigned long long)status->st_dev, (unsigned long long)status->st_ino,
+                  status->st_mode, status->st_uid, status->st_gid);
+}
+
+static int absent(int error, char *text, size_t room) {
+  if (error == ENOENT || error == ENOTDIR) return snprintf(text, room, "missing"), 0;
+  if (error == EACCES) return snprintf(text, room, "denied"), 0;
+  return -1;
+}
+
+int identity_at(const char *path, char *text, size_t room) {
+  struct stat status;
+  if (lstat(path, &status) < 0) return absent(errno, text, room);
+  size_t used = (size_t)describe(&status, text, room);
+  if (!S_ISLNK(status.st_mode)) return used < room ? 0 : -1;
+  if (used + 2 >= room) return -1;
+  text[used++] = '>';
+  if (stat(path, &status) < 0) return absent(errno, text + used, room - used);
+  return (size_t)describe(&status, text + used, room - used) < room - used ? 0 : -1;
+}
+
+int identity_of_content(const char *path, char *text, size_t room) {
+  struct stat status;
+  if (stat(path, &status) < 0) return absent(errno, text, room);
+  int used = snprintf(text, room, "%llu:%llu:%u:%u:%lld:%llu:%llu", (unsigned long long)status.st_dev,
+                      (unsigned long long)status.st_ino, status.st_mode, status.st_uid, (long long)status.st_size,
+                      nanoseconds(status.st_mtim), nanoseconds(status.st_ctim));
+  return (size_t)used < room ? 0 : -1;
+}
+
+/* ---- the file ---- */
+
+static int is_private(int fd, mode_t type) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && (status.st_mode & S_IFMT) == type && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
+static int open_file(const char *directory, const struct key *key) {
+  char name[20];
+  snprintf(name, sizeof name, "%016llx", (unsigned long long)key_sum(key));
+  int parent = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (parent < 0) return -1;
+  int fd = is_private(parent, S_IFDIR) ? openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  close(parent);
+  if (fd < 0 || is_private(fd, S_IFREG)) return fd;
+  close(fd);
+  return -1;
+}
+
+/* The sum stands in the first record and covers everything after it. */
+static int is_whole(const struct launchfile *file) {
+  struct record record;
+  size_t position = 0;
+  char sum[20];
+  if (!launchfile_next(file, &position, &record) || record.verb != V_CHECK) return 0;
+  snprintf(sum, sizeof sum, "%016llx", (unsigned long long)sum_bytes(file->bytes + position, file->size - position));
+  return strcmp(sum, record.word[0]) == 0;
+}
+
+static int is_for(const struct launchfile *file, const struct key *key) {
+  struct record record;
+  size_t position = 0;
+  int next = 0;
+  while (launchfile_next(file, &position, &record)) {
+    if (record.verb != V_KEY) continue;
+    if (next == key->count || strcmp(record.word[0], key->word[next]) != 0) return 0;
+    next++;
+  }
+  return next == key->count;
+}
+
+static int is_fresh(const struct launchfile *file) {
+  struct record record;
+  size_t position = 0;
+  char identity[160];
+  while (launchfile_next(file, &position, &record)) {
+    if (record.verb != V_AT && record.verb != V_CONTENT) continue;
+    int told = record.verb == V_AT ? identity_at(record.word[0], identity, sizeof identity)
+                                   : identity_of_content(record.word[0], identity, sizeof identity);
+    if (told < 0 || strcmp(identity, record.word[1]) != 0) return 0;
+  }
+  return 1;
+}
+
+int cached_open(const char *directory, const struct key *key, struct launchfile *file) {
+  const char *problem;
+  size_t size;
+  int fd = open_file(directory, key);
+  if (fd < 0) return -1;
+  char *bytes = read_all(fd, LAUNCHFILE_MAX, &size);
+  if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && is_whole(file) && is_for(file, key) && is_fresh(file) &&
+      lseek(fd, 0, SEEK_SET) == 0)
+    return fd;
+  close(fd);
+  return -1;
+}

@@ -1,0 +1,37 @@
+/*
+ * Launch files that the front-end may use without asking node: what they were made for, and whether that still holds.
+ * src/launch-cache/ writes them; both sides compute the same words.
+ */
+#ifndef LLM_DO_CACHED_H
+#define LLM_DO_CACHED_H
+
+#include "launchfile.h"
+
+#define KEY_WORDS_MAX 512
+#define KEY_BYTES_MAX (64 << 10)
+
+/* What a plan depends on beside files: version, host, caller, options. One list of words, compared whole. */
+struct key {
+  const char *word[KEY_WORDS_MAX];
+  int count;
+  char bytes[KEY_BYTES_MAX];
+  size_t used;
+};
+
+/* Both return -1 when the key is full: then nothing is cached. */
+int key_add(struct key *key, const char *word);
+int key_add_number(struct key *key, unsigned long long number);
+
+/* FNV-1a, 64 bits: names the file and finds damage. No defence: whoever can write the cache is the user himself. */
+uint64_t sum_bytes(const char *bytes, size_t size);
+uint64_t key_sum(const struct key *key);
+
+/* Opens and checks the file of that key in the cache directory: owner, modes, damage, key, and every input on disk.
+ * Returns a descriptor at offset 0 and the content, or -1: not there, not ours, stale. */
+int cached_open(const char *directory, const struct key *key, struct launchfile *file);
+
+/* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be told. */
+int identity_at(const char *path, char *text, size_t room);
+int identity_of_content(const char *path, char *text, size_t room);
+
+#endif

@@ -1,0 +1,38 @@
+/** Which plans front may start by itself, and what they depend on. Pure. */
+import { posix } from 'node:path'
+import type { HostFacts } from '../host/facts.ts'
+import type { Plan } from '../plan/plan.ts'
+import type { Policy } from '../policy/policy.ts'
+
+export interface Planned {
+  readonly plan: Plan
+  readonly policy: Policy
+  readonly facts: HostFacts
+}
+
+/**
+ * A plan that says something to people each time is node's to run, and so is one with values that are no file's already:
+ * a variable from the command line must not end up on a disk.
+ */
+export function isCacheable({ plan, policy }: Planned): boolean {
+  return plan.backend === 'namespace' && plan.warnings.length === 0 && Object.keys(policy.env.set).every(isFromProfile)
+
+  function isFromProfile(name: string): boolean {
+    return policy.origins[`env.set.${name}`]?.at(-1)?.layer === 'profile'
+  }
+}
+
+/** Everything that planning saw, as it saw it. */
+export function placesOf({ facts }: Planned): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(Object.values(facts.paths).map(({ path, identity }) => [path, identity]))
+}
+
+/** An engine of the same name that appears earlier on PATH would have been chosen. */
+export function enginesBefore(enginePath: string, path: readonly string[]): readonly string[] {
+  const name = posix.basename(enginePath)
+  const at = path.indexOf(posix.dirname(enginePath))
+  return path
+    .slice(0, Math.max(0, at))
+    .filter((directory) => posix.isAbsolute(directory))
+    .map((directory) => posix.join(directory, name))
+}

@@ -1,0 +1,51 @@
+/** A plan as a launch file that native/front.c may use by itself: the plan's records after those that guard it. Pure. */
+import { type LaunchRecord, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
+import type { PlannedVariable } from '../plan/plan.ts'
+import type { Policy } from '../policy/policy.ts'
+import { sumOf } from './key.ts'
+
+export interface CachedInputs {
+  readonly key: readonly string[]
+  /** Path -> identity of what must be there. */
+  readonly places: Readonly<Record<string, string>>
+  /** Path -> identity of a file that must not have changed. */
+  readonly contents: Readonly<Record<string, string>>
+  readonly variables: readonly LaunchRecord[]
+  readonly records: readonly LaunchRecord[]
+}
+
+export function writeCachedFile(inputs: CachedInputs): Uint8Array {
+  const records: readonly LaunchRecord[] = [
+    ...inputs.key.map((word): LaunchRecord => ['key', word]),
+    ...pairs('at', inputs.places),
+    ...pairs('content', inputs.contents),
+    ...inputs.variables,
+    ...inputs.records,
+  ]
+  // The sum covers all that follows its own record; the file without it tells what that is.
+  const magic = writeLaunchFile([]).length - 'end\0'.length
+  return writeLaunchFile([['check', sumOf(writeLaunchFile(records).subarray(magic))], ...records])
+}
+
+function pairs(verb: Verb, identities: Readonly<Record<string, string>>): readonly LaunchRecord[] {
+  return Object.entries(identities).map(([path, identity]): LaunchRecord => [verb, path, identity])
+}
+
+/** Built-in variables that follow the caller each time. */
+const LOCALE = ['LANG', 'TERM', 'TZ']
+/** What plan/environment.ts gives to a caller that has none. */
+const LOCALE_DEFAULTS: Readonly<Record<string, string>> = { LANG: 'C.UTF-8', TERM: 'dumb', TZ: '' }
+
+/** Rules by which front makes the command's environment from the caller's; later ones win, as in plan/environment.ts. */
+export function variableRules(
+  planned: readonly PlannedVariable[],
+  { env }: Pick<Policy, 'env'>,
+): readonly LaunchRecord[] {
+  const builtIn = planned.filter(({ name, from }) => from === 'built-in' && !LOCALE.includes(name))
+  return [
+    ...LOCALE.map((name): LaunchRecord => ['locale', name, LOCALE_DEFAULTS[name] ?? '']),
+    ...builtIn.map(({ name, value }): LaunchRecord => ['variable', name, value ?? '']),
+    ...env.inherit.map((pattern): LaunchRecord => ['inherit', pattern]),
+    ...Object.entries(env.set).map(([name, value]): LaunchRecord => ['variable', name, value]),
+  ]
+}

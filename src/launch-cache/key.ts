@@ -1,0 +1,99 @@
+/**
+ * What a cached plan was made for, as one list of words. native/front.c makes the same list from its own view of the caller;
+ * only where both are equal, word by word, the file is used. Pure.
+ */
+
+/** How the caller wrote the command, as far as front can tell it without knowing the options. */
+export interface Invocation {
+  readonly kind: 'command' | 'script'
+  /** The words before the command. */
+  readonly options: readonly string[]
+  readonly program: string
+}
+
+export interface KeyInputs {
+  readonly version: string
+  /** Directory of the package. */
+  readonly root: string
+  readonly uid: number
+  readonly gid: number
+  readonly bootId: string
+  /** The line `0::` of /proc/self/cgroup. */
+  readonly cgroup: string
+  /** The line `CapEff:` of /proc/self/status. */
+  readonly capabilities: string
+  readonly userNamespace: string
+  readonly mountNamespace: string
+  readonly cwd: string
+  readonly invocation: Invocation
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+const NAMES = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'XDG_CACHE_HOME', 'XDG_RUNTIME_DIR', 'SSH_AUTH_SOCK', 'ENABLE_DOCKER']
+const PREFIXES = ['DOCKER_', 'LLM_DO_']
+
+export function keyWords(inputs: KeyInputs): readonly string[] {
+  const { invocation } = inputs
+  const variables = variablesOf(inputs.env)
+  return [
+    inputs.version,
+    inputs.root,
+    String(inputs.uid),
+    String(inputs.gid),
+    inputs.bootId,
+    inputs.cgroup,
+    inputs.capabilities,
+    inputs.userNamespace,
+    inputs.mountNamespace,
+    inputs.cwd,
+    invocation.kind,
+    invocation.program,
+    String(invocation.options.length),
+    ...invocation.options,
+    String(variables.length),
+    ...variables,
+  ]
+}
+
+/** Variables that decide about a plan, `NAME=VALUE`, in the order of their bytes. */
+function variablesOf(env: KeyInputs['env']): readonly string[] {
+  return Object.entries(env)
+    .filter(([name, value]) => value !== undefined && concernsUs(name))
+    .map(([name, value]) => `${name}=${value}`)
+    .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+}
+
+function concernsUs(name: string): boolean {
+  return NAMES.includes(name) || PREFIXES.some((prefix) => name.startsWith(prefix))
+}
+
+/**
+ * Splits the caller's words as front does: at the first `--`, at a final `-c SCRIPT`, or before a first word that is no option.
+ * @returns undefined where front cannot tell, so that nothing is cached
+ */
+export function invocationOf(words: readonly string[]): Invocation | undefined {
+  const end = words.indexOf('--')
+  if (end !== -1) return commandFrom(words, end, end + 1)
+  if (words.length >= 2 && words.at(-2) === '-c')
+    return { kind: 'script', options: words.slice(0, -2), program: '/bin/sh' }
+  return words[0]?.startsWith('-') === true ? undefined : commandFrom(words, 0, 0)
+}
+
+function commandFrom(words: readonly string[], optionsEnd: number, at: number): Invocation | undefined {
+  const program = words[at]
+  return program === undefined ? undefined : { kind: 'command', options: words.slice(0, optionsEnd), program }
+}
+
+const OFFSET_BASIS = 0xcbf29ce484222325n
+const PRIME = 0x100000001b3n
+
+/** FNV-1a, 64 bits, 16 hexadecimal digits: names files and finds damage. */
+export function sumOf(bytes: Uint8Array): string {
+  const sum = bytes.reduce((value, byte) => BigInt.asUintN(64, (value ^ BigInt(byte)) * PRIME), OFFSET_BASIS)
+  return sum.toString(16).padStart(16, '0')
+}
+
+/** Name of the file for a key. */
+export function keyName(words: readonly string[]): string {
+  return sumOf(Buffer.from(words.map((word) => `${word}\0`).join('')))
+}
