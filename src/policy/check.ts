@@ -24,12 +24,13 @@ export function checkLayer(layer: PolicyLayer): CheckedLayer {
 }
 
 /** With more mistakes than this nothing else in the layer is worth a look. */
-const MOST_ISSUES = 100
+const MOST_MISTAKES = 100
 
 /** The layer without what was not understood: the smallest key or, where it is in a list, the whole list; of zones only the one. */
 function understandRest(values: unknown, issues: readonly Issue[]): SandboxSaid {
-  if (issues.length > MOST_ISSUES) return {}
-  const rest = sandboxSchema.safeParse(issues.flatMap(doomed).reduce(without, values))
+  const paths = issues.flatMap(doomed)
+  if (paths.length > MOST_MISTAKES) return {}
+  const rest = sandboxSchema.safeParse(paths.reduce(without, values))
   return rest.success ? rest.data : {}
 }
 

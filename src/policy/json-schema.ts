@@ -9,7 +9,17 @@ const TITLE = 'llm-do exec profile'
 /** The text of schemas/profile.schema.json. */
 export function profileJsonSchema(): string {
   const schema = z.toJSONSchema(profileSchema, { io: 'input', unrepresentable: 'any', override: describeKey })
-  return `${JSON.stringify({ ...schema, title: TITLE }, null, 2)}\n`
+  return `${JSON.stringify({ ...schema, title: TITLE }, null, 2).replace(SHORT_LIST, onOneLine)}\n`
+}
+
+/** A list of words, as JSON.stringify spreads it. */
+const SHORT_LIST = /^( *"\w+": )\[\n([^[\]{}]*?)\n *\](,?)$/gm
+const LINE_WIDTH = 120
+
+/** The project's formatter joins what fits on a line; the generated file has to look the same. */
+function onOneLine(spread: string, head: string, words: string, comma: string): string {
+  const joined = `${head}[${words.trim().replace(/,\n\s*/g, ', ')}]`
+  return joined.length + comma.length <= LINE_WIDTH ? joined + comma : spread
 }
 
 /** Unit and default are no words of JSON schema for values like ours: they become part of the description that editors show. */

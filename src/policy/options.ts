@@ -137,7 +137,14 @@ export const OPTIONS: readonly OptionDeclaration[] = [
   }),
   flag({ name: 'same-path', group: 'Files', key: 'samePath' }),
 
-  scalar({ name: 'net', argument: 'none|restricted|host', group: 'Network', key: 'network.mode' }),
+  scalar({
+    name: 'net',
+    argument: 'none|restricted|host',
+    group: 'Network',
+    key: 'network.mode',
+    help: 'What the command can reach: nothing but itself, the hosts that are allowed, or all that this host reaches.',
+    standard: 'none',
+  }),
   declare({
     name: 'allow-host',
     argument: 'HOST[:PORT]',

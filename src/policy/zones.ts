@@ -103,10 +103,15 @@ function sourceProblems({ zone, broken }: { readonly zone: DraftZone; readonly b
   ]
 }
 
+/** The name that was given, else what it shows. */
+function owner({ named, name, hostPath }: DraftZone): string {
+  return named || hostPath === undefined ? `zone "${name}"` : `the zone of ${quoteText(hostPath)}`
+}
+
 function sharedTarget(zone: DraftZone, before: readonly DraftZone[]): readonly string[] {
   const target = zoneOf(zone).target
   const other = before.find((candidate) => target !== undefined && zoneOf(candidate).target === target)
   return other === undefined
     ? []
-    : [`${zone.head} expected a target of its own, got ${quoteText(target ?? '')}, which zone "${other.name}" has.`]
+    : [`${zone.head} expected a target of its own, got ${quoteText(target ?? '')}, which ${owner(other)} has.`]
 }

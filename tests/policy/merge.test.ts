@@ -1,0 +1,415 @@
+import { describe, expect, test } from 'vitest'
+import { BUILT_IN, PROTECTED_PATHS } from '../../src/policy/built-in.ts'
+import { LAYER_ORDER } from '../../src/policy/layer.ts'
+import { mergePolicies } from '../../src/policy/merge.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import { merged, OPTIONS, problemsOf, saying } from './layers.ts'
+
+const MIB = 1024 ** 2
+
+test('without any layer the built-in defaults hold', () => {
+  expect(mergePolicies([], OPTIONS)).toMatchObject({
+    backend: 'auto',
+    engine: 'auto',
+    workspace: 'ro',
+    network: { mode: 'none', allow: [], deny: [] },
+    seccomp: 'default',
+    toolchains: 'auto',
+    resources: {
+      memory: 512 * MIB,
+      swap: 0,
+      cpus: 2,
+      pids: 256,
+      timeoutMs: 30_000,
+      cpuTimeMs: null,
+      output: MIB,
+      tmp: 50 * MIB,
+      run: 10 * MIB,
+      shm: 64 * MIB,
+      home: 50 * MIB,
+    },
+    protect: PROTECTED_PATHS,
+    zones: [],
+    env: { inherit: [], set: {} },
+    require: [],
+    bestEffort: false,
+    tty: false,
+    sshAgent: false,
+    pool: 'auto',
+  })
+})
+
+describe('a word replaces the one below it', () => {
+  const cases: readonly (readonly [unknown, unknown, (policy: Policy) => unknown, unknown])[] = [
+    [{ resources: { memory: '1g' } }, { resources: { memory: '2g' } }, (p) => p.resources.memory, 2048 * MIB],
+    [{ resources: { memory: '1g' } }, { resources: { memory: 'none' } }, (p) => p.resources.memory, null],
+    [
+      { resources: { memory: '1g' } },
+      { resources: { pids: 9 } },
+      (p) => [p.resources.memory, p.resources.pids],
+      [1024 * MIB, 9],
+    ],
+    [{ resources: { cpu: 'all' } }, {}, (p) => p.resources.cpus, null],
+    [{ resources: { timeout: '5m' } }, { resources: { timeout: '500ms' } }, (p) => p.resources.timeoutMs, 500],
+    [{ backend: 'bwrap' }, {}, (p) => [p.backend, p.engine], ['namespace', 'bwrap']],
+    [{ backend: 'bubblewrap' }, {}, (p) => [p.backend, p.engine], ['namespace', 'bwrap']],
+    [{ backend: 'unshare' }, {}, (p) => [p.backend, p.engine], ['namespace', 'unshare']],
+    [{ backend: 'unshare' }, { backend: 'docker' }, (p) => p.backend, 'docker'],
+    [{ workspace: 'rw' }, { workspace: 'none' }, (p) => p.workspace, 'none'],
+    [{ seccomp: 'strict' }, { seccomp: './f.json' }, (p) => p.seccomp, { file: '/project/f.json' }],
+    [{ tty: true }, { tty: false }, (p) => p.tty, false],
+    [{ docker: { reuse: 'session' } }, {}, (p) => p.dockerReuse, 'session'],
+    [{ workdir: '/a' }, { workdir: '/b/' }, (p) => p.workdir, '/b'],
+    [{ image: 'a' }, { image: 'b:1' }, (p) => p.image, 'b:1'],
+  ]
+  test.each(cases)('%j, then %j', (below, above, look, wanted) => {
+    expect(look(merged(below, above))).toEqual(wanted)
+  })
+})
+
+describe('the network', () => {
+  test.each<[unknown, string]>([
+    ['none', 'none'],
+    ['no', 'none'],
+    ['off', 'none'],
+    [false, 'none'],
+    ['restricted', 'restricted'],
+    ['host', 'host'],
+    [true, 'host'],
+    [{ mode: 'host' }, 'host'],
+    [{ allow: ['a'] }, 'restricted'],
+    [{ allow: [] }, 'restricted'],
+    [{ deny: ['a'] }, 'none'],
+  ])('%j means %s', (network, mode) => {
+    expect(merged({ network }).network.mode).toBe(mode)
+  })
+
+  test.each(['on', 'yes'])('%s is ambiguous', (network) => {
+    expect(problemsOf([saying({ network })])).toEqual([
+      `a.yaml: network: expected none, restricted or host (${network} could mean either of the last two), got "${network}" (string).`,
+    ])
+  })
+
+  test('naming a host means restricted, whatever was said below', () => {
+    expect(merged({ network: 'host' }, { network: { allow: ['a.example'] } }).network).toEqual({
+      mode: 'restricted',
+      allow: ['a.example'],
+      deny: [],
+    })
+  })
+
+  test('what anybody denies is not allowed, in either order', () => {
+    const deny = { network: { deny: ['Bad.example'] } }
+    const allow = { network: { allow: ['good.example', 'bad.example.'] } }
+    const wanted = { mode: 'restricted', allow: ['good.example'], deny: ['bad.example'] }
+    expect([merged(deny, allow).network, merged(allow, deny).network]).toEqual([wanted, wanted])
+  })
+
+  test('a list of denied hosts is not given up for an open network', () => {
+    expect(problemsOf([saying({ network: { deny: ['a'] } }), saying({ network: 'host' }, 'flag', '--net')])).toEqual([
+      '--net: expected restricted, because hosts are denied (a), got host.',
+    ])
+  })
+
+  test.each(['none', 'host'])('%s and a list of hosts in one layer contradict each other', (mode) => {
+    expect(problemsOf([saying({ network: { mode, allow: ['a'] } })])).toHaveLength(1)
+  })
+})
+
+describe('zones', () => {
+  test('are read-only, at /NAME, relative to the file that says them', () => {
+    expect(merged({ zones: [{ name: 'data', hostPath: './d' }] }).zones).toMatchObject([
+      {
+        name: 'data',
+        mode: 'ro',
+        hostPath: '/project/d',
+        target: '/data',
+        create: false,
+        optional: false,
+        sockets: false,
+      },
+    ])
+  })
+
+  test('of one name are laid over each other field by field', () => {
+    const zones = merged(
+      { zones: [{ name: 'data', hostPath: './d', create: true }] },
+      { zones: [{ name: 'data', mode: 'rw', target: '/x' }] },
+    ).zones
+    expect(zones).toMatchObject([{ name: 'data', mode: 'rw', hostPath: '/project/d', target: '/x', create: true }])
+  })
+
+  test.each<[unknown, unknown, unknown]>([
+    [{ mode: 'tmpfs', size: '5m' }, { hostPath: '/h' }, { mode: 'ro', hostPath: '/h' }],
+    [{ hostPath: '/h', create: true }, { mode: 'tmpfs' }, { mode: 'tmpfs', size: 50 * MIB, create: false }],
+    [{ mode: 'tmpfs' }, { size: '5m' }, { mode: 'tmpfs', size: 5 * MIB }],
+  ])('%j under %j starts anew where the kind changes', (below, above, wanted) => {
+    const [zone] = merged(
+      { zones: [{ name: 'a', ...(below as object) }] },
+      { zones: [{ name: 'a', ...(above as object) }] },
+    ).zones
+    expect(zone).toMatchObject(wanted as object)
+    expect(zone?.hostPath === undefined).toBe(zone?.mode === 'tmpfs')
+  })
+
+  test('without a name are all kept, and have no target unless they say one', () => {
+    const zone = { hostPath: '/h' }
+    const zones = merged({ zones: [zone, zone] }, { zones: [zone] }).zones
+    expect(new Set(zones.map(({ name }) => name)).size).toBe(3)
+    expect(zones.map(({ target }) => target)).toEqual([undefined, undefined, undefined])
+  })
+
+  test('keep the order in which they were first named', () => {
+    const zones = ['c', 'a', 'b'].map((name) => ({ name, hostPath: '/h' }))
+    expect(merged({ zones }, { zones: [{ name: 'a', mode: 'rw' }] }).zones.map(({ name }) => name)).toEqual([
+      'c',
+      'a',
+      'b',
+    ])
+  })
+
+  test.each<[string, string]>([
+    ['~/d', '/home/ann/d'],
+    ['~', '/home/ann'],
+    ['../d', '/d'],
+    ['/x/../y', '/y'],
+    ['a:b', '/project/a:b'],
+  ])('%s is %s on the host', (hostPath, wanted) => {
+    expect(merged({ zones: [{ name: 'a', hostPath }] }).zones[0]?.hostPath).toBe(wanted)
+  })
+})
+
+describe('lists add up', () => {
+  test('and nothing is there twice', () => {
+    const policy = merged(
+      { require: ['net-none'], env: { inherit: ['A'] } },
+      { require: ['memory-limit', 'net-none'], env: { inherit: ['B', 'A'] } },
+    )
+    expect([policy.require, policy.env.inherit]).toEqual([
+      ['net-none', 'memory-limit'],
+      ['A', 'B'],
+    ])
+  })
+
+  test('protected paths to the built-in ones', () => {
+    expect(merged({ protect: ['secret'] }).protect).toEqual([...PROTECTED_PATHS, 'secret'])
+  })
+
+  test('an empty list of protected paths clears all, later ones count again', () => {
+    expect([merged({ protect: [] }).protect, merged({ protect: [] }, { protect: ['a'] }).protect]).toEqual([[], ['a']])
+  })
+
+  test('credentials by their target', () => {
+    const policy = merged(
+      { credentials: [{ file: '~/.netrc' }, { file: '/a', target: '/x' }] },
+      { credentials: [{ file: '/b', target: '/x' }] },
+    )
+    expect(policy.credentials.map(({ file, target }) => [file, target])).toEqual([
+      ['/home/ann/.netrc', '/home/sandbox/.netrc'],
+      ['/b', '/x'],
+    ])
+  })
+})
+
+test.each<[unknown, unknown, unknown]>([
+  [{ set: { A: '1' } }, { inherit: ['A'] }, { inherit: ['A'], set: {} }],
+  [{ inherit: ['A'] }, { set: { A: '1' } }, { inherit: [], set: { A: '1' } }],
+  [{ set: { A: '1', B: '2' } }, { set: { A: '3' } }, { inherit: [], set: { A: '3', B: '2' } }],
+])('for one variable the last layer decides: %j, then %j', (below, above, wanted) => {
+  expect(merged({ env: below }, { env: above }).env).toEqual(wanted)
+})
+
+describe('authority', () => {
+  const layers = LAYER_ORDER.filter((layer) => layer !== 'built-in')
+  const pids = (index: number) => ({ resources: { pids: 100 + index } })
+
+  test.each(layers.map((layer, index) => [layer, index] as const))(
+    '%s is above all that come before it',
+    (layer, index) => {
+      const speaking = layers.slice(0, index + 1).map((name, at) => saying(pids(at), name))
+      expect(mergePolicies(speaking.toReversed(), OPTIONS).resources.pids).toBe(100 + index)
+      expect(speaking.at(-1)?.layer).toBe(layer)
+    },
+  )
+
+  test('does not depend on the order in which layers of different rank are given', () => {
+    const speaking = layers.map((layer, index) =>
+      saying({ ...pids(index), zones: [{ name: `z${index}`, hostPath: '/h' }], protect: [`p${index}`] }, layer),
+    )
+    const shuffles = [speaking, speaking.toReversed(), [...speaking.slice(3), ...speaking.slice(0, 3)]]
+    const [first, ...others] = shuffles.map((order) => JSON.stringify(mergePolicies(order, OPTIONS)))
+    expect(others).toEqual([first, first])
+  })
+
+  test('merging twice gives the same bytes, and changes nothing that was given', () => {
+    const layer = saying({ zones: [{ name: 'a', hostPath: 'x' }], env: { set: { A: '1' } } })
+    const before = JSON.stringify(layer)
+    expect(JSON.stringify(mergePolicies([layer], OPTIONS))).toBe(JSON.stringify(mergePolicies([layer], OPTIONS)))
+    expect(JSON.stringify(layer)).toBe(before)
+  })
+
+  test('a layer that says nothing changes nothing', () => {
+    const policy = merged({ resources: { memory: '1g' }, network: { allow: ['a'] } })
+    expect(
+      merged({ resources: { memory: '1g' }, network: { allow: ['a'] } }, { resources: {}, env: {} }).resources,
+    ).toEqual(policy.resources)
+  })
+})
+
+test('origins name every layer that spoke, with the exact place', () => {
+  const profile = {
+    ...saying({ resources: { memory: '1g' }, zones: [{ name: 'a', hostPath: 'x' }] }),
+    places: { 'resources.memory': 'a.yaml:3', 'zones.0': 'a.yaml:5' },
+  }
+  const flag = {
+    ...saying({ resources: { memory: '2g' } }, 'flag', 'command line'),
+    places: { 'resources.memory': '--memory' },
+  }
+  const { origins } = mergePolicies([profile, flag], OPTIONS)
+  expect(origins['resources.memory']?.map(({ layer, source }) => [layer, source])).toEqual([
+    ['built-in', 'built-in'],
+    ['profile', 'a.yaml:3'],
+    ['flag', '--memory'],
+  ])
+  expect(origins['zones.a']).toEqual([{ layer: 'profile', source: 'a.yaml:5', key: 'zones.0' }])
+})
+
+test('the built-in layer is itself without a problem', () => {
+  expect(() => mergePolicies([BUILT_IN], OPTIONS)).not.toThrow()
+})
+
+describe('what is wrong', () => {
+  test.each<[unknown, string]>([
+    [{ memry: '1g' }, 'a.yaml: memry: expected one of extends, '],
+    [{ memory: '1g' }, 'got the unknown key "memory". Did you mean "resources.memory"?'],
+    [{ resources: { memry: 1 } }, 'got the unknown key "memry". Did you mean "memory"?'],
+    [
+      { resources: { memory: '512' } },
+      'a.yaml: resources.memory: expected a size such as 512m, 2G or 512MiB, or none, got "512" (string).',
+    ],
+    [
+      { resources: { memory: '1k' } },
+      'a.yaml: resources.memory: expected a size of at least 4m, such as 512m, or none, got "1k" (string).',
+    ],
+    [{ resources: { memory: null } }, 'got nothing.'],
+    [{ resources: { memory: 0 } }, 'at least 4m'],
+    [{ resources: { cpu: 0 } }, 'a number of cores from 0.01 to 1024'],
+    [{ resources: { pids: 1.5 } }, 'got 1.5 (number).'],
+    [{ resources: { pids: 2 } }, 'from 3 to 4194304'],
+    [{ resources: { timeout: 30 } }, 'a time such as 30s, 500ms or 5m, or none, got 30 (number).'],
+    [{ resources: { timeout: '0s' } }, 'from 1ms to 24d'],
+    [{ resources: { timeout: '90d' } }, 'from 1ms to 24d'],
+    [{ resources: { tmp: 0 } }, 'at least 4k'],
+    [{ resources: { tmp: 'none' } }, 'expected a size'],
+    [{ resources: 3 }, 'a.yaml: resources: expected a mapping, got 3 (number).'],
+    [{ zones: {} }, 'a.yaml: zones: expected a list, got a mapping.'],
+    [{ zones: [3] }, 'a.yaml: zones.0: expected a mapping, got 3 (number).'],
+    [
+      { zones: [{ name: 'a', hostPath: '/h', mode: 'wr' }] },
+      'expected ro, rw or tmpfs, got "wr" (string). Did you mean "rw"?',
+    ],
+    [{ zones: [{ name: 'a', hostPath: '/h', rw: true }] }, 'got the unknown key "rw".'],
+    [{ zones: [{ name: 'a' }] }, 'expected a hostPath'],
+    [{ zones: [{ name: 'a', mode: 'tmpfs', hostPath: '/h' }] }, 'expected no hostPath beside mode tmpfs, got "/h".'],
+    [{ zones: [{ name: 'a', hostPath: '/h', size: '5m' }] }, 'expected size only beside mode tmpfs, got mode ro.'],
+    [{ zones: [{ mode: 'tmpfs' }] }, 'expected a name or a target beside mode tmpfs'],
+    [
+      {
+        zones: [
+          { name: 'a', hostPath: '/h' },
+          { name: 'b', hostPath: '/h', target: '/a' },
+        ],
+      },
+      'expected a target of its own, got "/a", which zone "a" has.',
+    ],
+    [
+      {
+        zones: [
+          { name: 'a', hostPath: '/h' },
+          { name: 'a', hostPath: '/i' },
+        ],
+      },
+      'expected one zone of a name, got two named "a".',
+    ],
+    [
+      { zones: [{ name: 'a', hostPath: '/h', target: '/x/../etc' }] },
+      'a.yaml: zones.0.target: expected an absolute path inside the sandbox',
+    ],
+    [{ backend: 'dokcer' }, 'got "dokcer" (string). Did you mean "docker"?'],
+    [{ backend: 'bwrap', engine: 'unshare' }, 'expected bwrap, which the backend names, got unshare.'],
+    [{ env: { set: { CI: 1 } } }, 'a.yaml: env.set: expected text in quotes for CI, got a number.'],
+    [{ env: { inherit: ['A'], set: { A: '' } } }, 'expected A either inherited or set, got both.'],
+    [{ env: { inherit: 'A' } }, 'a.yaml: env.inherit: expected a list, got "A" (string).'],
+    [{ require: ['memory'] }, 'got "memory" (string).'],
+    [{ require: ['memory-limt'] }, 'Did you mean "memory-limit"?'],
+    [{ seccomp: 'stric' }, 'Did you mean "strict"?'],
+    [{ credentials: [{ target: '/x' }] }, 'a.yaml: credentials.0.file: expected a path, got nothing.'],
+    [{ credentials: [{ file: '/etc/x' }] }, 'expected a target for a file outside the home directory'],
+    [{ protect: ['/etc'] }, 'a.yaml: protect.0: expected a path relative to the zone'],
+    [{ tty: 'yes' }, 'a.yaml: tty: expected true or false, got "yes" (string).'],
+    [
+      { network: { mode: 'none', alow: [] } },
+      'a.yaml: network.alow: expected one of mode, allow, deny, got the unknown key "alow". Did you mean "allow"?',
+    ],
+    [{ network: { allow: ['http://x'] } }, 'a.yaml: network.allow.0: expected a host'],
+    [JSON.parse('{"__proto__": {"tty": true}}'), 'got the unknown key "__proto__".'],
+    [JSON.parse('{"constructor": 1}'), 'got the unknown key "constructor".'],
+  ])('%j is told with place, key, expected and got', (values, wanted) => {
+    const problems = problemsOf([saying(values)])
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toContain(wanted)
+  })
+
+  test('all of it is told at once, of every layer', () => {
+    const problems = problemsOf([
+      saying(
+        {
+          memry: 1,
+          zones: [
+            { name: 'a', hostPath: '/h' },
+            { name: 'b', hostPath: '/h', target: '/a' },
+          ],
+        },
+        'profile',
+        'one.yaml',
+      ),
+      saying({ resources: { pids: -1, cpu: 'lots' } }, 'workshop', 'two.yaml'),
+      saying({ network: 'maybe' }, 'flag', '--net'),
+    ])
+    expect(problems.map((problem) => problem.split(' ')[0])).toEqual([
+      'one.yaml:',
+      'two.yaml:',
+      'two.yaml:',
+      '--net:',
+      'one.yaml:',
+    ])
+  })
+
+  test('one mistake is told once: what depends on it is not', () => {
+    expect(
+      problemsOf([saying({ zones: [{ name: 'a', hostPath: 3 }] }), saying({ zones: [{ name: 'a', mode: 'rw' }] })]),
+    ).toHaveLength(1)
+  })
+
+  test('a secret is not repeated', () => {
+    const problems = problemsOf([saying({ env: { set: { TOKEN: 'hunter2\0' } }, sshAgent: 1 })])
+    expect(problems.join()).not.toContain('hunter2')
+    expect(problems).toHaveLength(2)
+  })
+
+  test('~/ without a home directory is refused, not taken for /', () => {
+    const layer = saying({ zones: [{ name: 'a', hostPath: '~/x' }] })
+    expect(problemsOf([layer], { profile: 'x', home: '' })).toEqual([
+      expect.stringContaining('no home directory is known'),
+    ])
+  })
+
+  test('a file full of mistakes is told in a bounded message', () => {
+    const values = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`key${index}`, 1]))
+    expect(problemsOf([saying(values)]).length).toBeLessThan(30)
+    expect(problemsOf([saying({ zones: Array.from({ length: 5_000 }, () => 3) })]).length).toBeLessThan(110)
+    expect(problemsOf([saying({ protect: Array.from({ length: 5_000 }, (_, index) => `p${index}`) })])).toEqual([
+      expect.stringContaining('at most 1000 elements'),
+    ])
+  })
+})

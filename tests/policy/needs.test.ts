@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest'
+import { kernelNeedsOf, needsOf } from '../../src/policy/needs.ts'
+import { NEEDS } from '../../src/policy/policy.ts'
+import { whoSet } from '../../src/policy/why.ts'
+import { merged } from './layers.ts'
+
+const WALLS = ['empty-root', 'zones', 'pid-namespace', 'ipc-namespace', 'user-namespace', 'seccomp']
+const LIMITS = ['memory-limit', 'cpu-limit', 'pids-limit']
+
+test('the default policy needs every wall, no network and every limit', () => {
+  expect(needsOf(merged(), ['true'])).toEqual([...WALLS, 'net-none', ...LIMITS, 'deadline', 'output-limit'])
+})
+
+describe('needs follow the policy', () => {
+  test.each<[unknown, readonly string[], readonly string[], readonly string[]]>([
+    [{ network: 'host' }, ['x'], ['net-host'], ['net-none', 'net-restricted']],
+    [{ network: { allow: ['a'] } }, ['x'], ['net-restricted'], ['net-none', 'net-host']],
+    [{ seccomp: 'off' }, ['x'], [], ['seccomp']],
+    [{ workspace: 'none' }, ['x'], [], ['zones']],
+    [{ workspace: 'none', zones: [{ name: 'a', mode: 'tmpfs' }] }, ['x'], ['zones'], []],
+    [{ resources: { memory: 'none', cpu: 'all', pids: 'none' } }, ['x'], [], LIMITS],
+    [{ resources: { timeout: 'none', output: 'none' } }, ['x'], [], ['deadline', 'output-limit']],
+    [{ resources: { timeout: 'none', cpuTime: '5s' } }, ['x'], ['deadline'], []],
+    [{ tty: true }, ['x'], ['tty'], []],
+    [{}, ['./a.wasm'], ['wasi-command'], []],
+    [{ backend: 'wasm' }, ['python'], ['wasi-command'], []],
+    [{ bestEffort: true }, ['x'], [], LIMITS],
+    [{ bestEffort: true, require: ['memory-limit'] }, ['x'], ['memory-limit'], ['pids-limit']],
+    [{ require: ['sockets-closed'] }, ['x'], ['sockets-closed'], []],
+  ])('%j for %j', (values, command, there, absent) => {
+    const needs: readonly string[] = needsOf(merged(values), command)
+    expect(needs).toEqual(expect.arrayContaining([...there]))
+    expect(absent.filter((need) => needs.includes(need))).toEqual([])
+  })
+})
+
+test('bestEffort takes no wall away', () => {
+  expect(needsOf(merged({ bestEffort: true }), ['x'])).toEqual(expect.arrayContaining([...WALLS, 'net-none']))
+})
+
+test('only what is required must be enforced by the kernel', () => {
+  expect([kernelNeedsOf(merged()), kernelNeedsOf(merged({ require: ['pids-limit'] }))]).toEqual([[], ['pids-limit']])
+})
+
+test('every word of require can be asked for', () => {
+  expect(merged({ require: NEEDS }).require).toEqual(NEEDS)
+})
+
+describe('who set a key', () => {
+  const policy = merged({ resources: { memory: '1g' }, zones: [{ name: 'a', hostPath: 'x' }] })
+
+  test('a key, all keys of a section, or nobody', () => {
+    expect(whoSet(policy, 'resources.memory')[0]?.origins.map(({ layer }) => layer)).toEqual(['built-in', 'profile'])
+    expect(whoSet(policy, 'resources').map(({ key }) => key)).toContain('resources.pids')
+    expect(whoSet(policy, 'zones.a')[0]?.origins).toMatchObject([{ source: 'a.yaml' }])
+    expect(whoSet(policy, 'image')).toEqual([{ key: 'image', origins: [] }])
+  })
+
+  test('a key that is none is refused with the nearest', () => {
+    expect(() => whoSet(policy, 'resources.memry')).toThrow('got "resources.memry". Did you mean "resources.memory"?')
+  })
+})

@@ -1,0 +1,54 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { BUILT_IN, PROTECTED_PATHS } from '../../src/policy/built-in.ts'
+import { profileJsonSchema } from '../../src/policy/json-schema.ts'
+import { KEY_ROWS, keyTable, meaningOf } from '../../src/policy/keys.ts'
+
+const ROOT = new URL('../../', import.meta.url)
+const isWriting = process.env.LLM_DO_GOLDEN === 'write'
+
+/** A text with the part between two marker lines replaced. */
+function withPart(
+  text: string,
+  part: { readonly begin: string; readonly end: string; readonly content: string },
+): string {
+  const begin = text.indexOf('\n', text.indexOf(part.begin)) + 1
+  return `${text.slice(0, begin)}${part.content}\n${text.slice(text.indexOf(part.end))}`
+}
+
+function expectFile(path: string, wanted: (current: string) => string): void {
+  const file = new URL(path, ROOT)
+  if (isWriting) writeFileSync(file, wanted(readFileSync(file, { encoding: 'utf8', flag: 'a+' })))
+  const current = readFileSync(file, 'utf8')
+  expect(current).toBe(wanted(current))
+}
+
+test('every key says what it takes and means, in one line', () => {
+  const incomplete = KEY_ROWS.filter(({ description, unit }) => !/^\S.*\.$/.test(description) || unit === '')
+  expect(incomplete).toEqual([])
+  expect(KEY_ROWS.length).toBeGreaterThan(40)
+})
+
+test('the JSON schema for editors is the one of the program', () => {
+  expectFile('schemas/profile.schema.json', profileJsonSchema)
+})
+
+test('the manual lists every key and every protected path', () => {
+  expectFile('docs/profiles.md', (text) => {
+    const keys = withPart(text, { begin: '<!-- keys:', end: '<!-- end of keys', content: keyTable() })
+    const content = PROTECTED_PATHS.map((path) => `\`${path}\``).join(', ')
+    return withPart(keys, { begin: '<!-- protected:', end: '<!-- end of protected', content })
+  })
+})
+
+describe('the defaults in the manual are those of the built-in layer', () => {
+  const flat = (value: unknown, key: string): [string, unknown][] =>
+    typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0
+      ? Object.entries(value).flatMap(([name, inner]) => flat(inner, key === '' ? name : `${key}.${name}`))
+      : [[key, value]]
+  const rows = flat(BUILT_IN.values, '').filter(([key]) => key !== 'protect')
+
+  test.each(rows)('%s is %j', (key, value) => {
+    expect(meaningOf(key)?.standard).toBe(typeof value === 'object' ? JSON.stringify(value) : String(value))
+  })
+})
