@@ -117,7 +117,10 @@ async function lookAtHelpers(directory: string): Promise<{ readonly probe: Probe
   try {
     await checkHelpers(directory, process.arch)
     const seen = await Promise.all(['launch', 'init'].map((name) => stat(join(directory, name))))
-    return { probe: { ok: true }, stamp: seen.map(({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`).join(' ') }
+    return {
+      probe: { ok: true, detail: join(directory, 'launch') },
+      stamp: seen.map(({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`).join(' '),
+    }
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
     return { probe: { ok: false, step: 'helpers', errno: '', message: `${error.message}; ${error.hint}` }, stamp: '' }

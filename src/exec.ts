@@ -1,6 +1,7 @@
 /**
  * The story of a run: one command in, one result out. Everything else (CLI, workers, pool) ends here; there is no second way
  * to build a sandbox.
+ * Edge: this process as the caller: its environment, directory and stdin.
  */
 
 import type { RunInputs } from './backend/backend.ts'
@@ -25,7 +26,7 @@ import { enginesBefore, isCacheable, placesOf } from './launch-cache/cacheable.t
 import { variableRules } from './launch-cache/file.ts'
 import type { Invocation } from './launch-cache/key.ts'
 import { launchCacheDirectory, storeLaunch } from './launch-cache/store.ts'
-import { helperFiles, helpersDirectory, packageRoot, packageVersion } from './native.ts'
+import { helperFiles, helpersDirectory, packagePlaces, packageRoot, packageVersion } from './native.ts'
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { commandEnvironment } from './plan/environment.ts'
 import type { Plan } from './plan/plan.ts'
@@ -176,14 +177,21 @@ async function policyOf({
   spoken,
 }: PolicyQuestion): Promise<Pick<Prepared, 'policy' | 'sources'>> {
   const profile = options.profile ?? 'default'
-  const loaded = await loadProfile({ ...profileDirectories(env, request.home), name: profile, cwd: request.cwd })
+  const directories = profileDirectories(env, request.home)
+  const loaded = await loadProfile({ ...directories, name: profile, cwd: request.cwd })
   const policy = mergePolicies([...loaded.layers, ...spoken, ...(options.layers ?? [])], {
     profile,
     home: request.home,
-    protectFiles: loaded.read,
+    protectFiles: [...loaded.read, ...decidingPlaces(env, directories.configDirectory)],
   })
   const filter = typeof policy.seccomp === 'string' ? [] : [policy.seccomp.file]
   return { policy, sources: { read: [...loaded.read, ...filter], missing: loaded.missing } }
+}
+
+/** What decides about the next run: a command that can write there could widen what it is given then. */
+function decidingPlaces(env: Environment, configDirectory: string): readonly string[] {
+  const cache = cacheDirectory(env)
+  return [configDirectory, cache ?? '', ...packagePlaces()].filter((place) => place !== '')
 }
 
 interface FactsQuestion {
