@@ -129,12 +129,17 @@ static const char *search_path(char **env) {
   return "/usr/local/bin:/usr/bin:/bin";
 }
 
-/* execve says ENOENT both for a missing file and for a missing interpreter; the caller must be told which. */
+static int is_directory(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* execve says ENOENT also for a missing interpreter, and EACCES also for a directory; the caller must be told which. */
 static _Noreturn void no_exec(int pipe, const char *path) {
   int error = errno;
   struct stat status;
   const char *step = error == ENOENT && stat(path, &status) == 0 ? "interpreter" : "execve";
-  errno = error;
+  errno = error == EACCES && is_directory(path) ? EISDIR : error;
   give_up(pipe, REPORT_NO_EXEC, step, path);
 }
 
@@ -149,6 +154,7 @@ static _Noreturn void search_and_exec(const struct command *command, int pipe) {
     copy_text(path + length + 1, sizeof path - length - 1, name);
     execve(path, command->argv, command->env);
     struct stat status;
+    if (errno == EACCES && is_directory(path)) continue; /* as a shell does: a directory is no candidate */
     if (errno == EACCES) copy_text(denied, sizeof denied, path);
     else if ((errno != ENOENT && errno != ENOTDIR) || stat(path, &status) == 0) no_exec(pipe, path);
   }

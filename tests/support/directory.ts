@@ -25,6 +25,6 @@ export async function newDirectory({ owner = currentUser(), mode = 0o700 }: Dire
 /** A new directory that is removed when the running test ends. */
 export async function temporaryDirectory(options: DirectoryOptions = {}): Promise<string> {
   const { path, remove } = await newDirectory(options)
-  onTestFinished(remove)
+  onTestFinished(() => remove())
   return path
 }
