@@ -221,7 +221,7 @@ const WRONG_KIND: Readonly<Partial<Record<PathFact['kind'], string>>> = {
 function sourceProblems(wanted: Wanted, inputs: MountInputs): readonly string[] {
   const { source, mode } = wanted
   if (mode === 'tmpfs') return source === undefined ? [] : [`a tmpfs has no source, got hostPath ${shown(source)}`]
-  if (source === undefined) return [`zone ${wanted.name} names no host path, and nothing grants one`]
+  if (source === undefined) return [`${called(wanted)} names no host path, and nothing grants one`]
   if (source.includes('\0') || !posix.isAbsolute(source))
     return [`expected an absolute host path, got ${shown(source)}`]
   const problem = sourceProblem({ wanted, fact: pathFact(inputs.paths, source), inputs })
@@ -290,13 +290,18 @@ function conflicts(wanted: readonly Wanted[], paths: PathFacts): readonly string
   return ordered.flatMap((inner, index) => {
     const twin = ordered.slice(0, index).find((outer) => outer.target === inner.target)
     if (twin !== undefined)
-      return [`${inner.at}: target ${shown(inner.target)} is taken by zone ${twin.name} (${twin.from})`]
+      return [`${inner.at}: target ${shown(inner.target)} is taken by ${called(twin)} (${twin.from})`]
     // A writable one anywhere above forbids it; else the innermost one is whose tree must hold the mount point.
     const above = ordered.slice(0, index).filter((one) => isBelow(inner.target, one.target))
     const outer = above.find(({ mode }) => mode === 'rw') ?? above.at(-1)
     const problem = outer === undefined ? undefined : nestingProblem({ inner, outer, paths })
     return problem === undefined ? [] : [`${inner.at}: target ${shown(inner.target)} ${problem}`]
   })
+}
+
+/** What a person would call it. Who gave no name must not read the one that was made up. */
+function called({ name, source, target }: Wanted): string {
+  return `zone ${name.includes('#') ? shown(source ?? target) : name}`
 }
 
 function nestingProblem({
@@ -310,14 +315,14 @@ function nestingProblem({
 }): string | undefined {
   if (outer.mode === 'tmpfs') return undefined
   if (outer.mode === 'rw') {
-    return `is below the writable zone ${outer.name} (${shown(outer.target)}): the command could swap the mount point; choose a target outside it`
+    return `is below the writable ${called(outer)} (${shown(outer.target)}): the command could swap the mount point; choose a target outside it`
   }
   const place = mountPointOf(inner, outer)
   const fact = place === undefined ? undefined : pathFact(paths, place)
   const wants = kindOf(inner, paths)
   if (fact === undefined || fact.kind === (wants === 'directory' ? 'directory' : 'file'))
     return linkProblem(fact, outer, paths)
-  return `has no mount point: ${shown(place ?? '')} in the read-only zone ${outer.name} is ${fact.kind}, expected a ${wants}`
+  return `has no mount point: ${shown(place ?? '')} in the read-only ${called(outer)} is ${fact.kind}, expected a ${wants}`
 }
 
 /** A link on the way would put the mount somewhere else than the policy says. */
