@@ -16,6 +16,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'index'],
   ['worker', 'pool'],
   ['exec'],
+  ['edges'],
   ['report'],
   ['supervisor'],
   ['backend'],
