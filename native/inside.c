@@ -134,9 +134,20 @@ static void allow_beneath(int rules, const char *path, uint64_t rights) {
   close(beneath.parent_fd);
 }
 
-static int is_directory(const char *path) {
+static int is_kind(const char *path, mode_t kind) {
   struct stat status;
-  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+  return stat(path, &status) == 0 && (status.st_mode & S_IFMT) == kind;
+}
+
+/* A rule holds for everything below its path, mounts included: what has a closed zone below it cannot be opened as a whole. */
+static int holds_closed_zone(const struct launchfile *file, const char *path) {
+  size_t position = 0, length = strlen(path);
+  struct record record;
+  while (launchfile_next(file, &position, &record))
+    if (record.verb == V_ZONE && strcmp(record.word[5], "closed") == 0 && strncmp(record.word[1], path, length) == 0 &&
+        record.word[1][length] == '/' && !is_kind(record.word[1], S_IFREG))
+      return 1;
+  return 0;
 }
 
 /* Sockets and FIFOs of a zone would lead to host processes: they can be made, and where the kernel can tell reached, only in
@@ -154,9 +165,10 @@ static void close_sockets(const struct launchfile *file) {
   struct record record;
   size_t position = 0;
   while (launchfile_next(file, &position, &record)) {
-    if (record.verb == V_TMPFS) allow_beneath(rules, record.word[0], sockets);
-    if (record.verb == V_ZONE && strcmp(record.word[5], "open") == 0)
-      allow_beneath(rules, record.word[1], is_directory(record.word[1]) ? sockets : sockets & RIGHT_RESOLVE_UNIX);
+    const char *path = record.verb == V_TMPFS ? record.word[0] : record.word[1];
+    int open = record.verb == V_TMPFS || (record.verb == V_ZONE && strcmp(record.word[5], "open") == 0);
+    if (open && !holds_closed_zone(file, path))
+      allow_beneath(rules, path, is_kind(path, S_IFDIR) ? sockets : sockets & RIGHT_RESOLVE_UNIX);
   }
   if (syscall(SYS_landlock_restrict_self, rules, 0) < 0) fail("init: landlock", "");
   close(rules);
