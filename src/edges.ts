@@ -12,6 +12,7 @@ import { cacheDirectory, recall, remember } from './host/cache.ts'
 import type { CgroupFact, HostFacts, PathFact, Probe } from './host/facts.ts'
 import { observePaths, observeRounds } from './host/paths.ts'
 import { type MachineFacts, observeHost } from './host/probe.ts'
+import { findDoors } from './host/sockets.ts'
 import { checkHelpers, helpersDirectory, packageRoot, packageVersion } from './native.ts'
 import type { Plan } from './plan/plan.ts'
 import { followUpPaths, pathsNamedBy } from './plan/questions.ts'
@@ -162,6 +163,15 @@ async function isThere(directory: string | undefined): Promise<boolean> {
 /** Every path that the policy names, with what the answers lead to. */
 export async function observePolicyPaths(policy: Policy, request: Request): Promise<Record<string, PathFact>> {
   return observeRounds(pathsNamedBy(policy, request), (seen) => followUpPaths(policy, request, seen))
+}
+
+/** Zone source -> sockets and FIFOs in it. */
+export async function doorsIn(
+  zones: readonly { readonly source: string }[],
+): Promise<Record<string, readonly string[]>> {
+  return Object.fromEntries(
+    await Promise.all(zones.map(async ({ source }) => [source, await findDoors(source)] as const)),
+  )
 }
 
 /* ---- the filter ---- */

@@ -9,6 +9,7 @@ import { printLaunchFile } from './backend/launchfile.ts'
 import { launchFile, launchRecords, namespace } from './backend/namespace.ts'
 import {
   describeCaller,
+  doorsIn,
   type Environment,
   existing,
   filterOf,
@@ -28,6 +29,7 @@ import type { Invocation } from './launch-cache/key.ts'
 import { launchCacheDirectory, storeLaunch } from './launch-cache/store.ts'
 import { helperFiles, helpersDirectory, packagePlaces, packageRoot, packageVersion } from './native.ts'
 import { nextToProbe, type Permits } from './plan/choose.ts'
+import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
 import { commandEnvironment } from './plan/environment.ts'
 import type { Plan } from './plan/plan.ts'
 import type { Request } from './plan/request.ts'
@@ -99,7 +101,8 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
   const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
   const facts = await factsFor({ policy, request, env, needs, permits })
   const seccompFilter = await filterOf(policy, facts.uid)
-  const plan = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
+  const resolved = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
+  const plan = warnOfDoors(resolved, await doorsIn(zonesWithDoors(resolved)))
   return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }
 }
 
@@ -185,7 +188,10 @@ async function policyOf({
     protectFiles: [...loaded.read, ...decidingPlaces(env, directories.configDirectory)],
   })
   const filter = typeof policy.seccomp === 'string' ? [] : [policy.seccomp.file]
-  return { policy, sources: { read: [...loaded.read, ...filter], missing: loaded.missing } }
+  return {
+    policy,
+    sources: { read: [...new Set([...loaded.read, ...loaded.found, ...filter])], missing: loaded.missing },
+  }
 }
 
 /** What decides about the next run: a command that can write there could widen what it is given then. */

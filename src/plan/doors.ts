@@ -1,0 +1,26 @@
+/** What a plan says about sockets and FIFOs in its zones, where this kernel cannot close them. Pure. */
+import { LANDLOCK_CLOSES_SOCKETS } from '../host/offers.ts'
+import { planHash } from './hash.ts'
+import { shown } from './places.ts'
+import type { Plan, PlannedZone } from './plan.ts'
+
+/** Zones in which somebody should look for doors: Landlock closes sockets from its version 9 on, and FIFOs never. */
+export function zonesWithDoors({ zones, backend, landlockAbi }: Plan): readonly PlannedZone[] {
+  if (backend !== 'namespace' || landlockAbi >= LANDLOCK_CLOSES_SOCKETS) return []
+  return zones.filter(({ kind, sockets }) => kind === 'directory' && !sockets)
+}
+
+/** The plan with one warning for each zone that has doors. */
+export function warnOfDoors(plan: Plan, doors: Readonly<Record<string, readonly string[]>>): Plan {
+  const warnings = zonesWithDoors(plan).flatMap(({ source, target }) => {
+    const [first, ...rest] = doors[source] ?? []
+    if (first === undefined) return []
+    const more = rest.length === 0 ? '' : ` and ${rest.length} more`
+    return [
+      `${target}: ${shown(first)}${more} leads to a process of the host, and this kernel cannot close it; keep it out of the zone, or set sockets: true if it is meant`,
+    ]
+  })
+  if (warnings.length === 0) return plan
+  const { hash: _, ...rest } = { ...plan, warnings: [...plan.warnings, ...warnings] }
+  return { ...rest, hash: planHash(rest) }
+}
