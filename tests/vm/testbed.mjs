@@ -47,6 +47,7 @@ const PROGRAMS = {
   modprobe: 'kmod',
   strip: 'binutils',
   busybox: 'busybox-static',
+  'musl-gcc': 'musl-tools',
 }
 /** What the image is made of, for the key: a new version of any of them makes a new image. */
 const PACKAGES = [
@@ -103,6 +104,7 @@ function packJob(work) {
   for (const part of JOB_PARTS) {
     if (existsSync(join(project, part))) cpSync(join(project, part), join(tree, part), { recursive: true })
   }
+  run('musl-gcc', ['-static', '-O1', '-o', join(tree, 'tests/vm/guest/hog'), join(here, 'guest/hog.c')])
   const megabytes = Math.ceil(Number(run('du', ['-sm', tree]).split('\t')[0]) * 1.3) + 16
   const image = join(work, 'job.ext4')
   run('mke2fs', ['-q', '-t', 'ext4', '-F', '-O', '^has_journal', '-d', tree, image, `${megabytes}m`], {

@@ -1,15 +1,90 @@
-import { readFileSync } from 'node:fs'
+/**
+ * The suites of one boot: who calls, from which cgroup. Each caller is a process of its own that runs cases.mjs there and prints
+ * one line of JSON per check.
+ */
+import { spawnSync } from 'node:child_process'
+import { chownSync, mkdirSync, writeFileSync } from 'node:fs'
 
-console.log(
-  JSON.stringify({
-    title: 'boot',
-    ok: true,
-    detail: [
-      process.argv[2],
-      process.version,
-      process.getuid(),
-      readFileSync('/sys/fs/cgroup/cgroup.controllers', 'utf8'),
-      readFileSync('/proc/self/cgroup', 'utf8'),
-    ],
-  }),
-)
+const ROOT = '/sys/fs/cgroup'
+const CASES = ['node', '/job/tests/vm/guest/cases.mjs']
+
+/** Runs the cases of one caller; its lines go to our stdout, and its failure is a check of its own. */
+function call({ caller, as = [], expect }) {
+  const [file, ...words] = [...as, ...CASES, JSON.stringify({ caller, ...expect })]
+  const { status, error } = spawnSync(file, words, { stdio: ['ignore', 'inherit', 'inherit'] })
+  console.log(
+    JSON.stringify({
+      title: `${caller}: all cases were run`,
+      ok: status === 0,
+      detail: `status ${status} ${error ?? ''}`,
+    }),
+  )
+}
+
+const user = (id, home, variables = []) => [
+  'setpriv',
+  '--reuid',
+  `${id}`,
+  '--regid',
+  `${id}`,
+  '--clear-groups',
+  '--inh-caps=-all',
+  'env',
+  `HOME=${home}`,
+  ...variables,
+]
+/** Starts what follows in a cgroup. */
+const standing = (group) => ['sh', '-c', 'echo 0 > "$1/cgroup.procs" && shift && exec "$@"', 'sh', group]
+
+const KERNEL = { memory: 'cgroup2', pids: 'cgroup2', cpus: 'cgroup2' }
+const NO_KERNEL = { memory: 'watchdog', pids: 'rlimit', cpus: 'affinity' }
+
+/** What an administrator does to give a part of the tree away (cgroup-v2.rst, "Delegation"). */
+function delegate(group, id) {
+  mkdirSync(group)
+  for (const name of ['memory', 'pids', 'cpu']) writeFileSync(`${ROOT}/cgroup.subtree_control`, `+${name}`)
+  for (const file of ['', '/cgroup.procs', '/cgroup.subtree_control', '/cgroup.threads'])
+    chownSync(`${group}${file}`, id, id)
+}
+
+function plainBoot() {
+  call({ caller: 'root', expect: { by: KERNEL, parent: ROOT } })
+  delegate(`${ROOT}/plain`, 1000)
+  call({
+    caller: 'user, delegated',
+    as: [...standing(`${ROOT}/plain`), ...user(1000, '/home/plain')],
+    expect: { by: KERNEL, parent: `${ROOT}/plain` },
+  })
+  mkdirSync(`${ROOT}/given`)
+  call({
+    caller: 'root, --cgroup-parent',
+    expect: { by: KERNEL, parent: `${ROOT}/given`, cgroupParent: `${ROOT}/given`, few: true },
+  })
+  call({ caller: 'user, nothing given', as: user(1000, '/tmp'), expect: { by: NO_KERNEL } })
+}
+
+function systemdBoot() {
+  const session = ['XDG_RUNTIME_DIR=/run/user/1001', 'DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1001/bus']
+  const lingering = user(1001, '/home/lingering', session)
+  const scope = ['systemd-run', '--user', '--scope', '--quiet']
+  const slice = `${ROOT}/user.slice/user-1001.slice/user@1001.service/app.slice`
+  call({ caller: 'root', expect: { by: KERNEL, parent: `${ROOT}/system.slice/llm-do-exec.service` } })
+  call({
+    caller: 'user, delegated scope',
+    as: [...lingering, ...scope, '-p', 'Delegate=yes', '--unit=given'],
+    expect: { by: KERNEL, parent: `${slice}/given.scope`, few: true },
+  })
+  call({
+    caller: 'user, plain scope',
+    as: [...lingering, ...scope],
+    expect: { by: KERNEL, parent: `${slice}/llm-do-exec.service` },
+  })
+  call({
+    caller: 'user, outside the manager',
+    as: user(1001, '/tmp', session),
+    expect: { by: NO_KERNEL, few: true, fix: 'systemd-run --user --scope' },
+  })
+}
+
+const boots = { plain: plainBoot, systemd: systemdBoot }
+boots[process.argv[2]]()

@@ -1,0 +1,194 @@
+/**
+ * Every limit for one caller, on the rung this caller should get. Run as `cases.mjs JSON` with
+ * {caller, by: {memory, pids, cpus}, parent?, cgroupParent?, few?, fix?}.
+ * The machine is emulated and slow: nothing here looks at a clock, only at counters, reasons and what is left.
+ */
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { exec, plan } from '/job/dist/index.js'
+
+const expected = JSON.parse(process.argv[2])
+const MIB = 2 ** 20
+const KERNEL = expected.by.memory === 'cgroup2'
+
+/** `kernel`: only a memory controller sees this kind of memory. `few`: worth repeating for every caller. */
+const CASES = [
+  { title: 'a memory bomb', way: 'memory', limit: 'memory', reason: 'memory', few: true },
+  { title: 'a memory bomb in a grandchild', way: 'grandchild', limit: 'memory', reason: 'memory' },
+  { title: 'a memory hog that ignores every signal', way: 'deaf', limit: 'memory', reason: 'memory' },
+  { title: 'a filler of the scratch file system', way: 'scratch', limit: 'memory', reason: 'memory', kernel: true },
+  { title: '1000 full pipes', way: 'pipes', limit: 'memory', memory: '32m', reason: 'memory', kernel: true },
+  { title: 'detached System V segments', way: 'segments', limit: 'memory', reason: 'memory', kernel: true },
+  {
+    title: 'a program that is refused more processes',
+    way: 'workers',
+    limit: 'pids',
+    reason: KERNEL ? 'pids' : 'exit',
+    few: true,
+  },
+  { title: 'a fork bomb', way: 'bomb', limit: 'pids', timeout: '3s', reason: 'timeout' },
+  { title: 'a tree that stopped itself', way: 'stopped', limit: 'timeout', timeout: '2s', reason: 'timeout' },
+  { title: 'a command that never ends', way: 'forever', limit: 'timeout', timeout: '1s', reason: 'timeout' },
+  {
+    title: 'a command over its processor time',
+    way: 'spin',
+    limit: 'cpuTime',
+    cpuTime: '300ms',
+    reason: 'cpu',
+    few: true,
+  },
+  {
+    title: 'a command that needs more than its share',
+    way: 'spin-a-while',
+    limit: 'cpus',
+    cpu: KERNEL ? 0.2 : 1,
+    reason: 'exit',
+    few: true,
+  },
+  { title: 'a kill by somebody else', way: 'killed', limit: 'none', reason: 'signal' },
+]
+
+const cwd = mkdtempSync('/tmp/suite-')
+// This kernel cannot idmap a tmpfs, so as root the command is "other" in its workspace.
+chmodSync(cwd, 0o755)
+const layerOf = (resources) => ({
+  layer: 'flag',
+  source: 'command line',
+  directory: cwd,
+  values: {
+    zones: [{ name: 'guest', hostPath: '/job/tests/vm/guest', mode: 'ro' }],
+    resources,
+    ...(expected.cgroupParent ? { cgroupParent: expected.cgroupParent } : {}),
+  },
+})
+
+function optionsOf({ way, memory = '64m', timeout = '60s', cpu = 2, cpuTime }) {
+  const resources = { memory, pids: 16, timeout, cpu, tmp: '512m', shm: '512m', ...(cpuTime ? { cpuTime } : {}) }
+  return { command: ['/guest/hog', way], layers: [layerOf(resources)], cwd, mode: 'capture' }
+}
+
+const textOf = (file) => {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return '' // the run, and its group, may be over at any moment
+  }
+}
+
+const groupsBelow = (parent) =>
+  parent ? readdirSync(parent).filter((name) => /^llm-do-(?!exec\.service)/.test(name)) : []
+
+/** Looks at the run's own group while it lives. */
+function watchGroup(parent) {
+  const seen = { throttled: 0, settings: '' }
+  const look = () => {
+    for (const name of groupsBelow(parent)) {
+      const directory = `${parent}/${name}`
+      seen.throttled = Math.max(
+        seen.throttled,
+        Number(/^nr_throttled (\d+)$/m.exec(textOf(`${directory}/cpu.stat`))?.[1] ?? 0),
+      )
+      // Read first: a group with a process in it must have had all its limits before.
+      const inhabited = textOf(`${directory}/cgroup.procs`) !== ''
+      const settings = ['memory.max', 'memory.swap.max', 'memory.oom.group', 'pids.max', 'cpu.max'].map((file) =>
+        textOf(`${directory}/${file}`).trim(),
+      )
+      if (inhabited && settings.every(Boolean)) seen.settings = settings.join(' ')
+    }
+  }
+  const timer = setInterval(look, 20)
+  return () => {
+    clearInterval(timer)
+    return seen
+  }
+}
+
+const isHog = (pid) =>
+  textOf(`/proc/${pid}/comm`).trim() === 'hog' && !/^State:\s*Z/m.test(textOf(`/proc/${pid}/status`))
+const hogs = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isHog(name))
+
+const bytesOf = (size) => Number.parseInt(size, 10) * MIB
+
+/** What is wrong with a run, in words. */
+function problemsOf(one, { result, seen }) {
+  const problems = []
+  const claim = (holds, words) => holds || problems.push(words)
+  claim(result.reason === one.reason, `reason ${result.reason}, expected ${one.reason}`)
+  for (const name of ['memory', 'pids', 'cpus']) {
+    const by = result.limits[name]?.by
+    claim(by === expected.by[name], `${name} held by ${by}, expected ${expected.by[name]}`)
+  }
+  const cap = bytesOf(one.memory ?? '64m')
+  // A watchdog sees the tree only every 50 ms and an emulated machine is late at that: only the kernel is held to the number.
+  if (KERNEL) claim(result.usage.peakMemory <= cap, `peak ${result.usage.peakMemory} above ${cap}`)
+  if (one.limit === 'memory')
+    claim(result.usage.peakMemory >= cap / 2, `peak ${result.usage.peakMemory} far below the limit`)
+  if (KERNEL && one.limit === 'pids')
+    claim(result.usage.peakPids >= 16 && result.usage.peakPids <= 18, `peak of ${result.usage.peakPids} processes`)
+  if (KERNEL && one.limit === 'cpus') claim(seen.throttled > 0, 'never throttled')
+  if (KERNEL && seen.settings !== '') claim(/^\d+ 0 1 18 \d+ 100000$/.test(seen.settings), `settings ${seen.settings}`)
+  claim(groupsBelow(expected.parent).length === 0, `groups left: ${groupsBelow(expected.parent)}`)
+  claim(hogs().length === 0, `processes left: ${hogs()}`)
+  if (one.reason !== 'exit' && one.reason !== 'signal') claim(result.hints.length > 0, 'no hint which limit to raise')
+  return problems
+}
+
+async function runCase(one) {
+  const stopWatching = watchGroup(expected.parent)
+  const result = await exec(optionsOf(one))
+  const problems = problemsOf(one, { result, seen: stopWatching() })
+  const shown = one.limit === 'cpuTime' || one.limit === 'timeout' ? 'timer' : (result.limits[one.limit]?.by ?? '')
+  const peak =
+    one.limit === 'pids' ? `${result.usage.peakPids} processes` : `${(result.usage.peakMemory / MIB).toFixed(1)} MiB`
+  return {
+    title: `${expected.caller}: ${one.title} ends with reason ${one.reason}, nothing left`,
+    ok: problems.length === 0,
+    detail: `${problems.join('; ')} ${problems.length > 0 ? JSON.stringify(result) : ''}`,
+    row: [
+      expected.caller,
+      `${one.limit} (${one.way})`,
+      shown,
+      problems.length === 0 ? 'yes' : 'NO',
+      result.reason,
+      peak,
+      `setup ${result.setupMs.toFixed(0)} ms`,
+    ],
+  }
+}
+
+async function checkPlace() {
+  const { cgroupParent } = await plan(optionsOf({ way: 'memory' }))
+  const ok = cgroupParent === expected.parent
+  return {
+    title: `${expected.caller}: runs are placed below ${expected.parent ?? 'no group'}`,
+    ok,
+    detail: `got ${cgroupParent}`,
+  }
+}
+
+/** The command itself: passes where the kernel holds the limits, refuses and says how to get there where it does not. */
+function checkRequire() {
+  const parent = expected.cgroupParent ? ['--cgroup-parent', expected.cgroupParent] : []
+  const words = ['exec', '--require', 'memory-limit,pids-limit,cpu-limit', ...parent, '--', 'true']
+  const { status, stderr } = spawnSync('/job/bin/llm-do', words, { cwd, encoding: 'utf8' })
+  const ok = KERNEL
+    ? status === 0
+    : status === 125 && stderr.includes('memory-limit') && stderr.includes(expected.fix ?? '')
+  return {
+    title: `${expected.caller}: --require memory-limit,pids-limit,cpu-limit ${KERNEL ? 'passes' : 'refuses with a fix'}`,
+    ok,
+    detail: `${status} ${stderr}`,
+  }
+}
+
+const say = (check) => console.log(JSON.stringify(check))
+const failed = (title) => (error) => ({
+  title: `${expected.caller}: ${title}`,
+  ok: false,
+  detail: `${error.message} ${error.hint ?? error.stack}`,
+})
+
+say(await checkPlace().catch(failed('a plan can be made')))
+const fitting = CASES.filter(({ kernel, few }) => (KERNEL || !kernel) && (few || !expected.few))
+for (const one of fitting) say(await runCase(one).catch(failed(one.title)))
+say(checkRequire())
