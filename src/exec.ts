@@ -26,7 +26,7 @@ import type { HostFacts } from './host/facts.ts'
 import { enginesBefore, isCacheable, placesOf } from './launch-cache/cacheable.ts'
 import { variableRules } from './launch-cache/file.ts'
 import type { Invocation } from './launch-cache/key.ts'
-import { launchCacheDirectory, storeLaunch } from './launch-cache/store.ts'
+import { launchCacheDirectory, makeLaunchCache, storeLaunch } from './launch-cache/store.ts'
 import { helperFiles, helpersDirectory, packagePlaces, packageRoot, packageVersion } from './native.ts'
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
@@ -112,6 +112,8 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
  */
 export async function exec(options: ExecOptions): Promise<Result> {
   const begunMs = now()
+  const cache = options.invocation === undefined ? undefined : cacheDirectory(options.env ?? process.env)
+  if (cache !== undefined) await makeLaunchCache(launchCacheDirectory(cache))
   const first = await prepare(options)
   const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(options) : first
   const outcome = await supervise(prepared)

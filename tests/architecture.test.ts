@@ -14,13 +14,13 @@ const ROOT = join(import.meta.dirname, '..')
 /** Top to bottom; a room imports from its own floor's room and from the floors below it. docs/architecture.md tells why. */
 const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'index'],
-  ['worker', 'pool'],
+  ['worker', 'pool', 'doctor'],
   ['exec'],
   ['edges'],
-  ['report'],
+  ['report', 'launch-cache'],
   ['supervisor'],
   ['backend'],
-  ['plan', 'doctor'],
+  ['plan'],
   ['host'],
   ['policy', 'cgroup'],
   ['seccomp', 'network', 'unit', 'native'],

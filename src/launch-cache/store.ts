@@ -21,6 +21,12 @@ const SETTLED_MS = 50
 /** `launch` below the cache directory; front computes the same. */
 export const launchCacheDirectory = (cache: string): string => join(cache, 'launch')
 
+/** Makes the directory before anybody looks: a plan that saw it missing would be stale as soon as it is stored. */
+export async function makeLaunchCache(directory: string): Promise<void> {
+  // A read-only home: nothing will be stored there, and storing says so.
+  await mkdir(directory, { recursive: true, mode: 0o700 }).catch(() => undefined)
+}
+
 export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'places'> {
   readonly directory: string
   readonly invocation: Invocation
@@ -110,7 +116,6 @@ interface NewFile {
 async function write({ directory, name, bytes }: NewFile): Promise<boolean> {
   const temporary = join(directory, `.${randomUUID()}`)
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 })
     if (!(await isPrivate(directory))) return false
     await writeFile(temporary, bytes, { flag: 'wx', mode: 0o600 })
     await rename(temporary, join(directory, name))
