@@ -202,7 +202,8 @@ static int hexadecimal(char digit) {
 
 int seccomp_install(const struct launchfile *file) {
   struct record record;
-  if (!launchfile_find(file, V_SECCOMP, &record)) return 0;
+  if (!launchfile_find(file, V_SECCOMP, &record)) return errno = EINVAL, -1;
+  if (strcmp(record.word[0], "off") == 0) return 0;
   static unsigned char bytes[BPF_MAXINSNS * sizeof(struct sock_filter)];
   size_t length = strlen(record.word[0]) / 2;
   if (length == 0 || length > sizeof bytes || length % sizeof(struct sock_filter) || strlen(record.word[0]) % 2)

@@ -144,6 +144,15 @@ static void take_signals(struct run *run) {
   if (run->signals < 0) refuse(run, "launch: signalfd", "");
 }
 
+/* A file that leaves out a wall is damaged: what is meant to be off says so. */
+static void require_walls(struct run *run) {
+  static const enum verb walls[] = {V_ENGINE, V_IDENTITY, V_NET, V_READONLY, V_MASK, V_LANDLOCK, V_SECCOMP, V_WORKDIR, V_TERMINAL};
+  struct record record;
+  errno = EINVAL;
+  for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
+    if (!launchfile_find(&run->file, walls[i], &record)) refuse(run, "launch: launch file", "a wall is missing");
+}
+
 static void read_launch_file(struct run *run) {
   size_t size;
   const char *problem = "";
@@ -151,6 +160,7 @@ static void read_launch_file(struct run *run) {
   if (!bytes) refuse(run, "launch: read launch file", "");
   errno = EINVAL;
   if (launchfile_check(bytes, size, &run->file, &problem) < 0) refuse(run, "launch: launch file", problem);
+  require_walls(run);
 }
 
 /* A limit that cannot be read is refused before anything starts. */

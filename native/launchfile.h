@@ -29,7 +29,7 @@ enum verb {
   V_READONLY,  /* PATH below /proc                            init */
   V_MASK,      /* PATH below /proc                            init */
   V_LANDLOCK,  /* on|off                                      init */
-  V_SECCOMP,   /* FILTER (hexadecimal)                        init */
+  V_SECCOMP,   /* FILTER (hexadecimal)|off                    init */
   V_RLIMIT,    /* NUMBER SOFT HARD                            init */
   V_WORKDIR,   /* PATH                                        init */
   V_TERMINAL,  /* on|off                                      launch, init */

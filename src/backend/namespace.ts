@@ -82,7 +82,7 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ...PROC_READONLY.map((name): LaunchRecord => ['readonly', `/proc/${name}`]),
     ...PROC_MASKED.map((name): LaunchRecord => ['mask', `/proc/${name}`]),
     ['landlock', usesLandlock(plan) ? 'on' : 'off'],
-    ...(plan.seccomp.filter === '' ? [] : [['seccomp', plan.seccomp.filter] satisfies LaunchRecord]),
+    ['seccomp', plan.seccomp.filter || 'off'],
     ...controlledBy(plan),
     ['workdir', plan.workdir],
     ['terminal', plan.tty ? 'on' : 'off'],
