@@ -18,7 +18,9 @@ export interface ZoneGround {
   readonly cwd: string
   /** Canonical directories that are the project. */
   readonly project: readonly string[]
-  /** Canonical path of an absolute one. */
+  /** Canonical directories of the files in use: a path in them under a granted name is a default, not a wish for more. */
+  readonly own: readonly string[]
+  /** Canonical path of an absolute one; empty for one that nobody looked at. */
   readonly real: (path: string) => string
   readonly allowWorkerZones: boolean
 }
@@ -107,18 +109,22 @@ function isSpokenByOperator({ origin }: Zone): boolean {
 
 /** The host path of the grant counts; a wish inside of it counts more; one elsewhere in the project was a default, one outside is new. */
 function narrowPath({ step, wish }: ZoneAt, narrower: Zone, granted: Zone): Change {
-  if (wish.hostPath === undefined || granted.hostPath === undefined) return { zone: narrower }
-  const [wanted, shown] = [step.ground.real(wish.hostPath), step.ground.real(granted.hostPath)]
-  if (wanted === shown) return { zone: narrower }
+  if (granted.hostPath === undefined) return { zone: narrower }
+  const shown = step.ground.real(granted.hostPath)
+  // The judged path is handed on, so that a link that is changed later leads to a refusal, not elsewhere.
+  const same = { zone: { ...narrower, hostPath: shown === '' ? granted.hostPath : shown } }
+  if (wish.hostPath === undefined) return same
+  const wanted = step.ground.real(wish.hostPath)
+  if (wanted === shown) return same
   if (isBelow(wanted, shown)) return { zone: { ...narrower, hostPath: wanted } }
-  if (!isInProject(step, wanted)) {
+  if (!isInProject(step, wanted) && !step.ground.own.some((directory) => isWithin(wanted, directory))) {
     return refuse(wish, {
       wanted: `the host path ${wanted}`,
       granted: `${shown} by zone ${granted.name} (${saidBy(granted)})`,
     })
   }
   const message = `zone ${wish.name} shows ${shown} (${saidBy(granted)}), not ${wanted}.`
-  return { zone: narrower, warnings: [{ code: 'W_MOVED', ...wish.from, message }] }
+  return { ...same, warnings: [{ code: 'W_MOVED', ...wish.from, message }] }
 }
 
 function saidBy({ origin }: Zone): string {

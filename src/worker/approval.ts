@@ -1,0 +1,136 @@
+/** What a person is asked before a command runs, and what the answers mean. Pure but for the asking, which comes in. */
+import { createHash } from 'node:crypto'
+import { SandboxError } from '../error.ts'
+import type { Policy } from '../policy/policy.ts'
+import { neutralise } from '../report/text.ts'
+import { showNetwork } from './network.ts'
+import type { Verdict } from './rules.ts'
+import { quoteWord } from './tokens.ts'
+
+export const APPROVALS = ['prompt', 'approve_all', 'reject_all'] as const
+export type Approval = (typeof APPROVALS)[number]
+
+/** What may be answered: this once, this very command for the session, no, or stop asking and end. */
+export type Answer = 'yes' | 'session' | 'no' | 'quit'
+
+/** Everything that a decision about one command rests on. */
+export interface Question {
+  readonly command: readonly string[]
+  readonly worker: string
+  /** Canonical path of the worker's file. */
+  readonly workerFile: string
+  readonly workshop?: string
+  readonly policy: Pick<Policy, 'zones' | 'workspace' | 'network' | 'backend' | 'credentials' | 'sshAgent'>
+  /** Canonical directory of the caller. */
+  readonly cwd: string
+  /** Which rule asks. */
+  readonly why: string
+}
+
+/** The text of the question, without control or invisible characters that could paint over it. */
+export function questionText(question: Question): string {
+  const { command, worker, workshop, policy, why } = question
+  return [
+    `worker ${worker}${workshop === undefined ? '' : ` in workshop ${workshop}`} wants to run:`,
+    `  ${command.map(quoteWord).join(' ')}`,
+    `zones:   ${zoneWords(question)}`,
+    `network: ${showNetwork(policy.network)}`,
+    ...(policy.credentials.length === 0
+      ? []
+      : [`credentials: ${policy.credentials.map(({ file }) => file).join(', ')}`]),
+    ...(policy.sshAgent ? ['the SSH agent can be used'] : []),
+    `because: ${why}`,
+    '[y]es once, [s]ession: this very command from now on, [n]o, [q]uit? ',
+  ]
+    .map(neutralise)
+    .join('\n')
+}
+
+function zoneWords({ policy: { zones, workspace }, cwd }: Question): string {
+  if (zones.length === 0) return workspace === 'none' ? 'none' : `/workspace (${workspace}, ${cwd})`
+  return zones
+    .map(({ target, hostPath, mode }) => `${target ?? hostPath ?? ''} (${[mode, hostPath].filter(Boolean).join(', ')})`)
+    .join(', ')
+}
+
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  y: 'yes',
+  yes: 'yes',
+  s: 'session',
+  session: 'session',
+  n: 'no',
+  no: 'no',
+  q: 'quit',
+  quit: 'quit',
+}
+
+/** undefined for anything that is no answer; nothing is a yes by accident. */
+export function readAnswer(text: string): Answer | undefined {
+  const word = text.trim().toLowerCase()
+  return Object.hasOwn(ANSWERS, word) ? ANSWERS[word] : undefined
+}
+
+/** What a session's approval is remembered by: the exact words, and everything else that the person was shown. */
+export function approvalKey({ command, worker, workerFile, workshop, policy, cwd }: Question): string {
+  const { zones, workspace, network, backend, credentials, sshAgent } = policy
+  const shown = zones.map(({ name, target, hostPath, mode, sockets }) => [
+    name,
+    target ?? '',
+    hostPath ?? '',
+    mode,
+    sockets,
+  ])
+  const files = credentials.map(({ file, target }) => [file, target])
+  const facts = [command, worker, workerFile, workshop ?? '', cwd, shown, workspace, network, backend, files, sshAgent]
+  return createHash('sha256').update(JSON.stringify(facts)).digest('hex')
+}
+
+/** The approvals of a session. */
+export interface Memory {
+  readonly has: (key: string) => Promise<boolean>
+  readonly add: (key: string) => Promise<void>
+}
+
+export interface Settled {
+  readonly run: boolean
+  /** Who decided, for the audit: `rule "git log"`, `user`, `session`, `--approval approve_all`, `no terminal`. */
+  readonly by: string
+  readonly why: string
+}
+
+export interface Settling {
+  readonly verdict: Verdict
+  readonly approval: Approval
+  readonly question: Question
+  readonly memory: Memory
+  /** Shows the text and waits for an answer; undefined when there is no terminal to ask on. */
+  readonly ask: (text: string) => Promise<Answer | undefined>
+}
+
+/** Makes yes or no of a verdict. A block stays a block whatever `--approval` says, and no terminal means no. */
+export async function settle(settling: Settling): Promise<Settled> {
+  const { verdict, approval, question, memory, ask } = settling
+  if (verdict.decision !== 'ask') return { run: verdict.decision === 'run', by: verdict.by, why: verdict.why }
+  if (approval !== 'prompt') return { run: approval === 'approve_all', by: `--approval ${approval}`, why: verdict.why }
+  const key = approvalKey(question)
+  if (await memory.has(key)) return { run: true, by: 'session', why: 'approved before in this session' }
+  const answer = await ask(questionText(question))
+  if (answer === undefined)
+    return { run: false, by: 'no terminal', why: `${verdict.why}, and there is no terminal to ask on` }
+  if (answer === 'session') await memory.add(key)
+  return { run: answer === 'yes' || answer === 'session', by: 'user', why: `the answer was ${answer}` }
+}
+
+/** The refusal of a command that may not run, exit status 126. */
+export function blockedError({ worker, why }: { readonly worker: string; readonly why: string }): SandboxError {
+  const message = neutralise(`worker ${worker} may not run this command: ${why}.`)
+  return new SandboxError('COMMAND_BLOCKED', message, {
+    hint: `llm-do workers show ${quoteWord(worker)}   (its rules, and where they are written)`,
+  })
+}
+
+/** Remembers in this process only. */
+export function processMemory(): Memory {
+  const keys = new Set<string>()
+  return { has: async (key) => keys.has(key), add: async (key) => void keys.add(key) }
+}

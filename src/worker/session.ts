@@ -1,0 +1,70 @@
+/**
+ * Approvals that last as long as a terminal session: one file a session, owner only, named by the session's leader and the
+ * time it started, so that a later session with the same number has none of them.
+ * Edge: reads /proc, reads and writes the user's runtime directory.
+ */
+import { appendFile, lstat, mkdir, readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { runsDirectory } from '../supervisor/runs-directory.ts'
+import { type Memory, processMemory } from './approval.ts'
+
+/** Where sessions keep their approvals; it has to stay out of reach of every sandbox. */
+export function approvalsDirectory(env: Readonly<Record<string, string | undefined>>, uid: number): string {
+  return path.posix.join(path.posix.dirname(runsDirectory(env, uid)), 'approvals')
+}
+
+/**
+ * The memory of the terminal session that this process is in; of this process alone where there is no such session, or
+ * where the directory is not safely ours.
+ */
+export async function sessionMemory({
+  directory,
+  uid,
+}: {
+  readonly directory: string
+  readonly uid: number
+}): Promise<Memory> {
+  const session = await sessionName()
+  if (session === undefined || !(await isOwnDirectory(directory, uid))) return processMemory()
+  const file = path.join(directory, session)
+  const own = processMemory()
+  return {
+    has: async (key) => (await own.has(key)) || (await keysOf(file, uid)).includes(key),
+    add: async (key) => {
+      await own.add(key)
+      // A full disk forgets the answer; the next run asks again.
+      await appendFile(file, `${key}\n`, { mode: 0o600 }).catch(() => undefined)
+    },
+  }
+}
+
+async function keysOf(file: string, uid: number): Promise<readonly string[]> {
+  const facts = await lstat(file).catch(() => undefined)
+  const isOwn = facts?.isFile() === true && facts.uid === uid && (facts.mode & 0o077) === 0
+  if (!isOwn) return []
+  return (await readFile(file, 'utf8').catch(() => '')).split('\n')
+}
+
+async function isOwnDirectory(directory: string, uid: number): Promise<boolean> {
+  await mkdir(directory, { recursive: true, mode: 0o700 }).catch(() => undefined) // what it became is looked at next
+  const around = [path.dirname(directory), directory]
+  const facts = await Promise.all(around.map((place) => lstat(place).catch(() => undefined)))
+  return facts.every((fact) => fact?.isDirectory() === true && fact.uid === uid && (fact.mode & 0o022) === 0)
+}
+
+/** Fields of /proc/PID/stat after the name, which may hold anything: proc(5) counts session as 6 and starttime as 22. */
+const [SESSION, START_TIME] = [6 - 3, 22 - 3]
+
+/** Session number, start time of its leader, boot; undefined where /proc does not say. */
+async function sessionName(): Promise<string | undefined> {
+  const session = (await statFields('self'))?.[SESSION]
+  const started = session === undefined ? undefined : (await statFields(session))?.[START_TIME]
+  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined)
+  if (session === undefined || started === undefined || boot === undefined) return undefined
+  return `${session}-${started}-${boot.trim()}`
+}
+
+async function statFields(pid: string): Promise<readonly string[] | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
+  return text?.slice(text.lastIndexOf(')') + 2).split(' ')
+}

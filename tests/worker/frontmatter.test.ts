@@ -1,0 +1,224 @@
+import matter from 'gray-matter'
+import { describe, expect, test } from 'vitest'
+import { LARGEST_FILE, readFrontMatter, readYaml } from '../../src/worker/frontmatter.ts'
+import { refused, told } from './support.ts'
+
+const read = (text: string) =>
+  readFrontMatter({ file: 'w.md', text, knownKeys: ['name', 'description', 'tools', 'sandbox'] })
+const front = (yaml: string) => read(`---\n${yaml}\n---\nbody\n`)
+const whyNot = (text: string) => {
+  const error = refused(() => read(text))
+  expect(error.code).toBe('WORKER_INVALID')
+  expect(told(error)).not.toMatch(/\n\s+at /)
+  return told(error)
+}
+
+describe('front matter is data, never a program', () => {
+  const MARK = 'llmDoFrontMatterRan'
+  const world = globalThis as unknown as Record<string, unknown>
+  const ran = (act: () => unknown): boolean => {
+    delete world[MARK]
+    try {
+      act()
+    } catch {
+      // A refusal is one of the answers; what counts is whether it ran.
+    }
+    const did = world[MARK] === true
+    delete world[MARK]
+    return did
+  }
+  const PROGRAM = `{ name: (globalThis.${MARK} = true, 'x') }`
+
+  test.each(['---js', '---javascript', '---JS', '--- js'])('%s does not run', (fence) => {
+    const text = `${fence}\n${PROGRAM}\n---\n`
+    expect(ran(() => read(text))).toBe(false)
+    expect(whyNot(text)).toMatch(/^w\.md:1: expected a first line that is exactly ---, got "---/)
+  })
+
+  test.each([[undefined], [{ language: 'yaml' }]])('gray-matter by itself runs it, with options %o', (options) => {
+    const text = `---js\n${PROGRAM}\n---\n${JSON.stringify(options) ?? ''}`
+    expect(ran(() => (options === undefined ? matter(text) : matter(text, options)))).toBe(true)
+  })
+
+  test.each([
+    '---json\n{}\n---\n',
+    '---coffee\n---\n',
+    '--- \nname: x\n---\n',
+    '----\nname: x\n---\n',
+    ' ---\nname: x\n---\n',
+    'name: x\n',
+    '\n---\nname: x\n---\n',
+    '',
+  ])('the first line of %j is refused', (text) => {
+    expect(whyNot(text)).toContain('w.md:1: expected a first line that is exactly ---')
+  })
+
+  test('what one reader does to the data is not seen by the next', () => {
+    const first = front('name: x').value as Record<string, unknown>
+    first['name'] = 'changed'
+    expect(front('name: x').value).toEqual({ name: 'x' })
+  })
+})
+
+describe('what is read', () => {
+  test('data, body, and the line of every key', () => {
+    const { value, body, lines } = read('---\nname: x\nsandbox:\n  zones:\n    - a: 1\n---\nbody\n---\nmore\n')
+    expect(value).toEqual({ name: 'x', sandbox: { zones: [{ a: 1 }] } })
+    expect(body).toBe('body\n---\nmore\n')
+    expect(lines).toMatchObject({
+      name: 2,
+      sandbox: 3,
+      'sandbox.zones': 4,
+      'sandbox.zones.0': 5,
+      'sandbox.zones.0.a': 5,
+    })
+  })
+
+  test('a byte order mark and carriage returns are accepted', () => {
+    expect(read('\uFEFF---\r\nname: x\r\ntools: y\r\n---\r\nbody\r\n').value).toEqual({ name: 'x', tools: 'y' })
+  })
+
+  test('words are words: only true and false are booleans', () => {
+    expect(front('a: no\nb: yes\nc: off\nd: true\ne: null').value).toEqual({
+      a: 'no',
+      b: 'yes',
+      c: 'off',
+      d: true,
+      e: null,
+    })
+  })
+
+  test('a key called __proto__ is a key', () => {
+    const { value } = front('__proto__: { polluted: true }')
+    expect(Object.keys(value as object)).toEqual(['__proto__'])
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
+  })
+
+  test('empty front matter is an empty mapping', () => {
+    expect(front('').value).toEqual({})
+    expect(front('# only a comment').value).toEqual({})
+  })
+})
+
+describe('a description without quotes that is not YAML is taken as text, and nothing else is', () => {
+  test.each<[string, string, unknown]>([
+    [
+      'a colon',
+      'name: x\ndescription: Use: for this\ntools: Read',
+      { name: 'x', description: 'Use: for this', tools: 'Read' },
+    ],
+    [
+      'several lines',
+      'description: Use: for\n  this: and that\nname: x',
+      { description: 'Use: for this: and that', name: 'x' },
+    ],
+    ['quotes inside', `description: "no": 'yes' "maybe`, undefined],
+    [
+      'up to the next known key',
+      'description: a: b\nstranger: c\ntools: Read',
+      { description: 'a: b stranger: c', tools: 'Read' },
+    ],
+  ])('%s', (_, yaml, value) => {
+    if (value === undefined) expect(whyNot(`---\n${yaml}\n---\n`)).toMatch(/^w\.md:2: description: expected valid YAML/)
+    else {
+      const result = front(yaml)
+      expect(result.value).toEqual(value)
+      expect(result.warnings).toMatchObject([
+        { code: 'W_LENIENT', key: 'description', line: yaml.startsWith('name') ? 3 : 2 },
+      ])
+    }
+  })
+
+  test('lines of what follows stay the lines of the file', () => {
+    expect(front('description: a: b\n  more: x\nsandbox:\n  k: 1').lines).toMatchObject({ sandbox: 4, 'sandbox.k': 5 })
+  })
+
+  test.each([
+    ['tools', 'tools: a: b'],
+    ['sandbox', 'sandbox: { a: b'],
+    ['name', 'name: a: b\ndescription: c: d'],
+  ])('%s is never taken so', (key, yaml) => {
+    expect(whyNot(`---\n${yaml}\n---\n`)).toMatch(new RegExp(`^w\\.md:\\d: ${key}: expected valid YAML`))
+  })
+
+  test('a description cannot hide that it is there twice', () => {
+    expect(whyNot('---\ndescription: a: b\ndescription: c\n---\n')).toMatch(/description: expected/)
+  })
+})
+
+describe('hostile text is one error, soon', () => {
+  const MIB = 1024 ** 2
+  const big = (text: string) => text.repeat(Math.floor((MIB - 64) / text.length))
+  test.each<[string, string, RegExp]>([
+    [
+      'more than 1 MiB',
+      `---\nname: x\n---\n${'x'.repeat(LARGEST_FILE)}`,
+      /expected at most 1048576 bytes, got 1048\d+ bytes/,
+    ],
+    ['1 MiB of [', `---\na: ${big('[')}\n---\n`, /w\.md:2: expected nesting of at most 32 levels/],
+    ['1 MiB of {', `---\na: ${big('{a: ')}\n---\n`, /w\.md:2: expected nesting of at most 32 levels/],
+    ['1 MiB of dashes', `---\n${big('- ')}\n---\n`, /w\.md:2: expected nesting of at most 32 levels/],
+    ['explicit keys in each other', `---\n${big('? ')}\n---\n`, /w\.md:2: expected keys that are plain words/],
+    ['brackets over lines', `---\na: ${big('[\n')}\n---\n`, /expected nesting of at most 32 levels/],
+    [
+      'deep indentation',
+      `---\n${Array.from({ length: 1400 }, (_, depth) => `${' '.repeat(depth)}a:`).join('\n')}\n---\n`,
+      /expected nesting of at most 32 levels|expected valid YAML/,
+    ],
+    ['1 MiB of short lists', `---\na: [${big('[],')}]\n---\n`, /expected a front matter of reasonable length/],
+    ['empty lines without end', `---\n${'\n'.repeat(200_000)}name: x\n---\n`, /expected at most 100 empty lines/],
+    [
+      'aliases of aliases',
+      `---\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n---\n`,
+      /expected at most 64 values by aliases/,
+    ],
+    ['an alias without anchor', '---\na: *nowhere\n---\n', /w\.md:2: a: expected valid YAML/],
+    [
+      'a key twice',
+      '---\nname: x\ntools: a\nname: y\n---\n',
+      /^w\.md:4: name: expected every key once, got it a second time\.$/,
+    ],
+    [
+      'an inner key twice',
+      '---\nsandbox:\n  network: none\n  network: host\n---\n',
+      /^w\.md:4: network: expected every key once/,
+    ],
+    ['a tag', '---\na: !!js/function "x"\n---\n', /^w\.md:2: a: expected plain YAML without tags/],
+    ['a list as key', '---\n[a, b]: 1\n---\n', /expected keys that are plain words/],
+    [
+      'a NUL',
+      '---\nname: a\u0000b\n---\n',
+      /^w\.md:2: name: expected printable text, got the control character U\+0000\.$/,
+    ],
+    [
+      'an escape sequence',
+      '---\nname: x\ntools: \u001b[2J\n---\n',
+      /^w\.md:3: tools: expected printable text, got the control character U\+001B\.$/,
+    ],
+    ['a lone carriage return', '---\nname: x\rtools: y\n---\n', /U\+000D/],
+    [
+      'no end',
+      '---\nname: x\n',
+      /^w\.md:1: expected a line --- that ends the front matter, got the end of the file\.$/,
+    ],
+    [
+      'an end that is more than an end',
+      '---\nname: x\n---more\n',
+      /^w\.md:3: expected exactly ---, to end the front matter, got "---more"\.$/,
+    ],
+    ['tabs as indentation', '---\nsandbox:\n\tzones: []\n---\n', /^w\.md:3: sandbox: expected valid YAML/],
+  ])('%s', (_, text, why) => {
+    expect(whyNot(text)).toMatch(why)
+  })
+
+  test('a directive cannot make `no` mean false', () => {
+    const error = refused(() => readYaml({ file: 'w.yaml', text: '%YAML 1.1\n---\nnetwork: no\n' }))
+    expect(told(error)).toMatch(/^w\.yaml:1: expected no directives/)
+  })
+
+  test('a second document is refused', () => {
+    expect(told(refused(() => readYaml({ file: 'w.yaml', text: 'name: a\n---\nname: b\n' })))).toMatch(
+      /w\.yaml:\d: .*expected valid YAML/,
+    )
+  })
+})

@@ -1,0 +1,451 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { checkLayer } from '../../src/policy/check.ts'
+import { kindOf, readProfileZones, readWorker, readWorkshop } from '../../src/worker/read.ts'
+import type { Worker, ZoneWish } from '../../src/worker/worker.ts'
+import { HOME, refused, sandbox, told, worker, workshop } from './support.ts'
+
+const zoneLine = ({ name, target, mode, hostPath, request }: ZoneWish) =>
+  [name, target, mode, hostPath ?? (request === true ? 'requested' : 'none')].join(' ')
+const codes = ({ warnings }: Pick<Worker, 'warnings'>) => warnings.map(({ code }) => code)
+
+describe('every spelling of zones means the same', () => {
+  const IN_OUT = ['input /input ro /project/data', 'output /output rw /project/results']
+  test.each<[string, string, readonly string[]]>([
+    [
+      'a list',
+      '{ backend: docker, image: "alpine:latest", zones: [{ name: input, mode: ro, hostPath: ./data }, { name: output, mode: rw, hostPath: ./results }] }',
+      IN_OUT,
+    ],
+    [
+      'paths with a root',
+      '{ paths: { input: { root: ./data, mode: ro }, output: { root: ./results, mode: rw } } }',
+      IN_OUT,
+    ],
+    ['zones by name', '{ zones: { input: { path: ./data }, output: { path: ./results, mode: rw } } }', IN_OUT],
+    ['mounts as text', '{ mounts: ["./data:/input:ro", "./results:/output:rw"] }', IN_OUT],
+    [
+      'mounts as source and target',
+      '{ mounts: [{ source: ./data, target: /input, readonly: true }, { source: ./results, target: /output, readonly: false }] }',
+      IN_OUT,
+    ],
+    [
+      'mounts as host_path and mount_point',
+      '{ mounts: [{ host_path: ./data, mount_point: /input, mode: ro }, { host_path: ./results, mount_point: /output, mode: rw }] }',
+      IN_OUT,
+    ],
+    ['no mode is read-only', '{ zones: [{ name: data, hostPath: ./data }] }', ['data /data ro /project/data']],
+    ['no host path is a request', '{ zones: [{ name: data, mode: rw }] }', ['data /data rw requested']],
+    ['tmpfs is no request', '{ zones: [{ name: scratch, mode: tmpfs, size: 5m }] }', ['scratch /scratch tmpfs none']],
+    ['a root alone is the workspace', '{ root: ".", readonly: true }', ['workspace /workspace ro /project']],
+    ['a root that may be changed', '{ root: ./src, readonly: false }', ['workspace /workspace rw /project/src']],
+    [
+      'a root is what paths are relative to',
+      '{ root: ./base, zones: { a: { path: ./x } } }',
+      ['a /a ro /project/base/x'],
+    ],
+    [
+      'sandboxed means below .sandbox',
+      '{ mode: sandboxed, zones: { a: { path: ./x } } }',
+      ['a /a ro /project/.sandbox/x'],
+    ],
+    ['direct changes nothing', '{ mode: direct, zones: { a: { path: ./x } } }', ['a /a ro /project/x']],
+    ['the home directory', '{ zones: { a: { path: ~/x } } }', [`a /a ro ${HOME}/x`]],
+    [
+      'mounts of one name are told apart by their whole target',
+      '{ mounts: ["./a:/one/src:ro", "./b:/two/src:ro"] }',
+      ['one-src /one/src ro /project/a', 'two-src /two/src ro /project/b'],
+    ],
+  ])('%s', (_, yaml, zones) => {
+    expect(sandbox(yaml).zones.map(zoneLine)).toEqual(zones)
+  })
+
+  test('the older section sandboxes is zones too, with rules that nobody enforces', () => {
+    const read = worker('name: w\nsandboxes:\n  input: { path: ./input, mode: ro, max_bytes: 10 }')
+    expect(read.sandbox?.zones.map(zoneLine)).toEqual(['input /input ro /project/input'])
+    expect(read.sandbox?.zones[0]?.advisory).toEqual({ max_bytes: 10 })
+    expect(codes(read)).toEqual(['W_ADVISORY'])
+  })
+
+  test('a mount without mode is read-only and says that docker would do otherwise', () => {
+    const read = worker('name: w\nsandbox: { mounts: ["./src:/workspace/src"] }')
+    expect(read.sandbox?.zones.map(zoneLine)).toEqual(['src /workspace/src ro /project/src'])
+    expect(read.warnings[0]).toMatchObject({ code: 'W_MODE', file: 'w.worker', line: 3, key: 'sandbox.mounts.0' })
+  })
+
+  test('restrict and readonly are kept as wishes', () => {
+    const wish = sandbox('{ restrict: /sub/, readonly: true }')
+    expect([wish.restrict?.value, wish.readonly?.value]).toEqual(['/sub', true])
+  })
+})
+
+describe('everything else of a sandbox is read as a policy', () => {
+  const said = (yaml: string) => checkLayer(sandbox(yaml).layer).said
+  test.each<[string, string | undefined, readonly string[]]>([
+    ['false', 'none', []],
+    ['no', 'none', []],
+    ['off', 'none', []],
+    ['none', 'none', []],
+    ['restricted', 'restricted', []],
+    ['{ mode: restricted, allow: [a.example] }', 'restricted', ['a.example']],
+    ['true', 'host', []],
+    ['host', 'host', []],
+  ])('network: %s is %s', (yaml, mode, allow) => {
+    expect(said(`{ network: ${yaml} }`).network).toMatchObject({ mode, allow })
+  })
+
+  test.each(['on', 'yes'])('network: %s is ambiguous', (word) => {
+    expect(told(refused(() => sandbox(`{ network: ${word} }`)))).toMatch(
+      /w\.worker:3: sandbox\.network: expected none, restricted or host/,
+    )
+  })
+
+  test('2G is 2147483648 bytes and one cpu is one core', () => {
+    expect(said('{ resources: { memory: 2G, cpu: 1 } }').resources).toEqual({ memory: 2_147_483_648, cpu: 1 })
+  })
+
+  test.each(['docker', 'process', 'namespace', 'auto'])('isolation: %s is the backend', (word) => {
+    expect(said(`{ isolation: ${word} }`).backend?.backend).toBe(word)
+  })
+
+  test('backend and runtime are taken as named', () => {
+    expect(said('{ backend: wasm, runtime: wasmtime }')).toMatchObject({
+      backend: { backend: 'wasm' },
+      runtime: 'wasmtime',
+    })
+  })
+})
+
+describe('tools', () => {
+  const rules = (read: Worker) =>
+    read.shell?.rules.map(({ tokens, match, decision }) => `${decision} ${match} ${tokens.join(' ')}`)
+  test.each<[string, string, readonly string[] | undefined]>([
+    ['a comma list', 'allowed-tools: Read, Grep, Bash(git diff:*)', ['run prefix git diff']],
+    ['a space list', 'allowed-tools: Read Bash(git log *)', ['run prefix git log']],
+    ['a list', 'allowed-tools: [Read, "Bash(npm run test)"]', ['run exact npm run test']],
+    ['Bash alone is any command', 'tools: Read, Bash', ['run prefix ']],
+    [
+      'a tool that is taken away comes first',
+      'tools: Bash\ndisallowedTools: Bash(git push:*)',
+      ['block prefix git push', 'run prefix '],
+    ],
+    ['no shell among the tools', 'tools: Read, Grep', undefined],
+    ['an empty list is no tools', 'tools: []', undefined],
+    ['shell taken away as a whole', 'tools: Bash\ndisallowed-tools: Bash', undefined],
+    [
+      'a toolset with rules',
+      'toolsets: { shell: { rules: [{ pattern: wc, approval_required: false }, { pattern: git log }] } }',
+      ['run prefix wc', 'ask prefix git log'],
+    ],
+    [
+      'approval by word',
+      'toolsets: { shell: { rules: [{ pattern: a, approval: preApproved }, { pattern: b, approval: ask }, { pattern: c, approval: blocked }] } }',
+      ['run prefix a', 'ask prefix b', 'block prefix c'],
+    ],
+    [
+      'not allowed is blocked',
+      'shell_rules: [{ pattern: rm, allowed: false, approval_required: false }]',
+      ['block prefix rm'],
+    ],
+    ['a star at the end', 'toolsets: { shell: { rules: [{ pattern: "git *", approval: ask }] } }', ['ask prefix git']],
+    ['no shell toolset', 'toolsets: { filesystem: {} }', undefined],
+    [
+      'an old rule about the whole shell',
+      'toolsets: [shell_readonly]\ntool_rules: { shell: { allowed: false } }',
+      undefined,
+    ],
+  ])('%s', (_, yaml, expected) => {
+    expect(rules(worker(`name: w\n${yaml}`, 'w.md'))).toEqual(expected)
+  })
+
+  test('the read-only shell toolset brings thirteen rules and blocks the rest', () => {
+    const read = worker('name: w\ntoolsets: [shell_readonly]')
+    expect(read.shell?.rules).toHaveLength(13)
+    expect(read.shell?.default).toBeUndefined()
+  })
+
+  test('tools that are left out are inherited: flagged, and every command is asked for', () => {
+    const read = worker('name: w', 'w.md')
+    expect([read.toolModel, read.shell?.default?.value, codes(read)]).toEqual(['inherit', 'ask', ['W_INHERIT']])
+  })
+
+  test('a worker file without toolsets has no tools', () => {
+    expect([worker('name: w').toolModel, worker('name: w').shell]).toEqual(['opt-in', null])
+  })
+
+  test('a default of not allowed blocks, whatever it says about approval', () => {
+    const read = worker('name: w\nshell_rules: []\nshell_default: { allowed: false, approval_required: true }')
+    expect(read.shell?.default?.value).toBe('block')
+  })
+
+  test.each<[string, readonly string[]]>([
+    ['delegates-to: a, b', ['a', 'b']],
+    ['allow_workers: ["*"]', ['*']],
+    ['toolsets: { delegation: { allow_workers: [a] } }', ['a']],
+    ['toolsets: { workers: { allowed_workers: [a, b] } }', ['a', 'b']],
+    ['tools: Read, Task(a), Task(b)', ['a', 'b']],
+    ['allow_workers: [a]\ndelegates-to: [a, c]', ['a', 'c']],
+  ])('%s names delegates', (yaml, names) => {
+    expect(worker(`name: w\n${yaml}`).delegates.map(({ value }) => value)).toEqual(names)
+  })
+
+  test('references to schemas are kept as they are', () => {
+    expect(worker('name: w\nresult_type: A.B\nschema_in_ref: x.json').io).toEqual({
+      result_type: 'A.B',
+      schema_in_ref: 'x.json',
+    })
+  })
+})
+
+describe('workshops', () => {
+  const BODY =
+    'name: bench\nisolation: docker\ncontainer: { image: "alpine:3", network: none, mounts: ["./src:/src:ro"], resources: { memory: 1g } }\nworkers: [a, b]'
+  test.each([
+    ['un-nested', BODY],
+    ['nested', `workshop:\n  ${BODY.replaceAll('\n', '\n  ')}`],
+  ])('%s keys are the same workshop', (_, yaml) => {
+    const read = workshop(yaml)
+    expect(read.workers?.map(({ name }) => name)).toEqual(['a', 'b'])
+    expect(read.sandbox?.zones.map(zoneLine)).toEqual(['src /src ro /project/src'])
+    expect(checkLayer(read.sandbox!.layer).said).toMatchObject({
+      backend: { backend: 'docker' },
+      image: 'alpine:3',
+      network: { mode: 'none' },
+    })
+  })
+
+  test('each worker can be narrowed, in a list or by name', () => {
+    const listed = workshop('name: s\nworkers:\n  - { name: a, readonly: true }\n  - b')
+    const named = workshop('name: s\nworkers:\n  a: { readonly: true }\n  b:')
+    for (const read of [listed, named]) {
+      expect(read.workers?.map(({ name, narrowing }) => [name, narrowing?.readonly?.value])).toEqual([
+        ['a', true],
+        ['b', undefined],
+      ])
+    }
+  })
+})
+
+describe('bad input is one error that names file, line, key, expected and got', () => {
+  test.each<[string, string, RegExp]>([
+    [
+      'an unknown key in a sandbox',
+      'name: w\nsandbox:\n  netwrk: none',
+      /^w\.worker:4: sandbox\.netwrk: expected one of .*, got the unknown key "netwrk"\. Did you mean "network"\?$/,
+    ],
+    [
+      'an unknown key in a zone',
+      'name: w\nsandbox:\n  zones:\n    - { name: a, pth: x }',
+      /^w\.worker:5: sandbox\.zones\.0\.pth: expected one of .*got the unknown key "pth"/,
+    ],
+    [
+      'a mode that is none',
+      'name: w\nsandbox:\n  zones:\n    a: { mode: wr }',
+      /^w\.worker:5: sandbox\.zones\.a\.mode: expected ro, rw or tmpfs, got "wr" \(string\)/,
+    ],
+    [
+      'an unknown rule key',
+      'name: w\ntoolsets:\n  shell:\n    rules:\n      - { patern: a }',
+      /^w\.worker:6: toolsets\.shell\.rules\.0\.patern: expected .*Did you mean "pattern"\?$/m,
+    ],
+    [
+      'an approval that is no boolean',
+      'name: w\nshell_rules:\n  - { pattern: a, approval_required: no }',
+      /^w\.worker:4: shell_rules\.0\.approval_required: expected true or false, got "no"/,
+    ],
+    [
+      'rules that contradict themselves',
+      'name: w\nshell_rules:\n  - { pattern: a, approval: preApproved, approval_required: true }',
+      /^w\.worker:4: shell_rules\.0: expected .* to agree/,
+    ],
+    [
+      'a quote that is not closed',
+      'name: w\nshell_rules:\n  - { pattern: "a \'b", approval: ask }',
+      /^w\.worker:4: shell_rules\.0\.pattern: expected a closing '/,
+    ],
+    ['no name', 'description: only', /^w\.worker: name: expected the name of the worker, got nothing\.$/],
+    [
+      'a look-alike in a name',
+      'name: rеader',
+      /^w\.worker:2: name: expected a name of .*, got "rеader" \(string\) with U\+0435\.$/,
+    ],
+    [
+      'a look-alike in a zone name',
+      'name: w\nsandbox:\n  zones:\n    - name: dаta',
+      /^w\.worker:5: sandbox\.zones\.0\.name: .* with U\+0430\.$/,
+    ],
+    [
+      'a look-alike in the name of a mapped zone',
+      'name: w\nsandbox:\n  paths:\n    dаta: { root: . }',
+      /^w\.worker:5: sandbox\.paths\..*: expected a zone name .* with U\+0430\.$/,
+    ],
+    ['a zero-width space in a zone name', 'name: w\nsandbox: { zones: [{ name: "da\\u200bta" }] }', /with U\+200B\.$/],
+    ['a NUL in a name', 'name: "a\\0b"', /^w\.worker:2: name: .* with U\+0000\.$/],
+    [
+      'a control character in a path',
+      'name: w\nsandbox: { zones: [{ name: a, hostPath: "x\\0y" }] }',
+      /^w\.worker:3: sandbox\.zones\.0\.hostPath: expected/,
+    ],
+    [
+      'two host paths',
+      'name: w\nsandbox: { zones: [{ name: a, hostPath: x, path: y }] }',
+      /^w\.worker:3: sandbox\.zones\.0: expected one host path, got 2/,
+    ],
+    [
+      'two zones of a name',
+      'name: w\nsandbox: { zones: [{ name: a, path: x }], paths: { a: { root: y } } }',
+      /^w\.worker:3: sandbox\.paths\.a: expected a name and a target of its own/,
+    ],
+    [
+      'a mode and readonly that disagree',
+      'name: w\nsandbox: { zones: [{ name: a, mode: rw, readonly: true }] }',
+      /^w\.worker:3: sandbox\.zones\.0: expected a mode and readonly that agree/,
+    ],
+    [
+      'a mount that is none',
+      'name: w\nsandbox: { mounts: ["./a"] }',
+      /^w\.worker:3: sandbox\.mounts\.0: expected SOURCE:TARGET/,
+    ],
+    [
+      'a mount with words of docker we do not have',
+      'name: w\nsandbox: { mounts: ["./a:/a:z"] }',
+      /^w\.worker:3: sandbox\.mounts\.0: expected SOURCE:TARGET/,
+    ],
+    [
+      'a size without unit',
+      'name: w\nsandbox: { resources: { memory: "512" } }',
+      /^w\.worker:3: sandbox\.resources\.memory: expected a size/,
+    ],
+    ['a sandbox that is a list', 'name: w\nsandbox: [a]', /^w\.worker:3: sandbox: expected a mapping, got a list/],
+    [
+      'isolation beside another backend',
+      'name: w\nsandbox: { isolation: docker, backend: namespace }',
+      /^w\.worker:3: sandbox\.isolation: expected namespace, which backend says, got docker/,
+    ],
+    ['tools that are no names', 'name: w\ntools: "Read, $(x)"', /^w\.worker:3: tools: expected tools such as/],
+    [
+      'a delegate that is a path',
+      'name: w\nallow_workers: ["../x"]',
+      /^w\.worker:3: allow_workers: expected names of workers/,
+    ],
+  ])('%s', (_, yaml, line) => {
+    const error = refused(() => worker(yaml))
+    expect([error.code, told(error)]).toEqual(['WORKER_INVALID', expect.stringMatching(line)])
+  })
+
+  test('an unknown key is a warning in front matter, and names its place in the sandbox where it has one', () => {
+    const read = worker('name: w\nmood: good\nnetwork: none')
+    expect(read.warnings.map(({ code, line, message }) => [code, line, message])).toEqual([
+      ['W_UNKNOWN_KEY', 3, expect.stringContaining('"mood"')],
+      ['W_UNKNOWN_KEY', 4, expect.stringContaining('Did you mean sandbox.network?')],
+    ])
+  })
+
+  test('an unknown key is an error in a workshop', () => {
+    expect(told(refused(() => workshop('workshop:\n  name: s\n  wrkers: [a]')))).toMatch(
+      /^shop\.yaml:3: workshop\.wrkers: expected one of .*got the unknown key "wrkers"\. Did you mean "workers"\?$/,
+    )
+  })
+
+  test('every mistake of a file is told at once', () => {
+    const error = refused(() => worker('name: w\nmodel: [a]\nsandbox: { netwrk: none, resources: { cpu: none-such } }'))
+    expect(error.problems).toHaveLength(3)
+  })
+
+  test.each([
+    [
+      'container and sandbox say the same key',
+      'name: s\ncontainer: { network: none }\nsandbox: { network: none }',
+      /expected network in one section/,
+    ],
+    ['a worker twice', 'name: s\nworkers: [a, a]', /expected every worker once/],
+    ['a workshop without name', 'workers: [a]', /shop\.yaml: ?(.*)name: expected/],
+  ])('%s', (_, yaml, line) => {
+    expect(told(refused(() => workshop(yaml)))).toMatch(line)
+  })
+})
+
+/** What a safe reader says of a file, in one line. */
+function verdict(directory: string, file: string): string {
+  const source = { file, directory, home: HOME, text: readFileSync(path.join(directory, file), 'utf8') }
+  try {
+    const kind = kindOf(source)
+    if (kind !== 'worker') {
+      const read = kind === 'workshop' ? readWorkshop(source) : readProfileZones({ ...source, name: 'zones' })
+      return `${kind} ${read.sandbox?.zones.map(({ name, mode }) => `${name} ${mode}`).join(', ') ?? ''}`
+    }
+    const { name, toolModel, sandbox: wish, shell, delegates, model } = readWorker(source)
+    const zones = (wish?.zones ?? []).map(
+      ({ name: zone, mode, request }) => `${zone} ${mode}${request === true ? '?' : ''}`,
+    )
+    return [
+      name,
+      toolModel,
+      `zones(${zones.join(' ')})${wish?.restrict === undefined ? '' : `in ${wish.restrict.value}`}`,
+      shell === null ? 'no shell' : `${shell.rules.length} rules else ${shell.default?.value ?? 'block'}`,
+      `delegates(${delegates.map(({ value }) => value).join(' ')})`,
+      model ?? '-',
+      codes(readWorker(source)).join(' ') || '-',
+    ].join(' | ')
+  } catch (error) {
+    return told(error as never)
+  }
+}
+
+describe('files of several eras', () => {
+  const FIXTURES = path.join(import.meta.dirname, 'fixtures')
+  const VERDICTS: Readonly<Record<string, string>> = {
+    'era-1-save.worker': 'log_keeper | opt-in | zones(log rw) | no shell | delegates() | - | W_ADVISORY',
+    'era-2-toolsets.worker': 'counter | opt-in | zones() | 2 rules else block | delegates(log_keeper) | - | -',
+    'era-3.agent': 'looker | opt-in | zones() | 13 rules else block | delegates() | - | -',
+    'legacy.yaml':
+      'old_hand | opt-in | zones(input ro output rw) | no shell | delegates(looker) | - | W_LEGACY W_ADVISORY W_ADVISORY',
+    'request.worker': 'asker | opt-in | zones(scratch rw?) | no shell | delegates() | - | W_ADVISORY',
+    'subagent.md': 'guard | listed | zones() | 1 rules else block | delegates() | - | W_LENIENT',
+    'skill-without-tools.md': 'helper | inherit | zones() | 0 rules else ask | delegates() | - | W_INHERIT',
+    'no-tools.md': 'thinker | listed | zones() | no shell | delegates() | - | -',
+    'command.md': 'command.md: name: expected the name of the worker, got nothing.',
+    'zones-only.yaml': 'profile input ro, output rw',
+  }
+  test.each(readdirSync(FIXTURES))('%s', (file) => {
+    expect(verdict(FIXTURES, file)).toBe(VERDICTS[file])
+  })
+
+  test('a file without name passes under its file name when the reader is lax', () => {
+    const text = readFileSync(path.join(FIXTURES, 'command.md'), 'utf8')
+    const read = readWorker({ file: 'command.md', directory: FIXTURES, home: HOME, text, fallbackName: 'command' })
+    expect([read.name, codes(read)]).toEqual(['command', ['W_NAME']])
+  })
+})
+
+const REAL = path.join(import.meta.dirname, '..', '..', '..', 'shared', 'real-workers')
+describe.skipIf(!existsSync(REAL))('real files, where the folder stands beside the project', () => {
+  const VERDICTS: Readonly<Record<string, string>> = {
+    '01': 'save_note | opt-in | zones(notes rw) | no shell | delegates() | - | W_ADVISORY',
+    '02': 'code_analyzer | opt-in | zones() | 10 rules else block | delegates() | - | -',
+    '04': 'worker_bootstrapper | opt-in | zones(input ro output rw) | no shell | delegates(*) | - | W_ADVISORY W_ADVISORY',
+    '06': 'whiteboard_orchestrator | opt-in | zones(input ro plans rw) | no shell | delegates(whiteboard_planner) | - | W_ADVISORY W_ADVISORY',
+    '07': 'main | opt-in | zones(notes rw) | no shell | delegates() | - | W_ADVISORY',
+    '08': 'main | opt-in | zones() | 13 rules else block | delegates() | - | -',
+    '09': 'main | opt-in | zones(evaluations rw input ro) | no shell | delegates(pitch_evaluator) | - | W_ADVISORY W_ADVISORY',
+    '11': 'main | opt-in | zones() | no shell | delegates() | anthropic:claude-haiku-4-5 | -',
+    '14': 'main | opt-in | zones() | 13 rules else block | delegates() | anthropic:claude-haiku-4-5 | -',
+    '15': 'main | opt-in | zones() | 13 rules else block | delegates() | - | -',
+    '18': 'pitch_orchestrator | opt-in | zones(input ro evaluations rw) | no shell | delegates(pitch_evaluator) | - | W_LEGACY W_ADVISORY W_ADVISORY',
+    '21': 'file_processor | opt-in | zones(input ro output rw) | no shell | delegates() | - | W_ADVISORY W_ADVISORY',
+    '22': 'calculator | opt-in | zones(scratch rw?) | no shell | delegates() | - | W_ADVISORY',
+    '24': 'profile input ro, output rw',
+    '25': 'note_taker | opt-in | zones()in /notes | no shell | delegates() | - | -',
+    '28': 'connect | listed | zones() | 1 rules else block | delegates() | opus | -',
+    '30': 'webapp-testing | inherit | zones() | 0 rules else ask | delegates() | - | W_INHERIT',
+    '31': 'code-reviewer | listed | zones() | 1 rules else block | delegates() | inherit | -',
+    '32': 'gdpr-ccpa-compliance | listed | zones() | no shell | delegates() | - | W_LENIENT',
+    '33': 'arm-cortex-expert | listed | zones() | no shell | delegates() | inherit | -',
+    '35': 'expected the name of the worker, got nothing.',
+  }
+  const files = existsSync(REAL) ? readdirSync(REAL).filter((file) => /^\d/.test(file)) : []
+  test.each(files)('%s', (file) => {
+    expect(verdict(REAL, file)).toContain(VERDICTS[file.slice(0, 2)])
+  })
+})

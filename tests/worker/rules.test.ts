@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest'
+import { decide, decideScript, shadowOf } from '../../src/worker/rules.ts'
+import { divide, hiddenCharacter, quoteWord } from '../../src/worker/tokens.ts'
+import type { Shell } from '../../src/worker/worker.ts'
+import { worker } from './support.ts'
+
+function shell(yaml: string): Shell {
+  const read = worker(`name: w\n${yaml}`, 'w.md').shell
+  if (read === null) throw new Error('no shell was read')
+  return read
+}
+const RULES = shell(`toolsets:
+  shell:
+    rules:
+      - { pattern: git push, approval: blocked }
+      - { pattern: git log, approval: preApproved }
+      - { pattern: "npm *", approval: ask }
+      - { pattern: "echo 'a b'", approval: preApproved }
+      - { pattern: wc, approval: preApproved }`)
+
+describe('the first rule whose words the command begins with decides', () => {
+  test.each<[readonly string[], string]>([
+    [['git', 'log'], 'run'],
+    [['git', 'log', '--oneline'], 'run'],
+    [['git', 'push', 'origin'], 'block'],
+    [['git'], 'block'],
+    [['git', 'logs'], 'block'],
+    [['git log'], 'block'],
+    [['/usr/bin/git', 'log'], 'block'],
+    [['./git', 'log'], 'block'],
+    [['npm'], 'ask'],
+    [['npm', 'test'], 'ask'],
+    [['echo', 'a b', 'c'], 'run'],
+    [['echo', 'a', 'b'], 'block'],
+    [['wc', 'a\nb', '$(x)', '; rm'], 'run'],
+    [[''], 'block'],
+    [['g\u0456t', 'log'], 'block'],
+    [['git\u200b', 'log'], 'block'],
+  ])('%j: %s', (argv, decision) => {
+    expect(decide(RULES, argv).decision).toBe(decision)
+  })
+
+  test('a verdict names the rule and where it is written', () => {
+    expect(decide(RULES, ['git', 'log'])).toEqual({
+      decision: 'run',
+      by: 'rule "git log"',
+      why: 'w.md:7: toolsets.shell.rules.1: rule "git log" says run',
+    })
+  })
+
+  test.each<[string, readonly string[], string]>([
+    ['tools: Bash(git diff:*)', ['git', 'diff', 'x'], 'run'],
+    ['tools: Bash(git diff *)', ['git', 'diff'], 'run'],
+    ['tools: Bash(git diff)', ['git', 'diff'], 'run'],
+    ['tools: Bash(git diff)', ['git', 'diff', 'x'], 'block'],
+    ['tools: Bash', ['anything', 'at', 'all'], 'run'],
+    ['tools: Bash(*)', ['anything'], 'run'],
+    ['tools: Bash(npm run test*)', ['npm', 'run', 'tests'], 'block'],
+    ['tools: "Bash(echo \'x)"', ['echo', 'x'], 'block'],
+    ['shell_default: ask', ['x'], 'ask'],
+    ['shell_default: { approval_required: false }', ['x'], 'run'],
+    ['shell_default: { allowed: false }', ['x'], 'block'],
+    ['toolsets: [shell]', ['x'], 'block'],
+    ['toolsets: [shell_file_ops]', ['mv', 'a', 'b'], 'ask'],
+  ])('%s: %j: %s', (yaml, argv, decision) => {
+    expect(decide(shell(yaml), argv).decision).toBe(decision)
+  })
+})
+
+describe('the text of -c is judged as what a shell would make of it', () => {
+  const script = (text: string, allowShellSyntax = false) =>
+    decideScript({ shell: RULES, script: text, allowShellSyntax }).decision
+  test.each<[string, string]>([
+    ['git log --oneline', 'run'],
+    ['git "log"', 'run'],
+    ["g'i't log", 'run'],
+    ['git push', 'block'],
+    ['wc *.ts', 'run'],
+    ['', 'block'],
+    ['   ', 'block'],
+    ["wc 'a", 'block'],
+    ['wc a\\', 'block'],
+    ...['|', '&', ';', '<', '>', '(', ')', '$', '`', '{', '}', '\n', '\r'].map((sign): [string, string] => [
+      `wc a ${sign} b`,
+      'block',
+    ]),
+    ["wc 'a|b'", 'block'],
+    ['X=1 git push', 'block'],
+    ['eval git push', 'block'],
+    ['! git push', 'block'],
+    ['wc a\uff1b b', 'block'],
+    ['wc a \u037e b', 'block'],
+    ['wc a \u01c0 b', 'block'],
+    ['wc\u00a0a', 'block'],
+    ['wc a\u200b', 'block'],
+    ['wc \u202ea', 'block'],
+    ['wc \u001b[2J', 'block'],
+    ['wc a\u2028b', 'block'],
+  ])('%j: %s', (text, decision) => {
+    expect(script(text)).toBe(decision)
+  })
+
+  test.each<[string, string]>([
+    ['git log | wc', 'run'],
+    ['git log > out.txt 2>&1', 'run'],
+    ['git log\nwc a', 'run'],
+    ['git log; git push', 'block'],
+    ['git log && npm test', 'ask'],
+    ['git log | sh', 'block'],
+    ['git log $(rm x)', 'ask'],
+    ['git log `rm x`', 'ask'],
+    ['(git push)', 'block'],
+    ['wc a \u037e b', 'block'],
+    ['wc a\u200b', 'block'],
+  ])('with shell syntax allowed %j: %s', (text, decision) => {
+    expect(script(text, true)).toBe(decision)
+  })
+})
+
+describe('dividing text into words', () => {
+  test.each<[string, readonly string[]]>([
+    ['a b  c', ['a', 'b', 'c']],
+    ["a 'b c' d", ['a', 'b c', 'd']],
+    ['a "b \\" c"', ['a', 'b " c']],
+    ['a "b \\$ c"', ['a', 'b \\$ c']],
+    ['a\\ b', ['a b']],
+    ["''", ['']],
+    ["a'b'c", ['abc']],
+    ['a # b', ['a', '#', 'b']],
+    ['', []],
+  ])('%j', (text, tokens) => {
+    expect(divide(text)).toEqual({ ok: true, tokens })
+  })
+
+  test('a word is quoted as a shell needs it', () => {
+    expect(['a.b', 'a b', "it's", ''].map(quoteWord)).toEqual(['a.b', "'a b'", "'it'\\''s'", "''"])
+  })
+
+  test('letters of other scripts are not hidden', () => {
+    expect(hiddenCharacter('grüße 日本 🙂')).toBeUndefined()
+  })
+})
+
+test('a rule below one that takes the same commands is never reached', () => {
+  const { rules } = shell(
+    'tools: Bash(git:*), Bash(git log:*), Bash(npm test), Bash(npm test), Bash(npm:*), Bash, Bash(x)',
+  )
+  expect(rules.map((_, index) => shadowOf(rules, index)?.pattern)).toEqual([
+    undefined,
+    'Bash(git:*)',
+    undefined,
+    'Bash(npm test)',
+    undefined,
+    undefined,
+    'Bash',
+  ])
+})
