@@ -31,11 +31,10 @@ static int join(int parent, const char *name) {
   return -1;
 }
 
-static int make(int parent, const char *name, const struct stat *owner) {
-  if (mkdirat(parent, name, 0700) < 0) return errno == EEXIST ? 0 : -1;
-  /* The mode comes last: only a finished directory looks like a placeholder. */
-  if (getuid() == 0 && fchownat(parent, name, owner->st_uid, owner->st_gid, AT_SYMLINK_NOFOLLOW) < 0) return -1;
-  return fchmodat(parent, name, PLACEHOLDER_MODE, 0);
+/* In one call: who owns the parent could swap a directory that was made first and changed afterwards. Run by root it
+ * belongs to root; the owner of the parent can remove it all the same. */
+static int make(int parent, const char *name) {
+  return mkdirat(parent, name, PLACEHOLDER_MODE) < 0 && errno != EEXIST ? -1 : 0;
 }
 
 static int is_held(const struct placeholders *all, int fd) {
@@ -61,9 +60,9 @@ static int remember(struct placeholders *all, int parent, int fd, const char *na
 
 #define ATTEMPTS 100 /* other runs come and go; each attempt needs one of them to have left at the wrong moment */
 
-static int make_or_join(struct placeholders *all, int parent, const char *name, const char *path, const struct stat *owner) {
+static int make_or_join(struct placeholders *all, int parent, const char *name, const char *path) {
   for (int i = 0; i < ATTEMPTS; i++) {
-    if (make(parent, name, owner) < 0) return -1;
+    if (make(parent, name) < 0) return -1;
     int fd = join(parent, name);
     if (fd >= 0) return remember(all, parent, fd, name, path);
     if (errno != ENOENT) return -1;
@@ -76,18 +75,18 @@ static int is_not_ours_to_write(int error) { return error == EACCES || error == 
 
 static int protect_missing(struct placeholders *all, const char *source, const char *below) {
   char names[PATH_MAX], path[PATH_MAX * 2];
-  struct stat owner, status;
+  struct stat status;
   copy_text(names, sizeof names, below);
   copy_text(path, sizeof path, source);
   int at = sys_openat2(AT_FDCWD, source, O_PATH | O_DIRECTORY, NO_LINKS);
   if (at < 0) return -1;
-  int done = fstat(at, &owner);
+  int done = 0;
   char *rest = NULL;
   for (char *name = strtok_r(names, "/", &rest); name && done == 0; name = strtok_r(NULL, "/", &rest)) {
     snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
     int next = sys_openat2(at, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
     if ((next < 0 && errno == ENOENT) || (next >= 0 && fstat(next, &status) == 0 && is_placeholder(&status))) {
-      done = make_or_join(all, at, name, path, &owner);
+      done = make_or_join(all, at, name, path);
       if (done < 0 && is_not_ours_to_write(errno)) done = 0;
       if (next >= 0) close(next);
       break;
