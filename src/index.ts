@@ -2,6 +2,7 @@
 import { type ExecOptions, prepare } from './exec.ts'
 import type { Plan } from './plan/plan.ts'
 
+export { type DoctorReport, doctor } from './doctor/checks.ts'
 export { ERROR_CODES, type ErrorCode, SandboxError } from './error.ts'
 export { type ExecOptions, exec } from './exec.ts'
 export type { Plan } from './plan/plan.ts'

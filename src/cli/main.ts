@@ -23,6 +23,7 @@ const FAILED = 125
 const LOADERS: Readonly<Record<VerbName, () => Promise<Verb>>> = {
   exec: async () => (await import('./exec.ts')).execVerb,
   profiles: async () => (await import('./profiles.ts')).profiles,
+  doctor: async () => (await import('./doctor.ts')).doctor,
   ps: async () => (await import('./runs.ts')).ps,
   kill: async () => (await import('./runs.ts')).kill,
   prune: async () => (await import('./runs.ts')).prune,

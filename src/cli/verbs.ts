@@ -22,6 +22,12 @@ export const VERBS = [
     completions: ['show', '--json'],
   },
   {
+    name: 'doctor',
+    usage: '[--json] [--facts|--self-test]',
+    help: 'Say what this machine can hold, and how to mend it.',
+    completions: ['--json', '--facts', '--self-test', '--engine=bwrap', '--engine=unshare'],
+  },
+  {
     name: 'ps',
     usage: '[--json]',
     help: 'List the runs of this user that are alive.',
@@ -62,4 +68,4 @@ export const VERBS = [
 export type VerbName = (typeof VERBS)[number]['name']
 
 /** Words of the specification that this version does not have: refused, and never forwarded to a stranger. */
-export const RESERVED_VERBS = ['doctor', 'workers', 'init', 'images', 'pool'] as const
+export const RESERVED_VERBS = ['workers', 'init', 'images', 'pool'] as const

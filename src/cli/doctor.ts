@@ -1,0 +1,55 @@
+/**
+ * `llm-do doctor`: what this machine can hold and the fix for what it cannot; `--self-test` tries the security contract.
+ *
+ * Edge: stdio.
+ */
+import { doctor as examine, observeForDoctor } from '../doctor/checks.ts'
+import { CONTRACT } from '../doctor/rows/index.ts'
+import { type RowResult, selfTest } from '../doctor/self-test.ts'
+import { reportText, rowText, summaryText } from '../doctor/text.ts'
+import { SandboxError } from '../error.ts'
+import { offersOf } from '../host/offers.ts'
+import type { EngineName } from '../policy/policy.ts'
+import type { Words } from './argv.ts'
+import { say } from './output.ts'
+import { FOUND_PROBLEMS, understand, usageError } from './verb.ts'
+
+const ENGINES: readonly EngineName[] = ['bwrap', 'unshare']
+const FLAGS = ['--json', '--self-test', '--facts', ...ENGINES.map((engine) => `--engine=${engine}`)]
+const USAGE = '[--json] [--facts | --self-test [--engine=bwrap|unshare]]'
+
+const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+export async function doctor({ text }: Words): Promise<number> {
+  const { flags } = understand(text, { verb: 'doctor', usage: USAGE, flags: FLAGS })
+  const named = ENGINES.filter((engine) => flags.has(`--engine=${engine}`))
+  if (flags.has('--self-test')) return await tryContract(named, flags.has('--json'))
+  if (named.length > 0) throw usageError('--engine belongs to --self-test.', `llm-do doctor ${USAGE}`)
+  if (flags.has('--facts')) {
+    await say(json(await observeForDoctor()))
+    return 0
+  }
+  const report = await examine()
+  await say(flags.has('--json') ? json(report) : reportText(report))
+  return report.ok ? 0 : FOUND_PROBLEMS
+}
+
+async function tryContract(named: readonly EngineName[], asJson: boolean): Promise<number> {
+  const facts = await observeForDoctor()
+  const { engines, unusable } = offersOf(facts).namespace
+  if (unusable !== undefined)
+    throw new SandboxError('NO_BACKEND', `no row can be tried: ${unusable.why}`, { hint: unusable.fix })
+  const missing = named.find((engine) => !engines.includes(engine))
+  if (missing !== undefined)
+    throw new SandboxError('NO_BACKEND', `engine ${missing} cannot be used here`, { hint: 'llm-do doctor' })
+  const results = await selfTest({
+    rows: CONTRACT,
+    engines: named.length > 0 ? named : engines,
+    landlockAbi: facts.landlockAbi,
+    ...(asJson ? {} : { onResult: (result: RowResult) => void say(`${rowText(result)}\n`) }),
+  })
+  await say(
+    asJson ? json({ schema: 1, uid: facts.uid, kernel: facts.kernel, rows: results }) : `${summaryText(results)}\n`,
+  )
+  return results.some(({ verdict }) => verdict.kind === 'broken') ? FOUND_PROBLEMS : 0
+}

@@ -1,0 +1,80 @@
+/**
+ * What this machine can hold: the same facts and offers that the plan chooses by, and one real run of the default profile.
+ * Edge: process.env, the machine (by edges.ts), processes (by exec).
+ */
+import { tmpdir } from 'node:os'
+import { observeMachine } from '../edges.ts'
+import { SandboxError } from '../error.ts'
+import { type ExecOptions, exec, prepare } from '../exec.ts'
+import type { HostFacts } from '../host/facts.ts'
+import { statusLine } from '../host/status.ts'
+import type { BackendName, EngineName } from '../policy/policy.ts'
+import { type BackendReport, describeBackends, describeParts, type Part } from './describe.ts'
+
+/** The default profile, planned and where the walls are our own also run. */
+export type Trial =
+  | {
+      readonly ok: true
+      readonly backend: BackendName
+      readonly engine?: EngineName
+      /** A seccomp filter was on in it; null when it was not run. */
+      readonly filtered: boolean | null
+      readonly setupMs: number | null
+    }
+  | { readonly ok: false; readonly code: string; readonly message: string; readonly hint: string }
+
+export interface DoctorReport {
+  readonly schema: 1
+  /** At least one backend can run the default profile. */
+  readonly ok: boolean
+  readonly trial: Trial
+  readonly parts: readonly Part[]
+  readonly backends: readonly BackendReport[]
+}
+
+/** Everything observed of the machine, for tests/hosts and for bug reports; holds no path of the caller. */
+export async function observeForDoctor(env: NodeJS.ProcessEnv = process.env): Promise<HostFacts> {
+  const machine = await observeMachine({
+    want: ['namespace', 'docker', 'wasm'],
+    policy: {},
+    env,
+    notBelow: [],
+  })
+  return { ...machine, paths: {} }
+}
+
+/** Never throws for a machine that can run nothing: that is what it reports. */
+export async function doctor(env: NodeJS.ProcessEnv = process.env): Promise<DoctorReport> {
+  const facts = await observeForDoctor(env)
+  const trial = await tryDefault(env)
+  return { schema: 1, ok: trial.ok, trial, parts: describeParts(facts), backends: describeBackends(facts) }
+}
+
+async function tryDefault(env: NodeJS.ProcessEnv): Promise<Trial> {
+  const options: ExecOptions = {
+    command: ['/bin/cat', '/proc/self/status'],
+    mode: 'capture',
+    cwd: tmpdir(),
+    env,
+    layers: [{ layer: 'flag', source: 'doctor', directory: tmpdir(), values: { workspace: 'none' } }],
+  }
+  try {
+    const { plan } = await prepare(options)
+    const chosen = { backend: plan.backend, ...(plan.engine === undefined ? {} : { engine: plan.engine }) }
+    return plan.backend === 'namespace' ? await runDefault(options, chosen) : { ok: true, ...chosen, ...NOT_RUN }
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    return { ok: false, code: error.code, message: error.message, hint: error.hint }
+  }
+}
+
+const NOT_RUN = { filtered: null, setupMs: null } as const
+
+async function runDefault(
+  options: ExecOptions,
+  chosen: { readonly backend: BackendName; readonly engine?: EngineName },
+): Promise<Trial> {
+  const { error, stdout, setupMs } = await exec(options)
+  if (error !== undefined) return { ok: false, ...error }
+  return { ok: true, ...chosen, filtered: statusLine(stdout, 'Seccomp') === '2', setupMs }
+}

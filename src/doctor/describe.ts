@@ -1,0 +1,152 @@
+/** Facts and offers as lines that a person can act on: each part of the machine, and what each backend can hold. Pure. */
+import type { HostFacts, Probe } from '../host/facts.ts'
+import { engineObstacle, LANDLOCK_CLOSES_SOCKETS, type Offers, offersOf } from '../host/offers.ts'
+import { type BackendName, type EngineName, NEEDS, type Need } from '../policy/policy.ts'
+
+export type PartState = 'ok' | 'limited' | 'missing'
+
+/** One thing that runs depend on. */
+export interface Part {
+  readonly name: string
+  readonly state: PartState
+  readonly detail: string
+  /** A command where it can be one; empty when nothing is to be done. */
+  readonly fix: string
+}
+
+export interface LackingNeed {
+  readonly need: Need
+  readonly why: string
+  readonly fix: string
+}
+
+export interface BackendReport {
+  readonly name: BackendName
+  readonly usable: boolean
+  readonly why: string
+  readonly fix: string
+  readonly engines: readonly EngineName[]
+  /** Need -> who holds it here. */
+  readonly holds: Readonly<Partial<Record<Need, string>>>
+  readonly lacks: readonly LackingNeed[]
+}
+
+export function describeBackends(facts: HostFacts): readonly BackendReport[] {
+  const offers = offersOf(facts)
+  const names: readonly BackendName[] = ['namespace', 'docker', 'wasm', 'process']
+  return names.map((name) => describeBackend(name, offers[name]))
+}
+
+function describeBackend(name: BackendName, { gives, lacks, unusable, engines }: Offers): BackendReport {
+  return {
+    name,
+    usable: unusable === undefined,
+    why: unusable?.why ?? '',
+    fix: unusable?.fix ?? '',
+    engines,
+    holds: gives,
+    lacks: NEEDS.flatMap((need) => {
+      const lack = lacks[need]
+      return lack === undefined ? [] : [{ need, ...lack }]
+    }),
+  }
+}
+
+/** Every part of the machine, in the order in which a run needs them. */
+export function describeParts(facts: HostFacts): readonly Part[] {
+  return [
+    helpersPart(facts.helpers),
+    enginePart(facts, 'bwrap'),
+    enginePart(facts, 'unshare'),
+    namespacesPart(facts),
+    landlockPart(facts),
+    cgroupPart(facts),
+    dockerPart(facts),
+    wasmPart(facts),
+  ]
+}
+
+const HELPERS = 'native helpers'
+
+function helpersPart(helpers: Probe): Part {
+  return helpers.ok
+    ? { name: HELPERS, state: 'ok', detail: 'built for this machine, writable by nobody else', fix: '' }
+    : { name: HELPERS, state: 'missing', detail: helpers.message, fix: 'make native' }
+}
+
+/** bwrap is the default and unshare its substitute: one of them is enough. */
+function enginePart(facts: HostFacts, engine: EngineName): Part {
+  const program = facts[engine]
+  const version = program === undefined ? '' : `${program.path} ${program.version}`.trim()
+  const obstacle = engineObstacle(facts, engine)
+  if (obstacle === undefined)
+    return { name: engine, state: 'ok', detail: `${version}: started an empty sandbox`, fix: '' }
+  const isNeeded = engine === 'bwrap' || engineObstacle(facts, 'bwrap') !== undefined
+  return {
+    name: engine,
+    state: isNeeded ? 'missing' : 'limited',
+    detail: version === '' ? obstacle.why : `${version}: ${obstacle.why}`,
+    fix: obstacle.fix,
+  }
+}
+
+/** Both are proved by the empty sandbox; where none starts, its message says which of them is the matter. */
+function namespacesPart(facts: HostFacts): Part {
+  const name = 'user namespaces'
+  if (facts.platform !== 'linux') return { name, state: 'missing', detail: `this is ${facts.platform}`, fix: '' }
+  const works = engineObstacle(facts, 'bwrap') === undefined || engineObstacle(facts, 'unshare') === undefined
+  const who = facts.uid === 0 ? 'root, whose sandboxes are never root' : `uid ${facts.uid}`
+  return works
+    ? { name, state: 'ok', detail: `with a fresh /proc, for ${who}`, fix: '' }
+    : { name, state: 'missing', detail: 'no engine could make them, see above', fix: '' }
+}
+
+function landlockPart({ landlockAbi, kernel }: HostFacts): Part {
+  const name = 'Landlock'
+  if (landlockAbi >= LANDLOCK_CLOSES_SOCKETS) return { name, state: 'ok', detail: `version ${landlockAbi}`, fix: '' }
+  const held =
+    landlockAbi < 2 ? 'sockets in zones can be made and reached' : 'sockets that lie in a zone can be reached'
+  return {
+    name,
+    state: 'limited',
+    detail: `version ${landlockAbi || 'none'} (kernel ${kernel}): ${held}`,
+    fix: `Linux 7.1 has version ${LANDLOCK_CLOSES_SOCKETS}; until then keep sockets out of the zones`,
+  }
+}
+
+/** What the ladder says about the better rung ends with its fix in brackets. */
+function cgroupPart({ cgroup }: HostFacts): Part {
+  const name = 'cgroup'
+  const place = cgroup.parent === undefined ? '' : ` at ${cgroup.parent}`
+  const has = cgroup.controllers.length === 0 ? 'no controllers' : cgroup.controllers.join(', ')
+  const isComplete = ['memory', 'pids', 'cpu'].every((controller) => cgroup.controllers.includes(controller))
+  return {
+    name,
+    state: isComplete ? 'ok' : 'limited',
+    detail: `${cgroup.rung}${place}: ${has}`,
+    fix: isComplete ? '' : cgroup.lacking,
+  }
+}
+
+function dockerPart({ docker }: HostFacts): Part {
+  const name = 'docker'
+  if (docker === undefined)
+    return { name, state: 'limited', detail: 'no docker on PATH', fix: 'only needed for --backend docker' }
+  const who = `${docker.path} ${docker.clientVersion}`
+  if (!docker.server.ok)
+    return { name, state: 'limited', detail: `${who}: ${firstLine(docker.server.message)}`, fix: '' }
+  const kind = docker.rootless ? ', rootless' : ''
+  return {
+    name,
+    state: 'ok',
+    detail: `${who}, daemon ${docker.serverVersion ?? ''}${kind}; holds ${docker.limits.join(', ')}`,
+    fix: '',
+  }
+}
+
+const firstLine = (text: string): string => text.trim().split('\n')[0] ?? ''
+
+function wasmPart({ wasmtime }: HostFacts): Part {
+  const detail = wasmtime === undefined ? "node's own WASI" : `${wasmtime.path} ${wasmtime.version}`
+  return { name: 'wasm', state: 'ok', detail, fix: '' }
+}

@@ -1,0 +1,217 @@
+/** Rows about files and mounts. Pure. */
+import { LANDLOCK_CLOSES_SOCKETS } from '../../host/offers.ts'
+import {
+  first,
+  judged,
+  linesOf,
+  NOTES,
+  probe,
+  type Row,
+  shell,
+  statusValue,
+  unless,
+  unlessAnswered,
+  unlessRan,
+} from '../contract.ts'
+
+/** notes, probe, broken, socket. */
+const SHOWN_FILES = 4
+/** Of the probe's `flags`. */
+const READ_ONLY = ['ro', 'ro,nosuid', 'ro,nodev', 'ro,nosuid,nodev']
+const MASKED = ['kcore', 'keys', 'key-users', 'kallsyms', 'kmsg', 'timer_list', 'modules', 'slabinfo', 'vmallocinfo']
+const KNOBS = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/fs']
+
+const WRITE_TO_SHOWN = [
+  'echo evil >"$1/notes"; echo evil >"$1/new"; rm -f "$1/notes"; mv "$1/notes" "$1/gone"; ln "$1/notes" "$1/link"',
+  'chmod 777 "$1/notes"; mkdir "$1/directory"',
+  '"$2" call mount umount2; cat /proc/self/status',
+].join('\n')
+
+/** Everything that could get content to a protected path, or the path out of the way. */
+const ATTACK_PROTECTED = [
+  'cd "$1" || exit 9',
+  'echo evil >>.git/config; rm -f .git/config; mv .git/config moved; ln .git/config hard && echo evil >hard',
+  'echo evil >.git/hooks/pre-commit; rmdir .git/hooks; mv .git/hooks hooks; mv .git gone; rm -rf .git',
+  'mkdir .git.new && mv -T .git.new .git; ln -sfnT /tmp .git',
+  'for name in .vscode .idea .mcp.json .claude .codex .agents .bashrc; do',
+  '  rmdir $name; mv $name away; ln -s /tmp $name; mkdir $name; echo evil >$name; echo evil >$name/settings.json',
+  '  chmod 777 $name && echo evil >$name/settings.json; mkdir new && mv -T new $name; rm -rf new',
+  'done',
+  'echo fine >allowed',
+].join('\n')
+
+const WATCHED = /^\.(git(\/|$)|vscode|idea|mcp\.json|claude|codex|agents|bashrc)/
+
+export const FILE_ROWS: readonly Row[] = [
+  {
+    id: 'files.host-absent',
+    sentence:
+      'What no zone shows does not exist inside: shadow, /sys, the sockets of docker and D-Bus, other directories.',
+    attempts: ({ probe: program, hidden }) => [
+      {
+        command: [
+          program,
+          'stat',
+          '/etc/shadow',
+          '/sys/kernel',
+          '/run/docker.sock',
+          '/run/dbus',
+          hidden,
+          `${hidden}/secret`,
+        ],
+      },
+    ],
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['ENOENT'], 6)),
+  },
+  {
+    id: 'files.read-only-zone',
+    sentence:
+      'A read-only zone cannot be written, remounted or uncovered, and the command has no capability to try with.',
+    attempts: ({ shown, probe: program }) => [{ command: shell(WRITE_TO_SHOWN, shown, program) }],
+    verdict: (seen) =>
+      judged([
+        unlessRan(first(seen)),
+        ...linesOf(first(seen))
+          .filter(({ what, answer }) => ['mount', 'umount2'].includes(what) && answer !== 'EPERM')
+          .map(({ what, answer }) => `${what}: ${answer}`),
+        unless(/^0+$/.test(statusValue(first(seen).stdout, 'CapEff')), 'CapEff is not 0'),
+        unless(seen.world.shown['notes']?.content === NOTES, 'a file of the zone changed'),
+        unless(Object.keys(seen.world.shown).length === SHOWN_FILES, 'the zone has other files than before'),
+      ]),
+  },
+  {
+    id: 'files.target-below-writable',
+    sentence:
+      'A zone that would be mounted below a writable one is refused: a planted link would lead the mount astray.',
+    attempts: ({ shown, writable }) => [
+      {
+        command: ['/bin/true'],
+        policy: { zones: [{ name: 'below', mode: 'ro', hostPath: shown, target: `${writable}/below` }] },
+      },
+    ],
+    verdict: (seen) => judged([unless(first(seen).refused !== undefined, 'it was not refused')]),
+  },
+  {
+    id: 'files.proc-knobs',
+    sentence: 'The knobs of the host below /proc are read-only: core_pattern as root would be the host.',
+    attempts: ({ probe: program }) => [
+      { command: [program, 'flags', ...KNOBS] },
+      { command: [program, 'write-open', '/proc/sys/kernel/core_pattern', '/proc/sysrq-trigger'] },
+    ],
+    verdict: (seen) =>
+      judged([
+        ...unlessAnswered(first(seen), [...READ_ONLY, 'ENOENT'], KNOBS.length),
+        ...unlessAnswered(first(seen, 1), ['EACCES', 'EROFS', 'EPERM', 'ENOENT'], 2),
+      ]),
+  },
+  {
+    id: 'files.proc-masks',
+    sentence: 'What tells about the kernel below /proc is covered by the real /dev/null or an empty directory.',
+    attempts: probe('kind', ...MASKED.map((name) => `/proc/${name}`)),
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['null', 'empty', 'ENOENT'], MASKED.length)),
+  },
+  {
+    id: 'files.root-read-only',
+    sentence: 'The root, /dev, /etc and what holds the mount points are read-only.',
+    attempts: ({ probe: program, base }) => [
+      { command: [program, 'flags', '/', '/dev', '/etc', '/usr'] },
+      { command: [program, 'create', '/new', '/dev/new', '/etc/new', '/usr/new', '/home/new', `${base}-new/x`] },
+    ],
+    verdict: (seen) =>
+      judged([
+        ...unlessAnswered(first(seen), READ_ONLY, 4),
+        ...unlessAnswered(first(seen, 1), ['EROFS', 'EACCES', 'EPERM', 'ENOENT'], 6),
+      ]),
+  },
+  {
+    id: 'files.scratch-bounds',
+    sentence: 'Every scratch file system ends at its bytes and at its number of files.',
+    attempts: ({ probe: program }) => [
+      {
+        command: shell(
+          'for at in /tmp /run /dev/shm "$HOME"; do "$1" fill $at/full 100000000; "$1" flood $at 200000; done',
+          program,
+        ),
+        policy: { resources: { tmp: '2m', run: '2m', shm: '2m', home: '2m' } },
+      },
+    ],
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['ENOSPC'], 8)),
+  },
+  {
+    id: 'files.no-devices-no-setuid',
+    sentence: 'Every zone and every scratch file system is nosuid and nodev.',
+    attempts: ({ probe: program, shown, writable }) => [
+      { command: [program, 'flags', shown, writable, '/usr', '/tmp', '/run', '/dev/shm', '/home/sandbox'] },
+    ],
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['ro,nosuid,nodev', 'rw,nosuid,nodev'], 7)),
+  },
+  {
+    id: 'files.setuid-plant',
+    sentence: 'No call leaves a program on the host that runs as root: neither by mode bits nor by file capabilities.',
+    attempts: ({ probe: program, writable }) => [{ command: [program, 'plant-setuid', writable] }],
+    verdict: (seen) =>
+      judged([
+        unlessRan(first(seen)),
+        unless(linesOf(first(seen)).length >= 7, 'not every call was made'),
+        ...linesOf(first(seen))
+          .filter(({ what, answer }) => what === 'capability' && answer === 'ok')
+          .map(() => 'a file capability was set'),
+        ...Object.entries(seen.world.writable)
+          .filter(([, { mode, uid }]) => (mode & 0o6000) !== 0 && uid === 0)
+          .map(([path]) => `${path} is set-id and belongs to root`),
+      ]),
+  },
+  {
+    id: 'files.owner',
+    sentence: 'New files in a writable zone belong to the owner of the zone.',
+    attempts: ({ writable }) => [{ command: shell('echo x >"$1/made"', writable) }],
+    verdict: (seen, { uid }) =>
+      judged([
+        unless(seen.world.writable['made'] !== undefined, 'no file was made'),
+        unless((seen.world.writable['made']?.uid ?? uid) === uid, `it belongs to ${seen.world.writable['made']?.uid}`),
+      ]),
+  },
+  {
+    id: 'files.protected',
+    sentence: 'Protected paths of a writable zone can be neither changed, moved, replaced nor made, existing or not.',
+    attempts: ({ writable }) => [{ command: shell(ATTACK_PROTECTED, writable) }],
+    verdict: ({ runs, world: { writable } }) =>
+      judged([
+        ...runs.map(unlessRan),
+        unless(writable['allowed'] !== undefined, 'the rest of the zone could not be written'),
+        unless(writable['.git/config']?.content === NOTES, '.git/config changed'),
+        unless(writable['.git/hooks']?.content === 'directory', '.git/hooks is gone'),
+        ...Object.keys(writable)
+          .filter((path) => WATCHED.test(path) && !['.git', '.git/config', '.git/hooks'].includes(path))
+          .map((path) => `${path} was made`),
+      ]),
+  },
+  {
+    id: 'files.make-sockets',
+    sentence: 'Sockets and FIFOs cannot be made in a zone, where they would be a way to processes of the host.',
+    attempts: ({ probe: program, writable }) => [{ command: [program, 'make-in', writable] }],
+    verdict: (seen, { landlockAbi }) =>
+      landlockAbi < 2
+        ? { kind: 'cannot', why: `needs Landlock 2, this kernel has ${landlockAbi || 'none'}` }
+        : judged(unlessAnswered(first(seen), ['EACCES', 'EPERM'], 2)),
+  },
+  {
+    id: 'files.reach-sockets',
+    sentence: 'UNIX sockets that lie in a zone cannot be reached, or a run that requires it is refused.',
+    attempts: ({ probe: program, shown }) => [
+      { command: [program, 'unix', `${shown}/socket`], policy: { require: ['sockets-closed'] } },
+    ],
+    verdict: (seen, { landlockAbi }) => {
+      const { refused } = first(seen)
+      if (refused !== undefined && landlockAbi < LANDLOCK_CLOSES_SOCKETS)
+        return {
+          kind: 'cannot',
+          why: `needs Landlock ${LANDLOCK_CLOSES_SOCKETS} (Linux 7.1), this kernel has ${landlockAbi || 'none'}; --require sockets-closed is refused`,
+        }
+      return judged([
+        ...unlessAnswered(first(seen), ['EACCES', 'EPERM'], 1),
+        unless(seen.world.connections === 0, 'the host was reached'),
+      ])
+    },
+  },
+]

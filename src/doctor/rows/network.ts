@@ -1,0 +1,185 @@
+/** Rows about network, IPC and system calls. Pure. */
+import { first, judged, linesOf, probe, type Row, shell, unless, unlessAnswered, unlessRan } from '../contract.ts'
+
+/** Families and protocols of linux/socket.h and linux/netlink.h, each also with upper bits that the kernel cuts. */
+const FORBIDDEN_SOCKETS = [
+  '40', // AF_VSOCK leaves the net namespace
+  '38,5,0', // AF_ALG
+  '33,2,2', // AF_RXRPC
+  '17,3,3', // AF_PACKET
+  '44,3,0', // AF_XDP
+  '21,5,0', // AF_RDS
+  '30,5,0', // AF_TIPC
+  '16,3,6', // NETLINK_XFRM
+  '16,3,12', // NETLINK_NETFILTER
+  '16,3,9', // NETLINK_AUDIT
+  '0x100000028',
+  '0xffffffff00000011,3,3',
+  '0x100000010,3,0x10000000c',
+]
+const USUAL_SOCKETS = ['1,1,0', '2,1,0', '10,2,0', '16,3,0', '16,3,4', '16,3,15', '16,3,16']
+
+/** CLONE_NEW* of linux/sched.h, one by one, then with upper bits. NEWTIME has no place in clone's flags. */
+const NAMESPACES = [
+  '0x20000',
+  '0x2000000',
+  '0x4000000',
+  '0x8000000',
+  '0x10000000',
+  '0x20000000',
+  '0x40000000',
+  '0x110000000',
+  '0x8000000010000000',
+]
+
+const REFUSED_CALLS = [
+  ...['init_module', 'finit_module', 'delete_module', 'kexec_load', 'bpf', 'perf_event_open', 'userfaultfd', 'mount'],
+  ...[
+    'umount2',
+    'pivot_root',
+    'chroot',
+    'setns',
+    'swapon',
+    'swapoff',
+    'reboot',
+    'quotactl',
+    'open_by_handle_at',
+    'kcmp',
+  ],
+  ...['pidfd_getfd', 'clock_settime', 'settimeofday', 'sethostname', 'setdomainname', 'fanotify_init', 'mbind'],
+  ...['set_mempolicy', 'migrate_pages', 'move_pages'],
+]
+const UNKNOWN_CALLS = [
+  ...[
+    'clone3',
+    'io_uring_setup',
+    'io_uring_enter',
+    'io_uring_register',
+    'open_tree',
+    'move_mount',
+    'fsopen',
+    'fsconfig',
+  ],
+  ...['fsmount', 'fspick', 'mount_setattr', 'beyond', 'x32'],
+]
+
+export const NETWORK_ROWS: readonly Row[] = [
+  {
+    id: 'network.only-loopback',
+    sentence: 'Without network there is only lo, which is up, and no route.',
+    attempts: ({ probe: program }) => [
+      { command: shell('cat /proc/net/dev; echo ---; cat /proc/net/route') },
+      { command: [program, 'connect', '9'] },
+    ],
+    verdict: (seen) => {
+      const [devices = '', routes = ''] = first(seen).stdout.split('---\n')
+      const names = [...devices.matchAll(/^\s*(\S+):/gm)].map(([, name]) => name)
+      return judged([
+        unlessRan(first(seen)),
+        unless(names.length === 1 && names[0] === 'lo', `interfaces ${names.join(' ') || 'unknown'}`),
+        unless(routes.trim().split('\n').length <= 1, 'there is a route'),
+        ...unlessAnswered(first(seen, 1), ['ECONNREFUSED'], 1),
+      ])
+    },
+  },
+  {
+    id: 'network.host-loopback',
+    sentence: "The host's 127.0.0.1 is unreachable.",
+    attempts: ({ probe: program, port }) => [{ command: [program, 'connect', `${port}`] }],
+    verdict: (seen) =>
+      judged([
+        ...unlessAnswered(first(seen), ['ECONNREFUSED', 'ENETUNREACH'], 1),
+        unless(seen.world.connections === 0, 'the host was reached'),
+      ]),
+  },
+  {
+    id: 'network.abstract-sockets',
+    sentence: "The host's abstract UNIX sockets are unreachable.",
+    attempts: ({ probe: program, abstract }) => [{ command: [program, 'unix', `@${abstract}`] }],
+    verdict: (seen) =>
+      judged([
+        ...unlessAnswered(first(seen), ['ECONNREFUSED', 'EPERM'], 1),
+        unless(seen.world.connections === 0, 'the host was reached'),
+      ]),
+  },
+  {
+    id: 'network.socket-families',
+    sentence:
+      'Socket families are an allow-list, whatever stands in the upper half of the argument; the usual ones work.',
+    attempts: ({ probe: program }) => [
+      { command: [program, 'socket', ...FORBIDDEN_SOCKETS] },
+      { command: [program, 'socket', ...USUAL_SOCKETS] },
+    ],
+    verdict: (seen) =>
+      judged([
+        ...unlessAnswered(first(seen), ['EAFNOSUPPORT', 'EPROTONOSUPPORT', 'EPERM'], FORBIDDEN_SOCKETS.length),
+        ...unlessAnswered(first(seen, 1), ['ok'], USUAL_SOCKETS.length),
+      ]),
+  },
+  {
+    id: 'network.own-namespaces',
+    sentence:
+      'SysV IPC, message queues, /dev/shm, host name, users, mounts, processes and network are in namespaces of their own.',
+    attempts: () => [
+      {
+        command: shell(
+          'for name in cgroup ipc mnt net pid user uts; do echo $name $(readlink /proc/self/ns/$name); done',
+        ),
+      },
+    ],
+    verdict: (seen) =>
+      judged([
+        unless(linesOf(first(seen)).length === 7, 'not every namespace could be seen'),
+        ...linesOf(first(seen))
+          .filter(({ what, answer }) => seen.world.namespaces[what] === answer)
+          .map(({ what }) => `${what} is shared with the host`),
+      ]),
+  },
+  {
+    id: 'network.no-keyrings',
+    sentence: "The kernel's keyrings, which no namespace parts, are out of reach.",
+    attempts: probe('call', 'keyctl', 'add_key', 'request_key'),
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['EPERM'], 3)),
+  },
+  {
+    id: 'network.no-nested-namespaces',
+    sentence: 'No namespace can be made inside, by clone or unshare, with upper bits or without.',
+    attempts: probe('namespace', ...NAMESPACES),
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['EPERM'], NAMESPACES.length * 2)),
+  },
+]
+
+export const SYSCALL_ROWS: readonly Row[] = [
+  {
+    id: 'syscalls.refused',
+    sentence: 'Modules, kexec, bpf, perf, userfaultfd, mounts, clocks, names, NUMA policy and handles answer EPERM.',
+    attempts: probe('call', ...REFUSED_CALLS),
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['EPERM'], REFUSED_CALLS.length)),
+  },
+  {
+    id: 'syscalls.unknown',
+    sentence: 'io_uring, clone3, the new mount calls, numbers above the last known one and x32 answer ENOSYS.',
+    attempts: probe('call', ...UNKNOWN_CALLS),
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['ENOSYS'], UNKNOWN_CALLS.length - 1)),
+  },
+  {
+    id: 'syscalls.foreign',
+    sentence: 'A system call of another architecture ends the process.',
+    attempts: probe('i386'),
+    verdict: (seen) => {
+      if (first(seen).stdout.includes('absent'))
+        return { kind: 'cannot', why: 'this processor has no other architecture' }
+      return judged([unless(first(seen).reason === 'seccomp' || first(seen).signal === 'SIGSYS', 'it was answered')])
+    },
+  },
+  {
+    id: 'syscalls.personality',
+    sentence: 'personality may switch off address randomisation, and nothing else.',
+    attempts: ({ probe: program }) => [
+      { command: [program, 'personality', '0', '0x40000', '0xffffffff'] },
+      { command: [program, 'personality', '0x8', '0x20000', '0x400000', '0x100000008'] },
+    ],
+    verdict: (seen) =>
+      judged([...unlessAnswered(first(seen), ['ok'], 3), ...unlessAnswered(first(seen, 1), ['EPERM'], 4)]),
+  },
+]

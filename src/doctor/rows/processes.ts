@@ -1,0 +1,149 @@
+/** Rows about processes, terminal, descriptors and environment. Pure. */
+import {
+  first,
+  judged,
+  type Row,
+  type RunSeen,
+  shell,
+  statusValue,
+  unless,
+  unlessAnswered,
+  unlessRan,
+} from '../contract.ts'
+
+/** Of signals that a process ignores, blocks or catches; real-time ones are in the upper half. */
+const SIGNAL_SETS = ['SigBlk', 'SigIgn', 'SigCgt']
+const CAPABILITY_SETS = ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']
+
+/** The hidden word of the row about PID 1: in the caller's environment, in the policy's and in the command. */
+export const SECRET = 'LLM_DO_SELF_TEST_SECRET'
+
+const isZero = (text: string): boolean => /^0+$/.test(text)
+
+const unlessZero = ({ stdout }: RunSeen, names: readonly string[]): readonly string[] =>
+  names
+    .filter((name) => !isZero(statusValue(stdout, name)))
+    .map((name) => `${name} is ${statusValue(stdout, name) || 'unknown'}`)
+
+/** TIOCSTI, TIOCLINUX, TIOCSETD of asm-generic/ioctls.h, also with upper bits that the kernel cuts. */
+const TERMINAL_REQUESTS = ['0x5412', '0x541c', '0x5423', '0x100005412', '0xffffffff0000541c', '0x8000000000005423']
+
+export const PROCESS_ROWS: readonly Row[] = [
+  {
+    id: 'processes.own-pids',
+    sentence: 'Processes of the host cannot be seen or signalled.',
+    attempts: ({ pid }) => [
+      { command: shell('kill -0 "$1" 2>/dev/null && echo reached; test -e /proc/$1/stat && echo seen', `${pid}`) },
+    ],
+    verdict: (seen) =>
+      judged([
+        unless(first(seen).stdout === '', first(seen).stdout.trim()),
+        unless(first(seen).reason === 'exit', 'no run'),
+      ]),
+  },
+  {
+    id: 'processes.nothing-outlives',
+    sentence: 'Nothing outlives the command: nested daemons in sessions of their own, ignoring signals, some stopped.',
+    attempts: ({ probe }) => [{ command: [probe, 'daemons', '20'] }],
+    verdict: (seen) =>
+      judged([
+        unlessRan(first(seen)),
+        unless(seen.world.processes.length === 0, `${seen.world.processes.length} processes are left`),
+        unless(first(seen).durationMs < 10_000, 'a daemon that held stdout delayed the end'),
+      ]),
+  },
+  {
+    id: 'processes.first-untouchable',
+    sentence: 'PID 1 can be neither traced, read, opened nor ended by the command.',
+    attempts: ({ probe }) => [{ command: shell('"$1" attack 1; echo end reached', probe) }],
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['EPERM', 'EACCES', 'ESRCH', 'EBADF', 'reached'], 8)),
+  },
+  {
+    id: 'processes.first-says-nothing',
+    sentence: 'The command line and environment of PID 1 show nothing of the caller.',
+    attempts: ({ base }) => [
+      {
+        command: shell('tr "\\0" "\\n" </proc/1/cmdline; tr "\\0" "\\n" </proc/1/environ; echo end', base),
+        env: { [SECRET]: base },
+        policy: { env: { set: { [SECRET]: base } } },
+      },
+    ],
+    verdict: (seen, { base }) =>
+      judged([
+        unlessRan(first(seen)),
+        unless(first(seen).stdout.includes('end'), 'it did not run'),
+        unless(!`${first(seen).stdout}`.includes(base), 'a secret is visible'),
+      ]),
+  },
+  {
+    id: 'processes.environment',
+    sentence: "Of the caller's environment nothing arrives but what the policy names.",
+    attempts: ({ base }) => [{ command: ['/usr/bin/env'], env: { [SECRET]: base } }],
+    verdict: (seen, { base }) =>
+      judged([unlessRan(first(seen)), unless(!first(seen).stdout.includes(`${SECRET}=${base}`), 'a variable arrived')]),
+  },
+  {
+    id: 'processes.descriptors',
+    sentence: 'The command has descriptors 0, 1 and 2 and no other.',
+    attempts: ({ probe }) => [{ command: [probe, 'descriptors'] }],
+    verdict: (seen) =>
+      judged([
+        unless(first(seen).stdout === '0\n1\n2\n', `descriptors ${first(seen).stdout.trim().split('\n').join(' ')}`),
+      ]),
+  },
+  {
+    id: 'processes.clean-start',
+    sentence: 'No signal is ignored or blocked, the file mode mask is 022, core dumps are off for pipe handlers too.',
+    attempts: () => [{ command: shell('cat /proc/self/status /proc/self/limits; umask') }],
+    verdict: (seen) =>
+      judged([
+        ...unlessZero(first(seen), SIGNAL_SETS),
+        unless(/^Max core file size +1 +1 /m.test(first(seen).stdout), 'the bound of core dumps is not 1'),
+        unless(/^0?022$/m.test(first(seen).stdout), 'the mask is not 022'),
+      ]),
+  },
+  {
+    id: 'processes.terminal',
+    sentence: "The caller's terminal is out of reach: no /dev/tty, and no request that types into a terminal.",
+    attempts: ({ probe }) => [
+      { command: [probe, 'ioctl', ...TERMINAL_REQUESTS] },
+      { command: [probe, 'write-open', '/dev/tty'] },
+    ],
+    verdict: (seen) =>
+      judged([
+        ...unlessAnswered(first(seen), ['EPERM'], TERMINAL_REQUESTS.length),
+        ...unlessAnswered(first(seen, 1), ['ENXIO', 'ENOENT'], 1),
+      ]),
+  },
+  {
+    id: 'processes.no-privileges',
+    sentence: 'All five capability sets are empty, no_new_privs is set, a seccomp filter is on.',
+    attempts: () => [{ command: ['/bin/cat', '/proc/self/status'] }],
+    verdict: (seen) =>
+      judged([
+        ...unlessZero(first(seen), CAPABILITY_SETS),
+        unless(statusValue(first(seen).stdout, 'NoNewPrivs') === '1', 'no_new_privs is not set'),
+        unless(statusValue(first(seen).stdout, 'Seccomp') === '2', 'no seccomp filter'),
+      ]),
+  },
+  {
+    id: 'processes.never-root',
+    sentence: "The command's id is root's neither inside nor on the host.",
+    attempts: () => [{ command: shell('id -u; cat /proc/self/uid_map') }],
+    verdict: (seen) => {
+      const [inside = '0', ...maps] = first(seen).stdout.trim().split('\n')
+      return judged([
+        unlessRan(first(seen)),
+        unless(inside !== '0', 'uid 0 inside'),
+        unless(maps.length > 0, 'no id map'),
+        ...maps.filter((map) => /^\s*\d+\s+0\s/.test(map)).map((map) => `mapped to root: ${map.trim()}`),
+      ])
+    },
+  },
+  {
+    id: 'processes.debugger',
+    sentence: 'A debugger can still trace its own children.',
+    attempts: ({ probe }) => [{ command: [probe, 'trace-child'] }],
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['ok'], 1)),
+  },
+]

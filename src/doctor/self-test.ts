@@ -1,0 +1,153 @@
+/**
+ * Tries the contract in real sandboxes: for each row a fresh ground, the attempts, a look at the host, the verdict.
+ * Edge: process.env, processes (by exec).
+ */
+import { createHash } from 'node:crypto'
+import { SandboxError } from '../error.ts'
+import { type ExecOptions, exec } from '../exec.ts'
+import type { EngineName } from '../policy/policy.ts'
+import type { SandboxInput } from '../policy/schema.ts'
+import type { Result } from '../report/result.ts'
+import type { Attempt, Ground, Row, RunSeen, Verdict } from './contract.ts'
+import { prepareGround } from './ground.ts'
+
+export interface RowResult {
+  readonly id: Row['id']
+  readonly sentence: string
+  readonly engine: EngineName
+  readonly verdict: Verdict
+}
+
+/** Who runs an attempt: our own chain, or for a negative control something weaker. */
+export type Runner = (attempt: Attempt, ground: Ground) => Promise<RunSeen>
+
+export interface SelfTestInputs {
+  readonly rows: readonly Row[]
+  readonly engines: readonly EngineName[]
+  readonly landlockAbi: number
+  readonly onResult?: (result: RowResult) => void
+}
+
+/** Every row with every engine, one after the other. */
+export async function selfTest({
+  rows,
+  engines,
+  landlockAbi,
+  onResult,
+}: SelfTestInputs): Promise<readonly RowResult[]> {
+  const results: RowResult[] = []
+  for (const engine of engines) {
+    for (const row of rows) {
+      const verdict = await tryRow(row, { engine, landlockAbi, runner: runInSandbox })
+      const result = { id: row.id, sentence: row.sentence, engine, verdict }
+      results.push(result)
+      onResult?.(result)
+    }
+  }
+  return results
+}
+
+export interface Trial {
+  readonly engine: EngineName
+  readonly landlockAbi: number
+  readonly runner: Runner
+}
+
+/** One row on a ground of its own. What cannot even be tried is broken, never passed over. */
+export async function tryRow(row: Row, { engine, landlockAbi, runner }: Trial): Promise<Verdict> {
+  const { ground, look, remove } = await prepareGround({ engine, landlockAbi })
+  try {
+    const attempts = row.attempts(ground)
+    const runs = row.together
+      ? await Promise.all(attempts.map((attempt) => runner(attempt, ground)))
+      : await oneByOne(attempts, (attempt) => runner(attempt, ground))
+    return row.verdict({ runs, world: await look() }, ground)
+  } finally {
+    await remove()
+  }
+}
+
+async function oneByOne<In, Out>(all: readonly In[], work: (one: In) => Promise<Out>): Promise<readonly Out[]> {
+  const done: Out[] = []
+  for (const one of all) done.push(await work(one))
+  return done
+}
+
+/** By the same door as every other run. */
+export const runInSandbox: Runner = async (attempt, ground) => {
+  const hash = createHash('sha256')
+  try {
+    const result = await exec({ ...optionsOf(attempt, ground), onStdout: (chunk) => void hash.update(chunk) })
+    return seenOf(result, hash.digest('hex'))
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    return refusedRun(error)
+  }
+}
+
+function optionsOf({ command, policy, stdin, env }: Attempt, ground: Ground): ExecOptions {
+  return {
+    command,
+    cwd: ground.base,
+    env: { ...ownEnvironment(), ...env },
+    mode: 'capture',
+    stdin: stdin ?? 'ignore',
+    layers: [layer(ground, basePolicy(ground)), ...(policy === undefined ? [] : [layer(ground, policy)])],
+  }
+}
+
+const layer = ({ base }: Ground, values: SandboxInput) => ({
+  layer: 'flag' as const,
+  source: 'self-test',
+  directory: base,
+  values,
+})
+
+function basePolicy({ engine, shown, writable }: Ground): SandboxInput {
+  return {
+    backend: 'namespace',
+    engine,
+    workspace: 'none',
+    toolchains: 'off',
+    workdir: '/tmp',
+    zones: [
+      { name: 'shown', mode: 'ro', hostPath: shown, target: shown },
+      { name: 'writable', mode: 'rw', hostPath: writable, target: writable },
+    ],
+  }
+}
+
+/** The caller's environment without what would change the policy under test. */
+function ownEnvironment(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LLM_DO_EXEC_|DOCKER_)/.test(name)))
+}
+
+function seenOf(result: Result, stdoutSha256: string): RunSeen {
+  const { stdout, stderr, truncated, exitCode, signal, reason, error, limits, durationMs } = result
+  return {
+    stdout,
+    stderr,
+    stdoutSha256,
+    truncated: truncated.stdout,
+    exitCode,
+    signal,
+    reason,
+    durationMs,
+    ...(error === undefined ? {} : { errorCode: error.code, errorMessage: error.message }),
+    ...(limits.memory === undefined ? {} : { memoryBy: limits.memory.by }),
+  }
+}
+
+function refusedRun({ code, message }: SandboxError): RunSeen {
+  return {
+    refused: { code, message },
+    stdout: '',
+    stderr: '',
+    stdoutSha256: '',
+    truncated: 0,
+    exitCode: null,
+    signal: null,
+    reason: 'denied',
+    durationMs: 0,
+  }
+}
