@@ -8,6 +8,7 @@
  */
 import matter from 'gray-matter'
 import {
+  type Alias,
   CST,
   type Document,
   isAlias,
@@ -18,6 +19,7 @@ import {
   LineCounter,
   type Node,
   parseDocument,
+  visit,
   type YAMLError,
 } from 'yaml'
 import { quoteText } from '../unit.ts'
@@ -204,7 +206,7 @@ function parse({ file, yaml, firstLine }: Text): Omit<Read, 'warnings'> {
   const trouble = document.errors[0] ?? document.warnings[0]
   if (trouble !== undefined) throw invalidWorker([yamlProblem({ file, yaml, firstLine, trouble, lineAt })])
   refuseShape({ file, node: document.contents, lineAt })
-  return { value: plain(file, document) ?? {}, lines: keyLines(document.contents, lineAt) }
+  return { value: plain({ file, yaml, firstLine, document, lineAt }) ?? {}, lines: keyLines(document.contents, lineAt) }
 }
 
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\ud800-\udfff]/u
@@ -303,14 +305,31 @@ function refuseShape({ file, node, lineAt, key = '', depth = 0 }: Walk): void {
   }
 }
 
-function plain(file: string, document: Document): unknown {
+function plain({ file, yaml, firstLine, document, lineAt }: Plain): unknown {
   try {
     return document.toJS({ maxAliasCount: MOST_ALIASES })
   } catch (cause) {
     if (!(cause instanceof ReferenceError)) throw cause
-    const got = 'an alias without its anchor, or aliases of aliases'
-    throw invalidWorker([{ file, key: '', expected: `at most ${MOST_ALIASES} values by aliases`, got }])
+    const { offset, isLost } = aliasAtFault(document)
+    const line = lineAt(offset)
+    const place = { file, line, key: keyBefore(yaml, line - firstLine) }
+    if (isLost) throw invalidWorker([{ ...place, expected: 'an anchor for every alias', got: 'an alias without one' }])
+    const expected = `at most ${MOST_ALIASES} values by aliases`
+    throw invalidWorker([{ ...place, expected, got: 'more, by aliases of aliases' }])
   }
+}
+
+interface Plain extends Text {
+  readonly document: Document
+  readonly lineAt: (offset: number) => number
+}
+
+/** The first alias without anchor, else the last alias of all: with that one it became too much. */
+function aliasAtFault(document: Document): { readonly offset: number; readonly isLost: boolean } {
+  const aliases: Alias[] = []
+  visit(document, { Alias: (_key, node) => void aliases.push(node) })
+  const lost = aliases.find((alias) => alias.resolve(document) === undefined)
+  return { offset: (lost ?? aliases.at(-1))?.range?.[0] ?? 0, isLost: lost !== undefined }
 }
 
 /** Aliases are not followed: their key's own line is told. */
