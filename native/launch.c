@@ -70,6 +70,7 @@ struct run {
   int control; /* our end */
   int errors;  /* what the engine prints */
   pid_t engine;
+  int engine_gone; /* reaped: its pid may be somebody else's */
   int signals;
 
   struct terminal terminal;
@@ -367,7 +368,7 @@ static void start_stager(struct run *run) {
 
 static void kill_everything(struct run *run) {
   if (run->cgroup >= 0) cgroup_kill(run->cgroup);
-  kill(run->engine, SIGKILL); /* init follows: it is the engine's child and dies with it */
+  if (!run->engine_gone) kill(run->engine, SIGKILL); /* init follows: it is the engine's child and dies with it */
   run->kill_at = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
 }
 
@@ -389,7 +390,7 @@ static void stop(struct run *run, enum cause cause, unsigned grace_ms) {
 
 static void begin_limits(struct run *run) {
   if (run->deadline_ns) run->deadline_ns += run->outcome.started_ns;
-  if (!run->watching && !run->cpu_limit_us) return;
+  if ((!run->watching && !run->cpu_limit_us) || run->engine_gone) return;
   int ready = watchdog_init(&run->watchdog, run->engine, run->cgroup, (long long)run->memory_limit);
   for (int i = 0; ready == 0 && i < run->scratch_count; i++) ready = watchdog_add_scratch(&run->watchdog, run->scratch[i]);
   if (ready == 0) return;
@@ -513,6 +514,11 @@ static int patience(const struct run *run) {
   return left > 1000000 ? 1000000 : (int)left;
 }
 
+static void read_pending_reports(struct run *run) {
+  for (struct pollfd pending = {run->control, POLLIN, 0}; run->control >= 0 && poll(&pending, 1, 0) > 0;)
+    if (!read_report(run)) close(run->control), run->control = -1;
+}
+
 /* Returns 1 once the last child has been reaped. */
 static int all_gone(struct run *run) {
   for (;;) {
@@ -520,7 +526,10 @@ static int all_gone(struct run *run) {
     pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == ECHILD) return 1;
     if (pid <= 0) return 0;
-    if (pid == run->engine && !run->outcome.started_ns && !run->stopping)
+    if (pid != run->engine) continue;
+    run->engine_gone = 1;
+    read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
+    if (!run->outcome.started_ns && !run->stopping)
       blame(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
   }
 }
@@ -541,10 +550,7 @@ static void watch_run(struct run *run) {
     terminal_relay(&run->terminal, &watched[4]);
     look_at_limits(run);
   }
-  while (run->control >= 0 && read_report(run) && !run->outcome.ended_ns && run->outcome.cause == CAUSE_EXIT) {
-    struct pollfd left = {run->control, POLLIN, 0};
-    if (poll(&left, 1, 0) <= 0) break;
-  }
+  read_pending_reports(run);
   if (run->errors >= 0) read_errors(run);
 }
 
