@@ -1,0 +1,111 @@
+/**
+ * The face for programs that come from a Docker executor: the same class shape, sandboxed by whatever this machine has.
+ * Edge: the working directory of this process.
+ *
+ *     const executor = new SandboxExecutor({ timeout: 30_000, memoryLimit: '512m', cpuLimit: '2.0' })
+ *     const { success, stdout } = await executor.execute(['npm', 'test'], '/path/to/project')
+ */
+import { SandboxError } from './error.ts'
+import { exec } from './exec.ts'
+import type { PolicyLayer } from './policy/layer.ts'
+import type { SandboxInput } from './policy/schema.ts'
+import { refusal } from './report/classify.ts'
+import { type TaskForm, taskForm } from './report/json.ts'
+import type { Result } from './report/result.ts'
+
+export interface SandboxExecutorOptions {
+  /** Milliseconds; default 30 s, from the profile `task`. */
+  readonly timeout?: number
+  /** As Docker writes it: `512m`. */
+  readonly memoryLimit?: string
+  /** Cores: `2.0`. */
+  readonly cpuLimit?: string | number
+  /** Directory that the command works in when `execute` names none. */
+  readonly workspaceDir?: string
+  /** Variables of the command; what is not named here is not inherited. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Gets one line about how each run is isolated; default: nobody does. */
+  readonly log?: (line: string) => void
+}
+
+export interface ExecuteOptions extends SandboxExecutorOptions {
+  readonly image?: string
+  readonly signal?: AbortSignal
+}
+
+/** `{success, stdout, stderr, exitCode, executionTime, timedOut, error?}`. */
+export type ExecutionResult = TaskForm
+
+export class SandboxExecutor {
+  private readonly options: SandboxExecutorOptions
+
+  constructor(options: SandboxExecutorOptions = {}) {
+    this.options = options
+  }
+
+  /** Runs a command, or a line for `/bin/sh`, with the directory as its writable workspace. A refusal is a result too. */
+  execute(command: string | readonly string[], workspaceDir?: string): Promise<ExecutionResult> {
+    return run(command, { ...this.options, ...(workspaceDir !== undefined && { workspaceDir }) }, {})
+  }
+
+  /** The same with the programs of a runtime (`node`, `python`, `cpp`, `java`, `dotnet`, `bash`): in a container. */
+  executeIn(
+    command: string | readonly string[],
+    runtime: Runtime,
+    options: ExecuteOptions = {},
+  ): Promise<ExecutionResult> {
+    return run(command, { ...this.options, ...options }, { backend: 'docker', runtime })
+  }
+}
+
+type Runtime = NonNullable<SandboxInput['runtime']>
+
+async function run(
+  command: string | readonly string[],
+  options: ExecuteOptions,
+  more: Pick<SandboxInput, 'backend' | 'runtime'>,
+): Promise<ExecutionResult> {
+  const words = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
+  const result = await exec({
+    command: words,
+    profile: PROFILE,
+    mode: 'capture',
+    stdin: 'ignore',
+    cwd: options.workspaceDir ?? process.cwd(),
+    layers: [layerOf(options, more)],
+    ...(options.signal !== undefined && { signal: options.signal }),
+  }).catch((error: unknown) => refused(error, words))
+  options.log?.(isolationLine(result.backend))
+  return taskForm(result)
+}
+
+/** The classic container task: workspace writable, 512m, 2 cpus, 30 s. */
+const PROFILE = 'task'
+
+function refused(error: unknown, command: readonly string[]): Result {
+  if (error instanceof SandboxError) return refusal(error, command, PROFILE)
+  throw error
+}
+
+/** Options as the last layer of the policy: whatever they do not name comes from the profile. */
+export function layerOf(options: ExecuteOptions, more: Pick<SandboxInput, 'backend' | 'runtime'>): PolicyLayer {
+  const { timeout, memoryLimit, cpuLimit, env, image } = options
+  const resources = {
+    ...(timeout !== undefined && { timeout: `${timeout}ms` }),
+    ...(memoryLimit !== undefined && { memory: memoryLimit }),
+    ...(cpuLimit !== undefined && { cpu: Number(cpuLimit) }),
+  }
+  return {
+    layer: 'flag',
+    source: 'SandboxExecutor',
+    directory: options.workspaceDir ?? process.cwd(),
+    values: { ...more, resources, ...(env && { env: { set: { ...env } } }), ...(image !== undefined && { image }) },
+  }
+}
+
+/** What is said about a run, in the words that log readers of Docker executors look for. */
+export function isolationLine(backend: Result['backend']): string {
+  if (backend === 'docker') return 'Docker isolation: ENABLED (Secure)'
+  if (backend === 'process') return 'Isolation: DISABLED (Host process)'
+  return `Isolation: ENABLED (${backend ?? 'refused'})`
+}

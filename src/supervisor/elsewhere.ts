@@ -1,0 +1,52 @@
+/**
+ * Runs on the backends that are not namespace: what each must know beside plan and command, and who supervises it.
+ * Edge: asks the edges of the backends.
+ */
+import type { RunInputs } from '../backend/backend.ts'
+import { dockerInputs } from '../backend/docker-inputs.ts'
+import { wasmInputs } from '../backend/wasm-inputs.ts'
+import { SandboxError } from '../error.ts'
+import type { HostFacts } from '../host/facts.ts'
+import type { Plan } from '../plan/plan.ts'
+import type { ChildStdio } from './child.ts'
+import { superviseDocker } from './docker.ts'
+import type { Outcome } from './outcome.ts'
+import { superviseProcess } from './process.ts'
+import { superviseWasm } from './wasm.ts'
+
+export interface ElsewhereInputs {
+  readonly plan: Plan
+  readonly facts: HostFacts
+  /** The caller's environment. */
+  readonly env: Readonly<NodeJS.ProcessEnv>
+  readonly cwd: string
+}
+
+/** What the plan's backend wants among the run inputs; nothing for namespace. */
+export function inputsElsewhere({
+  plan,
+  facts,
+  env,
+  cwd,
+}: ElsewhereInputs): Pick<RunInputs, 'docker' | 'wasm' | 'allowUnsandboxed'> {
+  if (plan.backend === 'docker' && facts.docker !== undefined) return { docker: dockerInputs(facts.docker, env) }
+  if (plan.backend === 'wasm') return { wasm: wasmInputs(env, cwd) }
+  if (plan.backend === 'process') return { allowUnsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1' }
+  return {}
+}
+
+export interface ElsewhereRun {
+  readonly plan: Plan
+  /** With what inputsElsewhere() gave. */
+  readonly run: RunInputs
+  readonly stdio: ChildStdio
+  readonly signal?: AbortSignal | undefined
+}
+
+/** @throws SandboxError when the backend refuses, see the supervisors of each */
+export function superviseElsewhere(input: ElsewhereRun): Promise<Outcome> {
+  if (input.plan.backend === 'docker') return superviseDocker(input)
+  if (input.plan.backend === 'wasm') return superviseWasm(input)
+  if (input.plan.backend === 'process') return superviseProcess(input)
+  throw new SandboxError('INTERNAL', 'the namespace backend has its own supervisor')
+}
