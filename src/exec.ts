@@ -5,6 +5,7 @@
  */
 
 import type { RunInputs } from './backend/backend.ts'
+import type { Launch } from './backend/launch.ts'
 import { printLaunchFile } from './backend/launchfile.ts'
 import { launchFile, launchRecords, namespace } from './backend/namespace.ts'
 import {
@@ -41,6 +42,7 @@ import { mergePolicies } from './policy/merge.ts'
 import { needsOf } from './policy/needs.ts'
 import type { Policy } from './policy/policy.ts'
 import { classify } from './report/classify.ts'
+import { shellWord } from './report/hints.ts'
 import type { Result } from './report/result.ts'
 import type { ChildStdio } from './supervisor/child.ts'
 import { outcomeOfStatus } from './supervisor/launch-status.ts'
@@ -64,6 +66,10 @@ export interface ExecOptions {
   readonly stdin?: ChildStdio['stdin']
   readonly onStdout?: (chunk: Uint8Array) => void
   readonly onStderr?: (chunk: Uint8Array) => void
+  /**
+   * Has the last word on the policy before anything is planned: may only narrow it, ask somebody, or throw. Workers come in here.
+   */
+  readonly narrow?: (grant: Policy, request: Request) => Promise<Policy>
   /** How the command line was written: with it the plan is left for the front-end, see launch-cache/. */
   readonly invocation?: Invocation
   /** Ends the run; a reason that is the name of a signal is passed on to the command. */
@@ -96,7 +102,8 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
     captured: options.mode === 'capture',
   })
   const spoken = environmentLayers(env, request.cwd)
-  const { policy, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
+  const { policy: grant, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
+  const policy = (await options.narrow?.(grant, request)) ?? grant
   const needs = needsOf(policy, request.command)
   const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
   const facts = await factsFor({ policy, request, env, needs, permits })
@@ -137,16 +144,24 @@ async function judge(prepared: Prepared, outcome: Outcome): Promise<Result> {
 }
 
 /** The exact process of a plan, for people: its argv and what it reads. */
-export function printLaunch(prepared: Prepared): string {
+export async function printLaunch(prepared: Prepared): Promise<string> {
   const { plan, facts } = prepared
-  const run = runInputs(prepared, 'RUN')
+  const run = await runInputsOf(prepared, 'run')
+  if (plan.backend !== 'namespace') {
+    const { buildElsewhere } = await import('./supervisor/elsewhere.ts')
+    return printWords(buildElsewhere(plan, run))
+  }
   const { file, argv } = namespace.build(plan, run)
   const engine = enginePathOf(facts, plan)
   const told = launchFile(plan, {
     runsDirectory: run.runsDirectory,
     ...(engine === undefined ? {} : { enginePath: engine }),
   })
-  return `${[file, ...argv].join(' ')}\n${printLaunchFile(told)}`
+  return `${printWords({ file, argv })}${printLaunchFile(told)}`
+}
+
+function printWords({ file, argv }: Pick<Launch, 'file' | 'argv'>): string {
+  return `${[file, ...argv].map(shellWord).join(' ')}\n`
 }
 
 /* ---- the steps ---- */
@@ -275,9 +290,22 @@ async function leaveForFront(prepared: Prepared, begunMs: number): Promise<void>
 }
 
 async function supervise(prepared: Prepared): Promise<Outcome> {
-  const { plan, options } = prepared
-  const run = runInputs(prepared, newRunId())
-  return superviseNamespace({ launch: namespace.build(plan, run), stdio: stdioOf(prepared), signal: options.signal })
+  const { plan, options, policy } = prepared
+  const run = await runInputsOf(prepared, newRunId())
+  const stdio = stdioOf(prepared)
+  const { signal } = options
+  if (plan.backend === 'namespace') return superviseNamespace({ launch: namespace.build(plan, run), stdio, signal })
+  const { superviseElsewhere } = await import('./supervisor/elsewhere.ts')
+  return superviseElsewhere({ plan, run, stdio, signal, bestEffort: policy.bestEffort })
+}
+
+/** The other backends are loaded when one of them is meant: most runs never need them. */
+async function runInputsOf(prepared: Prepared, runId: string): Promise<RunInputs> {
+  const { plan, facts, request, options } = prepared
+  const run = runInputs(prepared, runId)
+  if (plan.backend === 'namespace') return run
+  const { inputsElsewhere } = await import('./supervisor/elsewhere.ts')
+  return { ...run, ...inputsElsewhere({ plan, facts, env: options.env ?? process.env, cwd: request.cwd }) }
 }
 
 /** Words of a failed command that are paths here and not inside: for a hint, never for the reason. */

@@ -96,7 +96,7 @@ async function showPlan({ given, options }: Asked): Promise<number> {
     const { whyText } = await import('./why.ts')
     await say(whyText(prepared.policy.origins, why))
   } else if (given['argv'] === true) {
-    await say(ended(printLaunch(prepared)))
+    await say(ended(await printLaunch(prepared)))
   } else await say(`${JSON.stringify(prepared.plan, null, 2)}\n`)
   return 0
 }

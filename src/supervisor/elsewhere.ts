@@ -3,7 +3,11 @@
  * Edge: asks the edges of the backends.
  */
 import type { RunInputs } from '../backend/backend.ts'
+import { dockerBackend } from '../backend/docker.ts'
 import { dockerInputs } from '../backend/docker-inputs.ts'
+import type { Launch } from '../backend/launch.ts'
+import { processBackend } from '../backend/process.ts'
+import { wasmBackend } from '../backend/wasm.ts'
 import { wasmInputs } from '../backend/wasm-inputs.ts'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
@@ -35,12 +39,25 @@ export function inputsElsewhere({
   return {}
 }
 
+/** The process of a plan, for people. */
+export function buildElsewhere(plan: Plan, run: RunInputs): Launch {
+  const builders = { docker: dockerBackend, wasm: wasmBackend, process: processBackend } as const
+  if (plan.backend === 'namespace') throw notHere()
+  return builders[plan.backend].build(plan, run)
+}
+
+function notHere(): SandboxError {
+  return new SandboxError('INTERNAL', 'the namespace backend has its own supervisor')
+}
+
 export interface ElsewhereRun {
   readonly plan: Plan
   /** With what inputsElsewhere() gave. */
   readonly run: RunInputs
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
+  /** Run although the daemon ignores a limit. */
+  readonly bestEffort?: boolean
 }
 
 /** @throws SandboxError when the backend refuses, see the supervisors of each */
@@ -48,5 +65,5 @@ export function superviseElsewhere(input: ElsewhereRun): Promise<Outcome> {
   if (input.plan.backend === 'docker') return superviseDocker(input)
   if (input.plan.backend === 'wasm') return superviseWasm(input)
   if (input.plan.backend === 'process') return superviseProcess(input)
-  throw new SandboxError('INTERNAL', 'the namespace backend has its own supervisor')
+  throw notHere()
 }
