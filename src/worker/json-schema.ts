@@ -12,17 +12,15 @@ export function workerJsonSchema(): string {
 
 /** The text of schemas/workshop.schema.json: nested below `workshop`, or not. */
 export function workshopJsonSchema(): string {
-  const { $schema, ...plain } = schemaOf(workshopShape)
-  const { $schema: _, ...nested } = schemaOf(nestedWorkshopShape)
-  return printed('llm-do workshop', { $schema, anyOf: [nested, plain] })
+  return printed('llm-do workshop', schemaOf(z.union([nestedWorkshopShape, workshopShape])))
 }
 
 function printed(title: string, schema: JsonSchema): string {
   return `${JSON.stringify({ title, ...schema }, null, 2)}\n`
 }
 
-function schemaOf(shape: z.ZodType): JsonSchema {
-  return z.toJSONSchema(shape, { io: 'input', unrepresentable: 'any', override: describeKey }) as JsonSchema
+function schemaOf(shape: z.ZodType, reused: 'ref' | 'inline' = 'ref'): JsonSchema {
+  return z.toJSONSchema(shape, { io: 'input', unrepresentable: 'any', reused, override: describeKey }) as JsonSchema
 }
 
 /** What a network may be is read by hand, so its forms are named here; units and defaults become part of the description. */
@@ -34,7 +32,8 @@ function describeKey({
   readonly jsonSchema: JsonSchema
 }): void {
   if (zodSchema === SECTIONS[''].shape.network) {
-    const { $schema: _, ...mapping } = schemaOf(SECTIONS.network)
+    // By itself and not by reference: it is no part of the tree that is being printed.
+    const { $schema: _, $defs: __, ...mapping } = schemaOf(SECTIONS.network, 'inline')
     const { mode } = (mapping['properties'] ?? {}) as JsonSchema
     Object.assign(jsonSchema, { anyOf: [mode, mapping] })
   }

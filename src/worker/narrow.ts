@@ -15,22 +15,8 @@ import type { NetworkSaid, SandboxSaid } from '../policy/schema.ts'
 import { formatDuration, formatSize } from '../unit.ts'
 import { isWithinNetwork, narrowNetwork, showNetwork } from './network.ts'
 import { invalidWorker, refusal } from './problem.ts'
-import type { SandboxWish, Warning } from './worker.ts'
+import type { Escalation, Level, SandboxWish, Warning } from './worker.ts'
 import { layZones, type ZoneGround } from './zones.ts'
-
-/** Who narrows: a workshop, a workshop's word about one worker, or the worker. */
-export type Level = 'workshop' | 'narrowing' | 'worker'
-
-export interface Escalation {
-  /** `reviewer.worker:9`. */
-  readonly place: string
-  /** Dotted. */
-  readonly key: string
-  readonly wanted: string
-  readonly granted: string
-  /** What the operator could say to grant it; empty when nothing does. */
-  readonly fix: string
-}
 
 export interface Narrowed {
   readonly policy: Policy

@@ -12,11 +12,11 @@ import { didYouMean } from '../policy/nearest.ts'
 import type { Policy } from '../policy/policy.ts'
 import { type Approval, blockedError, type Memory, type Question, type Settling, settle } from './approval.ts'
 import { type Finding, type FoundFile, findWorker, findWorkshop } from './load.ts'
-import { type Escalation, escalationError, type Level, narrowStep } from './narrow.ts'
+import { escalationError, narrowStep } from './narrow.ts'
 import { placeLine } from './problem.ts'
 import { readWorker, readWorkshop } from './read.ts'
 import { decide, decideScript, type Verdict } from './rules.ts'
-import type { SandboxWish, Warning, Worker, Workshop } from './worker.ts'
+import type { Escalation, Level, SandboxWish, Warning, Worker, Workshop } from './worker.ts'
 import { pathsToKnow, type ZoneGround } from './zones.ts'
 
 export interface WorkerRequest extends Finding {

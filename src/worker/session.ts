@@ -15,25 +15,26 @@ export function approvalsDirectory(env: Readonly<Record<string, string | undefin
 
 /**
  * The memory of the terminal session that this process is in; of this process alone where there is no such session, or
- * where the directory is not safely ours.
+ * where the directory is not safely ours. Nothing is looked at before it is asked, nothing is made before there is a key.
  */
-export async function sessionMemory({
-  directory,
-  uid,
-}: {
-  readonly directory: string
-  readonly uid: number
-}): Promise<Memory> {
-  const session = await sessionName()
-  if (session === undefined || !(await isOwnDirectory(directory, uid))) return processMemory()
-  const file = path.join(directory, session)
+export function sessionMemory({ directory, uid }: { readonly directory: string; readonly uid: number }): Memory {
   const own = processMemory()
+  const fileOf = async () => {
+    const session = await sessionName()
+    return session !== undefined && (await isOwnDirectory(directory, uid)) ? path.join(directory, session) : undefined
+  }
   return {
-    has: async (key) => (await own.has(key)) || (await keysOf(file, uid)).includes(key),
+    has: async (key) => {
+      if (await own.has(key)) return true
+      const file = await fileOf()
+      return file !== undefined && (await keysOf(file, uid)).includes(key)
+    },
     add: async (key) => {
       await own.add(key)
+      await mkdir(directory, { recursive: true, mode: 0o700 }).catch(() => undefined) // what it became is looked at next
+      const file = await fileOf()
       // A full disk forgets the answer; the next run asks again.
-      await appendFile(file, `${key}\n`, { mode: 0o600 }).catch(() => undefined)
+      if (file !== undefined) await appendFile(file, `${key}\n`, { mode: 0o600 }).catch(() => undefined)
     },
   }
 }
@@ -42,11 +43,10 @@ async function keysOf(file: string, uid: number): Promise<readonly string[]> {
   const facts = await lstat(file).catch(() => undefined)
   const isOwn = facts?.isFile() === true && facts.uid === uid && (facts.mode & 0o077) === 0
   if (!isOwn) return []
-  return (await readFile(file, 'utf8').catch(() => '')).split('\n')
+  return (await readFile(file, 'utf8').catch(() => '')).split('\n').filter((line) => line !== '')
 }
 
 async function isOwnDirectory(directory: string, uid: number): Promise<boolean> {
-  await mkdir(directory, { recursive: true, mode: 0o700 }).catch(() => undefined) // what it became is looked at next
   const around = [path.dirname(directory), directory]
   const facts = await Promise.all(around.map((place) => lstat(place).catch(() => undefined)))
   return facts.every((fact) => fact?.isDirectory() === true && fact.uid === uid && (fact.mode & 0o022) === 0)

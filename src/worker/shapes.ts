@@ -159,8 +159,6 @@ const sandboxFields = {
 
 /** The section `sandbox` of a worker. */
 export const sandboxShape = z.strictObject(sandboxFields)
-/** The older section `sandboxes`: zones by name. */
-const sandboxesShape = zoneMap
 
 const APPROVALS = {
   preApproved: 'run',
@@ -226,12 +224,15 @@ const workerFields = {
     .optional()
     .meta({ description: 'Approval by tool; `shell` counts.' }),
   shell_rules: rules.optional(),
-  shell_default: defaultShape.optional(),
+  shell_default: defaultShape.optional().meta({ description: 'What holds when no rule of shell_rules matches.' }),
   'delegates-to': names('Workers it may call.'),
   delegates_to: names('The same.'),
   allow_workers: names('The same.'),
-  sandbox: sandboxShape.nullable().optional(),
-  sandboxes: sandboxesShape.optional(),
+  sandbox: sandboxShape
+    .nullable()
+    .optional()
+    .meta({ description: 'What it wishes to see and use; it gets at most what is granted.' }),
+  sandboxes: zoneMap.optional().meta({ description: 'Zones by name, as old workers have them.' }),
   result_type: anything('Opaque reference to a schema.'),
   output_schema_ref: anything('Opaque reference to a schema.'),
   schema_in_ref: anything('Opaque reference to a schema.'),

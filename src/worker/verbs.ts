@@ -19,11 +19,11 @@ import {
 } from './check.ts'
 import { LARGEST_FILE } from './frontmatter.ts'
 import { type Finding, filesOfTree, findWorker, listFiles } from './load.ts'
-import { type Escalation, escalationError } from './narrow.ts'
+import { escalationError } from './narrow.ts'
 import { showNetwork } from './network.ts'
 import { type FileText, kindOf, readProfileZones, readWorker, readWorkshop } from './read.ts'
 import { loadFiles, narrowPolicy, warningLine } from './run.ts'
-import type { Place, Worker, Workshop } from './worker.ts'
+import type { Escalation, Place, Worker, Workshop } from './worker.ts'
 
 export interface Answer<Data> {
   /** For `--json`. */

@@ -131,3 +131,17 @@ export interface Workshop {
   readonly allowWorkerZones: boolean
   readonly warnings: readonly Warning[]
 }
+
+/** Who narrows: a workshop, a workshop's word about one worker, or the worker. */
+export type Level = 'workshop' | 'narrowing' | 'worker'
+
+export interface Escalation {
+  /** `reviewer.worker:9`. */
+  readonly place: string
+  /** Dotted. */
+  readonly key: string
+  readonly wanted: string
+  readonly granted: string
+  /** What the operator could say to grant it; empty when nothing does. */
+  readonly fix: string
+}

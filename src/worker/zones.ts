@@ -9,8 +9,7 @@ import path from 'node:path'
 import { isBelow, isWithin, WORKSPACE } from '../plan/places.ts'
 import { ZONE_SIZE } from '../policy/built-in.ts'
 import type { Origin, Policy, Zone } from '../policy/policy.ts'
-import type { Escalation, Level } from './narrow.ts'
-import type { Place, SandboxWish, Warning, ZoneWish } from './worker.ts'
+import type { Escalation, Level, Place, SandboxWish, Warning, ZoneWish } from './worker.ts'
 
 /** What zones are judged by. */
 export interface ZoneGround {

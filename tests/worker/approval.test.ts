@@ -1,0 +1,144 @@
+import { chmod, readdir, stat } from 'node:fs/promises'
+import path from 'node:path'
+import { describe, expect, test } from 'vitest'
+import {
+  type Answer,
+  type Approval,
+  approvalKey,
+  processMemory,
+  type Question,
+  questionText,
+  readAnswer,
+  settle,
+} from '../../src/worker/approval.ts'
+import type { Verdict } from '../../src/worker/rules.ts'
+import { approvalsDirectory, sessionMemory } from '../../src/worker/session.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { operator } from './support.ts'
+
+const question = (more: Partial<Question> = {}): Question => ({
+  command: ['git', 'commit', '-m', 'it is'],
+  worker: 'w',
+  workerFile: '/project/w.worker',
+  policy: operator({ rw: ['./out:/out'] }),
+  cwd: '/project',
+  why: 'w.worker:3: default says ask',
+  ...more,
+})
+const ASK: Verdict = { decision: 'ask', by: 'default', why: 'why' }
+const settled = async (input: {
+  readonly verdict?: Verdict
+  readonly approval?: Approval
+  readonly answer?: Answer
+  readonly memory?: ReturnType<typeof processMemory>
+  readonly asked?: Question
+}) => {
+  const { verdict = ASK, approval = 'prompt', answer, memory = processMemory(), asked = question() } = input
+  const { run, by } = await settle({ verdict, approval, question: asked, memory, ask: async () => answer })
+  return `${run ? 'runs' : 'stays'} by ${by}`
+}
+
+test('the question shows command, worker, zones with modes, network and reason', () => {
+  expect(questionText(question()).split('\n')).toEqual([
+    'worker w wants to run:',
+    "  git commit -m 'it is'",
+    'zones:   /out (rw, /project/out)',
+    'network: none',
+    'because: w.worker:3: default says ask',
+    '[y]es once, [s]ession: this very command from now on, [n]o, [q]uit? ',
+  ])
+})
+
+test('nothing in a command can paint over the question', () => {
+  const text = questionText(question({ command: ['ls', '\u001b[2J', 'a\nb', '\u202e', '\r'] }))
+  expect(text.split('\n')).toHaveLength(6)
+  expect(text).toContain("ls '\\u{1b}[2J' 'a\\u{a}b' '\\u{202e}' '\\u{d}'")
+})
+
+describe('who decides', () => {
+  const [RUN, BLOCK]: readonly Verdict[] = [
+    { decision: 'run', by: 'rule "x"', why: '' },
+    { decision: 'block', by: 'no rule', why: '' },
+  ]
+  test.each<[string, Parameters<typeof settled>[0], string]>([
+    ['a rule that lets run', { verdict: RUN! }, 'runs by rule "x"'],
+    ['a rule that blocks', { verdict: BLOCK! }, 'stays by no rule'],
+    ['a block under approve_all', { verdict: BLOCK!, approval: 'approve_all' }, 'stays by no rule'],
+    ['a rule that lets run under reject_all', { verdict: RUN!, approval: 'reject_all' }, 'runs by rule "x"'],
+    ['approve_all', { approval: 'approve_all' }, 'runs by --approval approve_all'],
+    ['reject_all', { approval: 'reject_all' }, 'stays by --approval reject_all'],
+    ['yes', { answer: 'yes' }, 'runs by user'],
+    ['session', { answer: 'session' }, 'runs by user'],
+    ['no', { answer: 'no' }, 'stays by user'],
+    ['quit', { answer: 'quit' }, 'stays by user'],
+    ['no terminal', {}, 'stays by no terminal'],
+  ])('%s', async (_, input, expected) => {
+    expect(await settled(input)).toBe(expected)
+  })
+})
+
+test.each<[string, Answer | undefined]>([
+  ['y', 'yes'],
+  [' YES \n', 'yes'],
+  ['s', 'session'],
+  ['n', 'no'],
+  ['quit', 'quit'],
+  ['', undefined],
+  ['yeah', undefined],
+  ['constructor', undefined],
+])('%j is the answer %s', (text, answer) => {
+  expect(readAnswer(text)).toBe(answer)
+})
+
+describe('what is approved for a session', () => {
+  test('is this very command, and no other', async () => {
+    const memory = processMemory()
+    await settled({ memory, answer: 'session' })
+    expect(await settled({ memory })).toBe('runs by session')
+    expect(await settled({ memory, asked: question({ command: ['git', 'commit', '-m', 'it', 'is'] }) })).toBe(
+      'stays by no terminal',
+    )
+  })
+
+  test('yes is for once', async () => {
+    const memory = processMemory()
+    await settled({ memory, answer: 'yes' })
+    expect(await settled({ memory })).toBe('stays by no terminal')
+  })
+
+  test.each<[string, Partial<Question>]>([
+    ['another worker', { workerFile: '/project/v.worker' }],
+    ['another directory', { cwd: '/project/sub' }],
+    ['wider zones', { policy: operator({ rw: ['.:/out'] }) }],
+    ['another network', { policy: operator({ rw: ['./out:/out'], net: 'host' }) }],
+    ['a workshop', { workshop: 's' }],
+  ])('does not hold for %s', (_, more) => {
+    expect(approvalKey(question(more))).not.toBe(approvalKey(question()))
+  })
+
+  const uid = process.getuid?.() ?? 0
+  test('outlives the process in a directory of the user’s own', async () => {
+    const directory = path.join(await temporaryDirectory(), 'approvals')
+    const first = sessionMemory({ directory, uid })
+    await first.add('key')
+    const second = sessionMemory({ directory, uid })
+    expect([await second.has('key'), await second.has('ke'), await second.has('')]).toEqual([true, false, false])
+    const [file = ''] = await readdir(directory)
+    expect((await stat(path.join(directory, file))).mode & 0o777).toBe(0o600)
+  })
+
+  test('is forgotten where others can write', async () => {
+    const directory = path.join(await temporaryDirectory(), 'approvals')
+    await sessionMemory({ directory, uid }).add('key')
+    await chmod(directory, 0o777)
+    expect(await sessionMemory({ directory, uid }).has('key')).toBe(false)
+    await chmod(directory, 0o700)
+    const [file = ''] = await readdir(directory)
+    await chmod(path.join(directory, file), 0o666)
+    expect(await sessionMemory({ directory, uid }).has('key')).toBe(false)
+  })
+
+  test('is kept beside the records of live runs', () => {
+    expect(approvalsDirectory({ XDG_RUNTIME_DIR: '/run/user/7' }, 7)).toBe('/run/user/7/llm-do/approvals')
+  })
+})
