@@ -103,8 +103,8 @@ export interface Settling {
   readonly approval: Approval
   readonly question: Question
   readonly memory: Memory
-  /** Shows the text and waits for an answer; undefined when there is no terminal to ask on. */
-  readonly ask: (text: string) => Promise<Answer | undefined>
+  /** Shows the text and waits for an answer; undefined when there is no terminal to ask on. `key` is what it would be remembered by. */
+  readonly ask: (text: string, key: string) => Promise<Answer | undefined>
 }
 
 /** Makes yes or no of a verdict. A block stays a block whatever `--approval` says, and no terminal means no. */
@@ -114,7 +114,7 @@ export async function settle(settling: Settling): Promise<Settled> {
   if (approval !== 'prompt') return { run: approval === 'approve_all', by: `--approval ${approval}`, why: verdict.why }
   const key = approvalKey(question)
   if (await memory.has(key)) return { run: true, by: 'session', why: 'approved before in this session' }
-  const answer = await ask(questionText(question))
+  const answer = await ask(questionText(question), key)
   if (answer === undefined)
     return { run: false, by: 'no terminal', why: `${verdict.why}, and there is no terminal to ask on` }
   if (answer === 'session') await memory.add(key)

@@ -8,9 +8,18 @@ import { SandboxError } from '../error.ts'
 import type { PathFact } from '../host/facts.ts'
 import { observeRounds } from '../host/paths.ts'
 import type { PlannedZone } from '../plan/plan.ts'
+import type { Request } from '../plan/request.ts'
 import { didYouMean } from '../policy/nearest.ts'
 import type { Policy } from '../policy/policy.ts'
-import { type Approval, blockedError, type Memory, type Question, type Settling, settle } from './approval.ts'
+import {
+  type Approval,
+  blockedError,
+  type Memory,
+  processMemory,
+  type Question,
+  type Settling,
+  settle,
+} from './approval.ts'
 import { type Finding, type FoundFile, findWorker, findWorkshop } from './load.ts'
 import { escalationError, narrowStep } from './narrow.ts'
 import { placeLine } from './problem.ts'
@@ -241,4 +250,28 @@ export async function passWorker(request: PassRequest): Promise<Passed> {
   const settled = await settle({ verdict, approval, question, memory, ask })
   if (!settled.run) throw blockedError({ worker: worker.name, why: settled.why })
   return { policy, worker: worker.name, decidedBy: settled.by, warnings }
+}
+
+/**
+ * The last word on a run's policy, as exec() takes it. The policy may be asked for more than once in a run (making a zone's
+ * directory begins the planning again); the person is asked once, for what was shown then.
+ */
+export function narrowByWorker(
+  options: Omit<PassRequest, 'grant' | 'cwd' | 'home' | 'command'> & { readonly onPassed: (passed: Passed) => void },
+): (grant: Policy, request: Pick<Request, 'cwd' | 'home' | 'command'>) => Promise<Policy> {
+  const answered = processMemory()
+  const memory: Memory = {
+    has: async (key) => (await answered.has(key)) || (await options.memory.has(key)),
+    add: options.memory.add,
+  }
+  return async (grant, { cwd, home, command }) => {
+    const ask: PassRequest['ask'] = async (text, key) => {
+      const answer = await options.ask(text, key)
+      if (answer === 'yes') await answered.add(key)
+      return answer
+    }
+    const passed = await passWorker({ ...options, grant, cwd, home, command, memory, ask })
+    options.onPassed(passed)
+    return passed.policy
+  }
 }

@@ -1,0 +1,143 @@
+/** The shipped workers in real sandboxes, and that rules are comfort: without any, the walls are the same. */
+import { existsSync } from 'node:fs'
+import { mkdir, readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { exec } from '../../src/exec.ts'
+import { flagLayer, type GivenOptions } from '../../src/policy/options.ts'
+import { type Answer, processMemory } from '../../src/worker/approval.ts'
+import { narrowByWorker } from '../../src/worker/run.ts'
+import { project, refusedLater } from './support.ts'
+
+const SHIPPED = path.join(import.meta.dirname, '..', '..', 'workers')
+const file = (yaml: string) => `---\n${yaml}\n---\nDo it.\n`
+
+interface Run {
+  readonly worker: string
+  readonly workshop?: string
+  readonly given?: GivenOptions
+  readonly answer?: Answer
+  readonly onAsk?: (text: string) => void
+}
+
+function run(cwd: string, command: readonly string[], { worker, workshop, given = {}, answer, onAsk }: Run) {
+  const narrow = narrowByWorker({
+    worker,
+    workshop: workshop === undefined ? undefined : path.join(SHIPPED, `${workshop}.workshop.yaml`),
+    shippedDirectory: SHIPPED,
+    isProfileChosen: false,
+    allowShellSyntax: false,
+    approval: 'prompt',
+    memory: processMemory(),
+    ask: async (text) => {
+      onAsk?.(text)
+      return answer
+    },
+    onPassed: () => undefined,
+  })
+  return exec({
+    command,
+    cwd,
+    layers: [flagLayer(given, cwd)],
+    mode: 'capture',
+    narrow,
+    env: { PATH: process.env['PATH'] },
+  })
+}
+
+describe('shipped workers', () => {
+  test('the reviewer reads the project and can change nothing, though the workshop lets others', async () => {
+    const cwd = await project({ 'a.txt': 'one\ntwo\n' })
+    const read = await run(cwd, ['wc', '-l', 'a.txt'], { worker: 'code-reviewer', workshop: 'everyday' })
+    expect([read.exitCode, read.stdout.trim()]).toEqual([0, '2 a.txt'])
+    const wrote = await run(cwd, ['git', 'diff', '--no-index', '--output=made', '/dev/null', 'a.txt'], {
+      worker: 'code-reviewer',
+      workshop: 'everyday',
+    })
+    expect([wrote.exitCode === 0, existsSync(path.join(cwd, 'made'))]).toEqual([false, false])
+  })
+
+  test('the tester runs tests and writes where the workshop lets it', async () => {
+    const cwd = await project({ Makefile: 'test:\n\techo done > report\n' })
+    const { exitCode } = await run(cwd, ['make', 'test'], { worker: 'test-runner', workshop: 'everyday' })
+    expect([exitCode, await readFile(path.join(cwd, 'report'), 'utf8')]).toEqual([0, 'done\n'])
+  })
+
+  test('the cruncher computes on what the workshop grants by name', async () => {
+    const cwd = await project({})
+    const { stdout } = await run(cwd, ['awk', '-F,', 'NR > 1 { n += $3 } END { print n }', '/input/sales.csv'], {
+      worker: 'data-cruncher',
+      workshop: 'data',
+    })
+    expect(stdout).toBe('45\n')
+  })
+
+  test('the cruncher works on other data without a change', async () => {
+    const cwd = await project({ 'mine/t.csv': 'a,b\n1,2\n' })
+    const given = { zone: ['input=./mine', 'output=./out:rw'] }
+    await mkdir(path.join(cwd, 'out'))
+    const { stdout } = await run(cwd, ['sort', '-o', '/output/sorted', '/input/t.csv'], {
+      worker: 'data-cruncher',
+      given,
+    })
+    expect([stdout, await readFile(path.join(cwd, 'out', 'sorted'), 'utf8')]).toEqual(['', '1,2\na,b\n'])
+  })
+
+  test('what nobody grants is refused before anything is started', async () => {
+    const cwd = await project({})
+    expect((await refusedLater(run(cwd, ['cat', '/input/x'], { worker: 'data-cruncher' }))).code).toBe(
+      'POLICY_ESCALATION',
+    )
+  })
+})
+
+describe('without rules the walls are the same', () => {
+  const FREE = { 'w.worker': file('name: w\ntools: Bash') }
+
+  test('a worker that may run anything reads nothing beyond the zones, changes nothing and has no network', async () => {
+    const [cwd, elsewhere] = [await project(FREE), await project({ secret: 'planted' })]
+    const script = `cat ${elsewhere}/secret; echo x > made; tail -n +3 /proc/net/dev | cut -d: -f1`
+    const held = await run(cwd, ['/bin/sh', '-c', script], { worker: 'w' })
+    expect([held.stdout.trim(), existsSync(path.join(cwd, 'made'))]).toEqual(['lo', false])
+    const shown = await run(cwd, ['/bin/sh', '-c', script], { worker: 'w', given: { ro: [elsewhere], rw: ['.'] } })
+    expect([shown.stdout.includes('planted'), existsSync(path.join(cwd, 'made'))]).toEqual([true, true])
+  })
+
+  test('its own file stays as it is where everything else can be changed', async () => {
+    const cwd = await project(FREE)
+    const script = 'echo x > made; echo x > w.worker; mv w.worker gone; rm -f w.worker; ln -f made w.worker'
+    await run(cwd, ['/bin/sh', '-c', script], { worker: 'w', given: { rw: ['.'] } })
+    expect([existsSync(path.join(cwd, 'made')), await readFile(path.join(cwd, 'w.worker'), 'utf8')]).toEqual([
+      true,
+      FREE['w.worker'],
+    ])
+  })
+
+  test('without a worker in use the same commands change the file', async () => {
+    const cwd = await project(FREE)
+    await exec({
+      command: ['/bin/sh', '-c', 'echo x > w.worker'],
+      cwd,
+      layers: [flagLayer({ rw: ['.'] }, cwd)],
+      mode: 'capture',
+      env: { PATH: process.env['PATH'] },
+    })
+    expect(await readFile(path.join(cwd, 'w.worker'), 'utf8')).toBe('x\n')
+  })
+})
+
+test('a person is asked once, also when a directory has to be made first', async () => {
+  const cwd = await project({
+    'w.worker': file(
+      'name: w\nshell_default: ask\nsandbox: { zones: [{ name: new, mode: rw, hostPath: ./new, create: true }] }',
+    ),
+  })
+  const asked: string[] = []
+  const { exitCode } = await run(cwd, ['touch', '/new/x'], {
+    worker: 'w',
+    given: { rw: ['.'] },
+    answer: 'yes',
+    onAsk: (text) => asked.push(text),
+  })
+  expect([exitCode, asked.length, existsSync(path.join(cwd, 'new/x'))]).toEqual([0, 1, true])
+})
