@@ -3,7 +3,7 @@ import type { Plan } from '../plan/plan.ts'
 import type { BackendName } from '../policy/policy.ts'
 import type { DockerInputs } from './docker-client.ts'
 import type { Launch } from './launch.ts'
-import type { WasmInputs } from './wasm.ts'
+import type { WasmInputs } from './wasm-program.ts'
 
 /** Everything about one run that must not be in a plan, because it differs every time or is secret. */
 export interface RunInputs {

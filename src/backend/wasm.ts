@@ -7,17 +7,7 @@ import { SandboxError } from '../error.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
 import type { Backend, RunInputs } from './backend.ts'
 import type { Launch } from './launch.ts'
-import { WASM_PROGRAM, type WasmOrders, type WasmPreopen } from './wasm-program.ts'
-
-/** What runs WASI programs here. Made by the edge wasm-inputs.ts. */
-export interface WasmInputs {
-  /** Absolute path of node. */
-  readonly node: string
-  /** Words that switch node's permission model on, empty where this node has none. */
-  readonly permission: readonly string[]
-  /** Host path of a CPython compiled for WASI. */
-  readonly python?: string
-}
+import { WASM_PROGRAM, type WasmInputs, type WasmOrders, type WasmPreopen } from './wasm-program.ts'
 
 export const wasmBackend: Backend = { name: 'wasm', build }
 

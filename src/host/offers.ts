@@ -254,7 +254,7 @@ function processOffers({ platform }: HostFacts): Offers {
     'wasi-command',
   ]
   const limits = ['memory-limit', 'pids-limit', 'cpu-limit'] as const
-  const held = { 'memory-limit': 'rlimit', 'pids-limit': 'rlimit', 'cpu-limit': 'affinity' } as const
+  const held = { 'memory-limit': 'watchdog', 'pids-limit': 'watchdog', 'cpu-limit': 'affinity' } as const
   const onLinux = platform === 'linux'
   return {
     engines: [],

@@ -8,6 +8,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import pidusage from 'pidusage'
 import type { RunInputs } from '../backend/backend.ts'
+import type { Launch } from '../backend/launch.ts'
 import { PROCESS_WARNINGS, processBackend, RUN_VARIABLE } from '../backend/process.ts'
 import { SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -23,7 +24,7 @@ export interface ProcessRun {
 
 /** @throws SandboxError NO_BACKEND without the second half of the opt-in, SETUP_FAILED when there is no shell to start it */
 export async function superviseProcess({ plan, run, stdio, signal }: ProcessRun): Promise<Outcome> {
-  const launch = processBackend.build(plan, run)
+  const launch = onFewerProcessors(processBackend.build(plan, run), plan)
   const watchdog = newWatchdog(plan, run.runId)
   const end = await runChild({
     launch,
@@ -37,17 +38,22 @@ export async function superviseProcess({ plan, run, stdio, signal }: ProcessRun)
   watchdog.stop()
   const killed = killRun(run.runId)
   if (end.startErrno !== undefined)
-    throw new SandboxError('SETUP_FAILED', `process: ${launch.cwd}: cannot start there (${end.startErrno})`, {
-      hint: '--workdir DIR',
-    })
+    throw new SandboxError(
+      'SETUP_FAILED',
+      `process: ${launch.file} cannot be started in ${launch.cwd} (${end.startErrno})`,
+      {
+        hint: 'check that the directory exists (--workdir DIR) and that util-linux is installed',
+      },
+    )
   return {
-    ...conclude(end, { run, overMemory: watchdog.fired() }),
+    ...conclude(end, { run, fired: watchdog.fired() }),
     ...(end.cancelledBy !== undefined && { cancelledBy: end.cancelledBy }),
     stdout: end.stdout,
     stderr: end.stderr,
     setupMs: 0,
     durationMs: end.elapsedMs,
     usage: { cpuMs: 0, peakMemory: watchdog.peak(), peakPids: 0 },
+    ...(watchdog.fired() === 'pids' && { events: { oomKill: 0, pidsMax: 1, throttledMs: 0 } }),
     killed,
     warnings: PROCESS_WARNINGS,
   }
@@ -55,8 +61,8 @@ export async function superviseProcess({ plan, run, stdio, signal }: ProcessRun)
 
 type End = Pick<Outcome, 'cause' | 'exitCode' | 'signal' | 'failure'>
 
-function conclude(end: ChildEnd, { run, overMemory }: { run: RunInputs; overMemory: boolean }): End {
-  if (overMemory) return { cause: 'memory', exitCode: null, signal: 'SIGKILL' }
+function conclude(end: ChildEnd, { run, fired }: { run: RunInputs; fired: Fired }): End {
+  if (fired !== undefined) return { cause: fired === 'memory' ? 'memory' : 'exit', exitCode: null, signal: 'SIGKILL' }
   if (end.cause !== 'exit') return { cause: end.cause, exitCode: null, signal: end.signal }
   const failure = notExecuted(end, run)
   if (failure !== undefined) return { cause: 'exec', exitCode: null, signal: null, failure }
@@ -126,33 +132,55 @@ function kill(pid: number): boolean {
   }
 }
 
+/** Which limit the watchdog saw crossed. */
+type Fired = 'memory' | 'pids' | undefined
+
 interface Watchdog {
   readonly start: () => void
   readonly stop: () => void
-  readonly fired: () => boolean
+  readonly fired: () => Fired
   /** Bytes, the largest sample. */
   readonly peak: () => number
 }
 
 const SAMPLE_MS = 100
 
-/** Samples the memory of the run and ends it above the limit; without a limit it does nothing. */
-function newWatchdog({ limits: { memory } }: Plan, runId: string): Watchdog {
-  const state: { timer?: NodeJS.Timeout; fired: boolean; peak: number } = { fired: false, peak: 0 }
+/** Samples the memory and the processes of the run and ends it above a limit; without limits it does nothing. */
+function newWatchdog({ limits: { memory, pids: most } }: Plan, runId: string): Watchdog {
+  const state: { timer?: NodeJS.Timeout; fired: Fired; peak: number } = { fired: undefined, peak: 0 }
   const sample = async (): Promise<void> => {
-    state.peak = Math.max(state.peak, await memoryOf(pidsOf(runId)))
-    if (memory === undefined || state.peak <= memory.max) return
-    state.fired = true
+    const pids = pidsOf(runId)
+    state.peak = Math.max(state.peak, await memoryOf(pids))
+    const overMemory = memory !== undefined && state.peak > memory.max
+    const overPids = most !== undefined && pids.length > most.max
+    if (!overMemory && !overPids) return
+    state.fired ??= overMemory ? 'memory' : 'pids'
     killRun(runId)
   }
   return {
     start: () => {
-      if (memory !== undefined) state.timer = setInterval(() => void sample(), SAMPLE_MS)
+      if (memory !== undefined || most !== undefined) state.timer = setInterval(() => void sample(), SAMPLE_MS)
     },
     stop: () => clearInterval(state.timer),
     fired: () => state.fired,
     peak: () => state.peak,
   }
+}
+
+/** Whole processors out of those that we may use ourselves. */
+function onFewerProcessors(launch: Launch, { limits: { cpus } }: Plan): Launch {
+  if (cpus?.by !== 'affinity') return launch
+  const list = ownProcessors().slice(0, cpus.max).join(',')
+  return { ...launch, file: 'taskset', argv: ['--cpu-list', list, launch.file, ...launch.argv] }
+}
+
+/** Numbers of the processors this process may run on: proc_pid_status(5), `Cpus_allowed_list: 0-1,4`. */
+function ownProcessors(): readonly number[] {
+  const ranges = /^Cpus_allowed_list:\s*(\S+)/m.exec(readable('/proc/self/status') ?? '')?.[1] ?? '0'
+  return ranges.split(',').flatMap((range) => {
+    const [first = 0, last = first] = range.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  })
 }
 
 /** Bytes resident; pages that two processes share count twice, so a limit is held rather too tight. */

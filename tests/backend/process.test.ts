@@ -80,6 +80,17 @@ describe('the process backend', () => {
     expect(outcome).toMatchObject({ cause: 'memory', signal: 'SIGKILL' })
   })
 
+  test('is ended above the limit of processes by the same watchdog', async () => {
+    const limits = { pids: { max: 5, by: 'watchdog' }, timeoutMs: 20_000 } as const
+    const outcome = await run(['sh', '-c', 'for i in 1 2 3 4 5 6 7 8; do sleep 600 & done; wait'], { limits })
+    expect(outcome).toMatchObject({ signal: 'SIGKILL', events: { pidsMax: 1 } })
+  })
+
+  test('runs on as many processors as it may', async () => {
+    const outcome = await run(['nproc'], { limits: { cpus: { max: 1, by: 'affinity' }, timeoutMs: 20_000 } })
+    expect(text(outcome.stdout)).toBe('1\n')
+  })
+
   test('is ended at the processor time limit', async () => {
     const outcome = await run(['sh', '-c', 'while :; do :; done'], { limits: { cpuTimeMs: 1000, timeoutMs: 20_000 } })
     expect(outcome.signal).toMatch(/SIGXCPU|SIGKILL/)

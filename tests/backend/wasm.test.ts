@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type WasmInputs, wasmBackend } from '../../src/backend/wasm.ts'
-import type { WasmOrders } from '../../src/backend/wasm-program.ts'
+import { wasmBackend } from '../../src/backend/wasm.ts'
+import type { WasmInputs, WasmOrders } from '../../src/backend/wasm-program.ts'
 import { concludeWasm } from '../../src/supervisor/wasm.ts'
 import { planFor, plannedZone, runInputs } from './plans.ts'
 
