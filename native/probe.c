@@ -352,7 +352,7 @@ static void connect_port(const char *port) {
   say("connect", connect(fd, (struct sockaddr *)&address, sizeof address));
 }
 
-/* A name that begins with @ is abstract. */
+/* A name that begins with @ is abstract; node before 22 pads such names to the whole of the address. */
 static void connect_unix(const char *name) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   size_t length = strlen(name);
@@ -360,7 +360,9 @@ static void connect_unix(const char *name) {
   memcpy(address.sun_path, name, length);
   if (name[0] == '@') address.sun_path[0] = 0;
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  say("unix", connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)));
+  int done = connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
+  if (done < 0 && name[0] == '@') done = connect(fd, (struct sockaddr *)&address, sizeof address);
+  say("unix", done);
 }
 
 static void make_in(const char *directory) {

@@ -129,7 +129,7 @@ export const FILE_ROWS: readonly Row[] = [
     attempts: ({ probe: program }) => [
       {
         command: shell(
-          'for at in /tmp /run /dev/shm "$HOME"; do "$1" fill $at/full 100000000; "$1" flood $at 200000; done',
+          'for at in /tmp /run /dev/shm "$HOME"; do "$1" fill $at/full 8000000; "$1" flood $at 5000; done',
           program,
         ),
         policy: { resources: { tmp: '2m', run: '2m', shm: '2m', home: '2m' } },

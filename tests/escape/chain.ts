@@ -1,0 +1,53 @@
+/** What the escape tests share: a place with zones and the probe, and runs in it by the built command. */
+import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { temporaryDirectory } from '../support/directory.ts'
+import { checkoutFor, currentUser } from '../support/users.ts'
+
+export const ENGINES = ['bwrap', 'unshare'] as const
+export type Engine = (typeof ENGINES)[number]
+
+export interface Place {
+  readonly base: string
+  /** Holds `notes` with `host`. */
+  readonly zone: string
+  /** The probe as the host calls it; inside it is at PROBE. */
+  readonly probe: string
+}
+
+export const PROBE = '/probe'
+
+export const probeFile = (): string => join(checkoutFor(currentUser()), 'bin', 'probe')
+
+export async function makePlace(): Promise<Place> {
+  const base = await temporaryDirectory({ mode: 0o755 })
+  const zone = join(base, 'zone')
+  await mkdir(zone)
+  await writeFile(join(zone, 'notes'), 'host\n')
+  const probe = join(base, 'probe')
+  await copyFile(probeFile(), probe)
+  await chmod(probe, 0o755)
+  return { base, zone, probe }
+}
+
+/** Words of a run that shows the probe and has the zone at /zone. */
+export const words = (
+  place: Place,
+  { engine, mode = 'rw', options = [] }: { engine: Engine; mode?: 'ro' | 'rw'; options?: readonly string[] },
+  command: readonly string[],
+): readonly string[] => [
+  ...['--engine', engine, '--ro', `${place.probe}:${PROBE}`, '--zone', `zone=${place.zone}:/zone:${mode}`],
+  ...['--workdir', '/tmp', ...options, '--', ...command],
+]
+
+export const sh = (script: string): readonly string[] => ['/bin/sh', '-c', script]
+
+/** The answers of so many attempts, one after the other. */
+export async function collect<Answer>(
+  count: number,
+  attempt: (n: number) => Promise<Answer>,
+): Promise<readonly Answer[]> {
+  const answers: Answer[] = []
+  for (let n = 0; n < count; n++) answers.push(await attempt(n))
+  return answers
+}

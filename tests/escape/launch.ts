@@ -1,0 +1,72 @@
+/** The native chain without the runner around it: planned once, launched as often as a test likes. */
+import { randomBytes } from 'node:crypto'
+import type { Launch } from '../../src/backend/launch.ts'
+import { namespace } from '../../src/backend/namespace.ts'
+import { prepare } from '../../src/exec.ts'
+import { helpersDirectory } from '../../src/native.ts'
+import type { SandboxInput } from '../../src/policy/schema.ts'
+import { superviseNamespace } from '../../src/supervisor/namespace.ts'
+import type { Outcome } from '../../src/supervisor/outcome.ts'
+import { type Engine, type Place, PROBE } from './chain.ts'
+
+export interface Planned {
+  /** The exact process of one more run. */
+  readonly launch: () => Launch
+  readonly run: () => Promise<{ readonly outcome: Outcome; readonly stdout: string }>
+}
+
+export interface PlanInputs {
+  readonly place: Place
+  readonly engine: Engine
+  readonly command: readonly string[]
+  readonly mode?: 'ro' | 'rw'
+  readonly values?: SandboxInput
+  /** Where records of the runs are; nowhere by default. */
+  readonly runsDirectory?: string
+}
+
+export async function planOnce({
+  place,
+  engine,
+  command,
+  mode = 'rw',
+  values = {},
+  runsDirectory = '',
+}: PlanInputs): Promise<Planned> {
+  const zones: SandboxInput['zones'] = [
+    { name: 'probe', mode: 'ro', hostPath: place.probe, target: PROBE },
+    { name: 'zone', mode, hostPath: place.zone, target: '/zone' },
+  ]
+  const { plan, facts, commandEnv } = await prepare({
+    command,
+    mode: 'capture',
+    cwd: place.base,
+    layers: [
+      {
+        layer: 'flag',
+        source: 'test',
+        directory: place.base,
+        values: { engine, toolchains: 'off', workdir: '/tmp', zones, ...values },
+      },
+    ],
+  })
+  const enginePath = facts[engine]?.path
+  const launch = (): Launch =>
+    namespace.build(plan, {
+      runId: randomBytes(10).toString('hex'),
+      command,
+      commandEnv,
+      ...(enginePath === undefined ? {} : { enginePath }),
+      helpers: helpersDirectory(),
+      runsDirectory,
+      stdinIsTerminal: false,
+    })
+  const run = async () => {
+    const outcome = await superviseNamespace({
+      launch: launch(),
+      stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
+    })
+    return { outcome, stdout: Buffer.concat([outcome.stdout.head, outcome.stdout.tail]).toString() }
+  }
+  return { launch, run }
+}

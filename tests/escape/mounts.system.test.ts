@@ -1,0 +1,82 @@
+/** Mounts of the host: what is below a zone, and what comes later. Only root can mount, so only root's runs are tried. */
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished } from 'vitest'
+import { cliWords, runCli } from '../support/cli.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { ENGINES, makePlace, sh, words } from './chain.ts'
+
+function mountTmpfs(target: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'llm-do-test', target])
+  onTestFinished(() => void execFileSync('umount', [target]))
+}
+
+/** Starts a command that says when it is there and waits for its input to end. */
+async function startWaiting(argv: readonly string[]): Promise<{ readonly goOn: () => Promise<string> }> {
+  const [file = '', ...rest] = argv
+  const child = spawn(file, rest, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const text = { out: '' }
+  child.stdout.on('data', (chunk: Buffer) => (text.out += chunk))
+  while (!text.out.includes('ready') && child.exitCode === null) await sleep(5)
+  return {
+    goOn: async () => {
+      child.stdin.end()
+      await once(child, 'close')
+      return text.out
+    },
+  }
+}
+
+const WAIT_AND_LOOK = (at: string) => sh(`echo ready; read line; ls ${at}/later; cat ${at}/later/arrived 2>&1; true`)
+
+for (const engine of ENGINES) {
+  describeWith(['root', engine], `with ${engine}`, () => {
+    testWith(
+      'root',
+      'a file system of the host that is mounted below a zone during the run does not arrive',
+      async () => {
+        const place = await makePlace()
+        const later = join(place.zone, 'later')
+        await mkdir(later)
+        execFileSync('mount', ['--bind', place.zone, place.zone])
+        onTestFinished(() => void execFileSync('umount', [place.zone]))
+        execFileSync('mount', ['--make-shared', place.zone])
+        const run = await startWaiting(cliWords(words(place, { engine }, WAIT_AND_LOOK('/zone'))))
+        mountTmpfs(later)
+        await writeFile(join(later, 'arrived'), 'leaked\n')
+        expect(await run.goOn()).not.toContain('leaked')
+      },
+    )
+
+    testWith('root', 'a file system below the source of a read-only zone is read-only, too', async () => {
+      const place = await makePlace()
+      const deep = join(place.zone, 'deep')
+      await mkdir(deep)
+      mountTmpfs(deep)
+      await writeFile(join(deep, 'notes'), 'host\n', { mode: 0o666 })
+      const result = await runCli(
+        words(place, { engine, mode: 'ro' }, sh('cat /zone/deep/notes; echo evil >/zone/deep/notes')),
+      )
+      expect(result.stdout.toString()).toBe('host\n')
+      expect(await readFile(join(deep, 'notes'), 'utf8')).toBe('host\n')
+    })
+  })
+}
+
+describeWith(['root', 'bwrap'], 'without the chain', () => {
+  testWith('root', 'a late mount of the host arrives', async () => {
+    const place = await makePlace()
+    const later = join(place.zone, 'later')
+    await mkdir(later)
+    execFileSync('mount', ['--bind', place.zone, place.zone])
+    onTestFinished(() => void execFileSync('umount', [place.zone]))
+    execFileSync('mount', ['--make-shared', place.zone])
+    const run = await startWaiting(['bwrap', '--dev-bind', '/', '/', '--', ...WAIT_AND_LOOK(place.zone)])
+    mountTmpfs(later)
+    await writeFile(join(later, 'arrived'), 'leaked\n')
+    expect(await run.goOn()).toContain('leaked')
+  })
+})

@@ -1,0 +1,148 @@
+/**
+ * The negative controls: the same attempt by bubblewrap as one would type it, without our chain. An attack that does not work
+ * there proves nothing when it does not work here.
+ */
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { openSync, readdirSync, readFileSync } from 'node:fs'
+import type { Attempt, Ground, Row, RunSeen } from '../../src/doctor/contract.ts'
+import type { Runner } from '../../src/doctor/self-test.ts'
+
+/** How an attack is seen to work: more words for bwrap. */
+export interface Weakness {
+  readonly words: readonly string[]
+  /** A root of bwrap's own instead of the host's, for attacks that would change the host. */
+  readonly bare?: boolean
+  readonly only?: 'root'
+}
+
+/** A weakness, or why there is none to show. */
+export type Control = Weakness | { readonly none: string }
+
+const OWN_PROC = ['--unshare-pid', '--proc', '/proc'] as const
+const WORKS_ANYWHERE = 'what must work, works without walls too'
+const NOT_AN_ATTACK = 'a refusal has nothing to attack'
+
+/** One for each row of the contract. */
+export const CONTROLS: Readonly<Record<Row['id'], Control>> = {
+  'files.host-absent': { words: [] },
+  'files.read-only-zone': { words: [] },
+  'files.target-below-writable': { words: [] },
+  'files.proc-knobs': { words: OWN_PROC },
+  'files.proc-masks': { words: OWN_PROC },
+  'files.root-read-only': { words: [], bare: true },
+  'files.scratch-bounds': { words: ['--tmpfs', '/run', '--tmpfs', '/dev/shm', '--tmpfs', '/home/sandbox'], bare: true },
+  'files.no-devices-no-setuid': { words: [] },
+  'files.setuid-plant': { words: [], only: 'root' },
+  'files.owner': { none: 'plain bwrap knows no other owner' },
+  'files.protected': { words: [] },
+  'files.make-sockets': { words: [] },
+  'files.reach-sockets': { words: [] },
+  'processes.own-pids': { words: [] },
+  'processes.nothing-outlives': { words: [] },
+  'processes.first-untouchable': { words: OWN_PROC },
+  'processes.first-says-nothing': { words: OWN_PROC },
+  'processes.environment': { words: [] },
+  'processes.descriptors': { words: [] },
+  'processes.clean-start': { words: [] },
+  'processes.terminal': { words: [] },
+  'processes.no-privileges': { words: [] },
+  'processes.never-root': { words: [], only: 'root' },
+  'processes.debugger': { none: WORKS_ANYWHERE },
+  'network.only-loopback': { words: [] },
+  'network.host-loopback': { words: [] },
+  'network.abstract-sockets': { words: [] },
+  'network.socket-families': { words: [] },
+  'network.own-namespaces': { words: [] },
+  'network.no-keyrings': { words: [] },
+  'network.no-nested-namespaces': { words: [] },
+  'syscalls.refused': { words: [] },
+  'syscalls.unknown': { words: [] },
+  'syscalls.foreign': { words: [] },
+  'syscalls.personality': { words: [] },
+  'resources.memory': { words: [] },
+  'resources.memory-in-files': { words: [], bare: true },
+  'resources.processes': { words: [] },
+  'resources.deadline': { words: [] },
+  'resources.output': { words: [] },
+  'results.exit-or-signal': { words: [] },
+  'results.not-started': { words: [] },
+  'results.no-forging': { none: 'plain bwrap has no result to forge' },
+  'results.arguments': { none: WORKS_ANYWHERE },
+  'results.bytes': { none: WORKS_ANYWHERE },
+  'results.no-mix': { none: WORKS_ANYWHERE },
+  'fallbacks.no-engine': { none: NOT_AN_ATTACK },
+  'fallbacks.never-unsandboxed': { none: NOT_AN_ATTACK },
+  'fallbacks.required-limit': { none: NOT_AN_ATTACK },
+}
+
+const bareRoot = ({ base }: Ground): readonly string[] => [
+  ...['--ro-bind', '/usr', '/usr', '--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64'],
+  ...['--symlink', 'usr/bin', '/bin', '--dir', '/etc', '--dir', '/home', '--tmpfs', '/tmp', '--dev', '/dev'],
+  ...OWN_PROC,
+  ...['--bind', base, base],
+]
+
+/** Longer than any control needs that ends by itself. */
+const LIMIT_MS = 3_000
+
+/** Runs attempts in plain bwrap, with one leaked descriptor as any careless caller has it. */
+export function plainBwrap({ words, bare = false }: Weakness): Runner {
+  return (attempt, ground) => {
+    const root = bare ? bareRoot(ground) : ['--dev-bind', '/', '/']
+    return runPlain([...root, ...words, '--', ...attempt.command], attempt)
+  }
+}
+
+function runPlain(words: readonly string[], { env, stdin }: Attempt): Promise<RunSeen> {
+  const leaked = openSync('/', 'r')
+  const begun = performance.now()
+  const child = spawn('bwrap', words, {
+    env: { PATH: process.env.PATH, HOME: '/home/sandbox', ...env },
+    stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', leaked],
+  })
+  if (stdin !== undefined) child.stdin?.end(stdin)
+  const text = { stdout: '', stderr: '' }
+  const hash = createHash('sha256')
+  child.stdout?.on('data', (chunk: Buffer) => {
+    hash.update(chunk)
+    text.stdout += chunk
+  })
+  child.stderr?.on('data', (chunk: Buffer) => (text.stderr += chunk))
+  const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    // Not `close`: a daemon that was left behind keeps the output open.
+    child.on('exit', (exitCode, signal) => {
+      clearTimeout(limit)
+      setTimeout(() => {
+        child.stdout?.destroy()
+        child.stderr?.destroy()
+        resolve({
+          ...text,
+          stdoutSha256: hash.digest('hex'),
+          truncated: 0,
+          exitCode,
+          signal,
+          reason: signal === null ? 'exit' : 'signal',
+          durationMs: performance.now() - begun,
+        })
+      }, 50)
+    })
+  })
+}
+
+/** Ends what a control left running: every process whose command line names the ground. */
+export function endProcessesOf(base: string): void {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    if (commandLine(pid).includes(base)) process.kill(Number(pid), 'SIGKILL')
+  }
+}
+
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1')
+  } catch {
+    return '' // It has ended.
+  }
+}
