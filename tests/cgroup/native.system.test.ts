@@ -2,10 +2,11 @@
  * native/cgroup.c and native/watchdog.c on the kernel's own files, through driver.c with AddressSanitizer and UBSan. The host's
  * tree may lack the memory, pids and cpu controllers; what needs them is tested in tests/vm.
  */
+import type { ChildProcess } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { execa, type ResultPromise } from 'execa'
+import { execa } from 'execa'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -38,9 +39,9 @@ const driveJson = async (...words: readonly (string | number)[]): Promise<Record
   JSON.parse(await drive(...words)) as Record<string, number>
 
 /** Waits for the guest's first output: true then, false when it ended without any. */
-const hasSpoken = (child: ResultPromise<{ reject: false }>): Promise<boolean> =>
+const hasSpoken = (child: Pick<ChildProcess, 'stdout' | 'once'>): Promise<boolean> =>
   new Promise((resolve) => {
-    child.stdout.once('data', () => resolve(true))
+    child.stdout?.once('data', () => resolve(true))
     child.once('exit', () => resolve(false))
   })
 
