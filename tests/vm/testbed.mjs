@@ -35,8 +35,8 @@ const project = join(here, '..', '..')
 /** A healthy boot prints its first console line after 1-2 s. */
 const SILENT_BOOT_MS = 40_000
 const BOOT_TRIES = 4
-/** Far above what a suite needs (30-90 s); a hung guest must not hang CI. */
-const SUITE_MS = 240_000
+/** Far above what a suite needs (60-110 s); a hung guest must not hang CI. */
+const SUITE_MS = 300_000
 
 const PROGRAMS = {
   'qemu-system-x86_64': 'qemu-system-x86',
@@ -182,6 +182,10 @@ function qemuArguments({ image, job, boot, log }) {
   ]
 }
 
+/** TERM and INT end the machine first: an emulator left behind would eat a processor for ever. */
+const interruption = new AbortController()
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.once(signal, () => interruption.abort())
+
 const textOf = (file) => (existsSync(file) ? readFileSync(file, 'utf8') : '')
 
 /** One try: boots, shows stderr of the guest as it comes, returns when qemu is gone. */
@@ -203,9 +207,10 @@ async function bootOnce({ image, job, boot, log }) {
       process.stderr.write(text.slice(shown))
       shown = text.length
       const elapsed = performance.now() - started
+      if (interruption.signal.aborted) return { end: 'interrupted' }
       const silent = textOf(join(log, 'console')) === '' && shown === 0
       if (silent && elapsed > SILENT_BOOT_MS) return { end: 'silent' }
-      if (elapsed > SUITE_MS) return { end: 'too slow' }
+      if (elapsed > SUITE_MS) return { end: 'too slow', stdout: textOf(join(log, 'stdout')) }
     }
     return { end: 'reset', status: textOf(join(log, 'status')).trim(), stdout: textOf(join(log, 'stdout')) }
   } finally {
@@ -219,7 +224,8 @@ async function bootWithRetry(inputs) {
     const log = join(inputs.work, `${inputs.boot}-${attempt}`)
     say(`boot ${inputs.boot}${attempt > 1 ? `, try ${attempt}` : ''}`)
     const ended = await bootOnce({ ...inputs, log })
-    if (ended.end !== 'silent') return { ...ended, console: textOf(join(log, 'console')) }
+    if (ended.end !== 'silent' || interruption.signal.aborted)
+      return { ...ended, console: textOf(join(log, 'console')) }
     say('nothing on the console, booting again')
   }
   return { end: 'silent', console: '' }
@@ -231,7 +237,7 @@ function checksOf(boot, ended) {
   const checks = lines.map((line) => ({ boot, ...JSON.parse(line) }))
   const finished = ended.end === 'reset' && ended.status !== ''
   if (finished && checks.length > 0) return checks
-  const detail = `ended: ${ended.end}, status: ${ended.status || 'none'}, console ends: ${ended.console.slice(-1500)}`
+  const detail = `ended: ${ended.end}, status: ${ended.status || 'none'}, console ends: ${(ended.console ?? '').slice(-1500)}`
   return [...checks, { boot, title: 'the suite runs to its end', ok: false, detail }]
 }
 
@@ -268,6 +274,7 @@ async function main() {
     )
     const checks = []
     for (const boot of values.boot ?? ['plain', 'systemd']) {
+      if (interruption.signal.aborted) break
       checks.push(...checksOf(boot, await bootWithRetry({ image, job, boot, work })))
     }
     for (const check of checks)
@@ -286,7 +293,7 @@ async function main() {
       writeFileSync(process.env.LLM_DO_TEST_VM_SUMMARY, `${JSON.stringify(summary)}\n`)
     say(`${summary.seconds} s`)
     console.log(`${summary.passed} passed, ${summary.failed} failed`)
-    return failed === 0 ? 0 : 1
+    return failed === 0 && !interruption.signal.aborted ? 0 : 1
   } finally {
     if (!values.keep) rmSync(work, { recursive: true, force: true })
     else say(`kept ${work}`)

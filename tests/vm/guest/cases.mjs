@@ -16,7 +16,7 @@ const CASES = [
   { title: 'a memory bomb', way: 'memory', limit: 'memory', reason: 'memory', few: true },
   { title: 'a memory bomb in a grandchild', way: 'grandchild', limit: 'memory', reason: 'memory' },
   { title: 'a memory hog that ignores every signal', way: 'deaf', limit: 'memory', reason: 'memory' },
-  { title: 'a filler of the scratch file system', way: 'scratch', limit: 'memory', reason: 'memory', kernel: true },
+  { title: 'a filler of the scratch file system', way: 'scratch', limit: 'memory', reason: 'memory' },
   { title: '1000 full pipes', way: 'pipes', limit: 'memory', memory: '32m', reason: 'memory', kernel: true },
   { title: 'detached System V segments', way: 'segments', limit: 'memory', reason: 'memory', kernel: true },
   {

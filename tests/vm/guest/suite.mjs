@@ -3,7 +3,7 @@
  * one line of JSON per check.
  */
 import { spawnSync } from 'node:child_process'
-import { chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 
 const ROOT = '/sys/fs/cgroup'
 const CASES = ['node', '/job/tests/vm/guest/cases.mjs']
@@ -47,6 +47,37 @@ function delegate(group, id) {
     chownSync(`${group}${file}`, id, id)
 }
 
+/** Settings by which distributions and administrators forbid user namespaces; only a machine of one's own lets them be set. */
+const FORBIDDING = ['kernel/unprivileged_userns_clone', 'user/max_user_namespaces']
+
+/** Without user namespaces a plain user is refused, and nothing runs. Each try has a new cache: the probe must be made again. */
+function checkForbidden(setting) {
+  const file = `/proc/sys/${setting}`
+  const before = readFileSync(file, 'utf8')
+  const cache = mkdtempSync('/tmp/cache-')
+  chownSync(cache, 1000, 1000)
+  writeFileSync(file, '0')
+  const [program, ...words] = [
+    ...user(1000, '/tmp', [`XDG_CACHE_HOME=${cache}`]),
+    '/job/bin/llm-do',
+    'exec',
+    '--',
+    'echo',
+    'ran',
+  ]
+  const { status, stdout, stderr } = spawnSync(program, words, { cwd: '/tmp', encoding: 'utf8' })
+  writeFileSync(file, before)
+  const name = setting.replaceAll('/', '.')
+  const ok = status === 125 && stdout === '' && stderr.includes(name) && stderr.includes('hint')
+  console.log(
+    JSON.stringify({
+      title: `with ${name}=0 a plain user is refused and told of the setting`,
+      ok,
+      detail: `${status} ${stdout} ${stderr}`,
+    }),
+  )
+}
+
 function plainBoot() {
   call({ caller: 'root', expect: { by: KERNEL, parent: ROOT } })
   delegate(`${ROOT}/plain`, 1000)
@@ -61,6 +92,7 @@ function plainBoot() {
     expect: { by: KERNEL, parent: `${ROOT}/given`, cgroupParent: `${ROOT}/given`, few: true },
   })
   call({ caller: 'user, nothing given', as: user(1000, '/tmp'), expect: { by: NO_KERNEL } })
+  for (const setting of FORBIDDING) checkForbidden(setting)
 }
 
 function systemdBoot() {
