@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Launch, LaunchDescriptor } from '../backend/launch.ts'
+import { SandboxError } from '../error.ts'
 import { HeadTail, NO_CAPTURE } from './capture.ts'
 import type { Capture } from './outcome.ts'
 
@@ -98,11 +99,24 @@ function openFor(descriptor: LaunchDescriptor): number | 'pipe' {
  */
 function openUnlinked(bytes: Uint8Array): number {
   const path = join(tmpdir(), `.llm-do-${randomUUID()}`)
-  const fd = openSync(path, 'wx+', 0o600)
+  const fd = openNew(path)
   unlinkSync(path)
   // At positions, not at the offset: where /dev/fd/N shares the offset (macOS) the reader must find it at 0.
   for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
   return fd
+}
+
+/** @throws SandboxError SETUP_FAILED where this user can make no temporary file */
+function openNew(path: string): number {
+  try {
+    return openSync(path, 'wx+', 0o600)
+  } catch (cause) {
+    const why = (cause as NodeJS.ErrnoException).code ?? 'unknown'
+    throw new SandboxError('SETUP_FAILED', `${tmpdir()}: no temporary file can be made there (${why})`, {
+      hint: 'make it writable (chmod 1777), or set TMPDIR to a directory that is',
+      cause,
+    })
+  }
 }
 
 function spawnChild({ launch, stdio, ownGroup }: ChildInput, files: readonly OpenDescriptor[]): ChildProcess {
