@@ -17,6 +17,7 @@ INIT_SOURCES   ?= $(wildcard native/init.c)
 RUNS_SOURCES   ?= $(wildcard native/runs.c)
 FRONT_SOURCES  ?= $(wildcard native/front.c)
 PROBE_SOURCES  ?= $(wildcard native/probe.c)
+POOL_SOURCES   ?= $(wildcard native/pool.c)
 NATIVE_HEADERS ?= $(wildcard native/*.h)
 
 # musl, because the start-up of a static glibc alone costs half a millisecond per helper.
@@ -28,7 +29,7 @@ LDFLAGS ?= -static -s
 
 PROGRAMS := $(if $(LAUNCH_SOURCES),$(BIN)/launch) $(if $(INIT_SOURCES),$(BIN)/init) \
             $(if $(RUNS_SOURCES),$(BIN)/runs) $(if $(FRONT_SOURCES),$(BIN)/front) \
-            $(if $(PROBE_SOURCES),$(BIN)/probe)
+            $(if $(PROBE_SOURCES),$(BIN)/probe) $(if $(POOL_SOURCES),$(BIN)/pool)
 
 .PHONY: all setup setup-test native build run check lint types unit test test-vm golden bench doctor clean help FORCE
 
@@ -84,6 +85,7 @@ $(eval $(call program,init,$(INIT_SOURCES)))
 $(eval $(call program,runs,$(RUNS_SOURCES)))
 $(eval $(call program,front,$(FRONT_SOURCES)))
 $(eval $(call program,probe,$(PROBE_SOURCES)))
+$(eval $(call program,pool,$(POOL_SOURCES)))
 
 ## ---- the TypeScript part
 

@@ -105,7 +105,7 @@ static int is_for(const struct launchfile *file, const struct key *key) {
   return next == key->count;
 }
 
-static int is_fresh(const struct launchfile *file) {
+int cached_is_fresh(const struct launchfile *file) {
   struct record record;
   size_t position = 0;
   char identity[160];
@@ -124,7 +124,7 @@ int cached_open(const char *directory, const struct key *key, struct launchfile 
   int fd = open_file(directory, key);
   if (fd < 0) return -1;
   char *bytes = read_all(fd, LAUNCHFILE_MAX, &size);
-  if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && is_whole(file) && is_for(file, key) && is_fresh(file) &&
+  if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && is_whole(file) && is_for(file, key) && cached_is_fresh(file) &&
       lseek(fd, 0, SEEK_SET) == 0)
     return fd;
   close(fd);

@@ -11,7 +11,7 @@
  * command's own streams must see end of file as soon as the command closes them. */
 enum {
   INIT_LAUNCH_FILE = 3, /* sealed memfd, read and closed */
-  INIT_COMMAND = 4,     /* sealed memfd: argc, envc, then the words, each ended by NUL */
+  INIT_COMMAND = 4,     /* sealed memfd: argc, envc, then the words, each ended by NUL; argc 0 = it comes with REQUEST_RUN */
   INIT_CONTROL = 5,     /* SOCK_SEQPACKET: reports out, requests in; its end of file means that launch is gone */
   INIT_STDIN = 6,
   INIT_STDOUT = 7,
@@ -25,6 +25,7 @@ enum report_kind {
   REPORT_NO_EXEC = 3, /* execve failed: path, error */
   REPORT_ENDED = 4,   /* the command ended: wait_status, usage */
   REPORT_SCRATCH = 5, /* from the stager: descriptors on its tmpfs, for the memory watchdog */
+  REPORT_READY = 6,   /* a warm sandbox: everything is done but the command, which is now asked for */
 };
 
 #define REPORT_DESCRIPTORS_MAX 32
@@ -40,6 +41,10 @@ struct report {
   char step[32];
   char path[256];        /* cut if longer */
 };
+
+/* In place of a signal: run what comes with it, the descriptors INIT_COMMAND and INIT_STDIN to INIT_STDERR. */
+#define REQUEST_RUN (-1)
+#define REQUEST_RUN_DESCRIPTORS 4
 
 /* A request to init: send `signal` to the command's process group, or to everything inside. */
 struct request {

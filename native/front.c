@@ -4,11 +4,12 @@
  * Theory of operation. Node starts slower than a sandbox, and most runs repeat an earlier one's options in the same
  * directory. So node leaves the launch file of a plan in the cache, with everything the plan was made from, and front looks
  * there first: if the words of the key are the same and every path on disk is still what it was, it starts launch with the
- * caller's command, environment and streams. For everything else (another verb, JSON, a plan that is not there or stale) it
+ * caller's command, environment and streams, or gives them to a sandbox of the pool that is ready (claim.h). For everything else (another verb, JSON, a plan that is not there or stale) it
  * becomes node, which knows everything. A run that ends in a way that needs words for people is told by node, too: front
  * hands it the outcome. So there is one implementation of every message and every decision; this one only remembers.
  */
 #include "cached.h"
+#include "claim.h"
 #include "kernel.h"
 
 #include <errno.h>
@@ -316,6 +317,12 @@ static _Noreturn void explain(const struct call *call, const char *json) {
   become_node(call->root, "explain-outcome", number, call->words);
 }
 
+static _Noreturn void conclude(const struct call *call, int status, const char *json, const sigset_t *before) {
+  if (status >= 0 && needs_no_words(json, call->command)) _exit(status);
+  sigprocmask(SIG_SETMASK, before, NULL);
+  explain(call, json);
+}
+
 static void run_cached(const struct call *call, const char *directory) {
   static struct key key;
   static char json[STATUS_MAX];
@@ -329,15 +336,16 @@ static void run_cached(const struct call *call, const char *directory) {
   sigemptyset(&signals);
   for (const int *signal = (const int[]){SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}; *signal; signal++) sigaddset(&signals, *signal);
   sigprocmask(SIG_BLOCK, &signals, &before);
+  int status = -1;
+  enum claim claimed = claim_run(&file, call->command, env, &signals, &status, json, sizeof json);
+  if (claimed != CLAIM_NONE) conclude(call, claimed == CLAIM_DONE ? status : -1, json, &before);
   if (start_launch(call, fd, env, &run) < 0) {
     sigprocmask(SIG_SETMASK, &before, NULL);
     return;
   }
-  int status = wait_for(&run, &signals);
+  status = wait_for(&run, &signals);
   read_status(run.status, json, sizeof json);
-  if (status >= 0 && needs_no_words(json, call->command)) _exit(status);
-  sigprocmask(SIG_SETMASK, &before, NULL);
-  explain(call, json);
+  conclude(call, status, json, &before);
 }
 
 static int cache_directory(char *path, size_t room) {

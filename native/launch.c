@@ -2,6 +2,7 @@
  * launch: runs one command in one sandbox and says what happened.
  *
  *   launch [--id ID] [-- COMMAND [ARG...]]
+ *   launch [--id ID] --warm DIRECTORY      a sandbox without a command, which a client brings (warm.h)
  *   launch --landlock-abi
  *
  * Descriptors: 0-2 the command's own, 3 the launch file, 4 the status (optional), 5 the leash (optional), 6 the command's
@@ -24,6 +25,7 @@
 #include "stage.h"
 #include "status.h"
 #include "terminal.h"
+#include "warm.h"
 #include "watchdog.h"
 
 #include <errno.h>
@@ -38,12 +40,12 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 
 enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_COMMAND = 6 };
 
-/* More than the kernel takes for argv and environment together on any machine we know (6 MiB). */
-#define COMMAND_BYTES_MAX (16u << 20)
+#define COMMAND_BYTES_MAX FRAME_RUN_MAX
 
 /* From SIGTERM to SIGKILL. The contract: the tree is gone 200 ms after a deadline, 500 ms after a signal to the runner. */
 #define GRACE_DEADLINE_MS 100
@@ -74,6 +76,9 @@ struct run {
   int signals;
 
   struct terminal terminal;
+  struct warm warm;
+  const char *warm_directory; /* NULL = an ordinary run */
+  int answered;               /* the warm client has its status */
   struct watchdog watchdog;
   int watching;
   uint64_t memory_limit; /* of the watchdog, bytes */
@@ -100,6 +105,7 @@ static void blame(struct run *run, int error, const char *step, const char *path
 static void release(struct run *run);
 
 static _Noreturn void finish(struct run *run) {
+  warm_close(&run->warm); /* nobody shall find a socket that leads nowhere */
   release(run);
   if (run->status < 0) status_print(&run->outcome);
   else if (status_write(run->status, &run->outcome) < 0) status_print(&run->outcome);
@@ -213,12 +219,19 @@ static void write_record(struct run *run) {
   if (record_write(run->record, &content) < 0) refuse(run, "launch: record of the run", run->id);
 }
 
+/* A kernel that counts no swap needs no limit of it while there is none. */
+static int is_vain(const char *file) {
+  struct sysinfo host;
+  return strcmp(file, "memory.swap.max") == 0 && sysinfo(&host) == 0 && host.totalswap == 0;
+}
+
 static void set_group_limits(struct run *run) {
   struct record record;
   size_t position = 0;
   while (launchfile_next(&run->file, &position, &record)) {
     if (record.verb != V_SET) continue;
     int done = cgroup_set(run->cgroup, record.word[0], record.word[1]);
+    if (done == CGROUP_ABSENT && is_vain(record.word[0])) continue;
     if (done == CGROUP_ABSENT) errno = ENOENT; /* the plan promised what this kernel has not */
     if (done != 0) refuse(run, "launch: set limit", record.word[0]);
   }
@@ -240,6 +253,9 @@ static void make_placeholders(struct run *run) {
   const char *path = "";
   int made = placeholders_make(&run->file, &run->placeholders, &path);
   if (made < 0) refuse(run, "launch: protect", path);
+  /* They would stand in the user's directory while nothing runs. */
+  errno = ENOENT;
+  if (run->warm_directory && run->placeholders.count) refuse(run, "launch: warm", run->placeholders.item[0].path);
 }
 
 static void release(struct run *run) {
@@ -250,6 +266,11 @@ static void release(struct run *run) {
     cgroup_remove(run->cgroup_parent, run->cgroup_name);
   }
   if (run->record >= 0) record_remove(run->records, run->id, run->record);
+}
+
+static void prepare_warm(struct run *run) {
+  if (!run->warm_directory) return;
+  if (warm_prepare(&run->warm, run->warm_directory, run->id) < 0) refuse(run, "launch: warm", run->warm_directory);
 }
 
 /* ---- the stager ---- */
@@ -280,6 +301,7 @@ static void put_words(FILE *out, char **words) {
 static int command_block(struct run *run) {
   char *bytes = NULL;
   size_t size = 0;
+  if (run->warm_directory) return sealed(run, "0\0000", sizeof "0\0000", "command"); /* init asks for it */
   FILE *out = open_memstream(&bytes, &size);
   if (!out) refuse(run, "launch: memory", "");
   fprintf(out, "%zu%c%zu%c", count_words(run->command), 0, count_words(environ), 0);
@@ -386,6 +408,83 @@ static void stop(struct run *run, enum cause cause, unsigned grace_ms) {
   send_request(run, cause == CAUSE_CANCELLED && run->outcome.cancelled_by ? run->outcome.cancelled_by : SIGTERM, 1);
 }
 
+/* ---- a warm sandbox ---- */
+
+static void tell_keeper(const struct run *run, char what) {
+  if (run->status >= 0) (void)!write(run->status, &what, 1);
+}
+
+static char *next_word(char **at, const char *end) {
+  char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
+  if (nul) *at = nul + 1;
+  return nul ? word : NULL;
+}
+
+/* Most words of a command that the record of its run needs. */
+#define WORDS_SHOWN 64
+
+/* The command of a block, as far as people see it. init checks the block; what is odd is only not recorded. */
+static char **words_of(char *block, size_t size) {
+  static char *words[WORDS_SHOWN + 1];
+  char *at = block, *word = next_word(&at, block + size);
+  uint64_t count = 0;
+  if (!word || parse_number(word, size, &count) < 0 || !next_word(&at, block + size)) return words;
+  for (size_t i = 0; i < count && i < WORDS_SHOWN && (word = next_word(&at, block + size)); i++) words[i] = word;
+  return words;
+}
+
+static int send_run(struct run *run, const int fds[REQUEST_RUN_DESCRIPTORS]) {
+  struct request request = {.signal = REQUEST_RUN};
+  struct iovec bytes = {&request, sizeof request};
+  union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int) * REQUEST_RUN_DESCRIPTORS)];
+  } control;
+  control.header = (struct cmsghdr){
+      .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * REQUEST_RUN_DESCRIPTORS)};
+  memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * REQUEST_RUN_DESCRIPTORS);
+  struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+  return sendmsg(run->control, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+/* The client is told first: what it has not seen, has not happened. */
+static void run_warm(struct run *run) {
+  size_t size;
+  const char *block = warm_command(&run->warm, &size);
+  int fds[REQUEST_RUN_DESCRIPTORS] = {sealed(run, block, size, "command"), -1, -1, -1};
+  tell_keeper(run, WARM_IS_TAKEN);
+  if (warm_streams(&run->warm, fds + 1) < 0 || warm_accept(&run->warm) < 0) {
+    stop(run, CAUSE_CANCELLED, 0);
+  } else {
+    run->outcome.begun_ns = now_ns();
+    run->leash = -1; /* from the keeper's hand to the client's */
+    run->command = words_of((char *)(uintptr_t)block, size);
+    write_record(run);
+    if (send_run(run, fds) < 0) blame(run, errno, "launch: send command", ""), kill_everything(run);
+  }
+  for (int i = 0; i < REQUEST_RUN_DESCRIPTORS; i++)
+    if (fds[i] >= 0) close(fds[i]);
+}
+
+static void on_ready(struct run *run) {
+  if (run->stopping) return;
+  if (warm_show(&run->warm) == 0) return tell_keeper(run, WARM_IS_READY);
+  blame(run, errno, "launch: show socket", run->warm_directory);
+  kill_everything(run);
+}
+
+static void on_signal(struct run *run, int signal);
+
+static void relay_warm(struct run *run, const struct pollfd *watched) {
+  if (!run->warm_directory) return;
+  switch (warm_relay(&run->warm, watched)) {
+    case WARM_RUN: return run_warm(run);
+    case WARM_SIGNAL: return on_signal(run, warm_signal(&run->warm));
+    case WARM_GONE: return run->answered ? (void)0 : stop(run, CAUSE_CANCELLED, 0);
+    case WARM_NOTHING: return;
+  }
+}
+
 /* ---- events ---- */
 
 static void begin_limits(struct run *run) {
@@ -420,6 +519,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
       break;
     case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
     case REPORT_ENDED: on_ended(run, report); break;
+    case REPORT_READY: on_ready(run); break;
     case REPORT_NO_EXEC:
       if (!run->stopping) run->outcome.cause = CAUSE_EXEC;
       run->outcome.error = report->error;
@@ -534,12 +634,43 @@ static int all_gone(struct run *run) {
   }
 }
 
+static void conclude(struct run *run);
+
+static void answer(struct run *run) {
+  size_t size;
+  char *line = status_line(&run->outcome, &size);
+  run->answered = 1;
+  if (!line) return; /* the client sees the end of the connection and says what it knows */
+  warm_reply(&run->warm, status_exit_code(&run->outcome), line, size);
+  free(line);
+}
+
+/* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
+static void answer_early(struct run *run) {
+  if (!run->warm.taken || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
+  conclude(run);
+  answer(run);
+}
+
+/* What a client has not read yet, after everything else is over. */
+static void hand_over_the_rest(struct run *run) {
+  while (!run->answered || warm_is_busy(&run->warm)) {
+    struct pollfd watched[WARM_POLLS];
+    if (!run->answered && warm_is_drained(&run->warm)) answer(run);
+    if (!warm_is_busy(&run->warm)) continue;
+    warm_watch(&run->warm, watched);
+    if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) return;
+    warm_relay(&run->warm, watched);
+  }
+}
+
 static void watch_run(struct run *run) {
   while (!all_gone(run)) {
-    struct pollfd watched[6] = {
+    struct pollfd watched[6 + WARM_POLLS] = {
         {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->leash, POLLIN, 0}, {run->errors, POLLIN, 0}};
     terminal_watch(&run->terminal, &watched[4]);
-    if (poll(watched, 6, patience(run)) < 0 && errno != EINTR) {
+    warm_watch(&run->warm, &watched[6]);
+    if (poll(watched, 6 + WARM_POLLS, patience(run)) < 0 && errno != EINTR) {
       blame(run, errno, "launch: poll", "");
       kill_everything(run);
     }
@@ -548,7 +679,9 @@ static void watch_run(struct run *run) {
     if (watched[2].revents) read_leash(run);
     if (watched[3].revents) read_errors(run);
     terminal_relay(&run->terminal, &watched[4]);
+    relay_warm(run, &watched[6]);
     look_at_limits(run);
+    answer_early(run);
   }
   read_pending_reports(run);
   if (run->errors >= 0) read_errors(run);
@@ -566,7 +699,8 @@ static void take_usage_of_children(struct outcome *outcome) {
 static void take_usage_of_group(struct outcome *outcome, int group) {
   struct cgroup_usage usage;
   if (cgroup_read_usage(group, &usage) < 0) return;
-  outcome->oom_kills = usage.oom_kill;
+  /* Kills of the host's own OOM killer are counted too, but then our limit was never met. */
+  outcome->oom_kills = usage.oom > 0 ? usage.oom_kill : usage.oom_kill < 0 ? -1 : 0;
   outcome->pids_refused = usage.pids_max;
   outcome->throttled_us = usage.throttled_usec;
   if (usage.pids_peak > 0) outcome->peak_pids = usage.pids_peak;
@@ -580,6 +714,7 @@ static int was_out_of_memory(const struct outcome *outcome) {
 
 static void conclude(struct run *run) {
   struct outcome *outcome = &run->outcome;
+  if (run->answered) return;
   terminal_finish(&run->terminal);
   if (!outcome->ended_ns) {
     outcome->ended_ns = now_ns();
@@ -614,9 +749,10 @@ static void parse_arguments(struct run *run, int argc, char **argv) {
     at += 2;
   }
   errno = EINVAL;
-  if (at == argc) run->command = read_words(run);
+  if (at + 2 == argc && strcmp(argv[at], "--warm") == 0) run->warm_directory = argv[at + 1];
+  else if (at == argc) run->command = read_words(run);
   else if (at + 1 < argc && strcmp(argv[at], "--") == 0) run->command = argv + at + 1;
-  else refuse(run, "launch: usage", "launch [--id ID] [-- COMMAND [ARG...]]");
+  else refuse(run, "launch: usage", "launch [--id ID] [--warm DIRECTORY | -- COMMAND [ARG...]]");
 }
 
 static int print_landlock_abi(void) {
@@ -629,7 +765,7 @@ int main(int argc, char **argv) {
   static struct run run; /* too big for the stack of a constrained caller */
   if (argc == 2 && strcmp(argv[1], "--landlock-abi") == 0) return print_landlock_abi();
   run = (struct run){.records = -1, .record = -1, .cgroup_parent = -1, .cgroup = -1, .control = -1, .errors = -1, .signals = -1,
-                     .terminal = {.master = -1, .input = -1}};
+                     .terminal = {.master = -1, .input = -1}, .warm = WARM_NONE};
   run.outcome = (struct outcome){.wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1};
   take_descriptors(&run);
   parse_arguments(&run, argc, argv);
@@ -640,11 +776,13 @@ int main(int argc, char **argv) {
   read_limits(&run);
   find_init(&run);
   open_record(&run);
+  prepare_warm(&run);
   make_placeholders(&run);
   make_group(&run);
   write_record(&run);
   start_stager(&run);
   watch_run(&run);
   conclude(&run);
+  if (run.warm.taken) hand_over_the_rest(&run);
   finish(&run);
 }

@@ -49,6 +49,7 @@ enum verb {
   V_VARIABLE,  /* NAME VALUE of the command's environment     front */
   V_LOCALE,    /* NAME VALUE unless the caller has one        front */
   V_INHERIT,   /* NAME, or PREFIX*, taken from the caller     front */
+  V_POOL,      /* NAME of the pool that may serve the plan    front */
   V_END,
   VERBS
 };

@@ -87,9 +87,10 @@ int record_write(int fd, const struct run_record *record) {
   put(out, "profile", record->profile);
   if (record->cgroup[0]) put(out, "cgroup", record->cgroup);
   for (int i = 0; i < record->placeholders->count; i++) put(out, "placeholder", record->placeholders->item[i].path);
-  for (int i = 0; record->command[i] && i < RECORD_WORDS_MAX; i++) put(out, "word", record->command[i]);
+  if (!record->command) put(out, "warm", "1");
+  for (int i = 0; record->command && record->command[i] && i < RECORD_WORDS_MAX; i++) put(out, "word", record->command[i]);
   if (fclose(out) != 0) return free(bytes), -1;
-  int done = pwrite(fd, bytes, size, 0) == (ssize_t)size ? 0 : -1;
+  int done = pwrite(fd, bytes, size, 0) == (ssize_t)size && ftruncate(fd, (off_t)size) == 0 ? 0 : -1;
   free(bytes);
   return done;
 }

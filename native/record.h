@@ -16,7 +16,7 @@ struct run_record {
   const char *id;
   const char *profile;
   const char *cgroup; /* absolute path of the run's own group, "" without one */
-  char **command;
+  char **command; /* NULL = a warm sandbox that has none yet: the janitor's business, but no run */
   const struct placeholders *placeholders;
 };
 

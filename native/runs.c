@@ -32,6 +32,7 @@ static const char *value_or(const struct record_content *content, const char *ke
 static int print_run(const struct record_content *content, int fd, void *data) {
   (void)fd, (void)data;
   uint64_t number = 0;
+  if (record_value(content, "warm", 0)) return 0; /* it waits for its run */
   printf("{\"id\":");
   put_string(value_or(content, "id", ""));
   parse_number(value_or(content, "pid", "0"), UINT64_MAX, &number);

@@ -31,11 +31,10 @@ static void put_key(FILE *out, const char *key, const char *text) {
 
 static void put_number(FILE *out, const char *key, long long number) { fprintf(out, ",\"%s\":%lld", key, number); }
 
-int status_write(int fd, const struct outcome *outcome) {
+char *status_line(const struct outcome *outcome, size_t *size) {
   char *line = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&line, &size);
-  if (!out) return -1;
+  FILE *out = open_memstream(&line, size);
+  if (!out) return NULL;
   fprintf(out, "{\"cause\":\"%s\"", CAUSES[outcome->cause]);
   put_number(out, "waitStatus", outcome->wait_status);
   put_number(out, "cancelledBy", outcome->cancelled_by);
@@ -54,8 +53,14 @@ int status_write(int fd, const struct outcome *outcome) {
   put_number(out, "throttledUs", outcome->throttled_us);
   put_number(out, "killed", outcome->killed);
   fputs("}\n", out);
-  if (fclose(out) != 0) return free(line), -1;
-  size_t sent = 0;
+  if (fclose(out) != 0) return free(line), NULL;
+  return line;
+}
+
+int status_write(int fd, const struct outcome *outcome) {
+  size_t size = 0, sent = 0;
+  char *line = status_line(outcome, &size);
+  if (!line) return -1;
   while (sent < size) {
     ssize_t got = write(fd, line + sent, size - sent);
     if (got < 0 && errno == EINTR) continue;

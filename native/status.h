@@ -4,6 +4,8 @@
 
 #include "chain.h"
 
+#include <stddef.h>
+
 enum cause { CAUSE_EXIT, CAUSE_DEADLINE, CAUSE_CPU_TIME, CAUSE_MEMORY, CAUSE_CANCELLED, CAUSE_SETUP, CAUSE_EXEC };
 
 struct outcome {
@@ -19,6 +21,9 @@ struct outcome {
   long long oom_kills, pids_refused, throttled_us; /* -1 without such a counter */
   unsigned killed;
 };
+
+/* The line of JSON, on the heap; NULL when memory is short. */
+char *status_line(const struct outcome *outcome, size_t *size);
 
 /* Writes one line of JSON. Returns 0, or -1 when the runner cannot be told. */
 int status_write(int fd, const struct outcome *outcome);

@@ -24,10 +24,16 @@ import {
 import { SandboxError } from './error.ts'
 import { cacheDirectory } from './host/cache.ts'
 import type { HostFacts } from './host/facts.ts'
-import { enginesBefore, isCacheable, placesOf } from './launch-cache/cacheable.ts'
+import { enginesBefore, isCacheable, isPoolable, placesOf } from './launch-cache/cacheable.ts'
 import { variableRules } from './launch-cache/file.ts'
 import type { Invocation } from './launch-cache/key.ts'
-import { launchCacheDirectory, makeLaunchCache, storeLaunch } from './launch-cache/store.ts'
+import {
+  type GuardedLaunch,
+  guardLaunch,
+  launchCacheDirectory,
+  makeLaunchCache,
+  storeLaunch,
+} from './launch-cache/store.ts'
 import { helperFiles, helpersDirectory, packagePlaces, packageRoot, packageVersion } from './native.ts'
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
@@ -48,7 +54,7 @@ import type { ChildStdio } from './supervisor/child.ts'
 import { outcomeOfStatus } from './supervisor/launch-status.ts'
 import { superviseNamespace } from './supervisor/namespace.ts'
 import type { Outcome } from './supervisor/outcome.ts'
-import { runsDirectory } from './supervisor/runs-directory.ts'
+import { ownDirectory, runsDirectory } from './supervisor/runs-directory.ts'
 
 export interface ExecOptions {
   readonly command: readonly string[]
@@ -70,6 +76,8 @@ export interface ExecOptions {
    * Has the last word on the policy before anything is planned: may only narrow it, ask somebody, or throw. Workers come in here.
    */
   readonly narrow?: (grant: Policy, request: Request) => Promise<Policy>
+  /** Sees what was planned before anything is made or started, and may throw: a zone may lead elsewhere than when it was judged. */
+  readonly accept?: (policy: Policy, plan: Plan) => void
   /** How the command line was written: with it the plan is left for the front-end, see launch-cache/. */
   readonly invocation?: Invocation
   /** Ends the run; a reason that is the name of a signal is passed on to the command. */
@@ -94,6 +102,32 @@ export interface Prepared {
  * @throws SandboxError for a policy or a host that allows no run
  */
 export async function prepare(options: ExecOptions): Promise<Prepared> {
+  const { env, request, spoken, grant, sources } = await readGrant(options)
+  const policy = (await options.narrow?.(grant, request)) ?? grant
+  const needs = needsOf(policy, request.command)
+  const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
+  const facts = await factsFor({ policy, request, env, needs, permits })
+  const seccompFilter = await filterOf(policy, facts.uid)
+  const resolved = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
+  const plan = warnOfDoors(resolved, await doorsIn(zonesWithDoors(resolved)))
+  options.accept?.(policy, plan)
+  return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }
+}
+
+/** What the operator grants, and who asks for it. */
+export interface Granted {
+  readonly env: Environment
+  readonly request: Request
+  readonly spoken: ReturnType<typeof environmentLayers>
+  readonly grant: Policy
+  readonly sources: Prepared['sources']
+}
+
+/**
+ * The policy of profile, environment and flags, before anybody narrows it.
+ * @throws SandboxError for a command, a directory or a policy that cannot be used
+ */
+export async function readGrant(options: ExecOptions): Promise<Granted> {
   const env = options.env ?? process.env
   const request = await describeCaller({
     command: checkedCommand(options.command),
@@ -102,15 +136,8 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
     captured: options.mode === 'capture',
   })
   const spoken = environmentLayers(env, request.cwd)
-  const { policy: grant, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
-  const policy = (await options.narrow?.(grant, request)) ?? grant
-  const needs = needsOf(policy, request.command)
-  const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
-  const facts = await factsFor({ policy, request, env, needs, permits })
-  const seccompFilter = await filterOf(policy, facts.uid)
-  const resolved = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
-  const plan = warnOfDoors(resolved, await doorsIn(zonesWithDoors(resolved)))
-  return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }
+  const { policy, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
+  return { env, request, spoken, grant: policy, sources }
 }
 
 /**
@@ -133,7 +160,8 @@ export async function explainOutcome(options: ExecOptions, status: string): Prom
   return judge(await prepare(options), outcomeOfStatus(status))
 }
 
-async function judge(prepared: Prepared, outcome: Outcome): Promise<Result> {
+/** What an outcome means for whoever asked for the run. */
+export async function judge(prepared: Prepared, outcome: Outcome): Promise<Result> {
   const { plan, policy, facts, request } = prepared
   return classify(plan, outcome, request.command, {
     origins: policy.origins,
@@ -213,8 +241,8 @@ async function policyOf({
 
 /** What decides about the next run: a command that can write there could widen what it is given then. */
 function decidingPlaces(env: Environment, configDirectory: string): readonly string[] {
-  const cache = cacheDirectory(env)
-  return [configDirectory, cache ?? '', ...packagePlaces()].filter((place) => place !== '')
+  const own = ownDirectory(env, process.getuid?.() ?? -1)
+  return [configDirectory, cacheDirectory(env) ?? '', own, ...packagePlaces()].filter((place) => place !== '')
 }
 
 interface FactsQuestion {
@@ -267,26 +295,39 @@ function stdioOf({ options, plan }: Prepared): ChildStdio {
   }
 }
 
-/** The next run with the same words in the same place need not wait for node. */
-async function leaveForFront(prepared: Prepared, begunMs: number): Promise<void> {
+/** The plan as the front-end and the pool may use it again. @returns undefined when it is node's each time */
+export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources } = prepared
-  const env = options.env ?? process.env
-  const cache = cacheDirectory(env)
   const enginePath = enginePathOf(facts, plan)
-  if (options.invocation === undefined || cache === undefined || enginePath === undefined) return
-  if (!isCacheable(prepared)) return
+  if (options.invocation === undefined || enginePath === undefined || !isCacheable(prepared)) return undefined
   const run = runInputs(prepared, '')
-  await storeLaunch({
-    directory: launchCacheDirectory(cache),
+  return guardLaunch({
     invocation: options.invocation,
-    caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env },
+    caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
     places: placesOf(prepared),
     read: [...sources.read, enginePath, ...helperFiles()],
     absent: [...sources.missing, ...enginesBefore(enginePath, request.path)],
     variables: variableRules(plan.env, policy),
+    isPoolable: isPoolable(prepared),
     records: launchRecords(plan, { enginePath, runsDirectory: run.runsDirectory }),
     begunMs,
   })
+}
+
+/** The next run with the same words in the same place need not wait for node. */
+export async function leaveForFront(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
+  const cache = cacheDirectory(prepared.options.env ?? process.env)
+  const guarded = await guardedLaunch(prepared, begunMs)
+  if (cache !== undefined && guarded !== undefined) await storeLaunch(launchCacheDirectory(cache), guarded)
+  return guarded
+}
+
+/** The launch file alone, for who keeps the rest in memory. */
+export function plainLaunch(prepared: Prepared): Uint8Array {
+  const { plan, facts } = prepared
+  const enginePath = enginePathOf(facts, plan)
+  const { runsDirectory } = runInputs(prepared, '')
+  return launchFile(plan, { runsDirectory, ...(enginePath === undefined ? {} : { enginePath }) })
 }
 
 async function supervise(prepared: Prepared): Promise<Outcome> {

@@ -40,6 +40,7 @@ export const VERBS = {
   variable: 2,
   locale: 2,
   inherit: 1,
+  pool: 1,
 } as const
 
 export type Verb = keyof typeof VERBS

@@ -22,6 +22,11 @@ export function isCacheable({ plan, policy }: Planned): boolean {
   }
 }
 
+/** A terminal belongs to the caller from the start; everything else can be handed over later. */
+export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): boolean {
+  return plan.backend === 'namespace' && policy.pool === 'auto' && !plan.tty
+}
+
 /** Everything that planning saw, as it saw it. */
 export function placesOf({ facts }: Planned): Readonly<Record<string, string | undefined>> {
   return Object.fromEntries(Object.values(facts.paths).map(({ path, identity }) => [path, identity]))

@@ -1,4 +1,5 @@
 /** A plan as a launch file that native/front.c may use by itself: the plan's records after those that guard it. Pure. */
+import { createHash } from 'node:crypto'
 import { type LaunchRecord, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
 import type { PlannedVariable } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -11,6 +12,8 @@ export interface CachedInputs {
   /** Path -> identity of a file that must not have changed. */
   readonly contents: Readonly<Record<string, string>>
   readonly variables: readonly LaunchRecord[]
+  /** Whether a warm sandbox may serve this plan. */
+  readonly isPoolable: boolean
   readonly records: readonly LaunchRecord[]
 }
 
@@ -20,11 +23,21 @@ export function writeCachedFile(inputs: CachedInputs): Uint8Array {
     ...pairs('at', inputs.places),
     ...pairs('content', inputs.contents),
     ...inputs.variables,
+    ...(inputs.isPoolable ? [['pool', poolName(inputs)] satisfies LaunchRecord] : []),
     ...inputs.records,
   ]
   // The sum covers all that follows its own record; the file without it tells what that is.
   const magic = writeLaunchFile([]).length - 'end\0'.length
   return writeLaunchFile([['check', sumOf(writeLaunchFile(records).subarray(magic))], ...records])
+}
+
+/** Words of a key that tell who calls, before those that tell how: native/claim.c compares the same. */
+const CALLER_WORDS = 9
+
+/** Directory of the pool for a plan: the same for all ways to ask that lead to the same sandbox. */
+export function poolName({ key, records }: Pick<CachedInputs, 'key' | 'records'>): string {
+  const plan = writeLaunchFile([...key.slice(0, CALLER_WORDS).map((word): LaunchRecord => ['key', word]), ...records])
+  return createHash('sha256').update(plan).digest('hex').slice(0, 16)
 }
 
 function pairs(verb: Verb, identities: Readonly<Record<string, string>>): readonly LaunchRecord[] {

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { lstat, mkdir, readdir, readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type CachedInputs, writeCachedFile } from './file.ts'
+import { type CachedInputs, poolName, writeCachedFile } from './file.ts'
 import { type Invocation, type KeyInputs, keyName, keyWords } from './key.ts'
 
 /** Files kept; the oldest go. One a directory and set of options. */
@@ -28,7 +28,6 @@ export async function makeLaunchCache(directory: string): Promise<void> {
 }
 
 export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'places'> {
-  readonly directory: string
   readonly invocation: Invocation
   readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'env'>
   /** Path -> identity as planning saw it; undefined = it could not be told, and nothing is stored. */
@@ -41,17 +40,29 @@ export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'pl
   readonly begunMs: number
 }
 
-/** @returns whether it was stored */
-export async function storeLaunch(inputs: StoreInputs): Promise<boolean> {
+/** A launch file with everything that guards it. */
+export interface GuardedLaunch {
+  readonly name: string
+  readonly bytes: Uint8Array
+  /** Of the pool that may serve it. */
+  readonly pool: string
+}
+
+/** @returns undefined when something that the plan depends on cannot be guarded */
+export async function guardLaunch(inputs: StoreInputs): Promise<GuardedLaunch | undefined> {
   const places = known(inputs.places)
   const contents = await contentsOf(inputs)
-  if (places === undefined || contents === undefined || hasOddNames(inputs)) return false
+  if (places === undefined || contents === undefined || hasOddNames(inputs)) return undefined
   const key = keyWords({ ...inputs.caller, ...(await observeProcess()), invocation: inputs.invocation })
   const missing = Object.fromEntries(inputs.absent.map((path) => [path, 'missing']))
-  const { variables, records } = inputs
-  const bytes = writeCachedFile({ key, places: { ...missing, ...places }, contents, variables, records })
-  if (bytes.length > LARGEST_FILE) return false
-  return write({ directory: inputs.directory, name: keyName(key), bytes })
+  const { variables, isPoolable, records } = inputs
+  const bytes = writeCachedFile({ key, places: { ...missing, ...places }, contents, variables, isPoolable, records })
+  return bytes.length > LARGEST_FILE ? undefined : { name: keyName(key), bytes, pool: poolName({ key, records }) }
+}
+
+/** @returns whether it was stored */
+export async function storeLaunch(directory: string, { name, bytes }: GuardedLaunch): Promise<boolean> {
+  return write({ directory, name, bytes })
 }
 
 function known(places: StoreInputs['places']): Readonly<Record<string, string>> | undefined {

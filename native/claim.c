@@ -1,0 +1,255 @@
+#include "claim.h"
+
+#include "frame.h"
+#include "kernel.h"
+#include "standing.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+/* ---- the pool ---- */
+
+static int is_ours(int fd, mode_t type) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && (status.st_mode & S_IFMT) == type && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
+/* Beside the records of runs: RUNTIME/llm-do/runs -> RUNTIME/llm-do/pool/NAME. */
+static int open_pool(const struct launchfile *file) {
+  struct record runs, pool;
+  char path[4200];
+  if (!launchfile_find(file, V_POOL, &pool) || !launchfile_find(file, V_RUNS, &runs)) return -1;
+  const char *slash = strrchr(runs.word[0], '/');
+  if (!slash || strspn(pool.word[0], "0123456789abcdef") != 16 || pool.word[0][16]) return -1;
+  snprintf(path, sizeof path, "%.*s/pool/%s", (int)(slash - runs.word[0]), runs.word[0], pool.word[0]);
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || is_ours(fd, S_IFDIR)) return fd;
+  close(fd);
+  return -1;
+}
+
+/* Where the records begin that a sandbox is made of. */
+static size_t plan_start(const struct launchfile *file) {
+  struct record record;
+  size_t position = 0, before = 0;
+  while (launchfile_next(file, &position, &record) && record.verb != V_ENGINE) before = position;
+  return before;
+}
+
+static int same_plan(const struct launchfile *a, const struct launchfile *b) {
+  size_t from = plan_start(a), at = plan_start(b);
+  return a->size - from == b->size - at && memcmp(a->bytes + from, b->bytes + at, a->size - from) == 0;
+}
+
+/* The words of a key that tell who calls: version, package, ids, boot, cgroup, capabilities, namespaces. What follows them is
+ * how the caller asked, which the plan has the answer to. */
+#define CALLER_WORDS 9
+
+static int same_caller(const struct launchfile *a, const struct launchfile *b) {
+  struct record one, other;
+  size_t at = 0, there = 0;
+  for (int words = 0; words < CALLER_WORDS; words++) {
+    do
+      if (!launchfile_next(a, &at, &one)) return 0;
+    while (one.verb != V_KEY);
+    do
+      if (!launchfile_next(b, &there, &other)) return 0;
+    while (other.verb != V_KEY);
+    if (strcmp(one.word[0], other.word[0]) != 0) return 0;
+  }
+  return 1;
+}
+
+static int is_what_we_would_build(int pool, const struct launchfile *file) {
+  const char *problem;
+  struct launchfile theirs;
+  size_t size;
+  int fd = openat(pool, "plan", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  char *bytes = fd >= 0 && is_ours(fd, S_IFREG) ? read_all(fd, LAUNCHFILE_MAX, &size) : NULL;
+  if (fd >= 0) close(fd);
+  if (!bytes) return 0;
+  if (size == file->size && memcmp(bytes, file->bytes, size) == 0) return 1; /* and that one has just been checked */
+  return launchfile_check(bytes, size, &theirs, &problem) == 0 && same_caller(file, &theirs) && same_plan(file, &theirs) &&
+         cached_is_fresh(&theirs);
+}
+
+/* ---- a sandbox ---- */
+
+static int is_same_user(int fd) {
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+/* Who renames it has it. Returns a connected socket or -1. */
+static int claim(int pool, const char *name) {
+  char claimed[NAME_MAX + 1];
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(claimed, sizeof claimed, "c%s", name + 1);
+  if ((size_t)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", pool, claimed) >= sizeof address.sun_path) return -1;
+  if (renameat(pool, name, pool, claimed) < 0) return -1;
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && is_same_user(fd)) return fd;
+  if (fd >= 0) close(fd);
+  unlinkat(pool, claimed, 0);
+  return -1;
+}
+
+static int claim_any(int pool) {
+  DIR *entries = fdopendir(pool);
+  struct dirent *entry;
+  int fd = -1;
+  while (entries && fd < 0 && (entry = readdir(entries)))
+    if (entry->d_name[0] == 'r') fd = claim(pool, entry->d_name);
+  if (entries) closedir(entries);
+  else close(pool);
+  return fd;
+}
+
+/* ---- the command ---- */
+
+static char *put_words(char *at, char **words) {
+  for (; *words; words++) at = stpcpy(at, *words) + 1;
+  return at;
+}
+
+static size_t size_of(char **words, size_t *count) {
+  size_t size = 0;
+  for (*count = 0; words[*count]; (*count)++) size += strlen(words[*count]) + 1;
+  return size;
+}
+
+static char *command_block(char **command, char **env, size_t *size) {
+  size_t arguments, variables, room = size_of(command, &arguments) + size_of(env, &variables) + 48;
+  char *block = malloc(room);
+  if (!block) return NULL;
+  int used = sprintf(block, "%zu%c%zu%c", arguments, 0, variables, 0);
+  *size = (size_t)(put_words(put_words(block + used, command), env) - block);
+  return block;
+}
+
+static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
+  while (count > 0) {
+    if (sent >= parts->iov_len) {
+      sent -= parts->iov_len;
+      parts++, count--;
+      continue;
+    }
+    ssize_t got = send(fd, (char *)parts->iov_base + sent, parts->iov_len - sent, MSG_NOSIGNAL);
+    if (got < 0 && errno != EINTR) return -1;
+    if (got > 0) sent += (size_t)got;
+  }
+  return 0;
+}
+
+static int send_command(int fd, char **command, char **env) {
+  struct standing standing;
+  size_t size;
+  char *block = command_block(command, env, &size);
+  if (!block || size > FRAME_RUN_MAX || standing_read(&standing) < 0) return -1;
+  struct frame caller = {FRAME_CALLER, sizeof standing}, run = {FRAME_RUN, (uint32_t)size};
+  struct iovec parts[] = {{&caller, sizeof caller}, {&standing, sizeof standing}, {&run, sizeof run}, {block, size}};
+  union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int) * 3)];
+  } control;
+  control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * 3)};
+  memcpy(CMSG_DATA(&control.header), (int[]){0, 1, 2}, sizeof(int) * 3);
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 4, .msg_control = control.room, .msg_controllen = sizeof control.room};
+  ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+  int done = sent < 0 ? -1 : send_rest(fd, parts, 4, (size_t)sent);
+  free(block);
+  return done;
+}
+
+/* ---- its end ---- */
+
+struct answers {
+  struct frame header;
+  size_t have;
+  int taken, refused;
+  uint32_t exit_code;
+  char *json;
+  size_t room;
+};
+
+/* Where the next bytes belong: the header, the exit status, then the JSON. */
+static struct iovec next_room(struct answers *answers) {
+  size_t have = answers->have, head = sizeof answers->header, code = head + sizeof answers->exit_code;
+  if (have < head) return (struct iovec){(char *)&answers->header + have, head - have};
+  if (have < code) return (struct iovec){(char *)&answers->exit_code + have - head, code - have};
+  return (struct iovec){answers->json + have - code, head + answers->header.size - have};
+}
+
+static int is_whole(const struct answers *answers) {
+  return answers->have >= sizeof answers->header && answers->have == sizeof answers->header + answers->header.size;
+}
+
+/* 1 = the last frame is here, 0 = more must come, -1 = the sandbox is gone. */
+static int read_answers(int fd, struct answers *answers) {
+  for (;;) {
+    struct iovec room = next_room(answers);
+    ssize_t got = recv(fd, room.iov_base, room.iov_len, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return 0;
+    if (got <= 0) return -1;
+    answers->have += (size_t)got;
+    uint32_t least = answers->header.kind == FRAME_STATUS ? sizeof answers->exit_code : 0;
+    if (answers->have == sizeof answers->header && (answers->header.size > answers->room || answers->header.size < least)) return -1;
+    if (!is_whole(answers)) continue;
+    if (answers->header.kind == FRAME_STATUS) {
+      size_t size = answers->header.size - sizeof answers->exit_code;
+      answers->json[size < answers->room ? size : answers->room - 1] = 0;
+      return 1;
+    }
+    if (answers->header.kind != FRAME_TAKEN) return -1;
+    answers->taken = 1;
+    answers->have = 0;
+  }
+}
+
+static void pass_on(int fd, int signals) {
+  struct signalfd_siginfo info;
+  if (read(signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD) return;
+  struct {
+    struct frame header;
+    int32_t signal;
+  } frame = {{FRAME_SIGNAL, sizeof(int32_t)}, (int32_t)info.ssi_signo};
+  (void)!send(fd, &frame, sizeof frame, MSG_NOSIGNAL); /* if it is gone, the next read says so */
+}
+
+static enum claim wait_for_end(int fd, int signals, struct answers *answers) {
+  int end = 0;
+  while (end == 0) {
+    struct pollfd both[] = {{fd, POLLIN, 0}, {answers->taken ? signals : -1, POLLIN, 0}};
+    if (poll(both, 2, -1) < 0 && errno != EINTR) return CLAIM_LOST;
+    if (both[1].revents) pass_on(fd, signals);
+    if (both[0].revents) end = read_answers(fd, answers);
+  }
+  return end == 1 ? CLAIM_DONE : answers->taken ? CLAIM_LOST : CLAIM_NONE;
+}
+
+enum claim claim_run(const struct launchfile *file, char **command, char **env, const sigset_t *signals, int *exit_code, char *json, size_t room) {
+  int pool = open_pool(file);
+  if (pool < 0) return CLAIM_NONE;
+  if (!is_what_we_would_build(pool, file)) return close(pool), CLAIM_NONE;
+  int fd = claim_any(pool);
+  if (fd < 0) return CLAIM_NONE;
+  struct answers answers = {.json = json, .room = room};
+  int watch = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  /* A command that was not sent whole is never taken. */
+  enum claim end = watch < 0 || send_command(fd, command, env) < 0 ? CLAIM_NONE : wait_for_end(fd, watch, &answers);
+  close(fd), close(watch);
+  *exit_code = (int)answers.exit_code;
+  if (end != CLAIM_DONE) *json = 0;
+  return end;
+}

@@ -1,0 +1,25 @@
+/*
+ * The client's side of a warm sandbox: finds one that is exactly what the cold way would build now, and gives it the command.
+ *
+ * Theory of operation. A cached launch file that may be served by a pool names the pool's directory. There lies the launch file
+ * from which the sandboxes were built. It must be the caller's own, byte by byte, or have the same caller, the same plan, and
+ * every input on disk still as it was. Then a ready socket is claimed by renaming it. Whatever goes wrong before the sandbox
+ * has said FRAME_TAKEN is no event at all: the cold way is always there. After that there is no second run.
+ */
+#ifndef LLM_DO_CLAIM_H
+#define LLM_DO_CLAIM_H
+
+#include "cached.h"
+
+#include <signal.h>
+
+enum claim {
+  CLAIM_NONE, /* no command was handed over */
+  CLAIM_DONE, /* exit_code and json tell the end */
+  CLAIM_LOST, /* the sandbox took the command and was killed: nobody knows the end */
+};
+
+/* Runs a command in a warm sandbox. `signals` are blocked and are passed on; json has room for `room` bytes. */
+enum claim claim_run(const struct launchfile *file, char **command, char **env, const sigset_t *signals, int *exit_code, char *json, size_t room);
+
+#endif
