@@ -6,7 +6,7 @@
  *     await docker.stop()                     // in afterAll
  */
 import { spawn } from 'node:child_process'
-import { copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -132,6 +132,8 @@ async function makeLinksTree(tree: string): Promise<void> {
   await mkdir(join(tree, 'etc'))
   await writeFile(join(tree, 'etc/passwd'), 'root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/tmp:/bin/sh\n')
   for (const name of ['tmp', 'proc', 'sys', 'dev', 'root']) await mkdir(join(tree, name))
+  // A tmpfs takes over the mode of the directory it covers.
+  await chmod(join(tree, 'tmp'), 0o1777)
 }
 
 interface ImportInputs {

@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest'
+import { readInfo } from '../../src/host/docker.ts'
+import { type ContainerReport, ignoredLimits, limitComplaints } from '../../src/supervisor/docker-conclude.ts'
+import { refusalOf } from '../../src/supervisor/docker-refusal.ts'
+import { mayGo } from '../../src/supervisor/docker-sweep.ts'
+import { dockerPlan } from '../backend/plans.ts'
+
+const HELD = { Memory: 536_870_912, MemorySwap: 536_870_912, NanoCpus: 2e9, CpuQuota: 0, CpuPeriod: 0, PidsLimit: 32 }
+const report = (changes: Partial<typeof HELD>): ContainerReport => ({
+  State: { Status: 'created', ExitCode: 0, OOMKilled: false, Error: '', StartedAt: '', FinishedAt: '' },
+  HostConfig: { ...HELD, ...changes },
+  Config: { Env: [], Image: 'image' },
+  Mounts: [],
+})
+
+describe('a limit that the daemon took off again', () => {
+  test.each([
+    [{}, []],
+    [{ Memory: 0, MemorySwap: 0 }, ['memory-limit']],
+    [{ MemorySwap: -1 }, ['swap']],
+    [{ NanoCpus: 0 }, ['cpu-limit']],
+    [{ NanoCpus: 0, CpuQuota: 200_000, CpuPeriod: 100_000 }, []],
+    [{ PidsLimit: 0 }, ['pids-limit']],
+  ])('is seen in the container record %o: %o', (changes, needs) => {
+    expect(ignoredLimits(dockerPlan(), report(changes)).map(({ need }) => need)).toEqual(needs)
+  })
+
+  test('is seen in what the client says', () => {
+    const said = 'WARNING: Your kernel does not support memory limit capabilities. Limitation discarded.\nabc123'
+    expect(limitComplaints(said)).toHaveLength(1)
+    expect(
+      limitComplaints('Resource limits are not supported and ignored on cgroups V1 rootless systems'),
+    ).toHaveLength(1)
+    expect(limitComplaints('abc123')).toEqual([])
+  })
+
+  test('is not offered in the first place by a rootless podman on cgroup v1, whatever controllers it lists', () => {
+    const host = { cgroupVersion: 'v1', cgroupControllers: ['memory', 'pids', 'cpu'], security: { rootless: true } }
+    const said = { stdout: JSON.stringify({ host, version: { Version: '4.3.1' } }), stderr: '', timedOut: false }
+    expect(readInfo({ ...said, program: 'podman', env: {} })).toMatchObject({ rootless: true, limits: [] })
+    const asRoot = JSON.stringify({ host: { ...host, security: { rootless: false } } })
+    expect(readInfo({ ...said, stdout: asRoot, program: 'podman', env: {} }).limits).toEqual([
+      'memory',
+      'swap',
+      'cpus',
+      'pids',
+    ])
+  })
+})
+
+describe('what the client said', () => {
+  const words = { program: 'docker', image: 'node:22' }
+  test.each([
+    ['Error response from daemon: No such image: node:22', 'SETUP_FAILED', /docker pull node:22/],
+    ['permission denied while trying to connect to the Docker daemon socket', 'NO_BACKEND', /rootless/],
+    ['Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?', 'NO_BACKEND', /DOCKER_HOST/],
+    [
+      'Error response from daemon: Mounts denied: the path /x is not shared from the host',
+      'ZONE_INVALID',
+      /File sharing/,
+    ],
+    ['Error: container-init binary not found on the host', 'SETUP_FAILED', /catatonit/],
+    ['Error response from daemon: something new', 'SETUP_FAILED', /docker info/],
+  ])('%s becomes %s with a fix', (said, code, hint) => {
+    expect(refusalOf(said, words)).toMatchObject({ code, hint: expect.stringMatching(hint) })
+  })
+})
+
+describe('a container of ours is swept away', () => {
+  const fresh = { kind: 'run', running: true, runnerIsGone: false, ageMs: 0 }
+  test.each([
+    ['never while its runner lives', fresh, false],
+    ['when its runner is gone', { ...fresh, runnerIsGone: true }, true],
+    ['not as a running session, which outlives its runner', { ...fresh, kind: 'session', runnerIsGone: true }, false],
+    ['as a session that has ended', { kind: 'session', running: false, runnerIsGone: true, ageMs: 0 }, true],
+    ['when it ended long ago on another machine', { ...fresh, running: false, ageMs: 7_200_000 }, true],
+  ])('%s', (_when, candidate, gone) => {
+    expect(mayGo(candidate)).toBe(gone)
+  })
+})
