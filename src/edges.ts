@@ -135,7 +135,7 @@ interface CgroupQuestion {
   readonly isLinux: boolean
 }
 
-const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is not Linux' }
+const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is not Linux', fix: '' }
 
 /** The ladder takes tens of milliseconds to climb, so its answer is remembered for the boot, user and group; a parent that was named is looked at every time. */
 async function lookAtCgroup({ uid, cache, cgroupParent, isLinux }: CgroupQuestion): Promise<CgroupFact> {

@@ -11,4 +11,6 @@ export interface CgroupFact {
   readonly controllers: readonly string[]
   /** Why a better rung is not there, in words, with what would give it; empty when all limits are the kernel's. */
   readonly lacking: string
+  /** The command or setting among it that would give the most; empty when nothing lacks or nothing is known to help. */
+  readonly fix: string
 }

@@ -44,6 +44,8 @@ interface Tried {
   readonly parent?: string
   readonly controllers: readonly string[]
   readonly why: string
+  /** What would mend it; empty where nothing is known to. */
+  readonly fix: string
 }
 
 /**
@@ -53,22 +55,30 @@ export async function observeCgroup(inputs: LadderInputs): Promise<CgroupFact> {
   if (inputs.cgroupParent !== undefined) return openParent(inputs.cgroupParent)
   const host = await lookAround(inputs.uid)
   if (host === undefined)
-    return nowhere('no cgroup v2 file system is mounted here (mount -t cgroup2 none /sys/fs/cgroup)')
-  if (host.mount.readOnly) return nowhere(readOnlyMount(host.mount))
+    return nowhere('no cgroup v2 file system is mounted here', 'mount -t cgroup2 none /sys/fs/cgroup')
+  if (host.mount.readOnly)
+    return nowhere(`${host.mount.directory} is mounted read-only, as containers have it`, WRITABLE_MOUNT)
   const tried: Tried[] = []
   for (const rung of [tryDelegated, trySystemd, tryDirect]) {
     const found = await rung(host)
     if (isComplete(found))
-      return { rung: found.rung, parent: found.parent, controllers: found.controllers, lacking: '' }
+      return { rung: found.rung, parent: found.parent, controllers: found.controllers, lacking: '', fix: '' }
     tried.push(found)
   }
   return settleFor(tried)
 }
 
-const nowhere = (lacking: string): CgroupFact => ({ rung: 'none', controllers: [], lacking })
+const nowhere = (why: string, fix: string): CgroupFact => ({
+  rung: 'none',
+  controllers: [],
+  lacking: withFix({ why, fix }),
+  fix,
+})
 
-const readOnlyMount = ({ directory }: CgroupMount): string =>
-  `${directory} is mounted read-only, as containers have it (docker run --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:rw ... and --cgroup-parent)`
+const WRITABLE_MOUNT =
+  'docker run --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:rw ..., and llm-do exec --cgroup-parent DIR'
+
+const withFix = ({ why, fix }: Pick<Tried, 'why' | 'fix'>): string => (fix === '' ? why : `${why} (${fix})`)
 
 async function lookAround(uid: number): Promise<Host | undefined> {
   const mount = findCgroupMount(await readFile('/proc/self/mountinfo', 'utf8'))
@@ -87,27 +97,30 @@ const heldByKernel = ({ controllers }: Pick<Tried, 'controllers'>): number =>
 
 /** The place with most limits; the higher rung where two are equal. What each rung lacks is told once. */
 function settleFor(tried: readonly Tried[]): CgroupFact {
-  const lacking = [...new Set(tried.map(({ why }) => why))].filter(Boolean).join('; ')
+  const lacking = [...new Set(tried.map(withFix))].filter(Boolean).join('; ')
+  const fix = tried.find((one) => one.fix !== '')?.fix ?? ''
   const places = tried.filter(({ parent }) => parent !== undefined)
   const best = places.toSorted((left, right) => heldByKernel(right) - heldByKernel(left))[0]
-  if (best?.parent === undefined) return nowhere(lacking)
+  if (best?.parent === undefined) return { rung: 'none', controllers: [], lacking, fix }
   const rung = heldByKernel(best) === 0 ? 'accounting' : best.rung
-  return { rung, parent: best.parent, controllers: best.controllers, lacking }
+  return { rung, parent: best.parent, controllers: best.controllers, lacking, fix: best.fix || fix }
 }
 
 async function tryPlace(rung: CgroupRung, directory: string, fix: string): Promise<Tried> {
   const obstacle = await writeObstacle(directory)
-  if (obstacle !== undefined) return refused(rung, `${obstacle} (${fix})`)
+  if (obstacle !== undefined) return refused(rung, obstacle, fix)
   const group = await prepareGroup(directory)
-  if (isObstacle(group)) return refused(rung, `${group.why} (${fix})`)
+  if (isObstacle(group)) return refused(rung, group.why, fix)
   const missing = Object.entries({ memory: 'memory', pids: 'pids', cpus: 'cpu' })
     .filter(([, controller]) => !group.controllers.includes(controller))
     .map(([, controller]) => controller)
-  const why =
-    missing.length === 0
-      ? ''
-      : `${directory} has no ${missing.join(', ')} controller (${await controllerFix(missing, fix)})`
-  return { rung, parent: directory, controllers: group.controllers, why }
+  const place = { rung, parent: directory, controllers: group.controllers }
+  if (missing.length === 0) return { ...place, why: '', fix: '' }
+  return {
+    ...place,
+    why: `${directory} has no ${missing.join(', ')} controller`,
+    fix: await controllerFix(missing, fix),
+  }
 }
 
 /** Controllers that version 1 has taken are nobody's to delegate. */
@@ -121,7 +134,7 @@ async function controllerFix(missing: readonly string[], fix: string): Promise<s
     : fix
 }
 
-const refused = (rung: CgroupRung, why: string): Tried => ({ rung, controllers: [], why })
+const refused = (rung: CgroupRung, why: string, fix = ''): Tried => ({ rung, controllers: [], why, fix })
 
 /* ---- delegated ---- */
 
@@ -167,7 +180,8 @@ async function trySystemd(host: Host): Promise<Tried> {
   if (!host.systemd) return refused(rung, '')
   const asked = { manager, uid: host.uid, unit: UNIT }
   const before = await showUnit(asked)
-  if ('why' in before) return refused(rung, noManager(manager, before.why))
+  if ('why' in before)
+    return refused(rung, noManager(manager, before.why), manager === 'user' ? 'loginctl enable-linger' : '')
   if (!before.active) await startUnit(asked)
   const unit = before.active ? before : await showUnit(asked)
   const directory = 'why' in unit || unit.path === '' ? undefined : directoryOf(host.mount, unit.path)
@@ -181,9 +195,7 @@ async function trySystemd(host: Host): Promise<Tried> {
 }
 
 const noManager = (manager: Manager, why: string): string =>
-  manager === 'user'
-    ? `no systemd user manager answers: ${why} (loginctl enable-linger)`
-    : `systemd does not answer: ${why}`
+  manager === 'user' ? `no systemd user manager answers: ${why}` : `systemd does not answer: ${why}`
 
 /* ---- direct ---- */
 
@@ -212,7 +224,7 @@ async function openParent(directory: string): Promise<CgroupFact> {
     heldByKernel({ controllers }) === 3
       ? ''
       : `${directory} has only these controllers: ${controllers.join(', ') || 'none'}`
-  return { rung: 'parent', parent: directory, controllers, lacking }
+  return { rung: 'parent', parent: directory, controllers, lacking, fix: lacking === '' ? '' : PARENT_HINT }
 }
 
 /** linux/magic.h: CGROUP2_SUPER_MAGIC, CGROUP_SUPER_MAGIC. */

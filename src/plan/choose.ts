@@ -143,7 +143,7 @@ function tooSoft(need: Need, holder: string, { facts }: ChoiceInputs): Lack {
   const lacking = facts.cgroup.lacking === '' ? '' : ` (${facts.cgroup.lacking})`
   return {
     why: `only ${holder} holds ${need} here${lacking}, and it is required of the kernel`,
-    fix: `systemd-run --user --scope -p Delegate=yes llm-do exec ..., or leave ${need} out of require`,
+    fix: `${facts.cgroup.fix || 'llm-do doctor'}, or leave ${need} out of require`,
   }
 }
 

@@ -18,7 +18,7 @@ const DOCKER = {
 describe('Every need is either given or lacking, never both and never neither', () => {
   test.each([
     ['on a machine where all works', facts({ docker: DOCKER })],
-    ['without cgroup', facts({ cgroup: { rung: 'none', controllers: [], lacking: '' }, docker: DOCKER })],
+    ['without cgroup', facts({ cgroup: { rung: 'none', controllers: [], lacking: '', fix: '' }, docker: DOCKER })],
     [
       'on a kernel that closes sockets',
       facts({ landlockAbi: 9, docker: { ...DOCKER, limits: ['memory', 'swap', 'cpus', 'pids'] } }),

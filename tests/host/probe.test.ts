@@ -28,7 +28,7 @@ function inputs(some: Partial<HostInputs> = {}, probe: Probe = { ok: true }): Ho
       return probe
     },
     landlockAbi: async () => 4,
-    cgroup: async () => ({ rung: 'none', controllers: [], lacking: 'not looked at' }),
+    cgroup: async () => ({ rung: 'none', controllers: [], lacking: 'not looked at', fix: '' }),
     ...some,
   }
 }

@@ -16,7 +16,12 @@ const DOCKER: DockerFact = {
   limits: ['memory', 'swap', 'cpus', 'pids'],
   remote: false,
 }
-const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'the cgroup is not delegated to this user' }
+const NO_CGROUP: CgroupFact = {
+  rung: 'none',
+  controllers: [],
+  lacking: 'the cgroup is not delegated to this user',
+  fix: 'systemd-run --user --scope -p Delegate=yes llm-do exec ...',
+}
 const NO_NAMESPACE = {
   ok: false,
   step: 'bwrap',

@@ -169,6 +169,7 @@ export const GOOD_MACHINE: MachineFacts = {
     parent: '/sys/fs/cgroup/user.slice/llm-do',
     controllers: ['cpu', 'memory', 'pids'],
     lacking: '',
+    fix: '',
   },
   surroundings: { filtered: false, settings: {} },
 }

@@ -24,9 +24,8 @@ export function declared(rules: SeccompRules, arch: Arch, call: Call): number {
   const denied = rules.deny.find(({ names }) => names.includes(name))
   if (denied !== undefined) return ANSWER.errno | ERRNO[denied.errno]
   if (rules.allow.includes(name)) return ANSWER.allow
-  const refusals: readonly Refusal[] = PROFILES[rules.extends].sets.flatMap(
-    (set): readonly Refusal[] => SETS[set].refusals,
-  )
+  const sets = rules.extends === 'off' ? [] : PROFILES[rules.extends].sets
+  const refusals = sets.flatMap((set): readonly Refusal[] => SETS[set].refusals)
   const fitting = refusals.find(
     ({ names, when }) => names.includes(name) && (when ?? []).every((test) => holds(test, call.args)),
   )
