@@ -79,6 +79,7 @@ struct run {
   struct warm warm;
   const char *warm_directory; /* NULL = an ordinary run */
   int answered;               /* the warm client has its status */
+  int namespaces[READY_DESCRIPTORS];
   struct watchdog watchdog;
   int watching;
   uint64_t memory_limit; /* of the watchdog, bytes */
@@ -251,11 +252,9 @@ static void make_group(struct run *run) {
 
 static void make_placeholders(struct run *run) {
   const char *path = "";
+  if (run->warm_directory) return; /* they would stand in the user's directory while nothing runs */
   int made = placeholders_make(&run->file, &run->placeholders, &path);
   if (made < 0) refuse(run, "launch: protect", path);
-  /* They would stand in the user's directory while nothing runs. */
-  errno = ENOENT;
-  if (run->warm_directory && run->placeholders.count) refuse(run, "launch: warm", run->placeholders.item[0].path);
 }
 
 static void release(struct run *run) {
@@ -447,6 +446,18 @@ static int send_run(struct run *run, const int fds[REQUEST_RUN_DESCRIPTORS]) {
   return sendmsg(run->control, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
+/* What a run finds made before its tree is built, a warm one gets now. */
+static int protect_late(struct run *run) {
+  const char *path = "";
+  int status;
+  if (placeholders_make(&run->file, &run->placeholders, &path) < 0) return blame(run, errno, "launch: protect", path), -1;
+  if (run->placeholders.count == 0) return 0;
+  pid_t child = fork();
+  if (child == 0) stage_cover_placeholders(&run->file, run->namespaces[0], run->namespaces[1]);
+  if (child > 0 && waitpid(child, &status, 0) == child && status == 0) return 0;
+  return blame(run, child < 0 ? errno : 0, "launch: protect", run->placeholders.item[0].path), -1;
+}
+
 /* The client is told first: what it has not seen, has not happened. */
 static void run_warm(struct run *run) {
   size_t size;
@@ -459,15 +470,18 @@ static void run_warm(struct run *run) {
     run->outcome.begun_ns = now_ns();
     run->leash = -1; /* from the keeper's hand to the client's */
     run->command = words_of((char *)(uintptr_t)block, size);
-    write_record(run);
-    if (send_run(run, fds) < 0) blame(run, errno, "launch: send command", ""), kill_everything(run);
+    int ready = protect_late(run);
+    if (run->record >= 0) write_record(run);
+    if (ready == 0 && (ready = send_run(run, fds)) < 0) blame(run, errno, "launch: send command", "");
+    if (ready < 0) kill_everything(run);
   }
   for (int i = 0; i < REQUEST_RUN_DESCRIPTORS; i++)
     if (fds[i] >= 0) close(fds[i]);
 }
 
-static void on_ready(struct run *run) {
-  if (run->stopping) return;
+static void on_ready(struct run *run, const int *fds, int count) {
+  if (run->stopping || count != READY_DESCRIPTORS) return;
+  memcpy(run->namespaces, fds, sizeof run->namespaces);
   if (warm_show(&run->warm) == 0) return tell_keeper(run, WARM_IS_READY);
   blame(run, errno, "launch: show socket", run->warm_directory);
   kill_everything(run);
@@ -519,7 +533,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
       break;
     case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
     case REPORT_ENDED: on_ended(run, report); break;
-    case REPORT_READY: on_ready(run); break;
+    case REPORT_READY: on_ready(run, fds, count); break;
     case REPORT_NO_EXEC:
       if (!run->stopping) run->outcome.cause = CAUSE_EXEC;
       run->outcome.error = report->error;
