@@ -58,9 +58,10 @@ int record_create(int directory, const char *id) {
   if (!is_run_id(id)) return errno = EINVAL, -1;
   for (int attempt = 0; attempt < 100; attempt++) {
     int fd = openat(directory, id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return -1;
-    if (lock_fresh(fd) == 0) return fd;
-    close(fd);
+    if (fd < 0 && (errno != EEXIST || attempt == 0)) return -1;
+    if (fd >= 0 && lock_fresh(fd) == 0) return fd;
+    if (fd >= 0) close(fd);
+    usleep(100); /* a janitor that locked our file first is about to remove it */
   }
   return errno = EBUSY, -1;
 }
