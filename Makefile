@@ -31,6 +31,11 @@ PROGRAMS := $(if $(LAUNCH_SOURCES),$(BIN)/launch) $(if $(INIT_SOURCES),$(BIN)/in
             $(if $(RUNS_SOURCES),$(BIN)/runs) $(if $(FRONT_SOURCES),$(BIN)/front) \
             $(if $(PROBE_SOURCES),$(BIN)/probe) $(if $(POOL_SOURCES),$(BIN)/pool)
 
+# Elsewhere docker is the backend, and node the command.
+ifneq ($(shell uname -s),Linux)
+PROGRAMS :=
+endif
+
 .PHONY: all setup setup-test native build run check lint types unit test test-vm golden bench doctor clean help FORCE
 
 all: setup ## the same as setup
@@ -97,15 +102,13 @@ build: dist/cli.js $(COMMANDS) ## bundle src/ into dist/, declarations into dist
 dist/cli.js: $(SOURCES) scripts/build.mjs package.json tsconfig.json $(NODE_MODULES)
 	@node scripts/build.mjs
 
-# The commands are the native front end where there is one (and it finds dist/cli.js next to itself), else two lines of node.
-ifneq ($(FRONT_SOURCES),)
+# On Linux the commands are the front end (which finds dist/cli.js beside itself), elsewhere two lines of node.
+ifeq ($(shell uname -s),Linux)
 $(COMMANDS): $(BIN)/front
 	@ln -f $< $@
 else
-$(BIN)/llm-do: Makefile
-	@mkdir -p $(BIN) && printf '#!/usr/bin/env node\nimport("../dist/cli.js")\n' >$@.new && chmod 755 $@.new && mv $@.new $@
-$(BIN)/llm-do-exec: Makefile
-	@mkdir -p $(BIN) && printf '#!/usr/bin/env node\nimport("../dist/cli.js")\n' >$@.new && chmod 755 $@.new && mv $@.new $@
+$(COMMANDS): scripts/commands.mjs
+	@node scripts/commands.mjs portable
 endif
 
 run: all ## the main job on a real command: one allowed action, one denied, one JSON result

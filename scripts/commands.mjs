@@ -1,0 +1,54 @@
+// Which program the commands `llm-do` and `llm-do-exec` are.
+//   portable  two lines of node, which run everywhere: what a package ships
+//   native    the front-end, which starts a known sandbox without node: what an installation on Linux turns them into
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const bin = join(dirname(dirname(fileURLToPath(import.meta.url))), 'bin')
+const commands = ['llm-do', 'llm-do-exec'].map((name) => join(bin, name))
+const front = join(bin, 'front')
+
+/** e_machine of elf(5). */
+const machines = { x64: 62, arm64: 183 }
+
+function isForThisMachine(file) {
+  if (process.platform !== 'linux' || !existsSync(file)) return false
+  const header = Buffer.alloc(20)
+  const fd = openSync(file, 'r')
+  readSync(fd, header, 0, header.length, 0)
+  closeSync(fd)
+  return header.toString('latin1', 0, 4) === '\x7fELF' && header.readUInt16LE(18) === machines[process.arch]
+}
+
+// Made aside and renamed: a command that is running stays what it is.
+function replace(file, make) {
+  rmSync(`${file}.new`, { force: true })
+  make(`${file}.new`)
+  renameSync(`${file}.new`, file)
+}
+
+function makePortable(file) {
+  writeFileSync(file, '#!/usr/bin/env node\nimport("../dist/cli.js")\n')
+  chmodSync(file, 0o755)
+}
+
+const wanted = process.argv[2]
+if (wanted !== 'portable' && wanted !== 'native') throw new Error('usage: commands.mjs portable|native')
+const isNative = wanted === 'native' && isForThisMachine(front)
+// Installed from a checkout that is not built yet: `make` makes the commands.
+if (wanted === 'portable' || isNative) {
+  mkdirSync(bin, { recursive: true })
+  for (const file of commands) replace(file, isNative ? (at) => linkSync(front, at) : makePortable)
+}
