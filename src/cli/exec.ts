@@ -3,10 +3,11 @@
  *
  * Edge: stdio, signals, the working directory, process.env.
  */
-import { readFileSync, realpathSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { ExecOptions } from '../exec.ts'
-import { invocationOf } from '../launch-cache/key.ts'
+import { type Invocation, invocationOf } from '../launch-cache/key.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../policy/options.ts'
 import type { AuditEntry } from '../report/audit.ts'
@@ -15,8 +16,10 @@ import { exitStatus } from '../report/exit-status.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../report/json.ts'
 import type { Result } from '../report/result.ts'
 import { errorLines, resultLines } from '../report/text.ts'
+import type { Decided } from '../worker/run.ts'
 import { type Words, wordsFrom } from './argv.ts'
 import { type CommandLine, commandOf, readCommandLine } from './command-line.ts'
+import { currentDirectory } from './directory.ts'
 import { say, tell } from './output.ts'
 import { usageError } from './verb.ts'
 
@@ -25,6 +28,8 @@ interface Asked {
   readonly given: GivenOptions
   readonly options: ExecOptions
   readonly json: JsonForm | undefined
+  /** The text of `-c`. */
+  readonly script: string | undefined
 }
 
 function word(given: GivenOptions, name: string): string | undefined {
@@ -36,17 +41,6 @@ function word(given: GivenOptions, name: string): string | undefined {
 function jsonForm(value: GivenOptions[string]): JsonForm | undefined {
   if (value === undefined || value === false) return undefined
   return JSON_FORMS.find((form) => form === value) ?? 'native'
-}
-
-function currentDirectory(): string {
-  try {
-    return realpathSync(process.cwd())
-  } catch (cause) {
-    throw new SandboxError('ZONE_INVALID', 'the directory this was called from does not exist any more.', {
-      hint: 'cd to a directory that exists',
-      cause,
-    })
-  }
 }
 
 /** The bytes of the command, where its words are not UTF-8. Those of `-c SCRIPT` come before it. */
@@ -78,7 +72,7 @@ function read(words: Words, line: CommandLine): Asked {
     mode: json === undefined ? 'inherit' : 'capture',
     stdin: 'inherit',
   }
-  return { given, options, json }
+  return { given, options, json, script: line.script }
 }
 
 /** Requests that node must see each time; the profile is part of what the front-end compares. */
@@ -87,10 +81,30 @@ function isForFront({ given, json }: Asked): boolean {
   return json === undefined && others.length === 0
 }
 
+/** The worker's room is loaded for those who name a worker, or a workshop. */
+async function workerRoom({ given, options }: Asked) {
+  if (given['worker'] === undefined && given['workshop'] === undefined) return undefined
+  if (options.commandBytes !== undefined) {
+    throw new SandboxError(
+      'COMMAND_INVALID',
+      'a word of the command is not valid UTF-8, so no rule and no person can tell it from another.',
+      {
+        hint: 'rename the file, or run it without --worker',
+      },
+    )
+  }
+  return await import('./under-worker.ts')
+}
+
+async function plannedOptions(asked: Asked): Promise<Partial<ExecOptions>> {
+  return (await workerRoom(asked))?.plannedUnderWorker(asked.given, asked.script) ?? {}
+}
+
 /** `--plan`, with `--argv` or `--why`: prints what was decided, runs nothing. */
-async function showPlan({ given, options }: Asked): Promise<number> {
+async function showPlan(asked: Asked): Promise<number> {
+  const { given, options } = asked
   const { prepare, printLaunch } = await import('../exec.ts')
-  const prepared = await prepare(options)
+  const prepared = await prepare({ ...options, ...(await plannedOptions(asked)) })
   const why = word(given, 'why')
   if (why !== undefined) {
     const { whyText } = await import('./why.ts')
@@ -118,6 +132,16 @@ async function runUntilSignal(options: ExecOptions): Promise<Result> {
   }
 }
 
+/** What a run did is not for its command to rewrite: the log stays read-only in every zone that would show it. */
+function keepingLog({ given, options: { cwd = '' } }: Asked, narrow: ExecOptions['narrow']): ExecOptions['narrow'] {
+  const file = word(given, 'audit')
+  if (file === undefined) return narrow
+  return async (grant, request) => {
+    const policy = (await narrow?.(grant, request)) ?? grant
+    return { ...policy, protectFiles: [...policy.protectFiles, resolve(cwd, file)] }
+  }
+}
+
 /** It was let through, and then there was nothing to run. */
 const NOTHING_DECIDED = new Set(['COMMAND_NOT_FOUND', 'COMMAND_NOT_EXECUTABLE'])
 
@@ -126,17 +150,26 @@ function decisionOn({ error }: Result): AuditEntry['decision'] {
   return error.code === 'COMMAND_BLOCKED' ? 'blocked' : 'refused'
 }
 
-async function record({ given }: Asked, result: Result): Promise<void> {
+interface Ended {
+  readonly asked: Asked
+  readonly result: Result
+  /** By the rules of a worker, where they were asked. */
+  readonly decided: Decided | undefined
+}
+
+async function record({ asked: { given }, result, decided }: Ended): Promise<void> {
   const file = word(given, 'audit')
   if (file === undefined) return
   const { appendAudit } = await import('../report/audit-file.ts')
-  const worker = word(given, 'worker')
+  const worker = decided?.worker ?? word(given, 'worker')
+  const decision = decisionOn(result)
   await appendAudit(file, {
     time: new Date().toISOString(),
     result,
     ...(worker !== undefined && { worker }),
-    decision: decisionOn(result),
-    decidedBy: 'policy',
+    decision,
+    // What a rule let through can still be refused: then it was not the rule that decided.
+    decidedBy: (decision === 'refused' ? undefined : decided?.by) ?? 'policy',
   })
 }
 
@@ -149,25 +182,34 @@ async function checkRecord({ given }: Asked): Promise<void> {
 }
 
 /** A refusal is part of the record, too. */
-async function recordRefusal(asked: Asked, error: unknown): Promise<void> {
+async function recordRefusal(asked: Asked, error: unknown, decided: Decided | undefined): Promise<void> {
   if (!(error instanceof SandboxError)) return
   const { command, profile = 'default' } = asked.options
-  await record(asked, refusal(error, command, profile))
+  await record({ asked, result: refusal(error, command, profile), decided })
 }
 
 async function run(asked: Asked, words: Words): Promise<number> {
   const { json } = asked
   const invocation = words.bytes === undefined && isForFront(asked) ? invocationOf(words.text) : undefined
-  const options = { ...asked.options, ...(invocation && { invocation }) }
   await checkRecord(asked)
-  const result = await runUntilSignal(options).catch(async (error: unknown) => {
-    await recordRefusal(asked, error)
-    throw error
-  })
-  await record(asked, result)
+  const result = await runRecorded(asked, invocation)
   if (json === undefined) await tell(resultLines(result))
   else await say(printJson(result, json))
   return exitStatus(result)
+}
+
+async function runRecorded(asked: Asked, invocation: Invocation | undefined): Promise<Result> {
+  const under = (await workerRoom(asked))?.underWorker(asked.given, asked.script)
+  const narrow = keepingLog(asked, under?.options.narrow)
+  const options = { ...asked.options, ...(invocation && { invocation }), ...under?.options, ...(narrow && { narrow }) }
+  const ran = await runUntilSignal(options).catch(async (error: unknown) => {
+    await recordRefusal(asked, error, under?.decided())
+    throw error
+  })
+  const decided = under?.decided()
+  const result = { ...ran, warnings: [...(decided?.warnings ?? []), ...ran.warnings] }
+  await record({ asked, result, decided })
+  return result
 }
 
 /** The form of JSON that was asked for, also when nothing else about the command line can be understood. */

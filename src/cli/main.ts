@@ -23,11 +23,14 @@ const FAILED = 125
 const LOADERS: Readonly<Record<VerbName, () => Promise<Verb>>> = {
   exec: async () => (await import('./exec.ts')).execVerb,
   profiles: async () => (await import('./profiles.ts')).profiles,
+  workers: async () => (await import('./workers.ts')).workers,
+  init: async () => (await import('./init.ts')).init,
   doctor: async () => (await import('./doctor.ts')).doctor,
   ps: async () => (await import('./runs.ts')).ps,
   kill: async () => (await import('./runs.ts')).kill,
   prune: async () => (await import('./runs.ts')).prune,
   audit: async () => (await import('./audit.ts')).audit,
+  pool: async () => (await import('./pool.ts')).pool,
   cache: async () => (await import('./cache.ts')).cache,
   completion: async () => (await import('./completion.ts')).completion,
 }

@@ -22,6 +22,18 @@ export const VERBS = [
     completions: ['show', '--json'],
   },
   {
+    name: 'workers',
+    usage: 'list | show NAME | check [TREE]',
+    help: 'List the workers of a project, print what one may do, or find mistakes in all their files.',
+    completions: ['list', 'show', 'check', '--workshop', '--json'],
+  },
+  {
+    name: 'init',
+    usage: '',
+    help: 'Write a commented workshop and a first worker for this project.',
+    completions: [],
+  },
+  {
     name: 'doctor',
     usage: '[--json] [--facts|--self-test]',
     help: 'Say what this machine can hold, and how to mend it.',
@@ -52,6 +64,12 @@ export const VERBS = [
     completions: ['verify'],
   },
   {
+    name: 'pool',
+    usage: 'start [options] [-- COMMAND]|status [--json]|stop',
+    help: 'Keep sandboxes ready, so that runs start at once.',
+    completions: ['start', 'status', 'stop', '--json', '--size', '--idle-timeout', '--profile'],
+  },
+  {
     name: 'cache',
     usage: 'clear',
     help: 'Forget the plans that are kept to start faster.',
@@ -68,4 +86,4 @@ export const VERBS = [
 export type VerbName = (typeof VERBS)[number]['name']
 
 /** Words of the specification that this version does not have: refused, and never forwarded to a stranger. */
-export const RESERVED_VERBS = ['workers', 'init', 'images', 'pool'] as const
+export const RESERVED_VERBS = ['images'] as const

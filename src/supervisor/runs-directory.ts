@@ -10,3 +10,11 @@ export function runsDirectory(env: Readonly<Record<string, string | undefined>>,
   const { XDG_RUNTIME_DIR: runtime = '' } = env
   return posix.isAbsolute(runtime) ? posix.join(runtime, 'llm-do', 'runs') : `/tmp/llm-do-${uid}/runs`
 }
+
+/**
+ * What holds the records of live runs, and beside them what a user allowed for a session. It has to stay out of reach of every
+ * command: a record says what is removed after a run, an approval lets the next command through.
+ */
+export function ownDirectory(env: Readonly<Record<string, string | undefined>>, uid: number): string {
+  return posix.dirname(runsDirectory(env, uid))
+}

@@ -107,6 +107,9 @@ export interface Settling {
   readonly ask: (text: string, key: string) => Promise<Answer | undefined>
 }
 
+/** Who decides where nobody can be asked. */
+const NOBODY = 'no terminal'
+
 /** Makes yes or no of a verdict. A block stays a block whatever `--approval` says, and no terminal means no. */
 export async function settle(settling: Settling): Promise<Settled> {
   const { verdict, approval, question, memory, ask } = settling
@@ -115,17 +118,28 @@ export async function settle(settling: Settling): Promise<Settled> {
   const key = approvalKey(question)
   if (await memory.has(key)) return { run: true, by: 'session', why: 'approved before in this session' }
   const answer = await ask(questionText(question), key)
-  if (answer === undefined)
-    return { run: false, by: 'no terminal', why: `${verdict.why}, and there is no terminal to ask on` }
+  if (answer === undefined) return { run: false, by: NOBODY, why: `${verdict.why}, and there is no terminal to ask on` }
   if (answer === 'session') await memory.add(key)
   return { run: answer === 'yes' || answer === 'session', by: 'user', why: `the answer was ${answer}` }
 }
 
-/** The refusal of a command that may not run, exit status 126. */
-export function blockedError({ worker, why }: { readonly worker: string; readonly why: string }): SandboxError {
+/**
+ * The refusal of a command that may not run, exit status 126.
+ * @param word the name or path by which the worker was asked for
+ */
+export function blockedError(input: {
+  readonly worker: string
+  readonly word: string
+  readonly by: string
+  readonly why: string
+}): SandboxError {
+  const { worker, word, by, why } = input
   const message = neutralise(`worker ${worker} may not run this command: ${why}.`)
   return new SandboxError('COMMAND_BLOCKED', message, {
-    hint: `llm-do workers show ${quoteWord(worker)}   (its rules, and where they are written)`,
+    hint:
+      by === NOBODY
+        ? 'run it at a terminal, or answer with --approval approve_all, or give its rule approval: preApproved'
+        : `llm-do workers show ${quoteWord(word)}   (its rules, and where they are written)`,
   })
 }
 

@@ -226,14 +226,18 @@ export interface PassRequest extends WorkerRequest {
   readonly approval: Approval
   readonly memory: Memory
   readonly ask: Settling['ask']
+  /** Told once it is known whether the command may run, before a refusal is thrown. */
+  readonly onDecided: (decided: Decided) => void
 }
 
-export interface Passed {
-  readonly policy: Policy
-  /** Name, for the audit. */
+/** Who let a worker's command run or blocked it, for the audit. */
+export interface Decided {
+  readonly run: boolean
+  /** A rule, a person, an option. */
+  readonly by: string
+  /** Name of the worker. */
   readonly worker: string
-  /** Who let it run, for the audit. */
-  readonly decidedBy: string
+  /** For people, one line each. */
   readonly warnings: readonly string[]
 }
 
@@ -241,15 +245,16 @@ export interface Passed {
  * The whole way of a worker's command up to its sandbox, questions included; what comes back may run under the policy given.
  * @throws SandboxError COMMAND_BLOCKED (exit status 126), and what prepareWorker() throws
  */
-export async function passWorker(request: PassRequest): Promise<Passed> {
+export async function passWorker(request: PassRequest): Promise<Policy> {
   const prepared = await prepareWorker(request)
   const { worker, verdict, warnings } = prepared
-  if (prepared.isBlocked) throw blockedError({ worker: worker.name, why: verdict.why })
-  const { policy, question } = prepared
-  const { approval, memory, ask } = request
-  const settled = await settle({ verdict, approval, question, memory, ask })
-  if (!settled.run) throw blockedError({ worker: worker.name, why: settled.why })
-  return { policy, worker: worker.name, decidedBy: settled.by, warnings }
+  const { approval, memory, ask, onDecided } = request
+  const settled = prepared.isBlocked
+    ? { run: false, by: verdict.by, why: verdict.why }
+    : await settle({ verdict, approval, question: prepared.question, memory, ask })
+  onDecided({ run: settled.run, by: settled.by, worker: worker.name, warnings })
+  if (prepared.isBlocked || !settled.run) throw blockedError({ ...settled, worker: worker.name, word: request.worker })
+  return prepared.policy
 }
 
 /**
@@ -257,7 +262,7 @@ export async function passWorker(request: PassRequest): Promise<Passed> {
  * directory begins the planning again); the person is asked once, for what was shown then.
  */
 export function narrowByWorker(
-  options: Omit<PassRequest, 'grant' | 'cwd' | 'home' | 'command'> & { readonly onPassed: (passed: Passed) => void },
+  options: Omit<PassRequest, 'grant' | 'cwd' | 'home' | 'command'>,
 ): (grant: Policy, request: Pick<Request, 'cwd' | 'home' | 'command'>) => Promise<Policy> {
   const answered = processMemory()
   const memory: Memory = {
@@ -270,8 +275,6 @@ export function narrowByWorker(
       if (answer === 'yes') await answered.add(key)
       return answer
     }
-    const passed = await passWorker({ ...options, grant, cwd, home, command, memory, ask })
-    options.onPassed(passed)
-    return passed.policy
+    return passWorker({ ...options, grant, cwd, home, command, memory, ask })
   }
 }

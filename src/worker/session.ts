@@ -5,12 +5,12 @@
  */
 import { appendFile, lstat, mkdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { runsDirectory } from '../supervisor/runs-directory.ts'
+import { ownDirectory } from '../supervisor/runs-directory.ts'
 import { type Memory, processMemory } from './approval.ts'
 
-/** Where sessions keep their approvals; it has to stay out of reach of every sandbox. */
+/** Where sessions keep their approvals: in the directory that every run keeps read-only. */
 export function approvalsDirectory(env: Readonly<Record<string, string | undefined>>, uid: number): string {
-  return path.posix.join(path.posix.dirname(runsDirectory(env, uid)), 'approvals')
+  return path.posix.join(ownDirectory(env, uid), 'approvals')
 }
 
 /**

@@ -2,12 +2,12 @@
  * `llm-do workers list | show | check`: each answers with data, and with the lines that people read.
  * Edge: looks at the files of the project.
  */
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { Origin, Policy } from '../policy/policy.ts'
 import { neutralise } from '../report/text.ts'
-import { formatDuration, formatSize } from '../unit.ts'
+import { formatDuration, formatSize, quoteText } from '../unit.ts'
 import {
   type CheckedFile,
   type CheckFinding,
@@ -134,7 +134,8 @@ const at = (place: Place | undefined) =>
   place === undefined ? '(no default is written)' : `(${place.file}${place.line === undefined ? '' : `:${place.line}`})`
 
 function policyLines(policy: Policy): readonly string[] {
-  const { zones, workspace, network, resources, backend, seccomp, origins } = policy
+  const { zones, workspace, network, resources, backend, seccomp, origins, env, credentials, sshAgent } = policy
+  const variables = [...env.inherit, ...Object.keys(env.set)]
   const by = (key: string) => originWords(origins[key]?.at(-1))
   const limit = (value: number | null, shows: (value: number) => string) => (value === null ? 'none' : shows(value))
   const { memory, cpus, pids, timeoutMs } = resources
@@ -147,6 +148,9 @@ function policyLines(policy: Policy): readonly string[] {
         `zone       ${target ?? hostPath ?? name} ${mode}${hostPath === undefined ? '' : ` <- ${hostPath}`}   ${originWords(origin)}`,
     ),
     `network    ${showNetwork(network)}   ${by('network')}`,
+    ...credentials.map(({ file, target, origin }) => `credential ${target} <- ${file}   ${originWords(origin)}`),
+    ...(sshAgent ? [`ssh agent  can be used   ${by('sshAgent')}`] : []),
+    ...(variables.length === 0 ? [] : [`variables  ${variables.join(', ')}   (names only)`]),
     `memory     ${limit(memory, formatSize)}   ${by('resources.memory')}`,
     `cpu        ${limit(cpus, String)}   ${by('resources.cpu')}`,
     `pids       ${limit(pids, String)}   ${by('resources.pids')}`,
@@ -215,8 +219,9 @@ function isOurs({ file, text }: FileText): boolean {
 }
 
 async function sourcesOf({ tree, home }: CheckAsked): Promise<readonly FileText[]> {
-  const files = /\.(worker|agent|md|ya?ml)$/.test(tree) ? [path.basename(tree)] : await filesOfTree(tree)
-  const root = /\.(worker|agent|md|ya?ml)$/.test(tree) ? path.dirname(tree) : tree
+  const isDirectory = await isDirectoryAt(tree)
+  const files = isDirectory ? await filesOfTree(tree) : [path.basename(tree)]
+  const root = isDirectory ? tree : path.dirname(tree)
   const read = await Promise.all(
     files.map(async (file) => ({
       file,
@@ -226,6 +231,15 @@ async function sourcesOf({ tree, home }: CheckAsked): Promise<readonly FileText[
     })),
   )
   return read.filter(isOurs)
+}
+
+/** Nothing that is there to be checked must not pass for nothing that is wrong. */
+async function isDirectoryAt(tree: string): Promise<boolean> {
+  const seen = await stat(tree).catch((cause: NodeJS.ErrnoException) => {
+    const message = `workers check: ${quoteText(tree)} cannot be read (${cause.code ?? 'unknown error'}).`
+    throw new SandboxError('WORKER_NOT_FOUND', message, { hint: `ls -ld ${quoteText(tree)}`, cause })
+  })
+  return seen.isDirectory()
 }
 
 /** What cannot be read is told as a problem of the file: its text then is no front matter. */

@@ -33,7 +33,7 @@ function run(cwd: string, command: readonly string[], { worker, workshop, given 
       onAsk?.(text)
       return answer
     },
-    onPassed: () => undefined,
+    onDecided: () => undefined,
   })
   return exec({
     command,

@@ -40,7 +40,13 @@ const prepared = async (asked: WorkerRequest) => {
   return ready
 }
 const pass = async (asked: Partial<PassRequest> & WorkerRequest) =>
-  await passWorker({ approval: 'prompt', memory: processMemory(), ask: async () => undefined, ...asked })
+  await passWorker({
+    approval: 'prompt',
+    memory: processMemory(),
+    ask: async () => undefined,
+    onDecided: () => undefined,
+    ...asked,
+  })
 
 describe('finding a worker', () => {
   test.each([

@@ -1,0 +1,26 @@
+/**
+ * `llm-do init`: a commented workshop and a first worker for this project, and the line that tries them.
+ *
+ * Edge: the working directory.
+ */
+import { join } from 'node:path'
+import { packageRoot } from '../native.ts'
+import { neutralise } from '../report/text.ts'
+import { initProject } from '../worker/init.ts'
+import type { Words } from './argv.ts'
+import { currentDirectory } from './directory.ts'
+import { say } from './output.ts'
+import { understand } from './verb.ts'
+
+export async function init({ text }: Words): Promise<number> {
+  understand(text, { verb: 'init', usage: '' })
+  const cwd = currentDirectory()
+  const { written, kept } = await initProject({ cwd, schemaDirectory: join(packageRoot(), 'schemas') })
+  const lines = [
+    ...written.map((file) => `wrote  ${file}`),
+    ...kept.map((file) => `kept   ${file}   (it was there already)`),
+    'try    llm-do exec --worker helper --workshop workshop.yaml -- ls',
+  ]
+  await say(lines.map((line) => `${neutralise(line)}\n`).join(''))
+  return 0
+}

@@ -1,0 +1,195 @@
+/**
+ * `llm-do pool start|status|stop`: sandboxes that are ready before their command comes. bin/pool keeps them, the front-end uses
+ * them; here they are only asked for.
+ *
+ * Edge: processes, the working directory, process.env.
+ */
+import { realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeZoneDirectories, now } from '../edges.ts'
+import { SandboxError } from '../error.ts'
+import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
+import { isPoolable } from '../launch-cache/cacheable.ts'
+import { helpersDirectory } from '../native.ts'
+import { environmentLayers } from '../policy/environment.ts'
+import { flagLayer, type GivenOptions } from '../policy/options.ts'
+import { startDetached } from '../pool/keeper.ts'
+import { poolsDirectory } from '../pool/place.ts'
+import { neutralise } from '../report/text.ts'
+import { parseDuration } from '../unit.ts'
+import type { Words } from './argv.ts'
+import { commandOf, readCommandLine } from './command-line.ts'
+import { say, tell } from './output.ts'
+import { understand, usageError } from './verb.ts'
+
+const USAGE = 'start [options] [--size N] [--idle-timeout T] [-- COMMAND]|status [--json]|stop'
+const HINT = `llm-do pool ${USAGE}`
+
+const STANDARD_SIZE = 4
+const MOST_SANDBOXES = 64
+const STANDARD_IDLE = '15m'
+/** What the plan is made for when no command is named; most plans do not depend on it. */
+const ANY_COMMAND = ['true']
+
+/* ---- start ---- */
+
+interface Asked {
+  readonly size: number
+  readonly idleSeconds: number
+  /** The words of `exec` that are left. */
+  readonly rest: readonly string[]
+}
+
+/** Takes our own two options out of the words before the command. */
+function takeOwn(words: readonly string[]): Asked {
+  const end = words.indexOf('--')
+  const [before, after] = end === -1 ? [words, []] : [words.slice(0, end), words.slice(end)]
+  const taken: Record<string, string | undefined> = {}
+  const rest: string[] = []
+  for (let at = 0; at < before.length; at += 1) {
+    const word = before[at] ?? ''
+    const name = ['--size', '--idle-timeout'].find((own) => word === own || word.startsWith(`${own}=`))
+    if (name === undefined) rest.push(word)
+    else if (word === name) taken[name] = before[++at] ?? ''
+    else taken[name] = word.slice(name.length + 1)
+  }
+  return { size: sizeOf(taken['--size']), idleSeconds: idleOf(taken['--idle-timeout']), rest: [...rest, ...after] }
+}
+
+function sizeOf(text = String(STANDARD_SIZE)): number {
+  const size = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (size < 1 || size > MOST_SANDBOXES)
+    throw usageError(`--size: expected a number from 1 to ${MOST_SANDBOXES}, got "${neutralise(text)}".`, HINT)
+  return size
+}
+
+function idleOf(text = STANDARD_IDLE): number {
+  if (text === 'none') return 0
+  const read = parseDuration(text)
+  if (!read.ok || read.value < 1000)
+    throw usageError(`--idle-timeout: expected at least 1s, or none, got "${neutralise(text)}".`, HINT)
+  return Math.round(read.value / 1000)
+}
+
+function execOptions(rest: readonly string[]): ExecOptions {
+  const line = readCommandLine(rest)
+  const cwd = realpathSync(process.cwd())
+  const given: GivenOptions = { ...environmentLayers(process.env, cwd).request, ...line.given }
+  const refused = ['worker', 'workshop', 'json', 'plan', 'audit'].find((name) => given[name] !== undefined)
+  if (refused !== undefined)
+    throw usageError(`--${refused}: a pool serves plain runs only.`, 'put what it grants into a profile')
+  const command = commandOf(line)
+  const { profile } = given
+  return {
+    command: command.length === 0 ? ANY_COMMAND : command,
+    layers: [flagLayer(line.given, cwd)],
+    ...(typeof profile === 'string' && { profile }),
+    cwd,
+    env: process.env,
+    mode: 'inherit',
+    stdin: 'inherit',
+    invocation: {
+      kind: 'command',
+      options: rest.slice(0, line.commandAt - (rest[line.commandAt - 1] === '--' ? 1 : 0)),
+      program: command[0] ?? ANY_COMMAND[0] ?? '',
+    },
+  }
+}
+
+function refuseUnpoolable(prepared: Prepared): void {
+  if (isPoolable(prepared)) return
+  const { plan, policy } = prepared
+  const why = plan.tty
+    ? 'a terminal is the caller’s from the start'
+    : policy.pool === 'off'
+      ? 'the policy says pool: off'
+      : `the plan is one for ${plan.backend}`
+  throw new SandboxError('POLICY_INVALID', `this plan cannot be kept ready: ${why}`, { hint: 'llm-do exec --plan ...' })
+}
+
+function notGuarded({ plan }: Prepared): SandboxError {
+  const why =
+    plan.warnings[0] ?? 'it has variables of the command line, or a file it was made from has just been changed'
+  return new SandboxError('SETUP_FAILED', `this plan cannot be kept ready: ${why}`, {
+    hint: 'put variables into a profile, and try again',
+  })
+}
+
+async function start(words: readonly string[]): Promise<number> {
+  const { size, idleSeconds, rest } = takeOwn(words)
+  const begunMs = now()
+  const options = execOptions(rest)
+  const first = await prepare(options)
+  const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(options) : first
+  refuseUnpoolable(prepared)
+  const guarded = await leaveForFront(prepared, begunMs)
+  if (guarded === undefined) throw notGuarded(prepared)
+  const { isNew } = await startDetached({
+    pools: pools(prepared.facts.uid),
+    name: guarded.pool,
+    size,
+    idleSeconds,
+    launchFile: guarded.bytes,
+  })
+  await tell([isNew ? `llm-do: ${size} sandboxes are kept ready` : 'llm-do: these sandboxes are kept ready already'])
+  return 0
+}
+
+/* ---- status, stop ---- */
+
+const pools = (uid: number): string => poolsDirectory(process.env, uid)
+
+async function askHelper(action: 'status' | 'stop'): Promise<string> {
+  const { execa } = await import('execa')
+  const helper = join(helpersDirectory(), 'pool')
+  const { exitCode, stdout, stderr, code } = await execa(helper, [action, pools(process.getuid?.() ?? 0)], {
+    reject: false,
+    stdin: 'ignore',
+  })
+  if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${helper}: no such file.`, { hint: 'make native' })
+  if (exitCode === 0) return stdout
+  throw new SandboxError('BACKEND_FAILED', `pool ${action}: ${stderr.trim() || `${helper} failed`}`, {
+    hint: 'ls -ld the directory named above; it must be yours alone',
+  })
+}
+
+/** A line of `pool status`. */
+interface PoolLine {
+  readonly name: string
+  readonly pid: number
+  readonly size: number
+  /** Seconds since 1970. */
+  readonly started: number
+  readonly profile: string
+  readonly directory: string
+  readonly ready: number
+}
+
+async function status(words: readonly string[]): Promise<number> {
+  const { flags } = understand(words, { verb: 'pool status', usage: '[--json]', flags: ['--json'] })
+  const lines = (await askHelper('status')).split('\n').filter((line) => line !== '')
+  if (flags.has('--json')) await say(`[${lines.join(',')}]\n`)
+  else await say(lines.map((line) => rowOf(JSON.parse(line) as PoolLine)).join('') || 'no pool is kept\n')
+  return 0
+}
+
+function rowOf({ pid, size, started, profile, directory, ready }: PoolLine): string {
+  const since = new Date(started * 1000).toISOString()
+  return `${ready} of ${size} ready  profile ${neutralise(profile)}  ${neutralise(directory)}  since ${since}  pid ${pid}\n`
+}
+
+async function stop(words: readonly string[]): Promise<number> {
+  understand(words, { verb: 'pool stop', usage: '' })
+  const count = Number(await askHelper('stop'))
+  await say(`${count} ${count === 1 ? 'pool' : 'pools'} stopped\n`)
+  return 0
+}
+
+const ACTIONS: Readonly<Record<string, (words: readonly string[]) => Promise<number>>> = { start, status, stop }
+
+export async function pool({ text }: Words): Promise<number> {
+  const [name = '', ...words] = text
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
+  if (action === undefined) throw usageError(`pool: expected start, status or stop, got "${neutralise(name)}".`, HINT)
+  return await action(words)
+}

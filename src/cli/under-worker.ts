@@ -1,0 +1,86 @@
+/**
+ * `exec --worker`: what the options say about a worker -> the last word on the policy of a run, and who said it for the audit.
+ * The worker's rules, files and questions are src/worker; the code is loaded only for a run that has one.
+ *
+ * Edge: process.env, the user id, the terminal.
+ */
+import { join } from 'node:path'
+import { SandboxError } from '../error.ts'
+import type { ExecOptions } from '../exec.ts'
+import { packageRoot } from '../native.ts'
+import type { Plan } from '../plan/plan.ts'
+import type { GivenOptions } from '../policy/options.ts'
+import type { Policy } from '../policy/policy.ts'
+import { APPROVALS, blockedError } from '../worker/approval.ts'
+import { askOnTerminal } from '../worker/prompt.ts'
+import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/run.ts'
+import { approvalsDirectory, sessionMemory } from '../worker/session.ts'
+import { usageError } from './verb.ts'
+
+export interface UnderWorker {
+  readonly options: Required<Pick<ExecOptions, 'narrow' | 'accept'>>
+  /** Undefined until the rules were asked. */
+  readonly decided: () => Decided | undefined
+}
+
+/** The workers that come with the program. */
+export const shippedWorkers = (): string => join(packageRoot(), 'workers')
+
+/** @throws SandboxError USAGE for a workshop without a worker: it would narrow nothing */
+function wordsOf({ worker, workshop, profile, approval, 'allow-shell-syntax': allowShellSyntax }: GivenOptions) {
+  if (typeof worker !== 'string') {
+    throw usageError('--workshop belongs to --worker.', `llm-do exec --worker NAME --workshop ${workshop} -- ...`)
+  }
+  return {
+    worker,
+    ...(typeof workshop === 'string' && { workshop }),
+    isProfileChosen: profile !== undefined,
+    allowShellSyntax: allowShellSyntax === true,
+    approval: APPROVALS.find((word) => word === approval) ?? 'prompt',
+    shippedDirectory: shippedWorkers(),
+  }
+}
+
+/** @param script the text of `-c` */
+export function underWorker(given: GivenOptions, script: string | undefined): UnderWorker {
+  const told: Decided[] = []
+  const uid = process.getuid?.() ?? -1
+  const narrow = narrowByWorker({
+    ...wordsOf(given),
+    script,
+    memory: sessionMemory({ directory: approvalsDirectory(process.env, uid), uid }),
+    ask: askOnTerminal,
+    onDecided: (decided) => void told.push(decided),
+  })
+  return {
+    options: { narrow, accept: refuseMovedZones },
+    // A run may be planned twice. A refusal is the last word; who let it run was asked the first time.
+    decided: () => told.find(({ run }) => !run) ?? told[0],
+  }
+}
+
+/** The same for a run that is only planned: nobody is asked, and a command that is blocked has no plan. */
+export function plannedUnderWorker(given: GivenOptions, script: string | undefined): UnderWorker['options'] {
+  return {
+    narrow: async (grant, { cwd, home, command }) => {
+      const words = wordsOf(given)
+      const prepared = await prepareWorker({ ...words, script, grant, cwd, home, command })
+      const { worker, verdict } = prepared
+      if (prepared.isBlocked) throw blockedError({ ...verdict, worker: worker.name, word: words.worker })
+      return prepared.policy
+    },
+    accept: refuseMovedZones,
+  }
+}
+
+function refuseMovedZones(policy: Policy, plan: Plan): void {
+  const moved = zonesThatMoved(policy, plan.zones)
+  if (moved.length === 0) return
+  throw new SandboxError(
+    'POLICY_ESCALATION',
+    `zone ${moved.join(', ')}: its source became another one while it was looked at.`,
+    {
+      hint: 'look for a symbolic link that something keeps changing, and run it again',
+    },
+  )
+}
