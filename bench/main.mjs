@@ -1,0 +1,368 @@
+// `make bench`: start-up and throughput beside bwrap and its peers. Everything that is compared is run by turns (A B C A B C ...)
+// in one go, and only ratios of medians are judged: absolute times drift with the machine.
+//   node bench/main.mjs [--runs N] [--rows NAME,...] [--json]
+// Exit status 0 when every row that was measured met its goal, 1 when one did not, 2 when the bench itself failed.
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpus, loadavg, release } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { countLeftovers, growthSince } from './leftovers.mjs'
+import { availablePeers, byHand, findProgram, NAIVE } from './peers.mjs'
+import { makeStage, ROOT } from './stage.mjs'
+import { median, quantile, table } from './statistics.mjs'
+import { timeByTurns } from './stopwatch.mjs'
+
+const LIBRARY = fileURLToPath(new URL('library.mjs', import.meta.url))
+/** A run with a warm pool must be said to want one, and a cold one not. */
+const COLD = ['--pool', 'off']
+
+/* ---- progress: on a terminal only ---- */
+
+const progress = (text) => {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
+}
+
+/* ---- what is measured ---- */
+
+async function turns(bench, name, { commands, rounds, atOnce }) {
+  const onRound = (round) => progress(`${name}: ${round} of ${rounds}`)
+  const times = await timeByTurns({ stage: bench.stage, commands, rounds, atOnce, onRound })
+  bench.times[name] = times
+  return times
+}
+
+const ratio = (times, one, other) => median(times[one]) / median(times[other])
+
+function launchWords(stage) {
+  const directory = join(stage.env.XDG_CACHE_HOME, 'llm-do/launch')
+  const [name] = readdirSync(directory)
+  if (name === undefined) throw new Error('no launch file was left for the front end: see llm-do exec --plan')
+  return readFileSync(join(directory, name), 'latin1').split('\0')
+}
+
+async function start(bench) {
+  const { stage, runs, peers } = bench
+  const cold = [stage.exec, ...bench.cold, '--', 'true']
+  stage.warm(cold)
+  const fast = peers.here.filter(({ slow }) => !slow).map(({ name, words }) => [name, words])
+  const commands = {
+    bwrap: [...NAIVE, 'true'],
+    cold,
+    'by hand': [...byHand(launchWords(stage)), 'true'],
+    true: ['true'],
+    ...Object.fromEntries(fast),
+  }
+  const times = await turns(bench, 'start-up', { commands, rounds: runs })
+  return [
+    { row: 'cold CLI / the same walls in bwrap words, by hand', value: ratio(times, 'cold', 'by hand'), goal: 1.1 },
+    { row: 'cold CLI / naive bwrap', value: ratio(times, 'cold', 'bwrap'), goal: 0.95 },
+  ]
+}
+
+async function slowPeers(bench) {
+  const slow = bench.peers.here.filter((peer) => peer.slow).map(({ name, words }) => [name, words])
+  if (slow.length === 0) return []
+  const rounds = Math.max(5, Math.round(bench.runs / 10))
+  await turns(bench, 'slow peers', { commands: { bwrap: [...NAIVE, 'true'], ...Object.fromEntries(slow) }, rounds })
+  return []
+}
+
+async function warm(bench) {
+  const { stage, runs } = bench
+  const rows = [
+    { row: 'warm CLI / naive bwrap', goal: 0.3 },
+    { row: 'warm CLI / bare true', goal: 2 },
+    { row: 'warm p95 / p50', goal: 2 },
+  ]
+  if (!bench.hasPool) return rows.map((row) => ({ ...row, missing: 'no pool in this build' }))
+  const pool = (...words) => stage.run([join(ROOT, 'bin/llm-do'), 'pool', ...words], { timeout: 30_000 })
+  const started = pool('start', '--size', '8')
+  if (started.status !== 0)
+    return rows.map((row) => ({ ...row, missing: `pool start: ${started.stderr.toString().trim()}` }))
+  try {
+    const words = [stage.exec, '--', 'true']
+    stage.warm(words)
+    const times = await turns(bench, 'warm', {
+      commands: { bwrap: [...NAIVE, 'true'], warm: words, true: ['true'] },
+      rounds: runs,
+    })
+    const values = [
+      ratio(times, 'warm', 'bwrap'),
+      ratio(times, 'warm', 'true'),
+      quantile(times.warm, 0.95) / median(times.warm),
+    ]
+    return rows.map((row, index) => ({ ...row, value: values[index] }))
+  } finally {
+    pool('stop')
+  }
+}
+
+function library(bench) {
+  const { stage, runs } = bench
+  progress('library')
+  const rounds = Math.min(runs, 50)
+  const { status, stdout, stderr } = stage.run([process.execPath, LIBRARY, 'spawn', String(rounds), ...NAIVE, 'true'], {
+    env: { ...stage.env, LLM_DO_BENCH_ROOT: ROOT },
+  })
+  if (status !== 0) throw new Error(`library: ${stderr}`)
+  const times = JSON.parse(stdout)
+  bench.times.library = times
+  return [
+    { row: 'library, warm / child_process.spawn', goal: 0.7, missing: 'no warm library in this build' },
+    { row: 'library, cold / spawn of bwrap', value: ratio(times, 'cold', 'bwrap'), goal: 1.2 },
+  ]
+}
+
+async function node(bench) {
+  const { stage, runs } = bench
+  const rounds = Math.max(5, Math.round(runs / 4))
+  const json = [stage.exec, '--json', '--', 'true']
+  stage.warm(json)
+  // A cache of its own for every run: nothing is known, neither of the machine nor of the plan.
+  const first = ['sh', '-c', `XDG_CACHE_HOME=${stage.directory}/first-$$ exec "$0" -- true`, stage.exec]
+  const times = await turns(bench, 'node', { commands: { node: [process.execPath, '-e', '0'], json, first }, rounds })
+  return [
+    { row: 'first run ever / node -e 0', value: ratio(times, 'first', 'node'), goal: 2.5 },
+    { row: '--json run / node -e 0', value: ratio(times, 'json', 'node'), goal: 1.6 },
+  ]
+}
+
+async function throughput(bench) {
+  const { stage, runs } = bench
+  const cold = [stage.exec, ...bench.cold, '--', 'true']
+  stage.warm(cold)
+  const rounds = Math.max(5, Math.round(runs / 4))
+  const times = await turns(bench, 'four at once', { commands: { bwrap: [...NAIVE, 'true'], cold }, rounds, atOnce: 4 })
+  return [
+    { row: 'throughput, 4 at once: cold / bwrap', value: 1 / ratio(times, 'cold', 'bwrap'), least: true },
+    { row: 'throughput, 4 at once: warm / bwrap', goal: 1.1, least: true, missing: 'no pool in this build' },
+    {
+      row: 'throughput, 4 at once: template / bwrap',
+      goal: 3.5,
+      least: true,
+      missing: 'no template mode in this build',
+    },
+  ]
+}
+
+/* ---- long commands: what the walls cost once they stand ---- */
+
+function manyFiles(stage, count) {
+  for (let directory = 0; directory < count / 200; directory += 1) {
+    const place = join(stage.cwd, `many/${directory}`)
+    mkdirSync(place, { recursive: true })
+    for (let file = 0; file < 200; file += 1)
+      writeFileSync(join(place, `${file}.txt`), `file ${file} of ${directory}\n`)
+  }
+}
+
+const C_SOURCE = `#include <stdio.h>
+${Array.from({ length: 400 }, (_, n) => `int f${n}(int x) { for (int i = 0; i < x; i++) x ^= i * ${n + 3}; return x; }`).join('\n')}
+int main(void) { printf("%d\\n", f1(2)); return 0; }
+`
+
+const LONG = [
+  {
+    name: 'tar of 20000 files',
+    program: 'tar',
+    script: 'tar cf - many | cat >/dev/null',
+    prepare: (stage) => manyFiles(stage, 20_000),
+  },
+  {
+    name: 'gcc -O2',
+    program: 'gcc',
+    script: 'gcc -O2 -o /tmp/bench.out bench.c',
+    prepare: (stage) => writeFileSync(join(stage.cwd, 'bench.c'), C_SOURCE),
+  },
+  {
+    name: 'git status',
+    program: 'git',
+    script: 'git status --short >/dev/null',
+    prepare: (stage) => {
+      for (const words of [
+        ['init', '-q'],
+        ['add', '-A'],
+      ])
+        stage.run(['git', ...words])
+    },
+  },
+]
+
+async function long(bench) {
+  const rows = []
+  for (const command of LONG) rows.push(await longRow(bench, command))
+  return rows
+}
+
+async function longRow(bench, { name, program, script, prepare }) {
+  const row = { row: `${name}, net of start-up`, goal: 1.05 }
+  if (findProgram(program) === undefined) return { ...row, missing: `${program} is not installed` }
+  const { stage } = bench
+  progress(name)
+  prepare(stage)
+  const inside = (text) => [stage.exec, ...bench.cold, '--', 'sh', '-c', text]
+  const outside = (text) => ['sh', '-c', text]
+  stage.warm(inside(script))
+  const commands = {
+    'true inside': inside('true'),
+    'true outside': outside('true'),
+    inside: inside(script),
+    outside: outside(script),
+  }
+  const times = await turns(bench, name, { commands, rounds: Math.max(5, Math.round(bench.runs / 10)) })
+  const net = (one, base) => median(times[one]) - median(times[base])
+  return { ...row, value: net('inside', 'true inside') / net('outside', 'true outside') }
+}
+
+/* ---- memory, and what is left ---- */
+
+function memory(bench) {
+  const { stage } = bench
+  progress('memory')
+  const most = (what) => {
+    const { status, stdout, stderr } = stage.run([process.execPath, LIBRARY, what], {
+      env: { ...stage.env, LLM_DO_BENCH_ROOT: ROOT },
+    })
+    if (status !== 0) throw new Error(`memory, ${what}: ${stderr}`)
+    return JSON.parse(stdout).maxKiB / 1024
+  }
+  return [
+    { row: 'memory of one warm sandbox, MiB', goal: 0.6, missing: 'no pool in this build' },
+    { row: 'memory of the runner in a flood of 1 GiB, MiB over idle', value: most('flood') - most('idle'), goal: 10 },
+  ]
+}
+
+async function leftovers(bench) {
+  const { stage } = bench
+  const command = [stage.exec, ...bench.cold, '--', 'true']
+  stage.warm(command)
+  const before = countLeftovers(stage.env)
+  const rounds = Math.max(bench.runs, bench.options.runs === undefined ? 1000 : 0)
+  await turns(bench, 'many runs', { commands: { cold: command }, rounds })
+  const { sum, growth } = await growthSince(before, stage.env)
+  return [{ row: `${rounds} runs: growth of ${Object.keys(growth).join(', ')}`, value: sum, goal: 0 }]
+}
+
+/** In the order of running: what is long or leaves a mark comes last. */
+const GROUPS = { start, warm, library, node, throughput, long, memory, leftovers, peers: slowPeers }
+
+/* ---- telling ---- */
+
+const verdict = ({ value, goal, least, missing }) => {
+  if (missing !== undefined) return `not measured: ${missing}`
+  if (goal === undefined) return 'no goal'
+  return (least ? value >= goal : value <= goal) ? 'met' : 'NOT MET'
+}
+
+const goalText = ({ goal, least }) => (goal === undefined ? '' : `${least ? '>=' : '<='} ${goal}`)
+
+function machine() {
+  const all = cpus()
+  return {
+    processor: all[0]?.model.trim() ?? 'unknown',
+    processors: all.length,
+    kernel: release(),
+    node: process.version,
+    load: loadavg().map((one) => Number(one.toFixed(2))),
+  }
+}
+
+function timesTable(times) {
+  const ms = (ns) => (ns / 1e6).toFixed(2)
+  const rows = Object.entries(times).flatMap(([group, commands]) => {
+    const [first] = Object.values(commands)
+    return Object.entries(commands).map(([name, ns]) => [
+      `${group}: ${name}`,
+      String(ns.length),
+      ms(median(ns)),
+      ms(quantile(ns, 0.95)),
+      ms(Math.min(...ns)),
+      (median(ns) / median(first)).toFixed(2),
+    ])
+  })
+  return table(['command', 'runs', 'median ms', 'p95', 'min', 'x first'], rows)
+}
+
+function tell({ rows, times, peers, where }) {
+  console.log(
+    `${where.processor}, ${where.processors} processors, Linux ${where.kernel}, node ${where.node}, load ${where.load.join(' ')}\n`,
+  )
+  console.log(
+    table(
+      ['ratio', 'goal', 'measured', 'verdict'],
+      rows.map((row) => [row.row, goalText(row), row.value?.toFixed(2) ?? '-', verdict(row)]),
+    ),
+  )
+  console.log(`\n${timesTable(times)}`)
+  for (const { name, missing } of peers.missing) console.log(`not compared: ${name}: ${missing}`)
+}
+
+async function measure(bench, wanted) {
+  const rows = []
+  for (const name of wanted) rows.push(...(await GROUPS[name](bench)))
+  return rows
+}
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: { runs: { type: 'string' }, rows: { type: 'string' }, json: { type: 'boolean', default: false } },
+  })
+  const runs = values.runs === undefined ? undefined : Number(values.runs)
+  if (runs !== undefined && !(Number.isInteger(runs) && runs > 0))
+    throw new Error(`--runs: expected a whole number above 0, got "${values.runs}"`)
+  const rows = values.rows?.split(',') ?? Object.keys(GROUPS)
+  const unknown = rows.find((name) => GROUPS[name] === undefined)
+  if (unknown !== undefined)
+    throw new Error(`--rows: expected some of ${Object.keys(GROUPS).join(', ')}, got "${unknown}"`)
+  return { runs, rows, json: values.json }
+}
+
+async function main() {
+  const options = readOptions()
+  const stage = makeStage()
+  // A bench that is interrupted leaves no place behind; its children end with it.
+  for (const signal of ['SIGINT', 'SIGTERM'])
+    process.once(signal, () => {
+      stage.remove()
+      process.exit(2)
+    })
+  try {
+    const help = spawnSync(join(ROOT, 'bin/llm-do'), ['exec', '--help'], { encoding: 'utf8' }).stdout ?? ''
+    const hasPool = spawnSync(join(ROOT, 'bin/llm-do'), ['pool', 'status'], { env: stage.env }).status === 0
+    const isAsked = options.rows.includes('start') || options.rows.includes('peers')
+    const peers = isAsked ? availablePeers(stage) : { here: [], missing: [] }
+    const bench = {
+      stage,
+      options,
+      runs: options.runs ?? 100,
+      peers,
+      times: {},
+      hasPool,
+      cold: help.includes('--pool') ? COLD : [],
+    }
+    const where = machine()
+    const rows = await measure(bench, options.rows)
+    progress('')
+    if (options.json)
+      console.log(
+        JSON.stringify({
+          machine: where,
+          rows: rows.map((row) => ({ ...row, verdict: verdict(row) })),
+          times: bench.times,
+          missing: Object.fromEntries(peers.missing.map(({ name, missing }) => [name, missing])),
+        }),
+      )
+    else tell({ rows, times: bench.times, peers, where })
+    return rows.some((row) => verdict(row) === 'NOT MET') ? 1 : 0
+  } finally {
+    stage.remove()
+  }
+}
+
+process.exitCode = await main().catch((error) => {
+  progress('')
+  console.error(`bench: ${error.message}`)
+  return 2
+})

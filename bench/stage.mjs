@@ -1,0 +1,48 @@
+// The place of a bench: a home, a cache and a project of its own, so that nobody's files are read and nothing is left behind.
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** Directory of the package under test; LLM_DO_BENCH_ROOT names another build. */
+export const ROOT = process.env.LLM_DO_BENCH_ROOT ?? dirname(dirname(fileURLToPath(import.meta.url)))
+
+/** Variables that would change what is measured: other people's settings, and what slows node down. */
+const LEFT_OUT = /^(LLM_DO_|NODE_|DOCKER_|XDG_)/
+
+export function makeStage() {
+  const directory = mkdtempSync(join(tmpdir(), 'llm-do-bench-'))
+  chmodSync(directory, 0o755) // a plain user may be among the runners
+  const place = (name) => {
+    const path = join(directory, name)
+    mkdirSync(path, { mode: 0o700 })
+    return path
+  }
+  const kept = Object.entries(process.env).filter(([name]) => !LEFT_OUT.test(name))
+  const env = {
+    ...Object.fromEntries(kept),
+    HOME: place('home'),
+    XDG_CACHE_HOME: place('cache'),
+    XDG_RUNTIME_DIR: place('runtime'),
+  }
+  const cwd = place('project')
+  const exec = join(ROOT, 'bin/llm-do-exec')
+  if (!existsSync(exec)) throw new Error(`${exec}: not built (hint: make native build)`)
+  const run = (words, options = {}) => spawnSync(words[0], words.slice(1), { cwd, env, stdio: 'pipe', ...options })
+  return {
+    directory,
+    cwd,
+    env,
+    exec,
+    run,
+    /** Runs it twice: the first run leaves the launch file, the second must find it. */
+    warm(words) {
+      for (let time = 0; time < 2; time += 1) {
+        const { status, stderr, error } = run(words)
+        if (status !== 0) throw new Error(`${words.join(' ')}: ${error?.message ?? `status ${status}: ${stderr}`}`)
+      }
+    },
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  }
+}

@@ -1,0 +1,112 @@
+// Where the milliseconds of a cold run go: the kernel's own events (perf record, tracepoints), cut at the marks below.
+//   node bench/steps.mjs [RUNS] [COMMAND...]
+// Tracing costs about a microsecond an event, so the sum is a little more than an untraced run; the shares are what counts.
+// Needs perf and the right to read tracepoints (root, or kernel.perf_event_paranoid=-1 and a readable tracefs).
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeStage } from './stage.mjs'
+import { median, table } from './statistics.mjs'
+
+/** Each mark is the first such event after the mark before it: whose (comm), which, what the time up to it was spent on. */
+const MARKS = [
+  ['llm-do-exec', 'sched_process_exec', undefined],
+  ['llm-do-exec', 'sys_enter_clone', 'front: key, cache file, every input checked'],
+  ['launch', 'sched_process_exec', 'front: spawn of launch'],
+  ['launch', 'sys_enter_clone3', 'launch: record, cgroup, launch file'],
+  ['launch', 'sys_enter_unshare', 'launch: clone of the stager into the cgroup'],
+  ['launch', 'sys_enter_setresuid', 'stager: id maps and the tree'],
+  ['ENGINE', 'sched_process_exec', 'stager: exec of the engine'],
+  ['ENGINE', 'sys_enter_clone', 'engine: dynamic linking, options'],
+  ['ENGINE', 'sys_enter_mount', 'engine: namespaces'],
+  ['ENGINE', 'sys_enter_execve', 'engine: its mounts, pivot'],
+  ['.init', 'sched_process_exec', 'init: exec'],
+  ['.init', 'sys_enter_fork', 'init: masks of /proc, Landlock, capabilities'],
+  ['COMMAND', 'sched_process_exec', 'init: fork, limits, seccomp, exec of the command'],
+  ['COMMAND', 'sched_process_exit', 'the command itself'],
+  ['.init', 'sched_process_exit', 'init: reap, report'],
+  ['ENGINE', 'sys_enter_exit_group', 'kernel: end of the namespaces'],
+  ['launch', 'sys_enter_exit_group', 'engine: exit; launch: cgroup and record away'],
+  ['llm-do-exec', 'sched_process_exit', 'exit of launch, front'],
+]
+
+const SYSCALLS = ['clone', 'clone3', 'unshare', 'setresuid', 'mount', 'execve', 'fork', 'exit_group']
+const EVENTS = [
+  'sched:sched_process_exec',
+  'sched:sched_process_exit',
+  ...SYSCALLS.map((name) => `syscalls:sys_enter_${name}`),
+]
+
+function record(stage, words) {
+  const file = join(stage.directory, 'perf.data')
+  const recorded = spawnSync(
+    'perf',
+    ['record', '-q', '-o', file, ...EVENTS.flatMap((event) => ['-e', event]), '--', ...words],
+    {
+      cwd: stage.cwd,
+      env: stage.env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
+  if (recorded.error || recorded.status !== 0)
+    throw new Error(`perf record: ${recorded.error?.message ?? recorded.stderr.toString().trim()}`)
+  const told = spawnSync('perf', ['script', '-i', file, '--ns', '-F', 'comm,tid,time,event'], { maxBuffer: 1 << 26 })
+  return told.stdout
+    .toString()
+    .split('\n')
+    .map((line) => /^\s*(\S+)\s+(\d+)\s+(\d+)\.(\d+):\s+\w+:(\w+):/.exec(line))
+    .filter((match) => match !== null)
+    .map(([, comm, , seconds, rest, event]) => ({
+      comm,
+      event,
+      ns: Number(BigInt(seconds) * 1000000000n + BigInt(rest)),
+    }))
+}
+
+/** @returns one time a mark, or undefined for a run that took another way (front handed it to node) */
+function times(events, names) {
+  const at = []
+  let from = 0
+  for (const [who, event] of MARKS) {
+    const found = events.findIndex(
+      (seen, index) => index >= from && seen.event === event && seen.comm === (names[who] ?? who),
+    )
+    if (found === -1) return undefined
+    at.push(events[found].ns)
+    from = found
+  }
+  return at
+}
+
+function engineOf(stage) {
+  const directory = join(stage.env.XDG_CACHE_HOME, 'llm-do/launch')
+  const [name] = existsSync(directory) ? readdirSync(directory) : []
+  const words = name === undefined ? [] : readFileSync(join(directory, name), 'latin1').split('\0')
+  return words[words.indexOf('engine') + 1]
+}
+
+const [runs = '40', ...command] = process.argv.slice(2)
+const stage = makeStage()
+try {
+  const words = [stage.exec, '--', ...(command.length > 0 ? command : ['true'])]
+  stage.warm(words)
+  const names = { ENGINE: engineOf(stage), COMMAND: (command[0] ?? 'true').split('/').at(-1) }
+  const seen = Array.from({ length: Number(runs) }, () => times(record(stage, words), names)).filter(
+    (at) => at !== undefined,
+  )
+  if (seen.length === 0)
+    throw new Error('no run took the cold path with a launch file: is the namespace backend usable here?')
+  const steps = MARKS.slice(1).map(([, , what], index) => ({
+    what,
+    ms: median(seen.map((at) => at[index + 1] - at[index])) / 1e6,
+  }))
+  const sum = steps.reduce((total, { ms }) => total + ms, 0)
+  const rows = steps.map(({ what, ms }) => [what, ms.toFixed(3), `${((100 * ms) / sum).toFixed(0)} %`])
+  console.log(table([`step (engine: ${names.ENGINE})`, 'median ms', 'share'], [...rows, ['sum', sum.toFixed(3), '']]))
+  console.log(`${seen.length} of ${runs} runs`)
+} catch (error) {
+  console.error(`steps: ${error.message}`)
+  process.exitCode = 1
+} finally {
+  stage.remove()
+}

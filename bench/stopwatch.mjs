@@ -1,0 +1,53 @@
+// Times of processes, by turns, taken by a small C program: see run.c.
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, renameSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const HERE = dirname(fileURLToPath(import.meta.url))
+const PROGRAM = join(dirname(HERE), 'build/bench-run')
+const FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O2', '-Wall', '-Wextra', '-Werror', '-static', '-s']
+
+const changedAt = (path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+
+/** musl, because its start-up and spawn are the shortest; gcc where there is no musl. */
+export function makeStopwatch() {
+  const source = join(HERE, 'run.c')
+  if (changedAt(PROGRAM) > changedAt(source)) return PROGRAM
+  mkdirSync(dirname(PROGRAM), { recursive: true })
+  const made = `${PROGRAM}.${process.pid}`
+  const tries = ['musl-gcc', 'gcc'].map((compiler) =>
+    spawnSync(compiler, [...FLAGS, '-o', made, source], { encoding: 'utf8' }),
+  )
+  if (!tries.some(({ status }) => status === 0))
+    throw new Error(`run.c: cannot be compiled: ${tries.map(({ stderr }) => stderr).join('')}`)
+  renameSync(made, PROGRAM)
+  return PROGRAM
+}
+
+/**
+ * Runs every command `rounds` times by turns.
+ * @param commands name -> argv
+ * @returns name -> nanoseconds of each round
+ */
+export async function timeByTurns({ stage, commands, rounds, atOnce = 1, onRound = () => undefined }) {
+  const names = Object.keys(commands)
+  const words = Object.values(commands).flatMap((command, index) => (index === 0 ? command : [':::', ...command]))
+  const child = spawn(makeStopwatch(), [String(rounds), String(atOnce), ...words], {
+    cwd: stage.cwd,
+    env: stage.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const said = []
+  child.stderr.on('data', (chunk) => said.push(chunk))
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  const rows = []
+  for await (const line of createInterface({ input: child.stdout })) {
+    rows.push(line.split(' ').map(Number))
+    onRound(rows.length)
+  }
+  const status = await ended
+  if (status !== 0) throw new Error(`the stopwatch stopped: ${Buffer.concat(said).toString().trim()}`)
+  return Object.fromEntries(names.map((name, index) => [name, rows.map((row) => row[index])]))
+}
