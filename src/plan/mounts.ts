@@ -149,7 +149,7 @@ function wantedZone(zone: Zone, policy: Policy, request: Request): Wanted {
     create: zone.create,
     optional: zone.optional,
     sockets: zone.sockets,
-    meansDirectory: zone.hostPath?.endsWith('/') ?? false,
+    meansDirectory: zone.meansDirectory ?? false,
     ...said(zone.origin),
   }
 }

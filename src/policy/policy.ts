@@ -22,6 +22,8 @@ export interface Zone {
   readonly mode: ZoneMode
   /** Absolute path on the host, not yet canonical; absent for tmpfs. */
   readonly hostPath?: string
+  /** The host path was written with a slash at its end. */
+  readonly meansDirectory?: boolean
   /** Absolute path inside; absent = the same path, or below the workspace for a source inside it. */
   readonly target?: string
   /** tmpfs only, bytes. */

@@ -10,6 +10,7 @@ import { originOf, resolveHostPath, type SpokenKey, type Voice } from './voice.t
 export interface DraftZone extends Omit<ZoneSaid, 'name'> {
   readonly name: string
   readonly named: boolean
+  readonly meansDirectory?: boolean
   readonly origin: Origin
   /** Where it is said, for messages. */
   readonly head: string
@@ -19,7 +20,12 @@ export function draftZones({ said, layer, rank, home }: Voice): readonly DraftZo
   return said.zones?.map((zone, index) => {
     const key = `zones.${index}`
     const hostPath =
-      zone.hostPath === undefined ? {} : { hostPath: resolveHostPath({ path: zone.hostPath, layer, home }) }
+      zone.hostPath === undefined
+        ? {}
+        : {
+            hostPath: resolveHostPath({ path: zone.hostPath, layer, home }),
+            meansDirectory: zone.hostPath.endsWith('/'),
+          }
     // A name that nobody can write: unnamed zones are never merged with others.
     const name = zone.name ?? `zone#${rank}.${index + 1}`
     return {
@@ -63,6 +69,7 @@ export function zoneOf(draft: DraftZone): Zone {
     name: draft.name,
     mode,
     ...(draft.hostPath === undefined ? {} : { hostPath: draft.hostPath }),
+    ...(draft.meansDirectory === true ? { meansDirectory: true } : {}),
     ...(target === undefined ? {} : { target }),
     ...(mode === 'tmpfs' ? { size: draft.size ?? ZONE_SIZE } : {}),
     create: draft.create ?? false,

@@ -188,7 +188,7 @@ describe('A zone is refused', () => {
     ],
     [
       'when a file stands where a slash means a directory',
-      zone({ mode: 'ro', hostPath: '/srv/f/' }),
+      zone({ mode: 'ro', hostPath: '/srv/f/', meansDirectory: true }),
       { '/srv/f': 'file' },
       'expected a directory, got a file',
     ],
