@@ -53,7 +53,7 @@ export async function remember({ directory, key, uid }: CacheInputs, value: unkn
 }
 
 /** One level at a time: node's `recursive` never returns where the system refuses to make directories, as in /proc. */
-async function makeDirectory(directory: string): Promise<void> {
+export async function makeDirectory(directory: string): Promise<void> {
   await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
   })

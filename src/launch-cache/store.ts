@@ -3,8 +3,9 @@
  * Edge: the cache directory, identities of files, the clock, randomness (temporary names).
  */
 import { randomUUID } from 'node:crypto'
-import { lstat, mkdir, readdir, readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { lstat, readdir, readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { makeDirectory } from '../host/cache.ts'
 import { type CachedInputs, poolName, writeCachedFile } from './file.ts'
 import { type Invocation, type KeyInputs, keyName, keyWords } from './key.ts'
 
@@ -23,8 +24,12 @@ export const launchCacheDirectory = (cache: string): string => join(cache, 'laun
 
 /** Makes the directory before anybody looks: a plan that saw it missing would be stale as soon as it is stored. */
 export async function makeLaunchCache(directory: string): Promise<void> {
-  // A read-only home: nothing will be stored there, and storing says so.
-  await mkdir(directory, { recursive: true, mode: 0o700 }).catch(() => undefined)
+  const cache = dirname(directory)
+  try {
+    for (const place of [dirname(cache), cache, directory]) await makeDirectory(place)
+  } catch {
+    // A read-only home: nothing will be stored there, and storing says so.
+  }
 }
 
 export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'places'> {
