@@ -25,8 +25,11 @@ enum report_kind {
   REPORT_NO_EXEC = 3, /* execve failed: path, error */
   REPORT_ENDED = 4,   /* the command ended: wait_status, usage */
   REPORT_SCRATCH = 5, /* from the stager: descriptors on its tmpfs, for the memory watchdog */
-  REPORT_READY = 6,   /* a warm sandbox: everything is done but the command, which is now asked for */
+  REPORT_READY = 6,   /* a warm sandbox: everything is done but the command, which is now asked for; carries the user and the
+                         mount namespace by SCM_RIGHTS */
 };
+
+#define READY_DESCRIPTORS 2
 
 #define REPORT_DESCRIPTORS_MAX 32
 

@@ -84,7 +84,10 @@ static struct command wait_for_command(void) {
   static const int places[REQUEST_RUN_DESCRIPTORS] = {INIT_COMMAND, INIT_STDIN, INIT_STDOUT, INIT_STDERR};
   struct report ready = {.kind = REPORT_READY, .at_ns = now_ns()};
   int fds[REQUEST_RUN_DESCRIPTORS];
-  if (report_send(INIT_CONTROL, &ready, NULL, 0) < 0) _exit(125);
+  int namespaces[READY_DESCRIPTORS] = {open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC), open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)};
+  if (namespaces[0] < 0 || namespaces[1] < 0) fail("init: open namespace", "/proc/self/ns");
+  if (report_send(INIT_CONTROL, &ready, namespaces, READY_DESCRIPTORS) < 0) _exit(125);
+  close(namespaces[0]), close(namespaces[1]);
   while (!receive_run(fds));
   /* INIT_COMMAND is closed and the lowest free number, so the first may be in its place already. */
   for (int i = 0; i < REQUEST_RUN_DESCRIPTORS; i++) {

@@ -471,6 +471,7 @@ static void run_warm(struct run *run) {
     run->leash = -1; /* from the keeper's hand to the client's */
     run->command = words_of((char *)(uintptr_t)block, size);
     int ready = protect_late(run);
+    for (int i = 0; i < READY_DESCRIPTORS; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
     if (run->record >= 0) write_record(run);
     if (ready == 0 && (ready = send_run(run, fds)) < 0) blame(run, errno, "launch: send command", "");
     if (ready < 0) kill_everything(run);

@@ -339,7 +339,8 @@ static int cover(int fd, int readonly, const char *path) {
   return tree;
 }
 
-static void protect(const struct staging *staging, const char *target, const char *path) {
+/* `late`: what is a mount point already has been covered when the tree was made. */
+static void protect(const struct staging *staging, const char *target, const char *path, int late) {
   char names[PATH_MAX];
   copy_text(names, sizeof names, path);
   int at = open_point(staging, target, 1);
@@ -352,7 +353,7 @@ static void protect(const struct staging *staging, const char *target, const cha
     struct stat status;
     if (fstat(next, &status) < 0) fail("stage: protect", path);
     int last = !following || !S_ISDIR(status.st_mode) || is_placeholder(&status);
-    if (last || !is_mount_root(next)) next = cover(next, last, path);
+    if ((last && !late) || !is_mount_root(next)) next = cover(next, last, path);
     close(at);
     at = next;
     name = last ? NULL : following;
@@ -423,7 +424,7 @@ static void build(struct staging *staging, const struct record *record, int *nex
       attach(staging, staging->zone[*next_zone].tree, record->word[1]);
       close(staging->zone[(*next_zone)++].tree);
       break;
-    case V_PROTECT: protect(staging, record->word[1], record->word[2]); break;
+    case V_PROTECT: protect(staging, record->word[1], record->word[2], 0); break;
     default: break;
   }
 }
@@ -566,4 +567,17 @@ void stage_and_exec(const struct stage *stage) {
   hand_over_scratch(&staging);
   exec_engine(stage);
   _exit(125);
+}
+
+void stage_cover_placeholders(const struct launchfile *file, int user, int mounts) {
+  static struct staging staging;
+  struct record record;
+  size_t position = 0;
+  /* Root has every capability in the namespace of the sandbox without being in it, and its id would mean nothing there. */
+  if (geteuid() != 0 && setns(user, CLONE_NEWUSER) < 0) _exit(125);
+  if (setns(mounts, CLONE_NEWNS) < 0) _exit(125);
+  staging.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  while (launchfile_next(file, &position, &record))
+    if (record.verb == V_PROTECT) protect(&staging, record.word[1], record.word[2], 1);
+  _exit(staging.root < 0 ? 125 : 0);
 }

@@ -30,4 +30,8 @@ struct stage {
 /* Never returns: becomes the engine, or reports and ends with 125. */
 _Noreturn void stage_and_exec(const struct stage *stage);
 
+/* For a warm sandbox, in a process of its own: enters its namespaces and covers the protected paths that did not exist when
+ * the tree was made, and now have placeholders. Never returns: status 0, or 125. */
+_Noreturn void stage_cover_placeholders(const struct launchfile *file, int user, int mounts);
+
 #endif

@@ -162,8 +162,10 @@ static int has_changed_mounts(const struct warm *warm) {
   return poll(&mounts, 1, 0) != 0; /* POLLERR | POLLPRI: proc_pid_mountinfo(5) */
 }
 
+/* Who brings no descriptors is the library, whose keeper is its own child and has its standing. */
 static int is_acceptable(const struct warm *warm) {
-  return (warm->stream_count == 0 || warm->stream_count == 3) && warm->same_standing && !has_changed_mounts(warm);
+  int is_known = warm->stream_count == 0 || (warm->stream_count == 3 && warm->same_standing);
+  return is_known && !has_changed_mounts(warm);
 }
 
 static enum warm_event on_caller(struct warm *warm) {

@@ -8,6 +8,7 @@ export { type ExecOptions, exec } from './exec.ts'
 export type { Plan } from './plan/plan.ts'
 export type { PolicyLayer } from './policy/layer.ts'
 export type { Need, Policy, Zone, ZoneMode } from './policy/policy.ts'
+export { openSandbox, type Sandbox, type SandboxCommand, type SandboxOptions } from './pool/open.ts'
 export type { Denial, Reason, Result } from './report/result.ts'
 
 /** What would be done, without doing it. */

@@ -78,10 +78,10 @@ function execOptions(rest: readonly string[]): ExecOptions {
   const refused = ['worker', 'workshop', 'json', 'plan', 'audit'].find((name) => given[name] !== undefined)
   if (refused !== undefined)
     throw usageError(`--${refused}: a pool serves plain runs only.`, 'put what it grants into a profile')
-  const command = commandOf(line)
+  const command = line.command.length === 0 && line.script === undefined ? ANY_COMMAND : commandOf(line)
   const { profile } = given
   return {
-    command: command.length === 0 ? ANY_COMMAND : command,
+    command,
     layers: [flagLayer(line.given, cwd)],
     ...(typeof profile === 'string' && { profile }),
     cwd,
@@ -91,7 +91,7 @@ function execOptions(rest: readonly string[]): ExecOptions {
     invocation: {
       kind: 'command',
       options: rest.slice(0, line.commandAt - (rest[line.commandAt - 1] === '--' ? 1 : 0)),
-      program: command[0] ?? ANY_COMMAND[0] ?? '',
+      program: command[0] ?? '',
     },
   }
 }

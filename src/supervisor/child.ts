@@ -97,7 +97,7 @@ function openFor(descriptor: LaunchDescriptor): number | 'pipe' {
  * A file that only its descriptor leads to, read from its start. A pipe would do for readers of descriptors, but node's are
  * sockets, and those cannot be opened again as /dev/fd/N.
  */
-function openUnlinked(bytes: Uint8Array): number {
+export function openUnlinked(bytes: Uint8Array): number {
   const path = join(tmpdir(), `.llm-do-${randomUUID()}`)
   const fd = openNew(path)
   unlinkSync(path)

@@ -1,0 +1,123 @@
+/**
+ * Starts bin/pool, which builds sandboxes and keeps them ready, and hears how it goes.
+ * Edge: processes, pipes, unlinked temporary files.
+ *
+ * The keeper prints `ready ID` for each sandbox, `failed` with launch's report when it gives up, `kept` when another keeper has
+ * the place. It is a process of its own: whoever started it may go. With a leash it ends when its starter does.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { SandboxError } from '../error.ts'
+import { helpersDirectory } from '../native.ts'
+import { openUnlinked } from '../supervisor/child.ts'
+import { parseLaunchStatus } from '../supervisor/launch-status.ts'
+
+export interface KeeperInputs {
+  /** Directory of all pools of the user. */
+  readonly pools: string
+  readonly name: string
+  /** Sandboxes that are kept ready, 1 to 64. */
+  readonly size: number
+  /** Seconds without a run after which it ends; 0 = never. */
+  readonly idleSeconds: number
+  readonly launchFile: Uint8Array
+  /** Ends with this process. */
+  readonly leashed: boolean
+}
+
+export type KeeperWord =
+  | { readonly word: 'ready'; readonly id: string }
+  | { readonly word: 'kept' }
+  | { readonly word: 'failed'; readonly why: string }
+
+export interface Keeper {
+  readonly child: ChildProcess
+  /** Called for each word; the last one is `failed` when the keeper ends by itself. */
+  readonly listen: (hear: (word: KeeperWord) => void) => void
+  /** Nothing of it keeps this process alive. */
+  readonly unref: () => void
+  /** The keeper goes its own way. */
+  readonly release: () => void
+}
+
+/** Descriptors of native/pool.c: 3 the launch file, 5 the leash. */
+export function startKeeper(inputs: KeeperInputs): Keeper {
+  const { pools, name, size, idleSeconds, launchFile, leashed } = inputs
+  const file = openUnlinked(launchFile)
+  const nothing = openSync('/dev/null', 'r')
+  const child = spawn(join(helpersDirectory(), 'pool'), ['keep', pools, name, String(size), String(idleSeconds)], {
+    stdio: ['ignore', 'pipe', 'pipe', file, nothing, leashed ? 'pipe' : 'ignore'],
+    env: {},
+    cwd: '/',
+    detached: true,
+  })
+  closeSync(file)
+  closeSync(nothing)
+  return { child, listen: (hear) => listen(child, hear), unref: () => unref(child), release: () => release(child) }
+}
+
+function unref(child: ChildProcess): void {
+  child.unref()
+  for (const stream of child.stdio) (stream as Socket | null)?.unref()
+}
+
+function listen(child: ChildProcess, hear: (word: KeeperWord) => void): void {
+  const complaint: string[] = []
+  child.stderr?.on('data', (chunk: Buffer) => complaint.push(chunk.toString()))
+  child.once('error', (error) => hear({ word: 'failed', why: error.message }))
+  child.once('close', () => hear({ word: 'failed', why: complaint.join('').trim() }))
+  if (child.stdout === null) return
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const word = wordOf(line)
+    if (word !== undefined) hear(word)
+  })
+}
+
+function wordOf(line: string): KeeperWord | undefined {
+  const [word = '', rest = ''] = [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]
+  if (word === 'ready') return { word, id: rest }
+  if (word === 'kept') return { word }
+  return word === 'failed' ? { word, why: whyOf(rest) } : undefined
+}
+
+function whyOf(report: string): string {
+  const status = parseLaunchStatus(report)
+  if (status === undefined) return ''
+  return [status.step, status.path, status.detail.trim()].filter((part) => part !== '').join(': ')
+}
+
+function release(child: ChildProcess): void {
+  for (const stream of child.stdio) (stream as Readable | null)?.destroy()
+  child.removeAllListeners()
+  child.unref()
+}
+
+export interface Started {
+  /** False when there was a keeper already. */
+  readonly isNew: boolean
+  readonly pid: number | undefined
+}
+
+/**
+ * Starts a keeper that stays, and waits until its first sandbox is ready.
+ * @throws SandboxError SETUP_FAILED when none can be built
+ */
+export async function startDetached(inputs: Omit<KeeperInputs, 'leashed'>): Promise<Started> {
+  const keeper = startKeeper({ ...inputs, leashed: false })
+  const first = await new Promise<KeeperWord>((resolve) => keeper.listen(resolve))
+  const { pid } = keeper.child
+  keeper.release()
+  if (first.word === 'failed')
+    throw new SandboxError(
+      'SETUP_FAILED',
+      `no sandbox of the pool could be built: ${first.why || 'the keeper ended'}`,
+      {
+        hint: 'run the same options once: llm-do exec [options] -- true',
+      },
+    )
+  return { isNew: first.word === 'ready', pid }
+}
