@@ -132,12 +132,13 @@ static int add_link(struct key *key, const char *path) {
   return key_add(key, text);
 }
 
-static const char *const NAMES[] = {"PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER"};
-static const char *const PREFIXES[] = {"DOCKER_", "LLM_DO_"};
+/* No name more than a plan depends on: a key is written to a file, and DOCKER_PASSWORD is nobody's to write. */
+static const char *const NAMES[] = {"PATH",          "HOME",          "XDG_CONFIG_HOME", "XDG_CACHE_HOME",      "XDG_RUNTIME_DIR",
+                                    "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT",  "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"};
+static const char PREFIX[] = "LLM_DO_EXEC_";
 
 static int concerns_us(const char *variable) {
-  for (size_t i = 0; i < sizeof PREFIXES / sizeof *PREFIXES; i++)
-    if (strncmp(variable, PREFIXES[i], strlen(PREFIXES[i])) == 0) return 1;
+  if (strncmp(variable, PREFIX, sizeof PREFIX - 1) == 0) return 1;
   for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
     if (strncmp(variable, NAMES[i], strlen(NAMES[i])) == 0 && variable[strlen(NAMES[i])] == '=') return 1;
   return 0;

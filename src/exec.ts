@@ -299,7 +299,9 @@ function stdioOf({ options, plan }: Prepared): ChildStdio {
 export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources } = prepared
   const enginePath = enginePathOf(facts, plan)
-  if (options.invocation === undefined || enginePath === undefined || !isCacheable(prepared)) return undefined
+  if (options.invocation === undefined || enginePath === undefined) return undefined
+  const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
+  if (!isCacheable({ ...prepared, shippedProfiles })) return undefined
   const run = runInputs(prepared, '')
   return guardLaunch({
     invocation: options.invocation,

@@ -10,15 +10,21 @@ export interface Planned {
   readonly facts: HostFacts
 }
 
-/**
- * A plan that says something to people each time is node's to run, and so is one with values that are no file's already:
- * a variable from the command line must not end up on a disk.
- */
-export function isCacheable({ plan, policy }: Planned): boolean {
-  return plan.backend === 'namespace' && plan.warnings.length === 0 && Object.keys(policy.env.set).every(isFromProfile)
+export interface Cacheable extends Planned {
+  /** Directory of the profiles that come with the program, canonical. */
+  readonly shippedProfiles: string
+}
 
-  function isFromProfile(name: string): boolean {
-    return policy.origins[`env.set.${name}`]?.at(-1)?.layer === 'profile'
+/**
+ * A plan that says something to people each time is node's to run, and so is one with values of variables that a person gave:
+ * they may be secrets, and must not end up in one more file than they are in. Those of shipped profiles are known to all.
+ */
+export function isCacheable({ plan, policy, shippedProfiles }: Cacheable): boolean {
+  return plan.backend === 'namespace' && plan.warnings.length === 0 && Object.keys(policy.env.set).every(isShipped)
+
+  function isShipped(name: string): boolean {
+    const origin = policy.origins[`env.set.${name}`]?.at(-1)
+    return origin?.layer === 'profile' && posix.dirname(origin.source) === shippedProfiles
   }
 }
 

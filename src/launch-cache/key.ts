@@ -29,8 +29,21 @@ export interface KeyInputs {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-const NAMES = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'XDG_CACHE_HOME', 'XDG_RUNTIME_DIR', 'SSH_AUTH_SOCK', 'ENABLE_DOCKER']
-const PREFIXES = ['DOCKER_', 'LLM_DO_']
+/** No name more than a plan of the namespace backend depends on: a key is written to a file, and DOCKER_PASSWORD is nobody's to write. */
+const NAMES = [
+  'PATH',
+  'HOME',
+  'XDG_CONFIG_HOME',
+  'XDG_CACHE_HOME',
+  'XDG_RUNTIME_DIR',
+  'SSH_AUTH_SOCK',
+  'ENABLE_DOCKER',
+  'DOCKER_TIMEOUT',
+  'DOCKER_MEMORY_LIMIT',
+  'DOCKER_CPU_LIMIT',
+]
+/** All of these are options: an unknown one is refused, and a plan with a value of `LLM_DO_EXEC_ENV` is not cached. */
+const PREFIX = 'LLM_DO_EXEC_'
 
 export function keyWords(inputs: KeyInputs): readonly string[] {
   const { invocation } = inputs
@@ -64,7 +77,7 @@ function variablesOf(env: KeyInputs['env']): readonly string[] {
 }
 
 function concernsUs(name: string): boolean {
-  return NAMES.includes(name) || PREFIXES.some((prefix) => name.startsWith(prefix))
+  return NAMES.includes(name) || name.startsWith(PREFIX)
 }
 
 /**

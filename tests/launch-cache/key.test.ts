@@ -29,11 +29,18 @@ describe('the key', () => {
     mountNamespace: 'mnt:[2]',
     cwd: '/w',
     invocation: { kind: 'command', options: ['--memory', '1g'], program: 'ls' },
-    env: { PATH: '/bin', SECRET: 'x', LLM_DO_EXEC_PIDS: '9', DOCKER_HOST: 'h' },
+    env: {
+      PATH: '/bin',
+      SECRET: 'x',
+      LLM_DO_EXEC_PIDS: '9',
+      DOCKER_TIMEOUT: '1',
+      DOCKER_PASSWORD: 'y',
+      LLM_DO_KEY: 'z',
+    },
   } as const
 
   test('holds the variables that decide about plans, in the order of their bytes, and no other', () => {
-    expect(keyWords(inputs).slice(-4)).toEqual(['3', 'DOCKER_HOST=h', 'LLM_DO_EXEC_PIDS=9', 'PATH=/bin'])
+    expect(keyWords(inputs).slice(-4)).toEqual(['3', 'DOCKER_TIMEOUT=1', 'LLM_DO_EXEC_PIDS=9', 'PATH=/bin'])
   })
 
   test('tells words apart that only differ in where one ends', () => {
