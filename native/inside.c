@@ -127,6 +127,7 @@ struct landlock_rules {
 #define SCOPE_SIGNALS (1ull << 1)
 
 static void allow_beneath(int rules, const char *path, uint64_t rights) {
+  if (rights == 0) return; /* The kernel refuses a rule that allows nothing: ENOMSG, landlock_add_rule(2). */
   struct landlock_path_beneath_attr beneath = {.allowed_access = rights};
   beneath.parent_fd = open(path, O_PATH | O_CLOEXEC);
   if (beneath.parent_fd < 0 || syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0)
