@@ -10,6 +10,7 @@ import { exec } from './exec.ts'
 import type { PolicyLayer } from './policy/layer.ts'
 import type { SandboxInput } from './policy/schema.ts'
 import { refusal } from './report/classify.ts'
+import { isolationLine } from './report/isolation.ts'
 import { type TaskForm, taskForm } from './report/json.ts'
 import type { Result } from './report/result.ts'
 
@@ -101,11 +102,4 @@ export function layerOf(options: ExecuteOptions, more: Pick<SandboxInput, 'backe
     directory: options.workspaceDir ?? process.cwd(),
     values: { ...more, resources, ...(env && { env: { set: { ...env } } }), ...(image !== undefined && { image }) },
   }
-}
-
-/** What is said about a run, in the words that log readers of Docker executors look for. */
-export function isolationLine(backend: Result['backend']): string {
-  if (backend === 'docker') return 'Docker isolation: ENABLED (Secure)'
-  if (backend === 'process') return 'Isolation: DISABLED (Host process)'
-  return `Isolation: ENABLED (${backend ?? 'refused'})`
 }

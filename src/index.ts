@@ -5,6 +5,12 @@ import type { Plan } from './plan/plan.ts'
 export { type DoctorReport, doctor } from './doctor/checks.ts'
 export { ERROR_CODES, type ErrorCode, SandboxError } from './error.ts'
 export { type ExecOptions, exec } from './exec.ts'
+export {
+  type ExecuteOptions,
+  type ExecutionResult,
+  SandboxExecutor,
+  type SandboxExecutorOptions,
+} from './executor.ts'
 export type { Plan } from './plan/plan.ts'
 export type { PolicyLayer } from './policy/layer.ts'
 export type { Need, Policy, Zone, ZoneMode } from './policy/policy.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { isolationLine, layerOf } from '../src/executor.ts'
+import { layerOf } from '../src/executor.ts'
+import { isolationLine } from '../src/report/isolation.ts'
 
 describe('the executor face', () => {
   test('says its options as one layer of policy, and leaves the rest to the profile', () => {
@@ -18,6 +19,7 @@ describe('the executor face', () => {
     ['namespace', 'Isolation: ENABLED (namespace)'],
     ['wasm', 'Isolation: ENABLED (wasm)'],
     ['process', 'Isolation: DISABLED (Host process)'],
+    [null, 'Isolation: REFUSED (nothing was run)'],
   ] as const)('logs a run on %s as "%s"', (backend, line) => {
     expect(isolationLine(backend)).toBe(line)
   })

@@ -13,6 +13,7 @@ import { flagLayer, type GivenOptions } from '../policy/options.ts'
 import type { AuditEntry } from '../report/audit.ts'
 import { refusal } from '../report/classify.ts'
 import { exitStatus } from '../report/exit-status.ts'
+import { isolationLine } from '../report/isolation.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../report/json.ts'
 import type { Result } from '../report/result.ts'
 import { errorLines, resultLines } from '../report/text.ts'
@@ -77,7 +78,7 @@ function read(words: Words, line: CommandLine): Asked {
 
 /** Requests that node must see each time; the profile is part of what the front-end compares. */
 function isForFront({ given, json }: Asked): boolean {
-  const others = ['worker', 'workshop', 'approval', 'audit', 'allow-shell-syntax'].filter((name) => given[name])
+  const others = ['worker', 'workshop', 'approval', 'audit', 'log', 'allow-shell-syntax'].filter((name) => given[name])
   return json === undefined && others.length === 0
 }
 
@@ -193,6 +194,7 @@ async function run(asked: Asked, words: Words): Promise<number> {
   const invocation = words.bytes === undefined && isForFront(asked) ? invocationOf(words.text) : undefined
   await checkRecord(asked)
   const result = await runRecorded(asked, invocation)
+  if (asked.given['log'] === true) await tell([isolationLine(result.backend)])
   if (json === undefined) await tell(resultLines(result))
   else await say(printJson(result, json))
   return exitStatus(result)

@@ -11,7 +11,7 @@ import { errorLines } from '../report/text.ts'
 import { readWords, type Words, wordsFrom } from './argv.ts'
 import { say, tell, tolerateClosedOutput } from './output.ts'
 import { usageError, type Verb } from './verb.ts'
-import { RESERVED_VERBS, VERBS, type VerbName } from './verbs.ts'
+import { VERBS, type VerbName } from './verbs.ts'
 
 const EXEC_NAME = 'llm-do-exec'
 /** What native/front.c asks when a run of its own needs words; nobody types it. */
@@ -29,6 +29,7 @@ const LOADERS: Readonly<Record<VerbName, () => Promise<Verb>>> = {
   ps: async () => (await import('./runs.ts')).ps,
   kill: async () => (await import('./runs.ts')).kill,
   prune: async () => (await import('./runs.ts')).prune,
+  images: async () => (await import('./images.ts')).images,
   audit: async () => (await import('./audit.ts')).audit,
   pool: async () => (await import('./pool.ts')).pool,
   cache: async () => (await import('./cache.ts')).cache,
@@ -52,19 +53,15 @@ async function printVersion(): Promise<number> {
 }
 
 function unknownVerb(name: string): SandboxError {
-  const isReserved = RESERVED_VERBS.some((reserved) => reserved === name)
-  const message = isReserved
-    ? `${name}: this version does not have it.`
-    : `no command "${name}".${didYouMean(
-        name,
-        VERBS.map((verb) => verb.name),
-      )}`
-  return usageError(message, 'llm-do --help')
+  const near = didYouMean(
+    name,
+    VERBS.map((verb) => verb.name),
+  )
+  return usageError(`no command "${name}".${near}`, 'llm-do --help')
 }
 
 async function forwardOrRefuse(name: string, { text }: Words): Promise<number> {
-  const isReserved = RESERVED_VERBS.some((reserved) => reserved === name)
-  if (isReserved || name.startsWith('-')) throw unknownVerb(name)
+  if (name.startsWith('-')) throw unknownVerb(name)
   const { findNext, forward } = await import('./forward.ts')
   const next = findNext(process.argv[1] ?? '', process.env)
   if (next === undefined) throw unknownVerb(name)

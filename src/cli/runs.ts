@@ -1,7 +1,8 @@
 /**
- * `llm-do ps`, `kill ID...`, `prune`: the live runs of this user, by the native helper that reads their records.
+ * `llm-do ps`, `kill ID...`, `prune`: the live runs of this user, by the native helper that reads their records,
+ * and for `prune` also what the daemon of docker knows.
  *
- * Edge: processes, process.env.
+ * Edge: processes, process.env, the clock.
  */
 import { join } from 'node:path'
 import { SandboxError } from '../error.ts'
@@ -78,9 +79,26 @@ export async function kill({ text }: Words): Promise<number> {
   return missing.length === 0 ? 0 : FOUND_PROBLEMS
 }
 
+/** Milliseconds; who cleans up does not wait for a daemon that hangs. */
+const DAEMON_ANSWER_MS = 2_000
+
+/** Containers of killed runners and of sessions. @returns how many were removed; 0 where no daemon answers */
+async function pruneContainers(): Promise<number> {
+  const { observeDocker } = await import('../host/docker.ts')
+  const docker = await observeDocker(process.env, DAEMON_ANSWER_MS)
+  if (docker?.server.ok !== true) return 0
+  const [{ dockerInputs }, { sweep }] = await Promise.all([
+    import('../backend/docker-inputs.ts'),
+    import('../supervisor/docker-sweep.ts'),
+  ])
+  return await sweep(dockerInputs(docker, process.env), { now: Date.now(), everything: true })
+}
+
 /** Prints how many dead runs were cleaned up after. */
 export async function prune({ text }: Words): Promise<number> {
   understand(text, { verb: 'prune', usage: '' })
-  await say(`${(await askHelper('prune')).stdout.trim()} removed\n`)
+  // Where there is no helper (macOS, Windows) there are no records either.
+  const records = process.platform === 'linux' ? Number((await askHelper('prune')).stdout.trim()) : 0
+  await say(`${records + (await pruneContainers())} removed\n`)
   return 0
 }

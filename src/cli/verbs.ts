@@ -58,6 +58,12 @@ export const VERBS = [
     completions: [],
   },
   {
+    name: 'images',
+    usage: '[--pull] [--json]',
+    help: 'List the images that stand for a runtime, or fetch those that are missing.',
+    completions: ['--pull', '--json'],
+  },
+  {
     name: 'audit',
     usage: 'verify FILE',
     help: 'Check that nobody changed an audit log.',
@@ -84,6 +90,3 @@ export const VERBS = [
 ] as const satisfies readonly VerbDeclaration[]
 
 export type VerbName = (typeof VERBS)[number]['name']
-
-/** Words of the specification that this version does not have: refused, and never forwarded to a stranger. */
-export const RESERVED_VERBS = ['images'] as const

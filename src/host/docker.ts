@@ -10,13 +10,17 @@ import type { DockerFact, Probe } from './facts.ts'
 /**
  * Asks the client and its daemon. LLM_DO_DOCKER names another client (`podman`, or a path); DOCKER_HOST and contexts are the
  * client's own business and reach it through its environment.
+ * @param answerMs milliseconds that the daemon has
  * @returns undefined when there is no such program
  */
-export async function observeDocker(env: Readonly<NodeJS.ProcessEnv>): Promise<DockerFact | undefined> {
+export async function observeDocker(
+  env: Readonly<NodeJS.ProcessEnv>,
+  answerMs = ANSWER_MS,
+): Promise<DockerFact | undefined> {
   const path = findProgram(env['LLM_DO_DOCKER'] || 'docker', env)
   if (path === undefined) return undefined
   const program = basename(path).includes('podman') ? 'podman' : 'docker'
-  const said = await askInfo(path, env)
+  const said = await askInfo(path, env, answerMs)
   return { program, path, ...readInfo({ ...said, program, env }) }
 }
 
@@ -43,17 +47,19 @@ interface InfoSaid {
   readonly stdout: string
   readonly stderr: string
   readonly timedOut: boolean
+  /** Milliseconds that it had. */
+  readonly answerMs?: number
 }
 
-async function askInfo(path: string, env: Readonly<NodeJS.ProcessEnv>): Promise<InfoSaid> {
+async function askInfo(path: string, env: Readonly<NodeJS.ProcessEnv>, answerMs: number): Promise<InfoSaid> {
   const { stdout, stderr, timedOut } = await execa(path, ['info', '--format', '{{json .}}'], {
     env,
     extendEnv: false,
     reject: false,
     stdin: 'ignore',
-    timeout: ANSWER_MS,
+    timeout: answerMs,
   })
-  return { stdout: stdout ?? '', stderr: stderr ?? '', timedOut }
+  return { stdout: stdout ?? '', stderr: stderr ?? '', timedOut, answerMs }
 }
 
 /** What `docker info` says, as far as we read it. An older or absent daemon leaves words out. */
@@ -143,8 +149,8 @@ function readPodman({ host, version }: PodmanInfo, inputs: InfoInputs): Observed
   }
 }
 
-function serverProbe(answered: boolean, { stderr, timedOut, program }: InfoInputs): Probe {
+function serverProbe(answered: boolean, { stderr, timedOut, program, answerMs = ANSWER_MS }: InfoInputs): Probe {
   if (answered) return { ok: true }
-  const message = timedOut ? `timed out after ${ANSWER_MS / 1000} s` : stderr.trim().split('\n').at(-1) || 'no answer'
+  const message = timedOut ? `timed out after ${answerMs / 1000} s` : stderr.trim().split('\n').at(-1) || 'no answer'
   return { ok: false, step: `${program} info`, errno: timedOut ? 'ETIMEDOUT' : '', message }
 }

@@ -201,7 +201,8 @@ function ignoredByDocker({ program, rootless }: DockerFact, word: string): Lack 
   }
 }
 
-function dockerObstacle({ docker, surroundings }: HostFacts): Lack | undefined {
+/** Why containers cannot be had, or undefined when they can. */
+export function dockerObstacle({ docker, surroundings }: Pick<HostFacts, 'docker' | 'surroundings'>): Lack | undefined {
   if (docker === undefined)
     return { why: 'no docker on PATH', fix: 'install Docker, or podman with LLM_DO_DOCKER=podman' }
   if (docker.server.ok) return undefined

@@ -218,6 +218,7 @@ export const OPTIONS: readonly OptionDeclaration[] = [
   declare({ name: 'argv', group: 'Output', help: 'With --plan: print the exact process.' }),
   declare({ name: 'why', argument: 'KEY', group: 'Output', help: 'With --plan: print who set KEY.' }),
   declare({ name: 'audit', argument: 'FILE', group: 'Output', help: 'Append one JSON line per run.' }),
+  declare({ name: 'log', group: 'Output', help: 'Say on stderr how the command was isolated.' }),
 ]
 
 /**

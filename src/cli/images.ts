@@ -1,0 +1,42 @@
+/**
+ * `llm-do images [--pull] [--json]`: the image of each runtime, and whether the daemon has it.
+ *
+ * Edge: process.env.
+ */
+import { type ImageState, listImages, type PullResult, printImages, pullImages } from '../backend/docker-images.ts'
+import { dockerInputs } from '../backend/docker-inputs.ts'
+import { SandboxError } from '../error.ts'
+import { observeDocker } from '../host/docker.ts'
+import type { DockerFact } from '../host/facts.ts'
+import { dockerObstacle } from '../host/offers.ts'
+import { neutralise } from '../report/text.ts'
+import type { Words } from './argv.ts'
+import { say, tell } from './output.ts'
+import { FOUND_PROBLEMS, understand } from './verb.ts'
+
+/** @throws SandboxError NO_BACKEND when there is no client or its daemon does not answer */
+async function usableDocker(): Promise<DockerFact> {
+  const docker = await observeDocker(process.env)
+  const obstacle = dockerObstacle({ ...(docker && { docker }) })
+  if (docker !== undefined && obstacle === undefined) return docker
+  const { why = '', fix = '' } = obstacle ?? {}
+  throw new SandboxError('NO_BACKEND', `docker cannot be used: ${why}`, { hint: fix })
+}
+
+function failureLine({ image, said }: PullResult): string {
+  return `llm-do: ${image}: ${neutralise(said) || 'cannot be fetched'}`
+}
+
+const answer = (images: readonly ImageState[], isJson: boolean): string =>
+  isJson ? `${JSON.stringify(images)}\n` : printImages(images)
+
+/** An image that is missing is an answer; one that cannot be fetched is a problem. */
+export async function images({ text }: Words): Promise<number> {
+  const { flags } = understand(text, { verb: 'images', usage: '[--pull] [--json]', flags: ['--pull', '--json'] })
+  const docker = dockerInputs(await usableDocker(), process.env)
+  const before = await listImages(docker)
+  const failed = flags.has('--pull') ? (await pullImages(docker, before)).filter(({ ok }) => !ok) : []
+  await say(answer(flags.has('--pull') ? await listImages(docker) : before, flags.has('--json')))
+  await tell(failed.map(failureLine))
+  return failed.length === 0 ? 0 : FOUND_PROBLEMS
+}
