@@ -8,9 +8,11 @@ import type { DockerInputs } from '../backend/docker-client.ts'
 import type { Launch } from '../backend/launch.ts'
 import { SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
+import { LIMIT_NEEDS } from '../policy/needs.ts'
+import type { Need } from '../policy/policy.ts'
 import { type ChildEnd, type ChildStdio, runChild } from './child.ts'
 import { ask, inspectContainer } from './docker-client.ts'
-import { type ContainerReport, ignoredLimits, imageVolumes, limitComplaints } from './docker-conclude.ts'
+import { type ContainerReport, type Ignored, ignoredLimits, imageVolumes, limitComplaints } from './docker-conclude.ts'
 import { refusalOf } from './docker-refusal.ts'
 
 export interface DockerRun {
@@ -18,6 +20,8 @@ export interface DockerRun {
   readonly run: RunInputs
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
+  /** A limit that the daemon ignores is a warning, not a refusal. */
+  readonly bestEffort?: boolean
 }
 
 export interface Container {
@@ -82,25 +86,61 @@ interface LimitCheck extends Container {
 
 /**
  * Refuses to start a container that the daemon will not hold within the plan's limits: it is asked, not believed.
+ * @returns warnings: what is not held, where the policy is content with that (--best-effort)
  * @throws SandboxError NO_BACKEND, or ZONE_INVALID when the image brings writable volumes of its own
  */
-export async function checkContainer({ plan }: DockerRun, { docker, name, complaints }: LimitCheck): Promise<void> {
+export async function checkContainer(
+  { plan, bestEffort = false }: DockerRun,
+  { docker, name, complaints }: LimitCheck,
+): Promise<readonly string[]> {
   const report = await inspectContainer(docker, name)
   if (report === undefined) throw lost({ docker, name })
   refuseVolumes(docker, report)
-  const ignored = ignoredLimits(plan, report).map(
-    ({ need, wanted, got }) => `${need} (wanted ${wanted}, held ${got || 'not at all'})`,
-  )
-  if (ignored.length === 0 && complaints.length === 0) return
-  throw new SandboxError(
-    'NO_BACKEND',
-    `${docker.program} does not hold what was asked for: ${[...ignored, ...complaints].join('; ')}`,
-    {
-      hint: docker.rootless
-        ? 'delegate the controllers (systemd: Delegate=cpu memory pids on user@.service), or leave the limit out'
-        : 'let the daemon use the cgroup controllers, use --backend namespace, or leave the limit out',
-    },
-  )
+  const { warnings, refusal } = judgeLimits({
+    ignored: ignoredLimits(plan, report),
+    complaints,
+    required: plan.needs,
+    bestEffort,
+    docker,
+  })
+  if (refusal !== undefined) throw refusal
+  return warnings
+}
+
+export interface LimitInputs {
+  readonly ignored: readonly Ignored[]
+  /** Lines that the client printed about limits. */
+  readonly complaints: readonly string[]
+  /** What the run cannot do without; --best-effort takes limits out of it, unless `require` names them. */
+  readonly required: readonly Need[]
+  readonly bestEffort: boolean
+  readonly docker: Pick<DockerInputs, 'program' | 'rootless'>
+}
+
+export interface LimitVerdict {
+  readonly warnings: readonly string[]
+  readonly refusal?: SandboxError
+}
+
+/** What follows from a limit that the daemon does not hold: a refusal, or a warning where the policy says best effort. Pure. */
+export function judgeLimits({ ignored, complaints, required, bestEffort, docker }: LimitInputs): LimitVerdict {
+  const lines = ignored.map(({ need, wanted, got }) => `${need} (wanted ${wanted}, held ${got || 'not at all'})`)
+  const told = [...lines, ...complaints]
+  if (told.length === 0) return { warnings: [] }
+  const message = `${docker.program} does not hold what was asked for: ${told.join('; ')}`
+  // A complaint names no need, so it may be about any that is required.
+  const doubtful = complaints.length > 0 ? LIMIT_NEEDS : ignored.map(({ need }) => limitOf(need))
+  const isRequired = doubtful.some((need) => required.includes(need))
+  if (bestEffort && !isRequired) return { warnings: [`${message} (--best-effort)`] }
+  const hint = docker.rootless
+    ? 'delegate the controllers (systemd: Delegate=cpu memory pids on user@.service), or leave the limit out'
+    : 'let the daemon use the cgroup controllers, use --backend namespace, leave the limit out, or --best-effort'
+  return { warnings: [], refusal: new SandboxError('NO_BACKEND', message, { hint }) }
+}
+
+/** Swap is part of the limit of memory. */
+function limitOf(need: Ignored['need']): Need {
+  return need === 'swap' ? 'memory-limit' : need
 }
 
 function refuseVolumes(docker: DockerInputs, report: ContainerReport): void {

@@ -63,7 +63,7 @@ interface Session {
 async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
   const { plan, run, stdio, signal } = input
   const started = performance.now()
-  const report = await openContainer(input, session)
+  const { report, warnings } = await openContainer(input, session)
   const setupMs = performance.now() - started
   const client = await runChild({
     launch: buildSessionExec(plan, run),
@@ -87,7 +87,7 @@ async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
     report: asOfRun({ before: report, after, exitCode: client.exitCode, elapsedMs: client.elapsedMs }),
     client,
     totalMs: setupMs + client.elapsedMs,
-    warnings: [SHARED_CONTAINER],
+    warnings: [SHARED_CONTAINER, ...warnings],
     ...(notExecuted && { notExecuted }),
   })
 }
@@ -114,25 +114,30 @@ function asOfRun({ before, after, exitCode, elapsedMs }: RunView): ContainerRepo
   }
 }
 
+interface Opened {
+  readonly report: ContainerReport
+  readonly warnings: readonly string[]
+}
+
 /** The session's container, running and with time left for this run; made anew when it is not. */
-async function openContainer(input: DockerRun, session: Session): Promise<ContainerReport> {
+async function openContainer(input: DockerRun, session: Session): Promise<Opened> {
   const { plan, run } = input
   const there = await inspectContainer(session.docker, session.name)
   // After one OOM kill Docker's flag stays set, and a second could not be told from it.
   if (there?.State.Status === 'running' && !there.State.OOMKilled && hasTime(there, plan.limits.timeoutMs)) {
-    return there
+    return { report: there, warnings: await checkContainer(input, { ...session, complaints: [] }) }
   }
   await removeContainer(session.docker, session.name)
   const image = imageOf(plan, run.command)
   const complaints = await createContainer({ launch: buildSession(plan, run), image, ...session })
-  await checkContainer(input, { ...session, complaints })
+  const warnings = await checkContainer(input, { ...session, complaints })
   const started = await ask(session.docker, ['start', session.name])
   if (!started.ok) throw refusalOf(started.stderr, { program: session.docker.program, image })
   const report = await inspectContainer(session.docker, session.name)
   if (report === undefined || report.State.Status !== 'running') {
     throw refusalOf('a session needs the program "sleep" in its image', { program: session.docker.program, image })
   }
-  return report
+  return { report, warnings }
 }
 
 /** Milliseconds that a run without a deadline must be able to count on. */

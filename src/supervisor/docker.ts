@@ -57,13 +57,13 @@ async function runContainer(input: DockerRun, container: Container): Promise<Out
   const started = performance.now()
   const image = imageOf(plan, run.command)
   const complaints = await createContainer({ launch: dockerBackend.build(plan, run), image, ...container })
-  await checkContainer(input, { ...container, complaints })
+  const warnings = await checkContainer(input, { ...container, complaints })
   const [client] = await Promise.all([attach(input, container), sweep(container.docker, { now: Date.now() })])
   const report = await inspectContainer(container.docker, container.name)
   if (report === undefined) throw lost(container)
   const notExecuted = await reasonNotExecuted({ report, client, run, plan, ...container })
   const totalMs = performance.now() - started
-  return concludeDocker({ report, client, totalMs, warnings: [], ...(notExecuted && { notExecuted }) })
+  return concludeDocker({ report, client, totalMs, warnings, ...(notExecuted && { notExecuted }) })
 }
 
 /** Starts the container with our stdio and waits for its end. */

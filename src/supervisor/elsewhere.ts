@@ -56,7 +56,7 @@ export interface ElsewhereRun {
   readonly run: RunInputs
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
-  /** Run although the daemon ignores a limit. */
+  /** docker: run although the daemon ignores a limit, and say so. */
   readonly bestEffort?: boolean
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { readInfo } from '../../src/host/docker.ts'
 import { type ContainerReport, ignoredLimits, limitComplaints } from '../../src/supervisor/docker-conclude.ts'
+import { judgeLimits, type LimitInputs } from '../../src/supervisor/docker-container.ts'
 import { refusalOf } from '../../src/supervisor/docker-refusal.ts'
 import { mayGo } from '../../src/supervisor/docker-sweep.ts'
 import { dockerPlan } from '../backend/plans.ts'
@@ -12,6 +13,8 @@ const report = (changes: Partial<typeof HELD>): ContainerReport => ({
   Config: { Env: [], Image: 'image' },
   Mounts: [],
 })
+
+const SWAP = { need: 'swap', wanted: 536_870_912, got: -1 } as const
 
 describe('a limit that the daemon took off again', () => {
   test.each([
@@ -32,6 +35,33 @@ describe('a limit that the daemon took off again', () => {
       limitComplaints('Resource limits are not supported and ignored on cgroups V1 rootless systems'),
     ).toHaveLength(1)
     expect(limitComplaints('abc123')).toEqual([])
+  })
+
+  test.each<readonly [string, Partial<LimitInputs>, 'refused' | 'warned' | 'held']>([
+    ['a limit', { ignored: [SWAP] }, 'refused'],
+    ['a complaint of the client', { complaints: ['Limitation discarded.'] }, 'refused'],
+    ['a limit with best effort', { ignored: [SWAP], bestEffort: true }, 'warned'],
+    ['a complaint with best effort', { complaints: ['Limitation discarded.'], bestEffort: true }, 'warned'],
+    ['a required limit', { ignored: [SWAP], bestEffort: true, required: ['memory-limit'] }, 'refused'],
+    [
+      'a complaint beside a required limit',
+      { complaints: ['x'], bestEffort: true, required: ['pids-limit'] },
+      'refused',
+    ],
+    [
+      'a limit beside another that is required',
+      { ignored: [SWAP], bestEffort: true, required: ['pids-limit'] },
+      'warned',
+    ],
+    ['nothing', {}, 'held'],
+  ])('%s that is not held: %j is %s', (_what, changes, expected) => {
+    const docker = { program: 'docker', rootless: false } as const
+    const all = { ignored: [], complaints: [], required: [], bestEffort: false, docker, ...changes }
+    const { warnings, refusal } = judgeLimits(all)
+    expect(refusal === undefined ? (warnings.length === 0 ? 'held' : 'warned') : 'refused').toBe(expected)
+    expect(refusal?.message ?? warnings[0] ?? 'does not hold what was asked for').toContain(
+      'does not hold what was asked for',
+    )
   })
 
   test('is not offered in the first place by a rootless podman on cgroup v1, whatever controllers it lists', () => {
