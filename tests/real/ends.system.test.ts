@@ -1,0 +1,233 @@
+/** How a run ends: by signals to the runner, by the clock, by its own output; and that it never waits for nobody. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { expect, onTestFinished, test } from 'vitest'
+import { cliWords, runCli } from '../support/cli.ts'
+import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
+import { describeWith } from '../support/needs.ts'
+import { placeWith, tell } from './place.ts'
+
+interface Running {
+  /** Resolves when the command has said that it is there. */
+  readonly ready: Promise<unknown>
+  readonly signal: (name: NodeJS.Signals) => void
+  readonly end: Promise<{
+    readonly status: number | null
+    readonly killedBy: string | null
+    readonly out: string
+    readonly err: string
+  }>
+}
+
+/** Starts a script that prints `ready` when it is. */
+async function start(script: string, options: readonly string[] = []): Promise<Running> {
+  const [file = '', ...words] = cliWords([...options, '-c', script])
+  const env = { PATH: process.env.PATH, HOME: await placeWith() }
+  const child = spawn(file, words, { cwd: await placeWith(), env, stdio: ['ignore', 'pipe', 'pipe'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const [out, err]: [Buffer[], Buffer[]] = [[], []]
+  child.stderr.on('data', (chunk: Buffer) => err.push(chunk))
+  child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
+  return {
+    ready: once(child.stdout, 'data'),
+    signal: (name) => void child.kill(name),
+    end: once(child, 'close').then(([status, killedBy]) => ({
+      status,
+      killedBy,
+      out: Buffer.concat(out).toString(),
+      err: Buffer.concat(err).toString(),
+    })),
+  }
+}
+
+/** Everything that tries to stay: a daemon of its own session, a stopped one, one that ignores every signal. */
+const STAYERS = (mark: string) =>
+  `for i in 1 2 3; do (setsid sh -c 'trap "" HUP INT TERM; sleep 300' ${mark} &) ; done; sh -c 'kill -STOP $$' ${mark} & echo ready; sleep 300`
+
+describeWith(['bwrap', 'userns'], 'a signal to the runner', () => {
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s cancels the run, and nothing is left of it', async (name) => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const { ready, signal, end } = await start(STAYERS(mark))
+    await ready
+    signal(name)
+    expect(await end).toMatchObject({
+      status: 130,
+      killedBy: null,
+      err: expect.stringMatching(`^llm-do: cancelled by ${name}; \\d+ process(es)? killed\n$`),
+    })
+    await expectNothingLeft({ before, mark })
+  })
+
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s reaches a command that wants to tidy up', async (name) => {
+    const trap = `trap 'echo tidy; exit 3' ${name.slice(3)}; echo ready; while :; do sleep 0.1; done`
+    const { ready, signal, end } = await start(trap)
+    await ready
+    signal(name)
+    expect(await end).toMatchObject({ out: 'ready\ntidy\n', status: 130 })
+  })
+
+  test('that cannot be caught leaves nothing either', async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const { ready, signal, end } = await start(STAYERS(mark))
+    await ready
+    signal('SIGKILL')
+    expect(await end).toMatchObject({ killedBy: 'SIGKILL' })
+    await expectNothingLeft({ before, mark })
+  })
+
+  test('gives one JSON result when JSON was asked for', async () => {
+    const { ready, signal, end } = await start('echo ready; echo more; cat /dev/zero > /dev/null', ['--json'])
+    // Captured: nothing is printed before the end, so what is waited for is the clock.
+    await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, 2_000))])
+    signal('SIGTERM')
+    const { out, status } = await end
+    expect(status).toBe(130)
+    expect(JSON.parse(out)).toMatchObject({ ok: false, reason: 'cancelled', exitCode: null, stdout: 'ready\nmore\n' })
+  })
+})
+
+describeWith(['bwrap', 'userns'], 'the deadline', () => {
+  test('ends the whole tree and keeps what was printed', async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const { status, out, err } = await tell(['--timeout', '700ms', '-c', `echo early; ${STAYERS(mark)}`])
+    expect({ status, out }).toEqual({ status: 124, out: 'early\nready\n' })
+    expect(err).toMatch(/llm-do: stopped after 700ms \(resources\.timeout, --timeout\)/)
+    await expectNothingLeft({ before, mark })
+  })
+
+  test('is not held up by an orphan that keeps stdout open, nor by a reader that stopped reading', async () => {
+    const [file = '', ...words] = cliWords(['--timeout', '500ms', '--', 'yes'])
+    const env = { PATH: process.env.PATH, HOME: await placeWith() }
+    const child = spawn(file, words, { cwd: await placeWith(), env, stdio: ['ignore', 'pipe', 'ignore'] })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    // Nobody reads child.stdout.
+    expect(await once(child, 'exit')).toEqual([124, null])
+  })
+
+  test('an orphan that holds stdout does not delay the result', async () => {
+    const { status, stdout } = await runCli(['--json', '-c', 'echo done; (setsid sleep 300 &)'])
+    expect({ status, stdout: JSON.parse(stdout.toString()) }).toMatchObject({
+      status: 0,
+      stdout: { ok: true, stdout: 'done\n' },
+    })
+  })
+})
+
+describeWith(['bwrap', 'userns'], 'the output cap', () => {
+  test('keeps head and tail of each stream and counts the rest', async () => {
+    const script = 'i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done; seq 5000 >&2'
+    const { status, out } = await tell(['--json', '--output', '1k', '-c', script])
+    const result = JSON.parse(out) as { stdout: string; stderr: string; truncated: { stdout: number; stderr: number } }
+    expect(status).toBe(0)
+    expect(result.stdout).toMatch(/^line 0\n.*line 19999\n$/s)
+    expect(result.stderr).toMatch(/^1\n2\n.*5000\n$/s)
+    expect(Object.values(result.truncated).map((bytes) => bytes > 20_000)).toEqual([true, true])
+  })
+})
+
+describeWith(['bwrap', 'userns'], 'stdin', () => {
+  test('that is closed is an end of file', async () => {
+    const [file = '', ...words] = cliWords(['-c', 'cat; echo $?'])
+    const script = '"$0" "$@" <&-'
+    const home = await placeWith()
+    const child = spawn('sh', ['-c', script, file, ...words], {
+      cwd: home,
+      env: { PATH: process.env.PATH, HOME: home },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const chunks: Buffer[] = []
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+    await once(child, 'close')
+    expect(Buffer.concat(chunks).toString()).toMatch(/^[01]\n$/)
+  })
+
+  test('that nobody writes to does not keep a command that ignores it', async () => {
+    const [file = '', ...words] = cliWords(['--', 'true'])
+    const env = { PATH: process.env.PATH, HOME: await placeWith() }
+    const child = spawn(file, words, { cwd: await placeWith(), env, stdio: ['pipe', 'ignore', 'ignore'] })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+
+  test('that the command does not read ends with it, whoever writes', async () => {
+    const home = await placeWith()
+    const script = 'yes | "$0" "$@"; echo $?'
+    const child = spawn('bash', ['-c', script, ...cliWords(['--', 'true'])], {
+      cwd: home,
+      env: { PATH: process.env.PATH, HOME: home },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const chunks: Buffer[] = []
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+    await once(child, 'close')
+    expect(Buffer.concat(chunks).toString()).toBe('0\n')
+  })
+
+  test('is a file, too', async () => {
+    const place = await placeWith({ data: 'from a file\n' })
+    const fd = openSync(`${place}/data`, 'r')
+    const [file = '', ...words] = cliWords(['--', 'cat'])
+    const child = spawn(file, words, {
+      cwd: place,
+      env: { PATH: process.env.PATH, HOME: place },
+      stdio: [fd, 'pipe', 'ignore'],
+    })
+    closeSync(fd)
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const [chunk] = (await once(child.stdout, 'data')) as [Buffer]
+    expect(chunk.toString()).toBe('from a file\n')
+  })
+})
+
+describeWith(['bwrap', 'userns'], 'JSON', () => {
+  test('tells all about a run in the native form', async () => {
+    const { out, err, status } = await tell(['--json', '-c', 'echo out; echo err >&2; exit 4'])
+    expect({ err, status, lines: out.split('\n').length }).toEqual({ err: '', status: 4, lines: 2 })
+    expect(JSON.parse(out)).toMatchObject({
+      schema: 1,
+      ok: false,
+      exitCode: 4,
+      signal: null,
+      reason: 'exit',
+      stdout: 'out\n',
+      stderr: 'err\n',
+      backend: 'namespace',
+      isolation: { fs: 'empty-root', pid: true, net: 'none', ipc: true, user: true, seccomp: 'default' },
+    })
+  })
+
+  test('has a form for shell tools and one for tasks', async () => {
+    const script = 'echo out; echo err >&2; exit 4'
+    expect(JSON.parse((await tell(['--json=shell', '-c', script])).out)).toEqual({
+      stdout: 'out\n',
+      stderr: 'err\n',
+      exit_code: 4,
+      truncated: false,
+    })
+    expect(JSON.parse((await tell(['--json=task', '-c', script])).out)).toMatchObject({
+      success: false,
+      stdout: 'out\n',
+      stderr: 'err\n',
+      exitCode: 4,
+      timedOut: false,
+    })
+  })
+
+  test('tells exit 137 from a kill', async () => {
+    const of = async (script: string) => JSON.parse((await tell(['--json', '-c', script])).out) as unknown
+    expect(await of('exit 137')).toMatchObject({ exitCode: 137, signal: null, reason: 'exit' })
+    expect(await of('kill -9 $$')).toMatchObject({ exitCode: null, signal: 'SIGKILL', reason: 'signal' })
+  })
+
+  test('cannot be forged by what a command prints', async () => {
+    const { out } = await tell(['--json', '--', 'printf', '%s\\n', '"}', '{"schema":1,"ok":false}', '\u001b[2J'])
+    expect(out.split('\n').filter(Boolean)).toHaveLength(1)
+    expect(JSON.parse(out)).toMatchObject({ ok: true, stdout: '"}\n{"schema":1,"ok":false}\n\u001b[2J\n' })
+  })
+})

@@ -1,0 +1,67 @@
+/** A hundred commands at once: each has its own answer, and nothing of them stays. */
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
+import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
+import { describeWith } from '../support/needs.ts'
+import { checkoutFor, currentUser } from '../support/users.ts'
+import { placeWith } from './place.ts'
+
+const MANY = Array.from({ length: 100 }, (_, index) => index)
+const LONG = { timeout: 180_000 }
+
+describeWith(['bwrap', 'userns'], 'a hundred runs at once', () => {
+  test('each get their own input, output and exit status', LONG, async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const cwd = await placeWith()
+    // One home for all: the first ones also meet in its cache.
+    const env = { HOME: await placeWith() }
+    const results = await Promise.all(
+      MANY.map(async (index) => {
+        const script = `test -z "${mark}" || { read word; echo "<$word>"; echo "${index} err" >&2; exit ${index}; }`
+        // A loaded machine may take long; the deadline is not what this is about.
+        const { status, stdout, stderr } = await runCli(['--timeout', '3m', '-c', script], {
+          cwd,
+          env,
+          stdin: `in ${index}\n`,
+        })
+        return { status, stdout: stdout.toString(), stderr: stderr.toString() }
+      }),
+    )
+    expect(results).toEqual(
+      MANY.map((index) => ({ status: index, stdout: `<in ${index}>\n`, stderr: `${index} err\n` })),
+    )
+    await expectNothingLeft({ before, mark })
+  })
+
+  test('in one process of the library do not mix', LONG, async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const cwd = await placeWith({
+      'many.mjs': `
+        import { exec } from ${JSON.stringify(join(checkoutFor(currentUser()), 'dist/index.js'))}
+        const layers = [{ layer: 'flag', source: 'many', values: { resources: { timeout: '3m' } } }]
+        const run = (index) => exec({
+          command: ['sh', '-c', 'read word; echo "<$word>"; echo "$0" >&2; exit "$0"', String(index), '${mark}'],
+          mode: 'capture',
+          stdin: Buffer.from('in ' + index + '\\n'),
+          layers,
+        })
+        const results = await Promise.all(Array.from({ length: ${MANY.length} }, (_, index) => run(index)))
+        console.log(JSON.stringify(results.map(({ exitCode, stdout, stderr }) => ({ exitCode, stdout, stderr }))))
+      `,
+    })
+    const home = await placeWith()
+    const { stdout } = await execa(process.execPath, ['many.mjs'], {
+      cwd,
+      env: { PATH: process.env.PATH, HOME: home },
+      extendEnv: false,
+    })
+    expect(JSON.parse(stdout)).toEqual(
+      MANY.map((index) => ({ exitCode: index, stdout: `<in ${index}>\n`, stderr: `${index}\n` })),
+    )
+    await expectNothingLeft({ before, mark })
+  })
+})
