@@ -10,7 +10,15 @@
  */
 import { ANSWER, AUDIT_ARCH, encode, type Instruction, OFFSET, OPCODE } from './bpf.ts'
 import { ERRNO } from './errno.ts'
-import { type Clause, clausesFor, type ProfileName, rulesOf, type SeccompRules, type SetName, type Test } from './rules.ts'
+import {
+  type Clause,
+  clausesFor,
+  type ProfileName,
+  rulesOf,
+  type SeccompRules,
+  type SetName,
+  type Test,
+} from './rules.ts'
 import { type Arch, MAX_SYSCALL } from './syscalls.ts'
 
 export interface Filter {
