@@ -45,7 +45,7 @@ function withoutCalls(numbers: readonly number[]): Buffer {
 /** Everything a weaker chain would show: capabilities, filter, masks, root, protected path, sockets in the zone. */
 const LOOK = [
   'cat /proc/self/status',
-  `${PROBE} kind /proc/kcore; ${PROBE} flags / /proc/sys /zone; ${PROBE} make-in /zone; ${PROBE} descriptors`,
+  `${PROBE} kind /proc/kallsyms; ${PROBE} flags / /proc/sys /zone; ${PROBE} make-in /zone; ${PROBE} descriptors`,
   'mkdir /zone/.vscode && echo planted; echo x >/zone/made',
 ].join('\n')
 
@@ -53,7 +53,7 @@ function expectWalls(text: string): void {
   expect(statusValue(text, 'CapBnd')).toBe('0000000000000000')
   expect(statusValue(text, 'CapEff')).toBe('0000000000000000')
   expect(statusValue(text, 'NoNewPrivs')).toBe('1')
-  expect(text).toContain('/proc/kcore null')
+  expect(text).toContain('/proc/kallsyms null')
   expect(text).toContain('/ ro,nosuid,nodev')
   expect(text).toMatch(/^\/proc\/sys ro/m)
   expect(text).toContain('/zone rw,nosuid,nodev')

@@ -52,6 +52,7 @@ export const CONTROLS: Readonly<Record<Row['id'], Control>> = {
   'network.only-loopback': { words: [] },
   'network.host-loopback': { words: [] },
   'network.abstract-sockets': { words: [] },
+  'network.host-abstract-sockets': { words: [] },
   'network.socket-families': { words: [] },
   'network.own-namespaces': { words: [] },
   'network.no-keyrings': { words: [] },

@@ -74,7 +74,7 @@ for (const engine of ENGINES) {
       const own = join(place.base, 'own')
       await mkdir(own)
       await writeFile(join(own, 'settings.json'), 'mine')
-      await rename(join(place.zone, '.vscode'), join(place.base, 'moved'))
+      await rename(join(place.zone, '.vscode'), join(place.zone, 'moved'))
       await rename(own, join(place.zone, '.vscode'))
       await writeFile(join(place.zone, 'go'), '')
       await running

@@ -63,6 +63,9 @@ const UNKNOWN_CALLS = [
   ...['fsmount', 'fspick', 'mount_setattr', 'beyond', 'x32'],
 ]
 
+/** First version that closes abstract sockets (LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET). */
+const LANDLOCK_SCOPES = 6
+
 export const NETWORK_ROWS: readonly Row[] = [
   {
     id: 'network.only-loopback',
@@ -101,6 +104,23 @@ export const NETWORK_ROWS: readonly Row[] = [
         ...unlessAnswered(first(seen), ['ECONNREFUSED', 'EPERM'], 1),
         unless(seen.world.connections === 0, 'the host was reached'),
       ]),
+  },
+  {
+    id: 'network.host-abstract-sockets',
+    sentence: "With the host's network, its abstract UNIX sockets stay unreachable.",
+    attempts: ({ probe: program, abstract }) => [
+      { command: [program, 'unix', `@${abstract}`], policy: { network: 'host' } },
+    ],
+    verdict: (seen, { landlockAbi }) =>
+      landlockAbi < LANDLOCK_SCOPES
+        ? {
+            kind: 'cannot',
+            why: `needs Landlock ${LANDLOCK_SCOPES} (Linux 6.12), this kernel has ${landlockAbi || 'none'}`,
+          }
+        : judged([
+            ...unlessAnswered(first(seen), ['EPERM'], 1),
+            unless(seen.world.connections === 0, 'the host was reached'),
+          ]),
   },
   {
     id: 'network.socket-families',
