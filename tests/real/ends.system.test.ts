@@ -180,7 +180,7 @@ describeWith(['bwrap', 'userns'], 'stdin', () => {
     })
     closeSync(fd)
     onTestFinished(() => void child.kill('SIGKILL'))
-    const [chunk] = (await once(child.stdout, 'data')) as [Buffer]
+    const [chunk] = (await once(child.stdout as NonNullable<typeof child.stdout>, 'data')) as [Buffer]
     expect(chunk.toString()).toBe('from a file\n')
   })
 })
