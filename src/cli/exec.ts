@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { ExecOptions } from '../exec.ts'
-import { type Invocation, invocationOf } from '../launch-cache/key.ts'
+import { commandBySplit, type Invocation, invocationOf } from '../launch-cache/key.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../policy/options.ts'
 import type { AuditEntry } from '../report/audit.ts'
@@ -189,9 +189,15 @@ async function recordRefusal(asked: Asked, error: unknown, decided: Decided | un
   await record({ asked, result: refusal(error, command, profile), decided })
 }
 
+function invocationForFront({ options }: Asked, { text }: Words): Invocation | undefined {
+  const command = commandBySplit(text)
+  const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
+  return isAlike ? invocationOf(text) : undefined
+}
+
 async function run(asked: Asked, words: Words): Promise<number> {
   const { json } = asked
-  const invocation = words.bytes === undefined && isForFront(asked) ? invocationOf(words.text) : undefined
+  const invocation = words.bytes === undefined && isForFront(asked) ? invocationForFront(asked, words) : undefined
   await checkRecord(asked)
   const result = await runRecorded(asked, invocation)
   if (asked.given['log'] === true) await tell([isolationLine(result.backend)])

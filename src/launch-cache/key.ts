@@ -97,6 +97,16 @@ function commandFrom(words: readonly string[], optionsEnd: number, at: number): 
   return program === undefined ? undefined : { kind: 'command', options: words.slice(0, optionsEnd), program }
 }
 
+/**
+ * The command that front takes from the same words. Where node reads another one (`-c SCRIPT -- ARGS`, `--option value ls -- x`)
+ * the plan must not be left for front: it would run the wrong command the next time.
+ */
+export function commandBySplit(words: readonly string[]): readonly string[] {
+  const end = words.indexOf('--')
+  if (end !== -1) return words.slice(end + 1)
+  return words.at(-2) === '-c' ? ['/bin/sh', '-c', words.at(-1) ?? ''] : words
+}
+
 const OFFSET_BASIS = 0xcbf29ce484222325n
 const PRIME = 0x100000001b3n
 

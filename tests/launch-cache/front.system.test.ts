@@ -75,6 +75,16 @@ async function warm(words: readonly string[]): Promise<void> {
 }
 
 describeWith('bwrap', 'a plan that is known', () => {
+  test.each([
+    [['-c', 'echo "$0 $1"', '--', 'echo', 'wrong'], 'echo wrong\n'],
+    [['--memory', '64MiB', 'echo', '--', 'echo', 'wrong'], '-- echo wrong\n'],
+  ])('runs the same command every time where %j can be split in two ways', async (words, printed) => {
+    for (const time of [1, 2, 3]) {
+      await setTimeout(SETTLE_MS)
+      expect({ time, ...(await runIn(words)) }).toMatchObject({ status: 0, stdout: Buffer.from(printed) })
+    }
+  })
+
   test('is started without node', async () => {
     await warm(['--', 'cat'])
     expect(await runIn(['--', 'cat'], withoutNode)).toMatchObject({ status: 0, stdout: Buffer.from('input\n') })

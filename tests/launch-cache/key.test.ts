@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { invocationOf, keyName, keyWords, sumOf } from '../../src/launch-cache/key.ts'
+import { commandBySplit, invocationOf, keyName, keyWords, sumOf } from '../../src/launch-cache/key.ts'
 
 describe('how the caller wrote the command', () => {
   test.each([
@@ -13,6 +13,17 @@ describe('how the caller wrote the command', () => {
 
   test.each([[[]], [['--memory', '1g', 'ls']], [['--']], [['--json']]])('%j is left to the full parser', (words) => {
     expect(invocationOf(words)).toBeUndefined()
+  })
+})
+
+describe('the command that front takes from the words', () => {
+  test.each([
+    [['--', 'ls', '--', 'x'], ['ls', '--', 'x'], 'is what node takes'],
+    [['-c', 'ls'], ['/bin/sh', '-c', 'ls'], 'is what node takes'],
+    [['-c', 'ls', '--', 'x'], ['x'], 'is not the script that node runs'],
+    [['--memory', '1g', 'ls', '--', 'x'], ['x'], 'is not the `ls` that node runs'],
+  ])('of %j it is %j, which %s', (words, command) => {
+    expect(commandBySplit(words)).toEqual(command)
   })
 })
 
