@@ -140,7 +140,7 @@ interface Parts {
 }
 
 function systemFor({ inputs, choice, mounts, zones, toolchains, workdir }: Parts): System {
-  if (choice.backend !== 'namespace') return { entries: [], problems: [] }
+  if (choice.engine === undefined) return { entries: [], problems: [] }
   const { policy, facts } = inputs
   const directories = workdir === WORKSPACE ? [WORKSPACE] : []
   return systemTree({
@@ -184,9 +184,19 @@ function seccompName({ seccomp }: Policy): string {
 }
 
 function commandWarnings(
-  { request, facts }: PlanInputs,
+  { policy, request, facts }: PlanInputs,
   { backend }: Choice,
   zones: readonly PlannedZone[],
 ): readonly string[] {
-  return backend === 'namespace' ? hiddenCommand({ request, paths: facts.paths, zones }) : []
+  if (backend !== 'namespace') return []
+  return [...hiddenCommand({ request, paths: facts.paths, zones }), ...(policy.sshAgent ? agentWarnings(facts) : [])]
+}
+
+/** OpenSSH's agent asks the kernel who calls (SO_PEERCRED) and answers its own user and root; the command of root is neither. */
+function agentWarnings({ uid }: PlanInputs['facts']): readonly string[] {
+  return uid === 0
+    ? [
+        'ssh-agent: as root the command has a user id of its own, which an agent of OpenSSH does not answer; run llm-do as the user of the agent',
+      ]
+    : []
 }

@@ -480,6 +480,14 @@ describe('The SSH agent', () => {
     expect(plan.env).toContainEqual({ name: 'SSH_AUTH_SOCK', from: 'built-in', value: '/run/ssh-agent.sock' })
   })
 
+  test.each([
+    [0, [expect.stringContaining('run llm-do as the user of the agent')]],
+    [1000, []],
+  ])('does not answer a command of root, and uid %i is told so', (uid, warnings) => {
+    const request = { sshAgentSocket: '/run/user/1000/agent' }
+    expect(planIn({ tree, policy: { sshAgent: true }, request, machine: { uid } }).warnings).toEqual(warnings)
+  })
+
   test('is not shown unless the policy says so', () => {
     const plan = planIn({ tree, request: { sshAgentSocket: '/run/user/1000/agent' } })
     expect(JSON.stringify(plan)).not.toContain('agent')
