@@ -56,6 +56,7 @@ const NEEDS = {
   gcc: () => lacksProgram('gcc'),
   git: () => lacksProgram('git'),
   python: () => lacksProgram('python3'),
+  'ssh-agent': () => lacksProgram('ssh-agent', 'ssh-add', 'ssh'),
   strace: () => lacksProgram('strace'),
   'kernel-headers': () => (existsSync('/usr/include/linux/landlock.h') ? undefined : 'no /usr/include/linux'),
 } as const satisfies Record<string, () => string | undefined>

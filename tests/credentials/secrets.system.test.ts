@@ -1,0 +1,275 @@
+/**
+ * Secrets reach the command and nothing else: a run with one planted in every place that can hold one, and a look at everything
+ * that is written or shown while it lives and after. Each look has a control that finds what must be found.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { runsDirectory } from '../../src/supervisor/runs-directory.ts'
+import { cliWords, runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+/** Text that every planted value begins with; put together here so that this file does not hold it. */
+const PLANTED = ['planted', 'secret'].join('-')
+const secret = (name: string) => `${PLANTED}-${name}`
+
+const CREDENTIAL = '.config/gh/hosts.yml'
+const PROFILE = `sandbox:
+  env: { inherit: [INHERITED], set: { WRITTEN: ${secret('profile')} } }
+  credentials: [{ file: ~/${CREDENTIAL} }, { file: ~/token, target: /run/secrets/token }]
+`
+
+interface Place {
+  readonly home: string
+  readonly work: string
+  readonly audit: string
+  /** The caller's environment. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+async function place(): Promise<Place> {
+  const home = await temporaryDirectory()
+  const work = path.join(home, 'work')
+  for (const directory of ['work', 'runtime', path.dirname(CREDENTIAL)]) {
+    await mkdir(path.join(home, directory), { recursive: true, mode: 0o700 })
+  }
+  await writeFile(path.join(home, CREDENTIAL), secret('credential'), { mode: 0o600 })
+  await writeFile(path.join(home, 'token'), secret('token'), { mode: 0o600 })
+  await writeFile(path.join(home, 'p.yaml'), PROFILE)
+  await writeFile(path.join(home, 'bare.yaml'), 'sandbox: { toolchains: off }\n')
+  return {
+    home,
+    work,
+    audit: path.join(home, 'audit.log'),
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: home,
+      LANG: 'C.UTF-8',
+      XDG_RUNTIME_DIR: path.join(home, 'runtime'),
+      INHERITED: secret('inherited'),
+      LLM_DO_EXEC_ENV: `TWIN=${secret('twin')}`,
+      // Nobody asked for these: they are the ones that a CI runner or a shell has lying about.
+      GITHUB_TOKEN: secret('github'),
+      AWS_SECRET_ACCESS_KEY: secret('aws'),
+      DOCKER_PASSWORD: secret('docker'),
+      LLM_DO_API_KEY: secret('llm-do'),
+    },
+  }
+}
+
+function start({ env, work }: Place, words: readonly string[]) {
+  const [file = '', ...argv] = cliWords(words)
+  const child = execa(file, argv, { cwd: work, env, extendEnv: false, reject: false })
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+  })
+  return child
+}
+
+/** The whole output of a run whose stdin is closed. */
+async function finished(at: Place, words: readonly string[]) {
+  const child = start(at, words)
+  child.stdin.end()
+  return child
+}
+
+/** Waits for a line of a run that goes on. */
+function said(child: ReturnType<typeof start>, line: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const seen: string[] = []
+    child.stdout.on('data', (chunk: Buffer) => {
+      seen.push(chunk.toString())
+      if (seen.join('').includes(line)) resolve()
+    })
+    child.on('exit', () => reject(new Error(`it ended before it said ${line}: ${seen.join('')}`)))
+  })
+}
+
+const text = (file: string): string => {
+  try {
+    return readFileSync(file, 'latin1')
+  } catch {
+    return '' // gone meanwhile, a socket, or somebody else's
+  }
+}
+
+/** Files below a directory that hold a planted value. */
+function holders(directory: string): readonly string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8', withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name))
+    .filter((file) => text(file).includes(PLANTED))
+}
+
+/** Programs on this machine whose argv holds a text. */
+function programsWith(wanted: string): readonly string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && text(`/proc/${name}/cmdline`).includes(wanted))
+    .map((name) => {
+      try {
+        return path.basename(readlinkSync(`/proc/${name}/exe`))
+      } catch {
+        return 'unknown'
+      }
+    })
+}
+
+/** What the person wrote, and nothing that we did. */
+const WRITTEN_BY_THE_USER = ['p.yaml', 'token', CREDENTIAL]
+const inHome = ({ home }: Place) => WRITTEN_BY_THE_USER.map((file) => path.join(home, file)).toSorted()
+
+const TELL = `cat ~/${CREDENTIAL} /run/secrets/token; echo " $INHERITED $WRITTEN $TWIN"; env`
+
+describeWith(['bwrap', 'userns'], 'secrets', () => {
+  test('that were granted reach the command, those that were not do not', async () => {
+    const { stdout } = await finished(await place(), ['--profile', '../p.yaml', '-c', TELL])
+    const reached = [...new Set(stdout.match(new RegExp(`${PLANTED}-[a-z-]+?(?=${PLANTED}|[^a-z-]|$)`, 'g')))]
+    expect(reached.toSorted()).toEqual(['credential', 'inherited', 'profile', 'token', 'twin'].map(secret).toSorted())
+  })
+
+  test('are absent where nothing is named: the environment is cleared', async () => {
+    const at = await place()
+    const { LLM_DO_EXEC_ENV: _, ...env } = at.env
+    const { stdout } = await finished({ ...at, env }, ['--profile', '../bare.yaml', '--', 'env'])
+    expect(stdout).not.toContain(PLANTED)
+    expect(
+      stdout
+        .split('\n')
+        .map((line) => line.split('=')[0])
+        .toSorted(),
+    ).toEqual(['HOME', 'LANG', 'LLM_DO_SANDBOX', 'LLM_DO_SANDBOX_PROFILE', 'PATH', 'PWD', 'TERM', 'USER'])
+  })
+
+  test('of a credential are read-only at their target, and the file is as it was', async () => {
+    const at = await place()
+    const spoil = `echo x >> ~/${CREDENTIAL}; : > /run/secrets/token; rm -f ~/${CREDENTIAL}; mv ~/${CREDENTIAL} ~/x; ln -f ~/${CREDENTIAL} /tmp/x; chmod 666 /run/secrets/token`
+    await finished(at, ['--profile', '../p.yaml', '-c', spoil])
+    expect([text(path.join(at.home, CREDENTIAL)), text(path.join(at.home, 'token'))]).toEqual([
+      secret('credential'),
+      secret('token'),
+    ])
+  })
+
+  test('are in no argument, no record and no file while the command runs, nor in the environment of its PID 1', async () => {
+    const at = await place()
+    const marker = `marker-${path.basename(at.home)}`
+    const script = `cat /proc/1/environ /proc/1/cmdline 2>/dev/null | grep -c ${PLANTED.slice(0, 7)}; ${TELL}; echo ready; read line # ${marker}`
+    const child = start(at, ['--profile', '../p.yaml', '--audit', at.audit, '-c', script])
+    await said(child, 'ready')
+    // The control: arguments of the command are seen, in the runner and in the command.
+    expect(programsWith(marker).length).toBeGreaterThanOrEqual(2)
+    expect(programsWith(PLANTED)).toEqual([])
+    expect(holders(runsDirectory(at.env, process.getuid?.() ?? 0))).toEqual([])
+    const ps = await runCli(['ps', '--json'], {
+      program: 'llm-do',
+      env: { XDG_RUNTIME_DIR: path.join(at.home, 'runtime') },
+    })
+    expect([ps.stdout.toString().includes(marker), ps.stdout.toString().includes(PLANTED)]).toEqual([true, false])
+    expect(holders(at.home).toSorted()).toEqual(inHome(at))
+    child.stdin.end('\n')
+    const { stdout, stderr } = await child
+    expect(stdout).toMatch(/^0\n/)
+    expect([stdout.includes(secret('credential')), stderr.includes(PLANTED)]).toEqual([true, false])
+  })
+
+  test('are in no file afterwards: cache, records and audit log', async () => {
+    const at = await place()
+    // Twice with a pause: a plan is cached once what it was made of has settled.
+    for (const words of [['--profile', '../p.yaml'], ['--profile', '../bare.yaml'], []]) {
+      await new Promise((resolve) => setTimeout(resolve, 120))
+      await finished(at, [...words, '-c', 'true'])
+      const { LLM_DO_EXEC_ENV: _, ...env } = at.env
+      await finished({ ...at, env }, [...words, '-c', 'true'])
+      await finished({ ...at, env }, [...words, '--audit', at.audit, '-c', TELL])
+    }
+    expect(text(at.audit).trim().split('\n')).toHaveLength(3)
+    expect(readdirSync(path.join(at.home, '.cache/llm-do/launch')).length).toBeGreaterThan(0)
+    expect(holders(at.home).toSorted()).toEqual(inHome(at))
+  })
+
+  test.each([
+    ['the plan', ['--plan']],
+    ['the exact process', ['--plan', '--argv']],
+    ['who set a key', ['--plan', '--why', 'env']],
+    ['a refusal', ['--ro', './nope']],
+    ['a refusal as JSON', ['--json', '--memory', 'much']],
+    ['the end of a command that failed', ['--timeout', '10ms']],
+  ])('are not in %s', async (_title, words) => {
+    const { stdout, stderr } = await finished(await place(), ['--profile', '../p.yaml', ...words, '--', 'sleep', '9'])
+    expect(stdout + stderr).not.toBe('')
+    expect(stdout + stderr).not.toContain(PLANTED)
+  })
+
+  test('are not in a message about a variable that cannot be one', async () => {
+    const at = await place()
+    await writeFile(path.join(at.home, 'wrong.yaml'), `sandbox: { env: { set: { "A B": ${secret('wrong')} } } }\n`)
+    const { exitCode, stderr } = await finished(at, ['--profile', '../wrong.yaml', '--', 'true'])
+    expect([exitCode, stderr.includes(PLANTED)]).toEqual([125, false])
+  })
+
+  test('on the command line itself are in the argv of the runner, as with every program, and of nothing that it starts', async () => {
+    const at = await place()
+    const typed = `typed-${path.basename(at.home)}`
+    const child = start(at, ['--env', `TYPED=${typed}`, '-c', 'echo "$TYPED"; echo ready; read line'])
+    await said(child, 'ready')
+    expect(programsWith(typed)).toEqual(['node'])
+    child.stdin.end('\n')
+    expect((await child).stdout).toContain(typed)
+  })
+})
+
+describe('the SSH agent', () => {
+  const AGENT = ['-c', 'printenv SSH_AUTH_SOCK || echo none; ssh-add -l']
+
+  async function withAgent(): Promise<Place> {
+    const at = await place()
+    const socket = path.join(at.home, 'agent.sock')
+    const agent = execa('ssh-agent', ['-D', '-a', socket], { reject: false, stdin: 'ignore' })
+    onTestFinished(async () => {
+      agent.kill()
+      await agent
+    })
+    while (!readdirSync(at.home).includes('agent.sock')) await new Promise((resolve) => setTimeout(resolve, 20))
+    return { ...at, env: { ...at.env, SSH_AUTH_SOCK: socket } }
+  }
+
+  describeWith(['bwrap', 'userns', 'ssh-agent'], 'of the caller', () => {
+    test('cannot be reached unless it is granted', async () => {
+      const { stdout, stderr } = await finished(await withAgent(), AGENT)
+      expect([stdout, stderr]).toEqual(['none', expect.stringContaining('Could not open a connection')])
+    })
+
+    test('is reached by --ssh-agent, by its socket alone; an agent of root answers nobody but root', async () => {
+      const at = await withAgent()
+      const { stdout, stderr } = await finished(at, ['--ssh-agent', '-c', `${AGENT[1]}; ls ${at.home} 2>&1`])
+      const answered = process.getuid?.() === 0 ? ['', /run llm-do as the user of the agent/] : [/no identities/, /^/]
+      expect(stdout).toMatch(/^\/run\/ssh-agent\.sock\n/)
+      expect([stdout, stderr]).toEqual(answered.map((pattern) => expect.stringMatching(pattern)))
+      expect(stdout).toContain('No such file')
+    })
+
+    test('is refused where there is none', async () => {
+      const { exitCode, stderr } = await finished(await place(), ['--ssh-agent', '--', 'true'])
+      expect([exitCode, stderr]).toEqual([125, expect.stringContaining('SSH_AUTH_SOCK is not set')])
+    })
+  })
+})
+
+describeWith(['bwrap', 'userns', 'git', 'ssh-agent'], 'git push from inside', () => {
+  test.each([
+    ['by ssh', 'git@example.com:o/r.git'],
+    ['by https', 'https://example.com/o/r.git'],
+  ])('%s has no way out and no key, and says which host it wanted', async (_title, remote) => {
+    const at = await place()
+    const prepare = `git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m x && git remote add origin ${remote}`
+    await execa('sh', ['-c', prepare], { cwd: at.work, env: at.env, extendEnv: false })
+    const { exitCode, stderr } = await finished(at, [
+      '-c',
+      'GIT_TERMINAL_PROMPT=0 git -c safe.directory=* push origin HEAD',
+    ])
+    expect([exitCode, stderr]).toEqual([128, expect.stringMatching(/[Cc]ould not resolve host(name)?:? ?example\.com/)])
+  })
+})
