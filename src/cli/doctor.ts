@@ -1,7 +1,7 @@
 /**
  * `llm-do doctor`: what this machine can hold and the fix for what it cannot; `--self-test` tries the security contract.
  *
- * Edge: stdio.
+ * Edge: stdio, signals.
  */
 import { doctor as examine, observeForDoctor } from '../doctor/checks.ts'
 import { CONTRACT } from '../doctor/rows/index.ts'
@@ -17,6 +17,9 @@ import { FOUND_PROBLEMS, understand, usageError } from './verb.ts'
 const ENGINES: readonly EngineName[] = ['bwrap', 'unshare']
 const FLAGS = ['--json', '--self-test', '--facts', ...ENGINES.map((engine) => `--engine=${engine}`)]
 const USAGE = '[--json] [--facts | --self-test [--engine=bwrap|unshare]]'
+
+/** As for a run that was cancelled. */
+const CANCELLED = 130
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
@@ -42,7 +45,10 @@ async function tryContract(named: readonly EngineName[], asJson: boolean): Promi
   const missing = named.find((engine) => !engines.includes(engine))
   if (missing !== undefined)
     throw new SandboxError('NO_BACKEND', `engine ${missing} cannot be used here`, { hint: 'llm-do doctor' })
+  const stopped = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stopped.abort())
   const results = await selfTest({
+    signal: stopped.signal,
     rows: CONTRACT,
     engines: named.length > 0 ? named : engines,
     landlockAbi: facts.landlockAbi,
@@ -51,5 +57,6 @@ async function tryContract(named: readonly EngineName[], asJson: boolean): Promi
   await say(
     asJson ? json({ schema: 1, uid: facts.uid, kernel: facts.kernel, rows: results }) : `${summaryText(results)}\n`,
   )
+  if (stopped.signal.aborted) return CANCELLED
   return results.some(({ verdict }) => verdict.kind === 'broken') ? FOUND_PROBLEMS : 0
 }

@@ -26,6 +26,8 @@ export interface SelfTestInputs {
   readonly engines: readonly EngineName[]
   readonly landlockAbi: number
   readonly onResult?: (result: RowResult) => void
+  /** Ends the test after the row that is being tried, so that its ground is removed. */
+  readonly signal?: AbortSignal
 }
 
 /** Every row with every engine, one after the other. */
@@ -34,10 +36,12 @@ export async function selfTest({
   engines,
   landlockAbi,
   onResult,
+  signal,
 }: SelfTestInputs): Promise<readonly RowResult[]> {
   const results: RowResult[] = []
   for (const engine of engines) {
     for (const row of rows) {
+      if (signal?.aborted) return results
       const verdict = await tryRow(row, { engine, landlockAbi, runner: runInSandbox })
       const result = { id: row.id, sentence: row.sentence, engine, verdict }
       results.push(result)
