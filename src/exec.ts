@@ -47,6 +47,7 @@ import { loadProfile } from './policy/load.ts'
 import { mergePolicies } from './policy/merge.ts'
 import { needsOf } from './policy/needs.ts'
 import type { Policy } from './policy/policy.ts'
+import type { SandboxInput } from './policy/schema.ts'
 import { classify } from './report/classify.ts'
 import { shellWord } from './report/hints.ts'
 import type { Result } from './report/result.ts'
@@ -60,15 +61,17 @@ export interface ExecOptions {
   readonly command: readonly string[]
   /** The command's words as bytes, where one of them is not UTF-8. */
   readonly commandBytes?: readonly Uint8Array[]
-  /** Policy from flags or a program, on top of profile and environment; the last one wins. */
+  /** What the program wants of the sandbox, in the words of a profile; host paths are relative to `cwd`. Above the profile. */
+  readonly policy?: SandboxInput
+  /** The same by voices that are told apart in messages, such as flags; above `policy`, the last one wins. */
   readonly layers?: readonly PolicyLayer[]
   /** Name or path; default `default`. */
   readonly profile?: string
   readonly cwd?: string
   /** The caller's environment; default process.env of this process. */
   readonly env?: Environment
-  /** `inherit`: the command gets our own stdout and stderr; `capture`: they are in the result. */
-  readonly mode: 'inherit' | 'capture'
+  /** `capture` (default): stdout and stderr are in the result; `inherit`: the command gets our own. */
+  readonly mode?: 'inherit' | 'capture'
   readonly stdin?: ChildStdio['stdin']
   readonly onStdout?: (chunk: Uint8Array) => void
   readonly onStderr?: (chunk: Uint8Array) => void
@@ -133,7 +136,7 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
     command: checkedCommand(options.command),
     cwd: options.cwd ?? process.cwd(),
     env,
-    captured: options.mode === 'capture',
+    captured: options.mode !== 'inherit',
   })
   const spoken = environmentLayers(env, request.cwd)
   const { policy, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
@@ -218,6 +221,10 @@ interface PolicyQuestion {
   readonly spoken: readonly PolicyLayer[]
 }
 
+function layersOf({ policy, layers = [] }: ExecOptions, directory: string): readonly PolicyLayer[] {
+  return policy === undefined ? layers : [{ layer: 'flag', source: 'policy', directory, values: policy }, ...layers]
+}
+
 async function policyOf({
   options,
   request,
@@ -227,7 +234,7 @@ async function policyOf({
   const profile = options.profile ?? 'default'
   const directories = profileDirectories(env, request.home)
   const loaded = await loadProfile({ ...directories, name: profile, cwd: request.cwd })
-  const policy = mergePolicies([...loaded.layers, ...spoken, ...(options.layers ?? [])], {
+  const policy = mergePolicies([...loaded.layers, ...spoken, ...layersOf(options, request.cwd)], {
     profile,
     home: request.home,
     protectFiles: [...loaded.read, ...decidingPlaces(env, directories.configDirectory)],
@@ -287,7 +294,7 @@ function runInputs({ plan, facts, request, commandEnv, options }: Prepared, runI
 
 function stdioOf({ options, plan }: Prepared): ChildStdio {
   return {
-    mode: options.mode,
+    mode: options.mode ?? 'capture',
     stdin: options.stdin ?? 'ignore',
     outputCap: plan.limits.output ?? null,
     ...(options.onStdout === undefined ? {} : { onStdout: options.onStdout }),

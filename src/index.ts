@@ -14,6 +14,7 @@ export {
 export type { Plan } from './plan/plan.ts'
 export type { PolicyLayer } from './policy/layer.ts'
 export type { Need, Policy, Zone, ZoneMode } from './policy/policy.ts'
+export type { SandboxInput } from './policy/schema.ts'
 export { openSandbox, type Sandbox, type SandboxCommand, type SandboxOptions } from './pool/open.ts'
 export type { Denial, Reason, Result } from './report/result.ts'
 

@@ -50,13 +50,13 @@ async function checkHelper(file: string, arch: string): Promise<void> {
     throw helperError(file, `cannot be opened (${cause.code ?? 'unknown'})`, REBUILD)
   })
   try {
-    const header = Buffer.alloc(20)
-    await handle.read(header, 0, header.length, 0)
     const status = await handle.stat()
     if (!status.isFile()) throw helperError(file, 'is not a regular file', REBUILD)
     if ((status.mode & 0o022) !== 0) throw helperError(file, 'can be written by others', `chmod go-w ${file}`)
     if (status.uid !== 0 && status.uid !== process.getuid?.())
       throw helperError(file, `belongs to user ${status.uid}, expected root or yourself`, `chown root ${file}`)
+    const header = Buffer.alloc(20)
+    await handle.read(header, 0, header.length, 0)
     const machine = machineOf(header)
     if (machine !== arch) throw helperError(file, `is made for ${machine}, this machine is ${arch}`, REBUILD)
   } finally {

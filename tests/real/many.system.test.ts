@@ -42,12 +42,10 @@ describeWith(['bwrap', 'userns'], 'a hundred runs at once', () => {
     const cwd = await placeWith({
       'many.mjs': `
         import { exec } from ${JSON.stringify(join(checkoutFor(currentUser()), 'dist/index.js'))}
-        const layers = [{ layer: 'flag', source: 'many', values: { resources: { timeout: '3m' } } }]
         const run = (index) => exec({
           command: ['sh', '-c', 'read word; echo "<$word>"; echo "$0" >&2; exit "$0"', String(index), '${mark}'],
-          mode: 'capture',
           stdin: Buffer.from('in ' + index + '\\n'),
-          layers,
+          policy: { resources: { timeout: '3m' } },
         })
         const results = await Promise.all(Array.from({ length: ${MANY.length} }, (_, index) => run(index)))
         console.log(JSON.stringify(results.map(({ exitCode, stdout, stderr }) => ({ exitCode, stdout, stderr }))))

@@ -1,0 +1,173 @@
+/** The library as a program uses it: results, streams, cancelling, and runs that know nothing of each other. */
+import { readdir, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { exec, plan, SandboxError, type SandboxInput } from '../src/index.ts'
+import { placeWith } from './real/place.ts'
+import { expectNothingLeft, newMark, takeSnapshot } from './support/leftovers.ts'
+import { describeWith } from './support/needs.ts'
+
+/** The error that something ends with. */
+const errorOf = async (run: Promise<unknown>): Promise<SandboxError> => {
+  const error: unknown = await run.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof SandboxError)) throw new Error(`expected a SandboxError, got ${String(error)}`)
+  return error
+}
+
+describeWith(['bwrap', 'userns'], 'exec', () => {
+  test('resolves to the result of the command', async () => {
+    const cwd = await placeWith({ file: 'data\n' })
+    expect(await exec({ command: ['sh', '-c', 'cat file; echo err >&2; exit 3'], cwd })).toMatchObject({
+      schema: 1,
+      ok: false,
+      exitCode: 3,
+      reason: 'exit',
+      stdout: 'data\n',
+      stderr: 'err\n',
+      backend: 'namespace',
+    })
+  })
+
+  test('takes a policy in the words of a profile, relative to its directory', async () => {
+    const cwd = await placeWith({ 'in/file': 'data\n', 'out/.keep': '' })
+    const result = await exec({
+      command: ['sh', '-c', 'cp /in/file /out/copy && echo "$MODE" && cat /in/../workspace/x'],
+      cwd,
+      policy: {
+        zones: [
+          { name: 'in', hostPath: './in' },
+          { name: 'out', hostPath: './out', mode: 'rw' },
+        ],
+        env: { set: { MODE: 'test' } },
+        resources: { memory: '256m' },
+      },
+    })
+    expect(result).toMatchObject({ exitCode: 1, stdout: 'test\n', limits: { memory: { max: 268_435_456 } } })
+    expect((await readdir(join(cwd, 'out'))).toSorted()).toEqual(['.keep', 'copy'])
+  })
+
+  test('streams what the command writes while it runs, and keeps it', async () => {
+    const chunks: string[] = []
+    const errors: string[] = []
+    const result = await exec({
+      command: ['sh', '-c', 'for i in 1 2 3; do echo $i; echo e$i >&2; sleep 0.2; done'],
+      onStdout: (chunk) => chunks.push(Buffer.from(chunk).toString()),
+      onStderr: (chunk) => errors.push(Buffer.from(chunk).toString()),
+      cwd: await placeWith(),
+    })
+    expect({ out: chunks.join(''), err: errors.join('') }).toEqual({ out: '1\n2\n3\n', err: 'e1\ne2\ne3\n' })
+    expect(chunks.length).toBeGreaterThan(1)
+    expect(result).toMatchObject({ ok: true, stdout: '1\n2\n3\n', stderr: 'e1\ne2\ne3\n' })
+  })
+
+  test('feeds bytes to the command', async () => {
+    const bytes = Buffer.from([0, 255, 10, 13])
+    const result = await exec({ command: ['od', '-An', '-tx1'], stdin: bytes, cwd: await placeWith() })
+    expect(result.stdout.trim()).toBe('00 ff 0a 0d')
+  })
+
+  test('is cancelled by an AbortSignal, and nothing is left of the run', async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const abort = new AbortController()
+    const cwd = await placeWith()
+    const result = await exec({
+      command: ['sh', '-c', 'echo begun; (setsid sleep 300 &) ; sleep 300', mark],
+      cwd,
+      signal: abort.signal,
+      onStdout: () => abort.abort(),
+    })
+    expect(result).toMatchObject({ ok: false, reason: 'cancelled', exitCode: null, stdout: 'begun\n' })
+    await expectNothingLeft({ before, mark })
+  })
+
+  test('with a signal that is aborted already runs nothing to its end', async () => {
+    const cwd = await placeWith()
+    const signal = AbortSignal.abort()
+    const command = ['sh', '-c', 'sleep 5; touch ran']
+    const result = await exec({ command, cwd, signal, policy: { zones: [{ hostPath: '.', mode: 'rw' }] } })
+    expect(result).toMatchObject({ ok: false, reason: 'cancelled' })
+    expect(await readdir(cwd)).toEqual([])
+  })
+
+  test('keeps runs apart that overlap', async () => {
+    const places = await Promise.all(['one', 'two', 'three'].map((name) => placeWith({ name })))
+    const results = await Promise.all(
+      places.map((cwd, index) =>
+        exec({ command: ['sh', '-c', 'sleep 0.3; cat name; id -u; exit $0', `${index}`], cwd }),
+      ),
+    )
+    expect(results.map(({ exitCode, stdout }) => [exitCode, stdout.split('\n')[0]])).toEqual([
+      [0, 'one1000'],
+      [1, 'two1000'],
+      [2, 'three1000'],
+    ])
+  })
+
+  test.each([
+    ['a NUL in an argument', ['printf', 'a\0b'], 'COMMAND_INVALID', 'argument 1 of the command contains a NUL byte'],
+    ['no command', [], 'COMMAND_INVALID', 'there is no command'],
+  ])('throws for %s, with a code and a hint', async (_title, command, code, message) => {
+    const error = await errorOf(exec({ command, cwd: await placeWith() }))
+    expect(error).toMatchObject({ code, message: expect.stringContaining(message) })
+    expect(error.hint).not.toBe('')
+  })
+
+  test('throws all problems of a policy at once', async () => {
+    const policy = { resources: { memory: '5', timeout: '5' } } as const
+    const error = await errorOf(exec({ command: ['true'], cwd: await placeWith(), policy }))
+    expect(error).toMatchObject({ code: 'POLICY_INVALID' })
+    expect(error.problems).toHaveLength(2)
+  })
+
+  test('a command that is not there is a result, not an exception', async () => {
+    expect(await exec({ command: ['nope-nope'], cwd: await placeWith() })).toMatchObject({
+      ok: false,
+      exitCode: null,
+      reason: 'setup',
+      error: { code: 'COMMAND_NOT_FOUND' },
+    })
+  })
+
+  test('leaves no way from the command to the variables of this process', async () => {
+    process.env.LLM_DO_TEST_SECRET = 'swordfish'
+    try {
+      const { stdout } = await exec({ command: ['env'], cwd: await placeWith() })
+      expect(stdout).not.toContain('swordfish')
+      const named = await exec({
+        command: ['env'],
+        cwd: await placeWith(),
+        policy: { env: { inherit: ['LLM_DO_TEST_SECRET'] } },
+      })
+      expect(named.stdout).toContain('LLM_DO_TEST_SECRET=swordfish')
+    } finally {
+      delete process.env.LLM_DO_TEST_SECRET
+    }
+  })
+})
+
+describeWith(['bwrap', 'userns'], 'plan', () => {
+  test('decides everything and does nothing', async () => {
+    const cwd = await realpath(await placeWith())
+    const policy = {
+      zones: [{ name: 'made', hostPath: './made', mode: 'rw' as const, create: true }],
+    } satisfies SandboxInput
+    const decided = await plan({ command: ['touch', '/made/ran'], cwd, policy })
+    expect(decided.zones.find(({ name }) => name === 'made')).toMatchObject({
+      source: join(cwd, 'made'),
+      create: true,
+    })
+    expect(await readdir(cwd)).toEqual([])
+  })
+
+  test('is the same for the same question, and has no secret in it', async () => {
+    const cwd = await placeWith()
+    const question = { command: ['true'], cwd, policy: { env: { set: { TOKEN: 'swordfish' } } } }
+    const [first, second] = await Promise.all([plan(question), plan(question)])
+    expect(JSON.stringify(first)).toBe(JSON.stringify(second))
+    expect(JSON.stringify(first)).not.toContain('swordfish')
+  })
+})
