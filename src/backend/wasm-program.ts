@@ -3,7 +3,10 @@
  * from the bundle and from an installed package.
  * Edge: files and the end of that other process; this one only holds the text.
  *
- * It reads its orders on descriptor 3, reports on descriptor 4, and the module gets 0, 1, 2 and the preopened directories.
+ * The module gets 0, 1, 2 and the preopened directories. On the bare host the program reads its orders on descriptor 3 and
+ * reports on descriptor 4. Inside the namespace sandbox only 0, 1 and 2 arrive, so there the orders come by variables and the
+ * report is the end itself: the module's exit code is node's own, and everything else is a signal of END_SIGNALS. The module
+ * cannot forge one: WASI's proc_raise is refused, and no code of it can print before the load has succeeded.
  * node:wasi knows no read-only directories, and node's permission model does not reach into it (a module wrote a file with
  * no write permission granted: node 20.20). So every call that changes something is judged here, before node:wasi sees it:
  * nothing changes below a read-only directory or at a protected path, nor above one, nor by way of a link.
@@ -36,6 +39,13 @@ export interface WasmPreopen {
   readonly protect: readonly string[]
 }
 
+/** Variables of the node inside a sandbox: the orders without `env`, and before the name of each variable of the module. */
+export const ORDERS_VARIABLE = 'LLM_DO_WASM_ORDERS'
+export const MODULE_VARIABLE_PREFIX = 'LLM_DO_WASM_ENV_'
+
+/** How the program ends inside a sandbox when the module did not exit. */
+export const END_SIGNALS = { trap: 'SIGABRT', memory: 'SIGVTALRM', setup: 'SIGUSR2' } as const
+
 /** One line on descriptor 4. */
 export type WasmReport =
   | { readonly end: 'exit'; readonly code: number }
@@ -50,6 +60,7 @@ const { readFileSync, realpathSync, writeSync } = require('node:fs')
 const { dirname, basename, join, sep } = require('node:path')
 
 const EROFS = 69
+const ENOTSUP = 58
 const CREATE_OR_TRUNCATE = 1 | 8
 // fd_datasync, fd_write, fd_allocate, fd_filestat_set_size
 const WRITE_RIGHTS = (1n << 0n) | (1n << 6n) | (1n << 8n) | (1n << 22n)
@@ -57,8 +68,16 @@ const WRITE_DATA = (1n << 6n) | (1n << 8n) | (1n << 22n)
 // path_create_directory .. path_link_target, path_rename_*, *_set_times, symlink, remove, unlink
 const CHANGE_RIGHTS = [9, 10, 11, 12, 16, 17, 20, 23, 24, 25, 26].reduce((all, bit) => all | (1n << BigInt(bit)), WRITE_RIGHTS)
 
+const told = process.env.${ORDERS_VARIABLE}
+
 function report(line) {
-  writeSync(4, JSON.stringify(line) + '\n')
+  if (told === undefined) {
+    writeSync(4, JSON.stringify(line) + '\n')
+    process.exit(0)
+  }
+  if (line.end === 'exit') process.exit(line.code)
+  if (line.end === 'setup') writeSync(2, line.step + ': ' + line.message.replaceAll('\n', ' ') + '\n')
+  process.kill(process.pid, ${JSON.stringify(END_SIGNALS)}[line.end])
 }
 
 function attempt(step, work) {
@@ -66,11 +85,17 @@ function attempt(step, work) {
     return work()
   } catch (error) {
     report({ end: /memory/i.test(error.message) && step === 'instantiate' ? 'memory' : 'setup', step, message: error.message })
-    process.exit(0)
   }
 }
 
-const orders = attempt('orders', () => JSON.parse(readFileSync(3, 'utf8')))
+function passedOn() {
+  const prefix = '${MODULE_VARIABLE_PREFIX}'
+  const own = Object.entries(process.env).filter(([name]) => name.startsWith(prefix))
+  return Object.fromEntries(own.map(([name, value]) => [name.slice(prefix.length), value]))
+}
+
+const orders = attempt('orders', () =>
+  told === undefined ? JSON.parse(readFileSync(3, 'utf8')) : { ...JSON.parse(told), env: passedOn() })
 const FIRST_PREOPEN = 3
 // descriptor of the module -> { path on the host, preopen }
 const open = new Map(orders.preopens.map((preopen, index) => [FIRST_PREOPEN + index, { path: preopen.host, preopen }]))
@@ -132,7 +157,7 @@ function guard(imports) {
     name,
     (...words) => (isForbidden(...words) ? EROFS : imports[name](...words)),
   ])
-  return { ...imports, ...Object.fromEntries(guarded), path_open: opener(imports), fd_close: closer(imports), fd_renumber: renumberer(imports) }
+  return { ...imports, ...Object.fromEntries(guarded), path_open: opener(imports), proc_raise: () => ENOTSUP, fd_close: closer(imports), fd_renumber: renumberer(imports) }
 }
 
 function opener(imports) {
@@ -192,5 +217,4 @@ try {
 } catch (error) {
   report({ end: 'trap', message: String(error.message) })
 }
-process.exit(0)
 `

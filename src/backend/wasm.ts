@@ -1,13 +1,22 @@
 /**
  * The wasm backend: plan -> a node process that runs a WASI module with only the zones preopened. Pure.
+ * Where the namespace sandbox works (the plan then has an engine) that node is inside it, and the kernel holds the zones as well.
  * There is no network, no other process and no system call to reach; what the module can name is what wasm-program.ts lets through.
  */
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
-import type { Plan, PlannedZone } from '../plan/plan.ts'
+import type { Plan, PlannedZone, SystemEntry } from '../plan/plan.ts'
 import type { Backend, RunInputs } from './backend.ts'
 import type { Launch } from './launch.ts'
-import { WASM_PROGRAM, type WasmInputs, type WasmOrders, type WasmPreopen } from './wasm-program.ts'
+import { namespace } from './namespace.ts'
+import {
+  MODULE_VARIABLE_PREFIX,
+  ORDERS_VARIABLE,
+  WASM_PROGRAM,
+  type WasmInputs,
+  type WasmOrders,
+  type WasmPreopen,
+} from './wasm-program.ts'
 
 export const wasmBackend: Backend = { name: 'wasm', build }
 
@@ -20,8 +29,62 @@ const PAGE_BYTES = 65_536
 const MOST_PAGES = 65_536
 
 function build(plan: Plan, run: RunInputs): Launch {
-  const { node, permission } = wasmInputsOf(run)
   refuseScratch(plan)
+  return plan.engine === undefined ? buildBare(plan, run) : buildInside(plan, run)
+}
+
+/** Files that are shown inside under a name of ours, where the system part does not show them. */
+const NODE_TARGET = '/.llm-do-node'
+const PYTHON_TARGET = '/.llm-do-python.wasm'
+
+/** The same node as the command of a namespace sandbox, where every path is the one inside. */
+function buildInside(plan: Plan, run: RunInputs): Launch {
+  const { node, permission } = wasmInputsOf(run)
+  const program = shownAs(node, NODE_TARGET, plan)
+  const module = moduleInside(plan, run)
+  const shownZones = plan.zones.map((zone) => ({ ...zone, source: zone.target }))
+  const orders: Omit<WasmOrders, 'env'> = {
+    module: module.path,
+    args: run.command,
+    preopens: preopensOf({ ...plan, zones: shownZones }),
+  }
+  const variables = Object.entries(run.commandEnv).map(([name, value]) => [`${MODULE_VARIABLE_PREFIX}${name}`, value])
+  const { commandBytes: _words, ...others } = run
+  return namespace.build(
+    { ...plan, backend: 'namespace', system: [...plan.system, ...program.entries, ...module.entries] },
+    {
+      ...others,
+      command: [program.path, ...nodeWords(plan, permission, module.path)],
+      commandEnv: { ...Object.fromEntries(variables), [ORDERS_VARIABLE]: JSON.stringify(orders) },
+    },
+  )
+}
+
+interface Shown {
+  /** Inside. */
+  readonly path: string
+  readonly entries: readonly SystemEntry[]
+}
+
+/** A file of the host as the sandbox shows it anyway, else bound to a name of ours. */
+function shownAs(file: string, target: string, { system }: Plan): Shown {
+  const isThere = system.some(
+    (entry) => entry.op === 'bind' && entry.source === entry.target && file.startsWith(`${entry.source}/`),
+  )
+  if (isThere) return { path: file, entries: [] }
+  return { path: target, entries: [{ op: 'bind', source: file, target, kind: 'file', from: 'wasm' }] }
+}
+
+function moduleInside(plan: Plan, run: RunInputs): Shown {
+  const program = run.command[0] ?? ''
+  const module = moduleOf(plan, run)
+  return isPython(program)
+    ? shownAs(module, PYTHON_TARGET, plan)
+    : { path: posix.resolve(plan.workdir, program), entries: [] }
+}
+
+function buildBare(plan: Plan, run: RunInputs): Launch {
+  const { node, permission } = wasmInputsOf(run)
   const module = moduleOf(plan, run)
   const orders: WasmOrders = {
     module,
@@ -31,15 +94,7 @@ function build(plan: Plan, run: RunInputs): Launch {
   }
   return {
     file: node,
-    argv: [
-      '--no-warnings',
-      ...memoryWords(plan),
-      ...permission,
-      // The model is about node's own code here, should a module ever break into it; wasm-program.ts says why it is not the wall.
-      ...(permission.length === 0 ? [] : readWords(module)),
-      '--eval',
-      WASM_PROGRAM,
-    ],
+    argv: nodeWords(plan, permission, module),
     // The command's variables are for the module; a node reads NODE_OPTIONS and more from its own.
     env: {},
     cwd: '/',
@@ -53,6 +108,20 @@ function build(plan: Plan, run: RunInputs): Launch {
       { fd: STATUS_FD, carries: 'status' },
     ],
   }
+}
+
+function nodeWords(plan: Plan, permission: readonly string[], module: string): readonly string[] {
+  return [
+    '--no-warnings',
+    // No compiler or collector in the background: the command has one thread, so one processor is all it can use.
+    '--single-threaded',
+    ...memoryWords(plan),
+    ...permission,
+    // The model is about node's own code here, should a module ever break into it; wasm-program.ts says why it is not the wall.
+    ...(permission.length === 0 ? [] : readWords(module)),
+    '--eval',
+    WASM_PROGRAM,
+  ]
 }
 
 function wasmInputsOf({ wasm }: RunInputs): WasmInputs {
@@ -119,10 +188,14 @@ function hostPath({ source, target }: PlannedZone, path: string): string {
 
 const PYTHON = /^python(3(\.\d+)?)?$/
 
+function isPython(program: string): boolean {
+  return PYTHON.test(posix.basename(program))
+}
+
 /** Host path of the module: the `.wasm` file as the command names it inside, or the WASI build of python. */
-function moduleOf(plan: Plan, run: RunInputs): string {
+export function moduleOf(plan: Plan, run: RunInputs): string {
   const program = run.command[0] ?? ''
-  if (PYTHON.test(posix.basename(program))) return wasmInputsOf(run).python ?? refuse(program, PYTHON_HINT)
+  if (isPython(program)) return wasmInputsOf(run).python ?? refuse(program, PYTHON_HINT)
   if (!program.endsWith('.wasm'))
     return refuse(program, 'clang --target=wasm32-wasi, cargo build --target wasm32-wasip1, or another backend')
   const inside = posix.resolve(plan.workdir, program)

@@ -224,6 +224,8 @@ function wasmOffers(_facts: HostFacts): Offers {
       'net-none': 'wasm',
       'memory-limit': 'wasm',
       'pids-limit': 'wasm',
+      // One thread is one processor; plan/limits.ts takes it away again for less.
+      'cpu-limit': 'wasm',
       ...OWN_LIMITS,
       'wasi-command': 'wasm',
       'sockets-closed': 'wasm',
@@ -231,7 +233,6 @@ function wasmOffers(_facts: HostFacts): Offers {
     lacks: {
       'net-restricted': { why: 'WASI has no sockets', fix: '--net none' },
       'net-host': { why: 'WASI has no sockets', fix: '--net none' },
-      'cpu-limit': { why: 'nothing holds a share of the processor for WASI code', fix: '--best-effort' },
       tty: { why: 'WASI has no terminals', fix: 'leave out --tty' },
     },
   }

@@ -46,7 +46,7 @@ export function chooseBackend(inputs: ChoiceInputs): Choice {
   const judged = candidates.map((backend) => ({ backend, missing: missingOf(backend, offers[backend], inputs) }))
   const fit = judged.find(({ missing }) => missing.length === 0)
   if (fit === undefined) throw refusal(judged, inputs)
-  return choice(fit.backend, offers[fit.backend], inputs)
+  return choice(fit.backend, offers, inputs)
 }
 
 /**
@@ -61,9 +61,27 @@ export function nextToProbe(inputs: ChoiceInputs): 'docker' | undefined {
   return missingOf('namespace', offersOf(facts).namespace, inputs).length === 0 ? undefined : 'docker'
 }
 
-function choice(backend: BackendName, offers: Offers, { policy }: ChoiceInputs): Choice {
+function choice(
+  backend: BackendName,
+  all: Readonly<Record<BackendName, Offers>>,
+  { policy, facts }: ChoiceInputs,
+): Choice {
+  const offers = all[backend]
   if (backend === 'namespace') return { backend, offers, engine: engineFor(policy, offers), warnings: [] }
+  if (backend === 'wasm') return { backend, offers, ...engineAround(policy, { facts, all }), warnings: [] }
   return { backend, offers, warnings: backend === 'process' ? [NO_ISOLATION] : [] }
+}
+
+interface Around {
+  readonly facts: HostFacts
+  readonly all: Readonly<Record<BackendName, Offers>>
+}
+
+/** What runs WASI modules is put inside the namespace sandbox where there is one. */
+function engineAround(policy: Policy, { facts, all }: Around): { readonly engine?: EngineName } {
+  if (all.namespace.unusable !== undefined) return {}
+  const engine = engineFor(policy, all.namespace)
+  return engineObstacle(facts, engine) === undefined ? { engine } : {}
 }
 
 const NO_ISOLATION = 'no isolation: the command runs as a host process and can reach everything this user can'
@@ -135,6 +153,9 @@ function lackFor(need: Need, { lacks, gives }: Offers): Lack {
       why: 'less than one processor needs the cpu controller of a cgroup',
       fix: '--cpus 1, or --best-effort; see llm-do doctor',
     }
+  }
+  if (gives[need] === 'wasm') {
+    return { why: 'nothing holds less than one processor for WASI code', fix: '--cpus 1, or --best-effort' }
   }
   return { why: 'nothing here holds it', fix: LIMIT_NEEDS.includes(need) ? '--best-effort' : 'llm-do doctor' }
 }

@@ -20,8 +20,9 @@ const RUNGS: readonly HeldBy[] = ['cgroup2', 'watchdog', 'rlimit', 'affinity', '
 /** The rung for a limit that is asked for; `none` when nothing here holds it. */
 export function rungFor(need: Need, offers: Offers, resources: Resources): HeldBy {
   const holder = RUNGS.find((rung) => rung === offers.gives[need]) ?? 'none'
-  // Affinity counts whole processors: it cannot hold less than one.
-  return need === 'cpu-limit' && holder === 'affinity' && (resources.cpus ?? 1) < 1 ? 'none' : holder
+  // Affinity counts whole processors, and a WASI module is one thread: neither can be held to less than one.
+  const isWhole = holder === 'affinity' || holder === 'wasm'
+  return need === 'cpu-limit' && isWhole && (resources.cpus ?? 1) < 1 ? 'none' : holder
 }
 
 /** Every limit with the rung that holds it, and one line for each that is held differently than asked. */

@@ -53,11 +53,12 @@ function explain(outcome: Outcome, command: readonly string[], place: FailurePla
 
 function isolationOf(plan: Plan): Result['isolation'] {
   const net = plan.network.mode
+  const around = plan.engine === undefined ? 'off' : plan.seccomp.profile
   const rows: Readonly<Record<BackendName, Result['isolation']>> = {
     namespace: { fs: 'empty-root', pid: true, net, ipc: true, user: true, seccomp: plan.seccomp.profile },
     docker: { fs: 'image', pid: true, net, ipc: true, user: false, seccomp: plan.seccomp.profile },
-    // A WASI command has no processes, no System V IPC and no system calls: there is nothing to reach.
-    wasm: { fs: 'preopened', pid: true, net, ipc: true, user: true, seccomp: 'off' },
+    // A WASI command has no processes, no System V IPC and no system calls; the filter is around what runs it.
+    wasm: { fs: 'preopened', pid: true, net, ipc: true, user: true, seccomp: around },
     process: { fs: 'host', pid: false, net: 'host', ipc: false, user: false, seccomp: 'off' },
   }
   return rows[plan.backend]

@@ -1,17 +1,21 @@
 /**
  * One WASI module in a node process of its own.
- * Edge: processes.
+ * Edge: processes, the file system.
  *
- * The module cannot reach the status descriptor, so what is read there is what happened; a node that ends without a word was
- * killed, by us at the deadline or by the machine.
+ * On the bare host the module cannot reach the status descriptor, so what is read there is what happened; a node that ends
+ * without a word was killed, by us at the deadline or by the machine. In the namespace sandbox the native chain holds the
+ * deadline and reports the end of node, which says by its exit code or its signal how the module ended.
  */
+import { existsSync } from 'node:fs'
 import type { constants } from 'node:os'
 import type { RunInputs } from '../backend/backend.ts'
-import { wasmBackend } from '../backend/wasm.ts'
-import type { WasmReport } from '../backend/wasm-program.ts'
+import type { Launch } from '../backend/launch.ts'
+import { moduleOf, wasmBackend } from '../backend/wasm.ts'
+import { END_SIGNALS, type WasmReport } from '../backend/wasm-program.ts'
 import { SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type ChildEnd, type ChildStdio, runChild } from './child.ts'
+import { superviseNamespace } from './namespace.ts'
 import type { Outcome } from './outcome.ts'
 
 export interface WasmRun {
@@ -22,8 +26,16 @@ export interface WasmRun {
 }
 
 /** @throws SandboxError when the module cannot be loaded, or node cannot be started */
-export async function superviseWasm({ plan, run, stdio, signal }: WasmRun): Promise<Outcome> {
+export async function superviseWasm(input: WasmRun): Promise<Outcome> {
+  const { plan, run } = input
   const launch = wasmBackend.build(plan, run)
+  const program = run.command[0] ?? ''
+  if (!existsSync(moduleOf(plan, run))) throw notFound(program)
+  if (plan.engine === undefined) return superviseBare(input, launch)
+  return concludeInside(await superviseNamespace({ ...input, launch }), program)
+}
+
+async function superviseBare({ plan, run, stdio, signal }: WasmRun, launch: Launch): Promise<Outcome> {
   const end = await runChild({
     launch,
     stdio,
@@ -49,7 +61,25 @@ export async function superviseWasm({ plan, run, stdio, signal }: WasmRun): Prom
 type End = Pick<Outcome, 'cause' | 'exitCode' | 'signal' | 'failure'>
 
 /** A trap is what other machines call an abort. */
-const TRAP_SIGNAL: keyof typeof constants.signals = 'SIGABRT'
+const TRAP_SIGNAL: keyof typeof constants.signals = END_SIGNALS.trap
+
+/**
+ * What the end of the node inside the sandbox means.
+ * @throws SandboxError COMMAND_NOT_EXECUTABLE when there was no module to run
+ */
+export function concludeInside(outcome: Outcome, program: string): Outcome {
+  if (outcome.cause !== 'exit') return outcome
+  if (outcome.signal === END_SIGNALS.memory) return { ...outcome, cause: 'memory', signal: TRAP_SIGNAL }
+  if (outcome.signal === END_SIGNALS.setup) throw notLoaded(lastLine(outcome), program)
+  return outcome
+}
+
+/** The module has not run then, so the line can only be the program's; where stderr is the caller's it stands there. */
+function lastLine({ stderr }: Outcome): Pick<SetupReport, 'step' | 'message'> {
+  const line = Buffer.concat([stderr.head, stderr.tail]).toString('utf8').trim().split('\n').at(-1) ?? ''
+  const [step = '', ...message] = line.split(': ')
+  return line === '' ? { step: 'load', message: 'the line above says why' } : { step, message: message.join(': ') }
+}
 
 /**
  * What the report says, or its absence.
@@ -69,10 +99,14 @@ function parse(status: string): WasmReport | undefined {
   return status === '' ? undefined : (JSON.parse(status) as WasmReport)
 }
 
-function notLoaded({ step, message }: Extract<WasmReport, { end: 'setup' }>, program: string): SandboxError {
-  if (step === 'read' && message.includes('ENOENT')) {
-    return new SandboxError('COMMAND_NOT_FOUND', `${program}: not found in the sandbox`, { hint: 'check the name' })
-  }
+type SetupReport = Extract<WasmReport, { end: 'setup' }>
+
+function notFound(program: string): SandboxError {
+  return new SandboxError('COMMAND_NOT_FOUND', `${program}: not found in the sandbox`, { hint: 'check the name' })
+}
+
+function notLoaded({ step, message }: Pick<SetupReport, 'step' | 'message'>, program: string): SandboxError {
+  if (step === 'read' && message.includes('ENOENT')) return notFound(program)
   if (step === 'preopen' || step === 'orders') {
     return new SandboxError('SETUP_FAILED', `wasm: ${step}: ${message}`, { hint: 'check that every zone is there' })
   }

@@ -61,6 +61,30 @@ describe('the wasm backend', () => {
     expect(build(['a.wasm'], { limits }).argv).toContain(word)
   })
 
+  test('inside a sandbox shows node, and python, where the system part does not, and puts no variable on argv', () => {
+    const usr = { op: 'bind', source: '/usr', target: '/usr', kind: 'directory', from: 'system' } as const
+    const inside = (node: string, command: readonly string[]) =>
+      wasmBackend.build(
+        planFor('wasm', { zones, engine: 'bwrap', system: [usr] }),
+        runInputs({ wasm: { ...wasm, node }, command, commandEnv: { NODE_OPTIONS: 's3cret' } }),
+      )
+    const bytes = ({ descriptors }: ReturnType<typeof inside>, fd: number): string => {
+      const one = descriptors.find((descriptor) => descriptor.fd === fd)
+      return new TextDecoder().decode(one?.carries === 'bytes' ? one.bytes : undefined)
+    }
+    const [launchFile, command] = [3, 6]
+    const system = inside('/usr/bin/node', ['a.wasm'])
+    expect(bytes(system, command)).toMatch(/^\/usr\/bin\/node\0/)
+    expect(bytes(system, launchFile)).not.toContain('/.llm-do')
+    const own = inside('/home/user/.nvm/node', ['python3'])
+    expect(bytes(own, command)).toMatch(/^\/\.llm-do-node\0/)
+    expect(bytes(own, launchFile)).toContain('/home/user/.nvm/node\0/.llm-do-node')
+    expect(bytes(own, launchFile)).toContain('/opt/python.wasm\0/.llm-do-python.wasm')
+    expect(own.env).toMatchObject({ LLM_DO_WASM_ENV_NODE_OPTIONS: 's3cret' })
+    expect(Object.keys(own.env)).not.toContain('NODE_OPTIONS')
+    expect(bytes(own, command) + own.argv.join()).not.toContain('s3cret')
+  })
+
   test.each<readonly [string, readonly string[], object, RegExp]>([
     ['a command that is not WASI', ['ls'], {}, /needs a WASI-compiled command/],
     ['a module that no zone shows', ['/opt/x.wasm'], {}, /no zone shows \/opt\/x\.wasm/],
