@@ -1,10 +1,6 @@
 /** The backends of the conformance table: how each is started here, what it lacks, and where it differs and why. */
-import { type ExecOptions, exec, prepare } from '../../src/exec.ts'
-import { helpersDirectory } from '../../src/native.ts'
 import type { SandboxInput } from '../../src/policy/schema.ts'
-import { classify } from '../../src/report/classify.ts'
 import type { Result } from '../../src/report/result.ts'
-import { inputsElsewhere, superviseElsewhere } from '../../src/supervisor/elsewhere.ts'
 import { BUSYBOX_IMAGE, startDocker, startPodman, type TestDocker } from '../support/docker.ts'
 import type { Need } from '../support/needs.ts'
 import type { Ability, Answer } from './sentences.ts'
@@ -87,7 +83,7 @@ export const COLUMNS: readonly Column[] = [
   {
     name: 'wasm',
     needs: ['wasi'],
-    values: { backend: 'wasm', resources: { cpu: 'none' } },
+    values: { backend: 'wasm' },
     lacks: { shell: NO_SHELL, tmpfs: 'nothing would hold its size' },
     differs: {},
     wasi: true,
@@ -100,22 +96,3 @@ export const COLUMNS: readonly Column[] = [
     differs: {},
   },
 ]
-
-/** One door for every column, as the command line uses it. */
-export async function runColumn(options: ExecOptions, { values }: Column): Promise<Result> {
-  if (values.backend === 'namespace') return exec(options)
-  const { plan, facts, policy, request, commandEnv } = await prepare(options)
-  const env = options.env ?? process.env
-  const run = {
-    runId: `c${process.pid}x${performance.now().toString(36).replace('.', '')}`,
-    command: request.command,
-    commandEnv,
-    helpers: helpersDirectory(),
-    runsDirectory: '/nonexistent/runs',
-    stdinIsTerminal: false,
-    ...inputsElsewhere({ plan, facts, env, cwd: request.cwd }),
-  }
-  const stdio = { mode: 'capture' as const, stdin: options.stdin ?? 'ignore', outputCap: plan.limits.output ?? null }
-  const outcome = await superviseElsewhere({ plan, run, stdio })
-  return classify(plan, outcome, request.command, { origins: policy.origins })
-}

@@ -5,12 +5,13 @@ import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, onTestFailed, test } from 'vitest'
+import { exec } from '../../src/exec.ts'
 import type { PolicyLayer } from '../../src/policy/layer.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import type { TestDocker } from '../support/docker.ts'
 import { describeWith, unmetNeeds } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
-import { COLUMNS, type Column, runColumn } from './columns.ts'
+import { COLUMNS, type Column } from './columns.ts'
 import { SENTENCES, type Sentence } from './sentences.ts'
 
 const cells = new Map<string, string>()
@@ -58,24 +59,21 @@ async function check(sentence: Sentence, { column, started }: { column: Column; 
   const missing = id === 'not-found' ? ['llm-do-no-such-program'] : undefined
   const script = ['sh', '-c', ask.script.replace('$OUTSIDE', outside)]
   const guest = ['/ro/guest.wasm', ...(ask.wasi ?? []).map((word) => word.replace('$OUTSIDE', outside))]
-  const result = await runColumn(
-    {
-      command: missing ?? (column.wasi ? guest : script),
-      layers: [layer],
-      profile: 'task',
-      cwd: join(world, 'rw'),
-      mode: 'capture',
-      stdin: ask.stdin ?? 'ignore',
-      env: {
-        ...process.env,
-        LLM_DO_TEST_SECRET: 'secret',
-        LLM_DO_ALLOW_UNSANDBOXED: '1',
-        ...started.docker?.env,
-        ...(started.docker && { LLM_DO_DOCKER: started.docker.program }),
-      },
+  const result = await exec({
+    command: missing ?? (column.wasi ? guest : script),
+    layers: [layer],
+    profile: 'task',
+    cwd: join(world, 'rw'),
+    mode: 'capture',
+    stdin: ask.stdin ?? 'ignore',
+    env: {
+      ...process.env,
+      LLM_DO_TEST_SECRET: 'secret',
+      LLM_DO_ALLOW_UNSANDBOXED: '1',
+      ...started.docker?.env,
+      ...(started.docker && { LLM_DO_DOCKER: started.docker.program }),
     },
-    column,
-  )
+  })
   const difference = column.differs[id]
   ;(difference?.holds ?? sentence.holds)({ result, world })
   cells.set(cellKey(sentence, column), difference === undefined ? 'holds' : `differs: ${difference.why}`)
