@@ -1,0 +1,73 @@
+/** What README.md and the pages of docs show is what happens: console blocks are played, examples run, links lead somewhere. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import { exec } from '../src/index.ts'
+import { OPTIONS } from '../src/policy/options.ts'
+import { playSession } from './cli/play.ts'
+import { parseTranscript } from './cli/transcript.ts'
+import { placeWith } from './real/place.ts'
+import { describeWith } from './support/needs.ts'
+import { checkoutFor, currentUser } from './support/users.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const PAGES = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)].filter((page) =>
+  page.endsWith('.md'),
+)
+const textOf = (page: string): string => readFileSync(join(ROOT, page), 'utf8')
+const README = textOf('README.md')
+
+/** The fenced blocks of a language. */
+const blocksOf = (text: string, language: string): readonly string[] =>
+  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, block = '']) => block)
+
+const SESSIONS = PAGES.flatMap((page) =>
+  parseTranscript(textOf(page)).map((session) => [page, session.title || 'first screen', session] as const),
+)
+
+describeWith(['bwrap', 'userns', 'python'], 'a console block shows what happens', () => {
+  test.each(SESSIONS)('%s: %s', (page, _title, session) => playSession(session, page))
+})
+
+describeWith(['bwrap', 'userns'], 'an example of README.md', () => {
+  test('in JavaScript runs as it stands', async () => {
+    const [example = ''] = blocksOf(README, 'js')
+    const library = join(checkoutFor(currentUser()), 'dist/index.js')
+    const cwd = await placeWith({
+      'data/lines.txt': 'a\nb\n',
+      'example.mjs': example.replace("'llm-do-exec'", JSON.stringify(library)),
+    })
+    const { stdout } = await execa(process.execPath, ['example.mjs'], { cwd })
+    expect(stdout).toBe('2\nexit 0')
+  })
+
+  test('of a result has the fields of a result', async () => {
+    const keysOf = (value: unknown): unknown =>
+      value !== null && typeof value === 'object' && !Array.isArray(value)
+        ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, keysOf(inner)]))
+        : typeof value
+    const [shown = ''] = blocksOf(README, 'json')
+    const result = await exec({ command: ['echo', 'hi'], cwd: await placeWith() })
+    expect(keysOf(JSON.parse(shown))).toEqual(keysOf(result))
+  })
+})
+
+describe('the documents', () => {
+  test.each(PAGES)('%s links only to what is there', (page) => {
+    const targets = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, target = '']) => target)
+    expect(targets.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([])
+  })
+
+  test('README.md names only options that there are', () => {
+    const known = [...OPTIONS.map(({ name }) => name), 'help', 'self-test', 'memroy']
+    const named = [...README.matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = '']) => name)
+    expect(named.filter((name) => !known.includes(name))).toEqual([])
+  })
+
+  test('the first screen of README.md has an allowed action, a denied one, and how to install', () => {
+    const firstScreen = README.split('\n').slice(0, 45).join('\n')
+    expect(firstScreen).toMatch(/Read-only file system\n\[exit 2\]/)
+    expect(firstScreen).toMatch(/\*\*It protects\*\*.*\*\*It does not protect\*\*.*make run.*make test/s)
+  })
+})
