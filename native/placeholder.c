@@ -114,8 +114,11 @@ int placeholders_make(const struct launchfile *file, struct placeholders *all, c
 }
 
 static void remove_if_last(int parent, int fd, const char *name) {
+  struct stat held, there;
   /* Somebody else's lock or content is a reason to leave it; the last holder comes by here too. */
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) (void)!unlinkat(parent, name, AT_REMOVEDIR);
+  if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &held) < 0) return;
+  if (fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) < 0 || !same_directory(&held, &there)) return;
+  (void)!unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 void placeholders_remove(struct placeholders *all) {
