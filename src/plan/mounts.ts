@@ -72,11 +72,19 @@ export function pathFact(paths: PathFacts, path: string): PathFact {
   return fact
 }
 
+/** Who asks, as far as the places of zones depend on it. */
+type Standing = Pick<Request, 'cwd' | 'home'>
+type Shown = Pick<Policy, 'zones' | 'workspace' | 'samePath'>
+
+/** What will be visible inside and where, the workspace included, for people; nothing is checked yet. */
+export function zonesInside(policy: Shown, standing: Standing): readonly Wanted[] {
+  return [...implicitWorkspace(policy, standing), ...policy.zones.map((zone) => wantedZone(zone, policy, standing))]
+}
+
 /** All mounts that the policy and the request ask for, the workspace included; nothing is checked yet. */
 export function wantedMounts({ policy, request }: Omit<MountInputs, 'paths'>): readonly Wanted[] {
   return [
-    ...implicitWorkspace(policy, request),
-    ...policy.zones.map((zone) => wantedZone(zone, policy, request)),
+    ...zonesInside(policy, request),
     ...policy.credentials.map(
       ({ file, target, origin }): Wanted => ({
         ...PLAIN,
@@ -118,11 +126,11 @@ export function said(origin: Origin): { readonly from: string; readonly at: stri
 }
 
 /** True when the caller's directory is to be shown although nobody named a zone. */
-function wantsWorkspace(policy: Policy): boolean {
+function wantsWorkspace(policy: Shown): boolean {
   return policy.workspace !== 'none' && !policy.zones.some(({ mode }) => mode !== 'tmpfs')
 }
 
-function implicitWorkspace(policy: Policy, { cwd, home }: Request): readonly Wanted[] {
+function implicitWorkspace(policy: Shown, { cwd, home }: Standing): readonly Wanted[] {
   if (!wantsWorkspace(policy) || policy.workspace === 'none' || withheldWorkspace(cwd, home) !== undefined) return []
   const target = policy.samePath ? cwd : WORKSPACE
   return [
@@ -138,13 +146,13 @@ function implicitWorkspace(policy: Policy, { cwd, home }: Request): readonly Wan
   ]
 }
 
-function wantedZone(zone: Zone, policy: Policy, request: Request): Wanted {
+function wantedZone(zone: Zone, policy: Shown, standing: Standing): Wanted {
   return {
     ...PLAIN,
     name: zone.name,
     mode: zone.mode,
     ...(zone.hostPath === undefined ? {} : { source: normal(zone.hostPath) }),
-    target: normal(zone.target ?? defaultTarget(zone, policy, request)),
+    target: normal(zone.target ?? defaultTarget(zone, policy, standing)),
     ...(zone.size === undefined ? {} : { size: zone.size }),
     create: zone.create,
     optional: zone.optional,
@@ -155,7 +163,7 @@ function wantedZone(zone: Zone, policy: Policy, request: Request): Wanted {
 }
 
 /** The same path, or its place in the workspace for a source inside it; a tmpfs appears under its name. */
-function defaultTarget({ name, hostPath }: Zone, { samePath }: Policy, { cwd }: Request): string {
+function defaultTarget({ name, hostPath }: Zone, { samePath }: Shown, { cwd }: Standing): string {
   if (hostPath === undefined) return posix.join('/', name)
   const source = normal(hostPath)
   if (samePath || !isWithin(source, cwd) || cwd === '/') return source

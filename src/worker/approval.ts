@@ -1,6 +1,7 @@
 /** What a person is asked before a command runs, and what the answers mean. Pure but for the asking, which comes in. */
 import { createHash } from 'node:crypto'
 import { SandboxError } from '../error.ts'
+import { zonesInside } from '../plan/mounts.ts'
 import type { Policy } from '../policy/policy.ts'
 import { neutralise } from '../report/text.ts'
 import { showNetwork } from './network.ts'
@@ -20,9 +21,11 @@ export interface Question {
   /** Canonical path of the worker's file. */
   readonly workerFile: string
   readonly workshop?: string
-  readonly policy: Pick<Policy, 'zones' | 'workspace' | 'network' | 'backend' | 'credentials' | 'sshAgent'>
+  readonly policy: Pick<Policy, 'zones' | 'workspace' | 'samePath' | 'network' | 'backend' | 'credentials' | 'sshAgent'>
   /** Canonical directory of the caller. */
   readonly cwd: string
+  /** Canonical home directory of the caller, which is never shown unasked. */
+  readonly home: string
   /** Which rule asks. */
   readonly why: string
 }
@@ -46,10 +49,12 @@ export function questionText(question: Question): string {
     .join('\n')
 }
 
-function zoneWords({ policy: { zones, workspace }, cwd }: Question): string {
-  if (zones.length === 0) return workspace === 'none' ? 'none' : `/workspace (${workspace}, ${cwd})`
+/** Everything that is visible, the caller's directory too where nobody named it. */
+function zoneWords({ policy, cwd, home }: Question): string {
+  const zones = zonesInside(policy, { cwd, home })
+  if (zones.length === 0) return 'none'
   return zones
-    .map(({ target, hostPath, mode }) => `${target ?? hostPath ?? ''} (${[mode, hostPath].filter(Boolean).join(', ')})`)
+    .map(({ target, source, mode }) => `${target} (${[mode, source].filter((word) => word !== undefined).join(', ')})`)
     .join(', ')
 }
 
@@ -72,7 +77,7 @@ export function readAnswer(text: string): Answer | undefined {
 
 /** What a session's approval is remembered by: the exact words, and everything else that the person was shown. */
 export function approvalKey({ command, worker, workerFile, workshop, policy, cwd }: Question): string {
-  const { zones, workspace, network, backend, credentials, sshAgent } = policy
+  const { zones, workspace, samePath, network, backend, credentials, sshAgent } = policy
   const shown = zones.map(({ name, target, hostPath, mode, sockets }) => [
     name,
     target ?? '',
@@ -81,7 +86,8 @@ export function approvalKey({ command, worker, workerFile, workshop, policy, cwd
     sockets,
   ])
   const files = credentials.map(({ file, target }) => [file, target])
-  const facts = [command, worker, workerFile, workshop ?? '', cwd, shown, workspace, network, backend, files, sshAgent]
+  const places = [cwd, shown, workspace, samePath]
+  const facts = [command, worker, workerFile, workshop ?? '', ...places, network, backend, files, sshAgent]
   return createHash('sha256').update(JSON.stringify(facts)).digest('hex')
 }
 

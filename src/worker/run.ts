@@ -91,6 +91,7 @@ export async function prepareWorker(request: WorkerRequest): Promise<PreparedRun
     ...(workshop === undefined ? {} : { workshop: workshop.name }),
     policy,
     cwd: request.cwd,
+    home: request.home,
     why: verdict.why,
   }
   return {

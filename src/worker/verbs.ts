@@ -5,6 +5,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
+import { zonesInside } from '../plan/mounts.ts'
 import type { Origin, Policy } from '../policy/policy.ts'
 import { neutralise } from '../report/text.ts'
 import { formatDuration, formatSize, quoteText } from '../unit.ts'
@@ -100,7 +101,7 @@ export async function showWorker(asked: WorkerAsked): Promise<Answer<ShownWorker
       policy: { zones, workspace, network, resources, backend, seccomp },
       warnings: said,
     },
-    lines: [...workerLines(worker, workshop), ...policyLines(policy), ...said].map(neutralise),
+    lines: [...workerLines(worker, workshop), ...policyLines(policy, asked), ...said].map(neutralise),
     ok: true,
   }
 }
@@ -133,19 +134,20 @@ function workerLines(worker: Worker, workshop: Workshop | undefined): readonly s
 const at = (place: Place | undefined) =>
   place === undefined ? '(no default is written)' : `(${place.file}${place.line === undefined ? '' : `:${place.line}`})`
 
-function policyLines(policy: Policy): readonly string[] {
-  const { zones, workspace, network, resources, backend, seccomp, origins, env, credentials, sshAgent } = policy
+function policyLines(policy: Policy, standing: Pick<WorkerAsked, 'cwd' | 'home'>): readonly string[] {
+  const { network, resources, backend, seccomp, origins, env, credentials, sshAgent } = policy
   const variables = [...env.inherit, ...Object.keys(env.set)]
   const by = (key: string) => originWords(origins[key]?.at(-1))
+  const zoneBy = (wanted: string) => {
+    const zone = policy.zones.find(({ name }) => name === wanted)
+    return zone === undefined ? by('workspace') : originWords(zone.origin)
+  }
   const limit = (value: number | null, shows: (value: number) => string) => (value === null ? 'none' : shows(value))
   const { memory, cpus, pids, timeoutMs } = resources
   return [
-    ...(zones.length === 0
-      ? [`zone       /workspace ${workspace} <- the caller's directory   ${by('workspace')}`]
-      : []),
-    ...zones.map(
-      ({ name, target, mode, hostPath, origin }) =>
-        `zone       ${target ?? hostPath ?? name} ${mode}${hostPath === undefined ? '' : ` <- ${hostPath}`}   ${originWords(origin)}`,
+    ...zonesInside(policy, standing).map(
+      ({ name, target, mode, source }) =>
+        `zone       ${target} ${mode}${source === undefined ? '' : ` <- ${source}`}   ${zoneBy(name)}`,
     ),
     `network    ${showNetwork(network)}   ${by('network')}`,
     ...credentials.map(({ file, target, origin }) => `credential ${target} <- ${file}   ${originWords(origin)}`),

@@ -22,6 +22,7 @@ const question = (more: Partial<Question> = {}): Question => ({
   workerFile: '/project/w.worker',
   policy: operator({ rw: ['./out:/out'] }),
   cwd: '/project',
+  home: '/home/ann',
   why: 'w.worker:3: default says ask',
   ...more,
 })
@@ -47,6 +48,16 @@ test('the question shows command, worker, zones with modes, network and reason',
     'because: w.worker:3: default says ask',
     '[y]es once, [s]ession: this very command from now on, [n]o, [q]uit? ',
   ])
+})
+
+test.each([
+  ['nothing is named', {}, '/workspace (ro, /project)'],
+  ['only a directory in memory is named', { tmpfs: ['/scratch'] }, '/workspace (ro, /project), /scratch (tmpfs)'],
+  ['a directory in the project is named', { rw: ['./src'] }, '/workspace/src (rw, /project/src)'],
+  ['another directory is named', { ro: ['/data'] }, '/data (ro, /data)'],
+])('the question says what is visible and where when %s', (_title, given, zones) => {
+  const policy = operator(given, { profile: { workspace: 'ro' } })
+  expect(questionText(question({ policy })).split('\n')[2]).toBe(`zones:   ${zones}`)
 })
 
 test('nothing in a command can paint over the question', () => {
