@@ -88,6 +88,13 @@ function refused(error: unknown, command: readonly string[]): Result {
   throw error
 }
 
+/** What a message about a value calls it. */
+const PLACES = {
+  'resources.timeout': 'timeout',
+  'resources.memory': 'memoryLimit',
+  'resources.cpu': 'cpuLimit',
+} as const
+
 /** Options as the last layer of the policy: whatever they do not name comes from the profile. */
 export function layerOf(options: ExecuteOptions, more: Pick<SandboxInput, 'backend' | 'runtime'>): PolicyLayer {
   const { timeout, memoryLimit, cpuLimit, env, image } = options
@@ -100,6 +107,7 @@ export function layerOf(options: ExecuteOptions, more: Pick<SandboxInput, 'backe
     layer: 'flag',
     source: 'SandboxExecutor',
     directory: options.workspaceDir ?? process.cwd(),
+    places: PLACES,
     values: { ...more, resources, ...(env && { env: { set: { ...env } } }), ...(image !== undefined && { image }) },
   }
 }

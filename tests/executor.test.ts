@@ -5,7 +5,7 @@ import { isolationLine } from '../src/report/isolation.ts'
 describe('the executor face', () => {
   test('says its options as one layer of policy, and leaves the rest to the profile', () => {
     const options = { timeout: 5000, memoryLimit: '256m', cpuLimit: '1.5', env: { A: 'b' }, workspaceDir: '/w' }
-    expect(layerOf(options, { runtime: 'node' })).toEqual({
+    expect(layerOf(options, { runtime: 'node' })).toMatchObject({
       layer: 'flag',
       source: 'SandboxExecutor',
       directory: '/w',

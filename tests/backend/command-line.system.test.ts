@@ -1,0 +1,232 @@
+/** The built command on docker, wasm and process: status, streams and messages as a person meets them. */
+import { chmod, chown, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type CliOptions, cliWords, runCli } from '../support/cli.ts'
+import { newDirectory, temporaryDirectory } from '../support/directory.ts'
+import { BUSYBOX_IMAGE, LINKS_IMAGE, startDocker, type TestDocker } from '../support/docker.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+
+/** An ordinary user who owns the zones, also when root runs the tests. */
+const OWNER = 1000
+
+async function ownedDirectory(): Promise<string> {
+  const path = await temporaryDirectory({ mode: 0o755 })
+  await chown(path, OWNER, OWNER)
+  return path
+}
+
+async function run(words: readonly string[], options: CliOptions = {}) {
+  const { status, stdout, stderr } = await runCli(words, options)
+  return { status, stdout: stdout.toString(), stderr: stderr.toString() }
+}
+
+describeWith('docker', 'the command line on docker', () => {
+  const state: { docker?: TestDocker } = {}
+  beforeAll(async () => {
+    state.docker = await startDocker()
+  })
+  afterAll(() => state.docker?.stop())
+
+  const env = (): Readonly<Record<string, string>> => state.docker?.env ?? {}
+  const containers = () => state.docker?.client('ps', '--all', '--quiet')
+  const inDocker = async (words: readonly string[], image = BUSYBOX_IMAGE) =>
+    run(['--backend', 'docker', '--image', image, ...words], { env: env(), cwd: await ownedDirectory() })
+
+  test('passes streams and the exit status, and says with --log how it was isolated', async () => {
+    const script = 'cat; echo err >&2; exit 3'
+    const words = ['--log', '--backend', 'docker', '--image', BUSYBOX_IMAGE, '--', 'sh', '-c', script]
+    const cwd = await ownedDirectory()
+    expect(await run(words, { env: env(), cwd, stdin: 'in\n' })).toEqual({
+      status: 3,
+      stdout: 'in\n',
+      stderr: 'err\nDocker isolation: ENABLED (Secure)\n',
+    })
+    expect(await containers()).toBe('')
+  })
+
+  test('gives one result as JSON', async () => {
+    const { status, stdout, stderr } = await inDocker(['--json', '-c', 'echo out'])
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, backend: 'docker', stdout: 'out\n', reason: 'exit' })
+  })
+
+  test('writes to the workspace, and ends at the deadline with 124', async () => {
+    const cwd = await ownedDirectory()
+    const words = ['--profile', 'task', '--backend', 'docker', '--image', BUSYBOX_IMAGE]
+    expect(await run([...words, '-c', 'echo x > made'], { env: env(), cwd })).toMatchObject({ status: 0 })
+    expect(await readdir(cwd)).toContain('made')
+    const late = await run([...words, '--timeout', '1s', '--', 'sleep', '60'], { env: env(), cwd })
+    expect(late).toMatchObject({ status: 124, stderr: expect.stringMatching(/1s/) })
+    expect(await containers()).toBe('')
+  })
+
+  test('gives a terminal with --tty, and what is typed reaches it', async () => {
+    const cwd = await ownedDirectory()
+    const script = 'test -t 0 && test -t 1 && echo terminal; read -r line; echo "got $line"; exit 5'
+    const words = ['--backend', 'docker', '--image', BUSYBOX_IMAGE, '--tty', '--', 'sh', '-c', script]
+    const quoted = cliWords(words).map((word) => `'${word.replaceAll("'", `'\\''`)}'`)
+    const home = await temporaryDirectory()
+    const { stdout, exitCode } = await execa('script', ['-qefc', quoted.join(' '), '/dev/null'], {
+      cwd,
+      env: { ...env(), HOME: home },
+      input: 'typed\n',
+      reject: false,
+    })
+    expect(stdout).toContain('terminal\r\n')
+    expect(stdout).toContain('got typed')
+    expect(exitCode).toBe(5)
+    expect(await containers()).toBe('')
+  })
+
+  test.each<readonly [string, readonly string[], string, number, RegExp]>([
+    [
+      'an image that is not here',
+      ['--', 'true'],
+      'nosuch:1',
+      125,
+      /image nosuch:1 is not on this machine.*\n.*docker pull nosuch:1/,
+    ],
+    ['an image without the command', ['--', 'nosuch'], BUSYBOX_IMAGE, 127, /nosuch/],
+    ['an image without a shell', ['-c', 'true'], LINKS_IMAGE, 127, /\/bin\/sh/],
+    ['a zone that is not there', ['--ro', '/nonexistent/x', '--', 'true'], BUSYBOX_IMAGE, 125, /\/nonexistent\/x/],
+    ['a network by name', ['--allow-host', 'example.com', '--', 'true'], BUSYBOX_IMAGE, 125, /net-restricted/],
+  ])('refuses %s, with the fix, and leaves nothing', async (_what, words, image, status, message) => {
+    const said = await inDocker(words, image)
+    expect(said).toMatchObject({ status, stdout: '', stderr: expect.stringMatching(message) })
+    expect(await containers()).toBe('')
+  })
+
+  test('shows zones on paths with a comma, a quote, a space and a line break', async () => {
+    const cwd = await ownedDirectory()
+    const odd = join(cwd, 'a, "c"\nd e')
+    await mkdir(odd)
+    await writeFile(join(odd, 'file'), 'found')
+    const words = ['--backend', 'docker', '--image', BUSYBOX_IMAGE, '--ro', `${odd}:/in`, '--', 'cat', '/in/file']
+    expect(await run(words, { env: env(), cwd })).toMatchObject({ status: 0, stdout: 'found' })
+  })
+
+  test('lists the images of the runtimes, and says which cannot be fetched', async () => {
+    const options = { program: 'llm-do', env: env() } as const
+    const listed = await run(['images'], options)
+    expect(listed).toMatchObject({ status: 0, stderr: '' })
+    expect(listed.stdout).toMatch(/^bash +debian:bookworm-slim +missing$/m)
+    await state.docker?.client('tag', BUSYBOX_IMAGE, 'debian:bookworm-slim')
+    const json = JSON.parse((await run(['images', '--json'], options)).stdout) as readonly { runtime: string }[]
+    expect(json.find(({ runtime }) => runtime === 'bash')).toMatchObject({ present: true })
+    expect(json.find(({ runtime }) => runtime === 'node')).toMatchObject({ present: false })
+    await state.docker?.client('rmi', 'debian:bookworm-slim')
+  })
+
+  test('takes away with prune what killed runners and sessions left', async () => {
+    const start = (kind: string) =>
+      state.docker?.client(
+        'run',
+        '--detach',
+        '--network',
+        'none',
+        '--label',
+        `llm-do=${kind}`,
+        BUSYBOX_IMAGE,
+        'sleep',
+        '600',
+      )
+    await start('session')
+    const other = await state.docker?.client('run', '--detach', '--network', 'none', BUSYBOX_IMAGE, 'sleep', '600')
+    expect(await run(['prune'], { program: 'llm-do', env: env() })).toMatchObject({ status: 0, stdout: '1 removed\n' })
+    expect(await state.docker?.client('ps', '--all', '--quiet', '--no-trunc')).toBe(other)
+    await state.docker?.client('rm', '--force', other ?? '')
+  })
+
+  testWith(['plain-user', 'docker'], 'says that this user may not use the socket', async () => {
+    const directory = await temporaryDirectory({ mode: 0o755 })
+    const socket = join(directory, 'socket')
+    const server = createServer().listen(socket)
+    await new Promise((resolve) => server.once('listening', resolve))
+    await chmod(socket, 0o600)
+    const said = await run(['--backend', 'docker', '--', 'true'], {
+      as: 'plain',
+      env: { ...env(), HOME: directory, DOCKER_HOST: `unix://${socket}` },
+    })
+    server.close()
+    expect(said).toMatchObject({ status: 125, stderr: expect.stringMatching(/NO_BACKEND.*(permission|may not)/i) })
+  })
+})
+
+describe('the command line where no container can be had', () => {
+  test.each([
+    ['no client', { LLM_DO_DOCKER: 'no-such-docker' }, /no docker on PATH.*\n.*install Docker/],
+    [
+      'a daemon that is down',
+      { DOCKER_HOST: 'unix:///nonexistent/socket' },
+      /does not answer.*\n.*systemctl start docker/,
+    ],
+  ])('with %s refuses, says why, and prune passes over it', async (_what, env, message) => {
+    const said = await run(['--backend', 'docker', '--', 'true'], { env })
+    expect(said).toMatchObject({ status: 125, stderr: expect.stringMatching(message) })
+    expect(await run(['prune'], { program: 'llm-do', env })).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^\d+ removed\n$/),
+    })
+  })
+})
+
+describeWith('wasi', 'the command line on wasm', () => {
+  const state: { cwd: string; remove: () => Promise<void> } = { cwd: '', remove: async () => undefined }
+  beforeAll(async () => {
+    const { path, remove } = await newDirectory({ mode: 0o755 })
+    Object.assign(state, { cwd: path, remove })
+    await chown(path, OWNER, OWNER)
+    const source = join(import.meta.dirname, '../programs/wasi-guest.c')
+    await execa('clang-16', [
+      '--target=wasm32-wasi',
+      '--sysroot=/usr',
+      '-O1',
+      source,
+      '-o',
+      join(state.cwd, 'guest.wasm'),
+    ])
+  })
+  afterAll(() => state.remove())
+  const inWasm = (...words: readonly string[]) =>
+    run(['--profile', 'task', '--backend', 'wasm', ...words], { cwd: state.cwd })
+
+  test.each([
+    [['exit', '3'], 3, ''],
+    [['trap'], 134, /SIGABRT/],
+    [['write', 'made'], 0, ''],
+  ] as const)('%j ends with %i', async (words, status, stderr) => {
+    const said = await inWasm('--', './guest.wasm', ...words)
+    expect(said).toMatchObject({ status, stderr: stderr === '' ? '' : expect.stringMatching(stderr) })
+  })
+
+  test.each([
+    ['ls', 125, /needs a WASI-compiled command/],
+    ['./gone.wasm', 127, /not found/],
+    ['./text.wasm', 126, /no WASI command/],
+  ])('refuses %s with %i', async (program, status, message) => {
+    await writeFile(join(state.cwd, 'text.wasm'), 'text')
+    expect(await inWasm('--', program)).toMatchObject({ status, stdout: '', stderr: expect.stringMatching(message) })
+  })
+})
+
+describe('the command line on process', () => {
+  const words = ['--backend', 'process', '--', 'sh', '-c', 'echo out; exit 3']
+
+  test('refuses without the second half of the opt-in', async () => {
+    expect(await run(words)).toMatchObject({
+      status: 125,
+      stdout: '',
+      stderr: expect.stringMatching(/LLM_DO_ALLOW_UNSANDBOXED=1/),
+    })
+  })
+
+  test('runs with both, and says that nothing is isolated', async () => {
+    const said = await run(['--log', ...words], { env: { LLM_DO_ALLOW_UNSANDBOXED: '1' } })
+    expect(said).toMatchObject({ status: 3, stdout: 'out\n' })
+    expect(said.stderr).toContain('Isolation: DISABLED (Host process)')
+    expect(said.stderr).toContain('Execution context: Host process (LEGACY MODE)')
+  })
+})
