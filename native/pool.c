@@ -383,6 +383,16 @@ static int take_file(struct pool *pool, struct launchfile *file) {
   return pool->file < 0 ? -1 : 0;
 }
 
+static int make_leash(struct pool *pool) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+  for (int i = 0; i < 2; i++) {
+    pool->our_leash[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, FD_HIGH);
+    close(ends[i]); /* one end that is left open would keep all launchers alive */
+  }
+  return pool->our_leash[0] < 0 || pool->our_leash[1] < 0 ? -1 : 0;
+}
+
 static int start_keeper(char **word) {
   static struct pool pool;
   struct launchfile file;
@@ -402,8 +412,7 @@ static int start_keeper(char **word) {
   if (taken > 0) return say("kept", word[1]), 1;
   remove_sockets(pool.directory);
   if (take_file(&pool, &file) < 0 || write_lock(&pool, &file) < 0) return failed("write", pool.path);
-  if (pipe2(pool.our_leash, O_CLOEXEC) < 0) return failed("pipe", "");
-  for (int i = 0; i < 2; i++) pool.our_leash[i] = fcntl(pool.our_leash[i], F_DUPFD_CLOEXEC, FD_HIGH);
+  if (make_leash(&pool) < 0) return failed("pipe", "");
   int signals = take_signals();
   if (signals < 0) return failed("signalfd", "");
   setsid();

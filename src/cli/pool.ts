@@ -9,7 +9,9 @@ import { join } from 'node:path'
 import { makeZoneDirectories, now } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
+import { cacheDirectory } from '../host/cache.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
+import { launchCacheDirectory, makeLaunchCache } from '../launch-cache/store.ts'
 import { helpersDirectory } from '../native.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../policy/options.ts'
@@ -119,6 +121,9 @@ async function start(words: readonly string[]): Promise<number> {
   const { size, idleSeconds, rest } = takeOwn(words)
   const begunMs = now()
   const options = execOptions(rest)
+  // Before planning, as a run does: the plan says whether the directory is there.
+  const cache = cacheDirectory(process.env)
+  if (cache !== undefined) await makeLaunchCache(launchCacheDirectory(cache))
   const first = await prepare(options)
   const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(options) : first
   refuseUnpoolable(prepared)

@@ -77,17 +77,22 @@ async function oneByOne<In, Out>(all: readonly In[], work: (one: In) => Promise<
   return done
 }
 
-/** By the same door as every other run. */
-export const runInSandbox: Runner = async (attempt, ground) => {
-  const hash = createHash('sha256')
-  try {
-    const result = await exec({ ...optionsOf(attempt, ground), onStdout: (chunk) => void hash.update(chunk) })
-    return seenOf(result, hash.digest('hex'))
-  } catch (error) {
-    if (!(error instanceof SandboxError)) throw error
-    return refusedRun(error)
+/** Tries attempts by a way to run commands. */
+export const runnerBy =
+  (run: (options: ExecOptions) => Promise<Result>): Runner =>
+  async (attempt, ground) => {
+    const hash = createHash('sha256')
+    try {
+      const result = await run({ ...optionsOf(attempt, ground), onStdout: (chunk) => void hash.update(chunk) })
+      return seenOf(result, hash.digest('hex'))
+    } catch (error) {
+      if (!(error instanceof SandboxError)) throw error
+      return refusedRun(error)
+    }
   }
-}
+
+/** By the same door as every other run. */
+export const runInSandbox: Runner = runnerBy(exec)
 
 function optionsOf({ command, policy, stdin, env }: Attempt, ground: Ground): ExecOptions {
   return {

@@ -13,7 +13,7 @@ import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
 import { poolsDirectory } from './place.ts'
 import { type Listener, WarmSandbox } from './warm-run.ts'
 
-export interface SandboxOptions extends Pick<ExecOptions, 'profile' | 'layers' | 'cwd' | 'env'> {
+export interface SandboxOptions extends Pick<ExecOptions, 'profile' | 'policy' | 'layers' | 'cwd' | 'env'> {
   /** Sandboxes that are kept ready, 0 to 64; default 2. */
   readonly warm?: number
 }
@@ -39,6 +39,8 @@ export interface Sandbox extends AsyncDisposable {
   readonly exec: (command: SandboxCommand) => Promise<Result>
   /** Sandboxes that are ready at this moment. */
   readonly ready: () => number
+  /** How many runs a ready sandbox has served, and how many went the cold way. */
+  readonly served: () => { readonly warm: number; readonly cold: number }
   /** Ends what is kept ready. Runs that are under way end by themselves. */
   readonly close: () => Promise<void>
 }
@@ -72,6 +74,7 @@ class OpenSandbox implements Sandbox {
   private keeper: { readonly keeper: Keeper; readonly directory: string } | undefined
   private restartAt = 0
   private isClosed = false
+  private readonly counts = { warm: 0, cold: 0 }
 
   constructor(options: SandboxOptions, prepared: Prepared) {
     const { warm = STANDARD_WARM } = options
@@ -85,10 +88,13 @@ class OpenSandbox implements Sandbox {
 
   ready = (): number => this.idle.size
 
+  served = () => ({ ...this.counts })
+
   exec = async (asked: SandboxCommand): Promise<Result> => {
     const { command, env, stdin, onStdout, onStderr, signal } = asked
     this.keep()
     const warm = this.size === 0 || command[0] === undefined ? undefined : await this.runWarm(asked)
+    this.counts[warm === undefined ? 'cold' : 'warm'] += 1
     if (warm !== undefined) return warm
     return exec({
       ...capturing(this.options, command),

@@ -1,0 +1,160 @@
+/** openSandbox: the contract in warm sandboxes, thousands of runs, and kills at any moment. */
+import { readdirSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { CONTRACT } from '../../src/doctor/rows/index.ts'
+import { tryRow } from '../../src/doctor/self-test.ts'
+import { openSandbox, type Sandbox } from '../../src/pool/open.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { warmRunner } from './contract.ts'
+import { until } from './pool.ts'
+
+/** How many; fewer on a slow machine by LLM_DO_TEST_SOAK. */
+const SOAK = Number(process.env.LLM_DO_TEST_SOAK ?? 200)
+const GROWTH_RUNS = SOAK * 5
+
+async function open(warm = 2): Promise<Sandbox> {
+  const sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm })
+  await whenReady(sandbox, warm)
+  return sandbox
+}
+
+const whenReady = (sandbox: Sandbox, count = 1) =>
+  until(async () => (sandbox.ready() >= count ? true : undefined), `${count} sandboxes ready`)
+
+const openDescriptors = (): number => readdirSync('/proc/self/fd').length
+
+describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
+  test('runs a command, with stdin, both streams and its exit code', async () => {
+    await using sandbox = await open()
+    const result = await sandbox.exec({
+      command: ['sh', '-c', 'cat; echo err >&2; exit 3'],
+      stdin: Buffer.from('in'),
+    })
+    expect(result).toMatchObject({ exitCode: 3, stdout: 'in', stderr: 'err\n', reason: 'exit' })
+    expect(sandbox.served()).toEqual({ warm: 1, cold: 0 })
+  })
+
+  test('gives every run a fresh one', async () => {
+    await using sandbox = await open()
+    await sandbox.exec({ command: ['sh', '-c', 'echo x > /tmp/left'] })
+    await whenReady(sandbox)
+    expect(await sandbox.exec({ command: ['ls', '-A', '/tmp'] })).toMatchObject({ exitCode: 0, stdout: '' })
+  })
+
+  test('carries megabytes in both directions unchanged', async () => {
+    await using sandbox = await open()
+    const stdin = Buffer.alloc(4 << 20, 'abcdefg')
+    const result = await sandbox.exec({ command: ['sha256sum'], stdin })
+    await whenReady(sandbox)
+    const chunks: Uint8Array[] = []
+    await sandbox.exec({ command: ['cat'], stdin, onStdout: (chunk) => void chunks.push(chunk) })
+    expect(Buffer.concat(chunks).equals(stdin)).toBe(true)
+    expect(result.stdout).toMatch(/^[0-9a-f]{64}/)
+    expect(sandbox.served().warm).toBe(2)
+  })
+
+  test('lets a command wait for a slow listener', async () => {
+    await using sandbox = await open()
+    let busy = 0
+    let most = 0
+    const result = await sandbox.exec({
+      command: ['sh', '-c', 'head -c 1000000 /dev/zero'],
+      onStdout: async () => {
+        most = Math.max(most, ++busy)
+        await sleep(5)
+        busy -= 1
+      },
+    })
+    expect(result.exitCode).toBe(0)
+    expect(most).toBeGreaterThan(0)
+  })
+
+  test('ends a run that is aborted', async () => {
+    await using sandbox = await open()
+    const abort = new AbortController()
+    const run = sandbox.exec({ command: ['sleep', '60'], signal: abort.signal })
+    setTimeout(() => abort.abort('SIGTERM'), 200)
+    expect(await run).toMatchObject({ reason: 'cancelled' })
+  })
+
+  test('is as good cold as warm when nothing is ready', async () => {
+    await using sandbox = await openSandbox({ warm: 0 })
+    expect(await sandbox.exec({ command: ['echo', 'cold'] })).toMatchObject({ stdout: 'cold\n' })
+    expect(sandbox.served()).toEqual({ warm: 0, cold: 1 })
+  })
+
+  test(`does not grow in ${GROWTH_RUNS} runs`, { timeout: 600_000 }, async () => {
+    await using sandbox = await open(4)
+    for (let n = 0; n < 20; n++) await sandbox.exec({ command: ['true'] })
+    const before = openDescriptors()
+    for (let n = 0; n < GROWTH_RUNS; n++) {
+      const { exitCode, stdout } = await sandbox.exec({ command: ['printf', `${n}`] })
+      expect([exitCode, stdout]).toEqual([0, `${n}`])
+    }
+    await until(async () => (openDescriptors() <= before + 8 ? true : undefined), 'as few descriptors as before')
+    expect(sandbox.served().warm).toBeGreaterThan(0)
+  })
+
+  test(`loses no result when ${SOAK} times something is killed`, { timeout: 600_000 }, async () => {
+    const sandbox = await open(2)
+    try {
+      for (let n = 0; n < SOAK; n++) {
+        await killSomething(n, sandbox)
+        const { exitCode, reason } = await sandbox.exec({ command: ['sh', '-c', 'exit 7'] })
+        expect({ n, exitCode, reason }).toEqual({ n, exitCode: 7, reason: 'exit' })
+      }
+      for (let n = 0; n < SOAK / 10; n++) {
+        const run = sandbox.exec({ command: ['sh', '-c', 'sleep 0.1; exit 7'] })
+        await sleep((n * 37) % 100)
+        await killSomething(n, sandbox)
+        const { exitCode, reason } = await run
+        // Whoever was killed under a running command takes its end along, and that is what must be told.
+        expect([7, null]).toContain(exitCode)
+        expect(['exit', 'setup', 'signal', 'cancelled']).toContain(reason)
+      }
+    } finally {
+      await sandbox.close()
+    }
+    await until(async () => ((await ownDescendants()).length === 0 ? true : undefined), 'the end of all processes')
+  })
+})
+
+/** A process of ours that belongs to the pool: the keeper, a launcher, an engine or PID 1. */
+async function killSomething(n: number, sandbox: Sandbox): Promise<void> {
+  const victims = await ownDescendants()
+  const victim = victims[(n * 7919) % Math.max(1, victims.length)]
+  if (victim !== undefined) {
+    try {
+      process.kill(victim, 'SIGKILL')
+    } catch {
+      // It has just ended by itself.
+    }
+  }
+  if (n % 3 === 0 && sandbox.ready() === 0) await sleep(20)
+}
+
+async function ownDescendants(pid = process.pid): Promise<readonly number[]> {
+  const tasks = await readdir(`/proc/${pid}/task`).catch(() => [])
+  const texts = await Promise.all(
+    tasks.map((task) => readFile(`/proc/${pid}/task/${task}/children`, 'utf8').catch(() => '')),
+  )
+  const direct = texts.join(' ').split(' ').filter(Boolean).map(Number)
+  const named = await Promise.all(direct.map(async (child) => [child, await commOf(child)] as const))
+  const ours = named.filter(([, name]) => /^(pool|launch|bwrap|\.init)$/.test(name)).map(([child]) => child)
+  return [...ours, ...(await Promise.all(ours.map((child) => ownDescendants(child)))).flat()]
+}
+
+const commOf = async (pid: number): Promise<string> =>
+  (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim()
+
+describeWith(['bwrap', 'userns'], 'the contract in a warm sandbox', () => {
+  for (const row of CONTRACT) {
+    test(row.sentence, { timeout: 60_000 }, async () => {
+      const verdict = await tryRow(row, { engine: 'bwrap', landlockAbi: 0, runner: warmRunner })
+      expect(verdict, row.id).not.toMatchObject({ kind: 'broken' })
+    })
+  }
+})

@@ -1,0 +1,125 @@
+/** Pools for tests: a place of its own, kept ready, and whether a run took one of its sandboxes. */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
+import { type CliOptions, type CliResult, runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { currentUser, PLAIN_ID, type User } from '../support/users.ts'
+
+export interface Keeper {
+  readonly name: string
+  readonly pid: number
+  readonly size: number
+  readonly ready: number
+  readonly directory: string
+}
+
+export interface TestPool {
+  readonly keeper: Keeper
+  readonly cwd: string
+  /** Directory of the sockets. */
+  readonly directory: string
+  /** Ready sandboxes. */
+  readonly names: () => Promise<readonly string[]>
+  readonly whenReady: (count?: number) => Promise<readonly string[]>
+  /** A run with the options of the pool, and whether the pool served it. */
+  readonly run: (command: readonly string[], options?: CliOptions) => Promise<CliResult & { readonly isWarm: boolean }>
+  /** The same, tried again when the pool had nothing: what others mount on this machine empties it. */
+  readonly runWarm: TestPool['run']
+  readonly stop: () => Promise<void>
+}
+
+export interface PoolOptions {
+  readonly as?: User
+  /** Options of `exec`. */
+  readonly options?: readonly string[]
+  readonly size?: number
+  readonly cwd?: string
+}
+
+const WARM_ATTEMPTS = 5
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Asks until the answer is there; a pool is built in its own time. */
+export async function until<T>(ask: () => Promise<T | undefined>, what: string): Promise<T> {
+  const end = performance.now() + 15_000
+  for (;;) {
+    const answer = await ask()
+    if (answer !== undefined) return answer
+    if (performance.now() > end) throw new Error(`never came: ${what}`)
+    await sleep(10)
+  }
+}
+
+/** A pool of the user in a new directory; it ends with the test. */
+export async function startPool({
+  as = currentUser(),
+  options = [],
+  size = 2,
+  cwd,
+}: PoolOptions = {}): Promise<TestPool> {
+  const home = await temporaryDirectory({ owner: as })
+  const runtime = await temporaryDirectory({ owner: as })
+  const place = cwd ?? (await temporaryDirectory({ owner: as, mode: 0o755 }))
+  const env = { HOME: home, XDG_RUNTIME_DIR: runtime }
+  const call = { as, cwd: place, env, program: 'llm-do' as const }
+  const started = await runCli(['pool', 'start', '--size', `${size}`, ...options], call)
+  if (started.status !== 0) throw new Error(`pool start: ${started.stderr}`)
+  const keeper = (await keepers(call)).find(({ directory }) => directory === place)
+  if (keeper === undefined) throw new Error('the pool that was started is not in the list')
+  const pools = as === 'root' ? '/run/llm-do/pool' : join(runtime, 'llm-do/pool')
+  const directory = join(pools, keeper.name)
+  const names = async () => (await readdir(directory).catch(() => [])).filter((name) => name.startsWith('r'))
+  const pool: TestPool = {
+    keeper,
+    cwd: place,
+    directory,
+    names,
+    whenReady: (count = size) =>
+      until(async () => {
+        const found = await names()
+        return found.length >= count ? found : undefined
+      }, `${count} sandboxes ready`),
+    run: async (command, more = {}) => {
+      const before = await names()
+      const result = await runCli([...options, '--', ...command], {
+        ...call,
+        program: 'llm-do-exec',
+        ...more,
+        env: { ...env, ...more.env },
+      })
+      const after = await names()
+      return { ...result, isWarm: before.some((name) => !after.includes(name)) }
+    },
+    runWarm: async (command, more) => {
+      for (let left = WARM_ATTEMPTS; ; left -= 1) {
+        await pool.whenReady(1)
+        const result = await pool.run(command, more)
+        if (result.isWarm || left === 0) return result
+      }
+    },
+    stop: async () => {
+      if (isAlive(keeper.pid)) process.kill(keeper.pid, 'SIGTERM')
+      await until(async () => (isAlive(keeper.pid) ? undefined : true), 'the end of the keeper')
+    },
+  }
+  onTestFinished(() => pool.stop())
+  return pool
+}
+
+export async function keepers(call: CliOptions): Promise<readonly Keeper[]> {
+  const { stdout } = await runCli(['pool', 'status', '--json'], { ...call, program: 'llm-do' })
+  return JSON.parse(stdout.toString()) as Keeper[]
+}
+
+/** The ids that the tests may be. */
+export const ids = (user: User): number => (user === 'root' ? 0 : PLAIN_ID)

@@ -1,0 +1,271 @@
+/** The warm way: the same results as the cold one, the same walls, and nothing left of it. */
+import { execFileSync } from 'node:child_process'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { startPool, type TestPool, until } from './pool.ts'
+
+const sh = (script: string): readonly string[] => ['sh', '-c', script]
+
+interface Transcript {
+  readonly title: string
+  readonly command: readonly string[]
+  readonly options?: readonly string[]
+  readonly stdin?: string | Uint8Array
+  readonly env?: Readonly<Record<string, string>>
+}
+
+const TRANSCRIPTS: readonly Transcript[] = [
+  { title: 'success', command: ['true'] },
+  { title: 'an exit code', command: sh('exit 42') },
+  { title: 'an exit code like that of a signal', command: sh('exit 137') },
+  { title: 'a signal', command: sh('kill -TERM $$') },
+  { title: 'SIGKILL', command: sh('kill -KILL $$') },
+  { title: 'a command that is not there', command: ['no-such-command'] },
+  { title: 'a file that cannot be executed', command: ['/etc/passwd'] },
+  { title: 'output on both streams', command: sh('echo out; echo err >&2') },
+  { title: 'eight megabytes', command: sh('head -c 8388608 /dev/zero | tr "\\0" x') },
+  { title: 'stdin', command: ['cat'], stdin: 'one\ntwo\n' },
+  { title: 'a megabyte of stdin', command: ['sha256sum'], stdin: Buffer.alloc(1 << 20, 3) },
+  { title: 'stdin that nobody reads', command: ['true'], stdin: Buffer.alloc(1 << 20, 3) },
+  { title: 'closed stdout', command: sh('exec >&-; exit 5') },
+  { title: 'odd arguments', command: ['printf', '%s|', '', '--bind', 'a\nb', 'x'.repeat(100_000)] },
+  { title: 'a deadline', command: sh('echo begun; sleep 30'), options: ['--timeout', '300ms'] },
+  { title: 'a deadline with SIGTERM ignored', command: sh('trap "" TERM; sleep 30'), options: ['--timeout', '300ms'] },
+  { title: 'orphans', command: sh('(sleep 30 &) ; echo done') },
+  { title: 'the directory', command: ['pwd'] },
+  { title: 'the environment', command: sh('env | grep -v SHLVL | sort'), env: { LANG: 'de_DE.UTF-8', SECRET: 'x' } },
+  {
+    title: 'a variable that is inherited',
+    command: sh('echo $TOKEN'),
+    options: ['--env', 'TOKEN'],
+    env: { TOKEN: 'a b' },
+  },
+  { title: 'the processes inside', command: sh('ls /proc | grep -c "^[0-9]"') },
+  { title: 'open descriptors', command: sh('ls /proc/self/fd | tr "\\n" " "') },
+  { title: 'capabilities, privileges and filter', command: sh('grep -E "Cap|NoNewPrivs|Seccomp:" /proc/self/status') },
+  { title: 'the limits', command: sh('ulimit -a') },
+  { title: 'the mask', command: sh('umask') },
+]
+
+const optionsOf = ({ options = [] }: Transcript): string => options.join(' ')
+const GROUPS = [...new Set(TRANSCRIPTS.map(optionsOf))].map((options) => ({
+  options: options === '' ? [] : options.split(' '),
+  transcripts: TRANSCRIPTS.filter((transcript) => optionsOf(transcript) === options),
+}))
+
+const moreOf = ({ stdin, env }: Transcript) => ({
+  ...(stdin === undefined ? {} : { stdin }),
+  ...(env === undefined ? {} : { env }),
+})
+
+interface Shown {
+  readonly title: string
+  readonly isWarm: boolean
+  readonly status: number | undefined
+  readonly stdout: string
+  readonly stderr: string
+}
+
+const shownOf = (
+  { title }: Transcript,
+  { isWarm, status, stdout, stderr }: Awaited<ReturnType<TestPool['run']>>,
+): Shown => ({
+  title,
+  isWarm,
+  status,
+  stdout: stdout.toString('latin1'),
+  stderr: stderr.toString('latin1'),
+})
+
+describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
+  // One pool for all that have the same options: a pool costs more than its runs.
+  test.each(GROUPS)('is like a cold one (options: $options)', async ({ options, transcripts }) => {
+    const pool = await startPool({ options, size: 1 })
+    const warm: Shown[] = []
+    for (const transcript of transcripts) {
+      await pool.run(transcript.command, moreOf(transcript)) // The first run of a program compiles its plan.
+      warm.push(shownOf(transcript, await pool.runWarm(transcript.command, moreOf(transcript))))
+    }
+    await pool.stop()
+    const cold: Shown[] = []
+    for (const transcript of transcripts)
+      cold.push(shownOf(transcript, await pool.run(transcript.command, moreOf(transcript))))
+    expect(warm).toEqual(cold.map((shown) => ({ ...shown, isWarm: true })))
+  })
+
+  test('sees what a profile on disk says now', async () => {
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    const profile = join(cwd, 'own.yaml')
+    await writeFile(profile, 'sandbox:\n  env:\n    inherit: [WORD]\n')
+    await sleep(100) // A file that was changed a moment ago is not trusted to stay as it was read.
+    const pool = await startPool({ cwd, options: ['--profile', profile] })
+    const more = { env: { WORD: 'something' } }
+    const say = () => pool.run(sh('echo ${WORD-nothing}'), more)
+    await say()
+    expect(await pool.runWarm(sh('echo ${WORD-nothing}'), more)).toMatchObject({
+      isWarm: true,
+      stdout: Buffer.from('something\n'),
+    })
+    await pool.whenReady()
+    await writeFile(profile, 'sandbox:\n  env:\n    inherit: []\n')
+    expect(await say()).toMatchObject({ isWarm: false, stdout: Buffer.from('nothing\n') })
+    await sleep(100)
+    await say()
+    expect(await say()).toMatchObject({ isWarm: false, stdout: Buffer.from('nothing\n') })
+  })
+
+  test('is not had with --pool off', async () => {
+    const pool = await startPool()
+    await pool.run(['true'], { env: { LLM_DO_EXEC_POOL: 'off' } })
+    expect(await pool.run(['true'], { env: { LLM_DO_EXEC_POOL: 'off' } })).toMatchObject({ status: 0, isWarm: false })
+  })
+
+  test('serves another program with the same plan', async () => {
+    const pool = await startPool()
+    await pool.run(['echo', 'once'])
+    await pool.whenReady()
+    expect(await pool.runWarm(['echo', 'twice'])).toMatchObject({ isWarm: true, stdout: Buffer.from('twice\n') })
+  })
+
+  test('is refused to a caller with other limits', async () => {
+    const pool = await startPool()
+    await pool.run(sh('ulimit -Hn'))
+    await pool.whenReady()
+    const { status, stdout } = execLimited(pool.cwd, pool)
+    expect({ status, stdout }).toEqual({ status: 0, stdout: '77\n' })
+  })
+
+  test('protects what does not exist yet, and shows nothing of that while nobody runs', async () => {
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    const pool = await startPool({ cwd, options: ['--rw', '.'] })
+    await pool.run(sh('true'))
+    await pool.whenReady()
+    expect(await readdir(cwd)).toEqual([])
+    const attack = await pool.runWarm(
+      sh('mkdir .git/hooks .vscode/x; mv .vscode .gone; echo x >.bashrc; echo mine >file'),
+    )
+    expect(attack.isWarm).toBe(true)
+    await until(
+      async () => ((await readdir(cwd)).join() === 'file' ? true : undefined),
+      'a directory with only the file',
+    )
+  })
+
+  test('ends within moments when its client is killed', async () => {
+    const pool = await startPool()
+    await pool.run(['sleep', '0.01'])
+    await pool.whenReady()
+    const abort = new AbortController()
+    setTimeout(() => abort.abort(), 300)
+    const mark = `31.${process.pid}`
+    await pool.run(['sleep', mark], { abort: abort.signal, stopSignal: 'SIGKILL' }).catch(() => undefined)
+    await until(
+      async () => ((await commandLines()).some((line) => line === `sleep ${mark}`) ? undefined : true),
+      'its end',
+    )
+  })
+
+  test('passes signals on', async () => {
+    const pool = await startPool()
+    await pool.run(sh('true'))
+    await pool.whenReady()
+    const abort = new AbortController()
+    setTimeout(() => abort.abort(), 400)
+    const result = await pool.runWarm(sh('trap "echo heard; exit 9" TERM; sleep 20 & wait'), { abort: abort.signal })
+    expect(result).toMatchObject({ isWarm: true, stdout: Buffer.from('heard\n') })
+  })
+})
+
+function execLimited(
+  cwd: string,
+  pool: { readonly cwd: string },
+): { readonly status: number; readonly stdout: string } {
+  const script = 'ulimit -n 77; exec "$0" -- sh -c "ulimit -Hn"'
+  const stdout = execFileSync('sh', ['-c', script, join(import.meta.dirname, '../../bin/llm-do-exec')], {
+    cwd: pool.cwd ?? cwd,
+    encoding: 'utf8',
+  })
+  return { status: 0, stdout }
+}
+
+async function commandLines(): Promise<readonly string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  return lines.map((line) => line.split('\0').join(' ').trim())
+}
+
+describeWith(['bwrap', 'userns'], 'a pool', () => {
+  test('whose keeper was killed costs a cold start, and leaves nothing', async () => {
+    const pool = await startPool()
+    await pool.run(['true'])
+    await pool.whenReady()
+    process.kill(pool.keeper.pid, 'SIGKILL')
+    await until(async () => ((await pool.names()).length === 0 ? true : undefined), 'the end of its sandboxes')
+    expect(await pool.run(['true'])).toMatchObject({ status: 0, isWarm: false })
+  })
+
+  test('that is used up costs a cold start', async () => {
+    const pool = await startPool({ size: 1 })
+    await pool.run(sh('sleep 0.2; echo done'))
+    await pool.whenReady()
+    const runs = await Promise.all(Array.from({ length: 6 }, () => pool.run(sh('sleep 0.2; echo done'))))
+    expect(runs.map(({ status, stdout }) => [status, stdout.toString()])).toEqual(runs.map(() => [0, 'done\n']))
+  })
+
+  test('is filled up again', async () => {
+    const pool = await startPool({ size: 2 })
+    await pool.run(['true'])
+    const before = await pool.whenReady()
+    await pool.run(['true'])
+    const after = await pool.whenReady()
+    expect(after.filter((name) => !before.includes(name)).length).toBeGreaterThan(0)
+  })
+
+  test('ends by itself when nobody runs anything', async () => {
+    const pool = await startPool({ options: ['--idle-timeout', '1s'] }).catch(() => undefined)
+    if (pool === undefined) return
+    await until(
+      async () => ((await readdir(pool.directory).catch(() => undefined)) === undefined ? true : undefined),
+      'its end',
+    )
+  })
+
+  testWith(['root', 'plain-user'], 'of one user is never used by another', async () => {
+    const mine = await startPool({ as: 'root' })
+    const theirs = await startPool({ as: 'plain' })
+    await Promise.all([mine.whenReady(), theirs.whenReady()])
+    const [a, b] = [await mine.run(['id', '-u']), await theirs.run(['id', '-u'])]
+    expect([a.status, b.status]).toEqual([0, 0])
+    // Neither can even look at the other's sockets.
+    expect(() =>
+      execFileSync('setpriv', ['--reuid', '65533', '--regid', '65533', '--clear-groups', 'ls', mine.directory], {
+        stdio: 'pipe',
+      }),
+    ).toThrow(/Permission denied/)
+  })
+
+  test('keeps a sandbox in at most so much memory', async () => {
+    const pool = await startPool({ size: 4 })
+    await pool.whenReady()
+    const kilobytes = await memoryOf(pool.keeper.pid)
+    expect(kilobytes / 4).toBeLessThan(1024)
+  })
+})
+
+/** Proportional set size of all that a keeper has started, in KiB. */
+async function memoryOf(keeper: number): Promise<number> {
+  const children = async (pid: number): Promise<readonly number[]> => {
+    const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+    const direct = text.split(' ').filter(Boolean).map(Number)
+    return [...direct, ...(await Promise.all(direct.map(children))).flat()]
+  }
+  const sizes = (await children(keeper)).map(async (pid) => {
+    const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '')
+    return Number(/^Pss:\s+(\d+)/m.exec(text)?.[1] ?? 0)
+  })
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+}
