@@ -34,6 +34,7 @@ import {
   makeLaunchCache,
   storeLaunch,
 } from './launch-cache/store.ts'
+import { toldWith } from './launch-cache/told.ts'
 import { helperFiles, helpersDirectory, packagePlaces, packageRoot, packageVersion } from './native.ts'
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
@@ -83,6 +84,8 @@ export interface ExecOptions {
   readonly accept?: (policy: Policy, plan: Plan) => void
   /** How the command line was written: with it the plan is left for the front-end, see launch-cache/. */
   readonly invocation?: Invocation
+  /** With `invocation`: the form of JSON that the result is printed in, for cli/known.ts. */
+  readonly form?: string
   /** Ends the run; a reason that is the name of a signal is passed on to the command. */
   readonly signal?: AbortSignal
 }
@@ -327,7 +330,12 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
 export async function leaveForFront(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
   const cache = cacheDirectory(prepared.options.env ?? process.env)
   const guarded = await guardedLaunch(prepared, begunMs)
-  if (cache !== undefined && guarded !== undefined) await storeLaunch(launchCacheDirectory(cache), guarded)
+  if (cache !== undefined && guarded !== undefined) {
+    const { form } = prepared.options
+    const directory = launchCacheDirectory(cache)
+    if (form !== undefined) await storeLaunch(directory, toldWith(guarded, { plan: prepared.plan, form }))
+    await storeLaunch(directory, guarded)
+  }
   return guarded
 }
 

@@ -6,6 +6,7 @@
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../plan/plan.ts'
 import type { EngineName } from '../policy/policy.ts'
 import type { Backend, RunInputs } from './backend.ts'
+import type { Launch } from './launch.ts'
 import { type LaunchRecord, writeLaunchFile } from './launchfile.ts'
 import { controlledBy } from './namespace-limits.ts'
 
@@ -52,17 +53,33 @@ const LANDLOCK_WITH_RENAMES = 2
 export const namespace: Backend = {
   name: 'namespace',
   build: (plan, run) => ({
-    file: `${run.helpers}/launch`,
+    ...launchOf({ ...run, file: `${run.helpers}/launch`, bytes: launchFile(plan, run), env: run.commandEnv }),
     argv: ['--id', run.runId],
-    env: run.commandEnv,
+  }),
+}
+
+export interface LaunchInputs extends Pick<RunInputs, 'command' | 'commandBytes'> {
+  /** The helper itself. */
+  readonly file: string
+  /** The launch file. */
+  readonly bytes: Uint8Array
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** The process that reads a launch file; without `--id` it names the run itself. */
+export function launchOf({ file, bytes, env, ...words }: LaunchInputs): Launch {
+  return {
+    file,
+    argv: [],
+    env,
     cwd: '/',
     descriptors: [
-      { fd: FD.launchFile, carries: 'bytes', bytes: launchFile(plan, run), what: 'launch file' },
+      { fd: FD.launchFile, carries: 'bytes', bytes, what: 'launch file' },
       { fd: FD.status, carries: 'status' },
       { fd: FD.leash, carries: 'leash' },
-      { fd: FD.command, carries: 'bytes', bytes: commandWords(run), what: 'command' },
+      { fd: FD.command, carries: 'bytes', bytes: commandWords(words), what: 'command' },
     ],
-  }),
+  }
 }
 
 /** Everything the native chain must know about a plan; the command and its environment are not in it. */
@@ -96,7 +113,7 @@ function usesLandlock({ landlockAbi, seccomp }: Plan): boolean {
   return landlockAbi >= LANDLOCK_WITH_RENAMES && seccomp.profile !== 'nested'
 }
 
-function commandWords({ command, commandBytes }: RunInputs): Uint8Array {
+function commandWords({ command, commandBytes }: Pick<RunInputs, 'command' | 'commandBytes'>): Uint8Array {
   const words = commandBytes ?? command.map((word) => Buffer.from(word, 'utf8'))
   return Buffer.concat(words.flatMap((word) => [word, Buffer.alloc(1)]))
 }

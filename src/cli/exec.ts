@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { ExecOptions } from '../exec.ts'
-import { commandBySplit, type Invocation, invocationOf } from '../launch-cache/key.ts'
+import { commandBySplit, type Invocation, invocationForJson, invocationOf } from '../launch-cache/key.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../policy/options.ts'
 import type { AuditEntry } from '../report/audit.ts'
@@ -17,6 +17,7 @@ import { isolationLine } from '../report/isolation.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../report/json.ts'
 import type { Result } from '../report/result.ts'
 import { errorLines, resultLines } from '../report/text.ts'
+import type { Outcome } from '../supervisor/outcome.ts'
 import type { Decided } from '../worker/run.ts'
 import { type Words, wordsFrom } from './argv.ts'
 import { type CommandLine, commandOf, readCommandLine } from './command-line.ts'
@@ -76,10 +77,10 @@ function read(words: Words, line: CommandLine): Asked {
   return { given, options, json, script: line.script }
 }
 
-/** Requests that node must see each time; the profile is part of what the front-end compares. */
-function isForFront({ given, json }: Asked): boolean {
+/** Others must be seen each time; the profile is part of what is compared. */
+function isRepeatable({ given }: Asked): boolean {
   const others = ['worker', 'workshop', 'approval', 'audit', 'log', 'allow-shell-syntax'].filter((name) => given[name])
-  return json === undefined && others.length === 0
+  return others.length === 0
 }
 
 /** The worker's room is loaded for those who name a worker, or a workshop. */
@@ -189,15 +190,16 @@ async function recordRefusal(asked: Asked, error: unknown, decided: Decided | un
   await record({ asked, result: refusal(error, command, profile), decided })
 }
 
-function invocationForFront({ options }: Asked, { text }: Words): Invocation | undefined {
+function invocationFor({ options, json }: Asked, { text }: Words): Invocation | undefined {
   const command = commandBySplit(text)
   const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
-  return isAlike ? invocationOf(text) : undefined
+  if (!isAlike) return undefined
+  return json === undefined ? invocationOf(text) : invocationForJson(text)
 }
 
 async function run(asked: Asked, words: Words): Promise<number> {
   const { json } = asked
-  const invocation = words.bytes === undefined && isForFront(asked) ? invocationForFront(asked, words) : undefined
+  const invocation = words.bytes === undefined && isRepeatable(asked) ? invocationFor(asked, words) : undefined
   await checkRecord(asked)
   const result = await runRecorded(asked, invocation)
   if (asked.given['log'] === true) await tell([isolationLine(result.backend)])
@@ -209,7 +211,14 @@ async function run(asked: Asked, words: Words): Promise<number> {
 async function runRecorded(asked: Asked, invocation: Invocation | undefined): Promise<Result> {
   const under = (await workerRoom(asked))?.underWorker(asked.given, asked.script)
   const narrow = keepingLog(asked, under?.options.narrow)
-  const options = { ...asked.options, ...(invocation && { invocation }), ...under?.options, ...(narrow && { narrow }) }
+  const form = asked.json === undefined ? {} : { form: asked.json }
+  const options = {
+    ...asked.options,
+    ...form,
+    ...(invocation && { invocation }),
+    ...under?.options,
+    ...(narrow && { narrow }),
+  }
   const ran = await runUntilSignal(options).catch(async (error: unknown) => {
     await recordRefusal(asked, error, under?.decided())
     throw error
@@ -284,6 +293,18 @@ export async function explainVerb(words: Words): Promise<number> {
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, own.text)
     throw error
+  }
+}
+
+/** The result of a run that was started from a known plan, where telling it takes more than that plan. */
+export async function explainKnown(words: Words, outcome: Outcome): Promise<Result> {
+  const { judge, prepare } = await import('../exec.ts')
+  try {
+    return await judge(await prepare(read(words, readCommandLine(words.text)).options), outcome)
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    const { command, profile } = readInspite(words.text)
+    return refusal(error, command, profile)
   }
 }
 
