@@ -1,0 +1,1 @@
+export function byHand(words: readonly string[]): readonly string[]

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest'
+import { byHand } from '../../bench/peers.mjs'
+import { median, quantile, table } from '../../bench/statistics.mjs'
+
+describe('the numbers of the bench', () => {
+  test.each([
+    [[5], 0.5, 5],
+    [[3, 1, 2], 0.5, 2],
+    [[4, 3, 2, 1], 0.5, 2],
+    [[10, 9, 8, 7, 6, 5, 4, 3, 2, 1], 0.95, 10],
+    [[10, 9, 8, 7, 6, 5, 4, 3, 2, 1], 0.1, 1],
+  ])('of %j the quantile %d is %d, by nearest rank', (values, p, expected) => {
+    expect(quantile(values, p)).toBe(expected)
+  })
+
+  test('a median leaves the order of the runs as it was', () => {
+    const runs = [3, 1, 2]
+    expect(median(runs)).toBe(2)
+    expect(runs).toEqual([3, 1, 2])
+  })
+
+  test('a table has columns as wide as their widest cell', () => {
+    expect(table(['a', 'ms'], [['long', '1']]).split('\n')).toEqual(['a     ms', '----  --', 'long   1'])
+  })
+})
+
+test('the walls by hand are the mounts of the launch file, and nothing that only looks like one', () => {
+  const words = [
+    'llm-do-launch-1',
+    'key',
+    'zone',
+    'at',
+    'bind',
+    'missing',
+    'engine',
+    'bwrap',
+    '/usr/bin/bwrap',
+    'hostname',
+    'sandbox',
+  ]
+  const tree = [
+    'tmpfs',
+    '/tmp',
+    '64',
+    '16',
+    '1777',
+    'bind',
+    '/usr',
+    '/usr',
+    'zone',
+    '/w',
+    '/workspace',
+    'rw',
+    '1',
+    '2',
+    'closed',
+    'end',
+  ]
+  const told = byHand([...words, ...tree]).join(' ')
+  expect(told).toMatch(/--size 64 --tmpfs \/tmp --ro-bind \/usr \/usr --bind \/w \/workspace --remount-ro \/$/)
+  expect(told).not.toContain('missing')
+})
