@@ -195,7 +195,7 @@ describeWith(['bwrap', 'userns'], 'a command cannot run that', () => {
 
 describeWith(['bwrap', 'userns'], 'a run goes on when', () => {
   test('home and cache are read-only', async () => {
-    const home = await placeWith({ keep: '' })
+    const home = await placeWith()
     await chmod(home, 0o500)
     const env = { HOME: home, XDG_CACHE_HOME: '/proc/nowhere' }
     expect(await tell(['--', 'echo', 'ran'], { cwd: await placeWith(), env })).toEqual({
