@@ -146,7 +146,8 @@ function dockerPart({ docker }: HostFacts): Part {
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? ''
 
-function wasmPart({ wasmtime }: HostFacts): Part {
-  const detail = wasmtime === undefined ? "node's own WASI" : `${wasmtime.path} ${wasmtime.version}`
+function wasmPart({ engines }: HostFacts): Part {
+  const inside = engines.bwrap.ok || engines.unshare.ok
+  const detail = `node's own WASI${inside ? ', inside the namespace sandbox' : ''}`
   return { name: 'wasm', state: 'ok', detail, fix: '' }
 }
