@@ -74,7 +74,12 @@ export function buildSession(plan: Plan, run: RunInputs): Launch {
 /** One per plan, image and user; the image counts because a plan may leave it to the command. */
 export function sessionName(plan: Plan, run: RunInputs): string {
   const image = imageOf(plan, run.command).replaceAll(/[^a-zA-Z0-9]+/g, '-')
-  return `llm-do-session-${dockerInputsOf(run).caller.uid}-${plan.hash}-${image}`
+  return `${sessionPrefix(dockerInputsOf(run).caller.uid)}${plan.hash}-${image}`
+}
+
+/** Beginning of the names of one user's session containers. */
+export function sessionPrefix(uid: number): string {
+  return `llm-do-session-${uid}-`
 }
 
 /** `docker exec` into the container of a session. */

@@ -3,7 +3,7 @@
  * Edge: processes.
  */
 
-import { LABEL, PROTECT_LABEL, RUNNER_LABEL } from '../backend/docker.ts'
+import { LABEL, PROTECT_LABEL, RUNNER_LABEL, sessionPrefix } from '../backend/docker.ts'
 import type { DockerInputs } from '../backend/docker-client.ts'
 import { isGone } from '../backend/docker-inputs.ts'
 import { ask, removeContainer } from './docker-client.ts'
@@ -11,6 +11,8 @@ import { removeStalePlaceholders } from './docker-placeholder.ts'
 
 interface Seen {
   readonly Id: string
+  /** docker puts a slash before it. */
+  readonly Name: string
   readonly Created: string
   readonly State: { readonly Status: string }
   readonly Config: { readonly Labels: Readonly<Record<string, string>> }
@@ -34,14 +36,16 @@ export function mayGo({ kind, running, runnerIsGone, ageMs }: Candidate): boolea
 }
 
 /**
- * @param everything also containers of sessions that are still running
+ * @param everything also containers of the caller's sessions that are still running; a daemon may serve other users, too
  * @returns how many containers were removed
  */
 export async function sweep(
   docker: DockerInputs,
   { now, everything = false }: { now: number; everything?: boolean },
 ): Promise<number> {
-  const gone = (await ours(docker)).filter((seen) => mayGo(candidate(seen, now)) || (everything && isSession(seen)))
+  const gone = (await ours(docker)).filter(
+    (seen) => mayGo(candidate(seen, now)) || (everything && isOwnSession(seen, docker)),
+  )
   await Promise.all(gone.map(({ Id }) => removeContainer(docker, Id)))
   await removeStalePlaceholders(gone.flatMap(protectedBy))
   return gone.length
@@ -57,8 +61,8 @@ async function ours(docker: DockerInputs): Promise<readonly Seen[]> {
   return said.stdout === '' ? [] : (JSON.parse(said.stdout) as readonly Seen[])
 }
 
-function isSession({ Config }: Seen): boolean {
-  return Config.Labels[LABEL] === 'session'
+function isOwnSession({ Name, Config }: Seen, { caller }: DockerInputs): boolean {
+  return Config.Labels[LABEL] === 'session' && Name.replace('/', '').startsWith(sessionPrefix(caller.uid))
 }
 
 function candidate({ Created, State, Config }: Seen, now: number): Candidate {

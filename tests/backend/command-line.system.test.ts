@@ -120,24 +120,17 @@ describeWith('docker', 'the command line on docker', () => {
     await state.docker?.client('rmi', 'debian:bookworm-slim')
   })
 
-  test('takes away with prune what killed runners and sessions left', async () => {
-    const start = (kind: string) =>
-      state.docker?.client(
-        'run',
-        '--detach',
-        '--network',
-        'none',
-        '--label',
-        `llm-do=${kind}`,
-        BUSYBOX_IMAGE,
-        'sleep',
-        '600',
-      )
-    await start('session')
-    const other = await state.docker?.client('run', '--detach', '--network', 'none', BUSYBOX_IMAGE, 'sleep', '600')
+  test('takes away with prune the sessions of this user, and nothing else that runs', async () => {
+    const start = async (...words: readonly string[]) =>
+      (await state.docker?.client('run', '--detach', '--network', 'none', ...words, BUSYBOX_IMAGE, 'sleep', '600')) ??
+      ''
+    const session = (uid: number) => start('--label', 'llm-do=session', '--name', `llm-do-session-${uid}-plan-image`)
+    await session(process.getuid?.() ?? 0)
+    const kept = [await start(), await session(54_321), await start('--label', 'llm-do=run')]
     expect(await run(['prune'], { program: 'llm-do', env: env() })).toMatchObject({ status: 0, stdout: '1 removed\n' })
-    expect(await state.docker?.client('ps', '--all', '--quiet', '--no-trunc')).toBe(other)
-    await state.docker?.client('rm', '--force', other ?? '')
+    const left = (await state.docker?.client('ps', '--all', '--quiet', '--no-trunc'))?.split('\n')
+    expect(left?.sort()).toEqual(kept.sort())
+    await state.docker?.client('rm', '--force', ...kept)
   })
 
   testWith(['plain-user', 'docker'], 'says that this user may not use the socket', async () => {
