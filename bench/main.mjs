@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { countLeftovers, growthSince } from './leftovers.mjs'
-import { availablePeers, byHand, findProgram, NAIVE } from './peers.mjs'
+import { availablePeers, byHand, findProgram, NAIVE } from './peers.mjs.mts'
 import { makeStage, ROOT } from './stage.mjs'
-import { median, quantile, table } from './statistics.mjs'
+import { median, quantile, table } from './statistics.mjs.mts'
 import { timeByTurns } from './stopwatch.mjs'
 
 const LIBRARY = fileURLToPath(new URL('library.mjs', import.meta.url))

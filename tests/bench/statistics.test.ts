@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { byHand } from '../../bench/peers.mjs'
-import { median, quantile, table } from '../../bench/statistics.mjs'
+import { byHand } from '../../bench/peers.mjs.mts'
+import { median, quantile, table } from '../../bench/statistics.mjs.mts'
 
 describe('the numbers of the bench', () => {
   test.each([
