@@ -176,7 +176,7 @@ static int send_command(int fd, char **command, char **env) {
 struct answers {
   struct frame header;
   size_t have;
-  int taken, refused;
+  int taken;
   uint32_t exit_code;
   char *json;
   size_t room;
@@ -211,6 +211,7 @@ static int read_answers(int fd, struct answers *answers) {
       answers->json[size < answers->room ? size : answers->room - 1] = 0;
       return 1;
     }
+    if (answers->header.kind == FRAME_REFUSED) answers->taken = 0;
     if (answers->header.kind != FRAME_TAKEN) return -1;
     answers->taken = 1;
     answers->have = 0;

@@ -4,7 +4,7 @@
  *
  * A client sends FRAME_CALLER (optional) and FRAME_RUN, with its three streams as descriptors of the first byte, or without
  * descriptors: then the streams come as frames, too. FRAME_TAKEN is the promise that the command may have been started: a
- * client that has not seen it may run the command in another way, a client that has must not.
+ * client that has not seen it may run the command in another way; a client that has must not, unless FRAME_REFUSED follows.
  */
 #ifndef LLM_DO_FRAME_H
 #define LLM_DO_FRAME_H
@@ -18,7 +18,7 @@ enum frame_kind {
   FRAME_INPUT = 4,  /* the command's stdin, at most FRAME_DATA_MAX, one for each FRAME_WANT; empty = its end */
 
   FRAME_TAKEN = 16,
-  FRAME_REFUSED = 17, /* the command was not and will not be started */
+  FRAME_REFUSED = 17, /* the command was not and will not be started, even if it had been taken */
   FRAME_WANT = 18,    /* room for one more FRAME_INPUT */
   FRAME_OUTPUT = 19,  /* the command's stdout */
   FRAME_ERRORS = 20,  /* the command's stderr */

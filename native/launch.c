@@ -493,7 +493,7 @@ static void on_signal(struct run *run, int signal);
 static void relay_warm(struct run *run, const struct pollfd *watched) {
   if (!run->warm_directory) return;
   switch (warm_relay(&run->warm, watched)) {
-    case WARM_RUN: return run_warm(run);
+    case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
     case WARM_SIGNAL: return on_signal(run, warm_signal(&run->warm));
     case WARM_GONE: return run->answered ? (void)0 : stop(run, CAUSE_CANCELLED, 0);
     case WARM_NOTHING: return;
@@ -655,6 +655,8 @@ static void answer(struct run *run) {
   size_t size;
   char *line = status_line(&run->outcome, &size);
   run->answered = 1;
+  /* init says that it starts the command before it does: without that word another way is open to the client. */
+  if (!run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return free(line), warm_refuse(&run->warm);
   if (!line) return; /* the client sees the end of the connection and says what it knows */
   warm_reply(&run->warm, status_exit_code(&run->outcome), line, size);
   free(line);
@@ -664,6 +666,7 @@ static void answer(struct run *run) {
 static void answer_early(struct run *run) {
   if (!run->warm.taken || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
   conclude(run);
+  placeholders_remove(&run->placeholders); /* the client's next step may be to make what they stand for */
   answer(run);
 }
 
@@ -779,8 +782,10 @@ static int print_landlock_abi(void) {
 int main(int argc, char **argv) {
   static struct run run; /* too big for the stack of a constrained caller */
   if (argc == 2 && strcmp(argv[1], "--landlock-abi") == 0) return print_landlock_abi();
-  run = (struct run){.records = -1, .record = -1, .cgroup_parent = -1, .cgroup = -1, .control = -1, .errors = -1, .signals = -1,
-                     .terminal = {.master = -1, .input = -1}, .warm = WARM_NONE};
+  /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
+  run.records = run.record = run.cgroup_parent = run.cgroup = run.control = run.errors = run.signals = -1;
+  run.terminal = (struct terminal){.master = -1, .input = -1};
+  run.warm = (struct warm)WARM_NONE;
   run.outcome = (struct outcome){.wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1};
   take_descriptors(&run);
   parse_arguments(&run, argc, argv);
@@ -798,6 +803,7 @@ int main(int argc, char **argv) {
   start_stager(&run);
   watch_run(&run);
   conclude(&run);
+  if (run.warm.taken && !run.answered) placeholders_remove(&run.placeholders);
   if (run.warm.taken) hand_over_the_rest(&run);
   finish(&run);
 }

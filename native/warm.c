@@ -317,6 +317,8 @@ void warm_reply(struct warm *warm, int exit_code, const char *json, size_t size)
   free(body);
 }
 
+void warm_refuse(struct warm *warm) { tell(warm, FRAME_REFUSED, NULL, 0); }
+
 void warm_close(struct warm *warm) {
   if (warm->directory < 0) return;
   remove_socket(warm);

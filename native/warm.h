@@ -76,6 +76,8 @@ int warm_signal(const struct warm *warm);
 int warm_is_drained(const struct warm *warm);
 /* The last frame. */
 void warm_reply(struct warm *warm, int exit_code, const char *json, size_t size);
+/* The last frame, when the command has not been started and will not be. */
+void warm_refuse(struct warm *warm);
 /* There is still something to hand over. */
 int warm_is_busy(const struct warm *warm);
 void warm_close(struct warm *warm);

@@ -124,6 +124,10 @@ class Run {
         this.taken = true
         if (this.command.signal?.aborted === true) this.cancel()
         return undefined
+      case FRAME.refused:
+        this.taken = false
+        this.socket.destroy()
+        return undefined
       case FRAME.want:
         this.feed()
         return undefined
