@@ -90,19 +90,26 @@ interface LimitCheck extends Container {
  * @throws SandboxError NO_BACKEND, or ZONE_INVALID when the image brings writable volumes of its own
  */
 export async function checkContainer(
-  { plan, bestEffort = false }: DockerRun,
+  input: DockerRun,
   { docker, name, complaints }: LimitCheck,
 ): Promise<readonly string[]> {
   const report = await inspectContainer(docker, name)
   if (report === undefined) throw lost({ docker, name })
   refuseVolumes(docker, report)
-  const { warnings, refusal } = judgeLimits({
-    ignored: ignoredLimits(plan, report),
-    complaints,
-    required: plan.needs,
-    bestEffort,
-    docker,
-  })
+  return checkLimits(input, { report, complaints, docker })
+}
+
+interface Recorded extends Pick<LimitInputs, 'complaints' | 'docker'> {
+  readonly report: ContainerReport
+}
+
+/** The same for a container whose record is at hand. */
+export function checkLimits(
+  { plan, bestEffort = false }: DockerRun,
+  { report, complaints, docker }: Recorded,
+): readonly string[] {
+  const ignored = ignoredLimits(plan, report)
+  const { warnings, refusal } = judgeLimits({ ignored, complaints, required: plan.needs, bestEffort, docker })
   if (refusal !== undefined) throw refusal
   return warnings
 }

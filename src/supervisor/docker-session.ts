@@ -23,6 +23,7 @@ import { ask, inspectContainer, removeContainer } from './docker-client.ts'
 import { type ContainerReport, concludeDocker } from './docker-conclude.ts'
 import {
   checkContainer,
+  checkLimits,
   createContainer,
   type DockerRun,
   killContainer,
@@ -125,7 +126,7 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
   const there = await inspectContainer(session.docker, session.name)
   // After one OOM kill Docker's flag stays set, and a second could not be told from it.
   if (there?.State.Status === 'running' && !there.State.OOMKilled && hasTime(there, plan.limits.timeoutMs)) {
-    return { report: there, warnings: await checkContainer(input, { ...session, complaints: [] }) }
+    return { report: there, warnings: checkLimits(input, { report: there, complaints: [], docker: session.docker }) }
   }
   await removeContainer(session.docker, session.name)
   const image = imageOf(plan, run.command)
