@@ -31,6 +31,11 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
     })
   })
 
+  test.each(['/', '/usr', '/tmp'])('runs for a caller who stands in %s, and shows nothing of it', async (cwd) => {
+    const result = await exec({ command: ['ls', '/workspace'], cwd })
+    expect(result).toMatchObject({ ok: true, stdout: '' })
+  })
+
   test('takes a policy in the words of a profile, relative to its directory', async () => {
     const cwd = await placeWith({ 'in/file': 'data\n', 'out/.keep': '' })
     const result = await exec({
