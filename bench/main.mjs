@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { countLeftovers, growthSince } from './leftovers.mjs'
-import { availablePeers, byHand, findProgram, NAIVE } from './peers.mjs.mts'
+import { availablePeers, byHand, findProgram, NAIVE } from './peers.mjs'
 import { makeStage, ROOT } from './stage.mjs'
-import { median, quantile, table } from './statistics.mjs.mts'
+import { median, quantile, table } from './statistics.mjs'
 import { timeByTurns } from './stopwatch.mjs'
 
 const LIBRARY = fileURLToPath(new URL('library.mjs', import.meta.url))
@@ -110,7 +110,7 @@ function library(bench) {
   const times = JSON.parse(stdout)
   bench.times.library = times
   return [
-    { row: 'library, warm / child_process.spawn', goal: 0.7, missing: 'no warm library in this build' },
+    { row: 'library, warm / child_process.spawn', goal: 0.7, missing: 'this bench has no row for it yet' },
     { row: 'library, cold / spawn of bwrap', value: ratio(times, 'cold', 'bwrap'), goal: 1.2 },
   ]
 }
@@ -137,7 +137,7 @@ async function throughput(bench) {
   const times = await turns(bench, 'four at once', { commands: { bwrap: [...NAIVE, 'true'], cold }, rounds, atOnce: 4 })
   return [
     { row: 'throughput, 4 at once: cold / bwrap', value: 1 / ratio(times, 'cold', 'bwrap'), least: true },
-    { row: 'throughput, 4 at once: warm / bwrap', goal: 1.1, least: true, missing: 'no pool in this build' },
+    { row: 'throughput, 4 at once: warm / bwrap', goal: 1.1, least: true, missing: 'this bench has no row for it yet' },
     {
       row: 'throughput, 4 at once: template / bwrap',
       goal: 3.5,
@@ -229,7 +229,7 @@ function memory(bench) {
     return JSON.parse(stdout).maxKiB / 1024
   }
   return [
-    { row: 'memory of one warm sandbox, MiB', goal: 0.6, missing: 'no pool in this build' },
+    { row: 'memory of one warm sandbox, MiB', goal: 0.6, missing: 'this bench has no row for it yet' },
     { row: 'memory of the runner in a flood of 1 GiB, MiB over idle', value: most('flood') - most('idle'), goal: 10 },
   ]
 }

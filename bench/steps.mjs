@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeStage } from './stage.mjs'
-import { median, table } from './statistics.mjs.mts'
+import { median, table } from './statistics.mjs'
 
 /** Each mark is the first such event after the mark before it: whose (comm), which, what the time up to it was spent on. */
 const MARKS = [

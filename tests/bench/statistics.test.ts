@@ -1,6 +1,20 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { byHand } from '../../bench/peers.mjs.mts'
-import { median, quantile, table } from '../../bench/statistics.mjs.mts'
+
+/** Plain modules without declarations: what is used of them is said here. */
+const benchModule = (name: string) => import(pathToFileURL(join(import.meta.dirname, '../../bench', name)).href)
+
+interface Statistics {
+  readonly quantile: (values: readonly number[], p: number) => number
+  readonly median: (values: readonly number[]) => number
+  readonly table: (head: readonly string[], rows: readonly (readonly string[])[]) => string
+}
+
+const { median, quantile, table } = (await benchModule('statistics.mjs')) as Statistics
+const { byHand } = (await benchModule('peers.mjs')) as {
+  readonly byHand: (words: readonly string[]) => readonly string[]
+}
 
 describe('the numbers of the bench', () => {
   test.each([

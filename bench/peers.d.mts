@@ -1,1 +1,0 @@
-export function byHand(words: readonly string[]): readonly string[]
