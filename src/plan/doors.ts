@@ -7,7 +7,8 @@ import type { Plan, PlannedZone } from './plan.ts'
 /** Zones in which somebody should look for doors: Landlock closes sockets from its version 9 on, and FIFOs never. */
 export function zonesWithDoors({ zones, backend, landlockAbi }: Plan): readonly PlannedZone[] {
   if (backend !== 'namespace' || landlockAbi >= LANDLOCK_CLOSES_SOCKETS) return []
-  return zones.filter(({ kind, sockets }) => kind === 'directory' && !sockets)
+  // Nobody's server listens in an installation, and some of them hold thousands of files.
+  return zones.filter(({ kind, sockets, from }) => kind === 'directory' && !sockets && !from.startsWith('toolchain '))
 }
 
 /** The plan with one warning for each zone that has doors. */
