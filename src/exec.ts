@@ -39,6 +39,7 @@ import { helperFiles, helpersDirectory, packagePlaces, packageRoot, packageVersi
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
 import { commandEnvironment } from './plan/environment.ts'
+import { withheldWorkspace } from './plan/places.ts'
 import type { Plan } from './plan/plan.ts'
 import type { Request } from './plan/request.ts'
 import { resolvePlan } from './plan/resolve.ts'
@@ -267,8 +268,10 @@ interface FactsQuestion {
 async function factsFor(question: FactsQuestion): Promise<HostFacts> {
   const { policy, request, env } = question
   const paths = await observePolicyPaths(policy, request)
+  // A place of the system that we happen to stand in is none that a command could have written to.
+  const standing = withheldWorkspace(request.cwd, request.home) === undefined ? [request.cwd] : []
   const notBelow = [
-    request.cwd,
+    ...standing,
     ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
   ]
   const look = (want: readonly ('namespace' | 'docker' | 'wasm')[]) => observeMachine({ want, policy, env, notBelow })
