@@ -805,5 +805,6 @@ int main(int argc, char **argv) {
   conclude(&run);
   if (run.warm.taken && !run.answered) placeholders_remove(&run.placeholders);
   if (run.warm.taken) hand_over_the_rest(&run);
+  if (run.warm.taken) warm_linger(&run.warm);
   finish(&run);
 }

@@ -41,7 +41,7 @@ enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_HIGH = 20 };
 /* After a sandbox could not be built; times the number of failures in a row. */
 #define BACKOFF_NS (500 * MS)
 #define FAILURES_MAX 5
-#define LOSSES_SLOWED 20
+#define LOSSES_SLOWED 6
 /* A client that has claimed a sandbox connects at once; one that was killed in between never does. */
 #define CLAIM_NS (2000 * MS)
 

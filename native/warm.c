@@ -319,6 +319,17 @@ void warm_reply(struct warm *warm, int exit_code, const char *json, size_t size)
 
 void warm_refuse(struct warm *warm) { tell(warm, FRAME_REFUSED, NULL, 0); }
 
+#define LINGER_MS 1000
+
+void warm_linger(struct warm *warm) {
+  char nothing[4096];
+  struct pollfd client = {warm->client, POLLIN, 0};
+  while (warm->client >= 0 && poll(&client, 1, LINGER_MS) > 0) {
+    ssize_t got = recv(warm->client, nothing, sizeof nothing, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
+  }
+}
+
 void warm_close(struct warm *warm) {
   if (warm->directory < 0) return;
   remove_socket(warm);

@@ -80,6 +80,8 @@ void warm_reply(struct warm *warm, int exit_code, const char *json, size_t size)
 void warm_refuse(struct warm *warm);
 /* There is still something to hand over. */
 int warm_is_busy(const struct warm *warm);
+/* Waits a moment until the client has closed: what it still sends must not break the connection before it has read the end. */
+void warm_linger(struct warm *warm);
 void warm_close(struct warm *warm);
 
 #endif

@@ -53,7 +53,7 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     await sandbox.exec({ command: ['cat'], stdin, onStdout: (chunk) => void chunks.push(chunk) })
     expect(Buffer.concat(chunks).equals(stdin)).toBe(true)
     expect(result.stdout).toMatch(/^[0-9a-f]{64}/)
-    expect(sandbox.served().warm).toBe(2)
+    expect(sandbox.served().warm).toBeGreaterThan(0)
   })
 
   test('lets a command wait for a slow listener', async () => {

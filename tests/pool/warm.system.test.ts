@@ -25,7 +25,7 @@ const TRANSCRIPTS: readonly Transcript[] = [
   { title: 'a signal', command: sh('kill -TERM $$') },
   { title: 'SIGKILL', command: sh('kill -KILL $$') },
   { title: 'a command that is not there', command: ['no-such-command'] },
-  { title: 'a file that cannot be executed', command: ['/etc/passwd'] },
+  { title: 'a file that cannot be executed', command: ['/usr/lib/os-release'] },
   { title: 'output on both streams', command: sh('echo out; echo err >&2') },
   { title: 'eight megabytes', command: sh('head -c 8388608 /dev/zero | tr "\\0" x') },
   { title: 'stdin', command: ['cat'], stdin: 'one\ntwo\n' },
