@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { lstat, readdir, readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { makeDirectory } from '../host/cache.ts'
+import { observePaths } from '../host/paths.ts'
 import { type CachedInputs, poolName, writeCachedFile } from './file.ts'
 import { type Invocation, type KeyInputs, keyName, keyWords } from './key.ts'
 
@@ -55,19 +56,24 @@ export interface GuardedLaunch {
 
 /** @returns undefined when something that the plan depends on cannot be guarded */
 export async function guardLaunch(inputs: StoreInputs): Promise<GuardedLaunch | undefined> {
-  const places = known(inputs.places)
+  const places = known({ ...(await identitiesOf(inputs.absent)), ...inputs.places })
   const contents = await contentsOf(inputs)
   if (places === undefined || contents === undefined || hasOddNames(inputs)) return undefined
   const key = keyWords({ ...inputs.caller, ...(await observeProcess()), invocation: inputs.invocation })
-  const missing = Object.fromEntries(inputs.absent.map((path) => [path, 'missing']))
   const { variables, isPoolable, records } = inputs
-  const bytes = writeCachedFile({ key, places: { ...missing, ...places }, contents, variables, isPoolable, records })
+  const bytes = writeCachedFile({ key, places, contents, variables, isPoolable, records })
   return bytes.length > LARGEST_FILE ? undefined : { name: keyName(key), bytes, pool: poolName({ key, records }) }
 }
 
 /** @returns whether it was stored */
 export async function storeLaunch(directory: string, { name, bytes }: GuardedLaunch): Promise<boolean> {
   return write({ directory, name, bytes })
+}
+
+/** What is there now is what front will compare with: nothing, or a place that this user may not look into. */
+async function identitiesOf(paths: readonly string[]): Promise<StoreInputs['places']> {
+  const facts = await observePaths(paths)
+  return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
 }
 
 function known(places: StoreInputs['places']): Readonly<Record<string, string>> | undefined {

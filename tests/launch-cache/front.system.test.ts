@@ -90,6 +90,15 @@ describeWith('bwrap', 'a plan that is known', () => {
     expect(await runIn(['--', 'cat'], withoutNode)).toMatchObject({ status: 0, stdout: Buffer.from('input\n') })
   })
 
+  test('is started without node by a user whose PATH names a place that is closed to him', async () => {
+    const closed = join(place.current.home, 'closed')
+    mkdirSync(closed, { mode: 0o000 })
+    const PATH = `${closed}:${process.env['PATH']}`
+    await setTimeout(SETTLE_MS)
+    await runIn(['--', 'cat'], { PATH })
+    expect((await runIn(['--', 'cat'], { ...withoutNode, PATH })).status).toBe(0)
+  })
+
   test('is not started without node when nothing is cached: the control of the tests below', async () => {
     expect((await runIn(['--', 'cat'], withoutNode)).status).not.toBe(0)
   })
