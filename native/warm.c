@@ -73,8 +73,7 @@ static void let_in(struct warm *warm) {
     return;
   }
   warm->client = client;
-  drop(&warm->listener);
-  remove_socket(warm);
+  drop(&warm->listener); /* the name stays: by it the keeper tells a claim that came from one that never will */
 }
 
 /* ---- frames out ---- */
