@@ -74,6 +74,13 @@ function lacksMachine() {
   return missing.length === 0 ? undefined : `no ${missing.join(', ')} on PATH`
 }
 
+/** What make tells its children must not reach a make that a test starts. */
+const environment = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) => !/^(MAKEFLAGS|MAKELEVEL|MFLAGS|MAKEOVERRIDES|GNUMAKEFLAGS)$/.test(name),
+  ),
+)
+
 const say = (text) => process.stdout.write(`test: ${text}\n`)
 
 /** Starts a program, shows all it prints, and resolves to its exit status and standard output. Ctrl-C and TERM reach it. */
@@ -110,7 +117,7 @@ async function vitest({ words = [], env, plain }) {
   if (plain !== undefined) chownSync(place, PLAIN_ID, PLAIN_ID)
   const countsFile = join(place, 'counts.json')
   const argv = ['node_modules/vitest/vitest.mjs', 'run', ...words]
-  const asRoot = { file: process.execPath, argv, env: { ...process.env, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile } }
+  const asRoot = { file: process.execPath, argv, env: { ...environment, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile } }
   try {
     const { status } = await show(plain === undefined ? asRoot : plain.started(asRoot))
     return countsOf({ status, countsFile })
@@ -135,7 +142,7 @@ function countsOf({ status, countsFile }) {
 
 /** Runs a program whose last line of output is `N passed, N failed`. */
 async function summed({ file, env }) {
-  const { status, stdout } = await show({ file, env: { ...process.env, PATH, ...env } })
+  const { status, stdout } = await show({ file, env: { ...environment, PATH, ...env } })
   const last = [...stdout.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1)
   const [passed, failed] = last === undefined ? [0, 0] : [Number(last[1]), Number(last[2])]
   return { passed, failed: failed === 0 && status !== 0 ? 1 : failed, skipped: 0 }
