@@ -1,10 +1,11 @@
 /**
  * A sandbox that stays open: the policy is read once, sandboxes built from it are kept ready, and every run gets a fresh one.
- * Edge: process.env, the clock.
+ * Edge: process.env, the clock, its pool's directory.
  *
  * A keeper of our own (keeper.ts) builds them; each is connected to as soon as it is ready. A run whose plan is exactly theirs is
  * written to one of them; every other run, and every run while none is ready, takes the cold way and has the same result.
  */
+import { rm } from 'node:fs/promises'
 import { makeZoneDirectories, newRunId } from '../edges.ts'
 import { type ExecOptions, exec, judge, type Prepared, plainLaunch, prepare } from '../exec.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
@@ -64,6 +65,9 @@ function capturing({ warm: _, ...options }: SandboxOptions, command: readonly st
   return { ...options, command, mode: 'capture' }
 }
 
+/** A keeper that was killed leaves its directory; the name is ours alone. */
+const removePlace = (directory: string): Promise<void> => rm(directory, { recursive: true, force: true })
+
 class OpenSandbox implements Sandbox {
   private readonly options: SandboxOptions
   private readonly launchFile: Buffer
@@ -110,7 +114,7 @@ class OpenSandbox implements Sandbox {
     this.isClosed = true
     for (const warm of this.idle) warm.close()
     this.idle.clear()
-    const { keeper } = this.keeper ?? {}
+    const { keeper, directory = '' } = this.keeper ?? {}
     this.keeper = undefined
     if (keeper === undefined) return
     const { child } = keeper
@@ -118,6 +122,7 @@ class OpenSandbox implements Sandbox {
     child.ref()
     if (child.exitCode === null && child.signalCode === null && child.kill('SIGTERM')) await ended
     keeper.release()
+    await removePlace(directory)
   };
 
   [Symbol.asyncDispose] = (): Promise<void> => this.close()
@@ -182,8 +187,10 @@ class OpenSandbox implements Sandbox {
   private async hear(keeper: Keeper, word: KeeperWord): Promise<void> {
     if (keeper !== this.keeper?.keeper) return
     if (word.word !== 'ready') {
+      const { directory } = this.keeper
       this.keeper = undefined
       this.restartAt = performance.now() + RESTART_MS
+      await removePlace(directory)
       return
     }
     const warm = await WarmSandbox.open(`${this.keeper.directory}/r${word.id}`, (gone) => this.idle.delete(gone))
