@@ -144,8 +144,7 @@ static void set_limits(const struct launchfile *file, int pipe) {
 }
 
 static void reset_signals(void) {
-  struct sigaction standard = {.sa_handler = SIG_DFL};
-  for (int signal = 1; signal < _NSIG; signal++) sigaction(signal, &standard, NULL); /* KILL and STOP refuse, rightly */
+  for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse, rightly */
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);

@@ -68,6 +68,13 @@ static inline int sys_statx(int fd, struct statx_start *status) {
   return (int)syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, status);
 }
 
+/* To the default by the kernel's own call: musl refuses the three real-time signals that its threads use, and leaves them
+ * ignored if the caller had them so. A zeroed struct sigaction of the kernel says SIG_DFL on every architecture. */
+static inline int sys_reset_signal(int signal) {
+  static const uint64_t standard[8];
+  return (int)syscall(SYS_rt_sigaction, signal, standard, NULL, 8);
+}
+
 static inline int sys_close_range(unsigned first, unsigned last) {
   return (int)syscall(SYS_close_range, first, last, 0);
 }

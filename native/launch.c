@@ -141,8 +141,8 @@ static void take_descriptors(struct run *run) {
 /* Inherited dispositions and masks, real-time ones included, are the caller's business: an ignored SIGCHLD would hang bwrap. */
 static void take_signals(struct run *run) {
   static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
-  struct sigaction standard = {.sa_handler = SIG_DFL}, ignore = {.sa_handler = SIG_IGN};
-  for (int signal = 1; signal < _NSIG; signal++) sigaction(signal, &standard, NULL); /* KILL and STOP refuse */
+  struct sigaction ignore = {.sa_handler = SIG_IGN};
+  for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse */
   sigaction(SIGPIPE, &ignore, NULL);
   sigset_t set;
   sigemptyset(&set);

@@ -332,11 +332,11 @@ static void print_arguments(char **words) {
 
 /* The worst of callers: every signal ignored and blocked, a mask of 0777, descriptors 9 and 1000 open. For use outside. */
 static void become_dirty(char **words) {
-  sigset_t all;
-  struct sigaction ignore = {.sa_handler = SIG_IGN};
-  for (int signal = 1; signal < NSIG; signal++) sigaction(signal, &ignore, NULL);
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, NULL);
+  /* The kernel's own calls and structures: the C library leaves out the signals that its threads use. */
+  static const uintptr_t ignore[4] = {(uintptr_t)SIG_IGN};
+  static const uint64_t all = ~0ull;
+  for (int signal = 1; signal < NSIG; signal++) syscall(SYS_rt_sigaction, signal, ignore, NULL, sizeof all);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all);
   umask(0777);
   int leak = open("/", O_RDONLY | O_DIRECTORY);
   dup2(leak, 9), dup2(leak, 1000);
