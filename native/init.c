@@ -271,10 +271,12 @@ static int wait_for(pid_t child, int signals) {
   return wait_status;
 }
 
+/* Who has already ended by itself, or of the polite signal, only had to be reaped. */
 static uint32_t kill_the_rest(void) {
   uint32_t killed = 0;
+  int status;
   kill(-1, SIGKILL);
-  while (waitpid(-1, NULL, 0) > 0) killed++;
+  while (waitpid(-1, &status, 0) > 0) killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   return killed;
 }
 
