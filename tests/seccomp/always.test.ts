@@ -12,7 +12,7 @@ describe.each(ARCHES)('a set that is kept whatever the profile says, on %s', (ar
   const always = ['setuid-bits'] as const
   const withoutFchmodat = { extends: 'default', allow: ['fchmodat'], deny: [] } as const
 
-  test.each([['off'], [withoutFchmodat]])('holds for %j', (profile) => {
+  test.each([['off' as const], [withoutFchmodat]])('holds for %j', (profile) => {
     const { filter } = compileProfile({ profile, arch, always })
     expect(problemsOf(filter)).toEqual([])
     expect(simulate(decode(filter), fchmodat(arch, 0o4755n)).answer).toBe(REFUSED)
