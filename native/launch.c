@@ -370,7 +370,8 @@ static void start_stager(struct run *run) {
                         .errors = errors[1],
                         .init = run->init,
                         .stdio = {0, 1, 2},
-                        .launch = getpid()};
+                        .launch = getpid(),
+                        .id = run->id};
   int *fds[] = {&stage.launch_file, &stage.command, &stage.control, &stage.errors, &stage.stdio[0], &stage.stdio[1], &stage.stdio[2]};
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
     *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, 32);
@@ -387,9 +388,23 @@ static void start_stager(struct run *run) {
 
 /* ---- stopping ---- */
 
+/* As their subreaper we get what the engine leaves behind: a child of bwrap that has not yet tied itself to its parent, and
+ * an init that still waits. PID 1 takes the whole sandbox with it. */
+static void kill_children(void) {
+  char path[64], pids[4096];
+  snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? 0 : read(fd, pids, sizeof pids - 1);
+  if (fd >= 0) close(fd);
+  pids[size > 0 ? size : 0] = 0;
+  char *rest = NULL;
+  for (char *pid = strtok_r(pids, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest)) kill(atoi(pid), SIGKILL);
+}
+
 static void kill_everything(struct run *run) {
   if (run->cgroup >= 0) cgroup_kill(run->cgroup);
-  if (!run->engine_gone) kill(run->engine, SIGKILL); /* init follows: it is the engine's child and dies with it */
+  if (!run->engine_gone) kill(run->engine, SIGKILL);
+  kill_children();
   run->kill_at = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
 }
 

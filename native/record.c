@@ -130,9 +130,34 @@ static void remove_group(const char *path) {
   if (holder >= 0) close(holder);
 }
 
+static int bears(const char *pid, const char *mark) {
+  char path[64], environment[sizeof RUN_MARK + RUN_ID_MAX];
+  snprintf(path, sizeof path, "/proc/%.20s/environ", pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? -1 : read(fd, environment, sizeof environment - 1);
+  if (fd >= 0) close(fd);
+  if (size <= 0) return 0;
+  environment[size] = 0;
+  return strcmp(environment, mark) == 0;
+}
+
+/* A child of bwrap that has not yet tied itself to its parent waits for ever when both are killed at that moment; where there
+ * is no cgroup, its environment is all that tells whose it was. */
+static void kill_marked(const char *id) {
+  char mark[sizeof RUN_MARK + RUN_ID_MAX];
+  snprintf(mark, sizeof mark, RUN_MARK "%.*s", RUN_ID_MAX, id);
+  DIR *processes = opendir("/proc");
+  struct dirent *entry;
+  while (processes && (entry = readdir(processes)))
+    if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && bears(entry->d_name, mark)) kill(atoi(entry->d_name), SIGKILL);
+  if (processes) closedir(processes);
+}
+
 static void clean_up_after(const struct record_content *content) {
   const char *cgroup = record_value(content, "cgroup", 0);
   if (cgroup) remove_group(cgroup);
+  const char *id = record_value(content, "id", 0);
+  if (id && is_run_id(id)) kill_marked(id);
   const char *path;
   for (int i = 0; (path = record_value(content, "placeholder", i)); i++) placeholder_remove_stale(path);
 }

@@ -1,7 +1,8 @@
 /*
  * Records of live runs: one file a run in a directory that only this user can reach. Launch writes it and holds an exclusive
  * lock on it while it lives. A record that can be locked belongs to a run whose launcher was killed: whoever gets the lock
- * removes what the record names (cgroup, placeholders), then the record. Content: pairs of words, each ended by NUL.
+ * removes what the record names (cgroup, processes that
+ * bear the id, placeholders), then the record. Content: pairs of words, each ended by NUL.
  */
 #ifndef LLM_DO_RECORD_H
 #define LLM_DO_RECORD_H
@@ -11,6 +12,8 @@
 #include <sys/types.h>
 
 #define RUN_ID_MAX 64
+/* With the id behind it, all of the environment of an engine. */
+#define RUN_MARK "LLM_DO_RUN="
 
 struct run_record {
   const char *id;

@@ -5,6 +5,7 @@
 #include "idmap.h"
 #include "kernel.h"
 #include "placeholder.h"
+#include "record.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -537,8 +538,10 @@ static void exec_engine(const struct stage *stage) {
   }
   argv[words] = NULL;
   place_descriptors(stage);
-  char *const nothing[] = {NULL};
-  execve(path, (char *const *)argv, nothing);
+  char mark[sizeof RUN_MARK + RUN_ID_MAX];
+  snprintf(mark, sizeof mark, RUN_MARK "%s", stage->id);
+  char *const environment[] = {mark, NULL};
+  execve(path, (char *const *)argv, environment);
   fail("stage: execute engine", path);
 }
 

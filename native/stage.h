@@ -25,6 +25,7 @@ struct stage {
   const char *init; /* path of the init program; opened again in the new mount namespace, where it can be cloned */
   int stdio[3];    /* the command's own streams */
   pid_t launch;    /* whose death is ours */
+  const char *id;  /* of the run, the one variable of the engine's environment: by it the janitor knows its processes */
 };
 
 /* Never returns: becomes the engine, or reports and ends with 125. */

@@ -56,7 +56,9 @@ static void remove_socket(const struct warm *warm) {
 }
 
 int warm_show(struct warm *warm) {
-  return listen(warm->listener, 1) < 0 ? -1 : rename_socket(warm, '.', 'r');
+  if (listen(warm->listener, 1) < 0) return -1;
+  warm->shown = 1;
+  return rename_socket(warm, '.', 'r');
 }
 
 static int is_same_user(int client) {
@@ -221,7 +223,8 @@ void warm_watch(const struct warm *warm, struct pollfd watched[WARM_POLLS]) {
   int is_idle = warm->directory >= 0 && !warm->taken;
   short client = POLLIN | (warm->queued ? POLLOUT : 0);
   watched[0] = (struct pollfd){is_idle ? warm->mounts : -1, POLLPRI, 0};
-  watched[1] = (struct pollfd){warm->listener, POLLIN, 0};
+  /* Before it is shown it does not listen, and would report a hang-up again and again. */
+  watched[1] = (struct pollfd){warm->shown ? warm->listener : -1, POLLIN, 0};
   watched[2] = (struct pollfd){warm->client, client, 0};
   watched[3] = (struct pollfd){warm->kept ? warm->input : -1, POLLOUT, 0};
   /* A client that does not read makes the command wait, not us. */

@@ -30,6 +30,7 @@ struct warm {
   char name[RUN_ID_MAX + 2];
   struct standing standing;
   int mounts, listener, client;
+  int shown; /* the socket listens */
 
   struct frame header; /* of the frame that is being read */
   size_t have;         /* bytes of it, header included */
