@@ -7,7 +7,7 @@
  * symbolic link, compares device and inode with what the plan saw, and works on that descriptor from then on. Trees are
  * cloned detached, get their flags (and as root their idmap) while nobody can see them, and are attached to a tmpfs that
  * becomes "/". Mount points are made in file systems of our own only. At the end root has become an unprivileged id with
- * no groups, no_new_privs is set, and the engine is executed with an empty environment.
+ * no groups, no_new_privs is set, and the engine is executed with nothing but the run's id as its environment.
  */
 #ifndef LLM_DO_STAGE_H
 #define LLM_DO_STAGE_H
