@@ -25,6 +25,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- saying ---- */
@@ -144,8 +145,13 @@ static void plant_setuid(const char *directory) {
 }
 
 /* Exchanges two names for ever: the other half of a race. */
+/* With a pause about as long as a sandbox needs between looking at a path and mounting it: without one, whoever looks the name
+ * up waits for the directory's lock and may find the same one of the two every time. */
 static void swap_for_ever(const char *one, const char *other) {
-  for (;;) syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, 2 /* RENAME_EXCHANGE */);
+  for (unsigned n = 0;; n++) {
+    syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, 2 /* RENAME_EXCHANGE */);
+    nanosleep(&(struct timespec){.tv_nsec = 10000 + n % 7 * 20000}, NULL);
+  }
 }
 
 /* ---- system calls ---- */

@@ -23,6 +23,7 @@ import type { Policy } from './policy/policy.ts'
 import { compileProfile, toHex } from './seccomp/compile.ts'
 import { parseSeccompFile } from './seccomp/file.ts'
 import { askLandlockAbi, probeEngine } from './supervisor/probe-engine.ts'
+import { ownDirectory } from './supervisor/runs-directory.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -221,6 +222,15 @@ export async function makeZoneDirectories({ zones }: Plan): Promise<boolean> {
     })
   }
   return wanted.length > 0
+}
+
+/**
+ * The directory of records, made before anybody looks: a plan that saw it missing would be stale as soon as a run has made it.
+ * launch makes it, too, and is the one that checks whose it is.
+ */
+export async function makeOwnDirectory(env: Environment): Promise<void> {
+  const directory = ownDirectory(env, process.getuid?.() ?? -1)
+  await mkdir(directory, { mode: 0o700 }).catch(() => undefined)
 }
 
 /** Absolute paths that exist here; for hints only. */

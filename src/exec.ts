@@ -14,6 +14,7 @@ import {
   type Environment,
   existing,
   filterOf,
+  makeOwnDirectory,
   makeZoneDirectories,
   newRunId,
   now,
@@ -155,6 +156,7 @@ export async function exec(options: ExecOptions): Promise<Result> {
   const begunMs = now()
   const cache = options.invocation === undefined ? undefined : cacheDirectory(options.env ?? process.env)
   if (cache !== undefined) await makeLaunchCache(launchCacheDirectory(cache))
+  await makeOwnDirectory(options.env ?? process.env)
   const first = await prepare(options)
   const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(options) : first
   const outcome = await supervise(prepared)

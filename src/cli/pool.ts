@@ -6,7 +6,7 @@
  */
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeZoneDirectories, now } from '../edges.ts'
+import { makeOwnDirectory, makeZoneDirectories, now } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
 import { cacheDirectory } from '../host/cache.ts'
@@ -124,6 +124,7 @@ async function start(words: readonly string[]): Promise<number> {
   // Before planning, as a run does: the plan says whether the directory is there.
   const cache = cacheDirectory(process.env)
   if (cache !== undefined) await makeLaunchCache(launchCacheDirectory(cache))
+  await makeOwnDirectory(process.env)
   const first = await prepare(options)
   const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(options) : first
   refuseUnpoolable(prepared)

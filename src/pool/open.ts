@@ -6,7 +6,7 @@
  * written to one of them; every other run, and every run while none is ready, takes the cold way and has the same result.
  */
 import { rm } from 'node:fs/promises'
-import { makeZoneDirectories, newRunId } from '../edges.ts'
+import { makeOwnDirectory, makeZoneDirectories, newRunId } from '../edges.ts'
 import { type ExecOptions, exec, judge, type Prepared, plainLaunch, prepare } from '../exec.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
 import type { Result } from '../report/result.ts'
@@ -56,6 +56,7 @@ const RESTART_MS = 1_000
 
 /** @throws SandboxError for a policy or a host that allows no run */
 export async function openSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  await makeOwnDirectory(options.env ?? process.env)
   const first = await prepare(capturing(options, [ANY_PROGRAM]))
   const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(first.options) : first
   return new OpenSandbox(options, prepared)
