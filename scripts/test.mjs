@@ -19,6 +19,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
 } from 'node:fs'
 import { constants as system, tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
@@ -177,12 +178,19 @@ function makePlainUser() {
     cwd: user.checkout,
     env: {
       ...plainEnvironment(env),
-      PATH: `${dirname(node)}${delimiter}${PATH}`,
+      PATH: [dirname(node), ...PATH.split(delimiter).filter(isOpenToAll)].join(delimiter),
       HOME: user.home,
       XDG_RUNTIME_DIR: user.runtime,
     },
   })
   return { checkout: user.checkout, started, remove: () => rmSync(place, { recursive: true, force: true }) }
+}
+
+/** Root's own places on PATH are none of a plain user's: a lookup there is denied, which is another answer than "not there". */
+function isOpenToAll(directory) {
+  if (!existsSync(directory)) return false
+  const open = (statSync(directory).mode & 0o001) !== 0
+  return open && (dirname(directory) === directory || isOpenToAll(dirname(directory)))
 }
 
 /** For a node that lives in root's home directory. */

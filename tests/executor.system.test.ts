@@ -11,7 +11,7 @@ const OWNER = 1000
 
 async function workspace(): Promise<string> {
   const path = await temporaryDirectory({ mode: 0o755 })
-  await chown(path, OWNER, OWNER)
+  if (process.getuid?.() === 0) await chown(path, OWNER, OWNER)
   return path
 }
 

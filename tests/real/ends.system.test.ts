@@ -55,7 +55,7 @@ describeWith(['bwrap', 'userns'], 'a signal to the runner', () => {
     expect(await end).toMatchObject({
       status: 130,
       killedBy: null,
-      err: expect.stringMatching(`^llm-do: cancelled by ${name}; \\d+ process(es)? killed\n$`),
+      err: expect.stringMatching(`^llm-do: cancelled by ${name}(; \\d+ process(es)? killed)?\n$`),
     })
     await expectNothingLeft({ before, mark })
   })
