@@ -7,6 +7,9 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { exec, plan } from '/job/dist/index.js'
 
+/** Bytes. */
+const CHARGE_SLACK = 2 * 64 * 4096
+
 const expected = JSON.parse(process.argv[2])
 const MIB = 2 ** 20
 const KERNEL = expected.by.memory === 'cgroup2'
@@ -120,7 +123,9 @@ function problemsOf(one, { result, seen }) {
   }
   const cap = bytesOf(one.memory ?? '64m')
   // A watchdog sees the tree only every 50 ms and an emulated machine is late at that: only the kernel is held to the number.
-  if (KERNEL) claim(result.usage.peakMemory <= cap, `peak ${result.usage.peakMemory} above ${cap}`)
+  // The kernel charges in batches and lets a charge that may not fail go over for a moment (cgroup-v2.rst, memory.max): a run
+  // peaked one page above. One batch (MEMCG_CHARGE_BATCH, 64 pages) on each of the machine's two processors is its bound.
+  if (KERNEL) claim(result.usage.peakMemory <= cap + CHARGE_SLACK, `peak ${result.usage.peakMemory} above ${cap}`)
   if (one.limit === 'memory')
     claim(result.usage.peakMemory >= cap / 2, `peak ${result.usage.peakMemory} far below the limit`)
   if (KERNEL && one.limit === 'pids')
