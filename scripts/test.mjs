@@ -22,7 +22,7 @@ import {
   statSync,
 } from 'node:fs'
 import { constants as system, tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -129,24 +129,44 @@ async function vitest({ words = [], env, plain }) {
 
 /** A file that could not be loaded, an error outside of any test, a missing report: each counts as one failure, never as nothing. */
 function countsOf({ status, countsFile }) {
-  if (!existsSync(countsFile)) return { passed: 0, failed: 1, skipped: 0 }
+  if (!existsSync(countsFile)) return { passed: 0, failed: 1, skipped: 0, failures: ['vitest wrote no report'] }
   const report = JSON.parse(readFileSync(countsFile, 'utf8'))
-  const isFailed = ({ status }) => status === 'failed'
-  const broken = report.testResults.filter((file) => isFailed(file) && !file.assertionResults.some(isFailed)).length
-  const failed = report.numFailedTests + broken
+  const failures = report.testResults.flatMap(failuresOf)
+  if (failures.length === 0 && status !== 0) failures.push(`vitest ended with ${status} although no test failed`)
   return {
     passed: report.numPassedTests,
-    failed: failed === 0 && status !== 0 ? 1 : failed,
+    failed: failures.length,
     skipped: report.numPendingTests + report.numTodoTests,
+    failures,
   }
 }
+
+const isFailed = ({ status }) => status === 'failed'
+
+/** One text for each test of a file that failed, or for the file itself when it could not be loaded. */
+function failuresOf(file) {
+  const tests = file.assertionResults.filter(isFailed)
+  if (!isFailed(file)) return []
+  const name = relative(process.cwd(), file.name).replace(/^.*?(?=tests\/)/, '')
+  if (tests.length === 0) return [`${name}\n${excerpt(file.message)}`]
+  return tests.map(({ fullName, failureMessages }) => `${name}: ${fullName}\n${excerpt(failureMessages.join('\n'))}`)
+}
+
+/** Whoever reads a log sees its end first, and often nothing else: enough of a message to tell what was expected and what came. */
+const excerpt = (message) =>
+  message
+    .split('\n')
+    .slice(0, 12)
+    .map((line) => `    ${line.slice(0, 240)}`)
+    .join('\n')
 
 /** Runs a program whose last line of output is `N passed, N failed`. */
 async function summed({ file, env }) {
   const { status, stdout } = await show({ file, env: { ...environment, PATH, ...env } })
   const last = [...stdout.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1)
   const [passed, failed] = last === undefined ? [0, 0] : [Number(last[1]), Number(last[2])]
-  return { passed, failed: failed === 0 && status !== 0 ? 1 : failed, skipped: 0 }
+  const failures = [...stdout.matchAll(/^FAIL .*\n.*/gm)].map(([line]) => line)
+  return { passed, failed: failed === 0 && status !== 0 ? 1 : failed, skipped: 0, failures }
 }
 
 /** A checkout and a home of the plain user's own. */
@@ -240,6 +260,7 @@ if (unknown.length > 0) {
   process.exit(2)
 }
 const counts = await runStages(asked.length === 0 ? STAGES : STAGES.filter(({ name }) => asked.includes(name)))
+for (const failure of counts.flatMap(({ failures }) => failures)) say(`failed: ${failure}`)
 const [passed, failed] = [sumOf(counts, 'passed'), sumOf(counts, 'failed')]
 process.stdout.write(`${passed} passed, ${failed} failed\n`)
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1
