@@ -1,5 +1,7 @@
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { environmentLayers } from '../../src/policy/environment.ts'
+import { mergePolicies } from '../../src/policy/merge.ts'
 import type { GivenOptions } from '../../src/policy/options.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { sandboxSchema } from '../../src/policy/schema.ts'
@@ -136,9 +138,9 @@ describe('a worker never gets more than it was granted', () => {
       /^resources\.timeout: 11s \/ 10s \(flag --timeout\)$/,
     ],
     [
-      'more memory than a flag says, from a workshop',
-      { given: { memory: '1g' }, shop: '{ resources: { memory: 2g } }' },
-      /^resources\.memory: 2GiB \/ 1GiB \(flag --memory\)$/,
+      'more memory than a flag leaves of what the workshop sets',
+      { given: { memory: '1g' }, shop: '{ resources: { memory: 2g } }', worker: '{ resources: { memory: 1500m } }' },
+      /^resources\.memory: 1\.5GiB \/ 1GiB \(flag --memory\)$/,
     ],
     [
       'more than the workshop sets',
@@ -300,6 +302,21 @@ describe('what is granted is narrowed', () => {
       worker: '{ resources: { memory: 256m, pids: 10 } }',
     })
     expect([policy.resources.memory, policy.resources.pids]).toEqual([1024 ** 3, 10])
+  })
+
+  const LESS = { memory: '256m', cpus: '1', pids: '10', timeout: '5s' }
+  const TWINS = Object.fromEntries(
+    Object.entries(LESS).map(([name, value]) => [`LLM_DO_EXEC_${name.toUpperCase()}`, value]),
+  )
+  test.each([
+    ['flags', operator(LESS)],
+    ['variables', mergePolicies(environmentLayers(TWINS, '/project').layers, { profile: 'default', home: HOME })],
+  ])('%s below the limits of a workshop narrow them', (_, grant) => {
+    const shop = '{ resources: { memory: 2g, cpu: 4, pids: 100, timeout: none, tmp: 80m } }'
+    const { policy, escalations } = narrowed({ shop, grant })
+    expect(escalations).toEqual([])
+    const MIB = 1024 ** 2
+    expect(policy.resources).toMatchObject({ memory: 256 * MIB, cpus: 1, pids: 10, timeoutMs: 5000, tmp: 80 * MIB })
   })
 
   test('hosts are narrowed to those that are wished for', () => {
