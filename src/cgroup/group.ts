@@ -9,16 +9,17 @@ import { constants } from 'node:fs'
 import { access, mkdir, mkdtemp, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
+import { WANTED_BY_ALL } from './rungs.ts'
 
-/** Controllers worth having; the first three hold limits, io is enabled for the children's accounting where it costs nothing. */
-const WANTED = ['memory', 'pids', 'cpu', 'io'] as const
+/** Controllers worth having. io is enabled where it can be: only runs that ask for rates of disks have a limit there. */
+const WANTED = [...WANTED_BY_ALL, 'io'] as const
 /** Leaf for those who lived in the group before. Not named like a run, so that nothing ever takes it for a dead one. */
 const LEAF = 'llm-do.callers'
 /** Forks that were under way while the group was emptied need a second look, rarely a third. */
 const MOVE_ROUNDS = 5
 
 /** Files of these are only there when the controller really is enabled for a child. */
-const LIMIT_FILES = { memory: 'memory.max', pids: 'pids.max', cpu: 'cpu.max' } as const
+const LIMIT_FILES = { memory: 'memory.max', pids: 'pids.max', cpu: 'cpu.max', io: 'io.max' } as const
 
 export interface Group {
   readonly directory: string

@@ -17,7 +17,7 @@ import { dirname, isAbsolute } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { CgroupFact, CgroupRung } from './fact.ts'
 import { codeOf, isObstacle, isTreeRoot, prepareGroup, processesOf, readWords, writeObstacle } from './group.ts'
-import { rungsFor } from './rungs.ts'
+import { DROP_IN, WANTED_BY_ALL } from './rungs.ts'
 import { isSystemdRunning, type Manager, showUnit, startUnit, UNIT } from './systemd.ts'
 import { type CgroupMount, directoryOf, findCgroupMount, findOwnPath, unitOf } from './tree.ts'
 
@@ -90,10 +90,12 @@ async function lookAround(uid: number): Promise<Host | undefined> {
 }
 
 const isComplete = (tried: Tried): tried is Tried & { readonly parent: string } =>
-  tried.parent !== undefined && heldByKernel(tried) === 3
+  tried.parent !== undefined && missingOf(tried).length === 0
 
-const heldByKernel = ({ controllers }: Pick<Tried, 'controllers'>): number =>
-  Object.values(rungsFor({ controllers })).filter((rung) => rung === 'cgroup2').length
+const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly string[] =>
+  WANTED_BY_ALL.filter((name) => !controllers.includes(name))
+
+const heldByKernel = (place: Pick<Tried, 'controllers'>): number => WANTED_BY_ALL.length - missingOf(place).length
 
 /** The place with most limits; the higher rung where two are equal. What each rung lacks is told once. */
 function settleFor(tried: readonly Tried[]): CgroupFact {
@@ -111,9 +113,7 @@ async function tryPlace(rung: CgroupRung, directory: string, fix: string): Promi
   if (obstacle !== undefined) return refused(rung, obstacle, fix)
   const group = await prepareGroup(directory)
   if (isObstacle(group)) return refused(rung, group.why, fix)
-  const missing = Object.entries({ memory: 'memory', pids: 'pids', cpus: 'cpu' })
-    .filter(([, controller]) => !group.controllers.includes(controller))
-    .map(([, controller]) => controller)
+  const missing = missingOf(group)
   const place = { rung, parent: directory, controllers: group.controllers }
   if (missing.length === 0) return { ...place, why: '', fix: '' }
   return {
@@ -171,9 +171,6 @@ async function tryDelegatedUnit(host: Host, ownPath: string): Promise<Tried> {
 
 /* ---- systemd ---- */
 
-const DROP_IN =
-  'as root: mkdir -p /etc/systemd/system/user@.service.d && printf "[Service]\\nDelegate=cpu cpuset io memory pids\\n" > /etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload, then log in again'
-
 async function trySystemd(host: Host): Promise<Tried> {
   const manager: Manager = host.uid === 0 ? 'system' : 'user'
   const rung = `systemd-${manager}` as const
@@ -221,7 +218,7 @@ async function openParent(directory: string): Promise<CgroupFact> {
   if (isObstacle(group)) throw refuseParent(directory, group.why, DELEGATE_FIX)
   const { controllers } = group
   const lacking =
-    heldByKernel({ controllers }) === 3
+    missingOf({ controllers }).length === 0
       ? ''
       : `${directory} has only these controllers: ${controllers.join(', ') || 'none'}`
   return { rung: 'parent', parent: directory, controllers, lacking, fix: lacking === '' ? '' : PARENT_HINT }

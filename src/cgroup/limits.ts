@@ -1,5 +1,5 @@
 /**
- * Limits as the kernel takes them: which file of the run's cgroup gets which word, and which numbers make no sense at all.
+ * Limits as the kernel takes them: which file of the run's cgroup gets which word. Which numbers make sense is the schema's matter.
  * Files and formats: Linux, Documentation/admin-guide/cgroup-v2.rst.
  */
 
@@ -17,9 +17,19 @@ export interface GroupLimits {
   readonly pids?: Held
   /** Cores. */
   readonly cpus?: Held
+  /** Per second and disk; what is absent has no limit. */
+  readonly io?: Rates
 }
 
-export type Controller = 'memory' | 'pids' | 'cpu'
+interface Rates {
+  readonly readBps?: number
+  readonly writeBps?: number
+  readonly readIops?: number
+  readonly writeIops?: number
+  readonly by: string
+}
+
+export type Controller = 'memory' | 'pids' | 'cpu' | 'io'
 
 /** One write into the run's cgroup, before anything runs in it. */
 export interface GroupSetting {
@@ -35,11 +45,12 @@ const LEAST_CPU_QUOTA_US = 1_000
 
 /** Every file to write, in order; limits that something else than `cgroup2` holds are not the cgroup's affair. */
 export function groupSettings(limits: GroupLimits): readonly GroupSetting[] {
-  const { memory, swap, pids, cpus } = limits
+  const { memory, swap, pids, cpus, io } = limits
   return [
     ...(memory?.by === 'cgroup2' ? memorySettings(memory.max, swap?.max ?? 0) : []),
     ...(pids?.by === 'cgroup2' ? [setting('pids', 'pids.max', String(pids.max))] : []),
     ...(cpus?.by === 'cgroup2' ? [setting('cpu', 'cpu.max', cpuMax(cpus.max))] : []),
+    ...(io?.by === 'cgroup2' ? [setting('io', 'io.max', ioMax(io))] : []),
   ]
 }
 
@@ -61,65 +72,12 @@ const memorySettings = (memory: number, swap: number): readonly GroupSetting[] =
 const cpuMax = (cpus: number): string =>
   `${Math.max(LEAST_CPU_QUOTA_US, Math.round(cpus * CPU_PERIOD_US))} ${CPU_PERIOD_US}`
 
-interface Bounds {
-  readonly flag: string
-  readonly least: number
-  readonly most: number
-  readonly whole: boolean
-  /** What the number counts, and why not less. */
-  readonly unit: string
-  readonly why: string
-}
-
-const MIB = 1024 ** 2
-
-/** What the kernel takes and what the helpers themselves need. */
-const BOUNDS = {
-  memory: {
-    flag: '--memory',
-    least: 4 * MIB,
-    most: Number.MAX_SAFE_INTEGER,
-    whole: true,
-    unit: 'bytes',
-    why: 'the helpers need 4 MiB themselves',
-  },
-  swap: { flag: 'resources.swap', least: 0, most: Number.MAX_SAFE_INTEGER, whole: true, unit: 'bytes', why: '' },
-  pids: {
-    flag: '--pids',
-    least: 3,
-    // PID_MAX_LIMIT of linux/threads.h.
-    most: 4_194_304,
-    whole: true,
-    unit: 'processes',
-    why: 'the engine, PID 1 and the command are three',
-  },
-  cpus: {
-    flag: '--cpus',
-    least: LEAST_CPU_QUOTA_US / CPU_PERIOD_US,
-    // CONFIG_NR_CPUS of the largest kernels.
-    most: 8192,
-    whole: false,
-    unit: 'cores',
-    why: 'the kernel hands out 1 ms of every 100 ms at least',
-  },
-} as const satisfies Record<keyof GroupLimits, Bounds>
-
 /**
- * What is wrong with limits that came as numbers, one sentence each; empty when they can be held. Zero, negative, fractional,
- * endless and absurd numbers never reach the kernel, which would round some of them to "no limit".
+ * The kernel takes one whole disk a write, by number. `*` stands for each of them: cgroup.c looks for them when the run starts, because
+ * a plan outlives a disk that is plugged in.
  */
-export function checkLimits(limits: { readonly [Name in keyof GroupLimits]?: number | null }): readonly string[] {
-  return (Object.keys(BOUNDS) as (keyof GroupLimits)[]).flatMap((name) => {
-    const value = limits[name]
-    return value === undefined || value === null ? [] : checkLimit(BOUNDS[name], value)
-  })
-}
-
-function checkLimit({ flag, least, most, whole, unit, why }: Bounds, value: number): readonly string[] {
-  const fits = value >= least && value <= most && (!whole || Number.isInteger(value))
-  if (fits) return []
-  const reason = value < least && why !== '' ? ` (${why})` : ''
-  return [
-    `${flag}: expected ${whole ? 'a whole number' : 'a number'} of ${unit} from ${least} to ${most}, got ${value}${reason}`,
-  ]
+const ioMax = ({ readBps, writeBps, readIops, writeIops }: Rates): string => {
+  const words = { rbps: readBps, wbps: writeBps, riops: readIops, wiops: writeIops }
+  const said = Object.entries(words).filter(([, most]) => most !== undefined)
+  return ['*', ...said.map(([word, most]) => `${word}=${most}`)].join(' ')
 }

@@ -2,6 +2,7 @@
  * Which needs each backend can meet on this machine, by what, and for the others: why not and the fix.
  * Pure: facts in, words out. The plan chooses by it and the doctor prints it, so the two cannot disagree.
  */
+import { ioLack, rungsFor } from '../cgroup/rungs.ts'
 import type { BackendName, EngineName, Need } from '../policy/policy.ts'
 import { explainFailure } from './explain.ts'
 import type { DockerFact, HeldBy, HostFacts, ProgramFact } from './facts.ts'
@@ -56,7 +57,7 @@ export function offersOf(facts: HostFacts): Readonly<Record<BackendName, Offers>
 function namespaceOffers(facts: HostFacts): Offers {
   const unusable = namespaceObstacle(facts)
   if (unusable !== undefined) return nothing(unusable)
-  const has = (controller: string): boolean => facts.cgroup.controllers.includes(controller)
+  const rungs = rungsFor(facts.cgroup)
   const socketsClosed = facts.landlockAbi >= LANDLOCK_CLOSES_SOCKETS
   return {
     engines: enginesOf(facts),
@@ -64,9 +65,10 @@ function namespaceOffers(facts: HostFacts): Offers {
       ...WALLS,
       'net-none': 'kernel',
       'net-host': 'kernel',
-      'memory-limit': has('memory') ? 'cgroup2' : 'watchdog',
-      'pids-limit': has('pids') ? 'cgroup2' : 'rlimit',
-      'cpu-limit': has('cpu') ? 'cgroup2' : 'affinity',
+      'memory-limit': rungs.memory,
+      'pids-limit': rungs.pids,
+      'cpu-limit': rungs.cpus,
+      ...(rungs.io === 'none' ? {} : { 'io-limit': rungs.io }),
       ...OWN_LIMITS,
       tty: 'runner',
       ...(socketsClosed ? { 'sockets-closed': 'kernel' as const } : {}),
@@ -74,6 +76,7 @@ function namespaceOffers(facts: HostFacts): Offers {
     lacks: {
       'net-restricted': NO_RESTRICTED_NETWORK,
       'wasi-command': NOT_WASI,
+      ...(rungs.io === 'none' ? { 'io-limit': ioLack(facts.cgroup) } : {}),
       ...(socketsClosed ? {} : { 'sockets-closed': oldLandlock(facts) }),
     },
   }
@@ -182,6 +185,10 @@ function dockerOffers(facts: HostFacts): Offers {
     lacks: {
       'net-restricted': NO_RESTRICTED_NETWORK,
       'wasi-command': NOT_WASI,
+      'io-limit': {
+        why: 'which disks the files of a container lie on is known to its daemon only',
+        fix: '--backend namespace, or --best-effort',
+      },
       'sockets-closed': {
         why: 'a container does not close sockets in its mounts',
         fix: 'keep sockets out of the zones',
@@ -210,6 +217,11 @@ export function dockerObstacle({ docker, surroundings }: Pick<HostFacts, 'docker
   return { why: cause, fix }
 }
 
+const NO_RATES: Lack = {
+  why: 'rates of disks are held by the cgroup of a namespace sandbox only',
+  fix: '--backend namespace, or --best-effort',
+}
+
 /** WASI programs see what is preopened and nothing else; there are no processes, sockets or system calls to wall in. */
 function wasmOffers(_facts: HostFacts): Offers {
   return {
@@ -233,6 +245,7 @@ function wasmOffers(_facts: HostFacts): Offers {
     lacks: {
       'net-restricted': { why: 'WASI has no sockets', fix: '--net none' },
       'net-host': { why: 'WASI has no sockets', fix: '--net none' },
+      'io-limit': NO_RATES,
       tty: { why: 'WASI has no terminals', fix: 'leave out --tty' },
     },
   }
@@ -263,6 +276,7 @@ function processOffers({ platform }: HostFacts): Offers {
     gives: { 'net-host': 'runner', ...OWN_LIMITS, tty: 'runner', ...(onLinux ? held : {}) },
     lacks: Object.fromEntries([
       ...walls.map((need) => [need, NO_WALL]),
+      ['io-limit', NO_RATES],
       ...(onLinux ? [] : limits.map((need) => [need, NO_RLIMIT])),
     ]),
   }

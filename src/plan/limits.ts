@@ -1,7 +1,8 @@
 /** Which rung holds each limit of the policy on the chosen backend. Pure. */
 import type { Offers } from '../host/offers.ts'
+import { IO_RATES } from '../policy/needs.ts'
 import type { Need, Policy, Resources } from '../policy/policy.ts'
-import type { HeldBy, PlannedLimit, PlannedLimits } from './plan.ts'
+import type { HeldBy, PlannedLimit, PlannedLimits, PlannedRates } from './plan.ts'
 
 export interface LimitInputs {
   readonly policy: Policy
@@ -33,11 +34,17 @@ export function plannedLimits({ policy: { resources }, offers, cpus }: LimitInpu
     ...(memory === null ? {} : { memory: held('memory-limit', memory), swap: held('memory-limit', swap) }),
     ...(resources.cpus === null ? {} : { cpus: wholeProcessors(held('cpu-limit', resources.cpus)) }),
     ...(pids === null ? {} : { pids: held('pids-limit', pids) }),
+    ...plannedRates(resources, rungFor('io-limit', offers, resources)),
     ...(timeoutMs === null ? {} : { timeoutMs }),
     ...(cpuTimeMs === null ? {} : { cpuTimeMs }),
     ...(output === null ? {} : { output }),
   }
   return { limits, warnings: [...unheld(limits), ...rounded(limits, resources, cpus)] }
+}
+
+function plannedRates(resources: Resources, by: HeldBy): { readonly io?: PlannedRates } {
+  const asked = IO_RATES.flatMap((rate) => (resources[rate] === null ? [] : [[rate, resources[rate]] as const]))
+  return asked.length === 0 ? {} : { io: { ...Object.fromEntries(asked), by } }
 }
 
 /** Rounded down: a limit may be held tighter than asked, never looser. */
@@ -50,6 +57,7 @@ function unheld(limits: PlannedLimits): readonly string[] {
     ['memory', limits.memory],
     ['cpus', limits.cpus],
     ['pids', limits.pids],
+    ['io', limits.io],
   ] as const
   return named
     .filter(([, limit]) => limit?.by === 'none')

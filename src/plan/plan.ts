@@ -55,11 +55,21 @@ export interface PlannedLimit {
   readonly by: HeldBy
 }
 
+/** Per second and disk; what is absent has no limit. */
+export interface PlannedRates {
+  readonly readBps?: number
+  readonly writeBps?: number
+  readonly readIops?: number
+  readonly writeIops?: number
+  readonly by: HeldBy
+}
+
 export interface PlannedLimits {
   readonly memory?: PlannedLimit
   readonly swap?: PlannedLimit
   readonly cpus?: PlannedLimit
   readonly pids?: PlannedLimit
+  readonly io?: PlannedRates
   readonly timeoutMs?: number
   readonly cpuTimeMs?: number
   readonly output?: number

@@ -52,6 +52,10 @@ interface Merged {
   readonly 'resources.pids': number | null
   readonly 'resources.timeout': number | null
   readonly 'resources.cpuTime': number | null
+  readonly 'resources.readBps': number | null
+  readonly 'resources.writeBps': number | null
+  readonly 'resources.readIops': number | null
+  readonly 'resources.writeIops': number | null
   readonly 'resources.tmp': number
   readonly 'resources.run': number
   readonly 'resources.shm': number
@@ -113,6 +117,10 @@ const ROWS: { readonly [K in keyof Merged]: Row<Merged[K], K extends 'network' ?
   'resources.pids': resource('pids'),
   'resources.timeout': resource('timeout'),
   'resources.cpuTime': resource('cpuTime'),
+  'resources.readBps': resource('readBps'),
+  'resources.writeBps': resource('writeBps'),
+  'resources.readIops': resource('readIops'),
+  'resources.writeIops': resource('writeIops'),
   'resources.tmp': resource('tmp'),
   'resources.run': resource('run'),
   'resources.shm': resource('shm'),
@@ -235,6 +243,10 @@ function resourcesOf(merged: Merged): Resources {
     pids: merged['resources.pids'],
     timeoutMs: merged['resources.timeout'],
     cpuTimeMs: merged['resources.cpuTime'],
+    readBps: merged['resources.readBps'],
+    writeBps: merged['resources.writeBps'],
+    readIops: merged['resources.readIops'],
+    writeIops: merged['resources.writeIops'],
     output: merged['resources.output'],
     tmp: merged['resources.tmp'],
     run: merged['resources.run'],

@@ -2,7 +2,10 @@
 import type { Need, Policy } from './policy.ts'
 
 /** Limits: without `require` any rung may hold them, and with `bestEffort` none has to. */
-export const LIMIT_NEEDS: readonly Need[] = ['memory-limit', 'cpu-limit', 'pids-limit']
+export const LIMIT_NEEDS: readonly Need[] = ['memory-limit', 'cpu-limit', 'pids-limit', 'io-limit']
+
+/** Rates of reading and writing disks, in the order of the manual. */
+export const IO_RATES = ['readBps', 'writeBps', 'readIops', 'writeIops'] as const
 
 /**
  * Every need of a run, in the order of NEEDS in policy.ts' words: walls, network, limits, the rest.
@@ -35,6 +38,10 @@ function limitsOf({ resources, bestEffort }: Policy): readonly Need[] {
     ...when(resources.memory !== null, 'memory-limit'),
     ...when(resources.cpus !== null, 'cpu-limit'),
     ...when(resources.pids !== null, 'pids-limit'),
+    ...when(
+      IO_RATES.some((rate) => resources[rate] !== null),
+      'io-limit',
+    ),
   ]
 }
 

@@ -58,6 +58,11 @@ export interface Resources {
   readonly pids: number | null
   readonly timeoutMs: number | null
   readonly cpuTimeMs: number | null
+  /** Bytes and operations per second, of each disk. */
+  readonly readBps: number | null
+  readonly writeBps: number | null
+  readonly readIops: number | null
+  readonly writeIops: number | null
   /** Bytes kept of stdout and stderr, each, when they are captured. */
   readonly output: number | null
   /** Sizes of the scratch file systems. */
@@ -97,6 +102,7 @@ export const NEEDS = [
   'memory-limit',
   'pids-limit',
   'cpu-limit',
+  'io-limit',
   'deadline',
   'output-limit',
   'tty',

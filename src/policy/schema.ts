@@ -93,6 +93,18 @@ const time = within(orNone(parseDuration), {
   most: 2 ** 31 - 1,
   expected: 'a time from 1ms to 24d, such as 30s, or none',
 })
+/** One page a second: below that a single operation would block for longer than any deadline. */
+const bytesPerSecond = within(orNone(parseSize), {
+  least: PAGE,
+  most: Number.MAX_SAFE_INTEGER,
+  expected: 'a size of at least 4k, such as 20m, or none',
+})
+/** The kernel counts operations in 32 bits (UINT_MAX is "no limit", block/blk-throttle.c). */
+const operationsPerSecond = within(orNone(parseCount), {
+  least: 1,
+  most: 2 ** 32 - 2,
+  expected: 'a number of operations from 1 to 4294967294, or none',
+})
 
 const zoneSchema = z.strictObject({
   name: key<string, string>(read.readZoneName, {
@@ -249,11 +261,14 @@ const readSeccomp: Reader<SeccompSaid> = (value) => {
   return reading.ok ? reading : { ...reading, expected: `${reading.expected}, or the path of a filter file` }
 }
 
-/** Runtimes with a default image, and the one of the wasm backend. */
+/** Runtimes with a default image, and the one that the wasm backend uses only when it is named. */
 export const RUNTIMES = ['node', 'python', 'cpp', 'java', 'dotnet', 'bash', 'wasmtime'] as const
 
 const scratch = (description: string, standard: string) =>
   key<Measured, number>(scratchSize, { description, unit: 'size', standard, type: MEASURED })
+
+const rate = (reader: Reader<number | null>, unit: string, description: string) =>
+  key<Measured, number | null>(reader, { description, unit, standard: 'none', type: MEASURED })
 
 const resourcesSchema = z.strictObject({
   memory: key<Measured, number | null>(memory, {
@@ -292,6 +307,10 @@ const resourcesSchema = z.strictObject({
     standard: 'none',
     type: 'string',
   }),
+  readBps: rate(bytesPerSecond, 'size or none', 'Most bytes a second that the run reads from each disk.'),
+  writeBps: rate(bytesPerSecond, 'size or none', 'Most bytes a second that the run writes to each disk.'),
+  readIops: rate(operationsPerSecond, 'number or none', 'Most reads a second from each disk.'),
+  writeIops: rate(operationsPerSecond, 'number or none', 'Most writes a second to each disk.'),
   tmp: scratch('Size of /tmp.', '50m'),
   run: scratch('Size of /run.', '10m'),
   shm: scratch('Size of /dev/shm.', '64m'),
@@ -365,7 +384,7 @@ export const sandboxSchema = z.strictObject({
     type: 'string',
   }),
   runtime: key<(typeof RUNTIMES)[number], (typeof RUNTIMES)[number]>(read.oneOf(RUNTIMES), {
-    description: 'Kind of program, which chooses the default image.',
+    description: 'Kind of program, which chooses the default image; wasmtime: runs WASI modules instead of node.',
     unit: 'word',
     type: 'string',
     enum: RUNTIMES,

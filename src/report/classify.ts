@@ -69,6 +69,7 @@ function limitsOf({ limits }: Plan): Result['limits'] {
     ...(limits.memory && { memory: limits.memory }),
     ...(limits.cpus && { cpus: limits.cpus }),
     ...(limits.pids && { pids: limits.pids }),
+    ...(limits.io && { io: limits.io }),
     ...(limits.timeoutMs !== undefined && { timeoutMs: limits.timeoutMs }),
   }
 }

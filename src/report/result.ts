@@ -1,6 +1,6 @@
 /** What it means: the object of `--json` and of the library. `schema` changes only when a field changes its meaning. */
 
-import type { PlannedLimit } from '../plan/plan.ts'
+import type { PlannedLimit, PlannedRates } from '../plan/plan.ts'
 import type { BackendName } from '../policy/policy.ts'
 
 export type Reason =
@@ -48,6 +48,7 @@ export interface Result {
     readonly memory?: PlannedLimit
     readonly cpus?: PlannedLimit
     readonly pids?: PlannedLimit
+    readonly io?: PlannedRates
     readonly timeoutMs?: number
   }
   readonly usage: { readonly cpuMs: number; readonly peakMemory: number; readonly peakPids: number }

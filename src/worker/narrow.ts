@@ -53,6 +53,8 @@ interface Row<V> {
   readonly grants: (policy: Policy) => string
   /** `default`: a workshop may go beyond what nobody said outright. `always`: beyond anything. */
   readonly sets?: 'default' | 'always'
+  /** A flag or variable that says less than the workshop is no refusal: the operator has the last word, and narrows by it. */
+  readonly yields?: true
   /** The levels' words add up, so they also count beside a flag's. */
   readonly adds?: true
   /** Flags that would grant it. */
@@ -75,6 +77,10 @@ const LIMITS: readonly Limit[] = [
   { key: 'pids', field: 'pids', shows: String, flag: '--pids' },
   { key: 'timeout', field: 'timeoutMs', shows: formatDuration, flag: '--timeout' },
   { key: 'cpuTime', field: 'cpuTimeMs', shows: formatDuration, flag: '--cpu-time' },
+  { key: 'readBps', field: 'readBps', shows: formatSize },
+  { key: 'writeBps', field: 'writeBps', shows: formatSize },
+  { key: 'readIops', field: 'readIops', shows: String },
+  { key: 'writeIops', field: 'writeIops', shows: String },
   { key: 'output', field: 'output', shows: formatSize, flag: '--output' },
   { key: 'tmp', field: 'tmp', shows: formatSize, flag: '--tmp' },
   { key: 'run', field: 'run', shows: formatSize },
@@ -95,6 +101,7 @@ function limitRow({ key, field, shows, flag }: Limit): Row<unknown> {
     shows: show,
     grants: ({ resources }) => show(resources[field]),
     sets: 'default',
+    yields: true,
     ...(flag === undefined ? {} : { fix: (wanted) => `${flag} ${wanted === null ? 'none' : shows(wanted)}` }),
   })
 }
@@ -360,6 +367,7 @@ function applyRow({ step, sofar, declared, heard }: Applied): Narrowed {
   const { key } = declared
   const { policy } = sofar
   if (declared.isWider(wanted, policy) && !maySet(step, declared)) {
+    if (declared.yields === true && step.level === 'workshop' && isFlagged(policy, key)) return sofar
     const granted = `${declared.grants(policy)} (${whoSaid(policy, key)})`
     const place = placeOf(heard.layer, key)
     const escalation = { place, key, wanted: declared.shows(wanted), granted, fix: declared.fix?.(wanted) ?? '' }

@@ -34,6 +34,26 @@ const CASES: Readonly<Record<string, World>> = {
   'host-network': { policy: { network: { mode: 'host', allow: [], deny: [] } } },
   nested: { policy: { seccomp: 'nested' } },
   terminal: { policy: { tty: true } },
+  rates: {
+    machine: {
+      cgroup: {
+        rung: 'systemd-user',
+        parent: '/sys/fs/cgroup/u',
+        controllers: ['cpu', 'io', 'memory', 'pids'],
+        lacking: '',
+        fix: '',
+      },
+    },
+    policy: {
+      resources: {
+        ...PLAIN_POLICY.resources,
+        readBps: 20_971_520,
+        writeBps: 10_485_760,
+        readIops: 500,
+        writeIops: 200,
+      },
+    },
+  },
   unlimited: {
     policy: {
       workspace: 'none',
@@ -64,6 +84,7 @@ const ROWS: readonly (readonly [name: string, host: string])[] = [
   ['nested', 'debian-12-root'],
   ['terminal', 'debian-12-user'],
   ['unlimited', 'systemd-user'],
+  ['rates', 'systemd-user'],
   ['zones', 'debian-12-user'],
   ['zones', 'debian-12-root'],
 ]
@@ -71,7 +92,11 @@ const ROWS: readonly (readonly [name: string, host: string])[] = [
 function planOn(name: string, host: string): Plan {
   const { machine, tree } = hostNamed(host)
   const world = CASES[name] ?? {}
-  const plan = planIn({ ...world, machine, tree: { ...tree, ...PROJECT, ...world.tree } })
+  const plan = planIn({
+    ...world,
+    machine: { ...machine, ...world.machine },
+    tree: { ...tree, ...PROJECT, ...world.tree },
+  })
   // Filters have tests of their own; four words stand for one here.
   return { ...plan, seccomp: { ...plan.seccomp, filter: 'f117e4' } }
 }

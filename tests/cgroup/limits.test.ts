@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkLimits, controllersFor, type GroupLimits, groupSettings } from '../../src/cgroup/limits.ts'
+import { controllersFor, type GroupLimits, groupSettings } from '../../src/cgroup/limits.ts'
 
 const kernel = (max: number) => ({ max, by: 'cgroup2' })
 const written = (limits: GroupLimits): Readonly<Record<string, string>> =>
@@ -30,54 +30,25 @@ describe('settings of a run’s cgroup', () => {
 
   test('a limit that something else holds is not written', () => {
     expect(
-      written({ memory: { max: 1, by: 'watchdog' }, pids: { max: 3, by: 'rlimit' }, cpus: { max: 1, by: 'affinity' } }),
+      written({
+        memory: { max: 1, by: 'watchdog' },
+        pids: { max: 3, by: 'rlimit' },
+        cpus: { max: 1, by: 'affinity' },
+        io: { writeBps: 4096, by: 'none' },
+      }),
     ).toEqual({})
+  })
+
+  test.each([
+    [{ readBps: 1_048_576 }, '* rbps=1048576'],
+    [{ writeBps: 4096, writeIops: 20 }, '* wbps=4096 wiops=20'],
+    [{ readBps: 4096, writeBps: 8192, readIops: 1, writeIops: 2 }, '* rbps=4096 wbps=8192 riops=1 wiops=2'],
+  ])('rates %o of every disk are "%s"', (rates, value) => {
+    expect(written({ io: { ...rates, by: 'cgroup2' } })).toEqual({ 'io.max': value })
   })
 
   test('the controllers needed are named once each', () => {
     const settings = groupSettings({ memory: kernel(1024 ** 3), pids: kernel(32), cpus: kernel(2) })
     expect(controllersFor(settings)).toEqual(['memory', 'pids', 'cpu'])
-  })
-})
-
-describe('limits that make no sense', () => {
-  test.each([
-    [{ memory: 0 }, '--memory'],
-    [{ memory: -1 }, '--memory'],
-    [{ memory: 4 * 1024 ** 2 - 1 }, '--memory'],
-    [{ memory: 5_000_000.5 }, '--memory'],
-    [{ memory: 2 ** 60 }, '--memory'],
-    [{ memory: Number.NaN }, '--memory'],
-    [{ memory: Number.POSITIVE_INFINITY }, '--memory'],
-    [{ swap: -1 }, 'resources.swap'],
-    [{ pids: 0 }, '--pids'],
-    [{ pids: 2 }, '--pids'],
-    [{ pids: 3.5 }, '--pids'],
-    [{ pids: 4_194_305 }, '--pids'],
-    [{ cpus: 0 }, '--cpus'],
-    [{ cpus: 0.009 }, '--cpus'],
-    [{ cpus: -2 }, '--cpus'],
-    [{ cpus: 10_000 }, '--cpus'],
-  ])('%o is refused with expected and got', (limits, flag) => {
-    const problems = checkLimits(limits)
-    expect(problems).toHaveLength(1)
-    expect(problems[0]).toMatch(new RegExp(`^${flag}: expected .* got ${Object.values(limits)[0]}`))
-  })
-
-  test('a limit below what the helpers need says so', () => {
-    expect(checkLimits({ pids: 2 })[0]).toContain('the engine, PID 1 and the command are three')
-  })
-
-  test('every limit that is wrong is told, not only the first', () => {
-    expect(checkLimits({ memory: 0, pids: 0, cpus: 0 })).toHaveLength(3)
-  })
-
-  test.each([
-    [{}],
-    [{ memory: null, pids: null, cpus: null }],
-    [{ memory: 4 * 1024 ** 2, swap: 0, pids: 3, cpus: 0.01 }],
-    [{ memory: 512 * 1024 ** 2, pids: 32, cpus: 2.5 }],
-  ])('%o can be held', (limits) => {
-    expect(checkLimits(limits)).toEqual([])
   })
 })

@@ -78,6 +78,10 @@ const CASES: Readonly<Record<string, World>> = {
   'home-directory': { request: { cwd: '/home/ann' } },
   'required-memory': { policy: { require: ['memory-limit'] } },
   'restricted-network': { policy: { network: { mode: 'restricted', allow: ['example.com'], deny: [] } } },
+  rates: { policy: { resources: { ...PLAIN_POLICY.resources, writeBps: 1_048_576, readIops: 100 } } },
+  'rates-at-best': {
+    policy: { bestEffort: true, resources: { ...PLAIN_POLICY.resources, writeBps: 1_048_576, readIops: 100 } },
+  },
   'half-a-processor': { policy: { resources: { ...PLAIN_POLICY.resources, cpus: 0.5 } } },
   'every-problem': {
     tree: { '/srv/loop': '-> loop', '/srv/socket': 'socket', '/srv/file': 'file' },
@@ -112,6 +116,9 @@ const ROWS: readonly (readonly [name: string, host: string])[] = [
   ['required-memory', 'systemd-user'],
   ['required-memory', 'docker-container'],
   ['restricted-network', 'debian-12-user'],
+  ['rates', 'systemd-user'],
+  ['rates', 'debian-12-user'],
+  ['rates-at-best', 'systemd-user'],
   ['half-a-processor', 'debian-12-user'],
   ['half-a-processor', 'systemd-user'],
   ['every-problem', 'debian-12-user'],
