@@ -18,6 +18,7 @@ RUNS_SOURCES   ?= $(wildcard native/runs.c)
 FRONT_SOURCES  ?= $(wildcard native/front.c)
 PROBE_SOURCES  ?= $(wildcard native/probe.c)
 POOL_SOURCES   ?= $(wildcard native/pool.c)
+CONTAINER_INIT_SOURCES ?= $(wildcard native/container-init.c)
 NATIVE_HEADERS ?= $(wildcard native/*.h)
 
 # musl, because the start-up of a static glibc alone costs half a millisecond per helper.
@@ -29,7 +30,8 @@ LDFLAGS ?= -static -s
 
 PROGRAMS := $(if $(LAUNCH_SOURCES),$(BIN)/launch) $(if $(INIT_SOURCES),$(BIN)/init) \
             $(if $(RUNS_SOURCES),$(BIN)/runs) $(if $(FRONT_SOURCES),$(BIN)/front) \
-            $(if $(PROBE_SOURCES),$(BIN)/probe) $(if $(POOL_SOURCES),$(BIN)/pool)
+            $(if $(PROBE_SOURCES),$(BIN)/probe) $(if $(POOL_SOURCES),$(BIN)/pool) \
+            $(if $(CONTAINER_INIT_SOURCES),$(BIN)/container-init)
 
 # Elsewhere docker is the backend, and node the command.
 ifneq ($(shell uname -s),Linux)
@@ -91,6 +93,7 @@ $(eval $(call program,runs,$(RUNS_SOURCES)))
 $(eval $(call program,front,$(FRONT_SOURCES)))
 $(eval $(call program,probe,$(PROBE_SOURCES)))
 $(eval $(call program,pool,$(POOL_SOURCES)))
+$(eval $(call program,container-init,$(CONTAINER_INIT_SOURCES)))
 
 ## ---- the TypeScript part
 

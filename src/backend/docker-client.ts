@@ -17,6 +17,8 @@ export interface DockerInputs {
   readonly caller: { readonly uid: number; readonly gid: number }
   /** This process, see docker-inputs.ts; a container whose runner is gone is swept away. */
   readonly runner: string
+  /** Host path of our own init, where the daemon can show it in a container; see native/container-init.c. */
+  readonly init?: string
   /** Hard limits of this process. podman would raise them, which only a privileged one may. */
   readonly hardLimits: { readonly files: number; readonly processes: number }
 }

@@ -1,13 +1,16 @@
 /**
  * What the docker backend must know of this process and its client.
- * Edge: /proc, the caller's environment.
+ * Edge: /proc, the package's own files, the caller's environment.
  */
-import { readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import type { DockerFact } from '../host/facts.ts'
+import { helpersDirectory } from '../native.ts'
 import { clientEnvironment, type DockerInputs } from './docker-client.ts'
 
 export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.ProcessEnv>): DockerInputs {
+  const init = ownInit(docker)
   return {
     program: docker.program,
     path: docker.path,
@@ -17,7 +20,14 @@ export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.Proces
     environment: clientEnvironment(hostEnv),
     runner: runnerOf(process.pid) ?? `${processTable()}/${process.pid}`,
     hardLimits: hardLimits(),
+    ...(init !== undefined && { init }),
   }
+}
+
+/** A daemon on another machine does not see our files; under SELinux a container may not open what a user made. */
+function ownInit({ remote, labelled }: DockerFact): string | undefined {
+  const file = join(helpersDirectory(), 'container-init')
+  return !remote && labelled !== true && process.platform === 'linux' && existsSync(file) ? file : undefined
 }
 
 /** Windows has no such ids; Docker Desktop gives its files to whoever asks. */

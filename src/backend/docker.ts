@@ -6,11 +6,12 @@
  * `docker run` would do the first three in one, but then the daemon's complaints and the command's stderr are one stream, its
  * exit codes 125 to 127 and the command's are one number, and a limit that is ignored is noticed when it is too late.
  */
+import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { Plan, PlannedLimit, PlannedLimits, PlannedZone } from '../plan/plan.ts'
 import type { Backend, RunInputs } from './backend.ts'
 import { type DividedEnvironment, type DockerInputs, divideEnvironment, PROXY_NAMES } from './docker-client.ts'
-import { bindWords, tmpfsWords, zoneMounts } from './docker-mount.ts'
+import { type BindMount, bindWords, tmpfsWords, zoneMounts } from './docker-mount.ts'
 import { seccompWords } from './docker-seccomp.ts'
 import { imageFor, RUNTIMES } from './images.ts'
 import type { Launch, LaunchDescriptor } from './launch.ts'
@@ -34,18 +35,50 @@ export function containerName(runId: string): string {
 
 export const dockerBackend: Backend = { name: 'docker', build: buildCreate }
 
+/** Where a container shows our init and the socket on which it tells the runner how the command ended. */
+const INIT_TARGET = '/.llm-do-init'
+const REPORT_TARGET = '/.llm-do-report'
+
+export interface Reporter {
+  /** Host path of our init. */
+  readonly init: string
+  /** Host path of the runner's socket. */
+  readonly socket: string
+}
+
+/** sockaddr_un of unix(7), less the final NUL. */
+const LONGEST_SOCKET_PATH = 107
+
+/** @returns undefined where docker's own init has to do, which tells less */
+export function reporterOf(run: RunInputs): Reporter | undefined {
+  const { init } = dockerInputsOf(run)
+  const socket = posix.join(posix.dirname(run.runsDirectory), 'containers', run.runId)
+  if (init === undefined || run.runsDirectory === '') return undefined
+  return Buffer.byteLength(socket) > LONGEST_SOCKET_PATH ? undefined : { init, socket }
+}
+
+function reporterMounts(reporter: Reporter | undefined): readonly BindMount[] {
+  if (reporter === undefined) return []
+  return [
+    { source: reporter.init, target: INIT_TARGET, readonly: true },
+    { source: reporter.socket, target: REPORT_TARGET, readonly: true },
+  ]
+}
+
 /** `docker create`: everything about the container, nothing started. */
 function buildCreate(plan: Plan, run: RunInputs): Launch {
   const docker = dockerInputsOf(run)
   const name = containerName(run.runId)
   const environment = environmentOf(run.commandEnv, docker)
+  const reporter = reporterOf(run)
   const create = [
     'create',
     ...['--name', name],
-    ...containerWords(plan, { docker, labels: labelsOf({ plan, docker, kind: 'run' }) }),
+    ...containerWords(plan, { docker, labels: labelsOf({ plan, docker, kind: 'run' }), reporter }),
     ...environmentWords(environment, docker),
     ...(plan.tty ? ['--tty'] : []),
     imageOf(plan, run.command),
+    ...(reporter === undefined ? [] : [REPORT_TARGET]),
     ...run.command,
   ]
   return launchOf({ docker, argv: create, environment, plan, name })
@@ -173,16 +206,18 @@ function environmentWords({ lines, byName }: DividedEnvironment, { program }: Do
 interface ContainerInputs {
   readonly docker: DockerInputs
   readonly labels: readonly string[]
+  readonly reporter?: Reporter | undefined
 }
 
 /** What makes the walls; the order is for people who read it. */
-function containerWords(plan: Plan, { docker, labels }: ContainerInputs): readonly string[] {
+function containerWords(plan: Plan, { docker, labels, reporter }: ContainerInputs): readonly string[] {
   return [
     ...labels.flatMap((label) => ['--label', label]),
     ...['--pull', 'never'],
     // The image's own start program and health check are commands that nobody asked for.
-    ...['--entrypoint', '', '--no-healthcheck'],
-    ...['--init', '--interactive'],
+    ...['--entrypoint', reporter === undefined ? '' : INIT_TARGET, '--no-healthcheck'],
+    ...(reporter === undefined ? ['--init'] : []),
+    '--interactive',
     ...['--hostname', plan.hostname],
     ...networkWords(plan),
     ...['--ipc', 'none', '--cgroupns', 'private'],
@@ -191,7 +226,7 @@ function containerWords(plan: Plan, { docker, labels }: ContainerInputs): readon
     ...seccompWords(plan.seccomp, seccompFd(docker)).words,
     ...['--read-only', ...(docker.program === 'podman' ? PODMAN_WORDS : [])],
     ...limitWords(plan, docker),
-    ...plan.zones.flatMap(zoneMounts).flatMap(bindWords),
+    ...[...plan.zones.flatMap(zoneMounts), ...reporterMounts(reporter)].flatMap(bindWords),
     ...plan.scratch.flatMap((scratch) =>
       tmpfsWords(scratch, { program: docker.program, owner: identityOf(plan, docker) }),
     ),

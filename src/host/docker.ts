@@ -80,7 +80,7 @@ interface PodmanInfo {
   readonly host?: {
     readonly cgroupControllers?: readonly string[] | null
     readonly cgroupVersion?: string
-    readonly security?: { readonly rootless?: boolean }
+    readonly security?: { readonly rootless?: boolean; readonly selinuxEnabled?: boolean }
     readonly serviceIsRemote?: boolean
   }
   readonly version?: { readonly Version?: string }
@@ -118,6 +118,7 @@ function readDocker(info: DockerInfo, inputs: InfoInputs): Observed {
     rootless: (info.SecurityOptions ?? []).some((option) => option.includes('name=rootless')),
     limits: LIMIT_WORDS.filter((word) => limits[word] === true),
     remote: isElsewhere(info, inputs.env),
+    ...((info.SecurityOptions ?? []).some((option) => option.includes('name=selinux')) && { labelled: true }),
   }
 }
 
@@ -146,6 +147,7 @@ function readPodman({ host, version }: PodmanInfo, inputs: InfoInputs): Observed
     rootless,
     limits: LIMIT_WORDS.filter((word) => controllers.includes(CONTROLLER[word])),
     remote: host?.serviceIsRemote === true || process.platform !== 'linux',
+    ...(host?.security?.selinuxEnabled === true && { labelled: true }),
   }
 }
 

@@ -68,6 +68,8 @@ export interface DockerFact {
   readonly limits: readonly ('memory' | 'swap' | 'cpus' | 'pids')[]
   /** Docker Desktop and friends: the daemon is in a virtual machine. */
   readonly remote: boolean
+  /** SELinux labels decide what a container may open, whatever is mounted; absent = they do not. */
+  readonly labelled?: true
 }
 
 export interface HostFacts {

@@ -3,6 +3,8 @@ import { heldByDocker, withSwap } from '../backend/docker.ts'
 import type { Plan } from '../plan/plan.ts'
 import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child.ts'
+import type { InitReport } from './docker-report.ts'
+import { type LaunchStatus, outcomeOf, parseLaunchStatus } from './launch-status.ts'
 import type { Outcome, SetupFailure } from './outcome.ts'
 
 /** `docker inspect`, as far as we read it; podman gives the same shape. */
@@ -76,19 +78,38 @@ export interface DockerEnd {
   readonly client: ChildEnd
   /** Why the command could not be executed, found out afterwards. */
   readonly notExecuted?: SetupFailure
+  /** What our init told; absent where it was not there. */
+  readonly told?: InitReport | undefined
   /** Milliseconds from the first word to the daemon until the end. */
   readonly totalMs: number
   readonly warnings: readonly string[]
 }
 
-/**
- * The outcome of a container that was created.
- * What docker cannot say stays unsaid: its exit code 128+N may be an exit or a signal, so it is given as an exit code.
- */
-export function concludeDocker({ report, client, notExecuted, totalMs, warnings }: DockerEnd): Outcome {
+/** The outcome of a container that was created: what init told of it, else the little that the daemon knows. */
+export function concludeDocker(end: DockerEnd): Outcome {
+  const status = end.told === undefined ? undefined : parseLaunchStatus(end.told.line)
+  return status === undefined || end.client.cause !== 'exit' ? withoutStatus(end) : withStatus(end, status)
+}
+
+function withStatus({ report, client, totalMs, warnings }: DockerEnd, status: LaunchStatus): Outcome {
+  const told = outcomeOf(status, client)
+  // Some engines keep no record of it; the counter of the container's cgroup knows, where it can be read inside.
+  const oomKill = Math.max(told.events?.oomKill ?? 0, report.State.OOMKilled ? 1 : 0)
+  const events = oomKill === 0 ? told.events : { pidsMax: 0, throttledMs: 0, ...told.events, oomKill }
+  return {
+    ...told,
+    ...(oomKill > 0 && told.signal === 'SIGKILL' && { cause: 'memory' }),
+    ...(events !== undefined && { events }),
+    setupMs: Math.max(0, totalMs - told.durationMs),
+    warnings,
+  }
+}
+
+/** What docker cannot say stays unsaid: its exit code 128+N may be an exit or a signal, so it is given as an exit code. */
+function withoutStatus({ report, client, notExecuted, told, totalMs, warnings }: DockerEnd): Outcome {
   const durationMs = hasRun(report) ? milliseconds(report) : 0
   return {
-    ...endOf({ report, client, ...(notExecuted && { notExecuted }) }),
+    ...endOf({ report, client, told, ...(notExecuted && { notExecuted }) }),
     ...(client.cancelledBy !== undefined && { cancelledBy: client.cancelledBy }),
     // Before the command there is only what the client itself printed.
     stdout: notExecuted === undefined ? client.stdout : NO_CAPTURE,
@@ -107,11 +128,18 @@ type End = Pick<Outcome, 'cause' | 'exitCode' | 'signal' | 'failure'>
 /** 128 + SIGKILL. */
 const KILLED = 137
 
-function endOf({ report, client, notExecuted }: Pick<DockerEnd, 'report' | 'client' | 'notExecuted'>): End {
+function endOf({
+  report,
+  client,
+  notExecuted,
+  told,
+}: Pick<DockerEnd, 'report' | 'client' | 'notExecuted' | 'told'>): End {
   const { OOMKilled, ExitCode } = report.State
   if (client.cause !== 'exit') return { cause: client.cause, exitCode: null, signal: 'SIGKILL' }
   if (notExecuted !== undefined) return { cause: 'exec', exitCode: null, signal: null, failure: notExecuted }
   if (OOMKilled && ExitCode === KILLED) return { cause: 'memory', exitCode: null, signal: 'SIGKILL' }
+  // Init tells every end but its own.
+  if (told?.connected === true && ExitCode === KILLED) return { cause: 'exit', exitCode: null, signal: 'SIGKILL' }
   return { cause: 'exit', exitCode: ExitCode, signal: null }
 }
 

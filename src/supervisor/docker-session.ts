@@ -6,7 +6,7 @@
  * one sees. Only one run at a time is inside; another one meanwhile gets a fresh container. A run that leaves a process
  * behind, or has to be ended, takes the container with it. The container sleeps for an hour at most, then it is over.
  */
-import { closeSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
   buildSession,
@@ -33,6 +33,7 @@ import {
 import { whyNotExecuted } from './docker-lookup.ts'
 import { makePlaceholders, removePlaceholders } from './docker-placeholder.ts'
 import { refusalOf } from './docker-refusal.ts'
+import { makePrivate } from './docker-report.ts'
 import type { Outcome } from './outcome.ts'
 
 const SHARED_CONTAINER =
@@ -163,7 +164,7 @@ async function hasLeftovers({ docker, name }: Session): Promise<boolean> {
  */
 function takeLock(runsDirectory: string, name: string): { readonly release: () => void } | undefined {
   const directory = join(dirname(runsDirectory), 'sessions')
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  for (const place of [dirname(directory), directory]) makePrivate(place)
   const path = join(directory, name)
   if (!write(path) && !(isStale(path) && retake(path))) return undefined
   return { release: () => unlinkSync(path) }

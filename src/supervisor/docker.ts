@@ -9,8 +9,9 @@
 import { spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import type { RunInputs } from '../backend/backend.ts'
-import { containerName, dockerBackend, dockerInputsOf, imageOf } from '../backend/docker.ts'
+import { containerName, dockerBackend, dockerInputsOf, imageOf, reporterOf } from '../backend/docker.ts'
 import type { Launch } from '../backend/launch.ts'
+import { SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type ChildEnd, runChild } from './child.ts'
 import { inspectContainer, removeContainer } from './docker-client.ts'
@@ -29,6 +30,7 @@ import {
 import { whyNotExecuted } from './docker-lookup.ts'
 import { makePlaceholders, type Placeholder, removePlaceholders } from './docker-placeholder.ts'
 import { refusalOf } from './docker-refusal.ts'
+import { type InitReport, openReport, type ReportSocket } from './docker-report.ts'
 import { superviseSession } from './docker-session.ts'
 import { sweep } from './docker-sweep.ts'
 import type { Outcome, SetupFailure } from './outcome.ts'
@@ -42,28 +44,72 @@ async function superviseContainer(input: DockerRun): Promise<Outcome> {
   const docker = dockerInputsOf(input.run)
   const name = containerName(input.run.runId)
   const { plan, placeholders } = await makePlaceholders(input.plan)
-  const guard = startGuard({ docker, name, placeholders })
+  const reporter = reporterOf(input.run)
+  const socket = reporter && (await openReport(reporter.socket))
+  const guard = startGuard({ docker, name, placeholders, socket: socket && reporter?.socket })
   try {
-    return await runContainer({ ...input, plan }, { docker, name })
+    return await runContainer({ ...input, plan }, { docker, name, socket })
   } finally {
     await removeContainer(docker, name)
     guard.release()
+    socket?.close()
     await removePlaceholders(placeholders)
   }
 }
 
-async function runContainer(input: DockerRun, container: Container): Promise<Outcome> {
+/** A container and where its init tells of its end; without a socket docker's own init has to do. */
+interface Reporting extends Container {
+  readonly socket: ReportSocket | undefined
+}
+
+async function runContainer(input: DockerRun, container: Reporting): Promise<Outcome> {
   const { plan, run } = input
   const started = performance.now()
-  const image = imageOf(plan, run.command)
-  const complaints = await createContainer({ launch: dockerBackend.build(plan, run), image, ...container })
+  const { socket, complaints } = await create(input, container)
   const warnings = await checkContainer(input, { ...container, complaints })
   const [client] = await Promise.all([attach(input, container), sweep(container.docker, { now: Date.now() })])
   const report = await inspectContainer(container.docker, container.name)
   if (report === undefined) throw lost(container)
-  const notExecuted = await reasonNotExecuted({ report, client, run, plan, ...container })
+  const told = report.State.Status === 'exited' ? await socket?.report() : undefined
+  const notExecuted = await reasonNotExecuted({ report, client, run, plan, told, ...container })
   const totalMs = performance.now() - started
-  return concludeDocker({ report, client, totalMs, warnings, ...(notExecuted && { notExecuted }) })
+  const silent = socket !== undefined && told?.connected !== true && client.cause === 'exit'
+  return concludeDocker({
+    report,
+    client,
+    told,
+    totalMs,
+    warnings: [...warnings, ...(silent ? [NOT_TOLD] : [])],
+    ...(notExecuted && { notExecuted }),
+  })
+}
+
+const NOT_TOLD = 'the init of the container could not reach the runner: an end by a signal is shown as exit code 128+N'
+
+interface Created {
+  readonly socket: ReportSocket | undefined
+  readonly complaints: readonly string[]
+}
+
+/** With our init, or without where the daemon does not see the same files as we do (snap, a mount namespace of its own). */
+async function create({ plan, run }: DockerRun, { socket, ...container }: Reporting): Promise<Created> {
+  const image = imageOf(plan, run.command)
+  const make = (inputs: RunInputs) =>
+    createContainer({ launch: dockerBackend.build(plan, inputs), image, ...container })
+  if (socket === undefined) return { socket, complaints: await make(withoutInit(run)) }
+  try {
+    return { socket, complaints: await make(run) }
+  } catch (error) {
+    const { init = '', socket: path = '' } = reporterOf(run) ?? {}
+    const isOurs = error instanceof SandboxError && [init, path].some((file) => error.message.includes(file))
+    if (!isOurs) throw error
+    return { socket: undefined, complaints: await make(withoutInit(run)) }
+  }
+}
+
+function withoutInit(run: RunInputs): RunInputs {
+  const { init: _init, ...docker } = dockerInputsOf(run)
+  return { ...run, docker }
 }
 
 /** Starts the container with our stdio and waits for its end. */
@@ -106,6 +152,7 @@ interface Ended extends Container {
   readonly client: ChildEnd
   readonly run: RunInputs
   readonly plan: Plan
+  readonly told: InitReport | undefined
 }
 
 /** @throws SandboxError when the container never ran for a reason that is not the command's */
@@ -114,10 +161,11 @@ async function reasonNotExecuted({
   client,
   run,
   plan,
+  told,
   docker,
   name,
 }: Ended): Promise<SetupFailure | undefined> {
-  if (client.cause !== 'exit') return undefined
+  if (client.cause !== 'exit' || told?.connected === true) return undefined
   const { ExitCode, Error: said } = report.State
   const ran = hasRun(report)
   if (ran && !(SHARED_STATUSES as readonly number[]).includes(ExitCode)) return undefined
@@ -134,6 +182,7 @@ async function reasonNotExecuted({
 
 interface Guarded extends Container {
   readonly placeholders: readonly Placeholder[]
+  readonly socket: string | undefined
 }
 
 /**
@@ -142,17 +191,18 @@ interface Guarded extends Container {
  */
 const GUARD_SCRIPT = `
 read -r word && exit 0
-client=$1; name=$2; shift 2
+client=$1; name=$2; socket=$3; shift 3
 for pause in 0 0.2 0.5 2; do
   sleep $pause
   [ -z "$("$client" rm --force --volumes "$name")" ] || break
 done
+[ -z "$socket" ] || rm -f "$socket"
 for path; do flock --exclusive --nonblock "$path" rmdir "$path"; done`
 
-function startGuard({ docker, name, placeholders }: Guarded): { readonly release: () => void } {
+function startGuard({ docker, name, placeholders, socket = '' }: Guarded): { readonly release: () => void } {
   // Without a shell (Windows) what a killed runner leaves waits for the next run's sweep.
   if (docker.platform === 'win32') return { release: () => undefined }
-  const words = [docker.path, name, ...placeholders.map(({ path }) => path)]
+  const words = [docker.path, name, socket, ...placeholders.map(({ path }) => path)]
   const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'llm-do-guard', ...words], {
     env: { ...docker.environment },
     cwd: '/',

@@ -40,7 +40,7 @@ export function parseLaunchStatus(line: string): LaunchStatus | undefined {
 /** The end of the launch process and what it reported, as one outcome. */
 export function outcomeOfLaunch(end: ChildEnd): Outcome {
   const status = parseLaunchStatus(end.status)
-  return status === undefined ? withoutReport(end) : fromReport(status, end)
+  return status === undefined ? withoutReport(end) : outcomeOf(status, end)
 }
 
 /** The same for a launch that somebody else started and that had the caller's own streams. */
@@ -77,7 +77,11 @@ function withoutReport(end: ChildEnd): Outcome {
   }
 }
 
-function fromReport(status: LaunchStatus, { stdout, stderr, cancelledBy }: ChildEnd): Outcome {
+/** A report with the streams of the process that it is about. */
+export function outcomeOf(
+  status: LaunchStatus,
+  { stdout, stderr, cancelledBy }: Pick<ChildEnd, 'stdout' | 'stderr' | 'cancelledBy'>,
+): Outcome {
   const started = status.startedNs === 0 ? status.endedNs : status.startedNs
   const by = cancelledBy ?? signalName(status.cancelledBy)
   return {

@@ -18,6 +18,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import {
   BUSYBOX_IMAGE,
   ENVIRONMENT_IMAGE,
+  LINKS_IMAGE,
   startDocker,
   startPodman,
   type TestDocker,
@@ -39,6 +40,8 @@ async function ownedDirectory(): Promise<string> {
 interface Engine {
   readonly docker: TestDocker
   readonly fact: DockerFact
+  /** Where runs leave their records and sockets. */
+  readonly runsDirectory: string
 }
 
 const runIds = (function* () {
@@ -55,12 +58,18 @@ interface Wish {
 }
 
 function runIn(
-  { docker, fact }: Engine,
+  { docker, fact, runsDirectory }: Engine,
   { command, plan, run, stdin = 'ignore', signal, outputCap }: Wish,
 ): Promise<Outcome> {
   return superviseDocker({
     plan: dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', ...plan }),
-    run: runInputs({ runId: runIds.next().value as string, docker: dockerInputs(fact, docker.env), command, ...run }),
+    run: runInputs({
+      runId: runIds.next().value as string,
+      docker: dockerInputs(fact, docker.env),
+      runsDirectory,
+      command,
+      ...run,
+    }),
     stdio: { mode: 'capture', stdin, outputCap: outputCap ?? 1 << 20 },
     signal,
   })
@@ -73,7 +82,7 @@ function engine(start: () => Promise<TestDocker>): () => Engine {
   beforeAll(async () => {
     const docker = await start()
     const fact = await observeDocker({ ...docker.env, LLM_DO_DOCKER: docker.program })
-    state.engine = { docker, fact: fact as DockerFact }
+    state.engine = { docker, fact: fact as DockerFact, runsDirectory: join(docker.root, 'llm-do/runs') }
   })
   afterAll(() => state.engine?.docker.stop())
   return () => state.engine as Engine
@@ -101,11 +110,70 @@ describeWith('docker', 'a docker container', () => {
     ['a name that is not on PATH', 'nosuch', 'ENOENT'],
     ['a path that does not exist', '/bin/nosuch', 'ENOENT'],
     ['a file without the execute bit', '/bin/not-executable', 'EACCES'],
-    ['a directory', '/bin', 'EACCES'],
+    ['a directory', '/bin', 'EISDIR'],
+    ['a script whose interpreter is not there', '/bin/no-interpreter', 'ENOENT'],
   ])('tells %s from an exit code', async (_what, program, errno) => {
     const outcome = await run({ command: [program] })
     expect(outcome).toMatchObject({ cause: 'exec', exitCode: null, failure: { path: program, errno } })
     expect(text(outcome.stderr)).toBe('')
+  })
+
+  test.each(['KILL', 'TERM', 'SEGV', 'SYS'])(
+    'tells an end by SIG%s from the exit code of that number',
+    async (name) => {
+      const outcome = await run({ command: ['sh', '-c', `kill -${name} $$`] })
+      expect(outcome).toMatchObject({ cause: 'exit', exitCode: null, signal: `SIG${name}` })
+    },
+  )
+
+  test('is told what was used, by whatever it started', async () => {
+    const script = 'dd if=/dev/zero of=/dev/null bs=50M count=4 2>/dev/null & wait'
+    const { usage, durationMs } = await run({ command: ['sh', '-c', script] })
+    expect(usage.peakMemory).toBeGreaterThan(50 << 20)
+    expect(usage.cpuMs).toBeGreaterThan(0)
+    expect(durationMs).toBeGreaterThan(0)
+  })
+
+  test('takes with it what the command leaves behind, and says how much that was', async () => {
+    const outcome = await run({ command: ['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 & exit 3'] })
+    expect(outcome).toMatchObject({ cause: 'exit', exitCode: 3, killed: 1 })
+  })
+
+  test('cannot speak for its init: nobody listens on the socket any more', async () => {
+    const forge = [
+      'import os, socket, sys',
+      'try:',
+      '  with socket.socket(socket.AF_UNIX) as door:',
+      '    door.connect("/.llm-do-report")',
+      '    door.sendall(b\'{"cause":"exit","waitStatus":9}\\n\')',
+      'except OSError: pass',
+      'try: os.kill(1, 9)',
+      'except OSError: pass',
+      'try: os.listdir("/proc/1/fd")',
+      'except PermissionError: sys.exit(4)',
+    ]
+    const plan = { image: LINKS_IMAGE, zones: [plannedZone({ source: '/usr', target: '/usr' })] }
+    const outcome = await run({ command: ['python3', '-c', forge.join('\n')], plan })
+    expect(outcome).toMatchObject({ cause: 'exit', exitCode: 4, signal: null })
+    expect(await readdir(join(here().runsDirectory, '../containers'))).toEqual([])
+  })
+
+  test('without our init has the daemon’s word only: a signal is exit code 128+N', async () => {
+    const { init: _init, ...docker } = dockerInputs(here().fact, here().docker.env)
+    const killed = await run({ command: ['sh', '-c', 'kill -9 $$'], run: { docker } })
+    expect(killed).toMatchObject({ cause: 'exit', exitCode: 137, signal: null, warnings: [] })
+    expect(await run({ command: ['nosuch'], run: { docker } })).toMatchObject({
+      cause: 'exec',
+      failure: { errno: 'ENOENT' },
+    })
+  })
+
+  test('goes without our init where the daemon cannot see it', async () => {
+    const docker = { ...dockerInputs(here().fact, here().docker.env), init: '/nonexistent/init' }
+    expect(await run({ command: ['sh', '-c', 'exit 5'], run: { docker } })).toMatchObject({
+      cause: 'exit',
+      exitCode: 5,
+    })
   })
 
   test('ended by the memory limit says so, and the runner sees it in the daemon’s record', async () => {
@@ -405,6 +473,12 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
 
   test('tells a missing program from an exit code', async () => {
     expect(await run({ command: ['nosuch'] })).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
+  })
+
+  test('tells an end by a signal from the exit code of that number, and what was used', async () => {
+    const outcome = await run({ command: ['sh', '-c', 'kill -9 $$'] })
+    expect(outcome).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
+    expect(outcome.usage.peakMemory).toBeGreaterThan(0)
   })
 
   test('holds the same walls', async () => {

@@ -30,6 +30,14 @@ const workspace = plannedZone({
 describe('the argv of a container', () => {
   test.each<readonly [string, Partial<Plan>, Parameters<typeof runInputs>[0]]>([
     ['task.linux.docker', { zones: [workspace] }, { command: ['node', '-e', 'process.exit(3)'] }],
+    [
+      'reporting.linux.docker',
+      { zones: [workspace] },
+      {
+        docker: { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' },
+        command: ['node', '-e', 'process.exit(3)'],
+      },
+    ],
     ['task.linux.podman', { zones: [workspace] }, { docker: podman }],
     ['task.rootless.podman', { zones: [workspace] }, { docker: { ...podman, rootless: true } }],
     ['task.rootless.docker', { zones: [workspace] }, { docker: { ...DOCKER_INPUTS, rootless: true } }],

@@ -22,6 +22,8 @@ export const VOLUME_IMAGE = 'llm-do-test/volume:1'
 export const ENVIRONMENT_IMAGE = 'llm-do-test/environment:1'
 
 export interface TestDocker {
+  /** A directory that goes with it. */
+  readonly root: string
   readonly program: 'docker' | 'podman'
   /** Environment with which the client finds it. */
   readonly env: Readonly<Record<string, string>>
@@ -58,7 +60,7 @@ export async function startDocker(): Promise<TestDocker> {
   }
   await untilAnswers(client)
   await importImages(client, root)
-  return { program: 'docker', env, client, stop }
+  return { program: 'docker', root, env, client, stop }
 }
 
 /** podman as root needs words for machines without systemd; they go by its own files, as a user's would. */
@@ -79,7 +81,7 @@ export async function startPodman(): Promise<TestDocker> {
     await unmountBelow(root)
     await remove()
   }
-  return { program: 'podman', env, client, stop }
+  return { program: 'podman', root, env, client, stop }
 }
 
 function clientOf(program: string, env: Readonly<Record<string, string>>): TestDocker['client'] {
@@ -123,6 +125,7 @@ async function makeBusyboxTree(tree: string): Promise<void> {
   const names = stdout.split('\n').filter((name) => name !== '' && name !== 'busybox')
   await Promise.all(names.map((name) => symlink('busybox', join(tree, 'bin', name))))
   await writeFile(join(tree, 'bin/not-executable'), 'plain\n', { mode: 0o644 })
+  await writeFile(join(tree, 'bin/no-interpreter'), '#!/nosuch/shell\n', { mode: 0o755 })
   await mkdir(join(tree, 'etc'))
 }
 

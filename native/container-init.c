@@ -1,0 +1,191 @@
+/*
+ * container-init SOCKET COMMAND [ARG...]: PID 1 of a container of the docker backend.
+ *
+ * Theory of operation. A daemon tells of a container one number from 0 to 255, so an end by a signal, a program that is not
+ * there and an exit code look alike. This program is shown in the container read-only and runs the command as its child. It
+ * connects to the runner's socket before the command exists; the runner takes one connection, so nobody else in here can speak for it,
+ * and it is not dumpable, so the command, which has the same id, cannot take its descriptor. It passes signals on, reaps, and
+ * when the command has ended it kills what is left and writes the status line of launch (status.h). Its own exit status is
+ * what docker's init would have used. Without a socket it does all but the telling.
+ */
+#include "kernel.h"
+#include "status.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* Sent by the child through a close-on-exec pipe: nothing comes when execve succeeds. */
+struct failure {
+  int error;
+  char step[32], path[256];
+};
+
+static uint64_t now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Returns -1 when the runner cannot be reached from in here; it notices that nobody came. */
+static int connect_to(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (strlen(path) >= sizeof address.sun_path) return -1;
+  strcpy(address.sun_path, path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+/* ---- the command's process ---- */
+
+static _Noreturn void give_up(int pipe, int error, const char *step, const char *path) {
+  struct failure failure = {.error = error};
+  snprintf(failure.step, sizeof failure.step, "%s", step);
+  snprintf(failure.path, sizeof failure.path, "%s", path);
+  (void)!write(pipe, &failure, sizeof failure);
+  _exit(127);
+}
+
+/* As a shell looks: the first file that may be executed, else the first that is there at all. Returns 0, or an errno. */
+static int look_up(const char *name, char *found, size_t room) {
+  const char *at = getenv("PATH");
+  int error = ENOENT;
+  if (strchr(name, '/')) return snprintf(found, room, "%s", name) < (int)room ? 0 : ENAMETOOLONG;
+  for (at = at && *at ? at : "/usr/local/bin:/usr/bin:/bin"; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+    char path[4096];
+    struct stat status;
+    int length = (int)strcspn(at, ":");
+    if (snprintf(path, sizeof path, "%.*s%s%s", length, at, length ? "/" : "./", name) >= (int)sizeof path) continue;
+    if (stat(path, &status) < 0 || S_ISDIR(status.st_mode)) continue;
+    if (access(path, X_OK) == 0) return snprintf(found, room, "%s", path), 0;
+    if (error == ENOENT) snprintf(found, room, "%s", path), error = EACCES;
+  }
+  return error;
+}
+
+/* A terminal's keys reach its foreground group only. */
+static void take_terminal(void) {
+  if (setpgid(0, 0) == 0 && isatty(0)) tcsetpgrp(0, getpgrp()); /* SIGTTOU is blocked */
+}
+
+static _Noreturn void run(char **command, char **env, int pipe) {
+  char path[4096] = "";
+  struct stat status;
+  sigset_t none;
+  int error = look_up(command[0], path, sizeof path);
+  if (error) give_up(pipe, error, "execve", path[0] ? path : command[0]);
+  take_terminal();
+  for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse, rightly */
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  execve(path, command, env);
+  error = errno;
+  int is_there = stat(path, &status) == 0;
+  if (error == EACCES && is_there && S_ISDIR(status.st_mode)) error = EISDIR;
+  give_up(pipe, error, error == ENOENT && is_there ? "interpreter" : "execve", path);
+}
+
+/* ---- PID 1 ---- */
+
+/* Forks the command. Returns its pid, or -1 with the reason in `outcome`. */
+static pid_t start(char **command, char **env, struct outcome *outcome) {
+  int pipe[2];
+  struct failure failure = {.error = 0};
+  outcome->cause = CAUSE_SETUP;
+  snprintf(outcome->step, sizeof outcome->step, "container-init: start");
+  if (pipe2(pipe, O_CLOEXEC) < 0) return outcome->error = errno, -1;
+  outcome->started_ns = now();
+  pid_t child = fork();
+  if (child < 0) return outcome->error = errno, -1;
+  if (child == 0) run(command, env, pipe[1]);
+  close(pipe[1]);
+  ssize_t got = read(pipe[0], &failure, sizeof failure);
+  close(pipe[0]);
+  if (got == 0) return outcome->step[0] = 0, outcome->cause = CAUSE_EXIT, child;
+  outcome->cause = CAUSE_EXEC;
+  outcome->error = failure.error;
+  memcpy(outcome->step, failure.step, sizeof failure.step);
+  memcpy(outcome->path, failure.path, sizeof failure.path);
+  return -1;
+}
+
+/* Reaps what has ended. Returns 1 once that includes `child`. */
+static int reap(pid_t child, int *wait_status) {
+  int status, ended = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (pid == child) *wait_status = status, ended = 1;
+  return ended;
+}
+
+static int wait_for(pid_t child, const sigset_t *signals) {
+  int wait_status = 0;
+  while (!reap(child, &wait_status)) {
+    int signal = sigwaitinfo(signals, NULL);
+    if (signal > 0 && signal != SIGCHLD) kill(child, signal);
+  }
+  return wait_status;
+}
+
+static unsigned kill_the_rest(void) {
+  unsigned killed = 0;
+  int status;
+  kill(-1, SIGKILL);
+  while (waitpid(-1, &status, 0) > 0) killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  return killed;
+}
+
+/* The number after a word in one of two files of the container's own cgroup, of version 2 or 1; -1 where there is none. */
+static long long counter(const char *newer, const char *older, const char *word) {
+  FILE *file = fopen(newer, "re");
+  char name[32];
+  long long number = -1, found = -1;
+  if (!file && !(file = fopen(older, "re"))) return -1;
+  while (fscanf(file, "%31s %lld", name, &number) == 2)
+    if (strcmp(name, word) == 0) found = number;
+  fclose(file);
+  return found;
+}
+
+static void measure(struct outcome *outcome) {
+  struct rusage usage;
+  getrusage(RUSAGE_CHILDREN, &usage);
+  outcome->cpu_us = (long long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+  outcome->peak_bytes = (long long)usage.ru_maxrss * 1024;
+  outcome->oom_kills = counter("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control", "oom_kill");
+  outcome->pids_refused = counter("/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events", "max");
+}
+
+/* Blocked, so that they wait for us; those that a fault of our own raises are left alone. */
+static void hold_signals(sigset_t *signals) {
+  static const int OWN[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+  sigfillset(signals);
+  for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++) sigdelset(signals, OWN[i]);
+  sigprocmask(SIG_SETMASK, signals, NULL);
+}
+
+int main(int argc, char **argv, char **env) {
+  struct outcome outcome = {.begun_ns = now(), .wait_status = -1, .oom_kills = -1, .pids_refused = -1, .throttled_us = -1};
+  sigset_t signals;
+  /* Elsewhere the kill at the end would reach everything of this user. */
+  if (argc < 3 || getpid() != 1) return fputs("usage: container-init SOCKET COMMAND [ARG...], as PID 1 of a container\n", stderr), 125;
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return 125;
+  int told = connect_to(argv[1]);
+  hold_signals(&signals);
+  pid_t child = start(argv + 2, env, &outcome);
+  if (child > 0) outcome.wait_status = wait_for(child, &signals);
+  outcome.ended_ns = now();
+  outcome.killed = kill_the_rest();
+  measure(&outcome);
+  if (told >= 0) status_write(told, &outcome);
+  return status_exit_code(&outcome);
+}
