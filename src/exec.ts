@@ -277,7 +277,10 @@ async function factsFor(question: FactsQuestion): Promise<HostFacts> {
     ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
   ]
   const look = (want: readonly ('namespace' | 'docker' | 'wasm')[]) => observeMachine({ want, policy, env, notBelow })
-  const first: HostFacts = { ...(await look(policy.backend === 'wasm' ? ['namespace', 'wasm'] : ['namespace'])), paths }
+  const first: HostFacts = {
+    ...(await look(policy.runtime === 'wasmtime' ? ['namespace', 'wasm'] : ['namespace'])),
+    paths,
+  }
   if (nextToProbe({ ...question, facts: first }) === undefined) return first
   return { ...(await look(['namespace', 'docker'])), paths }
 }

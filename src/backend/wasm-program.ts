@@ -20,6 +20,8 @@ export interface WasmInputs {
   readonly permission: readonly string[]
   /** Host path of a CPython compiled for WASI. */
   readonly python?: string
+  /** Absolute path, where there is one; used when the plan says so. */
+  readonly wasmtime?: string
 }
 
 export interface WasmOrders {

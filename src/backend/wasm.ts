@@ -1,5 +1,5 @@
 /**
- * The wasm backend: plan -> a node process that runs a WASI module with only the zones preopened. Pure.
+ * The wasm backend: plan -> a process of node, or of wasmtime, that runs a WASI module with only the zones preopened. Pure.
  * Where the namespace sandbox works (the plan then has an engine) that node is inside it, and the kernel holds the zones as well.
  * There is no network, no other process and no system call to reach; what the module can name is what wasm-program.ts lets through.
  */
@@ -17,6 +17,7 @@ import {
   type WasmOrders,
   type WasmPreopen,
 } from './wasm-program.ts'
+import { WASMTIME, wasmtimeWords } from './wasmtime.ts'
 
 export const wasmBackend: Backend = { name: 'wasm', build }
 
@@ -30,34 +31,59 @@ const MOST_PAGES = 65_536
 
 function build(plan: Plan, run: RunInputs): Launch {
   refuseScratch(plan)
-  return plan.engine === undefined ? buildBare(plan, run) : buildInside(plan, run)
+  if (plan.engine !== undefined) return buildInside(plan, run)
+  if (plan.runtime !== WASMTIME) return buildBare(plan, run)
+  throw new SandboxError('INTERNAL', 'wasm: wasmtime is planned without the sandbox that holds its zones')
 }
 
 /** Files that are shown inside under a name of ours, where the system part does not show them. */
 const NODE_TARGET = '/.llm-do-node'
+const WASMTIME_TARGET = '/.llm-do-wasmtime'
 const PYTHON_TARGET = '/.llm-do-python.wasm'
 
-/** The same node as the command of a namespace sandbox, where every path is the one inside. */
+/** The same as the command of a namespace sandbox, where every path is the one inside. */
 function buildInside(plan: Plan, run: RunInputs): Launch {
-  const { node, permission } = wasmInputsOf(run)
-  const program = shownAs(node, NODE_TARGET, plan)
   const module = moduleInside(plan, run)
-  const shownZones = plan.zones.map((zone) => ({ ...zone, source: zone.target }))
-  const orders: Omit<WasmOrders, 'env'> = {
-    module: module.path,
-    args: run.command,
-    preopens: preopensOf({ ...plan, zones: shownZones }),
-  }
-  const variables = Object.entries(run.commandEnv).map(([name, value]) => [`${MODULE_VARIABLE_PREFIX}${name}`, value])
+  const runner = plan.runtime === WASMTIME ? wasmtimeInside(plan, run, module) : nodeInside(plan, run, module)
   const { commandBytes: _words, ...others } = run
   return namespace.build(
-    { ...plan, backend: 'namespace', system: [...plan.system, ...program.entries, ...module.entries] },
-    {
-      ...others,
-      command: [program.path, ...nodeWords(plan, permission, module.path)],
-      commandEnv: { ...Object.fromEntries(variables), [ORDERS_VARIABLE]: JSON.stringify(orders) },
-    },
+    { ...plan, backend: 'namespace', system: [...plan.system, ...runner.entries, ...module.entries] },
+    { ...others, command: [runner.path, ...runner.words], commandEnv: runner.env },
   )
+}
+
+/** What runs the module inside: a file, its words and its environment. */
+interface Runner extends Shown {
+  readonly words: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+}
+
+function nodeInside(plan: Plan, run: RunInputs, { path: module }: Shown): Runner {
+  const { node, permission } = wasmInputsOf(run)
+  const orders: Omit<WasmOrders, 'env'> = { module, args: run.command, preopens: preopensInside(plan) }
+  const variables = Object.entries(run.commandEnv).map(([name, value]) => [`${MODULE_VARIABLE_PREFIX}${name}`, value])
+  return {
+    ...shownAs(node, NODE_TARGET, plan),
+    words: nodeWords(plan, permission, module),
+    env: { ...Object.fromEntries(variables), [ORDERS_VARIABLE]: JSON.stringify(orders) },
+  }
+}
+
+function wasmtimeInside(plan: Plan, run: RunInputs, { path: module }: Shown): Runner {
+  const { wasmtime } = wasmInputsOf(run)
+  if (wasmtime === undefined) throw new SandboxError('INTERNAL', 'wasm: the run does not know where wasmtime is')
+  const words = wasmtimeWords({
+    module,
+    command: run.command,
+    preopens: preopensInside(plan),
+    names: Object.keys(run.commandEnv).sort(),
+    memory: plan.limits.memory?.max,
+  })
+  return { ...shownAs(wasmtime, WASMTIME_TARGET, plan), words, env: run.commandEnv }
+}
+
+function preopensInside(plan: Plan): readonly WasmPreopen[] {
+  return preopensOf({ ...plan, zones: plan.zones.map((zone) => ({ ...zone, source: zone.target })) })
 }
 
 interface Shown {

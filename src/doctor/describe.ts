@@ -146,8 +146,9 @@ function dockerPart({ docker }: HostFacts): Part {
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? ''
 
-function wasmPart({ engines }: HostFacts): Part {
+function wasmPart({ engines, wasmtime }: HostFacts): Part {
   const inside = engines.bwrap.ok || engines.unshare.ok
-  const detail = `node's own WASI${inside ? ', inside the namespace sandbox' : ''}`
+  const other = wasmtime === undefined ? '' : `; ${wasmtime.path} ${wasmtime.version} with --runtime wasmtime`
+  const detail = `node's own WASI${inside ? ', inside the namespace sandbox' : ''}${other}`
   return { name: 'wasm', state: 'ok', detail, fix: '' }
 }

@@ -2,6 +2,7 @@
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { engineObstacle, KERNEL_HOLDERS, type Lack, type Offers, offersOf } from '../host/offers.ts'
+import { wasmtimeObstacle } from '../host/wasmtime.ts'
 import { LIMIT_NEEDS } from '../policy/needs.ts'
 import { type BackendName, type EngineName, NEEDS, type Need, type Policy } from '../policy/policy.ts'
 import { rungFor } from './limits.ts'
@@ -79,9 +80,13 @@ interface Around {
 
 /** What runs WASI modules is put inside the namespace sandbox where there is one. */
 function engineAround(policy: Policy, { facts, all }: Around): { readonly engine?: EngineName } {
-  if (all.namespace.unusable !== undefined) return {}
-  const engine = engineFor(policy, all.namespace)
-  return engineObstacle(facts, engine) === undefined ? { engine } : {}
+  return wallsObstacle(policy, facts) === undefined ? { engine: engineFor(policy, all.namespace) } : {}
+}
+
+/** What stands in the way of the namespace sandbox that this policy would have. */
+function wallsObstacle(policy: Policy, facts: HostFacts): Lack | undefined {
+  const { namespace } = offersOf(facts)
+  return namespace.unusable ?? engineObstacle(facts, engineFor(policy, namespace))
 }
 
 const NO_ISOLATION = 'no isolation: the command runs as a host process and can reach everything this user can'
@@ -117,6 +122,7 @@ function barredBy(backend: BackendName, offers: Offers, { policy, facts, permits
     }
   }
   if (offers.unusable !== undefined) return offers.unusable
+  if (backend === 'wasm' && policy.runtime === 'wasmtime') return wasmtimeObstacle(facts, wallsObstacle(policy, facts))
   return backend === 'namespace' && policy.engine !== 'auto' ? engineObstacle(facts, policy.engine) : undefined
 }
 

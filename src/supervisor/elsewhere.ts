@@ -34,7 +34,7 @@ export function inputsElsewhere({
   cwd,
 }: ElsewhereInputs): Pick<RunInputs, 'docker' | 'wasm' | 'allowUnsandboxed'> {
   if (plan.backend === 'docker' && facts.docker !== undefined) return { docker: dockerInputs(facts.docker, env) }
-  if (plan.backend === 'wasm') return { wasm: wasmInputs(env, cwd) }
+  if (plan.backend === 'wasm') return { wasm: wasmInputs({ env, cwd, wasmtime: facts.wasmtime?.path }) }
   if (plan.backend === 'process') return { allowUnsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1' }
   return {}
 }

