@@ -29,6 +29,9 @@ enum { KILL_ROUNDS = 100 };
 /* A group is busy for a moment after its last process died; 500 waits of 1 ms are far more than was ever seen (2 ms). */
 enum { REMOVE_TRIES = 500 };
 
+/* Killed processes need a moment to die; one that is stuck in the kernel must not hold the caller for ever. */
+enum { END_MS = 1000 };
+
 static int close_keeping_errno(int fd, int result) {
   int saved = errno;
   close(fd);
@@ -111,15 +114,56 @@ int cgroup_create(int parent, const char *name) {
   return -1;
 }
 
+/* One write: the kernel takes each write(2) to these files as a whole value. */
+static int write_value(int fd, const char *value) {
+  size_t length = strlen(value);
+  ssize_t written = write(fd, value, length);
+  if (written >= 0 && written != (ssize_t)length) errno = EIO;
+  return written == (ssize_t)length ? 0 : -1;
+}
+
+/* A small file of one disk; 0 when there is none, as for the paths of a multipath disk, which have no number of their own. */
+static int read_disk(int disks, const char *name, const char *file, char text[SMALL_FILE]) {
+  char path[300];
+  snprintf(path, sizeof path, "%.255s/%s", name, file);
+  int fd = openat(disks, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t length = read(fd, text, SMALL_FILE - 1);
+  close(fd);
+  text[length > 0 ? length : 0] = '\0';
+  return length > 0;
+}
+
+/* 1 when the value was written for that disk, 0 when nothing is behind its name. */
+static int set_disk(int disks, const char *name, int fd, const char *value) {
+  char size[SMALL_FILE], number[SMALL_FILE], line[256];
+  if (name[0] == '.' || !read_disk(disks, name, "size", size) || strtoll(size, NULL, 10) == 0) return 0;
+  if (!read_disk(disks, name, "dev", number)) return 0;
+  number[strcspn(number, "\n")] = '\0';
+  if (snprintf(line, sizeof line, "%.20s %s", number, value) >= (int)sizeof line) return errno = E2BIG, -1;
+  if (write_value(fd, line) == 0) return 1;
+  return errno == ENODEV ? 0 : -1; /* taken out this moment */
+}
+
+static int set_each_disk(int fd, const char *value) {
+  DIR *disks = opendir("/sys/block");
+  if (disks == NULL) return -1;
+  struct dirent *disk;
+  int done = 0, count = 0;
+  while (done >= 0 && (disk = readdir(disks)) != NULL) {
+    done = set_disk(dirfd(disks), disk->d_name, fd, value);
+    count += done > 0;
+  }
+  int saved = done < 0 ? errno : ENODEV;
+  closedir(disks);
+  errno = saved;
+  return done < 0 || count == 0 ? -1 : 0;
+}
+
 int cgroup_set(int group, const char *file, const char *value) {
   int fd = openat(group, file, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? CGROUP_ABSENT : -1;
-  size_t length = strlen(value);
-  /* One write: the kernel takes each write(2) to these files as a whole value. */
-  ssize_t written = write(fd, value, length);
-  if (written == (ssize_t)length) return close_keeping_errno(fd, 0);
-  if (written >= 0) errno = EIO;
-  return close_keeping_errno(fd, -1);
+  return close_keeping_errno(fd, strncmp(value, "* ", 2) == 0 ? set_each_disk(fd, value + 2) : write_value(fd, value));
 }
 
 static int visit_processes_of(int group, int (*visit)(pid_t, void *), void *data) {
@@ -230,6 +274,18 @@ int cgroup_wait_empty(int group, int timeout_ms) {
   return close_keeping_errno(events, -1);
 }
 
+long cgroup_count_threads(int group) {
+  int fd = openat(group, "cgroup.threads", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return -1;
+  char text[SMALL_FILE];
+  long count = 0;
+  ssize_t got;
+  while ((got = read(fd, text, sizeof text)) > 0)
+    for (ssize_t i = 0; i < got; i++) count += text[i] == '\n';
+  close(fd);
+  return got < 0 ? -1 : count;
+}
+
 /* A file with one number in it, or -1. */
 static long long read_number(int group, const char *file) {
   char text[SMALL_FILE];
@@ -241,12 +297,12 @@ long long cgroup_read_cpu_usec(int group) {
   return read_file(group, "cpu.stat", text) < 0 ? -1 : number_of(text, "usage_usec");
 }
 
-int cgroup_read_usage(int group, struct cgroup_usage *usage) {
+void cgroup_read_usage(int group, struct cgroup_usage *usage) {
   char text[SMALL_FILE];
-  if (read_file(group, "cpu.stat", text) < 0) return -1;
-  usage->cpu_usec = number_of(text, "usage_usec");
-  usage->throttled_usec = number_of(text, "throttled_usec");
-  usage->throttled = number_of(text, "nr_throttled");
+  /* cpu.stat is always there and the dearest of all to read; what interests is in it with the controller only. */
+  int cpu_counted = faccessat(group, "cpu.max", F_OK, 0) == 0 && read_file(group, "cpu.stat", text) >= 0;
+  usage->throttled_usec = cpu_counted ? number_of(text, "throttled_usec") : -1;
+  usage->throttled = cpu_counted ? number_of(text, "nr_throttled") : -1;
 
   int memory_counted = read_file(group, "memory.events", text) >= 0;
   usage->oom = memory_counted ? number_of(text, "oom") : -1;
@@ -256,7 +312,6 @@ int cgroup_read_usage(int group, struct cgroup_usage *usage) {
 
   usage->pids_max = read_file(group, "pids.events", text) < 0 ? -1 : number_of(text, "max");
   usage->pids_peak = usage->pids_max < 0 ? -1 : read_number(group, "pids.peak");
-  return 0;
 }
 
 static int remove_group(int parent, const char *name, void *data);
@@ -284,4 +339,11 @@ int cgroup_remove(int parent, const char *name) {
   if (is_group_name(name)) return remove_group(parent, name, NULL);
   errno = EINVAL;
   return -1;
+}
+
+int cgroup_end(int parent, const char *name, int group) {
+  if (!is_group_name(name)) return errno = EINVAL, -1;
+  if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return 0;
+  if (cgroup_kill(group) < 0 || cgroup_wait_empty(group, END_MS) < 0) return -1;
+  return cgroup_remove(parent, name);
 }

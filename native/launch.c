@@ -238,13 +238,17 @@ static void set_group_limits(struct run *run) {
   }
 }
 
+static void name_group(struct run *run) {
+  struct record record;
+  if (launchfile_find(&run->file, V_CGROUP, &record))
+    snprintf(run->cgroup_name, sizeof run->cgroup_name, "%s%s", CGROUP_PREFIX, run->id);
+}
+
 static void make_group(struct run *run) {
   struct record record;
   if (!launchfile_find(&run->file, V_CGROUP, &record)) return;
   run->cgroup_parent = cgroup_open(record.word[0]);
   if (run->cgroup_parent < 0) refuse(run, "launch: open cgroup", record.word[0]);
-  snprintf(run->cgroup_name, sizeof run->cgroup_name, "%s%s", CGROUP_PREFIX, run->id);
-  write_record(run); /* before the group exists: a record may name too much, never too little */
   run->cgroup = cgroup_create(run->cgroup_parent, run->cgroup_name);
   if (run->cgroup < 0) refuse(run, "launch: make cgroup", record.word[0]);
   set_group_limits(run);
@@ -259,11 +263,7 @@ static void make_placeholders(struct run *run) {
 
 static void release(struct run *run) {
   placeholders_remove(&run->placeholders);
-  if (run->cgroup >= 0) {
-    cgroup_kill(run->cgroup);
-    cgroup_wait_empty(run->cgroup, 1000);
-    cgroup_remove(run->cgroup_parent, run->cgroup_name);
-  }
+  if (run->cgroup >= 0) cgroup_end(run->cgroup_parent, run->cgroup_name, run->cgroup);
   if (run->record >= 0) record_remove(run->records, run->id, run->record);
 }
 
@@ -625,7 +625,7 @@ static void look_at_limits(struct run *run) {
   if (run->kill_at && now >= run->kill_at) kill_everything(run);
   if (run->stopping || !run->outcome.started_ns || run->outcome.ended_ns) return;
   if (run->deadline_ns && now >= run->deadline_ns) return stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
-  if (run->watching) look_at_memory(run);
+  if (run->watching && watchdog_is_due(&run->watchdog)) look_at_memory(run);
   if (run->cpu_limit_us && watchdog_cpu_usec(&run->watchdog) >= (long long)run->cpu_limit_us)
     stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
 }
@@ -731,7 +731,7 @@ static void take_usage_of_children(struct outcome *outcome) {
 
 static void take_usage_of_group(struct outcome *outcome, int group) {
   struct cgroup_usage usage;
-  if (cgroup_read_usage(group, &usage) < 0) return;
+  cgroup_read_usage(group, &usage);
   /* Kills of the host's own OOM killer are counted too, but then our limit was never met. */
   outcome->oom_kills = usage.oom > 0 ? usage.oom_kill : usage.oom_kill < 0 ? -1 : 0;
   outcome->pids_refused = usage.pids_max;
@@ -755,6 +755,7 @@ static void conclude(struct run *run) {
   }
   if (run->cgroup >= 0) take_usage_of_group(outcome, run->cgroup);
   if (run->watching && run->watchdog.peak > outcome->peak_bytes) outcome->peak_bytes = run->watchdog.peak;
+  if (run->watching && run->watchdog.threads > outcome->peak_pids) outcome->peak_pids = run->watchdog.threads;
   if (outcome->cause == CAUSE_EXIT && was_out_of_memory(outcome)) outcome->cause = CAUSE_MEMORY;
   if (outcome->cause == CAUSE_EXIT && outcome->wait_status == -1) blame(run, 0, "sandbox ended without a report", "");
 }
@@ -813,8 +814,9 @@ int main(int argc, char **argv) {
   open_record(&run);
   prepare_warm(&run);
   make_placeholders(&run);
+  name_group(&run);
+  write_record(&run); /* before the group exists: a record may name too much, never too little */
   make_group(&run);
-  write_record(&run);
   start_stager(&run);
   watch_run(&run);
   conclude(&run);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cgroup.h"
@@ -24,6 +25,12 @@ struct memory_file {
 
 /* /proc/PID/status is about 1.5 kB, smaps_rollup 800 bytes. */
 enum { PROC_FILE = 8192 };
+
+static long long now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 /* A process may go away between any two looks; that is not an error, it just uses nothing any more. */
 static int is_gone(int error) { return error == ENOENT || error == ESRCH; }
@@ -94,7 +101,7 @@ static int add_children(struct watchdog *watchdog, int threads, const char *thre
 }
 
 /* A child is listed under the thread that made it, so every thread of the process is asked. */
-static int add_children_of(struct watchdog *watchdog, pid_t pid) {
+static int add_children_of(struct watchdog *watchdog, pid_t pid, long *count) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
   DIR *threads = opendir(path);
@@ -102,20 +109,31 @@ static int add_children_of(struct watchdog *watchdog, pid_t pid) {
   int result = 0;
   struct dirent *thread;
   while (result == 0 && (thread = readdir(threads)) != NULL) {
-    if (thread->d_name[0] != '.') result = add_children(watchdog, dirfd(threads), thread->d_name);
+    if (thread->d_name[0] == '.') continue;
+    result = add_children(watchdog, dirfd(threads), thread->d_name);
+    (*count)++;
   }
   closedir(threads);
   return result;
 }
 
+static void note_threads(struct watchdog *watchdog, long threads) {
+  if (threads > watchdog->threads) watchdog->threads = threads;
+}
+
 static int list_tree(struct watchdog *watchdog) {
   watchdog->process_count = 0;
-  if (watchdog->group >= 0) return cgroup_each_process(watchdog->group, add_process, watchdog);
+  if (watchdog->group >= 0) {
+    note_threads(watchdog, cgroup_count_threads(watchdog->group));
+    return cgroup_each_process(watchdog->group, add_process, watchdog);
+  }
   if (add_process(watchdog->engine, watchdog) != 0) return -1;
+  long threads = 0;
   /* The list grows while it is walked: breadth first, without recursion a deep tree could exhaust. */
   for (size_t next = 0; next < watchdog->process_count; next++) {
-    if (add_children_of(watchdog, watchdog->processes[next]) != 0) return -1;
+    if (add_children_of(watchdog, watchdog->processes[next], &threads) != 0) return -1;
   }
+  note_threads(watchdog, threads);
   return 0;
 }
 
@@ -208,21 +226,23 @@ static long long exact_bytes(struct watchdog *watchdog, long long file_bytes) {
   return own + (shared > file_bytes ? shared : file_bytes);
 }
 
-int watchdog_init(struct watchdog *watchdog, pid_t engine, int group, long long limit) {
-  *watchdog = (struct watchdog){.engine = engine, .group = group, .limit = limit};
-  /* All anonymous memory files live on one internal file system; any of them tells its device number. */
+/* What the first sample needs to know. All anonymous memory files live on one internal file system; any of them tells its device. */
+static int learn(struct watchdog *watchdog) {
   int file = memfd_create("llm-do", MFD_CLOEXEC);
   struct stat example;
-  if (file < 0 || fstat(file, &example) != 0) {
-    int error = errno;
-    if (file >= 0) close(file);
-    errno = error;
-    return -1;
-  }
+  if (file < 0) return -1;
+  int known = fstat(file, &example), error = errno;
   close(file);
+  errno = error;
+  if (known != 0) return -1;
   watchdog->memory_files = example.st_dev;
   struct sysinfo host;
   watchdog->swap = sysinfo(&host) == 0 && host.totalswap > 0;
+  return 0;
+}
+
+int watchdog_init(struct watchdog *watchdog, pid_t engine, int group, long long limit) {
+  *watchdog = (struct watchdog){.engine = engine, .group = group, .limit = limit, .looked_ms = now_ms()};
   if (group >= 0 || access("/proc/thread-self/children", R_OK) == 0) return 0;
   errno = ENOSYS;
   return -1;
@@ -237,7 +257,11 @@ int watchdog_add_scratch(struct watchdog *watchdog, int tmpfs) {
   return -1;
 }
 
+int watchdog_is_due(const struct watchdog *watchdog) { return now_ms() - watchdog->looked_ms >= WATCHDOG_PAUSE_MS; }
+
 int watchdog_sample(struct watchdog *watchdog) {
+  watchdog->looked_ms = now_ms();
+  if (watchdog->memory_files == 0 && learn(watchdog) != 0) return -1;
   if (list_tree(watchdog) != 0) return -1;
   long long files = memory_file_bytes(watchdog), scratch = scratch_bytes(watchdog);
   if (files < 0 || scratch < 0) return -1;

@@ -1,7 +1,8 @@
 /*
  * The memory limit where no memory controller can be had: look at the whole tree every few milliseconds, end it when it is over.
  *
- * Theory of operation: launch calls watchdog_sample at least every 50 ms while the command runs. A sample lists the tree (the
+ * Theory of operation: launch wakes at least every 25 ms while the command runs, and more often when there is something to do;
+ * it calls watchdog_sample whenever watchdog_is_due says that the last look is old enough. A sample lists the tree (the
  * run's cgroup, or the descendants of the engine when there is none), adds up resident and swapped pages, scratch file systems
  * and anonymous memory files. That sum counts pages shared between processes several times, so it can only be too high: when it
  * is below the limit, the tree is below the limit. Only when it is over, the exact share of each process is read (smaps_rollup,
@@ -21,9 +22,14 @@ enum { WATCHDOG_SCRATCH = 64 };
 
 enum { WATCHDOG_UNDER = 0, WATCHDOG_OVER = 1 };
 
+/* A look younger than this is good enough. With the 25 ms of launch's timer the tree is looked at every 35 ms at the latest;
+ * docs/limits.md promises 50. */
+enum { WATCHDOG_PAUSE_MS = 10 };
+
 struct watchdog {
   long long used; /* bytes at the last sample */
   long long peak; /* highest used of all samples */
+  long threads;   /* most threads of the tree in any sample, engine and init included, as pids.peak counts them; 0 before the first */
   /* Private from here on. */
   int group;
   pid_t engine;
@@ -31,7 +37,8 @@ struct watchdog {
   int scratch[WATCHDOG_SCRATCH];
   size_t scratch_count;
   long long cpu_usec;
-  dev_t memory_files;
+  long long looked_ms; /* CLOCK_MONOTONIC */
+  dev_t memory_files;  /* 0 until the first sample */
   int swap;
   pid_t *processes;
   size_t process_count, process_room;
@@ -46,6 +53,9 @@ int watchdog_init(struct watchdog *watchdog, pid_t engine, int group, long long 
 /* Counts what lies in a tmpfs too. The descriptor (O_PATH is enough) stays the caller's and must stay open; -1 with ENOSPC above
  * WATCHDOG_SCRATCH of them. */
 int watchdog_add_scratch(struct watchdog *watchdog, int tmpfs);
+
+/* 1 when it is time to look. A run that is over before the first look is due never pays for one. */
+int watchdog_is_due(const struct watchdog *watchdog);
 
 /* Looks once: WATCHDOG_UNDER, WATCHDOG_OVER, or -1 with errno when the tree could not be listed (treat it as a broken backend). */
 int watchdog_sample(struct watchdog *watchdog);

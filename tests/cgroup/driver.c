@@ -27,9 +27,9 @@ static int count_process(pid_t pid, void *data) {
 
 static int print_usage(int group) {
   struct cgroup_usage usage;
-  if (cgroup_read_usage(group, &usage) != 0) return say(-1);
+  cgroup_read_usage(group, &usage);
   printf("{\"memoryPeak\":%lld,\"pidsPeak\":%lld,\"cpuUsec\":%lld,\"oom\":%lld,\"oomKill\":%lld,\"pidsMax\":%lld}\n",
-         usage.memory_peak, usage.pids_peak, usage.cpu_usec, usage.oom, usage.oom_kill, usage.pids_max);
+         usage.memory_peak, usage.pids_peak, cgroup_read_cpu_usec(group), usage.oom, usage.oom_kill, usage.pids_max);
   return 0;
 }
 
@@ -41,11 +41,16 @@ static int print_watch(int argc, char **argv) {
   for (int i = 5; i < argc; i++) watchdog_add_scratch(&watchdog, open(argv[i], O_PATH | O_CLOEXEC));
   int over = watchdog_sample(&watchdog);
   long long cpu = watchdog_cpu_usec(&watchdog);
-  printf("{\"over\":%d,\"used\":%lld,\"peak\":%lld,\"processes\":%zu,\"cpuUsec\":%lld}\n", over, watchdog.used, watchdog.peak,
-         watchdog.process_count, cpu);
+  printf("{\"over\":%d,\"used\":%lld,\"peak\":%lld,\"processes\":%zu,\"threads\":%ld,\"cpuUsec\":%lld}\n", over, watchdog.used, watchdog.peak,
+         watchdog.process_count, watchdog.threads, cpu);
   watchdog_free(&watchdog);
   if (group >= 0) close(group);
   return 0;
+}
+
+static int end_group(int parent, const char *name) {
+  int group = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return cgroup_end(parent, name, group);
 }
 
 static int run(int argc, char **argv, int group) {
@@ -62,6 +67,8 @@ static int run(int argc, char **argv, int group) {
   else if (strcmp(verb, "kill-each") == 0) say(cgroup_kill_each(group));
   else if (strcmp(verb, "wait") == 0) say(cgroup_wait_empty(group, atoi(argv[3])));
   else if (strcmp(verb, "remove") == 0) say(cgroup_remove(group, argv[3]));
+  else if (strcmp(verb, "end") == 0) say(end_group(group, argv[3]));
+  else if (strcmp(verb, "threads") == 0) printf("%ld\n", cgroup_count_threads(group));
   else if (strcmp(verb, "usage") == 0) print_usage(group);
   else if (strcmp(verb, "count") == 0) printf("%d\n", cgroup_each_process(group, count_process, &count) == 0 ? count : -1);
   else return 2;

@@ -63,7 +63,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(5)
 }
 
-describeWith(['root', 'gcc'], 'the run’s cgroup', () => {
+describeWith(['root', 'gcc', 'python'], 'the run’s cgroup', () => {
   test('only directories of a cgroup v2 tree are opened as a parent', async () => {
     expect(await drive('open', newGroup())).toBe('ok')
     expect(await drive('open', await temporaryDirectory())).toBe('EOPNOTSUPP')
@@ -100,6 +100,42 @@ describeWith(['root', 'gcc'], 'the run’s cgroup', () => {
     await drive('kill', group)
     expect(await drive('wait', group, 20_000)).toBe('ok')
     expect(await drive('remove', parent, 'llm-do-busy')).toBe('ok')
+  })
+
+  test('the end of an empty group is its removal', async () => {
+    const parent = newGroup()
+    mkdirSync(join(parent, 'llm-do-a'))
+    expect(await drive('end', parent, 'llm-do-a')).toBe('ok')
+    expect(await drive('open', join(parent, 'llm-do-a'))).toBe('ENOENT')
+    expect(await drive('end', parent, 'llm-do-a')).toBe('ok')
+    expect(await drive('end', parent, 'other')).toBe('EINVAL')
+  })
+
+  test('the end of a populated group is the end of what lives there and below', async () => {
+    const parent = newGroup()
+    mkdirSync(join(parent, 'llm-do-a/below'), { recursive: true })
+    await startIn(join(parent, 'llm-do-a'), 'echo ready; exec sleep 60')
+    await startIn(join(parent, 'llm-do-a/below'), `trap '' TERM INT HUP; echo ready; while :; do sleep 1; done`)
+    expect(await drive('end', parent, 'llm-do-a')).toBe('ok')
+    expect(await drive('open', join(parent, 'llm-do-a'))).toBe('ENOENT')
+  })
+
+  test('a rate for every disk is absent without the io controller, and no other file takes a star', async () => {
+    const group = newGroup()
+    const hasIo = readFileSync(join(group, 'cgroup.controllers'), 'utf8').split(/\s+/).includes('io')
+    expect(await drive('set', group, 'io.max', '* wbps=1048576')).toBe(hasIo ? 'ok' : 'absent')
+    expect(await drive('set', group, 'cgroup.freeze', '* 1')).not.toBe('ok')
+  })
+
+  test('threads are counted, not only processes', async () => {
+    const group = newGroup()
+    await startIn(
+      group,
+      'python3 -c \'import threading, time\nfor i in range(4): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nprint("ready", flush=True); time.sleep(60)\' & wait',
+    )
+    expect(await drive('threads', group)).toBe('6')
+    expect(await drive('count', group)).toBe('2')
+    expect(await drive('threads', newGroup())).toBe('0')
   })
 
   test('a file that this kernel or host lacks is told apart from a value it refuses', async () => {
@@ -213,6 +249,8 @@ describeWith(['gcc', 'python'], 'the memory watchdog', () => {
       'import threading, subprocess\nt = threading.Thread(target=lambda: subprocess.Popen(["sleep", "60"]).wait(), daemon=True); t.start()\ntime.sleep(0.5)',
     )
     await until(async () => (await driveJson('watch', '-', pid, MIB * 1024)).processes === 2)
+    // Two of the first process, one of the second: as RLIMIT_NPROC counts them.
+    expect(await driveJson('watch', '-', pid, MIB * 1024)).toMatchObject({ processes: 2, threads: 3 })
   })
 
   test('adds up the processor time of the tree', async () => {

@@ -1,0 +1,99 @@
+// What the limits of a run cost: the launch file of the default profile with and without the records that hold them, by turns.
+//   node bench/limits.mjs [RUNS]
+// Everything else is the same in both, the walls, the record of the run and the deadline of nobody included. Exit status 0 when the
+// goal is met, 1 when it is not, 2 when the measuring itself failed.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { makeStage, ROOT } from './stage.mjs'
+import { median, quantile } from './statistics.mjs'
+import { timeByTurns } from './stopwatch.mjs'
+
+/** Records of limits: native/launchfile.h. The limits of kernel memory that every run has are in both files. */
+const LIMITS = new Set(['affinity', 'cgroup', 'set', 'watch', 'cpu-time', 'deadline'])
+/** RLIMIT_NPROC is the limit of processes where there is no controller. */
+const NPROC = '6'
+
+/** Milliseconds: the whole of making, limiting, entering, reading and removing a group. */
+const GOAL_MS = 0.3
+
+/** Verb -> how many words follow it, by the table of the program that reads the file. */
+function readVerbs() {
+  const source = readFileSync(join(ROOT, 'native/launchfile.c'), 'utf8')
+  const verbs = new Map([...source.matchAll(/\{"([\w-]+)", (\d)\}/g)].map(([, verb, count]) => [verb, Number(count)]))
+  if (!verbs.has('engine')) throw new Error('native/launchfile.c: the table of verbs was not found')
+  return verbs
+}
+
+function records([, ...words]) {
+  const verbs = readVerbs()
+  const found = []
+  for (let at = 0; at < words.length && words[at] !== 'end'; at += found.at(-1).length)
+    found.push(words.slice(at, at + 1 + verbs.get(words[at])))
+  return found
+}
+
+const isLimit = ([verb, number]) => LIMITS.has(verb) || (verb === 'rlimit' && number === NPROC)
+
+function writeLaunchFile(path, some) {
+  writeFileSync(path, ['llm-do-launch-1', ...some.flat(), 'end', ''].join('\0'), { encoding: 'latin1', mode: 0o600 })
+}
+
+/** Both launch files, and what the first of them says about limits. */
+function launchFiles(stage) {
+  const cache = join(stage.env.XDG_CACHE_HOME, 'llm-do/launch')
+  const [name] = readdirSync(cache)
+  if (name === undefined) throw new Error('no launch file was left for the front end: see llm-do exec --plan')
+  const all = records(readFileSync(join(cache, name), 'latin1').split('\0'))
+  const files = { with: join(stage.directory, 'with-limits'), without: join(stage.directory, 'without-limits') }
+  writeLaunchFile(files.with, all)
+  writeLaunchFile(
+    files.without,
+    all.filter((record) => !isLimit(record)),
+  )
+  return { files, said: all.filter(isLimit).map((record) => record.join(' ')) }
+}
+
+/** One more row for bench/main.mjs: `stage`, `runs` and `times` are those of its groups. */
+export async function limits({ stage, runs, times = {} }) {
+  const exec = [stage.exec, '--', '/bin/true']
+  stage.warm(exec)
+  const { files, said } = launchFiles(stage)
+  const launch = (file) => ['sh', '-c', `exec ${join(ROOT, 'bin/launch')} -- /bin/true 3<"$0" 4>&- 5>&-`, file]
+  const commands = { 'without limits': launch(files.without), 'with limits': launch(files.with) }
+  const seen = await timeByTurns({ stage, commands, rounds: Math.max(runs, 200) })
+  times.limits = seen
+  const [one, other] = [seen['with limits'], seen['without limits']]
+  // The difference is a fiftieth of a run. That of two neighbours is not touched by what moves slowly, such as the machine's load.
+  const difference = median(one.map((ns, round) => ns - other[round]))
+  return [
+    { row: 'limits: ms a run over one without', value: difference / 1e6, goal: GOAL_MS, said },
+    { row: 'limits: with / without', value: median(one) / median(other), said },
+  ]
+}
+
+async function main() {
+  const stage = makeStage()
+  try {
+    const times = {}
+    const rows = await limits({ stage, runs: Number(process.argv[2] ?? 400), times })
+    console.log(`load ${loadavg()[0].toFixed(2)}; ${rows[0].said.join(', ')}`)
+    for (const [name, ns] of Object.entries(times.limits))
+      console.log(
+        `${name}: median ${(median(ns) / 1e6).toFixed(3)} ms, p25 ${(quantile(ns, 0.25) / 1e6).toFixed(3)} ms, ${ns.length} runs`,
+      )
+    for (const { row, value, goal } of rows)
+      console.log(`${row}: ${value.toFixed(3)}${goal === undefined ? '' : ` (goal ${goal})`}`)
+    return rows.every(({ value, goal }) => goal === undefined || value <= goal) ? 0 : 1
+  } finally {
+    stage.remove()
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  process.exitCode = await main().catch((error) => {
+    console.error(`limits: ${error.message}`)
+    return 2
+  })
+}
