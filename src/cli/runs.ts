@@ -91,7 +91,8 @@ async function pruneContainers(): Promise<number> {
     import('../backend/docker-inputs.ts'),
     import('../supervisor/docker-sweep.ts'),
   ])
-  return await sweep(dockerInputs(docker, process.env), { now: Date.now(), everything: true })
+  const sessionsOf = runsDirectory(process.env, process.getuid?.() ?? 0)
+  return await sweep(dockerInputs(docker, process.env), { now: Date.now(), sessionsOf })
 }
 
 /** Prints how many dead runs were cleaned up after. */

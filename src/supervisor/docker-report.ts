@@ -5,9 +5,10 @@
  * It is shown in the container, so only the first connection counts: init makes it before the command exists, and nobody is
  * listening any more when the command could look for it.
  */
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { chmodSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
+import { makeDirectories } from '../host/directory.ts'
 
 export interface InitReport {
   /** Whether init could reach us: it then tells the end, unless it was killed itself. */
@@ -30,19 +31,10 @@ const ANYBODY = 0o666
 /** @returns undefined where no socket can be made: the run then goes without */
 export async function openReport(path: string): Promise<ReportSocket | undefined> {
   try {
-    for (const place of [dirname(dirname(path)), dirname(path)]) makePrivate(place)
+    await makeDirectories(dirname(path), 0o700)
     return await listen(path)
   } catch {
     return undefined // Less is told then, and nothing is less closed.
-  }
-}
-
-/** One level at a time: node's `recursive` never returns where the system refuses to make directories, as in /proc. */
-export function makePrivate(directory: string): void {
-  try {
-    mkdirSync(directory, { mode: 0o700 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
 

@@ -1,13 +1,11 @@
 /**
  * One container for all runs of a plan: an `exec` costs 80 ms where a fresh container costs 300.
- * Edge: processes, files, the clock.
+ * Edge: processes, the clock.
  *
  * Weaker than a fresh container, so off by default and said in every result: what a run leaves in /tmp and the like, the next
  * one sees. Only one run at a time is inside; another one meanwhile gets a fresh container. A run that leaves a process
  * behind, or has to be ended, takes the container with it. The container sleeps for an hour at most, then it is over.
  */
-import { closeSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import {
   buildSession,
   buildSessionExec,
@@ -17,7 +15,6 @@ import {
   sessionName,
 } from '../backend/docker.ts'
 import type { DockerInputs } from '../backend/docker-client.ts'
-import { isGone, runnerOf } from '../backend/docker-inputs.ts'
 import { runChild } from './child.ts'
 import { ask, inspectContainer, removeContainer } from './docker-client.ts'
 import { type ContainerReport, concludeDocker } from './docker-conclude.ts'
@@ -30,10 +27,10 @@ import {
   pathOf,
   SHARED_STATUSES,
 } from './docker-container.ts'
+import { takeSession } from './docker-lock.ts'
 import { whyNotExecuted } from './docker-lookup.ts'
 import { makePlaceholders, removePlaceholders } from './docker-placeholder.ts'
 import { refusalOf } from './docker-refusal.ts'
-import { makePrivate } from './docker-report.ts'
 import type { Outcome } from './outcome.ts'
 
 const SHARED_CONTAINER =
@@ -46,7 +43,7 @@ export async function superviseSession(
 ): Promise<Outcome> {
   const docker = dockerInputsOf(input.run)
   const name = sessionName(input.plan, input.run)
-  const lock = takeLock(input.run.runsDirectory, name)
+  const lock = await takeSession(input.run.runsDirectory, name)
   if (lock === undefined) return fresh(input)
   const { plan, placeholders } = await makePlaceholders(input.plan)
   try {
@@ -156,42 +153,4 @@ const QUIET_LINES = 3
 async function hasLeftovers({ docker, name }: Session): Promise<boolean> {
   const said = await ask(docker, ['top', name])
   return !said.ok || said.stdout.trim().split('\n').length > QUIET_LINES
-}
-
-/**
- * One file per session, beside the records of live runs.
- * @returns undefined while another live process holds it
- */
-function takeLock(runsDirectory: string, name: string): { readonly release: () => void } | undefined {
-  const directory = join(dirname(runsDirectory), 'sessions')
-  for (const place of [dirname(directory), directory]) makePrivate(place)
-  const path = join(directory, name)
-  if (!write(path) && !(isStale(path) && retake(path))) return undefined
-  return { release: () => unlinkSync(path) }
-}
-
-function write(path: string): boolean {
-  try {
-    const fd = openSync(path, 'wx', 0o600)
-    writeSync(fd, runnerOf(process.pid) ?? '')
-    closeSync(fd)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  }
-}
-
-function isStale(path: string): boolean {
-  try {
-    return isGone(readFileSync(path, 'utf8'))
-  } catch {
-    // Released this moment: the next run will get it.
-    return false
-  }
-}
-
-function retake(path: string): boolean {
-  unlinkSync(path)
-  return write(path)
 }

@@ -7,6 +7,7 @@ import { LABEL, PROTECT_LABEL, RUNNER_LABEL, sessionPrefix } from '../backend/do
 import type { DockerInputs } from '../backend/docker-client.ts'
 import { isGone } from '../backend/docker-inputs.ts'
 import { ask, removeContainer } from './docker-client.ts'
+import { type Held, takeSession } from './docker-lock.ts'
 import { removeStalePlaceholders } from './docker-placeholder.ts'
 
 interface Seen {
@@ -15,6 +16,8 @@ interface Seen {
   readonly Name: string
   readonly Created: string
   readonly State: { readonly Status: string }
+  /** Commands that are being executed in it; null or empty when there are none. */
+  readonly ExecIDs?: readonly string[] | null
   readonly Config: { readonly Labels: Readonly<Record<string, string>> }
 }
 
@@ -35,21 +38,43 @@ export function mayGo({ kind, running, runnerIsGone, ageMs }: Candidate): boolea
   return runnerIsGone || ageMs > LITTER_AGE_MS
 }
 
-/**
- * @param everything also containers of the caller's sessions that are still running; a daemon may serve other users, too
- * @returns how many containers were removed
- */
-export async function sweep(
-  docker: DockerInputs,
-  { now, everything = false }: { now: number; everything?: boolean },
-): Promise<number> {
-  const gone = (await ours(docker)).filter(
-    (seen) => mayGo(candidate(seen, now)) || (everything && isOwnSession(seen, docker)),
-  )
-  await Promise.all(gone.map(({ Id }) => removeContainer(docker, Id)))
-  await removeStalePlaceholders(gone.flatMap(protectedBy))
-  return gone.length
+export interface SweepInputs {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** Ends the caller's sessions as well, where no run is inside: the directory whose runs use them. */
+  readonly sessionsOf?: string
 }
+
+/** @returns how many containers were removed; a daemon may serve other users, whose sessions are left alone */
+export async function sweep(docker: DockerInputs, { now, sessionsOf }: SweepInputs): Promise<number> {
+  const seen = await ours(docker)
+  const gone = seen.filter((one) => mayGo(candidate(one, now)))
+  const others = seen.filter((one) => !gone.includes(one) && isOwnSession(one, docker))
+  const idle = sessionsOf === undefined ? [] : await idleAmong(others, sessionsOf)
+  const all = [...gone, ...idle.map(({ container }) => container)]
+  try {
+    await Promise.all(all.map(({ Id }) => removeContainer(docker, Id)))
+  } finally {
+    for (const { release } of idle) release()
+  }
+  await removeStalePlaceholders(all.flatMap(protectedBy))
+  return all.length
+}
+
+interface Idle extends Held {
+  readonly container: Seen
+}
+
+/** Sessions without a run inside, of whatever machine; held, so that none comes in while they are ended. */
+async function idleAmong(sessions: readonly Seen[], runsDirectory: string): Promise<readonly Idle[]> {
+  const quiet = sessions.filter(({ ExecIDs }) => (ExecIDs ?? []).length === 0)
+  const held = await Promise.all(
+    quiet.map(async (container) => ({ container, held: await takeSession(runsDirectory, nameOf(container)) })),
+  )
+  return held.flatMap(({ container, held: lock }) => (lock === undefined ? [] : [{ container, ...lock }]))
+}
+
+const nameOf = ({ Name }: Seen): string => Name.replace('/', '')
 
 /** Containers of ours, running or not. */
 async function ours(docker: DockerInputs): Promise<readonly Seen[]> {
@@ -61,8 +86,8 @@ async function ours(docker: DockerInputs): Promise<readonly Seen[]> {
   return said.stdout === '' ? [] : (JSON.parse(said.stdout) as readonly Seen[])
 }
 
-function isOwnSession({ Name, Config }: Seen, { caller }: DockerInputs): boolean {
-  return Config.Labels[LABEL] === 'session' && Name.replace('/', '').startsWith(sessionPrefix(caller.uid))
+function isOwnSession(seen: Seen, { caller }: DockerInputs): boolean {
+  return seen.Config.Labels[LABEL] === 'session' && nameOf(seen).startsWith(sessionPrefix(caller.uid))
 }
 
 function candidate({ Created, State, Config }: Seen, now: number): Candidate {

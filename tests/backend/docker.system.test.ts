@@ -425,7 +425,7 @@ describeWith('docker', 'a docker container', () => {
         cause: 'exec',
         failure: { errno: 'ENOENT' },
       })
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), everything: true })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
       expect(await containers(here())).toBe('')
     })
 
@@ -444,6 +444,25 @@ describeWith('docker', 'a docker container', () => {
       expect(await containers(here())).toBe('')
     })
 
+    test('is not ended while a run is inside', async () => {
+      const source = await ownedDirectory()
+      const zones = [plannedZone({ source, target: '/w', mode: 'rw' })]
+      const plan = { ...(await session()), zones, limits: {} }
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const prune = (sessionsOf: string) =>
+        sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf })
+      const script = 'touch /w/in; until [ -e /w/out ]; do sleep 0.1; done; exit 6'
+      const running = run({ command: ['sh', '-c', script], plan, run: { runsDirectory } })
+      await until(async () => (await readdir(source)).includes('in'))
+      expect(await prune(runsDirectory)).toBe(0)
+      // Also by one that knows another directory, such as that of another login.
+      expect(await prune(join(await temporaryDirectory(), 'runs'))).toBe(0)
+      await writeFile(join(source, 'out'), '')
+      expect(await running).toMatchObject({ cause: 'exit', exitCode: 6 })
+      expect(await prune(runsDirectory)).toBe(1)
+      expect(await containers(here())).toBe('')
+    })
+
     test('is for one run at a time; another one gets a container of its own', async () => {
       const plan = await session()
       const runsDirectory = join(await temporaryDirectory(), 'runs')
@@ -453,7 +472,7 @@ describeWith('docker', 'a docker container', () => {
         ),
       )
       expect(both.map(({ stdout }) => text(stdout)).sort()).toEqual(['1\n', '2\n'])
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), everything: true })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
     })
   })
 })
