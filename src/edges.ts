@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { observeCgroup } from './cgroup/ladder.ts'
 import { SandboxError } from './error.ts'
 import { cacheDirectory, recall, remember } from './host/cache.ts'
+import { makeDirectories } from './host/directory.ts'
 import type { CgroupFact, HostFacts, PathFact, Probe } from './host/facts.ts'
 import { observePaths, observeRounds } from './host/paths.ts'
 import { type MachineFacts, observeHost } from './host/probe.ts'
@@ -214,7 +215,7 @@ function unreadableFilter(file: string, why: string, cause?: unknown): SandboxEr
 export async function makeZoneDirectories({ zones }: Plan): Promise<boolean> {
   const wanted = zones.filter(({ create }) => create)
   for (const { source } of wanted) {
-    await mkdir(source, { recursive: true }).catch((cause: NodeJS.ErrnoException) => {
+    await makeDirectories(source).catch((cause: NodeJS.ErrnoException) => {
       throw new SandboxError('ZONE_INVALID', `zone source ${source} cannot be made: ${cause.code ?? cause.message}`, {
         hint: `mkdir -p ${source}`,
         cause,

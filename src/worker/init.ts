@@ -2,9 +2,10 @@
  * `llm-do init`: a commented workshop and a first worker for this project. Never overwrites, follows no link.
  * Edge: makes directories and files in the project.
  */
-import { mkdir, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
+import { makeDirectories } from '../host/directory.ts'
 import { quoteText } from '../unit.ts'
 import { firstFiles } from './templates.ts'
 
@@ -39,7 +40,7 @@ export async function initProject({
 /** @returns false when something is there already */
 async function writeNew(file: string, text: string): Promise<boolean> {
   try {
-    await mkdir(path.dirname(file), { recursive: true })
+    await makeDirectories(path.dirname(file))
     const handle = await open(file, 'wx')
     try {
       await handle.writeFile(text)

@@ -3,8 +3,9 @@
  * time it started, so that a later session with the same number has none of them.
  * Edge: reads /proc, reads and writes the user's runtime directory.
  */
-import { appendFile, lstat, mkdir, readFile } from 'node:fs/promises'
+import { appendFile, lstat, readFile } from 'node:fs/promises'
 import path from 'node:path'
+import { makeDirectories } from '../host/directory.ts'
 import { ownDirectory } from '../supervisor/runs-directory.ts'
 import { type Memory, processMemory } from './approval.ts'
 
@@ -31,7 +32,7 @@ export function sessionMemory({ directory, uid }: { readonly directory: string; 
     },
     add: async (key) => {
       await own.add(key)
-      await mkdir(directory, { recursive: true, mode: 0o700 }).catch(() => undefined) // what it became is looked at next
+      await makeDirectories(directory, 0o700).catch(() => undefined) // what it became is looked at next
       const file = await fileOf()
       // A full disk forgets the answer; the next run asks again.
       if (file !== undefined) await appendFile(file, `${key}\n`, { mode: 0o600 }).catch(() => undefined)
