@@ -4,12 +4,21 @@
  */
 import type { SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
-import type { BackendName } from '../policy/policy.ts'
+import type { BackendName, EngineName } from '../policy/policy.ts'
 import type { EndCause, Outcome } from '../supervisor/outcome.ts'
 import { formatDuration, formatSize } from '../unit.ts'
 import { type DecodedOutput, decodeOutput } from './decode.ts'
 import { type Explained, explainExec, explainSetup, type FailurePlace } from './failure.ts'
-import { invisiblePathHint, isLimit, type LimitName, limitSource, type Origins, raise, seccompHint } from './hints.ts'
+import {
+  invisiblePathHint,
+  isLimit,
+  type LimitName,
+  limitSource,
+  type Origins,
+  raise,
+  reachedPidsHint,
+  seccompHint,
+} from './hints.ts'
 import type { Denial, Reason, Result } from './result.ts'
 
 /** What only the caller of the run knows, all optional. */
@@ -138,6 +147,25 @@ function warningsOf(reason: Reason, outcome: Outcome, plan: Plan): string[] {
   ]
 }
 
+/** Threads counted beside the command's: the engine's monitor and init; without an engine program init alone. */
+const CHAIN: Readonly<Record<EngineName, number>> = { bwrap: 2, unshare: 1 }
+
+/**
+ * True when the command certainly had all the processes it may have: at a look of the watchdog, or at its end, when all that
+ * were left were killed with it. RLIMIT_NPROC counts no refusals, so more than this cannot be known.
+ */
+function reachedPids({ exitCode, signal, killed, usage }: Outcome, { limits, engine = 'bwrap' }: Plan): boolean {
+  const { pids } = limits
+  if (pids?.by !== 'rlimit' || exitCode === 0) return false
+  const isCommandAmongKilled = exitCode === null && signal === null
+  const atEnd = killed + (isCommandAmongKilled ? 0 : 1)
+  return Math.max(atEnd, usage.peakPids - CHAIN[engine]) >= pids.max
+}
+
+function usageOf({ usage: { cpuMs, peakMemory, peakPids } }: Outcome): Result['usage'] {
+  return { cpuMs, peakMemory, ...(peakPids > 0 && { peakPids }) }
+}
+
 interface HintInput {
   readonly reason: Reason
   readonly outcome: Outcome
@@ -161,6 +189,7 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
   return [
     ...(error === undefined || error.hint === '' ? [] : [error.hint]),
     ...limits.filter(([, reached]) => reached).map(([limit]) => raise(limit)),
+    ...(reachedPids(outcome, plan) ? [reachedPidsHint(plan.limits.pids?.max ?? 0)] : []),
     ...(reason === 'seccomp' ? [seccompHint(plan)] : []),
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
   ]
@@ -204,7 +233,7 @@ export function classify(
     planHash: plan.hash,
     command,
     limits: limitsOf(plan),
-    usage: outcome.usage,
+    usage: usageOf(outcome),
     isolation: isolationOf(plan),
     message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
     denials: denialsOf(reason, plan, extras),
@@ -235,7 +264,7 @@ export function refusal(error: SandboxError, command: readonly string[], profile
     planHash: '',
     command,
     limits: {},
-    usage: { cpuMs: 0, peakMemory: 0, peakPids: 0 },
+    usage: { cpuMs: 0, peakMemory: 0 },
     isolation: { fs: 'none', pid: false, net: 'none', ipc: false, user: false, seccomp: 'off' },
     message: error.message,
     denials: [],

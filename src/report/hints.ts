@@ -29,6 +29,11 @@ export function raise(limit: LimitName): string {
   return `raise ${flag} or ${key}`
 }
 
+/** For a command that had as many processes as it may have, where no controller counts what was refused beyond: no reason, a guess. */
+export function reachedPidsHint(max: number): string {
+  return `it had all ${max} processes it may have, and nothing here counts those that were refused; if it needed more: ${raise('pids')}`
+}
+
 const SHELL_SAFE = /^[\w@%+=:,./-]+$/
 
 /** One word for a POSIX shell. A hint is a command, so it must survive being pasted. */

@@ -51,7 +51,12 @@ export interface Result {
     readonly io?: PlannedRates
     readonly timeoutMs?: number
   }
-  readonly usage: { readonly cpuMs: number; readonly peakMemory: number; readonly peakPids: number }
+  readonly usage: {
+    readonly cpuMs: number
+    readonly peakMemory: number
+    /** Processes and threads at once, the sandbox's own one or two among them; absent where nobody counted. */
+    readonly peakPids?: number
+  }
   readonly isolation: {
     readonly fs: string
     readonly pid: boolean

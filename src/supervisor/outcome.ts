@@ -47,6 +47,7 @@ export interface Outcome {
   /** CLOCK_MONOTONIC differences in milliseconds: until the command's exec, and from there to its end. */
   readonly setupMs: number
   readonly durationMs: number
+  /** `peakPids` 0: nobody counted. */
   readonly usage: { readonly cpuMs: number; readonly peakMemory: number; readonly peakPids: number }
   /** Counters of the run's cgroup, absent without one. */
   readonly events?: { readonly oomKill: number; readonly pidsMax: number; readonly throttledMs: number }

@@ -177,6 +177,27 @@ describe('hints', () => {
     expect(resultOf(more).hints).toEqual([hint])
   })
 
+  const rlimit = plan({ limits: { pids: { max: 16, by: 'rlimit' } } })
+  const peak = (peakPids: number) => ({ cpuMs: 1, peakMemory: 2, peakPids })
+  const crowds: readonly [string, Partial<Outcome>, boolean][] = [
+    ['it left as many as it may have, itself included', { exitCode: 1, killed: 15 }, true],
+    ['it left one less', { exitCode: 1, killed: 14 }, false],
+    ['the watchdog saw as many beside the two of the sandbox', { exitCode: 1, usage: peak(18) }, true],
+    ['the watchdog saw one less', { exitCode: 1, usage: peak(17) }, false],
+    ['a signal ended it in a full house', { exitCode: null, signal: 'SIGABRT', killed: 15 }, true],
+    ['it was killed with all the rest', { cause: 'deadline', exitCode: null, killed: 16 }, true],
+    ['it succeeded', { killed: 40, usage: peak(60) }, false],
+  ]
+  test.each(crowds)('where nothing counts refused processes: %s', (_, more, told) => {
+    const { reason, hints } = classify(rlimit, outcome(more), ['x'])
+    expect(reason).not.toBe('pids')
+    expect(hints.some((hint) => hint.includes('raise --pids or resources.pids'))).toBe(told)
+  })
+
+  test('guess nothing about processes where the kernel counts refusals', () => {
+    expect(resultOf({ exitCode: 1, killed: 40, usage: peak(60) }).hints).toEqual([])
+  })
+
   test('name the flag that shows a path, quoted for a shell, when the command failed', () => {
     const invisible = ["/srv/it's here"]
     const result = classify(plan(), outcome({ exitCode: 1 }), ['cat', ...invisible], { invisible })
@@ -184,6 +205,11 @@ describe('hints', () => {
     expect([result.reason, result.denials]).toEqual(['exit', []])
     expect(classify(plan(), outcome(), ['cat', ...invisible], { invisible }).hints).toEqual([])
   })
+})
+
+test('a peak of processes that nobody counted is left out', () => {
+  expect(resultOf({ usage: { cpuMs: 1, peakMemory: 2, peakPids: 0 } }).usage).toEqual({ cpuMs: 1, peakMemory: 2 })
+  expect(resultOf({ usage: { cpuMs: 1, peakMemory: 2, peakPids: 3 } }).usage.peakPids).toBe(3)
 })
 
 test('denials hold what the sandbox saw, and the filter is one of them', () => {
