@@ -4,6 +4,9 @@
  *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 5 the leash (optional); IDLE seconds, 0 = for ever
  *   pool status POOLS                 one JSON line a keeper
  *   pool stop POOLS                   ends them, prints how many
+ *   pool prune POOLS                  takes away what killed keepers left, prints how many there were
+ *
+ * Whoever looks at the keepers takes away what killed ones left.
  *
  * Theory of operation. The keeper owns POOLS/NAME: a lock file `keeper`, the launch file as `plan`, and the sockets of the
  * sandboxes that are ready. It starts launchers, one at a time, and hears from each by a pipe: ready, taken, and at its end
@@ -15,6 +18,7 @@
 #include "fail.h"
 #include "kernel.h"
 #include "record.h"
+#include "text.h"
 #include "warm.h"
 
 #include <dirent.h>
@@ -95,30 +99,19 @@ static int write_file(int directory, const char *name, const char *bytes, size_t
   return done;
 }
 
-static void put(FILE *out, const char *key, const char *value) {
-  fwrite(key, 1, strlen(key) + 1, out);
-  fwrite(value, 1, strlen(value) + 1, out);
-}
-
-static void put_number(FILE *out, const char *key, long long number) {
-  char text[24];
-  snprintf(text, sizeof text, "%lld", number);
-  put(out, key, text);
-}
-
 static int write_lock(struct pool *pool, const struct launchfile *file) {
   struct record record;
   char *bytes = NULL;
   size_t size = 0, position = 0;
   FILE *out = open_memstream(&bytes, &size);
   if (!out) return -1;
-  put_number(out, "pid", getpid());
-  put_number(out, "size", pool->size);
-  put_number(out, "started", time(NULL));
-  put(out, "profile", launchfile_find(file, V_PROFILE, &record) ? record.word[0] : "");
+  record_put_number(out, "pid", getpid());
+  record_put_number(out, "size", pool->size);
+  record_put_number(out, "started", time(NULL));
+  record_put(out, "profile", launchfile_find(file, V_PROFILE, &record) ? record.word[0] : "");
   /* Where it was asked for: the tenth word of the key. */
   for (int words = 0; launchfile_next(file, &position, &record);)
-    if (record.verb == V_KEY && ++words == 10) put(out, "directory", record.word[0]);
+    if (record.verb == V_KEY && ++words == 10) record_put(out, "directory", record.word[0]);
   if (fclose(out) != 0) return -1;
   int done = ftruncate(pool->lock, 0) == 0 && pwrite(pool->lock, bytes, size, 0) == (ssize_t)size ? 0 : -1;
   free(bytes);
@@ -137,6 +130,15 @@ static struct place *new_place(struct pool *pool) {
   for (int i = 0; i < PLACES_MAX; i++)
     if (!pool->place[i]) return pool->place[i] = calloc(1, sizeof **pool->place);
   return NULL;
+}
+
+/* Launch removes its socket, unless it was killed. */
+static void remove_socket_of(const struct pool *pool, const struct place *place) {
+  char name[RUN_ID_MAX + 2];
+  for (const char *first = ".rc"; *first; first++) {
+    snprintf(name, sizeof name, "%c%s", *first, place->id);
+    unlinkat(pool->directory, name, 0);
+  }
 }
 
 static void forget(struct pool *pool, struct place *place) {
@@ -228,6 +230,7 @@ static void listen_to(struct pool *pool, struct place *place) {
   char said[sizeof place->said];
   memcpy(said, place->said, sizeof said);
   if (was == IN_USE) pool->last_use = now_ns();
+  remove_socket_of(pool, place);
   forget(pool, place);
   if (was == BUILDING) on_failure(pool, said);
   if (was == READY) on_loss(pool);
@@ -338,7 +341,7 @@ static int take_place(struct pool *pool) {
 }
 
 static int usage(void) {
-  fprintf(stderr, "usage: pool keep POOLS NAME SIZE IDLE | pool status POOLS | pool stop POOLS\n");
+  fprintf(stderr, "usage: pool keep POOLS NAME SIZE IDLE | pool status|stop|prune POOLS\n");
   return 125;
 }
 
@@ -423,16 +426,6 @@ static int start_keeper(char **word) {
 
 /* ---- for people ---- */
 
-static void put_string(const char *text) {
-  putchar('"');
-  for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-    if (*at == '"' || *at == '\\') printf("\\%c", *at);
-    else if (*at < 0x20) printf("\\u%04x", *at);
-    else putchar(*at);
-  }
-  putchar('"');
-}
-
 static int count_ready(int directory) {
   int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
   DIR *entries = copy < 0 ? NULL : fdopendir(copy);
@@ -445,7 +438,7 @@ static int count_ready(int directory) {
 static void print_keeper(const char *name, int directory, const struct record_content *content) {
   static const char *const numbers[] = {"pid", "size", "started"}, *const words[] = {"profile", "directory"};
   printf("{\"name\":");
-  put_string(name);
+  put_json(stdout, name);
   for (size_t i = 0; i < 3; i++) {
     uint64_t number = 0;
     const char *value = record_value(content, numbers[i], 0);
@@ -455,7 +448,7 @@ static void print_keeper(const char *name, int directory, const struct record_co
   for (size_t i = 0; i < 2; i++) {
     const char *value = record_value(content, words[i], 0);
     printf(",\"%s\":", words[i]);
-    put_string(value ? value : "");
+    put_json(stdout, value ? value : "");
   }
   printf(",\"ready\":%d}\n", count_ready(directory));
 }
@@ -471,43 +464,51 @@ static int end_keeper(int lock, const struct record_content *content) {
   return sys_pidfd_send_signal(pidfd, SIGTERM) == 0 && poll(&end, 1, 5000) == 1;
 }
 
-/* Takes away what a killed keeper left. */
-static void sweep(int pools, const char *name, int directory) {
-  remove_sockets(directory);
-  unlinkat(directory, "plan", 0);
-  unlinkat(directory, ".plan", 0);
-  unlinkat(directory, "keeper", 0);
-  unlinkat(pools, name, AT_REMOVEDIR);
+/* Takes away what a killed keeper left. A directory that a keeper is making now has no lock yet, or keeps what is in it. */
+static int sweep(int pools, const char *name, int directory, int lock) {
+  if (lock >= 0) {
+    remove_sockets(directory);
+    unlinkat(directory, "plan", 0);
+    unlinkat(directory, ".plan", 0);
+    unlinkat(directory, "keeper", 0);
+  }
+  return unlinkat(pools, name, AT_REMOVEDIR) == 0;
 }
 
-static int visit(int pools, const char *name, int is_stop) {
+enum action { STATUS, STOP, PRUNE };
+
+/* Returns what is to be counted. */
+static int visit(int pools, const char *name, enum action action) {
   struct record_content content;
-  int directory = openat(pools, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  int lock = directory < 0 ? -1 : openat(directory, "keeper", O_RDWR | O_CLOEXEC | O_NOFOLLOW), count = 0;
-  if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) sweep(pools, name, directory);
-  else if (lock >= 0 && (content.bytes = read_all(lock, 1 << 20, &content.size)) && content.size) {
-    if (is_stop) count = end_keeper(lock, &content);
-    else print_keeper(name, directory, &content), count = 1;
+  int directory = openat(pools, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), count = 0;
+  if (directory < 0) return 0;
+  int lock = openat(directory, "keeper", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if ((lock < 0 && errno == ENOENT) || (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)) {
+    count = sweep(pools, name, directory, lock) && action == PRUNE;
+  } else if (lock >= 0 && action != PRUNE && (content.bytes = read_all(lock, 1 << 20, &content.size)) && content.size) {
+    if (action == STOP) count = end_keeper(lock, &content);
+    else print_keeper(name, directory, &content);
   }
   if (lock >= 0) close(lock);
-  if (directory >= 0) close(directory);
+  close(directory);
   return count;
 }
 
-static int each_keeper(const char *path, int is_stop) {
+static int each_keeper(const char *path, enum action action) {
   int pools = records_open(path), count = 0;
   if (pools < 0) return failed("open", path);
   DIR *entries = fdopendir(dup(pools));
   struct dirent *entry;
   while (entries && (entry = readdir(entries)))
-    if (is_run_id(entry->d_name)) count += visit(pools, entry->d_name, is_stop);
-  if (is_stop) printf("%d\n", count);
+    if (is_run_id(entry->d_name)) count += visit(pools, entry->d_name, action);
+  if (action != STATUS) printf("%d\n", count);
   return 0;
 }
 
 int main(int argc, char **argv) {
+  static const char *const actions[] = {[STATUS] = "status", [STOP] = "stop", [PRUNE] = "prune"};
   if (argc == 6 && strcmp(argv[1], "keep") == 0) return start_keeper(argv + 2);
-  if (argc == 3 && strcmp(argv[1], "status") == 0) return each_keeper(argv[2], 0);
-  if (argc == 3 && strcmp(argv[1], "stop") == 0) return each_keeper(argv[2], 1);
+  for (int action = STATUS; argc == 3 && action <= PRUNE; action++)
+    if (strcmp(argv[1], actions[action]) == 0) return each_keeper(argv[2], (enum action)action);
   return usage();
 }

@@ -66,15 +66,15 @@ int record_create(int directory, const char *id) {
   return errno = EBUSY, -1;
 }
 
-static void put(FILE *out, const char *key, const char *value) {
+void record_put(FILE *out, const char *key, const char *value) {
   fwrite(key, 1, strlen(key) + 1, out);
   fwrite(value, 1, strlen(value) + 1, out);
 }
 
-static void put_number(FILE *out, const char *key, long long number) {
+void record_put_number(FILE *out, const char *key, long long number) {
   char text[24];
   snprintf(text, sizeof text, "%lld", number);
-  put(out, key, text);
+  record_put(out, key, text);
 }
 
 int record_write(int fd, const struct run_record *record) {
@@ -82,14 +82,14 @@ int record_write(int fd, const struct run_record *record) {
   size_t size = 0;
   FILE *out = open_memstream(&bytes, &size);
   if (!out) return -1;
-  put(out, "id", record->id);
-  put_number(out, "pid", getpid());
-  put_number(out, "started", time(NULL));
-  put(out, "profile", record->profile);
-  if (record->cgroup[0]) put(out, "cgroup", record->cgroup);
-  for (int i = 0; i < record->placeholders->count; i++) put(out, "placeholder", record->placeholders->item[i].path);
-  if (!record->command) put(out, "warm", "1");
-  for (int i = 0; record->command && record->command[i] && i < RECORD_WORDS_MAX; i++) put(out, "word", record->command[i]);
+  record_put(out, "id", record->id);
+  record_put_number(out, "pid", getpid());
+  record_put_number(out, "started", time(NULL));
+  record_put(out, "profile", record->profile);
+  if (record->cgroup[0]) record_put(out, "cgroup", record->cgroup);
+  for (int i = 0; i < record->placeholders->count; i++) record_put(out, "placeholder", record->placeholders->item[i].path);
+  if (!record->command) record_put(out, "warm", "1");
+  for (int i = 0; record->command && record->command[i] && i < RECORD_WORDS_MAX; i++) record_put(out, "word", record->command[i]);
   if (fclose(out) != 0) return free(bytes), -1;
   int done = pwrite(fd, bytes, size, 0) == (ssize_t)size && ftruncate(fd, (off_t)size) == 0 ? 0 : -1;
   free(bytes);

@@ -9,6 +9,7 @@
 
 #include "placeholder.h"
 
+#include <stdio.h>
 #include <sys/types.h>
 
 #define RUN_ID_MAX 64
@@ -34,6 +35,10 @@ void record_remove(int directory, const char *id, int fd);
 
 /* Cleans up after dead runs; returns how many. */
 int records_prune(int directory);
+
+/* A pair of words, as records hold them. */
+void record_put(FILE *out, const char *key, const char *value);
+void record_put_number(FILE *out, const char *key, long long number);
 
 /* Calls visit with the content of each live record. */
 struct record_content {

@@ -7,22 +7,13 @@
  */
 #include "kernel.h"
 #include "record.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-
-static void put_string(const char *text) {
-  putchar('"');
-  for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-    if (*at == '"' || *at == '\\') printf("\\%c", *at);
-    else if (*at < 0x20) printf("\\u%04x", *at);
-    else putchar(*at);
-  }
-  putchar('"');
-}
 
 static const char *value_or(const struct record_content *content, const char *key, const char *otherwise) {
   const char *value = record_value(content, key, 0);
@@ -34,17 +25,17 @@ static int print_run(const struct record_content *content, int fd, void *data) {
   uint64_t number = 0;
   if (record_value(content, "warm", 0)) return 0; /* it waits for its run */
   printf("{\"id\":");
-  put_string(value_or(content, "id", ""));
+  put_json(stdout, value_or(content, "id", ""));
   parse_number(value_or(content, "pid", "0"), UINT64_MAX, &number);
   printf(",\"pid\":%llu", (unsigned long long)number);
   parse_number(value_or(content, "started", "0"), UINT64_MAX, &number);
   printf(",\"started\":%llu,\"profile\":", (unsigned long long)number);
-  put_string(value_or(content, "profile", ""));
+  put_json(stdout, value_or(content, "profile", ""));
   printf(",\"command\":[");
   const char *word;
   for (int i = 0; (word = record_value(content, "word", i)); i++) {
     if (i) putchar(',');
-    put_string(word);
+    put_json(stdout, word);
   }
   puts("]}");
   return 0;

@@ -1,5 +1,7 @@
 #include "status.h"
 
+#include "text.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,20 +15,9 @@ static const char *const CAUSES[] = {
     [CAUSE_CANCELLED] = "cancelled", [CAUSE_SETUP] = "setup", [CAUSE_EXEC] = "exec",
 };
 
-/* Bytes above 127 go out as they are; the reader replaces what is not UTF-8. */
-static void put_string(FILE *out, const char *text) {
-  fputc('"', out);
-  for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-    if (*at == '"' || *at == '\\') fprintf(out, "\\%c", *at);
-    else if (*at < 0x20) fprintf(out, "\\u%04x", *at);
-    else fputc(*at, out);
-  }
-  fputc('"', out);
-}
-
 static void put_key(FILE *out, const char *key, const char *text) {
   fprintf(out, ",\"%s\":", key);
-  put_string(out, text);
+  put_json(out, text);
 }
 
 static void put_number(FILE *out, const char *key, long long number) { fprintf(out, ",\"%s\":%lld", key, number); }

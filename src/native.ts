@@ -7,8 +7,8 @@ import { access, open } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from './error.ts'
 
-/** What the namespace backend starts, and what is asked about live runs. */
-export const HELPERS = ['launch', 'init', 'runs'] as const
+/** What the namespace backend starts, what is asked about live runs, and what keeps sandboxes ready. */
+export const HELPERS = ['launch', 'init', 'runs', 'pool'] as const
 export type HelperName = (typeof HELPERS)[number]
 
 const REBUILD = 'make native   (or: npm rebuild llm-do-exec)'

@@ -5,17 +5,15 @@
  * Edge: processes, the working directory, process.env.
  */
 import { realpathSync } from 'node:fs'
-import { join } from 'node:path'
 import { makeOwnDirectory, makeZoneDirectories, now } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
 import { cacheDirectory } from '../host/cache.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
 import { launchCacheDirectory, makeLaunchCache } from '../launch-cache/store.ts'
-import { helpersDirectory } from '../native.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../policy/options.ts'
-import { startDetached } from '../pool/keeper.ts'
+import { askPools, startDetached } from '../pool/keeper.ts'
 import { poolsDirectory } from '../pool/place.ts'
 import { neutralise } from '../report/text.ts'
 import { parseDuration } from '../unit.ts'
@@ -144,20 +142,7 @@ async function start(words: readonly string[]): Promise<number> {
 /* ---- status, stop ---- */
 
 const pools = (uid: number): string => poolsDirectory(process.env, uid)
-
-async function askHelper(action: 'status' | 'stop'): Promise<string> {
-  const { execa } = await import('execa')
-  const helper = join(helpersDirectory(), 'pool')
-  const { exitCode, stdout, stderr, code } = await execa(helper, [action, pools(process.getuid?.() ?? 0)], {
-    reject: false,
-    stdin: 'ignore',
-  })
-  if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${helper}: no such file.`, { hint: 'make native' })
-  if (exitCode === 0) return stdout
-  throw new SandboxError('BACKEND_FAILED', `pool ${action}: ${stderr.trim() || `${helper} failed`}`, {
-    hint: 'ls -ld the directory named above; it must be yours alone',
-  })
-}
+const uid = (): number => process.getuid?.() ?? 0
 
 /** A line of `pool status`. */
 interface PoolLine {
@@ -173,7 +158,7 @@ interface PoolLine {
 
 async function status(words: readonly string[]): Promise<number> {
   const { flags } = understand(words, { verb: 'pool status', usage: '[--json]', flags: ['--json'] })
-  const lines = (await askHelper('status')).split('\n').filter((line) => line !== '')
+  const lines = (await askPools('status', pools(uid()))).split('\n').filter((line) => line !== '')
   if (flags.has('--json')) await say(`[${lines.join(',')}]\n`)
   else await say(lines.map((line) => rowOf(JSON.parse(line) as PoolLine)).join('') || 'no pool is kept\n')
   return 0
@@ -186,7 +171,7 @@ function rowOf({ pid, size, started, profile, directory, ready }: PoolLine): str
 
 async function stop(words: readonly string[]): Promise<number> {
   understand(words, { verb: 'pool stop', usage: '' })
-  const count = Number(await askHelper('stop'))
+  const count = Number(await askPools('stop', pools(uid())))
   await say(`${count} ${count === 1 ? 'pool' : 'pools'} stopped\n`)
   return 0
 }

@@ -1,12 +1,14 @@
 /**
  * `llm-do ps`, `kill ID...`, `prune`: the live runs of this user, by the native helper that reads their records,
- * and for `prune` also what the daemon of docker knows.
+ * and for `prune` also what keepers of warm sandboxes have left, and what the daemon of docker knows.
  *
  * Edge: processes, process.env, the clock.
  */
 import { join } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { helpersDirectory } from '../native.ts'
+import { askPools } from '../pool/keeper.ts'
+import { poolsDirectory } from '../pool/place.ts'
 import { neutralise } from '../report/text.ts'
 import { runsDirectory } from '../supervisor/runs-directory.ts'
 import type { Words } from './argv.ts'
@@ -95,11 +97,18 @@ async function pruneContainers(): Promise<number> {
   return await sweep(dockerInputs(docker, process.env), { now: Date.now(), sessionsOf })
 }
 
-/** Prints how many dead runs were cleaned up after. */
+/** What killed keepers of warm sandboxes have left. @returns how many there were */
+async function prunePools(): Promise<number> {
+  return Number(await askPools('prune', poolsDirectory(process.env, process.getuid?.() ?? 0)))
+}
+
+/** Prints how many dead runs and keepers were cleaned up after. */
 export async function prune({ text }: Words): Promise<number> {
   understand(text, { verb: 'prune', usage: '' })
   // Where there is no helper (macOS, Windows) there are no records either.
-  const records = process.platform === 'linux' ? Number((await askHelper('prune')).stdout.trim()) : 0
-  await say(`${records + (await pruneContainers())} removed\n`)
+  const isLinux = process.platform === 'linux'
+  const records = isLinux ? Number((await askHelper('prune')).stdout.trim()) : 0
+  const pools = isLinux ? await prunePools() : 0
+  await say(`${records + pools + (await pruneContainers())} removed\n`)
   return 0
 }

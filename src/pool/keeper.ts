@@ -121,3 +121,19 @@ export async function startDetached(inputs: Omit<KeeperInputs, 'leashed'>): Prom
     )
   return { isNew: first.word === 'ready', pid }
 }
+
+/**
+ * Asks bin/pool about the keepers of a user.
+ * @returns what it printed: a line of JSON a keeper, or how many were ended, or cleaned up after
+ * @throws SandboxError when it cannot do its work
+ */
+export async function askPools(action: 'status' | 'stop' | 'prune', pools: string): Promise<string> {
+  const { execa } = await import('execa')
+  const helper = join(helpersDirectory(), 'pool')
+  const { exitCode, stdout, stderr, code } = await execa(helper, [action, pools], { reject: false, stdin: 'ignore' })
+  if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${helper}: no such file.`, { hint: 'make native' })
+  if (exitCode === 0) return stdout
+  throw new SandboxError('BACKEND_FAILED', `pool ${action}: ${stderr.trim() || `${helper} failed`}`, {
+    hint: 'ls -ld the directory named above; it must be yours alone',
+  })
+}

@@ -1,4 +1,5 @@
 /** Pools for tests: a place of its own, kept ready, and whether a run took one of its sandboxes. */
+import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,6 +19,8 @@ export interface Keeper {
 export interface TestPool {
   readonly keeper: Keeper
   readonly cwd: string
+  /** How it was called. */
+  readonly call: CliOptions
   /** Directory of the sockets. */
   readonly directory: string
   /** Ready sandboxes. */
@@ -40,10 +43,10 @@ export interface PoolOptions {
 
 const WARM_ATTEMPTS = 5
 
-const isAlive = (pid: number): boolean => {
+/** Who has ended and only waits to be noticed by its parent is not alive. */
+export const isAlive = (pid: number): boolean => {
   try {
-    process.kill(pid, 0)
-    return true
+    return !/^\d+ \(.*\) [ZX] /s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
   } catch {
     return false
   }
@@ -82,6 +85,7 @@ export async function startPool({
   const pool: TestPool = {
     keeper,
     cwd: place,
+    call,
     directory,
     names,
     whenReady: (count = size) =>

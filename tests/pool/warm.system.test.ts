@@ -1,9 +1,11 @@
 /** The warm way: the same results as the cold one, the same walls, and nothing left of it. */
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { startPool, type TestPool, until } from './pool.ts'
@@ -213,6 +215,27 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     expect(await pool.run(['true'])).toMatchObject({ status: 0, isWarm: false })
   })
 
+  test('whose keeper was killed leaves a directory, which prune takes away, and leaves others alone', async () => {
+    const [dead, alive] = [await startPool(), await startPool()]
+    await alive.whenReady()
+    process.kill(dead.keeper.pid, 'SIGKILL')
+    await until(async () => ((await dead.names()).length === 0 ? true : undefined), 'the end of its sandboxes')
+    expect(existsSync(dead.directory)).toBe(true)
+    const { status, stdout } = await runCli(['prune'], { ...dead.call, program: 'llm-do' })
+    expect([status, stdout.toString()]).toEqual([0, expect.stringMatching(/^[1-9]\d* removed\n$/)])
+    expect(existsSync(dead.directory)).toBe(false)
+    expect(await alive.whenReady()).toHaveLength(2)
+  })
+
+  test('counts no sandbox that was killed', async () => {
+    const pool = await startPool({ size: 2 })
+    const [name = ''] = await pool.whenReady()
+    const launch = await launcherOf(pool, name.slice(1))
+    process.kill(launch, 'SIGKILL')
+    await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the end of its socket')
+    expect(await pool.whenReady()).toHaveLength(2)
+  })
+
   test('that is used up costs a cold start', async () => {
     const pool = await startPool({ size: 1 })
     await pool.run(sh('sleep 0.2; echo done'))
@@ -260,6 +283,16 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     expect(kilobytes / 4).toBeLessThan(1024)
   })
 })
+
+/** The process that holds a sandbox ready. */
+async function launcherOf({ keeper }: TestPool, id: string): Promise<number> {
+  const children = await readFile(`/proc/${keeper.pid}/task/${keeper.pid}/children`, 'utf8')
+  for (const pid of children.split(' ').filter(Boolean)) {
+    const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
+    if (words.includes(id)) return Number(pid)
+  }
+  throw new Error(`nobody holds ${id}`)
+}
 
 /** Proportional set size of all that a keeper has started, in KiB. */
 async function memoryOf(keeper: number): Promise<number> {
