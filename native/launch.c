@@ -269,7 +269,7 @@ static void release(struct run *run) {
 
 static void prepare_warm(struct run *run) {
   if (!run->warm_directory) return;
-  if (warm_prepare(&run->warm, run->warm_directory, run->id) < 0) refuse(run, "launch: warm", run->warm_directory);
+  if (warm_prepare(&run->warm, run->warm_directory, run->id, &run->file, run->init) < 0) refuse(run, "launch: warm", run->warm_directory);
 }
 
 /* ---- the stager ---- */

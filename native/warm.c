@@ -30,12 +30,13 @@ static int high(int fd) {
   return up;
 }
 
-int warm_prepare(struct warm *warm, const char *directory, const char *id) {
+int warm_prepare(struct warm *warm, const char *directory, const char *id, const struct launchfile *file, const char *init) {
   copy_text(warm->name, sizeof warm->name, id);
   warm->directory = high(records_open(directory));
-  warm->mounts = high(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
+  warm->mounts.list = high(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
   warm->listener = high(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (warm->directory < 0 || warm->mounts < 0 || warm->listener < 0 || standing_read(&warm->standing) < 0) return -1;
+  if (warm->directory < 0 || warm->mounts.list < 0 || warm->listener < 0 || standing_read(&warm->standing) < 0) return -1;
+  if (mounts_watch(&warm->mounts, file, init) < 0) return -1;
   struct sockaddr_un hidden = address_of(warm, '.');
   return bind(warm->listener, (struct sockaddr *)&hidden, sizeof hidden);
 }
@@ -158,15 +159,10 @@ static int read_frame(struct warm *warm) {
   }
 }
 
-static int has_changed_mounts(const struct warm *warm) {
-  struct pollfd mounts = {warm->mounts, POLLPRI, 0};
-  return poll(&mounts, 1, 0) != 0; /* POLLERR | POLLPRI: proc_pid_mountinfo(5) */
-}
-
 /* Who brings no descriptors is the library, whose keeper is its own child and has its standing. */
 static int is_acceptable(const struct warm *warm) {
   int is_known = warm->stream_count == 0 || (warm->stream_count == 3 && warm->same_standing);
-  return is_known && !has_changed_mounts(warm);
+  return is_known && !mounts_are_stale(&warm->mounts);
 }
 
 static enum warm_event on_caller(struct warm *warm) {
@@ -222,7 +218,7 @@ static enum warm_event on_frame(struct warm *warm) {
 void warm_watch(const struct warm *warm, struct pollfd watched[WARM_POLLS]) {
   int is_idle = warm->directory >= 0 && !warm->taken;
   short client = POLLIN | (warm->queued ? POLLOUT : 0);
-  watched[0] = (struct pollfd){is_idle ? warm->mounts : -1, POLLPRI, 0};
+  watched[0] = (struct pollfd){is_idle ? warm->mounts.list : -1, POLLPRI, 0};
   /* Before it is shown it does not listen, and would report a hang-up again and again. */
   watched[1] = (struct pollfd){warm->shown ? warm->listener : -1, POLLIN, 0};
   watched[2] = (struct pollfd){warm->client, client, 0};
@@ -253,7 +249,7 @@ static enum warm_event read_client(struct warm *warm) {
 }
 
 enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_POLLS]) {
-  if (watched[0].revents && !warm->taken) return WARM_GONE;
+  if (watched[0].revents && !warm->taken && mounts_have_changed(&warm->mounts)) return WARM_GONE;
   if (watched[1].revents) let_in(warm);
   if (watched[3].revents) feed(warm);
   if (watched[2].revents & POLLOUT) flush(warm);

@@ -4,14 +4,15 @@
  * Theory of operation. `launch --warm DIRECTORY` builds a sandbox like any other, up to init, which has given up everything
  * and asks for the command. Then launch shows a socket `r<id>` in the directory, which only this user can enter. A client
  * claims it by renaming it to `c<id>`, so that no two have the same, connects and sends the command (frame.h). Launch checks who it is,
- * that it has the same standing (limits, priority), and that the host's mounts are what they were when the tree was made;
- * otherwise it refuses, and the client takes the cold way. From FRAME_TAKEN on it is an ordinary run whose leash is the client.
+ * that it has the same standing (limits, priority), and that the host's mounts that the tree shows are what they were when it was
+ * made; otherwise it refuses, and the client takes the cold way. From FRAME_TAKEN on it is an ordinary run whose leash is the client.
  * The sandbox serves one command and ends.
  */
 #ifndef LLM_DO_WARM_H
 #define LLM_DO_WARM_H
 
 #include "frame.h"
+#include "mounts.h"
 #include "record.h"
 #include "standing.h"
 
@@ -29,7 +30,8 @@ struct warm {
   int directory; /* -1 = this is no warm sandbox */
   char name[RUN_ID_MAX + 2];
   struct standing standing;
-  int mounts, listener, client;
+  struct mounts mounts;
+  int listener, client;
   int shown; /* the socket listens */
 
   struct frame header; /* of the frame that is being read */
@@ -56,10 +58,10 @@ enum warm_event {
   WARM_GONE,   /* nobody will use this sandbox, or whoever used it is gone */
 };
 
-#define WARM_NONE {.directory = -1, .mounts = -1, .listener = -1, .client = -1, .streams = {-1, -1, -1}, .input = -1, .output = {-1, -1}}
+#define WARM_NONE {.directory = -1, .mounts = MOUNTS_NONE, .listener = -1, .client = -1, .streams = {-1, -1, -1}, .input = -1, .output = {-1, -1}}
 
 /* Before the tree is made: the socket, hidden, and the watch on the host's mounts. 0, or -1 with errno. */
-int warm_prepare(struct warm *warm, const char *directory, const char *id);
+int warm_prepare(struct warm *warm, const char *directory, const char *id, const struct launchfile *file, const char *init);
 /* Shows the socket. */
 int warm_show(struct warm *warm);
 

@@ -1,0 +1,144 @@
+/** What was built before the world changed: a sandbox that would not be built like that now serves nobody. */
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { isAlive, startPool, until } from './pool.ts'
+
+interface Ground {
+  /** Shown read-only as /shown. */
+  readonly zone: string
+  /** Holds the zone. */
+  readonly above: string
+  /** Shown nowhere. */
+  readonly elsewhere: string
+}
+
+async function makeGround(): Promise<Ground> {
+  const base = await temporaryDirectory({ mode: 0o755 })
+  const ground = { zone: join(base, 'above/zone'), above: join(base, 'above'), elsewhere: join(base, 'zone-too') }
+  mkdirSync(join(ground.zone, 'below'), { recursive: true })
+  mkdirSync(ground.elsewhere)
+  return ground
+}
+
+/** A file system with one file, until the test is over. */
+function mountOn(place: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', place])
+  onTestFinished(() => void execFileSync('umount', [place]))
+  writeFileSync(join(place, 'fresh'), 'fresh')
+}
+
+const look = ['sh', '-c', 'ls /shown /shown/below'] as const
+const showing = ({ zone }: Ground): readonly string[] => ['--ro', `${zone}:/shown`]
+
+describeWith(['root', 'bwrap', 'userns'], 'a mount on the host', () => {
+  test('that no zone shows leaves what is ready as it is', async () => {
+    const ground = await makeGround()
+    const pool = await startPool({ options: showing(ground), size: 3 })
+    await pool.run(look)
+    const before = await pool.whenReady()
+    mountOn(ground.elsewhere)
+    expect(await pool.run(look)).toMatchObject({ status: 0, isWarm: true })
+    expect((await pool.names()).filter((name) => before.includes(name))).toHaveLength(before.length - 1)
+  })
+
+  test.each([
+    { where: 'below a zone', place: ({ zone }: Ground) => join(zone, 'below') },
+    { where: 'on a zone', place: ({ zone }: Ground) => zone },
+  ])('$where is seen by the next run', async ({ place }) => {
+    const ground = await makeGround()
+    const pool = await startPool({ options: showing(ground) })
+    await pool.run(look)
+    const before = await pool.whenReady()
+    mountOn(place(ground))
+    const { stdout } = await pool.run(look)
+    expect(stdout.toString()).toContain('fresh')
+    await until(async () => {
+      const names = await pool.names()
+      return names.some((name) => before.includes(name)) ? undefined : true
+    }, 'the end of what was built before')
+  })
+
+  test('above a zone takes what was built before away', async () => {
+    const ground = await makeGround()
+    const pool = await startPool({ options: showing(ground) })
+    await pool.run(look)
+    const before = await pool.whenReady()
+    mountOn(ground.above)
+    expect(await pool.run(look)).toMatchObject({ status: 125 }) // There is no zone any more.
+    await until(
+      async () => ((await pool.names()).some((name) => before.includes(name)) ? undefined : true),
+      'their end',
+    )
+  })
+
+  test('is not seen by a run that began before it, which is why a ready sandbox must not be used', async () => {
+    const ground = await makeGround()
+    const [file = '', ...words] = cliWords([
+      ...showing(ground),
+      '--',
+      'sh',
+      '-c',
+      'echo begun; read go; ls /shown/below',
+    ])
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    const run = spawn(file, words, { cwd, stdio: ['pipe', 'pipe', 'inherit'] })
+    const chunks: Buffer[] = []
+    run.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+    const said = () => Buffer.concat(chunks).toString()
+    await until(async () => (said().includes('begun') ? true : undefined), 'its start')
+    mountOn(join(ground.zone, 'below'))
+    run.stdin.end('go\n')
+    await once(run, 'close')
+    expect(said()).toBe('begun\n')
+  })
+})
+
+/** A package that can be changed, of the same build. */
+async function copyPackage(): Promise<string> {
+  const root = join(await temporaryDirectory({ mode: 0o755 }), 'package')
+  const checkout = join(import.meta.dirname, '../..')
+  mkdirSync(root)
+  for (const name of ['bin', 'dist', 'profiles', 'package.json'])
+    cpSync(join(checkout, name), join(root, name), { recursive: true })
+  symlinkSync(join(checkout, 'node_modules'), join(root, 'node_modules'))
+  return root
+}
+
+describeWith(['bwrap', 'userns'], 'a pool of another version of the runner', () => {
+  test.each(['launch', 'init'])('(another %s) serves nobody', async (helper) => {
+    const root = await copyPackage()
+    const env = {
+      PATH: process.env.PATH,
+      HOME: await temporaryDirectory(),
+      XDG_RUNTIME_DIR: await temporaryDirectory(),
+    }
+    const call = { cwd: await temporaryDirectory({ mode: 0o755 }), env, extendEnv: false, reject: false } as const
+    const pool = (...words: string[]) => execa(join(root, 'bin/llm-do'), ['pool', ...words], call)
+    const run = () => execa(join(root, 'bin/llm-do-exec'), ['--', 'true'], call)
+    onTestFinished(async () => void (await pool('stop')))
+    expect((await pool('start', '--size', '2')).exitCode).toBe(0)
+    const [keeper] = JSON.parse((await pool('status', '--json')).stdout) as { name: string; pid: number }[]
+    const runtime = process.getuid?.() === 0 ? '/run' : env.XDG_RUNTIME_DIR
+    const directory = join(runtime, 'llm-do/pool', keeper?.name ?? '')
+    const names = () => readdirSync(directory).filter((name) => name.startsWith('r'))
+    const whenReady = () => until(async () => (names().length === 2 ? names() : undefined), 'two sandboxes')
+    const first = await whenReady()
+    expect((await run()).exitCode).toBe(0)
+    expect(names()).not.toEqual(first)
+    const ready = await whenReady()
+    const file = join(root, 'bin', helper)
+    cpSync(file, `${file}.new`)
+    renameSync(`${file}.new`, file)
+    expect((await run()).exitCode).toBe(0)
+    expect((await run()).exitCode).toBe(0) // Now from the cache.
+    expect(names()).toEqual(ready)
+    expect(isAlive(keeper?.pid ?? 0)).toBe(true)
+  })
+})
