@@ -105,16 +105,18 @@ static int is_for(const struct launchfile *file, const struct key *key) {
   return next == key->count;
 }
 
-int cached_is_fresh(const struct launchfile *file) {
+int cached_holds(const struct record *record) {
+  char identity[160];
+  int told = record->verb == V_AT ? identity_at(record->word[0], identity, sizeof identity)
+                                  : identity_of_content(record->word[0], identity, sizeof identity);
+  return told == 0 && strcmp(identity, record->word[1]) == 0;
+}
+
+static int is_fresh(const struct launchfile *file) {
   struct record record;
   size_t position = 0;
-  char identity[160];
-  while (launchfile_next(file, &position, &record)) {
-    if (record.verb != V_AT && record.verb != V_CONTENT) continue;
-    int told = record.verb == V_AT ? identity_at(record.word[0], identity, sizeof identity)
-                                   : identity_of_content(record.word[0], identity, sizeof identity);
-    if (told < 0 || strcmp(identity, record.word[1]) != 0) return 0;
-  }
+  while (launchfile_next(file, &position, &record))
+    if ((record.verb == V_AT || record.verb == V_CONTENT) && !cached_holds(&record)) return 0;
   return 1;
 }
 
@@ -124,7 +126,7 @@ int cached_open(const char *directory, const struct key *key, struct launchfile 
   int fd = open_file(directory, key);
   if (fd < 0) return -1;
   char *bytes = read_all(fd, LAUNCHFILE_MAX, &size);
-  if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && is_whole(file) && is_for(file, key) && cached_is_fresh(file) &&
+  if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && is_whole(file) && is_for(file, key) && is_fresh(file) &&
       lseek(fd, 0, SEEK_SET) == 0)
     return fd;
   close(fd);

@@ -30,8 +30,8 @@ uint64_t key_sum(const struct key *key);
  * Returns a descriptor at offset 0 and the content, or -1: not there, not ours, stale. */
 int cached_open(const char *directory, const struct key *key, struct launchfile *file);
 
-/* Is everything on disk still as the V_AT and V_CONTENT records of a checked file say? */
-int cached_is_fresh(const struct launchfile *file);
+/* Is it on disk still as this V_AT or V_CONTENT record of a checked file says? */
+int cached_holds(const struct record *record);
 
 /* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be told. */
 int identity_at(const char *path, char *text, size_t room);

@@ -37,12 +37,10 @@ static int open_pool(const struct launchfile *file) {
   return -1;
 }
 
-/* Where the records begin that a sandbox is made of. */
+/* Where the records begin that a sandbox is made of: behind the verb of the first one. */
 static size_t plan_start(const struct launchfile *file) {
   struct record record;
-  size_t position = 0, before = 0;
-  while (launchfile_next(file, &position, &record) && record.verb != V_ENGINE) before = position;
-  return before;
+  return launchfile_find(file, V_ENGINE, &record) ? (size_t)(record.word[0] - file->bytes) : 0;
 }
 
 static int same_plan(const struct launchfile *a, const struct launchfile *b) {
@@ -69,6 +67,36 @@ static int same_caller(const struct launchfile *a, const struct launchfile *b) {
   return 1;
 }
 
+static int is_guard(const struct record *record) { return record->verb == V_AT || record->verb == V_CONTENT; }
+
+static int is_same_guard(const struct record *a, const struct record *b) {
+  return a->verb == b->verb && strcmp(a->word[0], b->word[0]) == 0 && strcmp(a->word[1], b->word[1]) == 0;
+}
+
+/* How far two lists of the same things may be apart where one has more than the other. */
+#define GUARDS_APART 16
+
+/* Looks for the record a little further on than `position`, which then is behind it. */
+static int has_guard(const struct launchfile *file, size_t *position, const struct record *wanted) {
+  struct record record;
+  size_t at = *position;
+  for (int seen = 0; seen < GUARDS_APART && launchfile_next(file, &at, &record);) {
+    if (!is_guard(&record)) continue;
+    if (is_same_guard(&record, wanted)) return *position = at, 1;
+    seen++;
+  }
+  return 0;
+}
+
+/* What `ours` says of the disk has just been found to be so; of `theirs`, only the rest is looked at. */
+static int is_fresh_beside(const struct launchfile *theirs, const struct launchfile *ours) {
+  struct record record;
+  size_t position = 0, there = 0;
+  while (launchfile_next(theirs, &position, &record))
+    if (is_guard(&record) && !has_guard(ours, &there, &record) && !cached_holds(&record)) return 0;
+  return 1;
+}
+
 static int is_what_we_would_build(int pool, const struct launchfile *file) {
   const char *problem;
   struct launchfile theirs;
@@ -79,7 +107,7 @@ static int is_what_we_would_build(int pool, const struct launchfile *file) {
   if (!bytes) return 0;
   if (size == file->size && memcmp(bytes, file->bytes, size) == 0) return 1; /* and that one has just been checked */
   return launchfile_check(bytes, size, &theirs, &problem) == 0 && same_caller(file, &theirs) && same_plan(file, &theirs) &&
-         cached_is_fresh(&theirs);
+         is_fresh_beside(&theirs, file);
 }
 
 /* ---- a sandbox ---- */
