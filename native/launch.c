@@ -1,12 +1,14 @@
 /*
  * launch: runs one command in one sandbox and says what happened.
  *
- *   launch [--id ID] [-- COMMAND [ARG...]]
+ *   launch [--id ID] [--framed output|all] [-- COMMAND [ARG...]]
  *   launch [--id ID] --warm DIRECTORY      a sandbox without a command, which a client brings (warm.h)
  *   launch --landlock-abi
  *
  * Descriptors: 0-2 the command's own, 3 the launch file, 4 the status (optional), 5 the leash (optional), 6 the command's
  * words, each ended by NUL, when they are not on our argv. Its environment is the command's environment.
+ * Framed, descriptor 4 is a connected socket that bears stdout, stderr, with `all` stdin, signals and the status (frame.h), and is
+ * the leash, too: who captures has one descriptor to read, and the command has pipes, which /dev/stdout opens again.
  *
  * Theory of operation. Launch stays on the host: it makes what must be removed again (the record of the run, placeholders,
  * the cgroup), clones the stager (stage.h) into the cgroup, and waits in one poll loop for whatever comes first: reports of
@@ -61,7 +63,9 @@ struct run {
   char id[RUN_ID_MAX + 1];
   char **command;
   char init[PATH_MAX];
-  int status; /* -1 without */
+  const char *framed; /* `output`, `all`; NULL = the command has our own streams */
+  int stdio[3];       /* the command's ends */
+  int status;         /* -1 without */
   int leash;  /* -1 without */
 
   int records, record;
@@ -104,12 +108,15 @@ static void blame(struct run *run, int error, const char *step, const char *path
 }
 
 static void release(struct run *run);
+static void part_from_client(struct run *run);
+
+static int has_client(const struct run *run) { return run->warm.taken; }
 
 static _Noreturn void finish(struct run *run) {
+  if (has_client(run)) part_from_client(run);
   warm_close(&run->warm); /* nobody shall find a socket that leads nowhere */
   release(run);
-  if (run->status < 0) status_print(&run->outcome);
-  else if (status_write(run->status, &run->outcome) < 0) status_print(&run->outcome);
+  if (run->status >= 0 ? status_write(run->status, &run->outcome) < 0 : !has_client(run)) status_print(&run->outcome);
   _exit(status_exit_code(&run->outcome));
 }
 
@@ -159,6 +166,22 @@ static void require_walls(struct run *run) {
   errno = EINVAL;
   for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
     if (!launchfile_find(&run->file, walls[i], &record)) refuse(run, "launch: launch file", "a wall is missing");
+}
+
+/* From here on every refusal reaches the client as a frame. */
+static void take_client(struct run *run) {
+  if (!run->framed) return;
+  errno = EINVAL;
+  if (run->status < 0 || (strcmp(run->framed, "output") != 0 && strcmp(run->framed, "all") != 0)) refuse(run, "launch: usage", "--framed");
+  if (warm_adopt(&run->warm, run->status, run->framed[0] == 'a', run->stdio) < 0) refuse(run, "launch: pipe", "");
+  run->status = -1;
+}
+
+static void drop_stdio(struct run *run) {
+  for (int i = 0; run->framed && i < 3; i++) {
+    if (run->stdio[i] > 2) close(run->stdio[i]);
+    run->stdio[i] = i;
+  }
 }
 
 static void read_launch_file(struct run *run) {
@@ -369,7 +392,7 @@ static void start_stager(struct run *run) {
                         .control = control[1],
                         .errors = errors[1],
                         .init = run->init,
-                        .stdio = {0, 1, 2},
+                        .stdio = {run->stdio[0], run->stdio[1], run->stdio[2]},
                         .launch = getpid(),
                         .id = run->id};
   int *fds[] = {&stage.launch_file, &stage.command, &stage.control, &stage.errors, &stage.stdio[0], &stage.stdio[1], &stage.stdio[2]};
@@ -382,6 +405,7 @@ static void start_stager(struct run *run) {
   if (run->engine == 0) become_stager(run, &stage);
   close(control[1]), close(errors[1]);
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) close(*fds[i]);
+  drop_stdio(run);
   run->control = control[0];
   run->errors = errors[0];
 }
@@ -506,7 +530,7 @@ static void on_ready(struct run *run, const int *fds, int count) {
 static void on_signal(struct run *run, int signal);
 
 static void relay_warm(struct run *run, const struct pollfd *watched) {
-  if (!run->warm_directory) return;
+  if (!run->warm_directory && !run->framed) return;
   switch (warm_relay(&run->warm, watched)) {
     case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
     case WARM_SIGNAL: return on_signal(run, warm_signal(&run->warm));
@@ -670,8 +694,8 @@ static void answer(struct run *run) {
   size_t size;
   char *line = status_line(&run->outcome, &size);
   run->answered = 1;
-  /* init says that it starts the command before it does: without that word another way is open to the client. */
-  if (!run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return free(line), warm_refuse(&run->warm);
+  /* init says that it starts the command before it does: without that word another way is open to the client of a pool. */
+  if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return free(line), warm_refuse(&run->warm);
   if (!line) return; /* the client sees the end of the connection and says what it knows */
   warm_reply(&run->warm, status_exit_code(&run->outcome), line, size);
   free(line);
@@ -679,7 +703,7 @@ static void answer(struct run *run) {
 
 /* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
 static void answer_early(struct run *run) {
-  if (!run->warm.taken || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
+  if (!has_client(run) || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
   conclude(run);
   placeholders_remove(&run->placeholders); /* the client's next step may be to make what they stand for */
   answer(run);
@@ -695,6 +719,13 @@ static void hand_over_the_rest(struct run *run) {
     if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) return;
     warm_relay(&run->warm, watched);
   }
+}
+
+static void part_from_client(struct run *run) {
+  drop_stdio(run); /* refused before anybody had them: they would never be drained */
+  if (!run->answered) placeholders_remove(&run->placeholders);
+  hand_over_the_rest(run);
+  warm_linger(&run->warm);
 }
 
 static void watch_run(struct run *run) {
@@ -782,11 +813,15 @@ static void parse_arguments(struct run *run, int argc, char **argv) {
     copy_text(run->id, sizeof run->id, argv[at + 1]);
     at += 2;
   }
+  if (at + 1 < argc && strcmp(argv[at], "--framed") == 0) {
+    run->framed = argv[at + 1];
+    at += 2;
+  }
   errno = EINVAL;
-  if (at + 2 == argc && strcmp(argv[at], "--warm") == 0) run->warm_directory = argv[at + 1];
+  if (at + 2 == argc && !run->framed && strcmp(argv[at], "--warm") == 0) run->warm_directory = argv[at + 1];
   else if (at == argc) run->command = read_words(run);
   else if (at + 1 < argc && strcmp(argv[at], "--") == 0) run->command = argv + at + 1;
-  else refuse(run, "launch: usage", "launch [--id ID] [--warm DIRECTORY | -- COMMAND [ARG...]]");
+  else refuse(run, "launch: usage", "launch [--id ID] [--framed output|all] [--warm DIRECTORY | -- COMMAND [ARG...]]");
 }
 
 static int print_landlock_abi(void) {
@@ -802,12 +837,14 @@ int main(int argc, char **argv) {
   run.records = run.record = run.cgroup_parent = run.cgroup = run.control = run.errors = run.signals = -1;
   run.terminal = (struct terminal){.master = -1, .input = -1};
   run.warm = (struct warm)WARM_NONE;
+  for (int i = 0; i < 3; i++) run.stdio[i] = i;
   run.outcome = (struct outcome){.wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1};
   take_descriptors(&run);
   parse_arguments(&run, argc, argv);
   umask(022);
   take_signals(&run);
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) refuse(&run, "launch: subreaper", "");
+  take_client(&run);
   read_launch_file(&run);
   read_limits(&run);
   find_init(&run);
@@ -820,8 +857,5 @@ int main(int argc, char **argv) {
   start_stager(&run);
   watch_run(&run);
   conclude(&run);
-  if (run.warm.taken && !run.answered) placeholders_remove(&run.placeholders);
-  if (run.warm.taken) hand_over_the_rest(&run);
-  if (run.warm.taken) warm_linger(&run.warm);
   finish(&run);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 static void drop(int *fd) {
@@ -272,17 +273,30 @@ static int make_pipe(int *ours, int *theirs, int ours_is_read) {
   if (pipe2(ends, O_CLOEXEC) < 0) return -1;
   *ours = ends[!ours_is_read];
   *theirs = ends[ours_is_read];
+  /* Inside the command is somebody else than who made the pipe, and may open its end again: as /dev/stdout, for instance. */
+  if (fchmod(*theirs, ours_is_read ? 0622 : 0644) < 0) return -1;
   return fcntl(*ours, F_SETFL, O_NONBLOCK); /* of our end alone: each end has its own flags */
+}
+
+static int frame_input(struct warm *warm, int streams[3]) {
+  warm->owes_want = 1;
+  return make_pipe(&warm->input, &streams[0], 0);
+}
+
+static int frame_output(struct warm *warm, int streams[3]) {
+  return make_pipe(&warm->output[0], &streams[1], 1) < 0 || make_pipe(&warm->output[1], &streams[2], 1) < 0 ? -1 : 0;
 }
 
 int warm_streams(struct warm *warm, int streams[3]) {
   memcpy(streams, warm->streams, sizeof warm->streams);
   if (warm->stream_count == 3) return 0;
-  warm->owes_want = 1;
-  return make_pipe(&warm->input, &streams[0], 0) < 0 || make_pipe(&warm->output[0], &streams[1], 1) < 0 ||
-                 make_pipe(&warm->output[1], &streams[2], 1) < 0
-             ? -1
-             : 0;
+  return frame_input(warm, streams) < 0 || frame_output(warm, streams) < 0 ? -1 : 0;
+}
+
+int warm_adopt(struct warm *warm, int client, int with_input, int streams[3]) {
+  warm->client = client;
+  warm->taken = 1;
+  return (with_input && frame_input(warm, streams) < 0) || frame_output(warm, streams) < 0 ? -1 : 0;
 }
 
 int warm_accept(struct warm *warm) {

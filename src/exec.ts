@@ -55,6 +55,7 @@ import { classify } from './report/classify.ts'
 import { shellWord } from './report/hints.ts'
 import type { Result } from './report/result.ts'
 import type { ChildStdio } from './supervisor/child.ts'
+import type { Listener } from './supervisor/framed.ts'
 import { outcomeOfStatus } from './supervisor/launch-status.ts'
 import { superviseNamespace } from './supervisor/namespace.ts'
 import type { Outcome } from './supervisor/outcome.ts'
@@ -76,8 +77,9 @@ export interface ExecOptions {
   /** `capture` (default): stdout and stderr are in the result; `inherit`: the command gets our own. */
   readonly mode?: 'inherit' | 'capture'
   readonly stdin?: ChildStdio['stdin']
-  readonly onStdout?: (chunk: Uint8Array) => void
-  readonly onStderr?: (chunk: Uint8Array) => void
+  /** While a promise that it returns is pending, the command's output waits; only on the backend namespace. */
+  readonly onStdout?: Listener
+  readonly onStderr?: Listener
   /**
    * Has the last word on the policy before anything is planned: may only narrow it, ask somebody, or throw. Workers come in here.
    */

@@ -53,7 +53,13 @@ const LANDLOCK_WITH_RENAMES = 2
 export const namespace: Backend = {
   name: 'namespace',
   build: (plan, run) => ({
-    ...launchOf({ ...run, file: `${run.helpers}/launch`, bytes: launchFile(plan, run), env: run.commandEnv }),
+    ...launchOf({
+      ...run,
+      file: `${run.helpers}/launch`,
+      bytes: launchFile(plan, run),
+      env: run.commandEnv,
+      tty: plan.tty,
+    }),
     argv: ['--id', run.runId],
   }),
 }
@@ -64,15 +70,18 @@ export interface LaunchInputs extends Pick<RunInputs, 'command' | 'commandBytes'
   /** The launch file. */
   readonly bytes: Uint8Array
   readonly env: Readonly<Record<string, string>>
+  /** The command has a terminal of its own, whose bytes go to launch's stdout. */
+  readonly tty: boolean
 }
 
 /** The process that reads a launch file; without `--id` it names the run itself. */
-export function launchOf({ file, bytes, env, ...words }: LaunchInputs): Launch {
+export function launchOf({ file, bytes, env, tty, ...words }: LaunchInputs): Launch {
   return {
     file,
     argv: [],
     env,
     cwd: '/',
+    canFrame: !tty,
     descriptors: [
       { fd: FD.launchFile, carries: 'bytes', bytes, what: 'launch file' },
       { fd: FD.status, carries: 'status' },

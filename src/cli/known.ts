@@ -47,7 +47,7 @@ async function supervise({ bytes, env, told }: Recalled, command: readonly strin
   const stop = (signal: NodeJS.Signals) => controller.abort(signal)
   for (const signal of STOP_SIGNALS) process.on(signal, stop)
   const stdio = { mode: 'capture', stdin: 'inherit', outputCap: told.plan.limits.output ?? null } as const
-  const launch = launchOf({ file: `${helpersDirectory()}/launch`, bytes, env, command })
+  const launch = launchOf({ file: `${helpersDirectory()}/launch`, bytes, env, command, tty: told.plan.tty })
   return await superviseNamespace({ launch, stdio, signal: controller.signal }).finally(() => {
     for (const signal of STOP_SIGNALS) process.off(signal, stop)
   })

@@ -10,9 +10,10 @@ import { makeOwnDirectory, makeZoneDirectories, newRunId } from '../edges.ts'
 import { type ExecOptions, exec, judge, type Prepared, plainLaunch, prepare } from '../exec.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
 import type { Result } from '../report/result.ts'
+import type { Listener } from '../supervisor/framed.ts'
 import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
 import { poolsDirectory } from './place.ts'
-import { type Listener, WarmSandbox } from './warm-run.ts'
+import { WarmSandbox } from './warm-run.ts'
 
 export interface SandboxOptions extends Pick<ExecOptions, 'profile' | 'policy' | 'layers' | 'cwd' | 'env'> {
   /** Sandboxes that are kept ready, 0 to 64; default 2. */
@@ -105,8 +106,8 @@ class OpenSandbox implements Sandbox {
       ...capturing(this.options, command),
       ...(env === undefined ? {} : { env }),
       stdin: stdin ?? 'ignore',
-      ...(onStdout === undefined ? {} : { onStdout: (chunk: Uint8Array) => void onStdout(chunk) }),
-      ...(onStderr === undefined ? {} : { onStderr: (chunk: Uint8Array) => void onStderr(chunk) }),
+      ...(onStdout === undefined ? {} : { onStdout }),
+      ...(onStderr === undefined ? {} : { onStderr }),
       ...(signal === undefined ? {} : { signal }),
     })
   }

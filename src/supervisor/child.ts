@@ -15,6 +15,7 @@ import type { Readable } from 'node:stream'
 import type { Launch, LaunchDescriptor } from '../backend/launch.ts'
 import { SandboxError } from '../error.ts'
 import { HeadTail, NO_CAPTURE } from './capture.ts'
+import type { Listener } from './framed.ts'
 import type { Capture } from './outcome.ts'
 
 export interface ChildStdio {
@@ -23,8 +24,8 @@ export interface ChildStdio {
   readonly stdin: 'inherit' | 'ignore' | Uint8Array
   /** Bytes of each stream that are kept; `null` keeps all. */
   readonly outputCap: number | null
-  readonly onStdout?: (chunk: Uint8Array) => void
-  readonly onStderr?: (chunk: Uint8Array) => void
+  readonly onStdout?: Listener
+  readonly onStderr?: Listener
 }
 
 export interface ChildInput {
@@ -181,9 +182,9 @@ function feed(child: ChildProcess, stdin: ChildStdio['stdin']): void {
   child.stdin.end(stdin)
 }
 
-type ProcessEnd = Pick<ChildEnd, 'exitCode' | 'signal' | 'startErrno'>
+export type ProcessEnd = Pick<ChildEnd, 'exitCode' | 'signal' | 'startErrno'>
 
-function endOf(child: ChildProcess): Promise<ProcessEnd> {
+export function endOf(child: ChildProcess): Promise<ProcessEnd> {
   return new Promise((resolve) => {
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
     child.once('error', (error: NodeJS.ErrnoException) => {
@@ -192,13 +193,15 @@ function endOf(child: ChildProcess): Promise<ProcessEnd> {
   })
 }
 
-interface Stopper {
+export interface Stopper {
   readonly disarm: () => void
   readonly why: () => Pick<ChildEnd, 'cause' | 'cancelledBy'>
 }
 
+export type StopInput = Pick<ChildInput, 'deadlineMs' | 'extensionMs' | 'signal' | 'stop'>
+
 /** Asks for the end once, for whichever reason comes first. */
-function armStopper(child: ChildProcess, { deadlineMs, extensionMs, signal, stop }: ChildInput): Stopper {
+export function armStopper(child: ChildProcess, { deadlineMs, extensionMs, signal, stop }: StopInput): Stopper {
   const state: { why: Pick<ChildEnd, 'cause' | 'cancelledBy'>; kill?: NodeJS.Timeout; deadline?: NodeJS.Timeout } = {
     why: { cause: 'exit' },
   }

@@ -2,8 +2,10 @@
  * One run by the native chain. launch holds the deadline, the limits and the clean-up; here are only its pipes.
  * Edge: processes.
  */
+import type { ChildProcess } from 'node:child_process'
 import type { Launch } from '../backend/launch.ts'
 import { type ChildStdio, runChild } from './child.ts'
+import { runFramed } from './framed-child.ts'
 import { outcomeOfLaunch } from './launch-status.ts'
 import type { Outcome } from './outcome.ts'
 
@@ -11,18 +13,19 @@ export interface NamespaceRun {
   readonly launch: Launch
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
+  /** The outcome may come when the command has ended and nothing of it is left, before its walls are taken down. */
+  readonly isEarly?: boolean
 }
 
 /** Never throws for a sandbox that could not be built: that is an outcome, too. */
-export async function superviseNamespace({ launch, stdio, signal }: NamespaceRun): Promise<Outcome> {
-  const end = await runChild({
-    launch,
-    stdio,
-    signal,
-    stop: async (child) => {
-      child.kill(signalOf(signal?.reason))
-    },
-  })
+export async function superviseNamespace({ launch, stdio, signal, isEarly = false }: NamespaceRun): Promise<Outcome> {
+  const stop = async (child: ChildProcess): Promise<void> => {
+    child.kill(signalOf(signal?.reason))
+  }
+  const isFramed = stdio.mode === 'capture' && launch.canFrame === true
+  const end = isFramed
+    ? await runFramed({ launch, stdio, signal, stop, isEarly })
+    : await runChild({ launch, stdio, signal, stop })
   return outcomeOfLaunch(end)
 }
 
