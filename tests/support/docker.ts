@@ -35,18 +35,27 @@ export interface TestDocker {
 /** Debian keeps the daemon and the runtimes out of a plain user's PATH. */
 const PATH = `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin`
 
+/** The discard port: whatever an image's name leads to, the daemon of a test reaches nobody. */
+const NO_PROXY_THERE = 'http://127.0.0.1:9'
+
 /** Milliseconds that a daemon may take to answer on a loaded machine. */
 const START_MS = 30_000
 
-export async function startDocker(): Promise<TestDocker> {
+export interface DockerWish {
+  /** Registry that stands for all others, see registry.ts; none can be reached without it. */
+  readonly registry?: string
+}
+
+export async function startDocker({ registry }: DockerWish = {}): Promise<TestDocker> {
   const { path: root, remove } = await newDirectory()
   const socket = join(root, 'socket')
   const pidFile = join(root, 'pid')
   const words = ['--data-root', join(root, 'data'), '--exec-root', join(root, 'exec'), '--pidfile', pidFile]
   const closed = ['--bridge=none', '--iptables=false', '--ip6tables=false']
   const env = { PATH, HOME: root, DOCKER_HOST: `unix://${socket}` }
-  const daemon = spawn('dockerd', [...words, '--host', env.DOCKER_HOST, ...closed], {
-    env: { ...env, TMPDIR: root },
+  const mirror = registry === undefined ? [] : ['--registry-mirror', registry]
+  const daemon = spawn('dockerd', [...words, '--host', env.DOCKER_HOST, ...closed, ...mirror], {
+    env: { ...env, TMPDIR: root, HTTPS_PROXY: registry ?? NO_PROXY_THERE, HTTP_PROXY: registry ?? NO_PROXY_THERE },
     stdio: 'ignore',
   })
   const ended = new Promise<void>((resolve) => daemon.once('exit', () => resolve()))
@@ -116,6 +125,14 @@ async function importImages(client: TestDocker['client'], root: string): Promise
   await makeLinksTree(links)
   await importTree(client, { tree: links, image: LINKS_IMAGE, changes: [] })
   for (const tree of [busybox, links]) await rm(tree, { recursive: true })
+}
+
+/** Writes a tar archive of the files of the busybox image. */
+export async function packBusybox(directory: string): Promise<string> {
+  const [tree, tar] = [join(directory, 'tree'), join(directory, 'layer.tar')]
+  await makeBusyboxTree(tree)
+  await execa('tar', ['--create', '--file', tar, '--directory', tree, '.'])
+  return tar
 }
 
 async function makeBusyboxTree(tree: string): Promise<void> {
