@@ -89,7 +89,8 @@ static int is_whole(const struct launchfile *file) {
   size_t position = 0;
   char sum[20];
   if (!launchfile_next(file, &position, &record) || record.verb != V_CHECK) return 0;
-  snprintf(sum, sizeof sum, "%016llx", (unsigned long long)sum_bytes(file->bytes + position, file->size - position));
+  size_t rest = file->size - (size_t)(record.end - file->bytes);
+  snprintf(sum, sizeof sum, "%016llx", (unsigned long long)sum_bytes(record.end, rest));
   return strcmp(sum, record.word[0]) == 0;
 }
 

@@ -27,6 +27,7 @@ enum report_kind {
   REPORT_SCRATCH = 5, /* from the stager: descriptors on its tmpfs, for the memory watchdog */
   REPORT_READY = 6,   /* a warm sandbox: everything is done but the command, which is now asked for; carries the user and the
                          mount namespace by SCM_RIGHTS */
+  REPORT_INIT = 7,    /* from the stager: `pid` is init's, which is launch's own child (engine unshare) */
 };
 
 #define READY_DESCRIPTORS 2
@@ -37,6 +38,7 @@ struct report {
   uint32_t kind;
   int32_t error;
   int32_t wait_status;
+  int32_t pid;
   uint32_t killed;       /* processes that outlived the command and were killed */
   uint64_t at_ns;        /* CLOCK_MONOTONIC */
   uint64_t cpu_us;       /* user and system time of all that was reaped */

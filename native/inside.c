@@ -9,7 +9,6 @@
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,47 +18,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-
-/* ---- the unshare engine: what bwrap does for its own ---- */
-
-static void bring_loopback_up(void) {
-  struct ifreq request = {.ifr_name = "lo"};
-  int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (control < 0 || ioctl(control, SIOCGIFFLAGS, &request) < 0) fail("init: read loopback", "lo");
-  request.ifr_flags |= IFF_UP;
-  if (ioctl(control, SIOCSIFFLAGS, &request) < 0) fail("init: loopback up", "lo");
-  close(control);
-}
-
-static void mount_fresh_proc(void) {
-  int fs = sys_fsopen("proc");
-  if (fs < 0 || sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) fail("init: mount proc", "/proc");
-  int proc = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-  int point = open(STAGE "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (proc < 0 || point < 0 || sys_move_mount(proc, point) < 0) fail("init: mount proc", "/proc");
-  close(fs), close(proc), close(point);
-}
-
-/* The tree came here with the new user namespace and is locked in place; its clone is not, and can become the root. */
-static void pivot_into_stage(void) {
-  int tree = sys_open_tree(AT_FDCWD, STAGE, OPEN_TREE_CLONE | AT_RECURSIVE);
-  int point = open(STAGE, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (tree < 0 || point < 0 || sys_move_mount(tree, point) < 0) fail("init: clone tree", STAGE);
-  if (fchdir(tree) < 0 || sys_pivot_root(".", ".") < 0) fail("init: pivot_root", STAGE);
-  if (umount2(".", MNT_DETACH) < 0) fail("init: leave old root", "/");
-  if (chdir("/") < 0) fail("init: chdir", "/");
-  close(tree), close(point);
-}
-
-static void build_as_engine(const struct launchfile *file) {
-  struct record record;
-  if (setsid() < 0 && errno != EPERM) fail("init: setsid", "");
-  if (launchfile_find(file, V_HOSTNAME, &record) && sethostname(record.word[0], strlen(record.word[0])) < 0)
-    fail("init: sethostname", record.word[0]);
-  if (launchfile_find(file, V_NET, &record) && strcmp(record.word[0], "none") == 0) bring_loopback_up();
-  mount_fresh_proc();
-  pivot_into_stage();
-}
 
 /* ---- /proc ---- */
 
@@ -105,7 +63,6 @@ static void mask(const char *path) {
 
 void finish_walls(const struct launchfile *file) {
   struct record record;
-  if (launchfile_find(file, V_ENGINE, &record) && strcmp(record.word[0], "unshare") == 0) build_as_engine(file);
   size_t position = 0;
   while (launchfile_next(file, &position, &record)) {
     if (record.verb == V_READONLY) make_readonly(record.word[0]);

@@ -551,6 +551,12 @@ static void begin_limits(struct run *run) {
   kill_everything(run);
 }
 
+/* From now on the end of this process is the end of the run. It may be over already: whoever is not reaped still has its pid. */
+static void on_init(struct run *run, pid_t init) {
+  run->engine = init;
+  run->engine_gone = kill(init, 0) < 0;
+}
+
 static void on_started(struct run *run, const struct report *report, int master) {
   run->outcome.started_ns = report->at_ns;
   if (master >= 0) terminal_connect(&run->terminal, master, 0, 1);
@@ -571,6 +577,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
       memcpy(run->scratch, fds, sizeof *fds * (size_t)count);
       run->scratch_count = count;
       break;
+    case REPORT_INIT: on_init(run, report->pid); break;
     case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
     case REPORT_ENDED: on_ended(run, report); break;
     case REPORT_READY: on_ready(run, fds, count); break;
@@ -680,9 +687,9 @@ static int all_gone(struct run *run) {
     pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == ECHILD) return 1;
     if (pid <= 0) return 0;
-    if (pid != run->engine) continue;
-    run->engine_gone = 1;
     read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
+    if (pid != run->engine) continue; /* or it was the stager, which has named init before it went */
+    run->engine_gone = 1;
     if (!run->outcome.started_ns && !run->stopping)
       blame(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
   }

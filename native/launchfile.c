@@ -9,7 +9,7 @@ static const struct {
   const char *name;
   int words;
 } VERB_TABLE[VERBS] = {
-    [V_ENGINE] = {"engine", 2},     [V_WORD] = {"word", 1},         [V_IDENTITY] = {"identity", 3},
+    [V_ENGINE] = {"engine", 1},     [V_WORD] = {"word", 1},         [V_IDENTITY] = {"identity", 3},
     [V_HOSTNAME] = {"hostname", 1}, [V_NET] = {"net", 1},           [V_DIRECTORY] = {"directory", 2},
     [V_SYMLINK] = {"symlink", 2},   [V_FILE] = {"file", 3},         [V_TMPFS] = {"tmpfs", 4},
     [V_BIND] = {"bind", 2},         [V_ZONE] = {"zone", 6},         [V_PROTECT] = {"protect", 3},
@@ -25,7 +25,7 @@ static const struct {
 
 static enum verb verb_named(const char *name) {
   for (int verb = 0; verb < VERBS; verb++)
-    if (strcmp(VERB_TABLE[verb].name, name) == 0) return (enum verb)verb;
+    if (VERB_TABLE[verb].name[0] == name[0] && strcmp(VERB_TABLE[verb].name, name) == 0) return (enum verb)verb;
   return VERBS;
 }
 
@@ -51,29 +51,47 @@ static int read_record(const struct launchfile *file, size_t *position, struct r
   return 0;
 }
 
-int launchfile_check(const char *bytes, size_t size, struct launchfile *file, const char **problem) {
-  *file = (struct launchfile){bytes, size};
-  size_t position = 0;
-  const char *magic = next_word(file, &position);
-  if (!magic || strcmp(magic, LAUNCHFILE_MAGIC) != 0) return *problem = "not a launch file of this version", -1;
-  struct record record;
-  do {
-    if (read_record(file, &position, &record, problem) < 0) return -1;
-  } while (record.verb != V_END);
-  if (position != size) return *problem = "bytes after the end record", -1;
+/* Each step of a run asks for its records, so they are found once. Room for one more, or NULL. */
+static struct record *extend(struct record *records, size_t count) {
+  if (count % 256) return records;
+  struct record *more = realloc(records, (count + 256) * sizeof *more);
+  if (!more) free(records);
+  return more;
+}
+
+static int read_records(struct launchfile *file, const char **problem) {
+  size_t position = sizeof LAUNCHFILE_MAGIC;
+  struct record *records = NULL, record;
+  for (file->count = 0;; file->count++) {
+    if (read_record(file, &position, &record, problem) < 0) return free(records), -1;
+    if (record.verb == V_END) break;
+    records = extend(records, file->count);
+    if (!records) return *problem = "too little memory", -1;
+    record.end = file->bytes + position;
+    records[file->count] = record;
+  }
+  file->records = records;
+  if (position != file->size) return *problem = "bytes after the end record", -1;
   return 0;
 }
 
+int launchfile_check(const char *bytes, size_t size, struct launchfile *file, const char **problem) {
+  *file = (struct launchfile){.bytes = bytes, .size = size};
+  size_t position = 0;
+  const char *magic = next_word(file, &position);
+  if (!magic || strcmp(magic, LAUNCHFILE_MAGIC) != 0) return *problem = "not a launch file of this version", -1;
+  return read_records(file, problem);
+}
+
 int launchfile_next(const struct launchfile *file, size_t *position, struct record *record) {
-  const char *problem;
-  if (*position == 0) *position = sizeof LAUNCHFILE_MAGIC;
-  return read_record(file, position, record, &problem) == 0 && record->verb != V_END;
+  if (*position >= file->count) return 0;
+  *record = file->records[(*position)++];
+  return 1;
 }
 
 int launchfile_find(const struct launchfile *file, enum verb verb, struct record *record) {
-  size_t position = 0;
-  while (launchfile_next(file, &position, record))
-    if (record->verb == verb) return 1;
+  for (size_t i = 0; i < file->count; i++)
+    if (file->records[i].verb == verb) return *record = file->records[i], 1;
   return 0;
 }
 

@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LAUNCHFILE_MAGIC "llm-do-launch-1"
+#define LAUNCHFILE_MAGIC "llm-do-launch-2"
 #define LAUNCHFILE_MAX (4u << 20) /* bytes; a plan with a thousand zones has 200 KiB */
 #define RECORD_MAX_WORDS 7
 
 enum verb {
   /* name      words                                         read by */
-  V_ENGINE,    /* bwrap|unshare PATH                          stager, init */
-  V_WORD,      /* one word of the engine's argv               stager */
+  V_ENGINE,    /* bwrap|unshare                               stager */
+  V_WORD,      /* one word of bwrap's argv, its path first    stager */
   V_IDENTITY,  /* self|fresh UID GID (ids inside)             stager */
-  V_HOSTNAME,  /* NAME                                        init (unshare) */
-  V_NET,       /* none|host                                   init (unshare) */
+  V_HOSTNAME,  /* NAME                                        stager (unshare) */
+  V_NET,       /* none|host                                   stager (unshare) */
   V_DIRECTORY, /* TARGET MODE                                 stager */
   V_SYMLINK,   /* TARGET LINK                                 stager */
   V_FILE,      /* TARGET MODE CONTENT                         stager */
@@ -57,17 +57,20 @@ enum verb {
 struct record {
   enum verb verb;
   const char *word[RECORD_MAX_WORDS];
+  const char *end; /* the byte after its last word */
 };
 
 struct launchfile {
   const char *bytes;
   size_t size;
+  const struct record *records; /* all but `end`, in the order of the file; never freed */
+  size_t count;
 };
 
 /* Checks the whole of `bytes`: magic, verbs, word counts, end. Returns 0, or -1 with the reason in *problem. */
 int launchfile_check(const char *bytes, size_t size, struct launchfile *file, const char **problem);
 
-/* Steps through the records of a checked file: start with *position = 0; returns 0 at the end. */
+/* Steps through the records of a checked file: start with *position = 0, which counts records; returns 0 at the end. */
 int launchfile_next(const struct launchfile *file, size_t *position, struct record *record);
 
 /* The first record of that verb, or 0. */

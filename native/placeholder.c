@@ -73,14 +73,25 @@ static int make_or_join(struct placeholders *all, int parent, const char *name, 
 /* Who may not write there makes no placeholder, and needs none: inside the sandbox it is the same user. */
 static int is_not_ours_to_write(int error) { return error == EACCES || error == EPERM || error == EROFS; }
 
-static int protect_missing(struct placeholders *all, const char *source, const char *below) {
+/* Opened once for all its paths: what was planned, or nothing. */
+static int open_zone(const struct record *zone) {
+  uint64_t device, inode;
+  struct stat status;
+  if (parse_number(zone->word[3], UINT64_MAX, &device) < 0 || parse_number(zone->word[4], UINT64_MAX, &inode) < 0)
+    return errno = EINVAL, -1;
+  int fd = sys_openat2(AT_FDCWD, zone->word[0], O_PATH | O_DIRECTORY, NO_LINKS);
+  if (fd < 0 || (fstat(fd, &status) == 0 && status.st_dev == device && status.st_ino == inode)) return fd;
+  close(fd);
+  return errno = ESTALE, -1;
+}
+
+static int protect_missing(struct placeholders *all, int zone, const struct record *protect) {
   char names[PATH_MAX], path[PATH_MAX * 2];
   struct stat status;
-  copy_text(names, sizeof names, below);
-  copy_text(path, sizeof path, source);
-  int at = sys_openat2(AT_FDCWD, source, O_PATH | O_DIRECTORY, NO_LINKS);
+  copy_text(names, sizeof names, protect->word[2]);
+  copy_text(path, sizeof path, protect->word[0]);
+  int at = dup(zone), done = 0;
   if (at < 0) return -1;
-  int done = 0;
   char *rest = NULL;
   for (char *name = strtok_r(names, "/", &rest); name && done == 0; name = strtok_r(NULL, "/", &rest)) {
     snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
@@ -102,15 +113,30 @@ static int protect_missing(struct placeholders *all, const char *source, const c
   return done;
 }
 
-int placeholders_make(const struct launchfile *file, struct placeholders *all, const char **path) {
-  struct record record;
+static int protect_all(const struct launchfile *file, struct placeholders *all, int *fd, const char **path) {
+  struct record record, zone = {0};
   size_t position = 0;
   while (launchfile_next(file, &position, &record)) {
+    if (record.verb == V_ZONE) {
+      if (*fd >= 0) close(*fd);
+      *fd = -1;
+      zone = record;
+    }
     if (record.verb != V_PROTECT) continue;
     *path = record.word[2];
-    if (protect_missing(all, record.word[0], record.word[2]) < 0) return -1;
+    /* The paths of a zone stand behind it. */
+    if (!zone.word[0] || strcmp(zone.word[0], record.word[0]) != 0) return errno = EINVAL, -1;
+    if (*fd < 0 && (*fd = open_zone(&zone)) < 0) return -1;
+    if (protect_missing(all, *fd, &record) < 0) return -1;
   }
   return 0;
+}
+
+int placeholders_make(const struct launchfile *file, struct placeholders *all, const char **path) {
+  int zone = -1, done = protect_all(file, all, &zone, path), error = errno;
+  if (zone >= 0) close(zone);
+  errno = error;
+  return done;
 }
 
 static void remove_if_last(int parent, int fd, const char *name) {

@@ -1,11 +1,11 @@
 #include "stage.h"
 
 #include "chain.h"
+#include "engine.h"
 #include "fail.h"
 #include "idmap.h"
 #include "kernel.h"
 #include "placeholder.h"
-#include "record.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -48,6 +48,7 @@ struct staging {
   int own_count;
   int scratch[REPORT_DESCRIPTORS_MAX]; /* for the memory watchdog */
   int scratch_count;
+  struct engine engine;
 };
 
 static void set_attributes(int tree, unsigned long long attributes, const char *path) {
@@ -452,27 +453,17 @@ static int has_capability(int capability) {
   return (data[capability / 32].effective >> (capability % 32)) & 1;
 }
 
-static void write_map(const char *path, const char *text) {
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
-  size_t length = strlen(text);
-  if (fd < 0 || write(fd, text, length) != (ssize_t)length) fail("stage: write id map", path);
-  close(fd);
-}
-
-/* Everybody else becomes nobody: the namespace knows one id, and it is not root's. */
 static void enter_own_user_namespace(const struct staging *staging) {
   if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) fail("stage: unshare user namespace", "");
-  char map[64];
-  write_map("/proc/self/setgroups", "deny");
-  snprintf(map, sizeof map, "%u %u 1", staging->uid, staging->uid);
-  write_map("/proc/self/uid_map", map);
-  snprintf(map, sizeof map, "%u %u 1", staging->gid, staging->gid);
-  write_map("/proc/self/gid_map", map);
+  engine_map_ids("self", staging->uid, staging->gid);
+}
+
+static void leave_groups(void) {
+  if (setgroups(0, NULL) < 0) fail("stage: setgroups", "");
 }
 
 /* The id maps in /proc/self belong to root while a process that changed its id is not dumpable; nothing secret is in memory. */
 static void become(uid_t uid, gid_t gid) {
-  if (setgroups(0, NULL) < 0) fail("stage: setgroups", "");
   if (setresgid(gid, gid, gid) < 0) fail("stage: setresgid", "");
   if (setresuid(uid, uid, uid) < 0) fail("stage: setresuid", "");
   if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0) fail("stage: set dumpable", "");
@@ -486,6 +477,8 @@ static void prepare_as_root(struct staging *staging) {
   if (unshare(CLONE_NEWNS) < 0) fail("stage: unshare mount namespace", "");
   make_everything_private();
   choose_identity_of_root(staging);
+  leave_groups();
+  engine_begin(&staging->engine, staging->stage, staging->uid, staging->gid);
   build_tree(staging);
   become(staging->uid, staging->gid);
 }
@@ -493,57 +486,17 @@ static void prepare_as_root(struct staging *staging) {
 static void prepare_as_user(struct staging *staging) {
   if (getuid() == 0) {
     choose_identity_of_weak_root(staging);
+    leave_groups();
     become(staging->uid, staging->gid);
   }
   enter_own_user_namespace(staging);
   make_everything_private();
   open_zones(staging);
+  engine_begin(&staging->engine, staging->stage, staging->uid, staging->gid);
   build_tree(staging);
 }
 
-/* ---- the engine ---- */
-
-static void place(int from, int to) {
-  if (dup2(from, to) < 0) fail("stage: dup2", "");
-}
-
-static void place_descriptors(const struct stage *stage) {
-  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0) fail("stage: open", "/dev/null");
-  place(null, 0);
-  place(null, 1);
-  place(stage->errors, 2);
-  place(stage->launch_file, INIT_LAUNCH_FILE);
-  place(stage->command, INIT_COMMAND);
-  place(stage->control, INIT_CONTROL);
-  for (int i = 0; i < 3; i++) place(stage->stdio[i], INIT_STDIN + i);
-  fail_through(INIT_CONTROL);
-  if (sys_close_range(INIT_STDERR + 1, ~0u) < 0) fail("stage: close_range", "");
-}
-
-#define ENGINE_WORDS_MAX 128
-
-static void exec_engine(const struct stage *stage) {
-  struct record record;
-  const char *argv[ENGINE_WORDS_MAX + 2];
-  if (!launchfile_find(stage->file, V_ENGINE, &record)) fail_with(EINVAL, "stage: no engine", "");
-  const char *path = record.word[1];
-  int words = 0;
-  argv[words++] = path;
-  size_t position = 0;
-  while (launchfile_next(stage->file, &position, &record)) {
-    if (record.verb != V_WORD) continue;
-    if (words > ENGINE_WORDS_MAX) fail_with(E2BIG, "stage: engine words", path);
-    argv[words++] = record.word[0];
-  }
-  argv[words] = NULL;
-  place_descriptors(stage);
-  char mark[sizeof RUN_MARK + RUN_ID_MAX];
-  snprintf(mark, sizeof mark, RUN_MARK "%s", stage->id);
-  char *const environment[] = {mark, NULL};
-  execve(path, (char *const *)argv, environment);
-  fail("stage: execute engine", path);
-}
+/* ---- the end ---- */
 
 /* What is written to a tmpfs is memory of the run, which only its file system counts. */
 static void hand_over_scratch(const struct staging *staging) {
@@ -568,8 +521,7 @@ void stage_and_exec(const struct stage *stage) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("stage: parent death signal", "");
   if (getppid() != stage->launch) _exit(125);
   hand_over_scratch(&staging);
-  exec_engine(stage);
-  _exit(125);
+  engine_finish(&staging.engine, stage);
 }
 
 void stage_cover_placeholders(const struct launchfile *file, int user, int mounts) {

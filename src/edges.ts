@@ -88,7 +88,7 @@ export function profileDirectories(env: Environment, home: string): ProfileDirec
 
 export interface MachineQuestion {
   readonly want: readonly ('namespace' | 'docker' | 'wasm')[]
-  readonly policy: Pick<Policy, 'cgroupParent'>
+  readonly policy: Pick<Policy, 'cgroupParent'> & { readonly engine: Policy['engine'] | 'all' }
   readonly env: Environment
   readonly notBelow: readonly string[]
 }
@@ -100,13 +100,14 @@ export async function observeMachine({ want, policy, env, notBelow }: MachineQue
   const cache = cacheDirectory(env)
   return observeHost({
     want,
+    engine: policy.engine,
     env,
     notBelow,
     version: packageVersion(),
     cache,
     helpers: () => lookAtHelpers(helpers),
-    probeEngine: (engine, program) =>
-      probeEngine({ engine, program, helpers, uid, arch: machineArch(), runId: newRunId() }),
+    probeEngine: (engine, bwrap) =>
+      probeEngine({ engine, bwrap, helpers, uid, arch: machineArch(), runId: newRunId() }),
     landlockAbi: () => askLandlockAbi(helpers),
     cgroup: () => lookAtCgroup({ uid, cache, cgroupParent: policy.cgroupParent, isLinux: want.includes('namespace') }),
   })

@@ -177,7 +177,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
   return classify(plan, outcome, request.command, {
     origins: policy.origins,
     invisible: await invisibleWords(prepared, outcome),
-    ...(enginePathOf(facts, plan) === undefined ? {} : { program: `${helpersDirectory()}/launch` }),
+    ...(plan.engine === undefined ? {} : { program: `${helpersDirectory()}/launch` }),
     ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
   })
 }
@@ -288,7 +288,7 @@ async function factsFor(question: FactsQuestion): Promise<HostFacts> {
 }
 
 function enginePathOf(facts: HostFacts, plan: Plan): string | undefined {
-  return plan.engine === undefined ? undefined : facts[plan.engine]?.path
+  return plan.engine === 'bwrap' ? facts.bwrap?.path : undefined
 }
 
 function runInputs({ plan, facts, request, commandEnv, options }: Prepared, runId: string): RunInputs {
@@ -319,7 +319,7 @@ function stdioOf({ options, plan }: Prepared): ChildStdio {
 export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources } = prepared
   const enginePath = enginePathOf(facts, plan)
-  if (options.invocation === undefined || enginePath === undefined) return undefined
+  if (options.invocation === undefined || plan.engine === undefined) return undefined
   const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
   if (!isCacheable({ ...prepared, shippedProfiles })) return undefined
   const run = runInputs(prepared, '')
@@ -327,11 +327,11 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
     invocation: options.invocation,
     caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
     places: placesOf(prepared),
-    read: [...sources.read, enginePath, ...helperFiles()],
-    absent: [...sources.missing, ...enginesBefore(enginePath, request.path)],
+    read: [...sources.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],
+    absent: [...sources.missing, ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path))],
     variables: variableRules(plan.env, policy),
     isPoolable: isPoolable(prepared),
-    records: launchRecords(plan, { enginePath, runsDirectory: run.runsDirectory }),
+    records: launchRecords(plan, run),
     begunMs,
   })
 }

@@ -5,7 +5,7 @@
 
 /** Verb -> number of words. The order of records that build the tree is the order of building. */
 export const VERBS = {
-  engine: 2,
+  engine: 1,
   word: 1,
   identity: 3,
   hostname: 1,
@@ -46,7 +46,8 @@ export const VERBS = {
 export type Verb = keyof typeof VERBS
 export type LaunchRecord = readonly [Verb, ...(string | number)[]]
 
-const MAGIC = 'llm-do-launch-1'
+/** The first word of every launch file; another version of the format has another one. */
+export const MAGIC = 'llm-do-launch-2'
 
 /** @throws RangeError for a record that the reader would refuse: a defect of the caller, never of a user */
 export function writeLaunchFile(records: readonly LaunchRecord[]): Uint8Array {

@@ -4,7 +4,6 @@
  */
 
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../plan/plan.ts'
-import type { EngineName } from '../policy/policy.ts'
 import type { Backend, RunInputs } from './backend.ts'
 import type { Launch } from './launch.ts'
 import { type LaunchRecord, writeLaunchFile } from './launchfile.ts'
@@ -13,7 +12,7 @@ import { controlledBy } from './namespace-limits.ts'
 /** Descriptors of native/launch.c. */
 const FD = { launchFile: 3, status: 4, leash: 5, command: 6 } as const
 
-/** Where the stager assembles the tree and init is found in it: native/chain.h. */
+/** Where the stager assembles the tree, and init in the sandbox: native/chain.h. */
 const STAGE = '/sys'
 const INIT = '/.init'
 
@@ -100,7 +99,7 @@ export type LaunchFileInputs = Pick<RunInputs, 'enginePath' | 'runsDirectory'>
 
 export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
   return [
-    ...engineRecords(plan, run.enginePath ?? plan.engine ?? 'bwrap'),
+    ...engineRecords(plan, run.enginePath),
     ['identity', plan.identity, plan.uid, plan.gid],
     ['hostname', plan.hostname],
     ['net', plan.network.mode === 'host' ? 'host' : 'none'],
@@ -129,15 +128,10 @@ function commandWords({ command, commandBytes }: Pick<RunInputs, 'command' | 'co
 
 /* ---- the engine ---- */
 
-const ENGINE_WORDS: Readonly<Record<EngineName, (plan: Plan) => readonly string[]>> = {
-  bwrap: bwrapWords,
-  unshare: unshareWords,
-}
-
-function engineRecords(plan: Plan, enginePath: string): readonly LaunchRecord[] {
-  const engine = plan.engine ?? 'bwrap'
-  const words = ENGINE_WORDS[engine](plan).map((word): LaunchRecord => ['word', word])
-  return [['engine', engine, enginePath], ...words]
+/** `unshare` is the system call of that name, which the stager makes itself: nothing more is to be said about it. */
+function engineRecords(plan: Plan, bwrap = 'bwrap'): readonly LaunchRecord[] {
+  if (plan.engine !== 'bwrap') return [['engine', 'unshare']]
+  return [['engine', 'bwrap'], ...[bwrap, ...bwrapWords(plan)].map((word): LaunchRecord => ['word', word])]
 }
 
 /**
@@ -153,16 +147,6 @@ function bwrapWords(plan: Plan): readonly string[] {
     ...['--die-with-parent', '--new-session', '--as-pid-1'],
     ...['--cap-add', 'CAP_SYS_ADMIN', '--cap-add', 'CAP_SETPCAP'],
     ...['--dev-bind', STAGE, '/', '--proc', '/proc', '--chdir', '/', '--', INIT],
-  ]
-}
-
-/** util-linux makes the same namespaces; init does what bwrap does after that. */
-function unshareWords(plan: Plan): readonly string[] {
-  return [
-    ...['--user', `--map-user=${plan.uid}`, `--map-group=${plan.gid}`, '--keep-caps'],
-    ...['--pid', '--fork', '--kill-child', '--ipc', '--uts', '--cgroup', '--mount', '--propagation', 'unchanged'],
-    ...(plan.network.mode === 'host' ? [] : ['--net']),
-    ...['--', `${STAGE}${INIT}`],
   ]
 }
 

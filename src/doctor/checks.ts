@@ -36,7 +36,7 @@ export interface DoctorReport {
 export async function observeForDoctor(env: NodeJS.ProcessEnv = process.env): Promise<HostFacts> {
   const machine = await observeMachine({
     want: ['namespace', 'docker', 'wasm'],
-    policy: {},
+    policy: { engine: 'all' },
     env,
     notBelow: [],
   })

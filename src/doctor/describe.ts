@@ -56,8 +56,8 @@ function describeBackend(name: BackendName, { gives, lacks, unusable, engines }:
 export function describeParts(facts: HostFacts): readonly Part[] {
   return [
     helpersPart(facts.helpers),
-    enginePart(facts, 'bwrap'),
     enginePart(facts, 'unshare'),
+    enginePart(facts, 'bwrap'),
     namespacesPart(facts),
     landlockPart(facts),
     cgroupPart(facts),
@@ -74,14 +74,13 @@ function helpersPart(helpers: Probe): Part {
     : { name: HELPERS, state: 'missing', detail: helpers.message, fix: 'make native' }
 }
 
-/** bwrap is the default and unshare its substitute: one of them is enough. */
+/** unshare is the default and bwrap its substitute: one of them is enough. */
 function enginePart(facts: HostFacts, engine: EngineName): Part {
-  const program = facts[engine]
-  const version = program === undefined ? '' : `${program.path} ${program.version}`.trim()
+  const version = engine === 'bwrap' ? `${facts.bwrap?.path ?? ''} ${facts.bwrap?.version ?? ''}`.trim() : 'our own'
   const obstacle = engineObstacle(facts, engine)
   if (obstacle === undefined)
     return { name: engine, state: 'ok', detail: `${version}: started an empty sandbox`, fix: '' }
-  const isNeeded = engine === 'bwrap' || engineObstacle(facts, 'bwrap') !== undefined
+  const isNeeded = engine === 'unshare' || engineObstacle(facts, 'unshare') !== undefined
   return {
     name: engine,
     state: isNeeded ? 'missing' : 'limited',

@@ -84,7 +84,6 @@ export interface HostFacts {
   readonly cpus: number
   readonly helpers: Probe
   readonly bwrap?: ProgramFact
-  readonly unshare?: ProgramFact
   /** A real empty sandbox was started by each engine. */
   readonly engines: Readonly<Record<'bwrap' | 'unshare', Probe>>
   readonly landlockAbi: number

@@ -105,23 +105,19 @@ function namespaceObstacle(facts: HostFacts): Lack | undefined {
   if (facts.platform !== 'linux') return { why: 'namespaces exist on Linux only', fix: '--backend docker' }
   if (!facts.helpers.ok) return { why: `the native helpers are not usable: ${facts.helpers.message}`, fix: 'make' }
   if (enginesOf(facts).length > 0) return undefined
-  return bwrapObstacle(facts) ?? engineFailure(facts, 'bwrap')
+  return engineFailure(facts, 'unshare')
 }
 
-/** Engines that started a real sandbox here and that we trust, best first. */
+/** Engines that started a real sandbox here and that we trust, fastest first; docs/backends.md says why that is `unshare`. */
 function enginesOf(facts: HostFacts): readonly EngineName[] {
   const bwrap = bwrapObstacle(facts) === undefined && facts.engines.bwrap.ok
-  const unshare = facts.unshare !== undefined && facts.engines.unshare.ok
-  return [...(bwrap ? (['bwrap'] as const) : []), ...(unshare ? (['unshare'] as const) : [])]
+  return [...(facts.engines.unshare.ok ? (['unshare'] as const) : []), ...(bwrap ? (['bwrap'] as const) : [])]
 }
 
 /** Why this engine cannot be had, or undefined when it can. */
 export function engineObstacle(facts: HostFacts, engine: EngineName): Lack | undefined {
   if (enginesOf(facts).includes(engine)) return undefined
-  if (engine === 'bwrap') return bwrapObstacle(facts) ?? engineFailure(facts, 'bwrap')
-  return facts.unshare === undefined
-    ? { why: 'no unshare on PATH', fix: 'sudo apt-get install util-linux' }
-    : engineFailure(facts, 'unshare')
+  return (engine === 'bwrap' ? bwrapObstacle(facts) : undefined) ?? engineFailure(facts, engine)
 }
 
 /** A bwrap that is absent or that must not be used, whatever its probe said. */
@@ -147,7 +143,7 @@ function engineFailure(facts: HostFacts, engine: EngineName): Lack {
   const probe = facts.engines[engine]
   if (probe.ok) return { why: `${engine} is not there`, fix: '' }
   // Whoever makes the namespaces needs the permission: our launcher where it is known, see `helpers`.
-  const program = (facts.helpers.ok ? facts.helpers.detail : undefined) ?? facts[engine]?.path ?? engine
+  const program = (facts.helpers.ok ? facts.helpers.detail : undefined) ?? engine
   const { cause, fix } = explainFailure(probe, { program, around: facts.surroundings })
   return { why: cause, fix }
 }

@@ -24,6 +24,8 @@ export type Engine = 'bwrap' | 'unshare'
 export interface HostInputs {
   /** Backends somebody may use: nothing costly is done for others. */
   readonly want: readonly ('namespace' | 'docker' | 'wasm')[]
+  /** `auto`: the first that works is enough. */
+  readonly engine: Engine | 'auto' | 'all'
   /** The caller's environment: PATH, LLM_DO_DOCKER, and what a container engine needs to find its daemon. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** Canonical directories whose programs are not trusted: the caller's directory and the writable zones. */
@@ -35,7 +37,7 @@ export interface HostInputs {
   /** Whether the native helpers are there and trustworthy. `stamp` changes when they do. */
   readonly helpers: () => Promise<{ readonly probe: Probe; readonly stamp: string }>
   /** Starts a real empty sandbox. */
-  readonly probeEngine: (engine: Engine, program: string) => Promise<Probe>
+  readonly probeEngine: (engine: Engine, bwrap?: string) => Promise<Probe>
   readonly landlockAbi: () => Promise<number>
   readonly cgroup: () => Promise<CgroupFact>
 }
@@ -134,7 +136,7 @@ interface EngineInputs {
   readonly search: (name: string) => Promise<FoundProgram | undefined>
 }
 
-type EngineFacts = Pick<HostFacts, 'helpers' | 'bwrap' | 'unshare' | 'engines' | 'landlockAbi'>
+type EngineFacts = Pick<HostFacts, 'helpers' | 'bwrap' | 'engines' | 'landlockAbi'>
 
 const NOT_TRIED: Probe = { ok: false, step: 'probe', errno: '', message: 'not tried' }
 
@@ -142,34 +144,30 @@ async function observeEngines({ inputs, own, search }: EngineInputs): Promise<En
   if (!inputs.want.includes('namespace') || platform() !== 'linux') {
     return { helpers: NOT_TRIED, engines: { bwrap: NOT_TRIED, unshare: NOT_TRIED }, landlockAbi: 0 }
   }
-  const [helpers, bwrap, unshare] = await Promise.all([inputs.helpers(), search('bwrap'), search('unshare')])
-  const key = [inputs.version, own.stamp, helpers.stamp, bwrap?.path, bwrap?.stamp, unshare?.path, unshare?.stamp].join(
-    '\n',
-  )
+  const [helpers, bwrap] = await Promise.all([inputs.helpers(), search('bwrap')])
+  const key = [inputs.version, inputs.engine, own.stamp, helpers.stamp, bwrap?.path, bwrap?.stamp].join('\n')
   const cache = inputs.cache === undefined ? undefined : { directory: inputs.cache, key, uid: own.uid }
   const known = cache === undefined ? undefined : asEngineFacts(await recall(cache))
-  return known ?? tryEngines({ inputs, helpers: helpers.probe, bwrap, unshare, cache })
+  return known ?? tryEngines({ inputs, helpers: helpers.probe, bwrap, cache })
 }
 
 interface Trial {
   readonly inputs: HostInputs
   readonly helpers: Probe
   readonly bwrap: FoundProgram | undefined
-  readonly unshare: FoundProgram | undefined
   readonly cache: CacheInputs | undefined
 }
 
-async function tryEngines({ inputs, helpers, bwrap, unshare, cache }: Trial): Promise<EngineFacts> {
-  const [bwrapFact, unshareFact] = await Promise.all([versionOf(bwrap), versionOf(unshare)])
-  const attempt = (engine: Engine, program: FoundProgram | undefined): Promise<Probe> =>
-    tryEngine({ engine, program, helpers, inputs })
+async function tryEngines({ inputs, helpers, bwrap, cache }: Trial): Promise<EngineFacts> {
+  const { engine } = inputs
   // One after the other: two sandboxes starting at once on a small machine only make each other slow.
-  const first = await attempt('bwrap', bwrap)
-  const engines = { bwrap: first, unshare: await attempt('unshare', unshare) }
+  const unshare = engine === 'bwrap' ? NOT_TRIED : helpers.ok ? await inputs.probeEngine('unshare') : helpers
+  const isEnough = engine === 'unshare' || (engine === 'auto' && unshare.ok)
+  const bwrapFact = isEnough ? undefined : await versionOf(bwrap)
+  const engines = { unshare, bwrap: isEnough ? NOT_TRIED : await tryBwrap({ inputs, helpers, bwrap }) }
   const facts: EngineFacts = {
     helpers,
     ...(bwrapFact === undefined ? {} : { bwrap: bwrapFact }),
-    ...(unshareFact === undefined ? {} : { unshare: unshareFact }),
     engines,
     landlockAbi: helpers.ok ? await inputs.landlockAbi() : 0,
   }
@@ -177,18 +175,11 @@ async function tryEngines({ inputs, helpers, bwrap, unshare, cache }: Trial): Pr
   return facts
 }
 
-interface Attempt {
-  readonly engine: Engine
-  readonly program: FoundProgram | undefined
-  readonly helpers: Probe
-  readonly inputs: HostInputs
-}
-
 /** A setuid program is not even started: it would run with rights that nobody here is meant to have. */
-async function tryEngine({ engine, program, helpers, inputs }: Attempt): Promise<Probe> {
-  if (program === undefined) return { ok: false, step: 'search', errno: 'ENOENT', message: `no ${engine} on PATH` }
-  if (program.setuid) return { ok: false, step: 'check', errno: '', message: `${program.path} is setuid` }
-  return helpers.ok ? inputs.probeEngine(engine, program.path) : helpers
+async function tryBwrap({ inputs, helpers, bwrap }: Omit<Trial, 'cache'>): Promise<Probe> {
+  if (bwrap === undefined) return { ok: false, step: 'search', errno: 'ENOENT', message: 'no bwrap on PATH' }
+  if (bwrap.setuid) return { ok: false, step: 'check', errno: '', message: `${bwrap.path} is setuid` }
+  return helpers.ok ? inputs.probeEngine('bwrap', bwrap.path) : helpers
 }
 
 async function versionOf(found: FoundProgram | undefined): Promise<ProgramFact | undefined> {

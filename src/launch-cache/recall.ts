@@ -14,7 +14,7 @@ import {
   readlinkSync,
   statSync,
 } from 'node:fs'
-import { VERBS, type Verb } from '../backend/launchfile.ts'
+import { MAGIC, VERBS, type Verb } from '../backend/launchfile.ts'
 import { type Invocation, type KeyInputs, keyName, keyWords, sumOf } from './key.ts'
 import { type Told, toldName } from './told.ts'
 
@@ -100,8 +100,7 @@ type CachedRecord = readonly [verb: Verb, ...words: string[]]
 /** @throws for anything but a whole launch file whose sum is right */
 function checkedRecords(bytes: Buffer): readonly CachedRecord[] {
   const words = bytes.toString('utf8').split('\0')
-  if (words[0] !== 'llm-do-launch-1' || words.at(-2) !== 'end' || words.at(-1) !== '')
-    throw new Error('not a launch file')
+  if (words[0] !== MAGIC || words.at(-2) !== 'end' || words.at(-1) !== '') throw new Error('not a launch file')
   const records: CachedRecord[] = []
   for (let at = 1; at < words.length - 2; ) {
     const verb = words[at] as Verb
@@ -111,7 +110,7 @@ function checkedRecords(bytes: Buffer): readonly CachedRecord[] {
     at = next
   }
   const [check, sum = ''] = records[0] ?? []
-  const start = `llm-do-launch-1\0check\0${sum}\0`.length
+  const start = `${MAGIC}\0check\0${sum}\0`.length
   if (check !== 'check' || sumOf(bytes.subarray(start)) !== sum) throw new Error('damaged')
   return records
 }

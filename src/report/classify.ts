@@ -215,7 +215,7 @@ export function classify(
 ): Result {
   const reason = reasonOf(outcome, plan)
   const output = decodeOutput(outcome.stdout, outcome.stderr)
-  const error = explain(outcome, command, extras)
+  const error = explain(outcome, command, { ...extras, zones: plan.zones })
   return {
     schema: 1,
     ok: reason === 'exit' && outcome.exitCode === 0,

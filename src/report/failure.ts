@@ -2,7 +2,9 @@
 import type { ErrorCode } from '../error.ts'
 import { explainFailure } from '../host/explain.ts'
 import type { Surroundings } from '../host/facts.ts'
+import type { PlannedZone } from '../plan/plan.ts'
 import type { SetupFailure } from '../supervisor/outcome.ts'
+import { shellWord } from './hints.ts'
 
 export interface Explained {
   readonly code: ErrorCode
@@ -89,14 +91,57 @@ export interface FailurePlace {
   /** Executable of the engine, for fixes that name it. */
   readonly program?: string
   readonly around?: Surroundings
+  /** What the sandbox was to show, to name the host's directory behind a path inside. */
+  readonly zones?: readonly Pick<PlannedZone, 'source' | 'target'>[]
+}
+
+interface SetupRow {
+  readonly step: string
+  readonly errno?: string
+  readonly why: (path: string) => string
+  readonly hint: (path: string) => string
+}
+
+/** As root the command has an id of its own; a directory becomes that id's by an idmapped mount, which not every file system has. */
+const SETUP_FAILURES: readonly SetupRow[] = [
+  {
+    step: 'init: chdir',
+    errno: 'EACCES',
+    why: (path) => `${path} is closed to everybody but its owner, and its file system cannot lend it to the sandbox's user`,
+    hint: (path) =>
+      `chmod o+rx ${shellWord(path)}, or run llm-do as the directory's owner, or keep it on ext4, xfs or btrfs (idmapped mounts)`,
+  },
+  {
+    step: 'stage: idmap zone of root',
+    why: (path) => `${path} is root's, and only an idmapped mount, which is not to be had for it, could lend it for writing`,
+    hint: (path) =>
+      `chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it on ext4, xfs or btrfs`,
+  },
+]
+
+/** The host's path of a path inside; itself where no zone shows it. */
+function hostPathOf(path: string, zones: FailurePlace['zones'] = []): string {
+  const around = zones.filter(({ target }) => path === target || path.startsWith(`${target}/`))
+  const [nearest] = around.toSorted((one, other) => other.target.length - one.target.length)
+  return nearest === undefined ? path : nearest.source + path.slice(nearest.target.length)
+}
+
+function explainStep({ step, path, errno }: SetupFailure, { zones }: FailurePlace): Omit<Explained, 'code'> | undefined {
+  const row = SETUP_FAILURES.find((known) => known.step === step && (known.errno ?? errno) === errno)
+  if (row === undefined) return undefined
+  const place = step.startsWith('init:') ? hostPathOf(path, zones) : path
+  return { message: row.why(place), hint: row.hint(place) }
 }
 
 /** A step of building the sandbox that failed: which one, on what, what the kernel said, and what that means here. */
-export function explainSetup(failure: SetupFailure, { program = 'bwrap', around }: FailurePlace = {}): Explained {
+export function explainSetup(failure: SetupFailure, place: FailurePlace = {}): Explained {
+  const { program = 'bwrap', around } = place
   const { step, path, errno, detail } = failure
   const where = path === '' ? '' : ` ${path}`
   const why = errno === '' ? '' : `: ${errno}`
   const seen = `${step}${where}${why}${inBrackets(detail)}`
+  const known = explainStep(failure, place)
+  if (known !== undefined) return { code: 'SETUP_FAILED', message: `${seen}: ${known.message}`, hint: known.hint }
   const { cause, fix } = explainFailure({ ok: false, step, errno, message: detail }, { program, around })
   return { code: 'SETUP_FAILED', message: fix === '' ? seen : `${seen}: ${cause}`, hint: fix === '' ? ASK_DOCTOR : fix }
 }

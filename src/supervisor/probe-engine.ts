@@ -12,8 +12,8 @@ import { superviseNamespace } from './namespace.ts'
 
 export interface EngineProbe {
   readonly engine: EngineName
-  /** The engine's program. */
-  readonly program: string
+  /** Its path, for the engine that is a program. */
+  readonly bwrap: string | undefined
   readonly helpers: string
   readonly uid: number
   readonly arch: 'x64' | 'arm64'
@@ -53,7 +53,7 @@ export async function probeEngine(probe: EngineProbe): Promise<Probe> {
     runId: probe.runId,
     command: ['/.init', '--probe'],
     commandEnv: {},
-    enginePath: probe.program,
+    ...(probe.bwrap === undefined ? {} : { enginePath: probe.bwrap }),
     helpers: probe.helpers,
     runsDirectory: '',
     stdinIsTerminal: false,

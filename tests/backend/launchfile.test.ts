@@ -38,7 +38,7 @@ describe('a launch file', () => {
     ]
     const bytes = writeLaunchFile(records)
     expect(Buffer.from(bytes).toString().split('\0')).toEqual([
-      'llm-do-launch-1',
+      'llm-do-launch-2',
       ...records.flat().map(String),
       'end',
       '',

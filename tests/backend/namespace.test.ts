@@ -30,7 +30,7 @@ const PROJECT: Tree = {
 const CASES: Readonly<Record<string, World>> = {
   default: {},
   task: { policy: { profile: 'task', workspace: 'rw', resources: { ...PLAIN_POLICY.resources, pids: 32 } } },
-  unshare: { policy: { engine: 'unshare' } },
+  bwrap: { policy: { engine: 'bwrap' } },
   'host-network': { policy: { network: { mode: 'host', allow: [], deny: [] } } },
   nested: { policy: { seccomp: 'nested' } },
   terminal: { policy: { tty: true } },
@@ -78,8 +78,8 @@ const ROWS: readonly (readonly [name: string, host: string])[] = [
   ['default', 'systemd-user'],
   ['task', 'debian-12-user'],
   ['task', 'systemd-user'],
-  ['unshare', 'debian-12-user'],
-  ['unshare', 'debian-12-root'],
+  ['bwrap', 'debian-12-user'],
+  ['bwrap', 'debian-12-root'],
   ['host-network', 'debian-12-user'],
   ['nested', 'debian-12-root'],
   ['terminal', 'debian-12-user'],
@@ -101,7 +101,7 @@ function planOn(name: string, host: string): Plan {
   return { ...plan, seccomp: { ...plan.seccomp, filter: 'f117e4' } }
 }
 
-const INPUTS = { enginePath: '/usr/bin/ENGINE', runsDirectory: '/run/user/1000/llm-do/runs' }
+const INPUTS = { enginePath: '/usr/bin/bwrap', runsDirectory: '/run/user/1000/llm-do/runs' }
 
 describe('the launch file', () => {
   test.each(ROWS)('of the policy %s on %s is what was reviewed', (name, host) => {

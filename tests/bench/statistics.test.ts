@@ -40,7 +40,7 @@ describe('the numbers of the bench', () => {
 
 test('the walls by hand are the mounts of the launch file, and nothing that only looks like one', () => {
   const words = [
-    'llm-do-launch-1',
+    'llm-do-launch-2',
     'key',
     'zone',
     'at',

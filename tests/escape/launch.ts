@@ -50,7 +50,7 @@ export async function planOnce({
       },
     ],
   })
-  const enginePath = facts[engine]?.path
+  const enginePath = engine === 'bwrap' ? facts.bwrap?.path : undefined
   const launch = (): Launch =>
     namespace.build(plan, {
       runId: randomBytes(10).toString('hex'),

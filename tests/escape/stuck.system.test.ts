@@ -13,6 +13,7 @@ import { runsDirectory } from '../../src/supervisor/runs-directory.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
+import { ENGINES } from './chain.ts'
 
 const TRIES = 80
 
@@ -27,11 +28,11 @@ function read(path: string): string {
 const childrenOf = (pid: number): readonly number[] =>
   read(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
 
-/** Engines and what they left, by the only variable of their environment. */
-const marked = (ids: ReadonlySet<string>): readonly string[] =>
+/** What is left: launchers by the home directory that only this test has, engines and inits by the id of their run. */
+const leftBy = (home: string, ids: ReadonlySet<string>): readonly string[] =>
   readdirSync('/proc').filter((name) => {
-    const [, id = ''] = /^LLM_DO_RUN=([^\0]*)\0$/.exec(/^\d+$/.test(name) ? read(`/proc/${name}/environ`) : '') ?? []
-    return ids.has(id)
+    const variables = /^\d+$/.test(name) ? read(`/proc/${name}/environ`).split('\0') : []
+    return variables.some((word) => word === `HOME=${home}` || ids.has(/^LLM_DO_RUN=(.*)$/.exec(word)?.[1] ?? ''))
   })
 
 function killTree(pid: number): void {
@@ -46,13 +47,13 @@ function killTree(pid: number): void {
 }
 
 describeWith('bwrap', 'launcher and engine killed together', () => {
-  test('leave no process that the janitor does not find', { timeout: 120_000 }, async () => {
+  test.each(ENGINES)('leave no process of %s that the janitor does not find', { timeout: 120_000 }, async (engine) => {
     const home = await temporaryDirectory()
     const cwd = join(home, 'work')
     mkdirSync(cwd)
     const env = { PATH: process.env['PATH'] ?? '', HOME: home, XDG_RUNTIME_DIR: home }
     const runs = runsDirectory(env, process.getuid?.() ?? 0)
-    const [file = '', ...words] = cliWords(['--', 'true'])
+    const [file = '', ...words] = cliWords(['--engine', engine, '--', 'true'])
     // Twice: planned, and found in the cache, so that the next ones start within milliseconds.
     for (const _ of [1, 2]) await execa(file, words, { cwd, env, extendEnv: false })
     const seen = new Set<string>()
@@ -66,6 +67,6 @@ describeWith('bwrap', 'launcher and engine killed together', () => {
     await execa(join(helpersDirectory(), 'runs'), ['prune', runs])
     await sleep(300)
     expect(seen.size).toBeGreaterThan(0)
-    expect(marked(seen)).toEqual([])
+    expect(leftBy(home, seen)).toEqual([])
   })
 })

@@ -18,6 +18,7 @@ function program(name: string, text: string, mode = 0o755): void {
 function inputs(some: Partial<HostInputs> = {}, probe: Probe = { ok: true }): HostInputs {
   return {
     want: ['namespace'],
+    engine: 'all',
     env: { PATH: join(place.root, 'bin') },
     notBelow: [],
     version: '1.0.0',
@@ -56,13 +57,27 @@ describe('Of the machine', () => {
 
   test('programs are found on PATH with their versions', async () => {
     program('bin/bwrap', 'echo bubblewrap 0.9.0')
-    program('bin/unshare', 'echo unshare from util-linux 2.40.1')
     expect(await observeHost(inputs())).toMatchObject({
       bwrap: { path: join(place.root, 'bin/bwrap'), version: '0.9.0', setuid: false },
-      unshare: { version: '2.40.1' },
       engines: { bwrap: { ok: true }, unshare: { ok: true } },
     })
-    expect(place.tried).toEqual(['bwrap', 'unshare'])
+    expect(place.tried).toEqual(['unshare', 'bwrap'])
+  })
+
+  test.each<[engine: HostInputs['engine'], tried: readonly string[]]>([
+    ['auto', ['unshare']],
+    ['unshare', ['unshare']],
+    ['bwrap', ['bwrap']],
+  ])('no more is tried than the engine %s needs', async (engine, tried) => {
+    program('bin/bwrap', 'echo bubblewrap 0.9.0')
+    await observeHost(inputs({ engine }))
+    expect(place.tried).toEqual(tried)
+  })
+
+  test('bwrap is tried when the other engine does not work', async () => {
+    program('bin/bwrap', 'echo bubblewrap 0.9.0')
+    await observeHost(inputs({ engine: 'auto' }, { ok: false, step: 'engine', errno: 'EPERM', message: 'no' }))
+    expect(place.tried).toEqual(['unshare', 'bwrap'])
   })
 
   test('a missing program is a failed probe', async () => {
@@ -75,7 +90,7 @@ describe('Of the machine', () => {
     program('bin/bwrap', `touch ${place.root}/started; echo bubblewrap 0.9.0`, 0o4755)
     const facts = await observeHost(inputs())
     expect(facts.bwrap).toMatchObject({ setuid: true, version: '' })
-    expect(place.tried).toEqual([])
+    expect(place.tried).toEqual(['unshare'])
     expect(() => realpathSync(join(place.root, 'started'))).toThrow()
   })
 
@@ -160,13 +175,17 @@ describe('What was found out is remembered', () => {
     probe: Probe = { ok: true },
   ): Promise<number> => {
     const cache = join(place.root, 'cache')
-    await observeHost(inputs({ cache, ...first }, probe))
+    await observeHost(inputs({ engine: 'bwrap', cache, ...first }, probe))
     place.tried = []
-    await observeHost(inputs({ cache, ...second }, probe))
+    await observeHost(inputs({ engine: 'bwrap', cache, ...second }, probe))
     return place.tried.length
   }
 
   beforeEach(() => program('bin/bwrap', 'echo bubblewrap 0.9.0'))
+
+  test('not for another engine', async () => {
+    expect(await twice({}, { engine: 'all' })).toBe(2)
+  })
 
   test('for the same machine, programs and version', async () => {
     expect(await twice({}, {})).toBe(0)

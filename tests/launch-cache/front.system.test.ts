@@ -224,7 +224,7 @@ describe('the store', () => {
     await warm(['--', 'true'])
     const bytes = readFileSync(cachedFiles()[0] ?? '')
     const [, verb, sum] = bytes.toString('latin1').split('\0')
-    const start = `llm-do-launch-1\0check\0${sum}\0`.length
+    const start = `llm-do-launch-2\0check\0${sum}\0`.length
     expect([verb, sum]).toEqual(['check', sumOf(bytes.subarray(start))])
   })
 })

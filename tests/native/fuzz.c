@@ -24,7 +24,7 @@ static uint64_t next_random(void) {
 static size_t below(size_t limit) { return limit ? (size_t)(next_random() % limit) : 0; }
 
 static const char *const WORDS[] = {"",       "end",  "zone", "tmpfs", "18446744073709551616", "-1", " 1", "0x10", "999999999999999999999999",
-                                    "00000001", "/..", "..",   "/",     "rw",                   "protect", "llm-do-launch-1", "\xff\xfe"};
+                                    "00000001", "/..", "..",   "/",     "rw",                   "protect", "llm-do-launch-2", "\xff\xfe"};
 
 /* Puts a word, its NUL included, at a random place. */
 static size_t insert_word(char *bytes, size_t size, size_t room) {

@@ -43,26 +43,20 @@ function refusal(world: World): SandboxError {
 
 describe('The backend is', () => {
   test.each<[title: string, world: World, backend: string, engine: string | undefined]>([
-    ['namespace with bwrap when both engines work', {}, 'namespace', 'bwrap'],
+    ['namespace with unshare when both engines work', {}, 'namespace', 'unshare'],
+    [
+      'namespace with bwrap when unshare does not work',
+      { machine: { engines: { bwrap: { ok: true }, unshare: NO_NAMESPACE } } },
+      'namespace',
+      'bwrap',
+    ],
     [
       'namespace with unshare when there is no bwrap',
       { machine: { engines: { bwrap: NO_NAMESPACE, unshare: { ok: true } } } },
       'namespace',
       'unshare',
     ],
-    [
-      'namespace with unshare when bwrap is setuid',
-      { machine: { bwrap: { path: '/usr/bin/bwrap', version: '0.8.0', setuid: true } } },
-      'namespace',
-      'unshare',
-    ],
-    [
-      'namespace with unshare when bwrap is old',
-      { machine: { bwrap: { path: '/usr/bin/bwrap', version: '0.4.1', setuid: false } } },
-      'namespace',
-      'unshare',
-    ],
-    ['namespace with the engine that is asked for', { policy: { engine: 'unshare' } }, 'namespace', 'unshare'],
+    ['namespace with the engine that is asked for', { policy: { engine: 'bwrap' } }, 'namespace', 'bwrap'],
     ['docker when namespaces cannot be made', { machine: { ...BROKEN, docker: DOCKER } }, 'docker', undefined],
     ['docker when it is named', { policy: { backend: 'docker' }, machine: { docker: DOCKER } }, 'docker', undefined],
     [
@@ -103,8 +97,8 @@ describe('The backend is', () => {
 describe('A run is refused', () => {
   test.each<[title: string, world: World, reason: string, hint: string]>([
     [
-      'without bwrap and unshare',
-      { machine: { bwrap: undefined, unshare: undefined, engines: BROKEN.engines } as never },
+      'without bwrap when bwrap is asked for',
+      { policy: { engine: 'bwrap', backend: 'namespace' }, machine: { bwrap: undefined } as never },
       'no bwrap on PATH',
       'apt-get install bubblewrap',
     ],

@@ -165,7 +165,6 @@ export const GOOD_MACHINE: MachineFacts = {
   cpus: 4,
   helpers: { ok: true },
   bwrap: { path: '/usr/bin/bwrap', version: '0.8.0', setuid: false },
-  unshare: { path: '/usr/bin/unshare', version: '2.38.1', setuid: false },
   engines: { bwrap: { ok: true }, unshare: { ok: true } },
   landlockAbi: 2,
   cgroup: {

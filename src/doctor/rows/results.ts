@@ -157,7 +157,7 @@ export const FALLBACK_ROWS: readonly Row[] = [
   {
     id: 'fallbacks.no-engine',
     sentence: 'Without the program that builds the walls a run is refused.',
-    attempts: () => [{ command: ['/bin/true'], env: { PATH: '/nonexistent' } }],
+    attempts: () => [{ command: ['/bin/true'], policy: { engine: 'bwrap' }, env: { PATH: '/nonexistent' } }],
     verdict: (seen) => judged([unless(first(seen).refused?.code === 'NO_BACKEND', 'it ran')]),
   },
   {

@@ -1,0 +1,216 @@
+#include "engine.h"
+
+#include "chain.h"
+#include "fail.h"
+#include "kernel.h"
+#include "record.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+/* `process`: "self", or a pid. */
+static void write_map(const char *process, const char *file, const char *text) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%s/%s", process, file);
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  size_t length = strlen(text);
+  if (fd < 0 || write(fd, text, length) != (ssize_t)length) fail("engine: write id map", path);
+  close(fd);
+}
+
+void engine_map_ids(const char *process, uid_t uid, gid_t gid) {
+  char map[64];
+  write_map(process, "setgroups", "deny");
+  snprintf(map, sizeof map, "%u %u 1", uid, uid);
+  write_map(process, "uid_map", map);
+  snprintf(map, sizeof map, "%u %u 1", gid, gid);
+  write_map(process, "gid_map", map);
+}
+
+static void place(int from, int to) {
+  if (dup2(from, to) < 0) fail("engine: dup2", "");
+}
+
+/* After those of init; closed by its execve. */
+#define GATE (INIT_STDERR + 1)
+
+/* `gate`: -1 without. */
+static void place_descriptors(const struct stage *stage, int gate) {
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) fail("engine: open", "/dev/null");
+  place(null, 0);
+  place(null, 1);
+  place(stage->errors, 2);
+  place(stage->launch_file, INIT_LAUNCH_FILE);
+  place(stage->command, INIT_COMMAND);
+  place(stage->control, INIT_CONTROL);
+  for (int i = 0; i < 3; i++) place(stage->stdio[i], INIT_STDIN + i);
+  fail_through(INIT_CONTROL);
+  if (gate >= 0 && dup3(gate, GATE, O_CLOEXEC) < 0) fail("engine: dup3", "");
+  if (sys_close_range(gate < 0 ? GATE : GATE + 1, ~0u) < 0) fail("engine: close_range", "");
+}
+
+/* The id of the run is all of the environment: by it the janitor knows whom to end. */
+static _Noreturn void execute(const struct stage *stage, const char *path, char *const argv[]) {
+  char mark[sizeof RUN_MARK + RUN_ID_MAX];
+  snprintf(mark, sizeof mark, RUN_MARK "%s", stage->id);
+  char *const environment[] = {mark, NULL};
+  execve(path, argv, environment);
+  fail("engine: execute", path);
+}
+
+/* ---- bwrap ---- */
+
+#define ENGINE_WORDS_MAX 128
+
+static _Noreturn void become_bwrap(const struct stage *stage) {
+  struct record record;
+  const char *argv[ENGINE_WORDS_MAX + 1];
+  int words = 0;
+  size_t position = 0;
+  while (launchfile_next(stage->file, &position, &record)) {
+    if (record.verb != V_WORD) continue;
+    if (words == ENGINE_WORDS_MAX) fail_with(E2BIG, "engine: words", record.word[0]);
+    argv[words++] = record.word[0];
+  }
+  if (words == 0) fail_with(EINVAL, "engine: no words", "bwrap");
+  argv[words] = NULL;
+  place_descriptors(stage, -1);
+  execute(stage, argv[0], (char *const *)argv);
+}
+
+/* ---- unshare ---- */
+
+/* The mount namespace comes last, when there is a tree to take along. */
+static uint64_t namespaces_of(const struct stage *stage) {
+  struct record net;
+  uint64_t all = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+  if (!launchfile_find(stage->file, V_NET, &net)) fail_with(EINVAL, "engine: network", "");
+  return strcmp(net.word[0], "host") == 0 ? all : all | CLONE_NEWNET;
+}
+
+static void bring_loopback_up(void) {
+  struct ifreq request = {.ifr_name = "lo"};
+  int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (control < 0 || ioctl(control, SIOCGIFFLAGS, &request) < 0) fail("engine: read loopback", "lo");
+  request.ifr_flags |= IFF_UP;
+  if (ioctl(control, SIOCSIFFLAGS, &request) < 0) fail("engine: loopback up", "lo");
+  close(control);
+}
+
+static void mount_fresh_proc(void) {
+  int fs = sys_fsopen("proc");
+  if (fs < 0 || sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) fail("engine: mount proc", "/proc");
+  int proc = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  int point = open(STAGE "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (proc < 0 || point < 0 || sys_move_mount(proc, point) < 0) fail("engine: mount proc", "/proc");
+  close(fs), close(proc), close(point);
+}
+
+/* The tree came here with the new user namespace and is locked in place; its clone is not, and can become the root. */
+static void pivot_into_stage(void) {
+  int tree = sys_open_tree(AT_FDCWD, STAGE, OPEN_TREE_CLONE | AT_RECURSIVE);
+  int point = open(STAGE, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (tree < 0 || point < 0 || sys_move_mount(tree, point) < 0) fail("engine: clone tree", STAGE);
+  if (fchdir(tree) < 0 || sys_pivot_root(".", ".") < 0) fail("engine: pivot_root", STAGE);
+  if (umount2(".", MNT_DETACH) < 0) fail("engine: leave old root", "/");
+  if (chdir("/") < 0) fail("engine: chdir", "/");
+  close(tree), close(point);
+}
+
+static void set_hostname(const struct launchfile *file) {
+  struct record hostname;
+  if (!launchfile_find(file, V_HOSTNAME, &hostname)) fail_with(EINVAL, "engine: hostname", "");
+  if (sethostname(hostname.word[0], strlen(hostname.word[0])) < 0) fail("engine: sethostname", hostname.word[0]);
+}
+
+/* init masks /proc and empties the bounding set; an id that is not root's keeps capabilities over execve as ambient ones only. */
+static void keep_capabilities_of_init(void) {
+  static const int kept[] = {CAP_SYS_ADMIN, CAP_SETPCAP};
+  uint32_t bits = 1u << CAP_SYS_ADMIN | 1u << CAP_SETPCAP; /* both in the first word */
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[2] = {{.effective = bits, .permitted = bits, .inheritable = bits}};
+  if (syscall(SYS_capset, &header, sets) < 0) fail("engine: capset", "");
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept[i], 0, 0) < 0) fail("engine: keep capability", "");
+}
+
+/* Our id is one that our new user namespace knows, and its capabilities stay: it knows no root. */
+static void take_identity(uid_t uid, gid_t gid) {
+  if (setresgid(gid, gid, gid) < 0) fail("engine: setresgid", "");
+  if (setresuid(uid, uid, uid) < 0) fail("engine: setresuid", "");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("engine: no_new_privs", "");
+  /* Changing ids clears it. Should launch be dead by now, init's control socket says so. */
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("engine: parent death signal", "");
+}
+
+static void wait_at_gate(void) {
+  char byte;
+  if (read(GATE, &byte, 1) != 1) _exit(125); /* the stager has failed, and said why */
+}
+
+static _Noreturn void become_init(const struct stage *stage, const struct engine *engine, uint64_t namespaces) {
+  char *const argv[] = {"init", NULL};
+  place_descriptors(stage, engine->gate[0]);
+  wait_at_gate(); /* until there is an id map */
+  take_identity(engine->uid, engine->gid);
+  if (setsid() < 0) fail("engine: setsid", "");
+  set_hostname(stage->file);
+  if (namespaces & CLONE_NEWNET) bring_loopback_up();
+  wait_at_gate(); /* until the tree stands */
+  if (unshare(CLONE_NEWNS) < 0) fail("engine: unshare mount namespace", "");
+  mount_fresh_proc();
+  pivot_into_stage();
+  keep_capabilities_of_init();
+  execute(stage, "/" INIT_NAME, argv);
+}
+
+static void open_gate(const struct engine *engine) {
+  if (send(engine->gate[1], "", 1, MSG_NOSIGNAL) != 1) _exit(125); /* init's process has failed, and said why */
+}
+
+static void name_init(const struct stage *stage, pid_t init) {
+  struct report report = {.kind = REPORT_INIT, .pid = init, .at_ns = now_ns()};
+  if (report_send(stage->control, &report, NULL, 0) < 0) _exit(125);
+}
+
+/* A child of launch, not of ours: we are gone as soon as the tree stands, and launch sees the end of init at once. */
+static void clone_init(struct engine *engine, const struct stage *stage) {
+  char process[16];
+  uint64_t namespaces = namespaces_of(stage);
+  struct clone_args args = {.flags = namespaces | CLONE_PARENT};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, engine->gate) < 0) fail("engine: socketpair", "");
+  if ((engine->gate[0] = fcntl(engine->gate[0], F_DUPFD_CLOEXEC, 32)) < 0) fail("engine: descriptor", "");
+  pid_t init = sys_clone3(&args);
+  if (init < 0) fail("engine: unshare namespaces", "");
+  if (init == 0) become_init(stage, engine, namespaces);
+  close(engine->gate[0]);
+  name_init(stage, init);
+  snprintf(process, sizeof process, "%d", init);
+  engine_map_ids(process, engine->uid, engine->gid);
+  open_gate(engine);
+}
+
+/* ---- either ---- */
+
+void engine_begin(struct engine *engine, const struct stage *stage, uid_t uid, gid_t gid) {
+  struct record named;
+  if (!launchfile_find(stage->file, V_ENGINE, &named)) fail_with(EINVAL, "engine: none named", "");
+  *engine = (struct engine){.name = named.word[0], .uid = uid, .gid = gid};
+  if (strcmp(engine->name, "unshare") == 0) clone_init(engine, stage);
+  else if (strcmp(engine->name, "bwrap") != 0) fail_with(EINVAL, "engine: unknown", engine->name);
+}
+
+void engine_finish(const struct engine *engine, const struct stage *stage) {
+  if (strcmp(engine->name, "bwrap") == 0) become_bwrap(stage);
+  open_gate(engine);
+  _exit(0);
+}

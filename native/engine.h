@@ -1,0 +1,33 @@
+/*
+ * The engine: who makes the namespaces around the finished tree and starts init in them.
+ *
+ * `bwrap` is executed in place of the stager, with the words of the launch file. `unshare` is the system call of that name
+ * and needs nothing of the host, not even util-linux: the stager clones init's process into its namespaces before it builds
+ * the tree, so that the kernel makes them at the same time on another processor. That process waits, takes a copy of the
+ * finished tree into a mount namespace of its own, makes it its root, and becomes init with the two capabilities that bwrap
+ * would leave it.
+ */
+#ifndef LLM_DO_ENGINE_H
+#define LLM_DO_ENGINE_H
+
+#include "stage.h"
+
+#include <sys/types.h>
+
+struct engine {
+  const char *name;
+  uid_t uid; /* the sandbox's */
+  gid_t gid;
+  int gate[2]; /* unshare: init's end, ours; a byte for each step that may be taken */
+};
+
+/* To be called when the ids are known; the caller has no supplementary groups. Failures end the process with a report. */
+void engine_begin(struct engine *engine, const struct stage *stage, uid_t uid, gid_t gid);
+
+/* The tree stands. Never returns. */
+_Noreturn void engine_finish(const struct engine *engine, const struct stage *stage);
+
+/* Everybody else becomes nobody: the user namespace of `process` ("self", or a pid) knows the two ids only, none of them root's. */
+void engine_map_ids(const char *process, uid_t uid, gid_t gid);
+
+#endif
