@@ -107,13 +107,15 @@ const SETUP_FAILURES: readonly SetupRow[] = [
   {
     step: 'init: chdir',
     errno: 'EACCES',
-    why: (path) => `${path} is closed to everybody but its owner, and its file system cannot lend it to the sandbox's user`,
+    why: (path) =>
+      `the command's user may not enter ${path} (under root that is an id of its own, to which not every file system can lend what is closed to others)`,
     hint: (path) =>
-      `chmod o+rx ${shellWord(path)}, or run llm-do as the directory's owner, or keep it on ext4, xfs or btrfs (idmapped mounts)`,
+      `chmod o+rx ${shellWord(path)}, or run llm-do as a plain user who owns it, or keep it on ext4, xfs or btrfs (idmapped mounts)`,
   },
   {
     step: 'stage: idmap zone of root',
-    why: (path) => `${path} is root's, and only an idmapped mount, which is not to be had for it, could lend it for writing`,
+    why: (path) =>
+      `${path} is root's, and only an idmapped mount, which is not to be had for it, could lend it for writing`,
     hint: (path) =>
       `chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it on ext4, xfs or btrfs`,
   },
@@ -126,7 +128,10 @@ function hostPathOf(path: string, zones: FailurePlace['zones'] = []): string {
   return nearest === undefined ? path : nearest.source + path.slice(nearest.target.length)
 }
 
-function explainStep({ step, path, errno }: SetupFailure, { zones }: FailurePlace): Omit<Explained, 'code'> | undefined {
+function explainStep(
+  { step, path, errno }: SetupFailure,
+  { zones }: FailurePlace,
+): Omit<Explained, 'code'> | undefined {
   const row = SETUP_FAILURES.find((known) => known.step === step && (known.errno ?? errno) === errno)
   if (row === undefined) return undefined
   const place = step.startsWith('init:') ? hostPathOf(path, zones) : path

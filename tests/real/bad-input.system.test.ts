@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import type { CliOptions } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { type Files, placeWith, tell } from './place.ts'
@@ -280,5 +281,43 @@ describeWith(['bwrap', 'userns'], 'the engine', () => {
     ['stopped by AppArmor', UBUNTU],
   ])('bwrap %s leaves the choice to unshare', async (_title, script) => {
     expect(await run(await pathWith({ bwrap: script }), [])).toMatchObject({ status: 0, out: 'ran\n' })
+  })
+})
+
+/** A directory of root's on a file system without idmapped mounts: overlayfs has them for its layers only. */
+async function closedOverlay(): Promise<string> {
+  const base = await temporaryDirectory({ mode: 0o755 })
+  const unmount = (directory: string) => execa('umount', ['-l', directory], { reject: false }).then(() => undefined)
+  await execa('mount', ['-t', 'tmpfs', 'llm-do-test', base])
+  onTestFinished(() => unmount(base))
+  for (const name of ['lower', 'upper', 'work', 'seen']) await mkdir(join(base, name))
+  const layers = `lowerdir=${base}/lower,upperdir=${base}/upper,workdir=${base}/work`
+  await execa('mount', ['-t', 'overlay', 'llm-do-test', '-o', layers, join(base, 'seen')])
+  onTestFinished(() => unmount(join(base, 'seen')))
+  const place = join(base, 'seen/own')
+  await mkdir(place, { mode: 0o700 })
+  return place
+}
+
+describeWith(['root', 'userns'], "root's own directory where it cannot be idmapped", () => {
+  test('is named with the reason and the way out when the command may not enter it', async () => {
+    const place = await closedOverlay()
+    const { status, out, err } = await tell(['--', 'echo', 'ran'], { cwd: place })
+    expect({ status, out }).toEqual({ status: 125, out: '' })
+    expect(err).toContain(`may not enter ${place} `)
+    expect(err).toContain(`hint: chmod o+rx ${place}, or run llm-do as a plain user who owns it`)
+    await chmod(place, 0o755) // what the hint says is enough
+    expect(await tell(['--', 'echo', 'ran'], { cwd: place })).toEqual({ status: 0, out: 'ran\n', err: '' })
+  })
+
+  test('is named with the reason and the way out when the command was to write there', async () => {
+    const place = await closedOverlay()
+    const { status, out, err } = await tell(['--rw', '.', '--', 'touch', 'made'], { cwd: place })
+    expect({ status, out }).toEqual({ status: 125, out: '' })
+    expect(err).toContain(`${place} is root's`)
+    expect(err).toContain(`hint: chown it to a user`)
+    await execa('chown', ['-R', '65533:65533', place])
+    expect(await tell(['--rw', '.', '--', 'touch', 'made'], { cwd: place })).toEqual({ status: 0, out: '', err: '' })
+    expect(await readdir(place)).toContain('made')
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { SandboxError } from '../../src/error.ts'
+import type { PlannedZone } from '../../src/plan/plan.ts'
 import { classify, refusal } from '../../src/report/classify.ts'
 import { exitStatus } from '../../src/report/exit-status.ts'
 import type { Outcome, SetupFailure } from '../../src/supervisor/outcome.ts'
@@ -123,6 +124,34 @@ test('a sandbox that could not be built is exit status 125 with step, object and
   const result = classify(plan(), outcome({ cause: 'setup', exitCode: null, failure }), ['x'])
   expect([result.reason, exitStatus(result), result.error?.code]).toEqual(['setup', 125, 'SETUP_FAILED'])
   for (const word of ['stager: open_tree', '/srv/x', 'EPERM']) expect(result.error?.message).toContain(word)
+})
+
+test.each<[string, Partial<SetupFailure>, string, string]>([
+  [
+    'a workspace that cannot be entered',
+    { step: 'init: chdir', path: '/workspace/sub', errno: 'EACCES' },
+    "init: chdir /workspace/sub: EACCES: the command's user may not enter /srv/it's/sub",
+    "chmod o+rx '/srv/it'\\''s/sub', or run llm-do as a plain user",
+  ],
+  [
+    'a working directory that no zone shows',
+    { step: 'init: chdir', path: '/opt', errno: 'EACCES' },
+    'may not enter /opt ',
+    'chmod o+rx /opt,',
+  ],
+  [
+    "root's writable zone where there are no idmapped mounts",
+    { step: 'stage: idmap zone of root', path: '/mnt/out', errno: 'EINVAL' },
+    "stage: idmap zone of root /mnt/out: EINVAL: /mnt/out is root's",
+    'chown -R USER /mnt/out;',
+  ],
+])('%s is told with the host path, why, and what to do', (_, failure, message, hint) => {
+  const zones = [{ source: "/srv/it's", target: '/workspace' } as PlannedZone]
+  const broken = { step: '', path: '', errno: '', detail: '', ...failure }
+  const { error } = classify(plan({ zones }), outcome({ cause: 'setup', exitCode: null, failure: broken }), ['x'])
+  expect(error?.code).toBe('SETUP_FAILED')
+  expect(error?.message).toContain(message)
+  expect(error?.hint).toContain(hint)
 })
 
 test('a failure that is known is explained, with the fix for the engine that ran', () => {
