@@ -72,6 +72,15 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
     })
   })
 
+  test('may be python, which sees the same zones', async () => {
+    const script = 'import os, sys; print(sorted(os.listdir("/"))); open("/rw/py", "w").write("x"); sys.exit(7)'
+    const result = await run(['python3', '-c', script])
+    expect(result).toMatchObject({ reason: 'exit', exitCode: 7, stderr: '' })
+    expect(await readFile(join(state.root, 'rw/py'), 'utf8')).toBe('x')
+    expect((await run(['python3', '-c', 'open("/ro/py", "w")'])).exitCode).toBe(1)
+    expect(await readdir(join(state.root, 'ro'))).not.toContain('py')
+  })
+
   test('that traps is told from one that exits with 134', async () => {
     expect(await guest(['trap'])).toMatchObject({ reason: 'signal', exitCode: null, signal: 'SIGABRT', stderr: '' })
     expect(await guest(['exit', '134'])).toMatchObject({ reason: 'exit', exitCode: 134, signal: null })
