@@ -190,7 +190,7 @@ describeWith('docker', 'a docker container', () => {
   })
 
   test('is killed at the deadline and keeps what was printed', async () => {
-    const outcome = await run({ command: ['sh', '-c', 'echo early; sleep 60'], plan: { limits: { timeoutMs: 500 } } })
+    const outcome = await run({ command: ['sh', '-c', 'echo early; sleep 60'], plan: { limits: { timeoutMs: 2_000 } } })
     expect(outcome).toMatchObject({ cause: 'deadline', exitCode: null, signal: 'SIGKILL' })
     expect(text(outcome.stdout)).toBe('early\n')
     expect(await containers(here())).toBe('')

@@ -68,6 +68,20 @@ describe('the argv of a container', () => {
     expect(both.map(printed).join('\n')).toMatchGolden('session.linux.docker')
   })
 
+  test.each([
+    ['where the daemon cannot show it', {}, {}],
+    ['without a directory for its socket', { init: '/opt/container-init' }, { runsDirectory: '' }],
+    [
+      'where the path of its socket is longer than one can be',
+      { init: '/i' },
+      { runsDirectory: `/${'x'.repeat(100)}/runs` },
+    ],
+  ])('does without our init %s', (_where, docker, run) => {
+    const { argv } = launch({}, { docker: { ...DOCKER_INPUTS, ...docker }, ...run })
+    expect(argv).toContain('--init')
+    expect(argv.join()).not.toContain('.llm-do-')
+  })
+
   test('never holds the value of a variable', () => {
     const { argv, stop } = launch({}, { commandEnv: { TOKEN: 's3cret', TEXT: 's3cret\nline', HTTP_PROXY: 's3cret' } })
     expect(JSON.stringify([argv, stop])).not.toContain('s3cret')

@@ -79,7 +79,7 @@ describeWith('wasi', 'a WASI command', () => {
   })
 
   test('is stopped at the deadline and keeps what it printed', async () => {
-    const outcome = await run(['loop'], { limits: { timeoutMs: 1_500 } })
+    const outcome = await run(['loop'], { limits: { timeoutMs: 3_000 } })
     expect(outcome).toMatchObject({ cause: 'deadline', signal: 'SIGKILL' })
     expect(text(outcome.stdout)).toBe('early\n')
   })

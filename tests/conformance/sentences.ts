@@ -148,7 +148,7 @@ export const SENTENCES: readonly Sentence[] = [
     id: 'deadline',
     title: 'at the deadline everything ends and what was printed is kept',
     needs: [],
-    ask: { script: 'echo early; sleep 60 & sleep 60', wasi: ['loop'], values: { resources: { timeout: '1500ms' } } },
+    ask: { script: 'echo early; sleep 60 & sleep 60', wasi: ['loop'], values: { resources: { timeout: '3s' } } },
     holds: ({ result }) => expect(result).toMatchObject({ reason: 'timeout', stdout: 'early\n', ok: false }),
   },
   {

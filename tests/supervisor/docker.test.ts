@@ -78,6 +78,16 @@ describe('a limit that the daemon took off again', () => {
   })
 })
 
+test.each([
+  ['docker', { ServerVersion: '27.0', SecurityOptions: ['name=seccomp,profile=default', 'name=selinux'] }],
+  ['podman', { host: { security: { selinuxEnabled: true } }, version: { Version: '5.0' } }],
+] as const)('a %s with SELinux is known by what it says of itself', (program, info) => {
+  const said = { stderr: '', timedOut: false, program, env: {} }
+  expect(readInfo({ ...said, stdout: JSON.stringify(info) })).toMatchObject({ labelled: true })
+  const without = { ...info, SecurityOptions: [], host: {} }
+  expect(readInfo({ ...said, stdout: JSON.stringify(without) })).not.toHaveProperty('labelled')
+})
+
 describe('what the client said', () => {
   const words = { program: 'docker', image: 'node:22' }
   test.each([

@@ -49,28 +49,43 @@ export interface DockerWish {
 export async function startDocker({ registry }: DockerWish = {}): Promise<TestDocker> {
   const { path: root, remove } = await newDirectory()
   const socket = join(root, 'socket')
-  const pidFile = join(root, 'pid')
-  const words = ['--data-root', join(root, 'data'), '--exec-root', join(root, 'exec'), '--pidfile', pidFile]
+  const words = ['--data-root', join(root, 'data'), '--exec-root', join(root, 'exec'), '--pidfile', join(root, 'pid')]
   const closed = ['--bridge=none', '--iptables=false', '--ip6tables=false']
   const env = { PATH, HOME: root, DOCKER_HOST: `unix://${socket}` }
   const mirror = registry === undefined ? [] : ['--registry-mirror', registry]
   const daemon = spawn('dockerd', [...words, '--host', env.DOCKER_HOST, ...closed, ...mirror], {
     env: { ...env, TMPDIR: root, HTTPS_PROXY: registry ?? NO_PROXY_THERE, HTTP_PROXY: registry ?? NO_PROXY_THERE },
-    stdio: 'ignore',
+    stdio: ['ignore', 'ignore', 'pipe'],
   })
-  const ended = new Promise<void>((resolve) => daemon.once('exit', () => resolve()))
+  const log: string[] = []
+  daemon.stderr.setEncoding('utf8').on('data', (text: string) => log.push(text))
+  const ended = new Promise<void>((resolve) => {
+    daemon.once('exit', () => resolve())
+    daemon.once('error', () => resolve())
+  })
   const client = clientOf('docker', env)
   const stop = async (): Promise<void> => {
-    const pid = Number(await readFile(pidFile, 'utf8').catch(() => '0'))
-    if (pid > 0) process.kill(pid, 'SIGTERM')
+    daemon.kill('SIGTERM')
+    const kill = setTimeout(() => daemon.kill('SIGKILL'), STOP_MS)
     await ended
+    clearTimeout(kill)
     await unmountBelow(root)
     await remove()
   }
-  await untilAnswers(client)
-  await importImages(client, root)
+  try {
+    await untilAnswers(client, ended)
+    await importImages(client, root)
+  } catch (cause) {
+    await stop()
+    throw new Error(`dockerd: ${log.join('').split('\n').slice(-LAST_LINES).join('\n')}`, { cause })
+  }
   return { program: 'docker', root, env, client, stop }
 }
+
+/** Milliseconds that a daemon may take to stop its containers and itself. */
+const STOP_MS = 20_000
+/** Of the daemon's log, in the message of a test that could not have one. */
+const LAST_LINES = 20
 
 /** podman as root needs words for machines without systemd; they go by its own files, as a user's would. */
 export async function startPodman(): Promise<TestDocker> {
@@ -84,11 +99,17 @@ export async function startPodman(): Promise<TestDocker> {
   await writeFile(storage, `[storage]\ndriver = "vfs"\ngraphroot = "${root}/graph"\nrunroot = "${root}/run"\n`)
   const env = { PATH, HOME: root, CONTAINERS_CONF: containers, CONTAINERS_STORAGE_CONF: storage, TMPDIR: root }
   const client = clientOf('podman', env)
-  await importImages(client, root)
   const stop = async (): Promise<void> => {
-    await client('rm', '--force', '--all')
-    await unmountBelow(root)
-    await remove()
+    await client('rm', '--force', '--all').finally(async () => {
+      await unmountBelow(root)
+      await remove()
+    })
+  }
+  try {
+    await importImages(client, root)
+  } catch (cause) {
+    await stop()
+    throw cause
   }
   return { program: 'podman', root, env, client, stop }
 }
@@ -97,12 +118,14 @@ function clientOf(program: string, env: Readonly<Record<string, string>>): TestD
   return async (...argv) => (await execa(program, argv, { env, extendEnv: false, stdin: 'ignore' })).stdout
 }
 
-async function untilAnswers(client: TestDocker['client']): Promise<void> {
+async function untilAnswers(client: TestDocker['client'], ended: Promise<void>): Promise<void> {
   const until = performance.now() + START_MS
+  const isOver = { yet: false }
+  void ended.then(() => Object.assign(isOver, { yet: true }))
   for (;;) {
     const answer = await client('version').catch((error: unknown) => error)
     if (typeof answer === 'string') return
-    if (performance.now() > until) throw answer
+    if (isOver.yet || performance.now() > until) throw answer
     await sleep(50)
   }
 }
