@@ -133,13 +133,13 @@ static int claim(int pool, const char *name) {
 }
 
 static int claim_any(int pool) {
-  DIR *entries = fdopendir(pool);
+  int copy = openat(pool, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
   struct dirent *entry;
   int fd = -1;
   while (entries && fd < 0 && (entry = readdir(entries)))
     if (entry->d_name[0] == 'r') fd = claim(pool, entry->d_name);
   if (entries) closedir(entries);
-  else close(pool);
   return fd;
 }
 
@@ -165,6 +165,22 @@ static char *command_block(char **command, char **env, size_t *size) {
   return block;
 }
 
+/* All that a run is told, made before there is a sandbox to tell it: what comes with the connection wakes it only once. */
+struct message {
+  struct frame caller, run;
+  struct standing standing;
+  char *block;
+};
+
+static int write_message(struct message *message, char **command, char **env) {
+  size_t size;
+  message->block = command_block(command, env, &size);
+  if (!message->block || size > FRAME_RUN_MAX || standing_read(&message->standing) < 0) return -1;
+  message->caller = (struct frame){FRAME_CALLER, sizeof message->standing};
+  message->run = (struct frame){FRAME_RUN, (uint32_t)size};
+  return 0;
+}
+
 static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
   while (count > 0) {
     if (sent >= parts->iov_len) {
@@ -179,24 +195,20 @@ static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
   return 0;
 }
 
-static int send_command(int fd, char **command, char **env) {
-  struct standing standing;
-  size_t size;
-  char *block = command_block(command, env, &size);
-  if (!block || size > FRAME_RUN_MAX || standing_read(&standing) < 0) return -1;
-  struct frame caller = {FRAME_CALLER, sizeof standing}, run = {FRAME_RUN, (uint32_t)size};
-  struct iovec parts[] = {{&caller, sizeof caller}, {&standing, sizeof standing}, {&run, sizeof run}, {block, size}};
+static int send_message(int fd, struct message *message) {
+  struct iovec parts[] = {{&message->caller, sizeof message->caller},
+                          {&message->standing, sizeof message->standing},
+                          {&message->run, sizeof message->run},
+                          {message->block, message->run.size}};
   union {
     struct cmsghdr header;
     char room[CMSG_SPACE(sizeof(int) * 3)];
   } control;
   control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * 3)};
   memcpy(CMSG_DATA(&control.header), (int[]){0, 1, 2}, sizeof(int) * 3);
-  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 4, .msg_control = control.room, .msg_controllen = sizeof control.room};
-  ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
-  int done = sent < 0 ? -1 : send_rest(fd, parts, 4, (size_t)sent);
-  free(block);
-  return done;
+  struct msghdr header = {.msg_iov = parts, .msg_iovlen = 4, .msg_control = control.room, .msg_controllen = sizeof control.room};
+  ssize_t sent = sendmsg(fd, &header, MSG_NOSIGNAL);
+  return sent < 0 ? -1 : send_rest(fd, parts, 4, (size_t)sent);
 }
 
 /* ---- its end ---- */
@@ -268,16 +280,19 @@ static enum claim wait_for_end(int fd, int signals, struct answers *answers) {
 }
 
 enum claim claim_run(const struct launchfile *file, char **command, char **env, const sigset_t *signals, int *exit_code, char *json, size_t room) {
+  struct message message = {.block = NULL};
   int pool = open_pool(file);
   if (pool < 0) return CLAIM_NONE;
-  if (!is_what_we_would_build(pool, file)) return close(pool), CLAIM_NONE;
-  int fd = claim_any(pool);
-  if (fd < 0) return CLAIM_NONE;
-  struct answers answers = {.json = json, .room = room};
   int watch = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  int is_ours = is_what_we_would_build(pool, file) && watch >= 0 && write_message(&message, command, env) == 0;
+  int fd = is_ours ? claim_any(pool) : -1;
+  close(pool);
+  struct answers answers = {.json = json, .room = room};
   /* A command that was not sent whole is never taken. */
-  enum claim end = watch < 0 || send_command(fd, command, env) < 0 ? CLAIM_NONE : wait_for_end(fd, watch, &answers);
-  close(fd), close(watch);
+  enum claim end = fd < 0 || send_message(fd, &message) < 0 ? CLAIM_NONE : wait_for_end(fd, watch, &answers);
+  if (fd >= 0) close(fd);
+  if (watch >= 0) close(watch);
+  free(message.block);
   *exit_code = (int)answers.exit_code;
   if (end != CLAIM_DONE) *json = 0;
   return end;
