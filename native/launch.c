@@ -502,7 +502,6 @@ static void run_warm(struct run *run) {
   size_t size;
   const char *block = warm_command(&run->warm, &size);
   int fds[REQUEST_RUN_DESCRIPTORS] = {sealed(run, block, size, "command"), -1, -1, -1};
-  tell_keeper(run, WARM_IS_TAKEN);
   if (warm_streams(&run->warm, fds + 1) < 0 || warm_accept(&run->warm) < 0) {
     stop(run, CAUSE_CANCELLED, 0);
   } else {
@@ -510,13 +509,16 @@ static void run_warm(struct run *run) {
     run->leash = -1; /* from the keeper's hand to the client's */
     run->command = words_of((char *)(uintptr_t)block, size);
     int ready = protect_late(run);
-    for (int i = 0; i < READY_DESCRIPTORS; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
-    if (run->record >= 0) write_record(run);
+    int is_awaited = run->placeholders.count > 0; /* a record that names nothing more to be removed may come later */
+    if (is_awaited && run->record >= 0) write_record(run);
     if (ready == 0 && (ready = send_run(run, fds)) < 0) blame(run, errno, "launch: send command", "");
+    for (int i = 0; i < READY_DESCRIPTORS; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
+    if (!is_awaited && run->record >= 0) write_record(run);
     if (ready < 0) kill_everything(run);
   }
   for (int i = 0; i < REQUEST_RUN_DESCRIPTORS; i++)
     if (fds[i] >= 0) close(fds[i]);
+  tell_keeper(run, WARM_IS_TAKEN); /* last: it wakes somebody who would take the processor from the command */
 }
 
 static void on_ready(struct run *run, const int *fds, int count) {
@@ -663,10 +665,10 @@ static void look_at_limits(struct run *run) {
 
 /* Milliseconds until look_at_limits has something to do; -1 = never. */
 static int patience(const struct run *run) {
-  uint64_t now = now_ns(), next = 0;
-  if (run->kill_at) next = run->kill_at;
-  else if (run->deadline_ns && run->outcome.started_ns) next = run->deadline_ns;
-  if (run->watching || run->cpu_limit_us) {
+  uint64_t now = now_ns(), next = run->kill_at;
+  int is_running = run->outcome.started_ns && !run->outcome.ended_ns; /* what only waits for its command has no limits yet */
+  if (!next && is_running) next = run->deadline_ns;
+  if (is_running && (run->watching || run->cpu_limit_us)) {
     uint64_t tick = now + TICK_MS * MS;
     if (!next || tick < next) next = tick;
   }
