@@ -48,9 +48,9 @@ static char **take_words(char **at, const char *end, uint64_t count) {
   return words;
 }
 
-static struct command read_command(void) {
+static struct command read_command(int fd) {
   size_t size;
-  char *at = read_all(INIT_COMMAND, 64u << 20, &size);
+  char *at = read_all(fd, 64u << 20, &size);
   if (!at) fail("init: read command", "");
   const char *end = at + size;
   uint64_t arguments, variables;
@@ -59,7 +59,7 @@ static struct command read_command(void) {
   struct command command;
   command.argv = take_words(&at, end, arguments);
   command.env = take_words(&at, end, variables);
-  close(INIT_COMMAND);
+  close(fd);
   return command;
 }
 
@@ -80,22 +80,24 @@ static int receive_run(int fds[REQUEST_RUN_DESCRIPTORS]) {
 }
 
 /* A warm sandbox: all walls stand, and whoever comes first brings the command. */
-static struct command wait_for_command(void) {
-  static const int places[REQUEST_RUN_DESCRIPTORS] = {INIT_COMMAND, INIT_STDIN, INIT_STDOUT, INIT_STDERR};
+static void ask_for_command(void) {
   struct report ready = {.kind = REPORT_READY, .at_ns = now_ns()};
-  int fds[REQUEST_RUN_DESCRIPTORS];
   int namespaces[READY_DESCRIPTORS] = {open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC), open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)};
   if (namespaces[0] < 0 || namespaces[1] < 0) fail("init: open namespace", "/proc/self/ns");
   if (report_send(INIT_CONTROL, &ready, namespaces, READY_DESCRIPTORS) < 0) _exit(125);
   close(namespaces[0]), close(namespaces[1]);
+}
+
+static struct command wait_for_command(void) {
+  int fds[REQUEST_RUN_DESCRIPTORS]; /* the command, and its streams */
   while (!receive_run(fds));
-  /* INIT_COMMAND is closed and the lowest free number, so the first may be in its place already. */
-  for (int i = 0; i < REQUEST_RUN_DESCRIPTORS; i++) {
-    if (fds[i] == places[i]) continue;
-    if (dup3(fds[i], places[i], O_CLOEXEC) < 0) fail("init: dup3", "");
-    close(fds[i]);
+  for (int i = 0; i < 3; i++) {
+    if (dup3(fds[1 + i], INIT_STDIN + i, O_CLOEXEC) < 0) fail("init: dup3", "");
+    close(fds[1 + i]);
   }
-  return read_command();
+  struct command command = read_command(fds[0]);
+  if (!command.argv[0]) fail_with(EINVAL, "init: command block", "");
+  return command;
 }
 
 static struct launchfile read_launch_file(void) {
@@ -195,19 +197,30 @@ static _Noreturn void search_and_exec(const struct command *command, int pipe) {
   give_up(pipe, REPORT_NO_EXEC, "execve", denied[0] ? denied : name);
 }
 
-static _Noreturn void run(const struct launchfile *file, const struct command *command, int slave, int pipe) {
-  struct record workdir;
+/* What does not depend on the command, and may be done long before it comes. */
+static void settle(int pipe) {
   if (setsid() < 0) give_up(pipe, REPORT_FAILED, "init: setsid", "");
-  take_streams(slave, pipe);
+  umask(022);
+  reset_signals();
+}
+
+/* The command's process: where it reports a failure, and what was found out for it before there was a command. */
+struct child {
+  int pipe, slave;
+  struct sock_fprog filter;
+};
+
+static _Noreturn void run(const struct launchfile *file, const struct command *command, const struct child *child) {
+  struct record workdir;
+  int pipe = child->pipe;
+  take_streams(child->slave, pipe);
   if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
     give_up(pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
   if ((pipe != 3 && dup3(pipe, 3, O_CLOEXEC) < 0) || sys_close_range(4, ~0u) < 0)
     give_up(pipe, REPORT_FAILED, "init: close_range", "");
   pipe = 3;
   set_limits(file, pipe);
-  umask(022);
-  reset_signals();
-  if (seccomp_install(file) < 0) give_up(pipe, REPORT_FAILED, "init: seccomp", "");
+  if (seccomp_install(&child->filter) < 0) give_up(pipe, REPORT_FAILED, "init: seccomp", "");
   if (strchr(command->argv[0], '/')) {
     execve(command->argv[0], command->argv, command->env);
     no_exec(pipe, command->argv[0]);
@@ -222,18 +235,38 @@ static void send_report(struct report *report, int master) {
   if (report_send(INIT_CONTROL, report, &master, master >= 0) < 0) _exit(125); /* launch is gone */
 }
 
-/* Forks the command and returns its pid; a failure before or in execve is reported and ends the sandbox. */
-static pid_t start(const struct launchfile *file, const struct command *command) {
-  int pipe[2], master = -1, slave = -1;
-  if (pipe2(pipe, O_CLOEXEC) < 0) fail("init: pipe", "");
-  if (is_on(file, V_TERMINAL)) terminal_open(&master, &slave);
+static void tell_start(int master) {
   struct report report = {.kind = REPORT_STARTED};
   send_report(&report, master);
+}
+
+/* Of a warm sandbox: the process is there before its command. */
+static struct command take_command(int master) {
+  struct command command = wait_for_command();
+  tell_start(master);
+  return command;
+}
+
+/* Forks the command and returns its pid; a failure before or in execve is reported and ends the sandbox. */
+static pid_t start(const struct launchfile *file, const struct command *known) {
+  int pipe[2], master = -1, is_warm = !known->argv[0];
+  struct child own = {.slave = -1};
+  struct report report;
+  if (seccomp_read(file, &own.filter) < 0) fail("init: seccomp", "");
+  if (pipe2(pipe, O_CLOEXEC) < 0) fail("init: pipe", "");
+  own.pipe = pipe[1];
+  if (is_on(file, V_TERMINAL)) terminal_open(&master, &own.slave);
+  if (!is_warm) tell_start(master);
   pid_t child = fork();
   if (child < 0) fail("init: fork", "");
-  if (child == 0) run(file, command, slave, pipe[1]);
-  close(pipe[1]);
-  if (master >= 0) close(master), close(slave);
+  if (child == 0) {
+    settle(own.pipe);
+    struct command command = is_warm ? take_command(master) : *known;
+    run(file, &command, &own);
+  }
+  if (is_warm) ask_for_command();
+  close(own.pipe);
+  if (master >= 0) close(master), close(own.slave);
   /* The command's streams end with the command, not with us. */
   for (int i = 0; i < 3; i++) close(INIT_STDIN + i), close(i);
   ssize_t got = read(pipe[0], &report, sizeof report);
@@ -311,12 +344,10 @@ int main(int argc, char **argv) {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) fail("init: missing descriptor", "");
   if (sys_close_range(INIT_STDERR + 1, ~0u) < 0) fail("init: close_range", "");
   struct launchfile file = read_launch_file();
-  struct command command = read_command();
+  struct command command = read_command(INIT_COMMAND);
   int signals = watch_children();
   finish_walls(&file);
   give_up_privileges(&file);
-  if (!command.argv[0]) command = wait_for_command();
-  if (!command.argv[0]) fail_with(EINVAL, "init: command block", "");
   pid_t child = start(&file, &command);
   report_end(wait_for(child, signals));
   return 0;

@@ -158,8 +158,9 @@ static int hexadecimal(char digit) {
   return -1;
 }
 
-int seccomp_install(const struct launchfile *file) {
+int seccomp_read(const struct launchfile *file, struct sock_fprog *program) {
   struct record record;
+  *program = (struct sock_fprog){0, NULL};
   if (!launchfile_find(file, V_SECCOMP, &record)) return errno = EINVAL, -1;
   if (strcmp(record.word[0], "off") == 0) return 0;
   static unsigned char bytes[BPF_MAXINSNS * sizeof(struct sock_filter)];
@@ -171,8 +172,12 @@ int seccomp_install(const struct launchfile *file) {
     if (high < 0 || low < 0) return errno = EINVAL, -1;
     bytes[i] = (unsigned char)(high << 4 | low);
   }
-  struct sock_fprog program = {(unsigned short)(length / sizeof(struct sock_filter)), (struct sock_filter *)bytes};
-  return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+  *program = (struct sock_fprog){(unsigned short)(length / sizeof(struct sock_filter)), (struct sock_filter *)bytes};
+  return 0;
+}
+
+int seccomp_install(const struct sock_fprog *program) {
+  return program->len == 0 ? 0 : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0);
 }
 
 /* ---- terminal ---- */
