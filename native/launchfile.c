@@ -20,7 +20,8 @@ static const struct {
     [V_DEADLINE] = {"deadline", 1}, [V_RUNS] = {"runs", 1},         [V_PROFILE] = {"profile", 1},
     [V_CHECK] = {"check", 1},       [V_KEY] = {"key", 1},           [V_AT] = {"at", 2},
     [V_CONTENT] = {"content", 2},   [V_VARIABLE] = {"variable", 2}, [V_LOCALE] = {"locale", 2},
-    [V_INHERIT] = {"inherit", 1},   [V_POOL] = {"pool", 1},         [V_END] = {"end", 0},
+    [V_INHERIT] = {"inherit", 1},   [V_POOL] = {"pool", 1},         [V_CAPTURE] = {"capture", 1},
+    [V_RESULT] = {"result", 2},     [V_END] = {"end", 0},
 };
 
 static enum verb verb_named(const char *name) {

@@ -50,6 +50,8 @@ enum verb {
   V_LOCALE,    /* NAME VALUE unless the caller has one        front */
   V_INHERIT,   /* NAME, or PREFIX*, taken from the caller     front */
   V_POOL,      /* NAME of the pool that may serve the plan    front */
+  V_CAPTURE,   /* BYTES|all: most that is kept of each stream front */
+  V_RESULT,    /* TEXT HOLE: a piece of the JSON answer       front */
   V_END,
   VERBS
 };

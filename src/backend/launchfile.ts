@@ -41,6 +41,8 @@ export const VERBS = {
   locale: 2,
   inherit: 1,
   pool: 1,
+  capture: 1,
+  result: 2,
 } as const
 
 export type Verb = keyof typeof VERBS

@@ -75,7 +75,8 @@ export function taskForm(result: Result): TaskForm {
   }
 }
 
-function inForm(result: Result, form: JsonForm): Result | ShellForm | TaskForm {
+/** The object that is printed. */
+export function inForm(result: Result, form: JsonForm): Result | ShellForm | TaskForm {
   if (form === 'shell') return shellForm(result)
   return form === 'task' ? taskForm(result) : result
 }
@@ -85,7 +86,11 @@ function inForm(result: Result, form: JsonForm): Result | ShellForm | TaskForm {
  * JSON.stringify escapes every control character and lone surrogate; U+2028 and U+2029 are escaped here, because
  * programs that split text into lines at them would split the object.
  */
-export function printJson(result: Result, form: JsonForm = 'native'): string {
-  const line = JSON.stringify(inForm(result, form))
+export function jsonLine(object: object): string {
+  const line = JSON.stringify(object)
   return `${/[\u2028\u2029]/.test(line) ? line.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029') : line}\n`
+}
+
+export function printJson(result: Result, form: JsonForm = 'native'): string {
+  return jsonLine(inForm(result, form))
 }

@@ -1,0 +1,84 @@
+/**
+ * The JSON of a run that ends in an ordinary way, before it has been run: pieces of text with holes between them, which
+ * native/result.c fills in. All that the result says of the plan is in the pieces. Pure.
+ */
+import type { LaunchRecord } from '../backend/launchfile.ts'
+import type { Plan } from '../plan/plan.ts'
+import { NO_CAPTURE } from '../supervisor/capture.ts'
+import type { Outcome } from '../supervisor/outcome.ts'
+import { classify } from './classify.ts'
+import { inForm, type JsonForm, jsonLine, type ShellForm, type TaskForm } from './json.ts'
+import type { Result } from './result.ts'
+
+/** What is only known when the command has ended; the same names as in native/result.c. */
+type Hole =
+  | 'ok'
+  | 'exit-code'
+  | 'stdout'
+  | 'stderr'
+  | 'duration'
+  | 'whole-duration'
+  | 'setup'
+  | 'command'
+  | 'cpu-time'
+  | 'peak-memory'
+  | 'peak-pids'
+
+/** The command ended by itself, and nothing else is to be said: all other values are the same for each such run. */
+const ORDINARY: Outcome = {
+  cause: 'exit',
+  exitCode: 0,
+  signal: null,
+  stdout: NO_CAPTURE,
+  stderr: NO_CAPTURE,
+  setupMs: 0,
+  durationMs: 0,
+  usage: { cpuMs: 0, peakMemory: 0, peakPids: 0 },
+  killed: 0,
+  warnings: [],
+}
+
+interface Holes {
+  readonly native: Partial<Record<keyof Result, Hole | Record<keyof Result['usage'], Hole>>>
+  readonly shell: Partial<Record<keyof ShellForm, Hole>>
+  readonly task: Partial<Record<keyof TaskForm, Hole>>
+}
+
+/** Key of the object in each form -> what stands there. */
+const HOLES: Holes = {
+  native: {
+    ok: 'ok',
+    exitCode: 'exit-code',
+    stdout: 'stdout',
+    stderr: 'stderr',
+    durationMs: 'duration',
+    setupMs: 'setup',
+    command: 'command',
+    usage: { cpuMs: 'cpu-time', peakMemory: 'peak-memory', peakPids: 'peak-pids' },
+  },
+  shell: { stdout: 'stdout', stderr: 'stderr', exit_code: 'exit-code' },
+  task: { success: 'ok', stdout: 'stdout', stderr: 'stderr', exitCode: 'exit-code', executionTime: 'whole-duration' },
+}
+
+/** JSON escapes quotes and NUL in every other string, so this is found nowhere else. */
+const MARK = '\0hole '
+const MARKED = /"\\u0000hole ([a-z-]+)"/
+
+const marksOf = (holes: object): object =>
+  Object.fromEntries(
+    Object.entries(holes).map(([key, hole]) => [key, typeof hole === 'string' ? MARK + hole : marksOf(hole)]),
+  )
+
+/** A key that is there only when somebody counted is filled in together with its value. */
+const COUNTED = /,"peakPids":$/
+
+/** Records of a launch file: how much of each stream is kept, and the answer, piece by piece. */
+export function answerRecords(plan: Plan, form: JsonForm): readonly LaunchRecord[] {
+  const line = jsonLine({ ...inForm(classify(plan, ORDINARY, []), form), ...marksOf(HOLES[form]) })
+  const pieces = line.trimEnd().split(MARKED)
+  // Text and names by turns, text first and last.
+  const records = pieces.flatMap((text, at): LaunchRecord[] =>
+    at % 2 === 0 ? [['result', text.replace(COUNTED, ''), pieces[at + 1] ?? 'end']] : [],
+  )
+  return [['capture', plan.limits.output ?? 'all'], ...records]
+}

@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest'
+import { answerRecords } from '../../src/report/answer.ts'
+import { classify } from '../../src/report/classify.ts'
+import { JSON_FORMS, printJson } from '../../src/report/json.ts'
+import { capture, outcome, plan } from './fixtures.ts'
+
+/** As native/result.c fills it in, for one run. */
+const VALUES: Readonly<Record<string, unknown>> = {
+  ok: false,
+  'exit-code': 3,
+  stdout: 'out "\n',
+  stderr: 'err',
+  duration: 12.5,
+  'whole-duration': 13,
+  setup: 5.9,
+  command: ['sh', '-c', 'x'],
+  'cpu-time': 1,
+  'peak-memory': 2,
+  'peak-pids': 3,
+}
+
+function valueAt(hole: string): string {
+  if (hole === 'end') return '\n'
+  const value = JSON.stringify(VALUES[hole])
+  return hole === 'peak-pids' ? `,"peakPids":${value}` : value
+}
+
+const filled = (records: ReturnType<typeof answerRecords>): string =>
+  records
+    .slice(1)
+    .map(([, text, hole = '']) => `${text}${valueAt(`${hole}`)}`)
+    .join('')
+
+describe('a prepared answer', () => {
+  test.each(JSON_FORMS)('is the result of a run as soon as its holes are filled in: %s', (form) => {
+    const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err') })
+    expect(filled(answerRecords(plan(), form))).toBe(printJson(classify(plan(), run, ['sh', '-c', 'x']), form))
+  })
+
+  test('is not misled by a profile that is named like a hole', () => {
+    const odd = plan({ profile: '"\\u0000hole stdout"' })
+    const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err') })
+    expect(filled(answerRecords(odd, 'native'))).toBe(printJson(classify(odd, run, ['sh', '-c', 'x'])))
+  })
+
+  test.each([
+    [4096, 4096],
+    [0, 0],
+    [undefined, 'all'],
+  ])('says how much of each stream is kept: a cap of %j is %j', (output, kept) => {
+    const { limits } = plan()
+    const [first] = answerRecords(plan({ limits: { ...limits, ...(output === undefined ? {} : { output }) } }), 'shell')
+    expect(first).toEqual(['capture', kept])
+  })
+})
