@@ -1,10 +1,11 @@
 /*
  * fuzz FILE COUNT SEED   feeds mutations of the launch file in FILE to its reader, and of a record to the reader of records.
  * The same seed makes the same mutations. Each one lies in memory of exactly its size, so that a sanitizer sees a byte too far.
- * A file is refused, or what was accepted can be written again to the same bytes.
+ * A file is refused, or what was accepted can be written again to the same bytes. Its answer is refused, or can be filled in.
  */
 #include "../../native/launchfile.h"
 #include "../../native/record.h"
+#include "../../native/result.h"
 
 #include <err.h>
 #include <fcntl.h>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 static uint64_t state;
+static int null;
+static long answers;
 
 /* xorshift64*: Vigna 2016. */
 static uint64_t next_random(void) {
@@ -24,7 +27,7 @@ static uint64_t next_random(void) {
 static size_t below(size_t limit) { return limit ? (size_t)(next_random() % limit) : 0; }
 
 static const char *const WORDS[] = {"",       "end",  "zone", "tmpfs", "18446744073709551616", "-1", " 1", "0x10", "999999999999999999999999",
-                                    "00000001", "/..", "..",   "/",     "rw",                   "protect", "llm-do-launch-2", "\xff\xfe"};
+                                    "00000001", "/..", "..",   "/",     "rw",                   "protect", "llm-do-launch-2", "\xff\xfe", "result", "capture", "stdout", "command", "all"};
 
 /* Puts a word, its NUL included, at a random place. */
 static size_t insert_word(char *bytes, size_t size, size_t room) {
@@ -78,10 +81,26 @@ static void walk(const struct launchfile *file) {
   if (accounted + sizeof "end" != file->size) errx(1, "%zu of %zu bytes are in records", accounted, file->size);
 }
 
+static void try_answer(const struct launchfile *file) {
+  static char word[] = "true", *words[] = {word, NULL};
+  static const char status[] = "{\"cause\":\"exit\",\"waitStatus\":256,\"begunNs\":1,\"startedNs\":2,\"endedNs\":3}";
+  struct capture capture;
+  if (!result_is_sound(file)) return;
+  int opened = capture_open(&capture, file);
+  capture_finish(&capture);
+  struct result result = {file, status, words, &capture};
+  if (opened == 0 && capture.is_on) {
+    result_needs_no_words(&result);
+    if (!result_is_text(&result) || result_write(&result, null) != 0) errx(1, "an answer that cannot be told");
+    answers++;
+  }
+  for (int i = 0; i < CAPTURE_POLLS; i++) free(capture.stream[i].bytes);
+}
+
 static int try_launch_file(const char *bytes, size_t size) {
   struct launchfile file;
   const char *problem = NULL;
-  if (launchfile_check(bytes, size, &file, &problem) == 0) return walk(&file), 1;
+  if (launchfile_check(bytes, size, &file, &problem) == 0) return walk(&file), try_answer(&file), 1;
   if (!problem || !*problem) errx(1, "refused without a reason");
   return 0;
 }
@@ -100,6 +119,7 @@ static void try_record(const char *bytes, size_t size) {
 int main(int argc, char **argv) {
   if (argc != 4) errx(2, "usage: fuzz FILE COUNT SEED");
   int fd = open(argv[1], O_RDONLY);
+  null = open("/dev/null", O_WRONLY);
   size_t size = 0;
   char *original = fd < 0 ? NULL : read_all(fd, LAUNCHFILE_MAX, &size);
   if (!original) err(2, "%s", argv[1]);
@@ -116,7 +136,7 @@ int main(int argc, char **argv) {
     try_record(exact, length);
     free(exact);
   }
-  printf("accepted %zu\n", accepted);
+  printf("accepted %zu, answers %ld\n", accepted, answers);
   free(scratch), free(original);
   close(fd);
   return 0;

@@ -1,0 +1,209 @@
+/** The front-end's own answer beside node's: the same run gives the same bytes, and what is handed over is what node keeps. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { beforeAll, expect, test } from 'vitest'
+import { type LaunchRecord, writeLaunchFile } from '../../src/backend/launchfile.ts'
+import { answerRecords } from '../../src/report/answer.ts'
+import { classify } from '../../src/report/classify.ts'
+import { JSON_FORMS, type JsonForm, printJson } from '../../src/report/json.ts'
+import { HeadTail } from '../../src/supervisor/capture.ts'
+import { type LaunchStatus, outcomeOfStatus } from '../../src/supervisor/launch-status.ts'
+import { plan } from '../report/fixtures.ts'
+import { newDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const SOURCES = ['launchfile', 'capture', 'result'].map((name) => join(ROOT, 'native', `${name}.c`))
+const FLAGS = ['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=']
+const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
+
+const MIB = 1024 ** 2
+const built: { directory: string; sanitized: string; plain: string } = { directory: '', sanitized: '', plain: '' }
+
+async function build(): Promise<() => Promise<void>> {
+  const { path, remove } = await newDirectory()
+  built.directory = path
+  for (const [name, flags] of [['sanitized', SANITIZED] as const, ['plain', []] as const]) {
+    built[name] = join(path, name)
+    await execa('gcc', [...FLAGS, ...flags, '-o', built[name], join(import.meta.dirname, 'answer.c'), ...SOURCES])
+  }
+  return remove
+}
+
+const STATUS: LaunchStatus = {
+  cause: 'exit',
+  waitStatus: 0,
+  cancelledBy: 0,
+  errno: 0,
+  step: '',
+  path: '',
+  detail: '',
+  begunNs: 1_000_000_000,
+  startedNs: 1_013_016_499,
+  endedNs: 1_025_516_500,
+  cpuUs: 1_302,
+  peakMemory: 1_617_920,
+  peakPids: 2,
+  oomKills: 0,
+  pidsRefused: -1,
+  throttledUs: -1,
+  killed: 0,
+}
+
+interface Case {
+  readonly form?: JsonForm
+  readonly status?: Partial<LaunchStatus>
+  readonly stdout?: string | Uint8Array
+  readonly stderr?: string | Uint8Array
+  readonly command?: readonly string[]
+  /** Bytes kept of each stream; null keeps all. */
+  readonly cap?: number | null
+  /** Processes that the launch file allows, init among them. */
+  readonly most?: number
+}
+
+const planWith = (cap: number | null) => {
+  const { limits, ...rest } = plan()
+  return { ...rest, limits: cap === null ? limits : { ...limits, output: cap } }
+}
+
+/** What node tells of the same run. */
+function byNode({ form = 'native', status = {}, stdout = '', stderr = '', command = ['true'], cap = MIB }: Case) {
+  const [out, err] = [stdout, stderr].map((text) => {
+    const kept = new HeadTail(cap)
+    kept.push(Buffer.from(text as string))
+    return kept.capture()
+  })
+  if (out === undefined || err === undefined) throw new Error('two streams')
+  const outcome = outcomeOfStatus(JSON.stringify({ ...STATUS, ...status }), { stdout: out, stderr: err })
+  return { captured: [out, err] as const, line: printJson(classify(planWith(cap), outcome, command), form) }
+}
+
+async function byFront(
+  { form = 'native', status = {}, stdout = '', stderr = '', command = ['true'], cap = MIB, most = 33 }: Case,
+  { program = built.sanitized, around = [] as readonly string[] } = {},
+) {
+  const records: readonly LaunchRecord[] = [...answerRecords(planWith(cap), form), ['rlimit', 6, most, most]]
+  const files = ['file', 'status', 'out', 'err'].map((name) => join(built.directory, name))
+  const contents = [writeLaunchFile(records), `${JSON.stringify({ ...STATUS, ...status })}\n`, stdout, stderr]
+  await Promise.all(files.map((file, at) => writeFile(file, contents[at] ?? '')))
+  const [file = '', ...words] = [...around, program, ...files, ...command]
+  const { stdout: printed, exitCode } = await execa(file, words, {
+    encoding: 'buffer',
+    reject: false,
+    stripFinalNewline: false,
+    maxBuffer: 64 * MIB,
+  })
+  return { exitCode, printed: Buffer.from(printed) }
+}
+
+const ALL_BYTES_BELOW_80 = Buffer.from(Array.from({ length: 0x80 }, (_, byte) => byte)).toString()
+const ODD_TEXT = 'é ü \u2028\u2029\u2027\u202a \ufeff \u0085 \ud7ff\ue000\uffff \u{10000}\u{10ffff}'
+
+const TOLD: readonly (readonly [string, Case])[] = [
+  ['nothing on either stream', {}],
+  ['a failure', { status: { waitStatus: 7 << 8 } }],
+  ['a failure of fewer processes than it may have', { status: { waitStatus: 256, peakPids: 32, killed: 30 } }],
+  ['success with all the processes it may have', { status: { peakPids: 33, killed: 31 } }],
+  ['every byte below 128', { stdout: ALL_BYTES_BELOW_80, stderr: ALL_BYTES_BELOW_80 }],
+  ['text at the borders of UTF-8', { stdout: ODD_TEXT, stderr: `${ODD_TEXT}${ODD_TEXT}` }],
+  ['words of all kinds', { command: ['sh', '', '"\\', '\n\u0001', ODD_TEXT] }],
+  ['a path among the words of a command that succeeds', { command: ['ls', '/etc'] }],
+  ['a mebibyte, which is the cap', { stdout: 'ab\n"'.repeat(MIB / 4), stderr: 'é'.repeat(MIB / 2) }],
+  ['a few bytes where few are kept', { stdout: 'abc', cap: 3 }],
+  ['one byte where one is kept', { stdout: 'a', cap: 1 }],
+  ['nothing where nothing is kept', { cap: 0 }],
+  ['more than a mebibyte where all is kept', { stdout: 'x'.repeat(MIB + 17), cap: null }],
+  ['a command that was over at once', { status: { startedNs: 0, endedNs: 1_000_000_000 } }],
+  ['no usage', { status: { cpuUs: -1, peakMemory: -1, peakPids: -1 } }],
+  ['large usage', { status: { cpuUs: 86_400_000_001, peakMemory: 4 * 1024 ** 4, peakPids: 4_194_304 } }],
+  ...[0, 499, 500, 999, 1_000, 499_500, 500_000, 1_499_999, 12_500_000, 60_000_000_499, 8e13].map(
+    (ns) => [`a run of ${ns} ns`, { status: { endedNs: STATUS.startedNs + ns, cpuUs: ns } }] as const,
+  ),
+]
+
+describeWith('gcc', 'the answer of the front-end', () => {
+  beforeAll(build)
+
+  test.each(TOLD)('is what node would print, in each form: %s', async (_, run) => {
+    for (const form of JSON_FORMS) {
+      const { exitCode, printed } = await byFront({ ...run, form })
+      expect({ form, exitCode, printed: printed.toString() }).toEqual({
+        form,
+        exitCode: 0,
+        printed: byNode({ ...run, form }).line,
+      })
+    }
+  })
+
+  test.each<readonly [string, Case]>([
+    ['a byte that begins no character', { stdout: Buffer.from([0x80]) }],
+    ['a byte that UTF-8 does not have', { stderr: Buffer.from([0x41, 0xff]) }],
+    ['a character in more bytes than it needs', { stdout: Buffer.from([0xc1, 0x81]) }],
+    ['three bytes for two', { stdout: Buffer.from([0xe0, 0x9f, 0xbf]) }],
+    ['four bytes for three', { stdout: Buffer.from([0xf0, 0x8f, 0xbf, 0xbf]) }],
+    ['half a pair', { stdout: Buffer.from([0xed, 0xa0, 0x80]) }],
+    ['more than the last character', { stdout: Buffer.from([0xf4, 0x90, 0x80, 0x80]) }],
+    ['a character that is cut off', { stdout: Buffer.from([0x61, 0xe2, 0x82]) }],
+    ['a byte above the cap', { stdout: 'abcd', cap: 3 }],
+    ['many times the cap', { stdout: Buffer.from('0123456789'.repeat(1000)), stderr: 'abcdef', cap: 7 }],
+    ['a byte where none is kept', { stdout: 'a', cap: 0 }],
+    ['two bytes where one is kept', { stdout: 'ab', cap: 1 }],
+    ['a signal', { status: { waitStatus: 9 }, stdout: 'so far' }],
+    ['the deadline', { status: { cause: 'deadline', waitStatus: 9 } }],
+    ['a kill for memory', { status: { oomKills: 1 } }],
+    ['a process that was refused', { status: { pidsRefused: 1 } }],
+    ['a failure after which as many processes were killed as it may have', { status: { waitStatus: 256, killed: 31 } }],
+    ['a failure of as many processes as it may have', { status: { waitStatus: 256, peakPids: 33 } }],
+    ['a failure with a path among the words', { status: { waitStatus: 256 }, command: ['ls', '/x'] }],
+  ])('is left to node after %s, with what was kept', async (_, run) => {
+    const { exitCode, printed } = await byFront(run)
+    const { captured } = byNode(run)
+    const [line = '', kept] = [printed.toString('latin1').split('\n', 1)[0], printed]
+    const told = JSON.parse(line) as Record<'stdout' | 'stderr', { head: number; bytes: number }>
+    expect(exitCode).toBe(3)
+    expect([told.stdout, told.stderr]).toEqual(
+      captured.map(({ head, bytes }) => expect.objectContaining({ head: head.length, bytes })),
+    )
+    const expected = Buffer.concat(captured.flatMap(({ head, tail }) => [head, tail]))
+    expect(kept.subarray(line.length + 1).equals(expected)).toBe(true)
+  })
+
+  test('is made in memory that does not grow with what is printed', async () => {
+    const run = { stdout: Buffer.alloc(64 * MIB, '0123456789'), cap: MIB }
+    // Kilobytes of address space: the program, one cap, and little more.
+    const small = { program: built.plain, around: ['prlimit', `--as=${16 * MIB}`] }
+    const { printed } = await byFront(run, small)
+    const [{ head, tail }] = byNode(run).captured
+    const from = printed.indexOf('\n') + 1
+    expect(printed.subarray(from).equals(Buffer.concat([head, tail]))).toBe(true)
+  })
+
+  test('counts what there was no memory for as dropped', async () => {
+    const run = { stdout: Buffer.alloc(64 * MIB, '0123456789'), cap: null }
+    const { exitCode, printed } = await byFront(run, {
+      program: built.plain,
+      around: ['prlimit', `--as=${16 * MIB}`],
+    })
+    const line = printed.toString('latin1').split('\n', 1)[0] ?? ''
+    const { stdout } = JSON.parse(line) as { stdout: { head: number; bytes: number } }
+    expect(exitCode).toBe(3)
+    expect(stdout.bytes).toBe(64 * MIB)
+    expect(stdout.head).toBeGreaterThan(MIB)
+    expect(stdout.head).toBeLessThan(16 * MIB)
+    expect(printed.subarray(line.length + 1).equals(run.stdout.subarray(0, stdout.head))).toBe(true)
+  })
+
+  test('keeps the same ends of a stream as node, wherever the cap lies', async () => {
+    const text = await readFile(join(ROOT, 'LICENSE'))
+    for (const cap of [0, 1, 2, 3, 10, 99, 100, 101, text.length - 1]) {
+      const { printed } = await byFront({ stdout: text, cap })
+      const [{ head, tail }] = byNode({ stdout: text, cap }).captured
+      expect({ cap, kept: printed.subarray(printed.indexOf('\n') + 1).toString() }).toEqual({
+        cap,
+        kept: Buffer.concat([head, tail]).toString(),
+      })
+    }
+  })
+})
