@@ -169,12 +169,14 @@ static char *command_block(char **command, char **env, size_t *size) {
 struct message {
   struct frame caller, run;
   struct standing standing;
+  int streams[3];
   char *block;
 };
 
-static int write_message(struct message *message, char **command, char **env) {
+static int write_message(struct message *message, const struct claimant *claimant) {
   size_t size;
-  message->block = command_block(command, env, &size);
+  capture_streams(claimant->capture, message->streams);
+  message->block = command_block(claimant->command, claimant->env, &size);
   if (!message->block || size > FRAME_RUN_MAX || standing_read(&message->standing) < 0) return -1;
   message->caller = (struct frame){FRAME_CALLER, sizeof message->standing};
   message->run = (struct frame){FRAME_RUN, (uint32_t)size};
@@ -205,7 +207,7 @@ static int send_message(int fd, struct message *message) {
     char room[CMSG_SPACE(sizeof(int) * 3)];
   } control;
   control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * 3)};
-  memcpy(CMSG_DATA(&control.header), (int[]){0, 1, 2}, sizeof(int) * 3);
+  memcpy(CMSG_DATA(&control.header), message->streams, sizeof(int) * 3);
   struct msghdr header = {.msg_iov = parts, .msg_iovlen = 4, .msg_control = control.room, .msg_controllen = sizeof control.room};
   ssize_t sent = sendmsg(fd, &header, MSG_NOSIGNAL);
   return sent < 0 ? -1 : send_rest(fd, parts, 4, (size_t)sent);
@@ -268,30 +270,33 @@ static void pass_on(int fd, int signals) {
   (void)!send(fd, &frame, sizeof frame, MSG_NOSIGNAL); /* if it is gone, the next read says so */
 }
 
-static enum claim wait_for_end(int fd, int signals, struct answers *answers) {
+static enum claim wait_for_end(int fd, const struct claimant *claimant, struct answers *answers) {
   int end = 0;
   while (end == 0) {
-    struct pollfd both[] = {{fd, POLLIN, 0}, {answers->taken ? signals : -1, POLLIN, 0}};
-    if (poll(both, 2, -1) < 0 && errno != EINTR) return CLAIM_LOST;
-    if (both[1].revents) pass_on(fd, signals);
-    if (both[0].revents) end = read_answers(fd, answers);
+    struct pollfd watched[2 + CAPTURE_POLLS] = {{fd, POLLIN, 0}, {answers->taken ? claimant->signals : -1, POLLIN, 0}};
+    capture_watch(claimant->capture, watched + 2);
+    if (poll(watched, 2 + CAPTURE_POLLS, -1) < 0) {
+      if (errno == EINTR) continue;
+      return CLAIM_LOST;
+    }
+    capture_read(claimant->capture, watched + 2);
+    if (watched[1].revents) pass_on(fd, claimant->signals);
+    if (watched[0].revents) end = read_answers(fd, answers);
   }
   return end == 1 ? CLAIM_DONE : answers->taken ? CLAIM_LOST : CLAIM_NONE;
 }
 
-enum claim claim_run(const struct launchfile *file, char **command, char **env, const sigset_t *signals, int *exit_code, char *json, size_t room) {
+enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room) {
   struct message message = {.block = NULL};
-  int pool = open_pool(file);
+  int pool = open_pool(claimant->file);
   if (pool < 0) return CLAIM_NONE;
-  int watch = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  int is_ours = is_what_we_would_build(pool, file) && watch >= 0 && write_message(&message, command, env) == 0;
+  int is_ours = is_what_we_would_build(pool, claimant->file) && write_message(&message, claimant) == 0;
   int fd = is_ours ? claim_any(pool) : -1;
   close(pool);
   struct answers answers = {.json = json, .room = room};
   /* A command that was not sent whole is never taken. */
-  enum claim end = fd < 0 || send_message(fd, &message) < 0 ? CLAIM_NONE : wait_for_end(fd, watch, &answers);
+  enum claim end = fd < 0 || send_message(fd, &message) < 0 ? CLAIM_NONE : wait_for_end(fd, claimant, &answers);
   if (fd >= 0) close(fd);
-  if (watch >= 0) close(watch);
   free(message.block);
   *exit_code = (int)answers.exit_code;
   if (end != CLAIM_DONE) *json = 0;

@@ -10,8 +10,7 @@
 #define LLM_DO_CLAIM_H
 
 #include "cached.h"
-
-#include <signal.h>
+#include "capture.h"
 
 enum claim {
   CLAIM_NONE, /* no command was handed over */
@@ -19,7 +18,14 @@ enum claim {
   CLAIM_LOST, /* the sandbox took the command and was killed: nobody knows the end */
 };
 
-/* Runs a command in a warm sandbox. `signals` are blocked and are passed on; json has room for `room` bytes. */
-enum claim claim_run(const struct launchfile *file, char **command, char **env, const sigset_t *signals, int *exit_code, char *json, size_t room);
+struct claimant {
+  const struct launchfile *file;
+  char **command, **env;
+  int signals; /* signalfd: what comes is passed on */
+  struct capture *capture;
+};
+
+/* Runs a command in a warm sandbox; json has room for `room` bytes. */
+enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room);
 
 #endif

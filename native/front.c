@@ -4,21 +4,25 @@
  * Theory of operation. Node starts slower than a sandbox, and most runs repeat an earlier one's options in the same
  * directory. So node leaves the launch file of a plan in the cache, with everything the plan was made from, and front looks
  * there first: if the words of the key are the same and every path on disk is still what it was, it starts launch with the
- * caller's command, environment and streams, or gives them to a sandbox of the pool that is ready (claim.h). For everything else (another verb, JSON, a plan that is not there or stale) it
- * becomes node, which knows everything. A run that ends in a way that needs words for people is told by node, too: front
- * hands it the outcome. So there is one implementation of every message and every decision; this one only remembers.
+ * caller's command, environment and streams, or gives them to a sandbox of the pool that is ready (claim.h). For everything
+ * else (another verb, a plan that is not there or stale) it becomes node, which knows everything. Where JSON was asked for, it
+ * reads what the command prints (capture.h) and fills it into the answer that node has prepared (result.h). A run that ends in
+ * a way that needs words for people is told by node, too: front hands it the outcome. So there is one implementation of every
+ * message and every decision; this one only remembers.
  */
 #include "cached.h"
 #include "claim.h"
 #include "kernel.h"
+#include "result.h"
+#include "variables.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -30,7 +34,7 @@ extern char **environ;
 #define AS_TEXT_OF(word) #word
 #define AS_TEXT(word) AS_TEXT_OF(word)
 
-enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_COMMAND = 6, FD_HIGH = 20 };
+enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_HIGH = 20 };
 /* One JSON line of launch; its strings are bounded in chain.h and status.h. */
 #define STATUS_MAX (16 << 10)
 
@@ -179,66 +183,21 @@ static int make_key(struct key *key, const struct call *call) {
              : 0;
 }
 
-/* ---- the command's environment ---- */
-
-struct variables {
-  char **word;
-  size_t count;
-};
-
-static size_t name_length(const char *variable) { return strcspn(variable, "="); }
-
-static void put(struct variables *all, char *variable) {
-  size_t length = name_length(variable);
-  for (size_t i = 0; i < all->count; i++)
-    if (name_length(all->word[i]) == length && memcmp(all->word[i], variable, length) == 0) {
-      all->word[i] = variable;
-      return;
-    }
-  all->word[all->count++] = variable;
-}
-
-static char *join(const char *name, const char *value) {
-  char *variable = malloc(strlen(name) + strlen(value) + 2);
-  if (variable) sprintf(variable, "%s=%s", name, value);
-  return variable;
-}
-
-static void inherit(struct variables *all, const char *pattern) {
-  size_t length = strlen(pattern);
-  int is_prefix = length > 0 && pattern[length - 1] == '*';
-  for (char **variable = environ; *variable; variable++)
-    if (is_prefix ? strncmp(*variable, pattern, length - 1) == 0 : name_length(*variable) == length && strncmp(*variable, pattern, length) == 0)
-      put(all, *variable);
-}
-
-static int compare_names(const void *a, const void *b) {
-  const char *one = *(char *const *)a, *other = *(char *const *)b;
-  size_t length = name_length(one), longest = name_length(other);
-  int order = memcmp(one, other, length < longest ? length : longest);
-  return order ? order : length < longest ? -1 : length > longest;
-}
-
-/* NULL when memory is short: then node does it. */
-static char **command_environment(const struct launchfile *file) {
-  struct variables all = {calloc(count(environ) + file->size, sizeof(char *)), 0};
-  struct record record;
-  size_t position = 0;
-  while (all.word && launchfile_next(file, &position, &record)) {
-    const char *value = record.verb == V_LOCALE ? getenv(record.word[0]) : NULL;
-    char *variable = NULL;
-    if (record.verb == V_INHERIT) inherit(&all, record.word[0]);
-    if (record.verb != V_VARIABLE && record.verb != V_LOCALE) continue;
-    if (!value || !*value) value = record.word[1];
-    if (!*value && record.verb == V_LOCALE) continue;
-    if (!(variable = join(record.word[0], value))) return NULL;
-    put(&all, variable);
-  }
-  if (all.word) qsort(all.word, all.count, sizeof *all.word, compare_names);
-  return all.word;
-}
-
 /* ---- the run ---- */
+
+struct run {
+  const struct call *call;
+  struct launchfile file;
+  int fd; /* of the launch file */
+  char **env;
+  struct capture capture;
+  sigset_t before; /* the caller's signal mask */
+  int signals;     /* signalfd: what comes is passed on */
+
+  pid_t launch;
+  int status; /* read end */
+  int leash;  /* write end: launch ends everything when we are gone */
+};
 
 static int raise_fd(int fd) {
   int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
@@ -246,107 +205,151 @@ static int raise_fd(int fd) {
   return high;
 }
 
-struct started {
-  pid_t launch;
-  int status; /* read end */
-  int leash;  /* write end: launch ends everything when we are gone */
-};
-
-static int start_launch(const struct call *call, int file, char **env, struct started *run) {
-  char path[4200];
-  int status[2], leash[2];
-  snprintf(path, sizeof path, "%s/bin/launch", call->root);
+static char **launch_words(const struct call *call) {
   char **argv = calloc(count(call->command) + 3, sizeof *argv);
-  if (!argv || pipe2(status, O_CLOEXEC) < 0 || pipe2(leash, O_CLOEXEC) < 0) return -1;
+  if (!argv) return NULL;
   argv[0] = "launch";
   argv[1] = "--";
   memcpy(argv + 2, call->command, count(call->command) * sizeof *argv);
-  int inherited[] = {raise_fd(file), raise_fd(status[1]), raise_fd(leash[0])};
-  run->status = raise_fd(status[0]);
-  run->leash = raise_fd(leash[1]);
+  return argv;
+}
+
+/* Descriptor `at` of launch is given[at], for each that has another number here. */
+static int spawn_with(pid_t *pid, const char *path, char **argv, char **env, const int given[FD_LEASH + 1]) {
   posix_spawn_file_actions_t actions;
   int failed = posix_spawn_file_actions_init(&actions);
-  for (int i = 0; i < 3 && !failed; i++) failed = posix_spawn_file_actions_adddup2(&actions, inherited[i], FD_LAUNCH_FILE + i);
-  if (!failed) failed = posix_spawn(&run->launch, path, &actions, NULL, argv, env);
-  for (int i = 0; i < 3; i++) close(inherited[i]);
-  free(argv);
+  for (int at = 0; at <= FD_LEASH && !failed; at++)
+    if (given[at] != at) failed = posix_spawn_file_actions_adddup2(&actions, given[at], at);
+  if (!failed) failed = posix_spawn(pid, path, &actions, NULL, argv, env);
+  posix_spawn_file_actions_destroy(&actions);
   return failed ? -1 : 0;
 }
 
-/* Waits for launch; every signal that is meant for us is meant for it. */
-static int wait_for(const struct started *run, const sigset_t *signals) {
-  int status, signal;
-  for (;;) {
+static int start_launch(struct run *run) {
+  char path[4200];
+  int status[2], leash[2], given[FD_LEASH + 1];
+  snprintf(path, sizeof path, "%s/bin/launch", run->call->root);
+  char **argv = launch_words(run->call);
+  if (!argv || pipe2(status, O_CLOEXEC) < 0 || pipe2(leash, O_CLOEXEC) < 0) return -1;
+  run->status = raise_fd(status[0]);
+  run->leash = raise_fd(leash[1]);
+  capture_streams(&run->capture, given);
+  given[FD_LAUNCH_FILE] = raise_fd(run->fd);
+  given[FD_STATUS] = raise_fd(status[1]);
+  given[FD_LEASH] = raise_fd(leash[0]);
+  int failed = spawn_with(&run->launch, path, argv, run->env, given);
+  for (int at = FD_LAUNCH_FILE; at <= FD_LEASH; at++) close(given[at]);
+  free(argv);
+  return failed;
+}
+
+static void pass_on(const struct run *run) {
+  struct signalfd_siginfo info;
+  while (read(run->signals, &info, sizeof info) == sizeof info)
+    if (info.ssi_signo != SIGCHLD) kill(run->launch, (int)info.ssi_signo);
+}
+
+/* Waits for launch, and reads what the command prints if that is ours to read. Returns its exit status, -1 for none. */
+static int wait_for(struct run *run) {
+  for (int status;;) {
     pid_t ended = waitpid(run->launch, &status, WNOHANG);
     if (ended == run->launch) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (ended < 0) return -1;
-    if (sigwait(signals, &signal) == 0 && signal != SIGCHLD) kill(run->launch, signal);
+    struct pollfd watched[1 + CAPTURE_POLLS] = {{run->signals, POLLIN, 0}};
+    capture_watch(&run->capture, watched + 1);
+    if (ended < 0 || (poll(watched, 1 + CAPTURE_POLLS, -1) < 0 && errno != EINTR)) return -1;
+    if (watched[0].revents) pass_on(run);
+    capture_read(&run->capture, watched + 1);
   }
 }
 
-static long long number_after(const char *json, const char *key) {
-  const char *at = strstr(json, key);
-  return at ? strtoll(at + strlen(key), NULL, 10) : -1;
-}
-
-/* Nothing to say: the command ended by itself, no limit was met, and no path among its words may deserve a hint. */
-static int needs_no_words(const char *json, char **command) {
-  if (strncmp(json, "{\"cause\":\"exit\"", 15) != 0) return 0;
-  long long status = number_after(json, "\"waitStatus\":");
-  if (status < 0 || (status & 0x7f)) return 0;
-  if (number_after(json, "\"oomKills\":") > 0 || number_after(json, "\"pidsRefused\":") > 0) return 0;
-  for (char **word = command + 1; status != 0 && command[0] && *word; word++)
-    if (**word == '/') return 0;
-  return 1;
-}
-
-static size_t read_status(int fd, char *text, size_t room) {
+static void read_status(int fd, char *text, size_t room) {
   size_t used = 0;
   ssize_t got;
   while (used + 1 < room && ((got = read(fd, text + used, room - used - 1)) > 0 || (got < 0 && errno == EINTR)))
     if (got > 0) used += (size_t)got;
   text[used] = 0;
-  return used;
+}
+
+/* ---- its end ---- */
+
+/* Two lines: what was captured, what launch reported. */
+static int hand_over(const struct run *run, const char *json) {
+  char captured[256];
+  int fd = memfd_create("outcome", 0);
+  if (fd < 0 || capture_hand_over(&run->capture, captured, sizeof captured) < 0) return -1;
+  return dprintf(fd, "%s\n%s", captured, json) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fd;
 }
 
 /* The whole story is node's to tell: it plans again and explains this outcome. */
-static _Noreturn void explain(const struct call *call, const char *json) {
+static _Noreturn void explain(const struct run *run, const char *json) {
   char number[16];
-  int told = memfd_create("outcome", 0);
-  if (told < 0 || write(told, json, strlen(json)) != (ssize_t)strlen(json) || lseek(told, 0, SEEK_SET) < 0) _exit(125);
-  snprintf(number, sizeof number, "%d", told);
-  become_node(call->root, "explain-outcome", number, call->words);
-}
-
-static _Noreturn void conclude(const struct call *call, int status, const char *json, const sigset_t *before) {
-  if (status >= 0 && needs_no_words(json, call->command)) _exit(status);
-  sigprocmask(SIG_SETMASK, before, NULL);
-  explain(call, json);
-}
-
-static void run_cached(const struct call *call, const char *directory) {
-  static struct key key;
-  static char json[STATUS_MAX];
-  struct launchfile file;
-  struct started run;
-  sigset_t signals, before;
-  if (make_key(&key, call) < 0) return;
-  int fd = cached_open(directory, &key, &file);
-  char **env = fd < 0 ? NULL : command_environment(&file);
-  if (!env) return;
-  sigemptyset(&signals);
-  for (const int *signal = (const int[]){SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}; *signal; signal++) sigaddset(&signals, *signal);
-  sigprocmask(SIG_BLOCK, &signals, &before);
-  int status = -1;
-  enum claim claimed = claim_run(&file, call->command, env, &signals, &status, json, sizeof json);
-  if (claimed != CLAIM_NONE) conclude(call, claimed == CLAIM_DONE ? status : -1, json, &before);
-  if (start_launch(call, fd, env, &run) < 0) {
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return;
+  int fd = hand_over(run, json);
+  if (fd < 0) {
+    fprintf(stderr, "llm-do: error SETUP_FAILED: the end of the run cannot be handed to node: %s\n", strerror(errno));
+    _exit(125);
   }
-  status = wait_for(&run, &signals);
-  read_status(run.status, json, sizeof json);
-  conclude(call, status, json, &before);
+  snprintf(number, sizeof number, "%d", fd);
+  become_node(run->call->root, "explain-outcome", number, run->call->words);
+}
+
+/* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
+static void tell(const struct result *result, int status) {
+  signal(SIGPIPE, SIG_IGN);
+  int error = result_write(result, 1);
+  if (error == 0 || error == EPIPE) _exit(status);
+}
+
+/* Signals that came for a run that was over by then. */
+static void forget_signals(const struct run *run) {
+  struct signalfd_siginfo info;
+  while (read(run->signals, &info, sizeof info) == sizeof info) continue;
+}
+
+static _Noreturn void conclude(struct run *run, int status, const char *json) {
+  struct result result = {&run->file, json, run->call->command, &run->capture};
+  int is_plain = status >= 0 && result_needs_no_words(&result);
+  if (is_plain && !run->capture.is_on) _exit(status);
+  capture_finish(&run->capture);
+  forget_signals(run);
+  sigprocmask(SIG_SETMASK, &run->before, NULL);
+  if (is_plain && result_is_text(&result)) tell(&result, status);
+  explain(run, json);
+}
+
+/* An ignored SIGCHLD would reap launch before we ask for its end. */
+static int take_signals(struct run *run) {
+  static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&signals, watched[i]);
+  if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || sigprocmask(SIG_BLOCK, &signals, &run->before) < 0) return -1;
+  run->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  return run->signals < 0 ? -1 : 0;
+}
+
+static int find_plan(struct run *run, const char *directory) {
+  static struct key key;
+  run->fd = make_key(&key, run->call) < 0 ? -1 : cached_open(directory, &key, &run->file);
+  if (run->fd < 0 || !result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
+  run->env = command_environment(&run->file);
+  return run->env ? 0 : -1;
+}
+
+/* Returns when nothing was started: node is next. */
+static void run_cached(const struct call *call, const char *directory) {
+  static char json[STATUS_MAX];
+  struct run run = {.call = call};
+  int status = -1;
+  if (find_plan(&run, directory) < 0 || take_signals(&run) < 0) return;
+  struct claimant claimant = {&run.file, call->command, run.env, run.signals, &run.capture};
+  enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
+  if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
+  if (start_launch(&run) == 0) {
+    status = wait_for(&run);
+    read_status(run.status, json, sizeof json);
+    conclude(&run, status, json);
+  }
+  sigprocmask(SIG_SETMASK, &run.before, NULL);
 }
 
 static int cache_directory(char *path, size_t room) {

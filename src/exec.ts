@@ -35,7 +35,6 @@ import {
   makeLaunchCache,
   storeLaunch,
 } from './launch-cache/store.ts'
-import { toldWith } from './launch-cache/told.ts'
 import { helperFiles, helpersDirectory, packagePlaces, packageRoot, packageVersion } from './native.ts'
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
@@ -51,12 +50,14 @@ import { mergePolicies } from './policy/merge.ts'
 import { needsOf } from './policy/needs.ts'
 import type { Policy } from './policy/policy.ts'
 import type { SandboxInput } from './policy/schema.ts'
+import { answerRecords } from './report/answer.ts'
 import { classify } from './report/classify.ts'
 import { shellWord } from './report/hints.ts'
+import type { JsonForm } from './report/json.ts'
 import type { Result } from './report/result.ts'
 import type { ChildStdio } from './supervisor/child.ts'
 import type { Listener } from './supervisor/framed.ts'
-import { outcomeOfStatus } from './supervisor/launch-status.ts'
+import { type Captured, outcomeOfStatus } from './supervisor/launch-status.ts'
 import { superviseNamespace } from './supervisor/namespace.ts'
 import type { Outcome } from './supervisor/outcome.ts'
 import { ownDirectory, runsDirectory } from './supervisor/runs-directory.ts'
@@ -88,8 +89,8 @@ export interface ExecOptions {
   readonly accept?: (policy: Policy, plan: Plan) => void
   /** How the command line was written: with it the plan is left for the front-end, see launch-cache/. */
   readonly invocation?: Invocation
-  /** With `invocation`: the form of JSON that the result is printed in, for cli/known.ts. */
-  readonly form?: string
+  /** With `invocation`: the form of JSON that the result is printed in; without it the output passes through. */
+  readonly form?: JsonForm
   /** Ends the run; a reason that is the name of a signal is passed on to the command. */
   readonly signal?: AbortSignal
 }
@@ -167,8 +168,8 @@ export async function exec(options: ExecOptions): Promise<Result> {
 }
 
 /** What the front-end's run came to, told by whoever knows the words: the same plan, made again, and the outcome of launch. */
-export async function explainOutcome(options: ExecOptions, status: string): Promise<Result> {
-  return judge(await prepare(options), outcomeOfStatus(status))
+export async function explainOutcome(options: ExecOptions, status: string, captured?: Captured): Promise<Result> {
+  return judge(await prepare(options), outcomeOfStatus(status, captured))
 }
 
 /** What an outcome means for whoever asked for the run. */
@@ -331,6 +332,7 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
     absent: [...sources.missing, ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path))],
     variables: variableRules(plan.env, policy),
     isPoolable: isPoolable(prepared),
+    answer: options.form === undefined ? [] : answerRecords(plan, options.form),
     records: launchRecords(plan, run),
     begunMs,
   })
@@ -340,12 +342,7 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
 export async function leaveForFront(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
   const cache = cacheDirectory(prepared.options.env ?? process.env)
   const guarded = await guardedLaunch(prepared, begunMs)
-  if (cache !== undefined && guarded !== undefined) {
-    const { form } = prepared.options
-    const directory = launchCacheDirectory(cache)
-    if (form !== undefined) await storeLaunch(directory, toldWith(guarded, { plan: prepared.plan, form }))
-    await storeLaunch(directory, guarded)
-  }
+  if (cache !== undefined && guarded !== undefined) await storeLaunch(launchCacheDirectory(cache), guarded)
   return guarded
 }
 

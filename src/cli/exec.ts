@@ -3,11 +3,10 @@
  *
  * Edge: stdio, signals, the working directory, process.env.
  */
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { ExecOptions } from '../exec.ts'
-import { commandBySplit, type Invocation, invocationForJson, invocationOf } from '../launch-cache/key.ts'
+import { commandBySplit, type Invocation, invocationOf } from '../launch-cache/key.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../policy/options.ts'
 import type { AuditEntry } from '../report/audit.ts'
@@ -17,7 +16,6 @@ import { isolationLine } from '../report/isolation.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../report/json.ts'
 import type { Result } from '../report/result.ts'
 import { errorLines, resultLines } from '../report/text.ts'
-import type { Outcome } from '../supervisor/outcome.ts'
 import type { Decided } from '../worker/run.ts'
 import { type Words, wordsFrom } from './argv.ts'
 import { type CommandLine, commandOf, readCommandLine } from './command-line.ts'
@@ -190,11 +188,10 @@ async function recordRefusal(asked: Asked, error: unknown, decided: Decided | un
   await record({ asked, result: refusal(error, command, profile), decided })
 }
 
-function invocationFor({ options, json }: Asked, { text }: Words): Invocation | undefined {
+function invocationFor({ options }: Asked, { text }: Words): Invocation | undefined {
   const command = commandBySplit(text)
   const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
-  if (!isAlike) return undefined
-  return json === undefined ? invocationOf(text) : invocationForJson(text)
+  return isAlike ? invocationOf(text) : undefined
 }
 
 async function run(asked: Asked, words: Words): Promise<number> {
@@ -203,9 +200,7 @@ async function run(asked: Asked, words: Words): Promise<number> {
   await checkRecord(asked)
   const result = await runRecorded(asked, invocation)
   if (asked.given['log'] === true) await tell([isolationLine(result.backend)])
-  if (json === undefined) await tell(resultLines(result))
-  else await say(printJson(result, json))
-  return exitStatus(result)
+  return await show(result, json)
 }
 
 async function runRecorded(asked: Asked, invocation: Invocation | undefined): Promise<Result> {
@@ -278,33 +273,28 @@ async function answer(words: Words): Promise<number> {
   return await run(asked, words)
 }
 
+/** Text for people, or the JSON that was asked for. */
+async function show(result: Result, json: JsonForm | undefined): Promise<number> {
+  if (json === undefined) await tell(resultLines(result))
+  else await say(printJson(result, json))
+  return exitStatus(result)
+}
+
 /**
- * The front-end ran the command and its end needs words: `explain-outcome FD WORDS...`, FD holding what launch reported.
- * Nothing is run again.
+ * The front-end ran the command and its end needs words: `explain-outcome FD WORDS...`, FD holding what was captured and what
+ * launch reported. Nothing is run again.
  */
 export async function explainVerb(words: Words): Promise<number> {
-  const status = readFileSync(Number(words.text[0]), 'utf8')
+  const { readEnded } = await import('./ended.ts')
+  const { status, captured } = readEnded(Number(words.text[0]))
   const own = wordsFrom(words, 1)
   try {
     const { explainOutcome } = await import('../exec.ts')
-    const result = await explainOutcome(read(own, readCommandLine(own.text)).options, status)
-    await tell(resultLines(result))
-    return exitStatus(result)
+    const { options, json } = read(own, readCommandLine(own.text))
+    return await show(await explainOutcome(options, status, captured), json)
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, own.text)
     throw error
-  }
-}
-
-/** The result of a run that was started from a known plan, where telling it takes more than that plan. */
-export async function explainKnown(words: Words, outcome: Outcome): Promise<Result> {
-  const { judge, prepare } = await import('../exec.ts')
-  try {
-    return await judge(await prepare(read(words, readCommandLine(words.text)).options), outcome)
-  } catch (error) {
-    if (!(error instanceof SandboxError)) throw error
-    const { command, profile } = readInspite(words.text)
-    return refusal(error, command, profile)
   }
 }
 

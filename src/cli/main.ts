@@ -68,11 +68,6 @@ async function forwardOrRefuse(name: string, { text }: Words): Promise<number> {
   return await forward(next, text)
 }
 
-/** Only a guess, for which code to load first: what is known was stored under these very words. */
-function asksForJson({ text }: Words): boolean {
-  return text.some((word) => word.startsWith('--json')) || Boolean(process.env['LLM_DO_EXEC_JSON'])
-}
-
 async function dispatch(program: string, words: Words): Promise<number> {
   const first = program === EXEC_NAME ? 'exec' : words.text[0]
   if (first === undefined) {
@@ -83,14 +78,9 @@ async function dispatch(program: string, words: Words): Promise<number> {
   if (first === '--help' || first === '-h' || first === 'help') return await usage()
   if (first === '--version' || first === '-V') return await printVersion()
   if (first === EXPLAIN) return await (await import('./exec.ts')).explainVerb(wordsFrom(words, 1))
-  const own = program === EXEC_NAME ? words : wordsFrom(words, 1)
-  if (first === 'exec' && asksForJson(own)) {
-    const status = await (await import('./known.ts')).runKnown(own)
-    if (status !== undefined) return status
-  }
   const verb = await verbNamed(first)
   if (verb === undefined) return await forwardOrRefuse(first, words)
-  return await verb(own)
+  return await verb(program === EXEC_NAME ? words : wordsFrom(words, 1))
 }
 
 /** A defect of ours is an error like any other, with the place for whoever mends it. */

@@ -14,6 +14,8 @@ export interface CachedInputs {
   readonly variables: readonly LaunchRecord[]
   /** Whether a warm sandbox may serve this plan. */
   readonly isPoolable: boolean
+  /** How front tells the result, where it is not the command that does. */
+  readonly answer: readonly LaunchRecord[]
   readonly records: readonly LaunchRecord[]
 }
 
@@ -24,6 +26,7 @@ export function writeCachedFile(inputs: CachedInputs): Uint8Array {
     ...pairs('content', inputs.contents),
     ...inputs.variables,
     ...(inputs.isPoolable ? [['pool', poolName(inputs)] satisfies LaunchRecord] : []),
+    ...inputs.answer,
     ...inputs.records,
   ]
   // The sum covers all that follows its own record; the file without it tells what that is.

@@ -5,7 +5,7 @@
 
 /** How the caller wrote the command, as far as front can tell it without knowing the options. */
 export interface Invocation {
-  readonly kind: 'command' | 'script' | 'command, json' | 'script, json'
+  readonly kind: 'command' | 'script'
   /** The words before the command. */
   readonly options: readonly string[]
   readonly program: string
@@ -95,12 +95,6 @@ export function invocationOf(words: readonly string[]): Invocation | undefined {
 function commandFrom(words: readonly string[], optionsEnd: number, at: number): Invocation | undefined {
   const program = words[at]
   return program === undefined ? undefined : { kind: 'command', options: words.slice(0, optionsEnd), program }
-}
-
-/** The same for a run whose result node tells as JSON: a key that front never asks for, since it would print no JSON. */
-export function invocationForJson(words: readonly string[]): Invocation | undefined {
-  const invocation = invocationOf(words)
-  return invocation && { ...invocation, kind: invocation.kind === 'script' ? 'script, json' : 'command, json' }
 }
 
 /**

@@ -60,8 +60,8 @@ export async function guardLaunch(inputs: StoreInputs): Promise<GuardedLaunch | 
   const contents = await contentsOf(inputs)
   if (places === undefined || contents === undefined || hasOddNames(inputs)) return undefined
   const key = keyWords({ ...inputs.caller, ...(await observeProcess()), invocation: inputs.invocation })
-  const { variables, isPoolable, records } = inputs
-  const bytes = writeCachedFile({ key, places, contents, variables, isPoolable, records })
+  const { variables, isPoolable, answer, records } = inputs
+  const bytes = writeCachedFile({ key, places, contents, variables, isPoolable, answer, records })
   return bytes.length > LARGEST_FILE ? undefined : { name: keyName(key), bytes, pool: poolName({ key, records }) }
 }
 

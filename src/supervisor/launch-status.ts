@@ -2,7 +2,7 @@
 import { constants } from 'node:os'
 import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child.ts'
-import type { EndCause, Outcome, SetupFailure } from './outcome.ts'
+import type { Capture, EndCause, Outcome, SetupFailure } from './outcome.ts'
 
 const CAUSES = ['exit', 'deadline', 'cpu-time', 'memory', 'cancelled', 'setup', 'exec'] as const satisfies EndCause[]
 
@@ -43,14 +43,22 @@ export function outcomeOfLaunch(end: ChildEnd): Outcome {
   return status === undefined ? withoutReport(end) : outcomeOf(status, end)
 }
 
-/** The same for a launch that somebody else started and that had the caller's own streams. */
-export function outcomeOfStatus(status: string): Outcome {
+export interface Captured {
+  readonly stdout: Capture
+  readonly stderr: Capture
+}
+
+/** The same for a launch that somebody else started; without what was captured it had the caller's own streams. */
+export function outcomeOfStatus(
+  status: string,
+  { stdout, stderr }: Captured = { stdout: NO_CAPTURE, stderr: NO_CAPTURE },
+): Outcome {
   return outcomeOfLaunch({
     cause: 'exit',
     exitCode: null,
     signal: null,
-    stdout: NO_CAPTURE,
-    stderr: NO_CAPTURE,
+    stdout,
+    stderr,
     status,
     elapsedMs: 0,
   })

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -17,7 +18,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { sumOf } from '../../src/launch-cache/key.ts'
 import { type CliResult, cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith } from '../support/needs.ts'
+import { describeWith, testWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 
 interface Place {
@@ -46,18 +47,21 @@ const cachedFiles = (): readonly string[] => {
   }
 }
 
+const callIn = ({ home, work }: Place, env: Record<string, string>) => ({
+  cwd: work,
+  env: { PATH: process.env['PATH'], HOME: home, LANG: 'C.UTF-8', ...env },
+  extendEnv: false,
+  encoding: 'buffer' as const,
+  stripFinalNewline: false,
+  reject: false,
+})
+
 async function runIn(words: readonly string[], env: Record<string, string> = {}): Promise<CliResult> {
-  const [file = '', ...argv] = cliWords(words)
-  const { home, work } = place.current
-  const result = await execa(file, argv, {
-    cwd: work,
-    env: { PATH: process.env['PATH'], HOME: home, LANG: 'C.UTF-8', ...env },
-    extendEnv: false,
-    encoding: 'buffer',
-    stripFinalNewline: false,
-    reject: false,
-    input: 'input\n',
-  })
+  return await runWords(cliWords(words), env)
+}
+
+async function runWords([file = '', ...argv]: readonly string[], env: Record<string, string> = {}): Promise<CliResult> {
+  const result = await execa(file, argv, { ...callIn(place.current, env), input: 'input\n' })
   return {
     status: result.exitCode,
     signal: result.signal as NodeJS.Signals | undefined,
@@ -123,6 +127,143 @@ describeWith('bwrap', 'a plan that is known', () => {
   })
 })
 
+/** Without what differs from run to run: times, usage, and how many of a tree had ended of the polite signal. */
+const timeless = ({ stdout, ...rest }: CliResult) => ({
+  ...rest,
+  stdout: stdout
+    .toString('latin1')
+    .replaceAll(/"(durationMs|setupMs|executionTime|cpuMs|peakMemory)":[\d.]+/g, '"$1":_')
+    .replace(/,"peakPids":\d+/, '')
+    // A failure must stay readable.
+    .replaceAll(/(.{1,8}?)\1{99,}/g, (all, unit: string) => `${unit} x ${all.length / unit.length}`)
+    .replace(/; \d+ process(es)? killed/, ''),
+})
+
+const json = (...command: readonly string[]): readonly string[] => ['--json', '--', ...command]
+const printed = (format: string): readonly string[] => json('printf', format)
+const CONTROLS = Array.from({ length: 0x20 }, (_, byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
+const MIB = 1024 ** 2
+
+describeWith('bwrap', 'a known plan whose result is JSON', () => {
+  test.each<readonly [string, readonly string[]]>([
+    ['nothing', json('true')],
+    ['stdin and an exit code', json('sh', '-c', 'cat; echo err >&2; exit 3')],
+    ['streams that are opened again', json('sh', '-c', 'echo out >/dev/stdout; echo err >/dev/stderr')],
+    ['every control character', printed(`${CONTROLS}\\177"\\\\`)],
+    ['UTF-8, and line separators that JSON leaves alone', printed('é\u2028\u2029\u{10ffff}\ufeff')],
+    ['a mebibyte, which is the cap', json('sh', '-c', `head -c ${MIB} /dev/zero | tr "\\0" x`)],
+    ['a mebibyte that JSON writes six times as long', json('head', '-c', `${MIB}`, '/dev/zero')],
+    ['a script', ['--json', '-c', 'echo "$0"; pwd; env']],
+    ['the form of a shell', ['--json=shell', '--', 'sh', '-c', 'echo out; echo err >&2; exit 1']],
+    ['the form of a task', ['--json=task', '--', 'sh', '-c', 'echo out; exit 1']],
+    ['odd words', json('printf', '%s|', '', '--json', 'a\nb', 'ü', '"')],
+    ['a profile with a quote in its name', ['--json', '--profile', './a"b.yaml', '--', 'true']],
+    ['a terminal', ['--json', '--tty', '-c', 'tty; stty -a | head -n 1']],
+  ])('is told without node, in the same bytes: %s', async (_, words) => {
+    writeFileSync(join(place.current.work, 'a"b.yaml'), 'sandbox: { extends: default }\n')
+    await setTimeout(SETTLE_MS)
+    const byNode = timeless(await runIn(words))
+    expect(byNode.stdout).toMatch(/^\{.*\}\n$/)
+    expect(timeless(await runIn(words, withoutNode))).toEqual(byNode)
+  })
+
+  test.each<readonly [string, readonly string[]]>([
+    ['bytes that are no text', printed('\\377')],
+    ['more than the cap', json('sh', '-c', `head -c ${MIB + 1} /dev/zero | tr "\\0" x; echo err >&2`)],
+    ['a cap within a character', ['--json', '--output', '1k', '-c', 'yes é | head -n 9999; yes a | head -n 999 >&2']],
+    ['a cap of the shell form', ['--json=shell', '--output', '10', '--', 'seq', '100']],
+    ['death by a signal', json('sh', '-c', 'echo so far; kill -SEGV $$')],
+    ['a deadline', ['--json', '--timeout', '300ms', '-c', 'echo so far; exec sleep 60']],
+    ['too much memory', ['--json', '--memory', '40MiB', '-c', 'x=$(head -c 200M /dev/zero | tr "\\0" x)']],
+    ['a command that is not there', json('no-such-command')],
+    ['a failure that may be for want of a path', json('ls', '/etc/shadow')],
+    ['a word that is no text', json('echo', '\ufffd')],
+  ])('is told by node, which gets what was captured: %s', async (_, words) => {
+    await setTimeout(SETTLE_MS)
+    const byNode = timeless(await runIn(words))
+    expect(byNode.stdout).toMatch(/^\{.*\}\n$/)
+    expect(timeless(await runIn(words))).toEqual(byNode)
+  })
+
+  test('is run once, whoever tells of it', async () => {
+    const words = ['--json', '--rw', '.', '-c', 'echo run >>runs; printf "\\377"']
+    await setTimeout(SETTLE_MS)
+    for (const runs of [1, 2, 3]) {
+      await runIn(words)
+      expect(readFileSync(join(place.current.work, 'runs'), 'utf8')).toBe('run\n'.repeat(runs))
+    }
+  })
+
+  test('gives the command the environment of this caller, and leaves none of it in the cache', async () => {
+    const words = ['--json=shell', '--env', 'TOKEN', '-c', 'echo $TOKEN']
+    await setTimeout(SETTLE_MS)
+    await runIn(words, { TOKEN: 'planted-one' })
+    expect((await runIn(words, { ...withoutNode, TOKEN: 'planted-two' })).stdout.toString()).toContain('planted-two')
+    expect(cachedFiles()).toHaveLength(1)
+    expect(readFileSync(cachedFiles()[0] ?? '', 'latin1')).not.toContain('planted')
+  })
+
+  const shell = (script: string, command: readonly string[]): readonly string[] => [
+    'bash',
+    '-c',
+    script,
+    'bash',
+    ...cliWords(command),
+  ]
+
+  test.each([
+    ['a reader that has gone', '"$@" | true; exit $PIPESTATUS'],
+    ['a reader that goes away in between', '"$@" | head -c 9; exit $PIPESTATUS'],
+    ['a stdout that is closed', '"$@" >&-'],
+    ['a stderr and a stdin that are closed', '"$@" 2>&- <&-'],
+    ['a full disk', '"$@" >/dev/full'],
+  ])('meets %s in the same way', async (_, script) => {
+    const words = shell(script, json('sh', '-c', `head -c ${MIB} /dev/zero; exit 3`))
+    await setTimeout(SETTLE_MS)
+    const byNode = timeless(await runWords(words))
+    expect(timeless(await runWords(words))).toEqual(byNode)
+  })
+
+  testWith('python', 'is whole also for a reader that makes no writer wait', async () => {
+    const words = ['--json', '--', 'head', '-c', `${MIB}`, '/dev/zero']
+    const slow = [
+      'import os, subprocess, sys, time',
+      'ours, theirs = os.pipe()',
+      'os.set_blocking(theirs, False)',
+      'child = subprocess.Popen(sys.argv[1:], stdout=theirs)',
+      'os.close(theirs)',
+      'time.sleep(0.5)',
+      'sys.stdout.buffer.write(os.fdopen(ours, "rb").read())',
+      'sys.exit(child.wait())',
+    ].join('\n')
+    const wrapped = ['python3', '-c', slow, ...cliWords(words)]
+    await setTimeout(SETTLE_MS)
+    await runWords(wrapped)
+    const { status, stdout } = await runWords(wrapped, withoutNode)
+    expect(status).toBe(0)
+    expect(JSON.parse(stdout.toString()).stdout).toHaveLength(MIB)
+  })
+
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('is told after %s, by both ways', async (signal) => {
+    const started = join(place.current.work, 'started')
+    const words = ['--json', '--rw', '.', '-c', 'echo so far; touch started; exec sleep 60']
+    const cancelled: unknown[] = []
+    await setTimeout(SETTLE_MS)
+    for (const _ of [1, 2]) {
+      rmSync(started, { force: true })
+      const [file = '', ...argv] = cliWords(words)
+      const run = execa(file, argv, callIn(place.current, {}))
+      while (!existsSync(started)) await setTimeout(10)
+      run.kill(signal)
+      const { exitCode, stdout } = await run
+      const { reason, message, stdout: text } = JSON.parse(Buffer.from(stdout).toString())
+      cancelled.push({ exitCode, reason, message: message.replace(/; \d+ process.*/, ''), text })
+    }
+    const told = { exitCode: 130, reason: 'cancelled', message: `cancelled by ${signal}`, text: 'so far\n' }
+    expect(cancelled).toEqual([told, told])
+  })
+})
+
 describeWith('bwrap', 'a cached plan is not used', () => {
   const words = ['--profile', './p.yaml', '--', 'cat']
   const profile = (memory: string): void =>
@@ -181,6 +322,37 @@ describeWith('bwrap', 'a cached plan is not used', () => {
   ])('%s', async (_, change) => {
     change()
     expect((await runIn(words, withoutNode)).status).not.toBe(0)
+  })
+
+  /** With the sum that belongs to it: only what it says is wrong. */
+  const forge = (bytes: Buffer, change: (records: string) => string): Buffer => {
+    const [magic = '', check = '', , ...rest] = bytes.toString('latin1').split('\0')
+    const records = Buffer.from(change(rest.join('\0')), 'latin1')
+    return Buffer.concat([Buffer.from([magic, check, sumOf(records), ''].join('\0')), records])
+  }
+
+  test.each<readonly [string, (records: string) => string]>([
+    ['has a hole that nobody knows', (records) => records.replace('\0stdout\0', '\0secret\0')],
+    ['has no end', (records) => records.replace('\0end\0engine', '\0stdout\0engine')],
+    ['ends twice', (records) => records.replace('\0stdout\0', '\0end\0')],
+    ['is there, but nothing is captured', (records) => records.replace('\0capture\x001048576\0', '\0')],
+    ['is not there, but the output is captured', (records) => records.replaceAll(/result\0[^\0]*\0[^\0]*\0/g, '')],
+    ['keeps a number of bytes that is none', (records) => records.replace('capture\x001048576', 'capture\x00-1')],
+  ])('when its answer %s', async (_, change) => {
+    const asked = ['--json', ...words]
+    await warm(asked)
+    const file = cachedFiles().find((name) => readFileSync(name, 'latin1').includes('\0capture\0')) ?? ''
+    const good = readFileSync(file)
+    writeFileSync(
+      file,
+      forge(good, (records) => records),
+    )
+    expect((await runIn(asked, withoutNode)).status).toBe(0)
+    const bad = forge(good, change)
+    expect(bad).not.toEqual(good)
+    writeFileSync(file, bad)
+    expect((await runIn(asked, withoutNode)).status).not.toBe(0)
+    expect(await runIn(asked)).toMatchObject({ status: 0 })
   })
 
   test('for another directory', async () => {

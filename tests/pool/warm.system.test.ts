@@ -20,6 +20,8 @@ interface Transcript {
   readonly env?: Readonly<Record<string, string>>
 }
 
+const JSON_ASKED = { LLM_DO_EXEC_JSON: 'native' }
+
 const TRANSCRIPTS: readonly Transcript[] = [
   { title: 'success', command: ['true'] },
   { title: 'an exit code', command: sh('exit 42') },
@@ -55,6 +57,18 @@ const TRANSCRIPTS: readonly Transcript[] = [
   { title: 'capabilities, privileges and filter', command: sh('grep -E "Cap|NoNewPrivs|Seccomp:" /proc/self/status') },
   { title: 'the limits', command: sh('ulimit -a') },
   { title: 'the mask', command: sh('umask') },
+  { title: 'JSON', command: sh('cat; echo err >&2; exit 3'), stdin: 'in', env: JSON_ASKED },
+  { title: 'JSON of a mebibyte', command: sh('head -c 1048576 /dev/zero | tr "\\0" x'), env: JSON_ASKED },
+  { title: 'JSON of eight megabytes', command: sh('head -c 8388608 /dev/zero | tr "\\0" x'), env: JSON_ASKED },
+  { title: 'JSON of bytes that are no text', command: ['printf', '\\377'], env: JSON_ASKED },
+  { title: 'JSON of a signal', command: sh('echo so far; kill -KILL $$'), env: JSON_ASKED },
+  { title: 'JSON of a command that is not there', command: ['no-such-command'], env: JSON_ASKED },
+  {
+    title: 'JSON of a deadline',
+    command: sh('echo begun; exec sleep 30'),
+    options: ['--timeout', '300ms'],
+    env: JSON_ASKED,
+  },
 ]
 
 const optionsOf = ({ options = [] }: Transcript): string => options.join(' ')
@@ -76,6 +90,13 @@ interface Shown {
   readonly stderr: string
 }
 
+/** JSON without what differs from run to run. */
+const timeless = (text: string): string =>
+  text
+    .replaceAll(/"(durationMs|setupMs|cpuMs|peakMemory)":[\d.]+/g, '"$1":_')
+    .replace(/,"peakPids":\d+/, '')
+    .replace(/; \d+ process(es)? killed/, '')
+
 const shownOf = (
   { title }: Transcript,
   { isWarm, status, stdout, stderr }: Awaited<ReturnType<TestPool['run']>>,
@@ -83,7 +104,7 @@ const shownOf = (
   title,
   isWarm,
   status,
-  stdout: stdout.toString('latin1'),
+  stdout: timeless(stdout.toString('latin1')),
   // How many of a tree had already ended of the polite signal is a race that nobody promises to win.
   stderr: stderr.toString('latin1').replace(/; \d+ process(es)? killed/, ''),
 })
