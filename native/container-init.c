@@ -1,12 +1,14 @@
 /*
  * container-init SOCKET COMMAND [ARG...]: PID 1 of a container of the docker backend.
+ * container-init --inside SOCKET COMMAND [ARG...]: one command in a container that goes on, for sessions.
  *
  * Theory of operation. A daemon tells of a container one number from 0 to 255, so an end by a signal, a program that is not
  * there and an exit code look alike. This program is shown in the container read-only and runs the command as its child. It
  * connects to the runner's socket before the command exists; the runner takes one connection, so nobody else in here can speak for it,
  * and it is not dumpable, so the command, which has the same id, cannot take its descriptor. It passes signals on, reaps, and
  * when the command has ended it kills what is left and writes the status line of launch (status.h). Its own exit status is
- * what docker's init would have used. Without a socket it does all but the telling.
+ * what docker's init would have used. Without a socket it does all but the telling. Inside a container that goes on it kills
+ * nobody: what a command leaves behind there is the runner's matter.
  */
 #include "kernel.h"
 #include "status.h"
@@ -156,13 +158,22 @@ static long long counter(const char *newer, const char *older, const char *word)
   return found;
 }
 
+static long long out_of_memory(void) {
+  return counter("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control", "oom_kill");
+}
+
+static long long refused_processes(void) {
+  return counter("/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events", "max");
+}
+
+/* The counters are the container's, and it may have served others before: `outcome` holds what they were at the beginning. */
 static void measure(struct outcome *outcome) {
   struct rusage usage;
   getrusage(RUSAGE_CHILDREN, &usage);
   outcome->cpu_us = (long long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
   outcome->peak_bytes = (long long)usage.ru_maxrss * 1024;
-  outcome->oom_kills = counter("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control", "oom_kill");
-  outcome->pids_refused = counter("/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events", "max");
+  if (outcome->oom_kills >= 0) outcome->oom_kills = out_of_memory() - outcome->oom_kills;
+  if (outcome->pids_refused >= 0) outcome->pids_refused = refused_processes() - outcome->pids_refused;
 }
 
 /* Blocked, so that they wait for us; those that a fault of our own raises are left alone. */
@@ -174,17 +185,22 @@ static void hold_signals(sigset_t *signals) {
 }
 
 int main(int argc, char **argv, char **env) {
-  struct outcome outcome = {.begun_ns = now(), .wait_status = -1, .oom_kills = -1, .pids_refused = -1, .throttled_us = -1};
+  struct outcome outcome = {.begun_ns = now(), .wait_status = -1, .throttled_us = -1};
   sigset_t signals;
+  int is_inside = argc > 1 && strcmp(argv[1], "--inside") == 0;
+  argc -= is_inside, argv += is_inside;
   /* Elsewhere the kill at the end would reach everything of this user. */
-  if (argc < 3 || getpid() != 1) return fputs("usage: container-init SOCKET COMMAND [ARG...], as PID 1 of a container\n", stderr), 125;
+  if (argc < 3 || (!is_inside && getpid() != 1))
+    return fputs("usage: container-init [--inside] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container\n", stderr), 125;
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return 125;
+  outcome.oom_kills = out_of_memory();
+  outcome.pids_refused = refused_processes();
   int told = connect_to(argv[1]);
   hold_signals(&signals);
   pid_t child = start(argv + 2, env, &outcome);
   if (child > 0) outcome.wait_status = wait_for(child, &signals);
   outcome.ended_ns = now();
-  outcome.killed = kill_the_rest();
+  if (!is_inside) outcome.killed = kill_the_rest();
   measure(&outcome);
   if (told >= 0) status_write(told, &outcome);
   return status_exit_code(&outcome);

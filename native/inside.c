@@ -31,16 +31,16 @@ static void make_readonly(const char *path) {
   close(fd), close(tree);
 }
 
-static int empty_file(void) {
+static int open_null(void) {
   struct stat status;
-  int tree = sys_open_tree(AT_FDCWD, "/dev/null", OPEN_TREE_CLONE);
-  if (tree < 0 || fstat(tree, &status) < 0) fail("init: open mask", "/dev/null");
+  int null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (null < 0 || fstat(null, &status) < 0) fail("init: open mask", "/dev/null");
   /* A mask that is a file of somebody's would show what it should hide. */
   if (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(1, 3)) fail_with(ENODEV, "init: mask is not null", "/dev/null");
-  return tree;
+  return null;
 }
 
-static int empty_directory(void) {
+static int new_empty_directory(void) {
   int fs = sys_fsopen("tmpfs");
   if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "nr_inodes", "1") < 0 ||
       sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
@@ -51,23 +51,37 @@ static int empty_directory(void) {
   return tree;
 }
 
-static void mask(const char *path) {
+/* What covers a path of /proc: null, or a directory with nothing in it, made when the first is needed. */
+struct covers {
+  int null, directory;
+};
+
+static int cover_for(struct covers *covers, mode_t mode) {
+  if (S_ISDIR(mode) && covers->directory < 0) return covers->directory = new_empty_directory(); /* cloned once it is attached */
+  return sys_open_tree(S_ISDIR(mode) ? covers->directory : covers->null, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
+}
+
+static void mask(struct covers *covers, const char *path) {
   struct stat status;
   int fd = open(path, O_PATH | O_CLOEXEC);
   if (fd < 0 && errno == ENOENT) return;
   if (fd < 0 || fstat(fd, &status) < 0) fail("init: mask", path);
-  int tree = S_ISDIR(status.st_mode) ? empty_directory() : empty_file();
-  if (sys_move_mount(tree, fd) < 0) fail("init: mask", path);
-  close(fd), close(tree);
+  int cover = cover_for(covers, status.st_mode);
+  if (cover < 0 || sys_move_mount(cover, fd) < 0) fail("init: mask", path);
+  close(fd);
+  if (cover != covers->directory) close(cover);
 }
 
 void finish_walls(const struct launchfile *file) {
   struct record record;
   size_t position = 0;
+  struct covers covers = {open_null(), -1};
   while (launchfile_next(file, &position, &record)) {
     if (record.verb == V_READONLY) make_readonly(record.word[0]);
-    if (record.verb == V_MASK) mask(record.word[0]);
+    if (record.verb == V_MASK) mask(&covers, record.word[0]);
   }
+  close(covers.null);
+  if (covers.directory >= 0) close(covers.directory);
 }
 
 /* ---- Landlock ---- */
@@ -135,8 +149,9 @@ static void close_sockets(const struct launchfile *file) {
 /* ---- privileges ---- */
 
 static void drop_capabilities(void) {
-  for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
-    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) fail("init: drop bounding set", "");
+  int capability = 0;
+  while (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) capability++;
+  if (capability == 0 || errno != EINVAL) fail("init: drop bounding set", ""); /* EINVAL: one above the last */
   if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0) fail("init: clear ambient set", "");
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct nothing[2] = {0};

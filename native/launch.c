@@ -112,7 +112,14 @@ static void part_from_client(struct run *run);
 
 static int has_client(const struct run *run) { return run->warm.taken; }
 
+/* Descriptor 4 speaks frames, also when all that is left to say is why there was no run. */
+static void give_client(struct run *run) {
+  warm_adopt(&run->warm, run->status);
+  run->status = -1;
+}
+
 static _Noreturn void finish(struct run *run) {
+  if (run->framed && !has_client(run) && run->status >= 0) give_client(run);
   if (has_client(run)) part_from_client(run);
   warm_close(&run->warm); /* nobody shall find a socket that leads nowhere */
   release(run);
@@ -136,9 +143,9 @@ static int fill_streams(void) {
   return 0;
 }
 
-static void take_descriptors(struct run *run) {
-  run->status = is_open(FD_STATUS) ? FD_STATUS : -1;
-  run->leash = is_open(FD_LEASH) ? FD_LEASH : -1;
+
+static void clean_descriptors(struct run *run) {
+  run->leash = is_open(FD_LEASH) && !run->framed ? FD_LEASH : -1; /* framed, whatever is there is none of ours */
   if (fill_streams() < 0) refuse(run, "launch: open", "/dev/null");
   if (sys_close_range(FD_COMMAND + 1, ~0u) < 0) refuse(run, "launch: close_range", "");
   for (int fd = FD_LAUNCH_FILE; fd <= FD_COMMAND; fd++)
@@ -173,8 +180,8 @@ static void take_client(struct run *run) {
   if (!run->framed) return;
   errno = EINVAL;
   if (run->status < 0 || (strcmp(run->framed, "output") != 0 && strcmp(run->framed, "all") != 0)) refuse(run, "launch: usage", "--framed");
-  if (warm_adopt(&run->warm, run->status, run->framed[0] == 'a', run->stdio) < 0) refuse(run, "launch: pipe", "");
-  run->status = -1;
+  give_client(run);
+  if (warm_make_streams(&run->warm, run->framed[0] == 'a', run->stdio) < 0) refuse(run, "launch: pipe", "");
 }
 
 static void drop_stdio(struct run *run) {
@@ -366,8 +373,8 @@ static void limit_processors(struct run *run) {
   if (sched_getaffinity(0, sizeof all, &all) < 0) refuse(run, "launch: affinity", "");
   CPU_ZERO(&some);
   /* Starting at a place that differs from run to run spreads the load of many sandboxes. */
-  for (int i = 0, cpu = getpid() % CPU_SETSIZE; i < CPU_SETSIZE && (uint64_t)CPU_COUNT(&some) < count; i++, cpu++)
-    if (CPU_ISSET(cpu % CPU_SETSIZE, &all)) CPU_SET(cpu % CPU_SETSIZE, &some);
+  for (int i = 0, cpu = getpid(); i < CPU_SETSIZE && count > 0; i++, cpu++)
+    if (CPU_ISSET(cpu % CPU_SETSIZE, &all)) CPU_SET(cpu % CPU_SETSIZE, &some), count--;
   if (sched_setaffinity(0, sizeof some, &some) < 0) refuse(run, "launch: affinity", record.word[0]);
 }
 
@@ -848,8 +855,10 @@ int main(int argc, char **argv) {
   run.warm = (struct warm)WARM_NONE;
   for (int i = 0; i < 3; i++) run.stdio[i] = i;
   run.outcome = (struct outcome){.wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1};
-  take_descriptors(&run);
+  run.status = is_open(FD_STATUS) ? FD_STATUS : -1;
+  run.leash = -1;
   parse_arguments(&run, argc, argv);
+  clean_descriptors(&run);
   umask(022);
   take_signals(&run);
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) refuse(&run, "launch: subreaper", "");

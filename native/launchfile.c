@@ -62,8 +62,9 @@ static struct record *extend(struct record *records, size_t count) {
 
 static int read_records(struct launchfile *file, const char **problem) {
   size_t position = sizeof LAUNCHFILE_MAGIC;
-  struct record *records = NULL, record;
+  struct record *records = NULL;
   for (file->count = 0;; file->count++) {
+    struct record record = {0};
     if (read_record(file, &position, &record, problem) < 0) return free(records), -1;
     if (record.verb == V_END) break;
     records = extend(records, file->count);
@@ -71,8 +72,8 @@ static int read_records(struct launchfile *file, const char **problem) {
     record.end = file->bytes + position;
     records[file->count] = record;
   }
+  if (position != file->size) return free(records), *problem = "bytes after the end record", -1;
   file->records = records;
-  if (position != file->size) return *problem = "bytes after the end record", -1;
   return 0;
 }
 

@@ -35,6 +35,12 @@ struct zone {
   int tree; /* detached clone */
 };
 
+/* A directory of the tree, by its path without a slash at the end; fd -1 = none. */
+struct parent {
+  char path[PATH_MAX];
+  int fd;
+};
+
 struct staging {
   const struct stage *stage;
   int privileged; /* root with CAP_SYS_ADMIN: no user namespace of our own, idmapped zones */
@@ -49,6 +55,7 @@ struct staging {
   int scratch[REPORT_DESCRIPTORS_MAX]; /* for the memory watchdog */
   int scratch_count;
   struct engine engine;
+  struct parent parent;
 };
 
 static void set_attributes(int tree, unsigned long long attributes, const char *path) {
@@ -72,41 +79,62 @@ static int is_ours(const struct staging *staging, int directory) {
   return 0;
 }
 
-static void make_entry(const struct staging *staging, int parent, const char *name, int directory, const char *target) {
-  if (!is_ours(staging, parent)) fail_with(ENOENT, "stage: mount point", target);
-  int made = directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0644, 0);
-  if (made < 0) fail("stage: make mount point", target);
+/* The entry is made where that is our business, in file systems of our own; elsewhere it must be there. */
+static int open_entry(const struct staging *staging, int parent, const char *name, int directory, const char *target) {
+  if (is_ours(staging, parent)) {
+    int made = directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0644, 0);
+    if (made < 0 && errno != EEXIST) fail("stage: make mount point", target);
+  }
+  int entry = sys_openat2(parent, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+  if (entry < 0) fail("stage: mount point", target);
+  return entry;
 }
 
-/* Opens `target` below the tree's root without following a link; makes what is missing, in our own file systems only. */
-static int open_point(const struct staging *staging, const char *target, int directory) {
-  char path[PATH_MAX];
-  if (target[0] != '/' || strlen(target) >= sizeof path) fail_with(EINVAL, "stage: target", target);
-  copy_text(path, sizeof path, target);
+static int open_each(const struct staging *staging, char *path, const char *target) {
   int at = dup(staging->root);
   if (at < 0) fail("stage: dup", target);
   char *rest = NULL;
-  for (char *name = strtok_r(path, "/", &rest); name;) {
-    char *following = strtok_r(NULL, "/", &rest);
-    int next = sys_openat2(at, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
-    if (next < 0 && errno == ENOENT) {
-      make_entry(staging, at, name, following || directory, target);
-      next = sys_openat2(at, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
-    }
-    if (next < 0) fail("stage: mount point", target);
+  for (char *name = strtok_r(path, "/", &rest); name; name = strtok_r(NULL, "/", &rest)) {
+    int next = open_entry(staging, at, name, 1, target);
     close(at);
     at = next;
-    name = following;
   }
   return at;
 }
 
-static void attach(const struct staging *staging, int tree, const char *target) {
+/* Most entries have the parent of the one before. It stays open until something is mounted over it. */
+static int open_parent(struct staging *staging, const char *path, size_t length, const char *target) {
+  struct parent *parent = &staging->parent;
+  if (parent->fd >= 0 && strlen(parent->path) == length && memcmp(parent->path, path, length) == 0) return parent->fd;
+  char names[PATH_MAX];
+  if (length >= sizeof names) fail_with(EINVAL, "stage: target", target);
+  memcpy(names, path, length);
+  names[length] = 0;
+  if (parent->fd >= 0) close(parent->fd);
+  copy_text(parent->path, sizeof parent->path, names);
+  return parent->fd = open_each(staging, names, target);
+}
+
+static void forget_parent(struct staging *staging) {
+  if (staging->parent.fd >= 0) close(staging->parent.fd);
+  staging->parent.fd = -1;
+}
+
+/* Opens `target` below the tree's root without following a link; makes what is missing, in our own file systems only. */
+static int open_point(struct staging *staging, const char *target, int directory) {
+  const char *slash = strrchr(target, '/');
+  if (target[0] != '/') fail_with(EINVAL, "stage: target", target);
+  int parent = open_parent(staging, target, (size_t)(slash - target), target);
+  return slash[1] ? open_entry(staging, parent, slash + 1, directory, target) : dup(parent);
+}
+
+static void attach(struct staging *staging, int tree, const char *target) {
   struct stat status;
   if (fstat(tree, &status) < 0) fail("stage: stat", target);
   int point = open_point(staging, target, S_ISDIR(status.st_mode));
   if (sys_move_mount(tree, point) < 0) fail("stage: move_mount", target);
   close(point);
+  if (strncmp(staging->parent.path, target, strlen(target)) == 0) forget_parent(staging);
 }
 
 /* ---- file systems of our own ---- */
@@ -166,7 +194,7 @@ static void make_root(struct staging *staging) {
   staging->root = mount; /* an O_PATH-like handle of the mount's root, now attached */
 }
 
-static void make_readonly(const struct staging *staging, const char *target) {
+static void make_readonly(struct staging *staging, const char *target) {
   int mount = open_point(staging, target, 1);
   struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
   if (sys_mount_setattr(mount, 0, &attr) < 0) fail("stage: make read-only", target);
@@ -190,7 +218,7 @@ static const struct {
     {"/dev/stderr", "/proc/self/fd/2"}, {"/dev/ptmx", "pts/ptmx"},
 };
 
-static void bind_device(const struct staging *staging, const char *path, dev_t number) {
+static void bind_device(struct staging *staging, const char *path, dev_t number) {
   int source = sys_openat2(AT_FDCWD, path, O_PATH, NO_LINKS);
   struct stat status;
   if (source < 0 || fstat(source, &status) < 0) fail("stage: open device", path);
@@ -202,16 +230,12 @@ static void bind_device(const struct staging *staging, const char *path, dev_t n
   close(source);
 }
 
-static void make_symlink(const struct staging *staging, const char *target, const char *link) {
-  char parent[PATH_MAX];
-  copy_text(parent, sizeof parent, target);
-  char *slash = strrchr(parent, '/');
-  if (!slash || !slash[1]) fail_with(EINVAL, "stage: symlink", target);
-  *slash = 0;
-  int directory = open_point(staging, parent[0] ? parent : "/", 1);
+static void make_symlink(struct staging *staging, const char *target, const char *link) {
+  const char *slash = strrchr(target, '/');
+  if (target[0] != '/' || !slash[1]) fail_with(EINVAL, "stage: symlink", target);
+  int directory = open_parent(staging, target, (size_t)(slash - target), target);
   if (!is_ours(staging, directory)) fail_with(EROFS, "stage: symlink", target);
   if (symlinkat(link, directory, slash + 1) < 0) fail("stage: symlink", target);
-  close(directory);
 }
 
 static void make_dev(struct staging *staging) {
@@ -342,7 +366,7 @@ static int cover(int fd, int readonly, const char *path) {
 }
 
 /* `late`: what is a mount point already has been covered when the tree was made. */
-static void protect(const struct staging *staging, const char *target, const char *path, int late) {
+static void protect(struct staging *staging, const char *target, const char *path, int late) {
   char names[PATH_MAX];
   copy_text(names, sizeof names, path);
   int at = open_point(staging, target, 1);
@@ -365,7 +389,7 @@ static void protect(const struct staging *staging, const char *target, const cha
 
 /* ---- the tree ---- */
 
-static void make_file(const struct staging *staging, const struct record *record) {
+static void make_file(struct staging *staging, const struct record *record) {
   unsigned mode;
   if (parse_mode(record->word[1], &mode) < 0) fail_with(EINVAL, "stage: mode", record->word[0]);
   int point = open_point(staging, record->word[0], 0);
@@ -391,7 +415,7 @@ static void make_scratch(struct staging *staging, const struct record *record) {
   staging->scratch[staging->scratch_count++] = mount;
 }
 
-static void bind_system(const struct staging *staging, const char *source, const char *target) {
+static void bind_system(struct staging *staging, const char *source, const char *target) {
   int from = sys_openat2(AT_FDCWD, source, O_PATH, NO_LINKS);
   if (from < 0) fail("stage: open", source);
   int tree = clone_tree(from, source);
@@ -401,7 +425,7 @@ static void bind_system(const struct staging *staging, const char *source, const
   close(from);
 }
 
-static void make_directory(const struct staging *staging, const struct record *record) {
+static void make_directory(struct staging *staging, const struct record *record) {
   unsigned mode;
   if (parse_mode(record->word[1], &mode) < 0) fail_with(EINVAL, "stage: mode", record->word[0]);
   int directory = open_point(staging, record->word[0], 1);
@@ -411,7 +435,7 @@ static void make_directory(const struct staging *staging, const struct record *r
   close(directory);
 }
 
-static void bind_init(const struct staging *staging) {
+static void bind_init(struct staging *staging) {
   bind_system(staging, staging->stage->init, "/" INIT_NAME);
 }
 
@@ -509,7 +533,10 @@ static void hand_over_scratch(const struct staging *staging) {
 
 void stage_and_exec(const struct stage *stage) {
   static struct staging staging;
-  staging = (struct staging){.stage = stage, .uid = getuid(), .gid = getgid()};
+  staging.stage = stage;
+  staging.uid = getuid();
+  staging.gid = getgid();
+  staging.parent.fd = -1;
   fail_through(stage->control);
   umask(0);
   read_zones(&staging);
@@ -525,7 +552,7 @@ void stage_and_exec(const struct stage *stage) {
 }
 
 void stage_cover_placeholders(const struct launchfile *file, int user, int mounts) {
-  static struct staging staging;
+  static struct staging staging = {.parent = {.fd = -1}};
   struct record record;
   size_t position = 0;
   /* Root has every capability in the namespace of the sandbox without being in it, and its id would mean nothing there. */

@@ -293,9 +293,12 @@ int warm_streams(struct warm *warm, int streams[3]) {
   return frame_input(warm, streams) < 0 || frame_output(warm, streams) < 0 ? -1 : 0;
 }
 
-int warm_adopt(struct warm *warm, int client, int with_input, int streams[3]) {
+void warm_adopt(struct warm *warm, int client) {
   warm->client = client;
   warm->taken = 1;
+}
+
+int warm_make_streams(struct warm *warm, int with_input, int streams[3]) {
   return (with_input && frame_input(warm, streams) < 0) || frame_output(warm, streams) < 0 ? -1 : 0;
 }
 

@@ -64,9 +64,11 @@ enum warm_event {
 int warm_prepare(struct warm *warm, const char *directory, const char *id, const struct launchfile *file, const char *init);
 /* Shows the socket. */
 int warm_show(struct warm *warm);
-/* For an ordinary run: the command's streams go to this client as frames, stdin too if that is wanted. `streams` become the
- * command's ends, which are the caller's. 0, or -1 with errno. */
-int warm_adopt(struct warm *warm, int client, int with_input, int streams[3]);
+/* For an ordinary run: this client gets its frames. */
+void warm_adopt(struct warm *warm, int client);
+/* And pipes for the command's streams, stdin too if that is wanted. `streams` become the command's ends, which are the
+ * caller's. 0, or -1 with errno. */
+int warm_make_streams(struct warm *warm, int with_input, int streams[3]);
 
 void warm_watch(const struct warm *warm, struct pollfd watched[WARM_POLLS]);
 enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_POLLS]);

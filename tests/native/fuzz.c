@@ -70,13 +70,14 @@ static void parse_all(const struct record *record) {
 
 /* Walks an accepted file; its records must account for every byte. */
 static void walk(const struct launchfile *file) {
-  struct record record = {.verb = V_END};
-  size_t position = 0, accounted = sizeof LAUNCHFILE_MAGIC, before = sizeof LAUNCHFILE_MAGIC;
+  struct record record;
+  size_t position = 0, accounted = sizeof LAUNCHFILE_MAGIC;
+  const char *before = file->bytes + sizeof LAUNCHFILE_MAGIC;
   while (launchfile_next(file, &position, &record)) {
     parse_all(&record);
-    accounted += position - before;
-    before = position;
-    record = (struct record){.verb = V_END};
+    if (record.end <= before) errx(1, "a record ends before it begins");
+    accounted += (size_t)(record.end - before);
+    before = record.end;
   }
   if (accounted + sizeof "end" != file->size) errx(1, "%zu of %zu bytes are in records", accounted, file->size);
 }
@@ -100,7 +101,12 @@ static void try_answer(const struct launchfile *file) {
 static int try_launch_file(const char *bytes, size_t size) {
   struct launchfile file;
   const char *problem = NULL;
-  if (launchfile_check(bytes, size, &file, &problem) == 0) return walk(&file), try_answer(&file), 1;
+  if (launchfile_check(bytes, size, &file, &problem) == 0) {
+    walk(&file);
+    try_answer(&file);
+    free((void *)(uintptr_t)file.records); /* the helpers read one file and keep it */
+    return 1;
+  }
   if (!problem || !*problem) errx(1, "refused without a reason");
   return 0;
 }
