@@ -1,10 +1,11 @@
 /**
  * Every limit for one caller, on the rung this caller should get. Run as `cases.mjs JSON` with
- * {caller, by: {memory, pids, cpus}, parent?, cgroupParent?, few?, fix?}.
- * The machine is emulated and slow: nothing here looks at a clock, only at counters, reasons and what is left.
+ * {caller, by: {memory, pids, cpus, io?}, parent?, cgroupParent?, engine?, few?, fix?, ioFix?}.
+ * The machine is emulated and slow: nothing here looks at a clock, only at counters, reasons and what is left. But for rates: what
+ * they hold back takes a known time at least, however slow the machine is.
  */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { exec, plan } from '/job/dist/index.js'
 
 /** Bytes. */
@@ -54,20 +55,31 @@ const CASES = [
 const cwd = mkdtempSync('/tmp/suite-')
 // This kernel cannot idmap a tmpfs, so as root the command is "other" in its workspace.
 chmodSync(cwd, 0o755)
-const layerOf = (resources) => ({
+const layerOf = (resources, { zones = [], bestEffort = false }) => ({
   layer: 'flag',
   source: 'command line',
   directory: cwd,
   values: {
-    zones: [{ name: 'guest', hostPath: '/job/tests/vm/guest', mode: 'ro' }],
+    zones: [{ name: 'guest', hostPath: '/job/tests/vm/guest', mode: 'ro' }, ...zones],
     resources,
+    bestEffort,
     ...(expected.cgroupParent ? { cgroupParent: expected.cgroupParent } : {}),
+    ...(expected.engine ? { engine: expected.engine } : {}),
   },
 })
 
-function optionsOf({ way, memory = '64m', timeout = '60s', cpu = 2, cpuTime }) {
-  const resources = { memory, pids: 16, timeout, cpu, tmp: '512m', shm: '512m', ...(cpuTime ? { cpuTime } : {}) }
-  return { command: ['/guest/hog', way], layers: [layerOf(resources)], cwd, mode: 'capture' }
+function optionsOf({ way, memory = '64m', timeout = '60s', cpu = 2, cpuTime, rates = {}, ...more }) {
+  const resources = {
+    memory,
+    pids: 16,
+    timeout,
+    cpu,
+    tmp: '512m',
+    shm: '512m',
+    ...rates,
+    ...(cpuTime ? { cpuTime } : {}),
+  }
+  return { command: ['/guest/hog', way], layers: [layerOf(resources, more)], cwd, mode: 'capture' }
 }
 
 const textOf = (file) => {
@@ -83,7 +95,7 @@ const groupsBelow = (parent) =>
 
 /** Looks at the run's own group while it lives. */
 function watchGroup(parent) {
-  const seen = { throttled: 0, settings: '' }
+  const seen = { throttled: 0, settings: '', rates: '' }
   const look = () => {
     for (const name of groupsBelow(parent)) {
       const directory = `${parent}/${name}`
@@ -93,6 +105,8 @@ function watchGroup(parent) {
       )
       // Read first: a group with a process in it must have had all its limits before.
       const inhabited = textOf(`${directory}/cgroup.procs`) !== ''
+      const rates = textOf(`${directory}/io.max`).trim()
+      if (inhabited && rates !== '') seen.rates = rates
       const settings = ['memory.max', 'memory.swap.max', 'memory.oom.group', 'pids.max', 'cpu.max'].map((file) =>
         textOf(`${directory}/${file}`).trim(),
       )
@@ -130,6 +144,12 @@ function problemsOf(one, { result, seen }) {
     claim(result.usage.peakMemory >= cap / 2, `peak ${result.usage.peakMemory} far below the limit`)
   if (KERNEL && one.limit === 'pids')
     claim(result.usage.peakPids >= 16 && result.usage.peakPids <= 18, `peak of ${result.usage.peakPids} processes`)
+  if (!KERNEL && one.way === 'workers') {
+    claim(
+      result.hints.some((hint) => hint.includes('had all 16 processes')),
+      `no hint about processes: ${result.hints}`,
+    )
+  }
   if (KERNEL && one.limit === 'cpus') claim(seen.throttled > 0, 'never throttled')
   if (KERNEL && seen.settings !== '') claim(/^\d+ 0 1 18 \d+ 100000$/.test(seen.settings), `settings ${seen.settings}`)
   claim(groupsBelow(expected.parent).length === 0, `groups left: ${groupsBelow(expected.parent)}`)
@@ -186,6 +206,76 @@ function checkRequire() {
   }
 }
 
+/* ---- rates of disks ---- */
+
+/** The guest moves 2 MiB in 32 blocks; both rates let 1 MiB a second through, the kernel's first slice (100 ms) aside. */
+const RATES = [
+  { way: 'write', rates: { writeBps: '1m' }, says: 'wbps=1048576' },
+  { way: 'read', rates: { readIops: 16 }, says: 'riops=16' },
+]
+const LEAST_MS = 1500
+
+/** On the root disk: the other places of this machine are in memory. */
+function withDisk(check) {
+  const place = mkdtempSync('/var/tmp/suite-')
+  const zones = [{ name: 'out', hostPath: place, mode: 'rw' }]
+  return check(zones).finally(() => rmSync(place, { recursive: true }))
+}
+
+const checkRates = () =>
+  withDisk(async (zones) => {
+    const checks = []
+    for (const { way, rates, says } of RATES.slice(0, expected.engine ? undefined : 1)) {
+      const free = await exec(optionsOf({ way, zones }))
+      const stopWatching = watchGroup(expected.parent)
+      const held = await exec(optionsOf({ way, zones, rates }))
+      const { rates: seen } = stopWatching()
+      const ok =
+        free.ok &&
+        held.ok &&
+        held.limits.io.by === 'cgroup2' &&
+        seen.includes(says) &&
+        held.durationMs >= LEAST_MS &&
+        free.durationMs < held.durationMs / 2
+      checks.push({
+        title: `${expected.caller}: a program that would ${way} more than its rate is slowed down, and only with the rate`,
+        ok,
+        detail: `${free.durationMs} ms, with the rate ${held.durationMs} ms; io.max ${seen}; ${JSON.stringify([free, held])}`,
+        row: [
+          expected.caller,
+          `io (${way})`,
+          'cgroup2',
+          ok ? 'yes' : 'NO',
+          held.reason,
+          `${(held.durationMs / free.durationMs).toFixed(0)} x slower`,
+          `setup ${held.setupMs.toFixed(0)} ms`,
+        ],
+      })
+    }
+    return checks
+  })
+
+const checkNoRates = () =>
+  withDisk(async (zones) => {
+    const asked = { way: 'write', zones, rates: { writeBps: '1m' } }
+    const refused = await exec(optionsOf(asked)).then(
+      () => 'it ran',
+      ({ code, message, hint }) => `${code} ${message} ${hint}`,
+    )
+    const left = await exec(optionsOf({ ...asked, bestEffort: true }))
+    const isRefused =
+      refused.startsWith('NO_BACKEND') && refused.includes('io-limit') && refused.includes(expected.ioFix ?? '')
+    const isLeftOut =
+      left.ok && left.limits.io.by === 'none' && left.warnings.some((warning) => warning.includes('limit of io'))
+    return [
+      {
+        title: `${expected.caller}: a rate that nothing holds is refused with a fix, and left out with --best-effort`,
+        ok: isRefused && isLeftOut,
+        detail: `${refused}; ${JSON.stringify(left)}`,
+      },
+    ]
+  })
+
 const say = (check) => console.log(JSON.stringify(check))
 const failed = (title) => (error) => ({
   title: `${expected.caller}: ${title}`,
@@ -197,3 +287,9 @@ say(await checkPlace().catch(failed('a plan can be made')))
 const fitting = CASES.filter(({ kernel, few }) => (KERNEL || !kernel) && (few || !expected.few))
 for (const one of fitting) say(await runCase(one).catch(failed(one.title)))
 say(checkRequire())
+if (expected.by.io || expected.ioFix) {
+  const checks = await (expected.by.io ? checkRates() : checkNoRates()).catch((error) => [
+    failed('rates of disks')(error),
+  ])
+  checks.forEach(say)
+}

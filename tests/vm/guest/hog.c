@@ -102,6 +102,37 @@ static void spin_a_while(void) {
   exit(0);
 }
 
+/* The workspace is on a disk: 2 MiB by the shortest way there, past the page cache. */
+enum { FILE_BLOCKS = 32, FILE_BLOCK = 65536 };
+
+static int open_on_disk(int flags) {
+  int file = open("/out/hog", flags | O_DIRECT, 0600);
+  if (file < 0) perror("/out/hog"), exit(3);
+  return file;
+}
+
+static void *disk_block(void) {
+  void *block;
+  if (posix_memalign(&block, 4096, FILE_BLOCK) != 0) exit(3);
+  return memset(block, 'x', FILE_BLOCK);
+}
+
+static void write_to_disk(void) {
+  void *block = disk_block();
+  int file = open_on_disk(O_CREAT | O_TRUNC | O_WRONLY);
+  for (int i = 0; i < FILE_BLOCKS; i++)
+    if (write(file, block, FILE_BLOCK) != FILE_BLOCK) perror("write"), exit(3);
+  exit(0);
+}
+
+static void read_from_disk(void) {
+  void *block = disk_block();
+  int file = open_on_disk(O_RDONLY);
+  for (int i = 0; i < FILE_BLOCKS; i++)
+    if (read(file, block, FILE_BLOCK) != FILE_BLOCK) perror("read"), exit(3);
+  exit(0);
+}
+
 static void die_by_kill(void) { raise(SIGKILL); }
 
 static const struct {
@@ -110,7 +141,8 @@ static const struct {
 } WAYS[] = {
   {"memory", eat_memory}, {"grandchild", eat_memory_in_grandchild}, {"deaf", eat_memory_deaf}, {"scratch", eat_scratch},
   {"pipes", eat_pipes}, {"segments", eat_shared_segments}, {"workers", fork_until_refused}, {"bomb", fork_bomb},
-  {"stopped", stop_the_tree}, {"spin", spin}, {"spin-a-while", spin_a_while}, {"killed", die_by_kill}, {"forever", forever},
+  {"stopped", stop_the_tree}, {"spin", spin}, {"spin-a-while", spin_a_while}, {"killed", die_by_kill},
+  {"write", write_to_disk}, {"read", read_from_disk}, {"forever", forever},
 };
 
 int main(int argc, char **argv) {

@@ -37,12 +37,13 @@ const user = (id, home, variables = []) => [
 const standing = (group) => ['sh', '-c', 'echo 0 > "$1/cgroup.procs" && shift && exec "$@"', 'sh', group]
 
 const KERNEL = { memory: 'cgroup2', pids: 'cgroup2', cpus: 'cgroup2' }
+const AND_DISKS = { ...KERNEL, io: 'cgroup2' }
 const NO_KERNEL = { memory: 'watchdog', pids: 'rlimit', cpus: 'affinity' }
 
 /** What an administrator does to give a part of the tree away (cgroup-v2.rst, "Delegation"). */
 function delegate(group, id) {
   mkdirSync(group)
-  for (const name of ['memory', 'pids', 'cpu']) writeFileSync(`${ROOT}/cgroup.subtree_control`, `+${name}`)
+  for (const name of ['memory', 'pids', 'cpu', 'io']) writeFileSync(`${ROOT}/cgroup.subtree_control`, `+${name}`)
   for (const file of ['', '/cgroup.procs', '/cgroup.subtree_control', '/cgroup.threads'])
     chownSync(`${group}${file}`, id, id)
 }
@@ -79,19 +80,21 @@ function checkForbidden(setting) {
 }
 
 function plainBoot() {
-  call({ caller: 'root', expect: { by: KERNEL, parent: ROOT } })
+  call({ caller: 'root, --engine unshare', expect: { by: AND_DISKS, parent: ROOT, engine: 'unshare' } })
+  // The rung is the same, and so is what it holds, whoever makes the namespaces.
+  call({ caller: 'root, --engine bwrap', expect: { by: KERNEL, parent: ROOT, engine: 'bwrap', few: true } })
   delegate(`${ROOT}/plain`, 1000)
   call({
     caller: 'user, delegated',
     as: [...standing(`${ROOT}/plain`), ...user(1000, '/home/plain')],
-    expect: { by: KERNEL, parent: `${ROOT}/plain` },
+    expect: { by: AND_DISKS, parent: `${ROOT}/plain` },
   })
   mkdirSync(`${ROOT}/given`)
   call({
     caller: 'root, --cgroup-parent',
     expect: { by: KERNEL, parent: `${ROOT}/given`, cgroupParent: `${ROOT}/given`, few: true },
   })
-  call({ caller: 'user, nothing given', as: user(1000, '/tmp'), expect: { by: NO_KERNEL } })
+  call({ caller: 'user, nothing given', as: user(1000, '/tmp'), expect: { by: NO_KERNEL, ioFix: 'chown it' } })
   for (const setting of FORBIDDING) checkForbidden(setting)
 }
 
@@ -100,7 +103,7 @@ function systemdBoot() {
   const lingering = user(1001, '/home/lingering', session)
   const scope = ['systemd-run', '--user', '--scope', '--quiet']
   const slice = `${ROOT}/user.slice/user-1001.slice/user@1001.service/app.slice`
-  call({ caller: 'root', expect: { by: KERNEL, parent: `${ROOT}/system.slice/llm-do-exec.service` } })
+  call({ caller: 'root', expect: { by: AND_DISKS, parent: `${ROOT}/system.slice/llm-do-exec.service`, few: true } })
   call({
     caller: 'user, delegated scope',
     as: [...lingering, ...scope, '-p', 'Delegate=yes', '--unit=given'],
@@ -109,7 +112,7 @@ function systemdBoot() {
   call({
     caller: 'user, plain scope',
     as: [...lingering, ...scope],
-    expect: { by: KERNEL, parent: `${slice}/llm-do-exec.service` },
+    expect: { by: KERNEL, parent: `${slice}/llm-do-exec.service`, ioFix: 'Delegate=cpu cpuset io memory pids' },
   })
   call({
     caller: 'user, outside the manager',
