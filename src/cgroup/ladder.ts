@@ -110,7 +110,8 @@ function settleFor(tried: readonly Tried[]): CgroupFact {
 
 async function tryPlace(rung: CgroupRung, directory: string, fix: string): Promise<Tried> {
   const obstacle = await writeObstacle(directory)
-  if (obstacle !== undefined) return refused(rung, obstacle, fix)
+  // Where version 1 has every controller, a place that may be written to would still hold no limit.
+  if (obstacle !== undefined) return refused(rung, obstacle, (await isVersionOne()) ? NO_VERSION_ONE : fix)
   const group = await prepareGroup(directory)
   if (isObstacle(group)) return refused(rung, group.why, fix)
   const missing = missingOf(group)
@@ -123,15 +124,21 @@ async function tryPlace(rung: CgroupRung, directory: string, fix: string): Promi
   }
 }
 
+const NO_VERSION_ONE =
+  'version 1 holds the controllers: boot with cgroup_no_v1=all, under systemd with systemd.unified_cgroup_hierarchy=1'
+
 /** Controllers that version 1 has taken are nobody's to delegate. */
 async function controllerFix(missing: readonly string[], fix: string): Promise<string> {
-  const versionOne = (await readFile('/proc/cgroups', 'utf8').catch(() => '')).split('\n')
-  const taken = missing.filter((name) =>
-    versionOne.some((line) => line.startsWith(`${name}\t`) && line.split('\t')[1] !== '0'),
-  )
-  return taken.length > 0
-    ? 'version 1 holds it: boot with cgroup_no_v1=all, under systemd with systemd.unified_cgroup_hierarchy=1'
-    : fix
+  const taken = await heldByVersionOne()
+  return missing.some((name) => taken.includes(name)) ? NO_VERSION_ONE : fix
+}
+
+const isVersionOne = async (): Promise<boolean> => (await heldByVersionOne()).length === WANTED_BY_ALL.length
+
+/** Those of the wanted controllers that are in a hierarchy of version 1: /proc/cgroups numbers version 2 as 0. */
+async function heldByVersionOne(): Promise<readonly string[]> {
+  const lines = (await readFile('/proc/cgroups', 'utf8').catch(() => '')).split('\n').map((line) => line.split('\t'))
+  return WANTED_BY_ALL.filter((name) => lines.some(([known, hierarchy]) => known === name && hierarchy !== '0'))
 }
 
 const refused = (rung: CgroupRung, why: string, fix = ''): Tried => ({ rung, controllers: [], why, fix })

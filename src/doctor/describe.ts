@@ -1,4 +1,5 @@
 /** Facts and offers as lines that a person can act on: each part of the machine, and what each backend can hold. Pure. */
+import { WANTED_BY_ALL } from '../cgroup/rungs.ts'
 import type { HostFacts, Probe } from '../host/facts.ts'
 import { engineObstacle, LANDLOCK_CLOSES_SOCKETS, type Offers, offersOf } from '../host/offers.ts'
 import { type BackendName, type EngineName, NEEDS, type Need } from '../policy/policy.ts'
@@ -118,7 +119,7 @@ function cgroupPart({ cgroup }: HostFacts): Part {
   const name = 'cgroup'
   const place = cgroup.parent === undefined ? '' : ` at ${cgroup.parent}`
   const has = cgroup.controllers.length === 0 ? 'no controllers' : cgroup.controllers.join(', ')
-  const isComplete = ['memory', 'pids', 'cpu'].every((controller) => cgroup.controllers.includes(controller))
+  const isComplete = WANTED_BY_ALL.every((controller) => cgroup.controllers.includes(controller))
   return {
     name,
     state: isComplete ? 'ok' : 'limited',
