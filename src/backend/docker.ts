@@ -6,6 +6,7 @@
  * `docker run` would do the first three in one, but then the daemon's complaints and the command's stderr are one stream, its
  * exit codes 125 to 127 and the command's are one number, and a limit that is ignored is noticed when it is too late.
  */
+import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { Plan, PlannedLimit, PlannedLimits, PlannedZone } from '../plan/plan.ts'
@@ -51,18 +52,34 @@ const LONGEST_SOCKET_PATH = 107
 
 /** @returns undefined where docker's own init has to do, which tells less */
 export function reporterOf(run: RunInputs): Reporter | undefined {
+  return reporterIn(posix.join(posix.dirname(run.runsDirectory), 'containers'), run)
+}
+
+/** The same for a session: a directory of its own is shown in its container, and each run has its socket there. */
+export function sessionReporterOf(plan: Plan, run: RunInputs): Reporter | undefined {
+  const name = createHash('sha256').update(sessionName(plan, run)).digest('hex').slice(0, 16)
+  return reporterIn(posix.join(posix.dirname(run.runsDirectory), 'containers', name), run)
+}
+
+function reporterIn(directory: string, run: RunInputs): Reporter | undefined {
   const { init } = dockerInputsOf(run)
-  const socket = posix.join(posix.dirname(run.runsDirectory), 'containers', run.runId)
+  const socket = posix.join(directory, run.runId)
   if (init === undefined || run.runsDirectory === '') return undefined
   return Buffer.byteLength(socket) > LONGEST_SOCKET_PATH ? undefined : { init, socket }
 }
 
-function reporterMounts(reporter: Reporter | undefined): readonly BindMount[] {
+/** @param shown the socket, or the directory that it is in */
+function reporterMounts(reporter: Reporter | undefined, shown: (socket: string) => string): readonly BindMount[] {
   if (reporter === undefined) return []
   return [
     { source: reporter.init, target: INIT_TARGET, readonly: true },
-    { source: reporter.socket, target: REPORT_TARGET, readonly: true },
+    { source: shown(reporter.socket), target: REPORT_TARGET, readonly: true },
   ]
+}
+
+/** Whether a container, by its record, shows our init. */
+export function showsInit(destinations: readonly string[]): boolean {
+  return destinations.includes(INIT_TARGET)
 }
 
 /** `docker create`: everything about the container, nothing started. */
@@ -74,7 +91,12 @@ function buildCreate(plan: Plan, run: RunInputs): Launch {
   const create = [
     'create',
     ...['--name', name],
-    ...containerWords(plan, { docker, labels: labelsOf({ plan, docker, kind: 'run' }), reporter }),
+    ...containerWords(plan, {
+      docker,
+      labels: labelsOf({ plan, docker, kind: 'run' }),
+      init: reporter === undefined ? undefined : INIT_TARGET,
+      mounts: reporterMounts(reporter, (socket) => socket),
+    }),
     ...environmentWords(environment, docker),
     ...(plan.tty ? ['--tty'] : []),
     imageOf(plan, run.command),
@@ -96,7 +118,11 @@ export function buildSession(plan: Plan, run: RunInputs): Launch {
   const create = [
     'create',
     ...['--name', name],
-    ...containerWords(plan, { docker, labels }),
+    ...containerWords(plan, {
+      docker,
+      labels,
+      mounts: reporterMounts(sessionReporterOf(plan, run), posix.dirname),
+    }),
     ...environmentWords(environment, docker),
     imageOf(plan, run.command),
     ...['sleep', String(SESSION_SECONDS)],
@@ -120,6 +146,7 @@ export function buildSessionExec(plan: Plan, run: RunInputs): Launch {
   const docker = dockerInputsOf(run)
   const name = sessionName(plan, run)
   const environment = environmentOf(run.commandEnv, docker)
+  const reporter = sessionReporterOf(plan, run)
   const argv = [
     'exec',
     '--interactive',
@@ -127,6 +154,9 @@ export function buildSessionExec(plan: Plan, run: RunInputs): Launch {
     ...(plan.tty ? ['--tty'] : []),
     ...['--workdir', plan.workdir],
     name,
+    ...(reporter === undefined
+      ? []
+      : [INIT_TARGET, '--inside', posix.join(REPORT_TARGET, posix.basename(reporter.socket))]),
     ...run.command,
   ]
   return launchOf({ docker, argv, environment, plan, name })
@@ -206,17 +236,20 @@ function environmentWords({ lines, byName }: DividedEnvironment, { program }: Do
 interface ContainerInputs {
   readonly docker: DockerInputs
   readonly labels: readonly string[]
-  readonly reporter?: Reporter | undefined
+  /** Path inside of what is PID 1; undefined = docker's own. */
+  readonly init?: string | undefined
+  /** Beside the zones. */
+  readonly mounts: readonly BindMount[]
 }
 
 /** What makes the walls; the order is for people who read it. */
-function containerWords(plan: Plan, { docker, labels, reporter }: ContainerInputs): readonly string[] {
+function containerWords(plan: Plan, { docker, labels, init, mounts }: ContainerInputs): readonly string[] {
   return [
     ...labels.flatMap((label) => ['--label', label]),
     ...['--pull', 'never'],
     // The image's own start program and health check are commands that nobody asked for.
-    ...['--entrypoint', reporter === undefined ? '' : INIT_TARGET, '--no-healthcheck'],
-    ...(reporter === undefined ? ['--init'] : []),
+    ...['--entrypoint', init ?? '', '--no-healthcheck'],
+    ...(init === undefined ? ['--init'] : []),
     '--interactive',
     ...['--hostname', plan.hostname],
     ...networkWords(plan),
@@ -226,7 +259,7 @@ function containerWords(plan: Plan, { docker, labels, reporter }: ContainerInput
     ...seccompWords(plan.seccomp, seccompFd(docker)).words,
     ...['--read-only', ...(docker.program === 'podman' ? PODMAN_WORDS : [])],
     ...limitWords(plan, docker),
-    ...[...plan.zones.flatMap(zoneMounts), ...reporterMounts(reporter)].flatMap(bindWords),
+    ...[...plan.zones.flatMap(zoneMounts), ...mounts].flatMap(bindWords),
     ...plan.scratch.flatMap((scratch) =>
       tmpfsWords(scratch, { program: docker.program, owner: identityOf(plan, docker) }),
     ),

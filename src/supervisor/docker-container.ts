@@ -3,7 +3,9 @@
  * Edge: processes.
  */
 import type { ChildProcess } from 'node:child_process'
+import { dirname } from 'node:path'
 import type { RunInputs } from '../backend/backend.ts'
+import { dockerInputsOf, type Reporter } from '../backend/docker.ts'
 import type { DockerInputs } from '../backend/docker-client.ts'
 import type { Launch } from '../backend/launch.ts'
 import { SandboxError } from '../error.ts'
@@ -52,6 +54,44 @@ export async function createContainer({ launch, docker, image }: Creation): Prom
   if (end.exitCode !== 0) throw refusalOf(said, { program: docker.program, image })
   return limitComplaints(said)
 }
+
+export interface InitCreation extends Container {
+  readonly run: RunInputs
+  readonly image: string
+  /** What our init needs of the host; undefined = docker's own has to do. */
+  readonly reporter: Reporter | undefined
+  readonly build: (run: RunInputs) => Launch
+}
+
+export interface Created {
+  readonly complaints: readonly string[]
+  /** Whether it is our init that runs the command. */
+  readonly hasInit: boolean
+}
+
+/** With our init, or without where the daemon does not see the same files as we do (snap, a mount namespace of its own). */
+export async function createWithInit({ run, image, reporter, build, ...container }: InitCreation): Promise<Created> {
+  const make = (inputs: RunInputs) => createContainer({ launch: build(inputs), image, ...container })
+  if (reporter === undefined) return { complaints: await make(withoutInit(run)), hasInit: false }
+  try {
+    return { complaints: await make(run), hasInit: true }
+  } catch (error) {
+    const isOurs =
+      error instanceof SandboxError &&
+      [reporter.init, dirname(reporter.socket)].some((file) => error.message.includes(file))
+    if (!isOurs) throw error
+    return { complaints: await make(withoutInit(run)), hasInit: false }
+  }
+}
+
+export function withoutInit(run: RunInputs): RunInputs {
+  const { init: _init, ...docker } = dockerInputsOf(run)
+  return { ...run, docker }
+}
+
+/** A warning for a run whose end only the daemon told. */
+export const INIT_UNHEARD =
+  'the init of the container could not reach the runner: an end by a signal is shown as exit code 128+N'
 
 const MESSAGE_BYTES = 65_536
 const CREATE_MS = 60_000

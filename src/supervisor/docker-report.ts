@@ -25,13 +25,23 @@ export interface ReportSocket {
 
 /** Longer than any line of status.c. */
 const MOST_BYTES = 65_536
+/** Milliseconds after the end. */
+const LATEST_MS = 2_000
 /** Any id may be inside the container, and the directory is ours alone. */
 const ANYBODY = 0o666
 
-/** @returns undefined where no socket can be made: the run then goes without */
-export async function openReport(path: string): Promise<ReportSocket | undefined> {
+/** Others may go through it: for a directory that is itself shown in a container. The one above is ours alone. */
+export const SHOWN_MODE = 0o711
+
+/**
+ * @param mode of the socket's directory
+ * @returns undefined where no socket can be made: the run then goes without
+ */
+export async function openReport(path: string, mode = 0o700): Promise<ReportSocket | undefined> {
   try {
-    await makeDirectories(dirname(path), 0o700)
+    await makeDirectories(dirname(dirname(path)), 0o700)
+    await makeDirectories(dirname(path), mode)
+    chmodSync(dirname(path), mode)
     return await listen(path)
   } catch {
     return undefined // Less is told then, and nothing is less closed.
@@ -57,7 +67,8 @@ function listen(path: string): Promise<ReportSocket> {
   const report = async (): Promise<InitReport> => {
     // Connections come in a later turn than the end of a process that made them.
     await new Promise((resolve) => setImmediate(resolve))
-    await heard.closed
+    // What is told was told before the end; only a client that lost its daemon ends before the container does.
+    await Promise.race([heard.closed, new Promise((resolve) => void setTimeout(resolve, LATEST_MS).unref())])
     return { connected: heard.closed !== undefined, line: heard.bytes.toString('utf8') }
   }
   return new Promise((resolve, reject) => {

@@ -13,24 +13,29 @@ import {
   imageOf,
   SESSION_SECONDS,
   sessionName,
+  sessionReporterOf,
+  showsInit,
 } from '../backend/docker.ts'
-import type { DockerInputs } from '../backend/docker-client.ts'
 import { runChild } from './child.ts'
 import { ask, inspectContainer, removeContainer } from './docker-client.ts'
 import { type ContainerReport, concludeDocker } from './docker-conclude.ts'
 import {
+  type Container,
   checkContainer,
   checkLimits,
-  createContainer,
+  createWithInit,
   type DockerRun,
+  INIT_UNHEARD,
   killContainer,
   pathOf,
   SHARED_STATUSES,
+  withoutInit,
 } from './docker-container.ts'
 import { takeSession } from './docker-lock.ts'
 import { whyNotExecuted } from './docker-lookup.ts'
 import { makePlaceholders, removePlaceholders } from './docker-placeholder.ts'
 import { refusalOf } from './docker-refusal.ts'
+import { openReport, type ReportSocket, SHOWN_MODE } from './docker-report.ts'
 import type { Outcome } from './outcome.ts'
 
 const SHARED_CONTAINER =
@@ -46,31 +51,35 @@ export async function superviseSession(
   const lock = await takeSession(input.run.runsDirectory, name)
   if (lock === undefined) return fresh(input)
   const { plan, placeholders } = await makePlaceholders(input.plan)
+  const reporter = sessionReporterOf(input.plan, input.run)
+  const socket = reporter && (await openReport(reporter.socket, SHOWN_MODE))
   try {
-    return await runInside({ ...input, plan: { ...plan, hash: input.plan.hash } }, { docker, name })
+    return await runInside({ ...input, plan: { ...plan, hash: input.plan.hash } }, { docker, name, socket })
   } finally {
+    socket?.close()
     await removePlaceholders(placeholders)
     lock.release()
   }
 }
 
-interface Session {
-  readonly docker: DockerInputs
-  readonly name: string
+interface Session extends Container {
+  /** Where our init inside tells of the end; undefined = the client's exit status has to do. */
+  readonly socket: ReportSocket | undefined
 }
 
 async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
   const { plan, run, stdio, signal } = input
   const started = performance.now()
-  const { report, warnings } = await openContainer(input, session)
+  const { report, warnings, hasInit } = await openContainer(input, session)
   const setupMs = performance.now() - started
   const client = await runChild({
-    launch: buildSessionExec(plan, run),
+    launch: buildSessionExec(plan, hasInit ? run : withoutInit(run)),
     stdio,
     signal,
     deadlineMs: plan.limits.timeoutMs,
     stop: () => killContainer(session),
   })
+  const told = hasInit ? await session.socket?.report() : undefined
   const after = await inspectContainer(session.docker, session.name)
   const shared = (SHARED_STATUSES as readonly (number | null)[]).includes(client.exitCode)
   const lookup = {
@@ -80,13 +89,16 @@ async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
     workdir: plan.workdir,
   }
   const notExecuted =
-    shared && client.cause === 'exit' ? await whyNotExecuted({ ...lookup, path: pathOf(report) }) : undefined
+    shared && client.cause === 'exit' && told?.connected !== true
+      ? await whyNotExecuted({ ...lookup, path: pathOf(report) })
+      : undefined
   if (client.cause !== 'exit' || (await hasLeftovers(session))) await removeContainer(session.docker, session.name)
   return concludeDocker({
     report: asOfRun({ before: report, after, exitCode: client.exitCode, elapsedMs: client.elapsedMs }),
     client,
+    told,
     totalMs: setupMs + client.elapsedMs,
-    warnings: [SHARED_CONTAINER, ...warnings],
+    warnings: [SHARED_CONTAINER, ...warnings, ...(told?.connected === false ? [INIT_UNHEARD] : [])],
     ...(notExecuted && { notExecuted }),
   })
 }
@@ -116,6 +128,7 @@ function asOfRun({ before, after, exitCode, elapsedMs }: RunView): ContainerRepo
 interface Opened {
   readonly report: ContainerReport
   readonly warnings: readonly string[]
+  readonly hasInit: boolean
 }
 
 /** The session's container, running and with time left for this run; made anew when it is not. */
@@ -124,11 +137,19 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
   const there = await inspectContainer(session.docker, session.name)
   // After one OOM kill Docker's flag stays set, and a second could not be told from it.
   if (there?.State.Status === 'running' && !there.State.OOMKilled && hasTime(there, plan.limits.timeoutMs)) {
-    return { report: there, warnings: checkLimits(input, { report: there, complaints: [], docker: session.docker }) }
+    const warnings = checkLimits(input, { report: there, complaints: [], docker: session.docker })
+    const hasInit = session.socket !== undefined && showsInit((there.Mounts ?? []).map((mount) => mount.Destination))
+    return { report: there, warnings, hasInit }
   }
   await removeContainer(session.docker, session.name)
   const image = imageOf(plan, run.command)
-  const complaints = await createContainer({ launch: buildSession(plan, run), image, ...session })
+  const { complaints, hasInit } = await createWithInit({
+    ...session,
+    run,
+    reporter: session.socket && sessionReporterOf(plan, run),
+    image,
+    build: (inputs) => buildSession(plan, inputs),
+  })
   const warnings = await checkContainer(input, { ...session, complaints })
   const started = await ask(session.docker, ['start', session.name])
   if (!started.ok) throw refusalOf(started.stderr, { program: session.docker.program, image })
@@ -136,7 +157,7 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
   if (report === undefined || report.State.Status !== 'running') {
     throw refusalOf('a session needs the program "sleep" in its image', { program: session.docker.program, image })
   }
-  return { report, warnings }
+  return { report, warnings, hasInit }
 }
 
 /** Milliseconds that a run without a deadline must be able to count on. */

@@ -11,7 +11,6 @@ import type { Socket } from 'node:net'
 import type { RunInputs } from '../backend/backend.ts'
 import { containerName, dockerBackend, dockerInputsOf, imageOf, reporterOf } from '../backend/docker.ts'
 import type { Launch } from '../backend/launch.ts'
-import { SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type ChildEnd, runChild } from './child.ts'
 import { inspectContainer, removeContainer } from './docker-client.ts'
@@ -19,8 +18,9 @@ import { type ContainerReport, concludeDocker, hasRun } from './docker-conclude.
 import {
   type Container,
   checkContainer,
-  createContainer,
+  createWithInit,
   type DockerRun,
+  INIT_UNHEARD,
   killContainer,
   lost,
   pathOf,
@@ -65,12 +65,19 @@ interface Reporting extends Container {
 async function runContainer(input: DockerRun, container: Reporting): Promise<Outcome> {
   const { plan, run } = input
   const started = performance.now()
-  const { socket, complaints } = await create(input, container)
+  const { complaints, hasInit } = await createWithInit({
+    ...container,
+    run,
+    reporter: container.socket && reporterOf(run),
+    image: imageOf(plan, run.command),
+    build: (inputs) => dockerBackend.build(plan, inputs),
+  })
+  const socket = hasInit ? container.socket : undefined
   const warnings = await checkContainer(input, { ...container, complaints })
   const [client] = await Promise.all([attach(input, container), sweep(container.docker, { now: Date.now() })])
   const report = await inspectContainer(container.docker, container.name)
   if (report === undefined) throw lost(container)
-  const told = report.State.Status === 'exited' ? await socket?.report() : undefined
+  const told = await socket?.report()
   const notExecuted = await reasonNotExecuted({ report, client, run, plan, told, ...container })
   const totalMs = performance.now() - started
   const silent = socket !== undefined && told?.connected !== true && client.cause === 'exit'
@@ -79,37 +86,9 @@ async function runContainer(input: DockerRun, container: Reporting): Promise<Out
     client,
     told,
     totalMs,
-    warnings: [...warnings, ...(silent ? [NOT_TOLD] : [])],
+    warnings: [...warnings, ...(silent ? [INIT_UNHEARD] : [])],
     ...(notExecuted && { notExecuted }),
   })
-}
-
-const NOT_TOLD = 'the init of the container could not reach the runner: an end by a signal is shown as exit code 128+N'
-
-interface Created {
-  readonly socket: ReportSocket | undefined
-  readonly complaints: readonly string[]
-}
-
-/** With our init, or without where the daemon does not see the same files as we do (snap, a mount namespace of its own). */
-async function create({ plan, run }: DockerRun, { socket, ...container }: Reporting): Promise<Created> {
-  const image = imageOf(plan, run.command)
-  const make = (inputs: RunInputs) =>
-    createContainer({ launch: dockerBackend.build(plan, inputs), image, ...container })
-  if (socket === undefined) return { socket, complaints: await make(withoutInit(run)) }
-  try {
-    return { socket, complaints: await make(run) }
-  } catch (error) {
-    const { init = '', socket: path = '' } = reporterOf(run) ?? {}
-    const isOurs = error instanceof SandboxError && [init, path].some((file) => error.message.includes(file))
-    if (!isOurs) throw error
-    return { socket: undefined, complaints: await make(withoutInit(run)) }
-  }
-}
-
-function withoutInit(run: RunInputs): RunInputs {
-  const { init: _init, ...docker } = dockerInputsOf(run)
-  return { ...run, docker }
 }
 
 /** Starts the container with our stdio and waits for its end. */

@@ -429,6 +429,23 @@ describeWith('docker', 'a docker container', () => {
       expect(await containers(here())).toBe('')
     })
 
+    test('is told of each end exactly, also of the second one in the same container', async () => {
+      const plan = { ...(await session()), limits: { memory: { max: 33_554_432, by: 'docker' } } } as const
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const inside = (script: string) => run({ command: ['sh', '-c', script], plan, run: { runsDirectory } })
+      expect(await inside('kill -9 $$')).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
+      const first = await containers(here())
+      const used = await inside('exit 137')
+      expect(used).toMatchObject({ cause: 'exit', exitCode: 137, signal: null })
+      expect(used.usage.peakMemory).toBeGreaterThan(0)
+      expect(await containers(here())).toBe(first)
+      const eaten = await inside('exec dd if=/dev/zero of=/dev/null bs=200M count=1')
+      expect(eaten).toMatchObject({ cause: 'memory', signal: 'SIGKILL' })
+      // One that was killed before does not make the next one look so.
+      expect(await inside('kill -9 $$')).toMatchObject({ cause: 'exit', signal: 'SIGKILL' })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
+    })
+
     test('ends with a run that leaves a process behind, or has to be stopped', async () => {
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       await run({

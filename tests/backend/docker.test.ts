@@ -63,9 +63,14 @@ describe('the argv of a container', () => {
   })
 
   test('of a session is a container that sleeps, and an exec of the command', () => {
-    const run = runInputs({ docker: DOCKER_INPUTS, command: ['node', 'x.js'] })
-    const both = [buildSession(dockerPlan(), run), buildSessionExec(dockerPlan(), run)]
-    expect(both.map(printed).join('\n')).toMatchGolden('session.linux.docker')
+    const both = (docker: DockerInputs) => {
+      const run = runInputs({ docker, command: ['node', 'x.js'] })
+      return [buildSession(dockerPlan(), run), buildSessionExec(dockerPlan(), run)].map(printed).join('\n')
+    }
+    expect(both(DOCKER_INPUTS)).toMatchGolden('session.linux.docker')
+    expect(both({ ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' })).toMatchGolden(
+      'reporting-session.linux.docker',
+    )
   })
 
   test.each([

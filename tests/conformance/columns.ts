@@ -48,6 +48,14 @@ export const COLUMNS: readonly Column[] = [
     start: startDocker,
   },
   {
+    name: 'docker (session)',
+    needs: ['docker'],
+    values: { backend: 'docker', image: BUSYBOX_IMAGE, docker: { reuse: 'session' } },
+    lacks: {},
+    differs: {},
+    start: startDocker,
+  },
+  {
     name: 'podman',
     needs: ['docker', 'podman'],
     values: { backend: 'docker', image: BUSYBOX_IMAGE },
