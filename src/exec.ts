@@ -318,14 +318,29 @@ function stdioOf({ options, plan }: Prepared): ChildStdio {
 
 /** The plan as the front-end and the pool may use it again. @returns undefined when it is node's each time */
 export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
+  const { request, options } = prepared
+  const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
+  if (options.invocation === undefined || !isCacheable({ ...prepared, shippedProfiles })) return undefined
+  return guardPlan(prepared, { invocation: options.invocation, begunMs })
+}
+
+export interface Guarding {
+  readonly invocation: Invocation
+  /** When planning began. */
+  readonly begunMs: number
+}
+
+/** A plan with all that it was made from, for memory; a file may hold less, see isCacheable. */
+export async function guardPlan(
+  prepared: Prepared,
+  { invocation, begunMs }: Guarding,
+): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources } = prepared
   const enginePath = enginePathOf(facts, plan)
-  if (options.invocation === undefined || plan.engine === undefined) return undefined
-  const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
-  if (!isCacheable({ ...prepared, shippedProfiles })) return undefined
+  if (plan.engine === undefined) return undefined
   const run = runInputs(prepared, '')
   return guardLaunch({
-    invocation: options.invocation,
+    invocation,
     caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
     places: placesOf(prepared),
     read: [...sources.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],

@@ -6,6 +6,8 @@
 export type LaunchDescriptor =
   /** The child reads these bytes, then end of file. */
   | { readonly fd: number; readonly carries: 'bytes'; readonly bytes: Uint8Array; readonly what: string }
+  /** The same from a file that is there for longer than this run. */
+  | { readonly fd: number; readonly carries: 'file'; readonly path: string; readonly what: string }
   /** The child writes JSON lines here; see supervisor/outcome.ts. */
   | { readonly fd: number; readonly carries: 'status' }
   /** End of file on it means that the runner is gone: the child ends everything. */

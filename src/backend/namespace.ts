@@ -90,6 +90,23 @@ export function launchOf({ file, bytes, env, tty, ...words }: LaunchInputs): Lau
   }
 }
 
+export interface RelaunchInputs extends Pick<LaunchInputs, 'file' | 'command' | 'env'> {
+  /** Path of the launch file. */
+  readonly launchFile: string
+}
+
+/** The same for a launch file that is kept, with the command on launch's own argv; for captured runs without a terminal. */
+export function relaunchOf({ file, launchFile, command, env }: RelaunchInputs): Launch {
+  return {
+    file,
+    argv: ['--', ...command],
+    env,
+    cwd: '/',
+    canFrame: true,
+    descriptors: [{ fd: FD.launchFile, carries: 'file', path: launchFile, what: 'launch file' }],
+  }
+}
+
 /** Everything the native chain must know about a plan; the command and its environment are not in it. */
 export function launchFile(plan: Plan, run: LaunchFileInputs): Uint8Array {
   return writeLaunchFile(launchRecords(plan, run))

@@ -1,17 +1,23 @@
 /**
- * A sandbox that stays open: the policy is read once, sandboxes built from it are kept ready, and every run gets a fresh one.
+ * A sandbox that stays open: it is planned once, and again when something that the plan was made from has changed (known.ts);
+ * sandboxes built from it are kept ready, and every run gets a fresh one.
  * Edge: process.env, the clock, its pool's directory.
  *
  * A keeper of our own (keeper.ts) builds them; each is connected to as soon as it is ready. A run whose plan is exactly theirs is
- * written to one of them; every other run, and every run while none is ready, takes the cold way and has the same result.
+ * written to one of them; every other run, and every run while none is ready, is built when it comes and has the same result.
  */
 import { rm } from 'node:fs/promises'
-import { makeOwnDirectory, makeZoneDirectories, newRunId } from '../edges.ts'
-import { type ExecOptions, exec, judge, type Prepared, plainLaunch, prepare } from '../exec.ts'
+import { relaunchOf } from '../backend/namespace.ts'
+import { makeOwnDirectory, newRunId } from '../edges.ts'
+import { type ExecOptions, exec, judge } from '../exec.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
+import { helpersDirectory } from '../native.ts'
 import type { Result } from '../report/result.ts'
+import type { ChildStdio } from '../supervisor/child.ts'
 import type { Listener } from '../supervisor/framed.ts'
+import { superviseNamespace } from '../supervisor/namespace.ts'
 import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
+import { type PlannedRun, type PlanOptions, Plans } from './known.ts'
 import { poolsDirectory } from './place.ts'
 import { WarmSandbox } from './warm-run.ts'
 
@@ -50,45 +56,49 @@ export interface Sandbox extends AsyncDisposable {
 const STANDARD_WARM = 2
 /** The plan of most commands does not depend on which one it is; this one stands for them. */
 const ANY_PROGRAM = 'true'
-/** Plans that are remembered, one a program. */
-const MOST_PLANS = 256
+/** Characters of a command that launch gets on its own argv; a longer one comes by a file. */
+const LONGEST_ARGV = 32 * 1024
 /** Milliseconds before a keeper that has ended is started again. */
 const RESTART_MS = 1_000
 
 /** @throws SandboxError for a policy or a host that allows no run */
-export async function openSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+export async function openSandbox({ warm = STANDARD_WARM, ...options }: SandboxOptions = {}): Promise<Sandbox> {
   await makeOwnDirectory(options.env ?? process.env)
-  const first = await prepare(capturing(options, [ANY_PROGRAM]))
-  const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(first.options) : first
-  return new OpenSandbox(options, prepared)
+  const plans = new Plans(options)
+  return new OpenSandbox({ options, warm, plans, first: await plans.for(ANY_PROGRAM, undefined) })
 }
 
-function capturing({ warm: _, ...options }: SandboxOptions, command: readonly string[]): ExecOptions {
-  return { ...options, command, mode: 'capture' }
-}
+const NO_INPUT = new Uint8Array(0)
 
 /** A keeper that was killed leaves its directory; the name is ours alone. */
 const removePlace = (directory: string): Promise<void> => rm(directory, { recursive: true, force: true })
 
+interface Opening {
+  readonly options: PlanOptions
+  readonly warm: number
+  readonly plans: Plans
+  readonly first: PlannedRun
+}
+
 class OpenSandbox implements Sandbox {
-  private readonly options: SandboxOptions
-  private readonly launchFile: Buffer
+  private readonly options: PlanOptions
   private readonly size: number
   private readonly pools: string
-  private readonly plans = new Map<string, Promise<Prepared>>()
+  private readonly plans: Plans
   private readonly idle = new Set<WarmSandbox>()
+  /** What is kept ready, and the programs that it was right for. */
+  private built: { readonly launchFile: Buffer; readonly programs: Set<string> }
   private keeper: { readonly keeper: Keeper; readonly directory: string } | undefined
   private restartAt = 0
   private isClosed = false
   private readonly counts = { warm: 0, cold: 0 }
 
-  constructor(options: SandboxOptions, prepared: Prepared) {
-    const { warm = STANDARD_WARM } = options
+  constructor({ options, warm, plans, first }: Opening) {
     this.options = options
-    this.launchFile = Buffer.from(plainLaunch(prepared))
-    this.size = isPoolable(prepared) ? warm : 0
-    this.pools = poolsDirectory(options.env ?? process.env, prepared.facts.uid)
-    this.plans.set(ANY_PROGRAM, Promise.resolve(prepared))
+    this.plans = plans
+    this.built = { launchFile: first.kept.launchFile, programs: new Set() }
+    this.size = isPoolable(first.prepared) ? warm : 0
+    this.pools = poolsDirectory(options.env ?? process.env, first.prepared.facts.uid)
     this.keep()
   }
 
@@ -97,13 +107,67 @@ class OpenSandbox implements Sandbox {
   served = () => ({ ...this.counts })
 
   exec = async (asked: SandboxCommand): Promise<Result> => {
-    const { command, env, stdin, onStdout, onStderr, signal } = asked
+    const [program] = asked.command
+    if (program === undefined || asked.command.some((word) => word.includes('\0'))) return this.runAnew(asked)
+    const run = await this.plans.for(program, asked.env)
+    await this.follow(program, run)
     this.keep()
-    const warm = this.size === 0 || command[0] === undefined ? undefined : await this.runWarm(asked)
+    const warm = this.fits(run) && asked.signal?.aborted !== true ? await this.runWarm(asked, run) : undefined
     this.counts[warm === undefined ? 'cold' : 'warm'] += 1
-    if (warm !== undefined) return warm
+    return warm ?? this.runCold(asked, run)
+  }
+
+  close = async (): Promise<void> => {
+    this.isClosed = true
+    this.plans.close()
+    await this.endKeeper()
+  };
+
+  [Symbol.asyncDispose] = (): Promise<void> => this.close()
+
+  private fits({ kept, prepared }: PlannedRun): boolean {
+    return this.size > 0 && isPoolable(prepared) && this.built.launchFile.equals(kept.launchFile)
+  }
+
+  /** What is kept ready follows the plan that it was built for: a profile that was edited makes the old ones useless. */
+  private async follow(program: string, run: PlannedRun): Promise<void> {
+    if (this.fits(run)) return void this.built.programs.add(program)
+    if (!this.built.programs.has(program) || !isPoolable(run.prepared)) return
+    this.built = { launchFile: run.kept.launchFile, programs: new Set([program]) }
+    await this.endKeeper()
+  }
+
+  private async runWarm(asked: SandboxCommand, { prepared, env }: PlannedRun): Promise<Result | undefined> {
+    const { command, stdin = NO_INPUT, onStdout, onStderr, signal } = asked
+    const outputCap = prepared.plan.limits.output ?? null
+    const outcome = await this.take()?.run({ command, env, stdin, outputCap, onStdout, onStderr, signal })
+    return outcome && judge({ ...prepared, request: { ...prepared.request, command } }, outcome)
+  }
+
+  /** The plan is known, so launch is all that has to be started. */
+  private async runCold(asked: SandboxCommand, { prepared, env, kept }: PlannedRun): Promise<Result> {
+    const { command, stdin, onStdout, onStderr, signal } = asked
+    const { plan } = prepared
+    const isShort = command.reduce((sum, word) => sum + word.length, 0) <= LONGEST_ARGV
+    if (plan.backend !== 'namespace' || plan.tty || !isShort || kept.path === undefined) return this.runAnew(asked)
+    const launch = relaunchOf({ file: `${helpersDirectory()}/launch`, launchFile: kept.path, command, env })
+    const stdio: ChildStdio = {
+      mode: 'capture',
+      stdin: stdin ?? 'ignore',
+      outputCap: plan.limits.output ?? null,
+      ...(onStdout === undefined ? {} : { onStdout }),
+      ...(onStderr === undefined ? {} : { onStderr }),
+    }
+    const outcome = await superviseNamespace({ launch, stdio, signal, isEarly: true })
+    return judge({ ...prepared, request: { ...prepared.request, command } }, outcome)
+  }
+
+  /** The way of every other run. */
+  private runAnew({ command, env, stdin, onStdout, onStderr, signal }: SandboxCommand): Promise<Result> {
     return exec({
-      ...capturing(this.options, command),
+      ...this.options,
+      command,
+      mode: 'capture',
       ...(env === undefined ? {} : { env }),
       stdin: stdin ?? 'ignore',
       ...(onStdout === undefined ? {} : { onStdout }),
@@ -112,8 +176,31 @@ class OpenSandbox implements Sandbox {
     })
   }
 
-  close = async (): Promise<void> => {
-    this.isClosed = true
+  private take(): WarmSandbox | undefined {
+    for (const warm of this.idle) {
+      this.idle.delete(warm)
+      if (warm.usable) return warm
+    }
+    return undefined
+  }
+
+  private keep(): void {
+    if (this.isClosed || this.size === 0 || this.keeper !== undefined || performance.now() < this.restartAt) return
+    const name = `lib${newRunId()}`
+    const keeper = startKeeper({
+      pools: this.pools,
+      name,
+      size: this.size,
+      idleSeconds: 0,
+      launchFile: this.built.launchFile,
+      leashed: true,
+    })
+    this.keeper = { keeper, directory: `${this.pools}/${name}` }
+    keeper.listen((word) => void this.hear(keeper, word))
+    keeper.unref()
+  }
+
+  private async endKeeper(): Promise<void> {
     for (const warm of this.idle) warm.close()
     this.idle.clear()
     const { keeper, directory = '' } = this.keeper ?? {}
@@ -125,65 +212,6 @@ class OpenSandbox implements Sandbox {
     if (child.exitCode === null && child.signalCode === null && child.kill('SIGTERM')) await ended
     keeper.release()
     await removePlace(directory)
-  };
-
-  [Symbol.asyncDispose] = (): Promise<void> => this.close()
-
-  private async runWarm(asked: SandboxCommand): Promise<Result | undefined> {
-    const { command, env, stdin = new Uint8Array(0), onStdout, onStderr, signal } = asked
-    if (this.idle.size === 0 || signal?.aborted === true || command.some((word) => word.includes('\0')))
-      return undefined
-    const prepared = await this.planFor(command, env)
-    if (!isPoolable(prepared) || !this.launchFile.equals(plainLaunch(prepared))) return undefined
-    const warm = this.take()
-    const outcome = await warm?.run({
-      command,
-      env: prepared.commandEnv,
-      stdin,
-      outputCap: prepared.plan.limits.output ?? null,
-      onStdout,
-      onStderr,
-      signal,
-    })
-    if (outcome === undefined) return undefined
-    return judge({ ...prepared, request: { ...prepared.request, command } }, outcome)
-  }
-
-  private take(): WarmSandbox | undefined {
-    for (const warm of this.idle) {
-      this.idle.delete(warm)
-      if (warm.usable) return warm
-    }
-    return undefined
-  }
-
-  /** A plan depends on the program (its toolchain) and on the caller's environment, never on the arguments. */
-  private planFor(command: readonly string[], env: ExecOptions['env']): Promise<Prepared> {
-    const [program = ''] = command
-    if (env !== undefined) return prepare({ ...capturing(this.options, command), env })
-    const known = this.plans.get(program)
-    if (known !== undefined) return known
-    if (this.plans.size >= MOST_PLANS) this.plans.clear()
-    const made = prepare(capturing(this.options, [program]))
-    this.plans.set(program, made)
-    made.catch(() => this.plans.delete(program))
-    return made
-  }
-
-  private keep(): void {
-    if (this.isClosed || this.size === 0 || this.keeper !== undefined || performance.now() < this.restartAt) return
-    const name = `lib${newRunId()}`
-    const keeper = startKeeper({
-      pools: this.pools,
-      name,
-      size: this.size,
-      idleSeconds: 0,
-      launchFile: this.launchFile,
-      leashed: true,
-    })
-    this.keeper = { keeper, directory: `${this.pools}/${name}` }
-    keeper.listen((word) => void this.hear(keeper, word))
-    keeper.unref()
   }
 
   private async hear(keeper: Keeper, word: KeeperWord): Promise<void> {

@@ -90,7 +90,8 @@ interface OpenDescriptor {
   readonly fd: number | 'pipe'
 }
 
-function openFor(descriptor: LaunchDescriptor): number | 'pipe' {
+export function openFor(descriptor: LaunchDescriptor): number | 'pipe' {
+  if (descriptor.carries === 'file') return openSync(descriptor.path, 'r')
   return descriptor.carries === 'bytes' ? openUnlinked(descriptor.bytes) : 'pipe'
 }
 

@@ -2,14 +2,14 @@
  * One child that speaks frames: a captured run by the native launcher. The command has pipes that launch reads, so programs that
  * open /dev/stdout or /dev/stderr again find what they expect (node's own pipes are sockets, which cannot be opened), and this
  * process has one descriptor to watch.
- * Edge: processes, the clock, unlinked temporary files.
+ * Edge: processes, the clock, files that the child reads.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import type { Launch } from '../backend/launch.ts'
 import { NO_CAPTURE } from './capture.ts'
-import { armStopper, type ChildEnd, type ChildStdio, endOf, openUnlinked } from './child.ts'
+import { armStopper, type ChildEnd, type ChildStdio, endOf, openFor } from './child.ts'
 import { FramedLine, FramedRun } from './framed.ts'
 
 export interface FramedChild {
@@ -49,23 +49,37 @@ const NOTHING = { cause: 'exit', stdout: NO_CAPTURE, stderr: NO_CAPTURE, status:
 const FRAMES_FD = 4
 
 function spawnFramed({ file, argv, env, cwd, descriptors }: Launch, { stdin }: ChildStdio): ChildProcess {
-  const files = descriptors.flatMap((one) =>
-    one.carries === 'bytes' ? [{ fd: one.fd, file: openUnlinked(one.bytes) }] : [],
-  )
+  const files = descriptors.map((one) => ({ fd: one.fd, open: openFor(one) })).filter(isFile)
   const last = Math.max(FRAMES_FD, ...files.map(({ fd }) => fd))
   const extra = Array.from({ length: last - 2 }, (_, index) =>
-    index + 3 === FRAMES_FD ? 'pipe' : (files.find(({ fd }) => fd === index + 3)?.file ?? 'ignore'),
+    index + 3 === FRAMES_FD ? 'pipe' : (files.find(({ fd }) => fd === index + 3)?.open ?? 'ignore'),
   )
   const isFed = stdin instanceof Uint8Array
   try {
-    return spawn(file, [...argv, '--framed', isFed ? 'all' : 'output'], {
+    return spawn(file, withOptions(argv, ['--framed', isFed ? 'all' : 'output']), {
       env: { ...env },
       cwd,
       stdio: [isFed ? 'ignore' : stdin, 'ignore', 'ignore', ...extra],
     })
   } finally {
-    for (const { file: fd } of files) closeSync(fd)
+    for (const { open } of files) closeSync(open)
   }
+}
+
+interface OpenFile {
+  readonly fd: number
+  readonly open: number
+}
+
+/** Status and leash are the frames' own. */
+function isFile(one: { readonly fd: number; readonly open: number | 'pipe' }): one is OpenFile {
+  return one.open !== 'pipe'
+}
+
+/** The words of the command come last. */
+function withOptions(argv: readonly string[], options: readonly string[]): string[] {
+  const end = argv.indexOf('--')
+  return end === -1 ? [...argv, ...options] : argv.toSpliced(end, 0, ...options)
 }
 
 /** The end of the process is the end of the run; its last words may still be on their way. */

@@ -1,6 +1,7 @@
 /** openSandbox: the contract in warm sandboxes, thousands of runs, and kills at any moment. */
 import { readdirSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { CONTRACT } from '../../src/doctor/rows/index.ts'
@@ -14,6 +15,9 @@ import { until } from './pool.ts'
 /** How many; fewer on a slow machine by LLM_DO_TEST_SOAK. */
 const SOAK = Number(process.env.LLM_DO_TEST_SOAK ?? 200)
 const GROWTH_RUNS = SOAK * 5
+
+/** Longer than a plan is wary of files that have just been written. */
+const SETTLED_MS = 80
 
 async function open(warm = 2): Promise<Sandbox> {
   const sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm })
@@ -78,6 +82,59 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     const run = sandbox.exec({ command: ['sleep', '60'], signal: abort.signal })
     setTimeout(() => abort.abort('SIGTERM'), 200)
     expect(await run).toMatchObject({ reason: 'cancelled' })
+  })
+
+  test.each([0, 2])('sees a profile that was edited in its next run, with %d kept ready', async (warm) => {
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    const profile = join(await temporaryDirectory({ mode: 0o755 }), 'mine.yaml')
+    const write = (word: string) => writeFile(profile, `sandbox: { env: { set: { WORD: ${word} } } }\n`)
+    const command = ['sh', '-c', 'echo $WORD']
+    await write('first')
+    await sleep(SETTLED_MS)
+    await using sandbox = await openSandbox({ cwd, profile, warm })
+    if (warm > 0) await whenReady(sandbox, warm)
+    expect(await sandbox.exec({ command })).toMatchObject({ stdout: 'first\n' })
+    expect(await sandbox.exec({ command })).toMatchObject({ stdout: 'first\n' })
+    await write('other')
+    expect(await sandbox.exec({ command })).toMatchObject({ stdout: 'other\n' })
+    if (warm > 0) await whenReady(sandbox, warm)
+    expect(await sandbox.exec({ command })).toMatchObject({ stdout: 'other\n' })
+  })
+
+  test.each([0, 2])("follows the caller's variables from run to run, with %d kept ready", async (warm) => {
+    const options = { cwd: await temporaryDirectory({ mode: 0o755 }), policy: { env: { inherit: ['MY_WORD'] } }, warm }
+    await using sandbox = await openSandbox(options)
+    if (warm > 0) await whenReady(sandbox, warm)
+    const said = async (env: NodeJS.ProcessEnv) =>
+      (await sandbox.exec({ command: ['sh', '-c', 'echo "$MY_WORD"'], env: { ...process.env, ...env } })).stdout
+    expect([await said({ MY_WORD: 'a' }), await said({ MY_WORD: 'b' }), await said({})]).toEqual(['a\n', 'b\n', '\n'])
+  })
+
+  test.each([0, 2])(
+    'does not run in a directory that was put in the place of its own, with %d kept ready',
+    async (warm) => {
+      const parent = await temporaryDirectory({ mode: 0o755 })
+      const cwd = join(parent, 'place')
+      await mkdir(cwd)
+      await writeFile(join(cwd, 'old'), '')
+      await using sandbox = await openSandbox({ cwd, warm })
+      if (warm > 0) await whenReady(sandbox, warm)
+      expect(await sandbox.exec({ command: ['ls'] })).toMatchObject({ stdout: 'old\n' })
+      await rename(cwd, join(parent, 'moved'))
+      await expect(sandbox.exec({ command: ['ls'] })).rejects.toMatchObject({ code: 'ZONE_INVALID' })
+      await mkdir(cwd)
+      await writeFile(join(cwd, 'new'), '')
+      expect(await sandbox.exec({ command: ['ls'] })).toMatchObject({ stdout: 'new\n' })
+    },
+  )
+
+  test.each([
+    ['short', ['printf', '%s.', '--framed', '', '-- x']],
+    ['long', ['printf', '%s.', 'x'.repeat(100_000)]],
+  ])('hands a %s command over as it is', async (_case, command) => {
+    await using sandbox = await openSandbox({ warm: 0, policy: { resources: { output: '1m' } } })
+    const [, , ...words] = command
+    expect(await sandbox.exec({ command })).toMatchObject({ stdout: `${words.join('.')}.` })
   })
 
   test('is as good cold as warm when nothing is ready', async () => {
