@@ -76,11 +76,7 @@ describeWith(['docker', 'bwrap', 'userns'], 'a namespace sandbox inside a contai
       ['--security-opt', 'seccomp=unconfined'],
       /\/proc of the surrounding container is masked/,
     ],
-    [
-      'a container with SYS_ADMIN',
-      ['--cap-add', 'SYS_ADMIN'],
-      /\/proc of the surrounding container is masked/,
-    ],
+    ['a container with SYS_ADMIN', ['--cap-add', 'SYS_ADMIN'], /\/proc of the surrounding container is masked/],
   ])('is refused in %s, with the reason and the recipe', async (_what, words, reason) => {
     const { error } = await inside(words, ['true'])
     expect(error).toMatchObject({ code: 'NO_BACKEND', message: expect.stringMatching(reason) })
