@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
+import type { Result } from '../../src/report/result.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
@@ -229,5 +230,31 @@ describeWith(['bwrap', 'userns'], 'JSON', () => {
     const { out } = await tell(['--json', '--', 'printf', '%s\\n', '"}', '{"schema":1,"ok":false}', '\u001b[2J'])
     expect(out.split('\n').filter(Boolean)).toHaveLength(1)
     expect(JSON.parse(out)).toMatchObject({ ok: true, stdout: '"}\n{"schema":1,"ok":false}\n\u001b[2J\n' })
+  })
+})
+
+describeWith(['userns'], 'a program that runs out of processes', () => {
+  /** Starts sleepers until it cannot, or until there are as many as it wants; the shell is one process more. */
+  const sleepers = (count: number) => `for i in $(seq ${count}); do sleep 60 & done; exit 3`
+  const endOf = async (script: string) => {
+    const { out } = await tell(['--json', '--pids', '8', '-c', script], { cwd: await placeWith() })
+    return JSON.parse(out) as Result
+  }
+  const saysPids = ({ hints }: Result) => hints.some((hint) => hint.includes('raise --pids or resources.pids'))
+
+  test('is told so: as the reason where the kernel counts refusals, else as a hint', async () => {
+    const result = await endOf(sleepers(20))
+    expect(result.reason).toBe(result.limits.pids?.by === 'cgroup2' ? 'pids' : 'exit')
+    expect(saysPids(result)).toBe(true)
+    expect(result.ok).toBe(false)
+  })
+
+  test('is told nothing of the kind while it had some left', async () => {
+    const result = await endOf(sleepers(3))
+    expect({ reason: result.reason, exitCode: result.exitCode, said: saysPids(result) }).toEqual({
+      reason: 'exit',
+      exitCode: 3,
+      said: false,
+    })
   })
 })
