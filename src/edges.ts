@@ -8,7 +8,7 @@ import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { observeCgroup } from './cgroup/ladder.ts'
 import { SandboxError } from './error.ts'
-import { cacheDirectory, recall, remember } from './host/cache.ts'
+import { cacheDirectory, recallOrFind } from './host/cache.ts'
 import { makeDirectories } from './host/directory.ts'
 import type { CgroupFact, HostFacts, PathFact, Probe } from './host/facts.ts'
 import { observePaths, observeRounds } from './host/paths.ts'
@@ -22,7 +22,6 @@ import { type ProfileDirectories, profileDirectoryOf } from './policy/load.ts'
 import { didYouMean } from './policy/nearest.ts'
 import type { Policy } from './policy/policy.ts'
 import { compileProfile, toHex } from './seccomp/compile.ts'
-import { parseSeccompFile } from './seccomp/file.ts'
 import { askLandlockAbi, probeEngine } from './supervisor/probe-engine.ts'
 import { ownDirectory } from './supervisor/runs-directory.ts'
 
@@ -89,12 +88,20 @@ export function profileDirectories(env: Environment, home: string): ProfileDirec
 export interface MachineQuestion {
   readonly want: readonly ('namespace' | 'docker' | 'wasm')[]
   readonly policy: Pick<Policy, 'cgroupParent'> & { readonly engine: Policy['engine'] | 'all' }
+  /** See host/probe.ts. */
+  readonly believe?: boolean
   readonly env: Environment
   readonly notBelow: readonly string[]
 }
 
 /** What this machine can do, from memory where that is the same boot, user and set of programs. */
-export async function observeMachine({ want, policy, env, notBelow }: MachineQuestion): Promise<MachineFacts> {
+export async function observeMachine({
+  want,
+  policy,
+  env,
+  notBelow,
+  believe = false,
+}: MachineQuestion): Promise<MachineFacts> {
   const helpers = helpersDirectory()
   const uid = process.getuid?.() ?? -1
   const cache = cacheDirectory(env)
@@ -103,6 +110,7 @@ export async function observeMachine({ want, policy, env, notBelow }: MachineQue
     engine: policy.engine,
     env,
     notBelow,
+    believe,
     version: packageVersion(),
     cache,
     helpers: () => lookAtHelpers(helpers),
@@ -140,16 +148,19 @@ interface CgroupQuestion {
 
 const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is not Linux', fix: '' }
 
-/** The ladder takes tens of milliseconds to climb, so its answer is remembered for the boot, user and group; a parent that was named is looked at every time. */
+/**
+ * The ladder takes tens of milliseconds to climb, so its answer is remembered for the boot, user and group, but only one that
+ * lacks nothing: what was missing may come, or was missing by chance. A parent that was named is looked at every time.
+ */
 async function lookAtCgroup({ uid, cache, cgroupParent, isLinux }: CgroupQuestion): Promise<CgroupFact> {
   if (process.platform !== 'linux' || !isLinux) return NO_CGROUP
   if (cgroupParent !== undefined) return observeCgroup({ uid, cgroupParent })
   const place = cache === undefined ? undefined : { directory: cache, uid, key: await cgroupKey() }
-  const known = place === undefined ? undefined : ((await recall(place)) as CgroupFact | undefined)
-  if (known !== undefined && (await isThere(known.parent))) return known
-  const found = await observeCgroup({ uid })
-  if (place !== undefined) await remember(place, found)
-  return found
+  return recallOrFind<CgroupFact>(place, {
+    find: () => observeCgroup({ uid }),
+    isLasting: ({ lacking }) => lacking === '',
+    holds: ({ parent }) => isThere(parent),
+  })
 }
 
 async function cgroupKey(): Promise<string> {
@@ -200,6 +211,7 @@ async function readFilterFile(file: string) {
   const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     throw unreadableFilter(file, cause.code ?? cause.message, cause)
   })
+  const { parseSeccompFile } = await import('./seccomp/file.ts')
   return parseSeccompFile({ text, source: file, didYouMean })
 }
 

@@ -4,6 +4,7 @@
  * Edge: this process as the caller: its environment, directory and stdin.
  */
 
+import { isatty } from 'node:tty'
 import type { RunInputs } from './backend/backend.ts'
 import type { Launch } from './backend/launch.ts'
 import { printLaunchFile } from './backend/launchfile.ts'
@@ -43,6 +44,7 @@ import { withheldWorkspace } from './plan/places.ts'
 import type { Plan } from './plan/plan.ts'
 import type { Request } from './plan/request.ts'
 import { resolvePlan } from './plan/resolve.ts'
+import { checkLayers } from './policy/checked.ts'
 import { environmentLayers } from './policy/environment.ts'
 import type { PolicyLayer } from './policy/layer.ts'
 import { loadProfile } from './policy/load.ts'
@@ -57,7 +59,7 @@ import type { JsonForm } from './report/json.ts'
 import type { Result } from './report/result.ts'
 import type { ChildStdio } from './supervisor/child.ts'
 import type { Listener } from './supervisor/framed.ts'
-import { type Captured, outcomeOfStatus } from './supervisor/launch-status.ts'
+import { type Captured, outcomeOfStatus, WITHOUT_REPORT } from './supervisor/launch-status.ts'
 import { superviseNamespace } from './supervisor/namespace.ts'
 import type { Outcome } from './supervisor/outcome.ts'
 import { ownDirectory, runsDirectory } from './supervisor/runs-directory.ts'
@@ -113,11 +115,18 @@ export interface Prepared {
  * @throws SandboxError for a policy or a host that allows no run
  */
 export async function prepare(options: ExecOptions): Promise<Prepared> {
+  return prepareBy(options, 'trial')
+}
+
+/** How it is known that an engine works: by trying each of them before, or by the run itself. */
+type EngineCheck = 'trial' | 'run'
+
+async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
   const { env, request, spoken, grant, sources } = await readGrant(options)
   const policy = (await options.narrow?.(grant, request)) ?? grant
   const needs = needsOf(policy, request.command)
   const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
-  const facts = await factsFor({ policy, request, env, needs, permits })
+  const facts = await factsFor({ policy, request, env, needs, permits, check })
   const seccompFilter = await filterOf(policy, facts.uid)
   const resolved = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
   const plan = warnOfDoors(resolved, await doorsIn(zonesWithDoors(resolved)))
@@ -160,16 +169,43 @@ export async function exec(options: ExecOptions): Promise<Result> {
   const cache = options.invocation === undefined ? undefined : cacheDirectory(options.env ?? process.env)
   if (cache !== undefined) await makeLaunchCache(launchCacheDirectory(cache))
   await makeOwnDirectory(options.env ?? process.env)
-  const first = await prepare(options)
-  const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(options) : first
-  const outcome = await supervise(prepared)
+  const { prepared, outcome } = await run(options)
   await leaveForFront(prepared, begunMs)
   return judge(prepared, outcome)
 }
 
+interface Ran {
+  readonly prepared: Prepared
+  readonly outcome: Outcome
+}
+
+/** An engine that nobody tried before is tried by the run itself; only if nothing comes of it, every engine is tried by itself. */
+async function run(options: ExecOptions): Promise<Ran> {
+  const prepared = await prepareZones(options, 'run')
+  const outcome = await supervise(prepared)
+  if (!isEngineInDoubt(prepared, outcome)) return { prepared, outcome }
+  const again = await prepareZones(options, 'trial')
+  // The engine works: what failed is something else, and would fail again.
+  if (again.plan.hash === prepared.plan.hash) return { prepared: again, outcome }
+  return { prepared: again, outcome: await supervise(again) }
+}
+
+/** Only where launch itself says that the command never started. */
+function isEngineInDoubt({ facts, plan }: Prepared, { cause, failure }: Outcome): boolean {
+  const isUntried = plan.engine !== undefined && facts.untried === plan.engine
+  return isUntried && cause === 'setup' && failure !== undefined && failure.step !== WITHOUT_REPORT
+}
+
+async function prepareZones(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
+  const first = await prepareBy(options, check)
+  return (await makeZoneDirectories(first.plan)) ? await prepareBy(options, check) : first
+}
+
 /** What the front-end's run came to, told by whoever knows the words: the same plan, made again, and the outcome of launch. */
 export async function explainOutcome(options: ExecOptions, status: string, captured?: Captured): Promise<Result> {
-  return judge(await prepare(options), outcomeOfStatus(status, captured))
+  const outcome = outcomeOfStatus(status, captured)
+  // A sandbox that could not be built is a question to the engines.
+  return judge(await prepareBy(options, outcome.cause === 'setup' ? 'trial' : 'run'), outcome)
 }
 
 /** What an outcome means for whoever asked for the run. */
@@ -243,7 +279,8 @@ async function policyOf({
   const profile = options.profile ?? 'default'
   const directories = profileDirectories(env, request.home)
   const loaded = await loadProfile({ ...directories, name: profile, cwd: request.cwd })
-  const policy = mergePolicies([...loaded.layers, ...spoken, ...layersOf(options, request.cwd)], {
+  const layers = [...loaded.layers, ...spoken, ...layersOf(options, request.cwd)]
+  const policy = mergePolicies(await checkLayers(layers), {
     profile,
     home: request.home,
     protectFiles: [...loaded.read, ...decidingPlaces(env, directories.configDirectory)],
@@ -267,11 +304,12 @@ interface FactsQuestion {
   readonly env: Environment
   readonly needs: ReturnType<typeof needsOf>
   readonly permits: Permits
+  readonly check: EngineCheck
 }
 
 /** A container daemon is slow to answer, so it is asked only when the namespace backend is not enough. */
 async function factsFor(question: FactsQuestion): Promise<HostFacts> {
-  const { policy, request, env } = question
+  const { policy, request, env, check } = question
   const paths = await observePolicyPaths(policy, request)
   // A place of the system that we happen to stand in is none that a command could have written to.
   const standing = withheldWorkspace(request.cwd, request.home) === undefined ? [request.cwd] : []
@@ -279,7 +317,8 @@ async function factsFor(question: FactsQuestion): Promise<HostFacts> {
     ...standing,
     ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
   ]
-  const look = (want: readonly ('namespace' | 'docker' | 'wasm')[]) => observeMachine({ want, policy, env, notBelow })
+  const look = (want: readonly ('namespace' | 'docker' | 'wasm')[]) =>
+    observeMachine({ want, policy, env, notBelow, believe: check === 'run' })
   const first: HostFacts = {
     ...(await look(policy.runtime === 'wasmtime' ? ['namespace', 'wasm'] : ['namespace'])),
     paths,
@@ -302,7 +341,7 @@ function runInputs({ plan, facts, request, commandEnv, options }: Prepared, runI
     ...(enginePath === undefined ? {} : { enginePath }),
     helpers: helpersDirectory(),
     runsDirectory: runsDirectory(options.env ?? process.env, facts.uid),
-    stdinIsTerminal: process.stdin.isTTY === true,
+    stdinIsTerminal: isatty(0),
   }
 }
 

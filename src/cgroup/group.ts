@@ -8,7 +8,7 @@
 import { constants } from 'node:fs'
 import { access, mkdir, mkdtemp, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execa } from 'execa'
+import { ask } from '../ask.ts'
 import { WANTED_BY_ALL } from './rungs.ts'
 
 /** Controllers worth having. io is enabled where it can be: only runs that ask for rates of disks have a limit there. */
@@ -17,6 +17,8 @@ const WANTED = [...WANTED_BY_ALL, 'io'] as const
 const LEAF = 'llm-do.callers'
 /** Forks that were under way while the group was emptied need a second look, rarely a third. */
 const MOVE_ROUNDS = 5
+/** A shell that has not moved by then never will. */
+const PATIENCE_MS = 10_000
 
 /** Files of these are only there when the controller really is enabled for a child. */
 const LIMIT_FILES = { memory: 'memory.max', pids: 'pids.max', cpu: 'cpu.max', io: 'io.max' } as const
@@ -99,8 +101,9 @@ async function enableControllers(directory: string): Promise<void> {
 async function tryGroup(directory: string): Promise<Group | Obstacle> {
   const group = await mkdtemp(join(directory, 'llm-do-probe-'))
   try {
-    const entered = await execa('/bin/sh', ['-c', 'echo 0 >"$1/cgroup.procs"', 'sh', group], { reject: false })
-    if (entered.failed) return { why: `no process may be moved to ${directory} (${lastWordsOf(entered.stderr)})` }
+    const words = ['-c', 'echo 0 >"$1/cgroup.procs"', 'sh', group]
+    const entered = await ask({ file: '/bin/sh', argv: words, patienceMs: PATIENCE_MS })
+    if (!entered.ok) return { why: `no process may be moved to ${directory} (${lastWordsOf(entered.why)})` }
     const enabled = await readWords(join(directory, 'cgroup.subtree_control'))
     const absent = await absentLimits(group)
     return { directory, controllers: enabled.filter((name) => !absent.includes(name)) }

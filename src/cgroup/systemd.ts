@@ -7,7 +7,7 @@
  * sleeps: it holds the group open, and runs come and go below it without systemd hearing of them.
  */
 import { access } from 'node:fs/promises'
-import { execa } from 'execa'
+import { ask } from '../ask.ts'
 
 export type Manager = 'user' | 'system'
 
@@ -46,17 +46,17 @@ interface Asked {
 }
 
 const run = (file: string, { manager, uid }: Asked, words: readonly string[]) =>
-  execa(file, manager === 'user' ? ['--user', ...words] : words, {
+  ask({
+    file,
+    argv: manager === 'user' ? ['--user', ...words] : words,
     env: { XDG_RUNTIME_DIR: `/run/user/${uid}`, ...process.env },
-    stdin: 'ignore',
-    timeout: PATIENCE_MS,
-    reject: false,
+    patienceMs: PATIENCE_MS,
   })
 
 /** What the manager says of a unit; the reason in words when it does not answer. */
 export async function showUnit(asked: Asked): Promise<UnitFact | { readonly why: string }> {
   const shown = await run('systemctl', asked, ['show', '--property=ActiveState,Delegate,ControlGroup', asked.unit])
-  if (shown.failed) return { why: reasonOf(shown) }
+  if (!shown.ok) return { why: shown.why }
   const lines = new Set(shown.stdout.split('\n'))
   const path = [...lines].find((line) => line.startsWith('ControlGroup='))?.slice('ControlGroup='.length) ?? ''
   return { active: lines.has('ActiveState=active'), delegated: lines.has('Delegate=yes'), path }
@@ -74,8 +74,3 @@ export async function startUnit(asked: Asked): Promise<void> {
   ]
   await run('systemd-run', asked, [...words, '--', 'sleep', 'infinity'])
 }
-
-const reasonOf = (ended: {
-  readonly stderr?: string | undefined
-  readonly shortMessage?: string | undefined
-}): string => (ended.stderr || ended.shortMessage || 'no answer').trim().split('\n')[0] ?? ''

@@ -131,8 +131,9 @@ function refuseWrongChoices(given: GivenOptions): void {
 /** @throws SandboxError USAGE for an unknown option (with the nearest known one), a missing value or a wrong word */
 export function readCommandLine(words: readonly string[]): CommandLine {
   const { own, commandAt } = splitWords(words)
-  const options = optionsOf(own)
-  const given = givenOf(options)
+  // Without an option there is nothing to parse, and commander takes milliseconds for it.
+  const options = own.length === 0 ? {} : optionsOf(own)
+  const given = own.length === 0 ? {} : givenOf(options)
   refuseWrongChoices(given)
   const script = options['c']
   return {

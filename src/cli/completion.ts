@@ -1,5 +1,5 @@
 /** `llm-do completion bash|zsh|fish`: the command line for a shell's completion, from the declarations. */
-import { OPTIONS, type OptionDeclaration } from '../policy/options.ts'
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
 import type { Words } from './argv.ts'
 import { say } from './output.ts'
 import { understand, usageError } from './verb.ts'
@@ -13,7 +13,7 @@ type Values =
   | { readonly kind: 'files' | 'directories' | 'anything' }
 
 /** Read off the placeholder: `a|b|FILE` are words and a path, SRC and FILE are paths, DIR is a directory. */
-function valuesOf({ argument = '' }: OptionDeclaration): Values {
+function valuesOf({ argument = '' }: ExplainedOption): Values {
   const parts = argument.split('|')
   const words = parts.filter((part) => /^[a-z_]+$/.test(part))
   const files = parts.some((part) => /^(FILE|SRC)/.test(part))
@@ -22,14 +22,13 @@ function valuesOf({ argument = '' }: OptionDeclaration): Values {
   return { kind: argument === 'DIR' ? 'directories' : 'anything' }
 }
 
-const flagOf = ({ name }: OptionDeclaration) => `--${name}`
-const takesValue = ({ argument, isArgumentOptional }: OptionDeclaration) =>
-  argument !== undefined && !isArgumentOptional
+const flagOf = ({ name }: ExplainedOption) => `--${name}`
+const takesValue = ({ argument, isArgumentOptional }: ExplainedOption) => argument !== undefined && !isArgumentOptional
 
 /** Text between single quotes of a POSIX shell. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
-function bashValues(option: OptionDeclaration): string {
+function bashValues(option: ExplainedOption): string {
   const values = valuesOf(option)
   const replies: Readonly<Record<Values['kind'], string>> = {
     words: `-W ${quoted(values.kind === 'words' ? values.words.join(' ') : '')}${values.kind === 'words' && values.files ? ' -f' : ''}`,
@@ -43,7 +42,7 @@ function bashValues(option: OptionDeclaration): string {
 
 /** bash cuts words at `=` and `:`, so `--memory=1g` arrives as three words. */
 export function bashCompletion(): string {
-  const valued = OPTIONS.filter(takesValue).map(flagOf)
+  const valued = EXPLAINED_OPTIONS.filter(takesValue).map(flagOf)
   const verbs = VERBS.map(({ name }) => name).join(' ')
   const perVerb = VERBS.filter(({ completions }) => completions.length > 0)
     .map(({ name, completions }) => `      ${name}) _llm_do_reply -W ${quoted(completions.join(' '))} ;;\n`)
@@ -57,7 +56,7 @@ _llm_do_reply() {
 
 _llm_do_value() {
   case $1 in
-${OPTIONS.map(bashValues).join('')}  esac
+${EXPLAINED_OPTIONS.map(bashValues).join('')}  esac
 }
 
 _llm_do() {
@@ -111,7 +110,7 @@ ${perVerb}      esac
       _llm_do_reply -f
     fi
   elif [[ $cur == -* ]]; then
-    _llm_do_reply -W ${quoted([...OPTIONS.map(flagOf), '-c', '--help', '--version', '--'].join(' '))}
+    _llm_do_reply -W ${quoted([...EXPLAINED_OPTIONS.map(flagOf), '-c', '--help', '--version', '--'].join(' '))}
   else
     _llm_do_reply -c -f
   fi
@@ -123,13 +122,13 @@ complete -o filenames -F _llm_do llm-do llm-do-exec
 /** Inside a specification of _arguments these end a part of it. */
 const zshText = (text: string) => text.replace(/[\\:[\]]/g, '\\$&')
 
-function zshAction(option: OptionDeclaration): string {
+function zshAction(option: ExplainedOption): string {
   const values = valuesOf(option)
   if (values.kind === 'words') return values.files ? '_files' : `(${values.words.join(' ')})`
   return { files: '_files', directories: '_files -/', anything: '' }[values.kind]
 }
 
-function zshSpec(option: OptionDeclaration): string {
+function zshSpec(option: ExplainedOption): string {
   const { argument, isArgumentOptional, repeats, help } = option
   const head = `${repeats ? '*' : ''}${flagOf(option)}`
   const text = `[${zshText(help)}]`
@@ -140,7 +139,7 @@ function zshSpec(option: OptionDeclaration): string {
 
 export function zshCompletion(): string {
   const specs = [
-    ...OPTIONS.map(zshSpec),
+    ...EXPLAINED_OPTIONS.map(zshSpec),
     quoted('-c[Run SCRIPT by /bin/sh -c.]:SCRIPT:'),
     quoted('(- *)--help[Print the usage.]'),
   ]
@@ -179,7 +178,7 @@ compdef _llm_do llm-do llm-do-exec
 `
 }
 
-function fishOption(condition: string): (option: OptionDeclaration) => string {
+function fishOption(condition: string): (option: ExplainedOption) => string {
   return (option) => {
     const values = valuesOf(option)
     const words = values.kind === 'words' ? ` -a ${quoted(values.words.join(' '))}` : ''
@@ -204,8 +203,8 @@ export function fishCompletion(): string {
     '# fish completion for llm-do and llm-do-exec; load it with: llm-do completion fish | source',
     ...verbs,
     ...words,
-    ...OPTIONS.map(fishOption("-c llm-do -n '__fish_seen_subcommand_from exec'")),
-    ...OPTIONS.map(fishOption('-c llm-do-exec')),
+    ...EXPLAINED_OPTIONS.map(fishOption("-c llm-do -n '__fish_seen_subcommand_from exec'")),
+    ...EXPLAINED_OPTIONS.map(fishOption('-c llm-do-exec')),
     '',
   ].join('\n')
 }

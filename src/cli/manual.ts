@@ -1,5 +1,6 @@
 /** docs/llm-do-exec.1.md: the source of the manual page, in the Markdown of pandoc, from the declarations. Pure. */
-import { OPTION_GROUPS, OPTIONS, type OptionDeclaration } from '../policy/options.ts'
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
+import { OPTION_GROUPS } from '../policy/options.ts'
 import { OWN_OPTIONS } from './command-line.ts'
 import { VERBS } from './verbs.ts'
 
@@ -16,7 +17,7 @@ const EXIT_STATUSES: readonly (readonly [string, string])[] = [
 /** Asterisks and brackets mean something in Markdown. */
 const plain = (text: string) => text.replace(/[*_[\]<>\\]/g, '\\$&')
 
-function optionEntry(option: OptionDeclaration): string {
+function optionEntry(option: ExplainedOption): string {
   const { name, argument, isArgumentOptional, help, unit, standard, repeats, environment } = option
   const value = argument === undefined ? '' : isArgumentOptional ? `[=${argument}]` : ` ${argument}`
   const details = [
@@ -64,7 +65,7 @@ export function manualPage(): string {
     ...OPTION_GROUPS.flatMap((group) => [
       `## ${group}`,
       '',
-      ...OPTIONS.filter((option) => option.group === group).map(optionEntry),
+      ...EXPLAINED_OPTIONS.filter((option) => option.group === group).map(optionEntry),
     ]),
     '# OTHER COMMANDS',
     '',

@@ -21,6 +21,7 @@ function failed(stream: NodeJS.WriteStream, { code, message }: NodeJS.ErrnoExcep
  */
 function write(stream: NodeJS.WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
+    tolerateClosed(stream)
     if (stream.destroyed) {
       resolve()
       return
@@ -42,9 +43,12 @@ export function tell(lines: readonly string[]): Promise<void> {
   return lines.length === 0 ? Promise.resolve() : write(process.stderr, `${lines.join('\n')}\n`)
 }
 
-/** Every failure to write is told to the write itself; without a listener node would also end the process. */
-export function tolerateClosedOutput(): void {
-  const toldAlready = () => undefined
-  process.stdout.on('error', toldAlready)
-  process.stderr.on('error', toldAlready)
+const toldAlready = () => undefined
+
+/**
+ * Every failure to write is told to the write itself; without a listener node would also end the process. Only streams that are
+ * written to are made: that takes node milliseconds.
+ */
+function tolerateClosed(stream: NodeJS.WriteStream): void {
+  if (!stream.listeners('error').includes(toldAlready)) stream.on('error', toldAlready)
 }

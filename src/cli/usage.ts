@@ -1,5 +1,6 @@
 /** Help on one screen of 80 columns, from the declarations. Pure. */
-import { OPTION_GROUPS, OPTIONS, type OptionDeclaration } from '../policy/options.ts'
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
+import { OPTION_GROUPS } from '../policy/options.ts'
 import { OWN_OPTIONS } from './command-line.ts'
 import { VERBS } from './verbs.ts'
 
@@ -10,7 +11,7 @@ const COLUMN = 26
 const INDENT = 12
 
 /** `--memory SIZE`, `--json[=native|shell|task]`. */
-function leftOf({ name, argument, isArgumentOptional }: OptionDeclaration): string {
+function leftOf({ name, argument, isArgumentOptional }: ExplainedOption): string {
   if (argument === undefined) return `--${name}`
   return isArgumentOptional ? `--${name}[=${argument}]` : `--${name} ${argument}`
 }
@@ -22,7 +23,7 @@ const upTo = (text: string, end: RegExp) => (text.split(end)[0] ?? text).replace
 const UNSAID = new Set([undefined, 'false', '[]'])
 
 /** Ways to put the meaning, the fullest first. A meaning that only goes through the values says nothing new here. */
-function meanings({ argument = '', help, standard }: OptionDeclaration): readonly string[] {
+function meanings({ argument = '', help, standard }: ExplainedOption): readonly string[] {
   const goesThroughValues = argument.includes('|') && argument.split('|').includes(upTo(help, /:/))
   const clause = goesThroughValues ? '' : upTo(help, argument.includes('|') ? /[;:]| \(|\. / : /;| \(|\. /)
   const phrase = upTo(clause, /,/)
@@ -38,7 +39,7 @@ function row(left: string, rights: readonly string[]): string {
 }
 
 function groupLines(group: string): readonly string[] {
-  const options = OPTIONS.filter((option) => option.group === group)
+  const options = EXPLAINED_OPTIONS.filter((option) => option.group === group)
   return [`${group}:`, ...options.map((option) => row(leftOf(option), meanings(option)))]
 }
 

@@ -52,6 +52,23 @@ export async function remember({ directory, key, uid }: CacheInputs, value: unkn
   }
 }
 
+export interface Sought<V> {
+  readonly find: () => Promise<V>
+  /** Whether an answer is good until the next boot; any other is sought again. */
+  readonly isLasting: (found: V) => boolean
+  /** Whether a remembered answer still holds. */
+  readonly holds: (known: V) => Promise<boolean>
+}
+
+/** What is remembered, else what is found. @param place undefined = nothing is remembered */
+export async function recallOrFind<V>(place: CacheInputs | undefined, sought: Sought<V>): Promise<V> {
+  const known = place === undefined ? undefined : ((await recall(place)) as V | undefined)
+  if (known !== undefined && (await sought.holds(known))) return known
+  const found = await sought.find()
+  if (place !== undefined && sought.isLasting(found)) await remember(place, found)
+  return found
+}
+
 /** One level at a time: node's `recursive` never returns where the system refuses to make directories, as in /proc. */
 export async function makeDirectory(directory: string): Promise<void> {
   await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {

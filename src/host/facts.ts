@@ -86,6 +86,8 @@ export interface HostFacts {
   readonly bwrap?: ProgramFact
   /** A real empty sandbox was started by each engine. */
   readonly engines: Readonly<Record<'bwrap' | 'unshare', Probe>>
+  /** The engine that is only believed to work: a run will show it. */
+  readonly untried?: 'unshare'
   readonly landlockAbi: number
   readonly cgroup: CgroupFact
   readonly docker?: DockerFact

@@ -2,8 +2,8 @@
  * Looks at paths of the host, once and before anything is decided.
  * Edge: file system (lstat, stat, realpath); changes nothing.
  */
-import type { BigIntStats } from 'node:fs'
-import { lstat, readlink, realpath, stat } from 'node:fs/promises'
+import { type BigIntStats, lstat, realpath, stat } from 'node:fs'
+import { readlink } from 'node:fs/promises'
 import { posix } from 'node:path'
 import type { Inode, PathFact, PathKind } from './facts.ts'
 
@@ -49,11 +49,26 @@ export async function observeRounds(
 type Parents = Map<string, Promise<string>>
 
 async function observePath(path: string, parents: Parents): Promise<PathFact> {
-  const seen = await lstat(path, { bigint: true }).catch(kindOfFailure)
+  const seen = await lookBy(lstat, path)
   const real = await canonical(path, parents)
   if (typeof seen === 'string') return { ...nothingAt({ path, kind: seen, real }), ...identity(seen) }
   if (seen.isSymbolicLink()) return observeLink({ path, own: real, seen })
   return { ...factOf({ path, real, seen }), identity: numbersOf(seen) }
+}
+
+/** By callbacks: the promises of node's own take three times as long, and there are hundreds of paths. */
+function lookBy(look: typeof lstat | typeof stat, path: string): Promise<BigIntStats | PathKind> {
+  const seen = new Promise<BigIntStats>((resolve, reject) => {
+    look(path, { bigint: true }, (error, found) => (error === null ? resolve(found) : reject(error)))
+  })
+  return seen.catch(kindOfFailure)
+}
+
+function canonicalOr(path: string, otherwise: () => string | Promise<string>): Promise<string> {
+  const real = new Promise<string>((resolve, reject) => {
+    realpath.native(path, (error, found) => (error === null ? resolve(found) : reject(error)))
+  })
+  return real.catch(otherwise)
 }
 
 /** The same words as native/cached.c writes. */
@@ -76,8 +91,8 @@ async function observeLink({ path, own, seen: itself }: SeenLink): Promise<PathF
   // Each may fail on its own: the link can vanish between the calls, and is then a link that leads nowhere.
   const [link, seen, real] = await Promise.all([
     readlink(path).catch(() => ''),
-    stat(path, { bigint: true }).catch(kindOfFailure),
-    realpath(path).catch(() => own),
+    lookBy(stat, path),
+    canonicalOr(path, () => own),
   ])
   return {
     ...(typeof seen === 'string' ? nothingAt({ path, kind: seen, real: own }) : factOf({ path, real, seen })),
@@ -101,7 +116,7 @@ function canonicalDirectory(directory: string, parents: Parents): Promise<string
   const known = parents.get(directory)
   if (known !== undefined) return known
   // A directory that is not there has a parent that may be: walk up until something exists. `/` always does.
-  const found = realpath(directory).catch(() => (directory === '/' ? '/' : canonical(directory, parents)))
+  const found = canonicalOr(directory, () => (directory === '/' ? '/' : canonical(directory, parents)))
   parents.set(directory, found)
   return found
 }

@@ -3,14 +3,14 @@
  * Edge: file system (/proc, marks of containers), processes (by program.ts and docker.ts), operating system numbers.
  *
  * Costs come in three sizes. Reading /proc and searching PATH is done every time. Starting a real sandbox with each engine and asking for
- * versions takes milliseconds and is remembered for the boot, but only when an engine works: a host without one is tried again every time,
- * so that a repair is seen at once. A container daemon takes a quarter of a second and may come and go: it is asked only when somebody wants it, every time.
+ * versions takes tens of milliseconds. What worked is remembered for the boot, what failed never is: it may have been chance, and a
+ * repair is seen at once. Who is about to run a command anyway may believe in an engine instead of trying it: the run will tell.
+ * A container daemon takes a quarter of a second and may come and go: it is asked only when somebody wants it, every time.
  */
 import { readFile, readlink, stat } from 'node:fs/promises'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter } from 'node:path'
-import { type CacheInputs, recall, remember } from './cache.ts'
-import { observeDocker } from './docker.ts'
+import { recall, remember } from './cache.ts'
 import { EXPLAINING_SETTINGS } from './explain.ts'
 import type { CgroupFact, HostFacts, Probe, ProgramFact, Surroundings } from './facts.ts'
 import { askVersion, type FoundProgram, findProgram } from './program.ts'
@@ -26,6 +26,8 @@ export interface HostInputs {
   readonly want: readonly ('namespace' | 'docker' | 'wasm')[]
   /** `auto`: the first that works is enough. */
   readonly engine: Engine | 'auto' | 'all'
+  /** The engine of our own need not be tried: a run that is about to be will show whether it works. */
+  readonly believe: boolean
   /** The caller's environment: PATH, LLM_DO_DOCKER, and what a container engine needs to find its daemon. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** Canonical directories whose programs are not trusted: the caller's directory and the writable zones. */
@@ -136,7 +138,7 @@ interface EngineInputs {
   readonly search: (name: string) => Promise<FoundProgram | undefined>
 }
 
-type EngineFacts = Pick<HostFacts, 'helpers' | 'bwrap' | 'engines' | 'landlockAbi'>
+type EngineFacts = Pick<HostFacts, 'helpers' | 'bwrap' | 'engines' | 'untried' | 'landlockAbi'>
 
 const NOT_TRIED: Probe = { ok: false, step: 'probe', errno: '', message: 'not tried' }
 
@@ -145,38 +147,63 @@ async function observeEngines({ inputs, own, search }: EngineInputs): Promise<En
     return { helpers: NOT_TRIED, engines: { bwrap: NOT_TRIED, unshare: NOT_TRIED }, landlockAbi: 0 }
   }
   const [helpers, bwrap] = await Promise.all([inputs.helpers(), search('bwrap')])
-  const key = [inputs.version, inputs.engine, own.stamp, helpers.stamp, bwrap?.path, bwrap?.stamp].join('\n')
+  const key = ['engines', inputs.version, own.stamp, helpers.stamp, bwrap?.path, bwrap?.stamp].join('\n')
   const cache = inputs.cache === undefined ? undefined : { directory: inputs.cache, key, uid: own.uid }
-  const known = cache === undefined ? undefined : asEngineFacts(await recall(cache))
-  return known ?? tryEngines({ inputs, helpers: helpers.probe, bwrap, cache })
+  const known = (cache === undefined ? undefined : asProven(await recall(cache))) ?? {}
+  const engines = await lookAtEngines({ inputs, helpers: helpers.probe, bwrap, known })
+  const landlockAbi = known.landlockAbi ?? (helpers.probe.ok ? await inputs.landlockAbi() : 0)
+  const facts: EngineFacts = { helpers: helpers.probe, ...engines, landlockAbi }
+  const proven = { ...known, ...provenBy(facts) }
+  const isNew = Object.keys(proven).length > Object.keys(known).length
+  if (cache !== undefined && helpers.probe.ok && isNew) await remember(cache, proven)
+  return facts
+}
+
+/** What is remembered: only what worked. */
+interface Proven {
+  readonly landlockAbi?: number
+  readonly unshare?: true
+  readonly bwrap?: ProgramFact
+}
+
+function provenBy({ landlockAbi, untried, engines, bwrap }: EngineFacts): Proven {
+  const works = (engine: Engine): boolean => engines[engine].ok && untried !== engine
+  return { landlockAbi, ...(works('unshare') && { unshare: true }), ...(works('bwrap') && bwrap && { bwrap }) }
 }
 
 interface Trial {
   readonly inputs: HostInputs
   readonly helpers: Probe
   readonly bwrap: FoundProgram | undefined
-  readonly cache: CacheInputs | undefined
+  readonly known: Proven
 }
 
-async function tryEngines({ inputs, helpers, bwrap, cache }: Trial): Promise<EngineFacts> {
-  const { engine } = inputs
-  // One after the other: two sandboxes starting at once on a small machine only make each other slow.
-  const unshare = engine === 'bwrap' ? NOT_TRIED : helpers.ok ? await inputs.probeEngine('unshare') : helpers
-  const isEnough = engine === 'unshare' || (engine === 'auto' && unshare.ok)
-  const bwrapFact = isEnough ? undefined : await versionOf(bwrap)
-  const engines = { unshare, bwrap: isEnough ? NOT_TRIED : await tryBwrap({ inputs, helpers, bwrap }) }
-  const facts: EngineFacts = {
-    helpers,
-    ...(bwrapFact === undefined ? {} : { bwrap: bwrapFact }),
-    engines,
-    landlockAbi: helpers.ok ? await inputs.landlockAbi() : 0,
-  }
-  if (cache !== undefined && helpers.ok && (engines.bwrap.ok || engines.unshare.ok)) await remember(cache, facts)
-  return facts
+type Engines = Pick<EngineFacts, 'bwrap' | 'engines' | 'untried'>
+
+/** One after the other: two sandboxes starting at once on a small machine only make each other slow. */
+async function lookAtEngines(trial: Trial): Promise<Engines> {
+  const { engine, believe } = trial.inputs
+  const isBwrapKnown = trial.known.bwrap !== undefined && trial.known.unshare === undefined
+  // Where bwrap is what is known to work, unshare was tried and did not.
+  const isUnshareMeant = engine === 'auto' ? !(believe && isBwrapKnown) : engine !== 'bwrap'
+  const unshare = isUnshareMeant ? await tryUnshare(trial) : NOT_TRIED
+  const untried = believe && unshare.ok && trial.known.unshare === undefined ? { untried: 'unshare' as const } : {}
+  if (engine === 'unshare' || (engine === 'auto' && unshare.ok))
+    return { engines: { unshare, bwrap: NOT_TRIED }, ...untried }
+  const bwrap = trial.known.bwrap ?? (await versionOf(trial.bwrap))
+  return { ...(bwrap && { bwrap }), engines: { unshare, bwrap: await tryBwrap(trial) }, ...untried }
+}
+
+/** It is a part of the helpers. */
+async function tryUnshare({ inputs, helpers, known }: Trial): Promise<Probe> {
+  if (known.unshare === true) return { ok: true }
+  if (!helpers.ok) return helpers
+  return inputs.believe ? { ok: true } : inputs.probeEngine('unshare')
 }
 
 /** A setuid program is not even started: it would run with rights that nobody here is meant to have. */
-async function tryBwrap({ inputs, helpers, bwrap }: Omit<Trial, 'cache'>): Promise<Probe> {
+async function tryBwrap({ inputs, helpers, bwrap, known }: Trial): Promise<Probe> {
+  if (known.bwrap !== undefined) return { ok: true }
   if (bwrap === undefined) return { ok: false, step: 'search', errno: 'ENOENT', message: 'no bwrap on PATH' }
   if (bwrap.setuid) return { ok: false, step: 'check', errno: '', message: `${bwrap.path} is setuid` }
   return helpers.ok ? inputs.probeEngine('bwrap', bwrap.path) : helpers
@@ -188,17 +215,17 @@ async function versionOf(found: FoundProgram | undefined): Promise<ProgramFact |
 }
 
 /** What is remembered was written by this very version (it is in the key); the shape is still looked at once, since files can rot. */
-function asEngineFacts(value: unknown): EngineFacts | undefined {
-  const facts = value as Partial<EngineFacts> | null | undefined
-  const works = facts?.engines?.bwrap.ok === true || facts?.engines?.unshare.ok === true
-  const sound = works && facts.helpers?.ok === true && typeof facts.landlockAbi === 'number'
-  return sound ? (facts as EngineFacts) : undefined
+function asProven(value: unknown): Proven | undefined {
+  const { landlockAbi, bwrap } = (value ?? {}) as Partial<Proven>
+  return typeof landlockAbi === 'number' && typeof (bwrap?.path ?? '') === 'string' ? (value as Proven) : undefined
 }
 
 /** Our own search first: a client that lies in the caller's tree is not asked. */
 async function observeContainers({ env }: HostInputs, search: EngineInputs['search']): Promise<HostFacts['docker']> {
   const found = await search(env['LLM_DO_DOCKER'] || 'docker')
-  return found === undefined ? undefined : observeDocker({ ...env, LLM_DO_DOCKER: found.path })
+  if (found === undefined) return undefined
+  const { observeDocker } = await import('./docker.ts')
+  return observeDocker({ ...env, LLM_DO_DOCKER: found.path })
 }
 
 /** A file of /proc as text; empty when the kernel or a container hides it. */

@@ -5,7 +5,7 @@
 import { constants } from 'node:fs'
 import { access, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, join, sep } from 'node:path'
-import { execa } from 'execa'
+import { ask } from '../ask.ts'
 import type { ProgramFact } from './facts.ts'
 
 /** Longest wait for an answer to `--version`, milliseconds. A program that hangs is as good as absent. */
@@ -59,15 +59,6 @@ function isBelow(path: string, place: string): boolean {
 
 /** Asks a program for its version; the first dotted number of the answer counts, empty when there is none. */
 export async function askVersion({ path, setuid }: FoundProgram): Promise<ProgramFact> {
-  const answer = await execa(path, ['--version'], {
-    env: {},
-    extendEnv: false,
-    cwd: '/',
-    stdin: 'ignore',
-    timeout: VERSION_TIMEOUT_MS,
-    forceKillAfterDelay: 100,
-    maxBuffer: 64 * 1024,
-    reject: false,
-  })
+  const answer = await ask({ file: path, argv: ['--version'], env: {}, cwd: '/', patienceMs: VERSION_TIMEOUT_MS })
   return { path, version: /\d+(?:\.\d+)+/.exec(`${answer.stdout}\n${answer.stderr}`)?.[0] ?? '', setuid }
 }

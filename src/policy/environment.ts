@@ -137,5 +137,6 @@ function dockerWords(env: Environment): DockerWords {
     ...(isWrongTime ? [`DOCKER_TIMEOUT: expected whole milliseconds such as 30000, got ${quoteValue(timeout)}.`] : []),
     ...(isWrongSwitch ? [notASwitch('ENABLE_DOCKER', enabled)] : []),
   ]
-  return { said: { values: { resources }, places, problems }, withoutDocker: switchOf(enabled) === false }
+  const values = Object.keys(resources).length === 0 ? {} : { resources }
+  return { said: { values, places, problems }, withoutDocker: switchOf(enabled) === false }
 }

@@ -1,6 +1,6 @@
 /** One voice in a policy: what a file, the environment or the command line says, still unchecked. */
 import type { Layer } from './policy.ts'
-import type { SandboxInput } from './schema.ts'
+import type { SandboxInput, SandboxSaid } from './schema.ts'
 
 export interface PolicyLayer {
   readonly layer: Layer
@@ -10,6 +10,8 @@ export interface PolicyLayer {
   readonly directory: string
   /** Unchecked: mergePolicies() checks it and reports every mistake. */
   readonly values: SandboxInput
+  /** What the schema made of exactly these values, where that is known beforehand. */
+  readonly said?: SandboxSaid
   /** Dotted key (`resources.memory`, `zones.0`) -> the exact place that says it: `ci.yaml:7`, `--memory`. */
   readonly places?: Readonly<Record<string, string>>
   /** What could not even be put into `values`, one finished line each. */
@@ -26,6 +28,11 @@ export const LAYER_ORDER: readonly Layer[] = [
   'environment',
   'flag',
 ]
+
+/** Layers of equal rank keep their order. */
+export function inOrder(layers: readonly PolicyLayer[]): readonly PolicyLayer[] {
+  return LAYER_ORDER.flatMap((rank) => layers.filter(({ layer }) => layer === rank))
+}
 
 /** The place that says a key, as exactly as the layer knows: the key's own, else the nearest one around it, else the source. */
 export function placeOf(layer: PolicyLayer, key: string): string {

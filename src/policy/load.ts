@@ -7,9 +7,10 @@ import { constants } from 'node:fs'
 import { open, readdir, realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
+import { KNOWN } from './known.ts'
 import type { PolicyLayer } from './layer.ts'
 import { didYouMean } from './nearest.ts'
-import { type ParsedProfile, parseProfile } from './parse.ts'
+import { type ParsedProfile, profileLayer } from './profile-layer.ts'
 
 export interface ProfileDirectories {
   /** `$XDG_CONFIG_HOME/llm-do/profiles`, absolute; searched first. */
@@ -77,7 +78,7 @@ async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProf
   const seen = chain.findIndex(({ file }) => file === found.file)
   if (seen >= 0) throw cycle([...chain.slice(seen), { name: request.name, file: found.file }])
   if (chain.length >= LONGEST_CHAIN) throw cycle([...chain, { name: request.name, file: found.file }])
-  const profile = parseProfile({ file: found.file, bytes: found.bytes })
+  const profile = await readProfile(found)
   const longer = [...chain, { name: request.name, candidate: found.candidate, file: found.file, profile }]
   const looked = [...missing, ...found.missing]
   const base = profile.extends
@@ -94,6 +95,14 @@ async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProf
     found: links.map(({ candidate }) => candidate),
     missing: looked,
   }
+}
+
+/** The parser is loaded for profiles that do not come with the program. */
+async function readProfile({ file, bytes }: Pick<FoundProfile, 'file' | 'bytes'>): Promise<ParsedProfile> {
+  const known = KNOWN.profiles.find(({ text }) => Buffer.from(text).equals(bytes))
+  if (known !== undefined) return profileLayer({ ...known, file })
+  const { parseProfile } = await import('./parse.ts')
+  return parseProfile({ file, bytes })
 }
 
 interface FoundProfile {

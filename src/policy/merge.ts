@@ -2,8 +2,7 @@
  * The sum of all layers. How each key adds up is one row of ROWS; nothing here touches the world.
  * Rows see layers from the lowest authority to the highest.
  */
-import { BUILT_IN } from './built-in.ts'
-import { checkLayer } from './check.ts'
+import type { CheckedLayer } from './check.ts'
 import {
   addCredentials,
   addEnvironment,
@@ -18,7 +17,6 @@ import {
 } from './combine.ts'
 import { contradictions } from './contradictions.ts'
 import { invalidPolicy } from './invalid.ts'
-import { LAYER_ORDER, type PolicyLayer } from './layer.ts'
 import type {
   BackendChoice,
   Credential,
@@ -153,11 +151,11 @@ export interface MergeOptions {
 }
 
 /**
- * Adds up all layers over the built-in one. Layers of equal rank keep their order, base first.
+ * Adds up all layers.
+ * @param checked in order: the built-in one first, of equal rank base first
  * @throws SandboxError POLICY_INVALID with every problem of every layer
  */
-export function mergePolicies(layers: readonly PolicyLayer[], options: MergeOptions): Policy {
-  const checked = [BUILT_IN, ...inOrder(layers)].map(checkLayer)
+export function mergePolicies(checked: readonly CheckedLayer[], options: MergeOptions): Policy {
   const voices = checked.map(({ said, layer }, rank) => ({ said, layer, rank, home: options.home }))
   const merged = Object.fromEntries(
     Object.entries(ROWS).map(([key, row]) => [key, sumOf(row as Row<unknown>, voices)]),
@@ -168,10 +166,6 @@ export function mergePolicies(layers: readonly PolicyLayer[], options: MergeOpti
   ]
   if (problems.length > 0) throw invalidPolicy(problems)
   return policyOf({ merged, origins: originsOf(voices), options })
-}
-
-function inOrder(layers: readonly PolicyLayer[]): readonly PolicyLayer[] {
-  return LAYER_ORDER.flatMap((rank) => layers.filter(({ layer }) => layer === rank))
 }
 
 function sumOf<V>(row: Row<V>, voices: readonly Voice[]): V | undefined {

@@ -1,11 +1,9 @@
 /**
  * Every option of the command line, declared once: the command line is built from it, the environment twins are read by it,
- * the manual is printed from it. An option that is policy says so by the values it stands for; help, unit and default then
- * come from the schema. Pure.
+ * the manual is printed from it. An option that is policy says so by the values it stands for. Pure.
  */
 import { quoteText, quoteValue } from '../unit.ts'
 import { addSaid, type Spoken } from './add-said.ts'
-import { meaningOf } from './keys.ts'
 import type { PolicyLayer } from './layer.ts'
 import type { Layer } from './policy.ts'
 import type { SandboxInput, ZoneInput } from './schema.ts'
@@ -24,8 +22,8 @@ export interface OptionDeclaration {
   /** May be given more than once; every value counts. */
   readonly repeats: boolean
   readonly group: OptionGroup
-  /** One line. */
-  readonly help: string
+  /** One line; absent = that of its key. Unit and default are those of the key then, too: see explained.ts. */
+  readonly help?: string
   readonly unit?: string
   /** As a person would write it. */
   readonly standard?: string
@@ -44,22 +42,8 @@ export type GivenOptions = Readonly<Record<string, string | boolean | readonly s
 
 type Declared = Pick<OptionDeclaration, 'name' | 'group'> & Partial<OptionDeclaration>
 
-/** An option without words of its own has those of its key. */
 function declare(option: Declared): OptionDeclaration {
-  const {
-    description = '',
-    unit,
-    standard,
-  } = (option.help === undefined ? meaningOf(option.key ?? '') : undefined) ?? {}
-  return {
-    isArgumentOptional: false,
-    repeats: false,
-    environment: environmentName(option.name),
-    help: description,
-    ...(unit === undefined ? {} : { unit }),
-    ...(standard === undefined ? {} : { standard }),
-    ...option,
-  }
+  return { isArgumentOptional: false, repeats: false, environment: environmentName(option.name), ...option }
 }
 
 /** `allow-host` -> `LLM_DO_EXEC_ALLOW_HOST`. */

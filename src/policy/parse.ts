@@ -1,18 +1,11 @@
 /** The text of a profile -> a policy layer. Pure. Values are checked later, by mergePolicies(), together with all others. */
-import path from 'node:path'
 import { SandboxError } from '../error.ts'
 import { quoteText, quoteValue } from '../unit.ts'
 import { invalidPolicy } from './invalid.ts'
-import type { PolicyLayer } from './layer.ts'
 import { didYouMean } from './nearest.ts'
+import { type ParsedProfile, profileLayer } from './profile-layer.ts'
 import type { SandboxInput } from './schema.ts'
 import { readYaml } from './yaml.ts'
-
-export interface ParsedProfile {
-  readonly layer: PolicyLayer
-  /** What the profile starts from, as it is written. */
-  readonly extends?: string
-}
 
 /**
  * Reads the text of a profile.
@@ -24,25 +17,12 @@ export function parseProfile(input: { readonly file: string; readonly bytes: Uin
   const reading = readYaml(decode(input))
   if (!reading.ok) throw unreadable([file, reading.line, reading.column], reading.reason)
   const values = sandboxOf(file, reading.value)
-  const layer: PolicyLayer = {
-    layer: 'profile',
-    source: file,
-    directory: path.dirname(file),
-    values,
-    places: placesBelow('sandbox', file, reading.lines),
-  }
-  const base: unknown = values.extends
-  return typeof base === 'string' && base !== '' ? { layer, extends: base } : { layer }
+  return profileLayer({ file, values, lines: linesBelow('sandbox', reading.lines) })
 }
 
-/** Line numbers of the keys below one key, as places of a layer. */
-export function placesBelow(
-  key: string,
-  file: string,
-  lines: Readonly<Record<string, number>>,
-): Readonly<Record<string, string>> {
+function linesBelow(key: string, lines: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
   const below = Object.entries(lines).filter(([known]) => known.startsWith(`${key}.`))
-  return Object.fromEntries(below.map(([known, line]) => [known.slice(key.length + 1), `${file}:${line}`]))
+  return Object.fromEntries(below.map(([known, line]) => [known.slice(key.length + 1), line]))
 }
 
 function sandboxOf(file: string, value: unknown): SandboxInput {

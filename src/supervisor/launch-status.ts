@@ -66,6 +66,9 @@ export function outcomeOfStatus(
 
 const NO_USAGE = { cpuMs: 0, peakMemory: 0, peakPids: 0 } as const
 
+/** The step of a setup that failed without a word of launch's: how far it came is not known. */
+export const WITHOUT_REPORT = 'launch'
+
 function withoutReport(end: ChildEnd): Outcome {
   const { stdout, stderr, startErrno, signal, exitCode, elapsedMs } = end
   const detail = startErrno === undefined ? `it ended with ${signal ?? `status ${exitCode}`} and no report` : ''
@@ -73,7 +76,12 @@ function withoutReport(end: ChildEnd): Outcome {
     cause: end.cause === 'cancelled' ? 'cancelled' : 'setup',
     exitCode: null,
     signal: null,
-    failure: { step: startErrno === undefined ? 'launch' : 'start launch', path: '', errno: startErrno ?? '', detail },
+    failure: {
+      step: startErrno === undefined ? WITHOUT_REPORT : 'start launch',
+      path: '',
+      errno: startErrno ?? '',
+      detail,
+    },
     ...(end.cancelledBy === undefined ? {} : { cancelledBy: end.cancelledBy }),
     stdout,
     stderr,

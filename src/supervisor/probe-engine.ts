@@ -2,12 +2,13 @@
  * Probes an engine by doing: the whole chain around nothing but our own init, so the answer holds for real runs.
  * Edge: processes.
  */
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
+import { ask } from '../ask.ts'
 import { namespace } from '../backend/namespace.ts'
+import { SandboxError } from '../error.ts'
 import type { Probe } from '../host/facts.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { EngineName } from '../policy/policy.ts'
+import { quoteText } from '../unit.ts'
 import { superviseNamespace } from './namespace.ts'
 
 export interface EngineProbe {
@@ -64,8 +65,18 @@ export async function probeEngine(probe: EngineProbe): Promise<Probe> {
   return { ok: false, step, errno, message: detail === '' ? `${step}: ${errno}` : detail }
 }
 
-/** Version of Landlock here, 0 without. */
+/** Milliseconds; it is one system call. */
+const PATIENCE_MS = 10_000
+
+/**
+ * Version of Landlock here, 0 without.
+ * @throws SandboxError SETUP_FAILED when there is no answer: "none" would take a wall away
+ */
 export async function askLandlockAbi(helpers: string): Promise<number> {
-  const { stdout } = await promisify(execFile)(`${helpers}/launch`, ['--landlock-abi'])
-  return Number.parseInt(stdout, 10) || 0
+  const file = `${helpers}/launch`
+  const { ok, stdout, why } = await ask({ file, argv: ['--landlock-abi'], patienceMs: PATIENCE_MS })
+  if (ok && /^\d+\n$/.test(stdout)) return Number(stdout)
+  throw new SandboxError('SETUP_FAILED', `${file} --landlock-abi: expected a number, got ${why || quoteText(stdout)}`, {
+    hint: 'try again; if it stays so: llm-do doctor',
+  })
 }

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { cacheDirectory, recall, remember } from '../../src/host/cache.ts'
+import { cacheDirectory, recall, recallOrFind, remember } from '../../src/host/cache.ts'
 
 const uid = process.getuid?.() ?? 0
 const value = { works: true }
@@ -100,6 +100,39 @@ describe('Nothing is recalled', () => {
     symlinkSync('real', join(place.root, 'link'))
     await remember(inputs('key', join(place.root, 'link')), value)
     expect(readdirSync(join(place.root, 'real'))).toEqual([])
+  })
+})
+
+describe('What takes long to find', () => {
+  /** How often it was looked for in two questions. */
+  const looks = async (
+    found: { readonly lacking: string },
+    { holds = true, place = inputs() } = {},
+  ): Promise<number> => {
+    const times: number[] = []
+    const sought = {
+      find: async () => {
+        times.push(1)
+        return found
+      },
+      isLasting: ({ lacking }: typeof found) => lacking === '',
+      holds: async () => holds,
+    }
+    expect(await recallOrFind(place, sought)).toEqual(found)
+    expect(await recallOrFind(place, sought)).toEqual(found)
+    return times.length
+  }
+
+  test('is found once', async () => {
+    expect(await looks({ lacking: '' })).toBe(1)
+  })
+
+  test('is looked for again when something was lacking: it may have been by chance', async () => {
+    expect(await looks({ lacking: 'no process may be moved there (EAGAIN)' })).toBe(2)
+  })
+
+  test('is looked for again when it holds no more', async () => {
+    expect(await looks({ lacking: '' }, { holds: false })).toBe(2)
   })
 })
 

@@ -19,6 +19,7 @@ function inputs(some: Partial<HostInputs> = {}, probe: Probe = { ok: true }): Ho
   return {
     want: ['namespace'],
     engine: 'all',
+    believe: false,
     env: { PATH: join(place.root, 'bin') },
     notBelow: [],
     version: '1.0.0',
@@ -183,8 +184,9 @@ describe('What was found out is remembered', () => {
 
   beforeEach(() => program('bin/bwrap', 'echo bubblewrap 0.9.0'))
 
-  test('not for another engine', async () => {
-    expect(await twice({}, { engine: 'all' })).toBe(2)
+  test('for each engine by itself', async () => {
+    expect(await twice({}, { engine: 'all' })).toBe(1)
+    expect(place.tried).toEqual(['unshare'])
   })
 
   test('for the same machine, programs and version', async () => {
@@ -203,6 +205,32 @@ describe('What was found out is remembered', () => {
     expect(await twice({}, {}, { ok: false, step: 'bwrap', errno: 'EPERM', message: '' })).toBe(1)
   })
 
+  test('not when an engine failed while the other one worked: it may have been chance', async () => {
+    const cache = join(place.root, 'cache')
+    const failing = new Set(['bwrap'])
+    const probeEngine: HostInputs['probeEngine'] = async (engine) => {
+      place.tried.push(engine)
+      return failing.delete(engine)
+        ? { ok: false, step: 'clone', errno: 'EAGAIN', message: 'clone: EAGAIN' }
+        : { ok: true }
+    }
+    const first = await observeHost(inputs({ cache, probeEngine }))
+    expect(first.engines).toMatchObject({ unshare: { ok: true }, bwrap: { ok: false } })
+    place.tried = []
+    const second = await observeHost(inputs({ cache, probeEngine }))
+    expect(second.engines).toEqual({ unshare: { ok: true }, bwrap: { ok: true } })
+    expect(place.tried).toEqual(['bwrap'])
+  })
+
+  test('not when the kernel did not say which Landlock it has', async () => {
+    const cache = join(place.root, 'cache')
+    const landlockAbi = async (): Promise<number> => {
+      throw new Error('launch did not answer')
+    }
+    await expect(observeHost(inputs({ cache, landlockAbi }))).rejects.toThrow('launch did not answer')
+    expect((await observeHost(inputs({ cache }))).landlockAbi).toBe(4)
+  })
+
   test('not when the program is another one', async () => {
     const cache = join(place.root, 'cache')
     await observeHost(inputs({ cache }))
@@ -212,5 +240,60 @@ describe('What was found out is remembered', () => {
 
   test('nowhere when the cache cannot be written', async () => {
     expect(await twice({ cache: '/dev/null/x' }, { cache: '/dev/null/x' })).toBe(1)
+  })
+})
+
+describe('Before a run', () => {
+  const believing = (some: Partial<HostInputs> = {}): HostInputs =>
+    inputs({ engine: 'auto', believe: true, cache: join(place.root, 'cache'), ...some })
+  const failing: HostInputs['probeEngine'] = async (engine) =>
+    engine === 'unshare' ? { ok: false, step: 'clone', errno: 'EPERM', message: '' } : { ok: true }
+
+  test('our own engine is believed, and nothing is started', async () => {
+    program('bin/bwrap', `touch ${place.root}/started`)
+    const facts = await observeHost(believing())
+    expect(facts).toMatchObject({
+      engines: { unshare: { ok: true }, bwrap: { message: 'not tried' } },
+      untried: 'unshare',
+    })
+    expect(place.tried).toEqual([])
+    expect(() => realpathSync(join(place.root, 'started'))).toThrow()
+  })
+
+  test('what is only believed is not remembered', async () => {
+    await observeHost(believing())
+    expect((await observeHost(believing())).untried).toBe('unshare')
+    await observeHost(believing({ believe: false }))
+    expect(place.tried).toEqual(['unshare'])
+    expect((await observeHost(believing())).untried).toBeUndefined()
+  })
+
+  test('nothing is believed of helpers that are not trusted', async () => {
+    const helpers: HostInputs['helpers'] = async () => ({
+      probe: { ok: false, step: 'helpers', errno: '', message: 'can be written by others' },
+      stamp: '',
+    })
+    const facts = await observeHost(believing({ helpers }))
+    expect(facts.engines.unshare).toMatchObject({ ok: false, message: 'can be written by others' })
+    expect(facts.untried).toBeUndefined()
+  })
+
+  test("bwrap is tried, since it is somebody else's", async () => {
+    program('bin/bwrap', 'echo bubblewrap 0.9.0')
+    const facts = await observeHost(believing({ engine: 'bwrap' }))
+    expect(facts).toMatchObject({ bwrap: { version: '0.9.0' }, engines: { bwrap: { ok: true } } })
+    expect(place.tried).toEqual(['bwrap'])
+  })
+
+  test('bwrap is used at once where it is what is known to work', async () => {
+    program('bin/bwrap', 'echo bubblewrap 0.9.0')
+    await observeHost(believing({ believe: false, probeEngine: failing }))
+    const facts = await observeHost(believing())
+    expect(facts).toMatchObject({
+      bwrap: { version: '0.9.0' },
+      engines: { unshare: { ok: false }, bwrap: { ok: true } },
+    })
+    expect(facts.untried).toBeUndefined()
+    expect(place.tried).toEqual([])
   })
 })

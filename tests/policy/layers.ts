@@ -1,8 +1,15 @@
 /** Layers and policies for the tests of this room. */
 import { SandboxError } from '../../src/error.ts'
-import type { PolicyLayer } from '../../src/policy/layer.ts'
+import { BUILT_IN } from '../../src/policy/built-in.ts'
+import { checkLayer } from '../../src/policy/check.ts'
+import { inOrder, type PolicyLayer } from '../../src/policy/layer.ts'
 import { type MergeOptions, mergePolicies } from '../../src/policy/merge.ts'
 import type { Layer, Policy } from '../../src/policy/policy.ts'
+
+/** All of them read by the schema, over the built-in layer. */
+export function mergeLayers(layers: readonly PolicyLayer[], options: MergeOptions): Policy {
+  return mergePolicies([BUILT_IN, ...inOrder(layers)].map(checkLayer), options)
+}
 
 export const OPTIONS: MergeOptions = { profile: 'test', home: '/home/ann' }
 
@@ -12,7 +19,7 @@ export function saying(values: unknown, layer: Layer = 'profile', source = 'a.ya
 }
 
 export function merged(...values: readonly unknown[]): Policy {
-  return mergePolicies(
+  return mergeLayers(
     values.map((value) => saying(value)),
     OPTIONS,
   )
@@ -21,7 +28,7 @@ export function merged(...values: readonly unknown[]): Policy {
 /** The problems of a merge that must fail. */
 export function problemsOf(layers: readonly PolicyLayer[], options: MergeOptions = OPTIONS): readonly string[] {
   try {
-    mergePolicies(layers, options)
+    mergeLayers(layers, options)
   } catch (error) {
     if (error instanceof SandboxError && error.code === 'POLICY_INVALID') return error.problems
     throw error

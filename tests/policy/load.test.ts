@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { listProfiles, loadProfile, type ProfileRequest, profileDirectoryOf } from '../../src/policy/load.ts'
-import { mergePolicies } from '../../src/policy/merge.ts'
+import { mergeLayers } from './layers.ts'
 
 const SHIPPED = path.join(import.meta.dirname, '../../profiles')
 
@@ -87,7 +87,7 @@ describe('a profile', () => {
     mkdirSync(path.join(place().root, 'real'))
     place().write('real/a.yaml', profile('zones: [{name: d, hostPath: ./d}]'))
     symlinkSync(path.join(place().root, 'real/a.yaml'), path.join(place().own, 'a.yaml'))
-    const policy = mergePolicies((await place().load('a')).layers, { profile: 'a', home: '' })
+    const policy = mergeLayers((await place().load('a')).layers, { profile: 'a', home: '' })
     expect(policy.zones[0]).toMatchObject({
       hostPath: path.join(place().root, 'real/d'),
       origin: { source: `${path.join(place().root, 'real/a.yaml')}:2` },
@@ -198,7 +198,7 @@ describe('a profile that cannot be used', () => {
   test('problems of its keys name file and line', async () => {
     const file = place().write('own/a.yaml', 'sandbox:\n  tty: true\n  resources:\n    memry: 1g\n')
     const { layers } = await place().load('a')
-    expect(() => mergePolicies(layers, { profile: 'a', home: '' })).toThrow(
+    expect(() => mergeLayers(layers, { profile: 'a', home: '' })).toThrow(
       `${file}:4: resources.memry: expected one of memory, `,
     )
   })
@@ -241,7 +241,7 @@ describe('the shipped profiles', () => {
   const MIB = 1024 ** 2
   const load = async (name: string) => {
     const { layers } = await loadProfile({ name, cwd: '/', configDirectory: '', shippedDirectory: SHIPPED })
-    return mergePolicies(layers, { profile: name, home: '' })
+    return mergeLayers(layers, { profile: name, home: '' })
   }
 
   test.each<[string, 'ro' | 'rw', object]>([

@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN, PROTECTED_PATHS } from '../../src/policy/built-in.ts'
 import { LAYER_ORDER } from '../../src/policy/layer.ts'
-import { mergePolicies } from '../../src/policy/merge.ts'
 import type { Policy } from '../../src/policy/policy.ts'
-import { merged, OPTIONS, problemsOf, saying } from './layers.ts'
+import { merged, mergeLayers, OPTIONS, problemsOf, saying } from './layers.ts'
 
 const MIB = 1024 ** 2
 
 test('without any layer the built-in defaults hold', () => {
-  expect(mergePolicies([], OPTIONS)).toMatchObject({
+  expect(mergeLayers([], OPTIONS)).toMatchObject({
     backend: 'auto',
     engine: 'auto',
     workspace: 'ro',
@@ -231,7 +230,7 @@ describe('authority', () => {
     '%s is above all that come before it',
     (layer, index) => {
       const speaking = layers.slice(0, index + 1).map((name, at) => saying(pids(at), name))
-      expect(mergePolicies(speaking.toReversed(), OPTIONS).resources.pids).toBe(100 + index)
+      expect(mergeLayers(speaking.toReversed(), OPTIONS).resources.pids).toBe(100 + index)
       expect(speaking.at(-1)?.layer).toBe(layer)
     },
   )
@@ -241,14 +240,14 @@ describe('authority', () => {
       saying({ ...pids(index), zones: [{ name: `z${index}`, hostPath: '/h' }], protect: [`p${index}`] }, layer),
     )
     const shuffles = [speaking, speaking.toReversed(), [...speaking.slice(3), ...speaking.slice(0, 3)]]
-    const [first, ...others] = shuffles.map((order) => JSON.stringify(mergePolicies(order, OPTIONS)))
+    const [first, ...others] = shuffles.map((order) => JSON.stringify(mergeLayers(order, OPTIONS)))
     expect(others).toEqual([first, first])
   })
 
   test('merging twice gives the same bytes, and changes nothing that was given', () => {
     const layer = saying({ zones: [{ name: 'a', hostPath: 'x' }], env: { set: { A: '1' } } })
     const before = JSON.stringify(layer)
-    expect(JSON.stringify(mergePolicies([layer], OPTIONS))).toBe(JSON.stringify(mergePolicies([layer], OPTIONS)))
+    expect(JSON.stringify(mergeLayers([layer], OPTIONS))).toBe(JSON.stringify(mergeLayers([layer], OPTIONS)))
     expect(JSON.stringify(layer)).toBe(before)
   })
 
@@ -269,7 +268,7 @@ test('origins name every layer that spoke, with the exact place', () => {
     ...saying({ resources: { memory: '2g' } }, 'flag', 'command line'),
     places: { 'resources.memory': '--memory' },
   }
-  const { origins } = mergePolicies([profile, flag], OPTIONS)
+  const { origins } = mergeLayers([profile, flag], OPTIONS)
   expect(origins['resources.memory']?.map(({ layer, source }) => [layer, source])).toEqual([
     ['built-in', 'built-in'],
     ['profile', 'a.yaml:3'],
@@ -279,7 +278,7 @@ test('origins name every layer that spoke, with the exact place', () => {
 })
 
 test('the built-in layer is itself without a problem', () => {
-  expect(() => mergePolicies([BUILT_IN], OPTIONS)).not.toThrow()
+  expect(() => mergeLayers([BUILT_IN], OPTIONS)).not.toThrow()
 })
 
 describe('what is wrong', () => {

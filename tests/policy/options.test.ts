@@ -1,18 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { environmentLayers } from '../../src/policy/environment.ts'
-import { mergePolicies } from '../../src/policy/merge.ts'
+import { EXPLAINED_OPTIONS } from '../../src/policy/explained.ts'
 import { flagLayer, type GivenOptions, OPTIONS } from '../../src/policy/options.ts'
 import type { Policy, Zone } from '../../src/policy/policy.ts'
-import { OPTIONS as MERGE, problemsOf, saying } from './layers.ts'
+import { OPTIONS as MERGE, mergeLayers, problemsOf, saying } from './layers.ts'
 
 const MIB = 1024 ** 2
-const policyOf = (given: GivenOptions): Policy => mergePolicies([flagLayer(given, '/cwd')], MERGE)
+const policyOf = (given: GivenOptions): Policy => mergeLayers([flagLayer(given, '/cwd')], MERGE)
 
 test('every option has a name of its own, one line of help and a twin of its own', () => {
   expect(new Set(OPTIONS.map(({ name }) => name)).size).toBe(OPTIONS.length)
   expect(new Set(OPTIONS.map(({ environment }) => environment)).size).toBe(OPTIONS.length)
   expect(
-    OPTIONS.filter(({ help, environment }) => !/^\S.*\.$/.test(help) || !/^LLM_DO_EXEC_[A-Z_]+$/.test(environment)),
+    EXPLAINED_OPTIONS.filter(
+      ({ help, environment }) => !/^\S.*\.$/.test(help) || !/^LLM_DO_EXEC_[A-Z_]+$/.test(environment),
+    ),
   ).toEqual([])
 })
 
@@ -145,7 +147,7 @@ test('a secret given by --env is in no message and no origin', () => {
 
 describe('the environment', () => {
   const policyIn = (env: Readonly<Record<string, string>>, given: GivenOptions = {}): Policy =>
-    mergePolicies(
+    mergeLayers(
       [
         ...environmentLayers(env, '/cwd').layers,
         flagLayer(given, '/cwd'),

@@ -1,7 +1,6 @@
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { environmentLayers } from '../../src/policy/environment.ts'
-import { mergePolicies } from '../../src/policy/merge.ts'
 import type { GivenOptions } from '../../src/policy/options.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { sandboxSchema } from '../../src/policy/schema.ts'
@@ -9,6 +8,7 @@ import { escalationError, NARROWED_KEYS, type Narrowed, narrowStep } from '../..
 import { coversHost } from '../../src/worker/network.ts'
 import type { SandboxWish } from '../../src/worker/worker.ts'
 import type { ZoneGround } from '../../src/worker/zones.ts'
+import { mergeLayers } from '../policy/layers.ts'
 import { HOME, operator, sandbox, told, workshop } from './support.ts'
 
 const GROUND: ZoneGround = {
@@ -310,7 +310,7 @@ describe('what is granted is narrowed', () => {
   )
   test.each([
     ['flags', operator(LESS)],
-    ['variables', mergePolicies(environmentLayers(TWINS, '/project').layers, { profile: 'default', home: HOME })],
+    ['variables', mergeLayers(environmentLayers(TWINS, '/project').layers, { profile: 'default', home: HOME })],
   ])('%s below the limits of a workshop narrow them', (_, grant) => {
     const shop = '{ resources: { memory: 2g, cpu: 4, pids: 100, timeout: none, tmp: 80m } }'
     const { policy, escalations } = narrowed({ shop, grant })

@@ -3,12 +3,12 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../../src/error.ts'
 import type { PolicyLayer } from '../../src/policy/layer.ts'
-import { mergePolicies } from '../../src/policy/merge.ts'
 import { flagLayer, type GivenOptions } from '../../src/policy/options.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { SandboxInput } from '../../src/policy/schema.ts'
 import { readWorker, readWorkshop } from '../../src/worker/read.ts'
 import type { SandboxWish, Worker, Workshop } from '../../src/worker/worker.ts'
+import { mergeLayers } from '../policy/layers.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 export const HOME = '/home/ann'
@@ -54,7 +54,7 @@ export async function refusedLater(act: Promise<unknown>): Promise<SandboxError>
 /** The policy of an operator who says these flags, over a profile that nobody named. */
 export function operator(given: GivenOptions = {}, { cwd = '/project', profile = {} as SandboxInput } = {}): Policy {
   const base: PolicyLayer = { layer: 'profile', source: 'default.yaml', directory: cwd, values: profile }
-  return mergePolicies([base, flagLayer(given, cwd)], { profile: 'default', home: HOME })
+  return mergeLayers([base, flagLayer(given, cwd)], { profile: 'default', home: HOME })
 }
 
 /** A project on disk, gone with the test; keys are paths. */

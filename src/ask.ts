@@ -1,0 +1,49 @@
+/**
+ * Asks a program something and waits for the whole answer. By node's own means: these are questions of a first run, in which
+ * loading a library costs more than asking.
+ * Edge: processes.
+ */
+import { execFile } from 'node:child_process'
+
+export interface Question {
+  readonly file: string
+  readonly argv: readonly string[]
+  /** Complete; default: ours. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly cwd?: string
+  /** Milliseconds; a program that takes longer is killed. */
+  readonly patienceMs: number
+}
+
+export interface Answer {
+  /** It ended by itself, in time, with status 0. */
+  readonly ok: boolean
+  readonly stdout: string
+  readonly stderr: string
+  /** What was wrong, one line: what it said itself, else how it ended. Empty when nothing was. */
+  readonly why: string
+}
+
+/** Bytes of each stream; who answers with more has not understood the question. */
+const LONGEST_ANSWER = 64 * 1024
+
+/** Never throws: a program that cannot be started is an answer, too. Its stdin is empty. */
+export function ask({ file, argv, env, cwd, patienceMs }: Question): Promise<Answer> {
+  const options = { env, cwd, timeout: patienceMs, killSignal: 'SIGKILL', maxBuffer: LONGEST_ANSWER } as const
+  return new Promise((resolve) => {
+    const child = execFile(file, argv, options, (error, stdout, stderr) => {
+      const said = stderr.trim().split('\n')[0] ?? ''
+      resolve({ ok: error === null, stdout, stderr, why: error === null ? '' : said || howItEnded(error, patienceMs) })
+    })
+    child.stdin?.end()
+  })
+}
+
+function howItEnded(
+  { code, killed, signal }: { code?: unknown; killed?: boolean; signal?: unknown },
+  patienceMs: number,
+): string {
+  if (killed === true) return `no answer within ${patienceMs / 1000} s`
+  if (typeof code === 'number') return `status ${code}`
+  return String(code ?? signal ?? 'no answer')
+}

@@ -1,0 +1,32 @@
+/** What a profile says -> its layer. Pure. */
+import path from 'node:path'
+import type { PolicyLayer } from './layer.ts'
+import type { SandboxInput, SandboxSaid } from './schema.ts'
+
+export interface ParsedProfile {
+  readonly layer: PolicyLayer
+  /** What the profile starts from, as it is written. */
+  readonly extends?: string
+}
+
+export interface ReadProfile {
+  /** Absolute path. */
+  readonly file: string
+  readonly values: SandboxInput
+  /** Dotted key below `sandbox` -> line. */
+  readonly lines: Readonly<Record<string, number>>
+  readonly said?: SandboxSaid
+}
+
+export function profileLayer({ file, values, lines, said }: ReadProfile): ParsedProfile {
+  const layer: PolicyLayer = {
+    layer: 'profile',
+    source: file,
+    directory: path.dirname(file),
+    values,
+    places: Object.fromEntries(Object.entries(lines).map(([key, line]) => [key, `${file}:${line}`])),
+    ...(said === undefined ? {} : { said }),
+  }
+  const base: unknown = values.extends
+  return typeof base === 'string' && base !== '' ? { layer, extends: base } : { layer }
+}
