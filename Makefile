@@ -99,13 +99,13 @@ $(eval $(call program,container-init,$(CONTAINER_INIT_SOURCES)))
 
 SOURCES := $(shell find src -name '*.ts')
 
-build: dist/cli.js $(COMMANDS) ## bundle src/ into dist/, declarations into dist/types, the commands into bin/
+build: dist/cli.cjs $(COMMANDS) ## bundle src/ into dist/, declarations into dist/types, the commands into bin/
 	@:
 
-dist/cli.js: $(SOURCES) scripts/build.mjs package.json tsconfig.json $(NODE_MODULES)
+dist/cli.cjs: $(SOURCES) scripts/build.mjs package.json tsconfig.json $(NODE_MODULES)
 	@node scripts/build.mjs
 
-# On Linux the commands are the front end (which finds dist/cli.js beside itself), elsewhere two lines of node.
+# On Linux the commands are the front end (which finds dist/cli.cjs beside itself), elsewhere two lines of node.
 ifeq ($(shell uname -s),Linux)
 $(COMMANDS): $(BIN)/front
 	@ln -f $< $@

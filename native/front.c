@@ -64,10 +64,10 @@ static size_t count(char **words) {
   return n;
 }
 
-/* Becomes `node ROOT/dist/cli.js FIRST [SECOND] WORDS...`. */
+/* Becomes `node ROOT/dist/cli.cjs FIRST [SECOND] WORDS...`. */
 static _Noreturn void become_node(const char *root, const char *first, const char *second, char **words) {
   static char script[4200];
-  snprintf(script, sizeof script, "%s/dist/cli.js", root);
+  snprintf(script, sizeof script, "%s/dist/cli.cjs", root);
   char **argv = calloc(count(words) + 5, sizeof *argv);
   size_t n = 0;
   if (!argv) _exit(125);

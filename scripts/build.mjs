@@ -1,13 +1,17 @@
-// Builds dist/: two entry points with shared chunks, everything bundled, and the type declarations of the library.
-// Code splitting keeps the start of the command short: what it imports lazily is a file of its own and is read only when needed.
+// Builds dist/, everything bundled:
+//   index.js          the library, ES modules with shared chunks, and its type declarations in types/
+//   cli.cjs           what node is given to run: starts the program from what compile.mjs made of it
+//   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
+//   PACKAGE-SUM.cjs   large packages that most runs do not need
 import { execFileSync } from 'node:child_process'
 import { existsSync, renameSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { findKnown } from './known.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const entryPoints = { cli: 'src/cli/main.ts', index: 'src/index.ts' }
+const entryPoints = { program: 'src/cli/main.ts', cli: 'src/cli/start.ts', index: 'src/index.ts' }
 
 const missing = Object.values(entryPoints).filter((entry) => !existsSync(join(root, entry)))
 if (missing.length > 0) {
@@ -19,24 +23,96 @@ if (missing.length > 0) {
 const [made, place] = [join(root, 'build/dist'), join(root, 'dist')]
 rmSync(made, { recursive: true, force: true })
 
-await build({
+const common = {
   absWorkingDir: root,
-  entryPoints,
   outdir: made,
-  chunkNames: 'part-[hash]',
   bundle: true,
-  splitting: true,
-  format: 'esm',
   platform: 'node',
   target: 'node20',
   sourcemap: false,
   external: [],
-  // Bundled CommonJS packages still ask for node's own modules by require(), which ES modules do not have.
-  banner: {
-    js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
-  },
   logLevel: 'warning',
-}).catch(() => process.exit(1)) // esbuild has printed what is wrong and where
+}
+
+/** zod's messages in fifty languages, a third of the program; ours are our own. */
+const withoutLanguages = {
+  name: 'without-languages',
+  setup(bundle) {
+    bundle.onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({ contents: 'export {}' }))
+  },
+}
+
+/** Loaded when something is asked of them: together they are larger than all that is ours. */
+const APART = ['zod', 'yaml', 'gray-matter', 'execa']
+
+const script = {
+  ...common,
+  format: 'cjs',
+  outExtension: { '.js': '.cjs' },
+  charset: 'ascii',
+  // What is loaded late is loaded by require(), as everything here.
+  supported: { 'dynamic-import': false },
+  minifyWhitespace: true,
+  define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__filename' },
+}
+
+/** @returns the name of the one file, with the sum of its text in it */
+async function buildScript(name, { entryPoint, plugins }) {
+  const { metafile } = await build({
+    ...script,
+    plugins,
+    entryPoints: { [name]: entryPoint },
+    entryNames: '[name]-[hash]',
+    metafile: true,
+  })
+  return basename(Object.keys(metafile.outputs)[0])
+}
+
+async function buildAll() {
+  const known = JSON.stringify(await findKnown(root))
+  const withKnown = {
+    name: 'with-known',
+    setup(bundle) {
+      bundle.onLoad({ filter: /src\/policy\/known\.ts$/ }, () => ({ contents: `export const KNOWN = ${known}` }))
+    },
+  }
+  const apart = await Promise.all(
+    APART.map(async (name) => [name, await buildScript(name, { entryPoint: name, plugins: [withoutLanguages] })]),
+  ).then(Object.fromEntries)
+  const withApart = {
+    name: 'with-apart',
+    setup(bundle) {
+      bundle.onResolve({ filter: new RegExp(`^(${APART.join('|')})$`) }, ({ path }) => ({
+        path: `./${apart[path]}`,
+        external: true,
+      }))
+    },
+  }
+  const program = await buildScript('program', { entryPoint: entryPoints.program, plugins: [withKnown, withApart] })
+  await build({
+    ...script,
+    entryPoints: { cli: entryPoints.cli },
+    define: { ...script.define, PROGRAM: JSON.stringify(program) },
+  })
+  await build({
+    ...common,
+    entryPoints: { index: entryPoints.index },
+    chunkNames: 'part-[hash]',
+    plugins: [withKnown],
+    splitting: true,
+    format: 'esm',
+    // Bundled CommonJS packages still ask for node's own modules by require(), which ES modules do not have.
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+    },
+  })
+}
+
+await buildAll().catch((error) => {
+  // esbuild has printed what is wrong in the sources, and where.
+  if (error.errors === undefined) console.error(`build: ${error.message}`)
+  process.exit(1)
+})
 
 try {
   execFileSync(
@@ -50,3 +126,5 @@ try {
 
 rmSync(place, { recursive: true, force: true })
 renameSync(made, place)
+// What `true` has to say of this machine's sandboxes is of no interest here.
+execFileSync(process.execPath, [join(root, 'scripts/compile.mjs'), place], { stdio: 'ignore' })

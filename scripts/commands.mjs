@@ -1,6 +1,8 @@
 // Which program the commands `llm-do` and `llm-do-exec` are.
 //   portable  two lines of node, which run everywhere: what a package ships
 //   native    the front-end, which starts a known sandbox without node: what an installation on Linux turns them into
+
+import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   closeSync,
@@ -40,7 +42,7 @@ function replace(file, make) {
 }
 
 function makePortable(file) {
-  writeFileSync(file, '#!/usr/bin/env node\nimport("../dist/cli.js")\n')
+  writeFileSync(file, '#!/usr/bin/env node\nimport("../dist/cli.cjs")\n')
   chmodSync(file, 0o755)
 }
 
@@ -52,3 +54,7 @@ if (wanted === 'portable' || isNative) {
   mkdirSync(bin, { recursive: true })
   for (const file of commands) replace(file, isNative ? (at) => linkSync(front, at) : makePortable)
 }
+// Compiled for the node that is here; without it everything works, only more slowly.
+const root = dirname(bin)
+if (wanted === 'native' && existsSync(join(root, 'dist/cli.cjs')))
+  spawnSync(process.execPath, [join(root, 'scripts/compile.mjs')], { stdio: 'ignore' })

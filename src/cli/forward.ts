@@ -41,7 +41,7 @@ function ourselves(
 ): { readonly paths: readonly string[]; readonly isOurs: (path: string) => boolean } {
   const real = realpathSync(script)
   const root = dirname(dirname(real))
-  const own = [real, join(root, 'dist', 'cli.js'), join(root, 'bin', NAME), join(root, 'bin', `${NAME}-exec`)]
+  const own = [real, join(root, 'dist', 'cli.cjs'), join(root, 'bin', NAME), join(root, 'bin', `${NAME}-exec`)]
   const paths = [...own, ...(env[PASSED_BY] ?? '').split(delimiter).filter((path) => path !== '')]
   const identities = new Set(paths.map(identity).filter((known) => known !== undefined))
   return { paths, isOurs: (path) => identities.has(identity(path) ?? '') }

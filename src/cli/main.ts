@@ -9,7 +9,7 @@ import { SandboxError } from '../error.ts'
 import { didYouMean } from '../policy/nearest.ts'
 import { errorLines } from '../report/text.ts'
 import { readWords, type Words, wordsFrom } from './argv.ts'
-import { say, tell, tolerateClosedOutput } from './output.ts'
+import { say, tell } from './output.ts'
 import { usageError, type Verb } from './verb.ts'
 import { VERBS, type VerbName } from './verbs.ts'
 
@@ -98,7 +98,6 @@ function asSandboxError(error: unknown): SandboxError {
 }
 
 async function main(): Promise<number> {
-  tolerateClosedOutput()
   try {
     return await dispatch(basename(process.argv[1] ?? ''), readWords())
   } catch (error) {
@@ -109,4 +108,4 @@ async function main(): Promise<number> {
 }
 
 // Nothing may keep us here once the answer is given: a stdin that was passed on, a socket of a pool.
-process.exit(await main())
+void main().then((status) => process.exit(status))

@@ -1,0 +1,64 @@
+// What the schema and the YAML parser make of the layers that come with the program, for src/policy/known.ts. A shipped profile that
+// is wrong ends the build here.
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { isDeepStrictEqual } from 'node:util'
+import { build } from 'esbuild'
+
+const READERS = `
+  export { BUILT_IN } from './built-in.ts'
+  export { checkLayer } from './check.ts'
+  export { parseProfile } from './parse.ts'`
+
+/** The sources, as this node can run them. */
+async function loadReaders(root) {
+  const made = join(root, 'build/known')
+  mkdirSync(made, { recursive: true })
+  try {
+    const outfile = join(made, 'readers.cjs')
+    const stdin = { contents: READERS, resolveDir: join(root, 'src/policy'), loader: 'ts' }
+    await build({
+      stdin,
+      outfile,
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      target: 'node20',
+      logLevel: 'warning',
+    })
+    return await import(pathToFileURL(outfile))
+  } finally {
+    rmSync(made, { recursive: true, force: true })
+  }
+}
+
+/** @throws for a value that JSON would change: what is known must be what is read */
+function checked({ said, problems }) {
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  if (!isDeepStrictEqual(JSON.parse(JSON.stringify(said)), said)) throw new Error('a value that JSON cannot hold')
+  return said
+}
+
+function knownProfile(file, { parseProfile, checkLayer }) {
+  const bytes = readFileSync(file)
+  const { layer } = parseProfile({ file, bytes })
+  const lines = Object.entries(layer.places).map(([key, place]) => [key, Number(place.slice(file.length + 1))])
+  return {
+    text: bytes.toString('utf8'),
+    values: layer.values,
+    lines: Object.fromEntries(lines),
+    said: checked(checkLayer(layer)),
+  }
+}
+
+/** @returns the value of KNOWN in src/policy/known.ts */
+export async function findKnown(root) {
+  const readers = await loadReaders(root)
+  const directory = join(root, 'profiles')
+  const names = readdirSync(directory).filter((name) => name.endsWith('.yaml'))
+  return {
+    builtIn: checked(readers.checkLayer(readers.BUILT_IN)),
+    profiles: names.sort().map((name) => knownProfile(join(directory, name), readers)),
+  }
+}
