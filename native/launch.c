@@ -573,6 +573,8 @@ static void on_started(struct run *run, const struct report *report, int master)
 }
 
 static void on_ended(struct run *run, const struct report *report) {
+  /* What waited for a command was killed, and was none. */
+  if (!run->outcome.started_ns) return blame(run, 0, "sandbox ended before its command", "");
   run->outcome.wait_status = report->wait_status;
   run->outcome.ended_ns = report->at_ns;
   run->outcome.killed = report->killed;

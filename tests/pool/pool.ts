@@ -1,6 +1,6 @@
 /** Pools for tests: a place of its own, kept ready, and whether a run took one of its sandboxes. */
 import { readFileSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
@@ -127,3 +127,10 @@ export async function keepers(call: CliOptions): Promise<readonly Keeper[]> {
 
 /** The ids that the tests may be. */
 export const ids = (user: User): number => (user === 'root' ? 0 : PLAIN_ID)
+
+/** Everything that a process has started and that is still there. */
+export async function descendantsOf(pid: number): Promise<readonly number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+  const direct = text.split(' ').filter(Boolean).map(Number)
+  return [...direct, ...(await Promise.all(direct.map(descendantsOf))).flat()]
+}

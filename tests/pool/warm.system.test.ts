@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { startPool, type TestPool, until } from './pool.ts'
+import { descendantsOf, startPool, type TestPool, until } from './pool.ts'
 
 const sh = (script: string): readonly string[] => ['sh', '-c', script]
 
@@ -257,6 +257,21 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     expect(await pool.whenReady()).toHaveLength(2)
   })
 
+  test('costs a cold start when what waited for the command has just been killed', async () => {
+    const pool = await startPool({ size: 1 })
+    await pool.run(sh('exit 3'))
+    const [name = ''] = await pool.whenReady()
+    const launch = await launcherOf(pool, name.slice(1))
+    const [init = 0, waiting = 0] = (await descendantsOf(launch)).slice(-2)
+    process.kill(init, 'SIGSTOP') // So that the command is taken before anybody knows.
+    process.kill(waiting, 'SIGKILL')
+    const run = pool.run(sh('exit 3'))
+    await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
+    await sleep(100)
+    process.kill(init, 'SIGCONT')
+    expect(await run).toMatchObject({ status: 3, stderr: Buffer.from('') })
+  })
+
   test('that is used up costs a cold start', async () => {
     const pool = await startPool({ size: 1 })
     await pool.run(sh('sleep 0.2; echo done'))
@@ -325,12 +340,6 @@ async function launcherOf({ keeper }: TestPool, id: string): Promise<number> {
     if (words.includes(id)) return Number(pid)
   }
   throw new Error(`nobody holds ${id}`)
-}
-
-async function descendantsOf(pid: number): Promise<readonly number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
-  const direct = text.split(' ').filter(Boolean).map(Number)
-  return [...direct, ...(await Promise.all(direct.map(descendantsOf))).flat()]
 }
 
 /** How often they were given a processor. */
