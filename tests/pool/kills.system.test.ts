@@ -1,0 +1,187 @@
+/**
+ * Keepers, clients and sandboxes that are killed at any moment, and many runs: no exit status is lost, nobody hangs, nothing is left.
+ * LLM_DO_TEST_KILLS and LLM_DO_TEST_RUNS say how many, LLM_DO_TEST_SEED when and whom; the seed is in every message.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { type CliOptions, cliWords, programFor, runCli } from '../support/cli.ts'
+import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
+import { describeWith } from '../support/needs.ts'
+import { currentUser } from '../support/users.ts'
+import { descendantsOf, keepers, startPool, type TestPool, until } from './pool.ts'
+
+const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 200)
+const RUNS = Number(process.env.LLM_DO_TEST_RUNS ?? 1000)
+const SEED = Number(process.env.LLM_DO_TEST_SEED ?? 20_261_122)
+/** A slow machine stops earlier; milliseconds. */
+const SOAK_MS = 60_000
+/** Who has not ended by then hangs; milliseconds. */
+const HANG_MS = 15_000
+
+/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+function chance(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    const mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    const more = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((more ^ (more >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+interface Ended {
+  readonly status: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stderr: string
+}
+
+interface Client {
+  readonly child: ChildProcess
+  readonly ended: Promise<Ended>
+}
+
+function startClient({ call, cwd }: TestPool, mark: string): Client {
+  const [file = '', ...words] = cliWords(['--', 'sh', '-c', `: ${mark}; sleep 0.01; exit 7`], {
+    ...call,
+    program: 'llm-do-exec',
+  })
+  const child = spawn(file, words, {
+    cwd,
+    env: { PATH: process.env.PATH, ...call.env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const chunks: Buffer[] = []
+  child.stderr?.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const ended = new Promise<Ended>((resolve) =>
+    child.once('close', (status, signal) => resolve({ status, signal, stderr: Buffer.concat(chunks).toString() })),
+  )
+  return { child, ended }
+}
+
+type Kind = 'keeper' | 'client' | 'sandbox'
+
+/** A keeper costs the test most, and there is only one. */
+const kindOf = (number: number): Kind => (number < 0.1 ? 'keeper' : number < 0.4 ? 'client' : 'sandbox')
+
+const kill = (pid: number | undefined): void => {
+  try {
+    if (pid !== undefined) process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has just ended by itself.
+  }
+}
+
+async function victimOf({
+  kind,
+  keeper,
+  client,
+  random,
+}: {
+  kind: Kind
+  keeper: number
+  client: Client
+  random: number
+}) {
+  if (kind === 'keeper') return keeper
+  if (kind === 'client') return client.child.pid
+  const all = await descendantsOf(keeper)
+  return all[Math.floor(random * all.length)]
+}
+
+/** What is told of a run beside which something was killed: a sandbox that was killed cannot say how its command ended, but says so. */
+function expectTold(kind: Kind, { status, signal, stderr }: Ended, note: string): void {
+  if (kind === 'client' && signal === 'SIGKILL') return
+  if (kind === 'sandbox') {
+    expect([7, 125, 130, 137, 143], `${note}: ${stderr}`).toContain(status)
+    if (status !== 7) expect(stderr, note).toMatch(/^llm-do: /m)
+    return
+  }
+  expect({ status, signal, stderr }, note).toEqual({ status: 7, signal: null, stderr: '' })
+}
+
+async function keeperOf(pool: TestPool): Promise<number> {
+  const call: CliOptions = { ...pool.call, program: 'llm-do' }
+  const find = async () => (await keepers(call)).find(({ directory }) => directory === pool.cwd)?.pid
+  const alive = await find()
+  if (alive !== undefined) return alive
+  await runCli(['pool', 'start', '--size', '3'], call)
+  return (await find()) ?? Promise.reject(new Error('the keeper did not come back'))
+}
+
+describeWith(['bwrap', 'userns'], 'warm sandboxes', () => {
+  test(`${KILLS} kills (seed ${SEED}) lose no exit status and hang nobody`, { timeout: SOAK_MS * 3 }, async () => {
+    const mark = newMark()
+    const random = chance(SEED)
+    const pool = await startPool({ size: 3 })
+    onTestFinished(async () => void (await runCli(['pool', 'stop'], { ...pool.call, program: 'llm-do' })))
+    await pool.run(['sh', '-c', 'exit 7'])
+    const runsDirectories = [join(dirname(dirname(pool.directory)), 'runs')]
+    const before = await takeSnapshot({ mark, runsDirectories })
+    let keeper = pool.keeper.pid
+    const end = performance.now() + SOAK_MS
+    for (let n = 0; n < KILLS && performance.now() < end; n++) {
+      const kind = kindOf(random())
+      const note = `seed ${SEED}, kill ${n} of a ${kind}`
+      const client = startClient(pool, mark)
+      await sleep(random() * 40)
+      kill(await victimOf({ kind, keeper, client, random: random() }))
+      const ended = await Promise.race([client.ended, sleep(HANG_MS, undefined, { ref: false })])
+      if (ended === undefined) throw new Error(`${note}: it hangs`)
+      expectTold(kind, ended, note)
+      if (kind === 'keeper') keeper = await keeperOf(pool)
+    }
+    await runCli(['pool', 'stop'], { ...pool.call, program: 'llm-do' })
+    await runCli(['prune'], { ...pool.call, program: 'llm-do' })
+    await expectNothingLeft({ before, mark, runsDirectories })
+  })
+
+  test(`${RUNS} warm runs let nothing grow`, { timeout: 300_000 }, async () => {
+    const size = 32
+    const mark = newMark()
+    const pool = await startPool({ size })
+    const runsDirectories = [join(dirname(dirname(pool.directory)), 'runs')]
+    const before = await takeSnapshot({ mark, runsDirectories })
+    await pool.run(['true'])
+    await pool.whenReady()
+    const standing = await standingOf(pool)
+    const served = new Set<string>()
+    while (served.size < RUNS) {
+      for (const name of await pool.whenReady()) served.add(name)
+      const { exitCode } = await runMany(pool, size)
+      expect(exitCode).toBe(0)
+    }
+    await pool.whenReady()
+    await until(async () => ((await standingOf(pool)) === standing ? true : undefined), `${standing} again`)
+    await pool.stop()
+    await expectNothingLeft({ before, mark, runsDirectories })
+  })
+})
+
+/** Runs one after the other that start faster than node could start them. */
+function runMany({ cwd, call }: TestPool, count: number) {
+  const script = 'i=0; while [ $i -lt "$1" ]; do "$0" -- true || exit 1; i=$((i + 1)); done'
+  return execa('sh', ['-c', script, programFor(currentUser()), String(count)], {
+    cwd,
+    env: { PATH: process.env.PATH, ...call.env },
+    extendEnv: false,
+    reject: false,
+  })
+}
+
+/** Descriptors and processes of the keeper, and what lies in its directory, in numbers. */
+async function standingOf({ keeper, directory }: TestPool): Promise<string> {
+  const [descriptors, processes, files] = await Promise.all([
+    readdir(`/proc/${keeper.pid}/fd`),
+    descendantsOf(keeper.pid),
+    readdir(directory),
+  ])
+  const zombies = (await Promise.all(processes.map(isZombie))).filter(Boolean).length
+  return `${descriptors.length} descriptors, ${processes.length} processes, ${zombies} zombies, ${files.length} files`
+}
+
+const isZombie = async (pid: number): Promise<boolean> =>
+  /\) Z /.test(await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ''))
