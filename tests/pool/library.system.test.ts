@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { observeForDoctor } from '../../src/doctor/checks.ts'
 import { CONTRACT } from '../../src/doctor/rows/index.ts'
 import { tryRow } from '../../src/doctor/self-test.ts'
 import { openSandbox, type Sandbox } from '../../src/pool/open.ts'
@@ -208,11 +209,14 @@ async function ownDescendants(pid = process.pid): Promise<readonly number[]> {
 const commOf = async (pid: number): Promise<string> =>
   (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')).trim()
 
-describeWith(['bwrap', 'userns'], 'the contract in a warm sandbox', () => {
-  for (const row of CONTRACT) {
-    test(row.sentence, { timeout: 60_000 }, async () => {
-      const verdict = await tryRow(row, { engine: 'bwrap', landlockAbi: 0, runner: warmRunner })
-      expect(verdict, row.id).not.toMatchObject({ kind: 'broken' })
-    })
-  }
-})
+for (const engine of ['bwrap', 'unshare'] as const) {
+  describeWith([engine, 'userns'], `the contract in a warm sandbox (${engine})`, () => {
+    for (const row of CONTRACT) {
+      test(row.sentence, { timeout: 60_000 }, async () => {
+        const { landlockAbi } = await observeForDoctor()
+        const verdict = await tryRow(row, { engine, landlockAbi, runner: warmRunner })
+        expect(verdict, row.id).not.toMatchObject({ kind: 'broken' })
+      })
+    }
+  })
+}

@@ -5,6 +5,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { WarmSandbox } from '../../src/pool/warm-run.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
@@ -310,6 +311,27 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
       }),
     ).toThrow(/Permission denied/)
   })
+
+  testWith(
+    ['root', 'plain-user'],
+    'of one user does not talk to another who reaches its socket, be it root',
+    async () => {
+      const said = async (pool: TestPool): Promise<string | undefined> => {
+        const [name = ''] = await pool.whenReady()
+        const warm = await WarmSandbox.open(join(pool.directory, name), () => undefined)
+        const outcome = await warm?.run({
+          command: ['id', '-u'],
+          env: { PATH: '/usr/bin:/bin' },
+          stdin: Buffer.of(),
+          outputCap: null,
+        })
+        return outcome === undefined ? undefined : Buffer.from(outcome.stdout.head).toString()
+      }
+      expect(await said(await startPool({ as: 'plain' }))).toBeUndefined()
+      // What is refused there is served to its own user.
+      expect(await said(await startPool({ as: 'root' }))).toMatch(/^\d+\n$/)
+    },
+  )
 
   test('keeps a sandbox in at most so much memory', async () => {
     const pool = await startPool({ size: 4 })
