@@ -9,6 +9,7 @@ import { dockerInputs } from '../../src/backend/docker-inputs.ts'
 import type { SandboxError } from '../../src/error.ts'
 import { observeDocker } from '../../src/host/docker.ts'
 import type { DockerFact } from '../../src/host/facts.ts'
+import { helpersDirectory } from '../../src/native.ts'
 import type { Plan } from '../../src/plan/plan.ts'
 import { superviseDocker } from '../../src/supervisor/docker.ts'
 import { sweep } from '../../src/supervisor/docker-sweep.ts'
@@ -374,13 +375,17 @@ describeWith('docker', 'a docker container', () => {
     const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
     const plan = dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', zones })
     const program = await bundle(join(import.meta.dirname, '../programs/run-docker.ts'), await temporaryDirectory())
-    const words = JSON.stringify({ plan, fact, env: docker.env, command: ['sh', '-c', 'touch /w/started; sleep 600'] })
+    const init = join(helpersDirectory(), 'container-init')
+    const runsDirectory = join(await temporaryDirectory(), 'runs')
+    const command = ['sh', '-c', 'touch /w/started; sleep 600']
+    const words = JSON.stringify({ plan, fact, env: docker.env, command, init, runsDirectory })
     const runner = spawn(process.execPath, [program, words], { stdio: 'ignore' })
     await until(async () => (await readdir(source)).includes('started'))
     expect(await readdir(source)).toContain('.mcp.json')
     runner.kill('SIGKILL')
     await until(async () => (await containers(here())) === '' && !(await readdir(source)).includes('.mcp.json'))
     expect(await readdir(source)).toEqual(['started'])
+    expect(await readdir(join(runsDirectory, '../containers'))).toEqual([])
   })
 
   test('whose runner is gone is swept away by the next run; that of a live one is not', async () => {

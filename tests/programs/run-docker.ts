@@ -9,18 +9,21 @@ interface Told {
   readonly fact: DockerFact
   readonly env: Readonly<Record<string, string>>
   readonly command: readonly string[]
+  /** Path of container-init. */
+  readonly init: string
+  readonly runsDirectory: string
 }
 
-const { plan, fact, env, command } = JSON.parse(process.argv[2] ?? '') as Told
+const { plan, fact, env, command, init, runsDirectory } = JSON.parse(process.argv[2] ?? '') as Told
 await superviseDocker({
   plan,
   run: {
     runId: `killed${process.pid}`,
-    docker: dockerInputs(fact, env),
+    docker: { ...dockerInputs(fact, env), init },
     command,
     commandEnv: {},
     helpers: '/nonexistent',
-    runsDirectory: '/nonexistent',
+    runsDirectory,
     stdinIsTerminal: false,
   },
   stdio: { mode: 'capture', stdin: 'ignore', outputCap: 0 },
