@@ -319,8 +319,11 @@ static int idmap_zones(struct staging *staging, const struct zone **failed) {
   return done;
 }
 
+/* Launch lives as long as the sandbox, and so nobody else has its pid meanwhile; ours is free again as soon as the tree stands. */
+static uid_t fresh_id(const struct stage *stage) { return FIRST_FRESH_ID + (uid_t)stage->launch; }
+
 static void choose_identity_of_root(struct staging *staging) {
-  staging->uid = FIRST_FRESH_ID + (uid_t)getpid();
+  staging->uid = fresh_id(staging->stage);
   staging->gid = (gid_t)staging->uid;
   open_zones(staging);
   const struct zone *failed = NULL;
@@ -335,7 +338,7 @@ static void choose_identity_of_root(struct staging *staging) {
 
 /* Root without CAP_SYS_ADMIN (a container) cannot idmap: it runs as the owner of its writable zones. */
 static void choose_identity_of_weak_root(struct staging *staging) {
-  staging->uid = FIRST_FRESH_ID + (uid_t)getpid();
+  staging->uid = fresh_id(staging->stage);
   staging->gid = (gid_t)staging->uid;
   for (int i = 0; i < staging->zones; i++) {
     struct stat status;

@@ -340,6 +340,14 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     expect(kilobytes / 4).toBeLessThan(600)
   })
 
+  testWith('root', 'gives each an id on the host that nobody has as long as it is there', async () => {
+    const pool = await startPool({ size: 2, options: ['--engine', 'unshare'] })
+    const launches = await Promise.all((await pool.whenReady()).map((name) => launcherOf(pool, name.slice(1))))
+    const ids = await Promise.all(launches.map(async (launch) => idsOf(await descendantsOf(launch))))
+    // The stager, whose pid would do for bubblewrap, is gone by now; launch is not.
+    expect(ids).toEqual(launches.map((launch) => [0x70000000 + launch]))
+  })
+
   test('that waits is never scheduled', async () => {
     const pool = await startPool({ size: 2, options: ['--memory', '64M', '--timeout', '10s'] })
     await pool.whenReady()
@@ -362,6 +370,12 @@ async function launcherOf({ keeper }: TestPool, id: string): Promise<number> {
     if (words.includes(id)) return Number(pid)
   }
   throw new Error(`nobody holds ${id}`)
+}
+
+/** The ids that processes have here, each once. */
+async function idsOf(pids: readonly number[]): Promise<readonly number[]> {
+  const texts = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')))
+  return [...new Set(texts.map((text) => Number(/^Uid:\s+(\d+)/m.exec(text)?.[1] ?? -1)))]
 }
 
 /** How often they were given a processor. */
