@@ -1,6 +1,7 @@
 /*
  * container-init SOCKET COMMAND [ARG...]: PID 1 of a container of the docker backend.
  * container-init --inside SOCKET COMMAND [ARG...]: one command in a container that goes on, for sessions.
+ * container-init --held PATH...: ends with 0 when a mount stands on each of the paths.
  *
  * Theory of operation. A daemon tells of a container one number from 0 to 255, so an end by a signal, a program that is not
  * there and an exit code look alike. This program is shown in the container read-only and runs the command as its child. It
@@ -184,14 +185,30 @@ static void hold_signals(sigset_t *signals) {
   sigprocmask(SIG_SETMASK, signals, NULL);
 }
 
+/* A mount goes away, without a word to who is inside, when the host removes or replaces what it stands on. */
+static int is_held(const char *path) {
+  struct statx_start status = {.attributes = 0};
+  int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  int held = fd >= 0 && sys_statx(fd, &status) == 0 && (status.attributes & STATX_MOUNT_ROOT);
+  if (fd >= 0) close(fd);
+  return held;
+}
+
+static int are_held(char **paths) {
+  for (; *paths; paths++)
+    if (!is_held(*paths)) return 0;
+  return 1;
+}
+
 int main(int argc, char **argv, char **env) {
+  if (argc > 1 && strcmp(argv[1], "--held") == 0) return !are_held(argv + 2);
   struct outcome outcome = {.begun_ns = now(), .wait_status = -1, .throttled_us = -1};
   sigset_t signals;
   int is_inside = argc > 1 && strcmp(argv[1], "--inside") == 0;
   argc -= is_inside, argv += is_inside;
   /* Elsewhere the kill at the end would reach everything of this user. */
   if (argc < 3 || (!is_inside && getpid() != 1))
-    return fputs("usage: container-init [--inside] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container\n", stderr), 125;
+    return fputs("usage: container-init [--inside] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held PATH...\n", stderr), 125;
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return 125;
   outcome.oom_kills = out_of_memory();
   outcome.pids_refused = refused_processes();

@@ -162,6 +162,12 @@ export function buildSessionExec(plan: Plan, run: RunInputs): Launch {
   return launchOf({ docker, argv, environment, plan, name })
 }
 
+/** Asks the container of a session whether mounts still stand on its protected paths; undefined when it has none. */
+export function buildSessionCheck(plan: Plan, run: RunInputs): readonly string[] | undefined {
+  const paths = plan.zones.flatMap((zone) => zoneMounts(zone).slice(1)).map(({ target }) => target)
+  return paths.length === 0 ? undefined : ['exec', sessionName(plan, run), INIT_TARGET, '--held', ...paths]
+}
+
 interface LaunchParts {
   readonly docker: DockerInputs
   readonly argv: readonly string[]

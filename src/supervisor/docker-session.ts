@@ -8,6 +8,7 @@
  */
 import {
   buildSession,
+  buildSessionCheck,
   buildSessionExec,
   dockerInputsOf,
   imageOf,
@@ -136,7 +137,8 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
   const { plan, run } = input
   const there = await inspectContainer(session.docker, session.name)
   // After one OOM kill Docker's flag stays set, and a second could not be told from it.
-  if (there?.State.Status === 'running' && !there.State.OOMKilled && hasTime(there, plan.limits.timeoutMs)) {
+  const isFit = there?.State.Status === 'running' && !there.State.OOMKilled && hasTime(there, plan.limits.timeoutMs)
+  if (isFit && (await isIntact(input, session))) {
     const warnings = checkLimits(input, { report: there, complaints: [], docker: session.docker })
     const hasInit = session.socket !== undefined && showsInit((there.Mounts ?? []).map((mount) => mount.Destination))
     return { report: there, warnings, hasInit }
@@ -158,6 +160,15 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
     throw refusalOf('a session needs the program "sleep" in its image', { program: session.docker.program, image })
   }
   return { report, warnings, hasInit }
+}
+
+/**
+ * Whether everything that this plan protects is still under its mount. The host takes a mount away when it removes or replaces
+ * what it stands on, as the end of a run does with its placeholders; without our init inside nobody can tell.
+ */
+async function isIntact({ plan, run }: DockerRun, { docker }: Session): Promise<boolean> {
+  const check = buildSessionCheck(plan, run)
+  return check === undefined || (await ask(docker, check)).ok
 }
 
 /** Milliseconds that a run without a deadline must be able to count on. */

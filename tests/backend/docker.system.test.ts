@@ -1,6 +1,6 @@
 /** Real containers on a daemon of our own. What every backend must do is in tests/conformance; here is what only containers can get wrong. */
 import { spawn } from 'node:child_process'
-import { chown, lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { chown, lstat, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -464,6 +464,37 @@ describeWith('docker', 'a docker container', () => {
         cause: 'deadline',
       })
       expect(await containers(here())).toBe('')
+    })
+
+    test('protects paths in every run, also after the host has replaced what stood there', async () => {
+      const source = await ownedDirectory()
+      await writeFile(join(source, '.claude'), 'original')
+      await chown(join(source, '.claude'), OWNER, OWNER)
+      const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
+      const plan = { ...(await session()), zones }
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const attack =
+        'cd /w; echo x > .claude; rmdir .mcp.json; mkdir .mcp.json; chmod 777 .mcp.json; echo x > .mcp.json/f; :'
+      for (const _run of [1, 2]) {
+        await run({ command: ['sh', '-c', attack], plan, run: { runsDirectory } })
+        expect(await readdir(source)).toEqual(['.claude'])
+        expect(await readFile(join(source, '.claude'), 'utf8')).toBe('original')
+        await writeFile(join(source, 'new'), 'original')
+        await chown(join(source, 'new'), OWNER, OWNER)
+        await rename(join(source, 'new'), join(source, '.claude'))
+      }
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
+    })
+
+    test('goes on while what it protects is in its place', async () => {
+      const source = await ownedDirectory()
+      await mkdir(join(source, '.claude'))
+      const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect: ['.claude'] })]
+      const plan = { ...(await session()), zones }
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      await run({ command: ['sh', '-c', 'echo kept > /tmp/f'], plan, run: { runsDirectory } })
+      expect(text((await run({ command: ['cat', '/tmp/f'], plan, run: { runsDirectory } })).stdout)).toBe('kept\n')
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
     })
 
     test('is not ended while a run is inside', async () => {
