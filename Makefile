@@ -102,7 +102,7 @@ SOURCES := $(shell find src -name '*.ts')
 build: dist/cli.cjs $(COMMANDS) ## bundle src/ into dist/, declarations into dist/types, the commands into bin/
 	@:
 
-dist/cli.cjs: $(SOURCES) scripts/build.mjs package.json tsconfig.json $(NODE_MODULES)
+dist/cli.cjs: $(SOURCES) $(wildcard profiles/*.yaml scripts/*.mjs) package.json tsconfig.json $(NODE_MODULES)
 	@node scripts/build.mjs
 
 # On Linux the commands are the front end (which finds dist/cli.cjs beside itself), elsewhere two lines of node.

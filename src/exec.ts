@@ -169,29 +169,36 @@ export async function exec(options: ExecOptions): Promise<Result> {
   const cache = options.invocation === undefined ? undefined : cacheDirectory(options.env ?? process.env)
   if (cache !== undefined) await makeLaunchCache(launchCacheDirectory(cache))
   await makeOwnDirectory(options.env ?? process.env)
-  const { prepared, outcome } = await run(options)
-  await leaveForFront(prepared, begunMs)
+  const { prepared, outcome, guarded } = await run(options, begunMs)
+  await leave(prepared, guarded)
   return judge(prepared, outcome)
 }
 
 interface Ran {
   readonly prepared: Prepared
   readonly outcome: Outcome
+  /** The plan for the front-end. */
+  readonly guarded: GuardedLaunch | undefined
 }
 
 /** An engine that nobody tried before is tried by the run itself; only if nothing comes of it, every engine is tried by itself. */
-async function run(options: ExecOptions): Promise<Ran> {
-  const prepared = await prepareZones(options, 'run')
-  const outcome = await supervise(prepared)
-  if (!isEngineInDoubt(prepared, outcome)) return { prepared, outcome }
+async function run(options: ExecOptions, begunMs: number): Promise<Ran> {
+  const ran = await attempt(await prepareZones(options, 'run'), begunMs)
+  if (!isEngineInDoubt(ran)) return ran
   const again = await prepareZones(options, 'trial')
   // The engine works: what failed is something else, and would fail again.
-  if (again.plan.hash === prepared.plan.hash) return { prepared: again, outcome }
-  return { prepared: again, outcome: await supervise(again) }
+  return again.plan.hash === ran.prepared.plan.hash ? { ...ran, prepared: again } : attempt(again, begunMs)
+}
+
+/** What is left for the front-end is put together while the command runs. A plan that cannot be guarded is made again next time. */
+async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
+  const guarding = guardedLaunch(prepared, begunMs).catch(() => undefined)
+  const [outcome, guarded] = await Promise.all([supervise(prepared), guarding])
+  return { prepared, outcome, guarded }
 }
 
 /** Only where launch itself says that the command never started. */
-function isEngineInDoubt({ facts, plan }: Prepared, { cause, failure }: Outcome): boolean {
+function isEngineInDoubt({ prepared: { facts, plan }, outcome: { cause, failure } }: Ran): boolean {
   const isUntried = plan.engine !== undefined && facts.untried === plan.engine
   return isUntried && cause === 'setup' && failure !== undefined && failure.step !== WITHOUT_REPORT
 }
@@ -310,7 +317,6 @@ interface FactsQuestion {
 /** A container daemon is slow to answer, so it is asked only when the namespace backend is not enough. */
 async function factsFor(question: FactsQuestion): Promise<HostFacts> {
   const { policy, request, env, check } = question
-  const paths = await observePolicyPaths(policy, request)
   // A place of the system that we happen to stand in is none that a command could have written to.
   const standing = withheldWorkspace(request.cwd, request.home) === undefined ? [request.cwd] : []
   const notBelow = [
@@ -319,10 +325,11 @@ async function factsFor(question: FactsQuestion): Promise<HostFacts> {
   ]
   const look = (want: readonly ('namespace' | 'docker' | 'wasm')[]) =>
     observeMachine({ want, policy, env, notBelow, believe: check === 'run' })
-  const first: HostFacts = {
-    ...(await look(policy.runtime === 'wasmtime' ? ['namespace', 'wasm'] : ['namespace'])),
-    paths,
-  }
+  const [paths, machine] = await Promise.all([
+    observePolicyPaths(policy, request),
+    look(policy.runtime === 'wasmtime' ? ['namespace', 'wasm'] : ['namespace']),
+  ])
+  const first: HostFacts = { ...machine, paths }
   if (nextToProbe({ ...question, facts: first }) === undefined) return first
   return { ...(await look(['namespace', 'docker'])), paths }
 }
@@ -394,10 +401,14 @@ export async function guardPlan(
 
 /** The next run with the same words in the same place need not wait for node. */
 export async function leaveForFront(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
-  const cache = cacheDirectory(prepared.options.env ?? process.env)
   const guarded = await guardedLaunch(prepared, begunMs)
-  if (cache !== undefined && guarded !== undefined) await storeLaunch(launchCacheDirectory(cache), guarded)
+  await leave(prepared, guarded)
   return guarded
+}
+
+async function leave({ options }: Prepared, guarded: GuardedLaunch | undefined): Promise<void> {
+  const cache = cacheDirectory(options.env ?? process.env)
+  if (cache !== undefined && guarded !== undefined) await storeLaunch(launchCacheDirectory(cache), guarded)
 }
 
 /** The launch file alone, for who keeps the rest in memory. */
