@@ -66,7 +66,7 @@ int identity_of_content(const char *path, char *text, size_t room) {
 
 /* ---- the file ---- */
 
-static int is_private(int fd, mode_t type) {
+int cached_is_private(int fd, mode_t type) {
   struct stat status;
   return fstat(fd, &status) == 0 && (status.st_mode & S_IFMT) == type && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
 }
@@ -76,9 +76,9 @@ static int open_file(const char *directory, const struct key *key) {
   snprintf(name, sizeof name, "%016llx", (unsigned long long)key_sum(key));
   int parent = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (parent < 0) return -1;
-  int fd = is_private(parent, S_IFDIR) ? openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  int fd = cached_is_private(parent, S_IFDIR) ? openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
   close(parent);
-  if (fd < 0 || is_private(fd, S_IFREG)) return fd;
+  if (fd < 0 || cached_is_private(fd, S_IFREG)) return fd;
   close(fd);
   return -1;
 }

@@ -7,6 +7,8 @@
 
 #include "launchfile.h"
 
+#include <sys/types.h>
+
 #define KEY_WORDS_MAX 512
 #define KEY_BYTES_MAX (64 << 10)
 
@@ -29,6 +31,9 @@ uint64_t key_sum(const struct key *key);
 /* Opens and checks the file of that key in the cache directory: owner, modes, damage, key, and every input on disk.
  * Returns a descriptor at offset 0 and the content, or -1: not there, not ours, stale. */
 int cached_open(const char *directory, const struct key *key, struct launchfile *file);
+
+/* Is it of that type (S_IFDIR, S_IFREG), our own, and out of everybody else's reach? */
+int cached_is_private(int fd, mode_t type);
 
 /* Is it on disk still as this V_AT or V_CONTENT record of a checked file says? */
 int cached_holds(const struct record *record);

@@ -18,11 +18,6 @@
 
 /* ---- the pool ---- */
 
-static int is_ours(int fd, mode_t type) {
-  struct stat status;
-  return fstat(fd, &status) == 0 && (status.st_mode & S_IFMT) == type && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
-}
-
 /* Beside the records of runs: RUNTIME/llm-do/runs -> RUNTIME/llm-do/pool/NAME. */
 static int open_pool(const struct launchfile *file) {
   struct record runs, pool;
@@ -32,7 +27,7 @@ static int open_pool(const struct launchfile *file) {
   if (!slash || strspn(pool.word[0], "0123456789abcdef") != 16 || pool.word[0][16]) return -1;
   snprintf(path, sizeof path, "%.*s/pool/%s", (int)(slash - runs.word[0]), runs.word[0], pool.word[0]);
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0 || is_ours(fd, S_IFDIR)) return fd;
+  if (fd < 0 || cached_is_private(fd, S_IFDIR)) return fd;
   close(fd);
   return -1;
 }
@@ -102,7 +97,7 @@ static int is_what_we_would_build(int pool, const struct launchfile *file) {
   struct launchfile theirs;
   size_t size;
   int fd = openat(pool, "plan", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  char *bytes = fd >= 0 && is_ours(fd, S_IFREG) ? read_all(fd, LAUNCHFILE_MAX, &size) : NULL;
+  char *bytes = fd >= 0 && cached_is_private(fd, S_IFREG) ? read_all(fd, LAUNCHFILE_MAX, &size) : NULL;
   if (fd >= 0) close(fd);
   if (!bytes) return 0;
   if (size == file->size && memcmp(bytes, file->bytes, size) == 0) return 1; /* and that one has just been checked */
