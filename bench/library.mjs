@@ -1,12 +1,20 @@
 // What a program sees that uses the library; started by main.mjs in a process of its own, since memory and the event loop count.
-//   node library.mjs spawn RUNS BWRAP_WORDS...   spawn of `true`, of bwrap and cold runs of the library, by turns
-//   node library.mjs idle|flood                  the most memory of this process; during a flood of 1 GiB
+//   node library.mjs cold RUNS BWRAP_WORDS...    spawn of `true`, of bwrap, cold runs of an open sandbox and exec(), by turns
+//   node library.mjs warm RUNS                   spawn of `true` and warm runs, by turns, each with a sandbox ready for it
+//   node library.mjs idle|flood cold|warm        the most memory of this process; during a flood of 1 GiB
 // One line of JSON on stdout. LLM_DO_BENCH_ROOT names the build.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 
-const { exec } = await import(pathToFileURL(join(process.env.LLM_DO_BENCH_ROOT, 'dist/index.js')).href)
+const { exec, openSandbox } = await import(pathToFileURL(join(process.env.LLM_DO_BENCH_ROOT, 'dist/index.js')).href)
+
+const TRUE = ['true']
+const FLOOD = ['head', '-c', String(1024 ** 3), '/dev/zero']
+/** Kept ready; a run waits for two of them, so that none is built beside it. */
+const SIZE = 4
+const READY_MS = 10_000
 
 function spawned(words) {
   return new Promise((resolve, reject) => {
@@ -16,8 +24,8 @@ function spawned(words) {
   })
 }
 
-async function sandboxed(command) {
-  const { ok, message } = await exec({ command, mode: 'capture' })
+async function succeed(run) {
+  const { ok, message } = await run
   if (!ok) throw new Error(message)
 }
 
@@ -27,18 +35,67 @@ async function timed(run) {
   return Number(process.hrtime.bigint() - begun)
 }
 
-async function spawnTimes(rounds, naive) {
-  const ways = { spawn: () => spawned(['true']), bwrap: () => spawned(naive), cold: () => sandboxed(['true']) }
-  const times = { spawn: [], bwrap: [], cold: [] }
+async function timesByTurns(ways, { rounds, before = async () => undefined }) {
+  const times = Object.fromEntries(Object.keys(ways).map((name) => [name, []]))
   for (const run of Object.values(ways)) await run() // the first of each compiles, probes and remembers
   for (let round = 0; round < rounds; round += 1)
-    for (const [name, run] of Object.entries(ways)) times[name].push(await timed(run))
+    for (const [name, run] of Object.entries(ways)) {
+      await before()
+      times[name].push(await timed(run))
+    }
   return times
 }
 
-const [what, rounds, ...naive] = process.argv.slice(2)
-if (what === 'spawn') console.log(JSON.stringify(await spawnTimes(Number(rounds), naive)))
-else {
-  await sandboxed(what === 'flood' ? ['head', '-c', String(1024 ** 3), '/dev/zero'] : ['true'])
-  console.log(JSON.stringify({ maxKiB: process.resourceUsage().maxRSS }))
+async function filled(sandbox) {
+  const end = Date.now() + READY_MS
+  while (sandbox.ready() < SIZE && Date.now() < end) await sleep(5)
+  await sleep(5) // the last one that was built goes to sleep
 }
+
+async function withSandbox(warm, use) {
+  const sandbox = await openSandbox({ warm })
+  try {
+    return await use(sandbox)
+  } finally {
+    await sandbox.close()
+  }
+}
+
+const coldTimes = (rounds, naive) =>
+  withSandbox(0, async (sandbox) => {
+    const ways = {
+      bwrap: () => spawned(naive),
+      spawn: () => spawned(TRUE),
+      cold: () => succeed(sandbox.exec({ command: TRUE })),
+      'exec()': () => succeed(exec({ command: TRUE })),
+    }
+    return { times: await timesByTurns(ways, { rounds }) }
+  })
+
+const warmTimes = (rounds) =>
+  withSandbox(SIZE, async (sandbox) => {
+    const ways = { spawn: () => spawned(TRUE), warm: () => succeed(sandbox.exec({ command: TRUE })) }
+    const before = () => filled(sandbox)
+    await before()
+    const times = await timesByTurns(ways, { rounds, before })
+    return { times, served: sandbox.served() }
+  })
+
+/** KiB. The sandbox is open and has served a run before, so what is loaded late is not counted to the flood. */
+const mostMemory = (command, warm) =>
+  withSandbox(warm, async (sandbox) => {
+    for (const one of [TRUE, command]) {
+      if (warm > 0) await filled(sandbox)
+      await succeed(sandbox.exec({ command: one }))
+    }
+    return { maxKiB: process.resourceUsage().maxRSS, served: sandbox.served() }
+  })
+
+const [what, how, ...naive] = process.argv.slice(2)
+const measured = {
+  cold: () => coldTimes(Number(how), naive),
+  warm: () => warmTimes(Number(how)),
+  idle: () => mostMemory(TRUE, how === 'warm' ? SIZE : 0),
+  flood: () => mostMemory(FLOOD, how === 'warm' ? SIZE : 0),
+}
+console.log(JSON.stringify(await measured[what]()))

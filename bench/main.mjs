@@ -2,14 +2,17 @@
 // in one go, and only ratios of medians are judged: absolute times drift with the machine.
 //   node bench/main.mjs [--runs N] [--rows NAME,...] [--json]
 // Exit status 0 when every row that was measured met its goal, 1 when one did not, 2 when the bench itself failed.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, release } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { countLeftovers, growthSince } from './leftovers.mjs'
+import { limits } from './limits.mjs'
 import { availablePeers, byHand, findProgram, NAIVE } from './peers.mjs'
+import { highWater, weightBelow, withPool } from './pool.mjs'
 import { makeStage, ROOT } from './stage.mjs'
 import { median, quantile, table } from './statistics.mjs'
 import { timeByTurns } from './stopwatch.mjs'
@@ -26,9 +29,9 @@ const progress = (text) => {
 
 /* ---- what is measured ---- */
 
-async function turns(bench, name, { commands, rounds, atOnce }) {
+async function turns(bench, name, { commands, rounds, atOnce, before }) {
   const onRound = (round) => progress(`${name}: ${round} of ${rounds}`)
-  const times = await timeByTurns({ stage: bench.stage, commands, rounds, atOnce, onRound })
+  const times = await timeByTurns({ stage: bench.stage, commands, rounds, atOnce, before, onRound })
   bench.times[name] = times
   return times
 }
@@ -61,6 +64,31 @@ async function start(bench) {
   ]
 }
 
+/** `auto` is one of them; each is measured beside the same naive bwrap. */
+const ENGINES = ['unshare', 'bwrap']
+
+async function engines(bench) {
+  const { stage, runs } = bench
+  const rows = []
+  const commands = { bwrap: [...NAIVE, 'true'] }
+  for (const engine of ENGINES) {
+    const words = [stage.exec, ...bench.cold, '--engine', engine, '--', 'true']
+    const { status, stderr } = stage.run(words)
+    if (status !== 0) {
+      rows.push({ row: `cold CLI, engine ${engine} / naive bwrap`, missing: stderr.toString().trim() })
+      continue
+    }
+    stage.warm(words)
+    commands[`engine ${engine}`] = words
+  }
+  const times = await turns(bench, 'engines', { commands, rounds: runs })
+  const names = Object.keys(commands).slice(1)
+  return [
+    ...rows,
+    ...names.map((name) => ({ row: `cold CLI, ${name} / naive bwrap`, value: ratio(times, name, 'bwrap') })),
+  ]
+}
+
 async function slowPeers(bench) {
   const slow = bench.peers.here.filter((peer) => peer.slow).map(({ name, words }) => [name, words])
   if (slow.length === 0) return []
@@ -69,49 +97,48 @@ async function slowPeers(bench) {
   return []
 }
 
+/** Kept ready for runs one after the other, and for four at once. */
+const FEW = 4
+const MANY = 8
+
 async function warm(bench) {
   const { stage, runs } = bench
-  const rows = [
-    { row: 'warm CLI / naive bwrap', goal: 0.3 },
-    { row: 'warm CLI / bare true', goal: 2 },
-    { row: 'warm p95 / p50', goal: 2 },
-  ]
-  if (!bench.hasPool) return rows.map((row) => ({ ...row, missing: 'no pool in this build' }))
-  const pool = (...words) => stage.run([join(ROOT, 'bin/llm-do'), 'pool', ...words], { timeout: 30_000 })
-  const started = pool('start', '--size', '8')
-  if (started.status !== 0)
-    return rows.map((row) => ({ ...row, missing: `pool start: ${started.stderr.toString().trim()}` }))
-  try {
+  return withPool(stage, FEW, async (pool) => {
     const words = [stage.exec, '--', 'true']
     stage.warm(words)
-    const times = await turns(bench, 'warm', {
-      commands: { bwrap: [...NAIVE, 'true'], warm: words, true: ['true'] },
-      rounds: runs,
-    })
-    const values = [
-      ratio(times, 'warm', 'bwrap'),
-      ratio(times, 'warm', 'true'),
-      quantile(times.warm, 0.95) / median(times.warm),
+    const before = pool.fill
+    const commands = { bwrap: [...NAIVE, 'true'], warm: words, true: ['true'] }
+    const times = await turns(bench, 'warm', { commands, rounds: runs, before })
+    return [
+      { row: 'warm CLI / naive bwrap', value: ratio(times, 'warm', 'bwrap'), goal: 0.3 },
+      { row: 'warm CLI / bare true', value: ratio(times, 'warm', 'true'), goal: 2 },
+      { row: 'warm p95 / p50', value: quantile(times.warm, 0.95) / median(times.warm), goal: 2 },
     ]
-    return rows.map((row, index) => ({ ...row, value: values[index] }))
-  } finally {
-    pool('stop')
-  }
+  })
+}
+
+function inLibrary(bench, words) {
+  const { stage } = bench
+  progress(`library: ${words.slice(0, 2).join(' ')}`)
+  const { status, stdout, stderr } = stage.run([process.execPath, LIBRARY, ...words], {
+    env: { ...stage.env, LLM_DO_BENCH_ROOT: ROOT },
+  })
+  if (status !== 0) throw new Error(`library, ${words[0]}: ${stderr}`)
+  return JSON.parse(stdout)
 }
 
 function library(bench) {
-  const { stage, runs } = bench
-  progress('library')
-  const rounds = Math.min(runs, 50)
-  const { status, stdout, stderr } = stage.run([process.execPath, LIBRARY, 'spawn', String(rounds), ...NAIVE, 'true'], {
-    env: { ...stage.env, LLM_DO_BENCH_ROOT: ROOT },
-  })
-  if (status !== 0) throw new Error(`library: ${stderr}`)
-  const times = JSON.parse(stdout)
-  bench.times.library = times
+  const rounds = String(Math.min(bench.runs, 100))
+  const { times: cold } = inLibrary(bench, ['cold', rounds, ...NAIVE, 'true'])
+  const { times: ready, served } = inLibrary(bench, ['warm', rounds])
+  bench.times['library, cold'] = cold
+  bench.times['library, warm'] = ready
+  const note = `${served.warm} of ${served.warm + served.cold} runs found one ready`
   return [
-    { row: 'library, warm / child_process.spawn', goal: 0.7, missing: 'this bench has no row for it yet' },
-    { row: 'library, cold / spawn of bwrap', value: ratio(times, 'cold', 'bwrap'), goal: 1.2 },
+    { row: 'library, warm / child_process.spawn', value: ratio(ready, 'warm', 'spawn'), goal: 0.7, note },
+    { row: 'library, warm p95 / p50', value: quantile(ready.warm, 0.95) / median(ready.warm), note },
+    { row: 'library, cold / spawn of bwrap', value: ratio(cold, 'cold', 'bwrap'), goal: 1.2 },
+    { row: 'library, exec() / spawn of bwrap', value: ratio(cold, 'exec()', 'bwrap'), note: 'plans each time' },
   ]
 }
 
@@ -137,7 +164,7 @@ async function throughput(bench) {
   const times = await turns(bench, 'four at once', { commands: { bwrap: [...NAIVE, 'true'], cold }, rounds, atOnce: 4 })
   return [
     { row: 'throughput, 4 at once: cold / bwrap', value: 1 / ratio(times, 'cold', 'bwrap'), least: true },
-    { row: 'throughput, 4 at once: warm / bwrap', goal: 1.1, least: true, missing: 'this bench has no row for it yet' },
+    ...(await warmThroughput(bench, rounds)),
     {
       row: 'throughput, 4 at once: template / bwrap',
       goal: 3.5,
@@ -147,14 +174,37 @@ async function throughput(bench) {
   ]
 }
 
+/** A round takes four of the pool, which is full again before the next one. */
+function warmThroughput(bench, rounds) {
+  const { stage } = bench
+  return withPool(stage, MANY, async (pool) => {
+    const warm = [stage.exec, '--', 'true']
+    stage.warm(warm)
+    const commands = { bwrap: [...NAIVE, 'true'], warm }
+    const times = await turns(bench, 'four at once, warm', { commands, rounds, atOnce: 4, before: pool.fill })
+    const value = 1 / ratio(times, 'warm', 'bwrap')
+    return [{ row: 'throughput, 4 at once: warm / bwrap', value, goal: 1.1, least: true }]
+  })
+}
+
+/** In a place of its own: it reads the one launch file that there is. */
+async function costOfLimits({ runs, times }) {
+  const stage = makeStage()
+  try {
+    return await limits({ stage, runs, times })
+  } finally {
+    stage.remove()
+  }
+}
+
 /* ---- long commands: what the walls cost once they stand ---- */
 
-function manyFiles(stage, count) {
+function manyFiles(place, count) {
   for (let directory = 0; directory < count / 200; directory += 1) {
-    const place = join(stage.cwd, `many/${directory}`)
-    mkdirSync(place, { recursive: true })
+    const below = join(place, String(directory))
+    mkdirSync(below, { recursive: true })
     for (let file = 0; file < 200; file += 1)
-      writeFileSync(join(place, `${file}.txt`), `file ${file} of ${directory}\n`)
+      writeFileSync(join(below, `${file}.txt`), `file ${file} of ${directory}\n`)
   }
 }
 
@@ -163,30 +213,41 @@ ${Array.from({ length: 400 }, (_, n) => `int f${n}(int x) { for (int i = 0; i < 
 int main(void) { printf("%d\\n", f1(2)); return 0; }
 `
 
+/** A repository for each side: git notes the ids of files, which are others inside, and would read all of them again each time. */
+function makeRepositories(stage) {
+  for (const side of ['inside', 'outside']) {
+    const place = join(stage.cwd, side)
+    manyFiles(place, 10_000)
+    stage.run(['git', 'init', '-q'], { cwd: place })
+    stage.run(['git', 'add', '-A'], { cwd: place })
+  }
+  const noted = stage.run([stage.exec, '--rw', 'inside', '--', 'sh', '-c', 'cd inside && git status --short'])
+  if (noted.status !== 0) throw new Error(`git status in a writable zone: ${noted.stderr}`)
+}
+
+const same = (script) => ({ inside: script, outside: script })
+
 const LONG = [
   {
     name: 'tar of 20000 files',
     program: 'tar',
-    script: 'tar cf - many | cat >/dev/null',
-    prepare: (stage) => manyFiles(stage, 20_000),
+    scripts: same('tar cf - many | cat >/dev/null'),
+    prepare: (stage) => manyFiles(join(stage.cwd, 'many'), 20_000),
   },
   {
     name: 'gcc -O2',
     program: 'gcc',
-    script: 'gcc -O2 -o /tmp/bench.out bench.c',
+    scripts: same('gcc -O2 -o /tmp/bench.out bench.c'),
     prepare: (stage) => writeFileSync(join(stage.cwd, 'bench.c'), C_SOURCE),
   },
   {
-    name: 'git status',
+    name: 'git status of 10000 files',
     program: 'git',
-    script: 'git status --short >/dev/null',
-    prepare: (stage) => {
-      for (const words of [
-        ['init', '-q'],
-        ['add', '-A'],
-      ])
-        stage.run(['git', ...words])
+    scripts: {
+      inside: 'cd inside && git status --short >/dev/null',
+      outside: 'cd outside && git status --short >/dev/null',
     },
+    prepare: makeRepositories,
   },
 ]
 
@@ -196,7 +257,7 @@ async function long(bench) {
   return rows
 }
 
-async function longRow(bench, { name, program, script, prepare }) {
+async function longRow(bench, { name, program, scripts, prepare }) {
   const row = { row: `${name}, net of start-up`, goal: 1.05 }
   if (findProgram(program) === undefined) return { ...row, missing: `${program} is not installed` }
   const { stage } = bench
@@ -204,34 +265,61 @@ async function longRow(bench, { name, program, script, prepare }) {
   prepare(stage)
   const inside = (text) => [stage.exec, ...bench.cold, '--', 'sh', '-c', text]
   const outside = (text) => ['sh', '-c', text]
-  stage.warm(inside(script))
+  stage.warm(inside(scripts.inside))
   const commands = {
     'true inside': inside('true'),
     'true outside': outside('true'),
-    inside: inside(script),
-    outside: outside(script),
+    inside: inside(scripts.inside),
+    outside: outside(scripts.outside),
   }
-  const times = await turns(bench, name, { commands, rounds: Math.max(5, Math.round(bench.runs / 10)) })
-  const net = (one, base) => median(times[one]) - median(times[base])
-  return { ...row, value: net('inside', 'true inside') / net('outside', 'true outside') }
+  const times = await turns(bench, name, { commands, rounds: Math.max(5, Math.round(bench.runs / 4)) })
+  return { ...row, ...netRatio(times) }
+}
+
+/** Of neighbours, because a load that comes and goes is larger than what is asked for; the spread is that of the middle half. */
+function netRatio(times) {
+  const [idleInside, idleOutside] = [median(times['true inside']), median(times['true outside'])]
+  const ratios = times.inside.map((ns, round) => (ns - idleInside) / (times.outside[round] - idleOutside))
+  const half = [0.25, 0.75].map((p) => quantile(ratios, p).toFixed(2))
+  return { value: median(ratios), note: `middle half of ${ratios.length} rounds: ${half.join(' to ')}` }
 }
 
 /* ---- memory, and what is left ---- */
 
-function memory(bench) {
-  const { stage } = bench
-  progress('memory')
-  const most = (what) => {
-    const { status, stdout, stderr } = stage.run([process.execPath, LIBRARY, what], {
-      env: { ...stage.env, LLM_DO_BENCH_ROOT: ROOT },
-    })
-    if (status !== 0) throw new Error(`memory, ${what}: ${stderr}`)
-    return JSON.parse(stdout).maxKiB / 1024
+async function memory(bench) {
+  const MiB = 1024 ** 2
+  const over = (how) => {
+    const [idle, flood] = ['idle', 'flood'].map((what) => inLibrary(bench, [what, how]))
+    const note = how === 'warm' && flood.served.cold > 0 ? 'the flood found none ready' : undefined
+    return { value: (flood.maxKiB - idle.maxKiB) / 1024, ...(note === undefined ? {} : { note }) }
   }
+  const weight = await withPool(bench.stage, MANY, async (pool) => {
+    const ready = await pool.fill()
+    return weightBelow(pool.keeper().pid) / ready / MiB
+  })
   return [
-    { row: 'memory of one warm sandbox, MiB', goal: 0.6, missing: 'this bench has no row for it yet' },
-    { row: 'memory of the runner in a flood of 1 GiB, MiB over idle', value: most('flood') - most('idle'), goal: 10 },
+    { row: 'memory of one warm sandbox, MiB', value: weight, goal: 0.6 },
+    { row: 'memory of node in a flood of 1 GiB, cold, MiB over idle', ...over('cold'), goal: 10 },
+    { row: 'memory of node in a flood of 1 GiB, warm, MiB over idle', ...over('warm'), goal: 10 },
+    { row: 'memory of --json in a flood of 1 GiB, MiB over idle', value: await jsonFlood(bench), goal: 10 },
   ]
+}
+
+/** The front end and what it starts on the host, while it still runs: high-water marks of each, over those of an idle run. */
+async function jsonFlood({ stage }) {
+  const most = async (script) => {
+    const words = ['--json', '--', 'sh', '-c', `${script}; sleep 0.5`]
+    stage.warm([stage.exec, ...words])
+    const child = spawn(stage.exec, words, { cwd: stage.cwd, env: stage.env, stdio: ['ignore', 'ignore', 'inherit'] })
+    const state = { most: 0, isOver: false }
+    child.once('exit', () => (state.isOver = true))
+    while (!state.isOver) {
+      state.most = Math.max(state.most, highWater(child.pid))
+      await sleep(50)
+    }
+    return state.most
+  }
+  return ((await most(`head -c ${1024 ** 3} /dev/zero`)) - (await most('true'))) / 1024
 }
 
 async function leftovers(bench) {
@@ -246,7 +334,19 @@ async function leftovers(bench) {
 }
 
 /** In the order of running: what is long or leaves a mark comes last. */
-const GROUPS = { start, warm, library, node, throughput, long, memory, leftovers, peers: slowPeers }
+const GROUPS = {
+  start,
+  engines,
+  warm,
+  library,
+  node,
+  throughput,
+  limits: costOfLimits,
+  long,
+  memory,
+  leftovers,
+  peers: slowPeers,
+}
 
 /* ---- telling ---- */
 
@@ -295,6 +395,7 @@ function tell({ rows, times, peers, where }) {
       rows.map((row) => [row.row, goalText(row), row.value?.toFixed(2) ?? '-', verdict(row)]),
     ),
   )
+  for (const { row, note } of rows) if (note !== undefined) console.log(`${row}: ${note}`)
   console.log(`\n${timesTable(times)}`)
   for (const { name, missing } of peers.missing) console.log(`not compared: ${name}: ${missing}`)
 }
@@ -330,7 +431,6 @@ async function main() {
     })
   try {
     const help = spawnSync(join(ROOT, 'bin/llm-do'), ['exec', '--help'], { encoding: 'utf8' }).stdout ?? ''
-    const hasPool = spawnSync(join(ROOT, 'bin/llm-do'), ['pool', 'status'], { env: stage.env }).status === 0
     const isAsked = options.rows.includes('start') || options.rows.includes('peers')
     const peers = isAsked ? availablePeers(stage) : { here: [], missing: [] }
     const bench = {
@@ -339,7 +439,6 @@ async function main() {
       runs: options.runs ?? 100,
       peers,
       times: {},
-      hasPool,
       cold: help.includes('--pool') ? COLD : [],
     }
     const where = machine()

@@ -11,6 +11,9 @@ export const ROOT = process.env.LLM_DO_BENCH_ROOT ?? dirname(dirname(fileURLToPa
 /** Variables that would change what is measured: other people's settings, and what slows node down. */
 const LEFT_OUT = /^(LLM_DO_|NODE_|DOCKER_|XDG_)/
 
+/** Bytes of output: a flood that is cut at its bound, told as JSON. */
+const LARGEST = 64 * 1024 ** 2
+
 export function makeStage() {
   const directory = mkdtempSync(join(tmpdir(), 'llm-do-bench-'))
   chmodSync(directory, 0o755) // a plain user may be among the runners
@@ -29,7 +32,8 @@ export function makeStage() {
   const cwd = place('project')
   const exec = join(ROOT, 'bin/llm-do-exec')
   if (!existsSync(exec)) throw new Error(`${exec}: not built (hint: make native build)`)
-  const run = (words, options = {}) => spawnSync(words[0], words.slice(1), { cwd, env, stdio: 'pipe', ...options })
+  const run = (words, options = {}) =>
+    spawnSync(words[0], words.slice(1), { cwd, env, stdio: 'pipe', maxBuffer: LARGEST, ...options })
   return {
     directory,
     cwd,

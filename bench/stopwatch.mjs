@@ -29,10 +29,23 @@ export function makeStopwatch() {
 /**
  * Runs every command `rounds` times by turns.
  * @param commands name -> argv
+ * @param before is awaited ahead of each round, outside of what is measured
  * @returns name -> nanoseconds of each round
  */
-export async function timeByTurns({ stage, commands, rounds, atOnce = 1, onRound = () => undefined }) {
+export async function timeByTurns({ stage, commands, rounds, atOnce = 1, onRound = () => undefined, before }) {
   const names = Object.keys(commands)
+  const rows = []
+  const onRow = (row) => onRound(rows.push(row))
+  if (before === undefined) await runRounds({ stage, commands, rounds, atOnce, onRow })
+  else
+    for (let round = 0; round < rounds; round += 1) {
+      await before()
+      await runRounds({ stage, commands, rounds: 1, atOnce, onRow })
+    }
+  return Object.fromEntries(names.map((name, index) => [name, rows.map((row) => row[index])]))
+}
+
+async function runRounds({ stage, commands, rounds, atOnce, onRow }) {
   const words = Object.values(commands).flatMap((command, index) => (index === 0 ? command : [':::', ...command]))
   const child = spawn(makeStopwatch(), [String(rounds), String(atOnce), ...words], {
     cwd: stage.cwd,
@@ -42,12 +55,7 @@ export async function timeByTurns({ stage, commands, rounds, atOnce = 1, onRound
   const said = []
   child.stderr.on('data', (chunk) => said.push(chunk))
   const ended = new Promise((resolve) => child.once('close', resolve))
-  const rows = []
-  for await (const line of createInterface({ input: child.stdout })) {
-    rows.push(line.split(' ').map(Number))
-    onRound(rows.length)
-  }
+  for await (const line of createInterface({ input: child.stdout })) onRow(line.split(' ').map(Number))
   const status = await ended
   if (status !== 0) throw new Error(`the stopwatch stopped: ${Buffer.concat(said).toString().trim()}`)
-  return Object.fromEntries(names.map((name, index) => [name, rows.map((row) => row[index])]))
 }
