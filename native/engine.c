@@ -26,13 +26,17 @@ static void write_map(const char *process, const char *file, const char *text) {
   close(fd);
 }
 
-void engine_map_ids(const char *process, uid_t uid, gid_t gid) {
+static void map_ids(const char *process, const struct engine *inside, uid_t uid, gid_t gid) {
   char map[64];
   write_map(process, "setgroups", "deny");
-  snprintf(map, sizeof map, "%u %u 1", uid, uid);
+  snprintf(map, sizeof map, "%u %u 1", inside->uid, uid);
   write_map(process, "uid_map", map);
-  snprintf(map, sizeof map, "%u %u 1", gid, gid);
+  snprintf(map, sizeof map, "%u %u 1", inside->gid, gid);
   write_map(process, "gid_map", map);
+}
+
+void engine_map_ids(const char *process, uid_t uid, gid_t gid) {
+  map_ids(process, &(struct engine){.uid = uid, .gid = gid}, uid, gid);
 }
 
 static void place(int from, int to) {
@@ -183,7 +187,7 @@ static void name_init(const struct stage *stage, pid_t init) {
 }
 
 /* A child of launch, not of ours: we are gone as soon as the tree stands, and launch sees the end of init at once. */
-static void clone_init(struct engine *engine, const struct stage *stage) {
+static void clone_init(struct engine *engine, const struct stage *stage, uid_t uid, gid_t gid) {
   char process[16];
   uint64_t namespaces = namespaces_of(stage);
   struct clone_args args = {.flags = namespaces | CLONE_PARENT};
@@ -195,17 +199,26 @@ static void clone_init(struct engine *engine, const struct stage *stage) {
   close(engine->gate[0]);
   name_init(stage, init);
   snprintf(process, sizeof process, "%d", init);
-  engine_map_ids(process, engine->uid, engine->gid);
+  map_ids(process, engine, uid, gid);
   open_gate(engine);
 }
 
 /* ---- either ---- */
 
+/* Who the command is to itself: the same in every run, whoever it is outside. */
+static uid_t id_inside(const struct launchfile *file, int word) {
+  struct record identity;
+  uint64_t id;
+  if (!launchfile_find(file, V_IDENTITY, &identity) || parse_number(identity.word[word], UINT32_MAX - 1, &id) < 0 || id == 0)
+    fail_with(EINVAL, "engine: identity", "");
+  return (uid_t)id;
+}
+
 void engine_begin(struct engine *engine, const struct stage *stage, uid_t uid, gid_t gid) {
   struct record named;
   if (!launchfile_find(stage->file, V_ENGINE, &named)) fail_with(EINVAL, "engine: none named", "");
-  *engine = (struct engine){.name = named.word[0], .uid = uid, .gid = gid};
-  if (strcmp(engine->name, "unshare") == 0) clone_init(engine, stage);
+  *engine = (struct engine){.name = named.word[0], .uid = id_inside(stage->file, 1), .gid = id_inside(stage->file, 2)};
+  if (strcmp(engine->name, "unshare") == 0) clone_init(engine, stage, uid, gid);
   else if (strcmp(engine->name, "bwrap") != 0) fail_with(EINVAL, "engine: unknown", engine->name);
 }
 

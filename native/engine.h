@@ -16,7 +16,7 @@
 
 struct engine {
   const char *name;
-  uid_t uid; /* the sandbox's */
+  uid_t uid; /* the sandbox's, as it knows itself */
   gid_t gid;
   int gate[2]; /* unshare: init's end, ours; a byte for each step that may be taken */
 };

@@ -31,6 +31,16 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
     })
   })
 
+  test.each(['unshare', 'bwrap'] as const)(
+    'is the same user to itself in every run, with a name, by engine %s',
+    async (engine) => {
+      const run = () => exec({ command: ['sh', '-c', 'id; stat -c %u:%U file'], policy: { engine }, cwd })
+      const cwd = await placeWith({ file: 'data\n' })
+      const said = 'uid=1000(sandbox) gid=1000(sandbox) groups=1000(sandbox)\n1000:sandbox\n'
+      expect([(await run()).stdout, (await run()).stdout]).toEqual([said, said])
+    },
+  )
+
   test.each(['/', '/usr', '/tmp'])('runs for a caller who stands in %s, and shows nothing of it', async (cwd) => {
     const result = await exec({ command: ['ls', '/workspace'], cwd })
     expect(result).toMatchObject({ ok: true, stdout: '' })
