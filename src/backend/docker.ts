@@ -57,8 +57,13 @@ export function reporterOf(run: RunInputs): Reporter | undefined {
 
 /** The same for a session: a directory of its own is shown in its container, and each run has its socket there. */
 export function sessionReporterOf(plan: Plan, run: RunInputs): Reporter | undefined {
-  const name = createHash('sha256').update(sessionName(plan, run)).digest('hex').slice(0, 16)
-  return reporterIn(posix.join(posix.dirname(run.runsDirectory), 'containers', name), run)
+  return reporterIn(sessionDirectory(run.runsDirectory, sessionName(plan, run)), run)
+}
+
+/** Where the sockets of a session's runs are; its name is too long for the path of one. */
+export function sessionDirectory(runsDirectory: string, name: string): string {
+  const short = createHash('sha256').update(name).digest('hex').slice(0, 16)
+  return posix.join(posix.dirname(runsDirectory), 'containers', short)
 }
 
 function reporterIn(directory: string, run: RunInputs): Reporter | undefined {

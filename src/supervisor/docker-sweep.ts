@@ -1,9 +1,10 @@
 /**
  * Takes away what runs left whose runner is gone: `kill -9`, a crash, a machine that went down.
- * Edge: processes.
+ * Edge: processes, files in the user's runtime directory.
  */
 
-import { LABEL, PROTECT_LABEL, RUNNER_LABEL, sessionPrefix } from '../backend/docker.ts'
+import { rmSync } from 'node:fs'
+import { LABEL, PROTECT_LABEL, RUNNER_LABEL, sessionDirectory, sessionPrefix } from '../backend/docker.ts'
 import type { DockerInputs } from '../backend/docker-client.ts'
 import { isGone } from '../backend/docker-inputs.ts'
 import { ask, removeContainer } from './docker-client.ts'
@@ -54,6 +55,7 @@ export async function sweep(docker: DockerInputs, { now, sessionsOf }: SweepInpu
   const all = [...gone, ...idle.map(({ container }) => container)]
   try {
     await Promise.all(all.map(({ Id }) => removeContainer(docker, Id)))
+    for (const { directory } of idle) rmSync(directory, { recursive: true, force: true })
   } finally {
     for (const { release } of idle) release()
   }
@@ -63,6 +65,7 @@ export async function sweep(docker: DockerInputs, { now, sessionsOf }: SweepInpu
 
 interface Idle extends Held {
   readonly container: Seen
+  readonly directory: string
 }
 
 /** Sessions without a run inside, of whatever machine; held, so that none comes in while they are ended. */
@@ -71,7 +74,10 @@ async function idleAmong(sessions: readonly Seen[], runsDirectory: string): Prom
   const held = await Promise.all(
     quiet.map(async (container) => ({ container, held: await takeSession(runsDirectory, nameOf(container)) })),
   )
-  return held.flatMap(({ container, held: lock }) => (lock === undefined ? [] : [{ container, ...lock }]))
+  return held.flatMap(({ container, held: lock }) => {
+    const directory = sessionDirectory(runsDirectory, nameOf(container))
+    return lock === undefined ? [] : [{ container, directory, ...lock }]
+  })
 }
 
 const nameOf = ({ Name }: Seen): string => Name.replace('/', '')

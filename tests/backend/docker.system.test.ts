@@ -514,6 +514,7 @@ describeWith('docker', 'a docker container', () => {
       expect(await running).toMatchObject({ cause: 'exit', exitCode: 6 })
       expect(await prune(runsDirectory)).toBe(1)
       expect(await containers(here())).toBe('')
+      for (const left of ['sessions', 'containers']) expect(await readdir(join(runsDirectory, '..', left))).toEqual([])
     })
 
     test('is for one run at a time; another one gets a container of its own', async () => {
