@@ -52,13 +52,16 @@ export function weightBelow(pid) {
   return descendants(pid).reduce((sum, one) => sum + pssOf(one), 0)
 }
 
-/** KiB that a process and those it started on the host have had at most; what runs inside a sandbox is not the runner's. */
+/**
+ * KiB that a process and those it started on the host have had at most. Not what runs inside a sandbox, nor the node that tells the end
+ * of a run whose output was cut: it is loaded afterwards, and its size does not depend on the flood.
+ */
 export function highWater(pid) {
   const ours = [String(pid), ...descendants(pid)].filter((one) => RUNNERS.test(textOf(`/proc/${one}/comm`).trim()))
   return ours.reduce((sum, one) => sum + Number(/^VmHWM:\s+(\d+)/m.exec(textOf(`/proc/${one}/status`))?.[1] ?? 0), 0)
 }
 
-const RUNNERS = /^(llm-do|llm-do-exec|launch|node|MainThread)$/
+const RUNNERS = /^(llm-do|llm-do-exec|launch)$/
 
 function descendants(pid) {
   const direct = tasks(pid).flatMap((task) => textOf(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean))

@@ -25,8 +25,16 @@ export function readGuarded(bytes: Uint8Array): GuardedRecords {
   return records
 }
 
+/** What stays as it is for as long as a process with these ids lives. */
+export type Lasting = Pick<KeyInputs, 'bootId' | 'capabilities'>
+
+export function observeLasting(): Lasting {
+  return { bootId: lineOf('/proc/sys/kernel/random/boot_id', ''), capabilities: lineOf('/proc/self/status', 'CapEff:') }
+}
+
 export interface GuardedUse {
   readonly records: GuardedRecords
+  readonly lasting: Lasting
   readonly invocation: Invocation
   readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'env'>
 }
@@ -34,11 +42,12 @@ export interface GuardedUse {
 /** @returns the environment of the next command; undefined when something is not as it was, or another caller asks */
 export function environmentIfFresh({
   records,
+  lasting,
   invocation,
   caller,
 }: GuardedUse): Readonly<Record<string, string>> | undefined {
   try {
-    const key = keyWords({ ...caller, ...observeProcess(), invocation })
+    const key = keyWords({ ...caller, ...lasting, ...observeProcess(), invocation })
     return isFor(records, key) && isFresh(records) ? environmentOf(records, caller.env) : undefined
   } catch {
     return undefined // Planning again is always right, and says what is wrong where something is.
@@ -51,9 +60,7 @@ function observeProcess() {
   return {
     uid: process.geteuid?.() ?? -1,
     gid: process.getegid?.() ?? -1,
-    bootId: lineOf('/proc/sys/kernel/random/boot_id', ''),
     cgroup: lineOf('/proc/self/cgroup', '0::'),
-    capabilities: lineOf('/proc/self/status', 'CapEff:'),
     userNamespace: readlinkSync('/proc/self/ns/user'),
     mountNamespace: readlinkSync('/proc/self/ns/mnt'),
   }

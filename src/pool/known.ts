@@ -6,7 +6,13 @@
 import { closeSync } from 'node:fs'
 import { makeZoneDirectories, now } from '../edges.ts'
 import { type ExecOptions, guardPlan, type Prepared, plainLaunch, prepare } from '../exec.ts'
-import { environmentIfFresh, type GuardedRecords, readGuarded } from '../launch-cache/fresh.ts'
+import {
+  environmentIfFresh,
+  type GuardedRecords,
+  type Lasting,
+  observeLasting,
+  readGuarded,
+} from '../launch-cache/fresh.ts'
 import type { Invocation } from '../launch-cache/key.ts'
 import { packageRoot, packageVersion } from '../native.ts'
 import { openUnlinked } from '../supervisor/child.ts'
@@ -31,11 +37,13 @@ export class KeptPlan {
   private readonly records: GuardedRecords | undefined
   private readonly caller: { readonly version: string; readonly root: string; readonly cwd: string }
   private readonly invocation: Invocation
+  private readonly lasting: Lasting | undefined
   private file: number | undefined
 
   constructor({ prepared, records }: { readonly prepared: Prepared; readonly records: GuardedRecords | undefined }) {
     this.prepared = prepared
     this.records = records
+    this.lasting = records && observeLasting()
     this.launchFile = Buffer.from(plainLaunch(prepared))
     this.caller = { version: packageVersion(), root: packageRoot(), cwd: prepared.request.cwd }
     this.invocation = invocationOf(prepared.request.command)
@@ -44,8 +52,11 @@ export class KeptPlan {
 
   /** @returns the environment of the next command; undefined when something has changed, or nobody can tell */
   environment(env: NonNullable<ExecOptions['env']>): Readonly<Record<string, string>> | undefined {
-    const { records, invocation, caller } = this
-    return records && environmentIfFresh({ records, invocation, caller: { ...caller, env } })
+    const { records, lasting, invocation, caller } = this
+    // A copy: each look at process.env asks the C library.
+    return (
+      records && lasting && environmentIfFresh({ records, lasting, invocation, caller: { ...caller, env: { ...env } } })
+    )
   }
 
   /** Path of the launch file for this process, which opens it anew for each child; undefined when the plan has been dropped. */
