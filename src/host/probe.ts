@@ -7,7 +7,8 @@
  * repair is seen at once. Who is about to run a command anyway may believe in an engine instead of trying it: the run will tell.
  * A container daemon takes a quarter of a second and may come and go: it is asked only when somebody wants it, every time.
  */
-import { readFile, readlink, stat } from 'node:fs/promises'
+import { readFileSync, readlinkSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter } from 'node:path'
 import { recall, remember } from './cache.ts'
@@ -73,6 +74,15 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
   }
 }
 
+/** Empty when it is hidden. */
+function namespaceId(name: string): string {
+  try {
+    return readlinkSync(`/proc/self/ns/${name}`)
+  } catch {
+    return ''
+  }
+}
+
 interface Self {
   readonly uid: number
   readonly gid: number
@@ -85,13 +95,13 @@ interface Self {
 }
 
 async function observeSelf(): Promise<Self> {
-  const [status, bootId, cgroup, label, ...rooms] = await Promise.all([
+  const [status, bootId, cgroup, label] = [
     readText('/proc/self/status'),
     readText('/proc/sys/kernel/random/boot_id'),
     readText('/proc/self/cgroup'),
     readText('/proc/self/attr/current'),
-    ...['user', 'mnt', 'pid'].map((name) => readlink(`/proc/self/ns/${name}`).catch(() => '')),
-  ])
+  ]
+  const rooms = ['user', 'mnt', 'pid'].map(namespaceId)
   const uid = process.getuid?.() ?? -1
   const limits = ['CapEff', 'CapBnd', 'NoNewPrivs', 'Seccomp'].map((name) => statusLine(status, name))
   return {
@@ -120,10 +130,8 @@ async function observeSurroundings(filtered: boolean): Promise<Surroundings> {
     ),
   )
   const container = marks.find((_, index) => there[index])?.[1]
-  const settings = await Promise.all(
-    EXPLAINING_SETTINGS.map(
-      async (name) => [name, (await readText(`/proc/sys/${name.replaceAll('.', '/')}`)).trim()] as const,
-    ),
+  const settings = EXPLAINING_SETTINGS.map(
+    (name) => [name, readText(`/proc/sys/${name.replaceAll('.', '/')}`).trim()] as const,
   )
   return {
     ...(container === undefined ? {} : { container }),
@@ -228,7 +236,11 @@ async function observeContainers({ env }: HostInputs, search: EngineInputs['sear
   return observeDocker({ ...env, LLM_DO_DOCKER: found.path })
 }
 
-/** A file of /proc as text; empty when the kernel or a container hides it. */
-async function readText(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch(() => '')
+/** A file of /proc as text; empty when the kernel or a container hides it. It is made at once: a thread would take longer. */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
 }
