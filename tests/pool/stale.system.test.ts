@@ -3,6 +3,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { cliWords } from '../support/cli.ts'
@@ -108,6 +109,7 @@ async function copyPackage(): Promise<string> {
   for (const name of ['bin', 'dist', 'profiles', 'package.json'])
     cpSync(join(checkout, name), join(root, name), { recursive: true })
   symlinkSync(join(checkout, 'node_modules'), join(root, 'node_modules'))
+  await sleep(100) // A file that was changed a moment ago is not trusted to stay as it was read.
   return root
 }
 
