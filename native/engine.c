@@ -26,17 +26,13 @@ static void write_map(const char *process, const char *file, const char *text) {
   close(fd);
 }
 
-static void map_ids(const char *process, const struct engine *inside, uid_t uid, gid_t gid) {
+void engine_map_ids(const char *process, const struct ids *inside, const struct ids *outside) {
   char map[64];
   write_map(process, "setgroups", "deny");
-  snprintf(map, sizeof map, "%u %u 1", inside->uid, uid);
+  snprintf(map, sizeof map, "%u %u 1", inside->uid, outside->uid);
   write_map(process, "uid_map", map);
-  snprintf(map, sizeof map, "%u %u 1", inside->gid, gid);
+  snprintf(map, sizeof map, "%u %u 1", inside->gid, outside->gid);
   write_map(process, "gid_map", map);
-}
-
-void engine_map_ids(const char *process, uid_t uid, gid_t gid) {
-  map_ids(process, &(struct engine){.uid = uid, .gid = gid}, uid, gid);
 }
 
 static void place(int from, int to) {
@@ -148,9 +144,9 @@ static void keep_capabilities_of_init(void) {
 }
 
 /* Our id is one that our new user namespace knows, and its capabilities stay: it knows no root. */
-static void take_identity(uid_t uid, gid_t gid) {
-  if (setresgid(gid, gid, gid) < 0) fail("engine: setresgid", "");
-  if (setresuid(uid, uid, uid) < 0) fail("engine: setresuid", "");
+static void take_identity(const struct ids *inside) {
+  if (setresgid(inside->gid, inside->gid, inside->gid) < 0) fail("engine: setresgid", "");
+  if (setresuid(inside->uid, inside->uid, inside->uid) < 0) fail("engine: setresuid", "");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("engine: no_new_privs", "");
   /* Changing ids clears it. Should launch be dead by now, init's control socket says so. */
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("engine: parent death signal", "");
@@ -165,7 +161,7 @@ static _Noreturn void become_init(const struct stage *stage, const struct engine
   char *const argv[] = {"init", NULL};
   place_descriptors(stage, engine->gate[0]);
   wait_at_gate(); /* until there is an id map */
-  take_identity(engine->uid, engine->gid);
+  take_identity(&engine->inside);
   if (setsid() < 0) fail("engine: setsid", "");
   set_hostname(stage->file);
   if (namespaces & CLONE_NEWNET) bring_loopback_up();
@@ -187,7 +183,7 @@ static void name_init(const struct stage *stage, pid_t init) {
 }
 
 /* A child of launch, not of ours: we are gone as soon as the tree stands, and launch sees the end of init at once. */
-static void clone_init(struct engine *engine, const struct stage *stage, uid_t uid, gid_t gid) {
+static void clone_init(struct engine *engine, const struct stage *stage) {
   char process[16];
   uint64_t namespaces = namespaces_of(stage);
   struct clone_args args = {.flags = namespaces | CLONE_PARENT};
@@ -199,26 +195,26 @@ static void clone_init(struct engine *engine, const struct stage *stage, uid_t u
   close(engine->gate[0]);
   name_init(stage, init);
   snprintf(process, sizeof process, "%d", init);
-  map_ids(process, engine, uid, gid);
+  engine_map_ids(process, &engine->inside, &engine->outside);
   open_gate(engine);
 }
 
 /* ---- either ---- */
 
-/* Who the command is to itself: the same in every run, whoever it is outside. */
-static uid_t id_inside(const struct launchfile *file, int word) {
+static struct ids ids_inside(const struct launchfile *file) {
   struct record identity;
-  uint64_t id;
-  if (!launchfile_find(file, V_IDENTITY, &identity) || parse_number(identity.word[word], UINT32_MAX - 1, &id) < 0 || id == 0)
+  uint64_t uid, gid;
+  if (!launchfile_find(file, V_IDENTITY, &identity) || parse_number(identity.word[1], UINT32_MAX - 1, &uid) < 0 ||
+      parse_number(identity.word[2], UINT32_MAX - 1, &gid) < 0 || uid == 0)
     fail_with(EINVAL, "engine: identity", "");
-  return (uid_t)id;
+  return (struct ids){(uid_t)uid, (gid_t)gid};
 }
 
-void engine_begin(struct engine *engine, const struct stage *stage, uid_t uid, gid_t gid) {
+void engine_begin(struct engine *engine, const struct stage *stage, const struct ids *outside) {
   struct record named;
   if (!launchfile_find(stage->file, V_ENGINE, &named)) fail_with(EINVAL, "engine: none named", "");
-  *engine = (struct engine){.name = named.word[0], .uid = id_inside(stage->file, 1), .gid = id_inside(stage->file, 2)};
-  if (strcmp(engine->name, "unshare") == 0) clone_init(engine, stage, uid, gid);
+  *engine = (struct engine){.name = named.word[0], .inside = ids_inside(stage->file), .outside = *outside};
+  if (strcmp(engine->name, "unshare") == 0) clone_init(engine, stage);
   else if (strcmp(engine->name, "bwrap") != 0) fail_with(EINVAL, "engine: unknown", engine->name);
 }
 

@@ -14,20 +14,24 @@
 
 #include <sys/types.h>
 
+struct ids {
+  uid_t uid;
+  gid_t gid;
+};
+
 struct engine {
   const char *name;
-  uid_t uid; /* the sandbox's, as it knows itself */
-  gid_t gid;
+  struct ids inside, outside; /* the sandbox's, as it and as the host sees them */
   int gate[2]; /* unshare: init's end, ours; a byte for each step that may be taken */
 };
 
 /* To be called when the ids are known; the caller has no supplementary groups. Failures end the process with a report. */
-void engine_begin(struct engine *engine, const struct stage *stage, uid_t uid, gid_t gid);
+void engine_begin(struct engine *engine, const struct stage *stage, const struct ids *outside);
 
 /* The tree stands. Never returns. */
 _Noreturn void engine_finish(const struct engine *engine, const struct stage *stage);
 
 /* Everybody else becomes nobody: the user namespace of `process` ("self", or a pid) knows the two ids only, none of them root's. */
-void engine_map_ids(const char *process, uid_t uid, gid_t gid);
+void engine_map_ids(const char *process, const struct ids *inside, const struct ids *outside);
 
 #endif

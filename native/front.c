@@ -12,6 +12,7 @@
  */
 #include "cached.h"
 #include "claim.h"
+#include "launch.h"
 #include "kernel.h"
 #include "result.h"
 #include "variables.h"
@@ -270,6 +271,16 @@ static void read_status(int fd, char *text, size_t room) {
   text[used] = 0;
 }
 
+/* ---- signals ---- */
+
+static sigset_t watched_signals(void) {
+  static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&signals, watched[i]);
+  return signals;
+}
+
 /* ---- its end ---- */
 
 /* Two lines: what was captured, what launch reported. */
@@ -299,10 +310,10 @@ static void tell(const struct result *result, int status) {
   if (error == 0 || error == EPIPE) _exit(status);
 }
 
-/* Signals that came for a run that was over by then. */
-static void forget_signals(const struct run *run) {
-  struct signalfd_siginfo info;
-  while (read(run->signals, &info, sizeof info) == sizeof info) continue;
+/* Those that came for a run that was over by then. */
+static void forget_signals(void) {
+  sigset_t signals = watched_signals();
+  while (sigtimedwait(&signals, NULL, &(struct timespec){0, 0}) > 0) continue;
 }
 
 static _Noreturn void conclude(struct run *run, int status, const char *json) {
@@ -310,7 +321,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
   int is_plain = status >= 0 && result_needs_no_words(&result);
   if (is_plain && !run->capture.is_on) _exit(status);
   capture_finish(&run->capture);
-  forget_signals(run);
+  forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
   if (is_plain && result_is_text(&result)) tell(&result, status);
   explain(run, json);
@@ -318,10 +329,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
 
 /* An ignored SIGCHLD would reap launch before we ask for its end. */
 static int take_signals(struct run *run) {
-  static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&signals, watched[i]);
+  sigset_t signals = watched_signals();
   if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || sigprocmask(SIG_BLOCK, &signals, &run->before) < 0) return -1;
   run->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   return run->signals < 0 ? -1 : 0;
@@ -335,6 +343,14 @@ static int find_plan(struct run *run, const char *directory) {
   return run->env ? 0 : -1;
 }
 
+static void on_ended(void *run, int status, const char *json) { conclude(run, status, json); }
+
+/* Children that a caller had before it became us would be waited for with those of the run. */
+static int has_children(void) {
+  siginfo_t ended;
+  return waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
 /* Returns when nothing was started: node is next. */
 static void run_cached(const struct call *call, const char *directory) {
   static char json[STATUS_MAX];
@@ -344,6 +360,7 @@ static void run_cached(const struct call *call, const char *directory) {
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, &run.capture};
   enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
+  if (!run.capture.is_on && !has_children()) launch_here(&(struct launch_call){&run.file, call->command, run.env, on_ended, &run});
   if (start_launch(&run) == 0) {
     status = wait_for(&run);
     read_status(run.status, json, sizeof json);

@@ -1,15 +1,4 @@
 /*
- * launch: runs one command in one sandbox and says what happened.
- *
- *   launch [--id ID] [--framed output|all] [-- COMMAND [ARG...]]
- *   launch [--id ID] --warm DIRECTORY      a sandbox without a command, which a client brings (warm.h)
- *   launch --landlock-abi
- *
- * Descriptors: 0-2 the command's own, 3 the launch file, 4 the status (optional), 5 the leash (optional), 6 the command's
- * words, each ended by NUL, when they are not on our argv. Its environment is the command's environment.
- * Framed, descriptor 4 is a connected socket that bears stdout, stderr, with `all` stdin, signals and the status (frame.h), and is
- * the leash, too: who captures has one descriptor to read, and the command has pipes, which /dev/stdout opens again.
- *
  * Theory of operation. Launch stays on the host: it makes what must be removed again (the record of the run, placeholders,
  * the cgroup), clones the stager (stage.h) into the cgroup, and waits in one poll loop for whatever comes first: reports of
  * the stager or init, a signal, the end of the leash, the deadline, the memory watchdog. Every reason to stop goes the same
@@ -17,6 +6,8 @@
  * the run is over when waitpid knows no child any more, so nothing can be left. If launch itself is killed, the engine dies
  * of PDEATHSIG, init of the control socket's end, and the next launch removes what the record names.
  */
+#include "launch.h"
+
 #include "cgroup.h"
 #include "chain.h"
 #include "fail.h"
@@ -61,7 +52,8 @@ extern char **environ;
 struct run {
   struct launchfile file;
   char id[RUN_ID_MAX + 1];
-  char **command;
+  char **command, **env;
+  const struct launch_call *caller; /* in this process; NULL = our own program */
   char init[PATH_MAX];
   const char *framed; /* `output`, `all`; NULL = the command has our own streams */
   int stdio[3];       /* the command's ends */
@@ -118,11 +110,19 @@ static void give_client(struct run *run) {
   run->status = -1;
 }
 
+static _Noreturn void answer_caller(const struct run *run) {
+  size_t size;
+  const char *line = status_line(&run->outcome, &size);
+  run->caller->ended(run->caller->context, status_exit_code(&run->outcome), line ? line : "");
+  _exit(125);
+}
+
 static _Noreturn void finish(struct run *run) {
   if (run->framed && !has_client(run) && run->status >= 0) give_client(run);
   if (has_client(run)) part_from_client(run);
   warm_close(&run->warm); /* nobody shall find a socket that leads nowhere */
   release(run);
+  if (run->caller) answer_caller(run);
   if (run->status >= 0 ? status_write(run->status, &run->outcome) < 0 : !has_client(run)) status_print(&run->outcome);
   _exit(status_exit_code(&run->outcome));
 }
@@ -198,7 +198,6 @@ static void read_launch_file(struct run *run) {
   if (!bytes) refuse(run, "launch: read launch file", "");
   errno = EINVAL;
   if (launchfile_check(bytes, size, &run->file, &problem) < 0) refuse(run, "launch: launch file", problem);
-  require_walls(run);
 }
 
 /* A limit that cannot be read is refused before anything starts. */
@@ -333,9 +332,9 @@ static int command_block(struct run *run) {
   if (run->warm_directory) return sealed(run, "0\0000", sizeof "0\0000", "command"); /* init asks for it */
   FILE *out = open_memstream(&bytes, &size);
   if (!out) refuse(run, "launch: memory", "");
-  fprintf(out, "%zu%c%zu%c", count_words(run->command), 0, count_words(environ), 0);
+  fprintf(out, "%zu%c%zu%c", count_words(run->command), 0, count_words(run->env), 0);
   put_words(out, run->command);
-  put_words(out, environ);
+  put_words(out, run->env);
   if (fclose(out) != 0) refuse(run, "launch: memory", "");
   return sealed(run, bytes, size, "command");
 }
@@ -824,7 +823,6 @@ static char **read_words(struct run *run) {
 
 static void parse_arguments(struct run *run, int argc, char **argv) {
   int at = 1;
-  snprintf(run->id, sizeof run->id, "%lx%d", (unsigned long)now_ns() & 0xffffffffff, getpid());
   if (at + 1 < argc && strcmp(argv[at], "--id") == 0) {
     errno = EINVAL;
     if (!is_run_id(argv[at + 1])) refuse(run, "launch: run id", argv[at + 1]);
@@ -848,34 +846,62 @@ static int print_landlock_abi(void) {
   return 0;
 }
 
-int main(int argc, char **argv) {
-  static struct run run; /* too big for the stack of a constrained caller */
-  if (argc == 2 && strcmp(argv[1], "--landlock-abi") == 0) return print_landlock_abi();
+static void begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
-  run.records = run.record = run.cgroup_parent = run.cgroup = run.control = run.errors = run.signals = -1;
-  run.terminal = (struct terminal){.master = -1, .input = -1};
-  run.warm = (struct warm)WARM_NONE;
-  for (int i = 0; i < 3; i++) run.stdio[i] = i;
-  run.outcome = (struct outcome){.wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1};
+  run->records = run->record = run->cgroup_parent = run->cgroup = run->control = run->errors = run->signals = -1;
+  run->status = run->leash = -1;
+  run->terminal = (struct terminal){.master = -1, .input = -1};
+  run->warm = (struct warm)WARM_NONE;
+  for (int i = 0; i < 3; i++) run->stdio[i] = i;
+  run->outcome = (struct outcome){.wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1};
+  snprintf(run->id, sizeof run->id, "%lx%d", (unsigned long)now_ns() & 0xffffffffff, getpid());
+}
+
+/* Before anything is made: what comes from the caller's side, and not from a plan. */
+static void stand_apart(struct run *run) {
+  umask(022);
+  take_signals(run);
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) refuse(run, "launch: subreaper", "");
+}
+
+static _Noreturn void carry_out(struct run *run) {
+  require_walls(run);
+  read_limits(run);
+  find_init(run);
+  open_record(run);
+  prepare_warm(run);
+  make_placeholders(run);
+  name_group(run);
+  write_record(run); /* before the group exists: a record may name too much, never too little */
+  make_group(run);
+  start_stager(run);
+  watch_run(run);
+  conclude(run);
+  finish(run);
+}
+
+static struct run run; /* too big for the stack of a constrained caller */
+
+void launch_here(const struct launch_call *call) {
+  begin(&run);
+  run.caller = call;
+  run.file = *call->file;
+  run.command = call->command;
+  run.env = call->env;
+  if (sys_close_range(FD_LAUNCH_FILE, ~0u) < 0) refuse(&run, "launch: close_range", "");
+  stand_apart(&run);
+  carry_out(&run);
+}
+
+int launch_program(int argc, char **argv) {
+  if (argc == 2 && strcmp(argv[1], "--landlock-abi") == 0) return print_landlock_abi();
+  begin(&run);
+  run.env = environ;
   run.status = is_open(FD_STATUS) ? FD_STATUS : -1;
-  run.leash = -1;
   parse_arguments(&run, argc, argv);
   clean_descriptors(&run);
-  umask(022);
-  take_signals(&run);
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) refuse(&run, "launch: subreaper", "");
+  stand_apart(&run);
   take_client(&run);
   read_launch_file(&run);
-  read_limits(&run);
-  find_init(&run);
-  open_record(&run);
-  prepare_warm(&run);
-  make_placeholders(&run);
-  name_group(&run);
-  write_record(&run); /* before the group exists: a record may name too much, never too little */
-  make_group(&run);
-  start_stager(&run);
-  watch_run(&run);
-  conclude(&run);
-  finish(&run);
+  carry_out(&run);
 }

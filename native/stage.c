@@ -482,7 +482,8 @@ static int has_capability(int capability) {
 
 static void enter_own_user_namespace(const struct staging *staging) {
   if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) fail("stage: unshare user namespace", "");
-  engine_map_ids("self", staging->uid, staging->gid);
+  struct ids same = {staging->uid, staging->gid};
+  engine_map_ids("self", &same, &same);
 }
 
 static void leave_groups(void) {
@@ -505,7 +506,7 @@ static void prepare_as_root(struct staging *staging) {
   make_everything_private();
   choose_identity_of_root(staging);
   leave_groups();
-  engine_begin(&staging->engine, staging->stage, staging->uid, staging->gid);
+  engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
   become(staging->uid, staging->gid);
 }
@@ -519,7 +520,7 @@ static void prepare_as_user(struct staging *staging) {
   enter_own_user_namespace(staging);
   make_everything_private();
   open_zones(staging);
-  engine_begin(&staging->engine, staging->stage, staging->uid, staging->gid);
+  engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
 }
 

@@ -72,6 +72,9 @@ export interface DockerFact {
   readonly labelled?: true
 }
 
+/** An engine that nobody wanted is not started. */
+export const NOT_TRIED: Probe & { readonly ok: false } = { ok: false, step: 'probe', errno: '', message: 'not tried' }
+
 export interface HostFacts {
   readonly platform: 'linux' | 'darwin' | 'win32'
   readonly arch: 'x64' | 'arm64'

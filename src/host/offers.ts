@@ -5,7 +5,7 @@
 import { ioLack, rungsFor } from '../cgroup/rungs.ts'
 import type { BackendName, EngineName, Need } from '../policy/policy.ts'
 import { explainFailure } from './explain.ts'
-import type { DockerFact, HeldBy, HostFacts, ProgramFact } from './facts.ts'
+import { type DockerFact, type HeldBy, type HostFacts, NOT_TRIED, type Probe, type ProgramFact } from './facts.ts'
 
 /** `kernel`: a wall made of namespaces, mounts or filters; `runner`: our own process does it. */
 export type Holder = HeldBy | 'kernel' | 'runner'
@@ -105,7 +105,8 @@ function namespaceObstacle(facts: HostFacts): Lack | undefined {
   if (facts.platform !== 'linux') return { why: 'namespaces exist on Linux only', fix: '--backend docker' }
   if (!facts.helpers.ok) return { why: `the native helpers are not usable: ${facts.helpers.message}`, fix: 'make' }
   if (enginesOf(facts).length > 0) return undefined
-  return engineFailure(facts, 'unshare')
+  // Whoever asks for bwrap by name gets its trouble told: nothing else was tried then.
+  return isTried(facts.engines.unshare) ? engineFailure(facts, 'unshare') : engineObstacle(facts, 'bwrap')
 }
 
 /** Engines that started a real sandbox here and that we trust, fastest first; docs/backends.md says why that is `unshare`. */
@@ -113,6 +114,9 @@ function enginesOf(facts: HostFacts): readonly EngineName[] {
   const bwrap = bwrapObstacle(facts) === undefined && facts.engines.bwrap.ok
   return [...(facts.engines.unshare.ok ? (['unshare'] as const) : []), ...(bwrap ? (['bwrap'] as const) : [])]
 }
+
+/** host/probe.ts tries no more than the policy may use. */
+const isTried = (probe: Probe): boolean => probe.ok || probe.message !== NOT_TRIED.message
 
 /** Why this engine cannot be had, or undefined when it can. */
 export function engineObstacle(facts: HostFacts, engine: EngineName): Lack | undefined {

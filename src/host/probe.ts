@@ -13,7 +13,7 @@ import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter } from 'node:path'
 import { recall, remember } from './cache.ts'
 import { EXPLAINING_SETTINGS } from './explain.ts'
-import type { CgroupFact, HostFacts, Probe, ProgramFact, Surroundings } from './facts.ts'
+import { type CgroupFact, type HostFacts, NOT_TRIED, type Probe, type ProgramFact, type Surroundings } from './facts.ts'
 import { askVersion, type FoundProgram, findProgram } from './program.ts'
 import { countProcessors, statusLine } from './status.ts'
 
@@ -147,8 +147,6 @@ interface EngineInputs {
 }
 
 type EngineFacts = Pick<HostFacts, 'helpers' | 'bwrap' | 'engines' | 'untried' | 'landlockAbi'>
-
-const NOT_TRIED: Probe = { ok: false, step: 'probe', errno: '', message: 'not tried' }
 
 async function observeEngines({ inputs, own, search }: EngineInputs): Promise<EngineFacts> {
   if (!inputs.want.includes('namespace') || platform() !== 'linux') {
