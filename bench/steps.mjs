@@ -8,27 +8,42 @@ import { join } from 'node:path'
 import { makeStage } from './stage.mjs'
 import { median, table } from './statistics.mjs'
 
-/** Each mark is the first such event after the mark before it: whose (comm), which, what the time up to it was spent on. */
-const MARKS = [
-  ['llm-do-exec', 'sched_process_exec', undefined],
+/**
+ * Each mark is the first such event after the mark before it: whose (comm), which, what the time up to it was spent on. HOST is what
+ * runs outside of the sandbox, in one program or in two. A mark that a run has not is left out, and its time is the next one's.
+ */
+const BEGIN = [
+  ['HOST', 'sched_process_exec', undefined],
   ['llm-do-exec', 'sys_enter_clone', 'front: key, cache file, every input checked'],
   ['launch', 'sched_process_exec', 'front: spawn of launch'],
-  ['launch', 'sys_enter_clone3', 'launch: record, cgroup, launch file'],
-  ['launch', 'sys_enter_unshare', 'launch: clone of the stager into the cgroup'],
-  ['launch', 'sys_enter_setresuid', 'stager: id maps and the tree'],
-  ['ENGINE', 'sched_process_exec', 'stager: exec of the engine'],
-  ['ENGINE', 'sys_enter_clone', 'engine: dynamic linking, options'],
-  ['ENGINE', 'sys_enter_mount', 'engine: namespaces'],
-  ['ENGINE', 'sys_enter_execve', 'engine: its mounts, pivot'],
+  ['HOST', 'sys_enter_clone3', 'launch: record, cgroup, launch file'],
+  ['HOST', 'sys_enter_unshare', 'launch: clone of the stager into the cgroup'],
+]
+const ENGINES = {
+  unshare: [
+    ['HOST', 'sys_enter_clone3', 'stager: first steps'],
+    ['HOST', 'sys_enter_unshare', "stager: the tree, and beside it init's namespaces"],
+    ['HOST', 'sys_enter_execve', "init's process: mount namespace, /proc, pivot"],
+  ],
+  bwrap: [
+    ['HOST', 'sys_enter_setresuid', 'stager: id maps and the tree'],
+    ['bwrap', 'sched_process_exec', 'stager: exec of the engine'],
+    ['bwrap', 'sys_enter_clone', 'engine: dynamic linking, options'],
+    ['bwrap', 'sys_enter_mount', 'engine: namespaces'],
+    ['bwrap', 'sys_enter_execve', 'engine: its mounts, pivot'],
+  ],
+}
+const END = [
   ['.init', 'sched_process_exec', 'init: exec'],
   ['.init', 'sys_enter_fork', 'init: masks of /proc, Landlock, capabilities'],
   ['COMMAND', 'sched_process_exec', 'init: fork, limits, seccomp, exec of the command'],
   ['COMMAND', 'sched_process_exit', 'the command itself'],
   ['.init', 'sched_process_exit', 'init: reap, report'],
-  ['ENGINE', 'sys_enter_exit_group', 'kernel: end of the namespaces'],
-  ['launch', 'sys_enter_exit_group', 'engine: exit; launch: cgroup and record away'],
+  ['bwrap', 'sys_enter_exit_group', 'kernel: end of the namespaces'],
+  ['HOST', 'sys_enter_exit_group', 'end of the namespaces and of the engine; launch: cgroup and record away'],
   ['llm-do-exec', 'sched_process_exit', 'exit of launch, front'],
 ]
+const HOST = new Set(['llm-do-exec', 'launch'])
 
 const SYSCALLS = ['clone', 'clone3', 'unshare', 'setresuid', 'mount', 'execve', 'fork', 'exit_group']
 const EVENTS = [
@@ -63,19 +78,32 @@ function record(stage, words) {
     }))
 }
 
-/** @returns one time a mark, or undefined for a run that took another way (front handed it to node) */
-function times(events, names) {
-  const at = []
+const isWho = (who, comm, names) => (who === 'HOST' ? HOST.has(comm) : comm === (names[who] ?? who))
+
+/** @returns one time a mark that was found, or undefined for a run that took another way (front handed it to node) */
+function times(events, { marks, names }) {
+  const found = []
   let from = 0
-  for (const [who, event] of MARKS) {
-    const found = events.findIndex(
-      (seen, index) => index >= from && seen.event === event && seen.comm === (names[who] ?? who),
-    )
-    if (found === -1) return undefined
-    at.push(events[found].ns)
-    from = found
+  for (const [who, event, what] of marks) {
+    const at = events.findIndex((seen, index) => index >= from && seen.event === event && isWho(who, seen.comm, names))
+    if (at === -1) continue
+    found.push({ what, ns: events[at].ns })
+    from = at + 1
   }
-  return at
+  return events.some(({ comm }) => comm === 'node') || found.length < END.length + BEGIN.length ? undefined : found
+}
+
+/** Runs with the same marks, those that there are most of. */
+function alike(runs) {
+  return [...groupBy(runs).values()].sort((a, b) => b.length - a.length)[0] ?? []
+}
+
+const keyOf = (run) => run.map(({ what }) => what).join()
+
+function groupBy(runs) {
+  const groups = new Map()
+  for (const run of runs) groups.set(keyOf(run), [...(groups.get(keyOf(run)) ?? []), run])
+  return groups
 }
 
 function engineOf(stage) {
@@ -90,19 +118,22 @@ const stage = makeStage()
 try {
   const words = [stage.exec, '--', ...(command.length > 0 ? command : ['true'])]
   stage.warm(words)
-  const names = { ENGINE: engineOf(stage), COMMAND: (command[0] ?? 'true').split('/').at(-1) }
-  const seen = Array.from({ length: Number(runs) }, () => times(record(stage, words), names)).filter(
-    (at) => at !== undefined,
-  )
+  const engine = engineOf(stage)
+  const plan = {
+    marks: [...BEGIN, ...(ENGINES[engine] ?? []), ...END],
+    names: { COMMAND: (command[0] ?? 'true').split('/').at(-1) },
+  }
+  const recorded = Array.from({ length: Number(runs) }, () => times(record(stage, words), plan))
+  const seen = alike(recorded.filter((found) => found !== undefined))
   if (seen.length === 0)
     throw new Error('no run took the cold path with a launch file: is the namespace backend usable here?')
-  const steps = MARKS.slice(1).map(([, , what], index) => ({
+  const steps = seen[0].slice(1).map(({ what }, index) => ({
     what,
-    ms: median(seen.map((at) => at[index + 1] - at[index])) / 1e6,
+    ms: median(seen.map((found) => found[index + 1].ns - found[index].ns)) / 1e6,
   }))
   const sum = steps.reduce((total, { ms }) => total + ms, 0)
   const rows = steps.map(({ what, ms }) => [what, ms.toFixed(3), `${((100 * ms) / sum).toFixed(0)} %`])
-  console.log(table([`step (engine: ${names.ENGINE})`, 'median ms', 'share'], [...rows, ['sum', sum.toFixed(3), '']]))
+  console.log(table([`step (engine: ${engine})`, 'median ms', 'share'], [...rows, ['sum', sum.toFixed(3), '']]))
   console.log(`${seen.length} of ${runs} runs`)
 } catch (error) {
   console.error(`steps: ${error.message}`)
