@@ -89,12 +89,10 @@ static _Noreturn void become_bwrap(const struct stage *stage) {
 
 /* ---- unshare ---- */
 
-/* The mount namespace comes last, when there is a tree to take along. */
-static uint64_t namespaces_of(const struct stage *stage) {
+static int has_own_network(const struct launchfile *file) {
   struct record net;
-  uint64_t all = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
-  if (!launchfile_find(stage->file, V_NET, &net)) fail_with(EINVAL, "engine: network", "");
-  return strcmp(net.word[0], "host") == 0 ? all : all | CLONE_NEWNET;
+  if (!launchfile_find(file, V_NET, &net)) fail_with(EINVAL, "engine: network", "");
+  return strcmp(net.word[0], "host") != 0;
 }
 
 static void bring_loopback_up(void) {
@@ -152,29 +150,32 @@ static void take_identity(const struct ids *inside) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("engine: parent death signal", "");
 }
 
+/* Until there are an id map and a tree. */
 static void wait_at_gate(void) {
   char byte;
   if (read(GATE, &byte, 1) != 1) _exit(125); /* the stager has failed, and said why */
 }
 
-static _Noreturn void become_init(const struct stage *stage, const struct engine *engine, uint64_t namespaces) {
+/* What takes longest is the kernel's work on the network; the stager builds its tree in the meantime. */
+static void enter_namespaces(const struct launchfile *file) {
+  int network = has_own_network(file) ? CLONE_NEWNET : 0;
+  if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | network) < 0) fail("engine: unshare namespaces", "");
+  set_hostname(file);
+  if (network) bring_loopback_up();
+}
+
+static _Noreturn void become_init(const struct stage *stage, const struct engine *engine) {
   char *const argv[] = {"init", NULL};
   place_descriptors(stage, engine->gate[0]);
-  wait_at_gate(); /* until there is an id map */
-  take_identity(&engine->inside);
   if (setsid() < 0) fail("engine: setsid", "");
-  set_hostname(stage->file);
-  if (namespaces & CLONE_NEWNET) bring_loopback_up();
-  wait_at_gate(); /* until the tree stands */
+  enter_namespaces(stage->file);
+  wait_at_gate();
+  take_identity(&engine->inside);
   if (unshare(CLONE_NEWNS) < 0) fail("engine: unshare mount namespace", "");
   mount_fresh_proc();
   pivot_into_stage();
   keep_capabilities_of_init();
   execute(stage, "/" INIT_NAME, argv);
-}
-
-static void open_gate(const struct engine *engine) {
-  if (send(engine->gate[1], "", 1, MSG_NOSIGNAL) != 1) _exit(125); /* init's process has failed, and said why */
 }
 
 static void name_init(const struct stage *stage, pid_t init) {
@@ -185,18 +186,16 @@ static void name_init(const struct stage *stage, pid_t init) {
 /* A child of launch, not of ours: we are gone as soon as the tree stands, and launch sees the end of init at once. */
 static void clone_init(struct engine *engine, const struct stage *stage) {
   char process[16];
-  uint64_t namespaces = namespaces_of(stage);
-  struct clone_args args = {.flags = namespaces | CLONE_PARENT};
+  struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_PARENT};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, engine->gate) < 0) fail("engine: socketpair", "");
   if ((engine->gate[0] = fcntl(engine->gate[0], F_DUPFD_CLOEXEC, 32)) < 0) fail("engine: descriptor", "");
   pid_t init = sys_clone3(&args);
-  if (init < 0) fail("engine: unshare namespaces", "");
-  if (init == 0) become_init(stage, engine, namespaces);
+  if (init < 0) fail("engine: unshare user namespace", "");
+  if (init == 0) become_init(stage, engine);
   close(engine->gate[0]);
-  name_init(stage, init);
+  engine->init = init;
   snprintf(process, sizeof process, "%d", init);
   engine_map_ids(process, &engine->inside, &engine->outside);
-  open_gate(engine);
 }
 
 /* ---- either ---- */
@@ -220,6 +219,7 @@ void engine_begin(struct engine *engine, const struct stage *stage, const struct
 
 void engine_finish(const struct engine *engine, const struct stage *stage) {
   if (strcmp(engine->name, "bwrap") == 0) become_bwrap(stage);
-  open_gate(engine);
-  _exit(0);
+  name_init(stage, engine->init); /* not before: it wakes launch, which would take the processor from us */
+  /* Nobody at the gate: init's process has failed, and said why. */
+  _exit(send(engine->gate[1], "", 1, MSG_NOSIGNAL) == 1 ? 0 : 125);
 }

@@ -2,10 +2,9 @@
  * The engine: who makes the namespaces around the finished tree and starts init in them.
  *
  * `bwrap` is executed in place of the stager, with the words of the launch file. `unshare` is the system call of that name
- * and needs nothing of the host, not even util-linux: the stager clones init's process into its namespaces before it builds
- * the tree, so that the kernel makes them at the same time on another processor. That process waits, takes a copy of the
- * finished tree into a mount namespace of its own, makes it its root, and becomes init with the two capabilities that bwrap
- * would leave it.
+ * and needs nothing of the host, not even util-linux: before it builds the tree, the stager clones init's process, which makes
+ * its namespaces at the same time on another processor. That process waits, takes a copy of the finished tree into a mount
+ * namespace of its own, makes it its root, and becomes init with the two capabilities that bwrap would leave it.
  */
 #ifndef LLM_DO_ENGINE_H
 #define LLM_DO_ENGINE_H
@@ -22,7 +21,8 @@ struct ids {
 struct engine {
   const char *name;
   struct ids inside, outside; /* the sandbox's, as it and as the host sees them */
-  int gate[2]; /* unshare: init's end, ours; a byte for each step that may be taken */
+  pid_t init;  /* unshare: as launch knows it */
+  int gate[2]; /* unshare: init's end, ours; a byte when the tree stands */
 };
 
 /* To be called when the ids are known; the caller has no supplementary groups. Failures end the process with a report. */

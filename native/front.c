@@ -18,6 +18,7 @@
 #include "variables.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,16 @@ static int add_first_line(struct key *key, const char *path, const char *start) 
   return key_add(key, line);
 }
 
+/* The line that /proc/self/status has, without the time that the kernel takes to write all the others. */
+static int add_capabilities(struct key *key) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[2];
+  char text[32];
+  if (syscall(SYS_capget, &header, sets) < 0) return key_add(key, "");
+  snprintf(text, sizeof text, "CapEff:\t%08x%08x", sets[1].effective, sets[0].effective);
+  return key_add(key, text);
+}
+
 static int add_link(struct key *key, const char *path) {
   char text[64];
   ssize_t length = readlink(path, text, sizeof text - 1);
@@ -177,7 +188,7 @@ static int make_key(struct key *key, const struct call *call) {
   if (!getcwd(directory, sizeof directory)) return -1;
   return key_add(key, AS_TEXT(LLM_DO_VERSION)) || key_add(key, call->root) || key_add_number(key, geteuid()) || key_add_number(key, getegid()) ||
                  add_first_line(key, "/proc/sys/kernel/random/boot_id", "") || add_first_line(key, "/proc/self/cgroup", "0::") ||
-                 add_first_line(key, "/proc/self/status", "CapEff:") || add_link(key, "/proc/self/ns/user") ||
+                 add_capabilities(key) || add_link(key, "/proc/self/ns/user") ||
                  add_link(key, "/proc/self/ns/mnt") || key_add(key, directory) || key_add(key, call->script ? "script" : "command") ||
                  key_add(key, call->command[0]) || add_words(key, call->options, call->options_end) || add_environment(key)
              ? -1

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 static int write_once(const char *path, const char *text) {
   int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -27,15 +26,15 @@ static int map_ids(pid_t holder, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gi
   return write_once(path, map);
 }
 
-/* A user namespace lives in a process: one that only waits until it is killed again. */
+/* A user namespace lives in a process: one that only waits until it is killed again. Our parent reaps it, in its own time. */
 int idmap_open(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
-  struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
-  pid_t maker = getpid();
+  struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_PARENT};
+  pid_t parent = getppid();
   pid_t holder = sys_clone3(&args);
   if (holder < 0) return -1;
   if (holder == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != maker) _exit(0); /* it died before the line above */
+    if (getppid() != parent) _exit(0); /* it died before the line above */
     for (;;) pause();
   }
   char path[64];
@@ -43,7 +42,6 @@ int idmap_open(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
   int namespace = map_ids(holder, uid, gid, to_uid, to_gid) < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
   int error = errno;
   kill(holder, SIGKILL);
-  waitpid(holder, NULL, 0);
   errno = error;
   return namespace;
 }

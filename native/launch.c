@@ -700,8 +700,9 @@ static int all_gone(struct run *run) {
     read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
     if (pid != run->engine) continue; /* or it was the stager, which has named init before it went */
     run->engine_gone = 1;
-    if (!run->outcome.started_ns && !run->stopping)
-      blame(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
+    if (run->outcome.started_ns || run->stopping) continue;
+    blame(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
+    kill_everything(run); /* whoever waits for it would wait for ever */
   }
 }
 
