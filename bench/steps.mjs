@@ -21,7 +21,8 @@ const BEGIN = [
 ]
 const ENGINES = {
   unshare: [
-    ['HOST', 'sys_enter_clone3', 'stager: first steps'],
+    ['HOST', 'sys_enter_clone3', 'stager: mount namespace, zones opened'],
+    ['HOST', 'sys_enter_unshare', "stager: id map, clone of init's process"],
     ['HOST', 'sys_enter_unshare', "stager: the tree, and beside it init's namespaces"],
     ['HOST', 'sys_enter_execve', "init's process: mount namespace, /proc, pivot"],
   ],

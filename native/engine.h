@@ -28,8 +28,11 @@ struct engine {
 /* To be called when the ids are known; the caller has no supplementary groups. Failures end the process with a report. */
 void engine_begin(struct engine *engine, const struct stage *stage, const struct ids *outside);
 
-/* The tree stands. Never returns. */
-_Noreturn void engine_finish(const struct engine *engine, const struct stage *stage);
+/* The tree stands: lets init's process go on, and ends. Returns where the engine is a program. */
+void engine_finish(const struct engine *engine, const struct stage *stage);
+
+/* Becomes that program, with the sandbox's ids. */
+_Noreturn void engine_execute(const struct stage *stage);
 
 /* Everybody else becomes nobody: the user namespace of `process` ("self", or a pid) knows the two ids only, none of them root's. */
 void engine_map_ids(const char *process, const struct ids *inside, const struct ids *outside);

@@ -508,7 +508,6 @@ static void prepare_as_root(struct staging *staging) {
   leave_groups();
   engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
-  become(staging->uid, staging->gid);
 }
 
 static void prepare_as_user(struct staging *staging) {
@@ -535,6 +534,16 @@ static void hand_over_scratch(const struct staging *staging) {
     fail("stage: send descriptors", "");
 }
 
+/* What others have written is executed with nothing of ours but the tree. */
+static _Noreturn void become_engine(const struct staging *staging) {
+  if (staging->privileged) become(staging->uid, staging->gid);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("stage: no_new_privs", "");
+  /* Changing ids cleared it; whoever died meanwhile is noticed by the second look. */
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("stage: parent death signal", "");
+  if (getppid() != staging->stage->launch) _exit(125);
+  engine_execute(staging->stage);
+}
+
 void stage_and_exec(const struct stage *stage) {
   static struct staging staging;
   staging.stage = stage;
@@ -547,12 +556,10 @@ void stage_and_exec(const struct stage *stage) {
   staging.privileged = getuid() == 0 && has_capability(CAP_SYS_ADMIN);
   if (staging.privileged) prepare_as_root(&staging);
   else prepare_as_user(&staging);
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("stage: no_new_privs", "");
-  /* Changing ids cleared it; whoever died meanwhile is noticed by the second look. */
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("stage: parent death signal", "");
   if (getppid() != stage->launch) _exit(125);
   hand_over_scratch(&staging);
   engine_finish(&staging.engine, stage);
+  become_engine(&staging);
 }
 
 void stage_cover_placeholders(const struct launchfile *file, int user, int mounts) {

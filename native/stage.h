@@ -1,13 +1,14 @@
 /*
- * The stager: launch's child, which assembles the complete root of the sandbox in a mount namespace of its own and then
- * becomes the engine.
+ * The stager: launch's child, which assembles the complete root of the sandbox in a mount namespace of its own and hands
+ * it to the engine.
  *
  * Theory of operation. As root it unshares the mount namespace, otherwise user and mount namespace together, and makes
  * every mount private, so nothing that the host mounts later arrives. It opens each zone once without following a
  * symbolic link, compares device and inode with what the plan saw, and works on that descriptor from then on. Trees are
  * cloned detached, get their flags (and as root their idmap) while nobody can see them, and are attached to a tmpfs that
- * becomes "/". Mount points are made in file systems of our own only. At the end root has become an unprivileged id with
- * no groups, no_new_privs is set, and the engine is executed with nothing but the run's id as its environment.
+ * becomes "/". Mount points are made in file systems of our own only. At the end it lets init's process go on and is gone, or
+ * (bwrap) root becomes an unprivileged id with no groups, no_new_privs is set, and the engine is executed with nothing but
+ * the run's id as its environment.
  */
 #ifndef LLM_DO_STAGE_H
 #define LLM_DO_STAGE_H
@@ -28,7 +29,7 @@ struct stage {
   const char *id;  /* of the run, the one variable of the engine's environment: by it the janitor knows its processes */
 };
 
-/* Never returns: becomes the engine, or reports and ends with 125. */
+/* Never returns: ends when the engine has the tree, becomes it, or reports and ends with 125. */
 _Noreturn void stage_and_exec(const struct stage *stage);
 
 /* For a warm sandbox, in a process of its own: enters its namespaces and covers the protected paths that did not exist when
