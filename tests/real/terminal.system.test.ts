@@ -47,12 +47,10 @@ const AT_EASE = { signal: null, restored: true }
 
 describeWith(['bwrap', 'userns', 'python'], 'with --tty the command', () => {
   test('has a terminal of the size of the caller’s', async () => {
-    const seen = await sit([
-      '--tty',
-      '-c',
-      'stty size; test -t 0 && test -t 1 && test -t 2 && echo all; echo $TERM; exit 5',
-    ])
-    expect(seen).toEqual({ ...AT_EASE, status: 5, raw: true, screen: '33 101\r\nall\r\nxterm\r\n' })
+    // It waits for a key: how the terminal is meanwhile can be seen only while it is there.
+    const script = 'stty size; test -t 0 && test -t 1 && test -t 2 && echo all; echo $TERM; read key; exit 5'
+    const seen = await sit(['--tty', '-c', script], [{ until: 'xterm', type: '\r' }])
+    expect(seen).toEqual({ ...AT_EASE, status: 5, raw: true, screen: '33 101\r\nall\r\nxterm\r\n\r\n' })
   })
 
   test('hears when the size changes', async () => {
