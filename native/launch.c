@@ -238,15 +238,19 @@ static void open_record(struct run *run) {
   if (run->record < 0) refuse(run, "launch: record of the run", run->id);
 }
 
-static void write_record(struct run *run) {
+static int put_record(const struct run *run) {
   struct record profile, cgroup;
   char path[PATH_MAX + sizeof run->cgroup_name + 1] = "";
-  if (run->record < 0) return;
+  if (run->record < 0) return 0;
   if (run->cgroup_name[0] && launchfile_find(&run->file, V_CGROUP, &cgroup))
     snprintf(path, sizeof path, "%s/%s", cgroup.word[0], run->cgroup_name);
   struct run_record content = {run->id, launchfile_find(&run->file, V_PROFILE, &profile) ? profile.word[0] : "", path,
                                run->command, &run->placeholders};
-  if (record_write(run->record, &content) < 0) refuse(run, "launch: record of the run", run->id);
+  return record_write(run->record, &content);
+}
+
+static void write_record(struct run *run) {
+  if (put_record(run) < 0) refuse(run, "launch: record of the run", run->id);
 }
 
 /* A kernel that counts no swap needs no limit of it while there is none. */
@@ -292,8 +296,9 @@ static void make_placeholders(struct run *run) {
 
 static void release(struct run *run) {
   placeholders_remove(&run->placeholders);
-  if (run->cgroup >= 0) cgroup_end(run->cgroup_parent, run->cgroup_name, run->cgroup);
-  if (run->record >= 0) record_remove(run->records, run->id, run->record);
+  int is_gone = run->cgroup < 0 || cgroup_end(run->cgroup_parent, run->cgroup_name, run->cgroup) == 0;
+  /* What could not be removed stays on record, for the janitor. */
+  if (run->record >= 0 && is_gone) record_remove(run->records, run->id, run->record);
 }
 
 static void prepare_warm(struct run *run) {
@@ -516,10 +521,12 @@ static void run_warm(struct run *run) {
     run->command = words_of((char *)(uintptr_t)block, size);
     int ready = protect_late(run);
     int is_awaited = run->placeholders.count > 0; /* a record that names nothing more to be removed may come later */
-    if (is_awaited && run->record >= 0) write_record(run);
+    if (is_awaited) write_record(run);
     if (ready == 0 && (ready = send_run(run, fds)) < 0) blame(run, errno, "launch: send command", "");
     for (int i = 0; i < READY_DESCRIPTORS; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
-    if (!is_awaited && run->record >= 0) write_record(run);
+    /* The command may run by now: a refusal would send the client the cold way, and run it twice. All that is missing then are
+     * its words in `llm-do ps`. */
+    if (!is_awaited) (void)put_record(run);
     if (ready < 0) kill_everything(run);
   }
   for (int i = 0; i < REQUEST_RUN_DESCRIPTORS; i++)
@@ -559,10 +566,11 @@ static void begin_limits(struct run *run) {
   kill_everything(run);
 }
 
-/* From now on the end of this process is the end of the run. It may be over already: whoever is not reaped still has its pid. */
+/* From now on the end of this process is the end of the run. Once it is reaped its pid may be somebody else's, who is no child of ours. */
 static void on_init(struct run *run, pid_t init) {
+  siginfo_t ended;
   run->engine = init;
-  run->engine_gone = kill(init, 0) < 0;
+  run->engine_gone = waitid(P_PID, (id_t)init, &ended, WEXITED | WNOHANG | WNOWAIT) < 0;
 }
 
 static void on_started(struct run *run, const struct report *report, int master) {

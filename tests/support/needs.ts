@@ -46,8 +46,8 @@ const NEEDS = {
   root: lacksRoot,
   'plain-user': () => (canBePlain() ? undefined : 'others cannot read this checkout (hint: make test)'),
   bwrap: () => lacksProgram('bwrap'),
-  /** The engine of that name is a system call. */
-  unshare: () => undefined,
+  /** The engine of that name is a system call: what it needs are the namespaces. */
+  unshare: lacksUserNamespaces,
   userns: lacksUserNamespaces,
   docker: () => lacksRoot() ?? lacksProgram('dockerd', 'docker', 'busybox'),
   podman: () => lacksProgram('podman'),
