@@ -14,14 +14,22 @@ export function approvalsDirectory(env: Readonly<Record<string, string | undefin
   return path.posix.join(ownDirectory(env, uid), 'approvals')
 }
 
+export interface SessionMemoryOptions {
+  readonly directory: string
+  readonly uid: number
+  /** Whose session: a process, as /proc names it; this one by default. */
+  readonly member?: string
+}
+
 /**
- * The memory of the terminal session that this process is in; of this process alone where there is no such session, or
- * where the directory is not safely ours. Nothing is looked at before it is asked, nothing is made before there is a key.
+ * The memory of a terminal session; of this process alone where the session's leader is gone or out of sight (what tells
+ * a session from a later one of the same number), or where the directory is not safely ours. Nothing is looked at before
+ * it is asked, nothing is made before there is a key.
  */
-export function sessionMemory({ directory, uid }: { readonly directory: string; readonly uid: number }): Memory {
+export function sessionMemory({ directory, uid, member = 'self' }: SessionMemoryOptions): Memory {
   const own = processMemory()
   const fileOf = async () => {
-    const session = await sessionName()
+    const session = await sessionName(member)
     return session !== undefined && (await isOwnDirectory(directory, uid)) ? path.join(directory, session) : undefined
   }
   return {
@@ -57,8 +65,8 @@ async function isOwnDirectory(directory: string, uid: number): Promise<boolean> 
 const [SESSION, START_TIME] = [6 - 3, 22 - 3]
 
 /** Session number, start time of its leader, boot; undefined where /proc does not say. */
-async function sessionName(): Promise<string | undefined> {
-  const session = (await statFields('self'))?.[SESSION]
+async function sessionName(member: string): Promise<string | undefined> {
+  const session = (await statFields(member))?.[SESSION]
   const started = session === undefined ? undefined : (await statFields(session))?.[START_TIME]
   const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined)
   if (session === undefined || started === undefined || boot === undefined) return undefined

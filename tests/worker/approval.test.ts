@@ -1,6 +1,8 @@
-import { chmod, readdir, stat } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, cp, readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   type Answer,
   type Approval,
@@ -128,25 +130,55 @@ describe('what is approved for a session', () => {
   })
 
   const uid = process.getuid?.() ?? 0
-  test('outlives the process in a directory of the user’s own', async () => {
+  /** Memories as two processes of one session have them: `leader` leads it; its child, whose number is told, stays. */
+  const inSession = async (leader: string) => {
     const directory = path.join(await temporaryDirectory(), 'approvals')
-    const first = sessionMemory({ directory, uid })
-    await first.add('key')
-    const second = sessionMemory({ directory, uid })
-    expect([await second.has('key'), await second.has('ke'), await second.has('')]).toEqual([true, false, false])
+    const child = spawn('/bin/sh', ['-c', leader], { detached: true, stdio: ['pipe', 'pipe', 'ignore'] })
+    onTestFinished(() => void child.stdin.end()) // what every process of the session waits for
+    const [member] = await once(child.stdout, 'data')
+    const memory = () => sessionMemory({ directory, uid, member: String(member).trim() })
+    return { directory, memory, ended: once(child, 'exit') }
+  }
+  const LED = 'exec 3<&0; cat <&3 & echo $!; wait'
+  const LEADERLESS = 'exec 3<&0; cat <&3 & echo $!'
+
+  test('outlives the process in a directory of the user’s own', async () => {
+    const { directory, memory } = await inSession(LED)
+    await memory().add('key')
+    const later = memory()
+    expect([await later.has('key'), await later.has('ke'), await later.has('')]).toEqual([true, false, false])
     const [file = ''] = await readdir(directory)
     expect((await stat(path.join(directory, file))).mode & 0o777).toBe(0o600)
   })
 
   test('is forgotten where others can write', async () => {
-    const directory = path.join(await temporaryDirectory(), 'approvals')
-    await sessionMemory({ directory, uid }).add('key')
+    const { directory, memory } = await inSession(LED)
+    await memory().add('key')
+    expect(await memory().has('key')).toBe(true)
     await chmod(directory, 0o777)
-    expect(await sessionMemory({ directory, uid }).has('key')).toBe(false)
+    expect(await memory().has('key')).toBe(false)
     await chmod(directory, 0o700)
     const [file = ''] = await readdir(directory)
     await chmod(path.join(directory, file), 0o666)
-    expect(await sessionMemory({ directory, uid }).has('key')).toBe(false)
+    expect(await memory().has('key')).toBe(false)
+  })
+
+  test('is not shared in another session', async () => {
+    const { directory, memory } = await inSession(LED)
+    await memory().add('key')
+    const other = await inSession(LED)
+    const [file = ''] = await readdir(directory)
+    await other.memory().add('another')
+    await cp(path.join(directory, file), path.join(other.directory, file))
+    expect(await other.memory().has('key')).toBe(false)
+  })
+
+  test('ends with the process where the session’s leader is gone', async () => {
+    const { memory, ended } = await inSession(LEADERLESS)
+    await ended
+    const first = memory()
+    await first.add('key')
+    expect([await first.has('key'), await memory().has('key')]).toEqual([true, false])
   })
 
   test('is kept beside the records of live runs', () => {
