@@ -10,7 +10,6 @@
  * Framed, descriptor 4 is a connected socket that bears stdout, stderr, with `all` stdin, signals and the status (frame.h), and is
  * the leash, too: who captures has one descriptor to read, and the command has pipes, which /dev/stdout opens again.
  *
- *
  * The front-end, which has the plan in memory already, runs it in its own process instead: one program less to start, and to end.
  */
 #ifndef LLM_DO_LAUNCH_H
@@ -31,8 +30,5 @@ struct launch_call {
  * its signals taken. Should it be killed, the sandbox ends with it, and the next launch removes what the record names.
  */
 _Noreturn void launch_here(const struct launch_call *call);
-
-/* The program. */
-int launch_program(int argc, char **argv);
 
 #endif

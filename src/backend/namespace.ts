@@ -9,7 +9,7 @@ import type { Launch } from './launch.ts'
 import { type LaunchRecord, writeLaunchFile } from './launchfile.ts'
 import { controlledBy } from './namespace-limits.ts'
 
-/** Descriptors of native/launch.c. */
+/** Descriptors of native/launch.h. */
 const FD = { launchFile: 3, status: 4, leash: 5, command: 6 } as const
 
 /** Where the stager assembles the tree, and init in the sandbox: native/chain.h. */

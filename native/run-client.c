@@ -1,0 +1,170 @@
+/*
+ * Who captures the streams of a run, or brings the command to a warm sandbox (warm.h). A client of a warm sandbox may go another
+ * way as long as it has not been told that its command was taken, so a command is never run twice.
+ */
+#include "run.h"
+
+#include "stage.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+int run_has_client(const struct run *run) { return run->warm.taken; }
+
+/* Descriptor 4 speaks frames, also when all that is left to say is why there was no run. */
+void run_give_client(struct run *run) {
+  warm_adopt(&run->warm, run->status);
+  run->status = -1;
+}
+
+/* From here on every refusal reaches the client as a frame. */
+void run_take_client(struct run *run) {
+  if (!run->framed) return;
+  errno = EINVAL;
+  if (run->status < 0 || (strcmp(run->framed, "output") != 0 && strcmp(run->framed, "all") != 0)) run_refuse(run, "launch: usage", "--framed");
+  run_give_client(run);
+  if (warm_make_streams(&run->warm, run->framed[0] == 'a', run->stdio) < 0) run_refuse(run, "launch: pipe", "");
+}
+
+void run_drop_stdio(struct run *run) {
+  for (int i = 0; run->framed && i < 3; i++) {
+    if (run->stdio[i] > 2) close(run->stdio[i]);
+    run->stdio[i] = i;
+  }
+}
+
+void run_prepare_warm(struct run *run) {
+  if (!run->warm_directory) return;
+  if (warm_prepare(&run->warm, run->warm_directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm_directory);
+}
+
+static void tell_keeper(const struct run *run, char what) {
+  if (run->status >= 0) (void)!write(run->status, &what, 1);
+}
+
+static char *next_word(char **at, const char *end) {
+  char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
+  if (nul) *at = nul + 1;
+  return nul ? word : NULL;
+}
+
+/* Most words of a command that the record of its run needs. */
+#define WORDS_SHOWN 64
+
+/* The command of a block, as far as people see it. init checks the block; what is odd is only not recorded. */
+static char **words_of(char *block, size_t size) {
+  static char *words[WORDS_SHOWN + 1];
+  char *at = block, *word = next_word(&at, block + size);
+  uint64_t count = 0;
+  if (!word || parse_number(word, size, &count) < 0 || !next_word(&at, block + size)) return words;
+  for (size_t i = 0; i < count && i < WORDS_SHOWN && (word = next_word(&at, block + size)); i++) words[i] = word;
+  return words;
+}
+
+static int send_run(struct run *run, const int fds[REQUEST_RUN_DESCRIPTORS]) {
+  struct request request = {.signal = REQUEST_RUN};
+  struct iovec bytes = {&request, sizeof request};
+  union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int) * REQUEST_RUN_DESCRIPTORS)];
+  } control;
+  control.header = (struct cmsghdr){
+      .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * REQUEST_RUN_DESCRIPTORS)};
+  memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * REQUEST_RUN_DESCRIPTORS);
+  struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+  return sendmsg(run->control, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+/* What a run finds made before its tree is built, a warm one gets now. */
+static int protect_late(struct run *run) {
+  const char *path = "";
+  int status;
+  if (placeholders_make(&run->file, &run->placeholders, &path) < 0) return run_blame(run, errno, "launch: protect", path), -1;
+  if (run->placeholders.count == 0) return 0;
+  pid_t child = fork();
+  if (child == 0) stage_cover_placeholders(&run->file, run->namespaces[0], run->namespaces[1]);
+  if (child > 0 && waitpid(child, &status, 0) == child && status == 0) return 0;
+  return run_blame(run, child < 0 ? errno : 0, "launch: protect", run->placeholders.item[0].path), -1;
+}
+
+/* The client is told first: what it has not seen, has not happened. */
+static void run_warm(struct run *run) {
+  size_t size;
+  const char *block = warm_command(&run->warm, &size);
+  int fds[REQUEST_RUN_DESCRIPTORS] = {run_sealed(run, block, size, "command"), -1, -1, -1};
+  if (warm_streams(&run->warm, fds + 1) < 0 || warm_accept(&run->warm) < 0) {
+    run_stop(run, CAUSE_CANCELLED, 0);
+  } else {
+    run->outcome.begun_ns = now_ns();
+    run->leash = -1; /* from the keeper's hand to the client's */
+    run->command = words_of((char *)(uintptr_t)block, size);
+    int ready = protect_late(run);
+    int is_awaited = run->placeholders.count > 0; /* a record that names nothing more to be removed may come later */
+    if (is_awaited) run_write_record(run);
+    if (ready == 0 && (ready = send_run(run, fds)) < 0) run_blame(run, errno, "launch: send command", "");
+    for (int i = 0; i < READY_DESCRIPTORS; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
+    /* The command may run by now: a refusal would send the client the cold way, and run it twice. All that is missing then are
+     * its words in `llm-do ps`. */
+    if (!is_awaited) (void)run_put_record(run);
+    if (ready < 0) run_kill(run);
+  }
+  for (int i = 0; i < REQUEST_RUN_DESCRIPTORS; i++)
+    if (fds[i] >= 0) close(fds[i]);
+  tell_keeper(run, WARM_IS_TAKEN); /* last: it wakes somebody who would take the processor from the command */
+}
+
+void run_on_ready(struct run *run, const int *fds, int count) {
+  if (run->stopping || count != READY_DESCRIPTORS) return;
+  memcpy(run->namespaces, fds, sizeof run->namespaces);
+  if (warm_show(&run->warm) == 0) return tell_keeper(run, WARM_IS_READY);
+  run_blame(run, errno, "launch: show socket", run->warm_directory);
+  run_kill(run);
+}
+
+void run_relay(struct run *run, const struct pollfd *watched) {
+  if (!run->warm_directory && !run->framed) return;
+  switch (warm_relay(&run->warm, watched)) {
+    case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
+    case WARM_SIGNAL: return run_on_signal(run, warm_signal(&run->warm));
+    case WARM_GONE: return run->answered ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
+    case WARM_NOTHING: return;
+  }
+}
+
+static void answer(struct run *run) {
+  size_t size;
+  char *line = status_line(&run->outcome, &size);
+  run->answered = 1;
+  /* init says that it starts the command before it does: without that word another way is open to the client of a pool. */
+  if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return free(line), warm_refuse(&run->warm);
+  if (!line) return; /* the client sees the end of the connection and says what it knows */
+  warm_reply(&run->warm, status_exit_code(&run->outcome), line, size);
+  free(line);
+}
+
+/* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
+void run_answer_early(struct run *run) {
+  if (!run_has_client(run) || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
+  run_conclude(run);
+  placeholders_remove(&run->placeholders); /* the client's next step may be to make what they stand for */
+  answer(run);
+}
+
+/* What a client has not read yet, after everything else is over. */
+static void hand_over_the_rest(struct run *run) {
+  while (!run->answered || warm_is_busy(&run->warm)) {
+    struct pollfd watched[WARM_POLLS];
+    if (!run->answered && warm_is_drained(&run->warm)) answer(run);
+    if (!warm_is_busy(&run->warm)) continue;
+    warm_watch(&run->warm, watched);
+    if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) return;
+    warm_relay(&run->warm, watched);
+  }
+}
+
+void run_part_from_client(struct run *run) {
+  run_drop_stdio(run); /* refused before anybody had them: they would never be drained */
+  if (!run->answered) placeholders_remove(&run->placeholders);
+  hand_over_the_rest(run);
+  warm_linger(&run->warm);
+}

@@ -1,0 +1,79 @@
+/* What a run makes on the host: its record, its cgroup, placeholders of protected paths; each is removed with it. */
+#include "run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/sysinfo.h>
+
+void run_open_record(struct run *run) {
+  struct record record;
+  if (!launchfile_find(&run->file, V_RUNS, &record)) return;
+  run->records = records_open(record.word[0]);
+  if (run->records < 0) run_refuse(run, "launch: runs directory", record.word[0]);
+  records_prune(run->records);
+  run->record = record_create(run->records, run->id);
+  if (run->record < 0) run_refuse(run, "launch: record of the run", run->id);
+}
+
+int run_put_record(const struct run *run) {
+  struct record profile, cgroup;
+  char path[PATH_MAX + sizeof run->cgroup_name + 1] = "";
+  if (run->record < 0) return 0;
+  if (run->cgroup_name[0] && launchfile_find(&run->file, V_CGROUP, &cgroup))
+    snprintf(path, sizeof path, "%s/%s", cgroup.word[0], run->cgroup_name);
+  struct run_record content = {run->id, launchfile_find(&run->file, V_PROFILE, &profile) ? profile.word[0] : "", path,
+                               run->command, &run->placeholders};
+  return record_write(run->record, &content);
+}
+
+void run_write_record(struct run *run) {
+  if (run_put_record(run) < 0) run_refuse(run, "launch: record of the run", run->id);
+}
+
+/* A kernel that counts no swap needs no limit of it while there is none. */
+static int is_vain(const char *file) {
+  struct sysinfo host;
+  return strcmp(file, "memory.swap.max") == 0 && sysinfo(&host) == 0 && host.totalswap == 0;
+}
+
+static void set_group_limits(struct run *run) {
+  struct record record;
+  size_t position = 0;
+  while (launchfile_next(&run->file, &position, &record)) {
+    if (record.verb != V_SET) continue;
+    int done = cgroup_set(run->cgroup, record.word[0], record.word[1]);
+    if (done == CGROUP_ABSENT && is_vain(record.word[0])) continue;
+    if (done == CGROUP_ABSENT) errno = ENOENT; /* the plan promised what this kernel has not */
+    if (done != 0) run_refuse(run, "launch: set limit", record.word[0]);
+  }
+}
+
+void run_name_group(struct run *run) {
+  struct record record;
+  if (launchfile_find(&run->file, V_CGROUP, &record))
+    snprintf(run->cgroup_name, sizeof run->cgroup_name, "%s%s", CGROUP_PREFIX, run->id);
+}
+
+void run_make_group(struct run *run) {
+  struct record record;
+  if (!launchfile_find(&run->file, V_CGROUP, &record)) return;
+  run->cgroup_parent = cgroup_open(record.word[0]);
+  if (run->cgroup_parent < 0) run_refuse(run, "launch: open cgroup", record.word[0]);
+  run->cgroup = cgroup_create(run->cgroup_parent, run->cgroup_name);
+  if (run->cgroup < 0) run_refuse(run, "launch: make cgroup", record.word[0]);
+  set_group_limits(run);
+}
+
+void run_make_placeholders(struct run *run) {
+  const char *path = "";
+  if (run->warm_directory) return; /* they would stand in the user's directory while nothing runs */
+  int made = placeholders_make(&run->file, &run->placeholders, &path);
+  if (made < 0) run_refuse(run, "launch: protect", path);
+}
+
+void run_release(struct run *run) {
+  placeholders_remove(&run->placeholders);
+  int is_gone = run->cgroup < 0 || cgroup_end(run->cgroup_parent, run->cgroup_name, run->cgroup) == 0;
+  /* What could not be removed stays on record, for the janitor. */
+  if (run->record >= 0 && is_gone) record_remove(run->records, run->id, run->record);
+}

@@ -1,0 +1,125 @@
+/*
+ * A run, as launch sees it from the caller's words to the outcome. Its parts are rooms of their own:
+ *   launch.c the path it takes, run-traces.c what it makes on the host, run-start.c the stager, run-client.c who captures or
+ *   brings the command, run-watch.c what happens until nothing is left, run-ending.c how it is told.
+ */
+#ifndef LLM_DO_RUN_H
+#define LLM_DO_RUN_H
+
+#include "cgroup.h"
+#include "chain.h"
+#include "fail.h"
+#include "kernel.h"
+#include "launch.h"
+#include "placeholder.h"
+#include "record.h"
+#include "status.h"
+#include "terminal.h"
+#include "warm.h"
+#include "watchdog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MS 1000000ull
+
+struct run {
+  struct launchfile file;
+  char id[RUN_ID_MAX + 1];
+  char **command, **env;
+  const struct launch_call *caller; /* in this process; NULL = our own program */
+  char init[PATH_MAX];
+  const char *framed; /* `output`, `all`; NULL = the command has our own streams */
+  int stdio[3];       /* the command's ends */
+  int status;         /* -1 without */
+  int leash;  /* -1 without */
+
+  int records, record;
+  int cgroup_parent, cgroup;
+  char cgroup_name[RUN_ID_MAX + sizeof CGROUP_PREFIX];
+  struct placeholders placeholders;
+
+  int control; /* our end */
+  int errors;  /* what the engine prints */
+  pid_t engine;
+  int engine_gone; /* reaped: its pid may be somebody else's */
+  int signals;
+
+  struct terminal terminal;
+  struct warm warm;
+  const char *warm_directory; /* NULL = an ordinary run */
+  int answered;               /* the warm client has its status */
+  int namespaces[READY_DESCRIPTORS];
+  struct watchdog watchdog;
+  int watching;
+  uint64_t memory_limit; /* of the watchdog, bytes */
+  int scratch[REPORT_DESCRIPTORS_MAX];
+  int scratch_count;
+  uint64_t deadline_ns; /* a length until the command has started, then a point in time; 0 = none */
+  uint64_t cpu_limit_us;
+
+  int stopping;
+  uint64_t kill_at; /* CLOCK_MONOTONIC; 0 = not yet */
+  struct outcome outcome;
+};
+
+/* ---- the path (launch.c) ---- */
+
+/* The whole of `run` must be zero. */
+void run_begin(struct run *run);
+/* Before anything is made: what comes from the caller's side, and not from a plan. */
+void run_stand_apart(struct run *run);
+/* With the launch file and the command read. */
+_Noreturn void run_carry_out(struct run *run);
+
+/* ---- what is made on the host, and removed again (run-traces.c) ---- */
+
+void run_open_record(struct run *run);
+/* -1 with errno: it is not written. */
+int run_put_record(const struct run *run);
+void run_write_record(struct run *run);
+void run_name_group(struct run *run);
+void run_make_group(struct run *run);
+void run_make_placeholders(struct run *run);
+void run_release(struct run *run);
+
+/* ---- the stager (run-start.c) ---- */
+
+/* A memfd that nobody can change any more, at its start. */
+int run_sealed(struct run *run, const char *bytes, size_t size, const char *what);
+void run_start(struct run *run);
+
+/* ---- who captures, or brings the command (run-client.c) ---- */
+
+int run_has_client(const struct run *run);
+void run_give_client(struct run *run);
+void run_take_client(struct run *run);
+/* Closes the command's ends of its streams on our side. */
+void run_drop_stdio(struct run *run);
+void run_prepare_warm(struct run *run);
+void run_on_ready(struct run *run, const int *fds, int count);
+void run_relay(struct run *run, const struct pollfd *watched);
+void run_answer_early(struct run *run);
+void run_part_from_client(struct run *run);
+
+/* ---- until nothing is left (run-watch.c) ---- */
+
+/* Kills now. */
+void run_kill(struct run *run);
+/* Asks everything inside to end, and kills it after `grace_ms`; the first cause is the run's. */
+void run_stop(struct run *run, enum cause cause, unsigned grace_ms);
+void run_on_signal(struct run *run, int signal);
+void run_watch(struct run *run);
+
+/* ---- the outcome (run-ending.c) ---- */
+
+/* Notes what stands in the way; the first failure explains the others. */
+void run_blame(struct run *run, int error, const char *step, const char *path);
+/* Blames errno, and ends. */
+_Noreturn void run_refuse(struct run *run, const char *step, const char *path);
+void run_conclude(struct run *run);
+_Noreturn void run_finish(struct run *run);
+
+#endif
