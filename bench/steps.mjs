@@ -21,10 +21,10 @@ const BEGIN = [
 ]
 const ENGINES = {
   unshare: [
-    ['HOST', 'sys_enter_clone3', 'stager: mount namespace, zones opened'],
-    ['HOST', 'sys_enter_unshare', "stager: id map, clone of init's process"],
-    ['HOST', 'sys_enter_unshare', "stager: the tree, and beside it init's namespaces"],
-    ['HOST', 'sys_enter_execve', "init's process: mount namespace, /proc, pivot"],
+    ['HOST', 'sys_enter_clone3', 'stager: mount namespace'],
+    ['HOST', 'sys_enter_unshare', "stager: clone of init's process"],
+    ['HOST', 'sys_enter_exit_group', "stager: zones, id map, tree; beside it init's process: namespaces, /proc"],
+    ['HOST', 'sys_enter_execve', "init's process: the tree, pivot"],
   ],
   bwrap: [
     ['HOST', 'sys_enter_setresuid', 'stager: id maps and the tree'],
@@ -36,7 +36,7 @@ const ENGINES = {
 }
 const END = [
   ['.init', 'sched_process_exec', 'init: exec'],
-  ['.init', 'sys_enter_fork', 'init: masks of /proc, Landlock, capabilities'],
+  ['.init', 'sys_enter_fork', 'init: launch file, Landlock, capabilities'],
   ['COMMAND', 'sched_process_exec', 'init: fork, limits, seccomp, exec of the command'],
   ['COMMAND', 'sched_process_exit', 'the command itself'],
   ['.init', 'sched_process_exit', 'init: reap, report'],

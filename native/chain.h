@@ -32,8 +32,6 @@ enum report_kind {
 
 #define READY_DESCRIPTORS 2
 
-#define REPORT_DESCRIPTORS_MAX 32
-
 struct report {
   uint32_t kind;
   int32_t error;

@@ -3,6 +3,8 @@
 #include "chain.h"
 #include "fail.h"
 #include "kernel.h"
+#include "message.h"
+#include "proc.h"
 #include "record.h"
 
 #include <errno.h>
@@ -104,24 +106,29 @@ static void bring_loopback_up(void) {
   close(control);
 }
 
-static void mount_fresh_proc(void) {
+/* Over the host's, and covered there: in a copy of its mounts that nobody else sees, while the stager builds the tree. */
+static int mount_fresh_proc(const struct launchfile *file) {
   int fs = sys_fsopen("proc");
   if (fs < 0 || sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) fail("engine: mount proc", "/proc");
   int proc = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-  int point = open(STAGE "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int point = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (proc < 0 || point < 0 || sys_move_mount(proc, point) < 0) fail("engine: mount proc", "/proc");
-  close(fs), close(proc), close(point);
+  close(fs), close(point);
+  proc_cover(file);
+  return proc;
 }
 
-/* The tree came here with the new user namespace and is locked in place; its clone is not, and can become the root. */
-static void pivot_into_stage(void) {
-  int tree = sys_open_tree(AT_FDCWD, STAGE, OPEN_TREE_CLONE | AT_RECURSIVE);
+/* `tree`: a detached clone, which nothing locks in place; what is mounted on it comes with it. */
+static void pivot_into(int tree, int proc) {
   int point = open(STAGE, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (tree < 0 || point < 0 || sys_move_mount(tree, point) < 0) fail("engine: clone tree", STAGE);
+  if (point < 0 || sys_move_mount(tree, point) < 0) fail("engine: take tree", STAGE);
+  close(point);
+  point = sys_openat2(tree, "proc", O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH);
+  if (point < 0 || sys_move_mount(proc, point) < 0) fail("engine: take proc", "/proc");
   if (fchdir(tree) < 0 || sys_pivot_root(".", ".") < 0) fail("engine: pivot_root", STAGE);
   if (umount2(".", MNT_DETACH) < 0) fail("engine: leave old root", "/");
   if (chdir("/") < 0) fail("engine: chdir", "/");
-  close(tree), close(point);
+  close(tree), close(proc), close(point);
 }
 
 static void set_hostname(const struct launchfile *file) {
@@ -130,15 +137,13 @@ static void set_hostname(const struct launchfile *file) {
   if (sethostname(hostname.word[0], strlen(hostname.word[0])) < 0) fail("engine: sethostname", hostname.word[0]);
 }
 
-/* init masks /proc and empties the bounding set; an id that is not root's keeps capabilities over execve as ambient ones only. */
-static void keep_capabilities_of_init(void) {
-  static const int kept[] = {CAP_SYS_ADMIN, CAP_SETPCAP};
-  uint32_t bits = 1u << CAP_SYS_ADMIN | 1u << CAP_SETPCAP; /* both in the first word */
+/* init empties the bounding set; an id that is not root's keeps a capability over execve as an ambient one only. */
+static void keep_capability_of_init(void) {
+  uint32_t bit = 1u << CAP_SETPCAP; /* in the first word */
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-  struct __user_cap_data_struct sets[2] = {{.effective = bits, .permitted = bits, .inheritable = bits}};
+  struct __user_cap_data_struct sets[2] = {{.effective = bit, .permitted = bit, .inheritable = bit}};
   if (syscall(SYS_capset, &header, sets) < 0) fail("engine: capset", "");
-  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept[i], 0, 0) < 0) fail("engine: keep capability", "");
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SETPCAP, 0, 0) < 0) fail("engine: keep capability", "");
 }
 
 /* Our id is one that our new user namespace knows, and its capabilities stay: it knows no root. */
@@ -150,16 +155,23 @@ static void take_identity(const struct ids *inside) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("engine: parent death signal", "");
 }
 
-/* Until there are an id map and a tree. */
-static void wait_at_gate(void) {
+/* Until our user namespace has its id map. */
+static void wait_for_ids(void) {
   char byte;
   if (read(GATE, &byte, 1) != 1) _exit(125); /* the stager has failed, and said why */
+}
+
+static int wait_for_tree(void) {
+  char byte;
+  int fds[MESSAGE_DESCRIPTORS_MAX], count;
+  if (message_receive(GATE, &byte, 1, 0, fds, &count) != 1 || count != 1) _exit(125); /* as above */
+  return fds[0];
 }
 
 /* What takes longest is the kernel's work on the network; the stager builds its tree in the meantime. */
 static void enter_namespaces(const struct launchfile *file) {
   int network = has_own_network(file) ? CLONE_NEWNET : 0;
-  if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | network) < 0) fail("engine: unshare namespaces", "");
+  if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | network) < 0) fail("engine: unshare namespaces", "");
   set_hostname(file);
   if (network) bring_loopback_up();
 }
@@ -169,13 +181,17 @@ static _Noreturn void become_init(const struct stage *stage, const struct engine
   place_descriptors(stage, engine->gate[0]);
   if (setsid() < 0) fail("engine: setsid", "");
   enter_namespaces(stage->file);
-  wait_at_gate();
+  wait_for_ids();
   take_identity(&engine->inside);
-  if (unshare(CLONE_NEWNS) < 0) fail("engine: unshare mount namespace", "");
-  mount_fresh_proc();
-  pivot_into_stage();
-  keep_capabilities_of_init();
+  int proc = mount_fresh_proc(stage->file);
+  pivot_into(wait_for_tree(), proc);
+  keep_capability_of_init();
   execute(stage, "/" INIT_NAME, argv);
+}
+
+/* Nobody at the gate: init's process has failed, and said why. */
+static void pass_gate(const struct engine *engine, const int *fds, int count) {
+  if (message_send(engine->gate[1], "", 1, fds, count) < 0) _exit(125);
 }
 
 static void name_init(const struct stage *stage, pid_t init) {
@@ -185,20 +201,19 @@ static void name_init(const struct stage *stage, pid_t init) {
 
 /* A child of launch, not of ours: we are gone as soon as the tree stands, and launch sees the end of init at once. */
 static void clone_init(struct engine *engine, const struct stage *stage) {
-  char process[16];
   struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_PARENT};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, engine->gate) < 0) fail("engine: socketpair", "");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, engine->gate) < 0) fail("engine: socketpair", "");
   if ((engine->gate[0] = fcntl(engine->gate[0], F_DUPFD_CLOEXEC, 32)) < 0) fail("engine: descriptor", "");
   pid_t init = sys_clone3(&args);
   if (init < 0) fail("engine: unshare user namespace", "");
   if (init == 0) become_init(stage, engine);
   close(engine->gate[0]);
   engine->init = init;
-  snprintf(process, sizeof process, "%d", init);
-  engine_map_ids(process, &engine->inside, &engine->outside);
 }
 
 /* ---- either ---- */
+
+static int is_unshare(const struct engine *engine) { return strcmp(engine->name, "unshare") == 0; }
 
 static struct ids ids_inside(const struct launchfile *file) {
   struct record identity;
@@ -209,17 +224,27 @@ static struct ids ids_inside(const struct launchfile *file) {
   return (struct ids){(uid_t)uid, (gid_t)gid};
 }
 
-void engine_begin(struct engine *engine, const struct stage *stage, const struct ids *outside) {
+void engine_begin(struct engine *engine, const struct stage *stage) {
   struct record named;
   if (!launchfile_find(stage->file, V_ENGINE, &named)) fail_with(EINVAL, "engine: none named", "");
-  *engine = (struct engine){.name = named.word[0], .inside = ids_inside(stage->file), .outside = *outside};
-  if (strcmp(engine->name, "unshare") == 0) clone_init(engine, stage);
+  *engine = (struct engine){.name = named.word[0], .inside = ids_inside(stage->file)};
+  if (is_unshare(engine)) clone_init(engine, stage);
   else if (strcmp(engine->name, "bwrap") != 0) fail_with(EINVAL, "engine: unknown", engine->name);
 }
 
-void engine_finish(const struct engine *engine, const struct stage *stage) {
-  if (strcmp(engine->name, "unshare") != 0) return;
+void engine_identify(const struct engine *engine, const struct ids *outside) {
+  char process[16];
+  if (!is_unshare(engine)) return;
+  snprintf(process, sizeof process, "%d", engine->init);
+  engine_map_ids(process, &engine->inside, outside);
+  pass_gate(engine, NULL, 0);
+}
+
+void engine_finish(const struct engine *engine, const struct stage *stage, int root) {
+  if (!is_unshare(engine)) return;
+  int tree = sys_open_tree(root, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE);
+  if (tree < 0) fail("engine: clone tree", STAGE);
   name_init(stage, engine->init); /* not before: it wakes launch, which would take the processor from us */
-  /* Nobody at the gate: init's process has failed, and said why. */
-  _exit(send(engine->gate[1], "", 1, MSG_NOSIGNAL) == 1 ? 0 : 125);
+  pass_gate(engine, &tree, 1);
+  _exit(0);
 }

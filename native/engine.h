@@ -3,8 +3,8 @@
  *
  * `bwrap` is executed in place of the stager, with the words of the launch file. `unshare` is the system call of that name
  * and needs nothing of the host, not even util-linux: before it builds the tree, the stager clones init's process, which makes
- * its namespaces at the same time on another processor. That process waits, takes a copy of the finished tree into a mount
- * namespace of its own, makes it its root, and becomes init with the two capabilities that bwrap would leave it.
+ * its namespaces and its /proc at the same time on another processor. That process waits, takes a clone of the finished tree into
+ * the mount namespace of its own, makes it its root, and becomes init with the one capability that it still needs.
  */
 #ifndef LLM_DO_ENGINE_H
 #define LLM_DO_ENGINE_H
@@ -20,16 +20,20 @@ struct ids {
 
 struct engine {
   const char *name;
-  struct ids inside, outside; /* the sandbox's, as it and as the host sees them */
+  struct ids inside; /* the sandbox's, as it sees them */
   pid_t init;  /* unshare: as launch knows it */
-  int gate[2]; /* unshare: init's end, ours; a byte when the tree stands */
+  int gate[2]; /* unshare: init's end, ours; a message when the ids are mapped, one with the tree when it stands */
 };
 
-/* To be called when the ids are known; the caller has no supplementary groups. Failures end the process with a report. */
-void engine_begin(struct engine *engine, const struct stage *stage, const struct ids *outside);
+/* The caller is in the mount namespace in which it builds the tree, and has no supplementary groups. Failures of all of these end the
+ * process with a report. */
+void engine_begin(struct engine *engine, const struct stage *stage);
 
-/* The tree stands: lets init's process go on, and ends. Returns where the engine is a program. */
-void engine_finish(const struct engine *engine, const struct stage *stage);
+/* `outside`: the sandbox's ids as the host sees them, known by now. */
+void engine_identify(const struct engine *engine, const struct ids *outside);
+
+/* The tree stands, `root` is its "/": gives it to init's process, and ends. Returns where the engine is a program. */
+void engine_finish(const struct engine *engine, const struct stage *stage, int root);
 
 /* Becomes that program, with the sandbox's ids. */
 _Noreturn void engine_execute(const struct stage *stage);

@@ -1,5 +1,7 @@
 #include "fail.h"
 
+#include "message.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,20 +25,7 @@ uint64_t now_ns(void) {
 }
 
 int report_send(int control, const struct report *report, const int *fds, int count) {
-  struct iovec bytes = {(void *)(uintptr_t)report, sizeof *report};
-  union {
-    struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(int) * REPORT_DESCRIPTORS_MAX)];
-  } control_data;
-  struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
-  size_t size = sizeof(int) * (size_t)count;
-  if (count > 0) {
-    control_data.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(size)};
-    memcpy(CMSG_DATA(&control_data.header), fds, size);
-    message.msg_control = control_data.room;
-    message.msg_controllen = CMSG_SPACE(size);
-  }
-  return sendmsg(control, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+  return message_send(control, report, sizeof *report, fds, count);
 }
 
 void fail_with(int error, const char *step, const char *path) {

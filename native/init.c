@@ -3,9 +3,8 @@
  *
  * Theory of operation. It is not dumpable from its first instruction, so the command, which has the same id, can neither
  * trace it nor look at its descriptors. It reads the launch file and the command (argv, environment) from memfds, because
- * its own argv and environment can be seen from inside. With the two capabilities that the engine left it finishes what
- * only the inside can do: the masks of /proc (and, for the unshare engine, the pivot into the tree). Then it gives up
- * everything, starts the command with descriptors 0-2 only, and reaps. One report goes to launch when the command has
+ * its own argv and environment can be seen from inside. With the capabilities that the engine left it finishes what only the
+ * inside can do: the bounding set, and where bwrap was the engine, the covers of /proc. Then it gives up everything, starts the command with descriptors 0-2 only, and reaps. One report goes to launch when the command has
  * started and one when it has ended; requests to send signals come back. When launch is gone, the control socket says so
  * and init ends, and with PID 1 the kernel ends everything else in here.
  */
@@ -14,6 +13,8 @@
 #include "inside.h"
 #include "kernel.h"
 #include "launchfile.h"
+#include "message.h"
+#include "proc.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -64,19 +65,11 @@ static struct command read_command(int fd) {
 }
 
 /* Returns the number of descriptors that came; anything but the request to run is not for us yet. */
-static int receive_run(int fds[REQUEST_RUN_DESCRIPTORS]) {
+static int receive_run(int *fds) {
   struct request request;
-  struct iovec bytes = {&request, sizeof request};
-  union {
-    struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(int) * REQUEST_RUN_DESCRIPTORS)];
-  } control;
-  struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
-  if (recvmsg(INIT_CONTROL, &message, MSG_CMSG_CLOEXEC) != sizeof request) _exit(125); /* launch is gone */
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  if (request.signal != REQUEST_RUN || !header || header->cmsg_len != CMSG_LEN(sizeof(int) * REQUEST_RUN_DESCRIPTORS)) return 0;
-  memcpy(fds, CMSG_DATA(header), sizeof(int) * REQUEST_RUN_DESCRIPTORS);
-  return REQUEST_RUN_DESCRIPTORS;
+  int count;
+  if (message_receive(INIT_CONTROL, &request, sizeof request, 0, fds, &count) != sizeof request) _exit(125); /* launch is gone */
+  return request.signal == REQUEST_RUN && count == REQUEST_RUN_DESCRIPTORS ? count : 0;
 }
 
 /* A warm sandbox: all walls stand, and whoever comes first brings the command. */
@@ -89,7 +82,7 @@ static void ask_for_command(void) {
 }
 
 static struct command wait_for_command(void) {
-  int fds[REQUEST_RUN_DESCRIPTORS]; /* the command, and its streams */
+  int fds[MESSAGE_DESCRIPTORS_MAX]; /* the command, and its streams */
   while (!receive_run(fds));
   for (int i = 0; i < 3; i++) {
     if (dup3(fds[1 + i], INIT_STDIN + i, O_CLOEXEC) < 0) fail("init: dup3", "");
@@ -114,6 +107,12 @@ static struct launchfile read_launch_file(void) {
 static int is_on(const struct launchfile *file, enum verb verb) {
   struct record record;
   return launchfile_find(file, verb, &record) && strcmp(record.word[0], "on") == 0;
+}
+
+/* By the engine unshare, before the tree was there. */
+static int has_covered_proc(const struct launchfile *file) {
+  struct record engine;
+  return launchfile_find(file, V_ENGINE, &engine) && strcmp(engine.word[0], "unshare") == 0;
 }
 
 /* ---- the command's process ---- */
@@ -346,7 +345,7 @@ int main(int argc, char **argv) {
   struct launchfile file = read_launch_file();
   struct command command = read_command(INIT_COMMAND);
   int signals = watch_children();
-  finish_walls(&file);
+  if (!has_covered_proc(&file)) proc_cover(&file);
   give_up_privileges(&file);
   pid_t child = start(&file, &command);
   report_end(wait_for(child, signals));

@@ -6,9 +6,6 @@
 
 #include <linux/filter.h>
 
-/* Needs CAP_SYS_ADMIN: the unshare engine's pivot, then the read-only and masked parts of /proc. */
-void finish_walls(const struct launchfile *file);
-
 /* Landlock, all capabilities with the bounding set, no_new_privs. */
 void give_up_privileges(const struct launchfile *file);
 

@@ -6,7 +6,6 @@
 
 #include "stage.h"
 
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 int run_has_client(const struct run *run) { return run->warm.taken; }
@@ -63,16 +62,7 @@ static char **words_of(char *block, size_t size) {
 
 static int send_run(struct run *run, const int fds[REQUEST_RUN_DESCRIPTORS]) {
   struct request request = {.signal = REQUEST_RUN};
-  struct iovec bytes = {&request, sizeof request};
-  union {
-    struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(int) * REQUEST_RUN_DESCRIPTORS)];
-  } control;
-  control.header = (struct cmsghdr){
-      .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * REQUEST_RUN_DESCRIPTORS)};
-  memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * REQUEST_RUN_DESCRIPTORS);
-  struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
-  return sendmsg(run->control, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+  return message_send(run->control, &request, sizeof request, fds, REQUEST_RUN_DESCRIPTORS);
 }
 
 /* What a run finds made before its tree is built, a warm one gets now. */

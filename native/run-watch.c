@@ -1,6 +1,7 @@
 /* From the start of the stager until nothing is left: what comes first, and what follows from it. */
 #include "run.h"
 
+
 #include <poll.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
@@ -103,21 +104,10 @@ static void on_report(struct run *run, const struct report *report, const int *f
 /* Returns 0 when nobody is left who could report. */
 static int read_report(struct run *run) {
   struct report report;
-  struct iovec bytes = {&report, sizeof report};
-  union {
-    struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(int) * REPORT_DESCRIPTORS_MAX)];
-  } control;
-  struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
-  ssize_t got = recvmsg(run->control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  int fds[MESSAGE_DESCRIPTORS_MAX], count;
+  ssize_t got = message_receive(run->control, &report, sizeof report, MSG_DONTWAIT, fds, &count);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
   if (got != sizeof report) return 0;
-  int fds[REPORT_DESCRIPTORS_MAX], count = 0;
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  if (header && header->cmsg_type == SCM_RIGHTS) {
-    count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    memcpy(fds, CMSG_DATA(header), sizeof(int) * (size_t)count);
-  }
   report.step[sizeof report.step - 1] = report.path[sizeof report.path - 1] = 0;
   on_report(run, &report, fds, count);
   return 1;

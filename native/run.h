@@ -11,6 +11,7 @@
 #include "fail.h"
 #include "kernel.h"
 #include "launch.h"
+#include "message.h"
 #include "placeholder.h"
 #include "record.h"
 #include "status.h"
@@ -55,7 +56,7 @@ struct run {
   struct watchdog watchdog;
   int watching;
   uint64_t memory_limit; /* of the watchdog, bytes */
-  int scratch[REPORT_DESCRIPTORS_MAX];
+  int scratch[MESSAGE_DESCRIPTORS_MAX];
   int scratch_count;
   uint64_t deadline_ns; /* a length until the command has started, then a point in time; 0 = none */
   uint64_t cpu_limit_us;

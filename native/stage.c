@@ -5,6 +5,7 @@
 #include "fail.h"
 #include "idmap.h"
 #include "kernel.h"
+#include "message.h"
 #include "placeholder.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ struct staging {
   /* File systems that we made: the only ones in which mount points are created. */
   dev_t own[OWN_DEVICES_MAX];
   int own_count;
-  int scratch[REPORT_DESCRIPTORS_MAX]; /* for the memory watchdog */
+  int scratch[MESSAGE_DESCRIPTORS_MAX]; /* for the memory watchdog */
   int scratch_count;
   struct engine engine;
   struct parent parent;
@@ -414,7 +415,7 @@ static void make_scratch(struct staging *staging, const struct record *record) {
     fail_with(EINVAL, "stage: tmpfs", record->word[0]);
   int mount = new_tmpfs(staging, size, inodes, mode, 1);
   attach(staging, mount, record->word[0]);
-  if (staging->scratch_count == REPORT_DESCRIPTORS_MAX) fail_with(E2BIG, "stage: too many tmpfs", record->word[0]);
+  if (staging->scratch_count == MESSAGE_DESCRIPTORS_MAX) fail_with(E2BIG, "stage: too many tmpfs", record->word[0]);
   staging->scratch[staging->scratch_count++] = mount;
 }
 
@@ -504,9 +505,10 @@ static void make_everything_private(void) {
 static void prepare_as_root(struct staging *staging) {
   if (unshare(CLONE_NEWNS) < 0) fail("stage: unshare mount namespace", "");
   make_everything_private();
-  choose_identity_of_root(staging);
   leave_groups();
-  engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
+  engine_begin(&staging->engine, staging->stage);
+  choose_identity_of_root(staging);
+  engine_identify(&staging->engine, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
 }
 
@@ -518,8 +520,9 @@ static void prepare_as_user(struct staging *staging) {
   }
   enter_own_user_namespace(staging);
   make_everything_private();
+  engine_begin(&staging->engine, staging->stage);
   open_zones(staging);
-  engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
+  engine_identify(&staging->engine, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
 }
 
@@ -558,7 +561,7 @@ void stage_and_exec(const struct stage *stage) {
   else prepare_as_user(&staging);
   if (getppid() != stage->launch) _exit(125);
   hand_over_scratch(&staging);
-  engine_finish(&staging.engine, stage);
+  engine_finish(&staging.engine, stage, staging.root);
   become_engine(&staging);
 }
 

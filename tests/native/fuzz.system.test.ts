@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const SOURCES = ['launchfile', 'record', 'placeholder', 'cgroup', 'fail', 'capture', 'result'].map((name) =>
+const SOURCES = ['launchfile', 'record', 'placeholder', 'cgroup', 'fail', 'message', 'capture', 'result'].map((name) =>
   join(ROOT, 'native', `${name}.c`),
 )
 const COUNT = 20_000
