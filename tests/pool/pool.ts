@@ -39,6 +39,8 @@ export interface PoolOptions {
   readonly options?: readonly string[]
   readonly size?: number
   readonly cwd?: string
+  /** Words before those that start the keeper; what it starts has them, too. */
+  readonly through?: readonly string[]
 }
 
 const WARM_ATTEMPTS = 5
@@ -69,13 +71,14 @@ export async function startPool({
   options = [],
   size = 2,
   cwd,
+  through = [],
 }: PoolOptions = {}): Promise<TestPool> {
   const home = await temporaryDirectory({ owner: as })
   const runtime = await temporaryDirectory({ owner: as })
   const place = cwd ?? (await temporaryDirectory({ owner: as, mode: 0o755 }))
   const env = { HOME: home, XDG_RUNTIME_DIR: runtime }
   const call = { as, cwd: place, env, program: 'llm-do' as const }
-  const started = await runCli(['pool', 'start', '--size', `${size}`, ...options], call)
+  const started = await runCli(['pool', 'start', '--size', `${size}`, ...options], { ...call, through })
   if (started.status !== 0) throw new Error(`pool start: ${started.stderr}`)
   const keeper = (await keepers(call)).find(({ directory }) => directory === place)
   if (keeper === undefined) throw new Error('the pool that was started is not in the list')

@@ -12,6 +12,8 @@ export interface CliOptions {
   /** Who runs it; the user of this process by default. */
   readonly as?: User
   readonly program?: 'llm-do' | 'llm-do-exec'
+  /** Words before it, of a program that starts it. */
+  readonly through?: readonly string[]
   readonly stdin?: string | Uint8Array
   /** Added to PATH, HOME and LANG; nothing else of this process's environment is passed on. */
   readonly env?: Readonly<Record<string, string>>
@@ -37,8 +39,8 @@ export const programFor = (user: User, program: 'llm-do' | 'llm-do-exec' = 'llm-
 /** Words that start the command as a user, for tests that need the process itself. */
 export const cliWords = (
   argv: readonly string[],
-  { as = currentUser(), program }: Pick<CliOptions, 'as' | 'program'> = {},
-): readonly string[] => [...becoming(as), programFor(as, program), ...argv]
+  { as = currentUser(), program, through = [] }: Pick<CliOptions, 'as' | 'program' | 'through'> = {},
+): readonly string[] => [...becoming(as), ...through, programFor(as, program), ...argv]
 
 /** Never rejects for what the command did; rejects when it could not be started. */
 export async function runCli(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {

@@ -1,0 +1,27 @@
+/** What goes wrong when a warm sandbox has its command already: the command is not run a second time. */
+import { expect, test } from 'vitest'
+import { kernelThat } from '../support/kernel.ts'
+import { describeWith } from '../support/needs.ts'
+import { startPool } from './pool.ts'
+
+/** More than the record of an idle sandbox, and than a launch file. */
+const LONG = 1 << 16
+
+/** A disk that has room for the records of idle sandboxes, and none for that of a run with a long word. */
+const nearlyFullDisk = () => kernelThat([{ refuses: ['pwrite64'], with: 'ENOSPC', from: { argument: 2, value: LONG } }])
+
+describeWith(['gcc', 'bwrap', 'userns'], 'a warm sandbox whose run cannot be recorded', () => {
+  test('runs its command, and nobody else does', async () => {
+    const pool = await startPool({ size: 1, through: await nearlyFullDisk() })
+    // A line for each run, and whose it was: the pool's sandboxes have one filter more than those of its clients.
+    const look = (word: string) => ['sh', '-c', 'grep Seccomp_filters /proc/self/status', 'sh', word]
+    const [, count] = /^Seccomp_filters:\t(\d+)\n$/.exec((await pool.run(look(''))).stdout.toString()) ?? []
+    const inPool = {
+      status: 0,
+      stdout: Buffer.from(`Seccomp_filters:\t${Number(count) + 1}\n`),
+      stderr: Buffer.from(''),
+    }
+    expect(await pool.runWarm(look(''))).toMatchObject(inPool)
+    expect(await pool.runWarm(look('x'.repeat(LONG)))).toMatchObject(inPool)
+  })
+})
