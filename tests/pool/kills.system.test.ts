@@ -12,7 +12,7 @@ import { type CliOptions, cliWords, programFor, runCli } from '../support/cli.ts
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
-import { descendantsOf, keepers, startPool, type TestPool, until } from './pool.ts'
+import { descendantsOf, keepers, startPool, stopKeeper, type TestPool, until } from './pool.ts'
 
 const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 200)
 const RUNS = Number(process.env.LLM_DO_TEST_RUNS ?? 1000)
@@ -117,11 +117,11 @@ describeWith(['bwrap', 'userns'], 'warm sandboxes', () => {
     const mark = newMark()
     const random = chance(SEED)
     const pool = await startPool({ size: 3 })
-    onTestFinished(async () => void (await runCli(['pool', 'stop'], { ...pool.call, program: 'llm-do' })))
     await pool.run(['sh', '-c', 'exit 7'])
     const runsDirectories = [join(dirname(dirname(pool.directory)), 'runs')]
     const before = await takeSnapshot({ mark, runsDirectories })
     let keeper = pool.keeper.pid
+    onTestFinished(() => stopKeeper(keeper))
     const end = performance.now() + SOAK_MS
     for (let n = 0; n < KILLS && performance.now() < end; n++) {
       const kind = kindOf(random())
@@ -134,7 +134,7 @@ describeWith(['bwrap', 'userns'], 'warm sandboxes', () => {
       expectTold(kind, ended, note)
       if (kind === 'keeper') keeper = await keeperOf(pool)
     }
-    await runCli(['pool', 'stop'], { ...pool.call, program: 'llm-do' })
+    await stopKeeper(keeper)
     await runCli(['prune'], { ...pool.call, program: 'llm-do' })
     await expectNothingLeft({ before, mark, runsDirectories })
   })

@@ -114,13 +114,16 @@ export async function startPool({
         if (result.isWarm || left === 0) return result
       }
     },
-    stop: async () => {
-      if (isAlive(keeper.pid)) process.kill(keeper.pid, 'SIGTERM')
-      await until(async () => (isAlive(keeper.pid) ? undefined : true), 'the end of the keeper')
-    },
+    stop: () => stopKeeper(keeper.pid),
   }
   onTestFinished(() => pool.stop())
   return pool
+}
+
+/** That one alone: `pool stop` would end every pool of the user, other tests' too. */
+export async function stopKeeper(pid: number): Promise<void> {
+  if (isAlive(pid)) process.kill(pid, 'SIGTERM')
+  await until(async () => (isAlive(pid) ? undefined : true), 'the end of the keeper')
 }
 
 export async function keepers(call: CliOptions): Promise<readonly Keeper[]> {

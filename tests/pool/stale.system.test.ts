@@ -1,7 +1,7 @@
 /** What was built before the world changed: a sandbox that would not be built like that now serves nobody. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { isAlive, startPool, until } from './pool.ts'
+import { isAlive, type Keeper, startPool, stopKeeper, until } from './pool.ts'
 
 interface Ground {
   /** Shown read-only as /shown. */
@@ -109,38 +109,80 @@ async function copyPackage(): Promise<string> {
   for (const name of ['bin', 'dist', 'profiles', 'package.json'])
     cpSync(join(checkout, name), join(root, name), { recursive: true })
   symlinkSync(join(checkout, 'node_modules'), join(root, 'node_modules'))
-  await sleep(100) // A file that was changed a moment ago is not trusted to stay as it was read.
+  await settle()
   return root
 }
 
+/** A file that was changed a moment ago is not trusted to stay as it was read: no plan is kept that was made from it. */
+const settle = () => sleep(100)
+
+/** Writes a file anew, as an update does. */
+function replace(file: string, content: Uint8Array | string = readFileSync(file)): void {
+  writeFileSync(`${file}.new`, content, { mode: statSync(file).mode })
+  renameSync(`${file}.new`, file)
+}
+
+/** Writes what knows its version anew: the manifest for node, the commands for themselves. */
+function update(root: string, to: (version: string) => string): void {
+  const manifest = join(root, 'package.json')
+  const text = readFileSync(manifest, 'utf8')
+  const { version } = JSON.parse(text) as { version: string }
+  replace(manifest, text.replace(`"version": "${version}"`, `"version": "${to(version)}"`))
+  const [old, made] = [`${version}\0`, `${to(version)}\0`]
+  for (const command of ['bin/llm-do', 'bin/llm-do-exec']) {
+    const bytes = readFileSync(join(root, command), 'latin1')
+    if (!bytes.includes(old)) throw new Error(`${command} does not say that it is ${version}`)
+    replace(join(root, command), Buffer.from(bytes.replaceAll(old, made), 'latin1'))
+  }
+}
+
+const another = (version: string): string => version.replace(/\d$/, (digit) => `${(Number(digit) + 1) % 10}`)
+
+/** A pool of a copied package that has served one run, and is full again. */
+async function poolOfCopy() {
+  const root = await copyPackage()
+  const env = {
+    PATH: process.env.PATH,
+    HOME: await temporaryDirectory(),
+    XDG_RUNTIME_DIR: await temporaryDirectory(),
+  }
+  const call = { cwd: await temporaryDirectory({ mode: 0o755 }), env, extendEnv: false, reject: false } as const
+  const pool = (...words: string[]) => execa(join(root, 'bin/llm-do'), ['pool', ...words], call)
+  const run = () => execa(join(root, 'bin/llm-do-exec'), ['--', 'true'], call)
+  expect((await pool('start', '--size', '2')).exitCode).toBe(0)
+  const started = JSON.parse((await pool('status', '--json')).stdout) as Keeper[]
+  const keeper = started.find(({ directory }) => directory === call.cwd)
+  if (keeper === undefined) throw new Error('the pool that was started is not in the list')
+  onTestFinished(() => stopKeeper(keeper.pid))
+  const runtime = process.getuid?.() === 0 ? '/run' : env.XDG_RUNTIME_DIR
+  const directory = join(runtime, 'llm-do/pool', keeper.name)
+  const names = () => readdirSync(directory).filter((name) => name.startsWith('r'))
+  const whenReady = () => until(async () => (names().length === 2 ? names() : undefined), 'two sandboxes')
+  const first = await whenReady()
+  expect((await run()).exitCode).toBe(0)
+  expect(names()).not.toEqual(first)
+  return { root, run, names, ready: await whenReady(), isKept: () => isAlive(keeper.pid) }
+}
+
 describeWith(['bwrap', 'userns'], 'a pool of another version of the runner', () => {
-  test.each(['launch', 'init'])('(another %s) serves nobody', async (helper) => {
-    const root = await copyPackage()
-    const env = {
-      PATH: process.env.PATH,
-      HOME: await temporaryDirectory(),
-      XDG_RUNTIME_DIR: await temporaryDirectory(),
-    }
-    const call = { cwd: await temporaryDirectory({ mode: 0o755 }), env, extendEnv: false, reject: false } as const
-    const pool = (...words: string[]) => execa(join(root, 'bin/llm-do'), ['pool', ...words], call)
-    const run = () => execa(join(root, 'bin/llm-do-exec'), ['--', 'true'], call)
-    onTestFinished(async () => void (await pool('stop')))
-    expect((await pool('start', '--size', '2')).exitCode).toBe(0)
-    const [keeper] = JSON.parse((await pool('status', '--json')).stdout) as { name: string; pid: number }[]
-    const runtime = process.getuid?.() === 0 ? '/run' : env.XDG_RUNTIME_DIR
-    const directory = join(runtime, 'llm-do/pool', keeper?.name ?? '')
-    const names = () => readdirSync(directory).filter((name) => name.startsWith('r'))
-    const whenReady = () => until(async () => (names().length === 2 ? names() : undefined), 'two sandboxes')
-    const first = await whenReady()
-    expect((await run()).exitCode).toBe(0)
-    expect(names()).not.toEqual(first)
-    const ready = await whenReady()
-    const file = join(root, 'bin', helper)
-    cpSync(file, `${file}.new`)
-    renameSync(`${file}.new`, file)
+  test.each([
+    { change: 'launch', make: (root: string) => replace(join(root, 'bin/launch')) },
+    { change: 'init', make: (root: string) => replace(join(root, 'bin/init')) },
+    { change: 'version alone', make: (root: string) => update(root, another) },
+  ])('(another $change) serves nobody', async ({ make }) => {
+    const { root, run, names, ready, isKept } = await poolOfCopy()
+    make(root)
+    await settle()
     expect((await run()).exitCode).toBe(0)
     expect((await run()).exitCode).toBe(0) // Now from the cache.
-    expect(names()).toEqual(ready)
-    expect(isAlive(keeper?.pid ?? 0)).toBe(true)
+    expect([names(), isKept()]).toEqual([ready, true])
+  })
+
+  test('is not one of the same version that was written anew', async () => {
+    const { root, run, names, ready } = await poolOfCopy()
+    update(root, (version) => version)
+    await settle()
+    expect((await run()).exitCode).toBe(0)
+    expect(names()).not.toEqual(ready)
   })
 })
