@@ -297,6 +297,25 @@ long long cgroup_read_cpu_usec(int group) {
   return read_file(group, "cpu.stat", text) < 0 ? -1 : number_of(text, "usage_usec");
 }
 
+/* A line for each disk that was used, "8:0 rbytes=1 wbytes=2 rios=...", however many there are. */
+static void read_disk_bytes(int group, struct cgroup_usage *usage) {
+  char word[64];
+  usage->read_bytes = usage->write_bytes = -1;
+  int fd = openat(group, "io.stat", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  FILE *words = fd < 0 ? NULL : fdopen(fd, "r");
+  if (words == NULL) {
+    if (fd >= 0) close(fd);
+    return;
+  }
+  long long read = 0, written = 0;
+  while (fscanf(words, "%63s", word) == 1) {
+    if (strncmp(word, "rbytes=", 7) == 0) read += strtoll(word + 7, NULL, 10);
+    if (strncmp(word, "wbytes=", 7) == 0) written += strtoll(word + 7, NULL, 10);
+  }
+  if (!ferror(words)) usage->read_bytes = read, usage->write_bytes = written;
+  fclose(words);
+}
+
 void cgroup_read_usage(int group, struct cgroup_usage *usage) {
   char text[SMALL_FILE];
   /* cpu.stat is always there and the dearest of all to read; what interests is in it with the controller only. */
@@ -312,6 +331,8 @@ void cgroup_read_usage(int group, struct cgroup_usage *usage) {
 
   usage->pids_max = read_file(group, "pids.events", text) < 0 ? -1 : number_of(text, "max");
   usage->pids_peak = usage->pids_max < 0 ? -1 : read_number(group, "pids.peak");
+
+  read_disk_bytes(group, usage);
 }
 
 static int remove_group(int parent, const char *name, void *data);

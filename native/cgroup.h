@@ -29,6 +29,8 @@ struct cgroup_usage {
   long long oom;            /* memory.events oom: times the limit of this group itself could not be met */
   long long oom_kill;       /* memory.events oom_kill: processes killed here by any OOM killer, the host's own included */
   long long pids_max;       /* pids.events max: forks refused */
+  long long read_bytes;     /* io.stat rbytes, of all disks: what went through the page cache alone is in neither */
+  long long write_bytes;    /* io.stat wbytes */
 };
 
 /* Opens an existing cgroup directory by absolute path; ENOTSUP when it is a directory of something else than cgroup v2. */

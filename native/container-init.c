@@ -202,7 +202,7 @@ static int are_held(char **paths) {
 
 int main(int argc, char **argv, char **env) {
   if (argc > 1 && strcmp(argv[1], "--held") == 0) return !are_held(argv + 2);
-  struct outcome outcome = {.begun_ns = now(), .wait_status = -1, .throttled_us = -1};
+  struct outcome outcome = {.begun_ns = now(), .wait_status = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
   sigset_t signals;
   int is_inside = argc > 1 && strcmp(argv[1], "--inside") == 0;
   argc -= is_inside, argv += is_inside;

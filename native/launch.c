@@ -69,7 +69,8 @@ void run_begin(struct run *run) {
   run->terminal = (struct terminal){.master = -1, .input = -1};
   run->warm = (struct warm)WARM_NONE;
   for (int i = 0; i < 3; i++) run->stdio[i] = i;
-  run->outcome = (struct outcome){.wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1};
+  run->outcome = (struct outcome){
+      .wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
   snprintf(run->id, sizeof run->id, "%lx%d", (unsigned long)now_ns() & 0xffffffffff, getpid());
 }
 

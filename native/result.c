@@ -168,14 +168,15 @@ static void put_words(struct sink *sink, char **words) {
 
 /* ---- the holes ---- */
 
-enum hole { HOLE_OK, HOLE_EXIT_CODE, HOLE_STDOUT, HOLE_STDERR, HOLE_DURATION, HOLE_WHOLE_DURATION, HOLE_SETUP, HOLE_COMMAND, HOLE_CPU_TIME, HOLE_PEAK_MEMORY, HOLE_PEAK_PIDS, HOLE_END, HOLES };
+enum hole { HOLE_OK, HOLE_EXIT_CODE, HOLE_STDOUT, HOLE_STDERR, HOLE_DURATION, HOLE_WHOLE_DURATION, HOLE_SETUP, HOLE_COMMAND, HOLE_CPU_TIME, HOLE_PEAK_MEMORY, HOLE_PEAK_PIDS, HOLE_READ_BYTES, HOLE_WRITE_BYTES, HOLE_END, HOLES };
 
 /* The same names as in src/report/answer.ts. */
 static const char *const NAMES[HOLES] = {
     [HOLE_OK] = "ok",           [HOLE_EXIT_CODE] = "exit-code",           [HOLE_STDOUT] = "stdout",
     [HOLE_STDERR] = "stderr",   [HOLE_DURATION] = "duration",             [HOLE_WHOLE_DURATION] = "whole-duration",
     [HOLE_SETUP] = "setup",     [HOLE_COMMAND] = "command",               [HOLE_CPU_TIME] = "cpu-time",
-    [HOLE_PEAK_MEMORY] = "peak-memory", [HOLE_PEAK_PIDS] = "peak-pids",   [HOLE_END] = "end",
+    [HOLE_PEAK_MEMORY] = "peak-memory", [HOLE_PEAK_PIDS] = "peak-pids",   [HOLE_READ_BYTES] = "read-bytes",
+    [HOLE_WRITE_BYTES] = "write-bytes", [HOLE_END] = "end",
 };
 
 static enum hole hole_named(const char *name) {
@@ -201,9 +202,12 @@ int result_is_sound(const struct launchfile *file) {
 static long long microseconds(long long from_ns, long long to_ns) { return to_ns > from_ns ? (to_ns - from_ns + 500) / 1000 : 0; }
 
 /* With its key: where nobody counted there is none. */
-static void put_counted(struct sink *sink, long long count) {
-  if (count <= 0) return;
-  put_text(sink, ",\"peakPids\":");
+static void put_counted(struct sink *sink, const struct result *result, const char *key, long long least) {
+  long long count = number_of(result->status, key);
+  if (count < least) return;
+  put_text(sink, ",\"");
+  put_text(sink, key);
+  put_text(sink, "\":");
   put_whole(sink, count);
 }
 
@@ -225,7 +229,9 @@ static void fill(struct sink *sink, const struct result *result, enum hole hole)
     case HOLE_COMMAND: return put_words(sink, result->command);
     case HOLE_CPU_TIME: return put_thousandths(sink, number_of(status, "cpuUs"));
     case HOLE_PEAK_MEMORY: return put_whole(sink, number_of(status, "peakMemory"));
-    case HOLE_PEAK_PIDS: return put_counted(sink, number_of(status, "peakPids"));
+    case HOLE_PEAK_PIDS: return put_counted(sink, result, "peakPids", 1);
+    case HOLE_READ_BYTES: return put_counted(sink, result, "readBytes", 0);
+    case HOLE_WRITE_BYTES: return put_counted(sink, result, "writeBytes", 0);
     case HOLE_END:
     case HOLES: return put_text(sink, "\n");
   }

@@ -48,6 +48,8 @@ static void take_usage_of_group(struct outcome *outcome, int group) {
   outcome->oom_kills = usage.oom > 0 ? usage.oom_kill : usage.oom_kill < 0 ? -1 : 0;
   outcome->pids_refused = usage.pids_max;
   outcome->throttled_us = usage.throttled_usec;
+  outcome->read_bytes = usage.read_bytes;
+  outcome->write_bytes = usage.write_bytes;
   if (usage.pids_peak > 0) outcome->peak_pids = usage.pids_peak;
   if (usage.memory_peak > 0) outcome->peak_bytes = usage.memory_peak;
 }

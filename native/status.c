@@ -39,6 +39,8 @@ char *status_line(const struct outcome *outcome, size_t *size) {
   put_number(out, "cpuUs", outcome->cpu_us);
   put_number(out, "peakMemory", outcome->peak_bytes);
   put_number(out, "peakPids", outcome->peak_pids);
+  put_number(out, "readBytes", outcome->read_bytes);
+  put_number(out, "writeBytes", outcome->write_bytes);
   put_number(out, "oomKills", outcome->oom_kills);
   put_number(out, "pidsRefused", outcome->pids_refused);
   put_number(out, "throttledUs", outcome->throttled_us);

@@ -18,7 +18,7 @@ struct outcome {
   char detail[1024]; /* what the engine printed */
   uint64_t begun_ns, started_ns, ended_ns;
   long long cpu_us, peak_bytes, peak_pids;
-  long long oom_kills, pids_refused, throttled_us; /* -1 without such a counter */
+  long long oom_kills, pids_refused, throttled_us, read_bytes, write_bytes; /* -1 without such a counter */
   unsigned killed;
 };
 

@@ -23,6 +23,8 @@ type Hole =
   | 'cpu-time'
   | 'peak-memory'
   | 'peak-pids'
+  | 'read-bytes'
+  | 'write-bytes'
 
 /** The command ended by itself, and nothing else is to be said: all other values are the same for each such run. */
 const ORDINARY: Outcome = {
@@ -39,7 +41,7 @@ const ORDINARY: Outcome = {
 }
 
 interface Holes {
-  readonly native: Partial<Record<keyof Result, Hole | Record<keyof Result['usage'], Hole>>>
+  readonly native: Partial<Record<keyof Result, Hole | Required<Record<keyof Result['usage'], Hole>>>>
   readonly shell: Partial<Record<keyof ShellForm, Hole>>
   readonly task: Partial<Record<keyof TaskForm, Hole>>
 }
@@ -54,7 +56,13 @@ const HOLES: Holes = {
     durationMs: 'duration',
     setupMs: 'setup',
     command: 'command',
-    usage: { cpuMs: 'cpu-time', peakMemory: 'peak-memory', peakPids: 'peak-pids' },
+    usage: {
+      cpuMs: 'cpu-time',
+      peakMemory: 'peak-memory',
+      peakPids: 'peak-pids',
+      readBytes: 'read-bytes',
+      writeBytes: 'write-bytes',
+    },
   },
   shell: { stdout: 'stdout', stderr: 'stderr', exit_code: 'exit-code' },
   task: { success: 'ok', stdout: 'stdout', stderr: 'stderr', exitCode: 'exit-code', executionTime: 'whole-duration' },
@@ -70,7 +78,7 @@ const marksOf = (holes: object): object =>
   )
 
 /** A key that is there only when somebody counted is filled in together with its value. */
-const COUNTED = /,"peakPids":$/
+const COUNTED = /,"(?:peakPids|readBytes|writeBytes)":$/
 
 /** Records of a launch file: how much of each stream is kept, and the answer, piece by piece. */
 export function answerRecords(plan: Plan, form: JsonForm): readonly LaunchRecord[] {

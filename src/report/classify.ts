@@ -162,8 +162,8 @@ function reachedPids({ exitCode, signal, killed, usage }: Outcome, { limits, eng
   return Math.max(atEnd, usage.peakPids - CHAIN[engine]) >= pids.max
 }
 
-function usageOf({ usage: { cpuMs, peakMemory, peakPids } }: Outcome): Result['usage'] {
-  return { cpuMs, peakMemory, ...(peakPids > 0 && { peakPids }) }
+function usageOf({ usage: { cpuMs, peakMemory, peakPids, ...disks } }: Outcome): Result['usage'] {
+  return { cpuMs, peakMemory, ...(peakPids > 0 && { peakPids }), ...disks }
 }
 
 interface HintInput {

@@ -56,6 +56,9 @@ export interface Result {
     readonly peakMemory: number
     /** Processes and threads at once, the sandbox's own one or two among them; absent where nobody counted. */
     readonly peakPids?: number
+    /** Bytes from and to disks while the run lived; absent where nobody counted. */
+    readonly readBytes?: number
+    readonly writeBytes?: number
   }
   readonly isolation: {
     readonly fs: string

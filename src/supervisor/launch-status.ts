@@ -21,6 +21,8 @@ export interface LaunchStatus {
   readonly cpuUs: number
   readonly peakMemory: number
   readonly peakPids: number
+  readonly readBytes: number
+  readonly writeBytes: number
   readonly oomKills: number
   readonly pidsRefused: number
   readonly throttledUs: number
@@ -113,6 +115,8 @@ export function outcomeOf(
       cpuMs: Math.max(0, status.cpuUs) / 1000,
       peakMemory: Math.max(0, status.peakMemory),
       peakPids: Math.max(0, status.peakPids),
+      ...(status.readBytes >= 0 && { readBytes: status.readBytes }),
+      ...(status.writeBytes >= 0 && { writeBytes: status.writeBytes }),
     },
     ...eventsOf(status),
     killed: status.killed,

@@ -33,6 +33,16 @@ export interface Capture {
   readonly bytes: number
 }
 
+export interface Usage {
+  readonly cpuMs: number
+  readonly peakMemory: number
+  /** 0: nobody counted. */
+  readonly peakPids: number
+  /** From and to disks; absent where nobody counted. */
+  readonly readBytes?: number
+  readonly writeBytes?: number
+}
+
 export interface Outcome {
   readonly cause: EndCause
   /** Exit code of the command, null when a signal ended it or it never ran. */
@@ -47,8 +57,7 @@ export interface Outcome {
   /** CLOCK_MONOTONIC differences in milliseconds: until the command's exec, and from there to its end. */
   readonly setupMs: number
   readonly durationMs: number
-  /** `peakPids` 0: nobody counted. */
-  readonly usage: { readonly cpuMs: number; readonly peakMemory: number; readonly peakPids: number }
+  readonly usage: Usage
   /** Counters of the run's cgroup, absent without one. */
   readonly events?: { readonly oomKill: number; readonly pidsMax: number; readonly throttledMs: number }
   /** Processes of the tree that had to be killed at the end. */

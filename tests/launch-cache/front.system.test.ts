@@ -134,6 +134,7 @@ const timeless = ({ stdout, ...rest }: CliResult) => ({
     .toString('latin1')
     .replaceAll(/"(durationMs|setupMs|executionTime|cpuMs|peakMemory)":[\d.]+/g, '"$1":_')
     .replace(/,"peakPids":\d+/, '')
+    .replace(/,"readBytes":\d+,"writeBytes":\d+/, '')
     // A failure must stay readable.
     .replaceAll(/(.{1,8}?)\1{99,}/g, (all, unit: string) => `${unit} x ${all.length / unit.length}`)
     .replace(/; \d+ process(es)? killed/, ''),

@@ -45,6 +45,8 @@ const STATUS: LaunchStatus = {
   cpuUs: 1_302,
   peakMemory: 1_617_920,
   peakPids: 2,
+  readBytes: -1,
+  writeBytes: -1,
   oomKills: 0,
   pidsRefused: -1,
   throttledUs: -1,
@@ -117,6 +119,9 @@ const TOLD: readonly (readonly [string, Case])[] = [
   ['more than a mebibyte where all is kept', { stdout: 'x'.repeat(MIB + 17), cap: null }],
   ['a command that was over at once', { status: { startedNs: 0, endedNs: 1_000_000_000 } }],
   ['no usage', { status: { cpuUs: -1, peakMemory: -1, peakPids: -1 } }],
+  ['disks that were not used', { status: { readBytes: 0, writeBytes: 0 } }],
+  ['disks that were used', { status: { readBytes: 3 * 1024 ** 4, writeBytes: 512 } }],
+  ['disks where nobody counted processes', { status: { peakPids: 0, readBytes: 4096, writeBytes: 0 } }],
   ['large usage', { status: { cpuUs: 86_400_000_001, peakMemory: 4 * 1024 ** 4, peakPids: 4_194_304 } }],
   ...[0, 499, 500, 999, 1_000, 499_500, 500_000, 1_499_999, 12_500_000, 60_000_000_499, 8e13].map(
     (ns) => [`a run of ${ns} ns`, { status: { endedNs: STATUS.startedNs + ns, cpuUs: ns } }] as const,

@@ -96,6 +96,7 @@ const timeless = (text: string): string =>
   text
     .replaceAll(/"(durationMs|setupMs|cpuMs|peakMemory)":[\d.]+/g, '"$1":_')
     .replace(/,"peakPids":\d+/, '')
+    .replace(/,"readBytes":\d+,"writeBytes":\d+/, '')
     .replace(/; \d+ process(es)? killed/, '')
 
 const shownOf = (

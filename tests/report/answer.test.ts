@@ -17,12 +17,23 @@ const VALUES: Readonly<Record<string, unknown>> = {
   'cpu-time': 1,
   'peak-memory': 2,
   'peak-pids': 3,
+  'read-bytes': 4,
+  'write-bytes': 5,
 }
+
+/** What is filled in together with its key. */
+const KEYS: Readonly<Record<string, string>> = {
+  'peak-pids': 'peakPids',
+  'read-bytes': 'readBytes',
+  'write-bytes': 'writeBytes',
+}
+
+const USED = { cpuMs: 1, peakMemory: 2, peakPids: 3, readBytes: 4, writeBytes: 5 }
 
 function valueAt(hole: string): string {
   if (hole === 'end') return '\n'
   const value = JSON.stringify(VALUES[hole])
-  return hole === 'peak-pids' ? `,"peakPids":${value}` : value
+  return hole in KEYS ? `,"${KEYS[hole]}":${value}` : value
 }
 
 const filled = (records: ReturnType<typeof answerRecords>): string =>
@@ -33,13 +44,13 @@ const filled = (records: ReturnType<typeof answerRecords>): string =>
 
 describe('a prepared answer', () => {
   test.each(JSON_FORMS)('is the result of a run as soon as its holes are filled in: %s', (form) => {
-    const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err') })
+    const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err'), usage: USED })
     expect(filled(answerRecords(plan(), form))).toBe(printJson(classify(plan(), run, ['sh', '-c', 'x']), form))
   })
 
   test('is not misled by a profile that is named like a hole', () => {
     const odd = plan({ profile: '"\\u0000hole stdout"' })
-    const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err') })
+    const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err'), usage: USED })
     expect(filled(answerRecords(odd, 'native'))).toBe(printJson(classify(odd, run, ['sh', '-c', 'x'])))
   })
 

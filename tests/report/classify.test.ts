@@ -241,6 +241,11 @@ test('a peak of processes that nobody counted is left out', () => {
   expect(resultOf({ usage: { cpuMs: 1, peakMemory: 2, peakPids: 3 } }).usage.peakPids).toBe(3)
 })
 
+test('bytes of disks that were counted are told, none of them, too', () => {
+  const usage = { cpuMs: 1, peakMemory: 2, peakPids: 3, readBytes: 0, writeBytes: 4096 }
+  expect(resultOf({ usage }).usage).toEqual(usage)
+})
+
 test('denials hold what the sandbox saw, and the filter is one of them', () => {
   const denial = {
     op: 'connect',
