@@ -93,8 +93,12 @@ async function pruneContainers(): Promise<number> {
     import('../backend/docker-inputs.ts'),
     import('../supervisor/docker-sweep.ts'),
   ])
-  const sessionsOf = runsDirectory(process.env, process.getuid?.() ?? 0)
-  return await sweep(dockerInputs(docker, process.env), { now: Date.now(), sessionsOf })
+  const directory = runsDirectory(process.env, process.getuid?.() ?? 0)
+  return await sweep(dockerInputs(docker, process.env), {
+    now: Date.now(),
+    runsDirectory: directory,
+    endsSessions: true,
+  })
 }
 
 /** What killed keepers of warm sandboxes have left. @returns how many there were */

@@ -1,11 +1,12 @@
 /**
  * One container for all runs of a plan: an `exec` costs 80 ms where a fresh container costs 300.
- * Edge: processes, the clock.
+ * Edge: processes, the clock, files in the user's runtime directory.
  *
  * Weaker than a fresh container, so off by default and said in every result: what a run leaves in /tmp and the like, the next
  * one sees. Only one run at a time is inside; another one meanwhile gets a fresh container. A run that leaves a process
  * behind, or has to be ended, takes the container with it. The container sleeps for an hour at most, then it is over.
  */
+import { rmSync } from 'node:fs'
 import {
   buildSession,
   buildSessionCheck,
@@ -13,6 +14,7 @@ import {
   dockerInputsOf,
   imageOf,
   SESSION_SECONDS,
+  sessionDirectory,
   sessionName,
   sessionReporterOf,
   showsInit,
@@ -93,7 +95,8 @@ async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
     shared && client.cause === 'exit' && told?.connected !== true
       ? await whyNotExecuted({ ...lookup, path: pathOf(report) })
       : undefined
-  if (client.cause !== 'exit' || (await hasLeftovers(session))) await removeContainer(session.docker, session.name)
+  if (client.cause !== 'exit' || (await hasLeftovers(session)))
+    await end(session, sessionDirectory(run.runsDirectory, session.name))
   return concludeDocker({
     report: asOfRun({ before: report, after, exitCode: client.exitCode, elapsedMs: client.elapsedMs }),
     client,
@@ -177,6 +180,12 @@ const ENOUGH_MS = 1_800_000
 function hasTime({ State }: ContainerReport, timeoutMs: number | undefined): boolean {
   const left = Date.parse(State.StartedAt) + SESSION_SECONDS * 1000 - Date.now()
   return left > (timeoutMs ?? ENOUGH_MS)
+}
+
+/** With the directory that was shown in it, which the next container of that name would make anew. */
+async function end({ docker, name }: Session, directory: string): Promise<void> {
+  await removeContainer(docker, name)
+  rmSync(directory, { recursive: true, force: true })
 }
 
 /** Lines of `top`: its heading, docker's init, and sleep. */

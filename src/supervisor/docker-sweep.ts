@@ -42,40 +42,46 @@ export function mayGo({ kind, running, runnerIsGone, ageMs }: Candidate): boolea
 export interface SweepInputs {
   /** Milliseconds since 1970. */
   readonly now: number
-  /** Ends the caller's sessions as well, where no run is inside: the directory whose runs use them. */
-  readonly sessionsOf?: string
+  /** Whose runs use the caller's sessions. */
+  readonly runsDirectory: string
+  /** Ends those that go on, too, where no run is inside. */
+  readonly endsSessions?: boolean
 }
 
 /** @returns how many containers were removed; a daemon may serve other users, whose sessions are left alone */
-export async function sweep(docker: DockerInputs, { now, sessionsOf }: SweepInputs): Promise<number> {
+export async function sweep(
+  docker: DockerInputs,
+  { now, runsDirectory, endsSessions = false }: SweepInputs,
+): Promise<number> {
   const seen = await ours(docker)
   const gone = seen.filter((one) => mayGo(candidate(one, now)))
-  const others = seen.filter((one) => !gone.includes(one) && isOwnSession(one, docker))
-  const idle = sessionsOf === undefined ? [] : await idleAmong(others, sessionsOf)
-  const all = [...gone, ...idle.map(({ container }) => container)]
+  const own = seen.filter((one) => isOwnSession(one, docker))
+  const ended = own.filter((one) => gone.includes(one) || (endsSessions && isQuiet(one)))
+  const held = await hold(ended, runsDirectory)
+  const all = [...gone.filter((one) => !own.includes(one)), ...held.map(({ container }) => container)]
   try {
     await Promise.all(all.map(({ Id }) => removeContainer(docker, Id)))
-    for (const { directory } of idle) rmSync(directory, { recursive: true, force: true })
+    for (const { directory } of held) rmSync(directory, { recursive: true, force: true })
   } finally {
-    for (const { release } of idle) release()
+    for (const { release } of held) release()
   }
   await removeStalePlaceholders(all.flatMap(protectedBy))
   return all.length
 }
 
-interface Idle extends Held {
+/** Also of a run on another machine, or of another login, whose lock is not ours to see. */
+const isQuiet = ({ ExecIDs }: Seen): boolean => (ExecIDs ?? []).length === 0
+
+interface HeldSession extends Held {
   readonly container: Seen
   readonly directory: string
 }
 
-/** Sessions without a run inside, of whatever machine; held, so that none comes in while they are ended. */
-async function idleAmong(sessions: readonly Seen[], runsDirectory: string): Promise<readonly Idle[]> {
-  const quiet = sessions.filter(({ ExecIDs }) => (ExecIDs ?? []).length === 0)
-  const held = await Promise.all(
-    quiet.map(async (container) => ({ container, held: await takeSession(runsDirectory, nameOf(container)) })),
-  )
-  return held.flatMap(({ container, held: lock }) => {
-    const directory = sessionDirectory(runsDirectory, nameOf(container))
+/** Sessions that no run of ours is in, or about to make anew; none comes in while they are ended. */
+async function hold(sessions: readonly Seen[], runsDirectory: string): Promise<readonly HeldSession[]> {
+  const locks = await Promise.all(sessions.map((container) => takeSession(runsDirectory, nameOf(container))))
+  return sessions.flatMap((container, at) => {
+    const [lock, directory] = [locks[at], sessionDirectory(runsDirectory, nameOf(container))]
     return lock === undefined ? [] : [{ container, directory, ...lock }]
   })
 }

@@ -74,7 +74,10 @@ async function runContainer(input: DockerRun, container: Reporting): Promise<Out
   })
   const socket = hasInit ? container.socket : undefined
   const warnings = await checkContainer(input, { ...container, complaints })
-  const [client] = await Promise.all([attach(input, container), sweep(container.docker, { now: Date.now() })])
+  const [client] = await Promise.all([
+    attach(input, container),
+    sweep(container.docker, { now: Date.now(), runsDirectory: run.runsDirectory }),
+  ])
   const report = await inspectContainer(container.docker, container.name)
   if (report === undefined) throw lost(container)
   const told = await socket?.report()

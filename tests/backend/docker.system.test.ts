@@ -12,6 +12,7 @@ import type { DockerFact } from '../../src/host/facts.ts'
 import { helpersDirectory } from '../../src/native.ts'
 import type { Plan } from '../../src/plan/plan.ts'
 import { superviseDocker } from '../../src/supervisor/docker.ts'
+import { takeSession } from '../../src/supervisor/docker-lock.ts'
 import { sweep } from '../../src/supervisor/docker-sweep.ts'
 import type { Outcome } from '../../src/supervisor/outcome.ts'
 import { bundle } from '../support/bundle.ts'
@@ -407,7 +408,8 @@ describeWith('docker', 'a docker container', () => {
         '600',
       )
     const [gone, alive] = [await start(dead), await start(inputs.runner)]
-    expect(await sweep(inputs, { now: Date.now() })).toBe(1)
+    const runsDirectory = join(await temporaryDirectory(), 'runs')
+    expect(await sweep(inputs, { now: Date.now(), runsDirectory })).toBe(1)
     const left = await docker.client('ps', '--all', '--quiet', '--no-trunc')
     expect(left).toBe(alive)
     expect(left).not.toContain(gone)
@@ -430,7 +432,7 @@ describeWith('docker', 'a docker container', () => {
         cause: 'exec',
         failure: { errno: 'ENOENT' },
       })
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
       expect(await containers(here())).toBe('')
     })
 
@@ -448,7 +450,7 @@ describeWith('docker', 'a docker container', () => {
       expect(eaten).toMatchObject({ cause: 'memory', signal: 'SIGKILL' })
       // One that was killed before does not make the next one look so.
       expect(await inside('kill -9 $$')).toMatchObject({ cause: 'exit', signal: 'SIGKILL' })
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
     })
 
     test('ends with a run that leaves a process behind, or has to be stopped', async () => {
@@ -463,6 +465,26 @@ describeWith('docker', 'a docker container', () => {
       expect(await run({ command: ['sleep', '600'], plan, run: { runsDirectory } })).toMatchObject({
         cause: 'deadline',
       })
+      expect(await containers(here())).toBe('')
+      for (const left of ['sessions', 'containers']) expect(await readdir(join(runsDirectory, '..', left))).toEqual([])
+    })
+
+    test('that has ended by itself is swept away with its directory, but not from under a run', async () => {
+      const plan = await session()
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const left = (kind: string) => readdir(join(runsDirectory, '..', kind))
+      const sweepLater = () =>
+        sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now() + 2 * 3_600_000, runsDirectory })
+      await run({ command: ['true'], plan, run: { runsDirectory } })
+      expect(await sweepLater()).toBe(0) // It goes on.
+      expect(await left('containers')).toHaveLength(1)
+      const id = await containers(here())
+      const name = (await here().docker.client('inspect', '--format', '{{.Name}}', id)).slice(1)
+      await here().docker.client('kill', id)
+      const held = await takeSession(runsDirectory, name)
+      expect([await sweepLater(), await left('containers')]).toEqual([0, [expect.any(String)]])
+      held?.release()
+      expect([await sweepLater(), await left('containers'), await left('sessions')]).toEqual([1, [], []])
       expect(await containers(here())).toBe('')
     })
 
@@ -483,7 +505,7 @@ describeWith('docker', 'a docker container', () => {
         await chown(join(source, 'new'), OWNER, OWNER)
         await rename(join(source, 'new'), join(source, '.claude'))
       }
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
     })
 
     test('goes on while what it protects is in its place', async () => {
@@ -494,7 +516,7 @@ describeWith('docker', 'a docker container', () => {
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       await run({ command: ['sh', '-c', 'echo kept > /tmp/f'], plan, run: { runsDirectory } })
       expect(text((await run({ command: ['cat', '/tmp/f'], plan, run: { runsDirectory } })).stdout)).toBe('kept\n')
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
     })
 
     test('is not ended while a run is inside', async () => {
@@ -502,8 +524,8 @@ describeWith('docker', 'a docker container', () => {
       const zones = [plannedZone({ source, target: '/w', mode: 'rw' })]
       const plan = { ...(await session()), zones, limits: {} }
       const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const prune = (sessionsOf: string) =>
-        sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf })
+      const prune = (runsDirectory: string) =>
+        sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
       const script = 'touch /w/in; until [ -e /w/out ]; do sleep 0.1; done; exit 6'
       const running = run({ command: ['sh', '-c', script], plan, run: { runsDirectory } })
       await until(async () => (await readdir(source)).includes('in'))
@@ -526,7 +548,7 @@ describeWith('docker', 'a docker container', () => {
         ),
       )
       expect(both.map(({ stdout }) => text(stdout)).sort()).toEqual(['1\n', '2\n'])
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), sessionsOf: runsDirectory })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
     })
   })
 })
