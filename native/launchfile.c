@@ -16,12 +16,12 @@ static const struct {
     [V_READONLY] = {"readonly", 1}, [V_MASK] = {"mask", 1},         [V_LANDLOCK] = {"landlock", 1},
     [V_SECCOMP] = {"seccomp", 1},   [V_RLIMIT] = {"rlimit", 3},     [V_WORKDIR] = {"workdir", 1},
     [V_TERMINAL] = {"terminal", 1}, [V_AFFINITY] = {"affinity", 1}, [V_CGROUP] = {"cgroup", 1},
-    [V_SET] = {"set", 2},           [V_WATCH] = {"watch", 1},       [V_CPU_TIME] = {"cpu-time", 1},
-    [V_DEADLINE] = {"deadline", 1}, [V_RUNS] = {"runs", 1},         [V_PROFILE] = {"profile", 1},
-    [V_CHECK] = {"check", 1},       [V_KEY] = {"key", 1},           [V_AT] = {"at", 2},
-    [V_CONTENT] = {"content", 2},   [V_VARIABLE] = {"variable", 2}, [V_LOCALE] = {"locale", 2},
-    [V_INHERIT] = {"inherit", 1},   [V_POOL] = {"pool", 1},         [V_CAPTURE] = {"capture", 1},
-    [V_RESULT] = {"result", 2},     [V_END] = {"end", 0},
+    [V_SET] = {"set", 2},           [V_NARROW] = {"narrow", 2},     [V_WATCH] = {"watch", 1},
+    [V_CPU_TIME] = {"cpu-time", 1}, [V_DEADLINE] = {"deadline", 1}, [V_RUNS] = {"runs", 1},
+    [V_PROFILE] = {"profile", 1},   [V_CHECK] = {"check", 1},       [V_KEY] = {"key", 1},
+    [V_AT] = {"at", 2},             [V_CONTENT] = {"content", 2},   [V_VARIABLE] = {"variable", 2},
+    [V_LOCALE] = {"locale", 2},     [V_INHERIT] = {"inherit", 1},   [V_POOL] = {"pool", 1},
+    [V_CAPTURE] = {"capture", 1},   [V_RESULT] = {"result", 2},     [V_END] = {"end", 0},
 };
 
 static enum verb verb_named(const char *name) {

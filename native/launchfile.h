@@ -36,6 +36,7 @@ enum verb {
   V_AFFINITY,  /* COUNT of processors                         launch */
   V_CGROUP,    /* PARENT directory                            launch */
   V_SET,       /* FILE VALUE of the run's cgroup              launch */
+  V_NARROW,    /* the same, as soon as the stager has gone    launch */
   V_WATCH,     /* BYTES: memory watchdog                      launch */
   V_CPU_TIME,  /* MILLISECONDS                                launch */
   V_DEADLINE,  /* MILLISECONDS                                launch */

@@ -36,16 +36,19 @@ static int is_vain(const char *file) {
   return strcmp(file, "memory.swap.max") == 0 && sysinfo(&host) == 0 && host.totalswap == 0;
 }
 
-static void set_group_limits(struct run *run) {
+/* The records of one verb. 0, or -1 with errno and the file that could not be written. */
+static int set_group_limits(const struct run *run, enum verb verb, const char **file) {
   struct record record;
   size_t position = 0;
   while (launchfile_next(&run->file, &position, &record)) {
-    if (record.verb != V_SET) continue;
+    if (record.verb != verb) continue;
+    *file = record.word[0];
     int done = cgroup_set(run->cgroup, record.word[0], record.word[1]);
     if (done == CGROUP_ABSENT && is_vain(record.word[0])) continue;
     if (done == CGROUP_ABSENT) errno = ENOENT; /* the plan promised what this kernel has not */
-    if (done != 0) run_refuse(run, "launch: set limit", record.word[0]);
+    if (done != 0) return -1;
   }
+  return 0;
 }
 
 void run_name_group(struct run *run) {
@@ -61,7 +64,15 @@ void run_make_group(struct run *run) {
   if (run->cgroup_parent < 0) run_refuse(run, "launch: open cgroup", record.word[0]);
   run->cgroup = cgroup_create(run->cgroup_parent, run->cgroup_name);
   if (run->cgroup < 0) run_refuse(run, "launch: make cgroup", record.word[0]);
-  set_group_limits(run);
+  const char *file = "";
+  if (set_group_limits(run, V_SET, &file) < 0) run_refuse(run, "launch: set limit", file);
+}
+
+void run_narrow_group(struct run *run) {
+  const char *file = "";
+  if (run->cgroup < 0 || set_group_limits(run, V_NARROW, &file) == 0) return;
+  run_blame(run, errno, "launch: set limit", file);
+  run_kill(run);
 }
 
 void run_make_placeholders(struct run *run) {

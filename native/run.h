@@ -83,6 +83,8 @@ int run_put_record(const struct run *run);
 void run_write_record(struct run *run);
 void run_name_group(struct run *run);
 void run_make_group(struct run *run);
+/* The stager has gone, and with it what only it needed. */
+void run_narrow_group(struct run *run);
 void run_make_placeholders(struct run *run);
 void run_release(struct run *run);
 

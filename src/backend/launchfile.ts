@@ -27,6 +27,7 @@ export const VERBS = {
   affinity: 1,
   cgroup: 1,
   set: 2,
+  narrow: 2,
   watch: 1,
   'cpu-time': 1,
   deadline: 1,

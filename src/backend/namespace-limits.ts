@@ -1,13 +1,15 @@
 /** Which records of the launch file hold the limits of a plan. Pure. */
-import { groupSettings } from '../cgroup/limits.ts'
+import { type GroupLimits, groupSettings } from '../cgroup/limits.ts'
 import type { Plan, PlannedLimits } from '../plan/plan.ts'
 import type { LaunchRecord } from './launchfile.ts'
 
 /** Numbers of getrlimit(2), the same on x86_64 and aarch64. */
 const RLIMIT = { core: 4, nproc: 6, nofile: 7, memlock: 8, msgqueue: 12 } as const
 
-/** Processes of the chain that count beside the command's own: the engine's monitor and init; in the user namespace only init. */
+/** Processes of the chain that count beside the command's own: init with the engine's monitor, or with the stager until it goes. */
 const CHAIN_IN_GROUP = 2
+const CHAIN_WITHOUT_STAGER = 1
+/** In the user namespace only init counts. */
 const CHAIN_IN_NAMESPACE = 1
 
 /** The process limits of every run: bounds of kernel memory that no other limit sees. init lowers them to the host's own. */
@@ -20,12 +22,12 @@ const STANDARD_RLIMITS: readonly LaunchRecord[] = [
   ['rlimit', RLIMIT.msgqueue, 819_200, 819_200],
 ]
 
-export function controlledBy({ limits, cgroupParent }: Plan): readonly LaunchRecord[] {
+export function controlledBy({ limits, cgroupParent, engine }: Plan): readonly LaunchRecord[] {
   return [
     ...STANDARD_RLIMITS,
     ...processRlimit(limits),
     ...(cgroupParent === undefined ? [] : [['cgroup', cgroupParent] satisfies LaunchRecord]),
-    ...groupRecords(limits),
+    ...groupRecords(limits, engine),
     ...(limits.memory?.by === 'watchdog' ? [['watch', limits.memory.max] satisfies LaunchRecord] : []),
     ...(limits.cpus?.by === 'affinity' ? [['affinity', limits.cpus.max] satisfies LaunchRecord] : []),
     ...(limits.cpuTimeMs === undefined ? [] : [['cpu-time', limits.cpuTimeMs] satisfies LaunchRecord]),
@@ -39,9 +41,14 @@ function processRlimit({ pids }: PlannedLimits): readonly LaunchRecord[] {
   return [['rlimit', RLIMIT.nproc, most, most]]
 }
 
-/** `pids` is a promise about the command's processes; the chain's own come on top. */
-function groupRecords(limits: PlannedLimits): readonly LaunchRecord[] {
-  const { pids } = limits
-  const widened = pids === undefined ? limits : { ...limits, pids: { ...pids, max: pids.max + CHAIN_IN_GROUP } }
-  return groupSettings(widened).map(({ file, value }): LaunchRecord => ['set', file, value])
+/** `pids` is a promise about the command's processes; the chain's own come on top, as long as they are there. */
+function groupRecords({ pids, ...others }: PlannedLimits, engine: Plan['engine']): readonly LaunchRecord[] {
+  const beside = (chain: number) => (pids === undefined ? {} : { pids: { ...pids, max: pids.max + chain } })
+  return [
+    ...recordsOf('set', { ...others, ...beside(CHAIN_IN_GROUP) }),
+    ...(engine === 'bwrap' ? [] : recordsOf('narrow', beside(CHAIN_WITHOUT_STAGER))),
+  ]
 }
+
+const recordsOf = (verb: 'set' | 'narrow', limits: GroupLimits): readonly LaunchRecord[] =>
+  groupSettings(limits).map(({ file, value }): LaunchRecord => [verb, file, value])

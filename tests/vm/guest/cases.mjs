@@ -4,8 +4,10 @@
  * The machine is emulated and slow: nothing here looks at a clock, only at counters, reasons and what is left. But for rates: what
  * they hold back takes a known time at least, however slow the machine is.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { exec, plan } from '/job/dist/index.js'
 
 /** Bytes. */
@@ -14,6 +16,11 @@ const CHARGE_SLACK = 2 * 64 * 4096
 const expected = JSON.parse(process.argv[2])
 const MIB = 2 ** 20
 const KERNEL = expected.by.memory === 'cgroup2'
+
+/** Processes that the chain adds to the command's own: init and the engine's monitor, or init alone once the sandbox stands. */
+const CHAIN = expected.engine === 'bwrap' ? 2 : 1
+const CHAIN_AT_FIRST = 2
+const PIDS = 16
 
 /** `kernel`: only a memory controller sees this kind of memory. `few`: worth repeating for every caller. */
 const CASES = [
@@ -71,7 +78,7 @@ const layerOf = (resources, { zones = [], bestEffort = false }) => ({
 function optionsOf({ way, memory = '64m', timeout = '60s', cpu = 2, cpuTime, rates = {}, ...more }) {
   const resources = {
     memory,
-    pids: 16,
+    pids: PIDS,
     timeout,
     cpu,
     tmp: '512m',
@@ -126,6 +133,8 @@ const hogs = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name) && i
 
 const bytesOf = (size) => Number.parseInt(size, 10) * MIB
 
+const SETTINGS = new RegExp(`^\\d+ 0 1 (${PIDS + CHAIN_AT_FIRST}|${PIDS + CHAIN}) \\d+ 100000$`)
+
 /** What is wrong with a run, in words. */
 function problemsOf(one, { result, seen }) {
   const problems = []
@@ -151,7 +160,7 @@ function problemsOf(one, { result, seen }) {
     )
   }
   if (KERNEL && one.limit === 'cpus') claim(seen.throttled > 0, 'never throttled')
-  if (KERNEL && seen.settings !== '') claim(/^\d+ 0 1 18 \d+ 100000$/.test(seen.settings), `settings ${seen.settings}`)
+  if (KERNEL && seen.settings !== '') claim(SETTINGS.test(seen.settings), `settings ${seen.settings}`)
   claim(groupsBelow(expected.parent).length === 0, `groups left: ${groupsBelow(expected.parent)}`)
   claim(hogs().length === 0, `processes left: ${hogs()}`)
   if (one.reason !== 'exit' && one.reason !== 'signal') claim(result.hints.length > 0, 'no hint which limit to raise')
@@ -206,8 +215,31 @@ function checkRequire() {
   }
 }
 
+/** Whoever makes the namespaces and holds the limit: the command has as many processes as were asked for, and not one more. */
+async function checkProcesses() {
+  const options = [
+    ...(expected.cgroupParent ? ['--cgroup-parent', expected.cgroupParent] : []),
+    ...(expected.engine ? ['--engine', expected.engine] : []),
+    ...['--pids', `${PIDS}`, '--ro', '/job/tests/vm/guest:/guest'],
+  ]
+  const run = spawn('/job/bin/llm-do-exec', [...options, '--', '/guest/hog', 'count'], { cwd })
+  const said = { stdout: '', stderr: '' } // A refused process is told on stderr.
+  for (const stream of Object.keys(said)) run[stream].on('data', (bytes) => (said[stream] += bytes))
+  const limits = () => groupsBelow(expected.parent).map((name) => textOf(`${expected.parent}/${name}/pids.max`).trim())
+  const last = `${PIDS + CHAIN}`
+  for (let left = 1000; KERNEL && left > 0 && !limits().includes(last); left--) await sleep(20)
+  run.stdin.end('go\n')
+  await once(run, 'close')
+  return {
+    title: `${expected.caller}: --pids ${PIDS} is ${PIDS} processes`,
+    ok: said.stdout === `${PIDS}\n`,
+    detail: JSON.stringify(said),
+  }
+}
+
 /* ---- rates of disks ---- */
 
+const MOVED = 2 * MIB
 /** The guest moves 2 MiB in 32 blocks; both rates let 1 MiB a second through, the kernel's first slice (100 ms) aside. */
 const RATES = [
   { way: 'write', rates: { writeBps: '1m' }, says: 'wbps=1048576' },
@@ -234,6 +266,7 @@ const checkRates = () =>
         free.ok &&
         held.ok &&
         held.limits.io.by === 'cgroup2' &&
+        [free, held].every(({ usage }) => usage[`${way}Bytes`] >= MOVED) &&
         seen.includes(says) &&
         held.durationMs >= LEAST_MS &&
         free.durationMs < held.durationMs / 2
@@ -263,6 +296,7 @@ const checkNoRates = () =>
       ({ code, message, hint }) => `${code} ${message} ${hint}`,
     )
     const left = await exec(optionsOf({ ...asked, bestEffort: true }))
+    const isUncounted = !('readBytes' in left.usage || 'writeBytes' in left.usage)
     const isRefused =
       refused.startsWith('NO_BACKEND') && refused.includes('io-limit') && refused.includes(expected.ioFix ?? '')
     const isLeftOut =
@@ -270,7 +304,7 @@ const checkNoRates = () =>
     return [
       {
         title: `${expected.caller}: a rate that nothing holds is refused with a fix, and left out with --best-effort`,
-        ok: isRefused && isLeftOut,
+        ok: isRefused && isLeftOut && isUncounted,
         detail: `${refused}; ${JSON.stringify(left)}`,
       },
     ]
@@ -287,6 +321,7 @@ say(await checkPlace().catch(failed('a plan can be made')))
 const fitting = CASES.filter(({ kernel, few }) => (KERNEL || !kernel) && (few || !expected.few))
 for (const one of fitting) say(await runCase(one).catch(failed(one.title)))
 say(checkRequire())
+say(await checkProcesses().catch(failed('processes can be counted')))
 if (expected.by.io || expected.ioFix) {
   const checks = await (expected.by.io ? checkRates() : checkNoRates()).catch((error) => [
     failed('rates of disks')(error),

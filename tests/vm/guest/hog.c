@@ -81,6 +81,19 @@ static void fork_until_refused(void) {
   }
 }
 
+/* Waits for a word, then says how many processes there can be at once, itself among them. */
+static void count_processes(void) {
+  int count = 1;
+  getchar();
+  for (;; count++) {
+    pid_t child = fork();
+    if (child < 0) break;
+    if (child == 0) forever();
+  }
+  printf("%d\n", count);
+  exit(0);
+}
+
 static void fork_bomb(void) {
   for (;;) fork();
 }
@@ -142,7 +155,7 @@ static const struct {
   {"memory", eat_memory}, {"grandchild", eat_memory_in_grandchild}, {"deaf", eat_memory_deaf}, {"scratch", eat_scratch},
   {"pipes", eat_pipes}, {"segments", eat_shared_segments}, {"workers", fork_until_refused}, {"bomb", fork_bomb},
   {"stopped", stop_the_tree}, {"spin", spin}, {"spin-a-while", spin_a_while}, {"killed", die_by_kill},
-  {"write", write_to_disk}, {"read", read_from_disk}, {"forever", forever},
+  {"write", write_to_disk}, {"read", read_from_disk}, {"forever", forever}, {"count", count_processes},
 };
 
 int main(int argc, char **argv) {

@@ -1,0 +1,90 @@
+/** The cgroup of a run: its limits, and the record that the janitor finds it by, which goes last. */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Launch } from '../../src/backend/launch.ts'
+import { MAGIC } from '../../src/backend/launchfile.ts'
+import { helpersDirectory } from '../../src/native.ts'
+import { superviseNamespace } from '../../src/supervisor/namespace.ts'
+import { until } from '../pool/pool.ts'
+import { kernelThat } from '../support/kernel.ts'
+import { describeWith } from '../support/needs.ts'
+import { ENGINES, makePlace, sh } from './chain.ts'
+import { planOnce } from './launch.ts'
+
+/** unlinkat with AT_REMOVEDIR, fcntl.h: what rmdir is. */
+const busyDirectories = () =>
+  kernelThat([{ refuses: ['unlinkat'], with: 'EBUSY', from: { argument: 2, value: 0x200 } }])
+
+/** Pairs of words, each ended by NUL. */
+const groupOf = (record: string): string => /(?:^|\0)cgroup\0([^\0]*)/.exec(readFileSync(record, 'utf8'))?.[1] ?? ''
+
+describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
+  test.each(ENGINES)('of %s that cannot be removed stays on record until prune removes both', async (engine) => {
+    const place = await makePlace()
+    const runsDirectory = join(place.base, 'llm-do/runs')
+    const planned = await planOnce({ place, engine, command: sh('exit 7'), runsDirectory })
+    expect((await planned.run()).outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
+    expect(readdirSync(runsDirectory)).toEqual([])
+
+    const [file, filter] = await busyDirectories()
+    const launch = planned.launch()
+    const outcome = await superviseNamespace({
+      launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
+      stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
+    })
+    const prune = () => execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])
+    onTestFinished(async () => void (await prune()))
+    expect(outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
+    const records = readdirSync(runsDirectory)
+    expect(records).toHaveLength(1)
+    const group = groupOf(join(runsDirectory, ...records))
+    expect(existsSync(group)).toBe(true)
+    await prune()
+    expect([existsSync(group), readdirSync(runsDirectory)]).toEqual([false, []])
+  })
+})
+
+/** With one more record in its launch file. */
+const withRecord = (launch: Launch, ...words: readonly string[]): Launch => ({
+  ...launch,
+  descriptors: launch.descriptors.map((one) =>
+    one.carries === 'bytes' && Buffer.from(one.bytes).toString().startsWith(`${MAGIC}\0`)
+      ? { ...one, bytes: Buffer.from(`${Buffer.from(one.bytes)}`.replace(/end\0$/, `${words.join('\0')}\0end\0`)) }
+      : one,
+  ),
+})
+
+/** What a file of the run's group says; nothing while there is no group yet. */
+function settingOf(runsDirectory: string, file: string): string {
+  const [record] = existsSync(runsDirectory) ? readdirSync(runsDirectory) : []
+  const path = record === undefined ? '' : join(groupOf(join(runsDirectory, record)), file)
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+}
+
+/** Any group has this file; limits of a controller are the business of tests/vm. */
+const FILE = 'cgroup.max.depth'
+
+describeWith(['root', 'userns'], 'what a limit holds more for the stager', () => {
+  const captured = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
+
+  test('is taken away when that has gone, while the command runs', async () => {
+    const place = await makePlace()
+    const runsDirectory = join(place.base, 'llm-do/runs')
+    const command = sh('until [ -e /zone/seen ]; do sleep 0.05; done; exit 7')
+    const planned = await planOnce({ place, engine: 'unshare', command, runsDirectory })
+    const launch = withRecord(planned.launch(), 'narrow', FILE, '3')
+    const run = superviseNamespace({ launch, stdio: captured })
+    await until(async () => (settingOf(runsDirectory, FILE) === '3' ? true : undefined), 'the narrower limit')
+    writeFileSync(join(place.zone, 'seen'), '')
+    expect(await run).toMatchObject({ cause: 'exit', exitCode: 7 })
+  })
+
+  test('ends the run where it cannot be taken away', async () => {
+    const planned = await planOnce({ place: await makePlace(), engine: 'unshare', command: ['sleep', '60'] })
+    const launch = withRecord(planned.launch(), 'narrow', FILE, 'nothing')
+    const failure = { step: 'launch: set limit', path: FILE, errno: 'EINVAL' }
+    expect(await superviseNamespace({ launch, stdio: captured })).toMatchObject({ cause: 'setup', failure })
+  })
+})
