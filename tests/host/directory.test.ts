@@ -1,4 +1,4 @@
-import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeDirectories } from '../../src/host/directory.ts'
@@ -12,7 +12,8 @@ test('a directory is made with those above it, each with the mode that is asked 
 
 test('what is there stays as it is', async () => {
   const root = await temporaryDirectory()
-  await mkdir(join(root, 'a'), { mode: 0o750 })
+  await mkdir(join(root, 'a'))
+  await chmod(join(root, 'a'), 0o750)
   await writeFile(join(root, 'file'), 'text')
   await makeDirectories(join(root, 'a'), 0o700)
   await makeDirectories(join(root, 'file'))

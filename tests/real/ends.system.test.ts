@@ -1,15 +1,19 @@
 /** How a run ends: by signals to the runner, by the clock, by its own output; and that it never waits for nobody. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
+import { until } from '../pool/pool.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { placeWith, tell } from './place.ts'
 
 interface Running {
+  /** Where it was started. */
+  readonly cwd: string
   /** Resolves when the command has said that it is there. */
   readonly ready: Promise<unknown>
   readonly signal: (name: NodeJS.Signals) => void
@@ -25,12 +29,14 @@ interface Running {
 async function start(script: string, options: readonly string[] = []): Promise<Running> {
   const [file = '', ...words] = cliWords([...options, '-c', script])
   const env = { PATH: process.env.PATH, HOME: await placeWith() }
-  const child = spawn(file, words, { cwd: await placeWith(), env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const cwd = await placeWith()
+  const child = spawn(file, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   onTestFinished(() => void child.kill('SIGKILL'))
   const [out, err]: [Buffer[], Buffer[]] = [[], []]
   child.stderr.on('data', (chunk: Buffer) => err.push(chunk))
   child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
   return {
+    cwd,
     ready: once(child.stdout, 'data'),
     signal: (name) => void child.kill(name),
     end: once(child, 'close').then(([status, killedBy]) => ({
@@ -80,9 +86,10 @@ describeWith(['bwrap', 'userns'], 'a signal to the runner', () => {
   })
 
   test('gives one JSON result when JSON was asked for', async () => {
-    const { ready, signal, end } = await start('echo ready; echo more; cat /dev/zero > /dev/null', ['--json'])
-    // Captured: nothing is printed before the end, so what is waited for is the clock.
-    await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, 2_000))])
+    // Captured: nothing is printed before the end, so it says by a file that it is ready.
+    const script = 'echo ready; echo more; : >ready; cat /dev/zero > /dev/null'
+    const { cwd, signal, end } = await start(script, ['--json', '--rw', '.'])
+    await until(async () => existsSync(join(cwd, 'ready')) || undefined, 'the command')
     signal('SIGTERM')
     const { out, status } = await end
     expect(status).toBe(130)
