@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 static int write_once(const char *path, const char *text) {
   int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -26,10 +27,10 @@ static int map_ids(pid_t holder, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gi
   return write_once(path, map);
 }
 
-/* A user namespace lives in a process: one that only waits until it is killed again. Our parent reaps it, in its own time. */
+/* A user namespace lives in a process: one that only waits until it is killed again, and wakes nobody by its end. */
 int idmap_open(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
-  struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_PARENT};
-  pid_t parent = getppid();
+  struct clone_args args = {.flags = CLONE_NEWUSER};
+  pid_t parent = getpid();
   pid_t holder = sys_clone3(&args);
   if (holder < 0) return -1;
   if (holder == 0) {
@@ -44,6 +45,10 @@ int idmap_open(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
   kill(holder, SIGKILL);
   errno = error;
   return namespace;
+}
+
+void idmap_reap(void) {
+  while (waitpid(-1, NULL, __WALL) > 0);
 }
 
 int idmap_apply(int tree, int map) {

@@ -111,7 +111,7 @@ void run_start(struct run *run) {
     *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, 32);
     if (*fds[i] < 0) run_refuse(run, "launch: descriptor", "");
   }
-  run->engine = run->cgroup >= 0 ? clone_into_group(run) : fork();
+  run->engine = run->stager = run->cgroup >= 0 ? clone_into_group(run) : fork();
   if (run->engine < 0) run_refuse(run, "launch: clone", "");
   if (run->engine == 0) become_stager(run, &stage);
   close(control[1]), close(errors[1]);

@@ -187,10 +187,8 @@ static int all_gone(struct run *run) {
     if (pid < 0 && errno == ECHILD) return 1;
     if (pid <= 0) return 0;
     read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
-    if (pid != run->engine) { /* it was the stager, which has named init before it went */
-      run_narrow_group(run);
-      continue;
-    }
+    if (pid == run->stager && pid != run->engine) run_narrow_group(run); /* it has named init before it went */
+    if (pid != run->engine) continue;
     run->engine_gone = 1;
     if (run->outcome.started_ns || run->stopping) continue;
     run_blame(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");

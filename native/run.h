@@ -44,7 +44,7 @@ struct run {
 
   int control; /* our end */
   int errors;  /* what the engine prints */
-  pid_t engine;
+  pid_t stager, engine; /* the same until the stager has named init */
   int engine_gone; /* reaped: its pid may be somebody else's */
   int signals;
 

@@ -560,6 +560,7 @@ void stage_and_exec(const struct stage *stage) {
   if (staging.privileged) prepare_as_root(&staging);
   else prepare_as_user(&staging);
   if (getppid() != stage->launch) _exit(125);
+  idmap_reap(); /* not before: by now they have ended */
   hand_over_scratch(&staging);
   engine_finish(&staging.engine, stage, staging.root);
   become_engine(&staging);
