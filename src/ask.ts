@@ -22,6 +22,8 @@ export interface Answer {
   readonly stderr: string
   /** What was wrong, one line: what it said itself, else how it ended. Empty when nothing was. */
   readonly why: string
+  /** It was not killed for being slow. */
+  readonly inTime: boolean
 }
 
 /** Bytes of each stream; who answers with more has not understood the question. */
@@ -33,7 +35,8 @@ export function ask({ file, argv, env, cwd, patienceMs }: Question): Promise<Ans
   return new Promise((resolve) => {
     const child = execFile(file, argv, options, (error, stdout, stderr) => {
       const said = stderr.trim().split('\n')[0] ?? ''
-      resolve({ ok: error === null, stdout, stderr, why: error === null ? '' : said || howItEnded(error, patienceMs) })
+      const why = error === null ? '' : said || howItEnded(error, patienceMs)
+      resolve({ ok: error === null, stdout, stderr, why, inTime: error?.killed !== true })
     })
     child.stdin?.end()
   })

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, realpath, stat } from 'node:fs/promises'
 import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
+import type { Sights } from './cgroup/fact.ts'
 import { observeCgroup } from './cgroup/ladder.ts'
 import { SandboxError } from './error.ts'
 import { cacheDirectory, recallOrFind } from './host/cache.ts'
@@ -154,13 +155,18 @@ const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is
  */
 async function lookAtCgroup({ uid, cache, cgroupParent, isLinux }: CgroupQuestion): Promise<CgroupFact> {
   if (process.platform !== 'linux' || !isLinux) return NO_CGROUP
-  if (cgroupParent !== undefined) return observeCgroup({ uid, cgroupParent })
+  if (cgroupParent !== undefined) return observeCgroup({ uid, cgroupParent, look: identitiesOf })
   const place = cache === undefined ? undefined : { directory: cache, uid, key: await cgroupKey() }
   return recallOrFind<CgroupFact>(place, {
-    find: () => observeCgroup({ uid }),
+    find: () => observeCgroup({ uid, look: identitiesOf }),
     isLasting: ({ lacking }) => lacking === '',
     holds: ({ parent }) => isThere(parent),
   })
+}
+
+async function identitiesOf(paths: readonly string[]): Promise<Sights> {
+  const facts = await observePaths(paths)
+  return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
 }
 
 async function cgroupKey(): Promise<string> {

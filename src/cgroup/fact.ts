@@ -13,4 +13,9 @@ export interface CgroupFact {
   readonly lacking: string
   /** The command or setting among it that would give the most; empty when nothing lacks or nothing is known to help. */
   readonly fix: string
+  /** Where it lacks something: what would look different if it did not. Absent otherwise. */
+  readonly seen?: Sights
 }
+
+/** Path -> identity before anything was tried there; undefined = it could not be told, or the answer may have been chance. */
+export type Sights = Readonly<Record<string, string | undefined>>

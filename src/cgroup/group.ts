@@ -9,7 +9,7 @@ import { constants } from 'node:fs'
 import { access, mkdir, mkdtemp, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ask } from '../ask.ts'
-import { WANTED_BY_ALL } from './rungs.ts'
+import { WANTED_BY_ALL, type WantedController } from './rungs.ts'
 
 /** Controllers worth having. io is enabled where it can be: only runs that ask for rates of disks have a limit there. */
 const WANTED = [...WANTED_BY_ALL, 'io'] as const
@@ -27,11 +27,15 @@ export interface Group {
   readonly directory: string
   /** Enabled for its children. */
   readonly controllers: readonly string[]
+  /** One that it has was refused this time, and may not be the next. */
+  readonly isPassing: boolean
 }
 
 /** Unusable, and why: one clause. */
 export interface Obstacle {
   readonly why: string
+  /** The next look may find none: it was busy, or slow. */
+  readonly isPassing: boolean
 }
 
 export const isObstacle = (answer: Group | Obstacle): answer is Obstacle => 'why' in answer
@@ -52,12 +56,32 @@ export const isTreeRoot = (directory: string): Promise<boolean> =>
 /** Files that must be writable to make groups below, move into them and enable controllers (cgroup-v2.rst, "Delegation"). */
 const DELEGATED_FILES = ['', 'cgroup.procs', 'cgroup.subtree_control'] as const
 
+/** What says by its mode and owner whether a group may be used, and by being there which controllers it could give. */
+export const tellingFiles = (directory: string): readonly string[] => [
+  ...DELEGATED_FILES.map((file) => join(directory, file)),
+  ...filesOf(directory, WANTED_BY_ALL),
+]
+
+/** What is in a group, the root of the tree aside, as soon as it has these controllers. */
+export const filesOf = (directory: string, controllers: readonly WantedController[]): readonly string[] =>
+  controllers.map((name) => join(directory, LIMIT_FILES[name]))
+
+/** Errors that stay until somebody changes something that can be seen. */
+const LASTING = ['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'EINVAL', 'EOPNOTSUPP']
+const isPassing = (error: unknown): boolean => !LASTING.includes(codeOf(error))
+
+/** A file that cannot be written. */
+interface Refusal {
+  readonly path: string
+  readonly why: string
+}
+
 /** Why this caller cannot write there, or undefined when it can. */
-export async function writeObstacle(directory: string): Promise<string | undefined> {
+export async function writeObstacle(directory: string): Promise<Refusal | undefined> {
   for (const file of DELEGATED_FILES) {
     const path = join(directory, file)
     const refused = await access(path, constants.W_OK).then(() => undefined, codeOf)
-    if (refused !== undefined) return `${path} cannot be written (${refused})`
+    if (refused !== undefined) return { path, why: `${path} cannot be written (${refused})` }
   }
   return undefined
 }
@@ -66,10 +90,11 @@ export async function writeObstacle(directory: string): Promise<string | undefin
 export async function prepareGroup(directory: string): Promise<Group | Obstacle> {
   try {
     if (!(await isTreeRoot(directory))) await moveToLeaf(directory)
-    await enableControllers(directory)
-    return await tryGroup(directory)
+    const refused = await enableControllers(directory)
+    const tried = await tryGroup(directory)
+    return { ...tried, isPassing: tried.isPassing || refused.some(isPassing) }
   } catch (error) {
-    return { why: `${directory} cannot be used (${codeOf(error)})` }
+    return { why: `${directory} cannot be used (${codeOf(error)})`, isPassing: isPassing(error) }
   }
 }
 
@@ -88,13 +113,17 @@ function ignoreGone(error: unknown): void {
   if (codeOf(error) !== 'ESRCH') throw error
 }
 
-async function enableControllers(directory: string): Promise<void> {
+/** @returns what those that were refused met with */
+async function enableControllers(directory: string): Promise<readonly unknown[]> {
   const available = await readWords(join(directory, 'cgroup.controllers'))
   const enabled = await readWords(join(directory, 'cgroup.subtree_control'))
   const missing = WANTED.filter((name) => available.includes(name) && !enabled.includes(name))
   // One at a time: one that is refused (cpu, with real-time processes about) must not take the others with it. What
   // is enabled is read back afterwards.
-  for (const name of missing) await putFile(join(directory, 'cgroup.subtree_control'), `+${name}`).catch(codeOf)
+  const refused: unknown[] = []
+  for (const name of missing)
+    await putFile(join(directory, 'cgroup.subtree_control'), `+${name}`).catch((error: unknown) => refused.push(error))
+  return refused
 }
 
 /** Makes a group, sees which limits it has, moves a process in, removes it. */
@@ -103,10 +132,14 @@ async function tryGroup(directory: string): Promise<Group | Obstacle> {
   try {
     const words = ['-c', 'echo 0 >"$1/cgroup.procs"', 'sh', group]
     const entered = await ask({ file: '/bin/sh', argv: words, patienceMs: PATIENCE_MS })
-    if (!entered.ok) return { why: `no process may be moved to ${directory} (${lastWordsOf(entered.why)})` }
+    if (!entered.ok)
+      return {
+        why: `no process may be moved to ${directory} (${lastWordsOf(entered.why)})`,
+        isPassing: !entered.inTime,
+      }
     const enabled = await readWords(join(directory, 'cgroup.subtree_control'))
     const absent = await absentLimits(group)
-    return { directory, controllers: enabled.filter((name) => !absent.includes(name)) }
+    return { directory, controllers: enabled.filter((name) => !absent.includes(name)), isPassing: false }
   } finally {
     await removeGroup(group)
   }

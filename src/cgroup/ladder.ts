@@ -15,9 +15,21 @@
 import { readFile, stat, statfs } from 'node:fs/promises'
 import { dirname, isAbsolute } from 'node:path'
 import { SandboxError } from '../error.ts'
-import type { CgroupFact, CgroupRung } from './fact.ts'
-import { codeOf, isObstacle, isTreeRoot, prepareGroup, processesOf, readWords, writeObstacle } from './group.ts'
-import { DROP_IN, WANTED_BY_ALL } from './rungs.ts'
+import type { CgroupFact, CgroupRung, Sights } from './fact.ts'
+import {
+  codeOf,
+  filesOf,
+  type Group,
+  isObstacle,
+  isTreeRoot,
+  type Obstacle,
+  prepareGroup,
+  processesOf,
+  readWords,
+  tellingFiles,
+  writeObstacle,
+} from './group.ts'
+import { DROP_IN, WANTED_BY_ALL, type WantedController } from './rungs.ts'
 import { isSystemdRunning, type Manager, showUnit, startUnit, UNIT } from './systemd.ts'
 import { type CgroupMount, directoryOf, findCgroupMount, findOwnPath, unitOf } from './tree.ts'
 
@@ -25,9 +37,11 @@ export interface LadderInputs {
   readonly uid: number
   /** Absolute directory from `--cgroup-parent`. */
   readonly cgroupParent?: string
+  /** Identities of paths. */
+  readonly look: (paths: readonly string[]) => Promise<Sights>
 }
 
-interface Host {
+interface Host extends Pick<LadderInputs, 'look'> {
   readonly uid: number
   readonly mount: CgroupMount
   /** The caller's path in the tree, and where it can be seen; undefined in a container that cannot see it. */
@@ -46,16 +60,21 @@ interface Tried {
   readonly why: string
   /** What would mend it; empty where nothing is known to. */
   readonly fix: string
+  readonly seen: Sights
 }
 
 /**
  * @throws SandboxError POLICY_INVALID when cgroupParent cannot hold runs. Nothing is left behind in that case.
  */
 export async function observeCgroup(inputs: LadderInputs): Promise<CgroupFact> {
-  if (inputs.cgroupParent !== undefined) return openParent(inputs.cgroupParent)
-  const host = await lookAround(inputs.uid)
+  if (inputs.cgroupParent !== undefined) return openParent(inputs.cgroupParent, inputs)
+  const mountPoint = await inputs.look([MOUNT_POINT])
+  const host = await lookAround(inputs)
   if (host === undefined)
-    return nowhere('no cgroup v2 file system is mounted here', 'mount -t cgroup2 none /sys/fs/cgroup')
+    return {
+      ...nowhere('no cgroup v2 file system is mounted here', `mount -t cgroup2 none ${MOUNT_POINT}`),
+      seen: mountPoint,
+    }
   if (host.mount.readOnly)
     return nowhere(`${host.mount.directory} is mounted read-only, as containers have it`, WRITABLE_MOUNT)
   const tried: Tried[] = []
@@ -67,6 +86,8 @@ export async function observeCgroup(inputs: LadderInputs): Promise<CgroupFact> {
   }
   return settleFor(tried)
 }
+
+const MOUNT_POINT = '/sys/fs/cgroup'
 
 const nowhere = (why: string, fix: string): CgroupFact => ({
   rung: 'none',
@@ -80,19 +101,19 @@ const WRITABLE_MOUNT =
 
 const withFix = ({ why, fix }: Pick<Tried, 'why' | 'fix'>): string => (fix === '' ? why : `${why} (${fix})`)
 
-async function lookAround(uid: number): Promise<Host | undefined> {
+async function lookAround({ uid, look }: LadderInputs): Promise<Host | undefined> {
   const mount = findCgroupMount(await readFile('/proc/self/mountinfo', 'utf8'))
   if (mount === undefined) return undefined
   const ownPath = findOwnPath(await readFile('/proc/self/cgroup', 'utf8'))
   const own = ownPath === undefined ? undefined : directoryOf(mount, ownPath)
   const wholeTree = mount.root === '/' && (await isTreeRoot(mount.directory))
-  return { uid, mount, ownPath, own, wholeTree, systemd: await isSystemdRunning() }
+  return { uid, look, mount, ownPath, own, wholeTree, systemd: await isSystemdRunning() }
 }
 
 const isComplete = (tried: Tried): tried is Tried & { readonly parent: string } =>
   tried.parent !== undefined && missingOf(tried).length === 0
 
-const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly string[] =>
+const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly WantedController[] =>
   WANTED_BY_ALL.filter((name) => !controllers.includes(name))
 
 const heldByKernel = (place: Pick<Tried, 'controllers'>): number => WANTED_BY_ALL.length - missingOf(place).length
@@ -101,21 +122,33 @@ const heldByKernel = (place: Pick<Tried, 'controllers'>): number => WANTED_BY_AL
 function settleFor(tried: readonly Tried[]): CgroupFact {
   const lacking = [...new Set(tried.map(withFix))].filter(Boolean).join('; ')
   const fix = tried.find((one) => one.fix !== '')?.fix ?? ''
+  const seen: Sights = Object.assign({}, ...tried.map((one) => one.seen))
   const places = tried.filter(({ parent }) => parent !== undefined)
   const best = places.toSorted((left, right) => heldByKernel(right) - heldByKernel(left))[0]
-  if (best?.parent === undefined) return { rung: 'none', controllers: [], lacking, fix }
+  if (best?.parent === undefined) return { rung: 'none', controllers: [], lacking, fix, seen }
   const rung = heldByKernel(best) === 0 ? 'accounting' : best.rung
-  return { rung, parent: best.parent, controllers: best.controllers, lacking, fix: best.fix || fix }
+  return { rung, parent: best.parent, controllers: best.controllers, lacking, fix: best.fix || fix, seen }
 }
 
-async function tryPlace(rung: CgroupRung, directory: string, fix: string): Promise<Tried> {
+interface Place {
+  readonly rung: CgroupRung
+  readonly directory: string
+  readonly fix: string
+}
+
+async function tryPlace({ look }: Pick<Host, 'look'>, { rung, directory, fix }: Place): Promise<Tried> {
+  const before = await look(tellingFiles(directory))
   const obstacle = await writeObstacle(directory)
   // Where version 1 has every controller, a place that may be written to would still hold no limit.
-  if (obstacle !== undefined) return refused(rung, obstacle, (await isVersionOne()) ? NO_VERSION_ONE : fix)
+  if (obstacle !== undefined) {
+    const refusal = refused(rung, obstacle.why, (await isVersionOne()) ? NO_VERSION_ONE : fix)
+    return { ...refusal, seen: only(before, [obstacle.path]) }
+  }
   const group = await prepareGroup(directory)
-  if (isObstacle(group)) return refused(rung, group.why, fix)
+  const seen = group.isPassing ? chanceIn(directory) : only(before, await tellingOf(directory, group))
+  if (isObstacle(group)) return { ...refused(rung, group.why, fix), seen }
   const missing = missingOf(group)
-  const place = { rung, parent: directory, controllers: group.controllers }
+  const place = { rung, parent: directory, controllers: group.controllers, seen }
   if (missing.length === 0) return { ...place, why: '', fix: '' }
   return {
     ...place,
@@ -123,6 +156,18 @@ async function tryPlace(rung: CgroupRung, directory: string, fix: string): Promi
     fix: await controllerFix(missing, fix),
   }
 }
+
+/** What would look different if the place gave more: nothing has to be looked at that cannot. */
+async function tellingOf(directory: string, group: Group | Obstacle): Promise<readonly string[]> {
+  if (isObstacle(group)) return [directory]
+  return (await isTreeRoot(directory)) ? [] : filesOf(directory, missingOf(group))
+}
+
+const only = (sights: Sights, paths: readonly string[]): Sights =>
+  Object.fromEntries(paths.map((path) => [path, sights[path]]))
+
+/** An answer that the next look may not give. */
+const chanceIn = (directory: string): Sights => ({ [directory]: undefined })
 
 const NO_VERSION_ONE =
   'version 1 holds the controllers: boot with cgroup_no_v1=all, under systemd with systemd.unified_cgroup_hierarchy=1'
@@ -141,7 +186,7 @@ async function heldByVersionOne(): Promise<readonly string[]> {
   return WANTED_BY_ALL.filter((name) => lines.some(([known, hierarchy]) => known === name && hierarchy !== '0'))
 }
 
-const refused = (rung: CgroupRung, why: string, fix = ''): Tried => ({ rung, controllers: [], why, fix })
+const refused = (rung: CgroupRung, why: string, fix = ''): Tried => ({ rung, controllers: [], why, fix, seen: {} })
 
 /* ---- delegated ---- */
 
@@ -155,15 +200,24 @@ async function tryDelegated(host: Host): Promise<Tried> {
   if (host.systemd) return tryDelegatedUnit(host, host.ownPath)
   // Root with the whole tree in sight takes a place of its own (direct) rather than moving the callers of others about.
   if (host.uid === 0 && host.wholeTree) return refused('delegated', '')
+  const own = { rung: 'delegated', directory: host.own, fix: CHOWN_FIX } as const
+  if (host.own === host.mount.directory) return tryPlace(host, own)
   const parent = dirname(host.own)
-  const place = host.own !== host.mount.directory && (await holdsControllers(parent)) ? parent : host.own
-  return tryPlace('delegated', place, CHOWN_FIX)
+  const before = await host.look(tellingFiles(parent))
+  if (await holdsControllers(parent)) return tryPlace(host, { ...own, directory: parent })
+  const tried = await tryPlace(host, own)
+  return { ...tried, seen: { ...only(before, await obstaclesOf(parent)), ...tried.seen } }
 }
 
 /** A caller in a leaf: its parent gives controllers to its children and is ours to write to. */
 async function holdsControllers(directory: string): Promise<boolean> {
   if ((await writeObstacle(directory)) !== undefined || (await isTreeRoot(directory))) return false
   return heldByKernel({ controllers: await readWords(`${directory}/cgroup.subtree_control`) }) > 0
+}
+
+const obstaclesOf = async (directory: string): Promise<readonly string[]> => {
+  const obstacle = await writeObstacle(directory)
+  return obstacle === undefined ? [] : [obstacle.path]
 }
 
 /** Under systemd only what the manager calls delegated is ours, whoever may write there (systemd.io, CGROUP_DELEGATION). */
@@ -173,7 +227,7 @@ async function tryDelegatedUnit(host: Host, ownPath: string): Promise<Tried> {
   if (unit === undefined || directory === undefined) return refused('delegated', '')
   const shown = await showUnit({ manager: unit.manager, uid: host.uid, unit: unit.name })
   if ('why' in shown || !shown.delegated) return refused('delegated', '')
-  return tryPlace('delegated', directory, DELEGATE_FIX)
+  return tryPlace(host, { rung: 'delegated', directory, fix: DELEGATE_FIX })
 }
 
 /* ---- systemd ---- */
@@ -184,18 +238,23 @@ async function trySystemd(host: Host): Promise<Tried> {
   if (!host.systemd) return refused(rung, '')
   const asked = { manager, uid: host.uid, unit: UNIT }
   const before = await showUnit(asked)
-  if ('why' in before)
-    return refused(rung, noManager(manager, before.why), manager === 'user' ? 'loginctl enable-linger' : '')
+  if ('why' in before) {
+    const silent = refused(rung, noManager(manager, before.why), manager === 'user' ? 'loginctl enable-linger' : '')
+    return before.isPassing ? { ...silent, seen: chanceIn(UNIT) } : silent
+  }
   if (!before.active) await startUnit(asked)
   const unit = before.active ? before : await showUnit(asked)
   const directory = 'why' in unit || unit.path === '' ? undefined : directoryOf(host.mount, unit.path)
   if (directory === undefined)
-    return refused(
-      rung,
-      `systemd did not start ${UNIT} (systemctl ${manager === 'user' ? '--user ' : ''}status ${UNIT})`,
-    )
+    return {
+      ...refused(
+        rung,
+        `systemd did not start ${UNIT} (systemctl ${manager === 'user' ? '--user ' : ''}status ${UNIT})`,
+      ),
+      seen: chanceIn(UNIT),
+    }
   const entry = manager === 'user' && !host.ownPath?.includes(`/user@${host.uid}.service/`)
-  return tryPlace(rung, directory, entry ? DELEGATE_FIX : DROP_IN)
+  return tryPlace(host, { rung, directory, fix: entry ? DELEGATE_FIX : DROP_IN })
 }
 
 const noManager = (manager: Manager, why: string): string =>
@@ -207,7 +266,8 @@ async function tryDirect(host: Host): Promise<Tried> {
   if (host.systemd) return refused('direct', '')
   if (!host.wholeTree) return refused('direct', '')
   if (host.uid !== 0) return refused('direct', '')
-  return tryPlace('direct', host.mount.directory, 'boot with cgroup_enable=memory, or a kernel that has it')
+  const fix = 'boot with cgroup_enable=memory, or a kernel that has it'
+  return tryPlace(host, { rung: 'direct', directory: host.mount.directory, fix })
 }
 
 /* ---- --cgroup-parent ---- */
@@ -218,7 +278,8 @@ const refuseParent = (directory: string, why: string, hint: string): SandboxErro
 const PARENT_HINT =
   'expected the absolute path of an empty cgroup v2 directory that this user may write to, e.g. --cgroup-parent /sys/fs/cgroup/sandboxes'
 
-async function openParent(directory: string): Promise<CgroupFact> {
+async function openParent(directory: string, { look }: LadderInputs): Promise<CgroupFact> {
+  const seen = await look(tellingFiles(directory))
   const wrong = await parentObstacle(directory)
   if (wrong !== undefined) throw wrong
   const group = await prepareGroup(directory)
@@ -228,7 +289,10 @@ async function openParent(directory: string): Promise<CgroupFact> {
     missingOf({ controllers }).length === 0
       ? ''
       : `${directory} has only these controllers: ${controllers.join(', ') || 'none'}`
-  return { rung: 'parent', parent: directory, controllers, lacking, fix: lacking === '' ? '' : PARENT_HINT }
+  const found = { rung: 'parent', parent: directory, controllers, lacking } as const
+  if (lacking === '') return { ...found, fix: '' }
+  const telling = only(seen, await tellingOf(directory, group))
+  return { ...found, fix: PARENT_HINT, seen: group.isPassing ? chanceIn(directory) : telling }
 }
 
 /** linux/magic.h: CGROUP2_SUPER_MAGIC, CGROUP_SUPER_MAGIC. */
@@ -250,7 +314,7 @@ async function parentObstacle(directory: string): Promise<SandboxError | undefin
 
 async function groupObstacle(directory: string): Promise<SandboxError | undefined> {
   const written = await writeObstacle(directory)
-  if (written !== undefined) return refuseParent(directory, written, DELEGATE_FIX)
+  if (written !== undefined) return refuseParent(directory, written.why, DELEGATE_FIX)
   if (await isTreeRoot(directory)) return undefined
   const kind = (await readFile(`${directory}/cgroup.type`, 'utf8')).trim()
   if (kind !== 'domain') return refuseParent(directory, `is a "${kind}" group, expected "domain"`, PARENT_HINT)

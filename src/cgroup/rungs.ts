@@ -22,6 +22,7 @@ export function rungsFor({ controllers }: Pick<CgroupFact, 'controllers'>): Limi
 
 /** The controllers that every run wants; rates of disks are asked for by few, and a place is none the worse without them. */
 export const WANTED_BY_ALL = ['memory', 'pids', 'cpu'] as const
+export type WantedController = (typeof WANTED_BY_ALL)[number]
 
 /** What gives a user's own systemd manager every controller worth having. */
 export const DROP_IN =

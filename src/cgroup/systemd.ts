@@ -53,10 +53,12 @@ const run = (file: string, { manager, uid }: Asked, words: readonly string[]) =>
     patienceMs: PATIENCE_MS,
   })
 
-/** What the manager says of a unit; the reason in words when it does not answer. */
-export async function showUnit(asked: Asked): Promise<UnitFact | { readonly why: string }> {
+/** What the manager says of a unit; the reason in words when it does not answer, and whether it may have been slow only. */
+export async function showUnit(
+  asked: Asked,
+): Promise<UnitFact | { readonly why: string; readonly isPassing: boolean }> {
   const shown = await run('systemctl', asked, ['show', '--property=ActiveState,Delegate,ControlGroup', asked.unit])
-  if (!shown.ok) return { why: shown.why }
+  if (!shown.ok) return { why: shown.why, isPassing: !shown.inTime }
   const lines = new Set(shown.stdout.split('\n'))
   const path = [...lines].find((line) => line.startsWith('ControlGroup='))?.slice('ControlGroup='.length) ?? ''
   return { active: lines.has('ActiveState=active'), delegated: lines.has('Delegate=yes'), path }

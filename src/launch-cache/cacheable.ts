@@ -33,9 +33,10 @@ export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): 
   return plan.backend === 'namespace' && policy.pool === 'auto' && !plan.tty
 }
 
-/** Everything that planning saw, as it saw it. */
+/** Everything that planning saw, as it saw it; with the places that would tell of a better cgroup. */
 export function placesOf({ facts }: Planned): Readonly<Record<string, string | undefined>> {
-  return Object.fromEntries(Object.values(facts.paths).map(({ path, identity }) => [path, identity]))
+  const paths = Object.fromEntries(Object.values(facts.paths).map(({ path, identity }) => [path, identity]))
+  return { ...facts.cgroup.seen, ...paths }
 }
 
 /** An engine of the same name that appears earlier on PATH would have been chosen. */

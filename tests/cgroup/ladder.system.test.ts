@@ -3,19 +3,28 @@ import { join } from 'node:path'
 import { build } from 'esbuild'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import type { Sights } from '../../src/cgroup/fact.ts'
 import { observeCgroup } from '../../src/cgroup/ladder.ts'
 import { SandboxError } from '../../src/error.ts'
+import { observePaths } from '../../src/host/paths.ts'
+import { until } from '../pool/pool.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
 import { becoming, PLAIN_ID } from '../support/users.ts'
 import { newGroup } from './groups.ts'
 
 const uid = process.getuid?.() ?? 0
+/** As edges.ts looks. */
+async function look(paths: readonly string[]): Promise<Sights> {
+  const facts = await observePaths(paths)
+  return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
+}
 const childrenOf = (group: string): readonly string[] =>
   readdirSync(group, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
 
 async function refusalOf(cgroupParent: string): Promise<SandboxError> {
-  const answer = await observeCgroup({ uid, cgroupParent }).catch((error: unknown) => error)
+  const answer = await observeCgroup({ uid, cgroupParent, look }).catch((error: unknown) => error)
   if (answer instanceof SandboxError) return answer
   throw new Error(`expected a refusal of ${cgroupParent}, got ${JSON.stringify(answer)}`)
 }
@@ -42,9 +51,13 @@ test.runIf(existsSync(join(versionOne, 'tasks')))('a cgroup of version 1 is refu
 describeWith('root', 'on the cgroup v2 tree of this host', () => {
   test('an empty group is taken as a parent and left as it was', async () => {
     const group = newGroup()
-    const fact = await observeCgroup({ uid, cgroupParent: group })
+    const fact = await observeCgroup({ uid, cgroupParent: group, look })
     expect(fact).toMatchObject({ rung: 'parent', parent: group })
     expect(childrenOf(group)).toEqual([])
+    // What would be there if the kernel gave it more.
+    const missing = ['memory', 'pids', 'cpu'].filter((name) => !fact.controllers.includes(name))
+    const seen = Object.fromEntries(missing.map((name) => [join(group, `${name}.max`), 'missing']))
+    expect(fact.seen).toEqual(missing.length === 0 ? undefined : seen)
   })
 
   test('a group with a process in it is refused as a parent, and nothing is created', async () => {
@@ -58,31 +71,38 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
   })
 
   test('the observed rung is one that was really tried: a group can be made there', async () => {
-    const fact = await observeCgroup({ uid })
-    const parent = fact.parent
-    if (parent === undefined) throw new Error(`expected a place on the host's tree, got ${JSON.stringify(fact)}`)
+    const { parent } = await observeCgroup({ uid, look })
+    if (parent === undefined) throw new Error("expected a place on the host's tree")
     const probe = join(parent, 'llm-do-test-probe')
     mkdirSync(probe)
     rmdirSync(probe)
-    expect(childrenOf(parent).filter((name) => name.startsWith('llm-do-probe'))).toEqual([])
+    const before = childrenOf(parent)
+    await observeCgroup({ uid, look })
+    // Others may be trying the same place at this moment, or were killed while they did: what counts is what is new and stays.
+    const added = childrenOf(parent).filter((name) => name.startsWith('llm-do-probe') && !before.includes(name))
+    await until(async () => !added.some((name) => childrenOf(parent).includes(name)) || undefined, 'the end of probes')
   })
 
   test('without all three controllers it says why', async () => {
-    const fact = await observeCgroup({ uid })
+    const fact = await observeCgroup({ uid, look })
     const complete = ['memory', 'pids', 'cpu'].every((name) => fact.controllers.includes(name))
     expect(fact.lacking === '').toBe(complete)
   })
 })
 
 /** observeCgroup in a process of its own, as a plain user, standing in `own`. */
-async function observeAsPlain(own: string, cgroupParent?: string): Promise<Record<string, unknown>> {
+async function observeAsPlain(
+  own: string,
+  { cgroupParent, kernel = [] }: { readonly cgroupParent?: string; readonly kernel?: readonly string[] } = {},
+): Promise<Record<string, unknown>> {
   const directory = await temporaryDirectory({ mode: 0o755 })
   const file = join(directory, 'observe.mjs')
   const inputs = JSON.stringify({ uid: PLAIN_ID, ...(cgroupParent === undefined ? {} : { cgroupParent }) })
   await build({
     stdin: {
       contents: `import { observeCgroup } from './src/cgroup/ladder.ts'
-        observeCgroup(${inputs}).then((fact) => console.log(JSON.stringify(fact)), ({ code, message, hint }) => console.log(JSON.stringify({ code, message, hint })))`,
+        const look = async (paths) => Object.fromEntries(paths.map((path) => [path, 'as it was']))
+        observeCgroup({ ...${inputs}, look }).then((fact) => console.log(JSON.stringify(fact, (_, value) => value ?? 'unknown')), ({ code, message, hint }) => console.log(JSON.stringify({ code, message, hint })))`,
       resolveDir: join(import.meta.dirname, '../..'),
       loader: 'ts',
     },
@@ -93,7 +113,7 @@ async function observeAsPlain(own: string, cgroupParent?: string): Promise<Recor
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     logLevel: 'silent',
   })
-  const words = [...becoming('plain'), process.execPath, file]
+  const words = [...becoming('plain'), ...kernel, process.execPath, file]
   const ended = await execa('sh', ['-c', `echo 0 > "$1/cgroup.procs" && shift && exec "$@"`, 'sh', own, ...words])
   return JSON.parse(ended.stdout) as Record<string, unknown>
 }
@@ -115,16 +135,25 @@ describeWith(['root', 'plain-user'], 'a plain user', () => {
   })
 
   test('gets no group where nothing was given away, and is told what would give it one with controllers', async () => {
-    const fact = await observeAsPlain(newGroup())
-    expect(fact).toMatchObject({ rung: 'none', controllers: [] })
+    const group = newGroup()
+    const fact = await observeAsPlain(group)
+    expect(fact).toMatchObject({ rung: 'none', controllers: [], seen: { [group]: 'as it was' } })
     expect(fact.lacking).toMatch(/cannot be written \(EACCES\)/)
     // A group that was given away holds no limit while version 1 has the controllers: that comes first then.
     const isFree = /^(memory|pids|cpu)\t0\t/m.test(readFileSync('/proc/cgroups', 'utf8'))
     expect(fact.fix).toMatch(isFree ? /chown/ : /cgroup_no_v1=all/)
   })
 
+  test('gets no group that cannot be tried this moment, which says nothing of the next', async () => {
+    const group = newGroup()
+    delegate(group)
+    const busy = await kernelThat([{ refuses: ['rmdir'], with: 'EBUSY' }])
+    const fact = await observeAsPlain(group, { kernel: busy })
+    expect(fact).toMatchObject({ rung: 'none', seen: { [group]: 'unknown' } })
+  })
+
   test('is refused a parent that is not writable', async () => {
-    const refusal = await observeAsPlain(newGroup(), newGroup())
+    const refusal = await observeAsPlain(newGroup(), { cgroupParent: newGroup() })
     expect(refusal.code).toBe('POLICY_INVALID')
     expect(refusal.message).toContain('cannot be written (EACCES)')
   })
@@ -132,7 +161,7 @@ describeWith(['root', 'plain-user'], 'a plain user', () => {
   test('is refused a parent outside the part of the tree where it stands', async () => {
     const [own, elsewhere] = [newGroup(), newGroup()]
     delegate(elsewhere)
-    const refusal = await observeAsPlain(own, elsewhere)
+    const refusal = await observeAsPlain(own, { cgroupParent: elsewhere })
     expect(refusal.message).toContain('no process may be moved')
     expect(refusal.hint).toContain('systemd-run --user --scope')
     expect(childrenOf(elsewhere)).toEqual([])

@@ -12,7 +12,7 @@ export interface CliOptions {
   /** Who runs it; the user of this process by default. */
   readonly as?: User
   readonly program?: 'llm-do' | 'llm-do-exec'
-  /** Words before it, of a program that starts it. */
+  /** Words before all others, of a program that starts it; as the user of this process. */
   readonly through?: readonly string[]
   readonly stdin?: string | Uint8Array
   /** Added to PATH, HOME and LANG; nothing else of this process's environment is passed on. */
@@ -40,7 +40,7 @@ export const programFor = (user: User, program: 'llm-do' | 'llm-do-exec' = 'llm-
 export const cliWords = (
   argv: readonly string[],
   { as = currentUser(), program, through = [] }: Pick<CliOptions, 'as' | 'program' | 'through'> = {},
-): readonly string[] => [...becoming(as), ...through, programFor(as, program), ...argv]
+): readonly string[] => [...through, ...becoming(as), programFor(as, program), ...argv]
 
 /** Never rejects for what the command did; rejects when it could not be started. */
 export async function runCli(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {

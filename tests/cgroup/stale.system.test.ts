@@ -1,0 +1,36 @@
+/** A plan that had to do without a group is made again as soon as there is one: nobody has to clear a cache. */
+import { chownSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { PLAIN_ID } from '../support/users.ts'
+import { newGroup } from './groups.ts'
+
+/** Starts what follows in a group, before it becomes another user. */
+const standingIn = (group: string): readonly string[] => [
+  'sh',
+  '-c',
+  'echo 0 > "$1/cgroup.procs" && shift && exec "$@"',
+  'sh',
+  group,
+]
+
+describeWith(['root', 'plain-user', 'userns'], 'a plan without a group', () => {
+  test('is made again when the caller is given one', async () => {
+    const group = newGroup()
+    const [home, cwd] = [await temporaryDirectory({ owner: 'plain' }), await temporaryDirectory({ owner: 'plain' })]
+    const run = async () => {
+      const env = { HOME: home, XDG_RUNTIME_DIR: home }
+      const { status } = await runCli(['--', 'true'], { as: 'plain', cwd, env, through: standingIn(group) })
+      expect(status).toBe(0)
+      const cache = join(home, '.cache/llm-do/launch')
+      return readdirSync(cache).map((name) => readFileSync(join(cache, name), 'utf8').includes(`\0cgroup\0${group}\0`))
+    }
+    expect([await run(), await run()]).toEqual([[false], [false]]) // The second one is from the cache.
+    for (const file of ['', 'cgroup.procs', 'cgroup.subtree_control', 'cgroup.threads'])
+      chownSync(join(group, file), PLAIN_ID, PLAIN_ID)
+    expect(await run()).toContain(true)
+  })
+})
