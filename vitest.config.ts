@@ -5,7 +5,7 @@ import { unusedGoldens } from './tests/support/unused-goldens.ts'
 const countsFile = process.env.LLM_DO_TEST_COUNTS
 
 const shared = {
-  setupFiles: ['tests/support/mask.ts', 'tests/support/golden.ts'],
+  setupFiles: ['tests/support/surroundings.ts', 'tests/support/golden.ts'],
   exclude: [...configDefaults.exclude, 'tests/vm/**'],
   pool: 'forks' as const,
 }

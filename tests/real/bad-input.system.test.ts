@@ -6,6 +6,7 @@ import { chmod, copyFile, mkdir, readdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
+import { shellWord } from '../../src/report/hints.ts'
 import type { CliOptions } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
@@ -305,7 +306,7 @@ describeWith(['root', 'userns'], "root's own directory where it cannot be idmapp
     const { status, out, err } = await tell(['--', 'echo', 'ran'], { cwd: place })
     expect({ status, out }).toEqual({ status: 125, out: '' })
     expect(err).toContain(`may not enter ${place} `)
-    expect(err).toContain(`hint: chmod o+rx ${place}, or run llm-do as a plain user who owns it`)
+    expect(err).toContain(`hint: chmod o+rx ${shellWord(place)}, or run llm-do as a plain user who owns it`)
     await chmod(place, 0o755) // what the hint says is enough
     expect(await tell(['--', 'echo', 'ran'], { cwd: place })).toEqual({ status: 0, out: 'ran\n', err: '' })
   })

@@ -120,7 +120,7 @@ describeWith(['bwrap', 'userns'], 'approvals and records', () => {
     { commands, answers }: { commands: readonly string[]; answers: string },
   ) {
     await writeFile(path.join(home, 'script.sh'), commands.join('\n'))
-    const { stdout } = await execa('script', ['-qec', `sh ${home}/script.sh`, '/dev/null'], {
+    const { stdout } = await execa('script', ['-qec', 'sh "$HOME/script.sh"', '/dev/null'], {
       cwd,
       input: answers,
       env: { PATH: process.env['PATH'], HOME: home, XDG_RUNTIME_DIR: path.join(home, 'runtime') },
