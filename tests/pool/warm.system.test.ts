@@ -190,22 +190,31 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     await pool.run(['sleep', '0.01'])
     await pool.whenReady()
     const abort = new AbortController()
-    setTimeout(() => abort.abort(), 300)
     const mark = `31.${process.pid}`
-    await pool.run(['sleep', mark], { abort: abort.signal, stopSignal: 'SIGKILL' }).catch(() => undefined)
-    await until(
-      async () => ((await commandLines()).some((line) => line === `sleep ${mark}`) ? undefined : true),
-      'its end',
-    )
+    const isThere = async () => (await commandLines()).includes(`sleep ${mark}`)
+    const run = pool.run(['sleep', mark], { abort: abort.signal, stopSignal: 'SIGKILL' }).catch(() => undefined)
+    await until(async () => (await isThere()) || undefined, 'the command')
+    abort.abort()
+    await run
+    await until(async () => !(await isThere()) || undefined, 'its end')
   })
 
   test('passes signals on', async () => {
-    const pool = await startPool()
+    const pool = await startPool({ options: ['--rw', '.'] })
     await pool.run(sh('true'))
-    await pool.whenReady()
-    const abort = new AbortController()
-    setTimeout(() => abort.abort(), 400)
-    const result = await pool.runWarm(sh('trap "echo heard; exit 9" TERM; sleep 20 & wait'), { abort: abort.signal })
+    const armed = join(pool.cwd, 'armed')
+    const script = sh('trap "rm armed; echo heard; exit 9" TERM; : >armed; sleep 20 & wait')
+    const attempt = async () => {
+      await pool.whenReady(1)
+      const abort = new AbortController()
+      const run = pool.run(script, { abort: abort.signal })
+      await until(async () => existsSync(armed) || undefined, 'the trap')
+      abort.abort()
+      return run
+    }
+    let result = await attempt()
+    // What others mount on this machine empties the pool.
+    for (let left = 5; left > 0 && !result.isWarm; left -= 1) result = await attempt()
     expect(result).toMatchObject({ isWarm: true, stdout: Buffer.from('heard\n') })
   })
 })
