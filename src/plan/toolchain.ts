@@ -94,39 +94,59 @@ export interface FoundToolchain {
   readonly shows: readonly string[]
 }
 
-/** The table with its patterns taken apart once: every PATH entry is compared with every row. */
-const PATTERNS = TOOLCHAINS.map((kind) => ({
-  kind,
-  wanted: wordsOf(kind.pattern),
-  rooted: kind.pattern.startsWith('/'),
-}))
+interface Pattern {
+  readonly kind: ToolchainKind
+  readonly wanted: readonly string[]
+  readonly rooted: boolean
+  /** Place in the table. */
+  readonly rank: number
+}
+
+/** The table by the first word of its patterns, which is a whole word in each: most words of a PATH begin none. */
+const BEGUN_BY = byFirstWord(
+  TOOLCHAINS.map((kind, rank) => ({
+    kind,
+    wanted: wordsOf(kind.pattern),
+    rooted: kind.pattern.startsWith('/'),
+    rank,
+  })),
+)
+
+function byFirstWord(patterns: readonly Pattern[]): ReadonlyMap<string, readonly Pattern[]> {
+  const found = new Map<string, Pattern[]>()
+  for (const pattern of patterns) {
+    const [first = ''] = pattern.wanted
+    found.set(first, [...(found.get(first) ?? []), pattern])
+  }
+  return found
+}
 
 /** The toolchain that a path belongs to, if it is a known one. */
 export function toolchainAt(path: string): FoundToolchain | undefined {
   const words = wordsOf(path)
-  for (const { kind, wanted, rooted } of PATTERNS) {
-    const start = startOf(wanted, rooted ? words.slice(0, wanted.length) : words)
-    if (start === undefined) continue
-    const base = `/${words.slice(0, start).join('/')}`
-    const prefix = `/${words.slice(0, start + wanted.length).join('/')}`
-    return { kind, base, prefix, shows: kind.shows?.map((name) => posix.join(base, name)) ?? [prefix] }
-  }
-  return undefined
+  const matches = words.flatMap((_, start) => patternsAt(words, start).map((pattern) => ({ ...pattern, start })))
+  const [first] = matches.sort((a, b) => a.rank - b.rank)
+  if (first === undefined) return undefined
+  const { kind, wanted, start } = first
+  const base = `/${words.slice(0, start).join('/')}`
+  const prefix = `/${words.slice(0, start + wanted.length).join('/')}`
+  return { kind, base, prefix, shows: kind.shows?.map((name) => posix.join(base, name)) ?? [prefix] }
+}
+
+function patternsAt(words: readonly string[], start: number): readonly Pattern[] {
+  const begun = BEGUN_BY.get(words[start] ?? '') ?? []
+  return begun.filter(
+    ({ wanted, rooted }) =>
+      !(rooted && start > 0) && wanted.every((word, index) => fits(word, words[start + index])),
+  )
 }
 
 function wordsOf(path: string): readonly string[] {
   return path.split('/').filter(Boolean)
 }
 
-/** Where the pattern begins in the words of a path. */
-function startOf(wanted: readonly string[], words: readonly string[]): number | undefined {
-  for (let at = 0; at + wanted.length <= words.length; at++) {
-    if (wanted.every((word, index) => fits(word, words[at + index] ?? ''))) return at
-  }
-  return undefined
-}
-
-function fits(wanted: string, word: string): boolean {
+function fits(wanted: string, word: string | undefined): boolean {
+  if (word === undefined) return false
   return wanted.endsWith('*') ? word.startsWith(wanted.slice(0, -1)) : word === wanted
 }
 
