@@ -3,7 +3,7 @@
  * Edge: process.env, files, randomness, processes (by the rooms it asks).
  */
 import { randomBytes } from 'node:crypto'
-import { mkdir, readFile, realpath, stat } from 'node:fs/promises'
+import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { Sights } from './cgroup/fact.ts'
@@ -38,13 +38,13 @@ export interface Caller {
 }
 
 /** Everything about the caller that planning may depend on; values of the environment only where they are no secret. */
-export async function describeCaller({ command, cwd, env, captured }: Caller): Promise<Request> {
+export function describeCaller({ command, cwd, env, captured }: Caller): Request {
   const { LANG, TERM, TZ, SSH_AUTH_SOCK } = env
   const locale = Object.entries({ LANG, TERM, TZ }).filter(([, value]) => value !== undefined && value !== '')
   return {
     command,
-    cwd: await canonicalDirectory(cwd),
-    home: await homeOf(env),
+    cwd: canonicalDirectory(cwd),
+    home: homeOf(env),
     path: (env['PATH'] ?? '').split(':'),
     environmentNames: Object.keys(env).filter((name) => env[name] !== undefined),
     locale: Object.fromEntries(locale) as Record<string, string>,
@@ -53,23 +53,31 @@ export async function describeCaller({ command, cwd, env, captured }: Caller): P
   }
 }
 
-async function canonicalDirectory(directory: string): Promise<string> {
-  return realpath(directory).catch((cause: NodeJS.ErrnoException) => {
-    throw new SandboxError(
-      'ZONE_INVALID',
-      `the directory ${directory} cannot be used: ${cause.code ?? cause.message}`,
-      {
-        hint: 'cd to a directory that exists',
-        cause,
-      },
-    )
-  })
+function canonicalDirectory(directory: string): string {
+  try {
+    return realpathSync.native(directory)
+  } catch (cause) {
+    const why = whyOf(cause)
+    throw new SandboxError('ZONE_INVALID', `the directory ${directory} cannot be used: ${why}`, {
+      hint: 'cd to a directory that exists',
+      cause,
+    })
+  }
+}
+
+function whyOf(cause: unknown): string {
+  const { code, message } = cause as NodeJS.ErrnoException
+  return code ?? message
 }
 
 /** HOME may be wrong or missing; the account's own home directory holds the credentials all the same. */
-async function homeOf(env: Environment): Promise<string> {
+function homeOf(env: Environment): string {
   const home = env['HOME'] || accountHome()
-  return realpath(home).catch(() => home)
+  try {
+    return realpathSync.native(home)
+  } catch {
+    return home
+  }
 }
 
 function accountHome(): string {
@@ -126,10 +134,10 @@ function machineArch(): 'x64' | 'arm64' {
   return process.arch === 'arm64' ? 'arm64' : 'x64'
 }
 
-async function lookAtHelpers(directory: string): Promise<{ readonly probe: Probe; readonly stamp: string }> {
+function lookAtHelpers(directory: string): { readonly probe: Probe; readonly stamp: string } {
   try {
-    await checkHelpers(directory, process.arch)
-    const seen = await Promise.all(['launch', 'init'].map((name) => stat(join(directory, name))))
+    checkHelpers(directory, process.arch)
+    const seen = ['launch', 'init'].map((name) => statSync(join(directory, name)))
     return {
       probe: { ok: true, detail: join(directory, 'launch') },
       stamp: seen.map(({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`).join(' '),
@@ -156,7 +164,7 @@ const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is
 async function lookAtCgroup({ uid, cache, cgroupParent, isLinux }: CgroupQuestion): Promise<CgroupFact> {
   if (process.platform !== 'linux' || !isLinux) return NO_CGROUP
   if (cgroupParent !== undefined) return observeCgroup({ uid, cgroupParent, look: identitiesOf })
-  const place = cache === undefined ? undefined : { directory: cache, uid, key: await cgroupKey() }
+  const place = cache === undefined ? undefined : { directory: cache, uid, key: cgroupKey() }
   return recallOrFind<CgroupFact>(place, {
     find: () => observeCgroup({ uid, look: identitiesOf }),
     isLasting: ({ lacking }) => lacking === '',
@@ -164,34 +172,37 @@ async function lookAtCgroup({ uid, cache, cgroupParent, isLinux }: CgroupQuestio
   })
 }
 
-async function identitiesOf(paths: readonly string[]): Promise<Sights> {
-  const facts = await observePaths(paths)
+function identitiesOf(paths: readonly string[]): Sights {
+  const facts = observePaths(paths)
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
 }
 
-async function cgroupKey(): Promise<string> {
-  const [boot, own] = await Promise.all(
-    ['/proc/sys/kernel/random/boot_id', '/proc/self/cgroup'].map((file) => readFile(file, 'utf8').catch(() => '')),
-  )
+function cgroupKey(): string {
+  const [boot, own] = ['/proc/sys/kernel/random/boot_id', '/proc/self/cgroup'].map(textOf)
   return ['cgroup', packageVersion(), boot, own].join('\n')
 }
 
-async function isThere(directory: string | undefined): Promise<boolean> {
-  return directory === undefined || (await stat(directory).catch(() => undefined)) !== undefined
+/** Empty where the kernel or a container hides it. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function isThere(directory: string | undefined): boolean {
+  return directory === undefined || existsSync(directory)
 }
 
 /** Every path that the policy names, with what the answers lead to. */
-export async function observePolicyPaths(policy: Policy, request: Request): Promise<Record<string, PathFact>> {
+export function observePolicyPaths(policy: Policy, request: Request): Record<string, PathFact> {
   return observeRounds(pathsNamedBy(policy, request), (seen) => followUpPaths(policy, request, seen))
 }
 
 /** Zone source -> sockets and FIFOs in it. */
-export async function doorsIn(
-  zones: readonly { readonly source: string }[],
-): Promise<Record<string, readonly string[]>> {
-  return Object.fromEntries(
-    await Promise.all(zones.map(async ({ source }) => [source, await findDoors(source)] as const)),
-  )
+export function doorsIn(zones: readonly { readonly source: string }[]): Record<string, readonly string[]> {
+  return Object.fromEntries(zones.map(({ source }) => [source, findDoors(source)]))
 }
 
 /* ---- the filter ---- */
@@ -209,16 +220,21 @@ export async function filterOf({ seccomp }: Policy, uid: number): Promise<(arch:
 }
 
 async function readFilterFile(file: string) {
-  const status = await stat(file).catch((cause: NodeJS.ErrnoException) => {
-    throw unreadableFilter(file, cause.code ?? cause.message, cause)
-  })
-  if (!status.isFile()) throw unreadableFilter(file, 'expected a regular file')
-  if (status.size > LARGEST_FILTER_FILE) throw unreadableFilter(file, `expected at most 1MiB, got ${status.size} bytes`)
-  const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
-    throw unreadableFilter(file, cause.code ?? cause.message, cause)
-  })
+  const text = filterTextOf(file)
   const { parseSeccompFile } = await import('./seccomp/file.ts')
   return parseSeccompFile({ text, source: file, didYouMean })
+}
+
+function filterTextOf(file: string): string {
+  try {
+    const status = statSync(file)
+    if (!status.isFile()) throw unreadableFilter(file, 'expected a regular file')
+    if (status.size > LARGEST_FILTER_FILE)
+      throw unreadableFilter(file, `expected at most 1MiB, got ${status.size} bytes`)
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw cause instanceof SandboxError ? cause : unreadableFilter(file, whyOf(cause), cause)
+  }
 }
 
 function unreadableFilter(file: string, why: string, cause?: unknown): SandboxError {
@@ -231,31 +247,38 @@ function unreadableFilter(file: string, why: string, cause?: unknown): SandboxEr
 /* ---- just before the start ---- */
 
 /** Makes the directories of zones with `create`. Returns whether there were any: then the plan was made of paths that are now others. */
-export async function makeZoneDirectories({ zones }: Plan): Promise<boolean> {
+export function makeZoneDirectories({ zones }: Plan): boolean {
   const wanted = zones.filter(({ create }) => create)
-  for (const { source } of wanted) {
-    await makeDirectories(source).catch((cause: NodeJS.ErrnoException) => {
-      throw new SandboxError('ZONE_INVALID', `zone source ${source} cannot be made: ${cause.code ?? cause.message}`, {
-        hint: `mkdir -p ${source}`,
-        cause,
-      })
+  for (const { source } of wanted) makeZoneDirectory(source)
+  return wanted.length > 0
+}
+
+function makeZoneDirectory(source: string): void {
+  try {
+    makeDirectories(source)
+  } catch (cause) {
+    throw new SandboxError('ZONE_INVALID', `zone source ${source} cannot be made: ${whyOf(cause)}`, {
+      hint: `mkdir -p ${source}`,
+      cause,
     })
   }
-  return wanted.length > 0
 }
 
 /**
  * The directory of records, made before anybody looks: a plan that saw it missing would be stale as soon as a run has made it.
  * launch makes it, too, and is the one that checks whose it is.
  */
-export async function makeOwnDirectory(env: Environment): Promise<void> {
-  const directory = ownDirectory(env, process.getuid?.() ?? -1)
-  await mkdir(directory, { mode: 0o700 }).catch(() => undefined)
+export function makeOwnDirectory(env: Environment): void {
+  try {
+    mkdirSync(ownDirectory(env, process.getuid?.() ?? -1), { mode: 0o700 })
+  } catch {
+    // It is there, or launch will say why it cannot be.
+  }
 }
 
 /** Absolute paths that exist here; for hints only. */
-export async function existing(paths: readonly string[]): Promise<readonly string[]> {
-  const facts = await observePaths(paths)
+export function existing(paths: readonly string[]): readonly string[] {
+  const facts = observePaths(paths)
   return paths.filter((path) => facts[path]?.kind !== 'missing')
 }
 

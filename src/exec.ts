@@ -129,7 +129,7 @@ async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prep
   const facts = await factsFor({ policy, request, env, needs, permits, check })
   const seccompFilter = await filterOf(policy, facts.uid)
   const resolved = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
-  const plan = warnOfDoors(resolved, await doorsIn(zonesWithDoors(resolved)))
+  const plan = warnOfDoors(resolved, doorsIn(zonesWithDoors(resolved)))
   options.accept?.(policy, plan)
   return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }
 }
@@ -149,7 +149,7 @@ export interface Granted {
  */
 export async function readGrant(options: ExecOptions): Promise<Granted> {
   const env = options.env ?? process.env
-  const request = await describeCaller({
+  const request = describeCaller({
     command: checkedCommand(options.command),
     cwd: options.cwd ?? process.cwd(),
     env,
@@ -167,8 +167,8 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
 export async function exec(options: ExecOptions): Promise<Result> {
   const begunMs = now()
   const cache = options.invocation === undefined ? undefined : cacheDirectory(options.env ?? process.env)
-  if (cache !== undefined) await makeLaunchCache(launchCacheDirectory(cache))
-  await makeOwnDirectory(options.env ?? process.env)
+  if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
+  makeOwnDirectory(options.env ?? process.env)
   const { prepared, outcome, guarded } = await run(options, begunMs)
   await leave(prepared, guarded)
   return judge(prepared, outcome)
@@ -192,9 +192,16 @@ async function run(options: ExecOptions, begunMs: number): Promise<Ran> {
 
 /** What is left for the front-end is put together while the command runs. A plan that cannot be guarded is made again next time. */
 async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
-  const guarding = guardedLaunch(prepared, begunMs).catch(() => undefined)
-  const [outcome, guarded] = await Promise.all([supervise(prepared), guarding])
+  const supervised = supervise(prepared)
+  const guarding = afterStart(() => guardedLaunch(prepared, begunMs)).catch(() => undefined)
+  const [outcome, guarded] = await Promise.all([supervised, guarding])
   return { prepared, outcome, guarded }
+}
+
+/** A process is started within the turn of the event loop in which it was asked for. */
+async function afterStart<T>(then: () => Promise<T>): Promise<T> {
+  await new Promise((resolve) => setImmediate(resolve))
+  return then()
 }
 
 /** Only where launch itself says that the command never started. */
@@ -205,7 +212,7 @@ function isEngineInDoubt({ prepared: { facts, plan }, outcome: { cause, failure 
 
 async function prepareZones(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
   const first = await prepareBy(options, check)
-  return (await makeZoneDirectories(first.plan)) ? await prepareBy(options, check) : first
+  return makeZoneDirectories(first.plan) ? await prepareBy(options, check) : first
 }
 
 /** What the front-end's run came to, told by whoever knows the words: the same plan, made again, and the outcome of launch. */
@@ -408,7 +415,7 @@ export async function leaveForFront(prepared: Prepared, begunMs: number): Promis
 
 async function leave({ options }: Prepared, guarded: GuardedLaunch | undefined): Promise<void> {
   const cache = cacheDirectory(options.env ?? process.env)
-  if (cache !== undefined && guarded !== undefined) await storeLaunch(launchCacheDirectory(cache), guarded)
+  if (cache !== undefined && guarded !== undefined) storeLaunch(launchCacheDirectory(cache), guarded)
 }
 
 /** The launch file alone, for who keeps the rest in memory. */

@@ -2,8 +2,7 @@
  * Where the package and its native helpers are, and whether the helpers can be trusted.
  * Edge: reads the package's own files.
  */
-import { constants, readFileSync } from 'node:fs'
-import { access, open } from 'node:fs/promises'
+import { accessSync, closeSync, constants, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import path from 'node:path'
 import { SandboxError } from './error.ts'
 
@@ -41,30 +40,44 @@ export function helperFiles(): readonly string[] {
  * Refuses helpers that are missing, made for another machine, or that somebody else could have changed.
  * @throws SandboxError HELPER_MISSING
  */
-export async function checkHelpers(directory: string, arch: string): Promise<void> {
-  await Promise.all(HELPERS.map((name) => checkHelper(path.join(directory, name), arch)))
+export function checkHelpers(directory: string, arch: string): void {
+  for (const name of HELPERS) checkHelper(path.join(directory, name), arch)
 }
 
-async function checkHelper(file: string, arch: string): Promise<void> {
-  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW).catch((cause: NodeJS.ErrnoException) => {
-    throw helperError(file, `cannot be opened (${cause.code ?? 'unknown'})`, REBUILD)
-  })
+function checkHelper(file: string, arch: string): void {
+  const fd = openHelper(file)
   try {
-    const status = await handle.stat()
+    const status = fstatSync(fd)
     if (!status.isFile()) throw helperError(file, 'is not a regular file', REBUILD)
     if ((status.mode & 0o022) !== 0) throw helperError(file, 'can be written by others', `chmod go-w ${file}`)
     if (status.uid !== 0 && status.uid !== process.getuid?.())
       throw helperError(file, `belongs to user ${status.uid}, expected root or yourself`, `chown root ${file}`)
     const header = Buffer.alloc(20)
-    await handle.read(header, 0, header.length, 0)
+    readSync(fd, header, 0, header.length, 0)
     const machine = machineOf(header)
     if (machine !== arch) throw helperError(file, `is made for ${machine}, this machine is ${arch}`, REBUILD)
   } finally {
-    await handle.close()
+    closeSync(fd)
   }
-  await access(file, constants.X_OK).catch(() => {
-    throw helperError(file, 'cannot be executed', `chmod 755 ${file}`)
-  })
+  if (!isExecutable(file)) throw helperError(file, 'cannot be executed', `chmod 755 ${file}`)
+}
+
+function openHelper(file: string): number {
+  try {
+    return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW)
+  } catch (cause) {
+    const { code = 'unknown' } = cause as NodeJS.ErrnoException
+    throw helperError(file, `cannot be opened (${code})`, REBUILD)
+  }
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** e_machine of the ELF header (elf(5)) as node names architectures. */

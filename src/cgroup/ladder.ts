@@ -38,7 +38,7 @@ export interface LadderInputs {
   /** Absolute directory from `--cgroup-parent`. */
   readonly cgroupParent?: string
   /** Identities of paths. */
-  readonly look: (paths: readonly string[]) => Promise<Sights>
+  readonly look: (paths: readonly string[]) => Sights
 }
 
 interface Host extends Pick<LadderInputs, 'look'> {
@@ -68,7 +68,7 @@ interface Tried {
  */
 export async function observeCgroup(inputs: LadderInputs): Promise<CgroupFact> {
   if (inputs.cgroupParent !== undefined) return openParent(inputs.cgroupParent, inputs)
-  const mountPoint = await inputs.look([MOUNT_POINT])
+  const mountPoint = inputs.look([MOUNT_POINT])
   const host = await lookAround(inputs)
   if (host === undefined)
     return {
@@ -137,7 +137,7 @@ interface Place {
 }
 
 async function tryPlace({ look }: Pick<Host, 'look'>, { rung, directory, fix }: Place): Promise<Tried> {
-  const before = await look(tellingFiles(directory))
+  const before = look(tellingFiles(directory))
   const obstacle = await writeObstacle(directory)
   // Where version 1 has every controller, a place that may be written to would still hold no limit.
   if (obstacle !== undefined) {
@@ -203,7 +203,7 @@ async function tryDelegated(host: Host): Promise<Tried> {
   const own = { rung: 'delegated', directory: host.own, fix: CHOWN_FIX } as const
   if (host.own === host.mount.directory) return tryPlace(host, own)
   const parent = dirname(host.own)
-  const before = await host.look(tellingFiles(parent))
+  const before = host.look(tellingFiles(parent))
   if (await holdsControllers(parent)) return tryPlace(host, { ...own, directory: parent })
   const tried = await tryPlace(host, own)
   return { ...tried, seen: { ...only(before, await obstaclesOf(parent)), ...tried.seen } }
@@ -279,7 +279,7 @@ const PARENT_HINT =
   'expected the absolute path of an empty cgroup v2 directory that this user may write to, e.g. --cgroup-parent /sys/fs/cgroup/sandboxes'
 
 async function openParent(directory: string, { look }: LadderInputs): Promise<CgroupFact> {
-  const seen = await look(tellingFiles(directory))
+  const seen = look(tellingFiles(directory))
   const wrong = await parentObstacle(directory)
   if (wrong !== undefined) throw wrong
   const group = await prepareGroup(directory)

@@ -15,7 +15,7 @@ export async function cache({ text }: Words): Promise<number> {
   const { operands } = understand(text, { verb: 'cache', usage: USAGE, operands: [1, 1] })
   if (operands[0] !== 'clear') throw usageError(`cache: expected clear, got "${operands[0]}".`, `llm-do cache ${USAGE}`)
   const directory = cacheDirectory(process.env)
-  const count = directory === undefined ? 0 : await clearLaunches(launchCacheDirectory(directory))
+  const count = directory === undefined ? 0 : clearLaunches(launchCacheDirectory(directory))
   await say(`${count} ${count === 1 ? 'plan' : 'plans'} forgotten\n`)
   return 0
 }

@@ -121,10 +121,10 @@ async function start(words: readonly string[]): Promise<number> {
   const options = execOptions(rest)
   // Before planning, as a run does: the plan says whether the directory is there.
   const cache = cacheDirectory(process.env)
-  if (cache !== undefined) await makeLaunchCache(launchCacheDirectory(cache))
-  await makeOwnDirectory(process.env)
+  if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
+  makeOwnDirectory(process.env)
   const first = await prepare(options)
-  const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(options) : first
+  const prepared = makeZoneDirectories(first.plan) ? await prepare(options) : first
   refuseUnpoolable(prepared)
   const guarded = await leaveForFront(prepared, begunMs)
   if (guarded === undefined) throw notGuarded(prepared)

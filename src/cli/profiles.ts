@@ -23,7 +23,7 @@ function directories(): ProfileDirectories {
 }
 
 async function list(isJson: boolean): Promise<string> {
-  const found = await listProfiles(directories())
+  const found = listProfiles(directories())
   if (isJson) return `${JSON.stringify(found)}\n`
   const width = Math.max(0, ...found.map(({ name }) => name.length))
   return found

@@ -6,8 +6,20 @@
  * not used. A file is written under a temporary name and renamed, so nobody reads half of one.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { constants } from 'node:fs'
-import { lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** Files kept; the oldest go. Each boot, user, container and terminal session has a key of its own. */
@@ -29,26 +41,34 @@ export interface CacheInputs {
 }
 
 /** What was stored under exactly this key, or undefined. */
-export async function recall({ directory, key, uid }: CacheInputs): Promise<unknown> {
-  if (!(await isPrivate(directory, uid))) return undefined
-  const text = await readPrivate(join(directory, nameFor(key)), uid)
+export function recall({ directory, key, uid }: CacheInputs): unknown {
+  if (!isPrivate(directory, uid)) return undefined
+  const text = readPrivate(join(directory, nameFor(key)), uid)
   const entry = text === undefined ? undefined : parsed(text)
   return entry?.key === key ? entry.value : undefined
 }
 
 /** Stores a value; silently does not when the place is read-only, full or not ours. */
-export async function remember({ directory, key, uid }: CacheInputs, value: unknown): Promise<void> {
+export function remember({ directory, key, uid }: CacheInputs, value: unknown): void {
   const temporary = join(directory, `.${randomUUID()}`)
   try {
-    await makeDirectory(dirname(directory))
-    await makeDirectory(directory)
-    if (!(await isPrivate(directory, uid))) return
-    await writeNew(temporary, JSON.stringify({ key, value }))
-    await rename(temporary, join(directory, nameFor(key)))
-    await dropOldest(directory)
+    makeDirectory(dirname(directory))
+    makeDirectory(directory)
+    if (!isPrivate(directory, uid)) return
+    writeFileSync(temporary, JSON.stringify({ key, value }), { flag: 'wx', mode: 0o600 })
+    renameSync(temporary, join(directory, nameFor(key)))
+    dropOldest(directory)
   } catch {
-    // Not remembered is only slower. A file that was begun on a full disk must not stay.
-    await rm(temporary, { force: true }).catch(() => undefined)
+    forget(temporary) // Not remembered is only slower.
+  }
+}
+
+/** A file that was begun on a full disk must not stay. */
+function forget(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch {
+    // A place in which nothing can be removed has nothing of ours.
   }
 }
 
@@ -57,69 +77,65 @@ export interface Sought<V> {
   /** Whether an answer is good until the next boot; any other is sought again. */
   readonly isLasting: (found: V) => boolean
   /** Whether a remembered answer still holds. */
-  readonly holds: (known: V) => Promise<boolean>
+  readonly holds: (known: V) => boolean
 }
 
 /** What is remembered, else what is found. @param place undefined = nothing is remembered */
 export async function recallOrFind<V>(place: CacheInputs | undefined, sought: Sought<V>): Promise<V> {
-  const known = place === undefined ? undefined : ((await recall(place)) as V | undefined)
-  if (known !== undefined && (await sought.holds(known))) return known
+  const known = place === undefined ? undefined : (recall(place) as V | undefined)
+  if (known !== undefined && sought.holds(known)) return known
   const found = await sought.find()
-  if (place !== undefined && sought.isLasting(found)) await remember(place, found)
+  if (place !== undefined && sought.isLasting(found)) remember(place, found)
   return found
 }
 
 /** One level at a time: node's `recursive` never returns where the system refuses to make directories, as in /proc. */
-export async function makeDirectory(directory: string): Promise<void> {
-  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error
-  })
+export function makeDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
 }
 
 function nameFor(key: string): string {
   return `facts-${createHash('sha256').update(key).digest('hex').slice(0, 16)}.json`
 }
 
-async function isPrivate(directory: string, uid: number): Promise<boolean> {
-  const seen = await lstat(directory).catch(() => undefined)
-  return seen?.isDirectory() === true && seen.uid === uid && (seen.mode & 0o077) === 0
-}
-
-async function readPrivate(file: string, uid: number): Promise<string | undefined> {
-  // O_NONBLOCK: a FIFO of this name would make us wait for a writer.
-  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
-    () => undefined,
-  )
-  if (handle === undefined) return undefined
+function isPrivate(directory: string, uid: number): boolean {
   try {
-    const seen = await handle.stat()
-    const ours = seen.isFile() && seen.uid === uid && (seen.mode & 0o022) === 0 && seen.size <= LARGEST_FILE
-    return ours ? await handle.readFile('utf8') : undefined
+    const seen = lstatSync(directory, { throwIfNoEntry: false })
+    return seen?.isDirectory() === true && seen.uid === uid && (seen.mode & 0o077) === 0
   } catch {
-    // Unreadable is the same as not there.
-    return undefined
-  } finally {
-    await handle.close()
+    return false // Not to be looked at is the same as not ours.
   }
 }
 
-async function writeNew(file: string, text: string): Promise<void> {
-  const handle = await open(file, 'wx', 0o600)
+function readPrivate(file: string, uid: number): string | undefined {
   try {
-    await handle.writeFile(text)
-  } finally {
-    await handle.close()
+    // O_NONBLOCK: a FIFO of this name would make us wait for a writer.
+    const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    try {
+      return isOurs(fd, uid) ? readFileSync(fd, 'utf8') : undefined
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return undefined // Unreadable is the same as not there.
   }
 }
 
-async function dropOldest(directory: string): Promise<void> {
-  const names = (await readdir(directory)).filter((name) => /^facts-[0-9a-f]{16}\.json$/.test(name))
+function isOurs(fd: number, uid: number): boolean {
+  const seen = fstatSync(fd)
+  return seen.isFile() && seen.uid === uid && (seen.mode & 0o022) === 0 && seen.size <= LARGEST_FILE
+}
+
+function dropOldest(directory: string): void {
+  const names = readdirSync(directory).filter((name) => /^facts-[0-9a-f]{16}\.json$/.test(name))
   if (names.length <= MOST_FILES) return
-  const dated = await Promise.all(
-    names.map(async (name) => ({ name, at: (await stat(join(directory, name))).mtimeMs })),
-  )
+  const dated = names.map((name) => ({ name, at: statSync(join(directory, name)).mtimeMs }))
   const old = dated.sort((a, b) => b.at - a.at).slice(MOST_FILES)
-  await Promise.all(old.map(({ name }) => rm(join(directory, name), { force: true })))
+  for (const { name } of old) rmSync(join(directory, name), { force: true })
 }
 
 function parsed(text: string): { readonly key?: unknown; readonly value?: unknown } | undefined {

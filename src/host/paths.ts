@@ -1,9 +1,10 @@
 /**
  * Looks at paths of the host, once and before anything is decided.
  * Edge: file system (lstat, stat, realpath); changes nothing.
+ *
+ * Every look is made at once: it takes the kernel two microseconds, and handing it to a thread takes ten times that.
  */
-import { type BigIntStats, lstat, realpath, stat } from 'node:fs'
-import { readlink } from 'node:fs/promises'
+import { type BigIntStats, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
 import type { Inode, PathFact, PathKind } from './facts.ts'
 
@@ -17,15 +18,13 @@ const KIND_BY_ERRNO: Readonly<Record<string, PathKind>> = {
 }
 
 /**
- * Answers "what is at this path?" for every path, all at the same time.
+ * Answers "what is at this path?" for every path.
  * A path that cannot be looked at is an answer too (`missing`, `loop`, `denied`): this never throws for one.
  * @param paths absolute, normalised
  */
-export async function observePaths(paths: readonly string[]): Promise<Record<string, PathFact>> {
-  const parents = new Map<string, Promise<string>>()
-  const unique = [...new Set(paths)]
-  const facts = await Promise.all(unique.map((path) => observePath(path, parents)))
-  return Object.fromEntries(facts.map((fact) => [fact.path, fact]))
+export function observePaths(paths: readonly string[]): Record<string, PathFact> {
+  const parents: Parents = new Map()
+  return Object.fromEntries([...new Set(paths)].map((path) => [path, observePath(path, parents)]))
 }
 
 /** Rounds that a chain of links can take before it is cut: name, interpreter, its toolchain, and one to spare. */
@@ -35,40 +34,45 @@ const MOST_ROUNDS = 4
  * Looks in rounds: answers may raise new questions (a symbolic link leads elsewhere), until there are none.
  * @param next the questions that the answers so far raise; what is already answered is not asked again
  */
-export async function observeRounds(
+export function observeRounds(
   first: readonly string[],
   next: (seen: Readonly<Record<string, PathFact>>) => readonly string[],
-): Promise<Record<string, PathFact>> {
-  const rounds = async (seen: Record<string, PathFact>, left: number): Promise<Record<string, PathFact>> => {
+): Record<string, PathFact> {
+  const rounds = (seen: Record<string, PathFact>, left: number): Record<string, PathFact> => {
     const open = left === 0 ? [] : next(seen).filter((path) => seen[path] === undefined)
-    return open.length === 0 ? seen : rounds({ ...seen, ...(await observePaths(open)) }, left - 1)
+    return open.length === 0 ? seen : rounds({ ...seen, ...observePaths(open) }, left - 1)
   }
-  return rounds(await observePaths(first), MOST_ROUNDS)
+  return rounds(observePaths(first), MOST_ROUNDS)
 }
 
-type Parents = Map<string, Promise<string>>
+/** Directory -> canonical directory. */
+type Parents = Map<string, string>
 
-async function observePath(path: string, parents: Parents): Promise<PathFact> {
-  const seen = await lookBy(lstat, path)
-  const real = await canonical(path, parents)
+function observePath(path: string, parents: Parents): PathFact {
+  const seen = lookBy(lstatSync, path)
+  const real = canonical(path, parents)
   if (typeof seen === 'string') return { ...nothingAt({ path, kind: seen, real }), ...identity(seen) }
   if (seen.isSymbolicLink()) return observeLink({ path, own: real, seen })
   return { ...factOf({ path, real, seen }), identity: numbersOf(seen) }
 }
 
-/** By callbacks: the promises of node's own take three times as long, and there are hundreds of paths. */
-function lookBy(look: typeof lstat | typeof stat, path: string): Promise<BigIntStats | PathKind> {
-  const seen = new Promise<BigIntStats>((resolve, reject) => {
-    look(path, { bigint: true }, (error, found) => (error === null ? resolve(found) : reject(error)))
-  })
-  return seen.catch(kindOfFailure)
+/** An exception costs five times as much as the look, and most places that are looked at are empty. */
+const QUIETLY = { bigint: true, throwIfNoEntry: false } as const
+
+function lookBy(look: typeof lstatSync | typeof statSync, path: string): BigIntStats | PathKind {
+  try {
+    return look(path, QUIETLY) ?? 'missing'
+  } catch (error) {
+    return kindOfFailure(error)
+  }
 }
 
-function canonicalOr(path: string, otherwise: () => string | Promise<string>): Promise<string> {
-  const real = new Promise<string>((resolve, reject) => {
-    realpath.native(path, (error, found) => (error === null ? resolve(found) : reject(error)))
-  })
-  return real.catch(otherwise)
+function canonicalOr(path: string, otherwise: () => string): string {
+  try {
+    return realpathSync.native(path)
+  } catch {
+    return otherwise()
+  }
 }
 
 /** The same words as native/cached.c writes. */
@@ -87,17 +91,22 @@ interface SeenLink {
   readonly seen: BigIntStats
 }
 
-async function observeLink({ path, own, seen: itself }: SeenLink): Promise<PathFact> {
-  // Each may fail on its own: the link can vanish between the calls, and is then a link that leads nowhere.
-  const [link, seen, real] = await Promise.all([
-    readlink(path).catch(() => ''),
-    lookBy(stat, path),
-    canonicalOr(path, () => own),
-  ])
+/** Each look may fail on its own: the link can vanish between them, and is then a link that leads nowhere. */
+function observeLink({ path, own, seen: itself }: SeenLink): PathFact {
+  const seen = lookBy(statSync, path)
+  const real = canonicalOr(path, () => own)
   return {
     ...(typeof seen === 'string' ? nothingAt({ path, kind: seen, real: own }) : factOf({ path, real, seen })),
     ...linkIdentity(itself, seen),
-    link,
+    link: linkText(path),
+  }
+}
+
+function linkText(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return ''
   }
 }
 
@@ -107,12 +116,12 @@ function linkIdentity(link: BigIntStats, target: BigIntStats | PathKind): { read
 }
 
 /** The canonical parent plus the last word: right for anything that is not itself a symbolic link. */
-async function canonical(path: string, parents: Parents): Promise<string> {
+function canonical(path: string, parents: Parents): string {
   if (path === '/') return '/'
-  return posix.join(await canonicalDirectory(posix.dirname(path), parents), posix.basename(path))
+  return posix.join(canonicalDirectory(posix.dirname(path), parents), posix.basename(path))
 }
 
-function canonicalDirectory(directory: string, parents: Parents): Promise<string> {
+function canonicalDirectory(directory: string, parents: Parents): string {
   const known = parents.get(directory)
   if (known !== undefined) return known
   // A directory that is not there has a parent that may be: walk up until something exists. `/` always does.

@@ -7,8 +7,7 @@
  * repair is seen at once. Who is about to run a command anyway may believe in an engine instead of trying it: the run will tell.
  * A container daemon takes a quarter of a second and may come and go: it is asked only when somebody wants it, every time.
  */
-import { readFileSync, readlinkSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter } from 'node:path'
 import { recall, remember } from './cache.ts'
@@ -38,7 +37,7 @@ export interface HostInputs {
   /** Where results are remembered; undefined = nowhere. */
   readonly cache: string | undefined
   /** Whether the native helpers are there and trustworthy. `stamp` changes when they do. */
-  readonly helpers: () => Promise<{ readonly probe: Probe; readonly stamp: string }>
+  readonly helpers: () => { readonly probe: Probe; readonly stamp: string }
   /** Starts a real empty sandbox. */
   readonly probeEngine: (engine: Engine, bwrap?: string) => Promise<Probe>
   readonly landlockAbi: () => Promise<number>
@@ -47,15 +46,15 @@ export interface HostInputs {
 
 /** Looks at the machine; what cannot be found out is an absent fact or a failed probe, never an exception. */
 export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
-  const own = await observeSelf()
+  const own = observeSelf()
   const path = (inputs.env['PATH'] ?? '').split(delimiter)
-  const search = (name: string): Promise<FoundProgram | undefined> =>
+  const search = (name: string): FoundProgram | undefined =>
     findProgram({ name, path, notBelow: inputs.notBelow, uid: own.uid })
   const [engines, cgroup, docker, wasmtime] = await Promise.all([
     observeEngines({ inputs, own, search }),
     inputs.cgroup(),
     inputs.want.includes('docker') ? observeContainers(inputs, search) : undefined,
-    inputs.want.includes('wasm') ? search('wasmtime').then(versionOf) : undefined,
+    inputs.want.includes('wasm') ? versionOf(search('wasmtime')) : undefined,
   ])
   return {
     platform: platform() as HostFacts['platform'],
@@ -94,7 +93,7 @@ interface Self {
   readonly stamp: string
 }
 
-async function observeSelf(): Promise<Self> {
+function observeSelf(): Self {
   const [status, bootId, cgroup, label] = [
     readText('/proc/self/status'),
     readText('/proc/sys/kernel/random/boot_id'),
@@ -110,26 +109,18 @@ async function observeSelf(): Promise<Self> {
     bootId: bootId.trim(),
     capabilities: statusLine(status, 'CapEff'),
     cpus: countProcessors(statusLine(status, 'Cpus_allowed_list')) || availableParallelism(),
-    surroundings: await observeSurroundings(statusLine(status, 'Seccomp') === '2'),
+    surroundings: observeSurroundings(statusLine(status, 'Seccomp') === '2'),
     stamp: [bootId.trim(), uid, cgroup, label, ...rooms, ...limits].join('\n'),
   }
 }
 
-async function observeSurroundings(filtered: boolean): Promise<Surroundings> {
+function observeSurroundings(filtered: boolean): Surroundings {
   const marks = [
     ['/.dockerenv', 'docker'],
     ['/run/.containerenv', 'podman'],
     ['/var/run/secrets/kubernetes.io', 'kubernetes'],
   ] as const
-  const there = await Promise.all(
-    marks.map(([path]) =>
-      stat(path).then(
-        () => true,
-        () => false,
-      ),
-    ),
-  )
-  const container = marks.find((_, index) => there[index])?.[1]
+  const container = marks.find(([path]) => existsSync(path))?.[1]
   const settings = EXPLAINING_SETTINGS.map(
     (name) => [name, readText(`/proc/sys/${name.replaceAll('.', '/')}`).trim()] as const,
   )
@@ -143,7 +134,7 @@ async function observeSurroundings(filtered: boolean): Promise<Surroundings> {
 interface EngineInputs {
   readonly inputs: HostInputs
   readonly own: Self
-  readonly search: (name: string) => Promise<FoundProgram | undefined>
+  readonly search: (name: string) => FoundProgram | undefined
 }
 
 type EngineFacts = Pick<HostFacts, 'helpers' | 'bwrap' | 'engines' | 'untried' | 'landlockAbi'>
@@ -152,16 +143,16 @@ async function observeEngines({ inputs, own, search }: EngineInputs): Promise<En
   if (!inputs.want.includes('namespace') || platform() !== 'linux') {
     return { helpers: NOT_TRIED, engines: { bwrap: NOT_TRIED, unshare: NOT_TRIED }, landlockAbi: 0 }
   }
-  const [helpers, bwrap] = await Promise.all([inputs.helpers(), search('bwrap')])
+  const [helpers, bwrap] = [inputs.helpers(), search('bwrap')]
   const key = ['engines', inputs.version, own.stamp, helpers.stamp, bwrap?.path, bwrap?.stamp].join('\n')
   const cache = inputs.cache === undefined ? undefined : { directory: inputs.cache, key, uid: own.uid }
-  const known = (cache === undefined ? undefined : asProven(await recall(cache))) ?? {}
+  const known = (cache === undefined ? undefined : asProven(recall(cache))) ?? {}
   const engines = await lookAtEngines({ inputs, helpers: helpers.probe, bwrap, known })
   const landlockAbi = known.landlockAbi ?? (helpers.probe.ok ? await inputs.landlockAbi() : 0)
   const facts: EngineFacts = { helpers: helpers.probe, ...engines, landlockAbi }
   const proven = { ...known, ...provenBy(facts) }
   const isNew = Object.keys(proven).length > Object.keys(known).length
-  if (cache !== undefined && helpers.probe.ok && isNew) await remember(cache, proven)
+  if (cache !== undefined && helpers.probe.ok && isNew) remember(cache, proven)
   return facts
 }
 
@@ -228,7 +219,7 @@ function asProven(value: unknown): Proven | undefined {
 
 /** Our own search first: a client that lies in the caller's tree is not asked. */
 async function observeContainers({ env }: HostInputs, search: EngineInputs['search']): Promise<HostFacts['docker']> {
-  const found = await search(env['LLM_DO_DOCKER'] || 'docker')
+  const found = search(env['LLM_DO_DOCKER'] || 'docker')
   if (found === undefined) return undefined
   const { observeDocker } = await import('./docker.ts')
   return observeDocker({ ...env, LLM_DO_DOCKER: found.path })

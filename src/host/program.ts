@@ -2,8 +2,7 @@
  * Finds programs on PATH and asks them for their version.
  * Edge: file system (stat, access), processes (PROGRAM --version).
  */
-import { constants } from 'node:fs'
-import { access, realpath, stat } from 'node:fs/promises'
+import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, sep } from 'node:path'
 import { ask } from '../ask.ts'
 import type { ProgramFact } from './facts.ts'
@@ -29,26 +28,27 @@ export interface SearchInputs {
 }
 
 /** The first program of this name on PATH that only the system or the caller can have put there. */
-export async function findProgram({ name, path, notBelow, uid }: SearchInputs): Promise<FoundProgram | undefined> {
+export function findProgram({ name, path, notBelow, uid }: SearchInputs): FoundProgram | undefined {
   const directories = isAbsolute(name) ? [''] : path.filter((entry) => isAbsolute(entry))
   const files = process.platform === 'win32' ? [`${name}.exe`, name] : [name]
   for (const place of directories.flatMap((directory) => files.map((file) => join(directory, file)))) {
-    const found = await programAt(place, uid)
+    const found = programAt(place, uid)
     if (found !== undefined && !notBelow.some((untrusted) => isBelow(found.path, untrusted))) return found
   }
   return undefined
 }
 
-async function programAt(path: string, uid: number): Promise<FoundProgram | undefined> {
+function programAt(path: string, uid: number): FoundProgram | undefined {
   try {
-    await access(path, constants.X_OK)
-    const [real, seen] = await Promise.all([realpath(path), stat(path)])
+    const seen = statSync(path, { throwIfNoEntry: false })
+    if (seen === undefined) return undefined
+    accessSync(path, constants.X_OK)
     const trusted = [0, uid].includes(seen.uid) && (seen.mode & 0o002) === 0
     if (!seen.isFile() || !trusted) return undefined
     const stamp = [seen.dev, seen.ino, seen.size, seen.mtimeMs, seen.ctimeMs].join(':')
-    return { path: real, setuid: (seen.mode & 0o6000) !== 0, stamp }
+    return { path: realpathSync.native(path), setuid: (seen.mode & 0o6000) !== 0, stamp }
   } catch {
-    // Not there, or not ours to run: the search goes on, as a shell's does.
+    // Not ours to run: the search goes on, as a shell's does.
     return undefined
   }
 }

@@ -3,7 +3,17 @@
  * Edge: the cache directory, identities of files, the clock, randomness (temporary names).
  */
 import { randomUUID } from 'node:crypto'
-import { lstat, readdir, readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  type BigIntStats,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { makeDirectory } from '../host/cache.ts'
 import { observePaths } from '../host/paths.ts'
@@ -24,10 +34,10 @@ const SETTLED_MS = 50
 export const launchCacheDirectory = (cache: string): string => join(cache, 'launch')
 
 /** Makes the directory before anybody looks: a plan that saw it missing would be stale as soon as it is stored. */
-export async function makeLaunchCache(directory: string): Promise<void> {
+export function makeLaunchCache(directory: string): void {
   const cache = dirname(directory)
   try {
-    for (const place of [dirname(cache), cache, directory]) await makeDirectory(place)
+    for (const place of [dirname(cache), cache, directory]) makeDirectory(place)
   } catch {
     // A read-only home: nothing will be stored there, and storing says so.
   }
@@ -55,24 +65,24 @@ export interface GuardedLaunch {
 }
 
 /** @returns undefined when something that the plan depends on cannot be guarded */
-export async function guardLaunch(inputs: StoreInputs): Promise<GuardedLaunch | undefined> {
-  const places = known({ ...(await identitiesOf(inputs.absent)), ...inputs.places })
-  const contents = await contentsOf(inputs)
+export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
+  const places = known({ ...identitiesOf(inputs.absent), ...inputs.places })
+  const contents = contentsOf(inputs)
   if (places === undefined || contents === undefined || hasOddNames(inputs)) return undefined
-  const key = keyWords({ ...inputs.caller, ...(await observeProcess()), invocation: inputs.invocation })
+  const key = keyWords({ ...inputs.caller, ...observeProcess(), invocation: inputs.invocation })
   const { variables, isPoolable, answer, records } = inputs
   const bytes = writeCachedFile({ key, places, contents, variables, isPoolable, answer, records })
   return bytes.length > LARGEST_FILE ? undefined : { name: keyName(key), bytes, pool: poolName({ key, records }) }
 }
 
 /** @returns whether it was stored */
-export async function storeLaunch(directory: string, { name, bytes }: GuardedLaunch): Promise<boolean> {
+export function storeLaunch(directory: string, { name, bytes }: GuardedLaunch): boolean {
   return write({ directory, name, bytes })
 }
 
 /** What is there now is what front will compare with: nothing, or a place that this user may not look into. */
-async function identitiesOf(paths: readonly string[]): Promise<StoreInputs['places']> {
-  const facts = await observePaths(paths)
+function identitiesOf(paths: readonly string[]): StoreInputs['places'] {
+  const facts = observePaths(paths)
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
 }
 
@@ -85,16 +95,24 @@ function hasOddNames({ caller, invocation }: StoreInputs): boolean {
   return JSON.stringify([caller, invocation]).includes('\ufffd')
 }
 
-async function contentsOf({ read, begunMs }: StoreInputs): Promise<Readonly<Record<string, string>> | undefined> {
-  const seen = await Promise.all(read.map(async (path) => [path, await contentIdentity(path, begunMs)] as const))
+function contentsOf({ read, begunMs }: StoreInputs): Readonly<Record<string, string>> | undefined {
+  const seen = read.map((path) => [path, contentIdentity(path, begunMs)] as const)
   return seen.some(([, identity]) => identity === undefined)
     ? undefined
     : (Object.fromEntries(seen) as Readonly<Record<string, string>>)
 }
 
+function statusOf(path: string): BigIntStats | undefined {
+  try {
+    return statSync(path, { bigint: true })
+  } catch {
+    return undefined
+  }
+}
+
 /** The same words as identity_of_content in native/cached.c. */
-async function contentIdentity(path: string, begunMs: number): Promise<string | undefined> {
-  const seen = await stat(path, { bigint: true }).catch(() => undefined)
+function contentIdentity(path: string, begunMs: number): string | undefined {
+  const seen = statusOf(path)
   if (seen === undefined || Number(seen.ctimeMs) > begunMs - SETTLED_MS) return undefined
   const { dev, ino, mode, uid, size, mtimeNs, ctimeNs } = seen
   return [dev, ino, mode, uid, size, mtimeNs, ctimeNs].join(':')
@@ -105,28 +123,30 @@ type ProcessFacts = Pick<
   'uid' | 'gid' | 'bootId' | 'cgroup' | 'capabilities' | 'userNamespace' | 'mountNamespace'
 >
 
-async function observeProcess(): Promise<ProcessFacts> {
-  const [bootId, cgroup, capabilities, userNamespace, mountNamespace] = await Promise.all([
-    lineOf('/proc/sys/kernel/random/boot_id', ''),
-    lineOf('/proc/self/cgroup', '0::'),
-    lineOf('/proc/self/status', 'CapEff:'),
-    readlink('/proc/self/ns/user').catch(() => ''),
-    readlink('/proc/self/ns/mnt').catch(() => ''),
-  ])
+function observeProcess(): ProcessFacts {
   return {
     uid: process.geteuid?.() ?? -1,
     gid: process.getegid?.() ?? -1,
-    bootId,
-    cgroup,
-    capabilities,
-    userNamespace,
-    mountNamespace,
+    bootId: lineOf('/proc/sys/kernel/random/boot_id', ''),
+    cgroup: lineOf('/proc/self/cgroup', '0::'),
+    capabilities: lineOf('/proc/self/status', 'CapEff:'),
+    userNamespace: orEmpty(() => readlinkSync('/proc/self/ns/user')),
+    mountNamespace: orEmpty(() => readlinkSync('/proc/self/ns/mnt')),
   }
 }
 
-async function lineOf(file: string, start: string): Promise<string> {
-  const text = await readFile(file, 'utf8').catch(() => '')
+function lineOf(file: string, start: string): string {
+  const text = orEmpty(() => readFileSync(file, 'utf8'))
   return text.split('\n').find((line) => line.startsWith(start)) ?? ''
+}
+
+/** What the kernel or a container hides is an empty word of the key, to front as well. */
+function orEmpty(read: () => string): string {
+  try {
+    return read()
+  } catch {
+    return ''
+  }
 }
 
 interface NewFile {
@@ -135,39 +155,53 @@ interface NewFile {
   readonly bytes: Uint8Array
 }
 
-async function write({ directory, name, bytes }: NewFile): Promise<boolean> {
+function write({ directory, name, bytes }: NewFile): boolean {
   const temporary = join(directory, `.${randomUUID()}`)
   try {
-    if (!(await isPrivate(directory))) return false
-    await writeFile(temporary, bytes, { flag: 'wx', mode: 0o600 })
-    await rename(temporary, join(directory, name))
-    await dropOldest(directory)
+    if (!isPrivate(directory)) return false
+    writeFileSync(temporary, bytes, { flag: 'wx', mode: 0o600 })
+    renameSync(temporary, join(directory, name))
+    dropOldest(directory)
     return true
   } catch {
-    // A read-only home or a full disk: the next run plans again. What was begun must not stay.
-    await rm(temporary, { force: true }).catch(() => undefined)
+    remove(temporary)
     return false
   }
 }
 
-async function isPrivate(directory: string): Promise<boolean> {
-  const seen = await lstat(directory)
+/** A read-only home or a full disk: the next run plans again. What was begun must not stay. */
+function remove(temporary: string): void {
+  try {
+    rmSync(temporary, { force: true })
+  } catch {
+    // Where nothing can be removed, nothing was made.
+  }
+}
+
+function isPrivate(directory: string): boolean {
+  const seen = lstatSync(directory)
   return seen.isDirectory() && seen.uid === process.geteuid?.() && (seen.mode & 0o077) === 0
 }
 
-async function dropOldest(directory: string): Promise<void> {
-  const names = await readdir(directory)
+function dropOldest(directory: string): void {
+  const names = readdirSync(directory)
   if (names.length <= MOST_FILES) return
-  const dated = await Promise.all(
-    names.map(async (name) => ({ name, at: (await stat(join(directory, name))).mtimeMs })),
-  )
+  const dated = names.map((name) => ({ name, at: statSync(join(directory, name)).mtimeMs }))
   const old = dated.sort((a, b) => b.at - a.at).slice(MOST_FILES)
-  await Promise.all(old.map(({ name }) => rm(join(directory, name), { force: true })))
+  for (const { name } of old) rmSync(join(directory, name), { force: true })
 }
 
 /** `llm-do cache clear`. @returns how many files there were */
-export async function clearLaunches(directory: string): Promise<number> {
-  const names = await readdir(directory).catch(() => [])
-  await Promise.all(names.map((name) => rm(join(directory, name), { force: true })))
+export function clearLaunches(directory: string): number {
+  const names = namesIn(directory)
+  for (const name of names) rmSync(join(directory, name), { force: true })
   return names.length
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
 }

@@ -136,8 +136,7 @@ export function toolchainAt(path: string): FoundToolchain | undefined {
 function patternsAt(words: readonly string[], start: number): readonly Pattern[] {
   const begun = BEGUN_BY.get(words[start] ?? '') ?? []
   return begun.filter(
-    ({ wanted, rooted }) =>
-      !(rooted && start > 0) && wanted.every((word, index) => fits(word, words[start + index])),
+    ({ wanted, rooted }) => !(rooted && start > 0) && wanted.every((word, index) => fits(word, words[start + index])),
   )
 }
 

@@ -3,8 +3,7 @@
  * Also answers which files decided it, read or looked for, so that a cached plan can tell when it is stale.
  * Edge: reads profile files and directories.
  */
-import { constants } from 'node:fs'
-import { open, readdir, realpath } from 'node:fs/promises'
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
 import { KNOWN } from './known.ts'
@@ -74,7 +73,7 @@ interface Chain {
 }
 
 async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProfile> {
-  const found = await findProfile(request, chain.at(-1)?.candidate)
+  const found = findProfile(request, chain.at(-1)?.candidate)
   const seen = chain.findIndex(({ file }) => file === found.file)
   if (seen >= 0) throw cycle([...chain.slice(seen), { name: request.name, file: found.file }])
   if (chain.length >= LONGEST_CHAIN) throw cycle([...chain, { name: request.name, file: found.file }])
@@ -113,15 +112,15 @@ interface FoundProfile {
   readonly missing: readonly string[]
 }
 
-async function findProfile(request: ProfileRequest, extendedBy: string | undefined): Promise<FoundProfile> {
+function findProfile(request: ProfileRequest, extendedBy: string | undefined): FoundProfile {
   const candidates = candidatesOf(request, extendedBy)
   const missing: string[] = []
   for (const candidate of candidates) {
-    const found = await readIfThere(candidate)
+    const found = readIfThere(candidate)
     if (found !== undefined) return { ...found, candidate, missing }
     missing.push(candidate)
   }
-  throw await notFound(request, extendedBy)
+  throw notFound(request, extendedBy)
 }
 
 /**
@@ -150,23 +149,13 @@ function isPath(name: string): boolean {
 /** O_NONBLOCK: a FIFO in the place of a profile must not make us wait for its writer. */
 const READING = constants.O_RDONLY | constants.O_NONBLOCK
 
-async function readIfThere(
-  candidate: string,
-): Promise<{ readonly file: string; readonly bytes: Uint8Array } | undefined> {
+function readIfThere(candidate: string): { readonly file: string; readonly bytes: Uint8Array } | undefined {
   try {
-    const handle = await open(candidate, READING)
+    const fd = openSync(candidate, READING)
     try {
-      const facts = await handle.stat()
-      if (!facts.isFile())
-        throw unreadable(candidate, facts.isDirectory() ? 'it is a directory' : 'it is not a regular file')
-      if (facts.size > LARGEST_PROFILE)
-        throw unreadable(candidate, `it has ${facts.size} bytes, expected at most ${LARGEST_PROFILE}`)
-      const buffer = new Uint8Array(LARGEST_PROFILE + 1)
-      const length = await readAll(handle, buffer)
-      if (length > LARGEST_PROFILE) throw unreadable(candidate, `it has more than ${LARGEST_PROFILE} bytes`)
-      return { file: await realpath(candidate), bytes: buffer.subarray(0, length) }
+      return { bytes: readProfileFrom(fd, candidate), file: realpathSync.native(candidate) }
     } finally {
-      await handle.close()
+      closeSync(fd)
     }
   } catch (error) {
     if (error instanceof SandboxError) throw error
@@ -176,10 +165,22 @@ async function readIfThere(
   }
 }
 
-async function readAll(handle: Awaited<ReturnType<typeof open>>, buffer: Uint8Array): Promise<number> {
+function readProfileFrom(fd: number, candidate: string): Uint8Array {
+  const facts = fstatSync(fd)
+  if (!facts.isFile())
+    throw unreadable(candidate, facts.isDirectory() ? 'it is a directory' : 'it is not a regular file')
+  if (facts.size > LARGEST_PROFILE)
+    throw unreadable(candidate, `it has ${facts.size} bytes, expected at most ${LARGEST_PROFILE}`)
+  const buffer = new Uint8Array(LARGEST_PROFILE + 1)
+  const length = readAll(fd, buffer)
+  if (length > LARGEST_PROFILE) throw unreadable(candidate, `it has more than ${LARGEST_PROFILE} bytes`)
+  return buffer.subarray(0, length)
+}
+
+function readAll(fd: number, buffer: Uint8Array): number {
   let length = 0
   while (length < buffer.length) {
-    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null)
+    const bytesRead = readSync(fd, buffer, length, buffer.length - length, null)
     if (bytesRead === 0) return length
     length += bytesRead
   }
@@ -208,14 +209,14 @@ function cycle(chain: readonly { readonly name: string; readonly file: string }[
   })
 }
 
-async function notFound(request: ProfileRequest, extendedBy: string | undefined): Promise<SandboxError> {
+function notFound(request: ProfileRequest, extendedBy: string | undefined): SandboxError {
   const by = extendedBy === undefined ? '' : `${extendedBy}: extends: `
   if (isPath(request.name)) {
     return new SandboxError('PROFILE_NOT_FOUND', `${by}no profile file ${path.resolve(request.cwd, request.name)}.`, {
       hint: 'llm-do profiles',
     })
   }
-  const names = (await listProfiles(request)).map(({ name }) => name)
+  const names = listProfiles(request).map(({ name }) => name)
   const where = directoriesOf(request).join(' or ')
   return new SandboxError(
     'PROFILE_NOT_FOUND',
@@ -231,18 +232,26 @@ export interface ListedProfile {
 }
 
 /** Every profile that has a name, sorted by it; a user's own hides a shipped one of the same name. */
-export async function listProfiles(directories: ProfileDirectories): Promise<readonly ListedProfile[]> {
-  const user = await profilesIn(directories.configDirectory, 'user')
-  const shipped = await profilesIn(directories.shippedDirectory, 'shipped')
+export function listProfiles(directories: ProfileDirectories): readonly ListedProfile[] {
+  const user = profilesIn(directories.configDirectory, 'user')
+  const shipped = profilesIn(directories.shippedDirectory, 'shipped')
   const visible = shipped.filter(({ name }) => !user.some((own) => own.name === name))
   return [...user, ...visible].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-async function profilesIn(directory: string, from: ListedProfile['from']): Promise<readonly ListedProfile[]> {
-  if (directory === '') return []
-  const names = await readdir(directory).catch(() => []) // no directory, or a closed one: no profiles to offer
-  return names.flatMap((file) => {
+function profilesIn(directory: string, from: ListedProfile['from']): readonly ListedProfile[] {
+  return namesIn(directory).flatMap((file) => {
     const ending = ENDINGS.find((candidate) => file.endsWith(candidate) && file.length > candidate.length)
     return ending === undefined ? [] : [{ name: file.slice(0, -ending.length), file: path.join(directory, file), from }]
   })
+}
+
+/** No directory, or a closed one: no profiles to offer. */
+function namesIn(directory: string): readonly string[] {
+  if (directory === '') return []
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
 }

@@ -18,7 +18,7 @@ export interface Held {
  */
 export async function takeSession(runsDirectory: string, name: string): Promise<Held | undefined> {
   const directory = join(dirname(runsDirectory), 'sessions')
-  await makeDirectories(directory, 0o700)
+  makeDirectories(directory, 0o700)
   const path = join(directory, name)
   if (!take(path) && !(isStale(path) && retake(path))) return undefined
   return { release: () => unlinkSync(path) }

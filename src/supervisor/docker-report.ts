@@ -39,8 +39,8 @@ export const SHOWN_MODE = 0o711
  */
 export async function openReport(path: string, mode = 0o700): Promise<ReportSocket | undefined> {
   try {
-    await makeDirectories(dirname(dirname(path)), 0o700)
-    await makeDirectories(dirname(path), mode)
+    makeDirectories(dirname(dirname(path)), 0o700)
+    makeDirectories(dirname(path), mode)
     chmodSync(dirname(path), mode)
     return await listen(path)
   } catch {

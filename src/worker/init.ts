@@ -40,7 +40,7 @@ export async function initProject({
 /** @returns false when something is there already */
 async function writeNew(file: string, text: string): Promise<boolean> {
   try {
-    await makeDirectories(path.dirname(file))
+    makeDirectories(path.dirname(file))
     const handle = await open(file, 'wx')
     try {
       await handle.writeFile(text)

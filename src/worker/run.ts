@@ -189,7 +189,7 @@ async function groundOf(input: Narrowing, wishes: readonly SandboxWish[]): Promi
   const restricts = wishes.flatMap(({ restrict }) => restrict?.value ?? [])
   const zones = [...grant.zones, ...wishes.flatMap((wish) => wish.zones)]
   const first = [...pathsToKnow({ zones, restricts, cwd }), home].filter((known) => known !== '')
-  const facts = await observeRounds(first, (seen) => pathsToKnow({ zones: zones.map(realZone(seen)), restricts, cwd }))
+  const facts = observeRounds(first, (seen) => pathsToKnow({ zones: zones.map(realZone(seen)), restricts, cwd }))
   // Nobody calls a home directory or the whole host a project, whoever keeps a workshop there.
   const isProject = (directory: string) => directory !== '/' && directory !== (facts[home]?.real ?? home)
   return {

@@ -40,11 +40,20 @@ export function sessionMemory({ directory, uid, member = 'self' }: SessionMemory
     },
     add: async (key) => {
       await own.add(key)
-      await makeDirectories(directory, 0o700).catch(() => undefined) // what it became is looked at next
+      tryToMake(directory)
       const file = await fileOf()
       // A full disk forgets the answer; the next run asks again.
       if (file !== undefined) await appendFile(file, `${key}\n`, { mode: 0o600 }).catch(() => undefined)
     },
+  }
+}
+
+/** What it became is looked at next. */
+function tryToMake(directory: string): void {
+  try {
+    makeDirectories(directory, 0o700)
+  } catch {
+    // Then there is nothing to remember in, and the next run asks again.
   }
 }
 

@@ -30,20 +30,20 @@ beforeEach(() => {
 afterEach(() => rmSync(place.root, { recursive: true, force: true }))
 
 describe('What was remembered', () => {
-  test('is recalled under the same key and no other', async () => {
-    await remember(inputs(), value)
-    expect(await recall(inputs())).toEqual(value)
-    expect(await recall(inputs('other'))).toBeUndefined()
+  test('is recalled under the same key and no other', () => {
+    remember(inputs(), value)
+    expect(recall(inputs())).toEqual(value)
+    expect(recall(inputs('other'))).toBeUndefined()
   })
 
-  test('is private to the user', async () => {
-    await remember(inputs(), value)
+  test('is private to the user', () => {
+    remember(inputs(), value)
     const { directory } = inputs()
     expect([statSync(directory).mode & 0o777, statSync(fileOf(directory)).mode & 0o777]).toEqual([0o700, 0o600])
   })
 
-  test('leaves no temporary file, and no more than sixteen', async () => {
-    for (let index = 0; index < 20; index++) await remember(inputs(`key-${index}`), value)
+  test('leaves no temporary file, and no more than sixteen', () => {
+    for (let index = 0; index < 20; index++) remember(inputs(`key-${index}`), value)
     expect(readdirSync(inputs().directory).filter((name) => !/^facts-[0-9a-f]{16}\.json$/.test(name))).toEqual([])
     expect(readdirSync(inputs().directory)).toHaveLength(16)
   })
@@ -83,22 +83,22 @@ describe('Nothing is recalled', () => {
         execFileSync('mkfifo', ['-m', '600', file])
       },
     ],
-  ])('%s', async (_title, spoil) => {
-    await remember(inputs(), value)
-    expect(await recall(inputs())).toEqual(value)
+  ])('%s', (_title, spoil) => {
+    remember(inputs(), value)
+    expect(recall(inputs())).toEqual(value)
     spoil(inputs().directory)
-    expect(await recall(inputs())).toBeUndefined()
+    expect(recall(inputs())).toBeUndefined()
   })
 
-  test('of another user', async () => {
-    await remember(inputs(), value)
-    expect(await recall({ ...inputs(), uid: uid + 1 })).toBeUndefined()
+  test('of another user', () => {
+    remember(inputs(), value)
+    expect(recall({ ...inputs(), uid: uid + 1 })).toBeUndefined()
   })
 
-  test('from a directory that is a link', async () => {
+  test('from a directory that is a link', () => {
     mkdirSync(join(place.root, 'real'), { mode: 0o700 })
     symlinkSync('real', join(place.root, 'link'))
-    await remember(inputs('key', join(place.root, 'link')), value)
+    remember(inputs('key', join(place.root, 'link')), value)
     expect(readdirSync(join(place.root, 'real'))).toEqual([])
   })
 })
@@ -116,7 +116,7 @@ describe('What takes long to find', () => {
         return found
       },
       isLasting: ({ lacking }: typeof found) => lacking === '',
-      holds: async () => holds,
+      holds: () => holds,
     }
     expect(await recallOrFind(place, sought)).toEqual(found)
     expect(await recallOrFind(place, sought)).toEqual(found)
@@ -140,9 +140,9 @@ test.each<[title: string, directory: () => string]>([
   ['is a file', () => '/dev/null/llm-do'],
   ['is read-only', () => '/proc/llm-do'],
   ['is full', () => '/dev/full/llm-do'],
-])('A place for the cache that %s is not used, and nobody complains', async (_title, directory) => {
-  await remember(inputs('key', directory()), value)
-  expect(await recall(inputs('key', directory()))).toBeUndefined()
+])('A place for the cache that %s is not used, and nobody complains', (_title, directory) => {
+  remember(inputs('key', directory()), value)
+  expect(recall(inputs('key', directory()))).toBeUndefined()
 })
 
 test.each<[Record<string, string>, string | undefined]>([

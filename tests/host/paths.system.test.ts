@@ -18,7 +18,7 @@ test('A path behind a closed directory is denied to a plain user and seen by roo
     const script = join(root, 'look.mjs')
     buildSync({
       stdin: {
-        contents: `import { observePaths } from './src/host/paths.ts'; console.log(JSON.stringify(Object.values(await observePaths([process.argv[2]]))[0]))`,
+        contents: `import { observePaths } from './src/host/paths.ts'; console.log(JSON.stringify(Object.values(observePaths([process.argv[2]]))[0]))`,
         resolveDir: join(import.meta.dirname, '../..'),
       },
       bundle: true,

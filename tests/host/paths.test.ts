@@ -51,12 +51,12 @@ describe('Looking at a path finds', () => {
     ],
     ['nothing under a name that is too long', 'n'.repeat(300), 'missing', 'n'.repeat(300)],
   ])('%s', async (_title, name, kind, real) => {
-    const facts = await observePaths([at(name)])
+    const facts = observePaths([at(name)])
     expect(facts[at(name)]).toMatchObject({ path: at(name), kind, real: at(real) })
   })
 
   test('the text of a link, and whose file and inode it leads to', async () => {
-    const facts = await observePaths([at('link'), at('file')])
+    const facts = observePaths([at('link'), at('file')])
     const identity = expect.stringMatching(`^[0-9:]+>${facts[at('file')]?.identity}$`)
     expect(facts[at('link')]).toEqual({ ...facts[at('file')], path: at('link'), link: 'file', identity })
     expect(facts[at('file')]).toMatchObject({ uid: process.getuid?.(), mode: 0o4640 })
@@ -64,24 +64,24 @@ describe('Looking at a path finds', () => {
   })
 
   test('a device, and the root', async () => {
-    const facts = await observePaths(['/dev/null', '/'])
+    const facts = observePaths(['/dev/null', '/'])
     expect(facts['/dev/null']?.kind).toBe('device')
     expect(facts['/']).toMatchObject({ kind: 'directory', real: '/' })
   })
 
   test('nothing at a path that no path can be, instead of throwing', async () => {
-    expect((await observePaths(['/a\0b']))['/a\0b']).toMatchObject({ kind: 'missing' })
+    expect(observePaths(['/a\0b'])['/a\0b']).toMatchObject({ kind: 'missing' })
   })
 
   test('thousands of paths at once, one answer each', async () => {
     const paths = Array.from({ length: 3000 }, (_, index) => at(`none-${index}`))
-    expect(Object.keys(await observePaths([...paths, ...paths]))).toHaveLength(3000)
+    expect(Object.keys(observePaths([...paths, ...paths]))).toHaveLength(3000)
   })
 })
 
 test('Looking goes on while the answers raise questions, and ends', async () => {
-  const seen = await observeRounds([at('link')], (facts) => Object.values(facts).map(({ real }) => real))
+  const seen = observeRounds([at('link')], (facts) => Object.values(facts).map(({ real }) => real))
   expect(Object.keys(seen)).toEqual([at('link'), at('file')])
-  const endless = await observeRounds(['/0'], (facts) => [`/${Object.keys(facts).length}`])
+  const endless = observeRounds(['/0'], (facts) => [`/${Object.keys(facts).length}`])
   expect(Object.keys(endless)).toHaveLength(5)
 })

@@ -24,7 +24,7 @@ function inputs(some: Partial<HostInputs> = {}, probe: Probe = { ok: true }): Ho
     notBelow: [],
     version: '1.0.0',
     cache: undefined,
-    helpers: async () => ({ probe: { ok: true }, stamp: 'helpers' }),
+    helpers: () => ({ probe: { ok: true }, stamp: 'helpers' }),
     probeEngine: async (engine) => {
       place.tried.push(engine)
       return probe
@@ -198,7 +198,7 @@ describe('What was found out is remembered', () => {
   })
 
   test('not for other helpers', async () => {
-    expect(await twice({}, { helpers: async () => ({ probe: { ok: true }, stamp: 'rebuilt' }) })).toBe(1)
+    expect(await twice({}, { helpers: () => ({ probe: { ok: true }, stamp: 'rebuilt' }) })).toBe(1)
   })
 
   test('not when no engine works, so that a repair is seen at once', async () => {
@@ -269,7 +269,7 @@ describe('Before a run', () => {
   })
 
   test('nothing is believed of helpers that are not trusted', async () => {
-    const helpers: HostInputs['helpers'] = async () => ({
+    const helpers: HostInputs['helpers'] = () => ({
       probe: { ok: false, step: 'helpers', errno: '', message: 'can be written by others' },
       stamp: '',
     })
