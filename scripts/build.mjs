@@ -68,12 +68,15 @@ async function buildScript(name, { entryPoint, plugins }) {
   return basename(Object.keys(metafile.outputs)[0])
 }
 
+const exporting = (name, value) => `export const ${name} = ${JSON.stringify(value)}`
+
 async function buildAll() {
-  const known = JSON.stringify(await findKnown(root))
+  const { policy, filters } = await findKnown(root)
   const withKnown = {
     name: 'with-known',
     setup(bundle) {
-      bundle.onLoad({ filter: /src\/policy\/known\.ts$/ }, () => ({ contents: `export const KNOWN = ${known}` }))
+      bundle.onLoad({ filter: /src\/policy\/known\.ts$/ }, () => ({ contents: exporting('KNOWN', policy) }))
+      bundle.onLoad({ filter: /src\/seccomp\/known\.ts$/ }, () => ({ contents: exporting('KNOWN_FILTERS', filters) }))
     },
   }
   const apart = await Promise.all(

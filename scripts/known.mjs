@@ -1,5 +1,6 @@
-// What the schema and the YAML parser make of the layers that come with the program, for src/policy/known.ts. A shipped profile that
-// is wrong ends the build here.
+// What is found out when the program is built, so that no run has to: what the schema and the YAML parser make of the layers that come
+// with it, for src/policy/known.ts, and the filters of its seccomp profiles, for src/seccomp/known.ts. A shipped profile that is wrong
+// ends the build here.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -7,9 +8,13 @@ import { isDeepStrictEqual } from 'node:util'
 import { build } from 'esbuild'
 
 const READERS = `
-  export { BUILT_IN } from './built-in.ts'
-  export { checkLayer } from './check.ts'
-  export { parseProfile } from './parse.ts'`
+  export { BUILT_IN } from './policy/built-in.ts'
+  export { checkLayer } from './policy/check.ts'
+  export { parseProfile } from './policy/parse.ts'
+  export { compileProfile, toHex } from './seccomp/compile.ts'
+  export { nameOf } from './seccomp/filter.ts'
+  export { PROFILE_NAMES } from './seccomp/rules.ts'
+  export { ARCHES } from './seccomp/syscalls.ts'`
 
 /** The sources, as this node can run them. */
 async function loadReaders(root) {
@@ -17,7 +22,7 @@ async function loadReaders(root) {
   mkdirSync(made, { recursive: true })
   try {
     const outfile = join(made, 'readers.cjs')
-    const stdin = { contents: READERS, resolveDir: join(root, 'src/policy'), loader: 'ts' }
+    const stdin = { contents: READERS, resolveDir: join(root, 'src'), loader: 'ts' }
     await build({
       stdin,
       outfile,
@@ -52,9 +57,23 @@ function knownProfile(file, { parseProfile, checkLayer }) {
   }
 }
 
-/** @returns the value of KNOWN in src/policy/known.ts */
+/** What edges.ts asks for: root's filter keeps a set that others need not. */
+const KEPT = [[], ['setuid-bits']]
+
+function knownFilters({ PROFILE_NAMES, ARCHES, compileProfile, toHex, nameOf }) {
+  const asked = [...PROFILE_NAMES, 'off'].flatMap((profile) =>
+    ARCHES.flatMap((arch) => KEPT.map((always) => ({ profile, arch, always }))),
+  )
+  return Object.fromEntries(asked.map((one) => [nameOf(one), toHex(compileProfile(one).filter)]))
+}
+
+/** @returns the values of KNOWN in src/policy/known.ts and of KNOWN_FILTERS in src/seccomp/known.ts */
 export async function findKnown(root) {
   const readers = await loadReaders(root)
+  return { policy: knownPolicy(root, readers), filters: knownFilters(readers) }
+}
+
+function knownPolicy(root, readers) {
   const directory = join(root, 'profiles')
   const names = readdirSync(directory).filter((name) => name.endsWith('.yaml'))
   return {

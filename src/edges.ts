@@ -22,7 +22,7 @@ import type { Request } from './plan/request.ts'
 import { type ProfileDirectories, profileDirectoryOf } from './policy/load.ts'
 import { didYouMean } from './policy/nearest.ts'
 import type { Policy } from './policy/policy.ts'
-import { compileProfile, toHex } from './seccomp/compile.ts'
+import { filterFor } from './seccomp/filter.ts'
 import { askLandlockAbi, probeEngine } from './supervisor/probe-engine.ts'
 import { ownDirectory } from './supervisor/runs-directory.ts'
 
@@ -213,10 +213,12 @@ const LARGEST_FILTER_FILE = 1024 ** 2
  * The compiled system call filter of a policy, as a function of the machine.
  * Root's own files are never a place to plant setuid programs: for root that set is kept whatever filter was asked for.
  */
-export async function filterOf({ seccomp }: Policy, uid: number): Promise<(arch: HostFacts['arch']) => string> {
+export async function filterOf(
+  { seccomp }: Policy,
+  { uid, arch }: Pick<HostFacts, 'uid' | 'arch'>,
+): Promise<(arch: HostFacts['arch']) => string> {
   const profile = typeof seccomp === 'string' ? seccomp : await readFilterFile(seccomp.file)
-  const always = uid === 0 ? (['setuid-bits'] as const) : []
-  return (arch) => toHex(compileProfile({ profile, arch, always }).filter)
+  return filterFor({ profile, arch, always: uid === 0 ? ['setuid-bits'] : [] })
 }
 
 async function readFilterFile(file: string) {

@@ -127,7 +127,7 @@ async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prep
   const needs = needsOf(policy, request.command)
   const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
   const facts = await factsFor({ policy, request, env, needs, permits, check })
-  const seccompFilter = await filterOf(policy, facts.uid)
+  const seccompFilter = await filterOf(policy, facts)
   const resolved = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
   const plan = warnOfDoors(resolved, doorsIn(zonesWithDoors(resolved)))
   options.accept?.(policy, plan)

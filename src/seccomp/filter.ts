@@ -1,0 +1,29 @@
+/** The filter of a policy as a plan bears it. The compiler is loaded for what was not compiled when the program was built. Pure. */
+import { KNOWN_FILTERS, type KnownFilters } from './known.ts'
+import type { ProfileName, SeccompRules, SetName } from './rules.ts'
+import type { Arch } from './syscalls.ts'
+
+export interface AskedFilter {
+  /** A shipped name, `off` for none, or the rules of a user's file. */
+  readonly profile: ProfileName | 'off' | SeccompRules
+  readonly arch: Arch
+  /** Sets that are kept whatever the profile says. */
+  readonly always: readonly SetName[]
+}
+
+/** @returns the filter in hexadecimal, as a function of the machine: what is no machine of ours is for the plan to refuse */
+export async function filterFor(
+  asked: AskedFilter,
+  known: KnownFilters = KNOWN_FILTERS,
+): Promise<(arch: Arch) => string> {
+  const { profile, always } = asked
+  const filter = typeof profile === 'string' ? known[nameOf({ ...asked, profile })] : undefined
+  if (filter !== undefined) return () => filter
+  const { compileProfile, toHex } = await import('./compile.ts')
+  return (arch) => toHex(compileProfile({ profile, arch, always }).filter)
+}
+
+/** The words under which a filter is known. */
+export function nameOf({ profile, arch, always }: AskedFilter & { readonly profile: ProfileName | 'off' }): string {
+  return [profile, arch, ...always].join(' ')
+}

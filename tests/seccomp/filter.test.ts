@@ -1,0 +1,51 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { findKnown } from '../../scripts/known.mjs'
+import { compileProfile, toHex } from '../../src/seccomp/compile.ts'
+import { type AskedFilter, filterFor, nameOf } from '../../src/seccomp/filter.ts'
+import { KNOWN_FILTERS } from '../../src/seccomp/known.ts'
+import { PROFILE_NAMES } from '../../src/seccomp/rules.ts'
+import { ARCHES } from '../../src/seccomp/syscalls.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+type Named = AskedFilter & Parameters<typeof nameOf>[0]
+
+const EVERY = [...PROFILE_NAMES, 'off' as const].flatMap((profile) =>
+  ARCHES.flatMap((arch) => ([[], ['setuid-bits']] as const).map((always): Named => ({ profile, arch, always }))),
+)
+const compiled = (asked: AskedFilter): string => toHex(compileProfile(asked).filter)
+
+test('The build knows the filter of every shipped profile, and each is what would be compiled', async () => {
+  const { filters } = await findKnown(ROOT)
+  expect(filters).toEqual(Object.fromEntries(EVERY.map((asked) => [nameOf(asked), compiled(asked)])))
+})
+
+test('No two filters are known by the same words', () => {
+  expect(new Set(EVERY.map(nameOf)).size).toBe(EVERY.length)
+})
+
+test('From the sources nothing is known, and every filter is compiled', async () => {
+  expect(KNOWN_FILTERS).toEqual({})
+  for (const asked of EVERY) expect((await filterFor(asked))(asked.arch)).toBe(compiled(asked))
+})
+
+test('A filter that is known is not compiled, and one that was asked for in other words is', async () => {
+  const root: Named = { profile: 'strict', arch: 'arm64', always: ['setuid-bits'] }
+  const known = { [nameOf(root)]: 'known' }
+  expect((await filterFor(root, known))('arm64')).toBe('known')
+  for (const other of [
+    { ...root, profile: 'default' as const },
+    { ...root, arch: 'x64' as const },
+    { ...root, always: [] },
+  ])
+    expect((await filterFor(other, known))(other.arch)).toBe(compiled(other))
+})
+
+test('The rules of a file are compiled, whatever is known', async () => {
+  const profile = { extends: 'default', allow: [], deny: [] } as const
+  const known = { 'default x64': 'known', '[object Object] x64': 'known' }
+  expect((await filterFor({ profile, arch: 'x64', always: [] }, known))('x64')).toBe(
+    compiled({ profile, arch: 'x64', always: [] }),
+  )
+})
