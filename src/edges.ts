@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
+import { type Enter, enterByShell } from './cgroup/enter.ts'
 import type { Sights } from './cgroup/fact.ts'
 import { observeCgroup } from './cgroup/ladder.ts'
 import { SandboxError } from './error.ts'
@@ -23,7 +24,8 @@ import { type ProfileDirectories, profileDirectoryOf } from './policy/load.ts'
 import { didYouMean } from './policy/nearest.ts'
 import type { Policy } from './policy/policy.ts'
 import { filterFor } from './seccomp/filter.ts'
-import { askLandlockAbi, probeEngine } from './supervisor/probe-engine.ts'
+import { probeEngine } from './supervisor/probe-engine.ts'
+import { processQuestions } from './supervisor/process-questions.ts'
 import { ownDirectory } from './supervisor/runs-directory.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -112,8 +114,12 @@ export async function observeMachine({
   believe = false,
 }: MachineQuestion): Promise<MachineFacts> {
   const helpers = helpersDirectory()
+  const seen = lookAtHelpers(helpers)
+  const questions = processQuestions(helpers)
   const uid = process.getuid?.() ?? -1
   const cache = cacheDirectory(env)
+  // What cannot be trusted is not started, not even to answer a question.
+  const enter = seen.probe.ok ? questions.enter : enterByShell
   return observeHost({
     want,
     engine: policy.engine,
@@ -122,11 +128,12 @@ export async function observeMachine({
     believe,
     version: packageVersion(),
     cache,
-    helpers: () => lookAtHelpers(helpers),
+    helpers: () => seen,
     probeEngine: (engine, bwrap) =>
       probeEngine({ engine, bwrap, helpers, uid, arch: machineArch(), runId: newRunId() }),
-    landlockAbi: () => askLandlockAbi(helpers),
-    cgroup: () => lookAtCgroup({ uid, cache, cgroupParent: policy.cgroupParent, isLinux: want.includes('namespace') }),
+    landlockAbi: questions.landlockAbi,
+    cgroup: () =>
+      lookAtCgroup({ uid, enter, cache, cgroupParent: policy.cgroupParent, isLinux: want.includes('namespace') }),
   })
 }
 
@@ -150,6 +157,7 @@ function lookAtHelpers(directory: string): { readonly probe: Probe; readonly sta
 
 interface CgroupQuestion {
   readonly uid: number
+  readonly enter: Enter
   readonly cache: string | undefined
   readonly cgroupParent: string | undefined
   readonly isLinux: boolean
@@ -161,12 +169,12 @@ const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is
  * The ladder takes tens of milliseconds to climb, so its answer is remembered for the boot, user and group, but only one that
  * lacks nothing: what was missing may come, or was missing by chance. A parent that was named is looked at every time.
  */
-async function lookAtCgroup({ uid, cache, cgroupParent, isLinux }: CgroupQuestion): Promise<CgroupFact> {
+async function lookAtCgroup({ uid, enter, cache, cgroupParent, isLinux }: CgroupQuestion): Promise<CgroupFact> {
   if (process.platform !== 'linux' || !isLinux) return NO_CGROUP
-  if (cgroupParent !== undefined) return observeCgroup({ uid, cgroupParent, look: identitiesOf })
+  if (cgroupParent !== undefined) return observeCgroup({ uid, enter, look: identitiesOf, cgroupParent })
   const place = cache === undefined ? undefined : { directory: cache, uid, key: cgroupKey() }
   return recallOrFind<CgroupFact>(place, {
-    find: () => observeCgroup({ uid, look: identitiesOf }),
+    find: () => observeCgroup({ uid, enter, look: identitiesOf }),
     isLasting: ({ lacking }) => lacking === '',
     holds: ({ parent }) => isThere(parent),
   })

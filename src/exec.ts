@@ -332,9 +332,10 @@ async function factsFor(question: FactsQuestion): Promise<HostFacts> {
   ]
   const look = (want: readonly ('namespace' | 'docker' | 'wasm')[]) =>
     observeMachine({ want, policy, env, notBelow, believe: check === 'run' })
-  const [paths, machine] = await Promise.all([
-    observePolicyPaths(policy, request),
+  // The machine is asked first: the paths are looked at while a process that was asked thinks.
+  const [machine, paths] = await Promise.all([
     look(policy.runtime === 'wasmtime' ? ['namespace', 'wasm'] : ['namespace']),
+    observePolicyPaths(policy, request),
   ])
   const first: HostFacts = { ...machine, paths }
   if (nextToProbe({ ...question, facts: first }) === undefined) return first

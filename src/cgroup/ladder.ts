@@ -12,24 +12,13 @@
  *
  * Asking costs tens of milliseconds, so the caller caches the answer per boot, user and own cgroup path.
  */
-import { readFile, stat, statfs } from 'node:fs/promises'
+import { readFileSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { dirname, isAbsolute } from 'node:path'
 import { SandboxError } from '../error.ts'
-import type { CgroupFact, CgroupRung, Sights } from './fact.ts'
-import {
-  codeOf,
-  filesOf,
-  type Group,
-  isObstacle,
-  isTreeRoot,
-  type Obstacle,
-  prepareGroup,
-  processesOf,
-  readWords,
-  tellingFiles,
-  writeObstacle,
-} from './group.ts'
-import { DROP_IN, WANTED_BY_ALL, type WantedController } from './rungs.ts'
+import { type Enter, enterByShell } from './enter.ts'
+import type { CgroupFact, CgroupRung } from './fact.ts'
+import { codeOf, isObstacle, isTreeRoot, prepareGroup, processesOf, readWords, writeObstacle } from './group.ts'
+import { DROP_IN, WANTED_BY_ALL } from './rungs.ts'
 import { isSystemdRunning, type Manager, showUnit, startUnit, UNIT } from './systemd.ts'
 import { type CgroupMount, directoryOf, findCgroupMount, findOwnPath, unitOf } from './tree.ts'
 
@@ -37,12 +26,13 @@ export interface LadderInputs {
   readonly uid: number
   /** Absolute directory from `--cgroup-parent`. */
   readonly cgroupParent?: string
-  /** Identities of paths. */
-  readonly look: (paths: readonly string[]) => Sights
+  /** Default: a shell is moved. */
+  readonly enter?: Enter
 }
 
-interface Host extends Pick<LadderInputs, 'look'> {
+interface Host {
   readonly uid: number
+  readonly enter: Enter
   readonly mount: CgroupMount
   /** The caller's path in the tree, and where it can be seen; undefined in a container that cannot see it. */
   readonly ownPath: string | undefined
@@ -60,21 +50,16 @@ interface Tried {
   readonly why: string
   /** What would mend it; empty where nothing is known to. */
   readonly fix: string
-  readonly seen: Sights
 }
 
 /**
  * @throws SandboxError POLICY_INVALID when cgroupParent cannot hold runs. Nothing is left behind in that case.
  */
-export async function observeCgroup(inputs: LadderInputs): Promise<CgroupFact> {
-  if (inputs.cgroupParent !== undefined) return openParent(inputs.cgroupParent, inputs)
-  const mountPoint = inputs.look([MOUNT_POINT])
-  const host = await lookAround(inputs)
+export async function observeCgroup({ uid, cgroupParent, enter = enterByShell }: LadderInputs): Promise<CgroupFact> {
+  if (cgroupParent !== undefined) return openParent(cgroupParent, enter)
+  const host = lookAround(uid, enter)
   if (host === undefined)
-    return {
-      ...nowhere('no cgroup v2 file system is mounted here', `mount -t cgroup2 none ${MOUNT_POINT}`),
-      seen: mountPoint,
-    }
+    return nowhere('no cgroup v2 file system is mounted here', 'mount -t cgroup2 none /sys/fs/cgroup')
   if (host.mount.readOnly)
     return nowhere(`${host.mount.directory} is mounted read-only, as containers have it`, WRITABLE_MOUNT)
   const tried: Tried[] = []
@@ -86,8 +71,6 @@ export async function observeCgroup(inputs: LadderInputs): Promise<CgroupFact> {
   }
   return settleFor(tried)
 }
-
-const MOUNT_POINT = '/sys/fs/cgroup'
 
 const nowhere = (why: string, fix: string): CgroupFact => ({
   rung: 'none',
@@ -101,19 +84,19 @@ const WRITABLE_MOUNT =
 
 const withFix = ({ why, fix }: Pick<Tried, 'why' | 'fix'>): string => (fix === '' ? why : `${why} (${fix})`)
 
-async function lookAround({ uid, look }: LadderInputs): Promise<Host | undefined> {
-  const mount = findCgroupMount(await readFile('/proc/self/mountinfo', 'utf8'))
+function lookAround(uid: number, enter: Enter): Host | undefined {
+  const mount = findCgroupMount(readFileSync('/proc/self/mountinfo', 'utf8'))
   if (mount === undefined) return undefined
-  const ownPath = findOwnPath(await readFile('/proc/self/cgroup', 'utf8'))
+  const ownPath = findOwnPath(readFileSync('/proc/self/cgroup', 'utf8'))
   const own = ownPath === undefined ? undefined : directoryOf(mount, ownPath)
-  const wholeTree = mount.root === '/' && (await isTreeRoot(mount.directory))
-  return { uid, look, mount, ownPath, own, wholeTree, systemd: await isSystemdRunning() }
+  const wholeTree = mount.root === '/' && isTreeRoot(mount.directory)
+  return { uid, enter, mount, ownPath, own, wholeTree, systemd: isSystemdRunning() }
 }
 
 const isComplete = (tried: Tried): tried is Tried & { readonly parent: string } =>
   tried.parent !== undefined && missingOf(tried).length === 0
 
-const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly WantedController[] =>
+const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly string[] =>
   WANTED_BY_ALL.filter((name) => !controllers.includes(name))
 
 const heldByKernel = (place: Pick<Tried, 'controllers'>): number => WANTED_BY_ALL.length - missingOf(place).length
@@ -122,12 +105,11 @@ const heldByKernel = (place: Pick<Tried, 'controllers'>): number => WANTED_BY_AL
 function settleFor(tried: readonly Tried[]): CgroupFact {
   const lacking = [...new Set(tried.map(withFix))].filter(Boolean).join('; ')
   const fix = tried.find((one) => one.fix !== '')?.fix ?? ''
-  const seen: Sights = Object.assign({}, ...tried.map((one) => one.seen))
   const places = tried.filter(({ parent }) => parent !== undefined)
   const best = places.toSorted((left, right) => heldByKernel(right) - heldByKernel(left))[0]
-  if (best?.parent === undefined) return { rung: 'none', controllers: [], lacking, fix, seen }
+  if (best?.parent === undefined) return { rung: 'none', controllers: [], lacking, fix }
   const rung = heldByKernel(best) === 0 ? 'accounting' : best.rung
-  return { rung, parent: best.parent, controllers: best.controllers, lacking, fix: best.fix || fix, seen }
+  return { rung, parent: best.parent, controllers: best.controllers, lacking, fix: best.fix || fix }
 }
 
 interface Place {
@@ -136,57 +118,50 @@ interface Place {
   readonly fix: string
 }
 
-async function tryPlace({ look }: Pick<Host, 'look'>, { rung, directory, fix }: Place): Promise<Tried> {
-  const before = look(tellingFiles(directory))
-  const obstacle = await writeObstacle(directory)
+async function tryPlace({ enter }: Host, { rung, directory, fix }: Place): Promise<Tried> {
+  const obstacle = writeObstacle(directory)
   // Where version 1 has every controller, a place that may be written to would still hold no limit.
-  if (obstacle !== undefined) {
-    const refusal = refused(rung, obstacle.why, (await isVersionOne()) ? NO_VERSION_ONE : fix)
-    return { ...refusal, seen: only(before, [obstacle.path]) }
-  }
-  const group = await prepareGroup(directory)
-  const seen = group.isPassing ? chanceIn(directory) : only(before, await tellingOf(directory, group))
-  if (isObstacle(group)) return { ...refused(rung, group.why, fix), seen }
+  if (obstacle !== undefined) return refused(rung, obstacle, isVersionOne() ? NO_VERSION_ONE : fix)
+  const group = await prepareGroup(directory, enter)
+  if (isObstacle(group)) return refused(rung, group.why, fix)
   const missing = missingOf(group)
-  const place = { rung, parent: directory, controllers: group.controllers, seen }
+  const place = { rung, parent: directory, controllers: group.controllers }
   if (missing.length === 0) return { ...place, why: '', fix: '' }
   return {
     ...place,
     why: `${directory} has no ${missing.join(', ')} controller`,
-    fix: await controllerFix(missing, fix),
+    fix: controllerFix(missing, fix),
   }
 }
-
-/** What would look different if the place gave more: nothing has to be looked at that cannot. */
-async function tellingOf(directory: string, group: Group | Obstacle): Promise<readonly string[]> {
-  if (isObstacle(group)) return [directory]
-  return (await isTreeRoot(directory)) ? [] : filesOf(directory, missingOf(group))
-}
-
-const only = (sights: Sights, paths: readonly string[]): Sights =>
-  Object.fromEntries(paths.map((path) => [path, sights[path]]))
-
-/** An answer that the next look may not give. */
-const chanceIn = (directory: string): Sights => ({ [directory]: undefined })
 
 const NO_VERSION_ONE =
   'version 1 holds the controllers: boot with cgroup_no_v1=all, under systemd with systemd.unified_cgroup_hierarchy=1'
 
 /** Controllers that version 1 has taken are nobody's to delegate. */
-async function controllerFix(missing: readonly string[], fix: string): Promise<string> {
-  const taken = await heldByVersionOne()
+function controllerFix(missing: readonly string[], fix: string): string {
+  const taken = heldByVersionOne()
   return missing.some((name) => taken.includes(name)) ? NO_VERSION_ONE : fix
 }
 
-const isVersionOne = async (): Promise<boolean> => (await heldByVersionOne()).length === WANTED_BY_ALL.length
+const isVersionOne = (): boolean => heldByVersionOne().length === WANTED_BY_ALL.length
 
 /** Those of the wanted controllers that are in a hierarchy of version 1: /proc/cgroups numbers version 2 as 0. */
-async function heldByVersionOne(): Promise<readonly string[]> {
-  const lines = (await readFile('/proc/cgroups', 'utf8').catch(() => '')).split('\n').map((line) => line.split('\t'))
+function heldByVersionOne(): readonly string[] {
+  const lines = listedControllers()
+    .split('\n')
+    .map((line) => line.split('\t'))
   return WANTED_BY_ALL.filter((name) => lines.some(([known, hierarchy]) => known === name && hierarchy !== '0'))
 }
 
-const refused = (rung: CgroupRung, why: string, fix = ''): Tried => ({ rung, controllers: [], why, fix, seen: {} })
+function listedControllers(): string {
+  try {
+    return readFileSync('/proc/cgroups', 'utf8')
+  } catch {
+    return '' // A kernel without version 1 need not have the list.
+  }
+}
+
+const refused = (rung: CgroupRung, why: string, fix = ''): Tried => ({ rung, controllers: [], why, fix })
 
 /* ---- delegated ---- */
 
@@ -200,24 +175,15 @@ async function tryDelegated(host: Host): Promise<Tried> {
   if (host.systemd) return tryDelegatedUnit(host, host.ownPath)
   // Root with the whole tree in sight takes a place of its own (direct) rather than moving the callers of others about.
   if (host.uid === 0 && host.wholeTree) return refused('delegated', '')
-  const own = { rung: 'delegated', directory: host.own, fix: CHOWN_FIX } as const
-  if (host.own === host.mount.directory) return tryPlace(host, own)
   const parent = dirname(host.own)
-  const before = host.look(tellingFiles(parent))
-  if (await holdsControllers(parent)) return tryPlace(host, { ...own, directory: parent })
-  const tried = await tryPlace(host, own)
-  return { ...tried, seen: { ...only(before, await obstaclesOf(parent)), ...tried.seen } }
+  const directory = host.own !== host.mount.directory && holdsControllers(parent) ? parent : host.own
+  return tryPlace(host, { rung: 'delegated', directory, fix: CHOWN_FIX })
 }
 
 /** A caller in a leaf: its parent gives controllers to its children and is ours to write to. */
-async function holdsControllers(directory: string): Promise<boolean> {
-  if ((await writeObstacle(directory)) !== undefined || (await isTreeRoot(directory))) return false
-  return heldByKernel({ controllers: await readWords(`${directory}/cgroup.subtree_control`) }) > 0
-}
-
-const obstaclesOf = async (directory: string): Promise<readonly string[]> => {
-  const obstacle = await writeObstacle(directory)
-  return obstacle === undefined ? [] : [obstacle.path]
+function holdsControllers(directory: string): boolean {
+  if (writeObstacle(directory) !== undefined || isTreeRoot(directory)) return false
+  return heldByKernel({ controllers: readWords(`${directory}/cgroup.subtree_control`) }) > 0
 }
 
 /** Under systemd only what the manager calls delegated is ours, whoever may write there (systemd.io, CGROUP_DELEGATION). */
@@ -238,21 +204,16 @@ async function trySystemd(host: Host): Promise<Tried> {
   if (!host.systemd) return refused(rung, '')
   const asked = { manager, uid: host.uid, unit: UNIT }
   const before = await showUnit(asked)
-  if ('why' in before) {
-    const silent = refused(rung, noManager(manager, before.why), manager === 'user' ? 'loginctl enable-linger' : '')
-    return before.isPassing ? { ...silent, seen: chanceIn(UNIT) } : silent
-  }
+  if ('why' in before)
+    return refused(rung, noManager(manager, before.why), manager === 'user' ? 'loginctl enable-linger' : '')
   if (!before.active) await startUnit(asked)
   const unit = before.active ? before : await showUnit(asked)
   const directory = 'why' in unit || unit.path === '' ? undefined : directoryOf(host.mount, unit.path)
   if (directory === undefined)
-    return {
-      ...refused(
-        rung,
-        `systemd did not start ${UNIT} (systemctl ${manager === 'user' ? '--user ' : ''}status ${UNIT})`,
-      ),
-      seen: chanceIn(UNIT),
-    }
+    return refused(
+      rung,
+      `systemd did not start ${UNIT} (systemctl ${manager === 'user' ? '--user ' : ''}status ${UNIT})`,
+    )
   const entry = manager === 'user' && !host.ownPath?.includes(`/user@${host.uid}.service/`)
   return tryPlace(host, { rung, directory, fix: entry ? DELEGATE_FIX : DROP_IN })
 }
@@ -266,8 +227,11 @@ async function tryDirect(host: Host): Promise<Tried> {
   if (host.systemd) return refused('direct', '')
   if (!host.wholeTree) return refused('direct', '')
   if (host.uid !== 0) return refused('direct', '')
-  const fix = 'boot with cgroup_enable=memory, or a kernel that has it'
-  return tryPlace(host, { rung: 'direct', directory: host.mount.directory, fix })
+  return tryPlace(host, {
+    rung: 'direct',
+    directory: host.mount.directory,
+    fix: 'boot with cgroup_enable=memory, or a kernel that has it',
+  })
 }
 
 /* ---- --cgroup-parent ---- */
@@ -278,21 +242,17 @@ const refuseParent = (directory: string, why: string, hint: string): SandboxErro
 const PARENT_HINT =
   'expected the absolute path of an empty cgroup v2 directory that this user may write to, e.g. --cgroup-parent /sys/fs/cgroup/sandboxes'
 
-async function openParent(directory: string, { look }: LadderInputs): Promise<CgroupFact> {
-  const seen = look(tellingFiles(directory))
-  const wrong = await parentObstacle(directory)
+async function openParent(directory: string, enter: Enter): Promise<CgroupFact> {
+  const wrong = parentObstacle(directory)
   if (wrong !== undefined) throw wrong
-  const group = await prepareGroup(directory)
+  const group = await prepareGroup(directory, enter)
   if (isObstacle(group)) throw refuseParent(directory, group.why, DELEGATE_FIX)
   const { controllers } = group
   const lacking =
     missingOf({ controllers }).length === 0
       ? ''
       : `${directory} has only these controllers: ${controllers.join(', ') || 'none'}`
-  const found = { rung: 'parent', parent: directory, controllers, lacking } as const
-  if (lacking === '') return { ...found, fix: '' }
-  const telling = only(seen, await tellingOf(directory, group))
-  return { ...found, fix: PARENT_HINT, seen: group.isPassing ? chanceIn(directory) : telling }
+  return { rung: 'parent', parent: directory, controllers, lacking, fix: lacking === '' ? '' : PARENT_HINT }
 }
 
 /** linux/magic.h: CGROUP2_SUPER_MAGIC, CGROUP_SUPER_MAGIC. */
@@ -300,25 +260,33 @@ const CGROUP2_MAGIC = 0x63677270
 const CGROUP1_MAGIC = 0x27e0eb
 
 /** Everything that is wrong with a parent and can be seen without changing anything. */
-async function parentObstacle(directory: string): Promise<SandboxError | undefined> {
+function parentObstacle(directory: string): SandboxError | undefined {
   if (!isAbsolute(directory))
     return refuseParent(directory, 'expected an absolute path, got a relative one', PARENT_HINT)
-  const found = await stat(directory).catch(codeOf)
+  const found = statusOf(directory)
   if (typeof found === 'string') return refuseParent(directory, `cannot be opened (${found})`, `mkdir ${directory}`)
   if (!found.isDirectory()) return refuseParent(directory, 'is not a directory', PARENT_HINT)
-  const { type } = await statfs(directory)
+  const { type } = statfsSync(directory)
   if (type === CGROUP1_MAGIC) return refuseParent(directory, 'is a cgroup of version 1', PARENT_HINT)
   if (type !== CGROUP2_MAGIC) return refuseParent(directory, 'is not in a cgroup v2 file system', PARENT_HINT)
   return groupObstacle(directory)
 }
 
-async function groupObstacle(directory: string): Promise<SandboxError | undefined> {
-  const written = await writeObstacle(directory)
-  if (written !== undefined) return refuseParent(directory, written.why, DELEGATE_FIX)
-  if (await isTreeRoot(directory)) return undefined
-  const kind = (await readFile(`${directory}/cgroup.type`, 'utf8')).trim()
+function statusOf(directory: string): Stats | string {
+  try {
+    return statSync(directory)
+  } catch (error) {
+    return codeOf(error)
+  }
+}
+
+function groupObstacle(directory: string): SandboxError | undefined {
+  const written = writeObstacle(directory)
+  if (written !== undefined) return refuseParent(directory, written, DELEGATE_FIX)
+  if (isTreeRoot(directory)) return undefined
+  const kind = readFileSync(`${directory}/cgroup.type`, 'utf8').trim()
   if (kind !== 'domain') return refuseParent(directory, `is a "${kind}" group, expected "domain"`, PARENT_HINT)
-  const processes = await processesOf(directory)
+  const processes = processesOf(directory)
   if (processes.length === 0) return undefined
   const list = processes.slice(0, 5).join(', ')
   return refuseParent(

@@ -6,7 +6,7 @@
  * So one transient service is started (StartTransientUnit, on the user's bus, for root on the system's), whose only process
  * sleeps: it holds the group open, and runs come and go below it without systemd hearing of them.
  */
-import { access } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
 import { ask } from '../ask.ts'
 
 export type Manager = 'user' | 'system'
@@ -26,11 +26,7 @@ const PROPERTIES = [
 ] as const
 
 /** sd_booted(3): this directory is there if and only if systemd is the service manager. */
-export const isSystemdRunning = (): Promise<boolean> =>
-  access('/run/systemd/system').then(
-    () => true,
-    () => false,
-  )
+export const isSystemdRunning = (): boolean => existsSync('/run/systemd/system')
 
 export interface UnitFact {
   readonly active: boolean

@@ -50,9 +50,9 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
   const path = (inputs.env['PATH'] ?? '').split(delimiter)
   const search = (name: string): FoundProgram | undefined =>
     findProgram({ name, path, notBelow: inputs.notBelow, uid: own.uid })
-  const [engines, cgroup, docker, wasmtime] = await Promise.all([
-    observeEngines({ inputs, own, search }),
+  const [cgroup, engines, docker, wasmtime] = await Promise.all([
     inputs.cgroup(),
+    observeEngines({ inputs, own, search }),
     inputs.want.includes('docker') ? observeContainers(inputs, search) : undefined,
     inputs.want.includes('wasm') ? versionOf(search('wasmtime')) : undefined,
   ])

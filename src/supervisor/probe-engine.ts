@@ -68,14 +68,25 @@ export async function probeEngine(probe: EngineProbe): Promise<Probe> {
 /** Milliseconds; it is one system call. */
 const PATIENCE_MS = 10_000
 
+/** The process that says which version of Landlock is here. */
+export function landlockQuestion(helpers: string): readonly [file: string, ...argv: string[]] {
+  return [`${helpers}/launch`, '--landlock-abi']
+}
+
+/** @returns undefined for anything but an answer */
+export function landlockAbiIn(told: string | undefined): number | undefined {
+  return told !== undefined && /^\d+\n$/.test(told) ? Number(told) : undefined
+}
+
 /**
  * Version of Landlock here, 0 without.
  * @throws SandboxError SETUP_FAILED when there is no answer: "none" would take a wall away
  */
 export async function askLandlockAbi(helpers: string): Promise<number> {
-  const file = `${helpers}/launch`
-  const { ok, stdout, why } = await ask({ file, argv: ['--landlock-abi'], patienceMs: PATIENCE_MS })
-  if (ok && /^\d+\n$/.test(stdout)) return Number(stdout)
+  const [file, ...argv] = landlockQuestion(helpers)
+  const { ok, stdout, why } = await ask({ file, argv, patienceMs: PATIENCE_MS })
+  const abi = ok ? landlockAbiIn(stdout) : undefined
+  if (abi !== undefined) return abi
   throw new SandboxError('SETUP_FAILED', `${file} --landlock-abi: expected a number, got ${why || quoteText(stdout)}`, {
     hint: 'try again; if it stays so: llm-do doctor',
   })
