@@ -1,13 +1,15 @@
 // Builds dist/, everything bundled:
 //   index.js          the library, ES modules with shared chunks, and its type declarations in types/
 //   cli.cjs           what node is given to run: starts the program from what compile.mjs made of it
-//   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
+//   program-SUM.cjs   what a run of a command needs, one file: every further one costs its start more than what it holds
+//   rest-SUM.cjs      all else of the command, which asks the program for what both have (scripts/halves.mjs)
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 import { execFileSync } from 'node:child_process'
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { findHalves, forProgram, forRest, refuseDoubles } from './halves.mjs'
 import { findKnown } from './known.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -42,6 +44,9 @@ const withoutLanguages = {
   },
 }
 
+/** What a run of a command needs, with all that these import. */
+const NEEDED = ['src/cli/main.ts', 'src/cli/exec.ts', 'src/exec.ts', 'src/native.ts']
+
 /** Loaded when something is asked of them: together they are larger than all that is ours. */
 const APART = ['zod', 'yaml', 'gray-matter', 'execa']
 
@@ -56,16 +61,14 @@ const script = {
   define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__filename' },
 }
 
-/** @returns the name of the one file, with the sum of its text in it */
-async function buildScript(name, { entryPoint, plugins }) {
-  const { metafile } = await build({
-    ...script,
-    plugins,
-    entryPoints: { [name]: entryPoint },
-    entryNames: '[name]-[hash]',
-    metafile: true,
-  })
-  return basename(Object.keys(metafile.outputs)[0])
+/** @returns the name of the one file, with the sum of its text in it, and what it was made of */
+async function buildScript(name, { entryPoint, text, plugins }) {
+  const entry =
+    text === undefined
+      ? { entryPoints: { [name]: entryPoint }, entryNames: '[name]-[hash]' }
+      : { stdin: { contents: text, resolveDir: root, sourcefile: `${name}.js` }, entryNames: `${name}-[hash]` }
+  const { metafile } = await build({ ...script, ...entry, plugins, metafile: true })
+  return { file: basename(Object.keys(metafile.outputs)[0]), inputs: Object.keys(metafile.inputs) }
 }
 
 const exporting = (name, value) => `export const ${name} = ${JSON.stringify(value)}`
@@ -80,7 +83,10 @@ async function buildAll() {
     },
   }
   const apart = await Promise.all(
-    APART.map(async (name) => [name, await buildScript(name, { entryPoint: name, plugins: [withoutLanguages] })]),
+    APART.map(async (name) => [
+      name,
+      (await buildScript(name, { entryPoint: name, plugins: [withoutLanguages] })).file,
+    ]),
   ).then(Object.fromEntries)
   const withApart = {
     name: 'with-apart',
@@ -91,11 +97,16 @@ async function buildAll() {
       }))
     },
   }
-  const program = await buildScript('program', { entryPoint: entryPoints.program, plugins: [withKnown, withApart] })
+  const plugins = [withKnown, withApart]
+  const halves = await findHalves({ ...script, plugins, entryPoints: [entryPoints.program] }, NEEDED)
+  const rest = await buildScript('rest', forRest(halves, plugins))
+  const asked = { entryPoint: entryPoints.program, rest: rest.file, plugins }
+  const program = await buildScript('program', forProgram(halves, asked))
+  refuseDoubles(program, rest)
   await build({
     ...script,
     entryPoints: { cli: entryPoints.cli },
-    define: { ...script.define, PROGRAM: JSON.stringify(program) },
+    define: { ...script.define, PROGRAM: JSON.stringify(program.file) },
   })
   await build({
     ...common,

@@ -20,11 +20,11 @@ interface Module {
 
 const loaded = new Map<string, Module>()
 
-/** The packages that were built apart are beside the program; everything else is node's own. */
-const load: NodeJS.Require = Object.assign(
-  (name: string): unknown => (name.startsWith('./') ? own(name.slice(2)) : require(name)),
-  require,
-)
+/** What was built apart is beside the program, and may ask the program for what both have; everything else is node's own. */
+const load: NodeJS.Require = Object.assign((name: string): unknown => {
+  if (name === 'program') return own(PROGRAM)
+  return name.startsWith('./') ? own(name.slice(2)) : require(name)
+}, require)
 
 function own(name: string): unknown {
   const known = loaded.get(name)
