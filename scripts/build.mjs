@@ -50,6 +50,24 @@ const NEEDED = ['src/cli/main.ts', 'src/cli/exec.ts', 'src/exec.ts', 'src/native
 /** Loaded when something is asked of them: together they are larger than all that is ours. */
 const APART = ['zod', 'yaml', 'gray-matter', 'execa']
 
+/** Modules of node's own that a run asks for when its command has been started: until then they are not loaded. */
+const LATE = { 'node:crypto': ['createHash', 'randomBytes', 'randomUUID'] }
+
+const late = {
+  name: 'late',
+  setup(bundle) {
+    const isLate = new RegExp(`^(${Object.keys(LATE).join('|')})$`)
+    bundle.onResolve({ filter: isLate }, ({ path, namespace }) =>
+      namespace === 'late' ? { path, external: true } : { path, namespace: 'late' },
+    )
+    bundle.onLoad({ filter: isLate, namespace: 'late' }, ({ path }) => ({
+      contents: LATE[path]
+        .map((name) => `export const ${name} = (...words) => require('${path}').${name}(...words)`)
+        .join('\n'),
+    }))
+  },
+}
+
 const script = {
   ...common,
   format: 'cjs',
@@ -97,8 +115,9 @@ async function buildAll() {
       }))
     },
   }
-  const plugins = [withKnown, withApart]
-  const halves = await findHalves({ ...script, plugins, entryPoints: [entryPoints.program] }, NEEDED)
+  const inOne = { ...script, plugins: [withKnown, withApart], entryPoints: [entryPoints.program] }
+  const halves = await findHalves(inOne, NEEDED)
+  const plugins = [...inOne.plugins, late]
   const rest = await buildScript('rest', forRest(halves, plugins))
   const asked = { entryPoint: entryPoints.program, rest: rest.file, plugins }
   const program = await buildScript('program', forProgram(halves, asked))

@@ -2,7 +2,6 @@
  * The questions of a run and who answers them: profiles, the caller, the machine, the paths.
  * Edge: process.env, files, randomness, processes (by the rooms it asks).
  */
-import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -23,6 +22,7 @@ import type { Request } from './plan/request.ts'
 import { type ProfileDirectories, profileDirectoryOf } from './policy/load.ts'
 import { didYouMean } from './policy/nearest.ts'
 import type { Policy } from './policy/policy.ts'
+import { randomHex } from './random.ts'
 import { filterFor } from './seccomp/filter.ts'
 import { probeEngine } from './supervisor/probe-engine.ts'
 import { processQuestions } from './supervisor/process-questions.ts'
@@ -294,7 +294,7 @@ export function existing(paths: readonly string[]): readonly string[] {
 
 /** 80 random bits, lower case: unique without asking anybody. */
 export function newRunId(): string {
-  return randomBytes(10).toString('hex')
+  return randomHex(10)
 }
 
 /** Milliseconds since 1970, to compare with times of files. */

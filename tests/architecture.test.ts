@@ -23,7 +23,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['plan'],
   ['host'],
   ['policy', 'cgroup'],
-  ['seccomp', 'network', 'unit', 'native', 'ask'],
+  ['seccomp', 'network', 'unit', 'native', 'ask', 'random', 'sum'],
   ['error'],
 ]
 

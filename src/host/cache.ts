@@ -2,10 +2,9 @@
  * Remembers for one boot what was costly to find out. A convenience: whatever goes wrong with it, the answer is "not remembered".
  * Edge: file system (the cache directory), randomness (temporary names).
  *
- * One file a key, `facts-<digest of the key>.json`, in a directory that only this user can write: 0700 and owned by the user, else it is
+ * One file a key, `facts-<sum of the key>.json`, in a directory that only this user can write: 0700 and owned by the user, else it is
  * not used. A file is written under a temporary name and renamed, so nobody reads half of one.
  */
-import { createHash, randomUUID } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -21,6 +20,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { randomHex } from '../random.ts'
+import { sumOf } from '../sum.ts'
 
 /** Files kept; the oldest go. Each boot, user, container and terminal session has a key of its own. */
 const MOST_FILES = 16
@@ -50,7 +51,7 @@ export function recall({ directory, key, uid }: CacheInputs): unknown {
 
 /** Stores a value; silently does not when the place is read-only, full or not ours. */
 export function remember({ directory, key, uid }: CacheInputs, value: unknown): void {
-  const temporary = join(directory, `.${randomUUID()}`)
+  const temporary = join(directory, `.${randomHex(16)}`)
   try {
     makeDirectory(dirname(directory))
     makeDirectory(directory)
@@ -99,7 +100,7 @@ export function makeDirectory(directory: string): void {
 }
 
 function nameFor(key: string): string {
-  return `facts-${createHash('sha256').update(key).digest('hex').slice(0, 16)}.json`
+  return `facts-${sumOf(Buffer.from(key))}.json`
 }
 
 function isPrivate(directory: string, uid: number): boolean {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { type LaunchRecord, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
 import type { PlannedVariable } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'
-import { sumOf } from './key.ts'
+import { sumOf } from '../sum.ts'
 
 export interface CachedInputs {
   readonly key: readonly string[]

@@ -2,6 +2,7 @@
  * What a cached plan was made for, as one list of words. native/front.c makes the same list from its own view of the caller;
  * only where both are equal, word by word, the file is used. Pure.
  */
+import { sumOf } from '../sum.ts'
 
 /** How the caller wrote the command, as far as front can tell it without knowing the options. */
 export interface Invocation {
@@ -105,15 +106,6 @@ export function commandBySplit(words: readonly string[]): readonly string[] {
   const end = words.indexOf('--')
   if (end !== -1) return words.slice(end + 1)
   return words.at(-2) === '-c' ? ['/bin/sh', '-c', words.at(-1) ?? ''] : words
-}
-
-const OFFSET_BASIS = 0xcbf29ce484222325n
-const PRIME = 0x100000001b3n
-
-/** FNV-1a, 64 bits, 16 hexadecimal digits: names files and finds damage. */
-export function sumOf(bytes: Uint8Array): string {
-  const sum = bytes.reduce((value, byte) => BigInt.asUintN(64, (value ^ BigInt(byte)) * PRIME), OFFSET_BASIS)
-  return sum.toString(16).padStart(16, '0')
 }
 
 /** Name of the file for a key. */

@@ -2,7 +2,6 @@
  * Leaves the launch file of a plan where native/front.c finds it. A convenience: what cannot be stored is planned again.
  * Edge: the cache directory, identities of files, the clock, randomness (temporary names).
  */
-import { randomUUID } from 'node:crypto'
 import {
   type BigIntStats,
   lstatSync,
@@ -17,6 +16,7 @@ import {
 import { dirname, join } from 'node:path'
 import { makeDirectory } from '../host/cache.ts'
 import { observePaths } from '../host/paths.ts'
+import { randomHex } from '../random.ts'
 import { type CachedInputs, poolName, writeCachedFile } from './file.ts'
 import { type Invocation, type KeyInputs, keyName, keyWords } from './key.ts'
 
@@ -156,7 +156,7 @@ interface NewFile {
 }
 
 function write({ directory, name, bytes }: NewFile): boolean {
-  const temporary = join(directory, `.${randomUUID()}`)
+  const temporary = join(directory, `.${randomHex(16)}`)
   try {
     if (!isPrivate(directory)) return false
     writeFileSync(temporary, bytes, { flag: 'wx', mode: 0o600 })

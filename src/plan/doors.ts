@@ -1,6 +1,6 @@
 /** What a plan says about sockets and FIFOs in its zones, where this kernel cannot close them. Pure. */
 import { LANDLOCK_CLOSES_SOCKETS } from '../host/offers.ts'
-import { planHash } from './hash.ts'
+import { named } from './hash.ts'
 import { shown } from './places.ts'
 import type { Plan, PlannedZone } from './plan.ts'
 
@@ -23,5 +23,5 @@ export function warnOfDoors(plan: Plan, doors: Readonly<Record<string, readonly 
   })
   if (warnings.length === 0) return plan
   const { hash: _, ...rest } = { ...plan, warnings: [...plan.warnings, ...warnings] }
-  return { ...rest, hash: planHash(rest) }
+  return named(rest)
 }

@@ -3,8 +3,23 @@ import { createHash } from 'node:crypto'
 import { byText } from './places.ts'
 import type { Plan } from './plan.ts'
 
+/**
+ * A plan with its name, which is made when somebody asks for it: it takes node's cryptography, and a command need not wait for that
+ * to be loaded.
+ */
+export function named(plan: Omit<Plan, 'hash'>): Plan {
+  const made: { hash?: string } = {}
+  return {
+    ...plan,
+    get hash() {
+      made.hash ??= planHash(plan)
+      return made.hash
+    },
+  }
+}
+
 /** 16 hexadecimal digits of SHA-256 over the canonical JSON of everything but the hash itself. */
-export function planHash(plan: Omit<Plan, 'hash'>): string {
+function planHash(plan: Omit<Plan, 'hash'>): string {
   return createHash('sha256').update(canonicalJson(plan)).digest('hex').slice(0, 16)
 }
 

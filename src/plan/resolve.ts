@@ -5,7 +5,7 @@ import type { HostFacts } from '../host/facts.ts'
 import type { Need, Policy } from '../policy/policy.ts'
 import { allNeeds, type Choice, chooseBackend, type Permits } from './choose.ts'
 import { plannedVariables, resolveWorkdir, variableProblems } from './environment.ts'
-import { planHash } from './hash.ts'
+import { named } from './hash.ts'
 import { plannedLimits } from './limits.ts'
 import { type Mounts, pathFact, resolveMounts } from './mounts.ts'
 import { byText, isWithin, shown, WORKSPACE } from './places.ts'
@@ -121,7 +121,7 @@ function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
     tty: policy.tty,
     warnings: [...choice.warnings, ...mounts.warnings, ...warnings, ...commandWarnings(inputs, choice, zones)],
   }
-  return { ...plan, hash: planHash(plan) }
+  return named(plan)
 }
 
 /** Only the namespace backend shows the host's own programs; an image brings its own. */

@@ -7,13 +7,13 @@
  * The end is the end of the process, not of its output: an orphan that keeps stdout open delays nothing.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Launch, LaunchDescriptor } from '../backend/launch.ts'
 import { SandboxError } from '../error.ts'
+import { randomHex } from '../random.ts'
 import { HeadTail, NO_CAPTURE } from './capture.ts'
 import type { Listener } from './framed.ts'
 import type { Capture } from './outcome.ts'
@@ -67,7 +67,7 @@ const DRAIN_ROUNDS = 10
 export async function runChild(input: ChildInput): Promise<ChildEnd> {
   const { launch, stdio } = input
   const files = launch.descriptors.map((descriptor) => ({ descriptor, fd: openFor(descriptor) }))
-  const started = performance.now()
+  const startedNs = process.hrtime.bigint()
   const child = spawnChild(input, files)
   for (const { fd } of files) if (typeof fd === 'number') closeSync(fd)
   if (child.pid !== undefined) input.onStart?.(child.pid)
@@ -80,7 +80,7 @@ export async function runChild(input: ChildInput): Promise<ChildEnd> {
   stopper.disarm()
   await drain([stdout, stderr, status])
   for (const stream of child.stdio) stream?.destroy()
-  const elapsedMs = performance.now() - started
+  const elapsedMs = Number(process.hrtime.bigint() - startedNs) / 1e6
   const reported = Buffer.from(status.capture().head).toString('utf8')
   return { ...end, ...stopper.why(), stdout: stdout.capture(), stderr: stderr.capture(), status: reported, elapsedMs }
 }
@@ -100,7 +100,7 @@ export function openFor(descriptor: LaunchDescriptor): number | 'pipe' {
  * sockets, and those cannot be opened again as /dev/fd/N.
  */
 export function openUnlinked(bytes: Uint8Array): number {
-  const path = join(tmpdir(), `.llm-do-${randomUUID()}`)
+  const path = join(tmpdir(), `.llm-do-${randomHex(16)}`)
   const fd = openNew(path)
   unlinkSync(path)
   // At positions, not at the offset: where /dev/fd/N shares the offset (macOS) the reader must find it at 0.

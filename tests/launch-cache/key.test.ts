@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { commandBySplit, invocationOf, keyName, keyWords, sumOf } from '../../src/launch-cache/key.ts'
+import { commandBySplit, invocationOf, keyName, keyWords } from '../../src/launch-cache/key.ts'
+import { sumOf } from '../../src/sum.ts'
 
 describe('how the caller wrote the command', () => {
   test.each([
