@@ -3,7 +3,7 @@
  *
  *   launch [--id ID] [--framed output|all] [-- COMMAND [ARG...]]
  *   launch [--id ID] --warm DIRECTORY      a sandbox without a command, which a client brings (warm.h)
- *   launch --landlock-abi
+ *   launch --landlock-abi [GROUP]         its version, after `entered` when a process could be started in that cgroup
  *
  * Descriptors: 0-2 the command's own, 3 the launch file, 4 the status (optional), 5 the leash (optional), 6 the command's
  * words, each ended by NUL, when they are not on our argv. Its environment is the command's environment.

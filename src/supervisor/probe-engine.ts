@@ -2,13 +2,10 @@
  * Probes an engine by doing: the whole chain around nothing but our own init, so the answer holds for real runs.
  * Edge: processes.
  */
-import { ask } from '../ask.ts'
 import { namespace } from '../backend/namespace.ts'
-import { SandboxError } from '../error.ts'
 import type { Probe } from '../host/facts.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { EngineName } from '../policy/policy.ts'
-import { quoteText } from '../unit.ts'
 import { superviseNamespace } from './namespace.ts'
 
 export interface EngineProbe {
@@ -63,31 +60,4 @@ export async function probeEngine(probe: EngineProbe): Promise<Probe> {
   if (outcome.cause === 'exit' && outcome.exitCode === 0) return { ok: true }
   const { step, errno, detail } = outcome.failure ?? { step: outcome.cause, errno: '', detail: 'it did not finish' }
   return { ok: false, step, errno, message: detail === '' ? `${step}: ${errno}` : detail }
-}
-
-/** Milliseconds; it is one system call. */
-const PATIENCE_MS = 10_000
-
-/** The process that says which version of Landlock is here. */
-export function landlockQuestion(helpers: string): readonly [file: string, ...argv: string[]] {
-  return [`${helpers}/launch`, '--landlock-abi']
-}
-
-/** @returns undefined for anything but an answer */
-export function landlockAbiIn(told: string | undefined): number | undefined {
-  return told !== undefined && /^\d+\n$/.test(told) ? Number(told) : undefined
-}
-
-/**
- * Version of Landlock here, 0 without.
- * @throws SandboxError SETUP_FAILED when there is no answer: "none" would take a wall away
- */
-export async function askLandlockAbi(helpers: string): Promise<number> {
-  const [file, ...argv] = landlockQuestion(helpers)
-  const { ok, stdout, why } = await ask({ file, argv, patienceMs: PATIENCE_MS })
-  const abi = ok ? landlockAbiIn(stdout) : undefined
-  if (abi !== undefined) return abi
-  throw new SandboxError('SETUP_FAILED', `${file} --landlock-abi: expected a number, got ${why || quoteText(stdout)}`, {
-    hint: 'try again; if it stays so: llm-do doctor',
-  })
 }

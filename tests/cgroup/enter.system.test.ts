@@ -1,0 +1,51 @@
+/** The question that launch answers before a first run, on groups of the kernel's own. */
+import { mkdirSync, readFileSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+import { processQuestions } from '../../src/supervisor/process-questions.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { newGroup } from './groups.ts'
+
+const HELPERS = join(import.meta.dirname, '../../bin')
+
+const askLaunch = async (...groups: readonly string[]): Promise<string> =>
+  (await execa(join(HELPERS, 'launch'), ['--landlock-abi', ...groups])).stdout
+
+const VERSION = /^\d+$/
+const ENTERED = /^entered\n\d+$/
+
+test('A directory that is no group is not entered, and the version is told all the same', async () => {
+  expect(await askLaunch()).toMatch(VERSION)
+  expect(await askLaunch(await temporaryDirectory())).toMatch(VERSION)
+  expect(await askLaunch('/nonexistent/group')).toMatch(VERSION)
+})
+
+describeWith('root', 'a process is started in a group', () => {
+  test('that takes one, which is gone when the answer is there', async () => {
+    const group = join(newGroup(), 'inner')
+    mkdirSync(group)
+    expect(await askLaunch(group)).toMatch(ENTERED)
+    expect(readFileSync(join(group, 'cgroup.procs'), 'utf8')).toBe('')
+    rmdirSync(group)
+  })
+
+  test('but not in one that takes none, for whose words a shell is asked', async () => {
+    const above = newGroup()
+    const [threads, group] = [join(above, 'threads'), join(above, 'invalid')]
+    mkdirSync(threads)
+    writeFileSync(join(threads, 'cgroup.type'), 'threaded')
+    mkdirSync(group) // "domain invalid", beside threads (cgroup-v2.rst)
+    expect(await askLaunch(group)).toMatch(VERSION)
+    const questions = processQuestions(HELPERS)
+    expect(await questions.enter(group)).toMatch(/.+/)
+    expect(await questions.landlockAbi()).toBe(Number(await askLaunch()))
+  })
+
+  test('and not through a symbolic link', async () => {
+    const link = join(await temporaryDirectory(), 'link')
+    symlinkSync(newGroup(), link)
+    expect(await askLaunch(link)).toMatch(VERSION)
+  })
+})
