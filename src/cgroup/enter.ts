@@ -4,8 +4,15 @@
  */
 import { ask } from '../ask.ts'
 
-/** Has a process of its own in a group for a moment. @returns why it could not be there, undefined when it was */
-export type Enter = (group: string) => Promise<string | undefined>
+/** Why a process could not be in a group. */
+export interface NotEntered {
+  readonly why: string
+  /** The next one may be: it was not refused, but slow. */
+  readonly isPassing: boolean
+}
+
+/** Has a process of its own in a group for a moment. @returns undefined when it was there */
+export type Enter = (group: string) => Promise<NotEntered | undefined>
 
 /** A shell that has not moved by then never will. */
 const PATIENCE_MS = 10_000
@@ -13,7 +20,7 @@ const PATIENCE_MS = 10_000
 export const enterByShell: Enter = async (group) => {
   const words = ['-c', 'echo 0 >"$1/cgroup.procs"', 'sh', group]
   const entered = await ask({ file: '/bin/sh', argv: words, patienceMs: PATIENCE_MS })
-  return entered.ok ? undefined : lastWordsOf(entered.why)
+  return entered.ok ? undefined : { why: lastWordsOf(entered.why), isPassing: !entered.inTime }
 }
 
 const lastWordsOf = (text: string): string => text.trim().split(': ').at(-1) ?? ''

@@ -19,7 +19,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { Enter } from './enter.ts'
-import { WANTED_BY_ALL } from './rungs.ts'
+import { WANTED_BY_ALL, type WantedController } from './rungs.ts'
 
 /** Controllers worth having. io is enabled where it can be: only runs that ask for rates of disks have a limit there. */
 const WANTED = [...WANTED_BY_ALL, 'io'] as const
@@ -34,11 +34,15 @@ export interface Group {
   readonly directory: string
   /** Enabled for its children. */
   readonly controllers: readonly string[]
+  /** One that it has was refused this time, and may not be the next. */
+  readonly isPassing: boolean
 }
 
 /** Unusable, and why: one clause. */
 export interface Obstacle {
   readonly why: string
+  /** The next look may find none: it was busy, or slow. */
+  readonly isPassing: boolean
 }
 
 export const isObstacle = (answer: Group | Obstacle): answer is Obstacle => 'why' in answer
@@ -54,12 +58,32 @@ export const isTreeRoot = (directory: string): boolean => !existsSync(join(direc
 /** Files that must be writable to make groups below, move into them and enable controllers (cgroup-v2.rst, "Delegation"). */
 const DELEGATED_FILES = ['', 'cgroup.procs', 'cgroup.subtree_control'] as const
 
+/** What says by its mode and owner whether a group may be used, and by being there which controllers it could give. */
+export const tellingFiles = (directory: string): readonly string[] => [
+  ...DELEGATED_FILES.map((file) => join(directory, file)),
+  ...filesOf(directory, WANTED_BY_ALL),
+]
+
+/** What is in a group, the root of the tree aside, as soon as it has these controllers. */
+export const filesOf = (directory: string, controllers: readonly WantedController[]): readonly string[] =>
+  controllers.map((name) => join(directory, LIMIT_FILES[name]))
+
+/** Errors that stay until somebody changes something that can be seen. */
+const LASTING = ['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'EINVAL', 'EOPNOTSUPP']
+const isPassing = (code: string): boolean => !LASTING.includes(code)
+
+/** A file that cannot be written. */
+interface Refusal {
+  readonly path: string
+  readonly why: string
+}
+
 /** Why this caller cannot write there, or undefined when it can. */
-export function writeObstacle(directory: string): string | undefined {
+export function writeObstacle(directory: string): Refusal | undefined {
   for (const file of DELEGATED_FILES) {
     const path = join(directory, file)
     const refused = errorOf(() => accessSync(path, constants.W_OK))
-    if (refused !== undefined) return `${path} cannot be written (${refused})`
+    if (refused !== undefined) return { path, why: `${path} cannot be written (${refused})` }
   }
   return undefined
 }
@@ -68,10 +92,11 @@ export function writeObstacle(directory: string): string | undefined {
 export async function prepareGroup(directory: string, enter: Enter): Promise<Group | Obstacle> {
   try {
     if (!isTreeRoot(directory)) moveToLeaf(directory)
-    enableControllers(directory)
-    return await tryGroup(directory, enter)
+    const refused = enableControllers(directory)
+    const tried = await tryGroup(directory, enter)
+    return { ...tried, isPassing: tried.isPassing || refused.some(isPassing) }
   } catch (error) {
-    return { why: `${directory} cannot be used (${codeOf(error)})` }
+    return { why: `${directory} cannot be used (${codeOf(error)})`, isPassing: isPassing(codeOf(error)) }
   }
 }
 
@@ -94,13 +119,14 @@ function moveProcess(leaf: string, pid: string): void {
   }
 }
 
-function enableControllers(directory: string): void {
+/** @returns what those that were refused met with */
+function enableControllers(directory: string): readonly string[] {
   const available = readWords(join(directory, 'cgroup.controllers'))
   const enabled = readWords(join(directory, 'cgroup.subtree_control'))
   const missing = WANTED.filter((name) => available.includes(name) && !enabled.includes(name))
   // One at a time: one that is refused (cpu, with real-time processes about) must not take the others with it. What
   // is enabled is read back afterwards.
-  for (const name of missing) errorOf(() => putFile(join(directory, 'cgroup.subtree_control'), `+${name}`))
+  return missing.flatMap((name) => errorOf(() => putFile(join(directory, 'cgroup.subtree_control'), `+${name}`)) ?? [])
 }
 
 /** Makes a group, sees which limits it has, moves a process in, removes it. */
@@ -108,10 +134,10 @@ async function tryGroup(directory: string, enter: Enter): Promise<Group | Obstac
   const group = mkdtempSync(join(directory, 'llm-do-probe-'))
   try {
     const refused = await enter(group)
-    if (refused !== undefined) return { why: `no process may be moved to ${directory} (${refused})` }
+    if (refused !== undefined) return { ...refused, why: `no process may be moved to ${directory} (${refused.why})` }
     const enabled = readWords(join(directory, 'cgroup.subtree_control'))
     const absent = absentLimits(group)
-    return { directory, controllers: enabled.filter((name) => !absent.includes(name)) }
+    return { directory, controllers: enabled.filter((name) => !absent.includes(name)), isPassing: false }
   } finally {
     await removeGroup(group)
   }

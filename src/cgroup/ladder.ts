@@ -16,9 +16,21 @@ import { readFileSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { dirname, isAbsolute } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { type Enter, enterByShell } from './enter.ts'
-import type { CgroupFact, CgroupRung } from './fact.ts'
-import { codeOf, isObstacle, isTreeRoot, prepareGroup, processesOf, readWords, writeObstacle } from './group.ts'
-import { DROP_IN, WANTED_BY_ALL } from './rungs.ts'
+import type { CgroupFact, CgroupRung, Sights } from './fact.ts'
+import {
+  codeOf,
+  filesOf,
+  type Group,
+  isObstacle,
+  isTreeRoot,
+  type Obstacle,
+  prepareGroup,
+  processesOf,
+  readWords,
+  tellingFiles,
+  writeObstacle,
+} from './group.ts'
+import { DROP_IN, WANTED_BY_ALL, type WantedController } from './rungs.ts'
 import { isSystemdRunning, type Manager, showUnit, startUnit, UNIT } from './systemd.ts'
 import { type CgroupMount, directoryOf, findCgroupMount, findOwnPath, unitOf } from './tree.ts'
 
@@ -28,11 +40,15 @@ export interface LadderInputs {
   readonly cgroupParent?: string
   /** Default: a shell is moved. */
   readonly enter?: Enter
+  /** Identities of paths. */
+  readonly look: (paths: readonly string[]) => Sights
 }
 
-interface Host {
+/** How a group is tried: who enters it, and how it looked before. */
+type Trial = Required<Pick<LadderInputs, 'enter' | 'look'>>
+
+interface Host extends Trial {
   readonly uid: number
-  readonly enter: Enter
   readonly mount: CgroupMount
   /** The caller's path in the tree, and where it can be seen; undefined in a container that cannot see it. */
   readonly ownPath: string | undefined
@@ -50,16 +66,26 @@ interface Tried {
   readonly why: string
   /** What would mend it; empty where nothing is known to. */
   readonly fix: string
+  readonly seen: Sights
 }
 
 /**
  * @throws SandboxError POLICY_INVALID when cgroupParent cannot hold runs. Nothing is left behind in that case.
  */
-export async function observeCgroup({ uid, cgroupParent, enter = enterByShell }: LadderInputs): Promise<CgroupFact> {
-  if (cgroupParent !== undefined) return openParent(cgroupParent, enter)
-  const host = lookAround(uid, enter)
+export async function observeCgroup({
+  uid,
+  cgroupParent,
+  enter = enterByShell,
+  look,
+}: LadderInputs): Promise<CgroupFact> {
+  if (cgroupParent !== undefined) return openParent(cgroupParent, { enter, look })
+  const mountPoint = look([MOUNT_POINT])
+  const host = lookAround(uid, { enter, look })
   if (host === undefined)
-    return nowhere('no cgroup v2 file system is mounted here', 'mount -t cgroup2 none /sys/fs/cgroup')
+    return {
+      ...nowhere('no cgroup v2 file system is mounted here', `mount -t cgroup2 none ${MOUNT_POINT}`),
+      seen: mountPoint,
+    }
   if (host.mount.readOnly)
     return nowhere(`${host.mount.directory} is mounted read-only, as containers have it`, WRITABLE_MOUNT)
   const tried: Tried[] = []
@@ -71,6 +97,8 @@ export async function observeCgroup({ uid, cgroupParent, enter = enterByShell }:
   }
   return settleFor(tried)
 }
+
+const MOUNT_POINT = '/sys/fs/cgroup'
 
 const nowhere = (why: string, fix: string): CgroupFact => ({
   rung: 'none',
@@ -84,19 +112,19 @@ const WRITABLE_MOUNT =
 
 const withFix = ({ why, fix }: Pick<Tried, 'why' | 'fix'>): string => (fix === '' ? why : `${why} (${fix})`)
 
-function lookAround(uid: number, enter: Enter): Host | undefined {
+function lookAround(uid: number, trial: Trial): Host | undefined {
   const mount = findCgroupMount(readFileSync('/proc/self/mountinfo', 'utf8'))
   if (mount === undefined) return undefined
   const ownPath = findOwnPath(readFileSync('/proc/self/cgroup', 'utf8'))
   const own = ownPath === undefined ? undefined : directoryOf(mount, ownPath)
   const wholeTree = mount.root === '/' && isTreeRoot(mount.directory)
-  return { uid, enter, mount, ownPath, own, wholeTree, systemd: isSystemdRunning() }
+  return { ...trial, uid, mount, ownPath, own, wholeTree, systemd: isSystemdRunning() }
 }
 
 const isComplete = (tried: Tried): tried is Tried & { readonly parent: string } =>
   tried.parent !== undefined && missingOf(tried).length === 0
 
-const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly string[] =>
+const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly WantedController[] =>
   WANTED_BY_ALL.filter((name) => !controllers.includes(name))
 
 const heldByKernel = (place: Pick<Tried, 'controllers'>): number => WANTED_BY_ALL.length - missingOf(place).length
@@ -105,11 +133,12 @@ const heldByKernel = (place: Pick<Tried, 'controllers'>): number => WANTED_BY_AL
 function settleFor(tried: readonly Tried[]): CgroupFact {
   const lacking = [...new Set(tried.map(withFix))].filter(Boolean).join('; ')
   const fix = tried.find((one) => one.fix !== '')?.fix ?? ''
+  const seen: Sights = Object.assign({}, ...tried.map((one) => one.seen))
   const places = tried.filter(({ parent }) => parent !== undefined)
   const best = places.toSorted((left, right) => heldByKernel(right) - heldByKernel(left))[0]
-  if (best?.parent === undefined) return { rung: 'none', controllers: [], lacking, fix }
+  if (best?.parent === undefined) return { rung: 'none', controllers: [], lacking, fix, seen }
   const rung = heldByKernel(best) === 0 ? 'accounting' : best.rung
-  return { rung, parent: best.parent, controllers: best.controllers, lacking, fix: best.fix || fix }
+  return { rung, parent: best.parent, controllers: best.controllers, lacking, fix: best.fix || fix, seen }
 }
 
 interface Place {
@@ -118,14 +147,19 @@ interface Place {
   readonly fix: string
 }
 
-async function tryPlace({ enter }: Host, { rung, directory, fix }: Place): Promise<Tried> {
+async function tryPlace({ enter, look }: Host, { rung, directory, fix }: Place): Promise<Tried> {
+  const before = look(tellingFiles(directory))
   const obstacle = writeObstacle(directory)
   // Where version 1 has every controller, a place that may be written to would still hold no limit.
-  if (obstacle !== undefined) return refused(rung, obstacle, isVersionOne() ? NO_VERSION_ONE : fix)
+  if (obstacle !== undefined) {
+    const refusal = refused(rung, obstacle.why, isVersionOne() ? NO_VERSION_ONE : fix)
+    return { ...refusal, seen: only(before, [obstacle.path]) }
+  }
   const group = await prepareGroup(directory, enter)
-  if (isObstacle(group)) return refused(rung, group.why, fix)
+  const seen = group.isPassing ? chanceIn(directory) : only(before, tellingOf(directory, group))
+  if (isObstacle(group)) return { ...refused(rung, group.why, fix), seen }
   const missing = missingOf(group)
-  const place = { rung, parent: directory, controllers: group.controllers }
+  const place = { rung, parent: directory, controllers: group.controllers, seen }
   if (missing.length === 0) return { ...place, why: '', fix: '' }
   return {
     ...place,
@@ -133,6 +167,18 @@ async function tryPlace({ enter }: Host, { rung, directory, fix }: Place): Promi
     fix: controllerFix(missing, fix),
   }
 }
+
+/** What would look different if the place gave more: nothing has to be looked at that cannot. */
+function tellingOf(directory: string, group: Group | Obstacle): readonly string[] {
+  if (isObstacle(group)) return [directory]
+  return isTreeRoot(directory) ? [] : filesOf(directory, missingOf(group))
+}
+
+const only = (sights: Sights, paths: readonly string[]): Sights =>
+  Object.fromEntries(paths.map((path) => [path, sights[path]]))
+
+/** An answer that the next look may not give. */
+const chanceIn = (directory: string): Sights => ({ [directory]: undefined })
 
 const NO_VERSION_ONE =
   'version 1 holds the controllers: boot with cgroup_no_v1=all, under systemd with systemd.unified_cgroup_hierarchy=1'
@@ -161,7 +207,7 @@ function listedControllers(): string {
   }
 }
 
-const refused = (rung: CgroupRung, why: string, fix = ''): Tried => ({ rung, controllers: [], why, fix })
+const refused = (rung: CgroupRung, why: string, fix = ''): Tried => ({ rung, controllers: [], why, fix, seen: {} })
 
 /* ---- delegated ---- */
 
@@ -175,15 +221,24 @@ async function tryDelegated(host: Host): Promise<Tried> {
   if (host.systemd) return tryDelegatedUnit(host, host.ownPath)
   // Root with the whole tree in sight takes a place of its own (direct) rather than moving the callers of others about.
   if (host.uid === 0 && host.wholeTree) return refused('delegated', '')
+  const own = { rung: 'delegated', directory: host.own, fix: CHOWN_FIX } as const
+  if (host.own === host.mount.directory) return tryPlace(host, own)
   const parent = dirname(host.own)
-  const directory = host.own !== host.mount.directory && holdsControllers(parent) ? parent : host.own
-  return tryPlace(host, { rung: 'delegated', directory, fix: CHOWN_FIX })
+  const before = host.look(tellingFiles(parent))
+  if (holdsControllers(parent)) return tryPlace(host, { ...own, directory: parent })
+  const tried = await tryPlace(host, own)
+  return { ...tried, seen: { ...only(before, obstaclesOf(parent)), ...tried.seen } }
 }
 
 /** A caller in a leaf: its parent gives controllers to its children and is ours to write to. */
 function holdsControllers(directory: string): boolean {
   if (writeObstacle(directory) !== undefined || isTreeRoot(directory)) return false
   return heldByKernel({ controllers: readWords(`${directory}/cgroup.subtree_control`) }) > 0
+}
+
+function obstaclesOf(directory: string): readonly string[] {
+  const obstacle = writeObstacle(directory)
+  return obstacle === undefined ? [] : [obstacle.path]
 }
 
 /** Under systemd only what the manager calls delegated is ours, whoever may write there (systemd.io, CGROUP_DELEGATION). */
@@ -204,16 +259,21 @@ async function trySystemd(host: Host): Promise<Tried> {
   if (!host.systemd) return refused(rung, '')
   const asked = { manager, uid: host.uid, unit: UNIT }
   const before = await showUnit(asked)
-  if ('why' in before)
-    return refused(rung, noManager(manager, before.why), manager === 'user' ? 'loginctl enable-linger' : '')
+  if ('why' in before) {
+    const silent = refused(rung, noManager(manager, before.why), manager === 'user' ? 'loginctl enable-linger' : '')
+    return before.isPassing ? { ...silent, seen: chanceIn(UNIT) } : silent
+  }
   if (!before.active) await startUnit(asked)
   const unit = before.active ? before : await showUnit(asked)
   const directory = 'why' in unit || unit.path === '' ? undefined : directoryOf(host.mount, unit.path)
   if (directory === undefined)
-    return refused(
-      rung,
-      `systemd did not start ${UNIT} (systemctl ${manager === 'user' ? '--user ' : ''}status ${UNIT})`,
-    )
+    return {
+      ...refused(
+        rung,
+        `systemd did not start ${UNIT} (systemctl ${manager === 'user' ? '--user ' : ''}status ${UNIT})`,
+      ),
+      seen: chanceIn(UNIT),
+    }
   const entry = manager === 'user' && !host.ownPath?.includes(`/user@${host.uid}.service/`)
   return tryPlace(host, { rung, directory, fix: entry ? DELEGATE_FIX : DROP_IN })
 }
@@ -242,7 +302,8 @@ const refuseParent = (directory: string, why: string, hint: string): SandboxErro
 const PARENT_HINT =
   'expected the absolute path of an empty cgroup v2 directory that this user may write to, e.g. --cgroup-parent /sys/fs/cgroup/sandboxes'
 
-async function openParent(directory: string, enter: Enter): Promise<CgroupFact> {
+async function openParent(directory: string, { enter, look }: Trial): Promise<CgroupFact> {
+  const seen = look(tellingFiles(directory))
   const wrong = parentObstacle(directory)
   if (wrong !== undefined) throw wrong
   const group = await prepareGroup(directory, enter)
@@ -252,7 +313,10 @@ async function openParent(directory: string, enter: Enter): Promise<CgroupFact> 
     missingOf({ controllers }).length === 0
       ? ''
       : `${directory} has only these controllers: ${controllers.join(', ') || 'none'}`
-  return { rung: 'parent', parent: directory, controllers, lacking, fix: lacking === '' ? '' : PARENT_HINT }
+  const found = { rung: 'parent', parent: directory, controllers, lacking } as const
+  if (lacking === '') return { ...found, fix: '' }
+  const telling = only(seen, tellingOf(directory, group))
+  return { ...found, fix: PARENT_HINT, seen: group.isPassing ? chanceIn(directory) : telling }
 }
 
 /** linux/magic.h: CGROUP2_SUPER_MAGIC, CGROUP_SUPER_MAGIC. */
@@ -282,7 +346,7 @@ function statusOf(directory: string): Stats | string {
 
 function groupObstacle(directory: string): SandboxError | undefined {
   const written = writeObstacle(directory)
-  if (written !== undefined) return refuseParent(directory, written, DELEGATE_FIX)
+  if (written !== undefined) return refuseParent(directory, written.why, DELEGATE_FIX)
   if (isTreeRoot(directory)) return undefined
   const kind = readFileSync(`${directory}/cgroup.type`, 'utf8').trim()
   if (kind !== 'domain') return refuseParent(directory, `is a "${kind}" group, expected "domain"`, PARENT_HINT)

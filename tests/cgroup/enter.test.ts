@@ -6,7 +6,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 
 test('A shell moves itself, and says why it could not', async () => {
   const group = join(await temporaryDirectory(), 'group')
-  expect(await enterByShell(group)).toMatch(/.+/)
+  expect(await enterByShell(group)).toEqual({ why: expect.stringMatching(/.+/), isPassing: false })
   await mkdir(group)
   await writeFile(join(group, 'cgroup.procs'), '')
   expect(await enterByShell(group)).toBeUndefined()

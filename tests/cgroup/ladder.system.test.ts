@@ -16,8 +16,8 @@ import { newGroup } from './groups.ts'
 
 const uid = process.getuid?.() ?? 0
 /** As edges.ts looks. */
-async function look(paths: readonly string[]): Promise<Sights> {
-  const facts = await observePaths(paths)
+function look(paths: readonly string[]): Sights {
+  const facts = observePaths(paths)
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
 }
 const childrenOf = (group: string): readonly string[] =>
@@ -101,7 +101,7 @@ async function observeAsPlain(
   await build({
     stdin: {
       contents: `import { observeCgroup } from './src/cgroup/ladder.ts'
-        const look = async (paths) => Object.fromEntries(paths.map((path) => [path, 'as it was']))
+        const look = (paths) => Object.fromEntries(paths.map((path) => [path, 'as it was']))
         observeCgroup({ ...${inputs}, look }).then((fact) => console.log(JSON.stringify(fact, (_, value) => value ?? 'unknown')), ({ code, message, hint }) => console.log(JSON.stringify({ code, message, hint })))`,
       resolveDir: join(import.meta.dirname, '../..'),
       loader: 'ts',
