@@ -129,7 +129,7 @@ function enableControllers(directory: string): readonly string[] {
   return missing.flatMap((name) => errorOf(() => putFile(join(directory, 'cgroup.subtree_control'), `+${name}`)) ?? [])
 }
 
-/** Makes a group, sees which limits it has, moves a process in, removes it. */
+/** Makes a group, has a process in it for a moment, sees which limits it has, removes it. */
 async function tryGroup(directory: string, enter: Enter): Promise<Group | Obstacle> {
   const group = mkdtempSync(join(directory, 'llm-do-probe-'))
   try {

@@ -1,6 +1,6 @@
 /**
  * Finds the best place for the cgroups of runs, from the top of the ladder down, by doing: a group is only believed in after one
- * was made there, a process moved in, and the group removed.
+ * was made there, a process was in it, and the group removed.
  * Edge: /proc, the cgroup file system, systemd.
  *
  * parent     --cgroup-parent, checked and never silently replaced by something else
