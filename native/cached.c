@@ -125,11 +125,11 @@ int cached_holds(const struct record *record) {
   return told == 0 && strcmp(identity, record->word[1]) == 0;
 }
 
-static int is_fresh(const struct launchfile *file) {
+int cached_holds_all(const struct launchfile *file, enum verb verb) {
   struct record record;
   size_t position = 0;
   while (launchfile_next(file, &position, &record))
-    if ((record.verb == V_AT || record.verb == V_CONTENT) && !cached_holds(&record)) return 0;
+    if (record.verb == verb && !cached_holds(&record)) return 0;
   return 1;
 }
 
@@ -139,8 +139,8 @@ int cached_open(const char *directory, const struct key *key, struct launchfile 
   int fd = open_file(directory, key);
   if (fd < 0) return -1;
   char *bytes = read_all(fd, LAUNCHFILE_MAX, &size);
-  if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && is_whole(file) && is_for(file, key) && is_fresh(file) &&
-      lseek(fd, 0, SEEK_SET) == 0)
+  if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && is_whole(file) && is_for(file, key) &&
+      cached_holds_all(file, V_CONTENT) && lseek(fd, 0, SEEK_SET) == 0)
     return fd;
   close(fd);
   return -1;

@@ -28,7 +28,8 @@ int key_add_number(struct key *key, unsigned long long number);
 uint64_t sum_bytes(const char *bytes, size_t size);
 uint64_t key_sum(const struct key *key);
 
-/* Opens and checks the file of that key in the cache directory: owner, modes, damage, key, and every input on disk.
+/* Opens and checks the file of that key in the cache directory: owner, modes, damage, key, and the content of every input. What
+ * is at the places that planning looked at (V_AT) is the caller's to ask: it takes longer than all the rest.
  * Returns a descriptor at offset 0 and the content, or -1: not there, not ours, stale. */
 int cached_open(const char *directory, const struct key *key, struct launchfile *file);
 
@@ -37,6 +38,8 @@ int cached_is_private(int fd, mode_t type);
 
 /* Is it on disk still as this V_AT or V_CONTENT record of a checked file says? */
 int cached_holds(const struct record *record);
+/* All of that verb. */
+int cached_holds_all(const struct launchfile *file, enum verb verb);
 
 /* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be told. */
 int identity_at(const char *path, char *text, size_t room);

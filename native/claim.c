@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -83,7 +84,7 @@ static int has_guard(const struct launchfile *file, size_t *position, const stru
   return 0;
 }
 
-/* What `ours` says of the disk has just been found to be so; of `theirs`, only the rest is looked at. */
+/* What `ours` says of the disk is looked at anyway; of `theirs`, only the rest. */
 static int is_fresh_beside(const struct launchfile *theirs, const struct launchfile *ours) {
   struct record record;
   size_t position = 0, there = 0;
@@ -100,7 +101,7 @@ static int is_what_we_would_build(int pool, const struct launchfile *file) {
   char *bytes = fd >= 0 && cached_is_private(fd, S_IFREG) ? read_all(fd, LAUNCHFILE_MAX, &size) : NULL;
   if (fd >= 0) close(fd);
   if (!bytes) return 0;
-  if (size == file->size && memcmp(bytes, file->bytes, size) == 0) return 1; /* and that one has just been checked */
+  if (size == file->size && memcmp(bytes, file->bytes, size) == 0) return 1; /* and that one is looked at anyway */
   return launchfile_check(bytes, size, &theirs, &problem) == 0 && same_caller(file, &theirs) && same_plan(file, &theirs) &&
          is_fresh_beside(&theirs, file);
 }
@@ -164,15 +165,16 @@ static char *command_block(char **command, char **env, size_t *size) {
 struct message {
   struct frame caller, run;
   struct standing standing;
-  int streams[3];
+  int given[FRAME_DESCRIPTORS];
   char *block;
 };
 
 static int write_message(struct message *message, const struct claimant *claimant) {
   size_t size;
-  capture_streams(claimant->capture, message->streams);
+  capture_streams(claimant->capture, message->given);
+  message->given[3] = eventfd(0, EFD_CLOEXEC);
   message->block = command_block(claimant->command, claimant->env, &size);
-  if (!message->block || size > FRAME_RUN_MAX || standing_read(&message->standing) < 0) return -1;
+  if (message->given[3] < 0 || !message->block || size > FRAME_RUN_MAX || standing_read(&message->standing) < 0) return -1;
   message->caller = (struct frame){FRAME_CALLER, sizeof message->standing};
   message->run = (struct frame){FRAME_RUN, (uint32_t)size};
   return 0;
@@ -199,10 +201,10 @@ static int send_message(int fd, struct message *message) {
                           {message->block, message->run.size}};
   union {
     struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(int) * 3)];
+    char room[CMSG_SPACE(sizeof message->given)];
   } control;
-  control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * 3)};
-  memcpy(CMSG_DATA(&control.header), message->streams, sizeof(int) * 3);
+  control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof message->given)};
+  memcpy(CMSG_DATA(&control.header), message->given, sizeof message->given);
   struct msghdr header = {.msg_iov = parts, .msg_iovlen = 4, .msg_control = control.room, .msg_controllen = sizeof control.room};
   ssize_t sent = sendmsg(fd, &header, MSG_NOSIGNAL);
   return sent < 0 ? -1 : send_rest(fd, parts, 4, (size_t)sent);
@@ -213,7 +215,7 @@ static int send_message(int fd, struct message *message) {
 struct answers {
   struct frame header;
   size_t have;
-  int taken;
+  int taken, refused;
   uint32_t exit_code;
   char *json;
   size_t room;
@@ -248,7 +250,7 @@ static int read_answers(int fd, struct answers *answers) {
       answers->json[size < answers->room ? size : answers->room - 1] = 0;
       return 1;
     }
-    if (answers->header.kind == FRAME_REFUSED) answers->taken = 0;
+    if (answers->header.kind == FRAME_REFUSED) answers->refused = 1;
     if (answers->header.kind != FRAME_TAKEN) return -1;
     answers->taken = 1;
     answers->have = 0;
@@ -265,32 +267,53 @@ static void pass_on(int fd, int signals) {
   (void)!send(fd, &frame, sizeof frame, MSG_NOSIGNAL); /* if it is gone, the next read says so */
 }
 
+/* Only who has a signal to pass on must know whether the command was taken; else nothing before the end is worth waking up for. */
 static enum claim wait_for_end(int fd, const struct claimant *claimant, struct answers *answers) {
-  int end = 0;
-  while (end == 0) {
-    struct pollfd watched[2 + CAPTURE_POLLS] = {{fd, POLLIN, 0}, {answers->taken ? claimant->signals : -1, POLLIN, 0}};
+  int must_know = 0;
+  for (int end = 0; end == 0;) {
+    struct pollfd watched[2 + CAPTURE_POLLS] = {{fd, must_know ? POLLIN : POLLRDHUP, 0}, {must_know ? -1 : claimant->signals, POLLIN, 0}};
     capture_watch(claimant->capture, watched + 2);
     if (poll(watched, 2 + CAPTURE_POLLS, -1) < 0) {
       if (errno == EINTR) continue;
       return CLAIM_LOST;
     }
     capture_read(claimant->capture, watched + 2);
-    if (watched[1].revents) pass_on(fd, claimant->signals);
-    if (watched[0].revents) end = read_answers(fd, answers);
+    if (!watched[0].revents && !watched[1].revents) continue;
+    end = read_answers(fd, answers);
+    must_know = !answers->taken;
+    if (watched[1].revents && answers->taken) pass_on(fd, claimant->signals);
+    if (end == 1) return CLAIM_DONE;
   }
-  return end == 1 ? CLAIM_DONE : answers->taken ? CLAIM_LOST : CLAIM_NONE;
+  return answers->taken && !answers->refused ? CLAIM_LOST : CLAIM_NONE;
+}
+
+/* Launch makes what protected paths need as soon as it has the command, and a look at those paths would find it. */
+static int must_look_first(const struct launchfile *file) {
+  struct record record;
+  return launchfile_find(file, V_PROTECT, &record);
+}
+
+/* The sandbox gets ready while we look at the disk. It starts the command when it has said FRAME_TAKEN and the gate is open. */
+static enum claim run_in(int fd, int gate, const struct claimant *claimant, struct answers *answers) {
+  static const uint64_t one = 1;
+  int holds = must_look_first(claimant->file) || cached_holds_all(claimant->file, V_AT);
+  int end = holds ? read_answers(fd, answers) : -1;
+  if (end != 0) return end == 1 ? CLAIM_DONE : CLAIM_NONE; /* a deadline of no time at all */
+  return write(gate, &one, sizeof one) == sizeof one ? wait_for_end(fd, claimant, answers) : CLAIM_NONE;
 }
 
 enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room) {
-  struct message message = {.block = NULL};
+  struct message message = {.given = {-1, -1, -1, -1}};
   int pool = open_pool(claimant->file);
   if (pool < 0) return CLAIM_NONE;
-  int is_ours = is_what_we_would_build(pool, claimant->file) && write_message(&message, claimant) == 0;
+  int is_ours = is_what_we_would_build(pool, claimant->file) && write_message(&message, claimant) == 0 &&
+                (!must_look_first(claimant->file) || cached_holds_all(claimant->file, V_AT));
   int fd = is_ours ? claim_any(pool) : -1;
   close(pool);
   struct answers answers = {.json = json, .room = room};
   /* A command that was not sent whole is never taken. */
-  enum claim end = fd < 0 || send_message(fd, &message) < 0 ? CLAIM_NONE : wait_for_end(fd, claimant, &answers);
+  enum claim end = fd < 0 || send_message(fd, &message) < 0 ? CLAIM_NONE : run_in(fd, message.given[3], claimant, &answers);
+  if (message.given[3] >= 0) close(message.given[3]);
   if (fd >= 0) close(fd);
   free(message.block);
   *exit_code = (int)answers.exit_code;

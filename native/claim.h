@@ -3,8 +3,10 @@
  *
  * Theory of operation. A cached launch file that may be served by a pool names the pool's directory. There lies the launch file
  * from which the sandboxes were built. It must be the caller's own, byte by byte, or have the same caller, the same plan, and
- * every input on disk still as it was. Then a ready socket is claimed by renaming it. Whatever goes wrong before the sandbox
- * has said FRAME_TAKEN is no event at all: the cold way is always there. After that there is no second run.
+ * every input on disk still as it was. Then a ready socket is claimed by renaming it, and the command handed over with a gate
+ * before it. While the sandbox wakes up, every place that the caller's plan looked at is looked at again; then the gate is opened.
+ * Whatever goes wrong before that, or before the sandbox has said FRAME_TAKEN, is no event at all: the cold way is always there.
+ * After both there is no second run, unless the sandbox says FRAME_REFUSED.
  */
 #ifndef LLM_DO_CLAIM_H
 #define LLM_DO_CLAIM_H
@@ -25,7 +27,7 @@ struct claimant {
   struct capture *capture;
 };
 
-/* Runs a command in a warm sandbox; json has room for `room` bytes. */
+/* Runs a command in a warm sandbox, if the places of the file (V_AT) still hold; json has room for `room` bytes. */
 enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room);
 
 #endif

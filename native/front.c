@@ -362,6 +362,9 @@ static int has_children(void) {
   return waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
+/* Node sees of it what it would see of a caller that has not tried. */
+static void forget_run(const struct run *run) { sigprocmask(SIG_SETMASK, &run->before, NULL); }
+
 /* Returns when nothing was started: node is next. */
 static void run_cached(const struct call *call, const char *directory) {
   static char json[STATUS_MAX];
@@ -371,13 +374,14 @@ static void run_cached(const struct call *call, const char *directory) {
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, &run.capture};
   enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
+  if (!cached_holds_all(&run.file, V_AT)) return forget_run(&run);
   if (!run.capture.is_on && !has_children()) launch_here(&(struct launch_call){&run.file, call->command, run.env, on_ended, &run});
   if (start_launch(&run) == 0) {
     status = wait_for(&run);
     read_status(run.status, json, sizeof json);
     conclude(&run, status, json);
   }
-  sigprocmask(SIG_SETMASK, &run.before, NULL);
+  forget_run(&run);
 }
 
 static int cache_directory(char *path, size_t room) {

@@ -4,12 +4,18 @@
  * Theory of operation. It is not dumpable from its first instruction, so the command, which has the same id, can neither
  * trace it nor look at its descriptors. It reads the launch file and the command (argv, environment) from memfds, because
  * its own argv and environment can be seen from inside. With the capabilities that the engine left it finishes what only the
- * inside can do: the bounding set, and where bwrap was the engine, the covers of /proc. Then it gives up everything, starts the command with descriptors 0-2 only, and reaps. One report goes to launch when the command has
- * started and one when it has ended; requests to send signals come back. When launch is gone, the control socket says so
- * and init ends, and with PID 1 the kernel ends everything else in here.
+ * inside can do: the bounding set, and where bwrap was the engine, the covers of /proc. Then it gives up everything, starts the
+ * command with descriptors 0-2 only, and reaps. One report goes to launch when the command has started and one when it has
+ * ended; requests to send signals come back. When launch is gone, the control socket says so and init ends, and with PID 1 the
+ * kernel ends everything else in here.
+ *
+ * In a warm sandbox the command's process is there before its command: it has done what does not depend on one, gets it from
+ * launch by a socket of its own, does the rest, and starts when launch says so. Nobody else in here is woken for that: that it
+ * has started stands in a pipe which init reads at the end.
  */
 #include "chain.h"
 #include "fail.h"
+#include "filter.h"
 #include "inside.h"
 #include "kernel.h"
 #include "launchfile.h"
@@ -18,6 +24,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -49,10 +56,7 @@ static char **take_words(char **at, const char *end, uint64_t count) {
   return words;
 }
 
-static struct command read_command(int fd) {
-  size_t size;
-  char *at = read_all(fd, 64u << 20, &size);
-  if (!at) fail("init: read command", "");
+static struct command parse_command(char *at, size_t size) {
   const char *end = at + size;
   uint64_t arguments, variables;
   if (parse_number(take_word(&at, end), size, &arguments) < 0 || parse_number(take_word(&at, end), size, &variables) < 0)
@@ -60,37 +64,53 @@ static struct command read_command(int fd) {
   struct command command;
   command.argv = take_words(&at, end, arguments);
   command.env = take_words(&at, end, variables);
-  close(fd);
   return command;
 }
 
-/* Returns the number of descriptors that came; anything but the request to run is not for us yet. */
-static int receive_run(int *fds) {
-  struct request request;
-  int count;
-  if (message_receive(INIT_CONTROL, &request, sizeof request, 0, fds, &count) != sizeof request) _exit(125); /* launch is gone */
-  return request.signal == REQUEST_RUN && count == REQUEST_RUN_DESCRIPTORS ? count : 0;
+static struct command read_command(int fd) {
+  size_t size;
+  char *bytes = read_all(fd, 64u << 20, &size);
+  if (!bytes) fail("init: read command", "");
+  close(fd);
+  return parse_command(bytes, size);
 }
 
 /* A warm sandbox: all walls stand, and whoever comes first brings the command. */
-static void ask_for_command(void) {
+static void ask_for_command(int waiting) {
   struct report ready = {.kind = REPORT_READY, .at_ns = now_ns()};
-  int namespaces[READY_DESCRIPTORS] = {open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC), open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)};
-  if (namespaces[0] < 0 || namespaces[1] < 0) fail("init: open namespace", "/proc/self/ns");
-  if (report_send(INIT_CONTROL, &ready, namespaces, READY_DESCRIPTORS) < 0) _exit(125);
-  close(namespaces[0]), close(namespaces[1]);
+  int with[READY_DESCRIPTORS] = {open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC), open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), waiting};
+  if (with[0] < 0 || with[1] < 0) fail("init: open namespace", "/proc/self/ns");
+  if (report_send(INIT_CONTROL, &ready, with, READY_DESCRIPTORS) < 0) _exit(125);
+  close(with[0]), close(with[1]);
 }
 
-static struct command wait_for_command(void) {
-  int fds[MESSAGE_DESCRIPTORS_MAX]; /* the command, and its streams */
-  while (!receive_run(fds));
+struct late {
+  struct command command;
+  int gate; /* -1 without */
+};
+
+/* Returns the size of the block. */
+static size_t receive(int waiting, struct handover *handover, int *fds) {
+  int count;
+  ssize_t got = message_receive(waiting, handover, sizeof *handover, MSG_TRUNC, fds, &count);
+  if (got <= 0) _exit(125); /* launch is gone */
+  size_t size = (size_t)got, head = offsetof(struct handover, block);
+  if (size < head || size > sizeof *handover || count != 3 + !!handover->is_long + !!handover->has_gate)
+    fail_with(EINVAL, "init: handover", "");
+  return size - head;
+}
+
+static struct late wait_for_command(int waiting) {
+  static struct handover handover;
+  int fds[MESSAGE_DESCRIPTORS_MAX], *next = fds + 3;
+  size_t size = receive(waiting, &handover, fds);
   for (int i = 0; i < 3; i++) {
-    if (dup3(fds[1 + i], INIT_STDIN + i, O_CLOEXEC) < 0) fail("init: dup3", "");
-    close(fds[1 + i]);
+    if (dup3(fds[i], INIT_STDIN + i, O_CLOEXEC) < 0) fail("init: dup3", "");
+    close(fds[i]);
   }
-  struct command command = read_command(fds[0]);
+  struct command command = handover.is_long ? read_command(*next++) : parse_command(handover.block, size);
   if (!command.argv[0]) fail_with(EINVAL, "init: command block", "");
-  return command;
+  return (struct late){command, handover.has_gate ? *next : -1};
 }
 
 static struct launchfile read_launch_file(void) {
@@ -186,8 +206,9 @@ static _Noreturn void search_and_exec(const struct command *command, int pipe) {
     memcpy(path, at, length);
     path[length] = '/';
     copy_text(path + length + 1, sizeof path - length - 1, name);
-    execve(path, command->argv, command->env);
     struct stat status;
+    if (stat(path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR)) continue; /* a third of what execve takes to say so */
+    execve(path, command->argv, command->env);
     if (errno == EACCES && is_directory(path)) continue; /* as a shell does: a directory is no candidate */
     if (errno == EACCES) copy_text(denied, sizeof denied, path);
     else if ((errno != ENOENT && errno != ENOTDIR) || stat(path, &status) == 0) no_exec(pipe, path);
@@ -196,35 +217,75 @@ static _Noreturn void search_and_exec(const struct command *command, int pipe) {
   give_up(pipe, REPORT_NO_EXEC, "execve", denied[0] ? denied : name);
 }
 
-/* What does not depend on the command, and may be done long before it comes. */
-static void settle(int pipe) {
-  if (setsid() < 0) give_up(pipe, REPORT_FAILED, "init: setsid", "");
-  umask(022);
-  reset_signals();
-}
-
 /* The command's process: where it reports a failure, and what was found out for it before there was a command. */
 struct child {
   int pipe, slave;
+  int waiting; /* where its command comes from, -1 = it is known */
+  int gate;    /* beside it; -1 without */
   struct sock_fprog filter;
 };
 
-static _Noreturn void run(const struct launchfile *file, const struct command *command, const struct child *child) {
+/* All that is left to do between the filter and a command that comes late. */
+static int lets_through_the_rest(const struct sock_fprog *filter) {
+  static const int calls[] = {SYS_recvmsg, SYS_sendto, SYS_read,   SYS_write, SYS_mmap,  SYS_munmap,      SYS_brk,
+                              SYS_close,   SYS_dup3,   SYS_chdir, SYS_prlimit64, SYS_close_range, SYS_exit_group,
+#ifdef SYS_dup2
+                              SYS_dup2,
+#endif
+  };
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (!filter_lets_through(filter, calls[i])) return 0;
+  return 1;
+}
+
+/* What does not depend on the command, and may be done long before it comes. The filter takes longer than all the rest. */
+static void settle(struct child *child) {
+  if (setsid() < 0) give_up(child->pipe, REPORT_FAILED, "init: setsid", "");
+  umask(022);
+  reset_signals();
+  if (child->waiting < 0 || !lets_through_the_rest(&child->filter)) return;
+  if (seccomp_install(&child->filter) < 0) give_up(child->pipe, REPORT_FAILED, "init: seccomp", "");
+  child->filter.len = 0;
+}
+
+/* Moves a descriptor to that place. Each has been made after those that are moved before it, so it is not in their places. */
+static void move(int *fd, int to, int pipe) {
+  if (*fd >= 0 && *fd != to && dup3(*fd, to, O_CLOEXEC) < 0) give_up(pipe, REPORT_FAILED, "init: dup3", "");
+  if (*fd >= 0) *fd = to;
+}
+
+/* Behind the streams nothing but these stays open, until execve. */
+static void keep_descriptors(struct child *child) {
+  move(&child->pipe, 3, child->pipe);
+  move(&child->waiting, 4, child->pipe);
+  move(&child->gate, 5, child->pipe);
+  if (sys_close_range(child->gate >= 0 ? 6 : child->waiting >= 0 ? 5 : 4, ~0u) < 0) give_up(child->pipe, REPORT_FAILED, "init: close_range", "");
+}
+
+/* The note wakes nobody. Behind it there is no way back: whoever finds it knows that the command may have run. */
+static void wait_for_start(const struct child *child) {
+  char byte;
+  uint64_t opened;
+  if (read(child->waiting, &byte, 1) != 1) _exit(125); /* launch is gone, or wants no command any more */
+  if (child->gate >= 0 && read(child->gate, &opened, sizeof opened) != sizeof opened) _exit(125);
+  struct report started = {.kind = REPORT_STARTED, .at_ns = now_ns()};
+  if (write(child->pipe, &started, sizeof started) != sizeof started) _exit(125);
+}
+
+static _Noreturn void run(const struct launchfile *file, const struct command *command, struct child *child) {
   struct record workdir;
-  int pipe = child->pipe;
-  take_streams(child->slave, pipe);
+  take_streams(child->slave, child->pipe);
   if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
-    give_up(pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
-  if ((pipe != 3 && dup3(pipe, 3, O_CLOEXEC) < 0) || sys_close_range(4, ~0u) < 0)
-    give_up(pipe, REPORT_FAILED, "init: close_range", "");
-  pipe = 3;
-  set_limits(file, pipe);
-  if (seccomp_install(&child->filter) < 0) give_up(pipe, REPORT_FAILED, "init: seccomp", "");
+    give_up(child->pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
+  keep_descriptors(child);
+  set_limits(file, child->pipe);
+  if (child->waiting >= 0) wait_for_start(child);
+  if (seccomp_install(&child->filter) < 0) give_up(child->pipe, REPORT_FAILED, "init: seccomp", "");
   if (strchr(command->argv[0], '/')) {
     execve(command->argv[0], command->argv, command->env);
-    no_exec(pipe, command->argv[0]);
+    no_exec(child->pipe, command->argv[0]);
   }
-  search_and_exec(command, pipe);
+  search_and_exec(command, child->pipe);
 }
 
 /* ---- PID 1 ---- */
@@ -239,40 +300,56 @@ static void tell_start(int master) {
   send_report(&report, master);
 }
 
-/* Of a warm sandbox: the process is there before its command. */
-static struct command take_command(int master) {
-  struct command command = wait_for_command();
-  tell_start(master);
-  return command;
+struct started {
+  pid_t pid;
+  int notes; /* what it has written to its pipe */
+  int is_late;
+};
+
+/* A socket for the command's process, where its command is still to come; the far end is launch's. */
+static int open_waiting(struct child *child) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) fail("init: socketpair", "");
+  child->waiting = ends[0];
+  return ends[1];
 }
 
-/* Forks the command and returns its pid; a failure before or in execve is reported and ends the sandbox. */
-static pid_t start(const struct launchfile *file, const struct command *known) {
-  int pipe[2], master = -1, is_warm = !known->argv[0];
-  struct child own = {.slave = -1};
-  struct report report;
+/* Forks the command, or who waits for it. */
+static struct started start(const struct launchfile *file, const struct command *known) {
+  int pipe[2], master = -1, is_late = !known->argv[0], far = -1;
+  struct child own = {.slave = -1, .waiting = -1, .gate = -1};
   if (seccomp_read(file, &own.filter) < 0) fail("init: seccomp", "");
   if (pipe2(pipe, O_CLOEXEC) < 0) fail("init: pipe", "");
   own.pipe = pipe[1];
+  if (is_late) far = open_waiting(&own);
   if (is_on(file, V_TERMINAL)) terminal_open(&master, &own.slave);
-  if (!is_warm) tell_start(master);
+  if (!is_late) tell_start(master);
   pid_t child = fork();
   if (child < 0) fail("init: fork", "");
   if (child == 0) {
-    settle(own.pipe);
-    struct command command = is_warm ? take_command(master) : *known;
-    run(file, &command, &own);
+    if (is_late) close(far); /* held, it would hide that launch is gone */
+    settle(&own);
+    struct late late = is_late ? wait_for_command(own.waiting) : (struct late){*known, -1};
+    own.gate = late.gate;
+    run(file, &late.command, &own);
   }
-  if (is_warm) ask_for_command();
+  if (is_late) ask_for_command(far), close(far), close(own.waiting);
   close(own.pipe);
   if (master >= 0) close(master), close(own.slave);
   /* The command's streams end with the command, not with us. */
   for (int i = 0; i < 3; i++) close(INIT_STDIN + i), close(i);
-  ssize_t got = read(pipe[0], &report, sizeof report);
-  close(pipe[0]);
-  if (got == 0) return child;
-  if (got != sizeof report) fail("init: read from command", "");
-  send_report(&report, -1);
+  return (struct started){child, pipe[0], is_late};
+}
+
+/* Ends the sandbox where the process that has ended was no command: it has left word in the pipe, or was killed while it waited.
+ * Returns when a command that came late began. */
+static uint64_t require_start(const struct started *child) {
+  struct report note, started = {.kind = 0}, failure = {.kind = 0};
+  while (read(child->notes, &note, sizeof note) == sizeof note) *(note.kind == REPORT_STARTED ? &started : &failure) = note;
+  close(child->notes);
+  if (child->is_late && !started.kind) failure.kind = REPORT_NOT_STARTED;
+  if (!failure.kind) return started.at_ns;
+  send_report(&failure, -1);
   _exit(125);
 }
 
@@ -312,8 +389,8 @@ static uint32_t kill_the_rest(void) {
   return killed;
 }
 
-static void report_end(int wait_status) {
-  struct report report = {.kind = REPORT_ENDED, .wait_status = wait_status};
+static void report_end(int wait_status, uint64_t started_ns) {
+  struct report report = {.kind = REPORT_ENDED, .wait_status = wait_status, .started_ns = started_ns};
   report.killed = kill_the_rest();
   struct rusage usage;
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -347,7 +424,8 @@ int main(int argc, char **argv) {
   int signals = watch_children();
   if (!has_covered_proc(&file)) proc_cover(&file);
   give_up_privileges(&file);
-  pid_t child = start(&file, &command);
-  report_end(wait_for(child, signals));
+  struct started child = start(&file, &command);
+  int wait_status = wait_for(child.pid, signals);
+  report_end(wait_status, require_start(&child));
   return 0;
 }

@@ -1,11 +1,14 @@
 /*
  * Who captures the streams of a run, or brings the command to a warm sandbox (warm.h). A client of a warm sandbox may go another
- * way as long as it has not been told that its command was taken, so a command is never run twice.
+ * way as long as its gate is closed, or where it has none, as long as it has not been told that its command was taken; so a
+ * command is never run twice.
  */
 #include "run.h"
 
+#include "message.h"
 #include "stage.h"
 
+#include <stddef.h>
 #include <sys/wait.h>
 
 int run_has_client(const struct run *run) { return run->warm.taken; }
@@ -37,6 +40,9 @@ void run_prepare_warm(struct run *run) {
   if (warm_prepare(&run->warm, run->warm_directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm_directory);
 }
 
+/* Most commands are over by then, and neither their words in the record nor a keeper that wakes up takes the processor from them. */
+#define OWES_NS (5 * MS)
+
 static void tell_keeper(const struct run *run, char what) {
   if (run->status >= 0) (void)!write(run->status, &what, 1);
 }
@@ -60,10 +66,23 @@ static char **words_of(char *block, size_t size) {
   return words;
 }
 
-static int send_run(struct run *run, const int fds[REQUEST_RUN_DESCRIPTORS]) {
-  struct request request = {.signal = REQUEST_RUN};
-  return message_send(run->control, &request, sizeof request, fds, REQUEST_RUN_DESCRIPTORS);
+/* The command and its streams, for the process that waits: it does what is left to do, and then waits for the word to start. */
+static int hand_over(struct run *run, const char *block, size_t size) {
+  static struct handover handover;
+  int fds[5] = {-1, -1, -1}, count = 3, gate = warm_gate(&run->warm), done = warm_streams(&run->warm, fds);
+  handover.is_long = size > sizeof handover.block;
+  handover.has_gate = gate >= 0;
+  if (handover.is_long) fds[count++] = run_sealed(run, block, size, "command"), size = 0;
+  if (handover.has_gate) fds[count++] = gate;
+  memcpy(handover.block, block, size);
+  if (done == 0) done = message_send(run->waiting, &handover, offsetof(struct handover, block) + size, fds, count);
+  if (done < 0) run_blame(run, errno, "launch: hand over", "");
+  for (int i = 0; i < count; i++)
+    if (fds[i] >= 0) close(fds[i]);
+  return done;
 }
+
+static int say_start(const struct run *run) { return message_send(run->waiting, "", 1, NULL, 0); }
 
 /* What a run finds made before its tree is built, a warm one gets now. */
 static int protect_late(struct run *run) {
@@ -77,35 +96,49 @@ static int protect_late(struct run *run) {
   return run_blame(run, child < 0 ? errno : 0, "launch: protect", run->placeholders.item[0].path), -1;
 }
 
+/* Everything before the word to start; -1 = there will be no start, and `run` says why. */
+static int make_ready(struct run *run, const char *block, size_t size) {
+  if (hand_over(run, block, size) < 0) return -1;
+  if (!warm_guards_hold(&run->warm)) return run_blame(run, ESTALE, "launch: guards", ""), -1;
+  if (protect_late(run) < 0) return -1;
+  if (run->placeholders.count > 0) run_write_record(run); /* one that names nothing more to be removed may come later */
+  return 0;
+}
+
 /* The client is told first: what it has not seen, has not happened. */
+static int start_warm(struct run *run) {
+  if (warm_accept(&run->warm) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
+  run->leash = -1; /* from the keeper's hand to the client's */
+  if (say_start(run) == 0) return run_on_started(run, now_ns()), 0;
+  return run_blame(run, errno, "launch: start", ""), run_kill(run), -1;
+}
+
 static void run_warm(struct run *run) {
   size_t size;
-  const char *block = warm_command(&run->warm, &size);
-  int fds[REQUEST_RUN_DESCRIPTORS] = {run_sealed(run, block, size, "command"), -1, -1, -1};
-  if (warm_streams(&run->warm, fds + 1) < 0 || warm_accept(&run->warm) < 0) {
-    run_stop(run, CAUSE_CANCELLED, 0);
-  } else {
-    run->outcome.begun_ns = now_ns();
-    run->leash = -1; /* from the keeper's hand to the client's */
-    run->command = words_of((char *)(uintptr_t)block, size);
-    int ready = protect_late(run);
-    int is_awaited = run->placeholders.count > 0; /* a record that names nothing more to be removed may come later */
-    if (is_awaited) run_write_record(run);
-    if (ready == 0 && (ready = send_run(run, fds)) < 0) run_blame(run, errno, "launch: send command", "");
-    for (int i = 0; i < READY_DESCRIPTORS; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
-    /* The command may run by now: a refusal would send the client the cold way, and run it twice. All that is missing then are
-     * its words in `llm-do ps`. */
-    if (!is_awaited) (void)run_put_record(run);
-    if (ready < 0) run_kill(run);
-  }
-  for (int i = 0; i < REQUEST_RUN_DESCRIPTORS; i++)
-    if (fds[i] >= 0) close(fds[i]);
-  tell_keeper(run, WARM_IS_TAKEN); /* last: it wakes somebody who would take the processor from the command */
+  char *block = warm_command(&run->warm, &size);
+  run->outcome.begun_ns = now_ns();
+  run->command = words_of(block, size);
+  int ready = make_ready(run, block, size);
+  if (ready == 0) ready = start_warm(run);
+  else warm_refuse(&run->warm), run_kill(run);
+  for (int i = 0; i < 2; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
+  close(run->waiting);
+  run->owes_at = now_ns() + OWES_NS;
+}
+
+void run_pay(struct run *run) {
+  if (!run->owes_at) return;
+  run->owes_at = 0;
+  /* The command has begun: a refusal would send the client the cold way, and run it twice. All that is missing where the record
+   * cannot be written are the words of the command in `llm-do ps`. */
+  if (!run->answered) (void)run_put_record(run);
+  tell_keeper(run, WARM_IS_TAKEN);
 }
 
 void run_on_ready(struct run *run, const int *fds, int count) {
   if (run->stopping || count != READY_DESCRIPTORS) return;
   memcpy(run->namespaces, fds, sizeof run->namespaces);
+  run->waiting = fds[2];
   if (warm_show(&run->warm) == 0) return tell_keeper(run, WARM_IS_READY);
   run_blame(run, errno, "launch: show socket", run->warm_directory);
   run_kill(run);
@@ -138,6 +171,7 @@ void run_answer_early(struct run *run) {
   run_conclude(run);
   placeholders_remove(&run->placeholders); /* the client's next step may be to make what they stand for */
   answer(run);
+  run_pay(run);
 }
 
 /* What a client has not read yet, after everything else is over. */

@@ -65,15 +65,25 @@ static void on_init(struct run *run, pid_t init) {
   run->engine_gone = waitid(P_PID, (id_t)init, &ended, WEXITED | WNOHANG | WNOWAIT) < 0;
 }
 
-static void on_started(struct run *run, const struct report *report, int master) {
-  run->outcome.started_ns = report->at_ns;
-  if (master >= 0) terminal_connect(&run->terminal, master, 0, 1);
+void run_on_started(struct run *run, uint64_t at_ns) {
+  run->outcome.started_ns = at_ns;
   begin_limits(run);
 }
 
+static void on_started(struct run *run, const struct report *report, int master) {
+  if (master >= 0) terminal_connect(&run->terminal, master, 0, 1);
+  run_on_started(run, report->at_ns);
+}
+
+/* It was told to start, and has not. Where it was stopped, that is the reason. */
+static void on_not_started(struct run *run, const struct report *report) {
+  run->outcome.started_ns = 0;
+  if (run->stopping) return;
+  run_blame(run, report->error, report->step[0] ? report->step : "sandbox ended before its command", report->path);
+}
+
 static void on_ended(struct run *run, const struct report *report) {
-  /* What waited for a command was killed, and was none. */
-  if (!run->outcome.started_ns) return run_blame(run, 0, "sandbox ended before its command", "");
+  if (report->started_ns) run->outcome.started_ns = report->started_ns;
   run->outcome.wait_status = report->wait_status;
   run->outcome.ended_ns = report->at_ns;
   run->outcome.killed = report->killed;
@@ -91,6 +101,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
     case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
     case REPORT_ENDED: on_ended(run, report); break;
     case REPORT_READY: run_on_ready(run, fds, count); break;
+    case REPORT_NOT_STARTED: on_not_started(run, report); break;
     case REPORT_NO_EXEC:
       if (!run->stopping) run->outcome.cause = CAUSE_EXEC;
       run->outcome.error = report->error;
@@ -153,6 +164,7 @@ static void look_at_memory(struct run *run) {
 static void look_at_limits(struct run *run) {
   uint64_t now = now_ns();
   if (run->kill_at && now >= run->kill_at) run_kill(run);
+  if (run->owes_at && now >= run->owes_at) run_pay(run);
   if (run->stopping || !run->outcome.started_ns || run->outcome.ended_ns) return;
   if (run->deadline_ns && now >= run->deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
   if (run->watching && watchdog_is_due(&run->watchdog)) look_at_memory(run);
@@ -169,6 +181,7 @@ static int patience(const struct run *run) {
     uint64_t tick = now + TICK_MS * MS;
     if (!next || tick < next) next = tick;
   }
+  if (run->owes_at && (!next || run->owes_at < next)) next = run->owes_at;
   if (!next) return -1;
   uint64_t left = next > now ? (next - now + MS - 1) / MS : 0;
   return left > 1000000 ? 1000000 : (int)left;

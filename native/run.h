@@ -52,7 +52,9 @@ struct run {
   struct warm warm;
   const char *warm_directory; /* NULL = an ordinary run */
   int answered;               /* the warm client has its status */
-  int namespaces[READY_DESCRIPTORS];
+  uint64_t owes_at;           /* when run_pay is due; 0 = nothing is owed */
+  int namespaces[2];          /* user and mount namespace of a warm sandbox that waits */
+  int waiting;                /* the socket of its process that waits for the command */
   struct watchdog watchdog;
   int watching;
   uint64_t memory_limit; /* of the watchdog, bytes */
@@ -104,6 +106,8 @@ void run_drop_stdio(struct run *run);
 void run_prepare_warm(struct run *run);
 void run_on_ready(struct run *run, const int *fds, int count);
 void run_relay(struct run *run, const struct pollfd *watched);
+/* What the start of a warm run has left for a quiet moment. */
+void run_pay(struct run *run);
 void run_answer_early(struct run *run);
 void run_part_from_client(struct run *run);
 
@@ -114,6 +118,8 @@ void run_kill(struct run *run);
 /* Asks everything inside to end, and kills it after `grace_ms`; the first cause is the run's. */
 void run_stop(struct run *run, enum cause cause, unsigned grace_ms);
 void run_on_signal(struct run *run, int signal);
+/* From here on the command's time counts. */
+void run_on_started(struct run *run, uint64_t at_ns);
 void run_watch(struct run *run);
 
 /* ---- the outcome (run-ending.c) ---- */

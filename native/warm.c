@@ -1,5 +1,6 @@
 #include "warm.h"
 
+#include "cached.h"
 #include "fail.h"
 #include "kernel.h"
 
@@ -107,6 +108,8 @@ static void flush(struct warm *warm) {
     free(warm->queued);
     warm->queued = NULL;
   }
+  /* A client that has nothing else to do waits for the end alone, and sleeps through every other frame. */
+  if (warm->is_over && !warm->queued && warm->client >= 0) shutdown(warm->client, SHUT_WR);
 }
 
 static void tell(struct warm *warm, uint32_t kind, const void *bytes, size_t size) {
@@ -115,16 +118,21 @@ static void tell(struct warm *warm, uint32_t kind, const void *bytes, size_t siz
   flush(warm);
 }
 
+static void tell_last(struct warm *warm, uint32_t kind, const void *bytes, size_t size) {
+  warm->is_over = 1;
+  tell(warm, kind, bytes, size);
+}
+
 /* ---- frames in ---- */
 
-static void take_streams(struct warm *warm, struct msghdr *message) {
+static void take_descriptors(struct warm *warm, struct msghdr *message) {
   for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; i++) {
       int fd;
       memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      if (warm->stream_count < 3) warm->streams[warm->stream_count++] = fd;
+      if (warm->given_count < FRAME_DESCRIPTORS) warm->given[warm->given_count++] = fd;
       else close(fd);
     }
   }
@@ -133,7 +141,8 @@ static void take_streams(struct warm *warm, struct msghdr *message) {
 /* Reads what is there of the frame at hand. 1 = it is whole, 0 = more must come, -1 = the client is gone or talks nonsense. */
 static int read_frame(struct warm *warm) {
   static const uint32_t longest[] = {
-      [FRAME_CALLER] = sizeof(struct standing), [FRAME_RUN] = FRAME_RUN_MAX, [FRAME_SIGNAL] = sizeof(int32_t), [FRAME_INPUT] = FRAME_DATA_MAX};
+      [FRAME_CALLER] = sizeof(struct standing), [FRAME_RUN] = FRAME_RUN_MAX, [FRAME_SIGNAL] = sizeof(int32_t), [FRAME_INPUT] = FRAME_DATA_MAX,
+      [FRAME_GUARDS] = LAUNCHFILE_MAX};
   for (;;) {
     size_t begun = sizeof warm->header;
     int in_header = warm->have < begun;
@@ -142,14 +151,14 @@ static int read_frame(struct warm *warm) {
                                   : (struct iovec){warm->body + warm->have - begun, begun + warm->header.size - warm->have};
     union {
       struct cmsghdr header;
-      char room[CMSG_SPACE(sizeof(int) * 3)];
+      char room[CMSG_SPACE(sizeof(int) * FRAME_DESCRIPTORS)];
     } control;
     struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
     ssize_t got = recvmsg(warm->client, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return 0;
     if (got <= 0) return -1;
-    take_streams(warm, &message);
+    take_descriptors(warm, &message);
     if (message.msg_flags & MSG_CTRUNC) return -1;
     warm->have += (size_t)got;
     if (!in_header || warm->have < begun) continue;
@@ -162,7 +171,7 @@ static int read_frame(struct warm *warm) {
 
 /* Who brings no descriptors is the library, whose keeper is its own child and has its standing. */
 static int is_acceptable(const struct warm *warm) {
-  int is_known = warm->stream_count == 0 || (warm->stream_count == 3 && warm->same_standing);
+  int is_known = warm->given_count == 0 || (warm->given_count >= 3 && warm->same_standing);
   return is_known && !mounts_are_stale(&warm->mounts);
 }
 
@@ -171,9 +180,16 @@ static enum warm_event on_caller(struct warm *warm) {
   return WARM_NOTHING;
 }
 
+static enum warm_event on_guards(struct warm *warm) {
+  const char *problem;
+  if (launchfile_check(warm->body, warm->header.size, &warm->guards, &problem) < 0) return WARM_GONE;
+  warm->body = NULL; /* its words are the guards' */
+  return WARM_NOTHING;
+}
+
 static enum warm_event on_run(struct warm *warm) {
   if (is_acceptable(warm)) return WARM_RUN;
-  tell(warm, FRAME_REFUSED, NULL, 0);
+  warm_refuse(warm);
   return WARM_GONE;
 }
 
@@ -208,6 +224,7 @@ static enum warm_event on_frame(struct warm *warm) {
   warm->have = 0;
   int whole = warm->header.kind != FRAME_SIGNAL || warm->header.size == sizeof(int32_t);
   if (!warm->taken && warm->header.kind == FRAME_CALLER) return on_caller(warm);
+  if (!warm->taken && warm->header.kind == FRAME_GUARDS) return on_guards(warm);
   if (!warm->taken && warm->header.kind == FRAME_RUN) return on_run(warm);
   if (warm->taken && warm->header.kind == FRAME_SIGNAL && whole) return WARM_SIGNAL;
   if (warm->taken && warm->header.kind == FRAME_INPUT) return on_input(warm);
@@ -222,7 +239,8 @@ void warm_watch(const struct warm *warm, struct pollfd watched[WARM_POLLS]) {
   watched[0] = (struct pollfd){is_idle ? warm->mounts.list : -1, POLLPRI, 0};
   /* Before it is shown it does not listen, and would report a hang-up again and again. */
   watched[1] = (struct pollfd){warm->shown ? warm->listener : -1, POLLIN, 0};
-  watched[2] = (struct pollfd){warm->client, client, 0};
+  /* Whoever has been told the end only has to go, which need not wake us. */
+  watched[2] = (struct pollfd){warm->is_over && !warm->queued ? -1 : warm->client, client, 0};
   watched[3] = (struct pollfd){warm->kept ? warm->input : -1, POLLOUT, 0};
   /* A client that does not read makes the command wait, not us. */
   for (int i = 0; i < 2; i++) watched[4 + i] = (struct pollfd){is_free(warm) ? warm->output[i] : -1, POLLIN, 0};
@@ -254,7 +272,7 @@ enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_P
   if (watched[1].revents) let_in(warm);
   if (watched[3].revents) feed(warm);
   if (watched[2].revents & POLLOUT) flush(warm);
-  if (warm->owes_want && is_free(warm)) warm->owes_want = 0, tell(warm, FRAME_WANT, NULL, 0);
+  if (warm->owes_want && !warm->is_over && is_free(warm)) warm->owes_want = 0, tell(warm, FRAME_WANT, NULL, 0);
   for (int i = 0; i < 2; i++)
     if (watched[4 + i].revents) relay_output(warm, i);
   /* A client that came with its connection has often sent everything already. */
@@ -263,9 +281,13 @@ enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_P
 
 /* ---- the run ---- */
 
-const char *warm_command(const struct warm *warm, size_t *size) {
+int warm_guards_hold(const struct warm *warm) { return cached_holds_all(&warm->guards, V_AT) && cached_holds_all(&warm->guards, V_CONTENT); }
+
+char *warm_command(struct warm *warm, size_t *size) {
+  char *block = warm->body;
   *size = warm->header.size;
-  return warm->body;
+  warm->body = NULL;
+  return block;
 }
 
 static int make_pipe(int *ours, int *theirs, int ours_is_read) {
@@ -278,20 +300,19 @@ static int make_pipe(int *ours, int *theirs, int ours_is_read) {
   return fcntl(*ours, F_SETFL, O_NONBLOCK); /* of our end alone: each end has its own flags */
 }
 
-static int frame_input(struct warm *warm, int streams[3]) {
-  warm->owes_want = 1;
-  return make_pipe(&warm->input, &streams[0], 0);
-}
+static int frame_input(struct warm *warm, int streams[3]) { return make_pipe(&warm->input, &streams[0], 0); }
 
 static int frame_output(struct warm *warm, int streams[3]) {
   return make_pipe(&warm->output[0], &streams[1], 1) < 0 || make_pipe(&warm->output[1], &streams[2], 1) < 0 ? -1 : 0;
 }
 
 int warm_streams(struct warm *warm, int streams[3]) {
-  memcpy(streams, warm->streams, sizeof warm->streams);
-  if (warm->stream_count == 3) return 0;
+  memcpy(streams, warm->given, sizeof(int) * 3);
+  if (warm->given_count >= 3) return 0;
   return frame_input(warm, streams) < 0 || frame_output(warm, streams) < 0 ? -1 : 0;
 }
+
+int warm_gate(const struct warm *warm) { return warm->given[3]; }
 
 void warm_adopt(struct warm *warm, int client) {
   warm->client = client;
@@ -328,11 +349,11 @@ void warm_reply(struct warm *warm, int exit_code, const char *json, size_t size)
   if (!body) return drop(&warm->client);
   memcpy(body, &code, sizeof code);
   memcpy(body + sizeof code, json, size);
-  tell(warm, FRAME_STATUS, body, sizeof code + size);
+  tell_last(warm, FRAME_STATUS, body, sizeof code + size);
   free(body);
 }
 
-void warm_refuse(struct warm *warm) { tell(warm, FRAME_REFUSED, NULL, 0); }
+void warm_refuse(struct warm *warm) { tell_last(warm, FRAME_REFUSED, NULL, 0); }
 
 #define LINGER_MS 1000
 

@@ -4,8 +4,9 @@
  * Theory of operation. `launch --warm DIRECTORY` builds a sandbox like any other, up to init, which has given up everything
  * and asks for the command. Then launch shows a socket `r<id>` in the directory, which only this user can enter. A client
  * claims it by renaming it to `c<id>`, so that no two have the same, connects and sends the command (frame.h). Launch checks who it is,
- * that it has the same standing (limits, priority), and that the host's mounts that the tree shows are what they were when it was
- * made; otherwise it refuses, and the client takes the cold way. From FRAME_TAKEN on it is an ordinary run whose leash is the client.
+ * that it has the same standing (limits, priority), that the host's mounts that the tree shows are what they were when it was
+ * made, and, while the command's process gets ready, that every place is as the client's plan found it; otherwise it refuses, and
+ * the client takes the cold way. From FRAME_TAKEN on it is an ordinary run whose leash is the client.
  * The sandbox serves one command and ends.
  */
 #ifndef LLM_DO_WARM_H
@@ -37,10 +38,12 @@ struct warm {
   struct frame header; /* of the frame that is being read */
   size_t have;         /* bytes of it, header included */
   char *body;
-  int streams[3]; /* of the client, until they are handed over */
-  int stream_count;
+  int given[FRAME_DESCRIPTORS]; /* by the client, until they are handed over */
+  int given_count;
   int same_standing;
+  struct launchfile guards; /* none: count is 0 */
   int taken;
+  int is_over; /* the last frame has been told, or is queued */
 
   /* Framed streams: our ends of the command's pipes. */
   int input, output[2];
@@ -58,7 +61,7 @@ enum warm_event {
   WARM_GONE,   /* nobody will use this sandbox, or whoever used it is gone */
 };
 
-#define WARM_NONE {.directory = -1, .mounts = MOUNTS_NONE, .listener = -1, .client = -1, .streams = {-1, -1, -1}, .input = -1, .output = {-1, -1}}
+#define WARM_NONE {.directory = -1, .mounts = MOUNTS_NONE, .listener = -1, .client = -1, .given = {-1, -1, -1, -1}, .input = -1, .output = {-1, -1}}
 
 /* Before the tree is made: the socket, hidden, and the watch on the host's mounts. 0, or -1 with errno. */
 int warm_prepare(struct warm *warm, const char *directory, const char *id, const struct launchfile *file, const char *init);
@@ -73,9 +76,13 @@ int warm_make_streams(struct warm *warm, int with_input, int streams[3]);
 void warm_watch(const struct warm *warm, struct pollfd watched[WARM_POLLS]);
 enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_POLLS]);
 
-/* After WARM_RUN. The bytes are the command block; the descriptors are the command's streams and become the caller's. */
-const char *warm_command(const struct warm *warm, size_t *size);
+/* After WARM_RUN. Is on disk what the client's plan was made from? */
+int warm_guards_hold(const struct warm *warm);
+/* The bytes are the command block; the descriptors are the command's streams. All become the caller's. */
+char *warm_command(struct warm *warm, size_t *size);
 int warm_streams(struct warm *warm, int streams[3]);
+/* The client's gate, which becomes the caller's; -1 = none. */
+int warm_gate(const struct warm *warm);
 /* Tells the client that there is no way back. -1 = it is gone already, and nothing has been started. */
 int warm_accept(struct warm *warm);
 int warm_signal(const struct warm *warm);

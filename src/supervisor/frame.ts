@@ -4,6 +4,7 @@ export const FRAME = {
   run: 2,
   signal: 3,
   input: 4,
+  guards: 5,
   caller: 1,
   taken: 16,
   refused: 17,

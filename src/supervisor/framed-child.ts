@@ -33,6 +33,7 @@ export async function runFramed(input: FramedChild): Promise<ChildEnd> {
   const line = FramedLine.adopt(child.stdio[FRAMES_FD] as Socket)
   const { stdin } = stdio
   const run = new FramedRun(line, { ...stdio, stdin: stdin instanceof Uint8Array ? stdin : NO_INPUT, isTaken: true })
+  if (stdin instanceof Uint8Array) run.begin([])
   const stopper = armStopper(child, input)
   const gone = ended.then(() => closeSoon(line.socket))
   const { stdout, stderr, status } = await run.end()

@@ -4,8 +4,8 @@
  * Edge: sockets.
  *
  * Whatever comes is read into one buffer and copied no further than it is kept: node's own way of reading allocates 64 KiB for
- * each read, which in a flood is garbage faster than it is collected. Back-pressure holds in both directions: stdin goes out
- * when it is asked for, and while a listener is busy with a chunk nothing more is read.
+ * each read, which in a flood is garbage faster than it is collected. Back-pressure holds in both directions: after its first
+ * piece stdin goes out when it is asked for, and while a listener is busy with a chunk nothing more is read.
  */
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { HeadTail } from './capture.ts'
@@ -114,7 +114,13 @@ export class FramedRun {
   }
 
   send(kind: number, bytes: Uint8Array): void {
-    if (!this.socket.destroyed) this.socket.write(writeFrame(kind, bytes))
+    this.write(writeFrame(kind, bytes))
+  }
+
+  /** These frames and the first piece of stdin, in one write: each wakes the other side. */
+  begin(frames: readonly (readonly [kind: number, bytes: Uint8Array])[]): void {
+    const all = [...frames, [FRAME.input, this.nextInput()] as const]
+    this.write(Buffer.concat(all.map(([kind, bytes]) => writeFrame(kind, bytes))))
   }
 
   /** Never throws, unless a listener did. */
@@ -133,7 +139,7 @@ export class FramedRun {
   private handle(kind: number, bytes: Uint8Array): void {
     if (kind === FRAME.output) this.keep(this.stdout, bytes, this.streams.onStdout)
     else if (kind === FRAME.errors) this.keep(this.stderr, bytes, this.streams.onStderr)
-    else if (kind === FRAME.want) this.feed()
+    else if (kind === FRAME.want) this.send(FRAME.input, this.nextInput())
     else if (kind === FRAME.taken) this.take()
     else if (kind === FRAME.status) this.finish({ taken: true, status: bytes })
     else this.finish({ taken: kind === FRAME.refused ? false : this.taken })
@@ -173,9 +179,13 @@ export class FramedRun {
     all.then(resume, () => this.socket.destroy())
   }
 
-  private feed(): void {
+  private nextInput(): Uint8Array {
     const piece = this.streams.stdin.subarray(this.fed, this.fed + INPUT_BYTES)
     this.fed += piece.length
-    this.send(FRAME.input, piece)
+    return piece
+  }
+
+  private write(bytes: Uint8Array): void {
+    if (!this.socket.destroyed) this.socket.write(bytes)
   }
 }

@@ -101,6 +101,27 @@ describeWith(['root', 'bwrap', 'userns'], 'a mount on the host', () => {
   })
 })
 
+describeWith(['bwrap', 'userns'], 'a directory that was put in the place of a zone', () => {
+  test('is what the next run shows, and not what was built before', async () => {
+    const ground = await makeGround()
+    writeFileSync(join(ground.zone, 'old'), '')
+    const pool = await startPool({ options: showing(ground) })
+    await pool.run(look)
+    expect(await pool.runWarm(look)).toMatchObject({ isWarm: true, status: 0 })
+    await pool.whenReady()
+    renameSync(ground.zone, `${ground.zone}-moved`)
+    mkdirSync(join(ground.zone, 'below'), { recursive: true })
+    writeFileSync(join(ground.zone, 'new'), '')
+    for (let run = 0; run < 2; run += 1) {
+      const { status, stdout } = await pool.run(look)
+      expect({ status, shows: stdout.toString() }).toEqual({
+        status: 0,
+        shows: '/shown:\nbelow\nnew\n\n/shown/below:\n',
+      })
+    }
+  })
+})
+
 /** A package that can be changed, of the same build. */
 async function copyPackage(): Promise<string> {
   const root = join(await temporaryDirectory({ mode: 0o755 }), 'package')

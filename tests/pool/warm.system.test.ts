@@ -9,7 +9,7 @@ import { WarmSandbox } from '../../src/pool/warm-run.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { descendantsOf, startPool, type TestPool, until } from './pool.ts'
+import { descendantsOf, isAlive, startPool, type TestPool, until } from './pool.ts'
 
 const sh = (script: string): readonly string[] => ['sh', '-c', script]
 
@@ -274,13 +274,41 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     const [name = ''] = await pool.whenReady()
     const launch = await launcherOf(pool, name.slice(1))
     const [init = 0, waiting = 0] = (await descendantsOf(launch)).slice(-2)
-    process.kill(init, 'SIGSTOP') // So that the command is taken before anybody knows.
+    process.kill(init, 'SIGSTOP') // So that nobody tells.
     process.kill(waiting, 'SIGKILL')
     const run = pool.run(sh('exit 3'))
     await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
     await sleep(100)
-    process.kill(init, 'SIGCONT')
+    if (isAlive(init)) process.kill(init, 'SIGCONT') // Launch has seen it by itself, or is told now.
     expect(await run).toMatchObject({ status: 3, stderr: Buffer.from('') })
+  })
+
+  test('costs a cold start when what waited for the command is killed before it starts it', async () => {
+    const pool = await startPool({ size: 1 })
+    await pool.run(sh('exit 3'))
+    const [name = ''] = await pool.whenReady()
+    const [waiting = 0] = (await descendantsOf(await launcherOf(pool, name.slice(1)))).slice(-1)
+    process.kill(waiting, 'SIGSTOP') // So that the command is taken, and the word to start is given.
+    const run = pool.run(sh('exit 3'))
+    await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
+    await sleep(100)
+    process.kill(waiting, 'SIGKILL')
+    expect(await run).toMatchObject({ status: 3, stderr: Buffer.from('') })
+  })
+
+  test('cancels a command that has not started yet, and starts it nowhere else', async () => {
+    const pool = await startPool({ size: 1 })
+    const command = sh('echo started; exit 3')
+    await pool.run(command)
+    const [name = ''] = await pool.whenReady()
+    const [waiting = 0] = (await descendantsOf(await launcherOf(pool, name.slice(1)))).slice(-1)
+    process.kill(waiting, 'SIGSTOP')
+    const abort = new AbortController()
+    const run = pool.run(command, { abort: abort.signal })
+    await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
+    await sleep(100)
+    abort.abort()
+    expect(await run).toMatchObject({ isWarm: true, status: 130, stdout: Buffer.from('') })
   })
 
   test('that is used up costs a cold start', async () => {
