@@ -4,14 +4,53 @@
  * Edge: identities of files, this process.
  */
 import { type BigIntStats, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { MAGIC, VERBS, type Verb } from '../backend/launchfile.ts'
+import { MAGIC, VERBS, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
 import { type Invocation, type KeyInputs, keyWords } from './key.ts'
 
+/** The guards of a launch file, sorted by what is asked of them, for they are asked before each run. */
+export interface Guards {
+  readonly key: readonly string[]
+  readonly places: readonly Guard[]
+  readonly contents: readonly Guard[]
+  /** How the command's environment is made of the caller's. */
+  readonly rules: readonly Rule[]
+  /**
+   * FRAME_GUARDS: the places, for a warm sandbox to look at. Undefined where they must be looked at beforehand, because other
+   * runs in the same zone make what protected paths need.
+   */
+  readonly frame: Uint8Array | undefined
+}
+
+interface Guard {
+  readonly path: string
+  readonly identity: string
+}
+
+interface Rule {
+  readonly verb: 'variable' | 'locale' | 'inherit'
+  readonly name: string
+  readonly value: string
+}
+
 type CachedRecord = readonly [verb: Verb, ...words: string[]]
-export type GuardedRecords = readonly CachedRecord[]
 
 /** @throws for anything but a whole launch file */
-export function readGuarded(bytes: Uint8Array): GuardedRecords {
+export function readGuards(bytes: Uint8Array): Guards {
+  const records = readRecords(bytes)
+  const of = (verb: Verb) => records.filter((record) => record[0] === verb)
+  const guards = (verb: Verb) => of(verb).map(([, path = '', identity = '']): Guard => ({ path, identity }))
+  return {
+    key: of('key').map(([, word = '']) => word),
+    places: guards('at'),
+    contents: guards('content'),
+    rules: records.flatMap(([verb, name = '', value = '']) => (isRule(verb) ? [{ verb, name, value }] : [])),
+    frame: of('protect').length > 0 ? undefined : writeLaunchFile(of('at')),
+  }
+}
+
+const isRule = (verb: Verb): verb is Rule['verb'] => verb === 'variable' || verb === 'locale' || verb === 'inherit'
+
+function readRecords(bytes: Uint8Array): readonly CachedRecord[] {
   const words = Buffer.from(bytes).toString('utf8').split('\0')
   if (words[0] !== MAGIC || words.at(-2) !== 'end' || words.at(-1) !== '') throw new Error('not a launch file')
   const records: CachedRecord[] = []
@@ -33,7 +72,9 @@ export function observeLasting(): Lasting {
 }
 
 export interface GuardedUse {
-  readonly records: GuardedRecords
+  readonly guards: Guards
+  /** Whether the places are looked at; a warm sandbox does that by itself, for a tenth of the time. */
+  readonly withPlaces: boolean
   readonly lasting: Lasting
   readonly invocation: Invocation
   readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'env'>
@@ -41,14 +82,15 @@ export interface GuardedUse {
 
 /** @returns the environment of the next command; undefined when something is not as it was, or another caller asks */
 export function environmentIfFresh({
-  records,
+  guards,
+  withPlaces,
   lasting,
   invocation,
   caller,
 }: GuardedUse): Readonly<Record<string, string>> | undefined {
   try {
     const key = keyWords({ ...caller, ...lasting, ...observeProcess(), invocation })
-    return isFor(records, key) && isFresh(records) ? environmentOf(records, caller.env) : undefined
+    return isFor(guards, key) && isFresh(guards, withPlaces) ? environmentOf(guards, caller.env) : undefined
   } catch {
     return undefined // Planning again is always right, and says what is wrong where something is.
   }
@@ -71,18 +113,14 @@ function lineOf(file: string, start: string): string {
   return lines.find((line) => line.startsWith(start)) ?? ''
 }
 
-function isFor(records: readonly CachedRecord[], key: readonly string[]): boolean {
-  const stored = records.filter(([verb]) => verb === 'key').map(([, word]) => word)
-  return stored.length === key.length && stored.every((word, at) => word === key[at])
-}
+const isFor = ({ key }: Guards, asked: readonly string[]): boolean =>
+  key.length === asked.length && key.every((word, at) => word === asked[at])
 
 /* ---- what the plan was made from ---- */
 
-function isFresh(records: readonly CachedRecord[]): boolean {
-  return records.every(([verb, path = '', identity]) => {
-    if (verb === 'at') return identityAt(path) === identity
-    return verb !== 'content' || identityOfContent(path) === identity
-  })
+function isFresh({ places, contents }: Guards, withPlaces: boolean): boolean {
+  if (!contents.every(({ path, identity }) => identityOfContent(path) === identity)) return false
+  return !withPlaces || places.every(({ path, identity }) => identityAt(path) === identity)
 }
 
 /** The same words as native/cached.c. */
@@ -118,32 +156,23 @@ function numbersOf(seen: BigIntStats | string): string {
 
 /* ---- the command's environment ---- */
 
+type Variable = readonly [name: string, value: string]
+
 /** The same rules in the same order as command_environment in native/front.c; a later one wins. */
-function environmentOf(records: readonly CachedRecord[], caller: KeyInputs['env']): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    records.flatMap(([verb, name = '', value = '']) => variablesBy({ verb, name, value, caller })),
-  )
+function environmentOf({ rules }: Guards, caller: KeyInputs['env']): Readonly<Record<string, string>> {
+  const all = Object.entries(caller).filter((one): one is [string, string] => one[1] !== undefined)
+  return Object.fromEntries(rules.flatMap((rule) => variablesBy(rule, caller, all)))
 }
 
-interface Rule {
-  readonly verb: Verb
-  readonly name: string
-  readonly value: string
-  readonly caller: KeyInputs['env']
-}
-
-function variablesBy({ verb, name, value, caller }: Rule): readonly (readonly [string, string])[] {
-  if (verb === 'variable') return [[name, value]]
-  if (verb === 'inherit') return inherited(name, caller)
-  if (verb !== 'locale') return []
+function variablesBy({ verb, name, value }: Rule, caller: KeyInputs['env'], all: readonly Variable[]) {
+  if (verb === 'variable') return [[name, value] as const]
+  if (verb === 'inherit') return inherited(name, caller, all)
   const shown = caller[name] || value
-  return shown === '' ? [] : [[name, shown]]
+  return shown === '' ? [] : [[name, shown] as const]
 }
 
-function inherited(pattern: string, caller: KeyInputs['env']): readonly (readonly [string, string])[] {
-  const isMeant = (name: string): boolean =>
-    pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern
-  return Object.entries(caller).flatMap(([name, value]) =>
-    value !== undefined && isMeant(name) ? [[name, value] as const] : [],
-  )
+function inherited(pattern: string, caller: KeyInputs['env'], all: readonly Variable[]): readonly Variable[] {
+  if (pattern.endsWith('*')) return all.filter(([name]) => name.startsWith(pattern.slice(0, -1)))
+  const value = Object.hasOwn(caller, pattern) ? caller[pattern] : undefined
+  return value === undefined ? [] : [[pattern, value]]
 }

@@ -6,13 +6,7 @@
 import { closeSync } from 'node:fs'
 import { makeZoneDirectories, now } from '../edges.ts'
 import { type ExecOptions, guardPlan, type Prepared, plainLaunch, prepare } from '../exec.ts'
-import {
-  environmentIfFresh,
-  type GuardedRecords,
-  type Lasting,
-  observeLasting,
-  readGuarded,
-} from '../launch-cache/fresh.ts'
+import { environmentIfFresh, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/fresh.ts'
 import type { Invocation } from '../launch-cache/key.ts'
 import { packageRoot, packageVersion } from '../native.ts'
 import { openUnlinked } from '../supervisor/child.ts'
@@ -30,20 +24,24 @@ export interface PlannedRun {
   readonly kept: KeptPlan
 }
 
+type Variables = NonNullable<ExecOptions['env']>
+/** False: the places are left to whoever starts the command. */
+type Look = { readonly withPlaces: boolean }
+
 /** One plan with its launch file, which stays open. */
 export class KeptPlan {
   readonly prepared: Prepared
   readonly launchFile: Buffer
-  private readonly records: GuardedRecords | undefined
+  private readonly guards: Guards | undefined
   private readonly caller: { readonly version: string; readonly root: string; readonly cwd: string }
   private readonly invocation: Invocation
   private readonly lasting: Lasting | undefined
   private file: number | undefined
 
-  constructor({ prepared, records }: { readonly prepared: Prepared; readonly records: GuardedRecords | undefined }) {
+  constructor({ prepared, guards }: { readonly prepared: Prepared; readonly guards: Guards | undefined }) {
     this.prepared = prepared
-    this.records = records
-    this.lasting = records && observeLasting()
+    this.guards = guards
+    this.lasting = guards && observeLasting()
     this.launchFile = Buffer.from(plainLaunch(prepared))
     this.caller = { version: packageVersion(), root: packageRoot(), cwd: prepared.request.cwd }
     this.invocation = invocationOf(prepared.request.command)
@@ -51,12 +49,17 @@ export class KeptPlan {
   }
 
   /** @returns the environment of the next command; undefined when something has changed, or nobody can tell */
-  environment(env: NonNullable<ExecOptions['env']>): Readonly<Record<string, string>> | undefined {
-    const { records, lasting, invocation, caller } = this
+  environment(env: Variables, { withPlaces }: Look): Readonly<Record<string, string>> | undefined {
+    const { guards, lasting, invocation } = this
+    if (guards === undefined || lasting === undefined) return undefined
     // A copy: each look at process.env asks the C library.
-    return (
-      records && lasting && environmentIfFresh({ records, lasting, invocation, caller: { ...caller, env: { ...env } } })
-    )
+    const caller = { ...this.caller, env: { ...env } }
+    return environmentIfFresh({ guards, withPlaces, lasting, invocation, caller })
+  }
+
+  /** What a warm sandbox looks at before it starts the command; undefined where that must be done beforehand. */
+  get places(): Uint8Array | undefined {
+    return this.guards?.frame
   }
 
   /** Path of the launch file for this process, which opens it anew for each child; undefined when the plan has been dropped. */
@@ -81,13 +84,24 @@ export class Plans {
     this.options = options
   }
 
+  /** The plan of an earlier run, if it holds but for the places: a warm sandbox can look at them, and must. */
+  async supposed(program: string, env: ExecOptions['env']): Promise<PlannedRun | undefined> {
+    const run = await this.known(program, env ?? this.options.env ?? process.env, { withPlaces: false })
+    return run?.kept.places && run
+  }
+
+  private async known(program: string, env: Variables, look: Look): Promise<PlannedRun | undefined> {
+    const kept = await this.kept.get(program)
+    const fresh = kept?.environment(env, look)
+    return kept && fresh && { prepared: kept.prepared, env: fresh, kept }
+  }
+
   /** @throws SandboxError for a policy or a host that allows no run */
   async for(program: string, env: ExecOptions['env']): Promise<PlannedRun> {
     const asked = env ?? this.options.env ?? process.env
     const before = this.kept.get(program)
-    const known = await before
-    const fresh = known?.environment(asked)
-    if (known !== undefined && fresh !== undefined) return { prepared: known.prepared, env: fresh, kept: known }
+    const known = await this.known(program, asked, { withPlaces: true })
+    if (known !== undefined) return known
     const options = env === undefined ? this.options : { ...this.options, env }
     // Somebody else may have found it stale in the meantime, and be planning already.
     const now = this.kept.get(program)
@@ -130,5 +144,5 @@ async function keepPlan({
   const first = await prepare(asked)
   const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(asked) : first
   const guarded = await guardPlan(prepared, { invocation: invocationOf([program]), begunMs })
-  return new KeptPlan({ prepared, records: guarded && readGuarded(guarded.bytes) })
+  return new KeptPlan({ prepared, guards: guarded && readGuards(guarded.bytes) })
 }

@@ -80,6 +80,11 @@ interface Opening {
   readonly first: PlannedRun
 }
 
+interface Served {
+  readonly result: Result
+  readonly isWarm: boolean
+}
+
 class OpenSandbox implements Sandbox {
   private readonly options: PlanOptions
   private readonly size: number
@@ -109,12 +114,9 @@ class OpenSandbox implements Sandbox {
   exec = async (asked: SandboxCommand): Promise<Result> => {
     const [program] = asked.command
     if (program === undefined || asked.command.some((word) => word.includes('\0'))) return this.runAnew(asked)
-    const run = await this.plans.for(program, asked.env)
-    await this.follow(program, run)
-    this.keep()
-    const warm = this.fits(run) && asked.signal?.aborted !== true ? await this.runWarm(asked, run) : undefined
-    this.counts[warm === undefined ? 'cold' : 'warm'] += 1
-    return warm ?? this.runCold(asked, run)
+    const { result, isWarm } = (await this.runSupposed(program, asked)) ?? (await this.runPlanned(program, asked))
+    this.counts[isWarm ? 'warm' : 'cold'] += 1
+    return result
   }
 
   close = async (): Promise<void> => {
@@ -124,6 +126,20 @@ class OpenSandbox implements Sandbox {
   };
 
   [Symbol.asyncDispose] = (): Promise<void> => this.close()
+
+  /** Into a warm sandbox by the plan of an earlier run; the sandbox looks whether that still holds, and refuses if not. */
+  private async runSupposed(program: string, asked: SandboxCommand): Promise<Served | undefined> {
+    if (this.idle.size === 0) return undefined
+    const run = await this.plans.supposed(program, asked.env)
+    return run && this.runWarm(asked, run)
+  }
+
+  private async runPlanned(program: string, asked: SandboxCommand): Promise<Served> {
+    const run = await this.plans.for(program, asked.env)
+    await this.follow(program, run)
+    this.keep()
+    return (await this.runWarm(asked, run)) ?? { result: await this.runCold(asked, run), isWarm: false }
+  }
 
   private fits({ kept, prepared }: PlannedRun): boolean {
     return this.size > 0 && isPoolable(prepared) && this.built.launchFile.equals(kept.launchFile)
@@ -137,11 +153,15 @@ class OpenSandbox implements Sandbox {
     await this.endKeeper()
   }
 
-  private async runWarm(asked: SandboxCommand, { prepared, env }: PlannedRun): Promise<Result | undefined> {
+  private async runWarm(asked: SandboxCommand, run: PlannedRun): Promise<Served | undefined> {
+    const { prepared, env, kept } = run
     const { command, stdin = NO_INPUT, onStdout, onStderr, signal } = asked
+    if (!this.fits(run) || signal?.aborted === true) return undefined
     const outputCap = prepared.plan.limits.output ?? null
-    const outcome = await this.take()?.run({ command, env, stdin, outputCap, onStdout, onStderr, signal })
-    return outcome && judge({ ...prepared, request: { ...prepared.request, command } }, outcome)
+    const { places } = kept
+    const outcome = await this.take()?.run({ command, env, places, stdin, outputCap, onStdout, onStderr, signal })
+    const result = outcome && (await judge({ ...prepared, request: { ...prepared.request, command } }, outcome))
+    return result && { result, isWarm: true }
   }
 
   /** The plan is known, so launch is all that has to be started. */

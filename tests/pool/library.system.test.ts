@@ -85,6 +85,20 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     expect(await run).toMatchObject({ reason: 'cancelled' })
   })
 
+  test.each(['recvmsg', 'dup3', 'close_range', 'chdir', 'prlimit64'])(
+    'serves a run under a filter that refuses %s, which who waits for a command needs',
+    async (name) => {
+      const cwd = await temporaryDirectory({ mode: 0o755 })
+      const seccomp = join(cwd, 'filter.json')
+      await writeFile(seccomp, JSON.stringify({ deny: [{ names: [name], errno: 'EPERM' }] }))
+      await sleep(SETTLED_MS)
+      await using sandbox = await openSandbox({ cwd, warm: 1, policy: { seccomp } })
+      await whenReady(sandbox)
+      expect(await sandbox.exec({ command: ['echo', 'served'] })).toMatchObject({ stdout: 'served\n', exitCode: 0 })
+      expect(sandbox.served()).toEqual({ warm: 1, cold: 0 })
+    },
+  )
+
   test.each([0, 2])('sees a profile that was edited in its next run, with %d kept ready', async (warm) => {
     const cwd = await temporaryDirectory({ mode: 0o755 })
     const profile = join(await temporaryDirectory({ mode: 0o755 }), 'mine.yaml')
