@@ -87,9 +87,9 @@ _Noreturn void run_carry_out(struct run *run) {
   find_init(run);
   run_open_record(run);
   run_prepare_warm(run);
-  run_make_placeholders(run);
   run_name_group(run);
-  run_write_record(run); /* before the group exists: a record may name too much, never too little */
+  run_write_record(run); /* before there is anything to be removed: a record may name too much, never too little */
+  run_make_placeholders(run);
   run_make_group(run);
   run_start(run);
   run_watch(run);

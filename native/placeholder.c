@@ -139,6 +139,23 @@ int placeholders_make(const struct launchfile *file, struct placeholders *all, c
   return done;
 }
 
+void placeholders_each_path(const struct launchfile *file, void (*visit)(const char *path, void *data), void *data) {
+  char path[PATH_MAX * 2];
+  struct record record;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &record)) {
+    if (record.verb != V_PROTECT) continue;
+    size_t zone = strlen(record.word[0]);
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", record.word[0], record.word[2]) >= sizeof path) continue; /* no path of this kernel's */
+    for (char *slash = strchr(path + zone + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+      *slash = 0;
+      visit(path, data);
+      *slash = '/';
+    }
+    visit(path, data);
+  }
+}
+
 static void remove_if_last(int parent, int fd, const char *name) {
   struct stat held, there;
   /* Somebody else's lock or content is a reason to leave it; the last holder comes by here too. */

@@ -2,7 +2,7 @@
  * Placeholders: a protected path that does not exist yet can only be protected by a mount, and a mount needs something to
  * stand on. Launch makes an empty directory for the first missing component before staging and removes it afterwards.
  * Runs that share a zone share its placeholders: each holds a shared lock, and only who gets the exclusive one removes.
- * A run that was killed leaves its placeholders to the janitor, who finds their paths in the run's record.
+ * A run that was killed leaves its placeholders to the janitor, who finds in the run's record where there may be any.
  */
 #ifndef LLM_DO_PLACEHOLDER_H
 #define LLM_DO_PLACEHOLDER_H
@@ -31,6 +31,9 @@ int is_placeholder(const struct stat *status);
 
 /* Makes or joins one for each V_PROTECT record that needs it. Returns 0, or -1 with errno and *path. */
 int placeholders_make(const struct launchfile *file, struct placeholders *all, const char **path);
+
+/* Calls visit with each path at which placeholders_make could make one. */
+void placeholders_each_path(const struct launchfile *file, void (*visit)(const char *path, void *data), void *data);
 
 void placeholders_remove(struct placeholders *all);
 

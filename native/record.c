@@ -77,6 +77,8 @@ void record_put_number(FILE *out, const char *key, long long number) {
   record_put(out, key, text);
 }
 
+static void put_placeholder(const char *path, void *out) { record_put(out, "placeholder", path); }
+
 int record_write(int fd, const struct run_record *record) {
   char *bytes = NULL;
   size_t size = 0;
@@ -87,7 +89,7 @@ int record_write(int fd, const struct run_record *record) {
   record_put_number(out, "started", time(NULL));
   record_put(out, "profile", record->profile);
   if (record->cgroup[0]) record_put(out, "cgroup", record->cgroup);
-  for (int i = 0; i < record->placeholders->count; i++) record_put(out, "placeholder", record->placeholders->item[i].path);
+  placeholders_each_path(record->file, put_placeholder, out);
   if (!record->command) record_put(out, "warm", "1");
   for (int i = 0; record->command && record->command[i] && i < RECORD_WORDS_MAX; i++) record_put(out, "word", record->command[i]);
   if (fclose(out) != 0) return free(bytes), -1;

@@ -21,7 +21,7 @@ struct run_record {
   const char *profile;
   const char *cgroup; /* absolute path of the run's own group, "" without one */
   char **command; /* NULL = a warm sandbox that has none yet: the janitor's business, but no run */
-  const struct placeholders *placeholders;
+  const struct launchfile *file; /* whose protected paths may get placeholders */
 };
 
 /* Opens the directory; it and its parent are made 0700 if missing, and refused when others own or may reach them.

@@ -100,9 +100,7 @@ static int protect_late(struct run *run) {
 static int make_ready(struct run *run, const char *block, size_t size) {
   if (hand_over(run, block, size) < 0) return -1;
   if (!warm_guards_hold(&run->warm)) return run_blame(run, ESTALE, "launch: guards", ""), -1;
-  if (protect_late(run) < 0) return -1;
-  if (run->placeholders.count > 0) run_write_record(run); /* one that names nothing more to be removed may come later */
-  return 0;
+  return protect_late(run); /* on record since before the sandbox was made */
 }
 
 /* The client is told first: what it has not seen, has not happened. */
@@ -130,7 +128,7 @@ void run_pay(struct run *run) {
   if (!run->owes_at) return;
   run->owes_at = 0;
   /* The command has begun: a refusal would send the client the cold way, and run it twice. All that is missing where the record
-   * cannot be written are the words of the command in `llm-do ps`. */
+   * cannot be written are the words of the command in `llm-do ps`; what is to be removed has been there from the beginning. */
   if (!run->answered) (void)run_put_record(run);
   tell_keeper(run, WARM_IS_TAKEN);
 }

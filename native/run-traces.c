@@ -22,7 +22,7 @@ int run_put_record(const struct run *run) {
   if (run->cgroup_name[0] && launchfile_find(&run->file, V_CGROUP, &cgroup))
     snprintf(path, sizeof path, "%s/%s", cgroup.word[0], run->cgroup_name);
   struct run_record content = {run->id, launchfile_find(&run->file, V_PROFILE, &profile) ? profile.word[0] : "", path,
-                               run->command, &run->placeholders};
+                               run->command, &run->file};
   return record_write(run->record, &content);
 }
 

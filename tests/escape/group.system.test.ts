@@ -17,6 +17,8 @@ import { planOnce } from './launch.ts'
 const busyDirectories = () =>
   kernelThat([{ refuses: ['unlinkat'], with: 'EBUSY', from: { argument: 2, value: 0x200 } }])
 
+const QUIET = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
+
 /** Pairs of words, each ended by NUL. */
 const groupOf = (record: string): string => /(?:^|\0)cgroup\0([^\0]*)/.exec(readFileSync(record, 'utf8'))?.[1] ?? ''
 
@@ -32,7 +34,7 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
     const launch = planned.launch()
     const outcome = await superviseNamespace({
       launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
-      stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
+      stdio: QUIET,
     })
     const prune = () => execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])
     onTestFinished(async () => void (await prune()))
@@ -67,15 +69,13 @@ function settingOf(runsDirectory: string, file: string): string {
 const FILE = 'cgroup.max.depth'
 
 describeWith(['root', 'userns'], 'what a limit holds more for the stager', () => {
-  const captured = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
-
   test('is taken away when that has gone, while the command runs', async () => {
     const place = await makePlace()
     const runsDirectory = join(place.base, 'llm-do/runs')
     const command = sh('until [ -e /zone/seen ]; do sleep 0.05; done; exit 7')
     const planned = await planOnce({ place, engine: 'unshare', command, runsDirectory })
     const launch = withRecord(planned.launch(), 'narrow', FILE, '3')
-    const run = superviseNamespace({ launch, stdio: captured })
+    const run = superviseNamespace({ launch, stdio: QUIET })
     await until(async () => (settingOf(runsDirectory, FILE) === '3' ? true : undefined), 'the narrower limit')
     writeFileSync(join(place.zone, 'seen'), '')
     expect(await run).toMatchObject({ cause: 'exit', exitCode: 7 })
@@ -85,6 +85,20 @@ describeWith(['root', 'userns'], 'what a limit holds more for the stager', () =>
     const planned = await planOnce({ place: await makePlace(), engine: 'unshare', command: ['sleep', '60'] })
     const launch = withRecord(planned.launch(), 'narrow', FILE, 'nothing')
     const failure = { step: 'launch: set limit', path: FILE, errno: 'EINVAL' }
-    expect(await superviseNamespace({ launch, stdio: captured })).toMatchObject({ cause: 'setup', failure })
+    expect(await superviseNamespace({ launch, stdio: QUIET })).toMatchObject({ cause: 'setup', failure })
+  })
+})
+
+describeWith(['strace', 'userns'], 'a launcher that is killed as it makes placeholders', () => {
+  test('leaves none that prune does not find', async () => {
+    const place = await makePlace()
+    const runsDirectory = join(place.base, 'llm-do/runs')
+    const planned = await planOnce({ place, engine: 'unshare', command: ['true'], runsDirectory })
+    const { file, argv, ...launch } = planned.launch()
+    const killing = ['-qq', '-o', '/dev/null', '-e', 'inject=mkdirat:signal=KILL:when=3']
+    await superviseNamespace({ launch: { ...launch, file: 'strace', argv: [...killing, file, ...argv] }, stdio: QUIET })
+    expect(readdirSync(place.zone).length).toBeGreaterThan(1)
+    await execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])
+    expect([readdirSync(place.zone), readdirSync(runsDirectory)]).toEqual([['notes'], []])
   })
 })

@@ -96,7 +96,7 @@ describe('without rules the walls are the same', () => {
 
   test('a worker that may run anything reads nothing beyond the zones, changes nothing and has no network', async () => {
     const [cwd, elsewhere] = [await project(FREE), await project({ secret: 'planted' })]
-    const script = `cat ${elsewhere}/secret; echo x > made; tail -n +3 /proc/net/dev | cut -d: -f1`
+    const script = `cat "${elsewhere}/secret"; echo x > made; tail -n +3 /proc/net/dev | cut -d: -f1`
     const held = await run(cwd, ['/bin/sh', '-c', script], { worker: 'w' })
     expect([held.stdout.trim(), existsSync(path.join(cwd, 'made'))]).toEqual(['lo', false])
     const shown = await run(cwd, ['/bin/sh', '-c', script], { worker: 'w', given: { ro: [elsewhere], rw: ['.'] } })
