@@ -3,6 +3,7 @@
 #include "frame.h"
 #include "kernel.h"
 #include "standing.h"
+#include "status.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -215,7 +216,7 @@ static int send_message(int fd, struct message *message) {
 struct answers {
   struct frame header;
   size_t have;
-  int taken, refused;
+  int taken, refused, signalled;
   uint32_t exit_code;
   char *json;
   size_t room;
@@ -281,7 +282,7 @@ static enum claim wait_for_end(int fd, const struct claimant *claimant, struct a
     if (!watched[0].revents && !watched[1].revents) continue;
     end = read_answers(fd, answers);
     must_know = !answers->taken;
-    if (watched[1].revents && answers->taken) pass_on(fd, claimant->signals);
+    if (watched[1].revents && answers->taken) answers->signalled = 1, pass_on(fd, claimant->signals);
     if (end == 1) return CLAIM_DONE;
   }
   return answers->taken && !answers->refused ? CLAIM_LOST : CLAIM_NONE;
@@ -293,13 +294,26 @@ static int must_look_first(const struct launchfile *file) {
   return launchfile_find(file, V_PROTECT, &record);
 }
 
+/* Who reads the gate decides: the sandbox, which then starts the command, or we, and then nobody does. */
+static int take_back(int gate) {
+  uint64_t opened;
+  return fcntl(gate, F_SETFL, O_NONBLOCK) == 0 && read(gate, &opened, sizeof opened) == sizeof opened;
+}
+
+/* A sandbox that has been killed, or says that it was, need not have begun. Who was told to stop does not want to begin. */
+static int may_go_another_way(enum claim end, const struct answers *answers) {
+  return !answers->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && answers->exit_code == EXIT_OF_SETUP));
+}
+
 /* The sandbox gets ready while we look at the disk. It starts the command when it has said FRAME_TAKEN and the gate is open. */
 static enum claim run_in(int fd, int gate, const struct claimant *claimant, struct answers *answers) {
   static const uint64_t one = 1;
   int holds = must_look_first(claimant->file) || cached_holds_all(claimant->file, V_AT);
   int end = holds ? read_answers(fd, answers) : -1;
   if (end != 0) return end == 1 ? CLAIM_DONE : CLAIM_NONE; /* a deadline of no time at all */
-  return write(gate, &one, sizeof one) == sizeof one ? wait_for_end(fd, claimant, answers) : CLAIM_NONE;
+  if (write(gate, &one, sizeof one) != sizeof one) return CLAIM_NONE;
+  enum claim how = wait_for_end(fd, claimant, answers);
+  return may_go_another_way(how, answers) && take_back(gate) ? CLAIM_NONE : how;
 }
 
 enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room) {

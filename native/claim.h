@@ -6,7 +6,7 @@
  * every input on disk still as it was. Then a ready socket is claimed by renaming it, and the command handed over with a gate
  * before it. While the sandbox wakes up, every place that the caller's plan looked at is looked at again; then the gate is opened.
  * Whatever goes wrong before that, or before the sandbox has said FRAME_TAKEN, is no event at all: the cold way is always there.
- * After both there is no second run, unless the sandbox says FRAME_REFUSED.
+ * After both there is no second run, unless the sandbox says FRAME_REFUSED, or has ended with the gate still to be gone through.
  */
 #ifndef LLM_DO_CLAIM_H
 #define LLM_DO_CLAIM_H

@@ -76,7 +76,7 @@ int status_exit_code(const struct outcome *outcome) {
     case CAUSE_MEMORY: return 128 + SIGKILL;
     case CAUSE_CANCELLED: return 130;
     case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? 127 : 126;
-    case CAUSE_SETUP: return 125;
+    case CAUSE_SETUP: return EXIT_OF_SETUP;
   }
   return 125;
 }

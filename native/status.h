@@ -6,6 +6,9 @@
 
 #include <stddef.h>
 
+/* Of CAUSE_SETUP; a command may end with it, too. */
+#define EXIT_OF_SETUP 125
+
 enum cause { CAUSE_EXIT, CAUSE_DEADLINE, CAUSE_CPU_TIME, CAUSE_MEMORY, CAUSE_CANCELLED, CAUSE_SETUP, CAUSE_EXEC };
 
 struct outcome {

@@ -283,16 +283,21 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     expect(await run).toMatchObject({ status: 3, stderr: Buffer.from('') })
   })
 
-  test('costs a cold start when what waited for the command is killed before it starts it', async () => {
+  test.each<[string, (of: { waiting: number; init: number; launch: number }) => number]>([
+    ['what waited for the command', ({ waiting }) => waiting],
+    ['its init', ({ init }) => init],
+    ['its launcher', ({ launch }) => launch],
+  ])('costs a cold start when %s is killed before the command starts', async (_, victim) => {
     const pool = await startPool({ size: 1 })
     await pool.run(sh('exit 3'))
     const [name = ''] = await pool.whenReady()
-    const [waiting = 0] = (await descendantsOf(await launcherOf(pool, name.slice(1)))).slice(-1)
+    const launch = await launcherOf(pool, name.slice(1))
+    const [init = 0, waiting = 0] = (await descendantsOf(launch)).slice(-2)
     process.kill(waiting, 'SIGSTOP') // So that the command is taken, and the word to start is given.
     const run = pool.run(sh('exit 3'))
     await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
     await sleep(100)
-    process.kill(waiting, 'SIGKILL')
+    process.kill(victim({ waiting, init, launch }), 'SIGKILL')
     expect(await run).toMatchObject({ status: 3, stderr: Buffer.from('') })
   })
 
