@@ -21,9 +21,9 @@ const BEGIN = [
 ]
 const ENGINES = {
   unshare: [
-    ['HOST', 'sys_enter_clone3', 'stager: mount namespace'],
-    ['HOST', 'sys_enter_unshare', "stager: clone of init's process"],
-    ['HOST', 'sys_enter_exit_group', "stager: zones, id map, tree; beside it init's process: namespaces, /proc"],
+    ['HOST', 'sys_enter_clone3', 'stager: mount namespace, zones opened'],
+    ['HOST', 'sys_enter_unshare', "stager: id map, clone of init's process"],
+    ['HOST', 'sys_enter_exit_group', "stager: the tree; beside it init's process: namespaces, /proc"],
     ['HOST', 'sys_enter_execve', "init's process: the tree, pivot"],
   ],
   bwrap: [

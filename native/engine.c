@@ -200,7 +200,8 @@ static void name_init(const struct stage *stage, pid_t init) {
 }
 
 /* A child of launch, not of ours: we are gone as soon as the tree stands, and launch sees the end of init at once. */
-static void clone_init(struct engine *engine, const struct stage *stage) {
+static void clone_init(struct engine *engine, const struct stage *stage, const struct ids *outside) {
+  char process[16];
   struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_PARENT};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, engine->gate) < 0) fail("engine: socketpair", "");
   if ((engine->gate[0] = fcntl(engine->gate[0], F_DUPFD_CLOEXEC, 32)) < 0) fail("engine: descriptor", "");
@@ -209,6 +210,9 @@ static void clone_init(struct engine *engine, const struct stage *stage) {
   if (init == 0) become_init(stage, engine);
   close(engine->gate[0]);
   engine->init = init;
+  snprintf(process, sizeof process, "%d", init);
+  engine_map_ids(process, &engine->inside, outside);
+  pass_gate(engine, NULL, 0);
 }
 
 /* ---- either ---- */
@@ -224,20 +228,12 @@ static struct ids ids_inside(const struct launchfile *file) {
   return (struct ids){(uid_t)uid, (gid_t)gid};
 }
 
-void engine_begin(struct engine *engine, const struct stage *stage) {
+void engine_begin(struct engine *engine, const struct stage *stage, const struct ids *outside) {
   struct record named;
   if (!launchfile_find(stage->file, V_ENGINE, &named)) fail_with(EINVAL, "engine: none named", "");
   *engine = (struct engine){.name = named.word[0], .inside = ids_inside(stage->file)};
-  if (is_unshare(engine)) clone_init(engine, stage);
+  if (is_unshare(engine)) clone_init(engine, stage, outside);
   else if (strcmp(engine->name, "bwrap") != 0) fail_with(EINVAL, "engine: unknown", engine->name);
-}
-
-void engine_identify(const struct engine *engine, const struct ids *outside) {
-  char process[16];
-  if (!is_unshare(engine)) return;
-  snprintf(process, sizeof process, "%d", engine->init);
-  engine_map_ids(process, &engine->inside, outside);
-  pass_gate(engine, NULL, 0);
 }
 
 void engine_finish(const struct engine *engine, const struct stage *stage, int root) {

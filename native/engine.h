@@ -25,12 +25,10 @@ struct engine {
   int gate[2]; /* unshare: init's end, ours; a message when the ids are mapped, one with the tree when it stands */
 };
 
-/* The caller is in the mount namespace in which it builds the tree, and has no supplementary groups. Failures of all of these end the
- * process with a report. */
-void engine_begin(struct engine *engine, const struct stage *stage);
-
-/* `outside`: the sandbox's ids as the host sees them, known by now. */
-void engine_identify(const struct engine *engine, const struct ids *outside);
+/* The caller is in the mount namespace in which it builds the tree, and has no supplementary groups. `outside`: the sandbox's ids as
+ * the host sees them. Not sooner than they are known: launch is still at work then, and two of the three share a processor. Failures
+ * of all of these end the process with a report. */
+void engine_begin(struct engine *engine, const struct stage *stage, const struct ids *outside);
 
 /* The tree stands, `root` is its "/": gives it to init's process, and ends. Returns where the engine is a program. */
 void engine_finish(const struct engine *engine, const struct stage *stage, int root);

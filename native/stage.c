@@ -505,10 +505,9 @@ static void make_everything_private(void) {
 static void prepare_as_root(struct staging *staging) {
   if (unshare(CLONE_NEWNS) < 0) fail("stage: unshare mount namespace", "");
   make_everything_private();
-  leave_groups();
-  engine_begin(&staging->engine, staging->stage);
   choose_identity_of_root(staging);
-  engine_identify(&staging->engine, &(struct ids){staging->uid, staging->gid});
+  leave_groups();
+  engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
 }
 
@@ -520,9 +519,8 @@ static void prepare_as_user(struct staging *staging) {
   }
   enter_own_user_namespace(staging);
   make_everything_private();
-  engine_begin(&staging->engine, staging->stage);
   open_zones(staging);
-  engine_identify(&staging->engine, &(struct ids){staging->uid, staging->gid});
+  engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
 }
 
