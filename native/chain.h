@@ -25,11 +25,11 @@ enum report_kind {
                          came late only init is told */
   REPORT_NO_EXEC = 3, /* execve failed: path, error */
   REPORT_ENDED = 4,   /* the command ended: wait_status, usage */
-  REPORT_SCRATCH = 5, /* from the stager: descriptors on its tmpfs, for the memory watchdog */
+  REPORT_STAGED = 5,  /* from the stager: the tree stands; `pid` is init's if that is launch's own child (engine unshare), else 0;
+                         carries descriptors on the tmpfs by SCM_RIGHTS where the memory watchdog wants them */
   REPORT_READY = 6,   /* a warm sandbox: everything is done but the command, which is now asked for; carries the user and the
                          mount namespace and the socket of the process that waits by SCM_RIGHTS */
-  REPORT_INIT = 7,    /* from the stager: `pid` is init's, which is launch's own child (engine unshare) */
-  REPORT_NOT_STARTED = 8, /* of a warm sandbox: what waited has ended, and was no command; step, path, error if it said why */
+  REPORT_NOT_STARTED = 7, /* of a warm sandbox: what waited has ended, and was no command; step, path, error if it said why */
 };
 
 #define READY_DESCRIPTORS 3

@@ -194,11 +194,6 @@ static void pass_gate(const struct engine *engine, const int *fds, int count) {
   if (message_send(engine->gate[1], "", 1, fds, count) < 0) _exit(125);
 }
 
-static void name_init(const struct stage *stage, pid_t init) {
-  struct report report = {.kind = REPORT_INIT, .pid = init, .at_ns = now_ns()};
-  if (report_send(stage->control, &report, NULL, 0) < 0) _exit(125);
-}
-
 /* A child of launch, not of ours: we are gone as soon as the tree stands, and launch sees the end of init at once. */
 static void clone_init(struct engine *engine, const struct stage *stage, const struct ids *outside) {
   char process[16];
@@ -236,11 +231,15 @@ void engine_begin(struct engine *engine, const struct stage *stage, const struct
   else if (strcmp(engine->name, "bwrap") != 0) fail_with(EINVAL, "engine: unknown", engine->name);
 }
 
-void engine_finish(const struct engine *engine, const struct stage *stage, int root) {
-  if (!is_unshare(engine)) return;
+int engine_clone_tree(const struct engine *engine, int root) {
+  if (!is_unshare(engine)) return -1;
   int tree = sys_open_tree(root, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE);
   if (tree < 0) fail("engine: clone tree", STAGE);
-  name_init(stage, engine->init); /* not before: it wakes launch, which would take the processor from us */
+  return tree;
+}
+
+void engine_finish(const struct engine *engine, int tree) {
+  if (!is_unshare(engine)) return;
   pass_gate(engine, &tree, 1);
   _exit(0);
 }

@@ -21,7 +21,7 @@ struct ids {
 struct engine {
   const char *name;
   struct ids inside; /* the sandbox's, as it sees them */
-  pid_t init;  /* unshare: as launch knows it */
+  pid_t init;  /* unshare: as launch knows it; else 0 */
   int gate[2]; /* unshare: init's end, ours; a message when the ids are mapped, one with the tree when it stands */
 };
 
@@ -30,8 +30,11 @@ struct engine {
  * of all of these end the process with a report. */
 void engine_begin(struct engine *engine, const struct stage *stage, const struct ids *outside);
 
-/* The tree stands, `root` is its "/": gives it to init's process, and ends. Returns where the engine is a program. */
-void engine_finish(const struct engine *engine, const struct stage *stage, int root);
+/* A clone of the finished tree for init's process, `root` is its "/"; -1 where the engine is a program, which needs none. */
+int engine_clone_tree(const struct engine *engine, int root);
+
+/* Gives it to init's process, and ends. Returns where the engine is a program. */
+void engine_finish(const struct engine *engine, int tree);
 
 /* Becomes that program, with the sandbox's ids. */
 _Noreturn void engine_execute(const struct stage *stage);

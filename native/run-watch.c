@@ -65,6 +65,12 @@ static void on_init(struct run *run, pid_t init) {
   run->engine_gone = waitid(P_PID, (id_t)init, &ended, WEXITED | WNOHANG | WNOWAIT) < 0;
 }
 
+static void on_staged(struct run *run, const struct report *report, const int *fds, int count) {
+  memcpy(run->scratch, fds, sizeof *fds * (size_t)count);
+  run->scratch_count = count;
+  if (report->pid) on_init(run, report->pid);
+}
+
 void run_on_started(struct run *run, uint64_t at_ns) {
   run->outcome.started_ns = at_ns;
   begin_limits(run);
@@ -93,11 +99,7 @@ static void on_ended(struct run *run, const struct report *report) {
 
 static void on_report(struct run *run, const struct report *report, const int *fds, int count) {
   switch (report->kind) {
-    case REPORT_SCRATCH:
-      memcpy(run->scratch, fds, sizeof *fds * (size_t)count);
-      run->scratch_count = count;
-      break;
-    case REPORT_INIT: on_init(run, report->pid); break;
+    case REPORT_STAGED: on_staged(run, report, fds, count); break;
     case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
     case REPORT_ENDED: on_ended(run, report); break;
     case REPORT_READY: run_on_ready(run, fds, count); break;

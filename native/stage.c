@@ -527,12 +527,11 @@ static void prepare_as_user(struct staging *staging) {
 /* ---- the end ---- */
 
 /* What is written to a tmpfs is memory of the run, which only its file system counts. */
-static void hand_over_scratch(const struct staging *staging) {
+static void tell_launch(const struct staging *staging) {
   struct record record;
-  struct report report = {.kind = REPORT_SCRATCH, .at_ns = now_ns()};
-  if (!launchfile_find(staging->stage->file, V_WATCH, &record)) return;
-  if (report_send(staging->stage->control, &report, staging->scratch, staging->scratch_count) < 0)
-    fail("stage: send descriptors", "");
+  struct report report = {.kind = REPORT_STAGED, .pid = staging->engine.init, .at_ns = now_ns()};
+  int count = launchfile_find(staging->stage->file, V_WATCH, &record) ? staging->scratch_count : 0;
+  if (report_send(staging->stage->control, &report, staging->scratch, count) < 0) _exit(125);
 }
 
 /* What others have written is executed with nothing of ours but the tree. */
@@ -559,8 +558,9 @@ void stage_and_exec(const struct stage *stage) {
   else prepare_as_user(&staging);
   if (getppid() != stage->launch) _exit(125);
   idmap_reap(); /* not before: by now they have ended */
-  hand_over_scratch(&staging);
-  engine_finish(&staging.engine, stage, staging.root);
+  int tree = engine_clone_tree(&staging.engine, staging.root);
+  tell_launch(&staging); /* not before: it wakes launch, which would take the processor from us */
+  engine_finish(&staging.engine, tree);
   become_engine(&staging);
 }
 
