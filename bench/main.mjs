@@ -1,4 +1,4 @@
-// `make bench`: start-up and throughput beside bwrap and its peers. Everything that is compared is run by turns (A B C A B C ...)
+// `make bench`: start-up and throughput beside bwrap and its peers. Everything that is compared is run by turns, in another order each round,
 // in one go, and only ratios of medians are judged: absolute times drift with the machine.
 //   node bench/main.mjs [--runs N] [--rows NAME,...] [--json]
 // Exit status 0 when every row that was measured met its goal, 1 when one did not, 2 when the bench itself failed.

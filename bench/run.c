@@ -1,9 +1,11 @@
 /*
- * run: the stopwatch of the bench. Starts commands by turns, A B C A B C ..., and prints how long each took.
+ * run: the stopwatch of the bench. Starts commands by turns, each round in another order, and prints how long each took. What a
+ * sandbox leaves to the kernel when it has ended (its network namespace, about a millisecond) is done beside whoever comes next:
+ * in one order for all rounds one command would always pay for the same other.
  *
  *   run ROUNDS AT_ONCE COMMAND [ARG...] [::: COMMAND [ARG...]]...
  *
- * One line a round, one number a command: nanoseconds of CLOCK_MONOTONIC from before the spawn until the process is reaped.
+ * One line a round, one number a command, in the order in which they were given: nanoseconds of CLOCK_MONOTONIC from before the spawn until the process is reaped.
  * With AT_ONCE above 1 a number is the time of AT_ONCE processes started together, until the last one is reaped.
  * A small static program, because node's own spawn costs four milliseconds and what is measured here costs two.
  * Streams are /dev/null. A command that fails ends the run with what it printed on stderr: times of failures are worth nothing.
@@ -62,6 +64,25 @@ static long long time_of(char **command, int at_once, const posix_spawn_file_act
   return now_ns() - begun;
 }
 
+/* Fisher and Yates. */
+static void shuffle(int *order, int count) {
+  for (int i = count - 1; i > 0; i--) {
+    int other = (int)(random() % (i + 1)), here = order[i];
+    order[i] = order[other];
+    order[other] = here;
+  }
+}
+
+static void run_round(char ***command, int count, int at_once, const posix_spawn_file_actions_t *streams) {
+  int order[COMMANDS_MAX];
+  long long times[COMMANDS_MAX];
+  for (int i = 0; i < count; i++) order[i] = i;
+  shuffle(order, count);
+  for (int i = 0; i < count; i++) times[order[i]] = time_of(command[order[i]], at_once, streams);
+  for (int i = 0; i < count; i++) printf("%lld%c", times[i], i + 1 < count ? ' ' : '\n');
+  fflush(stdout); /* whoever reads shows the progress */
+}
+
 int main(int argc, char **argv) {
   char **command[COMMANDS_MAX];
   int count = 0, rounds = argc > 1 ? atoi(argv[1]) : 0, at_once = argc > 2 ? atoi(argv[2]) : 0;
@@ -80,9 +101,7 @@ int main(int argc, char **argv) {
   posix_spawn_file_actions_adddup2(&streams, ERRORS, 2);
   int errors = memfd_create("errors", MFD_CLOEXEC);
   if (errors < 0 || dup3(errors, ERRORS, O_CLOEXEC) < 0) give_up(strerror(errno), "stderr of the commands");
-  for (int round = 0; round < rounds; round++) {
-    for (int i = 0; i < count; i++) printf("%lld%c", time_of(command[i], at_once, &streams), i + 1 < count ? ' ' : '\n');
-    fflush(stdout); /* whoever reads shows the progress */
-  }
+  srandom((unsigned)now_ns()); /* a run of one round only is not always in the same order */
+  for (int round = 0; round < rounds; round++) run_round(command, count, at_once, &streams);
   return 0;
 }

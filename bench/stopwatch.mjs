@@ -27,7 +27,7 @@ export function makeStopwatch() {
 }
 
 /**
- * Runs every command `rounds` times by turns.
+ * Runs every command `rounds` times by turns, each round in another order.
  * @param commands name -> argv
  * @param before is awaited ahead of each round, outside of what is measured
  * @returns name -> nanoseconds of each round
