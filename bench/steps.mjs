@@ -1,10 +1,12 @@
-// Where the milliseconds of a cold run go: the kernel's own events (perf record, tracepoints), cut at the marks below.
-//   node bench/steps.mjs [RUNS] [COMMAND...]
+// Where the milliseconds of a cold run go, or with --warm those of a warm one: the kernel's own events (perf record, tracepoints), cut at
+// the marks below. A warm sandbox is nobody's child, so then the whole machine is listened to, which should be doing nothing else.
+//   node bench/steps.mjs [--warm] [RUNS] [COMMAND...]
 // Tracing costs about a microsecond an event, so the sum is a little more than an untraced run; the shares are what counts.
 // Needs perf and the right to read tracepoints (root, or kernel.perf_event_paranoid=-1 and a readable tracefs).
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { withPool } from './pool.mjs'
 import { makeStage } from './stage.mjs'
 import { median, table } from './statistics.mjs'
 
@@ -46,18 +48,34 @@ const END = [
 ]
 const HOST = new Set(['llm-do-exec', 'launch'])
 
-const SYSCALLS = ['clone', 'clone3', 'unshare', 'setresuid', 'mount', 'execve', 'fork', 'exit_group']
+/** Each step begins with a wake-up, but for the first and the command's own. */
+const WARM = [
+  ['llm-do-exec', 'sched_process_exec', undefined],
+  ['llm-do-exec', 'sys_enter_sendmsg', 'client: start, key, cache file, plan compared, a socket claimed'],
+  ['launch', 'sys_enter_sendmsg', 'launch: awake, message read and checked, command handed over'],
+  ['.init', 'sys_enter_execve', "the command's process: awake, streams; beside it the client: looks, gate"],
+  ['COMMAND', 'sched_process_exec', 'kernel: execve'],
+  ['COMMAND', 'sched_process_exit', 'the command itself'],
+  ['.init', 'sys_enter_sendmsg', 'init: awake, reaps, tells'],
+  ['launch', 'sys_enter_sendto', 'launch: awake, outcome, tells'],
+  ['llm-do-exec', 'sched_process_exit', 'client: awake, ends'],
+]
+
+const SYSCALLS = [
+  ...['clone', 'clone3', 'unshare', 'setresuid', 'mount', 'execve', 'fork', 'exit_group'],
+  ...['sendmsg', 'sendto'],
+]
 const EVENTS = [
   'sched:sched_process_exec',
   'sched:sched_process_exit',
   ...SYSCALLS.map((name) => `syscalls:sys_enter_${name}`),
 ]
 
-function record(stage, words) {
+function record(stage, words, whom) {
   const file = join(stage.directory, 'perf.data')
   const recorded = spawnSync(
     'perf',
-    ['record', '-q', '-o', file, ...EVENTS.flatMap((event) => ['-e', event]), '--', ...words],
+    ['record', '-q', ...whom, '-o', file, ...EVENTS.flatMap((event) => ['-e', event]), '--', ...words],
     {
       cwd: stage.cwd,
       env: stage.env,
@@ -82,7 +100,7 @@ function record(stage, words) {
 const isWho = (who, comm, names) => (who === 'HOST' ? HOST.has(comm) : comm === (names[who] ?? who))
 
 /** @returns one time a mark that was found, or undefined for a run that took another way (front handed it to node) */
-function times(events, { marks, names }) {
+function times(events, { marks, names, least, isPlanned }) {
   const found = []
   let from = 0
   for (const [who, event, what] of marks) {
@@ -91,7 +109,7 @@ function times(events, { marks, names }) {
     found.push({ what, ns: events[at].ns })
     from = at + 1
   }
-  return events.some(({ comm }) => comm === 'node') || found.length < END.length + BEGIN.length ? undefined : found
+  return isPlanned(events) || found.length < least ? undefined : found
 }
 
 /** Runs with the same marks, those that there are most of. */
@@ -114,28 +132,53 @@ function engineOf(stage) {
   return words[words.indexOf('engine') + 1]
 }
 
-const [runs = '40', ...command] = process.argv.slice(2)
-const stage = makeStage()
-try {
-  const words = [stage.exec, '--', ...(command.length > 0 ? command : ['true'])]
-  stage.warm(words)
-  const engine = engineOf(stage)
-  const plan = {
-    marks: [...BEGIN, ...(ENGINES[engine] ?? []), ...END],
-    names: { COMMAND: (command[0] ?? 'true').split('/').at(-1) },
+/** A run of the cold path is one that node had no part in. */
+const cold = (engine) => ({
+  marks: [...BEGIN, ...(ENGINES[engine] ?? []), ...END],
+  least: BEGIN.length + END.length,
+  isPlanned: (events) => events.some(({ comm }) => comm === 'node'),
+  whom: [],
+})
+
+/** The keeper is node, and builds when it likes; a run that found nothing ready lacks most of the marks. */
+const warm = { marks: WARM, least: WARM.length, isPlanned: () => false, whom: ['-a'] }
+
+async function recordAll(stage, { words, plan, runs, before }) {
+  const recorded = []
+  for (let run = 0; run < runs; run += 1) {
+    await before()
+    recorded.push(times(record(stage, words, plan.whom), plan))
   }
-  const recorded = Array.from({ length: Number(runs) }, () => times(record(stage, words), plan))
   const seen = alike(recorded.filter((found) => found !== undefined))
   if (seen.length === 0)
-    throw new Error('no run took the cold path with a launch file: is the namespace backend usable here?')
+    throw new Error('no run took that path: is the namespace backend usable here, and nothing else running?')
+  return seen
+}
+
+function print(seen, title, runs) {
   const steps = seen[0].slice(1).map(({ what }, index) => ({
     what,
     ms: median(seen.map((found) => found[index + 1].ns - found[index].ns)) / 1e6,
   }))
   const sum = steps.reduce((total, { ms }) => total + ms, 0)
   const rows = steps.map(({ what, ms }) => [what, ms.toFixed(3), `${((100 * ms) / sum).toFixed(0)} %`])
-  console.log(table([`step (engine: ${engine})`, 'median ms', 'share'], [...rows, ['sum', sum.toFixed(3), '']]))
+  console.log(table([`step (${title})`, 'median ms', 'share'], [...rows, ['sum', sum.toFixed(3), '']]))
   console.log(`${seen.length} of ${runs} runs`)
+}
+
+const isWarm = process.argv[2] === '--warm'
+const [runs = '40', ...command] = process.argv.slice(isWarm ? 3 : 2)
+const names = { COMMAND: (command[0] ?? 'true').split('/').at(-1) }
+const stage = makeStage()
+try {
+  const words = [stage.exec, '--', ...(command.length > 0 ? command : ['true'])]
+  stage.warm(words)
+  const engine = engineOf(stage)
+  const ask = (plan, before) => recordAll(stage, { words, plan: { ...plan, names }, runs: Number(runs), before })
+  const seen = isWarm
+    ? await withPool(stage, 1, (pool) => ask(warm, pool.fill))
+    : await ask(cold(engine), () => undefined)
+  print(seen, `engine: ${engine}${isWarm ? ', warm' : ''}`, runs)
 } catch (error) {
   console.error(`steps: ${error.message}`)
   process.exitCode = 1
