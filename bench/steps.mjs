@@ -168,6 +168,12 @@ function print(seen, title, runs) {
 
 const isWarm = process.argv[2] === '--warm'
 const [runs = '40', ...command] = process.argv.slice(isWarm ? 3 : 2)
+if (!(Number(runs) >= 1)) {
+  console.error(
+    `steps: expected a number of runs, got "${runs}"; usage: node bench/steps.mjs [--warm] [RUNS] [COMMAND...]`,
+  )
+  process.exit(2)
+}
 const names = { COMMAND: (command[0] ?? 'true').split('/').at(-1) }
 const stage = makeStage()
 try {

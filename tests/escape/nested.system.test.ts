@@ -1,0 +1,35 @@
+/**
+ * `--seccomp nested` lets a command make namespaces of its own, with every capability in them. The kernel locks what such a mount
+ * namespace has copied, so none of the sandbox's mounts comes away and none becomes writable there.
+ */
+import { readdir } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
+import { describeWith } from '../support/needs.ts'
+import { ENGINES, makePlace, sh, words } from './chain.ts'
+
+const ATTEMPTS = [
+  'mount -t tmpfs own /tmp && umount /tmp && echo a mount of its own comes away',
+  'umount /proc/keys && echo a cover comes away',
+  'umount -l /proc && echo /proc comes away',
+  'umount /zone && echo a zone comes away',
+  'umount /dev && echo /dev comes away',
+  'mount -o remount,rw,bind /zone && echo a zone becomes writable',
+  'mount -o remount,rw,bind /proc/sys && echo a setting becomes writable',
+  'touch /zone/new && echo a zone is written to',
+  'test -c /proc/keys || echo a cover is gone',
+]
+
+for (const engine of ENGINES) {
+  describeWith([engine, 'userns'], `with ${engine}`, () => {
+    test('namespaces inside take nothing of the tree away', async () => {
+      const place = await makePlace()
+      const before = await readdir(place.zone)
+      const nested = ['unshare', '-Urm', ...sh(`${ATTEMPTS.join('\n')}\ntrue`)]
+      const options = ['--seccomp', 'nested']
+      const { status, stdout } = await runCli(words(place, { engine, mode: 'ro', options }, nested))
+      expect([status, stdout.toString()]).toEqual([0, 'a mount of its own comes away\n'])
+      expect(await readdir(place.zone)).toEqual(before)
+    })
+  })
+}
