@@ -302,7 +302,7 @@ static int take_back(int gate) {
 
 /* A sandbox that has been killed, or says that it was, need not have begun. Who was told to stop does not want to begin. */
 static int may_go_another_way(enum claim end, const struct answers *answers) {
-  return !answers->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && answers->exit_code == EXIT_OF_SETUP));
+  return !answers->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (answers->exit_code == EXIT_OF_SETUP || answers->exit_code == EXIT_OF_LOST)));
 }
 
 /* The sandbox gets ready while we look at the disk. It starts the command when it has said FRAME_TAKEN and the gate is open. */

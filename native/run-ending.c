@@ -5,8 +5,12 @@
 #include <sys/wait.h>
 
 void run_blame(struct run *run, int error, const char *step, const char *path) {
+  run_blame_as(run, run->outcome.started_ns ? CAUSE_LOST : CAUSE_SETUP, error, step, path);
+}
+
+void run_blame_as(struct run *run, enum cause cause, int error, const char *step, const char *path) {
   if (run->outcome.step[0]) return; /* the first failure explains the others */
-  run->outcome.cause = CAUSE_SETUP;
+  run->outcome.cause = cause;
   run->outcome.error = error;
   copy_text(run->outcome.step, sizeof run->outcome.step, step);
   copy_text(run->outcome.path, sizeof run->outcome.path, path);

@@ -110,7 +110,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
       copy_text(run->outcome.step, sizeof run->outcome.step, report->step);
       copy_text(run->outcome.path, sizeof run->outcome.path, report->path);
       break;
-    default: run_blame(run, report->error, report->step, report->path);
+    default: run_blame_as(run, CAUSE_SETUP, report->error, report->step, report->path); /* of the command's process, before its exec */
   }
 }
 
@@ -160,7 +160,7 @@ static void read_leash(struct run *run) {
 static void look_at_memory(struct run *run) {
   int over = watchdog_sample(&run->watchdog);
   if (over < 0) run_blame(run, errno, "launch: watchdog", ""); /* an unwatched limit is no limit */
-  if (over != WATCHDOG_UNDER) run_stop(run, over == WATCHDOG_OVER ? CAUSE_MEMORY : CAUSE_SETUP, 0);
+  if (over != WATCHDOG_UNDER) run_stop(run, over == WATCHDOG_OVER ? CAUSE_MEMORY : CAUSE_LOST, 0);
 }
 
 static void look_at_limits(struct run *run) {

@@ -124,8 +124,10 @@ void run_watch(struct run *run);
 
 /* ---- the outcome (run-ending.c) ---- */
 
-/* Notes what stands in the way; the first failure explains the others. */
+/* Notes what stands in the way; the first failure explains the others. Once the command has started the cause is `lost`, before
+ * that `setup`. */
 void run_blame(struct run *run, int error, const char *step, const char *path);
+void run_blame_as(struct run *run, enum cause cause, int error, const char *step, const char *path);
 /* Blames errno, and ends. */
 _Noreturn void run_refuse(struct run *run, const char *step, const char *path);
 void run_conclude(struct run *run);

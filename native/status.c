@@ -13,6 +13,7 @@
 static const char *const CAUSES[] = {
     [CAUSE_EXIT] = "exit",     [CAUSE_DEADLINE] = "deadline",   [CAUSE_CPU_TIME] = "cpu-time", [CAUSE_MEMORY] = "memory",
     [CAUSE_CANCELLED] = "cancelled", [CAUSE_SETUP] = "setup", [CAUSE_EXEC] = "exec",
+    [CAUSE_LOST] = "lost",
 };
 
 static void put_key(FILE *out, const char *key, const char *text) {
@@ -77,6 +78,7 @@ int status_exit_code(const struct outcome *outcome) {
     case CAUSE_CANCELLED: return 130;
     case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? 127 : 126;
     case CAUSE_SETUP: return EXIT_OF_SETUP;
+    case CAUSE_LOST: return EXIT_OF_LOST;
   }
   return 125;
 }

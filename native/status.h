@@ -6,10 +6,12 @@
 
 #include <stddef.h>
 
-/* Of CAUSE_SETUP; a command may end with it, too. */
+/* Of CAUSE_SETUP and CAUSE_LOST; a command may end with them, too. */
 #define EXIT_OF_SETUP 125
+#define EXIT_OF_LOST 137
 
-enum cause { CAUSE_EXIT, CAUSE_DEADLINE, CAUSE_CPU_TIME, CAUSE_MEMORY, CAUSE_CANCELLED, CAUSE_SETUP, CAUSE_EXEC };
+/* CAUSE_SETUP promises that the command never ran. CAUSE_LOST: it had started, and nothing reported its end. */
+enum cause { CAUSE_EXIT, CAUSE_DEADLINE, CAUSE_CPU_TIME, CAUSE_MEMORY, CAUSE_CANCELLED, CAUSE_SETUP, CAUSE_EXEC, CAUSE_LOST };
 
 struct outcome {
   enum cause cause;

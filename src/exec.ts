@@ -59,7 +59,7 @@ import type { JsonForm } from './report/json.ts'
 import type { Result } from './report/result.ts'
 import type { ChildStdio } from './supervisor/child.ts'
 import type { Listener } from './supervisor/framed.ts'
-import { type Captured, outcomeOfStatus, WITHOUT_REPORT } from './supervisor/launch-status.ts'
+import { type Captured, outcomeOfStatus } from './supervisor/launch-status.ts'
 import { superviseNamespace } from './supervisor/namespace.ts'
 import type { Outcome } from './supervisor/outcome.ts'
 import { ownDirectory, runsDirectory } from './supervisor/runs-directory.ts'
@@ -207,7 +207,7 @@ async function afterStart<T>(then: () => Promise<T>): Promise<T> {
 /** Only where launch itself says that the command never started. */
 function isEngineInDoubt({ prepared: { facts, plan }, outcome: { cause, failure } }: Ran): boolean {
   const isUntried = plan.engine !== undefined && facts.untried === plan.engine
-  return isUntried && cause === 'setup' && failure !== undefined && failure.step !== WITHOUT_REPORT
+  return isUntried && cause === 'setup' && failure !== undefined
 }
 
 async function prepareZones(options: ExecOptions, check: EngineCheck): Promise<Prepared> {

@@ -2,13 +2,13 @@
  * Outcome -> result. The reason comes from events only: our own timer, the counters of the cgroup, the wait status, a
  * failed step. Never from an exit code that looks like something, and never from what the command printed.
  */
-import type { SandboxError } from '../error.ts'
+import type { ErrorCode, SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { BackendName, EngineName } from '../policy/policy.ts'
 import type { EndCause, Outcome } from '../supervisor/outcome.ts'
 import { formatDuration, formatSize } from '../unit.ts'
 import { type DecodedOutput, decodeOutput } from './decode.ts'
-import { type Explained, explainExec, explainSetup, type FailurePlace } from './failure.ts'
+import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './failure.ts'
 import {
   invisiblePathHint,
   isLimit,
@@ -38,6 +38,7 @@ const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
   cancelled: 'cancelled',
   setup: 'setup',
   exec: 'setup',
+  lost: 'lost',
 }
 
 /** The reason of a command that ended by itself, or seemed to: the cgroup and the filter may know better. */
@@ -57,6 +58,7 @@ const NO_FAILURE = { step: 'sandbox', path: '', errno: '', detail: 'ended withou
 function explain(outcome: Outcome, command: readonly string[], place: FailurePlace): Explained | undefined {
   const failure = outcome.failure ?? NO_FAILURE
   if (outcome.cause === 'exec') return explainExec(failure, command[0] ?? '')
+  if (outcome.cause === 'lost') return explainLost(failure)
   return outcome.cause === 'setup' ? explainSetup(failure, place) : undefined
 }
 
@@ -243,6 +245,11 @@ export function classify(
   }
 }
 
+function reasonOfRefusal(code: ErrorCode): Reason {
+  if (code === 'COMMAND_BLOCKED') return 'denied'
+  return code === 'BACKEND_FAILED' ? 'lost' : 'setup'
+}
+
 /** A run that was refused, or broke, before there was an outcome: the same object, with nothing in it but the error. */
 export function refusal(error: SandboxError, command: readonly string[], profile: string): Result {
   const { code, hint, problems } = error
@@ -252,7 +259,7 @@ export function refusal(error: SandboxError, command: readonly string[], profile
     ok: false,
     exitCode: null,
     signal: null,
-    reason: code === 'COMMAND_BLOCKED' ? 'denied' : 'setup',
+    reason: reasonOfRefusal(code),
     stdout: '',
     stderr: '',
     truncated: { stdout: 0, stderr: 0 },

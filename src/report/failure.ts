@@ -128,6 +128,16 @@ function hostPathOf(path: string, zones: FailurePlace['zones'] = []): string {
   return nearest === undefined ? path : nearest.source + path.slice(nearest.target.length)
 }
 
+/** The command had begun, and its end is not known. Nothing here may sound as if it can simply be run again. */
+export function explainLost({ step, path, errno, detail }: SetupFailure): Explained {
+  const what = [step, path, errno, detail].filter((part) => part !== '').join(': ')
+  return {
+    code: 'BACKEND_FAILED',
+    message: `the end of the command is lost (${what}): it had begun, or may have, and what it did until then stays done`,
+    hint: 'look at what it changed before you run it again; if it happens again, see what killed the sandbox: dmesg, journalctl -k',
+  }
+}
+
 function explainStep(
   { step, path, errno }: SetupFailure,
   { zones }: FailurePlace,

@@ -15,6 +15,7 @@ export type Reason =
   | 'denied'
   | 'setup'
   | 'cancelled'
+  | 'lost'
 
 /** One thing the sandbox itself stopped, and the flag that would have allowed it. */
 export interface Denial {
@@ -73,6 +74,6 @@ export interface Result {
   readonly denials: readonly Denial[]
   readonly warnings: readonly string[]
   readonly hints: readonly string[]
-  /** Present when the sandbox itself failed or refused: reason `setup` or `denied`. */
+  /** Present when the sandbox itself failed or refused: reason `setup`, `denied` or `lost`. */
   readonly error?: { readonly code: string; readonly message: string; readonly hint: string }
 }

@@ -125,6 +125,8 @@ function withoutStatus({ report, client, notExecuted, told, totalMs, warnings }:
 
 type End = Pick<Outcome, 'cause' | 'exitCode' | 'signal' | 'failure'>
 
+const INIT_ENDED = { step: 'init of the container ended without a report', path: '', errno: '', detail: '' }
+
 /** 128 + SIGKILL. */
 const KILLED = 137
 
@@ -138,8 +140,8 @@ function endOf({
   if (client.cause !== 'exit') return { cause: client.cause, exitCode: null, signal: 'SIGKILL' }
   if (notExecuted !== undefined) return { cause: 'exec', exitCode: null, signal: null, failure: notExecuted }
   if (OOMKilled && ExitCode === KILLED) return { cause: 'memory', exitCode: null, signal: 'SIGKILL' }
-  // Init tells every end but its own.
-  if (told?.connected === true && ExitCode === KILLED) return { cause: 'exit', exitCode: null, signal: 'SIGKILL' }
+  // Init tells every end but its own. It started the command right after it had connected.
+  if (told?.connected === true) return { cause: 'lost', exitCode: null, signal: null, failure: INIT_ENDED }
   return { cause: 'exit', exitCode: ExitCode, signal: null }
 }
 

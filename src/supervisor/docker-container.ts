@@ -115,7 +115,7 @@ export function lost({ docker, name }: Container): SandboxError {
     'BACKEND_FAILED',
     `${docker.program}: container ${name} vanished before its end could be read`,
     {
-      hint: 'somebody removed it, or the daemon restarted: run again',
+      hint: 'somebody removed it, or the daemon restarted: look at what the command changed before you run it again',
     },
   )
 }
@@ -134,7 +134,10 @@ export async function checkContainer(
   { docker, name, complaints }: LimitCheck,
 ): Promise<readonly string[]> {
   const report = await inspectContainer(docker, name)
-  if (report === undefined) throw lost({ docker, name })
+  if (report === undefined)
+    throw new SandboxError('SETUP_FAILED', `${docker.program}: container ${name} vanished before it was started`, {
+      hint: 'somebody removed it, or the daemon restarted: run again',
+    })
   refuseVolumes(docker, report)
   return checkLimits(input, { report, complaints, docker })
 }

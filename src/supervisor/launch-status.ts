@@ -4,7 +4,16 @@ import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child.ts'
 import type { Capture, EndCause, Outcome, SetupFailure } from './outcome.ts'
 
-const CAUSES = ['exit', 'deadline', 'cpu-time', 'memory', 'cancelled', 'setup', 'exec'] as const satisfies EndCause[]
+const CAUSES = [
+  'exit',
+  'deadline',
+  'cpu-time',
+  'memory',
+  'cancelled',
+  'setup',
+  'exec',
+  'lost',
+] as const satisfies EndCause[]
 
 /** native/status.c. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
 export interface LaunchStatus {
@@ -68,14 +77,15 @@ export function outcomeOfStatus(
 
 const NO_USAGE = { cpuMs: 0, peakMemory: 0, peakPids: 0 } as const
 
-/** The step of a setup that failed without a word of launch's: how far it came is not known. */
-export const WITHOUT_REPORT = 'launch'
+/** The step of a launch that ended without a report: how far it came is not known. */
+const WITHOUT_REPORT = 'launch'
 
+/** Launch that could not be started has run nothing. Any other that reports nothing may have started the command. */
 function withoutReport(end: ChildEnd): Outcome {
   const { stdout, stderr, startErrno, signal, exitCode, elapsedMs } = end
   const detail = startErrno === undefined ? `it ended with ${signal ?? `status ${exitCode}`} and no report` : ''
   return {
-    cause: end.cause === 'cancelled' ? 'cancelled' : 'setup',
+    cause: startErrno !== undefined ? 'setup' : end.cause === 'cancelled' ? 'cancelled' : 'lost',
     exitCode: null,
     signal: null,
     failure: {

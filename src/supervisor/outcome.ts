@@ -15,6 +15,8 @@ export type EndCause =
   | 'setup'
   /** exec(2) of the command failed. */
   | 'exec'
+  /** The command had started, or may have, and nothing reported its end. */
+  | 'lost'
 
 export interface SetupFailure {
   /** Which step of which program, e.g. `launch: clone mount`. */

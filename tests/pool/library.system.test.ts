@@ -186,7 +186,7 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
         const { exitCode, reason } = await run
         // Whoever was killed under a running command takes its end along, and that is what must be told.
         expect([7, null]).toContain(exitCode)
-        expect(['exit', 'setup', 'signal', 'cancelled']).toContain(reason)
+        expect(['exit', 'setup', 'lost', 'signal', 'cancelled']).toContain(reason)
       }
     } finally {
       await sandbox.close()

@@ -20,6 +20,7 @@ const REASONS: Readonly<Record<Reason, true>> = {
   denied: true,
   setup: true,
   cancelled: true,
+  lost: true,
 }
 
 test.each(Object.keys(REASONS))('docs/result.md explains the reason %s', (reason) => {

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { readInfo } from '../../src/host/docker.ts'
-import { type ContainerReport, ignoredLimits, limitComplaints } from '../../src/supervisor/docker-conclude.ts'
+import {
+  type ContainerReport,
+  concludeDocker,
+  ignoredLimits,
+  limitComplaints,
+} from '../../src/supervisor/docker-conclude.ts'
 import { judgeLimits, type LimitInputs } from '../../src/supervisor/docker-container.ts'
 import { refusalOf } from '../../src/supervisor/docker-refusal.ts'
 import { mayGo } from '../../src/supervisor/docker-sweep.ts'
@@ -12,6 +17,38 @@ const report = (changes: Partial<typeof HELD>): ContainerReport => ({
   HostConfig: { ...HELD, ...changes },
   Config: { Env: [], Image: 'image' },
   Mounts: [],
+})
+
+describe('the end of a container whose init had connected and reported nothing', () => {
+  const bytes = { head: new Uint8Array(), tail: new Uint8Array(), bytes: 0 }
+  const client = {
+    cause: 'exit',
+    exitCode: 0,
+    signal: null,
+    stdout: bytes,
+    stderr: bytes,
+    status: '',
+    elapsedMs: 1,
+  } as const
+  const ended = (ExitCode: number, OOMKilled = false): ContainerReport => ({
+    ...report({}),
+    State: { ...report({}).State, Status: 'exited', ExitCode, OOMKilled },
+  })
+  const conclude = (container: ContainerReport, connected: boolean) =>
+    concludeDocker({ report: container, client, told: { connected, line: '' }, totalMs: 1, warnings: [] }).cause
+
+  // Any exit code: what the daemon saw end is not the command.
+  test.each([0, 1, 137, 143])('is lost, whatever exit code the daemon has for it (%i)', (code) => {
+    expect(conclude(ended(code), true)).toBe('lost')
+  })
+
+  test('is the memory limit where that killed it', () => {
+    expect(conclude(ended(137, true), true)).toBe('memory')
+  })
+
+  test('is the command itself where no init of ours was there', () => {
+    expect(conclude(ended(137), false)).toBe('exit')
+  })
 })
 
 const SWAP = { need: 'swap', wanted: 536_870_912, got: -1 } as const

@@ -1,0 +1,181 @@
+/**
+ * PID 1 of a sandbox, or its launcher, is killed from outside: what is told says whether the command had begun. A caller that
+ * runs a command again after `setup` must never run it twice.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { helpersDirectory } from '../../src/native.ts'
+import { runChild } from '../../src/supervisor/child.ts'
+import { outcomeOfLaunch } from '../../src/supervisor/launch-status.ts'
+import { ENGINES, makePlace, type Place, sh, words } from '../escape/chain.ts'
+import { planOnce } from '../escape/launch.ts'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+const STDIO = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return '' // It has ended.
+  }
+}
+
+const childrenOf = (pid: number): readonly number[] =>
+  readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+    read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number),
+  )
+
+const descendantsOf = (pid: number): readonly number[] =>
+  childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
+
+/** PID 1 of a namespace below ours. */
+const isInit = (pid: number): boolean => /^NSpid:\t\d+\t1$/m.test(read(`/proc/${pid}/status`))
+
+async function until<T>(what: string, find: () => T | undefined): Promise<T> {
+  for (let left = 10_000; left > 0; left -= 5) {
+    const found = find()
+    if (found !== undefined) return found
+    await sleep(5)
+  }
+  throw new Error(`${what} did not come`)
+}
+
+const initBelow = (pid: number): Promise<number> => until('PID 1 of the sandbox', () => descendantsOf(pid).find(isInit))
+
+/** Words of a command that counts how often it has begun. */
+const COUNT = sh('echo begun >>/zone/count; echo printed; exec sleep 600')
+
+const begun = ({ zone }: Place): string => read(join(zone, 'count'))
+const whenBegun = (place: Place): Promise<true> => until('the command', () => begun(place) !== '' || undefined)
+
+interface Ended {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function endOf(child: ChildProcess): Promise<Ended> {
+  const text = { stdout: '', stderr: '' }
+  child.stdout?.on('data', (chunk: Buffer) => (text.stdout += chunk.toString()))
+  child.stderr?.on('data', (chunk: Buffer) => (text.stderr += chunk.toString()))
+  return once(child, 'close').then(([status]) => ({ status: status as number | null, ...text }))
+}
+
+interface Call {
+  readonly place: Place
+  readonly home: string
+  readonly options: readonly string[]
+  readonly engine: (typeof ENGINES)[number]
+}
+
+function start({ place, home, options, engine }: Call, command: readonly string[]): ChildProcess {
+  const [file = '', ...argv] = cliWords(words(place, { engine, options }, command))
+  const env = { PATH: process.env['PATH'], HOME: home, XDG_RUNTIME_DIR: home }
+  const child = spawn(file, argv, { cwd: place.base, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return child
+}
+
+/** As a caller that has this plan in the cache already, or not: then node starts launch. */
+const WAYS = ['first', 'repeated'] as const
+const CASES = ENGINES.flatMap((engine) => WAYS.map((way) => ({ engine, way })))
+
+/** One run before it, so that the front-end finds a plan. It does not touch the count. */
+async function prepareWay(call: Call, way: (typeof WAYS)[number]): Promise<void> {
+  if (way === 'first') return
+  const [shell = ''] = COUNT
+  expect((await endOf(start(call, [shell, '-c', 'true']))).status).toBe(0)
+}
+
+const TOLD = /^the end of the command is lost \(sandbox ended without a report\): it had begun, or may have/
+
+describeWith('userns', 'a run whose sandbox was killed from outside after its command had begun', () => {
+  test.each(CASES)('is lost ($engine, $way run)', async ({ engine, way }) => {
+    const place = await makePlace()
+    const call = { place, home: await temporaryDirectory(), engine, options: ['--json'] }
+    await prepareWay(call, way)
+    const runner = start(call, COUNT)
+    const ended = endOf(runner)
+    await whenBegun(place)
+    process.kill(await initBelow(runner.pid ?? 0), 'SIGKILL')
+    const { status, stdout } = await ended
+    const result = JSON.parse(stdout)
+    expect({ status, ...result }).toMatchObject({
+      status: 137,
+      ok: false,
+      reason: 'lost',
+      exitCode: null,
+      signal: null,
+      stdout: 'printed\n',
+      error: { code: 'BACKEND_FAILED', message: expect.stringMatching(TOLD) },
+    })
+    expect(begun(place)).toBe('begun\n')
+  })
+
+  test.each(CASES)('says so to people ($engine, $way run)', async ({ engine, way }) => {
+    const place = await makePlace()
+    const call = { place, home: await temporaryDirectory(), engine, options: [] }
+    await prepareWay(call, way)
+    const runner = start(call, COUNT)
+    const ended = endOf(runner)
+    await whenBegun(place)
+    process.kill(await initBelow(runner.pid ?? 0), 'SIGKILL')
+    const { status, stderr } = await ended
+    expect(status).toBe(137)
+    expect(stderr).toMatch(/^llm-do: (error BACKEND_FAILED: )?the end of the command is lost/m)
+  })
+
+  test.each(ENGINES)('is lost when its launcher is killed (%s)', async (engine) => {
+    const place = await makePlace()
+    const launch = (await planOnce({ place, engine, command: COUNT })).launch()
+    const started = { pid: 0 }
+    const end = runChild({ launch, stdio: STDIO, onStart: (pid) => (started.pid = pid), stop: async () => undefined })
+    await whenBegun(place)
+    process.kill(started.pid, 'SIGKILL')
+    expect(outcomeOfLaunch(await end)).toMatchObject({ cause: 'lost', exitCode: null, failure: { step: 'launch' } })
+  })
+})
+
+describeWith('userns', 'a run whose sandbox was killed from outside before its command had begun', () => {
+  // Stands still in the place of init, as one that has not come to the command yet.
+  const STANDSTILL = '#!/bin/sh\nexec sleep 600\n'
+
+  test.each(ENGINES)('was never set up (%s)', async (engine) => {
+    const place = await makePlace()
+    const helpers = await temporaryDirectory({ mode: 0o755 })
+    copyFileSync(join(helpersDirectory(), 'launch'), join(helpers, 'launch'))
+    chmodSync(join(helpers, 'launch'), 0o755)
+    writeFileSync(join(helpers, 'init'), STANDSTILL, { mode: 0o755 })
+    const launch = { ...(await planOnce({ place, engine, command: COUNT })).launch(), file: join(helpers, 'launch') }
+    const started = { pid: 0 }
+    const end = runChild({ launch, stdio: STDIO, onStart: (pid) => (started.pid = pid), stop: async () => undefined })
+    const init = await until('init', () =>
+      descendantsOf(started.pid).find((pid) => isInit(pid) && read(`/proc/${pid}/comm`) === 'sleep\n'),
+    )
+    process.kill(init, 'SIGKILL')
+    const outcome = outcomeOfLaunch(await end)
+    expect(outcome).toMatchObject({ cause: 'setup', exitCode: null, durationMs: 0 })
+    expect(existsSync(join(place.zone, 'count'))).toBe(false)
+  })
+
+  test('was never set up where launch could not be started', () => {
+    const outcome = outcomeOfLaunch({
+      cause: 'exit',
+      exitCode: null,
+      signal: null,
+      startErrno: 'ENOENT',
+      stdout: { head: new Uint8Array(), tail: new Uint8Array(), bytes: 0 },
+      stderr: { head: new Uint8Array(), tail: new Uint8Array(), bytes: 0 },
+      status: '',
+      elapsedMs: 1,
+    })
+    expect(outcome.cause).toBe('setup')
+  })
+})
