@@ -25,8 +25,18 @@ NATIVE_HEADERS ?= $(wildcard native/*.h)
 ifeq ($(origin CC),default)
 CC := musl-gcc
 endif
-CFLAGS  ?= -std=gnu11 -O2 -Wall -Wextra -Werror
-LDFLAGS ?= -static -s
+CFLAGS  ?= -std=gnu11 -O2 -Wall -Wextra -Werror -fPIE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+# Static, at a random address, relocations read-only before main, no executable stack. What each costs: docs/performance.md.
+LDFLAGS ?= -s -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
+# Debian's musl-gcc has no specs for -static-pie, so its start files are named here; every other compiler knows the option.
+MUSL_LIB = $(shell sed -n 's/.*-specs "\(.*\)\/[^/]*".*/\1/p' "$$(command -v $(firstword $(CC)))" 2>/dev/null)
+ifneq ($(findstring musl,$(CC)),)
+GCC_FILE = $(shell $(CC) -print-file-name=$(1))
+LINK_FIRST = -static -nostartfiles -Wl,-pie,--no-dynamic-linker,-z,text $(MUSL_LIB)/rcrt1.o $(MUSL_LIB)/crti.o $(call GCC_FILE,crtbeginS.o)
+LINK_LAST  = $(call GCC_FILE,crtendS.o) $(MUSL_LIB)/crtn.o
+else
+LINK_FIRST = -static-pie
+endif
 
 PROGRAMS := $(if $(LAUNCH_SOURCES),$(BIN)/launch) $(if $(INIT_SOURCES),$(BIN)/init) \
             $(if $(RUNS_SOURCES),$(BIN)/runs) $(if $(FRONT_SOURCES),$(BIN)/front) \
@@ -38,7 +48,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: all setup setup-test native build run check lint types unit test test-vm golden bench doctor clean help FORCE
+.PHONY: all setup setup-test native build run check lint types unit analyze test test-vm golden bench doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -75,7 +85,9 @@ $(KERNEL_HEADERS)/.made: Makefile
 	@touch $@
 
 # Another compiler or other flags make every program again.
-NATIVE_COMMAND = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+NATIVE_COMMAND := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LINK_FIRST) $(LINK_LAST)
+LINK_FIRST := $(LINK_FIRST)
+LINK_LAST  := $(LINK_LAST)
 build/native.command: FORCE
 	@command -v $(firstword $(CC)) >/dev/null || { \
 	  echo 'make: $(firstword $(CC)): no such compiler (hint: apt-get install musl-tools, or: make setup; another one: make native CC=gcc)' >&2; exit 1; }
@@ -85,7 +97,7 @@ build/native.command: FORCE
 # $(call program,NAME,SOURCES)
 define program
 $(BIN)/$(1): $(2) $(NATIVE_HEADERS) build/native.command $(if $(MUSL),$(KERNEL_HEADERS)/.made)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) $(LDFLAGS) -o $$@.new $(2) && mv $$@.new $$@
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) $(LDFLAGS) -o $$@.new $(LINK_FIRST) $(2) $(LINK_LAST) && mv $$@.new $$@
 endef
 $(eval $(call program,launch,$(LAUNCH_SOURCES)))
 $(eval $(call program,init,$(INIT_SOURCES)))
@@ -119,7 +131,7 @@ run: all ## the main job on a real command: one allowed action, one denied, one 
 
 ## ---- checks
 
-check: lint types unit ## lint, types, unit, golden and architecture tests; no root, no network
+check: lint types unit analyze ## lint, types, unit, golden and architecture tests, analyzers; no root, no network
 
 lint: $(NODE_MODULES) ## biome: lint and format
 	@npx --no-install biome check --error-on-warnings
@@ -130,6 +142,9 @@ types: $(NODE_MODULES) ## the TypeScript compiler over sources and tests
 
 unit: $(NODE_MODULES) ## every test that needs neither root nor a real sandbox
 	@npx --no-install vitest run --project unit
+
+analyze: ## the static analyzers of gcc and clang over native/*.c
+	@scripts/analyze
 
 test: setup-test ## everything on real components: as root, as a plain user, in a virtual machine
 	@CI=$(CI) node scripts/test.mjs $(STAGES)

@@ -82,8 +82,13 @@ static void grow(struct stream *stream) {
   size_t wanted = stream->room ? stream->room * 2 : FIRST_ROOM, most = most_of(stream);
   if (wanted > most) wanted = most;
   char *more = realloc(stream->bytes, wanted);
-  if (more) stream->bytes = more, stream->room = wanted;
-  else stream->head = stream->room, stream->tail = 0;
+  if (!more) {
+    stream->head = stream->room;
+    stream->tail = 0;
+    return;
+  }
+  stream->room = wanted;
+  stream->bytes = more;
 }
 
 static void read_stream(struct stream *stream) {
@@ -103,8 +108,8 @@ void capture_watch(const struct capture *capture, struct pollfd watched[CAPTURE_
 }
 
 void capture_read(struct capture *capture, const struct pollfd watched[CAPTURE_POLLS]) {
-  for (int i = 0; i < CAPTURE_POLLS; i++)
-    if (watched[i].revents) read_stream(&capture->stream[i]);
+  if (watched[0].revents) read_stream(&capture->stream[0]);
+  if (watched[1].revents) read_stream(&capture->stream[1]);
 }
 
 static long long now_ms(void) {

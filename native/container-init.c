@@ -42,7 +42,7 @@ static uint64_t now(void) {
 static int connect_to(const char *path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) return -1;
-  strcpy(address.sun_path, path);
+  memcpy(address.sun_path, path, strlen(path) + 1);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
   close(fd);

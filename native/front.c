@@ -110,7 +110,7 @@ static int split(struct call *call) {
   } else {
     call->options_end = word;
     call->command = word;
-    if (total && word[0][0] == '-') return -1;
+    if (word[0] && word[0][0] == '-') return -1;
   }
   return call->command[0] ? 0 : -1;
 }
@@ -242,7 +242,7 @@ static int start_launch(struct run *run) {
   int status[2], leash[2], given[FD_LEASH + 1];
   snprintf(path, sizeof path, "%s/bin/launch", run->call->root);
   char **argv = launch_words(run->call);
-  if (!argv || pipe2(status, O_CLOEXEC) < 0 || pipe2(leash, O_CLOEXEC) < 0) return -1;
+  if (!argv || pipe2(status, O_CLOEXEC) < 0 || pipe2(leash, O_CLOEXEC) < 0) return free(argv), -1;
   run->status = raise_fd(status[0]);
   run->leash = raise_fd(leash[1]);
   capture_streams(&run->capture, given);

@@ -57,8 +57,8 @@ static void find_init(struct run *run) {
   ssize_t length = readlink("/proc/self/exe", run->init, sizeof run->init - sizeof "init");
   if (length < 0) run_refuse(run, "launch: find helpers", "/proc/self/exe");
   run->init[length] = 0;
-  char *name = strrchr(run->init, '/');
-  strcpy(name ? name + 1 : run->init, "init");
+  char *slash = strrchr(run->init, '/'), *name = slash ? slash + 1 : run->init;
+  copy_text(name, sizeof run->init - (size_t)(name - run->init), "init");
   if (access(run->init, X_OK) < 0) run_refuse(run, "launch: find helpers", run->init);
 }
 

@@ -370,7 +370,7 @@ static int find_launch(struct pool *pool) {
   pool->launch[length] = 0;
   char *slash = strrchr(pool->launch, '/');
   if (!slash) return -1;
-  strcpy(slash + 1, "launch");
+  copy_text(slash + 1, sizeof pool->launch - (size_t)(slash + 1 - pool->launch), "launch");
   return access(pool->launch, X_OK);
 }
 

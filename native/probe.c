@@ -254,7 +254,7 @@ static void attack(pid_t pid) {
   snprintf(path, sizeof path, "/proc/%d/mem", pid);
   say("mem", open(path, O_RDWR));
   snprintf(path, sizeof path, "/proc/%d/fd", pid);
-  say("descriptors", open(path, O_RDONLY | O_DIRECTORY) < 0 ? -1 : opendir(path) ? 0 : -1);
+  say("descriptors", open(path, O_RDONLY | O_DIRECTORY));
   snprintf(path, sizeof path, "/proc/%d/environ", pid);
   say("environ", open(path, O_RDONLY));
   snprintf(path, sizeof path, "/proc/%d/root", pid);
@@ -316,10 +316,13 @@ static void fork_many(int most) {
 
 static void eat(long long bytes) {
   const long long page = 1 << 20;
+  static char *held;
   for (long long eaten = 0; eaten < bytes; eaten += page) {
     char *more = malloc((size_t)page);
     if (!more) return say("eat", -1);
     memset(more, 1, (size_t)page);
+    *(char **)more = held; /* kept: memory that is freed would be no load */
+    held = more;
   }
   puts("eat ok");
 }

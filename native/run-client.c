@@ -116,8 +116,7 @@ static void run_warm(struct run *run) {
   char *block = warm_command(&run->warm, &size);
   run->outcome.begun_ns = now_ns();
   run->command = words_of(block, size);
-  int ready = make_ready(run, block, size);
-  if (ready == 0) ready = start_warm(run);
+  if (make_ready(run, block, size) == 0) (void)start_warm(run); /* it has noted what failed */
   else warm_refuse(&run->warm), run_kill(run);
   for (int i = 0; i < 2; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
   close(run->waiting);

@@ -61,7 +61,7 @@ char **command_environment(const struct launchfile *file) {
     if (record.verb != V_VARIABLE && record.verb != V_LOCALE) continue;
     if (!value || !*value) value = record.word[1];
     if (!*value && record.verb == V_LOCALE) continue;
-    if (!(variable = join(record.word[0], value))) return NULL;
+    if (!(variable = join(record.word[0], value))) return free(all.word), NULL;
     put(&all, variable);
   }
   if (all.word) qsort(all.word, all.count, sizeof *all.word, compare_names);

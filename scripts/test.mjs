@@ -45,6 +45,11 @@ const required = (words) => process.env.LLM_DO_TEST_REQUIRE ?? (process.env.CI =
 
 const STAGES = [
   {
+    name: 'analysis',
+    title: 'the static analyzers of gcc and clang over the native code',
+    run: () => summed({ file: join(checkout, 'scripts/analyze') }),
+  },
+  {
     name: 'root',
     title: 'every test, as root',
     reasonToSkip: () => (isRoot ? undefined : 'this is not root'),
@@ -231,7 +236,7 @@ const sumOf = (counts, key) => counts.reduce((sum, count) => sum + count[key], 0
 async function runStages(stages) {
   const interrupted = { by: undefined }
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => (interrupted.by = signal))
-  const plain = isRoot && stages.some(({ name }) => name !== 'vm') ? makePlainUser() : undefined
+  const plain = isRoot && stages.some(({ name }) => ['root', 'user'].includes(name)) ? makePlainUser() : undefined
   const counts = []
   try {
     for (const stage of stages) {
