@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, isAbsolute, join } from 'node:path'
 import { type Enter, enterByShell } from './cgroup/enter.ts'
 import type { Sights } from './cgroup/fact.ts'
 import { observeCgroup } from './cgroup/ladder.ts'
@@ -16,6 +16,7 @@ import { observePaths, observeRounds } from './host/paths.ts'
 import { type MachineFacts, observeHost } from './host/probe.ts'
 import { findDoors } from './host/sockets.ts'
 import { checkHelpers, helpersDirectory, packageRoot, packageVersion } from './native.ts'
+import { isWithin } from './plan/places.ts'
 import type { Plan } from './plan/plan.ts'
 import { followUpPaths, pathsNamedBy } from './plan/questions.ts'
 import type { Request } from './plan/request.ts'
@@ -92,6 +93,26 @@ function accountHome(): string {
 
 export function profileDirectories(env: Environment, home: string): ProfileDirectories {
   return { configDirectory: profileDirectoryOf(env, home), shippedDirectory: join(packageRoot(), 'profiles') }
+}
+
+/**
+ * What decides about the next run beside the files of its policy, under the names by which it is reached: a command that can write
+ * there could widen what it is given then.
+ */
+export function decidingPlaces(env: Environment, { cwd }: Pick<Request, 'cwd'>): readonly string[] {
+  const own = ownDirectory(env, process.getuid?.() ?? -1)
+  // As the variables say it, links included; the canonical home is not where the next run begins to look.
+  const config = profileDirectoryOf(env, env['HOME'] || accountHome())
+  const places = [config, cacheDirectory(env) ?? '', own, packageRoot(), process.execPath, ...namesOfNode(env, cwd)]
+  return places.filter((place) => isAbsolute(place))
+}
+
+/** Where the command finds node: on PATH, but never in the caller's directory; with the places that it looks at before. */
+function namesOfNode(env: Environment, cwd: string): readonly string[] {
+  const entries = (env['PATH'] ?? '').split(delimiter).filter((entry) => isAbsolute(entry) && !isWithin(entry, cwd))
+  const places = entries.map((entry) => join(entry, 'node'))
+  const found = places.findIndex((place) => existsSync(place))
+  return found === -1 ? [] : places.slice(0, found + 1)
 }
 
 /* ---- the machine ---- */

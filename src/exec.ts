@@ -10,6 +10,7 @@ import type { Launch } from './backend/launch.ts'
 import { printLaunchFile } from './backend/launchfile.ts'
 import { launchFile, launchRecords, namespace } from './backend/namespace.ts'
 import {
+  decidingPlaces,
   describeCaller,
   doorsIn,
   type Environment,
@@ -36,7 +37,7 @@ import {
   makeLaunchCache,
   storeLaunch,
 } from './launch-cache/store.ts'
-import { helperFiles, helpersDirectory, packagePlaces, packageRoot, packageVersion } from './native.ts'
+import { helperFiles, helpersDirectory, packageRoot, packageVersion } from './native.ts'
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
 import { commandEnvironment } from './plan/environment.ts'
@@ -62,7 +63,7 @@ import type { Listener } from './supervisor/framed.ts'
 import { type Captured, outcomeOfStatus } from './supervisor/launch-status.ts'
 import { superviseNamespace } from './supervisor/namespace.ts'
 import type { Outcome } from './supervisor/outcome.ts'
-import { ownDirectory, runsDirectory } from './supervisor/runs-directory.ts'
+import { runsDirectory } from './supervisor/runs-directory.ts'
 
 export interface ExecOptions {
   readonly command: readonly string[]
@@ -294,22 +295,14 @@ async function policyOf({
   const directories = profileDirectories(env, request.home)
   const loaded = await loadProfile({ ...directories, name: profile, cwd: request.cwd })
   const layers = [...loaded.layers, ...spoken, ...layersOf(options, request.cwd)]
-  const policy = mergePolicies(await checkLayers(layers), {
-    profile,
-    home: request.home,
-    protectFiles: [...loaded.read, ...decidingPlaces(env, directories.configDirectory)],
-  })
-  const filter = typeof policy.seccomp === 'string' ? [] : [policy.seccomp.file]
+  const merged = mergePolicies(await checkLayers(layers), { profile, home: request.home })
+  const filter = typeof merged.seccomp === 'string' ? [] : [merged.seccomp.file]
+  // Also what would have been found before them: the next run looks there first.
+  const files = [...loaded.found, ...loaded.read, ...loaded.missing, ...filter]
   return {
-    policy,
+    policy: { ...merged, protectFiles: [...new Set([...files, ...decidingPlaces(env, request)])] },
     sources: { read: [...new Set([...loaded.read, ...loaded.found, ...filter])], missing: loaded.missing },
   }
-}
-
-/** What decides about the next run: a command that can write there could widen what it is given then. */
-function decidingPlaces(env: Environment, configDirectory: string): readonly string[] {
-  const own = ownDirectory(env, process.getuid?.() ?? -1)
-  return [configDirectory, cacheDirectory(env) ?? '', own, ...packagePlaces()].filter((place) => place !== '')
 }
 
 interface FactsQuestion {

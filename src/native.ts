@@ -26,11 +26,6 @@ export function helpersDirectory(): string {
   return path.join(packageRoot(), 'bin')
 }
 
-/** Parts of the package that are run or read for every sandbox. */
-export function packagePlaces(): readonly string[] {
-  return ['bin', 'dist', 'profiles'].map((name) => path.join(packageRoot(), name))
-}
-
 /** The helpers that build a sandbox. */
 export function helperFiles(): readonly string[] {
   return ['launch', 'init'].map((name) => path.join(helpersDirectory(), name))

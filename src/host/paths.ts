@@ -27,8 +27,8 @@ export function observePaths(paths: readonly string[]): Record<string, PathFact>
   return Object.fromEntries([...new Set(paths)].map((path) => [path, observePath(path, parents)]))
 }
 
-/** Rounds that a chain of links can take before it is cut: name, interpreter, its toolchain, and one to spare. */
-const MOST_ROUNDS = 4
+/** Rounds that a chain of links can take before it is cut: one for each link that the kernel follows, and some to spare. */
+const MOST_ROUNDS = 48
 
 /**
  * Looks in rounds: answers may raise new questions (a symbolic link leads elsewhere), until there are none.

@@ -6,6 +6,7 @@ import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { PathFact } from '../host/facts.ts'
 import type { Origin, Policy, Zone } from '../policy/policy.ts'
+import { endsOf, linksInZone } from './names.ts'
 import {
   ancestorsOf,
   byText,
@@ -180,6 +181,7 @@ export function resolveMounts(inputs: MountInputs): Mounts {
     ),
     ...conflicts(wanted.filter(isWellFormed), inputs.paths),
     ...wanted.filter(isWellFormed).flatMap((one) => linkedProtection(one, inputs)),
+    ...wanted.filter(isWellFormed).flatMap((one) => linkedDecisions(one, inputs)),
   ]
   if (problems.length > 0) return { zones: [], scratch: [], problems, warnings: [] }
   const zones = wanted.filter(({ mode }) => mode !== 'tmpfs').map((one) => plannedZone(one, inputs))
@@ -219,6 +221,13 @@ function linkedProtection({ mode, source, at }: Wanted, { policy, paths }: Mount
   )
 }
 
+/** The same for what decides the next run, by whichever name it was reached. */
+function linkedDecisions({ mode, source, at }: Wanted, { policy, paths }: MountInputs): readonly string[] {
+  if (mode !== 'rw' || source === undefined) return []
+  const { real } = pathFact(paths, source)
+  return linksInZone(policy.protectFiles, real, paths).map((problem) => `${at}: ${problem}`)
+}
+
 const WRONG_KIND: Readonly<Partial<Record<PathFact['kind'], string>>> = {
   loop: 'its symbolic links go round in a circle',
   denied: 'it cannot be looked at: permission denied',
@@ -255,7 +264,7 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
   if (fact.kind === 'socket' && !wanted.sockets)
     return 'it is a socket, which leads out of the sandbox; set sockets: true on the zone if that is meant'
   return wanted.mode === 'rw' && decidesThePolicy(fact, inputs)
-    ? 'this file decides the policy and cannot be writable'
+    ? 'it is, or is part of, what decides the policy of the next run, and cannot be writable'
     : undefined
 }
 
@@ -267,7 +276,7 @@ function missingProblem({ create, source = '' }: Wanted, fact: PathFact, paths: 
 }
 
 function decidesThePolicy({ real }: PathFact, { policy, paths }: MountInputs): boolean {
-  return policy.protectFiles.some((file) => pathFact(paths, normal(file)).real === real)
+  return endsOf(policy.protectFiles, paths).some((place) => isWithin(real, place))
 }
 
 /** Bounds of Linux: PATH_MAX and NAME_MAX of linux/limits.h, in bytes. */
@@ -357,7 +366,7 @@ function plannedZone(wanted: Wanted, { policy, paths }: MountInputs): PlannedZon
   const fact = pathFact(paths, wanted.source ?? '')
   const { name, target, sockets, from } = wanted
   const mode = wanted.mode === 'rw' ? 'rw' : 'ro'
-  const files = policy.protectFiles.map((file) => pathFact(paths, normal(file)).real)
+  const files = endsOf(policy.protectFiles, paths)
   return {
     name,
     mode,

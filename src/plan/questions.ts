@@ -2,7 +2,8 @@
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import { mountPointOf, type PathFacts, type Wanted, wantedMounts } from './mounts.ts'
-import { ancestorsOf, isBelow, normal } from './places.ts'
+import { openPlaces, stepsAsWritten } from './names.ts'
+import { ancestorsOf, isBelow } from './places.ts'
 import { protectedSteps, protectProblem } from './protect.ts'
 import type { Request } from './request.ts'
 import { SYSTEM_QUESTIONS } from './system.ts'
@@ -19,15 +20,22 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     ...commandPlaces(request),
     ...wanted.flatMap((one) => sourceQuestions(one)),
     ...mountPoints(wanted),
-    ...policy.protectFiles.map(normal),
+    ...decidingNames(policy, request).flatMap(stepsAsWritten),
     ...protectedPlaces(policy, wanted),
   ])
 }
 
 /** Further rounds: what the answers so far make us want to know; ends when it names nothing new. */
 export function followUpPaths(policy: Policy, request: Request, seen: PathFacts): readonly string[] {
-  if (policy.toolchains === 'off') return []
-  return tidy(toolchainQuestions(request, seen)).filter((path) => seen[path] === undefined)
+  return tidy([
+    ...(policy.toolchains === 'off' ? [] : toolchainQuestions(request, seen)),
+    ...openPlaces(decidingNames(policy, request), seen),
+  ]).filter((path) => seen[path] === undefined)
+}
+
+/** Names that must lead to the same place in the next run. Without a writable zone no command could change that. */
+function decidingNames(policy: Policy, request: Request): readonly string[] {
+  return wantedMounts({ policy, request }).some(({ mode }) => mode === 'rw') ? policy.protectFiles : []
 }
 
 function sourceQuestions({ source, create }: Wanted): readonly string[] {

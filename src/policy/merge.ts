@@ -146,8 +146,6 @@ export interface MergeOptions {
   readonly profile: string
   /** The caller's home directory, absolute, which `~/` stands for; empty when there is none. */
   readonly home: string
-  /** Policy and worker files in use, absolute; they stay read-only wherever a rw zone would show them. */
-  readonly protectFiles?: readonly string[]
 }
 
 /**
@@ -219,7 +217,7 @@ function policyOf({ merged, origins, options }: PolicyParts): Policy {
     toolchains: merged.toolchains,
     ...(workdir === undefined ? {} : { workdir }),
     protect: merged.protect,
-    protectFiles: options.protectFiles ?? [],
+    protectFiles: [],
     require: merged.require,
     bestEffort: merged.bestEffort,
     tty: merged.tty,

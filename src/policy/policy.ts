@@ -135,7 +135,10 @@ export interface Policy {
   readonly workdir?: string
   /** Read-only paths inside rw zones, relative to the zone's root. */
   readonly protect: readonly string[]
-  /** Absolute host paths (policy and worker files in use) that stay read-only wherever a rw zone would show them. */
+  /**
+   * Absolute host paths, as they are reached, that decide the next run: files in use, those that would be found first, our own
+   * directories. Every step of them stays as it is wherever a rw zone would show it; see plan/names.ts.
+   */
   readonly protectFiles: readonly string[]
   readonly require: readonly Need[]
   readonly bestEffort: boolean

@@ -26,6 +26,10 @@ export interface Finding {
 export interface FoundFile extends FileText {
   /** Canonical path. */
   readonly real: string
+  /** Absolute, as it was named. */
+  readonly at: string
+  /** Absolute places that were looked at before, where a file would be found first. */
+  readonly before: readonly string[]
 }
 
 const ENDINGS = ['.worker', '.agent', '.md'] as const
@@ -53,14 +57,10 @@ function isPath(word: string): boolean {
 export async function findWorker(word: string, finding: Finding): Promise<FoundFile> {
   refuseHidden(word)
   if (isPath(word)) return await readNamed(word, finding)
-  for (const place of placesOf(word)) {
-    const found = await readIfThere({
-      shown: place,
-      at: path.join(finding.cwd, place),
-      within: finding.cwd,
-      home: finding.home,
-    })
-    if (found !== undefined) return found
+  const places = placesOf(word).map((place) => ({ shown: place, at: path.join(finding.cwd, place) }))
+  for (const [index, place] of places.entries()) {
+    const found = await readIfThere({ ...place, within: finding.cwd, home: finding.home })
+    if (found !== undefined) return { ...found, before: places.slice(0, index).map(({ at }) => at) }
   }
   const { shippedDirectory: within, home } = finding
   const shipped =
@@ -72,7 +72,7 @@ export async function findWorker(word: string, finding: Finding): Promise<FoundF
           within,
           home,
         })
-  if (shipped !== undefined) return shipped
+  if (shipped !== undefined) return { ...shipped, before: places.map(({ at }) => at) }
   throw await notFound(word, finding)
 }
 
@@ -123,7 +123,7 @@ async function readIfThere({ shown, at, within, home }: Wanted): Promise<FoundFi
     const handle = await open(real, READING)
     try {
       const text = await readText(handle, wrong)
-      return { file: shown, directory: path.dirname(real), home, text, real }
+      return { file: shown, directory: path.dirname(real), home, text, real, at, before: [] }
     } finally {
       await handle.close()
     }

@@ -50,7 +50,7 @@ export interface Loaded {
   /** Canonical directories of the two files. */
   readonly workerDirectory: string
   readonly workshopDirectory?: string
-  /** Canonical paths and paths as they were named, to stay read-only inside. */
+  /** Canonical paths, paths as they were named, and missing ones that would be found first: to stay as they are. */
   readonly files: readonly string[]
 }
 
@@ -113,17 +113,17 @@ export async function loadFiles(request: Finding & Pick<WorkerRequest, 'worker' 
   const workerFile = await findWorker(request.worker, request)
   const worker = readWorker(workerFile)
   const workerDirectory = workerFile.directory
-  if (request.workshop === undefined) return { worker, workerDirectory, files: namesOf([workerFile], request.cwd) }
+  if (request.workshop === undefined) return { worker, workerDirectory, files: namesOf([workerFile]) }
   const workshopFile = await findWorkshop(request.workshop, request)
   const workshop = readWorkshop(workshopFile)
   refuseStranger(worker, workshop)
-  const files = namesOf([workerFile, workshopFile], request.cwd)
+  const files = namesOf([workerFile, workshopFile])
   return { worker, workshop, workerDirectory, workshopDirectory: workshopFile.directory, files }
 }
 
-/** A link is protected beside what it leads to. */
-function namesOf(found: readonly FoundFile[], cwd: string): readonly string[] {
-  return [...new Set(found.flatMap(({ real, file }) => [real, path.resolve(cwd, file)]))]
+/** As they were named, what that leads to, and the names that would be found before. */
+function namesOf(found: readonly FoundFile[]): readonly string[] {
+  return [...new Set(found.flatMap(({ real, at, before }) => [real, at, ...before]))]
 }
 
 function refuseStranger(worker: Worker, workshop: Workshop): void {

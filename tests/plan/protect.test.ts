@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { protectedIn, protectProblem } from '../../src/plan/protect.ts'
-import { PLAIN_TREE, planIn, zone } from './world.ts'
+import { PLAIN_TREE, planIn, type Tree, zone } from './world.ts'
 
 const SOURCE = '/home/ann/project'
 
@@ -62,5 +62,72 @@ describe('In a plan', () => {
     const tree = { ...PLAIN_TREE, '/home/ann/link': '-> project', [`${SOURCE}/p.yaml`]: 'file' }
     const plan = planIn({ tree, policy: { workspace: 'rw', protect: [], protectFiles: ['/home/ann/link/p.yaml'] } })
     expect(plan.zones[0]?.protect).toEqual(['p.yaml'])
+  })
+
+  const deciding = (tree: Tree, protectFiles: readonly string[], hostPath = SOURCE) =>
+    planIn({
+      tree: { ...PLAIN_TREE, ...tree },
+      policy: { zones: [zone({ mode: 'rw', hostPath, target: '/z' })], protect: [], protectFiles },
+    })
+
+  test.each<[title: string, tree: Tree, name: string, problem: string]>([
+    [
+      'itself',
+      { [`${SOURCE}/p.yaml`]: '-> ../p.yaml', '/home/ann/p.yaml': 'file' },
+      `${SOURCE}/p.yaml`,
+      `${SOURCE}/p.yaml is a symbolic link to ../p.yaml,`,
+    ],
+    [
+      'on the way',
+      { [`${SOURCE}/conf`]: '-> /srv/c', '/srv/c/p.yaml': 'file' },
+      `${SOURCE}/conf/p.yaml`,
+      `${SOURCE}/conf is a symbolic link to /srv/c on the way to ${SOURCE}/conf/p.yaml,`,
+    ],
+    [
+      'that another link leads to',
+      { '/home/ann/a': '-> project/b', [`${SOURCE}/b`]: '-> /srv/c', '/srv/c/p.yaml': 'file' },
+      '/home/ann/a/p.yaml',
+      `${SOURCE}/b is a symbolic link to /srv/c`,
+    ],
+    [
+      'that leads nowhere',
+      { [`${SOURCE}/p.yaml`]: '-> none' },
+      `${SOURCE}/p.yaml`,
+      `${SOURCE}/p.yaml is a symbolic link to none`,
+    ],
+    [
+      'that leads back',
+      { [`${SOURCE}/in`]: '-> ../x/../../..', '/home/ann/x': 'directory', '/p.yaml': 'file' },
+      `${SOURCE}/in/p.yaml`,
+      `${SOURCE}/in is a symbolic link`,
+    ],
+    [
+      'that leads to itself',
+      { [`${SOURCE}/p.yaml`]: '-> p.yaml' },
+      `${SOURCE}/p.yaml`,
+      `${SOURCE}/p.yaml is a symbolic link to p.yaml`,
+    ],
+  ])('a deciding name with a link in a writable zone %s is refused', (_title, tree, name, problem) => {
+    expect(() => deciding(tree, [name])).toThrow(problem)
+    expect(deciding(tree, [name], '/usr/local/bin').zones).toHaveLength(1)
+  })
+
+  test('a deciding name that links outside of the zone lead into it is protected where it ends', () => {
+    const tree = {
+      '/etc/a': '-> /home/ann/l',
+      '/home/ann/l': '-> project/conf/../conf',
+      [`${SOURCE}/conf/p.yaml`]: 'file',
+    }
+    expect(deciding(tree, ['/etc/a/p.yaml']).zones[0]?.protect).toEqual(['conf/p.yaml'])
+  })
+
+  test('a deciding file that is not there is protected all the same', () => {
+    const tree = { '/home/ann/l': '-> project' }
+    const names = [`${SOURCE}/w.worker`, `${SOURCE}/new/deep/p.yaml`, '/home/ann/l/other', '/srv/none']
+    expect(deciding(tree, names).zones[0]?.protect).toEqual(['new/deep/p.yaml', 'other', 'w.worker'])
+  })
+
+  test.each([SOURCE, `${SOURCE}/data`])('a zone at or below a deciding directory is refused: %s', (hostPath) => {
+    expect(() => deciding({}, [SOURCE], hostPath)).toThrow('decides the policy')
   })
 })

@@ -62,7 +62,7 @@ describe('finding a worker', () => {
   ])('by name in %s', async (place) => {
     const cwd = await project({ [place]: WORKER })
     const { worker, files } = await prepared(request(cwd))
-    expect([worker.file, files]).toEqual([place, [path.join(cwd, place)]])
+    expect([worker.file, files[0]]).toEqual([place, path.join(cwd, place)])
   })
 
   test('by path, also outside the project', async () => {
@@ -85,6 +85,13 @@ describe('finding a worker', () => {
       'WORKER_NOT_FOUND',
       `no worker "raeder" in ${cwd}. Did you mean "reader"?`,
     ])
+  })
+
+  test('the places that the search looks at before it are protected, too', async () => {
+    const cwd = await project({ 'workers/w.agent': WORKER })
+    const { policy } = await prepared(request(cwd))
+    const names = ['workers/w.agent', 'w.worker', 'w.agent', 'w.md', 'workers/w.worker']
+    expect(policy.protectFiles).toEqual(names.map((name) => path.join(cwd, name)))
   })
 
   test('a link inside the project is followed, and the file and the link are protected', async () => {
