@@ -66,7 +66,7 @@ void run_begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
   run->records = run->record = run->cgroup_parent = run->cgroup = run->control = run->errors = run->signals = -1;
   run->status = run->leash = -1;
-  run->terminal = (struct terminal){.master = -1, .input = -1};
+  terminal_none(&run->terminal);
   run->warm = (struct warm)WARM_NONE;
   for (int i = 0; i < 3; i++) run->stdio[i] = i;
   run->outcome = (struct outcome){

@@ -13,6 +13,8 @@
 #define GRACE_CANCEL_MS 250
 /* The watchdog rung promises to look at least every 50 ms. */
 #define TICK_MS 25
+/* For the reader of a terminal, after a run that was stopped. */
+#define REST_MS 100
 
 /* As their subreaper we get what the engine leaves behind: a child of bwrap that has not yet tied itself to its parent, and
  * an init that still waits. PID 1 takes the whole sandbox with it. */
@@ -174,6 +176,11 @@ static void look_at_limits(struct run *run) {
     run_stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
 }
 
+static int milliseconds_until(uint64_t then) {
+  uint64_t now = now_ns(), left = then > now ? (then - now + MS - 1) / MS : 0;
+  return left > 1000000 ? 1000000 : (int)left;
+}
+
 /* Milliseconds until look_at_limits has something to do; -1 = never. */
 static int patience(const struct run *run) {
   uint64_t now = now_ns(), next = run->kill_at;
@@ -185,8 +192,7 @@ static int patience(const struct run *run) {
   }
   if (run->owes_at && (!next || run->owes_at < next)) next = run->owes_at;
   if (!next) return -1;
-  uint64_t left = next > now ? (next - now + MS - 1) / MS : 0;
-  return left > 1000000 ? 1000000 : (int)left;
+  return milliseconds_until(next);
 }
 
 static void read_pending_reports(struct run *run) {
@@ -211,13 +217,30 @@ static int all_gone(struct run *run) {
   }
 }
 
+/* What the command printed last. A reader may take as long as the run may; that of a stopped run gets a moment. */
+static void show_the_rest(struct run *run) {
+  uint64_t moment = now_ns() + REST_MS * MS;
+  while (terminal_is_pending(&run->terminal)) {
+    uint64_t now = now_ns(), last = run->stopping ? moment : run->deadline_ns;
+    if (last && now >= last && run->stopping) return;
+    if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), moment = now;
+    struct pollfd watched[2 + TERMINAL_POLLS] = {{run->signals, POLLIN, 0}, {run->leash, POLLIN, 0}};
+    terminal_watch(&run->terminal, &watched[2]);
+    if (poll(watched, sizeof watched / sizeof *watched, last ? milliseconds_until(last) : -1) < 0 && errno != EINTR) return;
+    if (watched[0].revents) read_signals(run);
+    if (watched[1].revents) read_leash(run);
+    terminal_relay(&run->terminal, &watched[2]);
+  }
+}
+
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
-    struct pollfd watched[6 + WARM_POLLS] = {
+    struct pollfd watched[4 + TERMINAL_POLLS + WARM_POLLS] = {
         {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->leash, POLLIN, 0}, {run->errors, POLLIN, 0}};
-    terminal_watch(&run->terminal, &watched[4]);
-    warm_watch(&run->warm, &watched[6]);
-    if (poll(watched, 6 + WARM_POLLS, patience(run)) < 0 && errno != EINTR) {
+    struct pollfd *terminal = &watched[4], *warm = terminal + TERMINAL_POLLS;
+    terminal_watch(&run->terminal, terminal);
+    warm_watch(&run->warm, warm);
+    if (poll(watched, sizeof watched / sizeof *watched, patience(run)) < 0 && errno != EINTR) {
       run_blame(run, errno, "launch: poll", "");
       run_kill(run);
     }
@@ -225,11 +248,12 @@ void run_watch(struct run *run) {
     if (watched[0].revents) read_signals(run);
     if (watched[2].revents) read_leash(run);
     if (watched[3].revents) read_errors(run);
-    terminal_relay(&run->terminal, &watched[4]);
-    run_relay(run, &watched[6]);
+    terminal_relay(&run->terminal, terminal);
+    run_relay(run, warm);
     look_at_limits(run);
     run_answer_early(run);
   }
   read_pending_reports(run);
   if (run->errors >= 0) read_errors(run);
+  show_the_rest(run);
 }
