@@ -9,6 +9,7 @@ import { type Enter, enterByShell } from './cgroup/enter.ts'
 import type { Sights } from './cgroup/fact.ts'
 import { observeCgroup } from './cgroup/ladder.ts'
 import { SandboxError } from './error.ts'
+import { ACCOUNTS, homesOfAccounts } from './host/accounts.ts'
 import { cacheDirectory, recallOrFind } from './host/cache.ts'
 import { makeDirectories } from './host/directory.ts'
 import type { CgroupFact, HostFacts, PathFact, Probe } from './host/facts.ts'
@@ -47,7 +48,7 @@ export function describeCaller({ command, cwd, env, captured }: Caller): Request
   return {
     command,
     cwd: canonicalDirectory(cwd),
-    home: homeOf(env),
+    ...homesOf(env),
     path: (env['PATH'] ?? '').split(':'),
     environmentNames: Object.keys(env).filter((name) => env[name] !== undefined),
     locale: Object.fromEntries(locale) as Record<string, string>,
@@ -74,12 +75,27 @@ function whyOf(cause: unknown): string {
 }
 
 /** HOME may be wrong or missing; the account's own home directory holds the credentials all the same. */
-function homeOf(env: Environment): string {
-  const home = env['HOME'] || accountHome()
+function homesOf(env: Environment): Pick<Request, 'home' | 'homes'> {
+  const own = accountHome()
+  const home = realOr(env['HOME'] || own)
+  const homes = [own, ...homesOfAccounts(readAccounts())].map(realOr)
+  return { home, homes: [...new Set([home, ...homes])].filter(isAbsolute) }
+}
+
+function realOr(directory: string): string {
   try {
-    return realpathSync.native(home)
+    return realpathSync.native(directory)
   } catch {
-    return home
+    return directory
+  }
+}
+
+/** Accounts of a directory service are not in the file; the caller's own home is known all the same. */
+function readAccounts(): string {
+  try {
+    return readFileSync(ACCOUNTS, 'utf8')
+  } catch {
+    return ''
   }
 }
 

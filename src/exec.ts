@@ -25,6 +25,7 @@ import {
   profileDirectories,
 } from './edges.ts'
 import { SandboxError } from './error.ts'
+import { ACCOUNTS } from './host/accounts.ts'
 import { cacheDirectory } from './host/cache.ts'
 import type { HostFacts } from './host/facts.ts'
 import { enginesBefore, isCacheable, isPoolable, placesOf } from './launch-cache/cacheable.ts'
@@ -386,18 +387,29 @@ export async function guardPlan(
   const enginePath = enginePathOf(facts, plan)
   if (plan.engine === undefined) return undefined
   const run = runInputs(prepared, '')
+  const accounts = accountsOf(plan)
   return guardLaunch({
     invocation,
     caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
     places: placesOf(prepared),
-    read: [...sources.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],
-    absent: [...sources.missing, ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path))],
+    read: [...sources.read, ...accounts.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],
+    absent: [
+      ...sources.missing,
+      ...accounts.missing,
+      ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path)),
+    ],
     variables: variableRules(plan.env, policy),
     isPoolable: isPoolable(prepared),
     answer: options.form === undefined ? [] : answerRecords(plan, options.form),
     records: launchRecords(plan, run),
     begunMs,
   })
+}
+
+/** Names of homes are protected in the homes of all accounts, so another list of accounts is another plan. */
+function accountsOf({ zones }: Plan): Prepared['sources'] {
+  if (zones.every(({ mode }) => mode === 'ro')) return { read: [], missing: [] }
+  return existing([ACCOUNTS]).length > 0 ? { read: [ACCOUNTS], missing: [] } : { read: [], missing: [ACCOUNTS] }
 }
 
 /** The next run with the same words in the same place need not wait for node. */

@@ -17,6 +17,7 @@ export const VERBS = {
   bind: 2,
   zone: 6,
   protect: 3,
+  git: 3,
   readonly: 1,
   mask: 1,
   landlock: 1,

@@ -202,10 +202,11 @@ function scratchEntry({ target, size, inodes, mode }: Scratch): TreeEntry {
   return { target, records: [['tmpfs', target, size, inodes, octal(mode)]] }
 }
 
-function zoneEntry({ source, target, mode, dev, ino, sockets, protect }: PlannedZone): TreeEntry {
+function zoneEntry({ source, target, mode, dev, ino, sockets, protect, git }: PlannedZone): TreeEntry {
   const zone: LaunchRecord = ['zone', source, target, mode, dev, ino, sockets ? 'open' : 'closed']
   const covers = mode === 'rw' ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []
-  return { target, records: [zone, ...covers] }
+  const directories: readonly LaunchRecord[] = git === undefined ? [] : [['git', source, target, git.open.join(' ')]]
+  return { target, records: [zone, ...covers, ...directories] }
 }
 
 const octal = (mode: number): string => mode.toString(8)

@@ -21,7 +21,7 @@ import {
   withheldWorkspace,
 } from './places.ts'
 import type { PlannedZone, Scratch } from './plan.ts'
-import { protectedIn, protectedSteps, protectProblem } from './protect.ts'
+import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protect.ts'
 import type { Request } from './request.ts'
 
 export type PathFacts = Readonly<Record<string, PathFact>>
@@ -180,7 +180,7 @@ export function resolveMounts(inputs: MountInputs): Mounts {
       [...sourceProblems(one, inputs), ...targetProblems(one)].map((problem) => `${one.at}: ${problem}`),
     ),
     ...conflicts(wanted.filter(isWellFormed), inputs.paths),
-    ...wanted.filter(isWellFormed).flatMap((one) => linkedProtection(one, inputs)),
+    ...wanted.filter(isWellFormed).flatMap((one) => [...linkedProtection(one, inputs), ...tooManyHomes(one, inputs)]),
     ...wanted.filter(isWellFormed).flatMap((one) => linkedDecisions(one, inputs)),
   ]
   if (problems.length > 0) return { zones: [], scratch: [], problems, warnings: [] }
@@ -210,12 +210,14 @@ function protectProblems({ protect, origins }: Policy): readonly string[] {
  * A protected path that is a symbolic link, or lies behind one, cannot be held: nothing can be mounted on a link, and the command
  * could replace it by a directory of its own.
  */
-function linkedProtection({ mode, source, at }: Wanted, { policy, paths }: MountInputs): readonly string[] {
+function linkedProtection({ mode, source, at }: Wanted, { policy, request, paths }: MountInputs): readonly string[] {
   if (mode !== 'rw' || source === undefined) return []
-  const links = policy.protect
-    .filter((path) => protectProblem(path) === undefined)
-    .flatMap((path) => protectedSteps(source, path).find((step) => paths[step]?.link !== undefined) ?? [])
-  return [...new Set(links)].map(
+  const words = protectedWords(policy)
+  const steps = protectedSteps({ source: pathFact(paths, source).real, words, homes: request.homes })
+  const links = steps.filter((step) => paths[step]?.link !== undefined)
+  // What lies behind a link needs no message of its own.
+  const first = links.filter((link) => !links.some((other) => isBelow(link, other)))
+  return first.map(
     (link) =>
       `${at}: ${shown(link)} must stay read-only but is a symbolic link; make it a real directory or file, or show the zone read-only`,
   )
@@ -226,6 +228,18 @@ function linkedDecisions({ mode, source, at }: Wanted, { policy, paths }: MountI
   if (mode !== 'rw' || source === undefined) return []
   const { real } = pathFact(paths, source)
   return linksInZone(policy.protectFiles, real, paths).map((problem) => `${at}: ${problem}`)
+}
+
+/** Each home is some eighty protected paths. Whoever shows more of them than this means something else. */
+const MOST_HOMES = 32
+
+function tooManyHomes({ mode, source, at }: Wanted, { request, paths }: MountInputs): readonly string[] {
+  if (mode !== 'rw' || source === undefined) return []
+  const homes = homesIn(pathFact(paths, source).real, request.homes)
+  if (homes.length <= MOST_HOMES) return []
+  return [
+    `${at}: ${shown(source)} holds ${homes.length} home directories, and ${MOST_HOMES} can be protected; show the one that is needed`,
+  ]
 }
 
 const WRONG_KIND: Readonly<Partial<Record<PathFact['kind'], string>>> = {
@@ -362,11 +376,13 @@ export function mountPointOf(
   return outer.source === undefined ? undefined : posix.join(outer.source, posix.relative(outer.target, inner.target))
 }
 
-function plannedZone(wanted: Wanted, { policy, paths }: MountInputs): PlannedZone {
+function plannedZone(wanted: Wanted, { policy, request, paths }: MountInputs): PlannedZone {
   const fact = pathFact(paths, wanted.source ?? '')
   const { name, target, sockets, from } = wanted
   const mode = wanted.mode === 'rw' ? 'rw' : 'ro'
   const files = endsOf(policy.protectFiles, paths)
+  const words = protectedWords(policy)
+  const isProtected = mode === 'rw' && fact.kind !== 'file' && fact.kind !== 'socket'
   return {
     name,
     mode,
@@ -379,10 +395,8 @@ function plannedZone(wanted: Wanted, { policy, paths }: MountInputs): PlannedZon
     gid: fact.gid,
     create: fact.kind === 'missing',
     sockets,
-    protect:
-      mode === 'rw' && fact.kind !== 'file' && fact.kind !== 'socket'
-        ? protectedIn({ source: fact.real, protect: policy.protect, files })
-        : [],
+    protect: isProtected ? protectedIn({ source: fact.real, words, homes: request.homes, files }) : [],
+    ...(isProtected && words.git !== undefined ? { git: words.git } : {}),
     from,
   }
 }

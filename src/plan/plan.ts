@@ -23,8 +23,18 @@ export interface PlannedZone {
   readonly sockets: boolean
   /** Paths relative to the zone's root that stay read-only; parents first. Empty for ro zones. */
   readonly protect: readonly string[]
+  /**
+   * Directories of git are protected at every level of a rw zone; `open` names what stays writable in them. Absent in ro zones, in
+   * files and where the policy opens `.git`.
+   */
+  readonly git?: PlannedGit
   /** Who asked for it, for people: `flag --rw`, `profiles/ci.yaml: zones.input`. */
   readonly from: string
+}
+
+export interface PlannedGit {
+  /** Names inside a git directory, of GIT_NAMES. */
+  readonly open: readonly string[]
 }
 
 export interface Scratch {

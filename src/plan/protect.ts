@@ -1,27 +1,71 @@
 /** Which paths inside a writable zone stay read-only. Pure. */
 import { posix } from 'node:path'
-import { byText, isWithin } from './places.ts'
+import type { Policy } from '../policy/policy.ts'
+import { EVERYTHING, GIT, GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
+import { byText, isBelow, isWithin } from './places.ts'
+import type { PlannedGit } from './plan.ts'
+
+/** The names that a policy protects. */
+export interface ProtectedWords {
+  /** Relative to the root of each rw zone. */
+  readonly zone: readonly string[]
+  /** Relative to each home directory. */
+  readonly home: readonly string[]
+  /** Absent: directories of git are not protected. */
+  readonly git?: PlannedGit
+}
+
+/** Built-in names without those that the policy opens, and the policy's own. */
+export function protectedWords({ protect, protectNot }: Pick<Policy, 'protect' | 'protectNot'>): ProtectedWords {
+  if (protectNot.includes(EVERYTHING)) return { zone: protect, home: [] }
+  const names = PROTECTED_NAMES.filter(({ name }) => !protectNot.includes(name))
+  const inZones = names.flatMap(({ name, where }) => (where === 'zone' ? [name] : []))
+  const open = GIT_NAMES.filter((name) => protectNot.includes(`${GIT}/${name}`))
+  return {
+    zone: [...inZones, ...protect],
+    home: names.map(({ name }) => name),
+    ...(protectNot.includes(GIT) ? {} : { git: { open } }),
+  }
+}
+
+/** Until the guard of git directories consumes the record `git`: what can be covered of them at a zone's root. */
+const GIT_AT_ROOT = ['config', 'hooks'] as const
 
 export interface ProtectInputs {
   /** Canonical root of the zone. */
   readonly source: string
-  /** Relative to a zone's root, as the policy has them. */
-  readonly protect: readonly string[]
+  readonly words: ProtectedWords
+  /** Canonical home directories. */
+  readonly homes: readonly string[]
   /** Canonical host paths. */
   readonly files: readonly string[]
 }
 
 /**
  * Relative paths that stay read-only in a zone, parents first; what lies below another one is left out, since that covers it.
- * A zone that is itself part of a protected path keeps the rest: with `.git` as the zone, `.git/hooks` protects `hooks`.
+ * A zone that is itself part of a protected path keeps the rest: with `.github` as the zone, `.github/workflows` protects
+ * `workflows`.
  */
-export function protectedIn({ source, protect, files }: ProtectInputs): readonly string[] {
-  const named = protect.flatMap((path) => remainders(source, posix.normalize(path).replace(/\/$/, '')))
-  const shown = files
-    .filter((file) => file !== source && isWithin(file, source))
+export function protectedIn({ source, words, homes, files }: ProtectInputs): readonly string[] {
+  const { open } = words.git ?? { open: GIT_AT_ROOT }
+  const git = GIT_AT_ROOT.filter((name) => !(open as readonly string[]).includes(name)).map((name) => `${GIT}/${name}`)
+  const named = [...words.zone, ...git].flatMap((path) => remainders(source, tidyPath(path)))
+  const inHomes = homePaths({ source, words, homes })
+  const shown = [...inHomes, ...files]
+    .filter((file) => isBelow(file, source))
     .map((file) => posix.relative(source, file))
   const unique = [...new Set([...named, ...shown])].sort(byText)
   return unique.filter((path) => !unique.some((other) => other !== path && isWithin(path, other)))
+}
+
+/** Absolute paths of the names in the homes that the zone shows, or shows a part of. */
+function homePaths({ source, words, homes }: Omit<ProtectInputs, 'files'>): readonly string[] {
+  return homesIn(source, homes).flatMap((home) => words.home.map((name) => posix.join(home, name)))
+}
+
+/** The homes in a zone, and those that a zone is a part of. */
+export function homesIn(source: string, homes: readonly string[]): readonly string[] {
+  return homes.filter((home) => isWithin(home, source) || isBelow(source, home))
 }
 
 /** The path itself, and what is left of it when the zone's root ends with its first words. */
@@ -34,12 +78,28 @@ function remainders(source: string, path: string): readonly string[] {
   return [path, ...rest.map((taken) => words.slice(taken).join('/'))]
 }
 
-/** Host paths of a protected path in a zone and of the directories on the way to it, outermost first. */
-export function protectedSteps(source: string, path: string): readonly string[] {
-  return remainders(source, tidyPath(path)).flatMap((rest) => {
-    const words = rest.split('/')
-    return words.map((_, index) => posix.join(source, ...words.slice(0, index + 1)))
-  })
+export interface ProtectedPlaces extends Pick<ProtectInputs, 'source' | 'homes'> {
+  readonly words: ProtectedWords
+}
+
+/**
+ * Host paths of everything protected by name in a zone, and of the directories on the way to it, outermost first; `.git` is among
+ * them, because a link of that name at the root could be replaced.
+ */
+export function protectedSteps({ source, words, homes }: ProtectedPlaces): readonly string[] {
+  const atRoot = [...words.zone, ...(words.git === undefined ? [] : [GIT])]
+  const named = atRoot
+    .filter((path) => protectProblem(path) === undefined)
+    .flatMap((path) => remainders(source, tidyPath(path)))
+  const inHomes = homePaths({ source, words, homes }).flatMap((path) =>
+    isBelow(path, source) ? [posix.relative(source, path)] : [],
+  )
+  return [...new Set([...named, ...inHomes].flatMap((path) => stepsTo(source, path)))]
+}
+
+function stepsTo(source: string, path: string): readonly string[] {
+  const words = path.split('/')
+  return words.map((_, index) => posix.join(source, ...words.slice(0, index + 1)))
 }
 
 function tidyPath(path: string): string {

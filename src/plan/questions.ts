@@ -4,7 +4,7 @@ import type { Policy } from '../policy/policy.ts'
 import { mountPointOf, type PathFacts, type Wanted, wantedMounts } from './mounts.ts'
 import { openPlaces, stepsAsWritten } from './names.ts'
 import { ancestorsOf, isBelow } from './places.ts'
-import { protectedSteps, protectProblem } from './protect.ts'
+import { protectedSteps, protectedWords } from './protect.ts'
 import type { Request } from './request.ts'
 import { SYSTEM_QUESTIONS } from './system.ts'
 import { commandPlaces, searchPath, toolchainQuestions } from './toolchain.ts'
@@ -21,15 +21,17 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     ...wanted.flatMap((one) => sourceQuestions(one)),
     ...mountPoints(wanted),
     ...decidingNames(policy, request).flatMap(stepsAsWritten),
-    ...protectedPlaces(policy, wanted),
+    ...protectedPlaces({ policy, request, sources: writableSources(wanted) }),
   ])
 }
 
 /** Further rounds: what the answers so far make us want to know; ends when it names nothing new. */
 export function followUpPaths(policy: Policy, request: Request, seen: PathFacts): readonly string[] {
+  const sources = writableSources(wantedMounts({ policy, request })).flatMap((source) => seen[source]?.real ?? [])
   return tidy([
     ...(policy.toolchains === 'off' ? [] : toolchainQuestions(request, seen)),
     ...openPlaces(decidingNames(policy, request), seen),
+    ...protectedPlaces({ policy, request, sources }),
   ]).filter((path) => seen[path] === undefined)
 }
 
@@ -51,10 +53,19 @@ function mountPoints(wanted: readonly Wanted[]): readonly string[] {
 }
 
 /** Protected paths inside writable zones, with the directories on the way: a symbolic link there would lead elsewhere. */
-function protectedPlaces({ protect }: Policy, wanted: readonly Wanted[]): readonly string[] {
-  const sources = wanted.flatMap(({ mode, source }) => (mode === 'rw' && source !== undefined ? [source] : []))
-  const paths = protect.filter((path) => protectProblem(path) === undefined)
-  return sources.flatMap((source) => paths.flatMap((path) => protectedSteps(source, path)))
+function protectedPlaces({ policy, request: { homes }, sources }: Writable): readonly string[] {
+  const words = protectedWords(policy)
+  return sources.flatMap((source) => protectedSteps({ source, words, homes }))
+}
+
+interface Writable {
+  readonly policy: Policy
+  readonly request: Request
+  readonly sources: readonly string[]
+}
+
+function writableSources(wanted: readonly Wanted[]): readonly string[] {
+  return wanted.flatMap(({ mode, source }) => (mode === 'rw' && source !== undefined ? [source] : []))
 }
 
 function tidy(paths: readonly string[]): readonly string[] {

@@ -6,6 +6,8 @@ export interface Request {
   readonly cwd: string
   /** The caller's home directory, canonical; empty when there is none. */
   readonly home: string
+  /** Home directories of accounts of this machine, canonical, `home` among them: names of homes are protected in each that a zone shows. */
+  readonly homes: readonly string[]
   /** The caller's PATH, split. */
   readonly path: readonly string[]
   /** Names (not values) of the caller's environment variables. */

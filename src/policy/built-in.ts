@@ -1,39 +1,6 @@
 /** What holds when nobody says anything: the lowest layer of every policy. */
 import type { PolicyLayer } from './layer.ts'
 
-/**
- * Read-only inside every rw zone: files that are run, or obeyed, by programs outside the sandbox later on.
- * Git runs hooks and what its configuration names; editors and agents run what their folders name; shells run their start-up files.
- */
-export const PROTECTED_PATHS: readonly string[] = [
-  '.git/hooks',
-  '.git/config',
-  '.mcp.json',
-  '.vscode',
-  '.idea',
-  '.claude',
-  '.codex',
-  '.agents',
-  '.bashrc',
-  '.bash_profile',
-  '.bash_login',
-  '.bash_logout',
-  '.bash_aliases',
-  '.profile',
-  '.zshrc',
-  '.zprofile',
-  '.zshenv',
-  '.zlogin',
-  '.zlogout',
-  '.kshrc',
-  '.cshrc',
-  '.tcshrc',
-  '.login',
-  '.config/fish/config.fish',
-  '.config/fish/conf.d',
-  '.envrc',
-]
-
 /** The defaults in the words a person would write; the schema's `standard` shows the same (a test compares them). */
 export const BUILT_IN: PolicyLayer = {
   layer: 'built-in',
@@ -69,7 +36,8 @@ export const BUILT_IN: PolicyLayer = {
     sshAgent: false,
     seccomp: 'default',
     toolchains: 'auto',
-    protect: [...PROTECTED_PATHS],
+    protect: [],
+    protectNot: [],
     require: [],
     bestEffort: false,
     tty: false,

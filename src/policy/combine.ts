@@ -7,10 +7,6 @@ export const unite = <V>(below: readonly V[] | undefined, above: readonly V[]): 
   ...new Set([...(below ?? []), ...above]),
 ]
 
-/** An empty list is a word of its own: take away what is there. */
-export const uniteOrClear = <V>(below: readonly V[] | undefined, above: readonly V[]): readonly V[] =>
-  above.length === 0 ? [] : unite(below, above)
-
 /** Lists add up; what anybody denies is no longer allowed. A layer that only denies leaves the mode as it is. */
 export function addNetwork(below: NetworkPolicy | undefined, above: NetworkSaid): NetworkPolicy {
   const deny = unite(below?.deny, above.deny)

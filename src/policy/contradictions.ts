@@ -33,6 +33,7 @@ function ownContradictions({ layer, said }: CheckedLayer): readonly string[] {
     ...mixedEngine({ layer, said }),
     ...mixedVariables({ layer, said }),
     ...doubleZones({ layer, said }),
+    ...emptyProtect({ layer, said }),
   ]
 }
 
@@ -59,6 +60,14 @@ function doubleZones({ layer, said: { zones } }: Word): readonly string[] {
   const names = (zones ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]))
   const twice = names.filter((name, index) => names.indexOf(name) !== index)
   return twice.map((name) => `${headOf(layer, 'zones')} expected one zone of a name, got two named "${name}".`)
+}
+
+/** It once took the built-in names away: whoever still means that is told, and the names stay protected. */
+function emptyProtect({ layer, said: { protect } }: Word): readonly string[] {
+  if (protect?.length !== 0 || layer.layer === 'built-in') return []
+  return [
+    `${headOf(layer, 'protect')} expected at least one path (protectNot opens built-in names), got an empty list.`,
+  ]
 }
 
 /** An open network cannot keep anybody out: a deny list under it would be a promise that nobody holds. */

@@ -13,7 +13,6 @@ import {
   hearSeccomp,
   networkKeys,
   unite,
-  uniteOrClear,
 } from './combine.ts'
 import { contradictions } from './contradictions.ts'
 import { invalidPolicy } from './invalid.ts'
@@ -66,6 +65,7 @@ interface Merged {
   readonly toolchains: 'auto' | 'off'
   readonly workdir: string
   readonly protect: readonly string[]
+  readonly protectNot: readonly string[]
   readonly require: readonly Need[]
   readonly bestEffort: boolean
   readonly tty: boolean
@@ -130,7 +130,8 @@ const ROWS: { readonly [K in keyof Merged]: Row<Merged[K], K extends 'network' ?
   seccomp: { hears: hearSeccomp, adds: replace },
   toolchains: scalar((said) => said.toolchains),
   workdir: scalar((said) => said.workdir),
-  protect: { hears: ({ said }) => said.protect, adds: uniteOrClear },
+  protect: { hears: ({ said }) => said.protect, adds: unite },
+  protectNot: { hears: ({ said }) => said.protectNot, adds: unite },
   require: { hears: ({ said }) => said.require, adds: unite },
   bestEffort: scalar((said) => said.bestEffort),
   tty: scalar((said) => said.tty),
@@ -217,6 +218,7 @@ function policyOf({ merged, origins, options }: PolicyParts): Policy {
     toolchains: merged.toolchains,
     ...(workdir === undefined ? {} : { workdir }),
     protect: merged.protect,
+    protectNot: merged.protectNot,
     protectFiles: [],
     require: merged.require,
     bestEffort: merged.bestEffort,

@@ -120,6 +120,15 @@ export const OPTIONS: readonly OptionDeclaration[] = [
     says: tmpfsZone,
   }),
   flag({ name: 'same-path', group: 'Files', key: 'samePath' }),
+  declare({
+    name: 'protect-not',
+    argument: 'NAME',
+    group: 'Files',
+    key: 'protectNot',
+    repeats: true,
+    help: 'Let a protected name of the built-in list be written in rw zones; .git: git directories, *: every name.',
+    says: (text) => ({ values: { protectNot: [text] } }),
+  }),
 
   scalar({
     name: 'net',

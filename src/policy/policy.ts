@@ -133,8 +133,10 @@ export interface Policy {
   readonly toolchains: 'auto' | 'off'
   /** Directory inside; absent = where the caller stands, else the workspace. */
   readonly workdir?: string
-  /** Read-only paths inside rw zones, relative to the zone's root. */
+  /** Read-only paths inside rw zones, relative to the zone's root, beside the built-in ones of protected.ts. */
   readonly protect: readonly string[]
+  /** Built-in names that can be written all the same: words of OPENABLE_NAMES. */
+  readonly protectNot: readonly string[]
   /**
    * Absolute host paths, as they are reached, that decide the next run: files in use, those that would be found first, our own
    * directories. Every step of them stays as it is wherever a rw zone would show it; see plan/names.ts.

@@ -17,6 +17,7 @@ import {
   within,
 } from '../unit.ts'
 import { type BackendChoice, type EngineChoice, NEEDS, type NetworkMode } from './policy.ts'
+import { OPENABLE_NAMES } from './protected.ts'
 import * as read from './value.ts'
 
 /** What is declared beside the type of a key. The names are those of JSON schema, so that it can be generated. */
@@ -261,6 +262,13 @@ const readSeccomp: Reader<SeccompSaid> = (value) => {
   return reading.ok ? reading : { ...reading, expected: `${reading.expected}, or the path of a filter file` }
 }
 
+/** A name of the built-in list; the slash at the end of a directory is taken away. */
+const readOpenable: Reader<string> = (value) => {
+  const name = typeof value === 'string' && value.length > 1 ? value.replace(/^\.\//, '').replace(/\/$/, '') : value
+  const reading = read.oneOf(OPENABLE_NAMES)(name)
+  return reading.ok ? reading : { ...reading, expected: 'a name of the built-in list of protected names, .git or *' }
+}
+
 /** Runtimes with a default image, and the one that the wasm backend uses only when it is named. */
 export const RUNTIMES = ['node', 'python', 'cpp', 'java', 'dotnet', 'bash', 'wasmtime'] as const
 
@@ -453,10 +461,14 @@ export const sandboxSchema = z.strictObject({
     type: 'string',
   }),
   protect: list(read.readRelativePath, {
-    description:
-      'More paths that stay read-only inside rw zones; an empty list takes all protection away, the built-in list too.',
+    description: 'More paths that stay read-only inside rw zones, beside the built-in names.',
     unit: 'list of paths',
-    standard: 'see below',
+    standard: '[]',
+  }),
+  protectNot: list(readOpenable, {
+    description: 'Built-in protected names that may be written all the same; .git: git directories, *: every name.',
+    unit: 'list of names',
+    standard: '[]',
   }),
   require: list(read.oneOf(NEEDS), {
     description: 'Needs that the kernel itself must enforce, or the run is refused.',

@@ -11,6 +11,7 @@ import { checkLayer } from '../policy/check.ts'
 import { hearCredentials, hearSeccomp } from '../policy/combine.ts'
 import { type PolicyLayer, placeOf } from '../policy/layer.ts'
 import type { BackendChoice, Credential, Origin, Policy, Resources, SeccompChoice } from '../policy/policy.ts'
+import { EVERYTHING } from '../policy/protected.ts'
 import type { NetworkSaid, SandboxSaid } from '../policy/schema.ts'
 import { formatDuration, formatSize } from '../unit.ts'
 import { isWithinNetwork, narrowNetwork, showNetwork } from './network.ts'
@@ -272,11 +273,22 @@ const ROWS: readonly Row<unknown>[] = [
   row<readonly string[]>({
     key: 'protect',
     hears: ({ said }) => said.protect,
-    isWider: (wanted, { protect }) => wanted.length === 0 && protect.length > 0,
+    isWider: (wanted) => wanted.length === 0,
     takes: (wanted, policy) => ({ ...policy, protect: [...new Set([...policy.protect, ...wanted])] }),
     shows: (wanted) => (wanted.length === 0 ? 'no protected paths' : wanted.join(', ')),
     adds: true,
     grants: ({ protect }) => `${protect.length} protected paths`,
+  }),
+  row<readonly string[]>({
+    key: 'protectNot',
+    hears: ({ said }) => said.protectNot,
+    isWider: (wanted, { protectNot }) =>
+      !protectNot.includes(EVERYTHING) && wanted.some((name) => !protectNot.includes(name)),
+    takes: (_wanted, policy) => policy,
+    shows: (wanted) => wanted.join(', '),
+    adds: true,
+    grants: ({ protectNot }) => (protectNot.length === 0 ? 'none' : protectNot.join(', ')),
+    fix: (wanted) => wanted.map((name) => `--protect-not ${name}`).join(' '),
   }),
   row<Policy['require']>({
     key: 'require',

@@ -1,27 +1,46 @@
 import { describe, expect, test } from 'vitest'
-import { protectedIn, protectProblem } from '../../src/plan/protect.ts'
+import { type ProtectedWords, protectedIn, protectedWords, protectProblem } from '../../src/plan/protect.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import { OPENABLE_NAMES, PROTECTED_NAMES } from '../../src/policy/protected.ts'
 import { PLAIN_TREE, planIn, type Tree, zone } from './world.ts'
 
 const SOURCE = '/home/ann/project'
 
+/** Only the names that the test is about. */
+const words = (zone: readonly string[], home: readonly string[] = []): ProtectedWords => ({ zone, home })
+
 describe('Protected paths of a writable zone', () => {
   test.each<[title: string, protect: string[], files: string[], source: string, expected: string[]]>([
-    ['are relative to its root', ['.git/hooks'], [], SOURCE, ['.git/hooks']],
+    ['are relative to its root', ['a/b'], [], SOURCE, ['a/b']],
     ['come parents first and without repetition', ['b', 'a/b', 'b/', './b'], [], SOURCE, ['a/b', 'b']],
     ['leave out what a parent covers', ['.git', '.git/hooks'], [], SOURCE, ['.git']],
     ['do not confuse names that begin alike', ['.git', '.github'], [], SOURCE, ['.git', '.github']],
     [
       'keep the rest when the zone is part of one',
-      ['.git/hooks', '.git/config'],
+      ['.github/workflows', '.github/hooks'],
       [],
-      `${SOURCE}/.git`,
-      ['.git/config', '.git/hooks', 'config', 'hooks'],
+      `${SOURCE}/.github`,
+      ['.github/hooks', '.github/workflows', 'hooks', 'workflows'],
     ],
     ['keep the rest at every depth', ['a/b/c'], [], '/srv/a/b', ['a/b/c', 'c']],
     ['include policy files that the zone would show', [], [`${SOURCE}/profiles/x.yaml`], SOURCE, ['profiles/x.yaml']],
     ['leave out policy files elsewhere', [], ['/etc/x.yaml', '/home/ann/project2/y'], SOURCE, []],
-  ])('%s', (_title, protect, files, source, expected) => {
-    expect(protectedIn({ source, protect, files })).toEqual(expected)
+  ])('%s', (_title, zone, files, source, expected) => {
+    expect(protectedIn({ source, words: words(zone), homes: [], files })).toEqual(expected)
+  })
+
+  const HOMES = ['/home/ann', '/home/bob', '/root']
+  test.each<[title: string, source: string, expected: string[]]>([
+    ['in the home itself', '/home/ann', ['.bashrc', '.config/fish']],
+    ['in each home that it holds', '/home', ['ann/.bashrc', 'ann/.config/fish', 'bob/.bashrc', 'bob/.config/fish']],
+    ['as what is left of them in a part of a home', '/home/ann/.config', ['fish']],
+    ['not in a project below a home', '/home/ann/project', []],
+    ['not in a zone that is the name itself, which was asked for', '/home/ann/.config/fish', []],
+    ['not in a directory whose name begins like a home', '/home/anna', []],
+  ])('that count in homes are protected %s', (_title, source, expected) => {
+    expect(protectedIn({ source, words: words([], ['.bashrc', '.config/fish']), homes: HOMES, files: [] })).toEqual(
+      expected,
+    )
   })
 
   test.each(['/etc', '..', 'a/../..', '.', '', 'a\0b', '../x', './'])('cannot be %j', (path) => {
@@ -33,12 +52,51 @@ describe('Protected paths of a writable zone', () => {
   })
 })
 
+describe('The names of a policy', () => {
+  const ofZones = PROTECTED_NAMES.filter(({ where }) => where === 'zone').map(({ name }) => name)
+  const all = PROTECTED_NAMES.map(({ name }) => name)
+
+  test('are the built-in ones, its own, and git directories', () => {
+    expect(protectedWords({ protect: ['mine'], protectNot: [] })).toEqual({
+      zone: [...ofZones, 'mine'],
+      home: all,
+      git: { open: [] },
+    })
+  })
+
+  test.each(OPENABLE_NAMES.map((name) => [name]))('are fewer when %s is opened', (name) => {
+    const before = JSON.stringify(protectedWords({ protect: [], protectNot: [] }))
+    const after = JSON.stringify(protectedWords({ protect: [], protectNot: [name] }))
+    expect(after).not.toBe(before)
+  })
+
+  test('leave out what is opened, and nothing else', () => {
+    const { zone, home, git } = protectedWords({ protect: [], protectNot: ['.vscode', '.bashrc'] })
+    expect(zone).toEqual(ofZones.filter((name) => name !== '.vscode'))
+    expect(home).toEqual(all.filter((name) => name !== '.vscode' && name !== '.bashrc'))
+    expect(git).toEqual({ open: [] })
+  })
+
+  test('keep what the policy itself protects, whatever is opened', () => {
+    expect(protectedWords({ protect: ['.vscode'], protectNot: ['.vscode', '*'] }).zone).toEqual(['.vscode'])
+  })
+
+  test('open single names of git directories, or all of them', () => {
+    expect(protectedWords({ protect: [], protectNot: ['.git/config', '.git/hooks'] }).git).toEqual({
+      open: ['config', 'hooks'],
+    })
+    expect(protectedWords({ protect: [], protectNot: ['.git'] }).git).toBeUndefined()
+    expect(protectedWords({ protect: [], protectNot: ['*'] }).git).toBeUndefined()
+  })
+})
+
 describe('In a plan', () => {
   const protectOf = (workspace: 'ro' | 'rw'): readonly string[] =>
     planIn({ policy: { workspace } }).zones[0]?.protect ?? []
 
   test('a writable workspace has protected paths, a read-only one needs none', () => {
-    expect(protectOf('rw')).toEqual(['.git/config', '.git/hooks', '.mcp.json', '.vscode'])
+    expect(protectOf('rw')).toEqual(expect.arrayContaining(['.mcp.json', '.vscode']))
+    expect(protectOf('rw')).not.toContain('.bashrc')
     expect(protectOf('ro')).toEqual([])
   })
 
@@ -52,6 +110,31 @@ describe('In a plan', () => {
     expect(planIn({ tree: { ...PLAIN_TREE, ...tree }, policy: { workspace: 'ro' } }).zones).toHaveLength(1)
   })
 
+  test('a writable zone says whether git directories in it are protected, a read-only one and a file need nothing', () => {
+    const gitOf = (policy: Partial<Policy>) => planIn({ policy }).zones[0]?.git
+    expect(gitOf({ workspace: 'rw' })).toEqual({ open: [] })
+    expect(gitOf({ workspace: 'rw', protectNot: ['.git/config'] })).toEqual({ open: ['config'] })
+    expect(gitOf({ workspace: 'rw', protectNot: ['.git'] })).toBeUndefined()
+    expect(gitOf({ workspace: 'ro' })).toBeUndefined()
+    expect(gitOf({ zones: [zone({ mode: 'rw', hostPath: `${SOURCE}/notes.txt`, target: '/n' })] })).toBeUndefined()
+  })
+
+  test('a home in a zone that was reached by a link is protected, and a link in it is refused', () => {
+    const tree = { ...PLAIN_TREE, '/people': '-> /home', '/home/ann/.bashrc': 'file' }
+    const zones = [zone({ mode: 'rw', hostPath: '/people', target: '/people' })]
+    expect(planIn({ tree, policy: { zones } }).zones[0]?.protect).toContain('ann/.bashrc')
+    const linked = { ...tree, '/home/ann/.bashrc': '-> dotfiles/bashrc', '/home/ann/dotfiles/bashrc': 'file' }
+    expect(() => planIn({ tree: linked, policy: { zones } })).toThrow('/home/ann/.bashrc must stay read-only but is')
+    expect(planIn({ tree: linked, policy: { zones, protectNot: ['.bashrc'] } }).zones).toHaveLength(1)
+  })
+
+  test('more homes than can be protected are refused', () => {
+    const homes = Array.from({ length: 33 }, (_, index) => `/home/u${index}`)
+    const zones = [zone({ mode: 'rw', hostPath: '/home', target: '/people' })]
+    expect(() => planIn({ request: { homes }, policy: { zones } })).toThrow('/home holds 33 home directories')
+    expect(planIn({ request: { homes: homes.slice(1) }, policy: { zones } }).zones).toHaveLength(1)
+  })
+
   test('a file that decides the policy cannot be a writable zone', () => {
     const zones = [zone({ mode: 'rw', hostPath: `${SOURCE}/notes.txt`, target: '/notes' })]
     expect(() => planIn({ policy: { zones, protectFiles: [`${SOURCE}/notes.txt`] } })).toThrow('decides the policy')
@@ -60,14 +143,17 @@ describe('In a plan', () => {
 
   test('a file that decides the policy stays read-only under every name', () => {
     const tree = { ...PLAIN_TREE, '/home/ann/link': '-> project', [`${SOURCE}/p.yaml`]: 'file' }
-    const plan = planIn({ tree, policy: { workspace: 'rw', protect: [], protectFiles: ['/home/ann/link/p.yaml'] } })
+    const plan = planIn({
+      tree,
+      policy: { workspace: 'rw', protectNot: ['*'], protectFiles: ['/home/ann/link/p.yaml'] },
+    })
     expect(plan.zones[0]?.protect).toEqual(['p.yaml'])
   })
 
   const deciding = (tree: Tree, protectFiles: readonly string[], hostPath = SOURCE) =>
     planIn({
       tree: { ...PLAIN_TREE, ...tree },
-      policy: { zones: [zone({ mode: 'rw', hostPath, target: '/z' })], protect: [], protectFiles },
+      policy: { zones: [zone({ mode: 'rw', hostPath, target: '/z' })], protectNot: ['*'], protectFiles },
     })
 
   test.each<[title: string, tree: Tree, name: string, problem: string]>([

@@ -96,7 +96,7 @@ test('Questions are asked once each, sorted and absolute, and none about a path 
   )
   expect(asked).toEqual([...new Set(asked)].sort())
   expect(asked.filter((path) => !path.startsWith('/') || path.includes('\0'))).toEqual([])
-  expect(asked).toEqual(expect.arrayContaining(['/srv/x', '/srv/x/.git', '/srv/x/.git/hooks', '/usr/bin']))
+  expect(asked).toEqual(expect.arrayContaining(['/srv/x', '/srv/x/.git', '/srv/x/.vscode', '/usr/bin']))
 })
 
 describe('Canonical JSON', () => {

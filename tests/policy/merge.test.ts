@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { BUILT_IN, PROTECTED_PATHS } from '../../src/policy/built-in.ts'
+import { BUILT_IN } from '../../src/policy/built-in.ts'
 import { LAYER_ORDER } from '../../src/policy/layer.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { merged, mergeLayers, OPTIONS, problemsOf, saying } from './layers.ts'
@@ -31,7 +31,8 @@ test('without any layer the built-in defaults hold', () => {
       shm: 64 * MIB,
       home: 50 * MIB,
     },
-    protect: PROTECTED_PATHS,
+    protect: [],
+    protectNot: [],
     zones: [],
     env: { inherit: [], set: {} },
     require: [],
@@ -194,12 +195,12 @@ describe('lists add up', () => {
     ])
   })
 
-  test('protected paths to the built-in ones', () => {
-    expect(merged({ protect: ['secret'] }).protect).toEqual([...PROTECTED_PATHS, 'secret'])
-  })
-
-  test('an empty list of protected paths clears all, later ones count again', () => {
-    expect([merged({ protect: [] }).protect, merged({ protect: [] }, { protect: ['a'] }).protect]).toEqual([[], ['a']])
+  test('protected paths, and names that are opened', () => {
+    const policy = merged({ protect: ['a'], protectNot: ['.vscode/'] }, { protect: ['b'], protectNot: ['.git/config'] })
+    expect([policy.protect, policy.protectNot]).toEqual([
+      ['a', 'b'],
+      ['.vscode', '.git/config'],
+    ])
   })
 
   test('credentials by their target', () => {
@@ -360,6 +361,14 @@ describe('what is wrong', () => {
     [{ credentials: [{ target: '/x' }] }, 'a.yaml: credentials.0.file: expected a path, got nothing.'],
     [{ credentials: [{ file: '/etc/x' }] }, 'expected a target for a file outside the home directory'],
     [{ protect: ['/etc'] }, 'a.yaml: protect.0: expected a path relative to the zone'],
+    [
+      { protect: [] },
+      'a.yaml: protect: expected at least one path (protectNot opens built-in names), got an empty list.',
+    ],
+    [{ protectNot: ['.vscod'] }, 'a.yaml: protectNot.0: expected a name of the built-in list of protected names'],
+    [{ protectNot: ['.vscod'] }, 'got ".vscod" (string). Did you mean ".vscode"?'],
+    [{ protectNot: ['.git/confg'] }, 'Did you mean ".git/config"?'],
+    [{ protectNot: ['/etc'] }, 'got "/etc" (string).'],
     [{ tty: 'yes' }, 'a.yaml: tty: expected true or false, got "yes" (string).'],
     [
       { network: { mode: 'none', alow: [] } },

@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { BUILT_IN, PROTECTED_PATHS } from '../../src/policy/built-in.ts'
+import { BUILT_IN } from '../../src/policy/built-in.ts'
 import { profileJsonSchema } from '../../src/policy/json-schema.ts'
 import { KEY_ROWS, keyTable, meaningOf } from '../../src/policy/keys.ts'
+import { GIT_NAMES, OPENABLE_NAMES, PROTECTED_NAMES, protectedTable } from '../../src/policy/protected.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 const isWriting = process.env.LLM_DO_GOLDEN === 'write'
@@ -33,11 +34,26 @@ test('the JSON schema for editors is the one of the program', () => {
   expectFile('schemas/profile.schema.json', profileJsonSchema)
 })
 
-test('the manual lists every key and every protected path', () => {
+test('the manual lists every key and every protected name', () => {
   expectFile('docs/profiles.md', (text) => {
     const keys = withPart(text, { begin: '<!-- keys:', end: '<!-- end of keys', content: keyTable() })
-    const content = PROTECTED_PATHS.map((path) => `\`${path}\``).join(', ')
-    return withPart(keys, { begin: '<!-- protected:', end: '<!-- end of protected', content })
+    return withPart(keys, { begin: '<!-- protected:', end: '<!-- end of protected', content: protectedTable() })
+  })
+})
+
+describe('A protected name', () => {
+  test('is listed once, as a path below its place', () => {
+    expect(OPENABLE_NAMES.filter((name, index) => OPENABLE_NAMES.indexOf(name) !== index)).toEqual([])
+    const odd = PROTECTED_NAMES.filter(({ name }) => /^\/|\/$|\/\/|(^|\/)\.\.?(\/|$)|\s/.test(name))
+    expect(odd).toEqual([])
+  })
+
+  test('inside a git directory holds no blank, which divides names in a launch file', () => {
+    expect(GIT_NAMES.filter((name) => /\s/.test(name))).toEqual([])
+  })
+
+  test('says which program it is about, and why', () => {
+    expect(PROTECTED_NAMES.filter(({ tool, why }) => tool === '' || why === '')).toEqual([])
   })
 })
 
@@ -46,7 +62,7 @@ describe('the defaults in the manual are those of the built-in layer', () => {
     typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0
       ? Object.entries(value).flatMap(([name, inner]) => flat(inner, key === '' ? name : `${key}.${name}`))
       : [[key, value]]
-  const rows = flat(BUILT_IN.values, '').filter(([key]) => key !== 'protect')
+  const rows = flat(BUILT_IN.values, '')
 
   test.each(rows)('%s is %j', (key, value) => {
     expect(meaningOf(key)?.standard).toBe(typeof value === 'object' ? JSON.stringify(value) : String(value))

@@ -176,7 +176,7 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     await pool.whenReady()
     expect(await readdir(cwd)).toEqual([])
     const attack = await pool.runWarm(
-      sh('mkdir .git/hooks .vscode/x; mv .vscode .gone; echo x >.bashrc; echo mine >file'),
+      sh('mkdir .git/hooks .vscode/x; mv .vscode .gone; echo x >.envrc; echo mine >file'),
     )
     expect(attack.isWarm).toBe(true)
     await until(

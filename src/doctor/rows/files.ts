@@ -33,14 +33,14 @@ const ATTACK_PROTECTED = [
   'echo evil >>.git/config; rm -f .git/config; mv .git/config moved; ln .git/config hard && echo evil >hard',
   'echo evil >.git/hooks/pre-commit; rmdir .git/hooks; mv .git/hooks hooks; mv .git gone; rm -rf .git',
   'mkdir .git.new && mv -T .git.new .git; ln -sfnT /tmp .git',
-  'for name in .vscode .idea .mcp.json .claude .codex .agents .bashrc; do',
+  'for name in .vscode .idea .mcp.json .claude .codex .agents .envrc; do',
   '  rmdir $name; mv $name away; ln -s /tmp $name; mkdir $name; echo evil >$name; echo evil >$name/settings.json',
   '  chmod 777 $name && echo evil >$name/settings.json; mkdir new && mv -T new $name; rm -rf new',
   'done',
   'echo fine >allowed',
 ].join('\n')
 
-const WATCHED = /^\.(git(\/|$)|vscode|idea|mcp\.json|claude|codex|agents|bashrc)/
+const WATCHED = /^\.(git(\/|$)|vscode|idea|mcp\.json|claude|codex|agents|envrc)/
 
 export const FILE_ROWS: readonly Row[] = [
   {
