@@ -48,7 +48,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: all setup setup-test native build run check lint types unit analyze test test-vm golden bench doctor clean help FORCE
+.PHONY: all setup setup-test native build run check lint types unit analyze fuzz test test-vm golden bench doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -145,6 +145,10 @@ unit: $(NODE_MODULES) ## every test that needs neither root nor a real sandbox
 
 analyze: ## the static analyzers of gcc and clang over native/*.c
 	@scripts/analyze
+
+MINUTES ?= 20
+fuzz: ## the native parsers under libFuzzer, ASan and UBSan, MINUTES=20 each; new inputs are kept in tests/fuzz/corpus
+	@scripts/fuzz $(MINUTES)
 
 test: setup-test ## everything on real components: as root, as a plain user, in a virtual machine
 	@CI=$(CI) node scripts/test.mjs $(STAGES)

@@ -106,8 +106,10 @@ void record_remove(int directory, const char *id, int fd) {
 const char *record_value(const struct record_content *content, const char *key, int n) {
   const char *at = content->bytes, *end = at + content->size;
   while (at < end) {
-    const char *value = memchr(at, 0, (size_t)(end - at));
-    if (!value++ || !memchr(value, 0, (size_t)(end - value))) return NULL;
+    const char *nul = memchr(at, 0, (size_t)(end - at));
+    if (!nul) return NULL;
+    const char *value = nul + 1;
+    if (!memchr(value, 0, (size_t)(end - value))) return NULL;
     if (strcmp(at, key) == 0 && n-- == 0) return value;
     at = value + strlen(value) + 1;
   }

@@ -41,6 +41,15 @@ function lacksWasi(): string | undefined {
   return status === 0 ? undefined : `${compiler} cannot build for wasm32-wasi`
 }
 
+function lacksLibFuzzer(): string | undefined {
+  const compiler = ['clang-16', 'clang'].find((name) => programOnPath(name) !== undefined)
+  if (compiler === undefined) return 'no clang on PATH'
+  const { status } = spawnSync(compiler, ['-fsanitize=fuzzer,address,undefined', '-xc', '-', '-o', '/dev/null'], {
+    input: 'int LLVMFuzzerTestOneInput(const char *data, unsigned long size) { return data && size > 9; }\n',
+  })
+  return status === 0 ? undefined : `${compiler} has no libFuzzer`
+}
+
 /** What is missing for a need, in words; undefined when nothing is. */
 const NEEDS = {
   root: lacksRoot,
@@ -54,6 +63,7 @@ const NEEDS = {
   vm: () => lacksProgram('qemu-system-x86_64', 'mmdebstrap'),
   wasi: lacksWasi,
   'aarch64-cc': () => lacksProgram('aarch64-linux-gnu-gcc'),
+  libfuzzer: lacksLibFuzzer,
   gcc: () => lacksProgram('gcc'),
   git: () => lacksProgram('git'),
   python: () => lacksProgram('python3'),

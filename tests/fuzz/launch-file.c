@@ -1,0 +1,59 @@
+/* The launch file, and the answer that a cached one holds: front, launch, the stager and init read it. */
+#include "../../native/launchfile.h"
+#include "../../native/result.h"
+#include "fuzz.h"
+
+#include <fcntl.h>
+
+static void parse_words(const struct record *record) {
+  uint64_t number;
+  unsigned mode;
+  for (int i = 0; i < RECORD_MAX_WORDS && record->word[i]; i++) {
+    if (parse_number(record->word[i], 1000, &number) == 0 && number > 1000) WRONG("parse_number above its limit");
+    if (parse_mode(record->word[i], &mode) == 0 && mode > 01777) WRONG("parse_mode above its limit");
+  }
+}
+
+/* The records of an accepted file account for every byte. */
+static void check_records(const struct launchfile *file) {
+  struct record record;
+  size_t position = 0, accounted = sizeof LAUNCHFILE_MAGIC;
+  const char *before = file->bytes + sizeof LAUNCHFILE_MAGIC;
+  while (launchfile_next(file, &position, &record)) {
+    parse_words(&record);
+    if (record.end <= before) WRONG("a record ends before it begins");
+    accounted += (size_t)(record.end - before);
+    before = record.end;
+  }
+  if (accounted + sizeof "end" != file->size) WRONG("%zu of %zu bytes are in records", accounted, file->size);
+}
+
+static void fill_in_answer(const struct launchfile *file) {
+  static char word[] = "true", *words[] = {word, NULL};
+  static const char status[] = "{\"cause\":\"exit\",\"waitStatus\":256,\"begunNs\":1,\"startedNs\":2,\"endedNs\":3}";
+  static int null = -1;
+  struct capture capture;
+  if (null < 0) null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (!result_is_sound(file)) return;
+  int opened = capture_open(&capture, file);
+  capture_finish(&capture);
+  struct result result = {file, status, words, &capture};
+  if (opened == 0 && capture.is_on) {
+    result_needs_no_words(&result);
+    if (!result_is_text(&result) || result_write(&result, null) != 0) WRONG("an accepted answer cannot be written");
+  }
+  for (int i = 0; i < CAPTURE_POLLS; i++) free(capture.stream[i].bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  struct launchfile file;
+  const char *problem = NULL;
+  if (launchfile_check((const char *)data, size, &file, &problem) < 0) {
+    if (!problem || !*problem) WRONG("refused without a reason");
+    return 0;
+  }
+  check_records(&file);
+  fill_in_answer(&file);
+  free((void *)(uintptr_t)file.records); /* the programs read one file and keep it */
+  return 0;
+}
