@@ -13,7 +13,9 @@
 #include "cached.h"
 #include "claim.h"
 #include "launch.h"
+#include "handover.h"
 #include "kernel.h"
+#include "node.h"
 #include "result.h"
 #include "variables.h"
 
@@ -66,21 +68,20 @@ static size_t count(char **words) {
   return n;
 }
 
-/* Becomes `node ROOT/dist/cli.cjs FIRST [SECOND] WORDS...`. */
-static _Noreturn void become_node(const char *root, const char *first, const char *second, char **words) {
-  static char script[4200];
-  snprintf(script, sizeof script, "%s/dist/cli.cjs", root);
-  char **argv = calloc(count(words) + 5, sizeof *argv);
-  size_t n = 0;
-  if (!argv) _exit(125);
-  argv[n++] = "node";
-  argv[n++] = script;
-  if (first) argv[n++] = (char *)(uintptr_t)first;
-  if (second) argv[n++] = (char *)(uintptr_t)second;
-  memcpy(argv + n, words, count(words) * sizeof *words);
-  execvp("node", argv);
-  fprintf(stderr, "llm-do: error SETUP_FAILED: node cannot be started: %s\nllm-do: hint: put node 20.19 or newer on PATH\n", strerror(errno));
+static _Noreturn void refuse_node(const char *what, const char *why, const char *hint) {
+  fprintf(stderr, "llm-do: error SETUP_FAILED: %s: %s\nllm-do: hint: %s\n", what, why, hint);
   _exit(125);
+}
+
+/* Becomes node with ROOT/dist/cli.cjs; see handover.h for how it is told the rest. */
+static _Noreturn void become_node(const char *root, const struct handover *handover) {
+  static char script[4200], node[4096], why[4096];
+  const struct node_search search = {root, getenv("PATH"), handover->words};
+  snprintf(script, sizeof script, "%s/dist/cli.cjs", root);
+  if (node_find(&search, node, sizeof node, why, sizeof why) < 0)
+    refuse_node("no node that only root or you can change", why, "put node 20.19 or newer into a directory of PATH outside the project, or: npm rebuild llm-do-exec");
+  handover_exec(node, script, handover);
+  refuse_node(node, strerror(errno), "look at what the message names; node is given the call by a memfd, which needs a file size limit (ulimit -f) above 0");
 }
 
 /* ---- the command line ---- */
@@ -304,14 +305,12 @@ static int hand_over(const struct run *run, const char *json) {
 
 /* The whole story is node's to tell: it plans again and explains this outcome. */
 static _Noreturn void explain(const struct run *run, const char *json) {
-  char number[16];
   int fd = hand_over(run, json);
   if (fd < 0) {
     fprintf(stderr, "llm-do: error SETUP_FAILED: the end of the run cannot be handed to node: %s\n", strerror(errno));
     _exit(125);
   }
-  snprintf(number, sizeof number, "%d", fd);
-  become_node(run->call->root, "explain-outcome", number, run->call->words);
+  become_node(run->call->root, &(struct handover){"exec", run->call->words, fd});
 }
 
 /* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
@@ -403,8 +402,8 @@ int main(int argc, char **argv) {
   find_root(root, sizeof root);
   int is_exec = argc > 0 && strcmp(base_name(argv[0]), "llm-do-exec") == 0;
   char **rest = argv + (argc > 0);
-  if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, NULL, NULL, rest);
+  if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, &(struct handover){NULL, rest, -1});
   struct call call = {.root = root, .words = is_exec ? rest : rest + 1};
   if (fill_streams() == 0 && cache_directory(directory, sizeof directory) == 0 && split(&call) == 0) run_cached(&call, directory);
-  become_node(root, "exec", NULL, call.words);
+  become_node(root, &(struct handover){"exec", call.words, -1});
 }

@@ -1,5 +1,5 @@
 // Which program the commands `llm-do` and `llm-do-exec` are.
-//   portable  two lines of node, which run everywhere: what a package ships
+//   portable  a script of the shell that starts node (portable.sh), which runs everywhere: what a package ships
 //   native    the front-end, which starts a known sandbox without node: what an installation on Linux turns them into
 
 import { spawnSync } from 'node:child_process'
@@ -10,15 +10,17 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  readFileSync,
   readSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const bin = join(dirname(dirname(fileURLToPath(import.meta.url))), 'bin')
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const bin = join(root, 'bin')
 const commands = ['llm-do', 'llm-do-exec'].map((name) => join(bin, name))
 const front = join(bin, 'front')
 
@@ -41,8 +43,10 @@ function replace(file, make) {
   renameSync(`${file}.new`, file)
 }
 
+/** What is written as `llm-do-exec WORDS` is meant as `llm-do exec WORDS`. */
 function makePortable(file) {
-  writeFileSync(file, '#!/usr/bin/env node\nimport("../dist/cli.cjs")\n')
+  const first = basename(file) === 'llm-do-exec.new' ? '"=exec"' : ''
+  writeFileSync(file, readFileSync(join(root, 'scripts/portable.sh'), 'utf8').replace('@FIRST@', first))
   chmodSync(file, 0o755)
 }
 
@@ -55,6 +59,5 @@ if (wanted === 'portable' || isNative) {
   for (const file of commands) replace(file, isNative ? (at) => linkSync(front, at) : makePortable)
 }
 // Compiled for the node that is here; without it everything works, only more slowly.
-const root = dirname(bin)
 if (wanted === 'native' && existsSync(join(root, 'dist/cli.cjs')))
   spawnSync(process.execPath, [join(root, 'scripts/compile.mjs')], { stdio: 'ignore' })

@@ -2,7 +2,8 @@
 //   node scripts/compile.mjs [DIRECTORY of dist]
 // Only the node that ran this can use it, so it is made again where the package is installed. The program is run here, on `true`,
 // for the compiler to see which functions a run needs; where there can be no sandbox (docker is left alone), those up to the refusal.
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+// Which node that was is put on record for native/node.c: the same one starts the program, whatever PATH says then.
+import { mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -24,18 +25,25 @@ class KeptScript extends vm.Script {
 // Nothing of the user's decides what is compiled: neither profiles nor what is known of the machine.
 const stage = mkdtempSync(join(tmpdir(), 'llm-do-compile-'))
 const { PATH = '' } = process.env
-process.env = { PATH, HOME: stage, XDG_RUNTIME_DIR: stage, ENABLE_DOCKER: 'false' }
+const caller = { PATH, HOME: stage, XDG_RUNTIME_DIR: stage, ENABLE_DOCKER: 'false' }
+const kept = Object.entries(caller).map(([name, value]) => [`LLM_DO_KEPT_${name}`, value])
+process.env = { LLM_DO_CALL: 'argv', LLM_DO_DIRECTORY: stage, ...Object.fromEntries(kept) }
 process.chdir(stage)
 // A profile and an option, for the YAML parser and the schema to be among what is compiled.
 writeFileSync('own.yaml', 'sandbox:\n  extends: default\n')
-process.argv = [process.execPath, cli, 'exec', '--profile', './own.yaml', '--timeout', '30s', '--', 'true']
+const words = ['exec', '--profile', './own.yaml', '--timeout', '30s', '--', 'true']
+process.argv = [process.execPath, cli, ...words.map((word) => `=${word}`)]
+
+function replace(file, content) {
+  writeFileSync(`${file}.new`, content)
+  renameSync(`${file}.new`, file)
+}
+
+replace(join(dirname(cli), 'node-path'), `${realpathSync(process.execPath)}\n`)
 
 // The program ends its process itself.
 process.on('exit', () => {
-  for (const { script, file } of scripts) {
-    writeFileSync(`${file}.new`, script.createCachedData())
-    renameSync(`${file}.new`, file)
-  }
+  for (const { script, file } of scripts) replace(file, script.createCachedData())
   rmSync(stage, { recursive: true, force: true })
   process.exitCode = scripts.length > 0 ? 0 : 1
 })

@@ -8,8 +8,9 @@ import { execFile } from 'node:child_process'
 export interface Question {
   readonly file: string
   readonly argv: readonly string[]
-  /** Complete; default: ours. */
+  /** Complete; default: the system's directories as PATH, and nothing else. */
   readonly env?: Readonly<Record<string, string | undefined>>
+  /** Default: the root, which holds nothing that a program would read by itself. */
   readonly cwd?: string
   /** Milliseconds; a program that takes longer is killed. */
   readonly patienceMs: number
@@ -26,11 +27,16 @@ export interface Answer {
   readonly inTime: boolean
 }
 
+/** Where programs of the system are looked for: never by the caller's PATH, which may name places that a sandbox can write to. */
+export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin'
+
+const PLAIN_ENVIRONMENT = { PATH: SYSTEM_PATH }
+
 /** Bytes of each stream; who answers with more has not understood the question. */
 const LONGEST_ANSWER = 64 * 1024
 
 /** Never throws: a program that cannot be started is an answer, too. Its stdin is empty. */
-export function ask({ file, argv, env, cwd, patienceMs }: Question): Promise<Answer> {
+export function ask({ file, argv, env = PLAIN_ENVIRONMENT, cwd = '/', patienceMs }: Question): Promise<Answer> {
   const options = { env, cwd, timeout: patienceMs, killSignal: 'SIGKILL', maxBuffer: LONGEST_ANSWER } as const
   return new Promise((resolve) => {
     const child = execFile(file, argv, options, (error, stdout, stderr) => {

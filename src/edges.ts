@@ -77,9 +77,13 @@ function whyOf(cause: unknown): string {
 /** HOME may be wrong or missing; the account's own home directory holds the credentials all the same. */
 function homesOf(env: Environment): Pick<Request, 'home' | 'homes'> {
   const own = accountHome()
-  const home = realOr(env['HOME'] || own)
+  const home = homeOf(env, own)
   const homes = [own, ...homesOfAccounts(readAccounts())].map(realOr)
   return { home, homes: [...new Set([home, ...homes])].filter(isAbsolute) }
+}
+
+export function homeOf(env: Environment, own = accountHome()): string {
+  return realOr(env['HOME'] || own)
 }
 
 function realOr(directory: string): string {

@@ -7,7 +7,7 @@
  * sleeps: it holds the group open, and runs come and go below it without systemd hearing of them.
  */
 import { existsSync } from 'node:fs'
-import { ask } from '../ask.ts'
+import { ask, SYSTEM_PATH } from '../ask.ts'
 
 export type Manager = 'user' | 'system'
 
@@ -45,7 +45,7 @@ const run = (file: string, { manager, uid }: Asked, words: readonly string[]) =>
   ask({
     file,
     argv: manager === 'user' ? ['--user', ...words] : words,
-    env: { XDG_RUNTIME_DIR: `/run/user/${uid}`, ...process.env },
+    env: { PATH: SYSTEM_PATH, XDG_RUNTIME_DIR: `/run/user/${uid}` },
     patienceMs: PATIENCE_MS,
   })
 

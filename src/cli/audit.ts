@@ -5,7 +5,7 @@
  */
 import { verifyAudit } from '../report/audit-file.ts'
 import { neutralise } from '../report/text.ts'
-import type { Words } from './argv.ts'
+import type { Call } from './call.ts'
 import { say, tell } from './output.ts'
 import { FOUND_PROBLEMS, understand, usageError } from './verb.ts'
 
@@ -14,7 +14,7 @@ const USAGE = 'verify FILE'
 /** More broken places than this tell nothing new. */
 const SHOWN_PROBLEMS = 20
 
-export async function audit({ text }: Words): Promise<number> {
+export async function audit({ text }: Call): Promise<number> {
   const { operands } = understand(text, { verb: 'audit', usage: USAGE, operands: [2, 2] })
   const [action = '', file = ''] = operands
   if (action !== 'verify') throw usageError(`audit: expected verify, got "${action}".`, `llm-do audit ${USAGE}`)

@@ -1,6 +1,6 @@
 /** `llm-do completion bash|zsh|fish`: the command line for a shell's completion, from the declarations. */
 import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
-import type { Words } from './argv.ts'
+import type { Call } from './call.ts'
 import { say } from './output.ts'
 import { understand, usageError } from './verb.ts'
 import { VERBS } from './verbs.ts'
@@ -215,7 +215,7 @@ const SHELLS: Readonly<Record<string, () => string>> = {
   fish: fishCompletion,
 }
 
-export async function completion({ text }: Words): Promise<number> {
+export async function completion({ text }: Call): Promise<number> {
   const [shell = ''] = understand(text, { verb: 'completion', usage: USAGE, operands: [1, 1] }).operands
   const print = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined
   if (print === undefined)

@@ -5,15 +5,23 @@
  */
 import { realpathSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
+import type { Call } from './call.ts'
 
-/** @returns canonical; @throws SandboxError ZONE_INVALID when it was removed meanwhile */
-export function currentDirectory(): string {
+/** @returns canonical; @throws SandboxError ZONE_INVALID when it was removed meanwhile, or may not be entered */
+export function currentDirectory({ astray }: Pick<Call, 'astray'>): string {
+  if (astray !== undefined) throw unusable(astray)
   try {
     return realpathSync(process.cwd())
   } catch (cause) {
-    throw new SandboxError('ZONE_INVALID', 'the directory this was called from does not exist any more.', {
-      hint: 'cd to a directory that exists',
-      cause,
-    })
+    throw unusable(cause)
   }
+}
+
+function unusable(cause: unknown): SandboxError {
+  const { code = 'unknown' } = cause as NodeJS.ErrnoException
+  const why = code === 'ENOENT' ? 'does not exist any more' : `cannot be used (${code})`
+  return new SandboxError('ZONE_INVALID', `the directory this was called from ${why}.`, {
+    hint: 'cd to a directory that exists',
+    cause,
+  })
 }

@@ -10,7 +10,7 @@ import { reportText, rowText, summaryText } from '../doctor/text.ts'
 import { SandboxError } from '../error.ts'
 import { offersOf } from '../host/offers.ts'
 import type { EngineName } from '../policy/policy.ts'
-import type { Words } from './argv.ts'
+import type { Call, Environment } from './call.ts'
 import { say } from './output.ts'
 import { FOUND_PROBLEMS, understand, usageError } from './verb.ts'
 
@@ -23,22 +23,28 @@ const CANCELLED = 130
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
-export async function doctor({ text }: Words): Promise<number> {
+export async function doctor({ text, env }: Call): Promise<number> {
   const { flags } = understand(text, { verb: 'doctor', usage: USAGE, flags: FLAGS })
   const named = ENGINES.filter((engine) => flags.has(`--engine=${engine}`))
-  if (flags.has('--self-test')) return await tryContract(named, flags.has('--json'))
+  if (flags.has('--self-test')) return await tryContract({ named, asJson: flags.has('--json'), env })
   if (named.length > 0) throw usageError('--engine belongs to --self-test.', `llm-do doctor ${USAGE}`)
   if (flags.has('--facts')) {
-    await say(json(await observeForDoctor()))
+    await say(json(await observeForDoctor(env)))
     return 0
   }
-  const report = await examine()
+  const report = await examine(env)
   await say(flags.has('--json') ? json(report) : reportText(report))
   return report.ok ? 0 : FOUND_PROBLEMS
 }
 
-async function tryContract(named: readonly EngineName[], asJson: boolean): Promise<number> {
-  const facts = await observeForDoctor()
+interface Contract {
+  readonly named: readonly EngineName[]
+  readonly asJson: boolean
+  readonly env: Environment
+}
+
+async function tryContract({ named, asJson, env }: Contract): Promise<number> {
+  const facts = await observeForDoctor(env)
   const { engines, unusable } = offersOf(facts).namespace
   if (unusable !== undefined)
     throw new SandboxError('NO_BACKEND', `no row can be tried: ${unusable.why}`, { hint: unusable.fix })
@@ -49,6 +55,7 @@ async function tryContract(named: readonly EngineName[], asJson: boolean): Promi
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stopped.abort())
   const results = await selfTest({
     signal: stopped.signal,
+    env,
     rows: CONTRACT,
     engines: named.length > 0 ? named : engines,
     landlockAbi: facts.landlockAbi,

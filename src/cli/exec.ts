@@ -1,7 +1,7 @@
 /**
  * `llm-do exec`: command line -> request, result -> text and exit status. What happens in between is src/exec.ts.
  *
- * Edge: stdio, signals, the working directory, process.env.
+ * Edge: stdio, signals.
  */
 import { resolve } from 'node:path'
 import { SandboxError } from '../error.ts'
@@ -17,7 +17,7 @@ import { JSON_FORMS, type JsonForm, printJson } from '../report/json.ts'
 import type { Result } from '../report/result.ts'
 import { errorLines, resultLines } from '../report/text.ts'
 import type { Decided } from '../worker/run.ts'
-import { type Words, wordsFrom } from './argv.ts'
+import type { Call, Environment, Words } from './call.ts'
 import { type CommandLine, commandOf, readCommandLine } from './command-line.ts'
 import { currentDirectory } from './directory.ts'
 import { say, tell } from './output.ts'
@@ -56,19 +56,20 @@ function commandBytes({ bytes }: Words, { commandAt, script }: CommandLine): rea
   return [...shell, ...bytes.slice(commandAt)]
 }
 
-function read(words: Words, line: CommandLine): Asked {
-  const cwd = currentDirectory()
-  const given: GivenOptions = { ...environmentLayers(process.env, cwd).request, ...line.given }
+function read(call: Call, line: CommandLine): Asked {
+  const { env } = call
+  const cwd = currentDirectory(call)
+  const given: GivenOptions = { ...environmentLayers(env, cwd).request, ...line.given }
   const json = jsonForm(given['json'])
   const profile = word(given, 'profile')
-  const bytes = commandBytes(words, line)
+  const bytes = commandBytes(call, line)
   const options: ExecOptions = {
     command: commandOf(line),
     ...(bytes && { commandBytes: bytes }),
     layers: [flagLayer(line.given, cwd)],
     ...(profile !== undefined && { profile }),
     cwd,
-    env: process.env,
+    env,
     mode: json === undefined ? 'inherit' : 'capture',
     stdin: 'inherit',
   }
@@ -204,7 +205,7 @@ async function run(asked: Asked, words: Words): Promise<number> {
 }
 
 async function runRecorded(asked: Asked, invocation: Invocation | undefined): Promise<Result> {
-  const under = (await workerRoom(asked))?.underWorker(asked.given, asked.script)
+  const under = (await workerRoom(asked))?.underWorker({ ...asked, env: asked.options.env ?? {} })
   const narrow = keepingLog(asked, under?.options.narrow)
   const form = asked.json === undefined ? {} : { form: asked.json }
   const options = {
@@ -225,12 +226,10 @@ async function runRecorded(asked: Asked, invocation: Invocation | undefined): Pr
 }
 
 /** The form of JSON that was asked for, also when nothing else about the command line can be understood. */
-function jsonInspite(words: readonly string[]): JsonForm | undefined {
+function jsonInspite(words: readonly string[], env: Environment): JsonForm | undefined {
   const end = words.indexOf('--')
   const found = (end === -1 ? words : words.slice(0, end)).find((word) => /^--json(=\w+)?$/.test(word))
-  return jsonForm(
-    found?.split('=')[1] ?? (found === undefined ? process.env['LLM_DO_EXEC_JSON'] || undefined : 'native'),
-  )
+  return jsonForm(found?.split('=')[1] ?? (found === undefined ? env['LLM_DO_EXEC_JSON'] || undefined : 'native'))
 }
 
 /** What is known of a command line that may be wrong: as much as can be read of it. */
@@ -244,8 +243,8 @@ function readInspite(words: readonly string[]): { readonly command: readonly str
 }
 
 /** Whoever asked for JSON gets JSON, for a refusal too. */
-async function refuse(error: SandboxError, words: readonly string[]): Promise<number> {
-  const json = jsonInspite(words)
+async function refuse(error: SandboxError, { text: words, env }: Call): Promise<number> {
+  const json = jsonInspite(words, env)
   const { command, profile } = readInspite(words)
   const result = refusal(error, command, profile)
   if (json === undefined) await tell(errorLines(error))
@@ -253,8 +252,8 @@ async function refuse(error: SandboxError, words: readonly string[]): Promise<nu
   return exitStatus(result)
 }
 
-async function answer(words: Words): Promise<number> {
-  const line = readCommandLine(words.text)
+async function answer(call: Call): Promise<number> {
+  const line = readCommandLine(call.text)
   if (line.help) {
     const { execUsage } = await import('./usage.ts')
     await say(execUsage())
@@ -265,12 +264,12 @@ async function answer(words: Words): Promise<number> {
     await say(`${packageVersion()}\n`)
     return 0
   }
-  const asked = read(words, line)
+  const asked = read(call, line)
   const { plan, argv, why } = asked.given
   if (plan === true) return await showPlan(asked)
   if (argv === true || why !== undefined)
     throw usageError(`${argv === true ? '--argv' : '--why'} belongs to --plan.`, 'llm-do exec --plan ...')
-  return await run(asked, words)
+  return await run(asked, call)
 }
 
 /** Text for people, or the JSON that was asked for. */
@@ -281,28 +280,27 @@ async function show(result: Result, json: JsonForm | undefined): Promise<number>
 }
 
 /**
- * The front-end ran the command and its end needs words: `explain-outcome FD WORDS...`, FD holding what was captured and what
- * launch reported. Nothing is run again.
+ * The front-end ran the command and its end needs words: the call has a descriptor with what was captured and what launch
+ * reported. Nothing is run again.
  */
-export async function explainVerb(words: Words): Promise<number> {
+export async function explainVerb(call: Call, outcome: number): Promise<number> {
   const { readEnded } = await import('./ended.ts')
-  const { status, captured } = readEnded(Number(words.text[0]))
-  const own = wordsFrom(words, 1)
+  const { status, captured } = readEnded(outcome)
   try {
     const { explainOutcome } = await import('../exec.ts')
-    const { options, json } = read(own, readCommandLine(own.text))
+    const { options, json } = read(call, readCommandLine(call.text))
     return await show(await explainOutcome(options, status, captured), json)
   } catch (error) {
-    if (error instanceof SandboxError) return await refuse(error, own.text)
+    if (error instanceof SandboxError) return await refuse(error, call)
     throw error
   }
 }
 
-export async function execVerb(words: Words): Promise<number> {
+export async function execVerb(call: Call): Promise<number> {
   try {
-    return await answer(words)
+    return await answer(call)
   } catch (error) {
-    if (error instanceof SandboxError) return await refuse(error, words.text)
+    if (error instanceof SandboxError) return await refuse(error, call)
     throw error
   }
 }

@@ -1,7 +1,5 @@
 /**
  * `llm-do images [--pull] [--json]`: the image of each runtime, and whether the daemon has it.
- *
- * Edge: process.env.
  */
 import { type ImageState, listImages, type PullResult, printImages, pullImages } from '../backend/docker-images.ts'
 import { dockerInputs } from '../backend/docker-inputs.ts'
@@ -10,13 +8,13 @@ import { observeDocker } from '../host/docker.ts'
 import type { DockerFact } from '../host/facts.ts'
 import { dockerObstacle } from '../host/offers.ts'
 import { neutralise } from '../report/text.ts'
-import type { Words } from './argv.ts'
+import type { Call, Environment } from './call.ts'
 import { say, tell } from './output.ts'
 import { FOUND_PROBLEMS, understand } from './verb.ts'
 
 /** @throws SandboxError NO_BACKEND when there is no client or its daemon does not answer */
-async function usableDocker(): Promise<DockerFact> {
-  const docker = await observeDocker(process.env)
+async function usableDocker(env: Environment): Promise<DockerFact> {
+  const docker = await observeDocker(env)
   const obstacle = dockerObstacle({ ...(docker && { docker }) })
   if (docker !== undefined && obstacle === undefined) return docker
   const { why = '', fix = '' } = obstacle ?? {}
@@ -31,9 +29,9 @@ const answer = (images: readonly ImageState[], isJson: boolean): string =>
   isJson ? `${JSON.stringify(images)}\n` : printImages(images)
 
 /** An image that is missing is an answer; one that cannot be fetched is a problem. */
-export async function images({ text }: Words): Promise<number> {
+export async function images({ text, env }: Call): Promise<number> {
   const { flags } = understand(text, { verb: 'images', usage: '[--pull] [--json]', flags: ['--pull', '--json'] })
-  const docker = dockerInputs(await usableDocker(), process.env)
+  const docker = dockerInputs(await usableDocker(env), env)
   const before = await listImages(docker)
   const failed = flags.has('--pull') ? (await pullImages(docker, before)).filter(({ ok }) => !ok) : []
   await say(answer(flags.has('--pull') ? await listImages(docker) : before, flags.has('--json')))

@@ -7,14 +7,14 @@ import { join } from 'node:path'
 import { packageRoot } from '../native.ts'
 import { neutralise } from '../report/text.ts'
 import { initProject } from '../worker/init.ts'
-import type { Words } from './argv.ts'
+import type { Call } from './call.ts'
 import { currentDirectory } from './directory.ts'
 import { say } from './output.ts'
 import { understand } from './verb.ts'
 
-export async function init({ text }: Words): Promise<number> {
-  understand(text, { verb: 'init', usage: '' })
-  const cwd = currentDirectory()
+export async function init(call: Call): Promise<number> {
+  understand(call.text, { verb: 'init', usage: '' })
+  const cwd = currentDirectory(call)
   const { written, kept } = await initProject({ cwd, schemaDirectory: join(packageRoot(), 'schemas') })
   const lines = [
     ...written.map((file) => `wrote  ${file}`),

@@ -1,21 +1,17 @@
 /**
- * The entry of `llm-do` and `llm-do-exec`. A first word that is ours is a subcommand, whose code is loaded then and not
+ * The entry of `llm-do` and `llm-do-exec`, which native/front.c or the script of scripts/commands.mjs start. A first word that is ours is a subcommand, whose code is loaded then and not
  * before; any other one is handed to the next `llm-do` on PATH.
  *
- * Edge: argv, stdio, the exit status.
+ * Edge: the call, stdio, the exit status.
  */
-import { basename } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { didYouMean } from '../policy/nearest.ts'
 import { errorLines } from '../report/text.ts'
-import { readWords, type Words, wordsFrom } from './argv.ts'
+import { type Call, readCall, wordsFrom } from './call.ts'
 import { say, tell } from './output.ts'
 import { usageError, type Verb } from './verb.ts'
 import { VERBS, type VerbName } from './verbs.ts'
 
-const EXEC_NAME = 'llm-do-exec'
-/** What native/front.c asks when a run of its own needs words; nobody types it. */
-const EXPLAIN = 'explain-outcome'
 /** The sandbox failed; also for a command line that cannot be understood, as with docker(1). */
 const FAILED = 125
 
@@ -60,16 +56,21 @@ function unknownVerb(name: string): SandboxError {
   return usageError(`no command "${name}".${near}`, 'llm-do --help')
 }
 
-async function forwardOrRefuse(name: string, { text }: Words): Promise<number> {
+async function forwardOrRefuse(name: string, { text, env }: Call): Promise<number> {
   if (name.startsWith('-')) throw unknownVerb(name)
   const { findNext, forward } = await import('./forward.ts')
-  const next = findNext(process.argv[1] ?? '', process.env)
+  const next = findNext(process.argv[1] ?? '', env)
   if (next === undefined) throw unknownVerb(name)
   return await forward(next, text)
 }
 
-async function dispatch(program: string, words: Words): Promise<number> {
-  const first = program === EXEC_NAME ? 'exec' : words.text[0]
+/** `llm-do-exec WORDS` arrives as `exec WORDS`. */
+async function dispatch(call: Call): Promise<number> {
+  const [first] = call.text
+  if (call.outcome !== undefined) {
+    const { explainVerb } = await import('./exec.ts')
+    return await explainVerb(wordsFrom(call, 1), call.outcome)
+  }
   if (first === undefined) {
     const { programUsage } = await import('./usage.ts')
     await tell(programUsage().trimEnd().split('\n'))
@@ -77,10 +78,9 @@ async function dispatch(program: string, words: Words): Promise<number> {
   }
   if (first === '--help' || first === '-h' || first === 'help') return await usage()
   if (first === '--version' || first === '-V') return await printVersion()
-  if (first === EXPLAIN) return await (await import('./exec.ts')).explainVerb(wordsFrom(words, 1))
   const verb = await verbNamed(first)
-  if (verb === undefined) return await forwardOrRefuse(first, words)
-  return await verb(program === EXEC_NAME ? words : wordsFrom(words, 1))
+  if (verb === undefined) return await forwardOrRefuse(first, call)
+  return await verb(wordsFrom(call, 1))
 }
 
 /** A defect of ours is an error like any other, with the place for whoever mends it. */
@@ -99,7 +99,7 @@ function asSandboxError(error: unknown): SandboxError {
 
 async function main(): Promise<number> {
   try {
-    return await dispatch(basename(process.argv[1] ?? ''), readWords())
+    return await dispatch(readCall())
   } catch (error) {
     // When stderr takes nothing either, the exit status has to say it all.
     await tell(errorLines(asSandboxError(error))).catch(() => undefined)

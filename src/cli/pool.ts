@@ -2,9 +2,8 @@
  * `llm-do pool start|status|stop`: sandboxes that are ready before their command comes. bin/pool keeps them, the front-end uses
  * them; here they are only asked for.
  *
- * Edge: processes, the working directory, process.env.
+ * Edge: processes, the working directory.
  */
-import { realpathSync } from 'node:fs'
 import { makeOwnDirectory, makeZoneDirectories, now } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
@@ -17,8 +16,9 @@ import { askPools, startDetached } from '../pool/keeper.ts'
 import { poolsDirectory } from '../pool/place.ts'
 import { neutralise } from '../report/text.ts'
 import { parseDuration } from '../unit.ts'
-import type { Words } from './argv.ts'
+import { type Call, type Environment, wordsFrom } from './call.ts'
 import { commandOf, readCommandLine } from './command-line.ts'
+import { currentDirectory } from './directory.ts'
 import { say, tell } from './output.ts'
 import { understand, usageError } from './verb.ts'
 
@@ -71,10 +71,11 @@ function idleOf(text = STANDARD_IDLE): number {
   return Math.round(read.value / 1000)
 }
 
-function execOptions(rest: readonly string[]): ExecOptions {
+function execOptions(call: Call, rest: readonly string[]): ExecOptions {
   const line = readCommandLine(rest)
-  const cwd = realpathSync(process.cwd())
-  const given: GivenOptions = { ...environmentLayers(process.env, cwd).request, ...line.given }
+  const { env } = call
+  const cwd = currentDirectory(call)
+  const given: GivenOptions = { ...environmentLayers(env, cwd).request, ...line.given }
   const refused = ['worker', 'workshop', 'json', 'plan', 'audit'].find((name) => given[name] !== undefined)
   if (refused !== undefined)
     throw usageError(`--${refused}: a pool serves plain runs only.`, 'put what it grants into a profile')
@@ -85,7 +86,7 @@ function execOptions(rest: readonly string[]): ExecOptions {
     layers: [flagLayer(line.given, cwd)],
     ...(typeof profile === 'string' && { profile }),
     cwd,
-    env: process.env,
+    env,
     mode: 'inherit',
     stdin: 'inherit',
     invocation: {
@@ -115,21 +116,22 @@ function notGuarded({ plan }: Prepared): SandboxError {
   })
 }
 
-async function start(words: readonly string[]): Promise<number> {
-  const { size, idleSeconds, rest } = takeOwn(words)
+async function start(call: Call): Promise<number> {
+  const { env } = call
+  const { size, idleSeconds, rest } = takeOwn(call.text)
   const begunMs = now()
-  const options = execOptions(rest)
+  const options = execOptions(call, rest)
   // Before planning, as a run does: the plan says whether the directory is there.
-  const cache = cacheDirectory(process.env)
+  const cache = cacheDirectory(env)
   if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
-  makeOwnDirectory(process.env)
+  makeOwnDirectory(env)
   const first = await prepare(options)
   const prepared = makeZoneDirectories(first.plan) ? await prepare(options) : first
   refuseUnpoolable(prepared)
   const guarded = await leaveForFront(prepared, begunMs)
   if (guarded === undefined) throw notGuarded(prepared)
   const { isNew } = await startDetached({
-    pools: pools(prepared.facts.uid),
+    pools: poolsDirectory(env, prepared.facts.uid),
     name: guarded.pool,
     size,
     idleSeconds,
@@ -141,8 +143,7 @@ async function start(words: readonly string[]): Promise<number> {
 
 /* ---- status, stop ---- */
 
-const pools = (uid: number): string => poolsDirectory(process.env, uid)
-const uid = (): number => process.getuid?.() ?? 0
+const pools = (env: Environment): string => poolsDirectory(env, process.getuid?.() ?? 0)
 
 /** A line of `pool status`. */
 interface PoolLine {
@@ -156,9 +157,9 @@ interface PoolLine {
   readonly ready: number
 }
 
-async function status(words: readonly string[]): Promise<number> {
-  const { flags } = understand(words, { verb: 'pool status', usage: '[--json]', flags: ['--json'] })
-  const lines = (await askPools('status', pools(uid()))).split('\n').filter((line) => line !== '')
+async function status({ text, env }: Call): Promise<number> {
+  const { flags } = understand(text, { verb: 'pool status', usage: '[--json]', flags: ['--json'] })
+  const lines = (await askPools('status', pools(env))).split('\n').filter((line) => line !== '')
   if (flags.has('--json')) await say(`[${lines.join(',')}]\n`)
   else await say(lines.map((line) => rowOf(JSON.parse(line) as PoolLine)).join('') || 'no pool is kept\n')
   return 0
@@ -169,18 +170,18 @@ function rowOf({ pid, size, started, profile, directory, ready }: PoolLine): str
   return `${ready} of ${size} ready  profile ${neutralise(profile)}  ${neutralise(directory)}  since ${since}  pid ${pid}\n`
 }
 
-async function stop(words: readonly string[]): Promise<number> {
-  understand(words, { verb: 'pool stop', usage: '' })
-  const count = Number(await askPools('stop', pools(uid())))
+async function stop({ text, env }: Call): Promise<number> {
+  understand(text, { verb: 'pool stop', usage: '' })
+  const count = Number(await askPools('stop', pools(env)))
   await say(`${count} ${count === 1 ? 'pool' : 'pools'} stopped\n`)
   return 0
 }
 
-const ACTIONS: Readonly<Record<string, (words: readonly string[]) => Promise<number>>> = { start, status, stop }
+const ACTIONS: Readonly<Record<string, (call: Call) => Promise<number>>> = { start, status, stop }
 
-export async function pool({ text }: Words): Promise<number> {
-  const [name = '', ...words] = text
+export async function pool(call: Call): Promise<number> {
+  const [name = ''] = call.text
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
   if (action === undefined) throw usageError(`pool: expected start, status or stop, got "${neutralise(name)}".`, HINT)
-  return await action(words)
+  return await action(wordsFrom(call, 1))
 }

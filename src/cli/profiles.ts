@@ -1,29 +1,23 @@
 /**
  * `llm-do profiles [show NAME]`: which profiles there are, and what one says with all that it extends.
  *
- * Edge: profile files, process.env, the working directory.
+ * Edge: profile files, the working directory.
  */
 import { readFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
-import { packageRoot } from '../native.ts'
-import { listProfiles, loadProfile, type ProfileDirectories, profileDirectoryOf } from '../policy/load.ts'
+import { homeOf, profileDirectories } from '../edges.ts'
+import { listProfiles, loadProfile } from '../policy/load.ts'
 import { neutralise } from '../report/text.ts'
-import type { Words } from './argv.ts'
+import type { Call, Environment } from './call.ts'
+import { currentDirectory } from './directory.ts'
 import { say } from './output.ts'
 import { understand, usageError } from './verb.ts'
 
 const USAGE = '[show NAME]'
 
-function directories(): ProfileDirectories {
-  return {
-    configDirectory: profileDirectoryOf(process.env, homedir()),
-    shippedDirectory: join(packageRoot(), 'profiles'),
-  }
-}
+const directories = (env: Environment) => profileDirectories(env, homeOf(env))
 
-async function list(isJson: boolean): Promise<string> {
-  const found = listProfiles(directories())
+async function list(env: Environment, isJson: boolean): Promise<string> {
+  const found = listProfiles(directories(env))
   if (isJson) return `${JSON.stringify(found)}\n`
   const width = Math.max(0, ...found.map(({ name }) => name.length))
   return found
@@ -32,17 +26,18 @@ async function list(isJson: boolean): Promise<string> {
 }
 
 /** The files in the order in which they speak: a later one replaces or adds. */
-async function show(name: string): Promise<string> {
-  const { read } = await loadProfile({ ...directories(), name, cwd: process.cwd() })
+async function show(call: Call, name: string): Promise<string> {
+  const { read } = await loadProfile({ ...directories(call.env), name, cwd: currentDirectory(call) })
   const texts = await Promise.all(read.map(async (file) => `# ${file}\n${await readFile(file, 'utf8')}`))
   return texts.map((text) => (text.endsWith('\n') ? text : `${text}\n`)).join('\n')
 }
 
-export async function profiles({ text }: Words): Promise<number> {
+export async function profiles(call: Call): Promise<number> {
+  const { text, env } = call
   const { flags, operands } = understand(text, { verb: 'profiles', usage: USAGE, flags: ['--json'], operands: [0, 2] })
   const [action, name] = operands
-  if (action === undefined) await say(await list(flags.has('--json')))
-  else if (action === 'show' && name !== undefined) await say(await show(name))
+  if (action === undefined) await say(await list(env, flags.has('--json')))
+  else if (action === 'show' && name !== undefined) await say(await show(call, name))
   else throw usageError(`profiles: expected show NAME, got "${operands.join(' ')}".`, `llm-do profiles ${USAGE}`)
   return 0
 }

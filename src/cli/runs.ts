@@ -2,7 +2,7 @@
  * `llm-do ps`, `kill ID...`, `prune`: the live runs of this user, by the native helper that reads their records,
  * and for `prune` also what keepers of warm sandboxes have left, and what the daemon of docker knows.
  *
- * Edge: processes, process.env, the clock.
+ * Edge: processes, the clock.
  */
 import { join } from 'node:path'
 import { SandboxError } from '../error.ts'
@@ -11,7 +11,7 @@ import { askPools } from '../pool/keeper.ts'
 import { poolsDirectory } from '../pool/place.ts'
 import { neutralise } from '../report/text.ts'
 import { runsDirectory } from '../supervisor/runs-directory.ts'
-import type { Words } from './argv.ts'
+import type { Call, Environment } from './call.ts'
 import { say, tell } from './output.ts'
 import { FOUND_PROBLEMS, understand } from './verb.ts'
 
@@ -32,11 +32,20 @@ interface Answer {
 }
 
 /** Runs the helper. @throws SandboxError with its own words when it cannot do its work */
-async function askHelper(action: 'list' | 'kill' | 'prune', ...words: readonly string[]): Promise<Answer> {
+async function askHelper(
+  env: Environment,
+  action: 'list' | 'kill' | 'prune',
+  ...words: readonly string[]
+): Promise<Answer> {
   const { execa } = await import('execa')
   const helper = join(helpersDirectory(), 'runs')
-  const argv = [action, runsDirectory(process.env, process.getuid?.() ?? 0), ...words]
-  const { exitCode, stdout, stderr, code } = await execa(helper, argv, { reject: false, stdin: 'ignore' })
+  const argv = [action, runsDirectory(env, process.getuid?.() ?? 0), ...words]
+  const { exitCode, stdout, stderr, code } = await execa(helper, argv, {
+    env: {},
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+  })
   if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${helper}: no such file.`, { hint: 'make native' })
   if (exitCode === 0 || exitCode === 1) return { stdout, status: exitCode }
   const why = stderr.trim() || `${helper} failed`
@@ -65,17 +74,17 @@ function rowOf({ id, pid, started, command, profile }: Run): readonly string[] {
   return [id, String(pid), new Date(started * 1000).toISOString(), neutralise(profile), cut]
 }
 
-export async function ps({ text }: Words): Promise<number> {
+export async function ps({ text, env }: Call): Promise<number> {
   const { flags } = understand(text, { verb: 'ps', usage: '[--json]', flags: ['--json'] })
-  const lines = (await askHelper('list')).stdout.split('\n').filter((line) => line !== '')
+  const lines = (await askHelper(env, 'list')).stdout.split('\n').filter((line) => line !== '')
   if (flags.has('--json')) await say(`[${lines.join(',')}]\n`)
   else await say(table([HEADER, ...lines.map((line) => rowOf(JSON.parse(line) as Run))]))
   return 0
 }
 
-export async function kill({ text }: Words): Promise<number> {
+export async function kill({ text, env }: Call): Promise<number> {
   const { operands } = understand(text, { verb: 'kill', usage: 'ID...', operands: [1, Number.POSITIVE_INFINITY] })
-  const answers = await Promise.all(operands.map(async (id) => ({ id, ...(await askHelper('kill', id)) })))
+  const answers = await Promise.all(operands.map(async (id) => ({ id, ...(await askHelper(env, 'kill', id)) })))
   const missing = answers.filter(({ status }) => status !== 0)
   await tell(missing.map(({ id }) => `llm-do: no run ${neutralise(id)} is alive (see: llm-do ps)`))
   return missing.length === 0 ? 0 : FOUND_PROBLEMS
@@ -85,16 +94,16 @@ export async function kill({ text }: Words): Promise<number> {
 const DAEMON_ANSWER_MS = 2_000
 
 /** Containers of killed runners and of sessions. @returns how many were removed; 0 where no daemon answers */
-async function pruneContainers(): Promise<number> {
+async function pruneContainers(env: Environment): Promise<number> {
   const { observeDocker } = await import('../host/docker.ts')
-  const docker = await observeDocker(process.env, DAEMON_ANSWER_MS)
+  const docker = await observeDocker(env, DAEMON_ANSWER_MS)
   if (docker?.server.ok !== true) return 0
   const [{ dockerInputs }, { sweep }] = await Promise.all([
     import('../backend/docker-inputs.ts'),
     import('../supervisor/docker-sweep.ts'),
   ])
-  const directory = runsDirectory(process.env, process.getuid?.() ?? 0)
-  return await sweep(dockerInputs(docker, process.env), {
+  const directory = runsDirectory(env, process.getuid?.() ?? 0)
+  return await sweep(dockerInputs(docker, env), {
     now: Date.now(),
     runsDirectory: directory,
     endsSessions: true,
@@ -102,17 +111,17 @@ async function pruneContainers(): Promise<number> {
 }
 
 /** What killed keepers of warm sandboxes have left. @returns how many there were */
-async function prunePools(): Promise<number> {
-  return Number(await askPools('prune', poolsDirectory(process.env, process.getuid?.() ?? 0)))
+async function prunePools(env: Environment): Promise<number> {
+  return Number(await askPools('prune', poolsDirectory(env, process.getuid?.() ?? 0)))
 }
 
 /** Prints how many dead runs and keepers were cleaned up after. */
-export async function prune({ text }: Words): Promise<number> {
+export async function prune({ text, env }: Call): Promise<number> {
   understand(text, { verb: 'prune', usage: '' })
   // Where there is no helper (macOS, Windows) there are no records either.
   const isLinux = process.platform === 'linux'
-  const records = isLinux ? Number((await askHelper('prune')).stdout.trim()) : 0
-  const pools = isLinux ? await prunePools() : 0
-  await say(`${records + pools + (await pruneContainers())} removed\n`)
+  const records = isLinux ? Number((await askHelper(env, 'prune')).stdout.trim()) : 0
+  const pools = isLinux ? await prunePools(env) : 0
+  await say(`${records + pools + (await pruneContainers(env))} removed\n`)
   return 0
 }

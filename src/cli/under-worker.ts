@@ -2,9 +2,10 @@
  * `exec --worker`: what the options say about a worker -> the last word on the policy of a run, and who said it for the audit.
  * The worker's rules, files and questions are src/worker; the code is loaded only for a run that has one.
  *
- * Edge: process.env, the user id, the terminal.
+ * Edge: the user id, the terminal.
  */
 import { join } from 'node:path'
+import type { Environment } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import type { ExecOptions } from '../exec.ts'
 import { packageRoot } from '../native.ts'
@@ -41,14 +42,21 @@ function wordsOf({ worker, workshop, profile, approval, 'allow-shell-syntax': al
   }
 }
 
-/** @param script the text of `-c` */
-export function underWorker(given: GivenOptions, script: string | undefined): UnderWorker {
+export interface AskedWorker {
+  readonly given: GivenOptions
+  /** The text of `-c`. */
+  readonly script: string | undefined
+  /** The caller's. */
+  readonly env: Environment
+}
+
+export function underWorker({ given, script, env }: AskedWorker): UnderWorker {
   const told: Decided[] = []
   const uid = process.getuid?.() ?? -1
   const narrow = narrowByWorker({
     ...wordsOf(given),
     script,
-    memory: sessionMemory({ directory: approvalsDirectory(process.env, uid), uid }),
+    memory: sessionMemory({ directory: approvalsDirectory(env, uid), uid }),
     ask: askOnTerminal,
     onDecided: (decided) => void told.push(decided),
   })

@@ -1,10 +1,10 @@
 /** What every subcommand is made of, and how it reads its own few words. */
 import { SandboxError } from '../error.ts'
 import { didYouMean } from '../policy/nearest.ts'
-import type { Words } from './argv.ts'
+import type { Call } from './call.ts'
 
 /** Runs with the words after its name; answers with the exit status. A SandboxError becomes a message and 125. */
-export type Verb = (words: Words) => Promise<number>
+export type Verb = (call: Call) => Promise<number>
 
 /** Exit status of a check that found something: `audit verify`, `doctor`. */
 export const FOUND_PROBLEMS = 1

@@ -2,16 +2,16 @@
  * `llm-do workers list | show NAME | check [TREE]`: what workers there are, what one of them may do, what is wrong with their files.
  * `show` and `check` take the options of exec that are policy: what the operator grants decides about both.
  *
- * Edge: process.env, the working directory.
+ * Edge: the working directory.
  */
-import { homedir } from 'node:os'
 import { resolve } from 'node:path'
+import { homeOf } from '../edges.ts'
 import { readGrant } from '../exec.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { didYouMean } from '../policy/nearest.ts'
 import { flagLayer, type GivenOptions, OPTIONS } from '../policy/options.ts'
 import { type Answer, checkWorkers, listWorkers, showWorker } from '../worker/verbs.ts'
-import type { Words } from './argv.ts'
+import { type Call, type Environment, wordsFrom } from './call.ts'
 import { readCommandLine, splitWords } from './command-line.ts'
 import { currentDirectory } from './directory.ts'
 import { say } from './output.ts'
@@ -24,6 +24,7 @@ type Action = (typeof ACTIONS)[number]
 
 interface Asked {
   readonly cwd: string
+  readonly env: Environment
   /** Flags only; their twins are below them. */
   readonly given: GivenOptions
   readonly operand: string | undefined
@@ -54,8 +55,8 @@ const OPERANDS: Readonly<Record<Action, readonly [least: number, most: number]>>
   check: [0, 1],
 }
 
-function read(action: Action, words: readonly string[]): Asked {
-  const { options, operands } = sort(words)
+function read(action: Action, call: Call): Asked {
+  const { options, operands } = sort(call.text)
   const { given } = readCommandLine(options)
   const hint = `llm-do workers ${USAGE}`
   const stranger = Object.keys(given).find((name) => !TAKEN[action].includes(name))
@@ -63,19 +64,19 @@ function read(action: Action, words: readonly string[]): Asked {
   const [least, most] = OPERANDS[action]
   if (operands.length < least) throw usageError(`workers ${action}: expected NAME, got nothing.`, hint)
   if (operands.length > most) throw usageError(`workers ${action}: unexpected word "${operands[most]}".`, hint)
-  return { cwd: currentDirectory(), given, operand: operands[0] }
+  return { cwd: currentDirectory(call), env: call.env, given, operand: operands[0] }
 }
 
 /** What the operator grants here, as exec would. */
-async function operatorOf({ cwd, given }: Asked) {
-  const all = { ...environmentLayers(process.env, cwd).request, ...given }
+async function operatorOf({ cwd, env, given }: Asked) {
+  const all = { ...environmentLayers(env, cwd).request, ...given }
   const profile = typeof all['profile'] === 'string' ? all['profile'] : undefined
   const { grant, request } = await readGrant({
     command: ['true'], // only a run has one; nothing of it is policy
     layers: [flagLayer(given, cwd)],
     ...(profile !== undefined && { profile }),
     cwd,
-    env: process.env,
+    env,
     mode: 'inherit',
   })
   const workshop = typeof all['workshop'] === 'string' ? all['workshop'] : undefined
@@ -83,7 +84,7 @@ async function operatorOf({ cwd, given }: Asked) {
 }
 
 const ANSWERS: Readonly<Record<Action, (asked: Asked) => Promise<Answer<unknown>>>> = {
-  list: ({ cwd }) => listWorkers({ cwd, home: homedir(), shippedDirectory: shippedWorkers() }),
+  list: ({ cwd, env }) => listWorkers({ cwd, home: homeOf(env), shippedDirectory: shippedWorkers() }),
   show: async (asked) =>
     showWorker({
       ...(await operatorOf(asked)),
@@ -105,10 +106,9 @@ function actionOf(word: string | undefined): Action {
   )
 }
 
-export async function workers({ text }: Words): Promise<number> {
-  const [word, ...rest] = text
-  const action = actionOf(word)
-  const asked = read(action, rest)
+export async function workers(call: Call): Promise<number> {
+  const action = actionOf(call.text[0])
+  const asked = read(action, wordsFrom(call, 1))
   const { data, lines, ok } = await ANSWERS[action](asked)
   await say(asked.given['json'] === undefined ? lines.map((line) => `${line}\n`).join('') : `${JSON.stringify(data)}\n`)
   return ok ? 0 : FOUND_PROBLEMS

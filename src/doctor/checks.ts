@@ -1,9 +1,9 @@
 /**
  * What this machine can hold: the same facts and offers that the plan chooses by, and one real run of the default profile.
- * Edge: process.env, the machine (by edges.ts), processes (by exec).
+ * Edge: the machine (by edges.ts), processes (by exec).
  */
 import { tmpdir } from 'node:os'
-import { observeMachine } from '../edges.ts'
+import { type Environment, observeMachine } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, exec, prepare } from '../exec.ts'
 import type { HostFacts } from '../host/facts.ts'
@@ -33,7 +33,7 @@ export interface DoctorReport {
 }
 
 /** Everything observed of the machine, for tests/hosts and for bug reports; holds no path of the caller. */
-export async function observeForDoctor(env: NodeJS.ProcessEnv = process.env): Promise<HostFacts> {
+export async function observeForDoctor(env: Environment): Promise<HostFacts> {
   const machine = await observeMachine({
     want: ['namespace', 'docker', 'wasm'],
     policy: { engine: 'all' },
@@ -44,13 +44,13 @@ export async function observeForDoctor(env: NodeJS.ProcessEnv = process.env): Pr
 }
 
 /** Never throws for a machine that can run nothing: that is what it reports. */
-export async function doctor(env: NodeJS.ProcessEnv = process.env): Promise<DoctorReport> {
+export async function doctor(env: Environment): Promise<DoctorReport> {
   const facts = await observeForDoctor(env)
   const trial = await tryDefault(env)
   return { schema: 1, ok: trial.ok, trial, parts: describeParts(facts), backends: describeBackends(facts) }
 }
 
-async function tryDefault(env: NodeJS.ProcessEnv): Promise<Trial> {
+async function tryDefault(env: Environment): Promise<Trial> {
   const options: ExecOptions = {
     command: ['/bin/cat', '/proc/self/status'],
     mode: 'capture',

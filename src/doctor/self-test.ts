@@ -3,6 +3,7 @@
  * Edge: process.env, processes (by exec).
  */
 import { createHash } from 'node:crypto'
+import type { Environment } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, exec } from '../exec.ts'
 import type { EngineName } from '../policy/policy.ts'
@@ -25,6 +26,8 @@ export interface SelfTestInputs {
   readonly rows: readonly Row[]
   readonly engines: readonly EngineName[]
   readonly landlockAbi: number
+  /** The caller's. */
+  readonly env: Environment
   readonly onResult?: (result: RowResult) => void
   /** Ends the test after the row that is being tried, so that its ground is removed. */
   readonly signal?: AbortSignal
@@ -35,14 +38,16 @@ export async function selfTest({
   rows,
   engines,
   landlockAbi,
+  env,
   onResult,
   signal,
 }: SelfTestInputs): Promise<readonly RowResult[]> {
   const results: RowResult[] = []
+  const runner = runnerBy(exec, env)
   for (const engine of engines) {
     for (const row of rows) {
       if (signal?.aborted) return results
-      const verdict = await tryRow(row, { engine, landlockAbi, runner: runInSandbox })
+      const verdict = await tryRow(row, { engine, landlockAbi, runner })
       const result = { id: row.id, sentence: row.sentence, engine, verdict }
       results.push(result)
       onResult?.(result)
@@ -79,11 +84,14 @@ async function oneByOne<In, Out>(all: readonly In[], work: (one: In) => Promise<
 
 /** Tries attempts by a way to run commands. */
 export const runnerBy =
-  (run: (options: ExecOptions) => Promise<Result>): Runner =>
+  (run: (options: ExecOptions) => Promise<Result>, callerEnv: Environment = process.env): Runner =>
   async (attempt, ground) => {
     const hash = createHash('sha256')
     try {
-      const result = await run({ ...optionsOf(attempt, ground), onStdout: (chunk) => void hash.update(chunk) })
+      const result = await run({
+        ...optionsOf(attempt, ground, callerEnv),
+        onStdout: (chunk) => void hash.update(chunk),
+      })
       return seenOf(result, hash.digest('hex'))
     } catch (error) {
       if (!(error instanceof SandboxError)) throw error
@@ -94,11 +102,11 @@ export const runnerBy =
 /** By the same door as every other run. */
 export const runInSandbox: Runner = runnerBy(exec)
 
-function optionsOf({ command, policy, stdin, env }: Attempt, ground: Ground): ExecOptions {
+function optionsOf({ command, policy, stdin, env }: Attempt, ground: Ground, callerEnv: Environment): ExecOptions {
   return {
     command,
     cwd: ground.base,
-    env: { ...ownEnvironment(), ...env },
+    env: { ...plainEnvironment(callerEnv), ...env },
     mode: 'capture',
     stdin: stdin ?? 'ignore',
     layers: [layer(ground, basePolicy(ground)), ...(policy === undefined ? [] : [layer(ground, policy)])],
@@ -127,8 +135,8 @@ function basePolicy({ engine, shown, writable }: Ground): SandboxInput {
 }
 
 /** The caller's environment without what would change the policy under test. */
-function ownEnvironment(): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LLM_DO_EXEC_|DOCKER_)/.test(name)))
+function plainEnvironment(env: Environment): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !/^(LLM_DO_EXEC_|DOCKER_)/.test(name)))
 }
 
 function seenOf(result: Result, stdoutSha256: string): RunSeen {

@@ -130,7 +130,12 @@ export async function startDetached(inputs: Omit<KeeperInputs, 'leashed'>): Prom
 export async function askPools(action: 'status' | 'stop' | 'prune', pools: string): Promise<string> {
   const { execa } = await import('execa')
   const helper = join(helpersDirectory(), 'pool')
-  const { exitCode, stdout, stderr, code } = await execa(helper, [action, pools], { reject: false, stdin: 'ignore' })
+  const { exitCode, stdout, stderr, code } = await execa(helper, [action, pools], {
+    env: {},
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+  })
   if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${helper}: no such file.`, { hint: 'make native' })
   if (exitCode === 0) return stdout
   throw new SandboxError('BACKEND_FAILED', `pool ${action}: ${stderr.trim() || `${helper} failed`}`, {

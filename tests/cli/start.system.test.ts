@@ -3,6 +3,7 @@ import { cp, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import { byHand } from '../support/by-hand.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
@@ -31,9 +32,10 @@ async function start(words: readonly string[], root = ROOT): Promise<Started> {
   const home = await temporaryDirectory()
   const [tracer, trace] = [join(home, 'tracer.cjs'), join(home, 'trace.json')]
   await writeFile(tracer, TRACER)
-  const { exitCode } = await execa(process.execPath, ['--require', tracer, join(root, 'dist/cli.cjs'), ...words], {
+  const { words: argv, env } = byHand(words, { PATH: process.env.PATH ?? '', HOME: home }, home)
+  const { exitCode } = await execa(process.execPath, ['--require', tracer, join(root, 'dist/cli.cjs'), ...argv], {
     cwd: home,
-    env: { PATH: process.env.PATH, HOME: home, TRACE: trace },
+    env: { ...env, TRACE: trace },
     extendEnv: false,
     reject: false,
   })

@@ -28,7 +28,7 @@ export function testRoom(room: Room): void {
 }
 
 async function expectToHold(row: Row, engine: (typeof ENGINES)[number]): Promise<void> {
-  const { landlockAbi } = await observeForDoctor()
+  const { landlockAbi } = await observeForDoctor(process.env)
   const verdict = await tryRow(row, { engine, landlockAbi, runner: runInSandbox })
   expect(verdict, row.id).not.toMatchObject({ kind: 'broken' })
 }

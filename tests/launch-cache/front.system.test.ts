@@ -14,12 +14,12 @@ import {
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { sumOf } from '../../src/sum.ts'
-import { type CliResult, cliWords } from '../support/cli.ts'
+import type { CliResult } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { checkoutFor, currentUser } from '../support/users.ts'
+import { type PackageCopy, packageCopy } from '../support/package.ts'
 
 interface Place {
   readonly home: string
@@ -30,6 +30,15 @@ interface Place {
 const SETTLE_MS = 120
 
 const place: { current: Place } = { current: { home: '', work: '' } }
+
+const built: { package?: PackageCopy } = {}
+beforeAll(async () => {
+  built.package = await packageCopy()
+})
+afterAll(() => built.package?.remove())
+
+const program = (name = 'llm-do-exec'): string => join(built.package?.root ?? '', 'bin', name)
+const cliWords = (words: readonly string[]): readonly string[] => [program(), ...words]
 
 beforeEach(async () => {
   const home = await temporaryDirectory()
@@ -61,7 +70,9 @@ async function runIn(words: readonly string[], env: Record<string, string> = {})
 }
 
 async function runWords([file = '', ...argv]: readonly string[], env: Record<string, string> = {}): Promise<CliResult> {
-  const result = await execa(file, argv, { ...callIn(place.current, env), input: 'input\n' })
+  const run = () => execa(file, argv, { ...callIn(place.current, env), input: 'input\n' })
+  const result = await (env['TEST_WITHOUT_NODE'] === undefined ? run() : built.package?.withoutNode(run))
+  if (result === undefined) throw new Error('there is no copy of the package')
   return {
     status: result.exitCode,
     signal: result.signal as NodeJS.Signals | undefined,
@@ -70,8 +81,8 @@ async function runWords([file = '', ...argv]: readonly string[], env: Record<str
   }
 }
 
-/** Node is told to fail at once, so that only front can have run the command. */
-const withoutNode = { NODE_OPTIONS: '--no-such-option' }
+/** What the package takes for node fails at once, so that only front can have run the command. */
+const withoutNode = { TEST_WITHOUT_NODE: 'yes' }
 
 async function warm(words: readonly string[]): Promise<void> {
   await setTimeout(SETTLE_MS)
@@ -383,9 +394,8 @@ describe('the store', () => {
 
   test('is emptied by `llm-do cache clear`', async () => {
     await warm(['--', 'true'])
-    const program = join(checkoutFor(currentUser()), 'bin', 'llm-do')
     const { home, work } = place.current
-    await execa(program, ['cache', 'clear'], {
+    await execa(program('llm-do'), ['cache', 'clear'], {
       cwd: work,
       env: { HOME: home, PATH: process.env['PATH'] },
       extendEnv: false,

@@ -227,7 +227,7 @@ for (const engine of ['bwrap', 'unshare'] as const) {
   describeWith([engine, 'userns'], `the contract in a warm sandbox (${engine})`, () => {
     for (const row of CONTRACT) {
       test(row.sentence, { timeout: 60_000 }, async () => {
-        const { landlockAbi } = await observeForDoctor()
+        const { landlockAbi } = await observeForDoctor(process.env)
         const verdict = await tryRow(row, { engine, landlockAbi, runner: warmRunner })
         expect(verdict, row.id).not.toMatchObject({ kind: 'broken' })
       })

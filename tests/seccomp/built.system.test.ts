@@ -9,12 +9,12 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 
-const CLI = join(checkoutFor(currentUser()), 'dist/cli.cjs')
+const PROGRAM = join(checkoutFor(currentUser()), 'bin/llm-do-exec')
 const ALWAYS = currentUser() === 'root' ? (['setuid-bits'] as const) : []
 
 async function plannedFilter(profile: string): Promise<Plan['seccomp']> {
   const home = await temporaryDirectory()
-  const { stdout } = await execa(process.execPath, [CLI, 'exec', '--seccomp', profile, '--plan', '--', 'true'], {
+  const { stdout } = await execa(PROGRAM, ['--seccomp', profile, '--plan', '--', 'true'], {
     cwd: home,
     env: { PATH: process.env.PATH, HOME: home },
     extendEnv: false,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { buildSync } from 'esbuild'
 import { dirSync } from 'tmp-promise'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { exactWords, wordsFrom } from '../../src/cli/argv.ts'
+import { exactWords, readHandover, wordsFrom } from '../../src/cli/call.ts'
 
 const commandLine = (...words: readonly (string | Uint8Array)[]) =>
   Buffer.concat(words.flatMap((word) => [Buffer.from(word as string), Buffer.from([0])]))
@@ -24,14 +24,14 @@ describe('the words of the command line', () => {
     expect(exactWords(['a', '\ufffd'], commandLine('a'))).toEqual({ text: ['a', '\ufffd'] })
   })
 
-  test('arrive exactly in a real process', () => {
-    const directory = dirSync({ unsafeCleanup: true, prefix: 'llm-do-argv-' })
+  test('arrive exactly in a real process, without what the script puts before them', () => {
+    const directory = dirSync({ unsafeCleanup: true, prefix: 'llm-do-call-' })
     onTestFinished(() => directory.removeCallback())
     const script = join(directory.name, 'words.mjs')
     buildSync({
       stdin: {
-        contents: `import { readWords } from './argv.ts'
-          process.stdout.write(JSON.stringify(readWords().bytes.map((word) => Buffer.from(word).toString('hex'))))`,
+        contents: `import { readCall } from './call.ts'
+          process.stdout.write(JSON.stringify(readCall().bytes.map((word) => Buffer.from(word).toString('hex'))))`,
         resolveDir: join(import.meta.dirname, '../../src/cli'),
       },
       bundle: true,
@@ -40,7 +40,30 @@ describe('the words of the command line', () => {
       outfile: script,
     })
     // Only a shell can make such a word: node passes on nothing but UTF-8.
-    const printed = execFileSync('bash', ['-c', `exec "$0" "$1" -- $'f\\374r' '' end`, process.execPath, script])
+    const words = `exec "$0" "$1" =-- $'=f\\374r' = =end`
+    const env = { ...process.env, LLM_DO_CALL: 'argv', LLM_DO_DIRECTORY: '/' }
+    const printed = execFileSync('bash', ['-c', words, process.execPath, script], { env })
     expect(JSON.parse(printed.toString())).toEqual(['2d2d', latin1.toString('hex'), '', '656e64'])
+  })
+})
+
+describe('what the front-end hands over', () => {
+  test('is words, then variables, of which the first of a name counts', () => {
+    const call = readHandover(commandLine('-1', '2', '4', 'exec', '', 'A=1', 'B=x=y\n', 'A=2', 'no variable'))
+    expect(call.text).toEqual(['exec', ''])
+    expect(call.env).toEqual({ A: '1', B: 'x=y\n' })
+    expect(call.outcome).toBeUndefined()
+  })
+  test('keeps the bytes of words that are not UTF-8', () => {
+    expect(readHandover(commandLine('-1', '1', '0', latin1)).bytes).toEqual([latin1])
+  })
+  test('names the descriptor of an outcome', () => {
+    expect(readHandover(commandLine('7', '1', '0', 'exec')).outcome).toBe(7)
+  })
+  test('knows no variable that the caller has not', () => {
+    expect(readHandover(commandLine('-1', '0', '0')).env['constructor']).toBeUndefined()
+  })
+  test('is refused when a part of it is missing', () => {
+    expect(() => readHandover(commandLine('-1', '2', '1', 'exec', 'true'))).toThrow('expected 2 words and 1 variables')
   })
 })
