@@ -25,7 +25,8 @@ import { type ProfileDirectories, profileDirectoryOf } from './policy/load.ts'
 import { didYouMean } from './policy/nearest.ts'
 import type { Policy } from './policy/policy.ts'
 import { randomHex } from './random.ts'
-import { filterFor } from './seccomp/filter.ts'
+import { filterFor, SHIPPED_WAYS } from './seccomp/filter.ts'
+import type { MountWay } from './seccomp/ways.ts'
 import { probeEngine } from './supervisor/probe-engine.ts'
 import { processQuestions } from './supervisor/process-questions.ts'
 import { ownDirectory } from './supervisor/runs-directory.ts'
@@ -268,6 +269,17 @@ export async function filterOf(
 ): Promise<(arch: HostFacts['arch']) => string> {
   const profile = typeof seccomp === 'string' ? seccomp : await readFilterFile(seccomp.file)
   return filterFor({ profile, arch, always: uid === 0 ? ['setuid-bits'] : [] })
+}
+
+/** Shipped filters are known by test; the simulator is loaded for a user's own. */
+export async function mountWaysOf(
+  { seccomp }: Policy,
+  filter: string,
+  { arch }: Pick<HostFacts, 'arch'>,
+): Promise<readonly MountWay[]> {
+  if (typeof seccomp === 'string') return SHIPPED_WAYS[seccomp]
+  const { mountWays } = await import('./seccomp/ways.ts')
+  return mountWays(filter, arch)
 }
 
 async function readFilterFile(file: string) {

@@ -18,6 +18,7 @@ import {
   filterOf,
   makeOwnDirectory,
   makeZoneDirectories,
+  mountWaysOf,
   newRunId,
   now,
   observeMachine,
@@ -130,7 +131,8 @@ async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prep
   const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
   const facts = await factsFor({ policy, request, env, needs, permits, check })
   const seccompFilter = await filterOf(policy, facts)
-  const resolved = resolvePlan({ policy, facts, request, needs, permits, seccompFilter })
+  const mountWays = await mountWaysOf(policy, seccompFilter(facts.arch), facts)
+  const resolved = resolvePlan({ policy, facts, request, needs, permits, seccompFilter, mountWays })
   const plan = warnOfDoors(resolved, doorsIn(zonesWithDoors(resolved)))
   options.accept?.(policy, plan)
   return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }

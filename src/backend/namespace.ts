@@ -3,6 +3,7 @@
  * Pure text; tests/golden/*.launch are its specification.
  */
 
+import { usesLandlock } from '../plan/landlock.ts'
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../plan/plan.ts'
 import type { Backend, RunInputs } from './backend.ts'
 import type { Launch } from './launch.ts'
@@ -45,9 +46,6 @@ const PROC_MASKED = [
   'timer_stats',
   'vmallocinfo',
 ]
-
-/** Landlock before this version forbids renames between directories altogether. */
-const LANDLOCK_WITH_RENAMES = 2
 
 export const namespace: Backend = {
   name: 'namespace',
@@ -131,11 +129,6 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ...(run.runsDirectory === '' ? [] : [['runs', run.runsDirectory] satisfies LaunchRecord]),
     ['profile', plan.profile],
   ]
-}
-
-/** Landlock forbids every mount, so a sandbox inside the sandbox could not be built under it. */
-function usesLandlock({ landlockAbi, seccomp }: Plan): boolean {
-  return landlockAbi >= LANDLOCK_WITH_RENAMES && seccomp.profile !== 'nested'
 }
 
 function commandWords({ command, commandBytes }: Pick<RunInputs, 'command' | 'commandBytes'>): Uint8Array {

@@ -401,6 +401,15 @@ function plannedZone(wanted: Wanted, { policy, request, paths }: MountInputs): P
   }
 }
 
+/** What stays read-only in a zone because it decides the next run, relative to the zone's root. */
+export function ownStateIn(
+  { source }: PlannedZone,
+  { policy, paths }: Omit<MountInputs, 'request'>,
+): readonly string[] {
+  const files = endsOf(policy.protectFiles, paths)
+  return protectedIn({ source, words: { zone: [], home: [] }, homes: [], files })
+}
+
 /** One inode for every page of the size, so that empty files run out when full ones would; at least what small programs need. */
 export function inodesFor(bytes: number): number {
   return Math.min(Math.max(Math.floor(bytes / 4096), 1024), 1_048_576)

@@ -3,11 +3,14 @@ import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
 import type { Need, Policy } from '../policy/policy.ts'
+import { EVERYTHING } from '../policy/protected.ts'
+import type { MountWay } from '../seccomp/ways.ts'
 import { allNeeds, type Choice, chooseBackend, type Permits } from './choose.ts'
+import { detachProblems } from './detach.ts'
 import { plannedVariables, resolveWorkdir, variableProblems } from './environment.ts'
 import { named } from './hash.ts'
 import { plannedLimits } from './limits.ts'
-import { type Mounts, pathFact, resolveMounts } from './mounts.ts'
+import { type Mounts, ownStateIn, pathFact, resolveMounts } from './mounts.ts'
 import { byText, isWithin, shown, WORKSPACE } from './places.ts'
 import type { Plan, PlannedZone } from './plan.ts'
 import type { Request } from './request.ts'
@@ -23,6 +26,8 @@ export interface PlanInputs {
   readonly permits: Permits
   /** The compiled system call filter of the policy, hexadecimal, empty for `off`. */
   readonly seccompFilter: (arch: HostFacts['arch']) => string
+  /** What that filter lets a command do to mounts. */
+  readonly mountWays: readonly MountWay[]
 }
 
 /**
@@ -85,6 +90,7 @@ function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
   })
   const system = systemFor({ inputs, choice, mounts, zones, toolchains, workdir })
   refuseIf('ZONE_INVALID', system.problems)
+  refuseIf('POLICY_INVALID', unheldProtections(inputs, choice, mounts))
   refuseIf('POLICY_INVALID', workdirProblems({ inputs, mounts, zones, system, workdir, choice }))
   const { limits, warnings } = plannedLimits({ policy, offers: choice.offers, cpus: facts.cpus })
   const plan: Omit<Plan, 'hash'> = {
@@ -122,6 +128,23 @@ function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
     warnings: [...choice.warnings, ...mounts.warnings, ...warnings, ...commandWarnings(inputs, choice, zones)],
   }
   return named(plan)
+}
+
+function unheldProtections(
+  { policy, facts, mountWays }: PlanInputs,
+  choice: Choice,
+  { zones }: Mounts,
+): readonly string[] {
+  return detachProblems({
+    backend: choice.backend,
+    ways: mountWays,
+    landlockAbi: facts.landlockAbi,
+    kernel: facts.kernel,
+    profile: seccompName(policy),
+    zones,
+    isOpen: policy.protectNot.includes(EVERYTHING),
+    ownIn: (zone) => ownStateIn(zone, { policy, paths: facts.paths }),
+  })
 }
 
 /** Only the namespace backend shows the host's own programs; an image brings its own. */

@@ -2,6 +2,7 @@
 import { KNOWN_FILTERS, type KnownFilters } from './known.ts'
 import type { ProfileName, SeccompRules, SetName } from './rules.ts'
 import type { Arch } from './syscalls.ts'
+import type { MountWay } from './ways.ts'
 
 export interface AskedFilter {
   /** A shipped name, `off` for none, or the rules of a user's file. */
@@ -21,6 +22,14 @@ export async function filterFor(
   if (filter !== undefined) return () => filter
   const { compileProfile, toHex } = await import('./compile.ts')
   return (arch) => toHex(compileProfile({ profile, arch, always }).filter)
+}
+
+/** What `mountWays` says of each shipped filter. */
+export const SHIPPED_WAYS: Readonly<Record<ProfileName | 'off', readonly MountWay[]>> = {
+  default: [],
+  strict: [],
+  nested: ['mount'],
+  off: ['mount', 'tree'],
 }
 
 /** The words under which a filter is known. */

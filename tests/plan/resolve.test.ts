@@ -40,6 +40,7 @@ describe('A plan', () => {
       needs: [],
       permits: { unsandboxed: false, docker: true },
       seccompFilter: (arch) => `filter-${arch}`,
+      mountWays: [],
     })
     expect(plan.seccomp).toEqual({ profile: 'default', arch: 'arm64', filter: 'filter-arm64' })
   })

@@ -12,6 +12,8 @@ import type { Request } from '../../src/plan/request.ts'
 import { resolvePlan } from '../../src/plan/resolve.ts'
 import { needsOf } from '../../src/policy/needs.ts'
 import type { Policy, Zone } from '../../src/policy/policy.ts'
+import { SHIPPED_WAYS } from '../../src/seccomp/filter.ts'
+import type { MountWay } from '../../src/seccomp/ways.ts'
 
 /** `-> TEXT` is a symbolic link. */
 export type Tree = Readonly<Record<string, string>>
@@ -206,6 +208,8 @@ export interface World {
   readonly policy?: Partial<Policy>
   readonly request?: Partial<Request>
   readonly permits?: Partial<Permits>
+  /** Of a filter file. */
+  readonly mountWays?: readonly MountWay[]
 }
 
 export interface Planned {
@@ -237,5 +241,6 @@ export function planIn(world: World): Plan {
     needs: needsOf(policy, request.command),
     permits: { unsandboxed: false, docker: true, ...world.permits },
     seccompFilter: () => '',
+    mountWays: typeof policy.seccomp === 'string' ? SHIPPED_WAYS[policy.seccomp] : (world.mountWays ?? []),
   })
 }

@@ -1,0 +1,62 @@
+/**
+ * Whether a command could move what is protected in a writable zone, although nothing that it may do changes it. Pure.
+ *
+ * A protection is a mount, and the kernel keeps a mount point in its place only for the mount namespace that the mount belongs to.
+ * A command that can make mounts of its own keeps a descriptor of the zone, pivots away, detaches the old tree and renames the
+ * protected path through the descriptor (tests/programs/detach.c). Nothing that we know holds against that, so such a zone is refused.
+ */
+import type { MountWay } from '../seccomp/ways.ts'
+import { usesLandlock } from './landlock.ts'
+import { byText, shown } from './places.ts'
+import type { PlannedZone } from './plan.ts'
+
+export interface DetachInputs {
+  readonly backend: string
+  /** What the filter lets a command do. */
+  readonly ways: readonly MountWay[]
+  readonly landlockAbi: number
+  readonly kernel: string
+  /** Name or file of the filter. */
+  readonly profile: string
+  readonly zones: readonly PlannedZone[]
+  /** The policy opens every built-in name already. */
+  readonly isOpen: boolean
+  /** Paths of the zone's `protect` that hold what decides the next run; they are never given up. */
+  readonly ownIn: (zone: PlannedZone) => readonly string[]
+}
+
+/** Protections that would not hold, one line a zone. */
+export function detachProblems(inputs: DetachInputs): readonly string[] {
+  if (!canDetach(inputs)) return []
+  return inputs.zones.flatMap((zone) => problemOf(zone, inputs))
+}
+
+/** Linux that makes a mount namespace out of a tree (OPEN_TREE_NAMESPACE, FSMOUNT_NAMESPACE) in calls that Landlock does not see. */
+const FIRST_WITH_TREES = 7
+
+function canDetach({ backend, ways, landlockAbi, kernel, profile }: DetachInputs): boolean {
+  // A WASI module makes no system call of its own, and a plain process has no protections.
+  if (backend !== 'namespace' && backend !== 'docker') return false
+  const isLandlocked = backend === 'namespace' && usesLandlock({ landlockAbi, seccomp: { profile } })
+  const hasTrees = Number.parseInt(kernel, 10) >= FIRST_WITH_TREES
+  return (ways.includes('mount') && !isLandlocked) || (ways.includes('tree') && hasTrees)
+}
+
+/** Enough to see what it is about. */
+const MOST_NAMED = 4
+
+function problemOf(zone: PlannedZone, { profile, isOpen, ownIn }: DetachInputs): readonly string[] {
+  if (zone.protect.length === 0 && zone.git === undefined) return []
+  const own = ownIn(zone)
+  const head = `${zone.from}: ${shown(zone.source)} cannot be writable under seccomp ${shown(profile)}, which lets the command make mounts: it could move`
+  if (own.length > 0)
+    return [`${head} what decides the next run (${listed(own)}); show another directory, or this one read-only`]
+  const names = [...(zone.git === undefined ? [] : ['git directories']), ...zone.protect]
+  const way = isOpen ? 'leave them out of protect' : "give them up with --protect-not '*'"
+  return [`${head} its protected paths (${listed(names)}); ${way}, or show it read-only`]
+}
+
+function listed(paths: readonly string[]): string {
+  const named = [...paths].sort(byText).slice(0, MOST_NAMED).map(shown).join(', ')
+  return paths.length <= MOST_NAMED ? named : `${named} and ${paths.length - MOST_NAMED} more`
+}

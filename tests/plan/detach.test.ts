@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest'
+import { PROTECTED_NAMES } from '../../src/policy/protected.ts'
+import { PLAIN_TREE, planIn, type World, zone } from './world.ts'
+
+const ALL_BUT_GIT = PROTECTED_NAMES.map(({ name }) => name)
+const FILE = { file: '/home/ann/filter.yaml' }
+const DOCKER = {
+  program: 'docker',
+  path: '/usr/bin/docker',
+  clientVersion: '27',
+  server: { ok: true },
+  rootless: false,
+  limits: ['memory', 'swap', 'cpus', 'pids'],
+  remote: false,
+} as const
+const NO_LANDLOCK = { landlockAbi: 1 }
+const rw = (policy: World['policy'], more: Omit<World, 'policy'> = {}): World => ({
+  policy: { workspace: 'rw', ...policy },
+  ...more,
+})
+
+describe('A writable zone whose protections a command could move', () => {
+  test.each<[title: string, world: World]>([
+    ['under nested', rw({ seccomp: 'nested' })],
+    [
+      'in a container, which has no Landlock',
+      rw({ seccomp: 'off', backend: 'docker' }, { machine: { docker: DOCKER } }),
+    ],
+    ['under nested where only git directories are protected', rw({ seccomp: 'nested', protectNot: ALL_BUT_GIT })],
+    ['without a filter and without Landlock', rw({ seccomp: 'off' }, { machine: NO_LANDLOCK })],
+    [
+      'without a filter on a kernel that makes namespaces of trees',
+      rw({ seccomp: 'off' }, { machine: { kernel: '7.0.0' } }),
+    ],
+    [
+      'under a file that lets it mount, without Landlock',
+      rw({ seccomp: FILE }, { machine: NO_LANDLOCK, mountWays: ['mount'] }),
+    ],
+    [
+      'under a file that lets it make trees',
+      rw({ seccomp: FILE }, { machine: { kernel: '12.1.0' }, mountWays: ['tree'] }),
+    ],
+  ])('is refused %s', (_title, world) => {
+    expect(() => planIn(world)).toThrow(
+      /^the caller's directory: \/home\/ann\/project cannot be writable under seccomp .*, which lets the command make mounts: it could move its protected paths \(.*\); give them up with --protect-not '\*', or show it read-only$/,
+    )
+  })
+
+  test.each<[title: string, world: World]>([
+    ['is read-only', { policy: { seccomp: 'nested', workspace: 'ro' } }],
+    ['has nothing protected', rw({ seccomp: 'nested', protectNot: ['*'] })],
+    ['is kept by the filter', rw({ seccomp: 'strict' }, { machine: NO_LANDLOCK })],
+    ['is kept by Landlock without a filter', rw({ seccomp: 'off' })],
+    ['is kept by Landlock under a file', rw({ seccomp: FILE }, { mountWays: ['mount'] })],
+    ['is kept by a file, without Landlock', rw({ seccomp: FILE }, { machine: NO_LANDLOCK, mountWays: [] })],
+    [
+      'is on an older kernel than the one that makes namespaces of trees',
+      rw({ seccomp: FILE }, { machine: { kernel: '6.18.44' }, mountWays: ['mount', 'tree'] }),
+    ],
+    ['is in a container with the default filter', rw({ backend: 'docker' }, { machine: { docker: DOCKER } })],
+    ['isolates nothing anyway', rw({ seccomp: 'nested', backend: 'process' }, { permits: { unsandboxed: true } })],
+  ])('is not refused when it %s', (_title, world) => {
+    expect(planIn(world).zones).toHaveLength(1)
+  })
+
+  test('names four of its paths and counts the others', () => {
+    const world = rw({ seccomp: 'nested', protectNot: ['*'], protect: ['a', 'b', 'c', 'd', 'e', 'f'] })
+    expect(() => planIn(world)).toThrow('(a, b, c, d and 2 more)')
+  })
+
+  test('names the key for paths of the policy itself', () => {
+    const world = rw({ seccomp: 'nested', protectNot: ['*'], protect: ['secret'] })
+    expect(() => planIn(world)).toThrow('its protected paths (secret); leave them out of protect, or show it read-only')
+  })
+
+  test('that holds what decides the next run has no way out but another zone', () => {
+    const tree = { ...PLAIN_TREE, '/home/ann/project/p.yaml': 'file' }
+    const policy = { seccomp: 'nested', protectNot: ['*'], protectFiles: ['/home/ann/project/p.yaml'] } as const
+    expect(() => planIn(rw(policy, { tree }))).toThrow(
+      'it could move what decides the next run (p.yaml); show another directory, or this one read-only',
+    )
+  })
+
+  test('is named by its flag', () => {
+    const zones = [zone({ mode: 'rw', hostPath: '/home/ann/project/data', target: '/data' })]
+    expect(() => planIn({ policy: { zones, seccomp: 'nested' } })).toThrow(
+      'flag --rw: /home/ann/project/data cannot be',
+    )
+  })
+})
