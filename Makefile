@@ -19,6 +19,7 @@ FRONT_SOURCES  ?= $(wildcard native/front.c)
 PROBE_SOURCES  ?= $(wildcard native/probe.c)
 POOL_SOURCES   ?= $(wildcard native/pool.c)
 CONTAINER_INIT_SOURCES ?= $(wildcard native/container-init.c)
+GUARD_PROGRAM_SOURCES ?= $(wildcard native/guard-program.c)
 NATIVE_HEADERS ?= $(wildcard native/*.h)
 
 # musl, because the start-up of a static glibc alone costs half a millisecond per helper.
@@ -41,7 +42,7 @@ endif
 PROGRAMS := $(if $(LAUNCH_SOURCES),$(BIN)/launch) $(if $(INIT_SOURCES),$(BIN)/init) \
             $(if $(RUNS_SOURCES),$(BIN)/runs) $(if $(FRONT_SOURCES),$(BIN)/front) \
             $(if $(PROBE_SOURCES),$(BIN)/probe) $(if $(POOL_SOURCES),$(BIN)/pool) \
-            $(if $(CONTAINER_INIT_SOURCES),$(BIN)/container-init)
+            $(if $(CONTAINER_INIT_SOURCES),$(BIN)/container-init) $(if $(GUARD_PROGRAM_SOURCES),$(BIN)/guard)
 
 # Elsewhere docker is the backend, and node the command.
 ifneq ($(shell uname -s),Linux)
@@ -106,6 +107,7 @@ $(eval $(call program,front,$(FRONT_SOURCES)))
 $(eval $(call program,probe,$(PROBE_SOURCES)))
 $(eval $(call program,pool,$(POOL_SOURCES)))
 $(eval $(call program,container-init,$(CONTAINER_INIT_SOURCES)))
+$(eval $(call program,guard,$(GUARD_PROGRAM_SOURCES)))
 
 ## ---- the TypeScript part
 

@@ -288,12 +288,6 @@ static enum claim wait_for_end(int fd, const struct claimant *claimant, struct a
   return answers->taken && !answers->refused ? CLAIM_LOST : CLAIM_NONE;
 }
 
-/* Launch makes what protected paths need as soon as it has the command, and a look at those paths would find it. */
-static int must_look_first(const struct launchfile *file) {
-  struct record record;
-  return launchfile_find(file, V_PROTECT, &record);
-}
-
 /* Who reads the gate decides: the sandbox, which then starts the command, or we, and then nobody does. */
 static int take_back(int gate) {
   uint64_t opened;
@@ -308,8 +302,7 @@ static int may_go_another_way(enum claim end, const struct answers *answers) {
 /* The sandbox gets ready while we look at the disk. It starts the command when it has said FRAME_TAKEN and the gate is open. */
 static enum claim run_in(int fd, int gate, const struct claimant *claimant, struct answers *answers) {
   static const uint64_t one = 1;
-  int holds = must_look_first(claimant->file) || cached_holds_all(claimant->file, V_AT);
-  int end = holds ? read_answers(fd, answers) : -1;
+  int end = cached_holds_all(claimant->file, V_AT) ? read_answers(fd, answers) : -1;
   if (end != 0) return end == 1 ? CLAIM_DONE : CLAIM_NONE; /* a deadline of no time at all */
   if (write(gate, &one, sizeof one) != sizeof one) return CLAIM_NONE;
   enum claim how = wait_for_end(fd, claimant, answers);
@@ -320,8 +313,7 @@ enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json
   struct message message = {.given = {-1, -1, -1, -1}};
   int pool = open_pool(claimant->file);
   if (pool < 0) return CLAIM_NONE;
-  int is_ours = is_what_we_would_build(pool, claimant->file) && write_message(&message, claimant) == 0 &&
-                (!must_look_first(claimant->file) || cached_holds_all(claimant->file, V_AT));
+  int is_ours = is_what_we_would_build(pool, claimant->file) && write_message(&message, claimant) == 0;
   int fd = is_ours ? claim_any(pool) : -1;
   close(pool);
   struct answers answers = {.json = json, .room = room};

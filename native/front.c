@@ -40,7 +40,7 @@ extern char **environ;
 
 enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_HIGH = 20 };
 /* One JSON line of launch; its strings are bounded in chain.h and status.h. */
-#define STATUS_MAX (16 << 10)
+#define STATUS_MAX (64 << 10)
 
 struct call {
   const char *root;  /* directory of the package */

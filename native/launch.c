@@ -1,6 +1,6 @@
 /*
- * Theory of operation. Launch stays on the host: it makes what must be removed again (the record of the run, placeholders,
- * the cgroup), clones the stager (stage.h) into the cgroup, and waits in one poll loop for whatever comes first: reports of
+ * Theory of operation. Launch stays on the host: it makes what must be removed again (the record of the run,
+ * the cgroup), finds what must be protected (guard.h), clones the stager (stage.h) into the cgroup, and waits in one poll loop for whatever comes first: reports of
  * the stager or init, a signal, the end of the leash, the deadline, the memory watchdog. Every reason to stop goes the same
  * way: SIGTERM for everything inside, a short grace, then SIGKILL for the cgroup and the engine. Launch is a subreaper and
  * the run is over when waitpid knows no child any more, so nothing can be left. If launch itself is killed, the engine dies
@@ -68,6 +68,7 @@ void run_begin(struct run *run) {
   run->status = run->leash = -1;
   terminal_none(&run->terminal);
   run->warm = (struct warm)WARM_NONE;
+  run->guard = (struct guard)GUARD_NONE;
   for (int i = 0; i < 3; i++) run->stdio[i] = i;
   run->outcome = (struct outcome){
       .wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
@@ -89,8 +90,9 @@ _Noreturn void run_carry_out(struct run *run) {
   run_prepare_warm(run);
   run_name_group(run);
   run_write_record(run); /* before there is anything to be removed: a record may name too much, never too little */
-  run_make_placeholders(run);
+  run_prepare_guard(run);
   run_make_group(run);
+  if (!run->warm_directory) guard_watch(&run->guard, now_ns());
   run_start(run);
   run_watch(run);
   run_conclude(run);

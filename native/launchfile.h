@@ -25,8 +25,8 @@ enum verb {
   V_TMPFS,     /* TARGET SIZE INODES MODE                     stager; init (Landlock) */
   V_BIND,      /* SOURCE TARGET                               stager: system tree, read-only */
   V_ZONE,      /* SOURCE TARGET ro|rw DEV INO open|closed     stager; init (Landlock: sockets open or closed) */
-  V_PROTECT,   /* SOURCE TARGET PATH (below the zone)         launch, stager */
-  V_GIT,       /* SOURCE TARGET OPEN (names, by blanks)       launch: git directories in the zone are protected */
+  V_PROTECT,   /* SOURCE TARGET PATH (below the zone)         launch */
+  V_GIT,       /* SOURCE TARGET OPEN (names in git directories) launch: git directories of the zone */
   V_READONLY,  /* PATH below /proc                            init */
   V_MASK,      /* PATH below /proc                            init */
   V_LANDLOCK,  /* on|off                                      init */

@@ -6,10 +6,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define RECORD_BYTES_MAX (8u << 20) /* a record without an argv of the kernel's largest size has a few KiB */
@@ -77,8 +79,6 @@ void record_put_number(FILE *out, const char *key, long long number) {
   record_put(out, key, text);
 }
 
-static void put_placeholder(const char *path, void *out) { record_put(out, "placeholder", path); }
-
 int record_write(int fd, const struct run_record *record) {
   char *bytes = NULL;
   size_t size = 0;
@@ -89,7 +89,6 @@ int record_write(int fd, const struct run_record *record) {
   record_put_number(out, "started", time(NULL));
   record_put(out, "profile", record->profile);
   if (record->cgroup[0]) record_put(out, "cgroup", record->cgroup);
-  placeholders_each_path(record->file, put_placeholder, out);
   if (!record->command) record_put(out, "warm", "1");
   for (int i = 0; record->command && record->command[i] && i < RECORD_WORDS_MAX; i++) record_put(out, "word", record->command[i]);
   if (fclose(out) != 0) return free(bytes), -1;
@@ -162,8 +161,6 @@ static void clean_up_after(const struct record_content *content) {
   if (cgroup) remove_group(cgroup);
   const char *id = record_value(content, "id", 0);
   if (id && is_run_id(id)) kill_marked(id);
-  const char *path;
-  for (int i = 0; (path = record_value(content, "placeholder", i)); i++) placeholder_remove_stale(path);
 }
 
 typedef int visitor(int directory, const char *name, int fd, void *data);

@@ -2,12 +2,12 @@
  * Records of live runs: one file a run in a directory that only this user can reach. Launch writes it and holds an exclusive
  * lock on it while it lives. A record that can be locked belongs to a run whose launcher was killed: whoever gets the lock
  * removes what the record names (cgroup, processes that
- * bear the id, placeholders), then the record. Content: pairs of words, each ended by NUL.
+ * bear the id), then the record. Content: pairs of words, each ended by NUL.
  */
 #ifndef LLM_DO_RECORD_H
 #define LLM_DO_RECORD_H
 
-#include "placeholder.h"
+#include "launchfile.h"
 
 #include <stdio.h>
 #include <sys/types.h>
@@ -21,7 +21,6 @@ struct run_record {
   const char *profile;
   const char *cgroup; /* absolute path of the run's own group, "" without one */
   char **command; /* NULL = a warm sandbox that has none yet: the janitor's business, but no run */
-  const struct launchfile *file; /* whose protected paths may get placeholders */
 };
 
 /* Opens the directory; it and its parent are made 0700 if missing, and refused when others own or may reach them.

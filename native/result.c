@@ -41,6 +41,7 @@ int result_needs_no_words(const struct result *result) {
   if (strncmp(result->status, "{\"cause\":\"exit\"", 15) != 0) return 0;
   long long end = number_of(result->status, "waitStatus");
   if (end < 0 || (end & 0x7f)) return 0;
+  if (number_of(result->status, "setIds") > 0 || (end != 0 && strstr(result->status, "\"configLocked\":"))) return 0;
   if (number_of(result->status, "oomKills") > 0 || number_of(result->status, "pidsRefused") > 0) return 0;
   return end == 0 || (!names_a_path(result->command) && !may_lack_processes(result));
 }

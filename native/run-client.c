@@ -84,23 +84,19 @@ static int hand_over(struct run *run, const char *block, size_t size) {
 
 static int say_start(const struct run *run) { return message_send(run->waiting, "", 1, NULL, 0); }
 
-/* What a run finds made before its tree is built, a warm one gets now. */
-static int protect_late(struct run *run) {
-  const char *path = "";
-  int status;
-  if (placeholders_make(&run->file, &run->placeholders, &path) < 0) return run_blame(run, errno, "launch: protect", path), -1;
-  if (run->placeholders.count == 0) return 0;
-  pid_t child = fork();
-  if (child == 0) stage_cover_placeholders(&run->file, run->namespaces[0], run->namespaces[1]);
-  if (child > 0 && waitpid(child, &status, 0) == child && status == 0) return 0;
-  return run_blame(run, child < 0 ? errno : 0, "launch: protect", run->placeholders.item[0].path), -1;
+/* The covers were made with the tree: the client goes the cold way where they would be others now. The watches come first, so
+ * that what is made after the look is seen by them. */
+static int guard_late(struct run *run) {
+  guard_watch(&run->guard, now_ns());
+  if (guard_is_fresh(&run->guard, &run->file)) return 0;
+  return run_blame(run, ESTALE, "launch: protect", ""), -1;
 }
 
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
 static int make_ready(struct run *run, const char *block, size_t size) {
   if (hand_over(run, block, size) < 0) return -1;
   if (!warm_guards_hold(&run->warm)) return run_blame(run, ESTALE, "launch: guards", ""), -1;
-  return protect_late(run); /* on record since before the sandbox was made */
+  return guard_late(run);
 }
 
 /* The client is told first: what it has not seen, has not happened. */
@@ -165,8 +161,8 @@ static void answer(struct run *run) {
 /* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
 void run_answer_early(struct run *run) {
   if (!run_has_client(run) || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
+  run_sweep(run); /* before the client's next step, which may be to make what was protected */
   run_conclude(run);
-  placeholders_remove(&run->placeholders); /* the client's next step may be to make what they stand for */
   answer(run);
   run_pay(run);
 }
@@ -185,7 +181,6 @@ static void hand_over_the_rest(struct run *run) {
 
 void run_part_from_client(struct run *run) {
   run_drop_stdio(run); /* refused before anybody had them: they would never be drained */
-  if (!run->answered) placeholders_remove(&run->placeholders);
   hand_over_the_rest(run);
   warm_linger(&run->warm);
 }

@@ -68,6 +68,7 @@ static int was_out_of_memory(const struct outcome *outcome) {
 void run_conclude(struct run *run) {
   struct outcome *outcome = &run->outcome;
   if (run->answered) return;
+  run_sweep(run);
   terminal_finish(&run->terminal);
   if (!outcome->ended_ns) {
     outcome->ended_ns = now_ns();

@@ -98,6 +98,7 @@ void run_start(struct run *run) {
   if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0) run_refuse(run, "launch: pipe", "");
   /* High numbers: the stager places them at 0-8 and must not overwrite one before it is placed. */
   struct stage stage = {.file = &run->file,
+                        .guard = &run->guard,
                         .launch_file = run_sealed(run, run->file.bytes, run->file.size, "launch-file"),
                         .command = command_block(run),
                         .control = control[1],

@@ -1,4 +1,4 @@
-/* What a run makes on the host: its record, its cgroup, placeholders of protected paths; each is removed with it. */
+/* What a run makes on the host, its record and its cgroup, which are removed with it; and what it finds there, guarded (guard.h). */
 #include "run.h"
 
 #include <limits.h>
@@ -21,8 +21,7 @@ int run_put_record(const struct run *run) {
   if (run->record < 0) return 0;
   if (run->cgroup_name[0] && launchfile_find(&run->file, V_CGROUP, &cgroup))
     snprintf(path, sizeof path, "%s/%s", cgroup.word[0], run->cgroup_name);
-  struct run_record content = {run->id, launchfile_find(&run->file, V_PROFILE, &profile) ? profile.word[0] : "", path,
-                               run->command, &run->file};
+  struct run_record content = {run->id, launchfile_find(&run->file, V_PROFILE, &profile) ? profile.word[0] : "", path, run->command};
   return record_write(run->record, &content);
 }
 
@@ -75,15 +74,19 @@ void run_narrow_group(struct run *run) {
   run_kill(run);
 }
 
-void run_make_placeholders(struct run *run) {
-  const char *path = "";
-  if (run->warm_directory) return; /* they would stand in the user's directory while nothing runs */
-  int made = placeholders_make(&run->file, &run->placeholders, &path);
-  if (made < 0) run_refuse(run, "launch: protect", path);
+void run_prepare_guard(struct run *run) {
+  if (guard_prepare(&run->guard, &run->file) < 0) run_refuse(run, "launch: protect", run->guard.failed);
+}
+
+void run_sweep(struct run *run) {
+  struct outcome *outcome = &run->outcome;
+  if (run->swept || !outcome->started_ns) return; /* nothing of the command's has run */
+  run->swept = 1;
+  if (guard_sweep(&run->guard, run->id) > 0 && outcome->cause != CAUSE_SETUP) outcome->cause = CAUSE_PROTECTED;
+  outcome->guard = &run->guard;
 }
 
 void run_release(struct run *run) {
-  placeholders_remove(&run->placeholders);
   int is_gone = run->cgroup < 0 || cgroup_end(run->cgroup_parent, run->cgroup_name, run->cgroup) == 0;
   /* What could not be removed stays on record, for the janitor. */
   if (run->record >= 0 && is_gone) record_remove(run->records, run->id, run->record);

@@ -190,6 +190,7 @@ static int patience(const struct run *run) {
     uint64_t tick = now + TICK_MS * MS;
     if (!next || tick < next) next = tick;
   }
+  if (is_running && run->guard.next_walk_ns && (!next || run->guard.next_walk_ns < next)) next = run->guard.next_walk_ns;
   if (run->owes_at && (!next || run->owes_at < next)) next = run->owes_at;
   if (!next) return -1;
   return milliseconds_until(next);
@@ -233,11 +234,19 @@ static void show_the_rest(struct run *run) {
   }
 }
 
+/* Once the command has ended the sweep says the rest. */
+static int is_guarding(const struct run *run) { return run->outcome.started_ns && !run->outcome.ended_ns && !run->stopping; }
+
+static void look_at_guard(struct run *run, int has_events) {
+  if ((has_events && guard_on_events(&run->guard)) || guard_on_time(&run->guard)) run_stop(run, CAUSE_PROTECTED, 0);
+}
+
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
-    struct pollfd watched[4 + TERMINAL_POLLS + WARM_POLLS] = {
-        {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->leash, POLLIN, 0}, {run->errors, POLLIN, 0}};
-    struct pollfd *terminal = &watched[4], *warm = terminal + TERMINAL_POLLS;
+    struct pollfd watched[5 + TERMINAL_POLLS + WARM_POLLS] = {
+        {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->leash, POLLIN, 0}, {run->errors, POLLIN, 0},
+        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}};
+    struct pollfd *terminal = &watched[5], *warm = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);
     warm_watch(&run->warm, warm);
     if (poll(watched, sizeof watched / sizeof *watched, patience(run)) < 0 && errno != EINTR) {
@@ -251,6 +260,7 @@ void run_watch(struct run *run) {
     terminal_relay(&run->terminal, terminal);
     run_relay(run, warm);
     look_at_limits(run);
+    if (is_guarding(run)) look_at_guard(run, watched[4].revents != 0);
     run_answer_early(run);
   }
   read_pending_reports(run);

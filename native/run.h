@@ -9,10 +9,10 @@
 #include "cgroup.h"
 #include "chain.h"
 #include "fail.h"
+#include "guard.h"
 #include "kernel.h"
 #include "launch.h"
 #include "message.h"
-#include "placeholder.h"
 #include "record.h"
 #include "status.h"
 #include "terminal.h"
@@ -20,6 +20,7 @@
 #include "watchdog.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +41,8 @@ struct run {
   int records, record;
   int cgroup_parent, cgroup;
   char cgroup_name[RUN_ID_MAX + sizeof CGROUP_PREFIX];
-  struct placeholders placeholders;
+  struct guard guard;
+  int swept;
 
   int control; /* our end */
   int errors;  /* what the engine prints */
@@ -87,7 +89,10 @@ void run_name_group(struct run *run);
 void run_make_group(struct run *run);
 /* The stager has gone, and with it what only it needed. */
 void run_narrow_group(struct run *run);
-void run_make_placeholders(struct run *run);
+/* Finds what is to be covered and what to be watched in the writable zones. */
+void run_prepare_guard(struct run *run);
+/* Nothing is left inside but init: sets aside what was made in spite of its protection. */
+void run_sweep(struct run *run);
 void run_release(struct run *run);
 
 /* ---- the stager (run-start.c) ---- */

@@ -6,7 +6,6 @@
 #include "idmap.h"
 #include "kernel.h"
 #include "message.h"
-#include "placeholder.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -360,35 +359,77 @@ static int is_mount_root(int fd) {
   return (status.attributes & STATX_MOUNT_ROOT) != 0;
 }
 
-/* Puts a clone of `fd` over itself: a mount point can be neither renamed nor removed. Returns the new mount. */
-static int cover(int fd, int readonly, const char *path) {
-  int tree = clone_tree(fd, path);
-  if (readonly) set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path);
+/* Puts `tree` over `fd`, and takes its place: a mount point can be neither renamed nor removed. */
+static int put_over(int fd, int tree, const char *path) {
   if (sys_move_mount(tree, fd) < 0) fail("stage: protect", path);
   close(fd);
   return tree;
 }
 
-/* `late`: what is a mount point already has been covered when the tree was made. */
-static void protect(struct staging *staging, const char *target, const char *path, int late) {
+static int cover(int fd, int readonly, const char *path) {
+  int tree = clone_tree(fd, path);
+  if (readonly) set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path);
+  return put_over(fd, tree, path);
+}
+
+static int open_step(int directory, const char *name, const char *path) {
+  int next = sys_openat2(directory, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+  if (next < 0) fail("stage: protect", path);
+  return next;
+}
+
+/* What launch saw, and nothing that took its place since. */
+static int open_covered(int zone, const struct guard_cover *cover) {
+  struct stat status;
+  int fd = open_step(zone, cover->path, cover->path);
+  if (fstat(fd, &status) < 0) fail("stage: protect", cover->path);
+  if (status.st_dev != cover->identity.dev || status.st_ino != cover->identity.ino) fail_with(ESTALE, "stage: protect", cover->path);
+  return fd;
+}
+
+/* Every directory on the way to a path is kept in its place, too. */
+static void cover_way(int zone, const char *path) {
   char names[PATH_MAX];
   copy_text(names, sizeof names, path);
-  int at = open_point(staging, target, 1);
+  int at = dup(zone);
+  if (at < 0) fail("stage: dup", path);
   char *rest = NULL;
-  for (char *name = strtok_r(names, "/", &rest); name;) {
-    char *following = strtok_r(NULL, "/", &rest);
-    int next = sys_openat2(at, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
-    if (next < 0 && errno == ENOENT) break; /* no placeholder: who may not make it outside may not inside */
-    if (next < 0) fail("stage: protect", path);
-    struct stat status;
-    if (fstat(next, &status) < 0) fail("stage: protect", path);
-    int last = !following || !S_ISDIR(status.st_mode) || is_placeholder(&status);
-    if ((last && !late) || !is_mount_root(next)) next = cover(next, last, path);
+  for (char *name = strtok_r(names, "/", &rest), *following; (following = strtok_r(NULL, "/", &rest)); name = following) {
+    int next = open_step(at, name, path);
+    if (!is_mount_root(next)) next = cover(next, 0, path);
     close(at);
     at = next;
-    name = last ? NULL : following;
   }
   close(at);
+}
+
+/* Of a read-only directory, what stays writable in it is cloned before it is covered: a clone of a read-only mount is one. */
+static void cover_with_kept(int zone, const struct guard_cover *holder) {
+  int *tree = calloc(holder->kept + 1, sizeof *tree);
+  if (!tree) fail("stage: memory", holder->path);
+  for (size_t i = 1; i <= holder->kept; i++) {
+    int fd = open_covered(zone, &holder[i]);
+    tree[i] = clone_tree(fd, holder[i].path);
+    close(fd);
+  }
+  close(cover(open_covered(zone, holder), 1, holder->path));
+  for (size_t i = 1; i <= holder->kept; i++) close(put_over(open_covered(zone, &holder[i]), tree[i], holder[i].path));
+  free(tree);
+}
+
+static void cover_path(int zone, const struct guard_cover *path) {
+  cover_way(zone, path->path);
+  if (path->kept) return cover_with_kept(zone, path);
+  int fd = open_covered(zone, path);
+  close(path->writable && is_mount_root(fd) ? fd : cover(fd, !path->writable, path->path));
+}
+
+static void protect(struct staging *staging, const char *target) {
+  const struct guard_zone *zone = guard_zone_at(staging->stage->guard, target);
+  if (!zone || zone->covers == 0) return;
+  int root = open_point(staging, target, 1);
+  for (size_t i = 0; i < zone->covers; i += 1 + zone->cover[i].kept) cover_path(root, &zone->cover[i]);
+  close(root);
 }
 
 /* ---- the tree ---- */
@@ -453,8 +494,8 @@ static void build(struct staging *staging, const struct record *record, int *nex
     case V_ZONE:
       attach(staging, staging->zone[*next_zone].tree, record->word[1]);
       close(staging->zone[(*next_zone)++].tree);
+      protect(staging, record->word[1]);
       break;
-    case V_PROTECT: protect(staging, record->word[1], record->word[2], 0); break;
     default: break;
   }
 }
@@ -562,17 +603,4 @@ void stage_and_exec(const struct stage *stage) {
   tell_launch(&staging); /* not before: it wakes launch, which would take the processor from us */
   engine_finish(&staging.engine, tree);
   become_engine(&staging);
-}
-
-void stage_cover_placeholders(const struct launchfile *file, int user, int mounts) {
-  static struct staging staging = {.parent = {.fd = -1}};
-  struct record record;
-  size_t position = 0;
-  /* Root has every capability in the namespace of the sandbox without being in it, and its id would mean nothing there. */
-  if (geteuid() != 0 && setns(user, CLONE_NEWUSER) < 0) _exit(125);
-  if (setns(mounts, CLONE_NEWNS) < 0) _exit(125);
-  staging.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  while (launchfile_next(file, &position, &record))
-    if (record.verb == V_PROTECT) protect(&staging, record.word[1], record.word[2], 1);
-  _exit(staging.root < 0 ? 125 : 0);
 }

@@ -13,12 +13,14 @@
 #ifndef LLM_DO_STAGE_H
 #define LLM_DO_STAGE_H
 
+#include "guard.h"
 #include "launchfile.h"
 
 #include <sys/types.h>
 
 struct stage {
   const struct launchfile *file;
+  const struct guard *guard; /* what of the writable zones is covered */
   int launch_file; /* memfd for init */
   int command;     /* memfd for init */
   int control;     /* init's end of the control socket */
@@ -31,9 +33,5 @@ struct stage {
 
 /* Never returns: ends when the engine has the tree, becomes it, or reports and ends with 125. */
 _Noreturn void stage_and_exec(const struct stage *stage);
-
-/* For a warm sandbox, in a process of its own: enters its namespaces and covers the protected paths that did not exist when
- * the tree was made, and now have placeholders. Never returns: status 0, or 125. */
-_Noreturn void stage_cover_placeholders(const struct launchfile *file, int user, int mounts);
 
 #endif

@@ -14,6 +14,7 @@ static const char *const CAUSES[] = {
     [CAUSE_EXIT] = "exit",     [CAUSE_DEADLINE] = "deadline",   [CAUSE_CPU_TIME] = "cpu-time", [CAUSE_MEMORY] = "memory",
     [CAUSE_CANCELLED] = "cancelled", [CAUSE_SETUP] = "setup", [CAUSE_EXEC] = "exec",
     [CAUSE_LOST] = "lost",
+    [CAUSE_PROTECTED] = "protected",
 };
 
 static void put_key(FILE *out, const char *key, const char *text) {
@@ -22,6 +23,34 @@ static void put_key(FILE *out, const char *key, const char *text) {
 }
 
 static void put_number(FILE *out, const char *key, long long number) { fprintf(out, ",\"%s\":%lld", key, number); }
+
+static void print_attempt(FILE *out, const struct guard_attempt *attempt) {
+  fputs("{\"path\":", out);
+  put_json(out, attempt->path);
+  fputs(",\"aside\":", out);
+  put_json(out, attempt->aside);
+  fprintf(out, ",\"gone\":%s}", attempt->is_gone ? "true" : "false");
+}
+
+void status_put_guard(FILE *out, const struct guard *guard) {
+  if (guard->attempts) {
+    fprintf(out, ",\"attempts\":%u,\"protected\":[", guard->attempts);
+    for (unsigned i = 0; i < guard->attempts && i < GUARD_ATTEMPTS_MAX; i++) {
+      if (i) fputc(',', out);
+      print_attempt(out, &guard->attempt[i]);
+    }
+    fputc(']', out);
+  }
+  if (guard->set_ids) {
+    fprintf(out, ",\"setIds\":%u,\"setId\":[", guard->set_ids);
+    for (unsigned i = 0; i < guard->set_ids && i < GUARD_SET_ID_MAX; i++) {
+      if (i) fputc(',', out);
+      put_json(out, guard->set_id[i]);
+    }
+    fputc(']', out);
+  }
+  if (guard->config_locked) fputs(",\"configLocked\":true", out);
+}
 
 char *status_line(const struct outcome *outcome, size_t *size) {
   char *line = NULL;
@@ -46,6 +75,7 @@ char *status_line(const struct outcome *outcome, size_t *size) {
   put_number(out, "pidsRefused", outcome->pids_refused);
   put_number(out, "throttledUs", outcome->throttled_us);
   put_number(out, "killed", outcome->killed);
+  if (outcome->guard) status_put_guard(out, outcome->guard);
   fputs("}\n", out);
   if (fclose(out) != 0) return free(line), NULL;
   return line;
@@ -77,6 +107,7 @@ int status_exit_code(const struct outcome *outcome) {
     case CAUSE_MEMORY: return 128 + SIGKILL;
     case CAUSE_CANCELLED: return 130;
     case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? 127 : 126;
+    case CAUSE_PROTECTED: return EXIT_OF_PROTECTED;
     case CAUSE_SETUP: return EXIT_OF_SETUP;
     case CAUSE_LOST: return EXIT_OF_LOST;
   }
@@ -90,5 +121,7 @@ void status_print(const struct outcome *outcome) {
   if (outcome->path[0]) fprintf(stderr, ": %s", outcome->path);
   if (outcome->error) fprintf(stderr, ": %s", strerror(outcome->error));
   if (outcome->detail[0]) fprintf(stderr, " (%s)", outcome->detail);
+  for (unsigned i = 0; outcome->guard && i < outcome->guard->attempts && i < GUARD_ATTEMPTS_MAX; i++)
+    fprintf(stderr, ": %s", outcome->guard->attempt[i].path);
   fputc('\n', stderr);
 }

@@ -3,15 +3,19 @@
 #define LLM_DO_STATUS_H
 
 #include "chain.h"
+#include "guard.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 /* Of CAUSE_SETUP and CAUSE_LOST; a command may end with them, too. */
 #define EXIT_OF_SETUP 125
 #define EXIT_OF_LOST 137
+/* Of CAUSE_PROTECTED. */
+#define EXIT_OF_PROTECTED 126
 
 /* CAUSE_SETUP promises that the command never ran. CAUSE_LOST: it had started, and nothing reported its end. */
-enum cause { CAUSE_EXIT, CAUSE_DEADLINE, CAUSE_CPU_TIME, CAUSE_MEMORY, CAUSE_CANCELLED, CAUSE_SETUP, CAUSE_EXEC, CAUSE_LOST };
+enum cause { CAUSE_EXIT, CAUSE_DEADLINE, CAUSE_CPU_TIME, CAUSE_MEMORY, CAUSE_CANCELLED, CAUSE_SETUP, CAUSE_EXEC, CAUSE_LOST, CAUSE_PROTECTED };
 
 struct outcome {
   enum cause cause;
@@ -25,10 +29,14 @@ struct outcome {
   long long cpu_us, peak_bytes, peak_pids;
   long long oom_kills, pids_refused, throttled_us, read_bytes, write_bytes; /* -1 without such a counter */
   unsigned killed;
+  const struct guard *guard; /* what it saw; NULL = nothing ran */
 };
 
 /* The line of JSON, on the heap; NULL when memory is short. */
 char *status_line(const struct outcome *outcome, size_t *size);
+
+/* What it saw, as members of a JSON object, each with a comma before it; nothing where there is nothing to tell. */
+void status_put_guard(FILE *out, const struct guard *guard);
 
 /* Writes one line of JSON. Returns 0, or -1 when the runner cannot be told. */
 int status_write(int fd, const struct outcome *outcome);

@@ -8,7 +8,7 @@ const EXIT_STATUSES: readonly (readonly [string, string])[] = [
   ['0-255', 'the exit code of the command'],
   ['124', 'stopped at the deadline'],
   ['125', 'the sandbox failed or was refused, or the command line cannot be understood'],
-  ['126', 'blocked by a rule, or the command cannot be executed'],
+  ['126', 'blocked by a rule, stopped at a protected path, or the command cannot be executed'],
   ['127', 'the command was not found'],
   ['128+N', 'signal N ended the command'],
   ['130', 'cancelled'],

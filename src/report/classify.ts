@@ -19,6 +19,7 @@ import {
   reachedPidsHint,
   seccompHint,
 } from './hints.ts'
+import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
 import type { Denial, Reason, Result } from './result.ts'
 
 /** What only the caller of the run knows, all optional. */
@@ -39,6 +40,7 @@ const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
   setup: 'setup',
   exec: 'setup',
   lost: 'lost',
+  protected: 'protected',
 }
 
 /** The reason of a command that ended by itself, or seemed to: the cgroup and the filter may know better. */
@@ -104,6 +106,7 @@ const QUIET_SIGNALS = new Set(['SIGPIPE', 'SIGINT', 'SIGTERM', 'SIGHUP'])
 function headline(reason: Reason, outcome: Outcome, plan: Plan, origins: Origins): string {
   if (isLimit(reason)) return `${stoppedBy(reason, plan)} (${limitSource(reason, origins)})`
   if (reason === 'seccomp') return `killed by the system call filter (seccomp: ${plan.seccomp.profile})`
+  if (reason === 'protected') return protectedHeadline(outcome.guarded)
   if (reason === 'cancelled') return `cancelled${outcome.cancelledBy === undefined ? '' : ` by ${outcome.cancelledBy}`}`
   if (reason === 'signal' && !QUIET_SIGNALS.has(outcome.signal ?? '')) return `ended by ${outcome.signal}`
   return ''
@@ -145,6 +148,7 @@ function warningsOf(reason: Reason, outcome: Outcome, plan: Plan): string[] {
   return [
     ...plan.warnings,
     ...outcome.warnings,
+    ...guardWarnings(outcome.guarded),
     ...(survivedOom ? [`${killedWords(oomKill)} at the memory limit, the command went on`] : []),
   ]
 }
@@ -193,6 +197,8 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
     ...limits.filter(([, reached]) => reached).map(([limit]) => raise(limit)),
     ...(reachedPids(outcome, plan) ? [reachedPidsHint(plan.limits.pids?.max ?? 0)] : []),
     ...(reason === 'seccomp' ? [seccompHint(plan)] : []),
+    ...(reason === 'protected' ? protectedHints(outcome.guarded, plan) : []),
+    ...(failed && outcome.guarded?.configLocked ? [CONFIG_LOCKED_HINT] : []),
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
   ]
 }

@@ -16,6 +16,7 @@ export type Reason =
   | 'setup'
   | 'cancelled'
   | 'lost'
+  | 'protected'
 
 /** One thing the sandbox itself stopped, and the flag that would have allowed it. */
 export interface Denial {

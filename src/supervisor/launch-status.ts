@@ -2,7 +2,7 @@
 import { constants } from 'node:os'
 import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child.ts'
-import type { Capture, EndCause, Outcome, SetupFailure } from './outcome.ts'
+import type { Capture, EndCause, Guarded, Outcome, ProtectedAttempt, SetupFailure } from './outcome.ts'
 
 const CAUSES = [
   'exit',
@@ -13,6 +13,7 @@ const CAUSES = [
   'setup',
   'exec',
   'lost',
+  'protected',
 ] as const satisfies EndCause[]
 
 /** native/status.c. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
@@ -36,6 +37,12 @@ export interface LaunchStatus {
   readonly pidsRefused: number
   readonly throttledUs: number
   readonly killed: number
+  /** What native/guard.h saw; each absent where there is nothing to tell. */
+  readonly attempts?: number
+  readonly protected?: readonly ProtectedAttempt[]
+  readonly setIds?: number
+  readonly setId?: readonly string[]
+  readonly configLocked?: boolean
 }
 
 /** @returns undefined for anything but a whole report: launch was killed before it could tell */
@@ -130,6 +137,7 @@ export function outcomeOf(
     },
     ...eventsOf(status),
     killed: status.killed,
+    ...guardedOf(status),
     warnings: [],
   }
 }
@@ -160,6 +168,14 @@ function failureOf({ step, path, errno, detail }: LaunchStatus): SetupFailure {
     path,
     errno: errno === 0 ? '' : errnoName(errno),
     detail: isInterpreter ? step : detail.trim(),
+  }
+}
+
+function guardedOf(status: LaunchStatus): { readonly guarded?: Guarded } {
+  const { attempts = 0, protected: made = [], setIds = 0, setId = [], configLocked = false } = status
+  if (attempts === 0 && setIds === 0 && !configLocked) return {}
+  return {
+    guarded: { attempts: { count: attempts, first: made }, setId: { count: setIds, first: setId }, configLocked },
   }
 }
 

@@ -17,6 +17,8 @@ export type EndCause =
   | 'exec'
   /** The command had started, or may have, and nothing reported its end. */
   | 'lost'
+  /** Something was made that is protected. */
+  | 'protected'
 
 export interface SetupFailure {
   /** Which step of which program, e.g. `launch: clone mount`. */
@@ -26,6 +28,24 @@ export interface SetupFailure {
   readonly errno: string
   /** Free words, e.g. what bwrap printed. */
   readonly detail: string
+}
+
+/** Something that was made in spite of its protection; paths are the host's. */
+export interface ProtectedAttempt {
+  readonly path: string
+  /** The name it has beside it now; empty when it could not be moved. */
+  readonly aside: string
+  /** It had been removed before it could be moved. */
+  readonly gone: boolean
+}
+
+/** What happened to protected paths: all of it is counted, and the first are named. */
+export interface Guarded {
+  readonly attempts: { readonly count: number; readonly first: readonly ProtectedAttempt[] }
+  /** Files of root with a set-id bit or capabilities that were read-only in a writable zone. */
+  readonly setId: { readonly count: number; readonly first: readonly string[] }
+  /** Git has tried to change a configuration, and could not. */
+  readonly configLocked: boolean
 }
 
 export interface Capture {
@@ -64,5 +84,7 @@ export interface Outcome {
   readonly events?: { readonly oomKill: number; readonly pidsMax: number; readonly throttledMs: number }
   /** Processes of the tree that had to be killed at the end. */
   readonly killed: number
+  /** Absent when nothing of it happened. */
+  readonly guarded?: Guarded
   readonly warnings: readonly string[]
 }

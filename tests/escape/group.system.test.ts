@@ -88,17 +88,3 @@ describeWith(['root', 'userns'], 'what a limit holds more for the stager', () =>
     expect(await superviseNamespace({ launch, stdio: QUIET })).toMatchObject({ cause: 'setup', failure })
   })
 })
-
-describeWith(['strace', 'userns'], 'a launcher that is killed as it makes placeholders', () => {
-  test('leaves none that prune does not find', async () => {
-    const place = await makePlace()
-    const runsDirectory = join(place.base, 'llm-do/runs')
-    const planned = await planOnce({ place, engine: 'unshare', command: ['true'], runsDirectory })
-    const { file, argv, ...launch } = planned.launch()
-    const killing = ['-qq', '-o', '/dev/null', '-e', 'inject=mkdirat:signal=KILL:when=3']
-    await superviseNamespace({ launch: { ...launch, file: 'strace', argv: [...killing, file, ...argv] }, stdio: QUIET })
-    expect(readdirSync(place.zone).length).toBeGreaterThan(1)
-    await execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])
-    expect([readdirSync(place.zone), readdirSync(runsDirectory)]).toEqual([['notes'], []])
-  })
-})

@@ -1,84 +1,281 @@
-/** Placeholders: what keeps a protected path that does not exist yet from being made, and that nothing of it stays. */
-import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+/** Protected paths: what exists cannot be changed, what does not exist cannot be made, and the host sees nothing of it. */
+import { existsSync, readdirSync, readFileSync, statSync, watch } from 'node:fs'
+import { appendFile, chmod, mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { helpersDirectory } from '../../src/native.ts'
-import { runChild } from '../../src/supervisor/child.ts'
-import { temporaryDirectory } from '../support/directory.ts'
+import { superviseNamespace } from '../../src/supervisor/namespace.ts'
+import type { Outcome } from '../../src/supervisor/outcome.ts'
 import { describeWith } from '../support/needs.ts'
-import { ENGINES, makePlace, type Place, sh } from './chain.ts'
+import { ENGINES, type Engine, makePlace, type Place, sh } from './chain.ts'
 import { planOnce } from './launch.ts'
+import { unguarded } from './unguarded.ts'
 
-const PLANT =
-  'mkdir -p /zone/.vscode; echo evil >/zone/.vscode/tasks.json; echo evil >/zone/.mcp.json; mv /zone/.vscode /zone/x'
-const WAIT = 'touch /zone/begun-$$; until test -e /zone/go; do sleep 0.02; done'
-
-const hiddenNames = ({ zone }: Place): readonly string[] => readdirSync(zone).filter((name) => name.startsWith('.'))
-const begun = ({ zone }: Place): number => readdirSync(zone).filter((name) => name.startsWith('begun')).length
-
-async function until(claim: () => boolean): Promise<void> {
-  for (let left = 400; left > 0 && !claim(); left--) await sleep(10)
-  expect(claim()).toBe(true)
+const GIT_ENV = {
+  HOME: '/nowhere',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_AUTHOR_NAME: 'a',
+  GIT_AUTHOR_EMAIL: 'a@example.org',
+  GIT_COMMITTER_NAME: 'a',
+  GIT_COMMITTER_EMAIL: 'a@example.org',
 }
 
+const git = (directory: string, ...words: readonly string[]) =>
+  execa('git', ['-c', 'protocol.file.allow=always', ...words], { cwd: directory, env: GIT_ENV })
+
+async function commit(directory: string): Promise<void> {
+  await writeFile(join(directory, 'file'), 'one\n')
+  await git(directory, 'add', 'file')
+  await git(directory, 'commit', '-qm', 'one')
+}
+
+/** A repository in the zone, with a submodule and two linked worktrees. */
+async function makeRepository({ zone }: Place): Promise<void> {
+  for (const name of ['library', 'app']) {
+    await mkdir(join(zone, name))
+    await git(join(zone, name), 'init', '-q', '-b', 'main')
+    await commit(join(zone, name))
+  }
+  const app = join(zone, 'app')
+  await git(app, 'submodule', '--quiet', 'add', join(zone, 'library'), 'vendor/sub')
+  await git(app, 'commit', '-qm', 'sub')
+  await git(app, 'worktree', 'add', '-q', '-b', 'beside', join(zone, 'beside'))
+}
+
+interface Attempt {
+  readonly place: Place
+  readonly engine: Engine
+  readonly script: string
+  readonly guarded?: boolean
+}
+
+async function attempt({ place, engine, script, guarded = true }: Attempt): Promise<Outcome> {
+  const planned = await planOnce({ place, engine, command: sh(script), values: { samePath: true } })
+  const launch = planned.launch()
+  return superviseNamespace({
+    launch: guarded ? launch : unguarded(launch),
+    stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
+  })
+}
+
+const namesIn = (directory: string): readonly string[] => readdirSync(directory).sort()
+
+const REPOSITORY_AT_ROOT =
+  'echo ref: refs/heads/main >HEAD; mkdir objects refs; printf "[core]\\nworktree = .\\n" >config'
+
+/** What is made, by which script, in a zone that holds only `notes` and what `before` makes. */
+const ATTEMPTS: readonly { readonly name: string; readonly script: string; readonly before?: string }[] = [
+  { name: '.vscode', script: 'mkdir .vscode' },
+  { name: '.mcp.json', script: 'echo evil >.mcp.json' },
+  { name: '.envrc', script: 'ln -s /etc/passwd .envrc' },
+  { name: '.vscode', script: 'mkdir x; echo evil >x/tasks.json; mv x .vscode' },
+  { name: '.config/fish/config.fish', script: 'mkdir -p .config/fish; echo evil >.config/fish/config.fish' },
+  { name: '.config/fish/config.fish', script: 'mkdir -p x/fish; echo evil >x/fish/config.fish; mv x .config' },
+  { name: '.config', script: 'mkdir x; ln -s x .config' },
+  { name: '.git', script: 'git init -q' },
+  { name: 'app/.git', script: 'git init -q app' },
+  { name: 'a/b/c/d/.git', script: 'mkdir -p a/b/c/d; cd a/b/c/d; mkdir .git' },
+  { name: 'a/.git', script: 'mkdir a; echo gitdir: ../evil >a/.git' },
+  { name: 'a/.git', script: 'mkdir a; ln -s ../evil a/.git' },
+  { name: 'HEAD', script: REPOSITORY_AT_ROOT },
+  { name: 'a/b/HEAD', script: `mkdir -p a/b; cd a/b; ${REPOSITORY_AT_ROOT}` },
+  { name: 'HEAD', script: 'echo ref: refs/heads/main >HEAD; echo evil >commondir' },
+]
+
 for (const engine of ENGINES) {
-  describeWith([engine, 'userns'], `with ${engine}`, () => {
-    test('protected paths that do not exist are not there after the run', async () => {
+  describeWith([engine, 'userns'], `with ${engine}, in a directory without a repository`, () => {
+    test.each(ATTEMPTS)('a command that makes $name by "$script" is stopped', async ({ name, script }) => {
       const place = await makePlace()
-      const planned = await planOnce({ place, engine, command: sh(`${PLANT}; echo done`) })
-      expect((await planned.run()).stdout).toBe('done\n')
-      expect(hiddenNames(place)).toEqual([])
+      const outcome = await attempt({ place, engine, script: `cd /zone; ${script}; sleep 20` })
+      expect(outcome.cause).toBe('protected')
+      const [made] = outcome.guarded?.attempts.first ?? []
+      expect(made?.path).toBe(join(place.zone, name))
+      expect(existsSync(join(place.zone, name))).toBe(false)
+      expect(readdirSync(join(place.zone, dirname(name)))).toContain(made?.aside)
     })
 
-    test('a run that ends leaves the protection of another run in the same directory in place', async () => {
+    test.each(ATTEMPTS)(
+      'a command that has ended before it was stopped has not made $name either',
+      async ({ name, script }) => {
+        const place = await makePlace()
+        const outcome = await attempt({ place, engine, script: `cd /zone; ${script}` })
+        expect(outcome.cause).toBe('protected')
+        expect(existsSync(join(place.zone, name))).toBe(false)
+      },
+    )
+
+    test.each(ATTEMPTS)('control: without the protection "$script" makes $name', async ({ name, script }) => {
       const place = await makePlace()
-      const long = await planOnce({ place, engine, command: sh(`${WAIT}; ${PLANT}; echo done`) })
-      const short = await planOnce({ place, engine, command: ['/bin/true'] })
-      const running = long.run()
-      await until(() => begun(place) === 1)
-      await short.run()
-      expect(hiddenNames(place)).toContain('.vscode')
-      await writeFile(join(place.zone, 'go'), '')
-      expect((await running).stdout).toBe('done\n')
-      expect(hiddenNames(place)).toEqual([])
+      const outcome = await attempt({ place, engine, script: `cd /zone; ${script}`, guarded: false })
+      expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
+      expect(namesIn(join(place.zone, dirname(name)))).toContain(name.split('/').at(-1))
     })
 
-    test('what a killed launcher left is gone after the next start', async () => {
+    test('directories on the way to protected names can be made, and nothing else is there after the run', async () => {
       const place = await makePlace()
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const planned = await planOnce({ place, engine, command: sh(`${WAIT}`), runsDirectory })
-      const pid = { launch: 0 }
-      const end = runChild({
-        launch: planned.launch(),
-        stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
-        onStart: (started) => (pid.launch = started),
-        stop: async () => undefined,
+      const outcome = await attempt({
+        place,
+        engine,
+        script: 'cd /zone; ls -A >seen; mkdir .config .config/x; echo x >.config/y',
       })
-      await until(() => begun(place) === 1)
-      process.kill(pid.launch, 'SIGKILL')
-      await end
-      expect(hiddenNames(place)).toContain('.vscode')
-      await execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])
-      expect(hiddenNames(place)).toEqual([])
-      expect(readdirSync(runsDirectory)).toEqual([])
+      expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
+      expect(readFileSync(join(place.zone, 'seen'), 'utf8')).toBe('notes\nseen\n')
+      expect(namesIn(place.zone)).toEqual(['.config', 'notes', 'seen'])
+      expect(namesIn(join(place.zone, '.config'))).toEqual(['x', 'y'])
     })
 
-    test('a directory of the user that is exchanged for a protected one during the run is not taken away', async () => {
+    test('a program that watches the directory sees nothing of a run', async () => {
       const place = await makePlace()
-      const planned = await planOnce({ place, engine, command: sh(WAIT) })
-      const running = planned.run()
-      await until(() => begun(place) === 1)
-      const own = join(place.base, 'own')
-      await mkdir(own)
-      await writeFile(join(own, 'settings.json'), 'mine')
-      await rename(join(place.zone, '.vscode'), join(place.zone, 'moved'))
-      await rename(own, join(place.zone, '.vscode'))
-      await writeFile(join(place.zone, 'go'), '')
-      await running
-      expect(existsSync(join(place.zone, '.vscode', 'settings.json'))).toBe(true)
+      const seen: (string | null)[] = []
+      const watcher = watch(place.zone, (_, name) => seen.push(name))
+      try {
+        expect((await attempt({ place, engine, script: 'ls -A /zone' })).exitCode).toBe(0)
+        await appendFile(join(place.zone, 'notes'), 'control\n')
+        await expect.poll(() => seen).not.toEqual([])
+      } finally {
+        watcher.close()
+      }
+      expect(new Set(seen)).toEqual(new Set(['notes']))
+    })
+
+    test('a parent that the command has closed hides nothing', async () => {
+      const place = await makePlace()
+      await mkdir(join(place.zone, 'a/b'), { recursive: true })
+      const script = 'cd /zone; git init -q a/b 2>/dev/null; chmod 0 a/b; chmod 0 a'
+      const outcome = await attempt({ place, engine, script })
+      expect(outcome.cause).toBe('protected')
+      expect(statSync(join(place.zone, 'a')).mode & 0o777).toBe(0)
+      await chmod(join(place.zone, 'a'), 0o755)
+      await chmod(join(place.zone, 'a/b'), 0o755)
+      expect(existsSync(join(place.zone, 'a/b/.git'))).toBe(false)
+    })
+
+    test('every process of the command is dead when what it made is set aside', async () => {
+      const place = await makePlace()
+      const again =
+        '(while :; do mkdir /zone/.idea 2>/dev/null; done) & (while :; do mkdir /zone/.git 2>/dev/null; done) & sleep 20'
+      const outcome = await attempt({ place, engine, script: again })
+      expect(outcome.cause).toBe('protected')
+      expect(namesIn(place.zone).filter((name) => !name.includes('.set-aside.'))).toEqual(['notes'])
+    })
+  })
+
+  describeWith([engine, 'userns'], `with ${engine}, in a repository with a submodule and a worktree`, () => {
+    const CHANGES = [
+      'app/.git/config',
+      'app/.git/hooks/pre-commit',
+      'app/.git/modules/vendor/sub/config',
+      'app/.git/modules/vendor/sub/hooks/post-checkout',
+      'app/.git/modules/other',
+      'app/.git/worktrees/beside/commondir',
+      'app/.git/worktrees/beside/gitdir',
+      'app/.git/worktrees/other',
+      'app/vendor/sub/.git',
+      'beside/.git',
+      'library/.git/config',
+    ]
+    const NEW = [
+      'app/.git/commondir',
+      'app/.git/config.worktree',
+      'app/.git/info/attributes',
+      'app/.git/objects/info/alternates',
+      'app/.git/modules/vendor/sub/commondir',
+      'app/.git/worktrees/beside/config.worktree',
+      'library/.git/modules',
+      'library/.git/worktrees',
+      'app/vendor/sub/x/.git',
+    ]
+    const MOVES = [
+      'app',
+      'app/.git',
+      'app/.git/hooks',
+      'app/.git/modules',
+      'app/.git/modules/vendor',
+      'app/.git/worktrees',
+      'app/vendor',
+      'app/vendor/sub',
+    ]
+
+    const plant = (paths: readonly string[]) =>
+      `cd /zone; for path in ${paths.join(' ')}; do mkdir -p "$(dirname $path)"; echo evil >>$path && echo "$path"; done 2>/dev/null; true`
+    const move = `cd /zone; for path in ${MOVES.join(' ')}; do mv $path evil && echo "$path" && mv evil $path; done 2>/dev/null; true`
+    const printed = ({ stdout }: Outcome): readonly string[] =>
+      Buffer.from(stdout.head).toString().split('\n').filter(Boolean)
+
+    test('what git runs or obeys can be neither changed nor moved away', async () => {
+      const place = await makePlace()
+      await makeRepository(place)
+      expect(printed(await attempt({ place, engine, script: plant(CHANGES) }))).toEqual([])
+      expect(printed(await attempt({ place, engine, script: move }))).toEqual([])
+    })
+
+    test('control: without the protection all of it can', async () => {
+      const place = await makePlace()
+      await makeRepository(place)
+      expect(printed(await attempt({ place, engine, script: move, guarded: false }))).toEqual(MOVES)
+      expect(printed(await attempt({ place, engine, script: plant(CHANGES), guarded: false }))).toEqual(CHANGES)
+    })
+
+    test.each(NEW)('%s cannot be made', async (path) => {
+      const place = await makePlace()
+      await makeRepository(place)
+      const outcome = await attempt({ place, engine, script: `${plant([path])}; sleep 20` })
+      expect(outcome.cause).toBe('protected')
+      expect(outcome.guarded?.attempts.first[0]?.path).toBe(join(place.zone, path))
+      expect(existsSync(join(place.zone, path))).toBe(false)
+    })
+
+    test('control: without the protection all of that can be made', async () => {
+      const place = await makePlace()
+      await makeRepository(place)
+      expect(printed(await attempt({ place, engine, script: plant(NEW), guarded: false }))).toEqual(NEW)
+    })
+
+    test('git on the host does not run what the command wrote', async () => {
+      const place = await makePlace()
+      await makeRepository(place)
+      const witness = join(place.base, 'witness')
+      const evil = `mkdir -p .evil/objects .evil/refs; printf '[core]\\nfsmonitor = touch ${witness}\\n' >.evil/config; echo ../.evil >.git/commondir`
+      const outcome = await attempt({ place, engine, script: `cd /zone/app; ${evil}` })
+      expect(outcome.cause).toBe('protected')
+      await git(join(place.zone, 'app'), 'status')
+      expect(existsSync(witness)).toBe(false)
+      await attempt({ place, engine, script: `cd /zone/app; ${evil}`, guarded: false })
+      await execa('git', ['status'], { cwd: join(place.zone, 'app'), env: GIT_ENV, reject: false })
+      expect(existsSync(witness)).toBe(true)
+    })
+
+    test('everyday git goes on working: commit, branch, rebase, merge, stash, tag, gc', {
+      timeout: 60_000,
+    }, async () => {
+      const place = await makePlace()
+      await makeRepository(place)
+      const everyday = [
+        'set -e',
+        `export ${Object.entries(GIT_ENV)
+          .map(([name, value]) => `${name}=${value}`)
+          .join(' ')}`,
+        `for d in app app/vendor/sub beside library; do cd ${place.zone}/$d`,
+        'b=$(git symbolic-ref --short HEAD || { git checkout -qB work; echo work; })',
+        'echo 1 >>file; git add file; git commit -qm one; echo 2 >>file; git commit -qam two',
+        'git branch side-$b; git checkout -q side-$b; echo s >g; git add g; git commit -qm side',
+        'git checkout -q $b; echo 3 >h; git add h; git commit -qm three',
+        'git checkout -q side-$b; git rebase -q $b; git checkout -q $b; git merge -q side-$b',
+        'echo x >>file; git stash -q; git stash pop -q; git commit -qam pop; git tag t-$b; git tag -a a-$b -m a',
+        'git gc -q; git repack -adq; git fsck --no-dangling; git tag -d t-$b a-$b >/dev/null; git reset -q --hard HEAD~1',
+        'done',
+      ].join('\n')
+      const planned = await planOnce({
+        place,
+        engine,
+        command: sh(everyday),
+        values: {
+          zones: [{ name: 'zone', mode: 'rw', hostPath: place.zone, target: place.zone }],
+          resources: { timeout: '50s' },
+        },
+      })
+      const { outcome } = await planned.run()
+      expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
     })
   })
 }

@@ -21,6 +21,7 @@ const REASONS: Readonly<Record<Reason, true>> = {
   setup: true,
   cancelled: true,
   lost: true,
+  protected: true,
 }
 
 test.each(Object.keys(REASONS))('docs/result.md explains the reason %s', (reason) => {

@@ -1,0 +1,318 @@
+#include "guard.h"
+
+#include "fail.h"
+#include "kernel.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_LINKS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+
+/* What git runs, obeys or is led by, in each git directory. */
+static const char *const CLOSED_IN_GIT[] = {
+    "config", "config.worktree", "commondir", "gitdir", "hooks", "info/attributes", "objects/info/alternates",
+    "objects/info/http-alternates",
+};
+/* Directories of whole git directories: none is added, and each of them is one. */
+static const char *const KEPT_IN_GIT[] = {"modules", "worktrees"};
+
+void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room) {
+  copy_text(to, room, zone->source);
+  size_t used = strlen(to);
+  if (path[0] && used + 1 < room) to[used++] = '/';
+  copy_text(to + used, room - used, path);
+}
+
+static int give_up(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  guard_host_path(zone, path, guard->failed, sizeof guard->failed);
+  return -1;
+}
+
+/* ---- one path ---- */
+
+/* The first link on the way to `path`, in `at`. */
+static enum look find_link(int zone, const char *path, char *at, struct stat *status) {
+  for (size_t length = 1; length < PATH_MAX; length++) {
+    if (path[length] && path[length] != '/') continue;
+    memcpy(at, path, length);
+    at[length] = 0;
+    int fd = sys_openat2(zone, at, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+    int done = fd < 0 ? -1 : fstat(fd, status);
+    if (fd >= 0) close(fd);
+    if (done < 0) break;
+    if (S_ISLNK(status->st_mode)) return LOOK_LINK;
+    if (!path[length]) return LOOK_THERE;
+  }
+  return errno == ENOENT || errno == ENOTDIR ? LOOK_MISSING : LOOK_FAILED;
+}
+
+enum look guard_look(int zone, const char *path, char *at, struct stat *status) {
+  copy_text(at, PATH_MAX, path);
+  int fd = sys_openat2(zone, path, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+  if (fd < 0 && errno == ELOOP) return find_link(zone, path, at, status);
+  if (fd < 0) return errno == ENOENT || errno == ENOTDIR ? LOOK_MISSING : LOOK_FAILED;
+  int done = fstat(fd, status);
+  close(fd);
+  return done < 0 ? LOOK_FAILED : S_ISLNK(status->st_mode) ? LOOK_LINK : LOOK_THERE;
+}
+
+/* ---- what is to be done about each path ---- */
+
+static int add_cover(struct guard_zone *zone, const char *path, const struct stat *status, int writable) {
+  struct guard_cover *more = path ? grow(zone->cover, zone->covers, sizeof *more) : NULL;
+  if (!more) return -1;
+  zone->cover = more;
+  zone->cover[zone->covers++] = (struct guard_cover){
+      .path = path, .writable = writable, .identity = {status->st_dev, status->st_ino}, .type = status->st_mode & S_IFMT};
+  return 0;
+}
+
+static int add_name(struct guard_zone *zone, const char *path) {
+  struct guard_name *more = path ? grow(zone->name, zone->names, sizeof *more) : NULL;
+  if (!more) return -1;
+  zone->name = more;
+  zone->name[zone->names++] = (struct guard_name){path};
+  return 0;
+}
+
+/* Covers what is there, and watches what is not. Whoever may not look for it may not make it either, inside or outside. */
+static int close_path(struct guard *guard, struct guard_zone *zone, const char *path) {
+  char at[PATH_MAX];
+  struct stat status;
+  switch (guard_look(zone->fd, path, at, &status)) {
+    case LOOK_THERE: return add_cover(zone, path, &status, 0) < 0 ? give_up(guard, zone, path) : 1;
+    case LOOK_MISSING: return add_name(zone, path) < 0 ? give_up(guard, zone, path) : 0;
+    case LOOK_LINK: return errno = ELOOP, give_up(guard, zone, at);
+    case LOOK_FAILED: return errno == EACCES ? 0 : give_up(guard, zone, path);
+  }
+  return -1;
+}
+
+/* ---- git directories ---- */
+
+static int is_open(const struct guard_zone *zone, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = zone->open; *at;) {
+    size_t word = strcspn(at, " ");
+    if (word == length && memcmp(at, name, length) == 0) return 1;
+    at += word + (at[word] == ' ');
+  }
+  return 0;
+}
+
+static int cover_kept(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int owner, const char *directory) {
+  size_t length = strlen(directory), holder = zone->covers - 1;
+  for (size_t i = 0; i < walk->count; i++) {
+    const struct find *find = &walk->find[i];
+    if (find->kind != FIND_KEPT || find->owner != owner) continue;
+    if (strncmp(find->path, directory, length) != 0 || find->path[length] != '/') continue;
+    struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
+    if (add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 1) < 0) return give_up(guard, zone, find->path);
+    zone->cover[holder].kept++;
+  }
+  return 0;
+}
+
+/* Whether cover_kept has it: it does not cover what is in an open directory. */
+static int is_kept(const struct guard_zone *zone, const struct walk *walk, const struct find *find) {
+  if (find->kind != FIND_KEPT) return 0;
+  size_t length = strlen(walk->find[find->owner].path);
+  return !is_open(zone, KEPT_IN_GIT[find->path[length + (length > 0)] != KEPT_IN_GIT[0][0]]);
+}
+
+/* Of the find at `index`, which is a directory. */
+static int close_git_directory(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int index) {
+  const char *directory = walk->find[index].path;
+  for (size_t i = 0; i < sizeof CLOSED_IN_GIT / sizeof *CLOSED_IN_GIT; i++)
+    if (!is_open(zone, CLOSED_IN_GIT[i]) && close_path(guard, zone, arena_join(&guard->arena, directory, CLOSED_IN_GIT[i])) < 0) return -1;
+  for (size_t i = 0; i < sizeof KEPT_IN_GIT / sizeof *KEPT_IN_GIT; i++) {
+    char *path = arena_join(&guard->arena, directory, KEPT_IN_GIT[i]);
+    int done = is_open(zone, KEPT_IN_GIT[i]) ? 0 : path ? close_path(guard, zone, path) : -1;
+    if (done > 0) done = cover_kept(guard, zone, walk, index, path);
+    if (done < 0) return -1;
+  }
+  return 0;
+}
+
+static int add_repository(struct guard *guard, struct guard_zone *zone, const struct find *find, const char *path) {
+  struct guard_repository *more = path ? grow(zone->repository, zone->repositories, sizeof *more) : NULL;
+  if (!more) return give_up(guard, zone, find->path);
+  zone->repository = more;
+  zone->repository[zone->repositories++] = (struct guard_repository){find->kind, find->type, find->identity, path};
+  return 0;
+}
+
+static int close_git(struct guard *guard, struct guard_zone *zone, struct walk *walk, int index) {
+  struct find *find = &walk->find[index];
+  struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
+  find->path = arena_copy(&guard->arena, find->path, strlen(find->path));
+  if (add_repository(guard, zone, find, find->path) < 0) return -1;
+  if (S_ISLNK(find->type)) return errno = ELOOP, give_up(guard, zone, find->path);
+  /* A file leads to a git directory elsewhere; a directory is kept where it is, its parts are closed one by one. */
+  if (!is_kept(zone, walk, find) && find->path[0] && add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return give_up(guard, zone, find->path);
+  return S_ISDIR(find->type) ? close_git_directory(guard, zone, walk, index) : 0;
+}
+
+/* ---- single files ---- */
+
+static void note_set_id(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  if (guard->set_ids < GUARD_SET_ID_MAX)
+    guard_host_path(zone, path, guard->set_id[guard->set_ids], sizeof guard->set_id[0]);
+  guard->set_ids++;
+}
+
+static int close_file(struct guard *guard, struct guard_zone *zone, const struct find *find) {
+  struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
+  if (find->kind == FIND_SET_ID) note_set_id(guard, zone, find->path);
+  return add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 0) < 0 ? give_up(guard, zone, find->path) : 0;
+}
+
+/* ---- a zone ---- */
+
+static int open_zone(struct guard *guard, struct guard_zone *zone, const struct record *record) {
+  uint64_t device, inode;
+  struct stat status;
+  errno = EINVAL;
+  if (parse_number(record->word[3], UINT64_MAX, &device) < 0 || parse_number(record->word[4], UINT64_MAX, &inode) < 0)
+    return give_up(guard, zone, "");
+  zone->fd = sys_openat2(AT_FDCWD, zone->source, O_PATH, NO_LINKS);
+  if (zone->fd < 0 || fstat(zone->fd, &status) < 0) return give_up(guard, zone, "");
+  if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, give_up(guard, zone, "");
+  if (S_ISDIR(status.st_mode)) return 0;
+  close(zone->fd); /* a single file: nothing can be made in it */
+  zone->fd = -1;
+  return 0;
+}
+
+int guard_walk(const struct guard_zone *zone, int for_set_id, struct walk *walk) {
+  *walk = (struct walk){.zone = zone->fd, .for_git = zone->has_git, .for_set_id = for_set_id};
+  return walk->for_git || walk->for_set_id ? walk_zone(walk) : 0;
+}
+
+static int close_finds(struct guard *guard, struct guard_zone *zone, struct walk *walk) {
+  for (size_t i = 0; i < walk->count; i++) {
+    enum find_kind kind = walk->find[i].kind;
+    int done = kind == FIND_GIT || kind == FIND_BARE || kind == FIND_KEPT ? close_git(guard, zone, walk, (int)i)
+               : kind == FIND_SET_ID                                      ? close_file(guard, zone, &walk->find[i])
+                                                                          : (errno = ENAMETOOLONG, give_up(guard, zone, ""));
+    if (done < 0) return -1;
+  }
+  return 0;
+}
+
+static int knows_path(const struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->repositories; i++)
+    if (strcmp(zone->repository[i].path, path) == 0) return 1;
+  return 0;
+}
+
+static int look_through(struct guard *guard, struct guard_zone *zone) {
+  struct walk walk;
+  int done = guard_walk(zone, geteuid() == 0, &walk);
+  if (done < 0) give_up(guard, zone, walk.failed ? walk.failed : "");
+  else done = close_finds(guard, zone, &walk);
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  /* At the root it is made most often, and a name is watched. */
+  if (done == 0 && zone->has_git && !knows_path(zone, ".git")) done = add_name(zone, ".git");
+  return done;
+}
+
+/* ---- all zones ---- */
+
+static struct guard_zone *add_zone(struct guard *guard, const struct record *record) {
+  struct guard_zone *more = grow(guard->zone, guard->zones, sizeof *more);
+  if (!more) return NULL;
+  guard->zone = more;
+  guard->zone[guard->zones] = (struct guard_zone){.source = record->word[0], .target = record->word[1], .fd = -1, .open = ""};
+  return &guard->zone[guard->zones++];
+}
+
+static int is_of(const struct guard_zone *zone, const struct record *record) {
+  return strcmp(zone->source, record->word[0]) == 0 && strcmp(zone->target, record->word[1]) == 0;
+}
+
+static int on_record(struct guard *guard, struct guard_zone **zone, const struct record *record) {
+  if (record->verb == V_ZONE) {
+    *zone = NULL;
+    if (strcmp(record->word[2], "rw") != 0) return 0;
+    *zone = add_zone(guard, record);
+    return *zone ? open_zone(guard, *zone, record) : -1;
+  }
+  if (record->verb != V_PROTECT && record->verb != V_GIT) return 0;
+  copy_text(guard->failed, sizeof guard->failed, record->word[0]);
+  if (!*zone || !is_of(*zone, record)) return errno = EINVAL, -1; /* the paths of a zone stand behind it */
+  if (record->verb == V_GIT) return (*zone)->has_git = 1, (*zone)->open = record->word[2], 0;
+  return (*zone)->fd < 0 || close_path(guard, *zone, record->word[2]) >= 0 ? 0 : -1;
+}
+
+int guard_prepare(struct guard *guard, const struct launchfile *file) {
+  struct record record;
+  struct guard_zone *zone = NULL;
+  size_t position = 0;
+  *guard = (struct guard)GUARD_NONE;
+  while (launchfile_next(file, &position, &record))
+    if (on_record(guard, &zone, &record) < 0) return -1;
+  for (size_t i = 0; i < guard->zones; i++)
+    if (guard->zone[i].fd >= 0 && look_through(guard, &guard->zone[i]) < 0) return -1;
+  return 0;
+}
+
+const struct guard_zone *guard_zone_at(const struct guard *guard, const char *target) {
+  for (size_t i = 0; i < guard->zones; i++)
+    if (strcmp(guard->zone[i].target, target) == 0) return &guard->zone[i];
+  return NULL;
+}
+
+static int same_identity(const struct identity *a, const struct identity *b) { return a->dev == b->dev && a->ino == b->ino; }
+
+int guard_knows(const struct guard_zone *zone, const struct find *find) {
+  for (size_t i = 0; i < zone->repositories; i++) {
+    const struct guard_repository *known = &zone->repository[i];
+    if (strcmp(known->path, find->path) == 0) return known->type == find->type && same_identity(&known->identity, &find->identity);
+  }
+  return 0;
+}
+
+/* ---- later ---- */
+
+static int same_cover(const struct guard_cover *a, const struct guard_cover *b) {
+  return strcmp(a->path, b->path) == 0 && a->writable == b->writable && a->kept == b->kept && same_identity(&a->identity, &b->identity);
+}
+
+static int same_zone(const struct guard_zone *a, const struct guard_zone *b) {
+  if (a->covers != b->covers || a->names != b->names || a->repositories != b->repositories) return 0;
+  for (size_t i = 0; i < a->covers; i++)
+    if (!same_cover(&a->cover[i], &b->cover[i])) return 0;
+  for (size_t i = 0; i < a->names; i++)
+    if (strcmp(a->name[i].path, b->name[i].path) != 0) return 0;
+  return 1;
+}
+
+int guard_is_fresh(const struct guard *guard, const struct launchfile *file) {
+  struct guard now;
+  int same = guard_prepare(&now, file) == 0 && now.zones == guard->zones;
+  for (size_t i = 0; same && i < now.zones; i++) same = same_zone(&guard->zone[i], &now.zone[i]);
+  guard_close(&now);
+  return same;
+}
+
+void guard_close(struct guard *guard) {
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    if (zone->fd >= 0) close(zone->fd);
+    free(zone->cover), free(zone->name), free(zone->repository);
+  }
+  if (guard->events >= 0) close(guard->events);
+  free(guard->zone);
+  free(guard->watch);
+  arena_free(&guard->arena);
+  guard->zone = NULL;
+  guard->watch = NULL;
+  guard->zones = guard->watches = 0;
+  guard->events = -1;
+}

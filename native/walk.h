@@ -1,0 +1,75 @@
+/*
+ * Looks through a zone for what must be protected and can be anywhere in it: git directories, and for root files that run with
+ * other rights than their caller's.
+ *
+ * Theory of operation. Every directory is opened from the zone's descriptor, beneath it and without following a link, so that
+ * nobody who renames things meanwhile leads the walk out. Most entries are only read from the directory (getdents64), and not
+ * looked at one by one. In a git directory, the walk goes on in `modules` and `worktrees` only: no program looks for repositories
+ * among its objects.
+ */
+#ifndef LLM_DO_WALK_H
+#define LLM_DO_WALK_H
+
+#include "arena.h"
+
+#include <sys/stat.h>
+
+/* A bigger tree is refused: nobody would wait for the walk. */
+#define WALK_ENTRIES_MAX 1000000
+
+enum find_kind {
+  FIND_GIT,     /* an entry `.git`: a directory, a file, a link */
+  FIND_BARE,    /* a directory that git takes for a repository, whatever its name */
+  FIND_KEPT,    /* a repository below `modules` or `worktrees` of a git directory */
+  FIND_SET_ID,  /* a regular file with a set-id bit or capabilities */
+  FIND_TWIN,    /* another name of a wanted file */
+  FIND_TOO_DEEP /* a directory whose path the kernel does not take */
+};
+
+struct identity {
+  dev_t dev;
+  ino_t ino;
+};
+
+struct find {
+  enum find_kind kind;
+  mode_t type; /* S_IFMT of its mode */
+  struct identity identity;
+  const char *path; /* relative to the zone, "" = its root */
+  int owner;        /* FIND_KEPT: index of the find whose `modules` or `worktrees` it is in */
+};
+
+struct walk {
+  int zone;
+  int for_git, for_set_id;
+  const struct identity *wanted; /* regular files with more than one name */
+  size_t wanted_count;
+
+  struct find *find;
+  size_t count;
+  size_t entries;       /* looked at */
+  const char *failed;   /* the directory at which the walk gave up */
+  struct arena arena;   /* of the paths */
+  struct pending *pending;
+  size_t pending_count;
+};
+
+/* 0, or -1 with errno: E2BIG where there is too much. */
+int walk_zone(struct walk *walk);
+void walk_free(struct walk *walk);
+
+/* Whether git takes the directory `path` of a zone for a repository: 1, 0, or -1 with errno. */
+int walk_is_bare(int zone, const char *path);
+
+/* Lets us search and read every directory on the way to `path` that is ours, until unlock_end: a command can have closed them. */
+#define UNLOCKED_MAX 64
+struct unlocked {
+  int fd[UNLOCKED_MAX];
+  mode_t mode[UNLOCKED_MAX];
+  int count;
+};
+/* `wants`: permissions of the owner, e.g. 0700. 1 = something has been opened, so that another try makes sense. */
+int unlock_way(struct unlocked *unlocked, int zone, const char *path, mode_t wants);
+void unlock_end(struct unlocked *unlocked);
+
+#endif

@@ -1,0 +1,76 @@
+/** What is said about protected paths: what was made, where it is now, and the flag that would have allowed it. */
+import { posix } from 'node:path'
+import { isWithin } from '../plan/places.ts'
+import type { Plan, PlannedZone } from '../plan/plan.ts'
+import type { Guarded, ProtectedAttempt } from '../supervisor/outcome.ts'
+import { shellWord } from './hints.ts'
+
+const NOTHING_NAMED = 'stopped: it made something that is protected'
+
+/** One line: the first attempt by name, the others by number. */
+export function protectedHeadline(guarded: Guarded | undefined): string {
+  const [first] = guarded?.attempts.first ?? []
+  if (guarded === undefined || first === undefined) return NOTHING_NAMED
+  const others = guarded.attempts.count - 1
+  const more = others > 0 ? `, and ${others} more` : ''
+  return `stopped: it made ${first.path}, which is protected (${whereabouts(first)})${more}`
+}
+
+function whereabouts({ aside, gone }: ProtectedAttempt): string {
+  if (gone) return 'it was removed again before the end'
+  return aside === '' ? 'IT IS STILL THERE: it could not be moved' : `set aside as ${aside}`
+}
+
+/** The flag of each name, and how to take back what a program outside made at the same time. */
+export function protectedHints(guarded: Guarded | undefined, plan: Plan): readonly string[] {
+  const attempts = guarded?.attempts.first ?? []
+  const names = [...new Set(attempts.flatMap(({ path }) => flagName(path, plan.zones)))]
+  const moved = attempts.find(({ aside }) => aside !== '')
+  return [
+    ...names.map((name) => `to allow it: --protect-not ${shellWord(name)}`),
+    ...(moved === undefined
+      ? []
+      : [
+          `if a program outside the sandbox made it meanwhile: mv ${shellWord(posix.join(posix.dirname(moved.path), moved.aside))} ${shellWord(moved.path)}`,
+        ]),
+  ]
+}
+
+/** What --protect-not calls it. */
+function flagName(path: string, zones: readonly PlannedZone[]): readonly string[] {
+  const zone = zones.find(({ mode, source }) => mode === 'rw' && isWithin(path, source))
+  if (zone === undefined) return []
+  const rest = posix.relative(zone.source, path)
+  const words = rest.split('/')
+  const name = zone.protect.find((one) => one === rest || one.startsWith(`${rest}/`))
+  if (name !== undefined && words[0] !== '.git') return [name]
+  const closed = CLOSED_IN_GIT.find((one) => rest.endsWith(`/${one}`))
+  return [closed === undefined || words.at(-1) === '.git' ? '.git' : `.git/${closed}`]
+}
+
+/** Names of native/guard.c that the protection of git directories closes, longest first. */
+const CLOSED_IN_GIT = [
+  'objects/info/http-alternates',
+  'objects/info/alternates',
+  'info/attributes',
+  'config.worktree',
+  'commondir',
+  'worktrees',
+  'modules',
+  'config',
+  'gitdir',
+  'hooks',
+]
+
+/** For a command that failed after git had tried to write a configuration. */
+export const CONFIG_LOCKED_HINT = "git's configuration is read-only here: --protect-not .git/config"
+
+export function guardWarnings(guarded: Guarded | undefined): readonly string[] {
+  const { count = 0, first = [] } = guarded?.setId ?? {}
+  if (count === 0) return []
+  const names = first.slice(0, 3).join(', ')
+  const more = count > 3 ? ` and ${count - Math.min(3, first.length)} more` : ''
+  return [
+    `read-only in the sandbox, since they run with other rights than their caller's (set-id bit or capabilities): ${names}${more}`,
+  ]
+}

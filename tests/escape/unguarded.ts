@@ -1,0 +1,31 @@
+/** The negative control of protected paths: the same launch without the records that native/guard.c reads. */
+
+import type { Launch } from '../../src/backend/launch.ts'
+import { type LaunchRecord, VERBS, type Verb, writeLaunchFile } from '../../src/backend/launchfile.ts'
+
+export function recordsOf(bytes: Uint8Array): readonly LaunchRecord[] {
+  const words = Buffer.from(bytes).toString('utf8').split('\0').slice(1)
+  const records: LaunchRecord[] = []
+  for (let at = 0; words[at] !== 'end'; ) {
+    const verb = words[at] as Verb
+    const length = VERBS[verb] + 1
+    records.push(words.slice(at, at + length) as unknown as LaunchRecord)
+    at += length
+  }
+  return records
+}
+
+export function withRecords(
+  launch: Launch,
+  change: (records: readonly LaunchRecord[]) => readonly LaunchRecord[],
+): Launch {
+  const descriptors = launch.descriptors.map((descriptor) =>
+    descriptor.fd === 3 && descriptor.carries === 'bytes'
+      ? { ...descriptor, bytes: writeLaunchFile(change(recordsOf(descriptor.bytes))) }
+      : descriptor,
+  )
+  return { ...launch, descriptors }
+}
+
+export const unguarded = (launch: Launch): Launch =>
+  withRecords(launch, (records) => records.filter(([verb]) => verb !== 'protect' && verb !== 'git'))
