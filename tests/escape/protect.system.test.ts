@@ -50,7 +50,12 @@ interface Attempt {
 }
 
 async function attempt({ place, engine, script, guarded = true }: Attempt): Promise<Outcome> {
-  const planned = await planOnce({ place, engine, command: sh(script), values: { samePath: true } })
+  const planned = await planOnce({
+    place,
+    engine,
+    command: sh(script),
+    values: { protect: ['.config/fish/config.fish'] },
+  })
   const launch = planned.launch()
   return superviseNamespace({
     launch: guarded ? launch : unguarded(launch),
