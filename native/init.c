@@ -228,14 +228,14 @@ struct child {
 /* All that is left to do between the filter and a command that comes late. */
 static int lets_through_the_rest(const struct sock_fprog *filter) {
   static const int calls[] = {SYS_recvmsg, SYS_sendto, SYS_read,   SYS_write, SYS_mmap,  SYS_munmap,      SYS_brk,
-                              SYS_close,   SYS_dup3,   SYS_chdir, SYS_prlimit64, SYS_close_range, SYS_exit_group,
+                              SYS_close,   SYS_dup3,   SYS_chdir, SYS_close_range, SYS_exit_group,
 #ifdef SYS_dup2
                               SYS_dup2,
 #endif
   };
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
     if (!filter_lets_through(filter, calls[i])) return 0;
-  return 1;
+  return filter_lets_through_with(filter, SYS_prlimit64, 0); /* our own limits: pid 0 */
 }
 
 /* What does not depend on the command, and may be done long before it comes. The filter takes longer than all the rest. */

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -268,6 +269,66 @@ static void attack(pid_t pid) {
   kill(pid, SIGTERM);
 }
 
+/* Everything that changes what a process may use without being able to read it. What is written is what it has already. */
+static void starve(pid_t pid) {
+  const unsigned long high = 1ul << 32 | (unsigned long)pid; /* the kernel cuts it */
+  struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+  struct sched_param priority = {0};
+  unsigned long processors[16] = {~0ul};
+  struct { uint32_t size, policy; uint64_t flags; int32_t nice; uint32_t priority; uint64_t rest[5]; } schedule = {sizeof schedule, 0, 0, 0, 0, {0}};
+  say("prlimit64", syscall(SYS_prlimit64, pid, RLIMIT_CPU, &limit, NULL));
+  say("prlimit64-high", syscall(SYS_prlimit64, high, RLIMIT_CPU, &limit, NULL));
+  say("prlimit64-read", syscall(SYS_prlimit64, pid, RLIMIT_CPU, NULL, &limit));
+  say("sched_setscheduler", syscall(SYS_sched_setscheduler, pid, SCHED_OTHER, &priority));
+  say("sched_setscheduler-high", syscall(SYS_sched_setscheduler, high, SCHED_OTHER, &priority));
+  say("sched_setparam", syscall(SYS_sched_setparam, pid, &priority));
+  say("sched_setattr", syscall(SYS_sched_setattr, pid, &schedule, 0));
+  say("sched_setaffinity", syscall(SYS_sched_setaffinity, pid, sizeof processors, processors));
+  say("setpriority", syscall(SYS_setpriority, PRIO_PROCESS, pid, 0));
+  say("setpriority-high", syscall(SYS_setpriority, PRIO_PROCESS, high, 0));
+  say("setpriority-group", syscall(SYS_setpriority, PRIO_PGRP, pid, 0));
+  say("setpriority-user", syscall(SYS_setpriority, PRIO_USER, geteuid(), 0));
+  say("setpriority-own-user", syscall(SYS_setpriority, PRIO_USER, 0, 0));
+  say("ioprio_set", syscall(SYS_ioprio_set, 1, pid, 0));
+  say("ioprio_set-high", syscall(SYS_ioprio_set, 1, high, 0));
+  say("ioprio_set-group", syscall(SYS_ioprio_set, 2, pid, 0));
+  say("ioprio_set-user", syscall(SYS_ioprio_set, 3, geteuid(), 0));
+  say("ioprio_set-own-user", syscall(SYS_ioprio_set, 3, 0, 0));
+}
+
+/* The calls that name a process and are the kernel's to refuse, where the process may not be traced. */
+static void meddle(pid_t pid) {
+  int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), node = 0, status;
+  void *page = &node;
+  struct iovec one = {(void *)0x400000, 4096};
+  size_t size;
+  say("move_pages", syscall(SYS_move_pages, pid, 1, &page, &node, &status, 2 /* MPOL_MF_MOVE */));
+  say("migrate_pages", syscall(SYS_migrate_pages, pid, 8, &(unsigned long){1}, &(unsigned long){1}));
+  say("kcmp", syscall(SYS_kcmp, getpid(), pid, 0, 0, 0));
+  say("process_madvise", syscall(440, pidfd, &one, 1, 20 /* MADV_COLD */, 0));
+  say("process_mrelease", syscall(448, pidfd, 0));
+  say("process_vm_writev", syscall(SYS_process_vm_writev, pid, &(struct iovec){&node, 4}, 1, &one, 1, 0));
+  say("get_robust_list", syscall(SYS_get_robust_list, pid, &page, &size));
+  say("setpgid", syscall(SYS_setpgid, pid, 0));
+  say("setns", syscall(SYS_setns, pidfd, 0x20000 /* CLONE_NEWNS */));
+}
+
+/* Every file of the process's own directory that can be opened for writing, by its name. */
+static void open_settings(pid_t pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d", pid);
+  DIR *entries = opendir(path);
+  int directory = entries ? dirfd(entries) : -1;
+  for (struct dirent *entry; entries && (entry = readdir(entries));) {
+    int fd = openat(directory, entry->d_name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    /* Anybody may open it; whose it is is asked when it is written. */
+    if (fd >= 0 && strcmp(entry->d_name, "timerslack_ns") == 0) say(entry->d_name, write(fd, "50000", 5));
+    else if (fd >= 0) say(entry->d_name, fd);
+    if (fd >= 0) close(fd);
+  }
+  say("end", entries ? 0 : -1);
+}
+
 static void trace_own_child(void) {
   pid_t child = fork();
   if (child == 0) {
@@ -409,6 +470,9 @@ static int try_one(const char *name, int count, char **words) {
   else if (strcmp(name, "fill") == 0 && count == 2) fill(first, atoll(words[1]));
   else if (strcmp(name, "swap") == 0 && count == 2) swap_for_ever(first, words[1]);
   else if (strcmp(name, "attack") == 0) attack((pid_t)atoi(first));
+  else if (strcmp(name, "starve") == 0) starve((pid_t)atoi(first));
+  else if (strcmp(name, "meddle") == 0) meddle((pid_t)atoi(first));
+  else if (strcmp(name, "settings") == 0) open_settings((pid_t)atoi(first));
   else if (strcmp(name, "trace-child") == 0) trace_own_child();
   else if (strcmp(name, "daemons") == 0) leave_daemons(atoi(first));
   else if (strcmp(name, "forks") == 0) fork_many(atoi(first));

@@ -12,7 +12,7 @@ const READERS = `
   export { checkLayer } from './policy/check.ts'
   export { parseProfile } from './policy/parse.ts'
   export { compileProfile, toHex } from './seccomp/compile.ts'
-  export { nameOf } from './seccomp/filter.ts'
+  export { keptSets, nameOf } from './seccomp/filter.ts'
   export { PROFILE_NAMES } from './seccomp/rules.ts'
   export { ARCHES } from './seccomp/syscalls.ts'`
 
@@ -57,12 +57,11 @@ function knownProfile(file, { parseProfile, checkLayer }) {
   }
 }
 
-/** What edges.ts asks for: root's filter keeps a set that others need not. */
-const KEPT = [[], ['setuid-bits']]
-
-function knownFilters({ PROFILE_NAMES, ARCHES, compileProfile, toHex, nameOf }) {
+function knownFilters({ PROFILE_NAMES, ARCHES, compileProfile, toHex, nameOf, keptSets }) {
+  // As edges.ts asks for them.
+  const kept = [false, true].map((isRoot) => keptSets({ isRoot }))
   const asked = [...PROFILE_NAMES, 'off'].flatMap((profile) =>
-    ARCHES.flatMap((arch) => KEPT.map((always) => ({ profile, arch, always }))),
+    ARCHES.flatMap((arch) => kept.map((always) => ({ profile, arch, always }))),
   )
   return Object.fromEntries(asked.map((one) => [nameOf(one), toHex(compileProfile(one).filter)]))
 }

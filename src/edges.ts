@@ -25,7 +25,7 @@ import { type ProfileDirectories, profileDirectoryOf } from './policy/load.ts'
 import { didYouMean } from './policy/nearest.ts'
 import type { Policy } from './policy/policy.ts'
 import { randomHex } from './random.ts'
-import { filterFor, SHIPPED_WAYS } from './seccomp/filter.ts'
+import { filterFor, keptSets, SHIPPED_WAYS } from './seccomp/filter.ts'
 import type { MountWay } from './seccomp/ways.ts'
 import { probeEngine } from './supervisor/probe-engine.ts'
 import { processQuestions } from './supervisor/process-questions.ts'
@@ -259,16 +259,13 @@ export function doorsIn(zones: readonly { readonly source: string }[]): Record<s
 
 const LARGEST_FILTER_FILE = 1024 ** 2
 
-/**
- * The compiled system call filter of a policy, as a function of the machine.
- * Root's own files are never a place to plant setuid programs: for root that set is kept whatever filter was asked for.
- */
+/** The compiled system call filter of a policy, as a function of the machine. */
 export async function filterOf(
   { seccomp }: Policy,
   { uid, arch }: Pick<HostFacts, 'uid' | 'arch'>,
 ): Promise<(arch: HostFacts['arch']) => string> {
   const profile = typeof seccomp === 'string' ? seccomp : await readFilterFile(seccomp.file)
-  return filterFor({ profile, arch, always: uid === 0 ? ['setuid-bits'] : [] })
+  return filterFor({ profile, arch, always: keptSets({ isRoot: uid === 0 }) })
 }
 
 /** Shipped filters are known by test; the simulator is loaded for a user's own. */

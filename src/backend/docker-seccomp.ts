@@ -1,12 +1,13 @@
 /** The plan's system call filter as Docker's own profile. Pure. */
 import { SandboxError } from '../error.ts'
-import type { PlannedSeccomp } from '../plan/plan.ts'
+import type { Plan } from '../plan/plan.ts'
 import { dockerSeccomp } from '../seccomp/docker.ts'
+import { keptSets } from '../seccomp/filter.ts'
 import { PROFILE_NAMES, type ProfileName } from '../seccomp/rules.ts'
 
 export interface SeccompWords {
   readonly words: readonly string[]
-  /** What the client reads at the descriptor that `words` name; absent for `off`. */
+  /** What the client reads at the descriptor that `words` name. */
   readonly profile?: Uint8Array
 }
 
@@ -15,9 +16,12 @@ export interface SeccompWords {
  *   the daemon's own default profile then holds
  * @throws SandboxError NO_BACKEND for a filter file: a plan holds its compiled form, which Docker does not take
  */
-export function seccompWords({ profile, arch, filter }: PlannedSeccomp, fd: number | null): SeccompWords {
-  if (filter === '') return { words: ['--security-opt', 'seccomp=unconfined'] }
-  if (!isNamed(profile)) {
+export function seccompWords(
+  { seccomp, identity }: Pick<Plan, 'seccomp' | 'identity'>,
+  fd: number | null,
+): SeccompWords {
+  const { profile, arch } = seccomp
+  if (profile !== 'off' && !isNamed(profile)) {
     throw new SandboxError('NO_BACKEND', `docker lacks seccomp: the filter file ${profile} cannot be translated`, {
       hint: `--seccomp ${PROFILE_NAMES.join('|')}, or --backend namespace`,
     })
@@ -25,7 +29,9 @@ export function seccompWords({ profile, arch, filter }: PlannedSeccomp, fd: numb
   if (fd === null) return { words: [] }
   return {
     words: ['--security-opt', `seccomp=/dev/fd/${fd}`],
-    profile: new TextEncoder().encode(JSON.stringify(dockerSeccomp(profile, arch))),
+    profile: new TextEncoder().encode(
+      JSON.stringify(dockerSeccomp(profile, arch, keptSets({ isRoot: identity === 'fresh' }))),
+    ),
   }
 }
 

@@ -203,7 +203,7 @@ function seccompFd({ platform }: DockerInputs): number | null {
 }
 
 function seccompFile(plan: Plan, docker: DockerInputs): readonly LaunchDescriptor[] {
-  const { profile } = seccompWords(plan.seccomp, seccompFd(docker))
+  const { profile } = seccompWords(plan, seccompFd(docker))
   return profile === undefined ? [] : [{ fd: SECCOMP_FD, carries: 'bytes', bytes: profile, what: 'seccomp profile' }]
 }
 
@@ -267,7 +267,7 @@ function containerWords(plan: Plan, { docker, labels, init, mounts }: ContainerI
     ...['--ipc', 'none', '--cgroupns', 'private'],
     ...identityWords(plan, docker),
     ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
-    ...seccompWords(plan.seccomp, seccompFd(docker)).words,
+    ...seccompWords(plan, seccompFd(docker)).words,
     ...['--read-only', ...(docker.program === 'podman' ? PODMAN_WORDS : [])],
     ...limitWords(plan, docker),
     ...[...plan.zones.flatMap(zoneMounts), ...mounts].flatMap(bindWords),

@@ -13,13 +13,14 @@ import { ERRNO } from './errno.ts'
 import {
   type Clause,
   clausesFor,
+  compatClausesFor,
   type ProfileName,
   rulesOf,
   type SeccompRules,
   type SetName,
   type Test,
 } from './rules.ts'
-import { type Arch, MAX_SYSCALL } from './syscalls.ts'
+import { type Arch, COMPAT, MAX_SYSCALL } from './syscalls.ts'
 
 export interface Filter {
   /** `struct sock_filter` after `struct sock_filter`; empty for `off`. */
@@ -155,8 +156,19 @@ export function compileRules(rules: SeccompRules, arch: Arch, always: readonly S
   const g = graph()
   const number = search(g, ranges(g, clausesFor(rules, arch, always)), Number.POSITIVE_INFINITY)
   const native = g.load(OFFSET.number, WHOLE, number)
-  const foreign = g.answer(ANSWER.killProcess)
+  const foreign = nodeForForeign(g, compatClausesFor(rules, arch, always), COMPAT[arch].audit)
   return layOut(g.load(OFFSET.arch, WHOLE, g.jump(OPCODE.jumpEqual, AUDIT_ARCH[arch], { yes: native, no: foreign })))
+}
+
+/** Calls of another machine end the process, but for 32-bit programs of this one where there are clauses for them. */
+function nodeForForeign(g: Graph, clauses: ReadonlyMap<number, readonly Clause[]> | undefined, audit: number): Node {
+  const end = g.answer(ANSWER.killProcess)
+  if (clauses === undefined) return end
+  const known = [...clauses].reduceRight<Node>(
+    (no, [number, refused]) => g.jump(OPCODE.jumpEqual, number, { yes: nodeForClauses(g, refused), no }),
+    g.answer(ANSWER.allow),
+  )
+  return g.jump(OPCODE.jumpEqual, audit, { yes: g.load(OFFSET.number, WHOLE, known), no: end })
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The same rules in the words of Docker's and podman's `--security-opt seccomp=FILE`. What they cannot say: docs/seccomp.md. */
 import { allowedCubes, type Cube } from './cube.ts'
 import { ERRNO } from './errno.ts'
-import { type Clause, clausesFor, type ProfileName, rulesOf, type SeccompRules } from './rules.ts'
+import { type Clause, clausesFor, type ProfileName, rulesOf, type SeccompRules, type SetName } from './rules.ts'
 import { type Arch, SYSCALLS } from './syscalls.ts'
 
 export interface DockerArgument {
@@ -59,9 +59,14 @@ function joinNames(rules: readonly DockerRule[]): readonly DockerRule[] {
 /**
  * Docker's profile for the same rules: a list of what is allowed. The engine answers ENOSYS for numbers above its list and
  * ends calls of other machines; what is left over answers EPERM.
+ * @param always sets that are kept whatever the profile says
  */
-export function dockerSeccomp(profile: ProfileName | SeccompRules, arch: Arch): DockerSeccomp {
-  const clauses = clausesFor(typeof profile === 'string' ? rulesOf(profile) : profile, arch)
+export function dockerSeccomp(
+  profile: ProfileName | 'off' | SeccompRules,
+  arch: Arch,
+  always: readonly SetName[] = [],
+): DockerSeccomp {
+  const clauses = clausesFor(typeof profile === 'string' ? rulesOf(profile) : profile, arch, always)
   const rules = [...SYSCALLS[arch]].flatMap(([name, number]) => rulesForCall(name, clauses.get(number) ?? []))
   return {
     defaultAction: 'SCMP_ACT_ERRNO',

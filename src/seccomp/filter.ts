@@ -1,8 +1,23 @@
-/** The filter of a policy as a plan bears it. The compiler is loaded for what was not compiled when the program was built. Pure. */
+/**
+ * The filter of a policy as a plan bears it, and what stays in it whatever was asked for. The compiler is loaded for what was not
+ * compiled when the program was built. Pure.
+ */
 import { KNOWN_FILTERS, type KnownFilters } from './known.ts'
 import type { ProfileName, SeccompRules, SetName } from './rules.ts'
 import type { Arch } from './syscalls.ts'
 import type { MountWay } from './ways.ts'
+
+/**
+ * What no choice of a filter takes out, `off` and a file neither. For root that is everything by which a file that is root's on
+ * the host could get set-id bits or capabilities: io_uring makes files with any mode, and sets attributes, without the calls that
+ * a filter sees.
+ */
+export function keptSets({ isRoot }: { readonly isRoot: boolean }): readonly SetName[] {
+  return isRoot ? KEPT_FOR_ROOT : KEPT
+}
+
+const KEPT = ['first-process'] as const satisfies readonly SetName[]
+const KEPT_FOR_ROOT = [...KEPT, 'setuid-bits', 'extended-attributes', 'io-uring'] as const satisfies readonly SetName[]
 
 export interface AskedFilter {
   /** A shipped name, `off` for none, or the rules of a user's file. */

@@ -1,4 +1,5 @@
 /** The part of docs/seccomp.md that is made from the rules; a test compares. */
+import { keptSets } from './filter.ts'
 import { PROFILE_NAMES, PROFILES, type Refusal, type RuleSet, SETS, type SetName, type Test } from './rules.ts'
 
 const hex = (value: number): string => (value < 256 ? String(value) : `0x${value.toString(16)}`)
@@ -17,18 +18,23 @@ function sentence({ names, answer, when }: Refusal): string {
   return when === undefined ? `${calls}: ${answer}` : `${calls}: ${answer} when ${when.map(phrase).join(' and ')}`
 }
 
+/** The profiles, and what is kept under every filter. */
+const COLUMNS: readonly (readonly [string, readonly SetName[]])[] = [
+  ...PROFILE_NAMES.map((profile) => [profile, PROFILES[profile].sets] as const),
+  ['always', keptSets({ isRoot: false })],
+  ['always, for root', keptSets({ isRoot: true })],
+]
+
 const row = (name: SetName): string => {
   const { why, refusals }: RuleSet = SETS[name]
-  const marks = PROFILE_NAMES.map((profile) =>
-    (PROFILES[profile].sets as readonly SetName[]).includes(name) ? 'x' : '',
-  )
+  const marks = COLUMNS.map(([, sets]) => (sets.includes(name) ? 'x' : ''))
   return `| ${name} | ${marks.join(' | ')} | ${why} | ${refusals.map(sentence).join('<br>')} |`
 }
 
 /** A Markdown table: every set, the profiles that have it, why, and what it refuses with which error. */
 export const setTable = (): string =>
   [
-    `| set | ${PROFILE_NAMES.join(' | ')} | why | refused |`,
-    `|---|${PROFILE_NAMES.map(() => ':-:').join('|')}|---|---|`,
+    `| set | ${COLUMNS.map(([title]) => title).join(' | ')} | why | refused |`,
+    `|---|${COLUMNS.map(() => ':-:').join('|')}|---|---|`,
     ...(Object.keys(SETS) as SetName[]).map(row),
   ].join('\n')

@@ -8,7 +8,7 @@
  * either harmless for every flag or answers ENOSYS, on which C libraries use the older call.
  */
 import type { ErrnoName } from './errno.ts'
-import { type Arch, SYSCALLS } from './syscalls.ts'
+import { type Arch, COMPAT, SYSCALLS } from './syscalls.ts'
 
 /** Which register, 0 to 5 in the order of the system call's arguments. */
 export type Argument = 0 | 1 | 2 | 3 | 4 | 5
@@ -57,6 +57,17 @@ const IPPROTO = { DEFAULT: 0, ICMP: 1, TCP: 6, UDP: 17, ICMPV6: 58 } as const
 const setuidBits = (names: string, argument: Argument, more: readonly Test[] = []): Refusal => ({
   ...always('EPERM', names),
   when: [...more, { argument, anyBit: SETUID_BITS }],
+})
+
+/** `which` of setpriority(2): PRIO_USER; and of ioprio_set(2): IOPRIO_WHO_USER. */
+const PRIO_USER = 2
+const IOPRIO_WHO_USER = 3
+/** PID 1 of the sandbox. The kernel reads a pid_t from the low half of the register. */
+const INIT_PID = 1
+
+const onInit = (names: string, argument: Argument): Refusal => ({
+  ...always('EPERM', names),
+  when: [{ argument, among: [INIT_PID] }],
 })
 
 export const SETS = {
@@ -189,6 +200,19 @@ export const SETS = {
       always('ENOSYS', 'openat2'),
     ],
   },
+  'extended-attributes': {
+    why: 'For root only. In a user namespace of its own the command could write security.capability, which the host honours in a directory of root; the name lies in memory. EOPNOTSUPP is what a file system without attributes answers.',
+    refusals: [always('EOPNOTSUPP', 'setxattr lsetxattr fsetxattr setxattrat')],
+  },
+  'first-process': {
+    why: 'PID 1 of the sandbox has the id of the command: these calls would starve it, or end it by RLIMIT_CPU. A user as a whole contains it, too.',
+    refusals: [
+      onInit('prlimit64 sched_setscheduler sched_setparam sched_setattr sched_setaffinity', 0),
+      onInit('setpriority ioprio_set', 1),
+      { ...always('EPERM', 'setpriority'), when: [{ argument: 0, among: [PRIO_USER] }] },
+      { ...always('EPERM', 'ioprio_set'), when: [{ argument: 0, among: [IOPRIO_WHO_USER] }] },
+    ],
+  },
   'packet-filter-options': {
     why: 'The owner of a network namespace could set the tables of iptables, ip6tables, arptables and ebtables, whose checks have failed before.',
     refusals: [
@@ -283,6 +307,7 @@ const EVERYWHERE = [
   'socket-families',
   'terminal-injection',
   'setuid-bits',
+  'first-process',
 ] as const satisfies readonly SetName[]
 
 const DEFAULT = [...EVERYWHERE, 'mount', 'namespaces', 'clone3', 'host-name'] as const satisfies readonly SetName[]
@@ -329,7 +354,10 @@ function refusalsOf(rules: SeccompRules, always: readonly SetName[]): readonly R
   const kept = always.flatMap((name): readonly Refusal[] => SETS[name].refusals)
   const denied = rules.deny.map(({ names, errno }): Refusal => ({ names, answer: errno }))
   const sets: readonly SetName[] = rules.extends === 'off' ? [] : PROFILES[rules.extends].sets
-  const inherited = sets.flatMap((name): readonly Refusal[] => SETS[name].refusals)
+  // A set that is kept is asked about once.
+  const inherited = sets
+    .filter((name) => !always.includes(name))
+    .flatMap((name): readonly Refusal[] => SETS[name].refusals)
   const remaining = inherited.map((refusal) => ({
     ...refusal,
     names: refusal.names.filter((name) => !rules.allow.includes(name)),
@@ -350,8 +378,27 @@ export function clausesFor(
   arch: Arch,
   always: readonly SetName[] = [],
 ): ReadonlyMap<number, readonly Clause[]> {
-  const refusals = refusalsOf(rules, always)
+  return clausesByNumber(refusalsOf(rules, always), SYSCALLS[arch])
+}
+
+/**
+ * The same for 32-bit programs, which run under `off` alone, and only where it keeps no set but the one that their numbers are
+ * known for. @returns undefined where such a call ends the process
+ */
+export function compatClausesFor(
+  rules: SeccompRules,
+  arch: Arch,
+  always: readonly SetName[] = [],
+): ReadonlyMap<number, readonly Clause[]> | undefined {
+  if (rules.extends !== 'off' || always.some((name) => name !== 'first-process')) return undefined
+  return clausesByNumber(refusalsOf(rules, always), COMPAT[arch].numbers)
+}
+
+function clausesByNumber(
+  refusals: readonly Refusal[],
+  numbers: ReadonlyMap<string, number>,
+): ReadonlyMap<number, readonly Clause[]> {
   const clausesOf = (name: string): readonly Clause[] =>
     refusals.filter((refusal) => refusal.names.includes(name)).map(({ names: _, ...clause }) => clause)
-  return new Map([...SYSCALLS[arch]].map(([name, number]) => [number, clausesOf(name)]))
+  return new Map([...numbers].map(([name, number]) => [number, clausesOf(name)]))
 }

@@ -104,6 +104,40 @@ export const SYSCALLS: Readonly<Record<Arch, ReadonlyMap<string, number>>> = {
   arm64: new Map(RUNS.arm64.flatMap(numbered)),
 }
 
+export interface Compat {
+  /** AUDIT_ARCH_* of include/uapi/linux/audit.h. */
+  readonly audit: number
+  readonly numbers: ReadonlyMap<string, number>
+}
+
+/** 32-bit programs of a machine, i386 and ARM: their numbers of the calls that `off` refuses to them, too. */
+export const COMPAT: Readonly<Record<Arch, Compat>> = {
+  x64: {
+    audit: 0x4000_0003,
+    numbers: new Map([
+      ['setpriority', 97],
+      ['sched_setparam', 154],
+      ['sched_setscheduler', 156],
+      ['sched_setaffinity', 241],
+      ['ioprio_set', 289],
+      ['prlimit64', 340],
+      ['sched_setattr', 351],
+    ]),
+  },
+  arm64: {
+    audit: 0x4000_0028,
+    numbers: new Map([
+      ['setpriority', 97],
+      ['sched_setparam', 154],
+      ['sched_setscheduler', 156],
+      ['sched_setaffinity', 241],
+      ['ioprio_set', 314],
+      ['prlimit64', 369],
+      ['sched_setattr', 380],
+    ]),
+  },
+}
+
 /** The largest number we know; everything above it is refused with ENOSYS, as an older kernel would. */
 export const MAX_SYSCALL = 471
 

@@ -21,6 +21,8 @@ export interface PlanInputs {
   readonly command: readonly string[]
   readonly mode?: 'ro' | 'rw'
   readonly values?: SandboxInput
+  /** In the place of the plan's own system call filter, hexadecimal: what a launch file written by hand could have. */
+  readonly filter?: string
   /** Where records of the runs are; nowhere by default. */
   readonly runsDirectory?: string
 }
@@ -31,13 +33,18 @@ export async function planOnce({
   command,
   mode = 'rw',
   values = {},
+  filter,
   runsDirectory = '',
 }: PlanInputs): Promise<Planned> {
   const zones: SandboxInput['zones'] = [
     { name: 'probe', mode: 'ro', hostPath: place.probe, target: PROBE },
     { name: 'zone', mode, hostPath: place.zone, target: '/zone' },
   ]
-  const { plan, facts, commandEnv } = await prepare({
+  const {
+    plan: planned,
+    facts,
+    commandEnv,
+  } = await prepare({
     command,
     mode: 'capture',
     cwd: place.base,
@@ -50,6 +57,7 @@ export async function planOnce({
       },
     ],
   })
+  const plan = filter === undefined ? planned : { ...planned, seccomp: { ...planned.seccomp, filter } }
   const enginePath = engine === 'bwrap' ? facts.bwrap?.path : undefined
   const launch = (): Launch =>
     namespace.build(plan, {

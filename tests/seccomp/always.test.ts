@@ -1,33 +1,191 @@
+/** What stays in a filter whatever was asked for: for everybody what would reach PID 1, for root what would plant a program of root's. */
 import { describe, expect, test } from 'vitest'
-import { ANSWER, decode } from '../../src/seccomp/bpf.ts'
+import { ANSWER, AUDIT_ARCH, decode } from '../../src/seccomp/bpf.ts'
 import { compileProfile } from '../../src/seccomp/compile.ts'
 import { ERRNO } from '../../src/seccomp/errno.ts'
+import { keptSets } from '../../src/seccomp/filter.ts'
+import { clausesFor, PROFILE_NAMES, type ProfileName, rulesOf, type SeccompRules } from '../../src/seccomp/rules.ts'
 import { nativeCall, problemsOf, simulate } from '../../src/seccomp/simulate.ts'
-import { ARCHES, type Arch, SYSCALLS } from '../../src/seccomp/syscalls.ts'
+import { ARCHES, type Arch, COMPAT, MAX_SYSCALL, SYSCALL_NAMES, SYSCALLS } from '../../src/seccomp/syscalls.ts'
+import { declared, interestingArguments } from './declared.ts'
+import { KEPT_FOR_ROOT, PID_ARGUMENT } from './words.ts'
 
-const REFUSED = ANSWER.errno | ERRNO.EPERM
-const fchmodat = (arch: Arch, mode: bigint) => nativeCall(arch, SYSCALLS[arch].get('fchmodat') ?? -1, [0n, 0n, mode])
+type Asked = ProfileName | 'off' | SeccompRules
 
-describe.each(ARCHES)('a set that is kept whatever the profile says, on %s', (arch) => {
-  const always = ['setuid-bits'] as const
-  const withoutFchmodat = { extends: 'default', allow: ['fchmodat'], deny: [] } as const
+/** A file that gives everything back that a file can give back. */
+const OPEN_FILE: SeccompRules = { extends: 'default', allow: SYSCALL_NAMES, deny: [] }
+const FILTERS: readonly (readonly [string, Asked])[] = [
+  ...[...PROFILE_NAMES, 'off' as const].map((name) => [name, name] as const),
+  ['a file that allows every call', OPEN_FILE],
+]
+const USERS = [
+  { user: 'root', isRoot: true },
+  { user: 'a plain user', isRoot: false },
+] as const
+const CASES = ARCHES.flatMap((arch) =>
+  USERS.flatMap(({ user, isRoot }) => FILTERS.map(([title, profile]) => ({ arch, user, isRoot, title, profile }))),
+)
 
-  test.each([['off' as const], [withoutFchmodat]])('holds for %j', (profile) => {
-    const { filter } = compileProfile({ profile, arch, always })
+const refused = (errno: keyof typeof ERRNO) => ANSWER.errno | ERRNO[errno]
+
+function answerer(profile: Asked, arch: Arch, isRoot: boolean) {
+  const { filter } = compileProfile({ profile, arch, always: keptSets({ isRoot }) })
+  const program = decode(filter)
+  return (name: string, args: readonly bigint[] = []) =>
+    simulate(program, nativeCall(arch, SYSCALLS[arch].get(name) ?? -1, args)).answer
+}
+
+const has = (arch: Arch, name: string): boolean => SYSCALLS[arch].has(name)
+const HIGH = 0xdead_beef_0000_0000n
+const SOME = 0o755n
+
+describe.each(CASES)('$title for $user on $arch', ({ arch, isRoot, profile }) => {
+  const answer = answerer(profile, arch, isRoot)
+  const always = keptSets({ isRoot })
+
+  test('is a filter that the kernel would load, and a short one', () => {
+    const { filter, instructions } = compileProfile({ profile, arch, always })
     expect(problemsOf(filter)).toEqual([])
-    expect(simulate(decode(filter), fchmodat(arch, 0o4755n)).answer).toBe(REFUSED)
-    expect(simulate(decode(filter), fchmodat(arch, 0o755n)).answer).toBe(ANSWER.allow)
+    expect(instructions).toBeLessThan(200)
   })
 
-  test('is missing from the same rules without it: the control', () => {
-    const { filter } = compileProfile({ profile: withoutFchmodat, arch })
-    expect(simulate(decode(filter), fchmodat(arch, 0o4755n)).answer).toBe(ANSWER.allow)
+  test('answers every number, and what is kept at every border of its arguments, as declared', () => {
+    const rules = typeof profile === 'string' ? rulesOf(profile) : profile
+    const program = decode(compileProfile({ profile, arch, always }).filter)
+    // The borders of all else are asked about in compile.test.ts.
+    const kept = clausesFor(OPEN_FILE, arch, always)
+    const calls = [...Array(MAX_SYSCALL + 65).keys()].flatMap((number) =>
+      interestingArguments(kept.get(number) ?? []).map((args) => nativeCall(arch, number, args)),
+    )
+    const differing = calls.filter((call) => simulate(program, call).answer !== declared(rules, arch, call, always))
+    expect(differing).toEqual([])
+  })
+
+  test.each(Object.entries(PID_ARGUMENT))('refuses %s on PID 1, and on nobody else', (name, argument) => {
+    const on = (pid: bigint) =>
+      answer(
+        name,
+        Array.from({ length: 6 }, (_, at) => (at === argument ? pid : 0n)),
+      )
+    expect([on(1n), on(HIGH | 1n)]).toEqual([refused('EPERM'), refused('EPERM')])
+    expect([on(0n), on(2n), on(0x1_0000_0000n), on(4_194_304n)]).toEqual(Array(4).fill(ANSWER.allow))
+  })
+
+  test('refuses priorities of all processes of a user, PID 1 among them', () => {
+    const PRIO = { process: 0n, group: 1n, user: 2n }
+    const IOPRIO = { process: 1n, group: 2n, user: 3n }
+    expect([answer('setpriority', [PRIO.user, 0n]), answer('setpriority', [HIGH | PRIO.user, 65_534n])]).toEqual([
+      refused('EPERM'),
+      refused('EPERM'),
+    ])
+    expect([answer('ioprio_set', [IOPRIO.user, 0n]), answer('ioprio_set', [HIGH | IOPRIO.user, 65_534n])]).toEqual([
+      refused('EPERM'),
+      refused('EPERM'),
+    ])
+    expect([answer('setpriority', [PRIO.process, 0n]), answer('setpriority', [PRIO.group, 0n])]).toEqual([
+      ANSWER.allow,
+      ANSWER.allow,
+    ])
+    expect([answer('ioprio_set', [IOPRIO.process, 0n]), answer('ioprio_set', [IOPRIO.group, 0n])]).toEqual([
+      ANSWER.allow,
+      ANSWER.allow,
+    ])
+  })
+
+  const rootTest = isRoot ? test : () => undefined
+
+  rootTest('refuses what writes capabilities, and what does so without a call of its own', () => {
+    const answers = [...KEPT_FOR_ROOT.keys()].map((name) => [name, answer(name)])
+    expect(answers).toEqual([...KEPT_FOR_ROOT].map(([name, errno]) => [name, refused(errno)]))
+  })
+
+  rootTest('refuses set-id bits', () => {
+    const rows: readonly (readonly [string, (mode: bigint) => readonly bigint[]])[] = [
+      ['fchmodat', (mode) => [0n, 0n, mode]],
+      ['fchmodat2', (mode) => [0n, 0n, mode, 0n]],
+      ['fchmod', (mode) => [3n, mode]],
+      ['openat', (mode) => [0n, 0n, 0x41n, mode]],
+      ['mknodat', (mode) => [0n, 0n, mode]],
+      ['chmod', (mode) => [0n, mode]],
+      ['creat', (mode) => [0n, mode]],
+    ]
+    for (const [name, args] of rows.filter(([name]) => has(arch, name))) {
+      expect([name, answer(name, args(0o4755n)), answer(name, args(0o2755n | HIGH))]).toEqual([
+        name,
+        refused('EPERM'),
+        refused('EPERM'),
+      ])
+      expect([name, answer(name, args(SOME))]).toEqual([name, ANSWER.allow])
+    }
+  })
+
+  test('lets everything through that everyday programs ask for themselves', () => {
+    for (const name of ['prlimit64', 'sched_setaffinity', 'sched_setscheduler', 'getxattr', 'removexattr', 'openat'])
+      expect([name, answer(name)]).toEqual([name, ANSWER.allow])
+  })
+})
+
+describe.each(ARCHES)('without what is kept, on %s', (arch) => {
+  const open = (name: string, args: readonly bigint[] = []) =>
+    simulate(
+      decode(compileProfile({ profile: OPEN_FILE, arch }).filter),
+      nativeCall(arch, SYSCALLS[arch].get(name) ?? -1, args),
+    ).answer
+
+  test('the same file lets all of it through: the control', () => {
+    for (const [name, argument] of Object.entries(PID_ARGUMENT))
+      expect(
+        open(
+          name,
+          Array.from({ length: 6 }, (_, at) => (at === argument ? 1n : 0n)),
+        ),
+      ).toBe(ANSWER.allow)
+    for (const name of KEPT_FOR_ROOT.keys()) expect(open(name)).toBe(ANSWER.allow)
+    expect(open('fchmodat', [0n, 0n, 0o4755n])).toBe(ANSWER.allow)
+  })
+
+  test('`off` is no filter at all', () => {
     expect(compileProfile({ profile: 'off', arch }).filter).toHaveLength(0)
   })
 
-  test('adds nothing else to off', () => {
-    const { filter } = compileProfile({ profile: 'off', arch, always })
-    const mount = nativeCall(arch, SYSCALLS[arch].get('mount') ?? -1)
-    expect(simulate(decode(filter), mount).answer).toBe(ANSWER.allow)
+  test('a plain user may set attributes: what he plants is his own', () => {
+    for (const profile of [...PROFILE_NAMES, 'off' as const])
+      expect(answerer(profile, arch, false)('setxattr')).toBe(ANSWER.allow)
+  })
+})
+
+describe.each(ARCHES)('32-bit programs of %s', (arch) => {
+  const { audit, numbers } = COMPAT[arch]
+  const answerOf = (profile: Asked, isRoot: boolean, call: { number: number; args?: readonly bigint[] }) =>
+    simulate(decode(compileProfile({ profile, arch, always: keptSets({ isRoot }) }).filter), {
+      arch: audit,
+      args: [],
+      ...call,
+    }).answer
+
+  test('run under `off`, for a plain user', () => {
+    for (const number of [0, 1, 3, 20, 340, 402, 500])
+      expect([number, answerOf('off', false, { number })]).toEqual([number, ANSWER.allow])
+  })
+
+  test.each(Object.entries(PID_ARGUMENT))('cannot reach PID 1 there by %s', (name, argument) => {
+    const number = numbers.get(name) ?? -1
+    const on = (pid: bigint) => Array.from({ length: 6 }, (_, at) => (at === argument ? pid : 0n))
+    expect(number).toBeGreaterThan(0)
+    expect(answerOf('off', false, { number, args: on(1n) })).toBe(refused('EPERM'))
+    expect(answerOf('off', false, { number, args: on(0n) })).toBe(ANSWER.allow)
+  })
+
+  test.each([...PROFILE_NAMES.map((profile) => [profile, false] as const), ['off', true] as const])(
+    'end under %s (for root: %s)',
+    (profile, isRoot) => {
+      expect(answerOf(profile, isRoot, { number: 20 })).toBe(ANSWER.killProcess)
+    },
+  )
+
+  test('of any other machine end under `off`, too', () => {
+    const other = arch === 'x64' ? AUDIT_ARCH.arm64 : AUDIT_ARCH.x64
+    const program = decode(compileProfile({ profile: 'off', arch, always: keptSets({ isRoot: false }) }).filter)
+    expect(simulate(program, { number: 20, arch: other, args: [] }).answer).toBe(ANSWER.killProcess)
   })
 })

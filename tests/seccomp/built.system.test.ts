@@ -4,13 +4,14 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import type { Plan } from '../../src/plan/plan.ts'
 import { compileProfile, toHex } from '../../src/seccomp/compile.ts'
+import { keptSets } from '../../src/seccomp/filter.ts'
 import { PROFILE_NAMES } from '../../src/seccomp/rules.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 
 const PROGRAM = join(checkoutFor(currentUser()), 'bin/llm-do-exec')
-const ALWAYS = currentUser() === 'root' ? (['setuid-bits'] as const) : []
+const ALWAYS = keptSets({ isRoot: currentUser() === 'root' })
 
 async function plannedFilter(profile: string): Promise<Plan['seccomp']> {
   const home = await temporaryDirectory()

@@ -1,7 +1,15 @@
 /** The declared rules, read as plainly as possible: what every translation of them is compared with. */
 import { ANSWER, AUDIT_ARCH } from '../../src/seccomp/bpf.ts'
 import { ERRNO } from '../../src/seccomp/errno.ts'
-import { type Clause, PROFILES, type Refusal, SETS, type SeccompRules, type Test } from '../../src/seccomp/rules.ts'
+import {
+  type Clause,
+  PROFILES,
+  type Refusal,
+  SETS,
+  type SeccompRules,
+  type SetName,
+  type Test,
+} from '../../src/seccomp/rules.ts'
 import type { Call } from '../../src/seccomp/simulate.ts'
 import { type Arch, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 
@@ -16,19 +24,23 @@ function holds(test: Test, args: readonly bigint[]): boolean {
 const invert = (numbers: ReadonlyMap<string, number>) => new Map([...numbers].map(([name, number]) => [number, name]))
 const NAMES = { x64: invert(SYSCALLS.x64), arm64: invert(SYSCALLS.arm64) }
 
+function firstThatFits(sets: readonly SetName[], name: string, args: readonly bigint[]): Refusal | undefined {
+  const refusals = sets.flatMap((set): readonly Refusal[] => SETS[set].refusals)
+  return refusals.find(({ names, when }) => names.includes(name) && (when ?? []).every((test) => holds(test, args)))
+}
+
 /** What the rules say about a call on a machine, as SECCOMP_RET_*. */
-export function declared(rules: SeccompRules, arch: Arch, call: Call): number {
+export function declared(rules: SeccompRules, arch: Arch, call: Call, always: readonly SetName[] = []): number {
   if (call.arch !== AUDIT_ARCH[arch]) return ANSWER.killProcess
   const name = NAMES[arch].get(call.number)
   if (name === undefined) return ANSWER.errno | ERRNO.ENOSYS
+  const kept = firstThatFits(always, name, call.args)
+  if (kept !== undefined) return ANSWER.errno | ERRNO[kept.answer]
   const denied = rules.deny.find(({ names }) => names.includes(name))
   if (denied !== undefined) return ANSWER.errno | ERRNO[denied.errno]
   if (rules.allow.includes(name)) return ANSWER.allow
   const sets = rules.extends === 'off' ? [] : PROFILES[rules.extends].sets
-  const refusals = sets.flatMap((set): readonly Refusal[] => SETS[set].refusals)
-  const fitting = refusals.find(
-    ({ names, when }) => names.includes(name) && (when ?? []).every((test) => holds(test, call.args)),
-  )
+  const fitting = firstThatFits(sets, name, call.args)
   return fitting === undefined ? ANSWER.allow : ANSWER.errno | ERRNO[fitting.answer]
 }
 

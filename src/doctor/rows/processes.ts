@@ -18,6 +18,10 @@ const CAPABILITY_SETS = ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']
 /** The hidden word of the row about PID 1: in the caller's environment, in the policy's and in the command. */
 export const SECRET = 'LLM_DO_SELF_TEST_SECRET'
 
+/** Of the probe's `starve` and `meddle`. */
+const STARVING_CALLS = 18
+const MEDDLING_CALLS = 9
+
 const isZero = (text: string): boolean => /^0+$/.test(text)
 
 const unlessZero = ({ stdout }: RunSeen, names: readonly string[]): readonly string[] =>
@@ -54,9 +58,25 @@ export const PROCESS_ROWS: readonly Row[] = [
   },
   {
     id: 'processes.first-untouchable',
-    sentence: 'PID 1 can be neither traced, read, opened nor ended by the command.',
-    attempts: ({ probe }) => [{ command: shell('"$1" attack 1; echo end reached', probe) }],
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['EPERM', 'EACCES', 'ESRCH', 'EBADF', 'reached'], 8)),
+    sentence: 'PID 1 can be neither traced, read, opened, starved nor ended by the command.',
+    attempts: ({ probe }) => [
+      { command: shell('"$1" attack 1; echo end reached', probe) },
+      { command: [probe, 'starve', '1'] },
+      { command: [probe, 'meddle', '1'] },
+      { command: [probe, 'settings', '1'] },
+    ],
+    verdict: (seen) =>
+      judged([
+        ...unlessAnswered(first(seen), ['EPERM', 'EACCES', 'ESRCH', 'EBADF', 'reached'], 8),
+        ...unlessAnswered(first(seen, 1), ['EPERM'], STARVING_CALLS),
+        // EINVAL: it is not ending, so there is nothing to release. ENOSYS: an older kernel.
+        ...unlessAnswered(first(seen, 2), ['EPERM', 'EACCES', 'ESRCH', 'EINVAL', 'ENOSYS'], MEDDLING_CALLS),
+        ...unlessAnswered(
+          { ...first(seen, 3), stdout: first(seen, 3).stdout.replace(/^end ok$/m, 'end EPERM') },
+          ['EPERM'],
+          1,
+        ),
+      ]),
   },
   {
     id: 'processes.first-says-nothing',
