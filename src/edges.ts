@@ -3,7 +3,7 @@
  * Edge: process.env, files, randomness, processes (by the rooms it asks).
  */
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { homedir, userInfo } from 'node:os'
+import { userInfo } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { type Enter, enterByShell } from './cgroup/enter.ts'
 import type { Sights } from './cgroup/fact.ts'
@@ -108,7 +108,7 @@ function accountHome(): string {
   try {
     return userInfo().homedir
   } catch {
-    return homedir() // An id without an account, as in containers.
+    return '' // An id without an account, as in containers: only HOME can tell.
   }
 }
 
