@@ -155,6 +155,9 @@ fuzz: ## the native parsers under libFuzzer, ASan and UBSan, MINUTES=20 each; ne
 test: setup-test ## everything on real components: as root, as a plain user, in a virtual machine
 	@CI=$(CI) node scripts/test.mjs $(STAGES)
 
+soak: all ## random policies, attacks and kills with a look at the host after each: make soak MINUTES=30 SEED=1 JOBS=4
+	@node scripts/soak.mjs $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ROUND),--round $(ROUND)) $(if $(JOBS),--jobs $(JOBS))
+
 test-vm: all ## only the tests that boot a virtual machine (cgroup v2, systemd)
 	@CI=$(CI) node scripts/test.mjs vm
 

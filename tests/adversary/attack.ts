@@ -1,0 +1,76 @@
+/**
+ * The table of attacks as data: what is tried in a sandbox, and what of the host must not have changed afterwards. table.system.test.ts
+ * tries each row in every cell of the matrix and once without the wall; soak.ts takes steps from it by chance.
+ */
+import type { User } from '../support/users.ts'
+import type { Ran, Stage, World } from './world.ts'
+
+export const FILTERS = ['default', 'strict', 'nested', 'off', 'file'] as const
+/** `file` is a filter of the caller's own that lets namespaces and mounts through. */
+export type Filter = (typeof FILTERS)[number]
+
+/** One combination of what a caller may choose. */
+export interface Cell {
+  readonly backend: 'unshare' | 'bwrap' | 'docker' | 'podman'
+  readonly filter: Filter
+  readonly user: User
+}
+
+export interface Seen {
+  readonly world: World
+  /** What the attack itself printed. */
+  readonly said: string
+  /** Every run of it, in order. */
+  readonly runs: readonly Ran[]
+}
+
+/** What was harmed, in words; nothing when the host is as it was. */
+export type Harm = string | undefined
+
+export interface Attack {
+  /** Stable, unique: `git.commondir`. */
+  readonly id: string
+  /** The finding of the review or the class of known holes. */
+  readonly of: string
+  readonly sentence: string
+  /** Where the row claims something; everywhere by default. What a policy gives away on purpose is left out. */
+  readonly on?: (cell: Cell) => boolean
+  /** What is on the host before. */
+  readonly prepare?: (world: World) => Promise<void>
+  /** A shell script for the inside; rows with nothing but this share one sandbox, and the soak takes its steps from all of them. */
+  readonly script?: (world: World) => string
+  /** Runs of its own: a script in a sandbox with other options, or several, or a racer beside it. */
+  readonly attempt?: (stage: Stage) => Promise<void>
+  readonly harmed: (seen: Seen) => Harm | Promise<Harm>
+  /** Without the wall: the same on the host, the same with only pids of its own, or another way, or why there is none. */
+  readonly control: 'bare' | 'pids' | ((stage: Stage) => Promise<void>) | { readonly none: string }
+  /** Only where the control can be shown: root alone may do some of it on the host. */
+  readonly controlAs?: User
+}
+
+/** Answers of a filter or a wall; anything else means that the kernel has looked at the call. */
+const REFUSALS = new Set([
+  'EPERM',
+  'EACCES',
+  'ENOSYS',
+  'EAFNOSUPPORT',
+  'EPROTONOSUPPORT',
+  'ESRCH',
+  'EROFS',
+  'ENOENT',
+  'EIO',
+])
+
+/** The calls of a program of programs/ that were let through. */
+export function letThrough(said: string, { among }: { readonly among?: RegExp } = {}): Harm {
+  const lines = said
+    .split('\n')
+    .filter((line) => /^[\w-]+ (done|E[A-Z0-9]+)$/.test(line) && (among?.test(line) ?? true))
+  const done = lines.filter((line) => !REFUSALS.has(line.split(' ')[1] ?? ''))
+  return done.length === 0 ? undefined : done.join(', ')
+}
+
+export const isNamespace = ({ backend }: Cell): boolean => backend === 'unshare' || backend === 'bwrap'
+export const isContainer = (cell: Cell): boolean => !isNamespace(cell)
+/** Where the policy keeps a filter of ours. */
+export const isFiltered = ({ filter }: Cell): boolean => filter !== 'off'

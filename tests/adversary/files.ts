@@ -1,0 +1,293 @@
+/** Files of the host: what is hidden, read-only or protected, and what must not be planted. */
+import { chmodSync, existsSync, lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Attack, type Cell, type Harm, isFiltered, isNamespace, letThrough, type Seen } from './attack.ts'
+import { put, textOf, type World } from './world.ts'
+
+const isRoot = ({ user }: Cell): boolean => user === 'root'
+const said =
+  (word: string) =>
+  ({ said: text }: Seen): Harm =>
+    text.includes(word) ? `it said ${word}` : undefined
+/** The path is in the zone, whatever it is. */
+const made =
+  (name: string) =>
+  ({ world }: Seen): Harm => {
+    const path = join(world.zone, name)
+    return existsSync(path) || isLink(path) ? `${name} was made` : undefined
+  }
+const isLink = (path: string): boolean => {
+  try {
+    return lstatSync(path).isSymbolicLink()
+  } catch {
+    return false // It is not there.
+  }
+}
+
+const REACH: readonly Attack[] = [
+  {
+    id: 'files.hidden',
+    of: 'files of the host',
+    sentence: 'What no zone shows is read, by its own path and by paths round about.',
+    script: ({ hidden, base }) =>
+      `for at in ${hidden} /..${hidden} /proc/1/root${hidden} /proc/self/root/..${hidden} /proc/self/cwd/../hidden ${base}/shown/../hidden; do cat $at/secret; done`,
+    harmed: ({ world, said: text }) => (text.includes(world.token) ? 'the secret was read' : undefined),
+    control: 'bare',
+  },
+  {
+    id: 'files.old-root',
+    of: 'old root kept',
+    sentence: 'What lies above the root is something else than the root.',
+    script: () =>
+      'test "$(ls -a /)" = "$(ls -a /..)" || echo DIFFERS; for at in /../etc/shadow /../sys/kernel /../root; do test -e $at && echo SEEN; done',
+    // What the image of a container shows is the daemon's choice.
+    on: isNamespace,
+    harmed: ({ said: text }) => (/DIFFERS|SEEN/.test(text) ? 'the root of the host can be seen' : undefined),
+    control: 'bare',
+  },
+  {
+    id: 'files.read-only-zone',
+    of: 'files of the host',
+    sentence: 'A read-only zone is written to, remounted or uncovered.',
+    script: ({ shown }) =>
+      `echo evil >${shown}/notes; rm -f ${shown}/notes; mv ${shown}/notes ${shown}/x; ln ${shown}/notes ${shown}/y; mount -o remount,rw,bind ${shown}; umount ${shown}; echo evil >>${shown}/notes; touch ${shown}/new`,
+    harmed: ({ world }) =>
+      textOf(join(world.shown, 'notes')) === 'host\n' && !existsSync(join(world.shown, 'new'))
+        ? undefined
+        : 'the read-only zone changed',
+    control: 'bare',
+  },
+  {
+    id: 'files.planted-target',
+    of: 'CVE-2026-87766 (bubblewrap), CVE-2021-30465 (runc)',
+    sentence: 'A link that was planted in a writable zone leads the mount of another zone out of it.',
+    prepare: async (world) => put(world, join(world.base, 'victim/notes'), 'host\n'),
+    attempt: async (stage) => {
+      const { world } = stage
+      await stage.inside(`ln -s ${world.base}/victim ${world.zone}/way`)
+      const options = ['--zone', `below=${world.shown}:${world.zone}/way/below:ro`]
+      await stage.inside(`mkdir ${world.zone}/way/below`, { options })
+    },
+    harmed: ({ world }) =>
+      existsSync(join(world.base, 'victim/below')) ? 'a directory was made outside of the zone' : undefined,
+    control: 'bare',
+  },
+  {
+    id: 'files.kernel-knobs',
+    of: 'CVE-2025-31133, CVE-2025-52565, CVE-2019-16884 (runc)',
+    sentence: 'Settings of the kernel below /proc and /sys are opened for writing.',
+    script: () =>
+      'for at in /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe /proc/sysrq-trigger /proc/sys/vm/overcommit_memory /sys/kernel/uevent_helper; do ( : >>$at ) 2>/dev/null && echo "WRITABLE $at"; done; umount -l /proc/sys && ( : >>/proc/sys/kernel/core_pattern ) && echo WRITABLE',
+    harmed: said('WRITABLE'),
+    control: 'bare',
+    controlAs: 'root',
+  },
+  {
+    id: 'files.kernel-memory',
+    of: 'CVE-2025-31133 (runc)',
+    sentence: 'Files below /proc that tell about the whole machine are read.',
+    script: () =>
+      'for name in kcore kallsyms keys key-users kmsg timer_list slabinfo vmallocinfo interrupts cmdline zoneinfo buddyinfo diskstats softirqs; do head -c 16 /proc/$name 2>/dev/null | grep -q . && echo "READ $name"; done',
+    // A container of docker's shows some of them: the daemon's own masks hold there.
+    on: isNamespace,
+    harmed: said('READ'),
+    control: 'bare',
+  },
+  {
+    id: 'files.cgroups',
+    of: 'CVE-2022-0492 (release_agent)',
+    sentence: 'A cgroup file system is found or mounted, and its release agent set.',
+    script: () =>
+      'grep -l cgroup /proc/self/mounts >/dev/null && grep " cgroup" /proc/self/mounts && echo FOUND; mkdir /tmp/cg; mount -t cgroup -o rdma cgroup /tmp/cg && echo MOUNTED; mount -t cgroup2 cgroup /tmp/cg && : >>/tmp/cg/cgroup.procs && echo MOUNTED; umount /tmp/cg',
+    on: isNamespace,
+    harmed: ({ said: text }) => (/FOUND|MOUNTED/.test(text) ? 'a cgroup file system can be used' : undefined),
+    control: 'bare',
+    controlAs: 'root',
+  },
+  {
+    id: 'files.devices',
+    of: 'files of the host',
+    sentence: 'A device node is made and opened.',
+    script: ({ zone }) =>
+      `mknod ${zone}/memory c 1 1; mknod /tmp/memory c 1 1; for at in ${zone} /tmp; do head -c 1 $at/memory >/dev/null && echo OPENED; done`,
+    harmed: (seen) => made('memory')(seen) ?? said('OPENED')(seen),
+    control: 'bare',
+    controlAs: 'root',
+  },
+  {
+    id: 'files.fifo',
+    of: 'files of the host',
+    sentence: 'A FIFO or a socket is made in a zone, where a program of the host would talk to it.',
+    script: ({ zone }) => `mkfifo ${zone}/fifo`,
+    // Landlock, which says no, would also forbid the mounts that nested gives back; a container has none.
+    on: (cell) => isNamespace(cell) && cell.filter !== 'nested',
+    harmed: made('fifo'),
+    control: 'bare',
+  },
+]
+
+const PLANTS: readonly Attack[] = [
+  {
+    id: 'plant.modes',
+    of: 'finding 2',
+    sentence: 'A file of the zone gets set-id bits, by every call that gives modes.',
+    script: ({ zone, tools }) => `cp /bin/true ${zone}/planted; ${tools}/plant modes ${zone}/planted`,
+    // Without a filter nothing keeps an ordinary user from giving them to files of their own.
+    on: (cell) => isRoot(cell) || isFiltered(cell),
+    harmed: ({ world }) => setIdIn(world),
+    control: 'bare',
+  },
+  {
+    id: 'plant.capabilities',
+    of: 'finding 2',
+    sentence: 'A file of the zone gets file capabilities that hold on the host.',
+    script: ({ zone, tools }) =>
+      `cp /bin/true ${zone}/planted-caps; chmod 755 ${zone}/planted-caps; ${tools}/plant caps ${zone}/planted-caps`,
+    harmed: ({ said: text }) => letThrough(text),
+    control: 'bare',
+    controlAs: 'root',
+  },
+  {
+    id: 'plant.capabilities-by-namespace',
+    of: 'finding 2, CVE-2021-3493, CVE-2023-0386 (overlayfs)',
+    sentence: 'Root of a user namespace made inside gives a file of the zone capabilities or set-id bits.',
+    // Files of an ordinary user get capabilities that hold in namespaces of that user only.
+    on: isRoot,
+    script: ({ zone, tools }) =>
+      `cp /bin/true ${zone}/planted-ns; chmod 755 ${zone}/planted-ns; ${tools}/plant namespace ${zone}/planted-ns`,
+    harmed: ({ said: text }) => letThrough(text, { among: /xattr/ }),
+    control: 'bare',
+    controlAs: 'root',
+  },
+  {
+    id: 'plant.existing-set-id',
+    of: 'finding 9',
+    sentence: 'A set-id program that already lies in the zone gets another content and keeps its bits.',
+    // An ordinary user's own set-id file gives away that user's rights, which the command has anyway.
+    on: isRoot,
+    prepare: async (world) => {
+      put(world, join(world.zone, 'set-id'), 'x'.repeat(1 << 21))
+      chmodSync(join(world.zone, 'set-id'), 0o4755)
+    },
+    attempt: async (stage) => {
+      const { zone, tools } = stage.world
+      await stage.inside(`${tools}/plant map ${tools}/doors ${zone}/set-id`)
+    },
+    harmed: ({ world }) => {
+      const path = join(world.zone, 'set-id')
+      const status = lstatSync(path)
+      const same = textOf(path)?.startsWith('xxxx')
+      return !same && (status.mode & 0o4000) !== 0 ? 'another program behind the set-id bit' : undefined
+    },
+    control: 'bare',
+  },
+]
+
+/** Root's or anybody's: a program that runs with its owner's rights. */
+function setIdIn(world: World): Harm {
+  const found = readdirSync(world.zone).filter((name) => (lstatSync(join(world.zone, name)).mode & 0o6000) !== 0)
+  return found.length === 0 ? undefined : `set-id: ${found.join(', ')}`
+}
+
+/** Names that programs of the host obey or run by themselves; each made in another way. */
+const PROTECTED: readonly Attack[] = [
+  {
+    id: 'protected.made',
+    of: 'CVE-2026-25725 (Claude Code)',
+    sentence: 'A protected name that is not there yet is made.',
+    attempt: async (stage) => {
+      await stage.inside(`cd ${stage.world.zone}; mkdir -p .claude && echo '{}' >.claude/settings.json`)
+    },
+    harmed: made('.claude'),
+    control: 'bare',
+  },
+  {
+    id: 'protected.renamed-to',
+    of: 'CVE-2026-25725 (Claude Code)',
+    sentence: 'A directory is renamed to a protected name.',
+    attempt: async (stage) => {
+      await stage.inside(`cd ${stage.world.zone}; mkdir x; echo '{}' >x/tasks.json; mv -T x .vscode`)
+    },
+    harmed: made('.vscode'),
+    control: 'bare',
+  },
+  {
+    id: 'protected.linked',
+    of: 'CVE-2026-25725 (Claude Code)',
+    sentence: 'A link is given a protected name.',
+    attempt: async (stage) => {
+      await stage.inside(`cd ${stage.world.zone}; echo x >y; ln -s y .envrc; ln y .mcp.json`)
+    },
+    harmed: (seen) => made('.envrc')(seen) ?? made('.mcp.json')(seen),
+    control: 'bare',
+  },
+  {
+    id: 'protected.changed',
+    of: 'files of the host',
+    sentence: 'A protected directory that is there is written to, removed, renamed or exchanged.',
+    prepare: async (world) => put(world, join(world.zone, '.vscode/tasks.json'), 'host\n'),
+    attempt: async (stage) => {
+      await stage.inside(
+        `cd ${stage.world.zone}; echo evil >.vscode/tasks.json; echo evil >.vscode/new; rm -rf .vscode; mv .vscode x; mkdir y; mv -T y .vscode; ln -sfn y .vscode; true`,
+      )
+    },
+    harmed: ({ world }) =>
+      textOf(join(world.zone, '.vscode/tasks.json')) === 'host\n' && !existsSync(join(world.zone, '.vscode/new'))
+        ? undefined
+        : 'a protected directory changed',
+    control: 'bare',
+  },
+  {
+    id: 'protected.parent-renamed',
+    of: 'finding 4',
+    sentence: 'The directory above a protected path is renamed, and another one put in its place.',
+    prepare: async (world) => put(world, join(world.zone, '.config/fish/config.fish'), 'host\n'),
+    attempt: async (stage) => {
+      await stage.inside(
+        `cd ${stage.world.zone}; mv .config/fish .config/f; mv .config .c; mkdir -p .config/fish; echo evil >.config/fish/config.fish`,
+      )
+    },
+    harmed: ({ world }) =>
+      textOf(join(world.zone, '.config/fish/config.fish')) === 'host\n'
+        ? undefined
+        : 'another directory stands in its place',
+    control: 'bare',
+  },
+  {
+    id: 'protected.detached',
+    of: 'finding 3',
+    sentence: 'A mount namespace made inside lets go of the tree, and a kept descriptor renames what was covered.',
+    attempt: async (stage) => {
+      const { zone, tools } = stage.world
+      await stage.inside(`${tools}/detach ${zone} .git .gitx; ${tools}/detach ${zone}/.git config configx`)
+    },
+    harmed: ({ world }) => (existsSync(join(world.zone, '.git/config')) ? undefined : 'a protected path was renamed'),
+    // A cover as any runner makes one, and then the way round it.
+    control: async (stage) => {
+      const { zone, tools } = stage.world
+      await stage.host([
+        'unshare',
+        '-Urm',
+        'sh',
+        '-c',
+        `mount --bind ${zone}/.git/config ${zone}/.git/config; ${tools}/detach ${zone} .git .gitx`,
+      ])
+    },
+  },
+  {
+    id: 'protected.no-ghosts',
+    of: 'issue: nothing ghostly in the zone',
+    sentence: 'A run that does nothing leaves names in the zone.',
+    attempt: async (stage) => {
+      await stage.inside('true')
+      if (stage.isControl) await stage.host(['mkdir', join(stage.world.zone, '.idea')])
+    },
+    harmed: ({ world }) => {
+      const names = readdirSync(world.zone).sort().join(' ')
+      return names === '.git Makefile notes src' ? undefined : `the zone holds ${names}`
+    },
+    control: 'bare',
+  },
+]
+
+export const FILE_ATTACKS: readonly Attack[] = [...REACH, ...PLANTS, ...PROTECTED]

@@ -1,0 +1,186 @@
+/** The runner's own programs on the host: what they read, where they act, what stops them. */
+import { chownSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Attack, type Cell, isNamespace } from './attack.ts'
+import { mark, put, quoted, textOf, type World, wasRun } from './world.ts'
+
+/** A module that leaves a mark on the host; inside there is no such directory. */
+const module = (world: World, id: string): string =>
+  `try { require('node:fs').writeFileSync('${mark(world, id)}', '') } catch {}\n`
+const plantModule = (world: World, id: string): void => {
+  put(world, join(world.zone, 'evil.cjs'), module(world, id))
+  put(world, join(world.zone, '.env'), `NODE_OPTIONS=--require=./evil.cjs\n`)
+}
+const ranOnHost =
+  (id: string): Attack['harmed'] =>
+  ({ world }) =>
+    wasRun(world, id) ? 'code of the zone ran on the host' : undefined
+
+const isOneCell = ({ backend, filter }: Cell): boolean => backend === 'unshare' && filter === 'default'
+
+/** Says that the command has run, wherever that was. */
+const BEGIN = 'console.log("attack begun")'
+
+/** Words of a call that node must never read as its own options. */
+const WORDS: readonly { readonly name: string; readonly words: readonly string[] }[] = [
+  { name: 'command', words: ['--', 'node', '--env-file=.env', '-e', BEGIN] },
+  { name: 'command-if-exists', words: ['--', 'node', '--env-file-if-exists=.env', '-e', BEGIN] },
+  { name: 'workdir', words: ['--workdir', '--env-file=.env', '--', 'node', '--env-file=.env', '-e', BEGIN] },
+  { name: 'profile', words: ['--profile', '--env-file=.env', '--', 'node', '--env-file=.env', '-e', BEGIN] },
+]
+
+export const HOST_ATTACKS: readonly Attack[] = [
+  ...WORDS.map(
+    ({ name, words }): Attack => ({
+      id: `words.${name}`,
+      of: 'finding 16, CVE-2024-32462 (flatpak)',
+      sentence: `A word of the call (${name}) is an option of the runner's own node, which loads a file of the zone.`,
+      on: isOneCell,
+      prepare: async (world) => plantModule(world, `words.${name}`),
+      attempt: async (stage) => {
+        await stage.command([...stage.options, ...words], { cwd: stage.world.zone })
+      },
+      harmed: ranOnHost(`words.${name}`),
+      control: 'bare',
+    }),
+  ),
+  {
+    id: 'words.node-options',
+    of: 'finding 16',
+    sentence: "The caller's NODE_OPTIONS name a file of the zone.",
+    on: isOneCell,
+    prepare: async (world) => plantModule(world, 'words.node-options'),
+    attempt: async (stage) => {
+      const env = { NODE_OPTIONS: '--require ./evil.cjs' }
+      await stage.command([...stage.options, '--', 'node', '-e', BEGIN], { cwd: stage.world.zone, env })
+    },
+    harmed: ranOnHost('words.node-options'),
+    control: 'bare',
+  },
+  {
+    id: 'words.programs',
+    of: 'finding 16',
+    sentence: 'A directory of the project on PATH holds programs with the names of those that the runner starts.',
+    on: ({ filter }) => filter === 'default',
+    prepare: async (world) => {
+      for (const name of ['node', 'bwrap', 'docker', 'podman', 'git', 'wasmtime', 'unshare', 'setpriv', 'flock'])
+        put(
+          world,
+          join(world.zone, `bin/${name}`),
+          `#!/bin/sh\ntouch ${mark(world, 'words.programs')}\nexit 1\n`,
+          0o755,
+        )
+    },
+    attempt: async (stage) => {
+      const env = { PATH: `${stage.world.zone}/bin:/usr/bin:/bin` }
+      await stage.inside('true', { cwd: stage.world.zone, env })
+      if (stage.isControl) await stage.host(['sh', '-c', 'node'], { env })
+    },
+    harmed: ranOnHost('words.programs'),
+    control: 'bare',
+  },
+  {
+    id: 'streams.directory',
+    of: 'finding 13, CVE-2024-21626 (runc)',
+    sentence: 'A directory as standard input leads to the whole tree of the host.',
+    prepare: async (world) => mkdirSync(join(world.base, 'place'), { mode: 0o755 }),
+    attempt: async (stage) => {
+      const { world } = stage
+      const stdinFd = openSync(join(world.base, 'place'), 'r')
+      try {
+        await stage.inside('cd -P /proc/self/fd/0 && cat ../hidden/secret; ls .. && echo LISTED', { stdinFd })
+      } finally {
+        closeSync(stdinFd)
+      }
+    },
+    harmed: ({ said }) => (said.includes('LISTED') ? 'the tree of the host was listed' : undefined),
+    control: 'bare',
+  },
+  {
+    id: 'locks.hang',
+    of: 'finding 11',
+    sentence: 'A sandbox that may only read a directory locks everything in it while another run wants to write there.',
+    on: (cell) => isNamespace(cell) && cell.filter === 'default',
+    attempt: async (stage) => {
+      const { world, options } = stage
+      const lock = `${world.tools}/lock 8 ${world.zone} ${world.zone}/.git ${world.zone}/.git/config ${world.zone}/notes`
+      const zones = [
+        '--zone',
+        `zone=${world.zone}:${world.zone}:ro`,
+        '--zone',
+        `shown=${world.shown}:${world.shown}:ro`,
+      ]
+      const holder = await stage.beside([stage.program, ...options, ...zones, '--', '/bin/sh', '-c', lock])
+      const waits = quoted(['flock', '--shared', join(world.zone, '.git'), 'true'])
+      await stage.inside(stage.isControl ? waits : 'true', { limitMs: 6_000 })
+      holder.kill('SIGTERM')
+    },
+    harmed: ({ runs }) => (runs.some(({ hung }) => hung) ? 'the run waits for the lock of a sandbox' : undefined),
+    control: async (stage) => {
+      const { world } = stage
+      const holder = await stage.beside([`${world.tools}/lock`, '8', join(world.zone, '.git')])
+      await stage.command(['--', 'flock', '--shared', join(world.zone, '.git'), 'echo', 'attack begun'], {
+        limitMs: 2_000,
+      })
+      holder.kill('SIGTERM')
+    },
+  },
+  {
+    id: 'terminal.stuck',
+    of: 'finding 14',
+    sentence: 'A command that does not read its terminal keeps the launcher from its deadline.',
+    on: (cell) => isNamespace(cell) && cell.filter === 'default',
+    attempt: async (stage) => {
+      await stage.inside('stty raw -echo; sleep 15', {
+        options: ['--tty', '--timeout', '1s'],
+        through: (words) => ['sh', '-c', `yes | head -c 1000000 | ${quoted(words)}`],
+        limitMs: 8_000,
+      })
+    },
+    harmed: ({ runs }) => (runs.some(({ hung }) => hung) ? 'the deadline of one second did not come' : undefined),
+    control: async (stage) => {
+      await stage.command(['--', 'sh', '-c', 'echo attack begun; sleep 15'], { limitMs: 2_000 })
+    },
+  },
+  {
+    id: 'races.protected-path',
+    of: 'finding 1, CVE-2024-45310 (runc), CVE-2024-28185 (judge0)',
+    sentence: 'The owner of a zone exchanges a protected name for a link while root prepares a run there.',
+    on: ({ user, filter }) => user === 'root' && filter === 'default',
+    prepare: async (world) => {
+      put(world, join(world.base, 'victim/root-file'), 'host\n', 0o600)
+      // The zone is somebody else's than what is to be taken.
+      chownSync(world.zone, OTHER, OTHER)
+    },
+    attempt: async (stage) => {
+      const { world } = stage
+      const words = [`${world.tools}/exchange`, world.zone, '.vscode', join(world.base, 'victim/root-file')]
+      for (let n = 0; n < RACES && !isTaken(world); n++) {
+        const racer = await stage.beside([...words, '2'], { uid: OTHER })
+        await stage.inside('true')
+        racer.kill('SIGKILL')
+      }
+    },
+    harmed: ({ world }) => (isTaken(world) ? 'a file of root changed its owner or its mode' : undefined),
+    // What a careless program of root does: make, own, mode, each by the path.
+    control: async (stage) => {
+      const { world } = stage
+      const racer = await stage.beside(
+        [`${world.tools}/exchange`, world.zone, '.vscode', join(world.base, 'victim/root-file'), '5'],
+        { uid: OTHER },
+      )
+      const careless = `cd ${world.zone}; echo attack begun; for i in $(seq 300); do mkdir .vscode; chown ${OTHER} .vscode; chmod 1555 .vscode; rm -rf .vscode .exchange-link; ln -s ../victim/root-file .exchange-link; done 2>/dev/null`
+      await stage.command(['--', 'sh', '-c', careless])
+      racer.kill('SIGKILL')
+    },
+  },
+]
+
+const RACES = 5
+/** An ordinary user who owns the zone in which root works. */
+export const OTHER = 1000
+
+function isTaken(world: World): boolean {
+  const { uid, mode } = statSync(join(world.base, 'victim/root-file'))
+  return uid !== 0 || (mode & 0o7777) !== 0o600 || textOf(join(world.base, 'victim/root-file')) !== 'host\n'
+}

@@ -1,0 +1,110 @@
+/** The kernel, PID 1, other processes and the terminal. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Attack, isFiltered, isNamespace, letThrough } from './attack.ts'
+import { nameOf, processesWith, quoted } from './world.ts'
+
+export const KERNEL_ATTACKS: readonly Attack[] = [
+  {
+    id: 'kernel.calls',
+    of: 'CVE-2021-41133 (flatpak), CVE-2026-31431, CVE-2026-43284, io_uring, x32',
+    sentence: 'Calls and socket families that lead past the filter or into rarely used kernel code are let through.',
+    script: ({ tools }) => `${tools}/doors`,
+    // No filter is no filter.
+    on: isFiltered,
+    harmed: ({ said }) => letThrough(said),
+    control: 'bare',
+  },
+  {
+    id: 'kernel.namespaces',
+    of: 'nested user namespaces (srt, bwrap --disable-userns)',
+    sentence: 'A user namespace made inside takes the covers of /proc off.',
+    script: () =>
+      'unshare -Urm sh -c "umount /proc/keys; umount -l /proc; umount /dev; test -c /proc/keys || echo UNCOVERED; mount -o remount,rw,bind /proc/sys && echo UNCOVERED"; true',
+    on: isNamespace,
+    harmed: ({ said }) => (said.includes('UNCOVERED') ? 'a cover came away' : undefined),
+    // A cover made in the same user namespace is not locked.
+    control: async (stage) => {
+      await stage.command([
+        '--',
+        'unshare',
+        '-Urm',
+        'sh',
+        '-c',
+        'echo attack begun; mount --bind /dev/null /proc/keys; umount /proc/keys; test -c /proc/keys || echo UNCOVERED',
+      ])
+    },
+  },
+  {
+    id: 'init.starved',
+    of: 'finding 8',
+    sentence: 'PID 1 is stopped, slowed, limited or read from inside.',
+    script: ({ tools }) => `${tools}/first`,
+    harmed: ({ said }) => letThrough(said),
+    control: 'pids',
+  },
+  {
+    id: 'init.executable',
+    of: 'CVE-2019-5736 (runc)',
+    sentence: 'The program of PID 1 is written to.',
+    script: () =>
+      'for at in /proc/1/exe /.init /init /sbin/docker-init /dev/init; do ( : >>$at ) 2>/dev/null && echo "WRITABLE $at"; done; find / -xdev -name "*init*" -perm -u+w -type f -writable 2>/dev/null | grep -q "^/\\.init" && echo WRITABLE; true',
+    on: isNamespace,
+    harmed: ({ said }) => (said.includes('WRITABLE') ? 'a program of ours can be written' : undefined),
+    control: async (stage) => {
+      await stage.command(['--', 'sh', '-c', `echo attack begun; ( : >>${stage.world.tools}/first ) && echo WRITABLE`])
+    },
+  },
+  {
+    id: 'processes.host',
+    of: 'processes of the host',
+    sentence: 'A process of the host is seen or sent a signal.',
+    script: () =>
+      `kill -0 ${process.pid} && echo REACHED; test -d /proc/${process.pid} && grep -q node /proc/${process.pid}/comm && echo REACHED; true`,
+    harmed: ({ said }) => (said.includes('REACHED') ? 'a process of the host was reached' : undefined),
+    control: 'bare',
+    controlAs: 'root',
+  },
+  {
+    id: 'processes.outlive',
+    of: 'processes of the host',
+    sentence: 'A daemon with its own session and every signal ignored outlives the run.',
+    attempt: async (stage) => {
+      await stage.inside(
+        `${stage.world.tools}/linger ${stage.world.base} 120; ${stage.world.tools}/linger ${stage.world.base} 120`,
+      )
+    },
+    harmed: async ({ world }) => {
+      const find = () => processesWith(nameOf(world))
+      for (let left = 2_000; left > 0 && find().length > 0; left -= 20) await sleep(20)
+      return find().length === 0 ? undefined : `outlives the run: ${find().join('; ')}`
+    },
+    control: 'bare',
+  },
+  {
+    id: 'processes.descriptors',
+    of: 'CVE-2024-21626 (runc)',
+    sentence: 'A descriptor that the caller left open, or the working directory, leads out.',
+    script: () =>
+      'for fd in 3 4 5 6 9 10 63 255; do test -e /proc/self/fd/$fd && readlink /proc/self/fd/$fd | grep -v "^/proc/[0-9]*/fd$" && echo "LEAKED $fd"; done; ls /proc/self/cwd/../../../../root 2>/dev/null | grep -q . && echo LEAKED; true',
+    harmed: ({ said }) => (said.includes('LEAKED') ? 'a descriptor of the caller arrived' : undefined),
+    control: async (stage) => {
+      await stage.command(['--', 'sh', '-c', 'echo attack begun; exec 9</; test -e /proc/self/fd/9 && echo LEAKED'])
+    },
+  },
+  {
+    id: 'terminal.typed',
+    of: 'CVE-2017-5226, CVE-2019-10063, CVE-2023-28100 (bubblewrap, flatpak)',
+    sentence: "Words are typed into the caller's terminal.",
+    on: isNamespace,
+    attempt: async (stage) => {
+      // script(1) makes the terminal; what was typed into it is read when the run is over.
+      const typed =
+        'stty -icanon -echo min 0 time 2; typed=$(dd bs=64 count=1 2>/dev/null); test -z "$typed" || echo TYPED'
+      await stage.inside(`${stage.world.tools}/terminal evil`, {
+        through: (words) => ['script', '-qec', `${quoted(words)}; ${typed}`, '/dev/null'],
+      })
+    },
+    harmed: ({ said }) => (said.includes('TYPED') ? 'the terminal of the caller was typed into' : undefined),
+    control: 'bare',
+  },
+]

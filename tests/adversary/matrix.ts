@@ -1,0 +1,136 @@
+/** Tries rows of the table in one cell, and once without the wall. */
+import type { Attack, Harm, Seen } from './attack.ts'
+import {
+  BEGUN,
+  endProcessesWith,
+  harmTo,
+  isRefused,
+  lookAt,
+  makeWorld,
+  type Ran,
+  type StageInputs,
+  stageFor,
+  type Trial,
+  type World,
+} from './world.ts'
+
+export interface Verdict {
+  readonly id: string
+  readonly kind: 'held' | 'refused' | 'harmed' | 'untried'
+  /** What was harmed, or what the runner said. */
+  readonly why: string
+}
+
+export interface Ground extends Pick<StageInputs, 'cell' | 'container'> {
+  /** Of compilePrograms. */
+  readonly programs: string
+  /** Who owns the zones, when that is somebody else than the caller. */
+  readonly owner?: number
+}
+
+/** Every row that claims something here, one verdict each. Rows that are only a script share a sandbox. */
+export async function tryCell(attacks: readonly Attack[], ground: Ground): Promise<readonly Verdict[]> {
+  const here = attacks.filter(({ on }) => on?.(ground.cell) ?? true)
+  const together = here.filter(isShared)
+  const shared = await tryTogether(together, ground)
+  const verdicts: Verdict[] = []
+  for (const attack of here) verdicts.push(shared.get(attack.id) ?? (await tryAlone(attack, ground)))
+  return verdicts
+}
+
+/** Nothing but a script. */
+export const isShared = ({ script, prepare, attempt }: Attack): boolean =>
+  script !== undefined && prepare === undefined && attempt === undefined
+
+const section = (id: string): string => `=== ${id}`
+
+/** Nothing for a row whose part was not reached, and for none when something was harmed: then each is tried by itself. */
+async function tryTogether(attacks: readonly Attack[], ground: Ground): Promise<ReadonlyMap<string, Verdict>> {
+  return withWorld(ground, async (world) => {
+    const stage = stageFor({ world, ...ground })
+    const before = lookAt(world)
+    const parts = attacks.map(({ id, script }) => `echo '${section(id)}'\n(\n${script?.(world)}\n) 2>&1`)
+    const ran = await stage.inside(`${parts.join('\n')}\necho '${section('end')}'`)
+    if (isRefused(ran)) return new Map(attacks.map(({ id }) => [id, { id, kind: 'refused', why: reasonOf(ran) }]))
+    if ((await harmTo(world, before, [ran])).length > 0) return new Map()
+    const verdicts = new Map<string, Verdict>()
+    for (const { id, harmed } of attacks) {
+      const said = partOf(ran.stdout, id)
+      if (said === undefined) continue
+      const harm = await harmed({ world, said, runs: [ran] })
+      if (harm === undefined) verdicts.set(id, { id, kind: 'held', why: '' })
+    }
+    return verdicts
+  })
+}
+
+/** What a row printed, when the one after it was reached. */
+function partOf(text: string, id: string): string | undefined {
+  const [, after] = text.split(`${section(id)}\n`)
+  const end = after?.indexOf('=== ') ?? -1
+  return end < 0 ? undefined : after?.slice(0, end)
+}
+
+async function tryAlone(attack: Attack, ground: Ground): Promise<Verdict> {
+  const { id } = attack
+  return withWorld(ground, async (world) => {
+    await attack.prepare?.(world)
+    const before = lookAt(world)
+    const stage = stageFor({ world, ...ground })
+    try {
+      await attempt(attack, stage)
+    } finally {
+      stage.end()
+    }
+    const harms = [await attack.harmed(seenOf(world, stage)), ...(await harmTo(world, before, stage.runs))]
+    const told = harms.filter((harm) => harm !== undefined)
+    if (told.length > 0) return { id, kind: 'harmed', why: `${told.join('; ')}${aside(stage.runs)}` }
+    const refusal = stage.runs.find(isRefused)
+    if (refusal !== undefined) return { id, kind: 'refused', why: reasonOf(refusal) }
+    const begun = stage.runs.length > 0 && stage.runs.every(({ stdout }) => stdout.includes(BEGUN))
+    return begun ? { id, kind: 'held', why: '' } : { id, kind: 'untried', why: aside(stage.runs) }
+  })
+}
+
+const attempt = async ({ attempt, script }: Attack, stage: Trial): Promise<void> => {
+  if (attempt !== undefined) return attempt(stage)
+  await stage.inside(script?.(stage.world) ?? '')
+}
+
+/** The same attack without the wall. @returns what it harmed */
+export async function tryControl(attack: Attack, ground: Ground): Promise<Harm> {
+  return withWorld(ground, async (world) => {
+    await attack.prepare?.(world)
+    const { control } = attack
+    const stage = stageFor({ world, ...ground, control: control === 'pids' ? 'pids' : 'bare' })
+    try {
+      if (typeof control === 'function') await control(stage)
+      else await attempt(attack, stage)
+      return await attack.harmed(seenOf(world, stage))
+    } finally {
+      stage.end()
+      endProcessesWith(world.base)
+    }
+  })
+}
+
+async function withWorld<T>({ cell, programs, owner }: Ground, work: (world: World) => Promise<T>): Promise<T> {
+  const world = makeWorld({ user: cell.user, programs, ...(owner === undefined ? {} : { owner }) })
+  try {
+    return await work(world)
+  } finally {
+    world.remove()
+  }
+}
+
+const seenOf = (world: World, { runs }: Trial): Seen => ({
+  world,
+  runs,
+  said: runs.map(({ stdout, stderr }) => `${stdout}\n${stderr}`).join('\n'),
+})
+
+const reasonOf = ({ stderr }: Ran): string => /^llm-do: (.*)$/m.exec(stderr)?.[1] ?? stderr.trim()
+
+/** What the runs themselves said, for the message of a test. */
+const aside = (runs: readonly Ran[]): string =>
+  runs.map(({ status, stdout, stderr }) => ` [${status}: ${`${stdout}${stderr}`.slice(-600).trim()}]`).join('')

@@ -1,0 +1,456 @@
+/**
+ * The place of an attack: a zone, what is shown, what is hidden, a home, and the host's look at all of it before and after.
+ * Nothing here knows vitest: the soak uses it too.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { becoming, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
+import type { Cell } from './attack.ts'
+
+export interface World {
+  readonly user: User
+  /** Who owns the zone and the home. */
+  readonly uid: number
+  /** Holds everything; its name occurs nowhere else on the machine. */
+  readonly base: string
+  /** rw zone, a git repository: `notes`, `Makefile`, `src/main.c`. */
+  readonly zone: string
+  /** ro zone: `notes`. */
+  readonly shown: string
+  /** ro zone: the programs of programs/, which all worlds share. */
+  readonly tools: string
+  /** No zone; holds `secret`. */
+  readonly hidden: string
+  /** HOME and XDG_RUNTIME_DIR of the caller. */
+  readonly home: string
+  readonly runtime: string
+  /** Where it starts; empty. */
+  readonly cwd: string
+  /** Not visible inside: what runs on the host can leave a mark here. */
+  readonly marks: string
+  /** In `hidden/secret` alone. */
+  readonly token: string
+  readonly remove: () => void
+}
+
+export interface Ran {
+  /** undefined when a signal ended it. */
+  readonly status: number | undefined
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+  /** It was ended from outside since it did not end. */
+  readonly hung: boolean
+  readonly ms: number
+}
+
+/** Runs of an attack; the control has the same ones without the wall. */
+export interface Stage {
+  readonly world: World
+  readonly cell: Cell
+  readonly isControl: boolean
+  /** Words that choose the cell. */
+  readonly options: readonly string[]
+  /** The built command. */
+  readonly program: string
+  /** The built command, in the control too: where the host's next run is what was attacked. */
+  readonly cli: (words: readonly string[], more?: Inside) => Promise<Ran>
+  /** A script in a sandbox with the two zones. */
+  readonly inside: (script: string, more?: Inside) => Promise<Ran>
+  /** The built command with words of the attack's own; the control runs `words` after `--` on the host. */
+  readonly command: (words: readonly string[], more?: Inside) => Promise<Ran>
+  /** A program on the host as the owner of the zone, without any sandbox: what people do after a run. */
+  readonly host: (words: readonly string[], more?: Inside) => Promise<Ran>
+  /** A program on the host beside the runs, ended with the attack. */
+  readonly beside: (words: readonly string[], more?: Inside & { readonly uid?: number }) => Promise<ChildProcess>
+}
+
+export interface Inside {
+  /** More words for the command line. */
+  readonly options?: readonly string[]
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly stdin?: string
+  /** Descriptor of this process as standard input. */
+  readonly stdinFd?: number
+  /** Neither zone. */
+  readonly withoutZones?: boolean
+  readonly limitMs?: number
+  /** Puts other words around those that start it. */
+  readonly through?: (words: readonly string[]) => readonly string[]
+}
+
+/** Longer than any attack needs; who has not ended by then hangs. */
+const LIMIT_MS = 25_000
+const CONTENT_LIMIT = 1 << 20
+
+const PROGRAMS = join(import.meta.dirname, 'programs')
+
+/** Compiles programs/ into a directory that everybody can read. */
+export function compilePrograms(sources = PROGRAMS): { readonly directory: string; readonly remove: () => void } {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-test-programs-')))
+  chmodSync(directory, 0o755)
+  for (const source of readdirSync(sources).filter((name) => name.endsWith('.c'))) {
+    const words = ['-O1', '-Wall', '-Wextra', '-static', '-s', '-o', join(directory, source.slice(0, -2))]
+    execFileSync('gcc', [...words, join(sources, source)], { stdio: ['ignore', 'inherit', 'inherit'] })
+  }
+  return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
+}
+
+export interface WorldInputs {
+  readonly user: User
+  /** Of compilePrograms. */
+  readonly programs: string
+  /** Who owns zone and home, when that is somebody else than the caller. */
+  readonly owner?: number
+}
+
+const idOf = (user: User): number => (user === currentUser() ? (process.getuid?.() ?? 0) : PLAIN_ID)
+
+export function makeWorld({ user, programs, owner }: WorldInputs): World {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-test-adversary-')))
+  const at = (name: string): string => join(base, name)
+  const names = ['zone', 'shown', 'hidden', 'home', 'runtime', 'cwd', 'marks']
+  for (const name of names) mkdirSync(at(name))
+  chmodSync(base, 0o755)
+  const token = `secret-${createHash('sha256').update(base).digest('hex')}`
+  const uid = owner ?? idOf(user)
+  writeFileSync(at('hidden/secret'), `${token}\n`, { mode: 0o600 })
+  writeFileSync(at('shown/notes'), 'host\n')
+  writeFileSync(at('filter.yaml'), FILTER_FILE)
+  makeRepository(at('zone'))
+  for (const name of ['hidden', 'home', 'runtime']) chmodSync(at(name), 0o700)
+  if (uid !== process.getuid?.()) execFileSync('chown', ['-R', `${uid}:${uid}`, base])
+  return {
+    ...{ user, uid, base, token, tools: programs },
+    ...{ zone: at('zone'), shown: at('shown'), hidden: at('hidden'), home: at('home'), runtime: at('runtime') },
+    ...{ cwd: at('cwd'), marks: at('marks') },
+    remove: () => rmSync(base, { recursive: true, force: true }),
+  }
+}
+
+/** Lets namespaces and mounts through: what a person might write for a program that brings a sandbox of its own. */
+const FILTER_FILE = 'extends: default\nallow: [unshare, clone, setns, mount, umount2, pivot_root]\n'
+
+const GIT = { GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null', PATH: process.env.PATH }
+
+/** A small repository with one commit; copied from the first that was made, since git takes ten milliseconds a word. */
+function makeRepository(directory: string): void {
+  writeFileSync(join(directory, 'notes'), 'host\n')
+  writeFileSync(join(directory, 'Makefile'), 'all:\n')
+  mkdirSync(join(directory, 'src'))
+  writeFileSync(join(directory, 'src/main.c'), 'int main(void) { return 0; }\n')
+  if (template.files.size === 0) {
+    const git = (...words: readonly string[]) =>
+      execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...words], { cwd: directory, env: GIT })
+    git('init', '--quiet', '--template=')
+    mkdirSync(join(directory, '.git/hooks'))
+    git('add', '.')
+    git('commit', '--quiet', '--message', 'first')
+    remember(join(directory, '.git'), '')
+    return
+  }
+  copyRepository(join(directory, '.git'))
+}
+
+/** The repository of every world once more, as this directory. */
+export function copyRepository(git: string): void {
+  mkdirSync(git, { recursive: true })
+  for (const [path, content] of template.files) {
+    if (content === undefined) mkdirSync(join(git, path), { recursive: true })
+    else writeFileSync(join(git, path), content)
+  }
+}
+
+const template = { files: new Map<string, Buffer | undefined>() }
+
+function remember(git: string, below: string): void {
+  template.files.set(below, undefined)
+  for (const entry of readdirSync(join(git, below), { withFileTypes: true })) {
+    const path = join(below, entry.name)
+    if (entry.isDirectory()) remember(git, path)
+    else template.files.set(path, readFileSync(join(git, path)))
+  }
+}
+
+/* ---- runs ---- */
+
+/** Words that choose a cell. */
+export function optionsOf({ base }: World, { backend, filter }: Cell, image?: string): readonly string[] {
+  const seccomp = ['--seccomp', filter === 'file' ? join(base, 'filter.yaml') : filter]
+  return backend === 'docker' || backend === 'podman'
+    ? ['--best-effort', '--backend', 'docker', '--image', image ?? '', ...seccomp]
+    : ['--backend', 'namespace', '--engine', backend, ...seccomp]
+}
+
+const zonesOf = ({ zone, shown, tools }: World): readonly string[] => [
+  ...['--zone', `zone=${zone}:${zone}:rw`, '--zone', `shown=${shown}:${shown}:ro`],
+  ...['--zone', `tools=${tools}:${tools}:ro`],
+]
+
+export interface StageInputs {
+  readonly world: World
+  readonly cell: Cell
+  readonly control?: 'bare' | 'pids'
+  /** Of the container backends. */
+  readonly container?: { readonly image: string; readonly env: Readonly<Record<string, string>> }
+}
+
+export interface Trial extends Stage {
+  readonly runs: readonly Ran[]
+  /** Ends what runs beside. */
+  readonly end: () => void
+}
+
+/** Own process ids and /proc, and nothing else. */
+const PIDS = ['bwrap', '--dev-bind', '/', '/', '--unshare-pid', '--proc', '/proc', '--die-with-parent', '--']
+
+export function stageFor({ world, cell, control, container }: StageInputs): Trial {
+  const runs: Ran[] = []
+  const children: ChildProcess[] = []
+  const isControl = control !== undefined
+  const env = { ...environmentOf(world), ...container?.env }
+  const start = async (words: readonly string[], more: Inside = {}): Promise<Ran> => {
+    const ran = await runProgram([...becoming(world.user), ...(more.through?.(words) ?? words)], {
+      cwd: world.cwd,
+      ...more,
+      env: { ...env, ...more.env },
+    })
+    runs.push(ran)
+    return ran
+  }
+  const wall = control === 'pids' ? PIDS : []
+  const options = optionsOf(world, cell, container?.image)
+  const program = join(checkoutFor(world.user), 'bin/llm-do-exec')
+  const command: Stage['command'] = (words, more) => {
+    if (!isControl) return start([program, ...words], more)
+    return start([...wall, ...words.slice(words.indexOf('--') + 1)], more)
+  }
+  return {
+    ...{ world, cell, isControl, runs, command },
+    options,
+    program,
+    cli: (words, more) => start([program, ...words], more),
+    inside: (script, more = {}) => {
+      const zones = more.withoutZones ? [] : zonesOf(world)
+      const words = [...options, ...zones, '--timeout', '20s', '--env', `MARK=${world.base}`, ...(more.options ?? [])]
+      return command([...words, '--', '/bin/sh', '-c', `echo ${BEGUN}\n${script}`], more)
+    },
+    host: (words, more = {}) =>
+      runProgram([...asId(world.uid), ...words], { cwd: world.cwd, ...more, env: { ...env, ...more.env } }),
+    beside: async (words, { uid, ...more } = {}) => {
+      const as = uid === undefined ? becoming(world.user) : asId(uid)
+      const child = spawn(as[0] ?? words[0] ?? '', [...as, ...words].slice(1), {
+        cwd: more.cwd ?? world.cwd,
+        env: { ...env, ...more.env },
+        stdio: ['ignore', 'pipe', 'ignore'],
+      })
+      children.push(child)
+      // Whoever runs beside says when it is ready.
+      await new Promise<void>((resolve) => {
+        child.stdout?.once('data', () => resolve())
+        child.once('exit', () => resolve())
+        child.once('error', () => resolve())
+      })
+      return child
+    },
+    end: () => {
+      for (const child of children) child.kill('SIGKILL')
+    },
+  }
+}
+
+const asId = (uid: number): readonly string[] =>
+  uid === process.getuid?.() ? [] : ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups', '--']
+
+const environmentOf = ({ home, runtime, base }: World): Record<string, string> => ({
+  PATH: '/usr/local/bin:/usr/bin:/bin',
+  HOME: home,
+  XDG_RUNTIME_DIR: runtime,
+  LANG: 'C.UTF-8',
+  // By this the host finds what outlives a run.
+  MARK: base,
+  GIT_CONFIG_NOSYSTEM: '1',
+})
+
+export function runProgram(
+  words: readonly string[],
+  { cwd, env, stdin, stdinFd, limitMs = LIMIT_MS }: Inside,
+): Promise<Ran> {
+  const begun = performance.now()
+  const [file = '', ...argv] = words
+  const child = spawn(file, argv, {
+    cwd,
+    env,
+    stdio: [stdinFd ?? (stdin === undefined ? 'ignore' : 'pipe'), 'pipe', 'pipe'],
+  })
+  const out: Buffer[] = []
+  const err: Buffer[] = []
+  child.stdout?.on('data', (chunk: Buffer) => out.push(chunk))
+  child.stderr?.on('data', (chunk: Buffer) => err.push(chunk))
+  // Whoever does not read its input ends the pipe, not the test.
+  child.stdin?.on('error', () => undefined)
+  if (stdin !== undefined) child.stdin?.end(stdin)
+  const state = { hung: false }
+  return new Promise((resolve, reject) => {
+    const limit = setTimeout(() => {
+      state.hung = true
+      child.kill('SIGKILL')
+      child.stdout?.destroy()
+      child.stderr?.destroy()
+    }, limitMs)
+    child.once('error', reject)
+    child.once('close', (status, signal) => {
+      clearTimeout(limit)
+      resolve({
+        ...{ status: status ?? undefined, signal, hung: state.hung, ms: performance.now() - begun },
+        stdout: Buffer.concat(out).toString('latin1'),
+        stderr: Buffer.concat(err).toString('latin1'),
+      })
+    })
+  })
+}
+
+/** The runner refused the whole run, and said why. */
+export const isRefused = ({ status, stdout, stderr }: Ran): boolean =>
+  (status === 125 || status === 126) && /^llm-do: (?!error INTERNAL)/m.test(stderr) && !stdout.includes(BEGUN)
+
+/** The first line of each script: whoever sees it knows that the attack was really tried. */
+export const BEGUN = 'attack begun'
+
+/* ---- what the host sees ---- */
+
+export interface Look {
+  /** Path -> kind, owner, mode, content. */
+  readonly files: ReadonlyMap<string, string>
+  /** Set-id bits and file capabilities. */
+  readonly planted: readonly string[]
+}
+
+/** Below the base, what a run may change: the zone, caches, and what the host was made to run. */
+const isFree = (path: string): boolean => /^(zone|cwd|count|runtime|marks|home\/\.cache)(\/|$)/.test(path)
+
+export function lookAt(world: World): Look {
+  const files = new Map<string, string>()
+  const visit = (below: string): void => {
+    for (const name of readdirSync(join(world.base, below))) {
+      const path = join(below, name)
+      if (isFree(path)) continue
+      const status = lstatSync(join(world.base, path))
+      files.set(path, `${status.mode.toString(8)} ${status.uid} ${contentOf(join(world.base, path))}`)
+      if (status.isDirectory()) visit(path)
+    }
+  }
+  visit('')
+  const planted = execFileSync(join(world.tools, 'scan'), [world.base], { encoding: 'utf8' })
+    .split('\n')
+    .filter(Boolean)
+  return { files, planted }
+}
+
+function contentOf(path: string): string {
+  const status = lstatSync(path)
+  if (status.isSymbolicLink()) return readlinkSync(path)
+  if (!status.isFile()) return ''
+  if (status.size > CONTENT_LIMIT) return `${status.size} bytes`
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}
+
+/** What is not as it was, whatever the attack was about. */
+export async function harmTo(world: World, before: Look, runs: readonly Ran[]): Promise<readonly string[]> {
+  const after = lookAt(world)
+  const paths = new Set([...before.files.keys(), ...after.files.keys()])
+  const changed = [...paths].filter((path) => before.files.get(path) !== after.files.get(path))
+  const planted = after.planted.filter((line) => !before.planted.includes(line))
+  const hung = runs.filter((ran) => ran.hung)
+  return [
+    ...changed.map((path) => `${path} changed`),
+    ...planted.map((line) => `planted: ${line}`),
+    ...(runs.some(({ stdout, stderr }) => `${stdout}${stderr}`.includes(world.token)) ? ['the secret was read'] : []),
+    ...hung.map(({ ms }) => `a run did not end within ${Math.round(ms)} ms`),
+    ...(await outliving(world)).map((line) => `outlives the run: ${line}`),
+  ]
+}
+
+/** Processes that carry the mark, once the kernel has had its time. */
+async function outliving({ base }: World): Promise<readonly string[]> {
+  for (let left = 3_000; ; left -= 50) {
+    const found = processesWith(base)
+    if (found.length === 0 || left <= 0) return found
+    await sleep(50)
+  }
+}
+
+/** Live processes, but for this one, whose command line or environment holds the word. */
+export function processesWith(word: string): readonly string[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+  return pids.flatMap((pid) => {
+    const [line, environment] = [wordsOf(pid, 'cmdline'), wordsOf(pid, 'environ')]
+    return `${line}${environment}`.includes(word) ? [`${pid} ${line.replaceAll('\0', ' ').slice(0, 80)}`] : []
+  })
+}
+
+/** Ends what a control left behind. */
+export function endProcessesWith(word: string): void {
+  for (const line of processesWith(word)) {
+    try {
+      process.kill(Number(line.split(' ')[0]), 'SIGKILL')
+    } catch {
+      // It has just ended by itself.
+    }
+  }
+}
+
+function wordsOf(pid: string, part: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${part}`, 'latin1')
+  } catch {
+    return '' // It has ended, or is somebody else's.
+  }
+}
+
+/* ---- words for the rows ---- */
+
+/** A file of the world, or nothing. */
+export function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return undefined
+  }
+}
+
+/** Writes a file as its owner would, with the directories above it. */
+export function put(world: World, path: string, text: string, mode = 0o644): void {
+  mkdirSync(join(path, '..'), { recursive: true })
+  writeFileSync(path, text, { mode })
+  if (world.uid === process.getuid?.()) return
+  for (let at = path; at.startsWith(`${world.base}/`); at = join(at, '..')) chownSync(at, world.uid, world.uid)
+}
+
+/** Did code of the sandbox run on the host? Its payload makes this file. */
+export const mark = (world: World, name: string): string => join(world.marks, name)
+export const wasRun = (world: World, name: string): boolean => existsSync(mark(world, name))
+
+export const nameOf = ({ base }: World): string => basename(base)
+
+/** Words as a shell reads them. */
+export const quoted = (words: readonly string[]): string =>
+  words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ')
