@@ -219,7 +219,7 @@ function linkedProtection({ mode, source, at }: Wanted, { policy, request, paths
   const first = links.filter((link) => !links.some((other) => isBelow(link, other)))
   return first.map(
     (link) =>
-      `${at}: ${shown(link)} must stay read-only but is a symbolic link; make it a real directory or file, or show the zone read-only`,
+      `${at}: ${shown(link)} must stay read-only but is a symbolic link; make it a real directory or file, show the zone read-only, or give the name up with --protect-not`,
   )
 }
 
@@ -230,8 +230,8 @@ function linkedDecisions({ mode, source, at }: Wanted, { policy, paths }: MountI
   return linksInZone(policy.protectFiles, real, paths).map((problem) => `${at}: ${problem}`)
 }
 
-/** Each home is some eighty protected paths. Whoever shows more of them than this means something else. */
-const MOST_HOMES = 32
+/** Each home is some two hundred protected paths. Whoever shows more of them than this means something else. */
+const MOST_HOMES = 12
 
 function tooManyHomes({ mode, source, at }: Wanted, { request, paths }: MountInputs): readonly string[] {
   if (mode !== 'rw' || source === undefined) return []
