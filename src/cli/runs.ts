@@ -5,6 +5,7 @@
  * Edge: processes, the clock.
  */
 import { join } from 'node:path'
+import { makeOwnDirectory } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { helpersDirectory } from '../native.ts'
 import { askPools } from '../pool/keeper.ts'
@@ -39,6 +40,7 @@ async function askHelper(
 ): Promise<Answer> {
   const { execa } = await import('execa')
   const helper = join(helpersDirectory(), 'runs')
+  makeOwnDirectory(env)
   const argv = [action, runsDirectory(env, process.getuid?.() ?? 0), ...words]
   const { exitCode, stdout, stderr, code } = await execa(helper, argv, {
     env: {},

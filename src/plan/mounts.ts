@@ -268,6 +268,8 @@ interface SourceCheck {
 function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefined {
   const closed = closedSource(fact.real)
   if (closed !== undefined) return `it ${closed} and cannot be a zone`
+  const secret = secretIn(fact, inputs)
+  if (secret !== undefined) return `${secret}, and cannot be a zone, read-only or not; show single paths beside it`
   if (fact.kind === 'missing') return missingProblem(wanted, fact, inputs.paths)
   const wrong = WRONG_KIND[fact.kind]
   if (wrong !== undefined) return wrong
@@ -280,6 +282,14 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
   return wanted.mode === 'rw' && decidesThePolicy(fact, inputs)
     ? 'it is, or is part of, what decides the policy of the next run, and cannot be writable'
     : undefined
+}
+
+/** The secret makes what lies on disk believable: no command may see it. */
+function secretIn({ real }: PathFact, { request: { secretDirectory }, paths }: MountInputs): string | undefined {
+  if (secretDirectory === undefined) return undefined
+  const place = pathFact(paths, secretDirectory).real
+  if (isWithin(real, place)) return "it is, or is part of, the runner's own directory"
+  return isWithin(place, real) ? `it holds the runner's own directory ${shown(place)}` : undefined
 }
 
 function missingProblem({ create, source = '' }: Wanted, fact: PathFact, paths: PathFacts): string | undefined {
