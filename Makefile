@@ -158,6 +158,9 @@ test: setup-test ## everything on real components: as root, as a plain user, in 
 soak: all ## random policies, attacks and kills with a look at the host after each: make soak MINUTES=30 SEED=1 JOBS=4
 	@node scripts/soak.mjs $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ROUND),--round $(ROUND)) $(if $(JOBS),--jobs $(JOBS))
 
+mutants: all ## breaks a wall at a time, in a copy, and demands that its test notices: make mutants ONLY=NAME
+	@node scripts/mutants.mjs $(ONLY)
+
 test-vm: all ## only the tests that boot a virtual machine (cgroup v2, systemd)
 	@CI=$(CI) node scripts/test.mjs vm
 

@@ -7,8 +7,7 @@
 import { makeOwnDirectory, makeZoneDirectories, now } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
-import { usableCache } from '../host/cache.ts'
-import { secretDirectory } from '../host/own-directory.ts'
+import { cacheDirectory } from '../host/cache.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
 import { launchCacheDirectory, makeLaunchCache } from '../launch-cache/store.ts'
 import { environmentLayers } from '../policy/environment.ts'
@@ -109,15 +108,7 @@ function refuseUnpoolable(prepared: Prepared): void {
   throw new SandboxError('POLICY_INVALID', `this plan cannot be kept ready: ${why}`, { hint: 'llm-do exec --plan ...' })
 }
 
-function notGuarded({ plan, facts }: Prepared, env: Environment): SandboxError {
-  if (secretDirectory(env, facts.uid) === undefined)
-    return new SandboxError(
-      'SETUP_FAILED',
-      'this plan cannot be kept ready: there is no runtime directory for the key that seals it',
-      {
-        hint: 'log in by PAM (loginctl enable-linger), or set XDG_RUNTIME_DIR to a directory of your own, mode 0700, outside of every zone',
-      },
-    )
+function notGuarded({ plan }: Prepared): SandboxError {
   const why =
     plan.warnings[0] ?? 'it has variables of the command line, or a file it was made from has just been changed'
   return new SandboxError('SETUP_FAILED', `this plan cannot be kept ready: ${why}`, {
@@ -131,14 +122,14 @@ async function start(call: Call): Promise<number> {
   const begunMs = now()
   const options = execOptions(call, rest)
   // Before planning, as a run does: the plan says whether the directory is there.
-  const cache = usableCache(env, process.getuid?.() ?? -1)
+  const cache = cacheDirectory(env)
   if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
   makeOwnDirectory(env)
   const first = await prepare(options)
   const prepared = makeZoneDirectories(first.plan) ? await prepare(options) : first
   refuseUnpoolable(prepared)
   const guarded = await leaveForFront(prepared, begunMs)
-  if (guarded === undefined) throw notGuarded(prepared, env)
+  if (guarded === undefined) throw notGuarded(prepared)
   const { isNew } = await startDetached({
     pools: poolsDirectory(env, prepared.facts.uid),
     name: guarded.pool,
@@ -152,10 +143,7 @@ async function start(call: Call): Promise<number> {
 
 /* ---- status, stop ---- */
 
-function pools(env: Environment): string {
-  makeOwnDirectory(env)
-  return poolsDirectory(env, process.getuid?.() ?? 0)
-}
+const pools = (env: Environment): string => poolsDirectory(env, process.getuid?.() ?? 0)
 
 /** A line of `pool status`. */
 interface PoolLine {

@@ -52,6 +52,7 @@ export interface Attack {
 const REFUSALS = new Set([
   'EPERM',
   'EACCES',
+  'EOPNOTSUPP',
   'ENOSYS',
   'EAFNOSUPPORT',
   'EPROTONOSUPPORT',

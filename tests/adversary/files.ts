@@ -171,7 +171,7 @@ const PLANTS: readonly Attack[] = [
     },
     attempt: async (stage) => {
       const { zone, tools } = stage.world
-      await stage.inside(`${tools}/plant map ${tools}/doors ${zone}/set-id`)
+      await stage.inside(`${tools}/plant map ${tools}/doors ${zone}/set-id`, { opened: true })
     },
     harmed: ({ world }) => {
       const path = join(world.zone, 'set-id')
@@ -241,16 +241,18 @@ const PROTECTED: readonly Attack[] = [
     id: 'protected.parent-renamed',
     of: 'finding 4',
     sentence: 'The directory above a protected path is renamed, and another one put in its place.',
-    prepare: async (world) => put(world, join(world.zone, '.config/fish/config.fish'), 'host\n'),
+    prepare: async (world) => {
+      put(world, join(world.zone, 'deep/way/rules'), 'host\n')
+      put(world, join(world.base, 'ext/p.yaml'), 'sandbox: { protect: [deep/way/rules] }\n')
+    },
     attempt: async (stage) => {
       await stage.inside(
-        `cd ${stage.world.zone}; mv .config/fish .config/f; mv .config .c; mkdir -p .config/fish; echo evil >.config/fish/config.fish`,
+        `cd ${stage.world.zone}; mv deep/way deep/w; mv deep d; mkdir -p deep/way; echo evil >deep/way/rules; true`,
+        { options: ['--profile', `${stage.world.base}/ext/p.yaml`] },
       )
     },
     harmed: ({ world }) =>
-      textOf(join(world.zone, '.config/fish/config.fish')) === 'host\n'
-        ? undefined
-        : 'another directory stands in its place',
+      textOf(join(world.zone, 'deep/way/rules')) === 'host\n' ? undefined : 'another file stands in its place',
     control: 'bare',
   },
   {

@@ -71,6 +71,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     attempt: async (stage) => {
       await stage.inside(
         `${stage.world.tools}/linger ${stage.world.base} 120; ${stage.world.tools}/linger ${stage.world.base} 120`,
+        { opened: true },
       )
     },
     harmed: async ({ world }) => {
@@ -101,6 +102,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
       const typed =
         'stty -icanon -echo min 0 time 2; typed=$(dd bs=64 count=1 2>/dev/null); test -z "$typed" || echo TYPED'
       await stage.inside(`${stage.world.tools}/terminal evil`, {
+        opened: true,
         through: (words) => ['script', '-qec', `${quoted(words)}; ${typed}`, '/dev/null'],
       })
     },

@@ -50,7 +50,7 @@ async function tryTogether(attacks: readonly Attack[], ground: Ground): Promise<
     const stage = stageFor({ world, ...ground })
     const before = lookAt(world)
     const parts = attacks.map(({ id, script }) => `echo '${section(id)}'\n(\n${script?.(world)}\n) 2>&1`)
-    const ran = await stage.inside(`${parts.join('\n')}\necho '${section('end')}'`)
+    const ran = await stage.inside(`${parts.join('\n')}\necho '${section('end')}'`, { opened: true })
     if (isRefused(ran)) return new Map(attacks.map(({ id }) => [id, { id, kind: 'refused', why: reasonOf(ran) }]))
     if ((await harmTo(world, before, [ran])).length > 0) return new Map()
     const verdicts = new Map<string, Verdict>()
@@ -94,7 +94,7 @@ async function tryAlone(attack: Attack, ground: Ground): Promise<Verdict> {
 
 const attempt = async ({ attempt, script }: Attack, stage: Trial): Promise<void> => {
   if (attempt !== undefined) return attempt(stage)
-  await stage.inside(script?.(stage.world) ?? '')
+  await stage.inside(script?.(stage.world) ?? '', { opened: true })
 }
 
 /** The same attack without the wall. @returns what it harmed */

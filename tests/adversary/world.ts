@@ -90,8 +90,8 @@ export interface Inside {
   readonly stdin?: string
   /** Descriptor of this process as standard input. */
   readonly stdinFd?: number
-  /** Neither zone. */
-  readonly withoutZones?: boolean
+  /** Not about protected names, which nested refuses to protect in a writable zone: tried without them there. */
+  readonly opened?: boolean
   readonly limitMs?: number
   /** Puts other words around those that start it. */
   readonly through?: (words: readonly string[]) => readonly string[]
@@ -249,8 +249,9 @@ export function stageFor({ world, cell, control, container }: StageInputs): Tria
     program,
     cli: (words, more) => start([program, ...words], more),
     inside: (script, more = {}) => {
-      const zones = more.withoutZones ? [] : zonesOf(world)
-      const words = [...options, ...zones, '--timeout', '20s', '--env', `MARK=${world.base}`, ...(more.options ?? [])]
+      const opened = more.opened && cell.filter === 'nested' ? ['--protect-not', '*'] : []
+      const limits = ['--timeout', '20s', '--env', `MARK=${world.base}`]
+      const words = [...options, ...zonesOf(world), ...limits, ...opened, ...(more.options ?? [])]
       return command([...words, '--', '/bin/sh', '-c', `echo ${BEGUN}\n${script}`], more)
     },
     host: (words, more = {}) =>
@@ -345,7 +346,7 @@ export interface Look {
 }
 
 /** Below the base, what a run may change: the zone, caches, and what the host was made to run. */
-const isFree = (path: string): boolean => /^(zone|cwd|count|runtime|marks|home\/\.cache)(\/|$)/.test(path)
+const isFree = (path: string): boolean => /^(zone|cwd|count|runtime|marks|home\/\.(cache|config))(\/|$)/.test(path)
 
 export function lookAt(world: World): Look {
   const files = new Map<string, string>()
