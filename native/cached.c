@@ -1,6 +1,7 @@
 #include "cached.h"
 
 #include "kernel.h"
+#include "mac.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ int key_add_number(struct key *key, unsigned long long number) {
   return key_add(key, text);
 }
 
-uint64_t sum_bytes(const char *bytes, size_t size) {
+static uint64_t sum_bytes(const char *bytes, size_t size) {
   uint64_t sum = 0xcbf29ce484222325u;
   for (size_t i = 0; i < size; i++) sum = (sum ^ (unsigned char)bytes[i]) * 0x100000001b3u;
   return sum;
@@ -95,15 +96,27 @@ static int open_file(const char *directory, const struct key *key) {
   return -1;
 }
 
-/* The sum stands in the first record and covers everything after it. */
-static int is_whole(const struct launchfile *file) {
+/* The seal stands in the first record and covers everything after it. */
+int cached_is_sealed(const struct launchfile *file) {
   struct record record;
   size_t position = 0;
-  char sum[20];
   if (!launchfile_next(file, &position, &record) || record.verb != V_CHECK) return 0;
-  size_t rest = file->size - (size_t)(record.end - file->bytes);
-  snprintf(sum, sizeof sum, "%016llx", (unsigned long long)sum_bytes(record.end, rest));
-  return strcmp(sum, record.word[0]) == 0;
+  return is_sealed(record.word[0], record.end, file->size - (size_t)(record.end - file->bytes));
+}
+
+/* Only the system or the caller can have put it there. */
+static int is_engine(const char *path) {
+  struct stat status;
+  return path[0] == '/' && stat(path, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & 022) == 0 &&
+         (status.st_uid == 0 || status.st_uid == geteuid());
+}
+
+/* A plan is made of places and of files, and starts no program of anybody else's: whatever says otherwise is not node's. */
+static int is_sound(const struct launchfile *file) {
+  struct record at, content, engine, word;
+  if (!launchfile_find(file, V_AT, &at) || !launchfile_find(file, V_CONTENT, &content) || !launchfile_find(file, V_ENGINE, &engine)) return 0;
+  if (strcmp(engine.word[0], "unshare") == 0) return 1;
+  return strcmp(engine.word[0], "bwrap") == 0 && launchfile_find(file, V_WORD, &word) && is_engine(word.word[0]);
 }
 
 static int is_for(const struct launchfile *file, const struct key *key) {
@@ -139,7 +152,7 @@ int cached_open(const char *directory, const struct key *key, struct launchfile 
   int fd = open_file(directory, key);
   if (fd < 0) return -1;
   char *bytes = read_all(fd, LAUNCHFILE_MAX, &size);
-  if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && is_whole(file) && is_for(file, key) &&
+  if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && cached_is_sealed(file) && is_sound(file) && is_for(file, key) &&
       cached_holds_all(file, V_CONTENT) && lseek(fd, 0, SEEK_SET) == 0)
     return fd;
   close(fd);

@@ -24,14 +24,16 @@ struct key {
 int key_add(struct key *key, const char *word);
 int key_add_number(struct key *key, unsigned long long number);
 
-/* FNV-1a, 64 bits: names the file and finds damage. No defence: whoever can write the cache is the user himself. */
-uint64_t sum_bytes(const char *bytes, size_t size);
+/* FNV-1a, 64 bits: names the file, no more. */
 uint64_t key_sum(const struct key *key);
 
-/* Opens and checks the file of that key in the cache directory: owner, modes, damage, key, and the content of every input. What
+/* Opens and checks the file of that key in the cache directory: owner, modes, seal (mac.h), key, and the content of every input. What
  * is at the places that planning looked at (V_AT) is the caller's to ask: it takes longer than all the rest.
  * Returns a descriptor at offset 0 and the content, or -1: not there, not ours, stale. */
 int cached_open(const char *directory, const struct key *key, struct launchfile *file);
+
+/* Is all of it node's work for this user? */
+int cached_is_sealed(const struct launchfile *file);
 
 /* Is it of that type (S_IFDIR, S_IFREG), our own, and out of everybody else's reach? */
 int cached_is_private(int fd, mode_t type);

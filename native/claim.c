@@ -103,7 +103,7 @@ static int is_what_we_would_build(int pool, const struct launchfile *file) {
   if (fd >= 0) close(fd);
   if (!bytes) return 0;
   if (size == file->size && memcmp(bytes, file->bytes, size) == 0) return 1; /* and that one is looked at anyway */
-  return launchfile_check(bytes, size, &theirs, &problem) == 0 && same_caller(file, &theirs) && same_plan(file, &theirs) &&
+  return launchfile_check(bytes, size, &theirs, &problem) == 0 && cached_is_sealed(&theirs) && same_caller(file, &theirs) && same_plan(file, &theirs) &&
          is_fresh_beside(&theirs, file);
 }
 

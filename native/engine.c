@@ -176,11 +176,29 @@ static void enter_namespaces(const struct launchfile *file) {
   if (network) bring_loopback_up();
 }
 
+/*
+ * The memory watchdog cannot see System V segments that nobody has attached, so there are no more than it allows in all. The setting
+ * belongs to whoever is root in the user namespace that owns ours: that is us where root called (Linux 5.19; before, to the host's
+ * root). A plain user's sandbox has no root, and docs/limits.md says so.
+ */
+static void bound_segments(const struct launchfile *file) {
+  struct record watch;
+  uint64_t bytes;
+  char pages[32];
+  if (!launchfile_find(file, V_WATCH, &watch) || parse_number(watch.word[0], INT64_MAX, &bytes) < 0) return;
+  int setting = open("/proc/sys/kernel/shmall", O_WRONLY | O_CLOEXEC);
+  if (setting < 0 && (errno == EACCES || errno == EPERM || errno == EROFS || errno == ENOENT)) return;
+  int size = snprintf(pages, sizeof pages, "%llu\n", (unsigned long long)(bytes / (uint64_t)sysconf(_SC_PAGESIZE)));
+  if (setting < 0 || write(setting, pages, (size_t)size) != size) fail("engine: bound segments", "/proc/sys/kernel/shmall");
+  close(setting);
+}
+
 static _Noreturn void become_init(const struct stage *stage, const struct engine *engine) {
   char *const argv[] = {"init", NULL};
   place_descriptors(stage, engine->gate[0]);
   if (setsid() < 0) fail("engine: setsid", "");
   enter_namespaces(stage->file);
+  bound_segments(stage->file);
   wait_for_ids();
   take_identity(&engine->inside);
   int proc = mount_fresh_proc(stage->file);

@@ -17,6 +17,7 @@
 #include "kernel.h"
 #include "node.h"
 #include "result.h"
+#include "streams.h"
 #include "variables.h"
 
 #include <errno.h>
@@ -204,6 +205,7 @@ struct run {
   int fd; /* of the launch file */
   char **env;
   struct capture capture;
+  struct streams streams; /* the caller's, as they were: those of a warm run are nobody else's to put back */
   sigset_t before; /* the caller's signal mask */
   int signals;     /* signalfd: what comes is passed on */
 
@@ -327,6 +329,7 @@ static void forget_signals(void) {
 }
 
 static _Noreturn void conclude(struct run *run, int status, const char *json) {
+  streams_restore(&run->streams);
   struct result result = {&run->file, json, run->call->command, &run->capture};
   int is_plain = status >= 0 && result_needs_no_words(&result);
   if (is_plain && !run->capture.is_on) _exit(status);
@@ -370,6 +373,7 @@ static void run_cached(const struct call *call, const char *directory) {
   struct run run = {.call = call};
   int status = -1;
   if (find_plan(&run, directory) < 0 || take_signals(&run) < 0) return;
+  streams_note(&run.streams);
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, &run.capture};
   enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
@@ -399,6 +403,7 @@ static int fill_streams(void) {
 
 int main(int argc, char **argv) {
   static char root[4096], directory[4096];
+  signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be told, by node too */
   find_root(root, sizeof root);
   int is_exec = argc > 0 && strcmp(base_name(argv[0]), "llm-do-exec") == 0;
   char **rest = argv + (argc > 0);

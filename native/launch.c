@@ -19,6 +19,7 @@ static void take_signals(struct run *run) {
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse */
   sigaction(SIGPIPE, &ignore, NULL);
+  sigaction(SIGXFSZ, &ignore, NULL); /* a caller's limit of file sizes is an error to be told */
   sigset_t set;
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&set, watched[i]);
@@ -67,6 +68,7 @@ void run_begin(struct run *run) {
   run->records = run->record = run->cgroup_parent = run->cgroup = run->control = run->errors = run->signals = -1;
   run->status = run->leash = -1;
   terminal_none(&run->terminal);
+  streams_note(&run->streams);
   run->warm = (struct warm)WARM_NONE;
   run->guard = (struct guard)GUARD_NONE;
   for (int i = 0; i < 3; i++) run->stdio[i] = i;

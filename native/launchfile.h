@@ -44,7 +44,7 @@ enum verb {
   V_RUNS,      /* DIRECTORY of run records                    launch */
   V_PROFILE,   /* NAME, for people (llm-do ps)                launch */
                /* Only in cached files, see front.c: */
-  V_CHECK,     /* SUM of all bytes after this record          front */
+  V_CHECK,     /* SEAL of all bytes after this record (mac.h) front */
   V_KEY,       /* one word of what the file was made for      front */
   V_AT,        /* PATH IDENTITY: what must be there           front */
   V_CONTENT,   /* PATH IDENTITY: what must be in there        front */

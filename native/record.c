@@ -27,25 +27,38 @@ static int is_private(int fd) {
   return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
 }
 
-static int open_private(const char *directory) {
-  if (mkdir(directory, 0700) < 0 && errno != EEXIST) return -1;
-  int fd = sys_openat2(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+/* Somebody else may have put a link in its place, which fs.protected_symlinks need not stop. */
+static int open_private(int parent, const char *name) {
+  if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST) return -1;
+  int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || is_private(fd)) return fd;
   close(fd);
   errno = EPERM;
   return -1;
 }
 
-int records_open(const char *directory) {
-  char parent[PATH_MAX];
-  copy_text(parent, sizeof parent, directory);
-  char *slash = strrchr(parent, '/');
-  if (!slash || slash == parent) return errno = EINVAL, -1;
+/* Cuts the last name off `path` and returns it; NULL where there is no directory above it. */
+static char *cut_name(char *path) {
+  char *slash = strrchr(path, '/');
+  if (!slash || slash == path || !slash[1]) return NULL;
   *slash = 0;
-  int holder = open_private(parent);
-  if (holder < 0) return -1;
+  return slash + 1;
+}
+
+int records_open(const char *directory) {
+  char path[PATH_MAX];
+  copy_text(path, sizeof path, directory);
+  const char *name = cut_name(path), *own = name ? cut_name(path) : NULL;
+  if (!own) return errno = EINVAL, -1;
+  int base = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+  if (base < 0) return -1;
+  int holder = open_private(base, own), error = errno;
+  close(base);
+  if (holder < 0) return errno = error, -1;
+  int fd = open_private(holder, name);
+  error = errno;
   close(holder);
-  return open_private(directory);
+  return errno = error, fd;
 }
 
 /* A janitor may lock a fresh record before its maker does, and remove it: then there is no file left under the lock. */

@@ -87,6 +87,7 @@ static _Noreturn void become_stager(struct run *run, struct stage *stage) {
   struct sigaction standard = {.sa_handler = SIG_DFL};
   sigemptyset(&none);
   sigaction(SIGPIPE, &standard, NULL);
+  sigaction(SIGXFSZ, &standard, NULL);
   sigprocmask(SIG_SETMASK, &none, NULL);
   limit_processors(run);
   stage_and_exec(stage);

@@ -55,6 +55,7 @@ static void begin_limits(struct run *run) {
   if ((!run->watching && !run->cpu_limit_us) || run->engine_gone) return;
   int ready = watchdog_init(&run->watchdog, run->engine, run->cgroup, (long long)run->memory_limit);
   for (int i = 0; ready == 0 && i < run->scratch_count; i++) ready = watchdog_add_scratch(&run->watchdog, run->scratch[i]);
+  run->watchdog.is_monitor = run->engine == run->stager;
   if (ready == 0) return;
   run_blame(run, errno, "launch: watchdog", "");
   run_kill(run);
@@ -159,8 +160,15 @@ static void read_leash(struct run *run) {
   run_stop(run, CAUSE_CANCELLED, 0); /* the runner is gone: nobody waits for a polite end */
 }
 
+/* What it has reported last may not have been read yet. */
+static int has_ended(const struct run *run) {
+  siginfo_t ended = {0};
+  return run->engine_gone || (waitid(P_PID, (id_t)run->engine, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == run->engine);
+}
+
 static void look_at_memory(struct run *run) {
   int over = watchdog_sample(&run->watchdog);
+  if (over < 0 && has_ended(run)) return; /* a tree that is going away */
   if (over < 0) run_blame(run, errno, "launch: watchdog", ""); /* an unwatched limit is no limit */
   if (over != WATCHDOG_UNDER) run_stop(run, over == WATCHDOG_OVER ? CAUSE_MEMORY : CAUSE_LOST, 0);
 }

@@ -15,6 +15,7 @@
 #include "message.h"
 #include "record.h"
 #include "status.h"
+#include "streams.h"
 #include "terminal.h"
 #include "warm.h"
 #include "watchdog.h"
@@ -50,6 +51,7 @@ struct run {
   int engine_gone; /* reaped: its pid may be somebody else's */
   int signals;
 
+  struct streams streams; /* the caller's, as they were */
   struct terminal terminal;
   struct warm warm;
   const char *warm_directory; /* NULL = an ordinary run */

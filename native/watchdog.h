@@ -2,14 +2,20 @@
  * The memory limit where no memory controller can be had: look at the whole tree every few milliseconds, end it when it is over.
  *
  * Theory of operation: launch wakes at least every 25 ms while the command runs, and more often when there is something to do;
- * it calls watchdog_sample whenever watchdog_is_due says that the last look is old enough. A sample lists the tree (the
- * run's cgroup, or the descendants of the engine when there is none), adds up resident and swapped pages, scratch file systems
+ * it calls watchdog_sample whenever watchdog_is_due says that the last look is old enough. A sample walks the tree (the
+ * run's cgroup, or the descendants of the engine when there is none) and adds up resident and swapped pages, scratch file systems
  * and anonymous memory files. That sum counts pages shared between processes several times, so it can only be too high: when it
  * is below the limit, the tree is below the limit. Only when it is over, the exact share of each process is read (smaps_rollup,
- * a hundred times dearer), and that decides.
+ * a hundred times slower), and that decides.
  *
- * What it cannot see, and the memory controller can: kernel memory (pipe buffers, page tables), detached System V segments,
- * memory files in flight over a socket, and anything that comes and goes between two samples. docs/limits.md says so.
+ * It fails closed. A process is looked at as soon as it is found, the youngest first, and the walk is repeated when one has ended
+ * meanwhile, since its child may hold what it held. While something stays out of sight (a process that is not dumpable, processes
+ * that come and go too fast), all by which the memory files of the host have grown counts as the run's. Two looks in a row of more
+ * than 250 ms of processor time count as over. A process that ends between walk and share counts with what it had.
+ *
+ * What it cannot see, and the memory controller can: kernel memory (pipe buffers, page tables), detached System V segments
+ * (bounded for root with engine unshare), memory files in flight over a socket, and what comes and goes between two samples.
+ * docs/limits.md says so.
  */
 #ifndef LLM_DO_WATCHDOG_H
 #define LLM_DO_WATCHDOG_H
@@ -30,6 +36,7 @@ struct watchdog {
   long long used; /* bytes at the last sample */
   long long peak; /* highest used of all samples */
   long threads;   /* most threads of the tree in any sample, engine and init included, as pids.peak counts them; 0 before the first */
+  int is_monitor; /* set where init is a child of the engine */
   /* Private from here on. */
   int group;
   pid_t engine;
@@ -40,8 +47,14 @@ struct watchdog {
   long long looked_ms; /* CLOCK_MONOTONIC */
   dev_t memory_files;  /* 0 until the first sample */
   int swap;
-  pid_t *processes;
+  long long foreign;  /* bytes of memory files that are not the run's, at their least */
+  int closed_looks, missed_looks, long_looks; /* in a row: with something out of sight, and too long */
+  struct listed *listed;
+  size_t listed_count, listed_room;
+  struct process *processes;
   size_t process_count, process_room;
+  pid_t *visited;
+  size_t visited_count, visited_room;
   struct memory_file *files;
   size_t file_count, file_room;
 };

@@ -51,7 +51,7 @@ const NEEDED = ['src/cli/main.ts', 'src/cli/exec.ts', 'src/exec.ts', 'src/native
 const APART = ['zod', 'yaml', 'gray-matter', 'execa']
 
 /** Modules of node's own that a run asks for when its command has been started: until then they are not loaded. */
-const LATE = { 'node:crypto': ['createHash', 'randomBytes', 'randomUUID'] }
+const LATE = { 'node:crypto': ['createHash', 'createHmac', 'randomBytes', 'randomUUID'] }
 
 const late = {
   name: 'late',

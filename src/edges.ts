@@ -2,7 +2,7 @@
  * The questions of a run and who answers them: profiles, the caller, the machine, the paths.
  * Edge: process.env, files, randomness, processes (by the rooms it asks).
  */
-import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { type Enter, enterByShell } from './cgroup/enter.ts'
@@ -13,6 +13,7 @@ import { ACCOUNTS, homesOfAccounts } from './host/accounts.ts'
 import { cacheDirectory, recallOrFind } from './host/cache.ts'
 import { makeDirectories } from './host/directory.ts'
 import type { CgroupFact, HostFacts, PathFact, Probe } from './host/facts.ts'
+import { secretDirectory } from './host/own-directory.ts'
 import { observePaths, observeRounds } from './host/paths.ts'
 import { type MachineFacts, observeHost } from './host/probe.ts'
 import { findDoors } from './host/sockets.ts'
@@ -45,6 +46,7 @@ export interface Caller {
 /** Everything about the caller that planning may depend on; values of the environment only where they are no secret. */
 export function describeCaller({ command, cwd, env, captured }: Caller): Request {
   const { LANG, TERM, TZ, SSH_AUTH_SOCK } = env
+  const secret = secretDirectory(env, process.getuid?.() ?? -1)
   const locale = Object.entries({ LANG, TERM, TZ }).filter(([, value]) => value !== undefined && value !== '')
   return {
     command,
@@ -55,6 +57,7 @@ export function describeCaller({ command, cwd, env, captured }: Caller): Request
     locale: Object.fromEntries(locale) as Record<string, string>,
     ...(SSH_AUTH_SOCK ? { sshAgentSocket: SSH_AUTH_SOCK } : {}),
     captured,
+    ...(secret === undefined ? {} : { secretDirectory: secret }),
   }
 }
 
@@ -159,7 +162,8 @@ export async function observeMachine({
   const seen = lookAtHelpers(helpers)
   const questions = processQuestions(helpers)
   const uid = process.getuid?.() ?? -1
-  const cache = cacheDirectory(env)
+  // Remembered for this boot, and believed: it must lie where no zone can be.
+  const cache = secretDirectory(env, uid)
   // What cannot be trusted is not started, not even to answer a question.
   const enter = seen.probe.ok ? questions.enter : enterByShell
   return observeHost({
@@ -330,7 +334,7 @@ function makeZoneDirectory(source: string): void {
  */
 export function makeOwnDirectory(env: Environment): void {
   try {
-    mkdirSync(ownDirectory(env, process.getuid?.() ?? -1), { mode: 0o700 })
+    makeDirectories(ownDirectory(env, process.getuid?.() ?? -1), 0o700)
   } catch {
     // It is there, or launch will say why it cannot be.
   }

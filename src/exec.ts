@@ -27,7 +27,7 @@ import {
 } from './edges.ts'
 import { SandboxError } from './error.ts'
 import { ACCOUNTS } from './host/accounts.ts'
-import { cacheDirectory } from './host/cache.ts'
+import { usableCache } from './host/cache.ts'
 import type { HostFacts } from './host/facts.ts'
 import { enginesBefore, isCacheable, isPoolable, placesOf } from './launch-cache/cacheable.ts'
 import { variableRules } from './launch-cache/file.ts'
@@ -170,12 +170,16 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
  */
 export async function exec(options: ExecOptions): Promise<Result> {
   const begunMs = now()
-  const cache = options.invocation === undefined ? undefined : cacheDirectory(options.env ?? process.env)
+  const cache = options.invocation === undefined ? undefined : launchCache(options)
   if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
   makeOwnDirectory(options.env ?? process.env)
   const { prepared, outcome, guarded } = await run(options, begunMs)
   await leave(prepared, guarded)
   return judge(prepared, outcome)
+}
+
+function launchCache({ env = process.env }: ExecOptions): string | undefined {
+  return usableCache(env, process.getuid?.() ?? -1)
 }
 
 interface Ran {
@@ -371,19 +375,25 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   const { request, options } = prepared
   const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
   if (options.invocation === undefined || !isCacheable({ ...prepared, shippedProfiles })) return undefined
-  return guardPlan(prepared, { invocation: options.invocation, begunMs })
+  const { sealOf, takeSecret } = await import('./host/secret.ts')
+  const secret = takeSecret({ env: options.env ?? process.env, uid: prepared.facts.uid })
+  // Without a place that no sandbox can see, nothing on disk could be believed.
+  if (secret === undefined) return undefined
+  return guardPlan(prepared, { invocation: options.invocation, begunMs, seal: (bytes) => sealOf(secret, bytes) })
 }
 
 export interface Guarding {
   readonly invocation: Invocation
   /** When planning began. */
   readonly begunMs: number
+  /** For a plan that is left on disk. */
+  readonly seal?: (bytes: Uint8Array) => string
 }
 
 /** A plan with all that it was made from, for memory; a file may hold less, see isCacheable. */
 export async function guardPlan(
   prepared: Prepared,
-  { invocation, begunMs }: Guarding,
+  { invocation, begunMs, seal }: Guarding,
 ): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources } = prepared
   const enginePath = enginePathOf(facts, plan)
@@ -405,6 +415,7 @@ export async function guardPlan(
     answer: options.form === undefined ? [] : answerRecords(plan, options.form),
     records: launchRecords(plan, run),
     begunMs,
+    seal,
   })
 }
 
@@ -422,7 +433,7 @@ export async function leaveForFront(prepared: Prepared, begunMs: number): Promis
 }
 
 async function leave({ options }: Prepared, guarded: GuardedLaunch | undefined): Promise<void> {
-  const cache = cacheDirectory(options.env ?? process.env)
+  const cache = launchCache(options)
   if (cache !== undefined && guarded !== undefined) storeLaunch(launchCacheDirectory(cache), guarded)
 }
 

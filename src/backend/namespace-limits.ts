@@ -4,7 +4,13 @@ import type { Plan, PlannedLimits } from '../plan/plan.ts'
 import type { LaunchRecord } from './launchfile.ts'
 
 /** Numbers of getrlimit(2), the same on x86_64 and aarch64. */
-const RLIMIT = { core: 4, nproc: 6, nofile: 7, memlock: 8, msgqueue: 12 } as const
+const RLIMIT = { stack: 3, core: 4, nproc: 6, nofile: 7, memlock: 8, msgqueue: 12, nice: 13, rtprio: 14 } as const
+
+/** RLIM_INFINITY. */
+const UNLIMITED = '18446744073709551615'
+
+/** Most descriptors of a process. The watchdog looks at each one, so there are fewer where it watches. */
+const DESCRIPTORS = { kernel: 524_288, watchdog: 16_384 } as const
 
 /** Processes of the chain that count beside the command's own: init with the engine's monitor, or with the stager until it goes. */
 const CHAIN_IN_GROUP = 2
@@ -12,19 +18,27 @@ const CHAIN_WITHOUT_STAGER = 1
 /** In the user namespace only init counts. */
 const CHAIN_IN_NAMESPACE = 1
 
-/** The process limits of every run: bounds of kernel memory that no other limit sees. init lowers them to the host's own. */
-const STANDARD_RLIMITS: readonly LaunchRecord[] = [
+/**
+ * The process limits of every run: bounds of kernel memory that no other limit sees, and what must not depend on the caller.
+ * init lowers them to the host's own. docs/limits.md has the table of all of them.
+ */
+const standardRlimits = (descriptors: number): readonly LaunchRecord[] => [
+  // A caller's unlimited stack would give every program inside the old, guessable layout of its memory (mmap(2), ADDR_COMPAT_LAYOUT).
+  ['rlimit', RLIMIT.stack, 8 * 1024 ** 2, UNLIMITED],
   // 1 and not 0: a pipe handler in core_pattern ignores 0 and takes the dump of the process to the host (core(5)).
   ['rlimit', RLIMIT.core, 1, 1],
   // systemd's soft and hard defaults suit programs that use select(2) as well as node and java, which raise it.
-  ['rlimit', RLIMIT.nofile, 1024, 524_288],
+  ['rlimit', RLIMIT.nofile, 1024, descriptors],
   ['rlimit', RLIMIT.memlock, 8 * 1024 ** 2, 8 * 1024 ** 2],
   ['rlimit', RLIMIT.msgqueue, 819_200, 819_200],
+  // A caller who may use real-time priorities lends them to nobody: they would starve the runner.
+  ['rlimit', RLIMIT.nice, 0, 0],
+  ['rlimit', RLIMIT.rtprio, 0, 0],
 ]
 
 export function controlledBy({ limits, cgroupParent, engine }: Plan): readonly LaunchRecord[] {
   return [
-    ...STANDARD_RLIMITS,
+    ...standardRlimits(limits.memory?.by === 'watchdog' ? DESCRIPTORS.watchdog : DESCRIPTORS.kernel),
     ...processRlimit(limits),
     ...(cgroupParent === undefined ? [] : [['cgroup', cgroupParent] satisfies LaunchRecord]),
     ...groupRecords(limits, engine),

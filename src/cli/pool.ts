@@ -7,7 +7,8 @@
 import { makeOwnDirectory, makeZoneDirectories, now } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
-import { cacheDirectory } from '../host/cache.ts'
+import { usableCache } from '../host/cache.ts'
+import { secretDirectory } from '../host/own-directory.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
 import { launchCacheDirectory, makeLaunchCache } from '../launch-cache/store.ts'
 import { environmentLayers } from '../policy/environment.ts'
@@ -108,7 +109,15 @@ function refuseUnpoolable(prepared: Prepared): void {
   throw new SandboxError('POLICY_INVALID', `this plan cannot be kept ready: ${why}`, { hint: 'llm-do exec --plan ...' })
 }
 
-function notGuarded({ plan }: Prepared): SandboxError {
+function notGuarded({ plan, facts }: Prepared, env: Environment): SandboxError {
+  if (secretDirectory(env, facts.uid) === undefined)
+    return new SandboxError(
+      'SETUP_FAILED',
+      'this plan cannot be kept ready: there is no runtime directory for the key that seals it',
+      {
+        hint: 'log in by PAM (loginctl enable-linger), or set XDG_RUNTIME_DIR to a directory of your own, mode 0700, outside of every zone',
+      },
+    )
   const why =
     plan.warnings[0] ?? 'it has variables of the command line, or a file it was made from has just been changed'
   return new SandboxError('SETUP_FAILED', `this plan cannot be kept ready: ${why}`, {
@@ -122,14 +131,14 @@ async function start(call: Call): Promise<number> {
   const begunMs = now()
   const options = execOptions(call, rest)
   // Before planning, as a run does: the plan says whether the directory is there.
-  const cache = cacheDirectory(env)
+  const cache = usableCache(env, process.getuid?.() ?? -1)
   if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
   makeOwnDirectory(env)
   const first = await prepare(options)
   const prepared = makeZoneDirectories(first.plan) ? await prepare(options) : first
   refuseUnpoolable(prepared)
   const guarded = await leaveForFront(prepared, begunMs)
-  if (guarded === undefined) throw notGuarded(prepared)
+  if (guarded === undefined) throw notGuarded(prepared, env)
   const { isNew } = await startDetached({
     pools: poolsDirectory(env, prepared.facts.uid),
     name: guarded.pool,
@@ -143,7 +152,10 @@ async function start(call: Call): Promise<number> {
 
 /* ---- status, stop ---- */
 
-const pools = (env: Environment): string => poolsDirectory(env, process.getuid?.() ?? 0)
+function pools(env: Environment): string {
+  makeOwnDirectory(env)
+  return poolsDirectory(env, process.getuid?.() ?? 0)
+}
 
 /** A line of `pool status`. */
 interface PoolLine {

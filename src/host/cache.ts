@@ -35,6 +35,27 @@ export function cacheDirectory(env: Readonly<Record<string, string | undefined>>
   return home?.startsWith('/') ? join(home, '.cache', 'llm-do') : undefined
 }
 
+/**
+ * The same, where only this user decides what is there. root with the HOME of somebody else (sudo may keep it) has no cache: it would
+ * be made, and looked for, where that user can put links.
+ */
+export function usableCache(env: Readonly<Record<string, string | undefined>>, uid: number): string | undefined {
+  const directory = cacheDirectory(env)
+  if (directory === undefined) return undefined
+  const base = dirname(directory)
+  const around = env['XDG_CACHE_HOME']?.startsWith('/') === true ? [base] : [dirname(base), base]
+  return around.every((place) => isOwnOrMissing(place, uid)) ? directory : undefined
+}
+
+function isOwnOrMissing(place: string, uid: number): boolean {
+  try {
+    const seen = lstatSync(place, { throwIfNoEntry: false })
+    return seen === undefined || seen.uid === uid
+  } catch {
+    return false
+  }
+}
+
 export interface CacheInputs {
   readonly directory: string
   readonly key: string

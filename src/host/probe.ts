@@ -146,7 +146,7 @@ async function observeEngines({ inputs, own, search }: EngineInputs): Promise<En
   const [helpers, bwrap] = [inputs.helpers(), search('bwrap')]
   const key = ['engines', inputs.version, own.stamp, helpers.stamp, bwrap?.path, bwrap?.stamp].join('\n')
   const cache = inputs.cache === undefined ? undefined : { directory: inputs.cache, key, uid: own.uid }
-  const known = (cache === undefined ? undefined : asProven(recall(cache))) ?? {}
+  const known = (cache === undefined ? undefined : asProven(recall(cache), bwrap)) ?? {}
   const engines = await lookAtEngines({ inputs, helpers: helpers.probe, bwrap, known })
   const landlockAbi = known.landlockAbi ?? (helpers.probe.ok ? await inputs.landlockAbi() : 0)
   const facts: EngineFacts = { helpers: helpers.probe, ...engines, landlockAbi }
@@ -212,17 +212,19 @@ async function versionOf(found: FoundProgram | undefined): Promise<ProgramFact |
 }
 
 /** What is remembered was written by this very version (it is in the key); the shape is still looked at once, since files can rot. */
-function asProven(value: unknown): Proven | undefined {
+function asProven(value: unknown, found: FoundProgram | undefined): Proven | undefined {
   const { landlockAbi, bwrap } = (value ?? {}) as Partial<Proven>
-  return typeof landlockAbi === 'number' && typeof (bwrap?.path ?? '') === 'string' ? (value as Proven) : undefined
+  // The program that is started is the one that was found just now, whatever is remembered of it.
+  const isFound = bwrap === undefined || bwrap.path === found?.path
+  return typeof landlockAbi === 'number' && isFound ? (value as Proven) : undefined
 }
 
 /** Our own search first: a client that lies in the caller's tree is not asked. */
 async function observeContainers({ env }: HostInputs, search: EngineInputs['search']): Promise<HostFacts['docker']> {
   const found = search(env['LLM_DO_DOCKER'] || 'docker')
   if (found === undefined) return undefined
-  const { askDocker } = await import('./docker.ts')
-  return askDocker(found.path, { env })
+  const { observeDocker } = await import('./docker.ts')
+  return observeDocker({ ...env, LLM_DO_DOCKER: found.path })
 }
 
 /** A file of /proc as text; empty when the kernel or a container hides it. It is made at once: a thread would take longer. */

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import { type LaunchRecord, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
 import type { PlannedVariable } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'
-import { sumOf } from '../sum.ts'
 
 export interface CachedInputs {
   readonly key: readonly string[]
@@ -17,6 +16,8 @@ export interface CachedInputs {
   /** How front tells the result, where it is not the command that does. */
   readonly answer: readonly LaunchRecord[]
   readonly records: readonly LaunchRecord[]
+  /** Makes the seal of all the rest; absent: the file stays in memory. */
+  readonly seal?: ((bytes: Uint8Array) => string) | undefined
 }
 
 export function writeCachedFile(inputs: CachedInputs): Uint8Array {
@@ -29,9 +30,11 @@ export function writeCachedFile(inputs: CachedInputs): Uint8Array {
     ...inputs.answer,
     ...inputs.records,
   ]
-  // The sum covers all that follows its own record; the file without it tells what that is.
+  const whole = writeLaunchFile(records)
+  if (inputs.seal === undefined) return whole
+  // The seal covers all that follows its own record; the file without it tells what that is.
   const magic = writeLaunchFile([]).length - 'end\0'.length
-  return writeLaunchFile([['check', sumOf(writeLaunchFile(records).subarray(magic))], ...records])
+  return writeLaunchFile([['check', inputs.seal(whole.subarray(magic))], ...records])
 }
 
 /** Words of a key that tell who calls, before those that tell how: native/claim.c compares the same. */

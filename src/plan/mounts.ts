@@ -219,7 +219,7 @@ function linkedProtection({ mode, source, at }: Wanted, { policy, request, paths
   const first = links.filter((link) => !links.some((other) => isBelow(link, other)))
   return first.map(
     (link) =>
-      `${at}: ${shown(link)} must stay read-only but is a symbolic link; make it a real directory or file, or show the zone read-only`,
+      `${at}: ${shown(link)} must stay read-only but is a symbolic link; make it a real directory or file, show the zone read-only, or give the name up with --protect-not`,
   )
 }
 
@@ -230,8 +230,8 @@ function linkedDecisions({ mode, source, at }: Wanted, { policy, paths }: MountI
   return linksInZone(policy.protectFiles, real, paths).map((problem) => `${at}: ${problem}`)
 }
 
-/** Each home is some eighty protected paths. Whoever shows more of them than this means something else. */
-const MOST_HOMES = 32
+/** Each home is some two hundred protected paths. Whoever shows more of them than this means something else. */
+const MOST_HOMES = 12
 
 function tooManyHomes({ mode, source, at }: Wanted, { request, paths }: MountInputs): readonly string[] {
   if (mode !== 'rw' || source === undefined) return []
@@ -268,6 +268,8 @@ interface SourceCheck {
 function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefined {
   const closed = closedSource(fact.real)
   if (closed !== undefined) return `it ${closed} and cannot be a zone`
+  const secret = secretIn(fact, inputs)
+  if (secret !== undefined) return `${secret}, and cannot be a zone, read-only or not; show single paths beside it`
   if (fact.kind === 'missing') return missingProblem(wanted, fact, inputs.paths)
   const wrong = WRONG_KIND[fact.kind]
   if (wrong !== undefined) return wrong
@@ -280,6 +282,14 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
   return wanted.mode === 'rw' && decidesThePolicy(fact, inputs)
     ? 'it is, or is part of, what decides the policy of the next run, and cannot be writable'
     : undefined
+}
+
+/** The secret makes what lies on disk believable: no command may see it. */
+function secretIn({ real }: PathFact, { request: { secretDirectory }, paths }: MountInputs): string | undefined {
+  if (secretDirectory === undefined) return undefined
+  const place = pathFact(paths, secretDirectory).real
+  if (isWithin(real, place)) return "it is, or is part of, the runner's own directory"
+  return isWithin(place, real) ? `it holds the runner's own directory ${shown(place)}` : undefined
 }
 
 function missingProblem({ create, source = '' }: Wanted, fact: PathFact, paths: PathFacts): string | undefined {

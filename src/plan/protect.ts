@@ -28,9 +28,6 @@ export function protectedWords({ protect, protectNot }: Pick<Policy, 'protect' |
   }
 }
 
-/** Until the guard of git directories consumes the record `git`: what can be covered of them at a zone's root. */
-const GIT_AT_ROOT = ['config', 'hooks'] as const
-
 export interface ProtectInputs {
   /** Canonical root of the zone. */
   readonly source: string
@@ -47,15 +44,26 @@ export interface ProtectInputs {
  * `workflows`.
  */
 export function protectedIn({ source, words, homes, files }: ProtectInputs): readonly string[] {
-  const { open } = words.git ?? { open: GIT_AT_ROOT }
-  const git = GIT_AT_ROOT.filter((name) => !(open as readonly string[]).includes(name)).map((name) => `${GIT}/${name}`)
-  const named = [...words.zone, ...git].flatMap((path) => remainders(source, tidyPath(path)))
+  const named = words.zone.flatMap((path) => remainders(source, tidyPath(path)))
   const inHomes = homePaths({ source, words, homes })
   const shown = [...inHomes, ...files]
     .filter((file) => isBelow(file, source))
     .map((file) => posix.relative(source, file))
-  const unique = [...new Set([...named, ...shown])].sort(byText)
-  return unique.filter((path) => !unique.some((other) => other !== path && isWithin(path, other)))
+  return outermost(new Set([...named, ...shown]))
+}
+
+function outermost(paths: ReadonlySet<string>): readonly string[] {
+  return [...paths].filter((path) => !parentsOf(path).some((parent) => paths.has(parent))).sort(byText)
+}
+
+function parentsOf(path: string): readonly string[] {
+  const words = path.split('/')
+  return words.slice(1).map((_, index) => words.slice(0, index + 1).join('/'))
+}
+
+/** Names of git directories that stay as they are, at a zone's root: for backends whose guard knows no other level. */
+export function gitPathsAtRoot({ open }: PlannedGit): readonly string[] {
+  return GIT_NAMES.filter((name) => !open.includes(name)).map((name) => `${GIT}/${name}`)
 }
 
 /** Absolute paths of the names in the homes that the zone shows, or shows a part of. */

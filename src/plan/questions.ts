@@ -16,6 +16,7 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     ...SYSTEM_QUESTIONS,
     request.cwd,
     ...(request.home === '' ? [] : [request.home]),
+    ...(request.secretDirectory === undefined ? [] : [request.secretDirectory]),
     ...searchPath(request.path),
     ...commandPlaces(request),
     ...wanted.flatMap((one) => sourceQuestions(one)),

@@ -18,4 +18,6 @@ export interface Request {
   readonly sshAgentSocket?: string
   /** Output is captured (JSON, library) rather than passed through. */
   readonly captured: boolean
+  /** Where the secret that seals the launch cache is; no zone may hold it. */
+  readonly secretDirectory?: string
 }

@@ -13,6 +13,7 @@ import { plannedLimits } from './limits.ts'
 import { type Mounts, ownStateIn, pathFact, resolveMounts } from './mounts.ts'
 import { byText, isWithin, shown, WORKSPACE } from './places.ts'
 import type { Plan, PlannedZone } from './plan.ts'
+import { gitPathsAtRoot } from './protect.ts'
 import type { Request } from './request.ts'
 import { HOSTNAME, SANDBOX_GID, SANDBOX_UID, type System, systemTree } from './system.ts'
 import { hiddenCommand, resolveToolchains, type Toolchains } from './toolchain.ts'
@@ -80,7 +81,8 @@ function requestProblems({ facts, request, policy }: PlanInputs): readonly strin
 function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
   const { policy, facts, request } = inputs
   const toolchains = toolchainsFor(inputs, choice, mounts)
-  const zones = [...mounts.zones, ...toolchains.zones].sort((a, b) => byText(a.target, b.target))
+  const own = choice.backend === 'namespace' ? mounts.zones : mounts.zones.map(coverGit)
+  const zones = [...own, ...toolchains.zones].sort((a, b) => byText(a.target, b.target))
   const workdir = resolveWorkdir({
     policy,
     request,
@@ -128,6 +130,12 @@ function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
     warnings: [...choice.warnings, ...mounts.warnings, ...warnings, ...commandWarnings(inputs, choice, zones)],
   }
   return named(plan)
+}
+
+/** Only the namespace backend looks for git directories at every level. */
+function coverGit(zone: PlannedZone): PlannedZone {
+  if (zone.git === undefined) return zone
+  return { ...zone, protect: [...zone.protect, ...gitPathsAtRoot(zone.git)].sort(byText) }
 }
 
 function unheldProtections(

@@ -95,9 +95,6 @@ export interface FailurePlace {
   readonly zones?: readonly Pick<PlannedZone, 'source' | 'target'>[]
 }
 
-/** For what a container was given although the plan says something else. */
-const EXCHANGED = 'run again; if it stays so, look at which program exchanges it'
-
 interface SetupRow {
   readonly step: string
   readonly errno?: string
@@ -121,18 +118,6 @@ const SETUP_FAILURES: readonly SetupRow[] = [
       `${path} is root's, and only an idmapped mount, which is not to be had for it, could lend it for writing`,
     hint: (path) =>
       `chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it on ext4, xfs or btrfs`,
-  },
-  {
-    step: 'container-init: mounts',
-    errno: 'EROFS',
-    why: (path) => `${path} would be writable below something that is read-only`,
-    hint: (path) =>
-      `--ro ${shellWord(path)}, which makes it a zone of its own; or Docker 25 and later, whose read-only mounts are recursive`,
-  },
-  {
-    step: 'container-init: mounts',
-    why: (path) => `${path} is not what was planned: it was exchanged while the container was made`,
-    hint: () => EXCHANGED,
   },
 ]
 
@@ -159,7 +144,7 @@ function explainStep(
 ): Omit<Explained, 'code'> | undefined {
   const row = SETUP_FAILURES.find((known) => known.step === step && (known.errno ?? errno) === errno)
   if (row === undefined) return undefined
-  const place = /^(container-)?init:/.test(step) ? hostPathOf(path, zones) : path
+  const place = step.startsWith('init:') ? hostPathOf(path, zones) : path
   return { message: row.why(place), hint: row.hint(place) }
 }
 

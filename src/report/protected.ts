@@ -2,6 +2,7 @@
 import { posix } from 'node:path'
 import { isWithin } from '../plan/places.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
+import { GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
 import type { Guarded, ProtectedAttempt } from '../supervisor/outcome.ts'
 import { shellWord } from './hints.ts'
 
@@ -43,24 +44,19 @@ function flagName(path: string, zones: readonly PlannedZone[]): readonly string[
   const rest = posix.relative(zone.source, path)
   const words = rest.split('/')
   const name = zone.protect.find((one) => one === rest || one.startsWith(`${rest}/`))
-  if (name !== undefined && words[0] !== '.git') return [name]
+  if (name !== undefined && words[0] !== '.git') return builtInName(posix.join(zone.source, name))
   const closed = CLOSED_IN_GIT.find((one) => rest.endsWith(`/${one}`))
   return [closed === undefined || words.at(-1) === '.git' ? '.git' : `.git/${closed}`]
 }
 
-/** Names of native/guard.c that the protection of git directories closes, longest first. */
-const CLOSED_IN_GIT = [
-  'objects/info/http-alternates',
-  'objects/info/alternates',
-  'info/attributes',
-  'config.worktree',
-  'commondir',
-  'worktrees',
-  'modules',
-  'config',
-  'gitdir',
-  'hooks',
-]
+/** A path of the policy's own, or of what decides the next run, has no flag. */
+function builtInName(path: string): readonly string[] {
+  const names = PROTECTED_NAMES.map(({ name }) => name).filter((name) => path.endsWith(`/${name}`))
+  return names.sort((a, b) => b.length - a.length).slice(0, 1)
+}
+
+/** Longest first. */
+const CLOSED_IN_GIT = [...GIT_NAMES].sort((a, b) => b.length - a.length)
 
 /** For a command that failed after git had tried to write a configuration. */
 export const CONFIG_LOCKED_HINT = "git's configuration is read-only here: --protect-not .git/config"

@@ -2,20 +2,23 @@
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
+  chownSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { sumOf } from '../../src/sum.ts'
+import { sealOf, takeSecret } from '../../src/host/secret.ts'
 import type { CliResult } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
@@ -45,6 +48,7 @@ beforeEach(async () => {
   const work = join(home, 'work')
   mkdirSync(work)
   place.current = { home, work }
+  mkdirSync(runtimeOf(place.current), { mode: 0o700 })
 })
 
 const cacheOf = ({ home }: Place): string => join(home, '.cache', 'llm-do', 'launch')
@@ -56,9 +60,12 @@ const cachedFiles = (): readonly string[] => {
   }
 }
 
+/** Where the secret of a user other than root is. */
+const runtimeOf = ({ home }: Place): string => join(home, 'runtime')
+
 const callIn = ({ home, work }: Place, env: Record<string, string>) => ({
   cwd: work,
-  env: { PATH: process.env['PATH'], HOME: home, LANG: 'C.UTF-8', ...env },
+  env: { PATH: process.env['PATH'], HOME: home, LANG: 'C.UTF-8', XDG_RUNTIME_DIR: runtimeOf({ home, work }), ...env },
   extendEnv: false,
   encoding: 'buffer' as const,
   stripFinalNewline: false,
@@ -336,12 +343,132 @@ describeWith('bwrap', 'a cached plan is not used', () => {
     expect((await runIn(words, withoutNode)).status).not.toBe(0)
   })
 
-  /** With the sum that belongs to it: only what it says is wrong. */
-  const forge = (bytes: Buffer, change: (records: string) => string): Buffer => {
+  /** The secret of whoever runs this test, which is also who runs the command. */
+  const secretHere = (): Buffer =>
+    takeSecret({ env: { XDG_RUNTIME_DIR: runtimeOf(place.current) }, uid: process.getuid?.() ?? 0 }) ?? Buffer.alloc(0)
+
+  /** With the seal that belongs to it: only what it says is wrong. */
+  const forge = (bytes: Buffer, change: (records: string) => string, secret: Uint8Array = secretHere()): Buffer => {
     const [magic = '', check = '', , ...rest] = bytes.toString('latin1').split('\0')
     const records = Buffer.from(change(rest.join('\0')), 'latin1')
-    return Buffer.concat([Buffer.from([magic, check, sumOf(records), ''].join('\0')), records])
+    return Buffer.concat([Buffer.from([magic, check, sealOf(secret, records), ''].join('\0')), records])
   }
+
+  const asIs = (records: string): string => records
+
+  describe('that was planted', () => {
+    const plant = (change: (records: string) => string, secret?: Uint8Array): void =>
+      rewrite((bytes) => forge(bytes, change, secret))
+
+    /** What is told where there is no plan at all. */
+    const withoutPlan = async (): Promise<CliResult> => {
+      for (const file of cachedFiles()) rmSync(file)
+      return await runIn(words, withoutNode)
+    }
+
+    test('control: it is used with the right key', async () => {
+      plant((records) => records.replace('\0hostname\0sandbox\0', '\0hostname\0planted\0'))
+      expect((await runIn(words, withoutNode)).status).toBe(0)
+    })
+
+    test.each<readonly [string, () => void]>([
+      ['with another key', () => plant(asIs, Buffer.alloc(32, 7))],
+      ['with an empty key', () => plant(asIs, Buffer.alloc(32))],
+      [
+        'with a seal that is cut',
+        () =>
+          rewrite((bytes) =>
+            Buffer.from(bytes.toString('latin1').replace(/\0check\0(.{127})./, '\0check\0$1'), 'latin1'),
+          ),
+      ],
+      [
+        'with the sum of earlier versions',
+        () =>
+          rewrite((bytes) =>
+            Buffer.from(bytes.toString('latin1').replace(/\0check\0.{128}/, '\0check\0cbf29ce484222325'), 'latin1'),
+          ),
+      ],
+      [
+        'with a seal in capital letters',
+        () =>
+          rewrite((bytes) =>
+            Buffer.from(
+              bytes.toString('latin1').replace(/\0check\0(.{128})/, (all) => `\0check\0${all.slice(7).toUpperCase()}`),
+              'latin1',
+            ),
+          ),
+      ],
+      [
+        'without a seal',
+        () => rewrite((bytes) => Buffer.from(bytes.toString('latin1').replace(/\0check\0.{128}/, ''), 'latin1')),
+      ],
+      ['with the key, but without places', () => plant((records) => records.replaceAll(/at\0[^\0]*\0[^\0]*\0/g, ''))],
+      [
+        'with the key, but without files',
+        () => plant((records) => records.replaceAll(/content\0[^\0]*\0[^\0]*\0/g, '')),
+      ],
+      [
+        'with the key, but with an engine that is no path',
+        () => plant((records) => records.replace('\0engine\0unshare\0', '\0engine\0bwrap\0word\0bwrap\0')),
+      ],
+      [
+        'with the key, but with an engine that is not there',
+        () => plant((records) => records.replace('\0engine\0unshare\0', '\0engine\0bwrap\0word\0/no/such/bwrap\0')),
+      ],
+      [
+        'with the key, but with an engine that nobody knows',
+        () => plant((records) => records.replace('\0engine\0unshare\0', '\0engine\0other\0')),
+      ],
+    ])('%s is not used', async (_, change) => {
+      const before = cachedFiles().map((file) => readFileSync(file, 'latin1'))
+      change()
+      expect(cachedFiles().map((file) => readFileSync(file, 'latin1'))).not.toEqual(before)
+      const planted = await runIn(words, withoutNode)
+      expect(planted).toEqual(await withoutPlan())
+      expect((await runIn(words)).status).toBe(0)
+    })
+
+    test.runIf(process.getuid?.() === 0)('with the key, but with an engine of somebody else is not used', async () => {
+      const engine = join(place.current.home, 'bwrap')
+      writeFileSync(engine, '#!/bin/sh\n', { mode: 0o755 })
+      plant((records) => records.replace('\0engine\0unshare\0', `\0engine\0bwrap\0word\0${engine}\0`))
+      // The control: one of root's own is believed, whatever becomes of it.
+      const own = await runIn(words, withoutNode)
+      chownSync(engine, 65_534, 65_534)
+      const foreign = await runIn(words, withoutNode)
+      const none = await withoutPlan()
+      expect(foreign).toEqual(none)
+      expect(own).not.toEqual(none)
+    })
+  })
+
+  test.runIf(process.getuid?.() !== 0).each<readonly [string, (key: string) => void]>([
+    ['is gone', (key) => rmSync(key)],
+    ['is another one', (key) => writeFileSync(key, Buffer.alloc(32))],
+    ['is too short', (key) => writeFileSync(key, 'short')],
+    ['can be read by others', (key) => chmodSync(key, 0o644)],
+    ['has a second name', (key) => linkSync(key, `${key}2`)],
+    [
+      'is a link',
+      (key) => {
+        renameSync(key, `${key}2`)
+        symlinkSync(`${key}2`, key)
+      },
+    ],
+    ['lies in a directory that others may enter', (key) => chmodSync(dirname(key), 0o755)],
+    ['lies below a directory that others may write', (key) => chmodSync(join(key, '../..'), 0o777)],
+  ])('when the key %s', async (_, change) => {
+    change(join(runtimeOf(place.current), 'llm-do/key'))
+    expect((await runIn(words, withoutNode)).status).not.toBe(0)
+    expect((await runIn(words)).status).toBe(0)
+  })
+
+  test.runIf(process.getuid?.() !== 0)('where there is no directory for a key, and nothing is stored', async () => {
+    const env = { XDG_RUNTIME_DIR: '' }
+    rmSync(cacheOf(place.current), { recursive: true })
+    await runIn(words, env)
+    expect([cachedFiles(), (await runIn(words, { ...withoutNode, ...env })).status === 0]).toEqual([[], false])
+  })
 
   test.each<readonly [string, (records: string) => string]>([
     ['has a hole that nobody knows', (records) => records.replace('\0stdout\0', '\0secret\0')],
@@ -355,10 +482,7 @@ describeWith('bwrap', 'a cached plan is not used', () => {
     await warm(asked)
     const file = cachedFiles().find((name) => readFileSync(name, 'latin1').includes('\0capture\0')) ?? ''
     const good = readFileSync(file)
-    writeFileSync(
-      file,
-      forge(good, (records) => records),
-    )
+    writeFileSync(file, forge(good, asIs))
     expect((await runIn(asked, withoutNode)).status).toBe(0)
     const bad = forge(good, change)
     expect(bad).not.toEqual(good)
@@ -401,13 +525,5 @@ describe('the store', () => {
       extendEnv: false,
     })
     expect(cachedFiles()).toEqual([])
-  })
-
-  test('marks its files with a sum over all that follows the mark', async () => {
-    await warm(['--', 'true'])
-    const bytes = readFileSync(cachedFiles()[0] ?? '')
-    const [, verb, sum] = bytes.toString('latin1').split('\0')
-    const start = `llm-do-launch-2\0check\0${sum}\0`.length
-    expect([verb, sum]).toEqual(['check', sumOf(bytes.subarray(start))])
   })
 })

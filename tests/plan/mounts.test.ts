@@ -500,3 +500,26 @@ describe('The SSH agent', () => {
     expect(refusal({ tree, policy: { sshAgent: true }, request: request ?? {} }).message).toContain(reason)
   })
 })
+
+describe("The runner's own directory, which holds its secret,", () => {
+  const secretDirectory = '/run/user/1000/llm-do'
+  const tree = { [`${secretDirectory}/key`]: 'file', '/run/user/1000/bus': 'socket', '/srv/l': '-> /run/user' }
+  const asked = (mode: 'ro' | 'rw', hostPath: string): World => ({
+    ...inTree(tree, zone({ mode, hostPath, target: '/z', sockets: true })),
+    request: { secretDirectory },
+  })
+
+  test.each([
+    ['itself', secretDirectory, 'is part of'],
+    ['in part', `${secretDirectory}/key`, 'is part of'],
+    ['with what is above it', '/run/user/1000', `holds the runner's own directory ${secretDirectory}`],
+    ['with all of /run', '/run', 'holds'],
+    ['through a link', '/srv/l', 'holds'],
+  ])('is not shown %s', (_title, hostPath, says) => {
+    for (const mode of ['ro', 'rw'] as const) expect(refusal(asked(mode, hostPath)).message).toContain(says)
+  })
+
+  test('closes nothing that lies beside it', () => {
+    expect(summary(asked('rw', '/run/user/1000/bus'))).toEqual(['rw /run/user/1000/bus /z'])
+  })
+})

@@ -48,6 +48,14 @@ describe('A protected name', () => {
     expect(odd).toEqual([])
   })
 
+  test('inside a git directory is one that the guard knows, and the other way round', () => {
+    const text = readFileSync(new URL('native/guard.c', ROOT), 'utf8')
+    const tables = [...text.matchAll(/(?:CLOSED|KEPT)_IN_GIT\[\] = \{([^}]*)\}/g)]
+    const names = tables.flatMap(([, table = '']) => [...table.matchAll(/"([^"]+)"/g)].map(([, name]) => name))
+    expect(tables).toHaveLength(2)
+    expect([...GIT_NAMES].sort()).toEqual(names.sort())
+  })
+
   test('inside a git directory holds no blank, which divides names in a launch file', () => {
     expect(GIT_NAMES.filter((name) => /\s/.test(name))).toEqual([])
   })

@@ -2,7 +2,8 @@
 
 stdin: one JSON object {argv, cwd, env, rows, columns, steps}. A step waits until the screen shows a text, then types,
 resizes or sends a signal to the program: {"until": "ready", "type": "\\u0003", "resize": [30, 100], "signal": 15}.
-stdout: one JSON object {status, signal, screen, restored, raw}: raw is whether the terminal was ever out of line mode.
+stdout: one JSON object {status, signal, screen, restored, raw}: restored is whether the terminal has its modes, its open file its
+flags, and nobody exclusive use of it, as before; raw is whether the terminal was ever out of line mode.
 """
 import fcntl, json, os, pty, select, struct, sys, termios, time
 
@@ -18,7 +19,15 @@ def resize(rows, columns):
 
 
 resize(asked["rows"], asked["columns"])
-before = termios.tcgetattr(slave)
+
+
+def state():
+    exclusive = bytearray(4)
+    fcntl.ioctl(slave, 0x80045440, exclusive)  # TIOCGEXCL
+    return termios.tcgetattr(slave), fcntl.fcntl(slave, fcntl.F_GETFL), bytes(exclusive)
+
+
+before = state()
 child = os.fork()
 if child == 0:
     os.setsid()
@@ -65,7 +74,7 @@ json.dump(
         "status": os.WEXITSTATUS(result) if os.WIFEXITED(result) else None,
         "signal": os.WTERMSIG(result) if os.WIFSIGNALED(result) else None,
         "screen": screen.decode("utf8", "replace"),
-        "restored": termios.tcgetattr(slave) == before,
+        "restored": state() == before,
         "raw": raw,
     },
     sys.stdout,

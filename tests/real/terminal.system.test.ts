@@ -1,7 +1,8 @@
 /** A command that gets a terminal of its own, with a person in front of ours (programs/terminal.py). */
-import { join } from 'node:path'
+import { mkdir, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { execa } from 'execa'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { programFor } from '../support/cli.ts'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
@@ -30,10 +31,17 @@ interface Seen {
 }
 
 async function sit(argv: readonly string[], steps: readonly Step[] = []): Promise<Seen> {
-  const home = await placeWith()
+  return sitAt(await placeWith(), [programFor(currentUser()), ...argv], steps)
+}
+
+/** In one place the second run is the front-end's. */
+async function sitAt(cwd: string, argv: readonly string[], steps: readonly Step[] = []): Promise<Seen> {
+  const home = join(cwd, '..', `${basename(cwd)}-home`)
+  await mkdir(home, { recursive: true, mode: 0o700 })
+  onTestFinished(() => rm(home, { recursive: true, force: true }))
   const asked = {
-    argv: [programFor(currentUser()), ...argv],
-    cwd: await placeWith(),
+    argv,
+    cwd,
     env: { PATH: process.env.PATH, HOME: home, TERM: 'xterm', LANG: 'C.UTF-8' },
     rows: 33,
     columns: 101,
@@ -108,6 +116,58 @@ describeWith(['bwrap', 'userns', 'python'], 'without --tty the command', () => {
   test('Ctrl-C at the terminal cancels the run', async () => {
     const seen = await sit(['-c', 'echo ready; exec sleep 20'], [{ until: 'ready', type: '\u0003' }])
     expect(seen).toMatchObject({ ...AT_EASE, status: 130 })
+  })
+})
+
+/** What is left behind without the runner: a blind terminal that nobody else may open, and reads that fail. */
+const SPOIL = `import fcntl, os, termios
+modes = termios.tcgetattr(0)
+modes[3] &= ~(termios.ECHO | termios.ICANON)
+termios.tcsetattr(0, termios.TCSANOW, modes)
+fcntl.ioctl(0, termios.TIOCEXCL)
+fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_NONBLOCK | os.O_APPEND)
+print("spoiled", flush=True)`
+
+describeWith(['userns', 'python'], 'the caller’s terminal', () => {
+  const spoilAnd = (then: string) => ['sh', '-c', `python3 -c '${SPOIL}'; ${then}`]
+
+  test('is spoiled by a command that runs without us', async () => {
+    expect(await sitAt(await placeWith(), ['/bin/sh', ...spoilAnd('exit 3').slice(1)])).toMatchObject({
+      status: 3,
+      restored: false,
+    })
+  })
+
+  test.each([
+    ['ends', [], 'exit 3', [], 3],
+    ['is killed', [], 'kill -9 $$', [], 137],
+    ['is ended at the deadline', ['--timeout', '1s'], 'sleep 20', [], 124],
+    [
+      'is ended at the memory limit',
+      ['--memory', '64m'],
+      'exec python3 -c "b = bytearray(200 << 20); input()"',
+      [],
+      137,
+    ],
+    ['is cancelled by SIGTERM', [], 'sleep 20', [{ until: 'spoiled', signal: 15 }], 130],
+    ['is cancelled by SIGHUP', [], 'sleep 20', [{ until: 'spoiled', signal: 1 }], 130],
+    ['captures nothing but its input', ['--json'], 'exit 3', [], 3],
+  ] as const)('is given back as it was when the command %s', async (_, options, then, steps, status) => {
+    const place = await placeWith()
+    for (const way of ['by node', 'by the front-end']) {
+      const seen = await sitAt(place, [programFor(currentUser()), ...options, '--', ...spoilAnd(then)], steps)
+      expect({ way, ...seen }).toMatchObject({ way, restored: true, status, signal: null, raw: true })
+    }
+  })
+
+  // Node puts its terminal back whatever happens, so this is about the front-end, which is the second to run.
+  test('is left alone while another program of the same job uses it', async () => {
+    const place = await placeWith()
+    const other =
+      'import sys, termios, tty; tty.setraw(2, termios.TCSANOW); sys.stdin.read(); m = termios.tcgetattr(2); print("raw", not m[3] & termios.ICANON, end=" ")'
+    const runner = `'${programFor(currentUser())}' -- sh -c 'sleep 1; stty -echo'`
+    await sitAt(place, ['/bin/sh', '-c', runner])
+    expect((await sitAt(place, ['/bin/sh', '-c', `${runner} | python3 -c '${other}'`])).screen).toContain('raw True')
   })
 })
 

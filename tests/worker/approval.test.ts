@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { chmod, cp, readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { runsDirectory } from '../../src/supervisor/runs-directory.ts'
 import {
   type Answer,
   type Approval,
@@ -182,6 +183,8 @@ describe('what is approved for a session', () => {
   })
 
   test('is kept beside the records of live runs', () => {
-    expect(approvalsDirectory({ XDG_RUNTIME_DIR: '/run/user/7' }, 7)).toBe('/run/user/7/llm-do/approvals')
+    const uid = process.getuid?.() ?? 0
+    const env = { XDG_RUNTIME_DIR: '/run/user/7' }
+    expect(approvalsDirectory(env, uid)).toBe(path.join(runsDirectory(env, uid), '../approvals'))
   })
 })

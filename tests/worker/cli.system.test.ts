@@ -160,15 +160,14 @@ describeWith(['bwrap', 'userns'], 'approvals and records', () => {
   })
 
   test.runIf(process.getuid?.() !== 0)(
-    'a command that can write to the runtime directory approves nothing',
+    'a command never sees the runtime directory that holds the approvals',
     async () => {
       const cwd = await project({ 'w.worker': ANY })
       await mkdir(path.join(cwd, 'llm-do', 'approvals'), { recursive: true, mode: 0o700 })
-      const script =
-        'touch made; echo evil > llm-do/approvals/x; mkdir llm-do/runs; echo evil > llm-do/runs/x; mv llm-do y; rm -rf llm-do'
-      await run(cwd, ['--rw', '.', '--worker', 'w', '--', 'sh', '-c', script], { env: { XDG_RUNTIME_DIR: cwd } })
-      expect([existsSync(path.join(cwd, 'made')), await holding(cwd, 'evil')]).toEqual([true, []])
-      expect(readdirSync(path.join(cwd, 'llm-do', 'approvals'))).toEqual([])
+      const words = ['--rw', '.', '--worker', 'w', '--', 'sh', '-c', 'touch made; echo evil > llm-do/approvals/x']
+      const { status, err } = await run(cwd, words, { env: { XDG_RUNTIME_DIR: cwd } })
+      expect([status, err]).toEqual([125, expect.stringContaining("holds the runner's own directory")])
+      expect([existsSync(path.join(cwd, 'made')), await holding(cwd, 'evil')]).toEqual([false, []])
     },
   )
 })

@@ -1,0 +1,76 @@
+/**
+ * Where the runner keeps what is its own: records of live runs, pools, approvals, and the secret that seals the launch cache.
+ * Edge: file system (lstat, access); makes nothing.
+ *
+ * root has /run/llm-do. A user has the runtime directory of the session, which is emptied with it: $XDG_RUNTIME_DIR, else
+ * /run/user/UID. Where there is none the records go below /tmp, and where somebody else took that name, below the cache directory or
+ * under a name with a number. Every verb looks in the same order, so that ps and prune find what exec made.
+ */
+import { accessSync, constants, lstatSync, type Stats, statSync } from 'node:fs'
+import { posix } from 'node:path'
+import { cacheDirectory } from './cache.ts'
+
+type Variables = Readonly<Record<string, string | undefined>>
+
+const ROOT = '/run/llm-do'
+/** Names below /tmp; whoever takes all of them can keep this user from having records there. */
+const MOST_NAMES = 9
+
+/**
+ * The directory that holds the secret: no zone may show it. Not below /tmp or a home, which zones show.
+ * @returns undefined where this user has no runtime directory
+ */
+export function secretDirectory(env: Variables, uid: number): string | undefined {
+  if (uid === 0) return ROOT
+  return runtimeDirectories(env, uid).find((directory) => isUsable(directory, uid))
+}
+
+/** What holds the records of live runs, and beside them what a user allowed for a session. */
+export function ownDirectory(env: Variables, uid: number): string {
+  const first = secretDirectory(env, uid)
+  if (first !== undefined) return first
+  const shared = `/tmp/llm-do-${uid}`
+  const cache = cacheDirectory(env)
+  const numbered = Array.from({ length: MOST_NAMES }, (_, index) => `${shared}-${index + 1}`)
+  const places = [shared, ...(cache === undefined ? [] : [posix.join(cache, 'run')]), ...numbered]
+  return places.find((place) => isUsable(place, uid)) ?? shared
+}
+
+/** The same rule as in native/mac.c. */
+function runtimeDirectories({ XDG_RUNTIME_DIR: said = '' }: Variables, uid: number): readonly string[] {
+  const standard = `/run/user/${uid}`
+  const bases = [
+    ...(posix.isAbsolute(said) && isOwn(statusOf(statSync, said), uid, 0o022) ? [said] : []),
+    ...(isOwn(statusOf(statSync, standard), uid, 0o077) ? [standard] : []),
+  ]
+  return bases.map((base) => posix.join(base, 'llm-do'))
+}
+
+/** It is ours alone, or can be made. */
+function isUsable(directory: string, uid: number): boolean {
+  const seen = statusOf(lstatSync, directory)
+  return seen === undefined ? canBeMade(directory) : isOwn(seen, uid, 0o077)
+}
+
+function canBeMade(directory: string): boolean {
+  const parent = posix.dirname(directory)
+  if (statusOf(statSync, parent) === undefined) return parent !== directory && canBeMade(parent)
+  try {
+    accessSync(parent, constants.W_OK | constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isOwn(seen: Stats | undefined, uid: number, forbidden: number): boolean {
+  return seen?.isDirectory() === true && seen.uid === uid && (seen.mode & forbidden) === 0
+}
+
+function statusOf(look: typeof lstatSync | typeof statSync, path: string): Stats | undefined {
+  try {
+    return look(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined // Closed to us, or in the way of a file: as good as not there.
+  }
+}

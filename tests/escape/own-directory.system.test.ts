@@ -1,0 +1,74 @@
+/** Somebody else takes the name below /tmp where a user without a runtime directory has the records of runs. */
+import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { helpersDirectory } from '../../src/native.ts'
+import { programFor } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+/** A user of this file alone: the name below /tmp is nobody else's to use. */
+const UID = 64_777
+const TAKEN = `/tmp/llm-do-${UID}`
+
+async function makeHome(): Promise<string> {
+  const home = await temporaryDirectory({ mode: 0o755 })
+  chownSync(home, UID, UID)
+  onTestFinished(() => rmSync(TAKEN, { recursive: true, force: true }))
+  return home
+}
+
+const asUser = (home: string, words: readonly string[]) =>
+  execa(
+    'setpriv',
+    ['--reuid', `${UID}`, '--regid', `${UID}`, '--clear-groups', '--', programFor('plain', 'llm-do'), ...words],
+    { cwd: home, env: { PATH: process.env['PATH'], HOME: home }, extendEnv: false, reject: false, stdin: 'ignore' },
+  )
+
+const TAKERS: readonly (readonly [string, (home: string) => void])[] = [
+  ["somebody else's directory", () => mkdirSync(TAKEN, { mode: 0o755 })],
+  ["somebody else's private directory", () => mkdirSync(TAKEN, { mode: 0o700 })],
+  [
+    "a link to the user's own private directory",
+    (home) => {
+      mkdirSync(join(home, 'victim'), { mode: 0o700 })
+      chownSync(join(home, 'victim'), UID, UID)
+      symlinkSync(join(home, 'victim'), TAKEN)
+    },
+  ],
+  ['a link that leads nowhere', () => symlinkSync('/no/such/place', TAKEN)],
+]
+
+describeWith(['root', 'plain-user', 'userns'], 'the name below /tmp', () => {
+  test.each(TAKERS)('is %s: runs go on elsewhere, and ps, kill and prune find them', async (_, take) => {
+    const home = await makeHome()
+    take(home)
+    const run = asUser(home, ['exec', '-c', 'exec sleep 60'])
+    const listed = async () => JSON.parse((await asUser(home, ['ps', '--json'])).stdout || '[]') as { id: string }[]
+    await expect.poll(async () => (await listed()).length, { timeout: 20_000 }).toBe(1)
+    const [{ id }] = (await listed()) as [{ id: string }]
+    expect((await asUser(home, ['kill', id])).exitCode).toBe(0)
+    expect((await run).exitCode).toBe(130)
+    expect((await asUser(home, ['prune'])).stdout).toBe('0 removed')
+    expect(readdirSync(join(home, '.cache/llm-do/run/runs'))).toEqual([])
+    if (existsSync(join(home, 'victim'))) expect(readdirSync(join(home, 'victim'))).toEqual([])
+  })
+
+  test('control: free, it is used', async () => {
+    const home = await makeHome()
+    expect((await asUser(home, ['exec', '--', 'true'])).exitCode).toBe(0)
+    expect(readdirSync(TAKEN)).toContain('runs')
+  })
+
+  test('the native part follows a link neither in the last name nor in the one before', async () => {
+    const base = await temporaryDirectory()
+    mkdirSync(join(base, 'real/runs'), { recursive: true, mode: 0o700 })
+    mkdirSync(join(base, 'own'), { mode: 0o700 })
+    symlinkSync('real', join(base, 'link'))
+    symlinkSync('../real/runs', join(base, 'own/runs'))
+    const list = async (place: string) =>
+      (await execa(join(helpersDirectory(), 'runs'), ['list', join(base, place)], { reject: false })).exitCode
+    expect([await list('real/runs'), await list('link/runs'), await list('own/runs')]).toEqual([0, 125, 125])
+  })
+})

@@ -1,0 +1,100 @@
+import { chmodSync, chownSync, linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { usableCache } from '../../src/host/cache.ts'
+import { ownDirectory, secretDirectory } from '../../src/host/own-directory.ts'
+import { sealOf, takeSecret } from '../../src/host/secret.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+
+const self = process.getuid?.() ?? 0
+/** As a user that is not root; as root the directories are given to that id. */
+const uid = self === 0 ? 64_321 : self
+
+async function ownPlace(): Promise<string> {
+  const place = await temporaryDirectory()
+  if (self === 0) chownSync(place, uid, uid)
+  return place
+}
+
+describe('The directory of the secret', () => {
+  test('is below /run for root, whatever the variables say', () => {
+    expect(secretDirectory({ XDG_RUNTIME_DIR: '/elsewhere', HOME: '/h' }, 0)).toBe('/run/llm-do')
+  })
+
+  test("is in a user's runtime directory", async () => {
+    const place = await ownPlace()
+    expect(secretDirectory({ XDG_RUNTIME_DIR: place }, uid)).toBe(join(place, 'llm-do'))
+  })
+
+  test.each<[title: string, spoil: (place: string) => void]>([
+    ['others may write to', (place) => chmodSync(place, 0o777)],
+    ['others may write to, although it is sticky', (place) => chmodSync(place, 0o1777)],
+    ['holds a link of that name', (place) => symlinkSync('/', join(place, 'llm-do'))],
+    [
+      'holds a directory of that name that others may enter',
+      (place) => mkdirSync(join(place, 'llm-do'), { mode: 0o755 }),
+    ],
+    ['holds a file of that name', (place) => writeFileSync(join(place, 'llm-do'), '')],
+  ])('is not in one that %s', async (_title, spoil) => {
+    const place = await ownPlace()
+    spoil(place)
+    expect(secretDirectory({ XDG_RUNTIME_DIR: place }, uid)).toBeUndefined()
+  })
+
+  test.runIf(self === 0)('is not in one of somebody else', async () => {
+    expect(secretDirectory({ XDG_RUNTIME_DIR: await temporaryDirectory() }, uid)).toBeUndefined()
+  })
+
+  test('is nowhere without one', () => {
+    expect(secretDirectory({ XDG_RUNTIME_DIR: '' }, uid)).toBeUndefined()
+    expect(secretDirectory({ XDG_RUNTIME_DIR: 'relative' }, uid)).toBeUndefined()
+  })
+})
+
+test('Without a runtime directory the records are below /tmp', () => {
+  expect(ownDirectory({}, uid)).toBe(`/tmp/llm-do-${uid}`)
+})
+
+describe('The secret', () => {
+  const owner = { uid: self }
+  /** For root the place is fixed; the checks are the same. */
+  const inputs = async () => ({ env: { XDG_RUNTIME_DIR: await temporaryDirectory() }, ...owner })
+
+  test.runIf(self !== 0)('is 32 random bytes in a file that only its user can read, and stays', async () => {
+    const asked = await inputs()
+    const secret = takeSecret(asked)
+    const file = join(asked.env.XDG_RUNTIME_DIR, 'llm-do/key')
+    expect([secret?.length, statSync(file).mode & 0o777, statSync(file).nlink]).toEqual([32, 0o600, 1])
+    expect([takeSecret(asked), readFileSync(file)]).toEqual([secret, secret])
+    expect(takeSecret(await inputs())).not.toEqual(secret)
+  })
+
+  test.runIf(self !== 0)('is none when the file is not safely ours', async () => {
+    const asked = await inputs()
+    takeSecret(asked)
+    const file = join(asked.env.XDG_RUNTIME_DIR, 'llm-do/key')
+    linkSync(file, `${file}2`)
+    expect(takeSecret(asked)).toBeUndefined()
+  })
+
+  test('seals by HMAC with BLAKE2b-512, as a published example has it', () => {
+    // RFC 4231's key and text of case 2; the sum is Python's hmac.new(b"Jefe", ..., hashlib.blake2b).
+    expect(sealOf(Buffer.from('Jefe'), Buffer.from('what do ya want for nothing?'))).toBe(
+      '6ff884f8ddc2a6586b3c98a4cd6ebdf14ec10204b6710073eb5865ade37a2643b8807c1335d107ecdb9ffeaeb6828c4625ba172c66379efcd222c2de11727ab4',
+    )
+    expect(sealOf(Buffer.alloc(32), Buffer.from('a'))).not.toBe(sealOf(Buffer.alloc(32, 1), Buffer.from('a')))
+  })
+})
+
+describe('A cache', () => {
+  test('is used in a home of our own', async () => {
+    const home = await temporaryDirectory()
+    expect(usableCache({ HOME: home }, self)).toBe(join(home, '.cache/llm-do'))
+  })
+
+  test('is not used in the home of somebody else, as sudo may leave it', async () => {
+    const home = await temporaryDirectory()
+    expect(usableCache({ HOME: home }, self + 1)).toBeUndefined()
+    expect(usableCache({ HOME: '/nowhere', XDG_CACHE_HOME: home }, self + 1)).toBeUndefined()
+  })
+})
