@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -74,10 +75,25 @@ static _Noreturn void refuse_node(const char *what, const char *why, const char 
   _exit(125);
 }
 
+/* What node has open at its start and what it needs for a run: with fewer it ends in the middle, and says nothing that helps. */
+#define DESCRIPTORS_LEAST 64
+#define DESCRIPTORS_GOOD 1024
+
+static void need_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_LEAST) return;
+  limit.rlim_cur = limit.rlim_max < DESCRIPTORS_GOOD ? limit.rlim_max : DESCRIPTORS_GOOD; /* the command's own is set by its plan */
+  if (limit.rlim_cur >= DESCRIPTORS_LEAST && setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
+  fprintf(stderr, "llm-do: error SETUP_FAILED: no more than %llu files may be open here, and %d are needed\nllm-do: hint: ulimit -n %d\n",
+          (unsigned long long)limit.rlim_max, DESCRIPTORS_LEAST, DESCRIPTORS_GOOD);
+  _exit(125);
+}
+
 /* Becomes node with ROOT/dist/cli.cjs; see handover.h for how it is told the rest. */
 static _Noreturn void become_node(const char *root, const struct handover *handover) {
   static char script[4200], node[4096], why[4096];
   const struct node_search search = {root, getenv("PATH"), handover->words};
+  need_descriptors();
   snprintf(script, sizeof script, "%s/dist/cli.cjs", root);
   if (node_find(&search, node, sizeof node, why, sizeof why) < 0)
     refuse_node("no node that only root or you can change", why, "put node 20.19 or newer into a directory of PATH outside the project, or: npm rebuild llm-do-exec");

@@ -34,7 +34,7 @@ const PLAIN_ID = 65533
 const PATH = `${process.env.PATH}${delimiter}/usr/local/sbin:/usr/sbin:/sbin`
 
 /** What must be there in CI: a test that lacks it fails there instead of being skipped (tests/support/needs.ts). */
-const REQUIRED = ['bwrap', 'unshare', 'docker', 'podman', 'vm', 'wasi', 'aarch64-cc', 'libfuzzer']
+const REQUIRED = ['bwrap', 'unshare', 'docker', 'podman', 'vm', 'wasi', 'aarch64-cc', 'libfuzzer', 'zsh', 'fish']
 /** What a plain user can be asked to have: the docker daemon and runc belong to root. */
 const REQUIRED_OF_A_USER = ['bwrap', 'unshare', 'wasi', 'aarch64-cc']
 

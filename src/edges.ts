@@ -80,10 +80,18 @@ function whyOf(cause: unknown): string {
 
 /** HOME may be wrong or missing; the account's own home directory holds the credentials all the same. */
 function homesOf(env: Environment): Pick<Request, 'home' | 'homes'> {
+  if (env['HOME'] && !isAbsolute(env['HOME'])) throw relativeHome(env['HOME'])
   const own = accountHome()
   const home = homeOf(env, own)
   const homes = [own, ...homesOfAccounts(readAccounts())].map(realOr)
   return { home, homes: [...new Set([home, ...homes])].filter(isAbsolute) }
+}
+
+/** It would mean another directory in each one, and profiles would be read from a project. */
+function relativeHome(home: string): SandboxError {
+  return new SandboxError('POLICY_INVALID', `HOME: expected an absolute path, got "${home}"`, {
+    hint: 'export HOME=/the/home/directory, or leave it unset',
+  })
 }
 
 export function homeOf(env: Environment, own = accountHome()): string {

@@ -17,11 +17,18 @@ export function currentDirectory({ astray }: Pick<Call, 'astray'>): string {
   }
 }
 
+const WHY: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist any more',
+  ERANGE: 'has a path that is too long (4095 bytes at most)',
+  ENAMETOOLONG: 'has a path that is too long (4095 bytes at most)',
+  EACCES: 'may not be entered by this user',
+}
+
 function unusable(cause: unknown): SandboxError {
   const { code = 'unknown' } = cause as NodeJS.ErrnoException
-  const why = code === 'ENOENT' ? 'does not exist any more' : `cannot be used (${code})`
+  const why = WHY[code] ?? `cannot be used (${code})`
   return new SandboxError('ZONE_INVALID', `the directory this was called from ${why}.`, {
-    hint: 'cd to a directory that exists',
+    hint: 'cd to another directory',
     cause,
   })
 }

@@ -58,10 +58,29 @@ const EXPLANATIONS: readonly Row[] = [
   },
   {
     name: 'namespace-limit',
-    matches: /nesting depth or \/proc\/sys\/user\/max_\*_namespaces exceeded|ENOSPC|No space left on device/,
+    matches:
+      /nesting depth or \/proc\/sys\/user\/max_\*_namespaces exceeded|(namespace|unshare|clone)\b.*(ENOSPC|No space left on device)/,
     cause:
       'the kernel allows no further user namespaces (user.max_user_namespaces, or --disable-userns of an outer sandbox)',
     fix: () => 'sudo sysctl -w user.max_user_namespaces=15000',
+  },
+  {
+    name: 'no-space',
+    matches: /ENOSPC|EDQUOT|No space left on device/,
+    cause: 'the file system that this step writes to is full, or has no files left',
+    fix: () => 'df -h; df -i   # and make room there; /run and /tmp may be memory',
+  },
+  {
+    name: 'no-descriptors',
+    matches: /EMFILE|ENFILE|Too many open files/,
+    cause: 'no more files may be open (ulimit -n, or fs.file-max of the whole system)',
+    fix: () => 'ulimit -n 1024',
+  },
+  {
+    name: 'file-size',
+    matches: /EFBIG|File too large/,
+    cause: 'the caller may not write files of that size, files in memory included (ulimit -f)',
+    fix: () => 'ulimit -f unlimited',
   },
   {
     name: 'clone-disabled',

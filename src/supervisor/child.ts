@@ -79,7 +79,7 @@ export async function runChild(input: ChildInput): Promise<ChildEnd> {
   const end = await endOf(child)
   stopper.disarm()
   await drain([stdout, stderr, status])
-  for (const stream of child.stdio) stream?.destroy()
+  for (const stream of streamsOf(child)) stream?.destroy()
   const elapsedMs = Number(process.hrtime.bigint() - startedNs) / 1e6
   const reported = Buffer.from(status.capture().head).toString('utf8')
   return { ...end, ...stopper.why(), stdout: stdout.capture(), stderr: stderr.capture(), status: reported, elapsedMs }
@@ -139,9 +139,14 @@ function fdAt(files: readonly OpenDescriptor[], wanted: number): number | 'pipe'
   return files.find(({ descriptor }) => descriptor.fd === wanted)?.fd ?? 'ignore'
 }
 
+/** None where no process could be made for want of descriptors (EMFILE): node's types promise too much. */
+function streamsOf(child: ChildProcess): readonly ChildProcess['stdio'][number][] {
+  return (child.stdio as ChildProcess['stdio'] | undefined) ?? []
+}
+
 function statusPipe(child: ChildProcess, descriptors: Launch['descriptors']): Readable | null {
   const fd = descriptors.find(({ carries }) => carries === 'status')?.fd
-  return fd === undefined ? null : ((child.stdio[fd] ?? null) as Readable | null)
+  return fd === undefined ? null : ((streamsOf(child)[fd] ?? null) as Readable | null)
 }
 
 interface Collected {
@@ -150,8 +155,12 @@ interface Collected {
   readonly closed: Promise<void>
 }
 
-function collect(stream: Readable | null, cap: number | null, listener?: (chunk: Uint8Array) => void): Collected {
-  if (stream === null) return { capture: () => NO_CAPTURE, bytes: () => 0, closed: Promise.resolve() }
+function collect(
+  stream: Readable | null | undefined,
+  cap: number | null,
+  listener?: (chunk: Uint8Array) => void,
+): Collected {
+  if (!stream) return { capture: () => NO_CAPTURE, bytes: () => 0, closed: Promise.resolve() }
   const kept = new HeadTail(cap)
   stream.on('data', (chunk: Uint8Array) => {
     kept.push(chunk)
@@ -177,7 +186,7 @@ async function drain(streams: readonly Collected[]): Promise<void> {
 }
 
 function feed(child: ChildProcess, stdin: ChildStdio['stdin']): void {
-  if (!(stdin instanceof Uint8Array) || child.stdin === null) return
+  if (!(stdin instanceof Uint8Array) || !child.stdin) return
   // EPIPE: a command may end without reading its input.
   child.stdin.on('error', () => child.stdin?.destroy())
   child.stdin.end(stdin)

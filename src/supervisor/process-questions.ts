@@ -53,6 +53,8 @@ function abiOrRefusal(file: string, answer: Answer): number {
   if (abi !== undefined) return abi
   const got = answer.why || quoteText(answer.stdout)
   throw new SandboxError('SETUP_FAILED', `${file} --landlock-abi: expected a number, got ${got}`, {
-    hint: 'try again; if it stays so: llm-do doctor',
+    hint: /EMFILE|ENFILE/.test(got)
+      ? 'no more files may be open: ulimit -n 1024'
+      : 'try again; if it stays so: llm-do doctor',
   })
 }

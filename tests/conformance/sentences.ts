@@ -48,7 +48,14 @@ export const SENTENCES: readonly Sentence[] = [
     id: 'exit-137',
     title: 'exit code 137 is told from an end by SIGKILL',
     needs: ['shell'],
-    ask: { script: 'sh -c "kill -9 $$"; kill -9 $$' },
+    ask: { script: "sh -c 'kill -9 $$'; exit 137" },
+    holds: ({ result }) => expect(result).toMatchObject({ reason: 'exit', exitCode: 137, signal: null }),
+  },
+  {
+    id: 'sigkill',
+    title: 'an end by SIGKILL is told from exit code 137',
+    needs: ['shell'],
+    ask: { script: 'kill -9 $$' },
     holds: ({ result }) => expect(result).toMatchObject({ reason: 'signal', exitCode: null, signal: 'SIGKILL' }),
   },
   {

@@ -35,6 +35,11 @@ const ROWS: readonly (readonly [
     'user.max_user_namespaces',
     'sysctl -w user.max_user_namespaces',
   ],
+  ['namespace-limit', 'engine: unshare user namespace:  ENOSPC', undefined, 'user.max_user_namespaces', 'sysctl -w'],
+  ['no-space', 'launch: record of the run:  ENOSPC', undefined, 'full', 'df -h'],
+  ['no-space', 'stage: file: No space left on device', undefined, 'no files left', 'df -i'],
+  ['no-descriptors', 'launch: memfd:  EMFILE', undefined, 'ulimit -n', 'ulimit -n 1024'],
+  ['file-size', 'launch: memfd:  EFBIG', undefined, 'ulimit -f', 'ulimit -f unlimited'],
   [
     'clone-disabled',
     NO_NAMESPACE,

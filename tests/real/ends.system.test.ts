@@ -9,6 +9,7 @@ import { until } from '../pool/pool.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
+import { canBePlain, currentUser, type User } from '../support/users.ts'
 import { placeWith, tell } from './place.ts'
 
 interface Running {
@@ -122,6 +123,17 @@ describeWith(['bwrap', 'userns'], 'the deadline', () => {
       status: 0,
       stdout: { ok: true, stdout: 'done\n' },
     })
+  })
+})
+
+describeWith(['userns'], 'the limit of processor time', () => {
+  const users: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
+
+  test.each(users)('ends a command of %s that uses more, its children counted, and no other', async (as) => {
+    const spin = 'i=0; while :; do i=$((i + 1)); done'
+    const { status, out } = await tell(['--json', '--cpu-time', '300ms', '-c', `(${spin}) & ${spin}`], { as })
+    expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 143, reason: 'cpu', signal: 'SIGTERM', ok: false })
+    expect(await tell(['--cpu-time', '20s', '-c', 'sleep 1; exit 3'], { as })).toMatchObject({ status: 3 })
   })
 })
 

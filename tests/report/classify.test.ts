@@ -192,6 +192,22 @@ describe('the message', () => {
   })
 })
 
+describe('warnings', () => {
+  test('tell of processes that were killed at the memory limit while the command went on', () => {
+    const events = { oomKill: 2, pidsMax: 0, throttledMs: 0 }
+    expect(resultOf({ events })).toMatchObject({
+      ok: true,
+      reason: 'exit',
+      warnings: ['2 processes killed at the memory limit, the command went on'],
+    })
+    expect(resultOf({ events, cause: 'memory', exitCode: null })).toMatchObject({
+      ok: false,
+      reason: 'memory',
+      warnings: [],
+    })
+  })
+})
+
 describe('hints', () => {
   const rows: readonly [string, Partial<Outcome>, string][] = [
     ['a timeout', { cause: 'deadline' }, 'raise --timeout or resources.timeout'],

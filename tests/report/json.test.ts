@@ -42,6 +42,14 @@ describe('a result is one line of valid JSON', () => {
 })
 
 describe('the shell form', () => {
+  test.each([
+    ['stdout', { stdout: 5, stderr: 0 }, true],
+    ['stderr', { stdout: 0, stderr: 5 }, true],
+    ['nothing', { stdout: 0, stderr: 0 }, false],
+  ])('says whether something is missing: of %s', (_, truncated, expected) => {
+    expect(JSON.parse(printJson({ ...timedOut, truncated }, 'shell'))).toMatchObject({ truncated: expected })
+  })
+
   test('has -1 for a timeout', () => {
     expect(JSON.parse(printJson(timedOut, 'shell'))).toEqual({
       stdout: 'part',

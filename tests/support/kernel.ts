@@ -16,7 +16,8 @@ import { temporaryDirectory } from './directory.ts'
 export interface Refusal {
   /** Names of system calls. */
   readonly refuses: readonly string[]
-  readonly with: keyof typeof constants.errno
+  /** What it answers; `success` says yes and does nothing. */
+  readonly with: keyof typeof constants.errno | 'success'
   /** Only where the low half of an argument, counted from 0, is at least this. */
   readonly from?: { readonly argument: number; readonly value: number }
 }
@@ -31,7 +32,7 @@ const instruction = (code: number, k: number, jt = 0, jf = 0): Instruction => ({
 
 /** One call: what it asks, and past it when the call is another one or its argument is smaller. */
 function refusing(call: string, { with: errno, from }: Refusal): readonly Instruction[] {
-  const answer = instruction(OPCODE.answer, ANSWER.errno | constants.errno[errno])
+  const answer = instruction(OPCODE.answer, ANSWER.errno | (errno === 'success' ? 0 : constants.errno[errno]))
   const asked =
     from === undefined
       ? [answer]

@@ -1,0 +1,34 @@
+/** What the doctor answers where something is wrong: on a machine that can run nothing, and where a wall is missing. */
+import { expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
+import { kernelThat, type Refusal } from '../support/kernel.ts'
+import { describeWith } from '../support/needs.ts'
+
+async function ask(words: readonly string[], refusals: readonly Refusal[] = []) {
+  const through = refusals.length === 0 ? [] : await kernelThat(refusals)
+  const { status, stdout } = await runCli(['doctor', ...words], { program: 'llm-do', through })
+  return { status, out: stdout.toString() }
+}
+
+const NO_UNSHARE: Refusal = { refuses: ['unshare'], with: 'EPERM' }
+/** Says that the host's root was let go, and keeps it. */
+const KEEPS_ROOT: Refusal = { refuses: ['umount2'], with: 'success' }
+
+describeWith(['userns', 'gcc'], 'the doctor', () => {
+  test('has status 1 on a machine that can run nothing, and says so as JSON', async () => {
+    const { status, out } = await ask(['--json'], [NO_UNSHARE])
+    expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 1, ok: false, trial: { ok: false } })
+    expect((await ask([], [NO_UNSHARE])).status).toBe(1)
+  })
+
+  test('has status 0 here', async () => {
+    const { status, out } = await ask(['--json'])
+    expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 0, ok: true, trial: { ok: true } })
+  })
+
+  test('names a row of the contract that is broken, and has status 1', async () => {
+    const { status, out } = await ask(['--self-test', '--engine=unshare'], [KEEPS_ROOT])
+    expect(out).toMatch(/\n\d+ passed, [1-9]\d* failed, /)
+    expect(status).toBe(1)
+  }, 240_000)
+})

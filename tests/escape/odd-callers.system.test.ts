@@ -1,0 +1,105 @@
+/** Callers with something missing: each is told what, why and what helps, and nothing is called a defect of ours. */
+import { chmod, chown, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+interface Said {
+  readonly status: number | undefined
+  readonly err: string
+}
+
+/** `script` ends in the run, "$@". */
+async function tell(
+  script: string,
+  { words = ['--', 'true'], env = {} }: { words?: string[]; env?: object } = {},
+): Promise<Said> {
+  const home = await temporaryDirectory()
+  const cwd = await temporaryDirectory()
+  const { exitCode, stderr } = await execa('bash', ['-c', script, 'bash', ...cliWords(words)], {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: home, ...env },
+    extendEnv: false,
+    reject: false,
+  })
+  return { status: exitCode, err: stderr }
+}
+
+describeWith(['userns'], 'a caller', () => {
+  test('whose HOME is relative is told so', async () => {
+    expect(await tell('"$@"', { env: { HOME: 'relative' } })).toEqual({
+      status: 125,
+      err: expect.stringMatching(
+        /^llm-do: error POLICY_INVALID: HOME: expected an absolute path, got "relative"\nllm-do: hint: .*HOME/,
+      ),
+    })
+  })
+
+  test.each([10, 18, 24, 28, 32, 48])('who may open %i files runs, or is told to raise the limit', async (most) => {
+    const { status, err } = await tell(`ulimit -n ${most}; "$@"`)
+    expect(err).not.toContain('INTERNAL')
+    expect({ status, err }).toEqual(
+      status === 0
+        ? { status: 0, err: '' }
+        : { status: 125, err: expect.stringMatching(/^llm-do: error [\s\S]+ulimit -n/) },
+    )
+    // A limit that is only asked for is raised: the command has the one of its plan.
+    expect(await tell(`ulimit -S -n ${most}; "$@"`)).toEqual({ status: 0, err: '' })
+  })
+
+  test.each([
+    ['is gone', 'd=$(mktemp -d); cd "$d"; rmdir "$d"; "$@"', 'does not exist any more'],
+    [
+      'has too long a path',
+      'd=$(mktemp -d); trap "rm -rf $d" EXIT; cd "$d"; n=$(printf %0200d 0); for i in $(seq 25); do mkdir $n; cd $n; done; "$@"',
+      'has a path that is too long',
+    ],
+  ])('whose directory %s is told so', async (_, script, why) => {
+    expect(await tell(script)).toEqual({
+      status: 125,
+      err: expect.stringMatching(
+        new RegExp(`^llm-do: error ZONE_INVALID: .*${why}.*\nllm-do: hint: cd to another directory$`),
+      ),
+    })
+  })
+})
+
+describeWith(['root', 'userns'], 'a caller', () => {
+  test.each([
+    ['with HOME', 'env HOME=/nonexistent'],
+    ['without HOME', 'env -u HOME'],
+  ])('without an account runs, %s', async (_, how) => {
+    const words = 'cd /; setpriv --reuid 54321 --regid 54321 --clear-groups --'
+    expect(await tell(`${words} ${how} "$@"`, { words: ['--', 'sh', '-c', 'exit 7'] })).toMatchObject({ status: 7 })
+  })
+
+  test('whose /run is full is told which step had no room, and nothing of namespaces', async () => {
+    const full =
+      'mount -t tmpfs -o size=16k,nr_inodes=3 none /run; install -d -m 700 /run/llm-do /run/llm-do/runs; "$@"'
+    const seen = await tell(`unshare -m bash -c '${full}' bash "$@"`)
+    expect(seen).toEqual({ status: 125, err: expect.stringMatching(/ENOSPC.*full[\s\S]*df -h/) })
+    expect(seen.err).not.toContain('namespaces')
+  })
+
+  // docs/threat-model.md says so: the kernel lets no plain user give up a group.
+  test('with groups beside its own has them for zones; root has none', async () => {
+    const shown = await temporaryDirectory({ mode: 0o755 })
+    await writeFile(join(shown, 'theirs'), 'group 4242\n')
+    await chown(join(shown, 'theirs'), 0, 4242)
+    await chmod(join(shown, 'theirs'), 0o040)
+    const words = ['--ro', `${shown}:/shown`, '--', 'cat', '/shown/theirs']
+    const plain = 'cd /; setpriv --reuid 54321 --regid 54321'
+    expect((await tell(`${plain} --groups 4242 env -u HOME "$@"`, { words })).status).toBe(0)
+    expect((await tell(`${plain} --clear-groups env -u HOME "$@"`, { words })).status).toBe(1)
+    expect(
+      (
+        await tell('setpriv --groups 4242 "$@"', {
+          words: ['--', 'sh', '-c', 'grep -q "^Groups:.*4242" /proc/self/status'],
+        })
+      ).status,
+    ).toBe(1)
+  })
+})
