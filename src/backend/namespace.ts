@@ -168,8 +168,12 @@ interface TreeEntry {
 }
 
 /** Parents before children, whoever asked for them: a later parent would hide its child. */
-function treeRecords({ system, scratch, zones }: Plan): readonly LaunchRecord[] {
-  const entries = [...system.map(systemEntry), ...scratch.map(scratchEntry), ...zones.map(zoneEntry)]
+function treeRecords({ system, scratch, zones, identity }: Plan): readonly LaunchRecord[] {
+  const entries = [
+    ...system.map(systemEntry),
+    ...scratch.map(scratchEntry),
+    ...zones.map((zone) => zoneEntry(zone, identity)),
+  ]
   return entries.sort(byTarget).flatMap(({ records }) => records)
 }
 
@@ -195,7 +199,10 @@ function scratchEntry({ target, size, inodes, mode }: Scratch): TreeEntry {
   return { target, records: [['tmpfs', target, size, inodes, octal(mode)]] }
 }
 
-function zoneEntry({ source, target, mode, dev, ino, sockets, protect, git }: PlannedZone): TreeEntry {
+/** For root a toolchain is a part of the system: with an idmap its private files would be the command's. */
+function zoneEntry(planned: PlannedZone, identity: Plan['identity']): TreeEntry {
+  const { source, target, mode, dev, ino, sockets, protect, git, from } = planned
+  if (identity === 'fresh' && from.startsWith('toolchain ')) return { target, records: [['bind', source, target]] }
   const zone: LaunchRecord = ['zone', source, target, mode, dev, ino, sockets ? 'open' : 'closed']
   const covers = mode === 'rw' ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []
   const directories: readonly LaunchRecord[] = git === undefined ? [] : [['git', source, target, git.open.join(' ')]]

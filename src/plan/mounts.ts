@@ -6,7 +6,7 @@ import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { PathFact } from '../host/facts.ts'
 import type { Origin, Policy, Zone } from '../policy/policy.ts'
-import { endsOf, linksInZone } from './names.ts'
+import { endsOf, linksInZone, walkName } from './names.ts'
 import {
   ancestorsOf,
   byText,
@@ -27,6 +27,8 @@ import type { Request } from './request.ts'
 export type PathFacts = Readonly<Record<string, PathFact>>
 
 export interface MountInputs {
+  /** The caller's; root follows fewer links. */
+  readonly uid?: number
   readonly policy: Policy
   readonly request: Request
   readonly paths: PathFacts
@@ -182,6 +184,7 @@ export function resolveMounts(inputs: MountInputs): Mounts {
     ...conflicts(wanted.filter(isWellFormed), inputs.paths),
     ...wanted.filter(isWellFormed).flatMap((one) => [...linkedProtection(one, inputs), ...tooManyHomes(one, inputs)]),
     ...wanted.filter(isWellFormed).flatMap((one) => linkedDecisions(one, inputs)),
+    ...wanted.filter(isWellFormed).flatMap((one) => linkedSource(one, wanted, inputs)),
   ]
   if (problems.length > 0) return { zones: [], scratch: [], problems, warnings: [] }
   const zones = wanted.filter(({ mode }) => mode !== 'tmpfs').map((one) => plannedZone(one, inputs))
@@ -240,6 +243,41 @@ function tooManyHomes({ mode, source, at }: Wanted, { request, paths }: MountInp
   return [
     `${at}: ${shown(source)} holds ${homes.length} home directories, and ${MOST_HOMES} can be protected; show the one that is needed`,
   ]
+}
+
+/**
+ * A link in the caller's directory or in a writable zone may be the work of an earlier command: a source does not lead out of there
+ * by one. root follows no link of somebody else, but to what is that user's own (fs.protected_symlinks has the same aim).
+ */
+function linkedSource({ source, at }: Wanted, all: readonly Wanted[], inputs: MountInputs): readonly string[] {
+  const { request, paths, uid } = inputs
+  if (source === undefined) return []
+  const writable = all.flatMap((one) => (one.mode === 'rw' && one.source !== undefined ? [one.source] : []))
+  const bases = [request.cwd, ...writable.map((one) => pathFact(paths, one).real)].filter((base) => base !== '/')
+  const { steps } = walkName(source, paths)
+  const { real } = pathFact(paths, source)
+  for (const { place, fact } of steps) {
+    if (fact.link === undefined) continue
+    const link = `${at}: ${shown(place)} is a symbolic link to ${shown(fact.link)}`
+    const base = bases.find((one) => isBelow(place, one) && !isWithin(real, one))
+    if (base !== undefined)
+      return [
+        `${link}, which leads out of ${shown(base)}, where a command may have put it; if it is meant, name ${shown(real)} itself`,
+      ]
+    if (uid === 0 && isForeign(place, fact, paths))
+      return [
+        `${link} that belongs to another user, and root does not follow it; if it is meant, name ${shown(real)} itself`,
+      ]
+  }
+  return []
+}
+
+const STICKY_FOR_ALL = 0o1002
+
+function isForeign(place: string, fact: PathFact, paths: PathFacts): boolean {
+  const owner = Number(fact.identity?.split(':')[3] ?? 0)
+  const mode = paths[posix.dirname(place)]?.mode ?? 0
+  return owner !== 0 && (owner !== fact.uid || (mode & STICKY_FOR_ALL) === STICKY_FOR_ALL)
 }
 
 const WRONG_KIND: Readonly<Partial<Record<PathFact['kind'], string>>> = {

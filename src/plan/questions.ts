@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import { mountPointOf, type PathFacts, type Wanted, wantedMounts } from './mounts.ts'
 import { openPlaces, stepsAsWritten } from './names.ts'
-import { ancestorsOf, isBelow } from './places.ts'
+import { isBelow } from './places.ts'
 import { protectedSteps, protectedWords } from './protect.ts'
 import type { Request } from './request.ts'
 import { SYSTEM_QUESTIONS } from './system.ts'
@@ -31,9 +31,14 @@ export function followUpPaths(policy: Policy, request: Request, seen: PathFacts)
   const sources = writableSources(wantedMounts({ policy, request })).flatMap((source) => seen[source]?.real ?? [])
   return tidy([
     ...(policy.toolchains === 'off' ? [] : toolchainQuestions(request, seen)),
-    ...openPlaces(decidingNames(policy, request), seen),
+    ...openPlaces([...decidingNames(policy, request), ...sourceNames(policy, request)], seen),
     ...protectedPlaces({ policy, request, sources }),
   ]).filter((path) => seen[path] === undefined)
+}
+
+function sourceNames(policy: Policy, request: Request): readonly string[] {
+  const sources = wantedMounts({ policy, request }).flatMap(({ source }) => source ?? [])
+  return sources.filter((source) => posix.isAbsolute(source) && !source.includes('\0'))
 }
 
 /** Names that must lead to the same place in the next run. Without a writable zone no command could change that. */
@@ -41,9 +46,9 @@ function decidingNames(policy: Policy, request: Request): readonly string[] {
   return wantedMounts({ policy, request }).some(({ mode }) => mode === 'rw') ? policy.protectFiles : []
 }
 
-function sourceQuestions({ source, create }: Wanted): readonly string[] {
+function sourceQuestions({ source }: Wanted): readonly string[] {
   if (source === undefined) return []
-  return create ? [...ancestorsOf(source), source] : [source]
+  return [...stepsAsWritten(source), source]
 }
 
 /** Inside a read-only zone the mount point must be there already. */

@@ -36,7 +36,12 @@ export interface PlanInputs {
  * @throws SandboxError NO_BACKEND when no backend covers the needs; ZONE_INVALID or POLICY_INVALID with all problems of the policy at once
  */
 export function resolvePlan(inputs: PlanInputs): Plan {
-  const mounts = resolveMounts({ policy: rooted(inputs), request: inputs.request, paths: inputs.facts.paths })
+  const mounts = resolveMounts({
+    policy: rooted(inputs),
+    request: inputs.request,
+    paths: inputs.facts.paths,
+    uid: inputs.facts.uid,
+  })
   refuseIf('ZONE_INVALID', mounts.problems)
   refuseIf('POLICY_INVALID', [...variableProblems(inputs.policy), ...requestProblems(inputs)])
   const choice = chooseBackend(inputs)

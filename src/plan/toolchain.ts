@@ -4,7 +4,7 @@
  */
 import { posix } from 'node:path'
 import { type PathFacts, pathFact } from './mounts.ts'
-import { holdsCredentials, isBelow, isWithin, SANDBOX_HOME, shown } from './places.ts'
+import { holdsCredentials, isBelow, isWithin, SANDBOX_HOME, shown, withheldWorkspace } from './places.ts'
 import type { PlannedZone } from './plan.ts'
 import type { Request } from './request.ts'
 
@@ -171,14 +171,40 @@ export function foundCommand(request: Request, paths: PathFacts): string | undef
   return commandPlaces(request).find((place) => pathFact(paths, place).kind === 'file')
 }
 
+/** Managers of interpreters: what they install is public software. */
+const INTERPRETERS: ReadonlySet<string> = new Set([
+  'nvm',
+  'fnm',
+  'pyenv',
+  'rbenv',
+  'nodenv',
+  'goenv',
+  'asdf',
+  'mise',
+  'uv',
+])
+
+/** The one exception for links of a project: the interpreter of a virtual environment, in its usual place in the caller's home. */
+function isInterpreter(path: string, home: string): boolean {
+  const found = toolchainAt(path)
+  return found !== undefined && INTERPRETERS.has(found.kind.name) && found.base === home
+}
+
 /** Everything whose toolchain matters: the canonical places of PATH entries and of the command, and where their links lead. */
-function tracks(request: Request, paths: PathFacts): readonly string[] {
+function tracks(request: Request, paths: PathFacts, writable: readonly string[] = []): readonly string[] {
   const command = foundCommand(request, paths)
   const seen = [...searchPath(request.path), ...(command === undefined ? [] : [command])].filter((path) =>
     isThere(paths, path),
   )
   // The name under which a thing is called may belong to another toolchain than its target: a shim of volta, a link of pipx.
-  const direct = seen.flatMap((path) => [placeOf(paths, path), pathFact(paths, path).real])
+  // A link in the caller's directory or in a writable zone may be the work of an earlier command, and shows nothing outside.
+  const closed = [...(withheldWorkspace(request.cwd, request.home) === undefined ? [request.cwd] : []), ...writable]
+  const leaves = (path: string, to: string): boolean =>
+    !isInterpreter(to, request.home) &&
+    closed.some((base) => [path, placeOf(paths, path)].some((from) => isWithin(from, base)) && !isWithin(to, base))
+  const direct = seen.flatMap((path) =>
+    [placeOf(paths, path), pathFact(paths, path).real].filter((to) => !leaves(path, to)),
+  )
   const led = direct.flatMap(leadsOf).flatMap((path) => (paths[path] === undefined ? [] : [pathFact(paths, path).real]))
   return [...new Set([...direct, ...led])]
 }
@@ -227,7 +253,8 @@ export interface Toolchains {
 /** Toolchains to add read-only; a directory that holds credentials is never among them. */
 export function resolveToolchains(inputs: ToolchainInputs): Toolchains {
   const { request, paths } = inputs
-  const found = tracks(request, paths).flatMap((path) => toolchainAt(path) ?? [])
+  const writable = inputs.zones.flatMap(({ mode, source }) => (mode === 'rw' ? [source] : []))
+  const found = tracks(request, paths, writable).flatMap((path) => toolchainAt(path) ?? [])
   const shows = outermost(found.flatMap(({ kind, shows: list }) => list.map((path) => ({ name: kind.name, path }))))
   const wanted = shows.filter(({ path }) => canBeShown(path, inputs))
   const zones = wanted.map(({ name, path }) => toolchainZone(name, path, paths))

@@ -523,3 +523,45 @@ describe("The runner's own directory, which holds its secret,", () => {
     expect(summary(asked('rw', '/run/user/1000/bus'))).toEqual(['rw /run/user/1000/bus /z'])
   })
 })
+
+describe('A source that leads through a link', () => {
+  const secret = { '/srv/secret/id_rsa': 'file' }
+
+  test.each<[title: string, tree: Tree, hostPath: string, link: string]>([
+    [
+      'in the caller directory',
+      { [`${CWD}/output`]: '-> /srv/secret' },
+      `${CWD}/output`,
+      `${CWD}/output is a symbolic link to /srv/secret`,
+    ],
+    ['on the way', { [`${CWD}/a`]: '-> /srv' }, `${CWD}/a/secret`, `${CWD}/a is a symbolic link to /srv`],
+    [
+      'that was reached from outside',
+      { '/srv/p': `-> ${CWD}/output`, [`${CWD}/output`]: '-> /srv/secret' },
+      '/srv/p',
+      `${CWD}/output is a symbolic link`,
+    ],
+    ['that leads to the parent', { [`${CWD}/up`]: '-> ..' }, `${CWD}/up`, `${CWD}/up is a symbolic link to ..`],
+  ])('out of the caller directory is refused: %s', (_title, tree, hostPath, link) => {
+    for (const mode of ['ro', 'rw'] as const) {
+      const { message } = refusal(inTree({ ...secret, ...tree }, zone({ mode, hostPath, target: '/z' })))
+      expect([message, message]).toEqual([expect.stringContaining(link), expect.stringMatching(/name \/\S+ itself/)])
+    }
+  })
+
+  test('out of another writable zone is refused', () => {
+    const tree = { ...secret, '/data/in': '-> /srv/secret' }
+    const two = [
+      zone({ mode: 'rw', hostPath: '/data', target: '/d' }),
+      zone({ mode: 'ro', hostPath: '/data/in', target: '/z' }),
+    ]
+    expect(refusal(inTree(tree, ...two)).message).toContain('leads out of /data')
+    expect(summary(inTree(tree, zone({ mode: 'ro', hostPath: '/data/in', target: '/z' })))).toHaveLength(1)
+  })
+
+  test('and stays in the caller directory is followed, and so is one of the host elsewhere', () => {
+    const tree = { ...secret, [`${CWD}/current`]: '-> data', '/opt/link': '-> /srv/secret' }
+    expect(summary(inTree(tree, zone({ mode: 'rw', hostPath: `${CWD}/current`, target: '/z' })))).toHaveLength(1)
+    expect(summary(inTree(tree, zone({ mode: 'ro', hostPath: '/opt/link', target: '/z' })))).toHaveLength(1)
+  })
+})

@@ -286,3 +286,31 @@ test('Every kind of toolchain is recognised by its own pattern', () => {
     expect(toolchainAt(`${place.replaceAll('*', 'x')}/bin/tool`)?.kind.name).toBe(name)
   }
 })
+
+describe('A link of the project', () => {
+  const CWD = `${HOME}/project`
+  const victim: Tree = { '/data/victim/.opam/bin/t': 'file', [`${HOME}/x/.pyenv/bin/t`]: 'file' }
+  const shown = (tree: Tree, entries: string[], command = 'true') =>
+    toolchains(world({ ...victim, ...tree }, entries, command))
+
+  test.each<[title: string, tree: Tree, entries: string[], command: string]>([
+    ['in PATH', { [`${CWD}/bin`]: '-> /data/victim/.opam/bin' }, [`${CWD}/bin`], 'true'],
+    ['above an entry of PATH', { [`${CWD}/venv`]: '-> /data/victim/.opam' }, [`${CWD}/venv/bin`], 'true'],
+    ['that is the command', { [`${CWD}/configure`]: '-> /data/victim/.opam/bin/t' }, [], './configure'],
+    ['found by PATH', { [`${CWD}/bin/t`]: '-> /data/victim/.opam/bin/t' }, [`${CWD}/bin`], 't'],
+    [
+      'to a place that is only called like an interpreter',
+      { [`${CWD}/bin`]: `-> ${HOME}/x/.pyenv/bin` },
+      [`${CWD}/bin`],
+      'true',
+    ],
+  ])('shows nothing outside of it: %s', (_title, tree, entries, command) => {
+    expect(shown(tree, entries, command)).toEqual([])
+  })
+
+  test('is no worse than one elsewhere, which is followed', () => {
+    expect(shown({ '/srv/bin': '-> /data/victim/.opam/bin' }, ['/srv/bin'])).toEqual([
+      'toolchain opam: /data/victim/.opam',
+    ])
+  })
+})

@@ -1,0 +1,48 @@
+/** What an earlier command left as a link is not followed by the next run: sources of zones, and toolchains of root. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+async function makeScene() {
+  const base = await temporaryDirectory()
+  const [work, victim] = [join(base, 'work'), join(base, 'victim')]
+  mkdirSync(join(work, 'output'), { recursive: true })
+  mkdirSync(victim, { mode: 0o700 })
+  writeFileSync(join(victim, 'id_rsa'), 'TOPSECRET\n', { mode: 0o600 })
+  return { work, victim }
+}
+
+describeWith('userns', 'a source that an earlier command replaced by a link', () => {
+  test('is refused, and the link and where it leads are named', async () => {
+    const { work, victim } = await makeScene()
+    const planted = await runCli(['--rw', '.', '--', 'sh', '-c', `rmdir output; ln -s ${victim} output`], { cwd: work })
+    expect(planted.status).toBe(0)
+    const words = ['--', 'sh', '-c', 'cat /output/id_rsa; echo evil >>/output/planted']
+    const next = await runCli(['--zone', 'output=./output:rw', ...words], { cwd: work })
+    expect([next.status, next.stdout.toString(), existsSync(join(victim, 'planted'))]).toEqual([125, '', false])
+    expect(next.stderr.toString()).toContain(`output is a symbolic link to ${victim}`)
+    // The control: the place itself is meant.
+    const meant = await runCli(['--zone', `output=${victim}:rw`, ...words], { cwd: work })
+    expect([meant.stdout.toString(), readFileSync(join(victim, 'planted'), 'utf8')]).toEqual(['TOPSECRET\n', 'evil\n'])
+  })
+})
+
+describeWith('root', 'a toolchain of root', () => {
+  test("shows no file that only root may read, by the project's link or without", async () => {
+    const { work, victim } = await makeScene()
+    const bin = join(victim, '.opam/bin')
+    mkdirSync(bin, { recursive: true })
+    chmodSync(victim, 0o755)
+    writeFileSync(join(victim, '.opam/secret.key'), 'TOPSECRET\n', { mode: 0o600 })
+    writeFileSync(join(victim, '.opam/public'), 'PUBLIC\n', { mode: 0o644 })
+    symlinkSync(bin, join(work, 'bin'))
+    const script = `cat ${victim}/.opam/public ${victim}/.opam/secret.key`
+    const by = (entry: string) =>
+      runCli(['--', 'sh', '-c', script], { cwd: work, env: { PATH: `${entry}:${process.env['PATH']}` } })
+    expect((await by(join(work, 'bin'))).stdout.toString()).toBe('')
+    expect((await by(bin)).stdout.toString()).toBe('PUBLIC\n')
+  })
+})
