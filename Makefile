@@ -49,7 +49,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: all setup setup-test native build run check lint types unit analyze fuzz test test-vm golden bench doctor clean help FORCE
+.PHONY: all setup setup-test native build run check lint types unit analyze fuzz soak mutants test test-vm golden bench doctor clean help FORCE
 
 all: setup ## the same as setup
 
