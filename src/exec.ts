@@ -28,6 +28,7 @@ import {
 import { SandboxError } from './error.ts'
 import { ACCOUNTS } from './host/accounts.ts'
 import { usableCache } from './host/cache.ts'
+import { lookAtEntries } from './host/entries.ts'
 import type { HostFacts } from './host/facts.ts'
 import { enginesBefore, isCacheable, isPoolable, placesOf } from './launch-cache/cacheable.ts'
 import { variableRules } from './launch-cache/file.ts'
@@ -43,6 +44,7 @@ import { helperFiles, helpersDirectory, packageRoot, packageVersion } from './na
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
 import { commandEnvironment } from './plan/environment.ts'
+import { changedWarnings, type OpenedPlace, openedPlaces } from './plan/opened.ts'
 import { withheldWorkspace } from './plan/places.ts'
 import type { Plan } from './plan/plan.ts'
 import type { Request } from './plan/request.ts'
@@ -200,10 +202,19 @@ async function run(options: ExecOptions, begunMs: number): Promise<Ran> {
 
 /** What is left for the front-end is put together while the command runs. A plan that cannot be guarded is made again next time. */
 async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
+  const places = openedIn(prepared)
+  const before = lookAtEntries(places.map(({ path }) => path))
   const supervised = supervise(prepared)
   const guarding = afterStart(() => guardedLaunch(prepared, begunMs)).catch(() => undefined)
   const [outcome, guarded] = await Promise.all([supervised, guarding])
-  return { prepared, outcome, guarded }
+  const after = lookAtEntries(places.map(({ path }) => path))
+  const warnings = [...outcome.warnings, ...changedWarnings({ places, before, after })]
+  return { prepared, outcome: { ...outcome, warnings }, guarded }
+}
+
+/** Where a change is told in the result: names that are protected unless the policy opens them. Mostly none. */
+function openedIn({ policy, plan, request }: Pick<Prepared, 'policy' | 'plan' | 'request'>): readonly OpenedPlace[] {
+  return policy.protectNot.length === 0 ? [] : openedPlaces({ policy, zones: plan.zones, homes: request.homes })
 }
 
 /** A process is started within the turn of the event loop in which it was asked for. */
@@ -397,7 +408,8 @@ export async function guardPlan(
 ): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources } = prepared
   const enginePath = enginePathOf(facts, plan)
-  if (plan.engine === undefined) return undefined
+  // Only node looks at opened names before and after the run.
+  if (plan.engine === undefined || openedIn(prepared).length > 0) return undefined
   const run = runInputs(prepared, '')
   const accounts = accountsOf(plan)
   return guardLaunch({

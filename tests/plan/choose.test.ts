@@ -161,6 +161,20 @@ describe('A run is refused', () => {
       'systemd-run',
     ],
     [
+      'for a required limit that nothing holds although best effort is allowed',
+      {
+        policy: {
+          require: ['io-limit'],
+          bestEffort: true,
+          backend: 'namespace',
+          resources: resources({ readBps: 1_000_000 }),
+        },
+        machine: { cgroup: NO_CGROUP },
+      },
+      'io-limit',
+      '',
+    ],
+    [
       'for half a processor without a cpu controller',
       { policy: { resources: resources({ cpus: 0.5 }), backend: 'namespace' }, machine: { cgroup: NO_CGROUP } },
       'less than one processor',

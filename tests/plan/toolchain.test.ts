@@ -160,6 +160,23 @@ describe('Nothing is shown', () => {
       world({ [`${HOME}/.ssh/x`]: 'file', [`${HOME}/.config/bin/x`]: 'file' }, [`${HOME}/.ssh`, `${HOME}/.config/bin`]),
     ],
     [
+      'for a home directory in a place of toolchains',
+      {
+        ...world({ '/opt/ann/bin/tool': 'file' }, ['/opt/ann/bin']),
+        request: {
+          ...world({ '/opt/ann/bin/tool': 'file' }, ['/opt/ann/bin']).request,
+          home: '/opt/ann',
+          homes: ['/opt/ann'],
+        },
+      },
+    ],
+    [
+      'for a toolchain below the configuration of a home',
+      world({ [`${HOME}/.config/fnm/node-versions/v1/bin/node`]: 'file' }, [
+        `${HOME}/.config/fnm/node-versions/v1/bin`,
+      ]),
+    ],
+    [
       'for a link from a toolchain to credentials',
       world({ [`${HOME}/.pyenv`]: `-> ${HOME}/.ssh`, [`${HOME}/.ssh/shims/x`]: 'file' }, [`${HOME}/.pyenv/shims`]),
     ],

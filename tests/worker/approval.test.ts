@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { chmod, cp, readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Credential, Policy } from '../../src/policy/policy.ts'
 import { runsDirectory } from '../../src/supervisor/runs-directory.ts'
 import {
   type Answer,
@@ -29,6 +30,13 @@ const question = (more: Partial<Question> = {}): Question => ({
   why: 'w.worker:3: default says ask',
   ...more,
 })
+const CREDENTIAL: Credential = {
+  file: '/home/ann/.netrc',
+  target: '/home/sandbox/.netrc',
+  origin: { layer: 'flag', source: 'x', key: 'credentials' },
+}
+/** The policy of the question, and what differs. */
+const policyWith = (changes: Partial<Policy>): Policy => ({ ...operator({ rw: ['./out:/out'] }), ...changes })
 const ASK: Verdict = { decision: 'ask', by: 'default', why: 'why' }
 const settled = async (input: {
   readonly verdict?: Verdict
@@ -126,8 +134,24 @@ describe('what is approved for a session', () => {
     ['wider zones', { policy: operator({ rw: ['.:/out'] }) }],
     ['another network', { policy: operator({ rw: ['./out:/out'], net: 'host' }) }],
     ['a workshop', { workshop: 's' }],
+    ['credentials', { policy: policyWith({ credentials: [CREDENTIAL] }) }],
+    [
+      'another file behind the same credential',
+      { policy: policyWith({ credentials: [{ ...CREDENTIAL, file: '/f' }] }) },
+    ],
+    ['the SSH agent', { policy: policyWith({ sshAgent: true }) }],
+    ['another backend', { policy: policyWith({ backend: 'process' }) }],
+    ['another workspace', { policy: policyWith({ workspace: 'rw' }) }],
+    ['the same path inside', { policy: policyWith({ samePath: true }) }],
   ])('does not hold for %s', (_, more) => {
     expect(approvalKey(question(more))).not.toBe(approvalKey(question()))
+  })
+
+  test('tells one credential file from another at the same place', () => {
+    const key = (file: string) =>
+      approvalKey(question({ policy: policyWith({ credentials: [{ ...CREDENTIAL, file }] }) }))
+    expect(key('/a')).not.toBe(key('/b'))
+    expect(key('/a')).toBe(key('/a'))
   })
 
   const uid = process.getuid?.() ?? 0

@@ -70,6 +70,10 @@ describe('the first rule whose words the command begins with decides', () => {
 describe('the text of -c is judged as what a shell would make of it', () => {
   const script = (text: string, allowShellSyntax = false) =>
     decideScript({ shell: RULES, script: text, allowShellSyntax }).decision
+  const scriptByDefault = (value: 'run', text: string) => {
+    const shell = { ...RULES, default: { value, from: { file: 'w.worker', line: 1, key: 'default' } } }
+    return decideScript({ shell, script: text, allowShellSyntax: true }).decision
+  }
   test.each<[string, string]>([
     ['git log --oneline', 'run'],
     ['git "log"', 'run'],
@@ -115,6 +119,14 @@ describe('the text of -c is judged as what a shell would make of it', () => {
   ])('with shell syntax allowed %j: %s', (text, decision) => {
     expect(script(text, true)).toBe(decision)
   })
+
+  test.each(['(git push)', '{ git push; }', 'wc $(git push)', 'wc `git push`'])(
+    'with shell syntax allowed and a default that lets run, %j asks: no rule has seen what runs in it',
+    (text) => {
+      expect(scriptByDefault('run', text)).toBe('ask')
+      expect(scriptByDefault('run', 'wc a')).toBe('run')
+    },
+  )
 })
 
 describe('dividing text into words', () => {

@@ -1,0 +1,44 @@
+/**
+ * What lies at some places and one level below them, to be compared with a later look.
+ * Edge: file system (lstat, readdir); follows no link and changes nothing.
+ */
+import { lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Of one directory; what is beyond is told by the directory's own change. */
+const MOST_ENTRIES = 256
+
+/** Path -> identity. What cannot be looked at is as absent. */
+export function lookAtEntries(places: readonly string[]): ReadonlyMap<string, string> {
+  const seen = new Map<string, string>()
+  for (const place of places) {
+    const isDirectory = note(seen, place)
+    for (const name of isDirectory ? namesIn(place) : []) note(seen, join(place, name))
+  }
+  return seen
+}
+
+/** @returns whether it is a directory */
+function note(seen: Map<string, string>, path: string): boolean {
+  try {
+    const { dev, ino, mode, size, ctimeNs, isDirectory } = statusOf(path)
+    seen.set(path, [dev, ino, mode, size, ctimeNs].join(':'))
+    return isDirectory
+  } catch {
+    return false // It is not there, or not for us to see: both times alike.
+  }
+}
+
+function statusOf(path: string) {
+  const status = lstatSync(path, { bigint: true })
+  const { dev, ino, mode, size, ctimeNs } = status
+  return { dev, ino, mode, size, ctimeNs, isDirectory: status.isDirectory() }
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory).sort().slice(0, MOST_ENTRIES)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,73 @@
+/** Protected names that the policy opens: where they are, and what to say when a run has changed one. Pure. */
+import { posix } from 'node:path'
+import type { Policy } from '../policy/policy.ts'
+import { EVERYTHING, GIT, GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
+import { isWithin, shown } from './places.ts'
+import type { PlannedZone } from './plan.ts'
+import { homesIn } from './protect.ts'
+
+/** Something that a program of the host runs or obeys by itself, in a zone where the command may write it. */
+export interface OpenedPlace {
+  readonly path: string
+  /** Who runs or obeys it. */
+  readonly tool: string
+}
+
+export interface OpenedInputs {
+  readonly policy: Pick<Policy, 'protectNot'>
+  readonly zones: readonly PlannedZone[]
+  /** Canonical home directories. */
+  readonly homes: readonly string[]
+}
+
+/** Git directories are looked at where they mostly are, at the root of a zone. */
+export function openedPlaces({ policy: { protectNot }, zones, homes }: OpenedInputs): readonly OpenedPlace[] {
+  const isOpen = (name: string) => protectNot.includes(name) || protectNot.includes(EVERYTHING)
+  const opened = PROTECTED_NAMES.filter(({ name }) => isOpen(name))
+  const git = GIT_NAMES.map((name) => `${GIT}/${name}`).filter((name) => isOpen(name) || isOpen(GIT))
+  const writable = zones.filter(({ mode, kind }) => mode === 'rw' && kind === 'directory')
+  const places = writable.flatMap(({ source }) => [
+    ...git.map((name) => ({ path: posix.join(source, name), tool: 'git' })),
+    ...opened.flatMap(({ name, where, tool }) =>
+      [...(where === 'zone' ? [source] : []), ...homesIn(source, homes)].map((root) => ({
+        path: posix.join(root, name),
+        tool,
+      })),
+    ),
+  ])
+  return places.filter(
+    ({ path }, index) =>
+      writable.some(({ source }) => isWithin(path, source)) && places.findIndex((one) => one.path === path) === index,
+  )
+}
+
+/** What is at a place: a text that is another one when it was changed; absent for nothing. */
+export type Sight = ReadonlyMap<string, string>
+
+export interface OpenedLook {
+  readonly places: readonly OpenedPlace[]
+  /** Identities of the places and, for directories, of what is in them. */
+  readonly before: Sight
+  readonly after: Sight
+}
+
+/** Enough to act on. */
+const MOST_NAMED = 5
+
+/** One warning for each thing that appeared, changed or went away; the first of them by name. */
+export function changedWarnings({ places, before, after }: OpenedLook): readonly string[] {
+  const paths = [...new Set([...before.keys(), ...after.keys()])].filter((path) => before.get(path) !== after.get(path))
+  // A directory changes with each name in it: what is in it says more.
+  const inner = paths.filter((path) => !paths.some((other) => other.startsWith(`${path}/`))).sort()
+  const warnings = inner
+    .slice(0, MOST_NAMED)
+    .map((path) => `the command changed ${shown(path)}, which ${toolOf(path, places)} may run or obey`)
+  const rest = inner.length - warnings.length
+  return rest > 0
+    ? [...warnings, `the command changed ${rest} more files that programs of the host may run or obey`]
+    : warnings
+}
+
+function toolOf(path: string, places: readonly OpenedPlace[]): string {
+  return places.find((place) => isWithin(path, place.path))?.tool ?? 'a program'
+}

@@ -1,0 +1,95 @@
+/** Every key of the schema changes the policy: one that did nothing would be a promise that nobody keeps. */
+import { describe, expect, test } from 'vitest'
+import { KEY_ROWS } from '../../src/policy/keys.ts'
+import type { PolicyLayer } from '../../src/policy/layer.ts'
+import type { SandboxInput } from '../../src/policy/schema.ts'
+import { mergeLayers } from './layers.ts'
+
+/** Keys that are about files of profiles and people, not about the policy: load.ts follows `extends`. */
+const NOT_POLICY = ['extends', 'description']
+
+const zone = (more: object): object => ({ zones: [{ name: 'z', hostPath: '/h', ...more }] })
+const tmpfs = (more: object): object => ({ zones: [{ name: 'z', mode: 'tmpfs', ...more }] })
+
+/** Key -> the policy without it, and with it. */
+const EFFECTS: Readonly<Record<string, readonly [without: object, with_: object]>> = {
+  backend: [{}, { backend: 'docker' }],
+  engine: [{}, { engine: 'bwrap' }],
+  image: [{}, { image: 'alpine:3.20' }],
+  runtime: [{}, { runtime: 'python' }],
+  'docker.reuse': [{}, { docker: { reuse: 'session' } }],
+  zones: [{}, zone({})],
+  'zones[].name': [zone({}), zone({ name: 'y' })],
+  'zones[].mode': [zone({}), zone({ mode: 'rw' })],
+  'zones[].hostPath': [zone({}), zone({ hostPath: '/other' })],
+  'zones[].target': [zone({}), zone({ target: '/t' })],
+  'zones[].size': [tmpfs({}), tmpfs({ size: '1m' })],
+  'zones[].create': [zone({}), zone({ create: true })],
+  'zones[].optional': [zone({}), zone({ optional: true })],
+  'zones[].sockets': [zone({}), zone({ sockets: true })],
+  workspace: [{}, { workspace: 'rw' }],
+  samePath: [{}, { samePath: true }],
+  network: [{}, { network: 'host' }],
+  'network.mode': [{}, { network: { mode: 'restricted' } }],
+  'network.allow': [{}, { network: { allow: ['example.com'] } }],
+  'network.deny': [{ network: { allow: ['a.example'] } }, { network: { allow: ['a.example'], deny: ['b.example'] } }],
+  ...Object.fromEntries(
+    [
+      ['memory', '64m'],
+      ['swap', '1m'],
+      ['cpu', '1'],
+      ['pids', '7'],
+      ['timeout', '1s'],
+      ['cpuTime', '1s'],
+      ['readBps', '1m'],
+      ['writeBps', '1m'],
+      ['readIops', '7'],
+      ['writeIops', '7'],
+      ['tmp', '1m'],
+      ['run', '1m'],
+      ['shm', '1m'],
+      ['home', '1m'],
+      ['output', '7k'],
+    ].map(([key = '', value]) => [`resources.${key}`, [{}, { resources: { [key]: value } }] as const]),
+  ),
+  'env.inherit': [{}, { env: { inherit: ['CI'] } }],
+  'env.set': [{}, { env: { set: { A: 'b' } } }],
+  credentials: [{}, { credentials: [{ file: '/f', target: '/t' }] }],
+  'credentials[].file': [
+    { credentials: [{ file: '/f', target: '/t' }] },
+    { credentials: [{ file: '/g', target: '/t' }] },
+  ],
+  'credentials[].target': [
+    { credentials: [{ file: '/f', target: '/t' }] },
+    { credentials: [{ file: '/f', target: '/u' }] },
+  ],
+  sshAgent: [{}, { sshAgent: true }],
+  seccomp: [{}, { seccomp: 'strict' }],
+  toolchains: [{}, { toolchains: 'off' }],
+  workdir: [{}, { workdir: '/tmp' }],
+  protect: [{}, { protect: ['secret'] }],
+  protectNot: [{}, { protectNot: ['.vscode'] }],
+  require: [{}, { require: ['seccomp'] }],
+  bestEffort: [{}, { bestEffort: true }],
+  tty: [{}, { tty: true }],
+  cgroupParent: [{}, { cgroupParent: '/sys/fs/cgroup/x' }],
+  pool: [{}, { pool: 'off' }],
+}
+
+function policyOf(values: object): object {
+  const layer: PolicyLayer = { layer: 'profile', source: 'p.yaml', directory: '/', values: values as SandboxInput }
+  // Who set it is not what was set.
+  const { origins: _, ...policy } = mergeLayers([layer], { profile: 'p', home: '/home/ann' })
+  return policy
+}
+
+describe('A key of the schema', () => {
+  test('is in the table below, each of them', () => {
+    const keys = KEY_ROWS.map(({ key }) => key).filter((key) => !NOT_POLICY.includes(key))
+    expect(Object.keys(EFFECTS).sort()).toEqual([...keys].sort())
+  })
+
+  test.each(Object.entries(EFFECTS))('changes the policy: %s', (_key, [without, with_]) => {
+    expect(policyOf(with_)).not.toEqual(policyOf(without))
+  })
+})
