@@ -18,6 +18,8 @@ export interface DetachInputs {
   readonly kernel: string
   /** Name or file of the filter. */
   readonly profile: string
+  /** The caller is root, whose zones are lent to the command by idmapped mounts. */
+  readonly isRoot: boolean
   readonly zones: readonly PlannedZone[]
   /** The policy opens every built-in name already. */
   readonly isOpen: boolean
@@ -45,7 +47,8 @@ function canDetach({ backend, ways, landlockAbi, kernel, profile }: DetachInputs
 /** Enough to see what it is about. */
 const MOST_NAMED = 4
 
-function problemOf(zone: PlannedZone, { profile, isOpen, ownIn }: DetachInputs): readonly string[] {
+function problemOf(zone: PlannedZone, { profile, isOpen, isRoot, ownIn }: DetachInputs): readonly string[] {
+  if (isRoot && zone.mode === 'rw' && zone.uid === 0) return [copyUpProblem(zone, profile)]
   if (zone.protect.length === 0 && zone.git === undefined) return []
   const own = ownIn(zone)
   const head = `${zone.from}: ${shown(zone.source)} cannot be writable under seccomp ${shown(profile)}, which lets the command make mounts: it could move`
@@ -54,6 +57,17 @@ function problemOf(zone: PlannedZone, { profile, isOpen, ownIn }: DetachInputs):
   const names = [...(zone.git === undefined ? [] : ['git directories']), ...zone.protect]
   const way = isOpen ? 'leave them out of protect' : "give them up with --protect-not '*'"
   return [`${head} its protected paths (${listed(names)}); ${way}, or show it read-only`]
+}
+
+/**
+ * An overlay file system of the command's own, with the zone above and another zone of root below, makes the kernel itself copy files
+ * into the writable zone with their set-id bits and capabilities. No filter sees that, and the copy can be rewritten by mmap.
+ */
+function copyUpProblem(zone: PlannedZone, profile: string): string {
+  return (
+    `${zone.from}: ${shown(zone.source)} is root's and cannot be writable under seccomp ${shown(profile)}, which lets the command make mounts: ` +
+    'by an overlay it could leave a program there that is root for anybody; run llm-do as a plain user, give the directory to one (chown), or show it read-only'
+  )
 }
 
 function listed(paths: readonly string[]): string {

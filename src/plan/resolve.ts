@@ -154,6 +154,7 @@ function unheldProtections(
     landlockAbi: facts.landlockAbi,
     kernel: facts.kernel,
     profile: seccompName(policy),
+    isRoot: facts.uid === 0,
     zones,
     isOpen: policy.protectNot.includes(EVERYTHING),
     ownIn: (zone) => ownStateIn(zone, { policy, paths: facts.paths }),

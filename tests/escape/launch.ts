@@ -23,6 +23,8 @@ export interface PlanInputs {
   readonly values?: SandboxInput
   /** In the place of the plan's own system call filter, hexadecimal: what a launch file written by hand could have. */
   readonly filter?: string
+  /** Without Landlock, as on a kernel that has none. */
+  readonly withoutLandlock?: boolean
   /** Where records of the runs are; nowhere by default. */
   readonly runsDirectory?: string
 }
@@ -34,6 +36,7 @@ export async function planOnce({
   mode = 'rw',
   values = {},
   filter,
+  withoutLandlock = false,
   runsDirectory = '',
 }: PlanInputs): Promise<Planned> {
   const zones: SandboxInput['zones'] = [
@@ -57,7 +60,11 @@ export async function planOnce({
       },
     ],
   })
-  const plan = filter === undefined ? planned : { ...planned, seccomp: { ...planned.seccomp, filter } }
+  const plan = {
+    ...planned,
+    ...(filter !== undefined && { seccomp: { ...planned.seccomp, filter } }),
+    ...(withoutLandlock && { landlockAbi: 0 }),
+  }
   const enginePath = engine === 'bwrap' ? facts.bwrap?.path : undefined
   const launch = (): Launch =>
     namespace.build(plan, {

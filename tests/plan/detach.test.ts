@@ -81,6 +81,27 @@ describe('A writable zone whose protections a command could move', () => {
     )
   })
 
+  const asRoot = { uid: 0, gid: 0 }
+  const ROOTS = { ...PLAIN_TREE, '/srv/data': 'directory' } as const
+  const open = (mode: 'ro' | 'rw', seccomp: 'nested' | 'off'): World => ({
+    policy: { seccomp, protectNot: ['*'], zones: [zone({ mode, hostPath: '/srv/data', target: '/data' })] },
+    tree: ROOTS,
+    machine: asRoot,
+  })
+
+  test('of root is refused to root although nothing in it is protected', () => {
+    expect(() => planIn(open('rw', 'nested'))).toThrow(
+      "/srv/data is root's and cannot be writable under seccomp nested, which lets the command make mounts",
+    )
+  })
+
+  test.each([
+    ['read-only', open('ro', 'nested')],
+    ['without mounts', open('rw', 'off')],
+  ])('of root is shown to root %s', (_title, world) => {
+    expect(planIn(world).zones.some(({ source }) => source === '/srv/data')).toBe(true)
+  })
+
   test('is named by its flag', () => {
     const zones = [zone({ mode: 'rw', hostPath: '/home/ann/project/data', target: '/data' })]
     expect(() => planIn({ policy: { zones, seccomp: 'nested' } })).toThrow(
