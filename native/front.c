@@ -17,6 +17,7 @@
 #include "kernel.h"
 #include "node.h"
 #include "result.h"
+#include "stream-check.h"
 #include "streams.h"
 #include "variables.h"
 
@@ -417,6 +418,9 @@ static int fill_streams(void) {
   return 0;
 }
 
+/* What is none is launch's to refuse, in words that node has for it. */
+static int are_streams(void) { return stream_check(0) == 0 && stream_check(1) == 0 && stream_check(2) == 0; }
+
 int main(int argc, char **argv) {
   static char root[4096], directory[4096];
   signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be told, by node too */
@@ -425,6 +429,6 @@ int main(int argc, char **argv) {
   char **rest = argv + (argc > 0);
   if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, &(struct handover){NULL, rest, -1});
   struct call call = {.root = root, .words = is_exec ? rest : rest + 1};
-  if (fill_streams() == 0 && cache_directory(directory, sizeof directory) == 0 && split(&call) == 0) run_cached(&call, directory);
+  if (fill_streams() == 0 && are_streams() && cache_directory(directory, sizeof directory) == 0 && split(&call) == 0) run_cached(&call, directory);
   become_node(root, &(struct handover){"exec", call.words, -1});
 }

@@ -8,6 +8,8 @@
  */
 #include "run.h"
 
+#include "stream-check.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -84,7 +86,13 @@ void run_stand_apart(struct run *run) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) run_refuse(run, "launch: subreaper", "");
 }
 
+static void check_streams(struct run *run) {
+  for (int i = 0; i < 3; i++)
+    if (stream_check(run->stdio[i]) < 0) run_refuse(run, "launch: stream", stream_name(i));
+}
+
 _Noreturn void run_carry_out(struct run *run) {
+  if (!run->warm_directory) check_streams(run); /* those of a warm run come with its command */
   require_walls(run);
   read_limits(run);
   find_init(run);

@@ -7,6 +7,7 @@
 
 #include "message.h"
 #include "stage.h"
+#include "stream-check.h"
 
 #include <stddef.h>
 #include <sys/wait.h>
@@ -66,6 +67,13 @@ static char **words_of(char *block, size_t size) {
   return words;
 }
 
+/* The front-end has looked before it came here; this is for any other client. */
+static int check_streams(struct run *run, const int *streams) {
+  for (int i = 0; i < 3; i++)
+    if (stream_check(streams[i]) < 0) return run_blame(run, errno, "launch: stream", stream_name(i)), -1;
+  return 0;
+}
+
 /* The command and its streams, for the process that waits: it does what is left to do, and then waits for the word to start. */
 static int hand_over(struct run *run, const char *block, size_t size) {
   static struct handover handover;
@@ -75,6 +83,7 @@ static int hand_over(struct run *run, const char *block, size_t size) {
   if (handover.is_long) fds[count++] = run_sealed(run, block, size, "command"), size = 0;
   if (handover.has_gate) fds[count++] = gate;
   memcpy(handover.block, block, size);
+  if (done == 0) done = check_streams(run, fds);
   if (done == 0) done = message_send(run->waiting, &handover, offsetof(struct handover, block) + size, fds, count);
   if (done < 0) run_blame(run, errno, "launch: hand over", "");
   for (int i = 0; i < count; i++)

@@ -102,6 +102,8 @@ interface SetupRow {
   readonly hint: (path: string) => string
 }
 
+const STREAM_HINT = 'give the command a file, a pipe or a terminal: </dev/null, >FILE, 2>FILE'
+
 /** As root the command has an id of its own; a directory becomes that id's by an idmapped mount, which not every file system has. */
 const SETUP_FAILURES: readonly SetupRow[] = [
   {
@@ -111,6 +113,18 @@ const SETUP_FAILURES: readonly SetupRow[] = [
       `the command's user may not enter ${path} (under root that is an id of its own, to which not every file system can lend what is closed to others)`,
     hint: (path) =>
       `chmod o+rx ${shellWord(path)}, or run llm-do as a plain user who owns it, or keep it on ext4, xfs or btrfs (idmapped mounts)`,
+  },
+  {
+    step: 'launch: stream',
+    errno: 'EISDIR',
+    why: (path) =>
+      `${path} is a directory, through which the command would reach the files of the host around every mount`,
+    hint: () => STREAM_HINT,
+  },
+  {
+    step: 'launch: stream',
+    why: (path) => `${path} is closed or was opened with O_PATH, which names a file of the host and is no stream`,
+    hint: () => STREAM_HINT,
   },
   {
     step: 'stage: idmap zone of root',

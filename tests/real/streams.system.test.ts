@@ -1,0 +1,138 @@
+/**
+ * A directory, or a descriptor opened with O_PATH, in the place of a standard stream leads around every mount of the sandbox: such a run is
+ * refused before anything is made, and the message names the stream.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { startPool } from '../pool/pool.ts'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+
+const O_PATH = 0o10_000_000
+const KINDS = {
+  'a directory': { flags: constants.O_RDONLY | constants.O_DIRECTORY, name: 'host' },
+  'a directory, by O_PATH': { flags: O_PATH | constants.O_DIRECTORY, name: 'host' },
+  'a file, by O_PATH': { flags: O_PATH, name: 'host/secret' },
+} as const
+type Kind = keyof typeof KINDS
+
+const STREAMS = ['stdin', 'stdout', 'stderr'] as const
+/** Reads the secret beside the directory that it was given, in any of the three places. */
+const ATTACK = 'for fd in 0 1 2; do cat /proc/self/fd/$fd/secret && echo evil >/proc/self/fd/$fd/evil; done; echo end'
+
+interface Ground {
+  readonly base: string
+  readonly host: string
+}
+
+async function ground(): Promise<Ground> {
+  const base = await temporaryDirectory({ mode: 0o755 })
+  const host = join(base, 'host')
+  mkdirSync(host)
+  writeFileSync(join(host, 'secret'), 'SECRET\n')
+  return { base, host }
+}
+
+interface Told {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+interface Starting {
+  readonly words: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly cwd: string
+  /** In the place of which stream what stands. */
+  readonly at: number
+  readonly fd: number | 'ignore'
+}
+
+async function startWith({ words: [file = '', ...words], env, cwd, at, fd }: Starting): Promise<Told> {
+  const stdio = STREAMS.map((_, index) => (index === at ? fd : index === 0 ? ('ignore' as const) : ('pipe' as const)))
+  const child = spawn(file, words, { cwd, env, stdio })
+  const told = { stdout: '', stderr: '' }
+  child.stdout?.on('data', (chunk: Buffer) => (told.stdout += chunk.toString()))
+  child.stderr?.on('data', (chunk: Buffer) => (told.stderr += chunk.toString()))
+  const [status] = await once(child, 'close')
+  return { status, ...told }
+}
+
+function opened({ base }: Ground, kind: Kind): number {
+  const fd = openSync(join(base, KINDS[kind].name), KINDS[kind].flags)
+  onTestFinished(() => closeSync(fd))
+  return fd
+}
+
+const CASES = (['unshare', 'bwrap'] as const).flatMap((engine) =>
+  (Object.keys(KINDS) as Kind[]).flatMap((kind) => STREAMS.map((stream) => ({ engine, kind, stream }))),
+)
+
+describeWith('userns', 'in the place of a standard stream', () => {
+  test.each(CASES)('$kind is refused ($stream, $engine)', async ({ engine, kind, stream }) => {
+    const place = await ground()
+    const home = await temporaryDirectory()
+    const call = {
+      words: cliWords(['--engine', engine, '--', '/bin/sh', '-c', ATTACK]),
+      env: { PATH: process.env['PATH'], HOME: home },
+      cwd: home,
+    }
+    const at = STREAMS.indexOf(stream)
+    // By node, with the plan in the cache, and again: the front-end starts launch itself then.
+    const first = await startWith({ ...call, at, fd: opened(place, kind) })
+    expect((await startWith({ ...call, at: 0, fd: 'ignore' })).stdout).toBe('end\n')
+    const again = await startWith({ ...call, at, fd: opened(place, kind) })
+    for (const { status, stdout, stderr } of [first, again]) {
+      expect({ status, stdout }).toEqual({ status: 125, stdout: '' })
+      if (stream !== 'stderr') expect(stderr).toMatch(new RegExp(`launch: stream ${stream}: (EISDIR|EBADF)`))
+    }
+    expect(readFileSync(join(place.host, 'secret'), 'utf8')).toBe('SECRET\n')
+    await expect(execa('ls', [place.host])).resolves.toMatchObject({ stdout: 'secret' })
+  })
+
+  testWith('bwrap', 'a directory leads out of a sandbox that does not look: the control', async () => {
+    const place = await ground()
+    const words = [
+      'bwrap',
+      '--unshare-all',
+      '--ro-bind',
+      '/usr',
+      '/usr',
+      '--symlink',
+      'usr/bin',
+      '/bin',
+      '--proc',
+      '/proc',
+    ]
+    const links = ['lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`])
+    const told = await startWith({
+      words: [...words, ...links, '--', '/bin/sh', '-c', ATTACK],
+      env: { PATH: process.env['PATH'] },
+      cwd: '/',
+      at: 0,
+      fd: opened(place, 'a directory'),
+    })
+    expect(told.stdout).toContain('SECRET')
+    expect(readFileSync(join(place.host, 'evil'), 'utf8')).toBe('evil\n')
+  })
+
+  test.each(Object.keys(KINDS) as Kind[])('%s is refused by a caller of a warm sandbox, too', async (kind) => {
+    const place = await ground()
+    const pool = await startPool({ size: 1 })
+    await pool.whenReady()
+    const told = await startWith({
+      words: cliWords(['exec', '--', '/bin/sh', '-c', ATTACK], pool.call),
+      env: { PATH: process.env['PATH'], ...pool.call.env },
+      cwd: pool.cwd,
+      at: 0,
+      fd: opened(place, kind),
+    })
+    expect({ status: told.status, stdout: told.stdout }).toEqual({ status: 125, stdout: '' })
+    expect(told.stderr).toMatch(/launch: stream stdin/)
+  })
+})
