@@ -19,11 +19,22 @@ const INIT = '/.init'
 
 /** Knobs of the host that stay visible but cannot be turned. */
 const PROC_READONLY = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger']
-/** What tells about the host or its kernel and serves no program inside; the list that container runtimes mask, and its relatives. */
+/**
+ * What tells about the host or its kernel and serves no program inside: what container runtimes mask, and what has counters of the
+ * whole machine, names its disks or holds its boot parameters. Stays, because programs ask for it: cpuinfo, meminfo, stat, loadavg, uptime,
+ * version, filesystems, mounts; tests/escape/proc.system.test.ts has the whole list.
+ */
 const PROC_MASKED = [
   'acpi',
   'asound',
+  'bootconfig',
+  'buddyinfo',
+  'cgroups',
+  'cmdline',
   'config.gz',
+  'consoles',
+  'diskstats',
+  'interrupts',
   'iomem',
   'ioports',
   'kallsyms',
@@ -35,16 +46,23 @@ const PROC_MASKED = [
   'kpagecount',
   'kpageflags',
   'latency_stats',
+  'mdstat',
   'modules',
   'mtrr',
   'pagetypeinfo',
+  'partitions',
   'pressure',
   'sched_debug',
+  'schedstat',
   'scsi',
   'slabinfo',
+  'softirqs',
+  'swaps',
   'timer_list',
   'timer_stats',
   'vmallocinfo',
+  'vmstat',
+  'zoneinfo',
 ]
 
 export const namespace: Backend = {
