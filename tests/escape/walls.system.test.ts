@@ -1,0 +1,99 @@
+/** Walls of the tree that no row of the contract looks at: the old root, propagation of mounts, device nodes, groups of the caller. */
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+import { statusValue } from '../../src/doctor/contract.ts'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { ENGINES, makePlace, PROBE, sh, words } from './chain.ts'
+import { planOnce } from './launch.ts'
+
+/** In a mount namespace of its own, in which every mount is shared, as on a host with systemd. */
+const SHARED = ['unshare', '--mount', '--propagation', 'shared', '/bin/sh', '-ec']
+
+/** mountinfo without what the script itself changed; numbers of mounts are of no interest. */
+const MOUNTS = 'cut -d" " -f4-6 /proc/self/mountinfo'
+
+for (const engine of ENGINES) {
+  describeWith([engine, 'userns'], `with ${engine}`, () => {
+    test('nothing lies above the root, and every mount is one of the plan', async () => {
+      const script = `ls -a / >/tmp/a; ls -a /.. >/tmp/b; cmp /tmp/a /tmp/b && echo same
+        ls -d /../etc/shadow /../var/log /../sys/kernel /../../../../root/.ssh 2>/dev/null
+        cut -d" " -f5 /proc/self/mountinfo; stat -c "%d:%i" / /.. | sort -u | wc -l`
+      const planned = await planOnce({ place: await makePlace(), engine, command: sh(script) })
+      const { stdout } = await planned.run()
+      const [first, ...lines] = stdout.trim().split('\n')
+      expect(first).toBe('same')
+      expect(lines.at(-1)).toBe('1')
+      const points = lines.slice(0, -1)
+      expect(points.filter((point) => /^\/\.\./.test(point))).toEqual([])
+      const allowed = [/^\/$/, /^\/(proc|dev|usr|etc|tmp|run|zone|probe|home|opt|bin|sbin|lib\w*|\.init)(\/|$)/]
+      expect(points.filter((point) => !allowed.some((one) => one.test(point)))).toEqual([])
+      // A root that is still there twice would list its own mount points a second time.
+      expect(points.filter((point) => point === '/')).toHaveLength(1)
+      expect(points.length).toBeLessThan(100)
+    })
+
+    test('the nodes of /dev are nosuid and cannot be executed from', async () => {
+      const script = `for node in null zero full random urandom; do
+        grep " /dev/$node " /proc/self/mountinfo | cut -d" " -f6; done`
+      const planned = await planOnce({ place: await makePlace(), engine, command: sh(script) })
+      const flags = (await planned.run()).stdout.trim().split('\n')
+      expect(flags).toHaveLength(5)
+      for (const one of flags) expect(one.split(',')).toEqual(expect.arrayContaining(['nosuid', 'noexec']))
+    })
+
+    testWith('root', 'groups that root has beside its own do not reach the command', async () => {
+      const place = await makePlace()
+      const script = sh('cat /proc/self/status')
+      const call = (groups: readonly string[]) =>
+        execa('setpriv', [...groups, ...cliWords(words(place, { engine, mode: 'ro' }, script))], { stdin: 'ignore' })
+      const { stdout } = await call(['--groups', '4,27'])
+      expect(stdout).toMatch(/^Groups:[ \t]*$/m)
+      // The control: without us they are there.
+      const plain = await execa('setpriv', ['--groups', '4,27', 'cat', '/proc/self/status'])
+      expect(statusValue(plain.stdout, 'Groups').trim()).toBe('4 27')
+    })
+
+    testWith('root', 'no mount of a run reaches a host whose mounts are shared', async () => {
+      const place = await makePlace()
+      const home = await temporaryDirectory()
+      const run = cliWords(words(place, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
+      const script = `${MOUNTS} >${home}/before; ${run}; ${MOUNTS} >${home}/after; cmp ${home}/before ${home}/after; wc -l <${home}/after`
+      const [shell = '', ...rest] = SHARED
+      const { stdout } = await execa(shell, [...rest, script], { env: { HOME: home, XDG_RUNTIME_DIR: home } })
+      expect(Number(stdout)).toBeGreaterThan(5)
+    })
+
+    const COVERED: readonly (readonly [string, string, RegExp])[] = [
+      ['/dev/full', 'a device', /stage: not that device/],
+      ['/dev/null', 'the mask of /proc', /stage: not that device|proc: mask is not null/],
+    ]
+    for (const [node, what, step] of COVERED)
+      testWith('root', `a file of somebody's at ${node}, which is ${what}, is refused`, async () => {
+        const place = await makePlace()
+        const home = await temporaryDirectory()
+        const run = cliWords(words(place, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
+        const file = join(place.base, 'file')
+        execFileSync('touch', [file])
+        const script = `mount --bind ${file} ${node}; ${run} </dev/zero`
+        const { exitCode, stderr } = await execa('unshare', ['--mount', '/bin/sh', '-ec', script], {
+          env: { HOME: home, XDG_RUNTIME_DIR: home },
+          reject: false,
+        })
+        expect({ exitCode, stderr }).toEqual({ exitCode: 125, stderr: expect.stringMatching(step) })
+        const control = await execa('unshare', ['--mount', '/bin/sh', '-ec', `${run} </dev/zero`], {
+          env: { HOME: home, XDG_RUNTIME_DIR: home },
+          reject: false,
+        })
+        expect(control.exitCode).toBe(0)
+      })
+
+    test('the probe sees device nodes as they are', async () => {
+      const planned = await planOnce({ place: await makePlace(), engine, command: [PROBE, 'kind', '/dev/null'] })
+      expect((await planned.run()).stdout).toBe('/dev/null null\n')
+    })
+  })
+}
