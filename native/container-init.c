@@ -1,16 +1,18 @@
 /*
- * container-init SOCKET COMMAND [ARG...]: PID 1 of a container of the docker backend.
+ * container-init [--mounts COUNT MOUNT...] SOCKET COMMAND [ARG...]: PID 1 of a container of the docker backend.
  * container-init --inside SOCKET COMMAND [ARG...]: one command in a container that goes on, for sessions.
- * container-init --held PATH...: ends with 0 when a mount stands on each of the paths.
+ * container-init --held COUNT MOUNT...: ends with 0 when the mounts of the container are these. A MOUNT is five words, see held.h.
  *
  * Theory of operation. A daemon tells of a container one number from 0 to 255, so an end by a signal, a program that is not
  * there and an exit code look alike. This program is shown in the container read-only and runs the command as its child. It
  * connects to the runner's socket before the command exists; the runner takes one connection, so nobody else in here can speak for it,
  * and it is not dumpable, so the command, which has the same id, cannot take its descriptor. It passes signals on, reaps, and
  * when the command has ended it kills what is left and writes the status line of launch (status.h). Its own exit status is
- * what docker's init would have used. Without a socket it does all but the telling. Inside a container that goes on it kills
+ * what docker's init would have used. With --mounts nothing runs before the mounts were compared and the runner can be told of it;
+ * else, without a socket, it does all but the telling. Inside a container that goes on it kills
  * nobody: what a command leaves behind there is the runner's matter.
  */
+#include "held.h"
 #include "kernel.h"
 #include "status.h"
 
@@ -185,39 +187,76 @@ static void hold_signals(sigset_t *signals) {
   sigprocmask(SIG_SETMASK, signals, NULL);
 }
 
-/* A mount goes away, without a word to who is inside, when the host removes or replaces what it stands on. */
-static int is_held(const char *path) {
-  struct statx_start status = {.attributes = 0};
-  int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  int held = fd >= 0 && sys_statx(fd, &status) == 0 && (status.attributes & STATX_MOUNT_ROOT);
-  if (fd >= 0) close(fd);
-  return held;
+/* ---- words ---- */
+
+struct words {
+  char **mounts; /* COUNT times HELD_WORDS */
+  int count, is_held, is_inside;
+  char **rest; /* SOCKET COMMAND [ARG...] */
+};
+
+/* COUNT and that many mounts. Returns what follows them, or NULL. */
+static char **parse_mounts(char **argv, struct words *words) {
+  char *end = NULL;
+  long count = argv[0] ? strtol(argv[0], &end, 10) : -1;
+  if (count < 0 || count > 1000000 || *end || end == argv[0]) return NULL;
+  words->mounts = ++argv;
+  words->count = (int)count;
+  for (long left = count * HELD_WORDS; left > 0; left--, argv++)
+    if (!*argv) return NULL;
+  return argv;
 }
 
-static int are_held(char **paths) {
-  for (; *paths; paths++)
-    if (!is_held(*paths)) return 0;
-  return 1;
+static int parse_words(char **argv, struct words *words) {
+  char **at = argv[0] ? argv + 1 : argv;
+  *words = (struct words){.mounts = NULL};
+  words->is_held = *at && strcmp(*at, "--held") == 0;
+  if (words->is_held) return (at = parse_mounts(at + 1, words)) != NULL && !*at;
+  if (*at && strcmp(*at, "--inside") == 0) words->is_inside = 1, at++;
+  else if (*at && strcmp(*at, "--mounts") == 0 && !(at = parse_mounts(at + 1, words))) return 0;
+  words->rest = at;
+  /* Elsewhere the kill at the end would reach everything of this user. */
+  return at[0] && at[1] && (words->is_inside || getpid() == 1);
+}
+
+static int usage(void) {
+  fputs("usage: container-init [--inside | --mounts COUNT MOUNT...] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held COUNT MOUNT...\n", stderr);
+  return EXIT_OF_SETUP;
+}
+
+/* Returns 1 when every mount is what the runner meant. */
+static int are_held(const struct words *words, struct outcome *outcome) {
+  const char *problem = held_problem(words->mounts, words->count, &outcome->error);
+  if (!problem) return 1;
+  outcome->cause = CAUSE_SETUP;
+  snprintf(outcome->step, sizeof outcome->step, "container-init: mounts");
+  snprintf(outcome->path, sizeof outcome->path, "%s", problem);
+  return 0;
+}
+
+static int refuse(int told, struct outcome *outcome) {
+  outcome->ended_ns = now();
+  if (told >= 0) status_write(told, outcome);
+  return EXIT_OF_SETUP;
 }
 
 int main(int argc, char **argv, char **env) {
-  if (argc > 1 && strcmp(argv[1], "--held") == 0) return !are_held(argv + 2);
   struct outcome outcome = {.begun_ns = now(), .wait_status = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
+  struct words words;
   sigset_t signals;
-  int is_inside = argc > 1 && strcmp(argv[1], "--inside") == 0;
-  argc -= is_inside, argv += is_inside;
-  /* Elsewhere the kill at the end would reach everything of this user. */
-  if (argc < 3 || (!is_inside && getpid() != 1))
-    return fputs("usage: container-init [--inside] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held PATH...\n", stderr), 125;
-  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return 125;
+  if (argc < 2 || !parse_words(argv, &words)) return usage();
+  if (words.is_held) return !are_held(&words, &outcome);
+  int is_meant = !words.mounts || are_held(&words, &outcome); /* before our own /proc is closed to us */
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return EXIT_OF_SETUP;
   outcome.oom_kills = out_of_memory();
   outcome.pids_refused = refused_processes();
-  int told = connect_to(argv[1]);
+  int told = connect_to(words.rest[0]);
+  if (!is_meant || (words.mounts && told < 0)) return refuse(told, &outcome);
   hold_signals(&signals);
-  pid_t child = start(argv + 2, env, &outcome);
+  pid_t child = start(words.rest + 1, env, &outcome);
   if (child > 0) outcome.wait_status = wait_for(child, &signals);
   outcome.ended_ns = now();
-  if (!is_inside) outcome.killed = kill_the_rest();
+  if (!words.is_inside) outcome.killed = kill_the_rest();
   measure(&outcome);
   if (told >= 0) status_write(told, &outcome);
   return status_exit_code(&outcome);

@@ -3,6 +3,9 @@
  * environment (where the daemon is, which configuration), so the command's variables must not simply be mixed into it.
  */
 
+import { CLIENT_NAMES } from '../host/docker-client.ts'
+import type { Cover } from './docker-mount.ts'
+
 /** Everything about the client and its machine that is not in a plan. Made by the edge docker-inputs.ts. */
 export interface DockerInputs {
   readonly program: 'docker' | 'podman'
@@ -11,6 +14,8 @@ export interface DockerInputs {
   readonly platform: 'linux' | 'darwin' | 'win32'
   /** Root inside is the caller outside. */
   readonly rootless: boolean
+  /** The daemon is on another machine, or in a virtual one: its files need not be ours. */
+  readonly remote: boolean
   /** The client's own environment, without anything of the command. */
   readonly environment: Readonly<Record<string, string>>
   /** Who started us; a container knows no mapping of ids, so this is who the command is on the host. */
@@ -19,54 +24,35 @@ export interface DockerInputs {
   readonly runner: string
   /** Host path of our own init, where the daemon can show it in a container; see native/container-init.c. */
   readonly init?: string
+  /** Parts of rw zones that are mounts of their own; absent where nothing is to be started. */
+  readonly covers?: readonly Cover[]
   /** Hard limits of this process. podman would raise them, which only a privileged one may. */
   readonly hardLimits: { readonly files: number; readonly processes: number }
 }
 
-/** What the clients read: where the daemon is, credentials, temporary files, the loader of Windows programs. */
-const CLIENT_NAMES = new Set([
-  'APPDATA',
-  'DBUS_SESSION_BUS_ADDRESS',
-  'HOME',
-  'LANG',
-  'LOCALAPPDATA',
-  'PATH',
-  'PATHEXT',
-  'PROGRAMDATA',
-  'PROGRAMFILES',
-  'SSH_AUTH_SOCK',
-  'SYSTEMDRIVE',
-  'SYSTEMROOT',
-  'TEMP',
-  'TERM',
-  'TMP',
-  'TMPDIR',
-  'USER',
-  'USERPROFILE',
-  'WINDIR',
-])
-const CLIENT_PREFIXES = ['DOCKER_', 'CONTAINER_', 'CONTAINERS_', 'STORAGE_', 'XDG_', 'REGISTRY_'] as const
-
-/** The caller's variables that the client may see. */
-export function clientEnvironment(hostEnv: Readonly<NodeJS.ProcessEnv>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(hostEnv).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined && isForClient(entry[0]),
-    ),
-  )
-}
-
-function isForClient(name: string): boolean {
-  const upper = name.toUpperCase()
-  return CLIENT_NAMES.has(upper) || CLIENT_PREFIXES.some((prefix) => upper.startsWith(prefix))
-}
-
 /** Names with which a variable of the command would steer the client itself, or the loader that starts it. */
-const STEERING_PREFIXES = [...CLIENT_PREFIXES, 'LD_', 'DYLD_', 'GLIBC_', 'MALLOC_', 'GO', 'SSL_', 'OTEL_', '_'] as const
+const STEERING_PREFIXES = [
+  'DOCKER_',
+  'CONTAINER_',
+  'CONTAINERS_',
+  'STORAGE_',
+  'XDG_',
+  'REGISTRY_',
+  'LD_',
+  'DYLD_',
+  'GLIBC_',
+  'MALLOC_',
+  'GO',
+  'SSL_',
+  'OTEL_',
+  '_',
+] as const
+
+const STEERING_NAMES: ReadonlySet<string> = new Set([...CLIENT_NAMES, 'LANG', 'PATH', 'TERM'])
 
 function steersClient(name: string): boolean {
   const upper = name.toUpperCase()
-  return CLIENT_NAMES.has(upper) || STEERING_PREFIXES.some((prefix) => upper.startsWith(prefix))
+  return STEERING_NAMES.has(upper) || STEERING_PREFIXES.some((prefix) => upper.startsWith(prefix))
 }
 
 /**

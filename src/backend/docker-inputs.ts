@@ -5,9 +5,10 @@
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { clientEnvironment } from '../host/docker-client.ts'
 import type { DockerFact } from '../host/facts.ts'
 import { helpersDirectory } from '../native.ts'
-import { clientEnvironment, type DockerInputs } from './docker-client.ts'
+import type { DockerInputs } from './docker-client.ts'
 
 export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.ProcessEnv>): DockerInputs {
   const init = ownInit(docker)
@@ -16,8 +17,9 @@ export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.Proces
     path: docker.path,
     platform: platformNow(),
     rootless: docker.rootless,
+    remote: docker.remote,
     caller: { uid: process.getuid?.() ?? ORDINARY_ID, gid: process.getgid?.() ?? ORDINARY_ID },
-    environment: clientEnvironment(hostEnv),
+    environment: clientEnvironment(hostEnv, docker.path),
     runner: runnerOf(process.pid) ?? `${processTable()}/${process.pid}`,
     hardLimits: hardLimits(),
     ...(init !== undefined && { init }),

@@ -22,15 +22,81 @@ export function bindWords({ source, target, readonly }: BindMount): readonly str
   return ['--mount', [...fields, 'bind-propagation=rprivate'].map(csvField).join(',')]
 }
 
-/** A zone and, on top of it, what must stay read-only in it. */
-export function zoneMounts(zone: PlannedZone): readonly BindMount[] {
-  const { source, target, mode, protect } = zone
-  const guarded = protect.map((path) => ({ source: join(source, path), target: join(target, path), readonly: true }))
-  return [{ source, target, readonly: mode === 'ro' }, ...(mode === 'rw' ? guarded : [])]
+/** Part of a rw zone that is a mount of its own, so that it can be neither renamed nor removed. */
+export interface Cover {
+  /** Source of the zone. */
+  readonly zone: string
+  /** Relative to the zone's root. */
+  readonly path: string
+  readonly readonly: boolean
+  /** What was seen there and is held open; absent where the covers are only shown to people. */
+  readonly inode?: Inode
+}
+
+/** An inode as it is told to native/held.c, in decimal digits. */
+export interface Inode {
+  readonly dev: string
+  readonly ino: string
+}
+
+/**
+ * What protected paths need when all of them exist: the path itself, read-only, and each directory on the way, which stays
+ * writable. A directory with mounts below it can be renamed, one that is a mount cannot. Parents first.
+ */
+export function coversOf({ source, mode, protect }: PlannedZone): readonly Cover[] {
+  if (mode !== 'rw') return []
+  const all = protect.flatMap((path) => {
+    const words = path.split('/')
+    return words.map((_, index) => ({
+      path: words.slice(0, index + 1).join('/'),
+      readonly: index === words.length - 1,
+    }))
+  })
+  const unique = new Map<string, boolean>()
+  for (const { path, readonly } of all) unique.set(path, readonly || unique.get(path) === true)
+  return [...unique].map(([path, readonly]) => ({ zone: source, path, readonly }))
+}
+
+/** A zone and what is mounted on top of it. */
+export function zoneMounts(zone: PlannedZone, covers: readonly Cover[]): readonly BindMount[] {
+  const { source, target, mode } = zone
+  const below = mode === 'rw' ? covers.filter((cover) => cover.zone === source) : []
+  return [
+    { source, target, readonly: mode === 'ro' },
+    ...below.map(({ path, readonly }) => ({ source: join(source, path), target: join(target, path), readonly })),
+  ]
 }
 
 function join(directory: string, path: string): string {
   return `${directory.replace(/\/$/, '')}/${path}`
+}
+
+export interface Mounted {
+  readonly zones: readonly PlannedZone[]
+  readonly scratch: readonly Scratch[]
+  readonly covers: readonly Cover[]
+}
+
+/** Words of native/held.h: all mounts that a container must have before its command begins. */
+export function heldWords({ zones, scratch, covers }: Mounted): readonly string[] {
+  const mounts = [
+    ...zones.flatMap((zone) => [
+      heldZone(zone),
+      ...(zone.mode === 'rw'
+        ? covers.filter((cover) => cover.zone === zone.source).map((cover) => heldCover(zone, cover))
+        : []),
+    ]),
+    ...scratch.map(({ target }) => [target, '.', '-', '-', 'rw']),
+  ]
+  return [String(mounts.length), ...mounts.flat()]
+}
+
+function heldZone({ target, dev, ino, mode }: PlannedZone): readonly string[] {
+  return [target, '.', String(dev), String(ino), mode]
+}
+
+function heldCover({ target }: PlannedZone, { path, readonly, inode }: Cover): readonly string[] {
+  return [target, path, inode?.dev ?? '', inode?.ino ?? '', readonly ? 'ro' : 'rw']
 }
 
 export interface TmpfsInputs {

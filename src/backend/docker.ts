@@ -12,7 +12,7 @@ import { SandboxError } from '../error.ts'
 import type { Plan, PlannedLimit, PlannedLimits, PlannedZone } from '../plan/plan.ts'
 import type { Backend, RunInputs } from './backend.ts'
 import { type DividedEnvironment, type DockerInputs, divideEnvironment, PROXY_NAMES } from './docker-client.ts'
-import { type BindMount, bindWords, tmpfsWords, zoneMounts } from './docker-mount.ts'
+import { type BindMount, bindWords, type Cover, coversOf, heldWords, tmpfsWords, zoneMounts } from './docker-mount.ts'
 import { seccompWords } from './docker-seccomp.ts'
 import { imageFor, RUNTIMES } from './images.ts'
 import type { Launch, LaunchDescriptor } from './launch.ts'
@@ -105,7 +105,7 @@ function buildCreate(plan: Plan, run: RunInputs): Launch {
     ...environmentWords(environment, docker),
     ...(plan.tty ? ['--tty'] : []),
     imageOf(plan, run.command),
-    ...(reporter === undefined ? [] : [REPORT_TARGET]),
+    ...(reporter === undefined ? [] : [...mountChecks(plan, docker), REPORT_TARGET]),
     ...run.command,
   ]
   return launchOf({ docker, argv: create, environment, plan, name })
@@ -167,10 +167,22 @@ export function buildSessionExec(plan: Plan, run: RunInputs): Launch {
   return launchOf({ docker, argv, environment, plan, name })
 }
 
-/** Asks the container of a session whether mounts still stand on its protected paths; undefined when it has none. */
+/** Asks the container of a session whether its mounts are those that this run would have; undefined when there are none to look at. */
 export function buildSessionCheck(plan: Plan, run: RunInputs): readonly string[] | undefined {
-  const paths = plan.zones.flatMap((zone) => zoneMounts(zone).slice(1)).map(({ target }) => target)
-  return paths.length === 0 ? undefined : ['exec', sessionName(plan, run), INIT_TARGET, '--held', ...paths]
+  const { covers = [] } = dockerInputsOf(run)
+  if (plan.zones.length === 0) return undefined
+  return ['exec', sessionName(plan, run), INIT_TARGET, '--held', ...heldWords({ ...plan, covers })]
+}
+
+/** For our init: it looks at these mounts before it starts the command. */
+function mountChecks(plan: Plan, { covers }: DockerInputs): readonly string[] {
+  if (covers === undefined || plan.zones.length === 0) return []
+  return ['--mounts', ...heldWords({ ...plan, covers })]
+}
+
+/** For people, who are shown a plan of which nobody has looked at the paths, all of them. */
+function coversFor(plan: Plan, { covers }: DockerInputs): readonly Cover[] {
+  return covers ?? plan.zones.flatMap(coversOf)
 }
 
 interface LaunchParts {
@@ -270,7 +282,7 @@ function containerWords(plan: Plan, { docker, labels, init, mounts }: ContainerI
     ...seccompWords(plan, seccompFd(docker)).words,
     ...['--read-only', ...(docker.program === 'podman' ? PODMAN_WORDS : [])],
     ...limitWords(plan, docker),
-    ...[...plan.zones.flatMap(zoneMounts), ...mounts].flatMap(bindWords),
+    ...[...plan.zones.flatMap((zone) => zoneMounts(zone, coversFor(plan, docker))), ...mounts].flatMap(bindWords),
     ...plan.scratch.flatMap((scratch) =>
       tmpfsWords(scratch, { program: docker.program, owner: identityOf(plan, docker) }),
     ),
@@ -311,7 +323,8 @@ export function identityOf(
   if (owner === undefined) return NOBODY
   const odd = writable.find(({ uid, gid }) => uid === 0 || uid !== owner.uid || gid !== owner.gid)
   if (odd !== undefined) throw notWritable(odd, owner)
-  return { uid: owner.uid, gid: owner.gid }
+  // Group 0 is root's: what it may read, and programs that are set to it, are no part of the zone.
+  return { uid: owner.uid, gid: owner.gid === 0 ? NOBODY.gid : owner.gid }
 }
 
 /** The kernel's overflow id. */
@@ -381,19 +394,10 @@ interface LabelInputs {
 }
 
 function labelsOf({ plan, docker, kind }: LabelInputs): readonly string[] {
-  const guarded = protectedPaths(plan)
+  const guarded = plan.zones.flatMap(({ source, protect }) => protect.map((path) => posix.join(source, path)))
   return [
     `${LABEL}=${kind}`,
     `${RUNNER_LABEL}=${docker.runner}`,
     ...(guarded.length === 0 ? [] : [`${PROTECT_LABEL}=${JSON.stringify(guarded)}`]),
   ]
-}
-
-/** Host paths that a mount keeps read-only inside rw zones. */
-export function protectedPaths(plan: Plan): readonly string[] {
-  return plan.zones.flatMap((zone) =>
-    zoneMounts(zone)
-      .slice(1)
-      .map(({ source }) => source),
-  )
 }

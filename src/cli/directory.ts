@@ -5,7 +5,8 @@
  */
 import { realpathSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
-import type { Call } from './call.ts'
+import { withheldWorkspace } from '../plan/places.ts'
+import type { Call, Environment } from './call.ts'
 
 /** @returns canonical; @throws SandboxError ZONE_INVALID when it was removed meanwhile, or may not be entered */
 export function currentDirectory({ astray }: Pick<Call, 'astray'>): string {
@@ -31,4 +32,14 @@ function unusable(cause: unknown): SandboxError {
     hint: 'cd to another directory',
     cause,
   })
+}
+
+/** Where programs are not searched: a command may have been able to write to the current directory, unless it is the system's. */
+export function standing(env: Environment): readonly string[] {
+  try {
+    const directory = realpathSync(process.cwd())
+    return withheldWorkspace(directory, env['HOME'] ?? '') === undefined ? [directory] : []
+  } catch {
+    return [] // It was removed: no program is below it.
+  }
 }

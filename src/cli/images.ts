@@ -9,12 +9,13 @@ import type { DockerFact } from '../host/facts.ts'
 import { dockerObstacle } from '../host/offers.ts'
 import { neutralise } from '../report/text.ts'
 import type { Call, Environment } from './call.ts'
+import { standing } from './directory.ts'
 import { say, tell } from './output.ts'
 import { FOUND_PROBLEMS, understand } from './verb.ts'
 
 /** @throws SandboxError NO_BACKEND when there is no client or its daemon does not answer */
 async function usableDocker(env: Environment): Promise<DockerFact> {
-  const docker = await observeDocker(env)
+  const docker = await observeDocker({ env, notBelow: standing(env) })
   const obstacle = dockerObstacle({ ...(docker && { docker }) })
   if (docker !== undefined && obstacle === undefined) return docker
   const { why = '', fix = '' } = obstacle ?? {}

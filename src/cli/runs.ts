@@ -13,6 +13,7 @@ import { poolsDirectory } from '../pool/place.ts'
 import { neutralise } from '../report/text.ts'
 import { runsDirectory } from '../supervisor/runs-directory.ts'
 import type { Call, Environment } from './call.ts'
+import { standing } from './directory.ts'
 import { say, tell } from './output.ts'
 import { FOUND_PROBLEMS, understand } from './verb.ts'
 
@@ -98,7 +99,7 @@ const DAEMON_ANSWER_MS = 2_000
 /** Containers of killed runners and of sessions. @returns how many were removed; 0 where no daemon answers */
 async function pruneContainers(env: Environment): Promise<number> {
   const { observeDocker } = await import('../host/docker.ts')
-  const docker = await observeDocker(env, DAEMON_ANSWER_MS)
+  const docker = await observeDocker({ env, notBelow: standing(env), answerMs: DAEMON_ANSWER_MS })
   if (docker?.server.ok !== true) return 0
   const [{ dockerInputs }, { sweep }] = await Promise.all([
     import('../backend/docker-inputs.ts'),

@@ -1,43 +1,44 @@
 /**
  * Looks at the docker or podman of this machine, by asking it.
- * Edge: processes, the file system, the caller's environment.
+ * Edge: processes, the caller's environment.
  */
-import { accessSync, constants } from 'node:fs'
-import { basename, delimiter, isAbsolute, join } from 'node:path'
+import { basename, delimiter } from 'node:path'
 import { execa } from 'execa'
+import { clientEnvironment } from './docker-client.ts'
 import type { DockerFact, Probe } from './facts.ts'
+import { findProgram } from './program.ts'
+
+export interface DockerSearch {
+  /** The caller's environment. LLM_DO_DOCKER in it names another client (`podman`, or a path). */
+  readonly env: Readonly<NodeJS.ProcessEnv>
+  /** Canonical directories whose programs are not trusted, see program.ts. */
+  readonly notBelow: readonly string[]
+  /** Milliseconds that the daemon has. */
+  readonly answerMs?: number
+}
 
 /**
- * Asks the client and its daemon. LLM_DO_DOCKER names another client (`podman`, or a path); DOCKER_HOST and contexts are the
- * client's own business and reach it through its environment.
- * @param answerMs milliseconds that the daemon has
+ * Asks the client and its daemon. DOCKER_HOST and contexts are the client's own business and reach it through its environment.
  * @returns undefined when there is no such program
  */
-export async function observeDocker(
-  env: Readonly<NodeJS.ProcessEnv>,
+export async function observeDocker({
+  env,
+  notBelow,
   answerMs = ANSWER_MS,
-): Promise<DockerFact | undefined> {
-  const path = findProgram(env['LLM_DO_DOCKER'] || 'docker', env)
-  if (path === undefined) return undefined
+}: DockerSearch): Promise<DockerFact | undefined> {
+  const [name, path] = [env['LLM_DO_DOCKER'] || 'docker', (env['PATH'] ?? '').split(delimiter)]
+  const found = findProgram({ name, path, notBelow, uid: process.getuid?.() ?? -1 })
+  return found === undefined ? undefined : askDocker(found.path, { env, answerMs })
+}
+
+/** Asks a client that was found already. */
+export async function askDocker(
+  path: string,
+  { env, answerMs = ANSWER_MS }: Omit<DockerSearch, 'notBelow'>,
+): Promise<DockerFact> {
   const program = basename(path).includes('podman') ? 'podman' : 'docker'
-  const said = await askInfo(path, env, answerMs)
+  const said = await askInfo(path, clientEnvironment(env, path), answerMs)
   return { program, path, ...readInfo({ ...said, program, env }) }
-}
-
-function findProgram(name: string, env: Readonly<NodeJS.ProcessEnv>): string | undefined {
-  if (isAbsolute(name)) return isExecutable(name) ? name : undefined
-  const names = process.platform === 'win32' ? [`${name}.exe`, name] : [name]
-  const directories = (env['PATH'] ?? '').split(delimiter).filter(isAbsolute)
-  return directories.flatMap((directory) => names.map((file) => join(directory, file))).find(isExecutable)
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** Milliseconds; a daemon that takes longer to say who it is would be no help for a run. */
@@ -51,7 +52,7 @@ interface InfoSaid {
   readonly answerMs?: number
 }
 
-async function askInfo(path: string, env: Readonly<NodeJS.ProcessEnv>, answerMs: number): Promise<InfoSaid> {
+async function askInfo(path: string, env: Readonly<Record<string, string>>, answerMs: number): Promise<InfoSaid> {
   const { stdout, stderr, timedOut } = await execa(path, ['info', '--format', '{{json .}}'], {
     env,
     extendEnv: false,

@@ -223,8 +223,8 @@ function asProven(value: unknown, found: FoundProgram | undefined): Proven | und
 async function observeContainers({ env }: HostInputs, search: EngineInputs['search']): Promise<HostFacts['docker']> {
   const found = search(env['LLM_DO_DOCKER'] || 'docker')
   if (found === undefined) return undefined
-  const { observeDocker } = await import('./docker.ts')
-  return observeDocker({ ...env, LLM_DO_DOCKER: found.path })
+  const { askDocker } = await import('./docker.ts')
+  return askDocker(found.path, { env })
 }
 
 /** A file of /proc as text; empty when the kernel or a container hides it. It is made at once: a thread would take longer. */

@@ -95,6 +95,9 @@ export interface FailurePlace {
   readonly zones?: readonly Pick<PlannedZone, 'source' | 'target'>[]
 }
 
+/** For what a container was given although the plan says something else. */
+const EXCHANGED = 'run again; if it stays so, look at which program exchanges it'
+
 interface SetupRow {
   readonly step: string
   readonly errno?: string
@@ -133,6 +136,18 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     hint: (path) =>
       `chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it on ext4, xfs or btrfs`,
   },
+  {
+    step: 'container-init: mounts',
+    errno: 'EROFS',
+    why: (path) => `${path} would be writable below something that is read-only`,
+    hint: (path) =>
+      `--ro ${shellWord(path)}, which makes it a zone of its own; or Docker 25 and later, whose read-only mounts are recursive`,
+  },
+  {
+    step: 'container-init: mounts',
+    why: (path) => `${path} is not what was planned: it was exchanged while the container was made`,
+    hint: () => EXCHANGED,
+  },
 ]
 
 /** The host's path of a path inside; itself where no zone shows it. */
@@ -158,7 +173,7 @@ function explainStep(
 ): Omit<Explained, 'code'> | undefined {
   const row = SETUP_FAILURES.find((known) => known.step === step && (known.errno ?? errno) === errno)
   if (row === undefined) return undefined
-  const place = step.startsWith('init:') ? hostPathOf(path, zones) : path
+  const place = /^(container-)?init:/.test(step) ? hostPathOf(path, zones) : path
   return { message: row.why(place), hint: row.hint(place) }
 }
 

@@ -24,6 +24,7 @@ export interface ContainerReport {
     readonly CpuQuota: number
     readonly CpuPeriod: number
     readonly PidsLimit: number | null
+    readonly NetworkMode: string
   }
   readonly Config: { readonly Env: readonly string[] | null; readonly Image: string }
   readonly Mounts: readonly { readonly Type: string; readonly Destination: string }[] | null

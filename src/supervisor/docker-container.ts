@@ -15,6 +15,7 @@ import type { Need } from '../policy/policy.ts'
 import { type ChildEnd, type ChildStdio, runChild } from './child.ts'
 import { ask, inspectContainer } from './docker-client.ts'
 import { type ContainerReport, type Ignored, ignoredLimits, imageVolumes, limitComplaints } from './docker-conclude.ts'
+import { requireInit } from './docker-covers.ts'
 import { refusalOf } from './docker-refusal.ts'
 
 export interface DockerRun {
@@ -56,6 +57,7 @@ export async function createContainer({ launch, docker, image }: Creation): Prom
 }
 
 export interface InitCreation extends Container {
+  readonly plan: Plan
   readonly run: RunInputs
   readonly image: string
   /** What our init needs of the host; undefined = docker's own has to do. */
@@ -70,7 +72,14 @@ export interface Created {
 }
 
 /** With our init, or without where the daemon does not see the same files as we do (snap, a mount namespace of its own). */
-export async function createWithInit({ run, image, reporter, build, ...container }: InitCreation): Promise<Created> {
+export async function createWithInit({
+  plan,
+  run,
+  image,
+  reporter,
+  build,
+  ...container
+}: InitCreation): Promise<Created> {
   const make = (inputs: RunInputs) => createContainer({ launch: build(inputs), image, ...container })
   if (reporter === undefined) return { complaints: await make(withoutInit(run)), hasInit: false }
   try {
@@ -80,6 +89,7 @@ export async function createWithInit({ run, image, reporter, build, ...container
       error instanceof SandboxError &&
       [reporter.init, dirname(reporter.socket)].some((file) => error.message.includes(file))
     if (!isOurs) throw error
+    requireInit(plan, { docker: container.docker, isThere: false })
     return { complaints: await make(withoutInit(run)), hasInit: false }
   }
 }
@@ -139,6 +149,7 @@ export async function checkContainer(
       hint: 'somebody removed it, or the daemon restarted: run again',
     })
   refuseVolumes(docker, report)
+  refuseNetwork(docker, { plan: input.plan, report })
   return checkLimits(input, { report, complaints, docker })
 }
 
@@ -201,6 +212,24 @@ function refuseVolumes(docker: DockerInputs, report: ContainerReport): void {
     `image ${report.Config.Image} declares ${volumes.join(', ')} as volumes: writable, and of any size`,
     {
       hint: `${volumes.map((path) => `--tmpfs ${path}`).join(' ')}   (or a zone there; ${docker.program} then makes no volume)`,
+    },
+  )
+}
+
+export interface NetworkQuestion {
+  readonly plan: Plan
+  readonly report: ContainerReport
+}
+
+/** @throws SandboxError NO_BACKEND when the container's own record names another network than the plan */
+export function refuseNetwork({ program }: Pick<DockerInputs, 'program'>, { plan, report }: NetworkQuestion): void {
+  const { NetworkMode: got } = report.HostConfig
+  if (got === plan.network.mode) return
+  throw new SandboxError(
+    'NO_BACKEND',
+    `${program} gave the container the network "${got}" instead of "${plan.network.mode}"`,
+    {
+      hint: '--backend namespace; see which plugin or setting of the daemon changes the network of containers',
     },
   )
 }

@@ -34,6 +34,7 @@ import {
   SHARED_STATUSES,
   withoutInit,
 } from './docker-container.ts'
+import { mountsDiffer, requireInit, withMounts } from './docker-covers.ts'
 import { takeSession } from './docker-lock.ts'
 import { whyNotExecuted } from './docker-lookup.ts'
 import { makePlaceholders, removePlaceholders } from './docker-placeholder.ts'
@@ -49,19 +50,27 @@ export async function superviseSession(
   input: DockerRun,
   fresh: (input: DockerRun) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const docker = dockerInputsOf(input.run)
   const name = sessionName(input.plan, input.run)
   const lock = await takeSession(input.run.runsDirectory, name)
   if (lock === undefined) return fresh(input)
   const { plan, placeholders } = await makePlaceholders(input.plan)
-  const reporter = sessionReporterOf(input.plan, input.run)
-  const socket = reporter && (await openReport(reporter.socket, SHOWN_MODE))
   try {
-    return await runInside({ ...input, plan: { ...plan, hash: input.plan.hash } }, { docker, name, socket })
+    return await withMounts({ ...input, plan: { ...plan, hash: input.plan.hash } }, (held) => superviseHeld(held, name))
   } finally {
-    socket?.close()
     await removePlaceholders(placeholders)
     lock.release()
+  }
+}
+
+async function superviseHeld(input: DockerRun, name: string): Promise<Outcome> {
+  const docker = dockerInputsOf(input.run)
+  const reporter = sessionReporterOf(input.plan, input.run)
+  const socket = reporter && (await openReport(reporter.socket, SHOWN_MODE))
+  requireInit(input.plan, { docker, isThere: socket !== undefined })
+  try {
+    return await runInside(input, { docker, name, socket })
+  } finally {
+    socket?.close()
   }
 }
 
@@ -150,6 +159,7 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
   const image = imageOf(plan, run.command)
   const { complaints, hasInit } = await createWithInit({
     ...session,
+    plan,
     run,
     reporter: session.socket && sessionReporterOf(plan, run),
     image,
@@ -162,12 +172,13 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
   if (report === undefined || report.State.Status !== 'running') {
     throw refusalOf('a session needs the program "sleep" in its image', { program: session.docker.program, image })
   }
+  if (!(await isIntact(input, session))) throw mountsDiffer(session.docker)
   return { report, warnings, hasInit }
 }
 
 /**
- * Whether everything that this plan protects is still under its mount. The host takes a mount away when it removes or replaces
- * what it stands on, as the end of a run does with its placeholders; without our init inside nobody can tell.
+ * Whether the zones, and all that is protected in them, are the inodes that this run has seen, each under its mount. The host takes a
+ * mount away when it removes or replaces what it stands on.
  */
 async function isIntact({ plan, run }: DockerRun, { docker }: Session): Promise<boolean> {
   const check = buildSessionCheck(plan, run)

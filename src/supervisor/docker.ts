@@ -11,6 +11,7 @@ import type { Socket } from 'node:net'
 import type { RunInputs } from '../backend/backend.ts'
 import { containerName, dockerBackend, dockerInputsOf, imageOf, reporterOf } from '../backend/docker.ts'
 import type { Launch } from '../backend/launch.ts'
+import { SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type ChildEnd, runChild } from './child.ts'
 import { inspectContainer, removeContainer } from './docker-client.ts'
@@ -27,6 +28,7 @@ import {
   SHARED_STATUSES,
   textOf,
 } from './docker-container.ts'
+import { requireInit, withMounts } from './docker-covers.ts'
 import { whyNotExecuted } from './docker-lookup.ts'
 import { makePlaceholders, type Placeholder, removePlaceholders } from './docker-placeholder.ts'
 import { refusalOf } from './docker-refusal.ts'
@@ -41,19 +43,27 @@ export async function superviseDocker(input: DockerRun): Promise<Outcome> {
 }
 
 async function superviseContainer(input: DockerRun): Promise<Outcome> {
+  const { plan, placeholders } = await makePlaceholders(input.plan)
+  try {
+    return await withMounts({ ...input, plan }, (held) => superviseHeld(held, placeholders))
+  } finally {
+    await removePlaceholders(placeholders)
+  }
+}
+
+async function superviseHeld(input: DockerRun, placeholders: readonly Placeholder[]): Promise<Outcome> {
   const docker = dockerInputsOf(input.run)
   const name = containerName(input.run.runId)
-  const { plan, placeholders } = await makePlaceholders(input.plan)
   const reporter = reporterOf(input.run)
   const socket = reporter && (await openReport(reporter.socket))
+  requireInit(input.plan, { docker, isThere: socket !== undefined })
   const guard = startGuard({ docker, name, placeholders, socket: socket && reporter?.socket })
   try {
-    return await runContainer({ ...input, plan }, { docker, name, socket })
+    return await runContainer(input, { docker, name, socket })
   } finally {
     await removeContainer(docker, name)
     guard.release()
     socket?.close()
-    await removePlaceholders(placeholders)
   }
 }
 
@@ -67,6 +77,7 @@ async function runContainer(input: DockerRun, container: Reporting): Promise<Out
   const started = performance.now()
   const { complaints, hasInit } = await createWithInit({
     ...container,
+    plan,
     run,
     reporter: container.socket && reporterOf(run),
     image: imageOf(plan, run.command),
@@ -81,7 +92,7 @@ async function runContainer(input: DockerRun, container: Reporting): Promise<Out
   const report = await inspectContainer(container.docker, container.name)
   if (report === undefined) throw lost(container)
   const told = await socket?.report()
-  const notExecuted = await reasonNotExecuted({ report, client, run, plan, told, ...container })
+  const notExecuted = await reasonNotExecuted({ report, client, run, plan, told, hasInit, ...container })
   const totalMs = performance.now() - started
   const silent = socket !== undefined && told?.connected !== true && client.cause === 'exit'
   return concludeDocker({
@@ -134,32 +145,41 @@ interface Ended extends Container {
   readonly client: ChildEnd
   readonly run: RunInputs
   readonly plan: Plan
+  /** Our init was to run the command. */
+  readonly hasInit: boolean
   readonly told: InitReport | undefined
 }
 
 /** @throws SandboxError when the container never ran for a reason that is not the command's */
-async function reasonNotExecuted({
-  report,
-  client,
-  run,
-  plan,
-  told,
-  docker,
-  name,
-}: Ended): Promise<SetupFailure | undefined> {
+async function reasonNotExecuted(ended: Ended): Promise<SetupFailure | undefined> {
+  const { report, client, run, plan, told, hasInit, docker, name } = ended
   if (client.cause !== 'exit' || told?.connected === true) return undefined
   const { ExitCode, Error: said } = report.State
   const ran = hasRun(report)
-  if (ran && !(SHARED_STATUSES as readonly number[]).includes(ExitCode)) return undefined
-  const why = await whyNotExecuted({
-    docker,
-    container: name,
-    program: run.command[0] ?? '',
-    workdir: plan.workdir,
-    path: pathOf(report),
-  })
-  if (why !== undefined || ran) return why
-  throw refusalOf(said || textOf(client.stderr), { program: docker.program, image: report.Config.Image })
+  // Our init tells of a command that cannot be executed; what it cannot tell of is a container that did not start.
+  const why = hasInit || (ran && !isShared(ExitCode)) ? undefined : await lookUp({ docker, name, run, plan, report })
+  if (why !== undefined) return why
+  if (!ran) throw refusalOf(said || textOf(client.stderr), { program: docker.program, image: report.Config.Image })
+  if (hasInit && plan.zones.length > 0) throw unheard(docker)
+  return undefined
+}
+
+const isShared = (exitCode: number): boolean => (SHARED_STATUSES as readonly number[]).includes(exitCode)
+
+function lookUp({ docker, name, run, plan, report }: Omit<Ended, 'client' | 'told' | 'hasInit'>) {
+  const program = run.command[0] ?? ''
+  return whyNotExecuted({ docker, container: name, program, workdir: plan.workdir, path: pathOf(report) })
+}
+
+/** With zones our init runs nothing before the runner has heard of it. */
+function unheard({ program }: Container['docker']): SandboxError {
+  return new SandboxError(
+    'SETUP_FAILED',
+    `${program}: the init of the container could not reach the runner, so nothing was run`,
+    {
+      hint: 'llm-do doctor; a security module may forbid containers to connect to sockets of the host: --backend namespace',
+    },
+  )
 }
 
 interface Guarded extends Container {

@@ -3,18 +3,14 @@ import { spawn } from 'node:child_process'
 import { chown, lstat, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { RunInputs } from '../../src/backend/backend.ts'
+import { describe, expect, test } from 'vitest'
 import { dockerInputs } from '../../src/backend/docker-inputs.ts'
 import type { SandboxError } from '../../src/error.ts'
 import { observeDocker } from '../../src/host/docker.ts'
-import type { DockerFact } from '../../src/host/facts.ts'
 import { helpersDirectory } from '../../src/native.ts'
 import type { Plan } from '../../src/plan/plan.ts'
-import { superviseDocker } from '../../src/supervisor/docker.ts'
 import { takeSession } from '../../src/supervisor/docker-lock.ts'
 import { sweep } from '../../src/supervisor/docker-sweep.ts'
-import type { Outcome } from '../../src/supervisor/outcome.ts'
 import { bundle } from '../support/bundle.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import {
@@ -23,72 +19,11 @@ import {
   LINKS_IMAGE,
   startDocker,
   startPodman,
-  type TestDocker,
   VOLUME_IMAGE,
 } from '../support/docker.ts'
 import { describeWith } from '../support/needs.ts'
-import { dockerPlan, plannedZone, runInputs } from './plans.ts'
-
-const text = ({ head, tail }: Outcome['stdout']): string => Buffer.concat([head, tail]).toString('utf8')
-/** An ordinary user who owns the zones; these tests run as root. */
-const OWNER = 1000
-
-async function ownedDirectory(): Promise<string> {
-  const path = await temporaryDirectory({ mode: 0o755 })
-  await chown(path, OWNER, OWNER)
-  return path
-}
-
-interface Engine {
-  readonly docker: TestDocker
-  readonly fact: DockerFact
-  /** Where runs leave their records and sockets. */
-  readonly runsDirectory: string
-}
-
-const runIds = (function* () {
-  for (let index = 1; ; index += 1) yield `t${process.pid}x${index}`
-})()
-
-interface Wish {
-  readonly command: readonly string[]
-  readonly plan?: Partial<Plan>
-  readonly run?: Partial<RunInputs>
-  readonly stdin?: 'ignore' | Uint8Array
-  readonly signal?: AbortSignal
-  readonly outputCap?: number
-}
-
-function runIn(
-  { docker, fact, runsDirectory }: Engine,
-  { command, plan, run, stdin = 'ignore', signal, outputCap }: Wish,
-): Promise<Outcome> {
-  return superviseDocker({
-    plan: dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', ...plan }),
-    run: runInputs({
-      runId: runIds.next().value as string,
-      docker: dockerInputs(fact, docker.env),
-      runsDirectory,
-      command,
-      ...run,
-    }),
-    stdio: { mode: 'capture', stdin, outputCap: outputCap ?? 1 << 20 },
-    signal,
-  })
-}
-
-const containers = async ({ docker }: Engine): Promise<string> => docker.client('ps', '--all', '--quiet')
-
-function engine(start: () => Promise<TestDocker>): () => Engine {
-  const state: { engine?: Engine } = {}
-  beforeAll(async () => {
-    const docker = await start()
-    const fact = await observeDocker({ ...docker.env, LLM_DO_DOCKER: docker.program })
-    state.engine = { docker, fact: fact as DockerFact, runsDirectory: join(docker.root, 'llm-do/runs') }
-  })
-  afterAll(() => state.engine?.docker.stop())
-  return () => state.engine as Engine
-}
+import { containers, engine, OWNER, ownedDirectory, runIds, runIn, seenZone, text, type Wish } from './docker-runs.ts'
+import { dockerPlan } from './plans.ts'
 
 describeWith('docker', 'a docker container', () => {
   const here = engine(startDocker)
@@ -154,7 +89,7 @@ describeWith('docker', 'a docker container', () => {
       'try: os.listdir("/proc/1/fd")',
       'except PermissionError: sys.exit(4)',
     ]
-    const plan = { image: LINKS_IMAGE, zones: [plannedZone({ source: '/usr', target: '/usr' })] }
+    const plan = { image: LINKS_IMAGE, zones: [seenZone({ source: '/usr', target: '/usr' })] }
     const outcome = await run({ command: ['python3', '-c', forge.join('\n')], plan })
     expect(outcome).toMatchObject({ cause: 'exit', exitCode: 4, signal: null })
     expect(await readdir(join(here().runsDirectory, '../containers'))).toEqual([])
@@ -241,6 +176,28 @@ describeWith('docker', 'a docker container', () => {
     expect(text(outcome.stderr)).toContain('touch: /x: Read-only file system')
   })
 
+  test('has no network: a peer that another container reaches is out of its reach', async () => {
+    const { client } = here().docker
+    const network = `llm-do-test-${process.pid}`
+    await client('network', 'create', '--internal', network)
+    const serve = ['run', '--detach', '--network', network, BUSYBOX_IMAGE, 'httpd', '-f', '-h', '/bin']
+    const peer = await client(...serve)
+    try {
+      const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}'
+      const address = await client('container', 'inspect', '--format', format, peer)
+      const call = `wget -q -O - http://${address}/not-executable`
+      // The negative control: in the peer's network the call is answered, as soon as the peer listens.
+      const plain = ['run', '--rm', '--network', network, BUSYBOX_IMAGE, 'sh', '-c']
+      expect(await client(...plain, `until ${call}; do sleep 0.1; done; grep -c : /proc/net/dev`)).toBe('plain\n2')
+      const outcome = await run({ command: ['sh', '-c', `${call}; grep -c : /proc/net/dev`] })
+      expect(text(outcome.stdout)).toBe('1\n')
+      expect(text(outcome.stderr)).toContain('Network is unreachable')
+    } finally {
+      await client('rm', '--force', peer)
+      await client('network', 'rm', network)
+    }
+  })
+
   test('filters system calls by our profile, which allows less than docker’s', async () => {
     const command = ['sh', '-c', 'unshare -U true; echo $?; chmod 4755 /tmp; echo $?']
     const filtered = await run({ command })
@@ -291,7 +248,7 @@ describeWith('docker', 'a docker container', () => {
     const source = join(await ownedDirectory(), 'a:b, "c"\nd e')
     await mkdir(source)
     await writeFile(join(source, 'file'), 'found')
-    const zones = [plannedZone({ source, target: '/in' })]
+    const zones = [seenZone({ source, target: '/in' })]
     const outcome = await run({ command: ['sh', '-c', 'cat /in/file; touch /in/new'], plan: { zones } })
     expect(text(outcome.stdout)).toBe('found')
     expect(text(outcome.stderr)).toContain('Read-only file system')
@@ -300,7 +257,7 @@ describeWith('docker', 'a docker container', () => {
 
   test('writes to a rw zone as its owner, and its scratch directories belong to it', async () => {
     const source = await ownedDirectory()
-    const zones = [plannedZone({ source, target: '/out', mode: 'rw' })]
+    const zones = [seenZone({ source, target: '/out', mode: 'rw' })]
     const outcome = await run({
       command: ['sh', '-c', 'echo x > /out/f && echo y > /home/sandbox/f && echo z > /tmp/f'],
       plan: { zones },
@@ -314,7 +271,7 @@ describeWith('docker', 'a docker container', () => {
     await mkdir(join(source, '.vscode'))
     await chown(join(source, '.vscode'), OWNER, OWNER)
     const protect = ['.git/hooks', '.git/config', '.mcp.json', '.vscode']
-    const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect })]
+    const zones = [seenZone({ source, target: '/w', mode: 'rw', protect })]
     const script =
       'cd /w; mkdir -p .git/hooks; echo x > .mcp.json; echo x > .vscode/f; mv .vscode v; rmdir .git; echo ok > fine'
     await run({ command: ['sh', '-c', script], plan: { zones } })
@@ -328,7 +285,7 @@ describeWith('docker', 'a docker container', () => {
   test('refuses a protected path that is a symbolic link', async () => {
     const source = await ownedDirectory()
     await symlink('/etc', join(source, '.vscode'))
-    const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect: ['.vscode'] })]
+    const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.vscode'] })]
     await expect(run({ command: ['true'], plan: { zones } })).rejects.toMatchObject({ code: 'ZONE_INVALID' })
   })
 
@@ -344,10 +301,10 @@ describeWith('docker', 'a docker container', () => {
     ['an image with a volume', { image: VOLUME_IMAGE }, 'ZONE_INVALID', /declares \/data as volumes/, /--tmpfs \/data/],
     [
       'a zone whose source is gone',
-      { zones: [plannedZone({ source: '/nonexistent/x', target: '/x' })] },
+      { zones: [seenZone({ source: '/nonexistent/x', target: '/x' })] },
       'ZONE_INVALID',
-      /\/nonexistent\/x/,
-      /exists where the daemon runs/,
+      /\/nonexistent\/x has changed/,
+      /run again/,
     ],
   ])('refuses %s, with the fix, and leaves nothing', async (_what, plan, code, message, hint) => {
     const error = (await run({ command: ['true'], plan }).catch((thrown: unknown) => thrown)) as SandboxError
@@ -363,7 +320,10 @@ describeWith('docker', 'a docker container', () => {
       code: 'NO_BACKEND',
       message: expect.stringMatching(/does not answer/),
     })
-    const observed = await observeDocker({ ...docker.env, DOCKER_HOST: 'unix:///nonexistent/socket' })
+    const observed = await observeDocker({
+      env: { ...docker.env, DOCKER_HOST: 'unix:///nonexistent/socket' },
+      notBelow: [],
+    })
     expect(observed?.server).toMatchObject({
       ok: false,
       message: expect.stringMatching(/Cannot connect|failed to connect/),
@@ -373,7 +333,7 @@ describeWith('docker', 'a docker container', () => {
   test('is removed when its runner is killed, with the placeholders of its zones', async () => {
     const source = await ownedDirectory()
     const { docker, fact } = here()
-    const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
+    const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
     const plan = dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', zones })
     const program = await bundle(join(import.meta.dirname, '../programs/run-docker.ts'), await temporaryDirectory())
     const init = join(helpersDirectory(), 'container-init')
@@ -453,6 +413,18 @@ describeWith('docker', 'a docker container', () => {
       await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
     })
 
+    test('whose command ends our init has lost its end, and says so', async () => {
+      const plan = { ...(await session()), limits: { timeoutMs: 20_000 } }
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const lost = await run({ command: ['sh', '-c', 'kill -9 $PPID; sleep 600'], plan, run: { runsDirectory } })
+      expect(lost).toMatchObject({ cause: 'lost', exitCode: null, signal: null })
+      // What it left behind is gone with the container.
+      expect(await containers(here())).toBe('')
+      const forged = ['sh', '-c', 'kill -9 $PPID; exit 0']
+      expect(await run({ command: forged, plan, run: { runsDirectory } })).toMatchObject({ cause: 'lost' })
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
+    })
+
     test('ends with a run that leaves a process behind, or has to be stopped', async () => {
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       await run({
@@ -492,7 +464,7 @@ describeWith('docker', 'a docker container', () => {
       const source = await ownedDirectory()
       await writeFile(join(source, '.claude'), 'original')
       await chown(join(source, '.claude'), OWNER, OWNER)
-      const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
+      const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
       const plan = { ...(await session()), zones }
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       const attack =
@@ -511,7 +483,7 @@ describeWith('docker', 'a docker container', () => {
     test('goes on while what it protects is in its place', async () => {
       const source = await ownedDirectory()
       await mkdir(join(source, '.claude'))
-      const zones = [plannedZone({ source, target: '/w', mode: 'rw', protect: ['.claude'] })]
+      const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.claude'] })]
       const plan = { ...(await session()), zones }
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       await run({ command: ['sh', '-c', 'echo kept > /tmp/f'], plan, run: { runsDirectory } })
@@ -521,7 +493,7 @@ describeWith('docker', 'a docker container', () => {
 
     test('is not ended while a run is inside', async () => {
       const source = await ownedDirectory()
-      const zones = [plannedZone({ source, target: '/w', mode: 'rw' })]
+      const zones = [seenZone({ source, target: '/w', mode: 'rw' })]
       const plan = { ...(await session()), zones, limits: {} }
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       const prune = (runsDirectory: string) =>
@@ -578,7 +550,7 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
 
   test('holds the same walls', async () => {
     const source = await ownedDirectory()
-    const zones = [plannedZone({ source, target: '/out', mode: 'rw', protect: ['.mcp.json'] })]
+    const zones = [seenZone({ source, target: '/out', mode: 'rw', protect: ['.mcp.json'] })]
     const script =
       'id -u; grep -E "^(CapEff|NoNewPrivs|Seccomp:)" /proc/self/status; echo x > /out/f; echo x > /out/.mcp.json; touch /x; echo x > /tmp/f; echo x > /home/sandbox/f; ls /sys/class/net'
     const outcome = await run({

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { SYSTEM_PATH } from '../../src/ask.ts'
 import { buildSession, buildSessionExec, dockerBackend, identityOf } from '../../src/backend/docker.ts'
-import { clientEnvironment, type DockerInputs, divideEnvironment } from '../../src/backend/docker-client.ts'
+import { type DockerInputs, divideEnvironment } from '../../src/backend/docker-client.ts'
 import { bindWords, csvField, tmpfsWords } from '../../src/backend/docker-mount.ts'
 import { imageFor } from '../../src/backend/images.ts'
 import type { Launch } from '../../src/backend/launch.ts'
+import { clientEnvironment } from '../../src/host/docker-client.ts'
 import type { Plan } from '../../src/plan/plan.ts'
 import { DOCKER_INPUTS, dockerPlan, plannedZone, runInputs } from './plans.ts'
 
@@ -36,6 +38,20 @@ describe('the argv of a container', () => {
       {
         docker: { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' },
         command: ['node', '-e', 'process.exit(3)'],
+      },
+    ],
+    [
+      'held.linux.docker',
+      { zones: [workspace, plannedZone({ source: '/data', target: '/data', dev: 2, ino: '18446744073709551615' })] },
+      {
+        docker: {
+          ...DOCKER_INPUTS,
+          init: '/opt/llm-do/bin/container-init',
+          covers: [
+            { zone: '/home/user/project', path: '.git', readonly: false, inode: { dev: '1', ino: '2' } },
+            { zone: '/home/user/project', path: '.git/hooks', readonly: true, inode: { dev: '1', ino: '3' } },
+          ],
+        },
       },
     ],
     ['task.linux.podman', { zones: [workspace] }, { docker: podman }],
@@ -175,10 +191,13 @@ describe('the environment of the command', () => {
     expect(divide({ JSON: '{"a":1}' }).lines).toEqual(['JSON={"a":1}'])
   })
 
-  test('is not what the client sees: of the caller it sees where its daemon is and no secret', () => {
-    expect(clientEnvironment({ PATH: '/bin', DOCKER_HOST: 'unix:///s', GITHUB_TOKEN: 'x', HTTP_PROXY: 'x' })).toEqual({
-      PATH: '/bin',
+  test('is not what the client sees: of the caller it sees where its daemon is, no secret and no PATH', () => {
+    const steering = { NODE_OPTIONS: '--require ./x.cjs', LD_PRELOAD: './x.so', GODEBUG: 'x', DOCKER_BUILDKIT: '1' }
+    const caller = { PATH: '/work/node_modules/.bin:/bin', DOCKER_HOST: 'unix:///s', HTTP_PROXY: 'x', ...steering }
+    expect(clientEnvironment({ ...caller, GITHUB_TOKEN: 'x', HOME: '/h' }, '/opt/docker/bin/docker')).toEqual({
       DOCKER_HOST: 'unix:///s',
+      HOME: '/h',
+      PATH: `${SYSTEM_PATH}:/opt/docker/bin`,
     })
   })
 })
@@ -192,6 +211,9 @@ describe('who the command is', () => {
   })
   test('is the owner of the rw zones when the caller is root', () => {
     expect(identityOf(dockerPlan({ zones: [rw(7, 8), rw(7, 8)] }), as(0))).toEqual({ uid: 7, gid: 8 })
+  })
+  test('is never in root’s group, though the owner’s directory is', () => {
+    expect(identityOf(dockerPlan({ zones: [rw(7, 0)] }), as(0))).toEqual({ uid: 7, gid: 65_534 })
   })
   test('is nobody when root has no rw zone', () => {
     expect(identityOf(dockerPlan(), as(0))).toEqual({ uid: 65_534, gid: 65_534 })

@@ -72,6 +72,7 @@ export const DOCKER_INPUTS: DockerInputs = {
   path: '/usr/bin/docker',
   platform: 'linux',
   rootless: false,
+  remote: false,
   caller: { uid: 1000, gid: 1000 },
   environment: { PATH: '/usr/bin:/bin', HOME: '/home/user' },
   runner: 'boot/4026531836/4242:99',

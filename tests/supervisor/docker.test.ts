@@ -6,12 +6,20 @@ import {
   ignoredLimits,
   limitComplaints,
 } from '../../src/supervisor/docker-conclude.ts'
-import { judgeLimits, type LimitInputs } from '../../src/supervisor/docker-container.ts'
+import { judgeLimits, type LimitInputs, refuseNetwork } from '../../src/supervisor/docker-container.ts'
 import { refusalOf } from '../../src/supervisor/docker-refusal.ts'
 import { mayGo } from '../../src/supervisor/docker-sweep.ts'
 import { dockerPlan } from '../backend/plans.ts'
 
-const HELD = { Memory: 536_870_912, MemorySwap: 536_870_912, NanoCpus: 2e9, CpuQuota: 0, CpuPeriod: 0, PidsLimit: 32 }
+const HELD = {
+  Memory: 536_870_912,
+  MemorySwap: 536_870_912,
+  NanoCpus: 2e9,
+  CpuQuota: 0,
+  CpuPeriod: 0,
+  PidsLimit: 32,
+  NetworkMode: 'none',
+}
 const report = (changes: Partial<typeof HELD>): ContainerReport => ({
   State: { Status: 'created', ExitCode: 0, OOMKilled: false, Error: '', StartedAt: '', FinishedAt: '' },
   HostConfig: { ...HELD, ...changes },
@@ -52,6 +60,19 @@ describe('the end of a container whose init had connected and reported nothing',
 })
 
 const SWAP = { need: 'swap', wanted: 536_870_912, got: -1 } as const
+
+test.each([
+  ['none', 'none', false],
+  ['none', 'bridge', true],
+  ['none', 'host', true],
+  ['host', 'host', false],
+  ['host', 'default', true],
+] as const)('a container that was to have the network %s and has %s is refused: %s', (mode, NetworkMode, isRefused) => {
+  const plan = dockerPlan({ network: { mode, allow: [], deny: [] } })
+  const check = () => refuseNetwork({ program: 'docker' }, { plan, report: report({ NetworkMode }) })
+  if (isRefused) expect(check).toThrow(`the network "${NetworkMode}" instead of "${mode}"`)
+  else expect(check).not.toThrow()
+})
 
 describe('a limit that the daemon took off again', () => {
   test.each([
