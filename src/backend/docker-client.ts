@@ -24,6 +24,8 @@ export interface DockerInputs {
   readonly runner: string
   /** Host path of our own init, where the daemon can show it in a container; see native/container-init.c. */
   readonly init?: string
+  /** Host path of the guard of protected names; see native/guard-program.c. */
+  readonly guard?: string
   /** Parts of rw zones that are mounts of their own; absent where nothing is to be started. */
   readonly covers?: readonly Cover[]
   /** Hard limits of this process. podman would raise them, which only a privileged one may. */

@@ -11,7 +11,7 @@ import { helpersDirectory } from '../native.ts'
 import type { DockerInputs } from './docker-client.ts'
 
 export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.ProcessEnv>): DockerInputs {
-  const init = ownInit(docker)
+  const [init, guard] = [ownInit(docker), ownGuard(docker)]
   return {
     program: docker.program,
     path: docker.path,
@@ -23,6 +23,7 @@ export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.Proces
     runner: runnerOf(process.pid) ?? `${processTable()}/${process.pid}`,
     hardLimits: hardLimits(),
     ...(init !== undefined && { init }),
+    ...(guard !== undefined && { guard }),
   }
 }
 
@@ -30,6 +31,12 @@ export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.Proces
 function ownInit({ remote, labelled }: DockerFact): string | undefined {
   const file = join(helpersDirectory(), 'container-init')
   return !remote && labelled !== true && process.platform === 'linux' && existsSync(file) ? file : undefined
+}
+
+/** It watches this machine's files; those of a daemon on another machine are out of its reach. */
+function ownGuard({ remote }: DockerFact): string | undefined {
+  const file = join(helpersDirectory(), 'guard')
+  return !remote && process.platform === 'linux' && existsSync(file) ? file : undefined
 }
 
 /** Windows has no such ids; Docker Desktop gives its files to whoever asks. */

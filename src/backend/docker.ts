@@ -21,8 +21,6 @@ import type { Launch, LaunchDescriptor } from './launch.ts'
 export const LABEL = 'llm-do'
 /** Label: which process runs it. */
 export const RUNNER_LABEL = 'llm-do.runner'
-/** Label: host paths of protected files, a JSON list; some may be placeholders that the end of the run removes. */
-export const PROTECT_LABEL = 'llm-do.protect'
 /** Label of a session container: the plan it was made from. */
 export const SESSION_LABEL = 'llm-do.plan'
 
@@ -98,7 +96,7 @@ function buildCreate(plan: Plan, run: RunInputs): Launch {
     ...['--name', name],
     ...containerWords(plan, {
       docker,
-      labels: labelsOf({ plan, docker, kind: 'run' }),
+      labels: labelsOf({ docker, kind: 'run' }),
       init: reporter === undefined ? undefined : INIT_TARGET,
       mounts: reporterMounts(reporter, (socket) => socket),
     }),
@@ -118,7 +116,7 @@ export const SESSION_SECONDS = 3600
 export function buildSession(plan: Plan, run: RunInputs): Launch {
   const docker = dockerInputsOf(run)
   const name = sessionName(plan, run)
-  const labels = [...labelsOf({ plan, docker, kind: 'session' }), `${SESSION_LABEL}=${plan.hash}`]
+  const labels = [...labelsOf({ docker, kind: 'session' }), `${SESSION_LABEL}=${plan.hash}`]
   const environment = environmentOf({}, docker)
   const create = [
     'create',
@@ -388,16 +386,10 @@ function ulimit(name: string, value: number): readonly string[] {
 }
 
 interface LabelInputs {
-  readonly plan: Plan
   readonly docker: DockerInputs
   readonly kind: 'run' | 'session'
 }
 
-function labelsOf({ plan, docker, kind }: LabelInputs): readonly string[] {
-  const guarded = plan.zones.flatMap(({ source, protect }) => protect.map((path) => posix.join(source, path)))
-  return [
-    `${LABEL}=${kind}`,
-    `${RUNNER_LABEL}=${docker.runner}`,
-    ...(guarded.length === 0 ? [] : [`${PROTECT_LABEL}=${JSON.stringify(guarded)}`]),
-  ]
+function labelsOf({ docker, kind }: LabelInputs): readonly string[] {
+  return [`${LABEL}=${kind}`, `${RUNNER_LABEL}=${docker.runner}`]
 }

@@ -10,9 +10,11 @@ import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import type { RunInputs } from '../backend/backend.ts'
 import { dockerInputsOf } from '../backend/docker.ts'
 import type { DockerInputs } from '../backend/docker-client.ts'
-import { type Cover, coversOf } from '../backend/docker-mount.ts'
+import type { Cover } from '../backend/docker-mount.ts'
 import { SandboxError } from '../error.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
+import { coversThere, withGit } from './docker-by-hand.ts'
+import { planCovers } from './docker-guard.ts'
 
 /** O_PATH of open(2): the same on every architecture that Linux shares with us; node has no name for it. */
 const O_PATH = 0o10000000
@@ -25,21 +27,26 @@ export interface HeldCovers {
 }
 
 /** What is run with the run's zones held: outside Linux nothing can be, and the client's word has to do. */
-export async function withMounts<T extends { readonly plan: Plan; readonly run: RunInputs }, R>(
-  input: T,
-  then: (held: T) => Promise<R>,
-): Promise<R> {
+export async function withMounts<
+  T extends { readonly plan: Plan; readonly run: RunInputs; readonly signal?: AbortSignal | undefined },
+  R,
+>(input: T, then: (held: T) => Promise<R>): Promise<R> {
   const docker = dockerInputsOf(input.run)
-  const { zones } = input.plan
-  const wanted = zones.flatMap(coversOf)
-  const { covers, close } = docker.remote
-    ? { covers: wanted, close: () => undefined }
-    : holdCovers({ zones, covers: wanted })
+  const { covers, close } = await lookAtMounts(input, docker)
   try {
     return await then({ ...input, run: { ...input.run, docker: { ...docker, covers } } })
   } finally {
     close()
   }
+}
+
+async function lookAtMounts(
+  { plan, signal }: { readonly plan: Plan; readonly signal?: AbortSignal | undefined },
+  { platform, remote, guard }: DockerInputs,
+): Promise<HeldCovers> {
+  if (platform !== 'linux') return { covers: plan.zones.map(withGit).flatMap(coversThere), close: () => undefined }
+  if (remote) return { covers: [], close: () => undefined }
+  return holdCovers({ zones: plan.zones, covers: await planCovers(plan, { guard, signal }) })
 }
 
 export interface InitQuestion {
@@ -54,7 +61,7 @@ export interface InitQuestion {
  */
 export function requireInit({ zones }: Plan, { docker, isThere }: InitQuestion): void {
   if (isThere || docker.platform !== 'linux') return
-  const trusted = docker.remote ? zones.filter(({ mode, protect }) => mode === 'rw' && protect.length > 0) : zones
+  const trusted = docker.remote ? zones.filter(isProtected) : zones
   const [zone] = trusted
   if (zone === undefined) return
   throw new SandboxError(
@@ -62,11 +69,14 @@ export function requireInit({ zones }: Plan, { docker, isThere }: InitQuestion):
     `${docker.program}: zone ${zone.name} (${zone.source}) is refused: the daemon cannot show container-init in a container, and nothing else compares the mounts with what was planned`,
     {
       hint: docker.remote
-        ? 'a daemon on another machine gets read-only zones, or "protect: []"; or --backend namespace'
+        ? "a daemon on another machine gets read-only zones, or --protect-not '*'; or --backend namespace"
         : 'install llm-do where the daemon sees it, below a directory that containers may read; or --backend namespace',
     },
   )
 }
+
+const isProtected = ({ mode, protect, git }: PlannedZone): boolean =>
+  mode === 'rw' && (protect.length > 0 || git !== undefined)
 
 /** For a container that was made a moment ago. */
 export function mountsDiffer({ program }: DockerInputs): SandboxError {

@@ -35,9 +35,9 @@ import {
   withoutInit,
 } from './docker-container.ts'
 import { mountsDiffer, requireInit, withMounts } from './docker-covers.ts'
+import { startWatch, underWatch } from './docker-guard.ts'
 import { takeSession } from './docker-lock.ts'
 import { whyNotExecuted } from './docker-lookup.ts'
-import { makePlaceholders, removePlaceholders } from './docker-placeholder.ts'
 import { refusalOf } from './docker-refusal.ts'
 import { openReport, type ReportSocket, SHOWN_MODE } from './docker-report.ts'
 import type { Outcome } from './outcome.ts'
@@ -53,22 +53,24 @@ export async function superviseSession(
   const name = sessionName(input.plan, input.run)
   const lock = await takeSession(input.run.runsDirectory, name)
   if (lock === undefined) return fresh(input)
-  const { plan, placeholders } = await makePlaceholders(input.plan)
   try {
-    return await withMounts({ ...input, plan: { ...plan, hash: input.plan.hash } }, (held) => superviseHeld(held, name))
+    return await withMounts(input, (held) => superviseHeld(held, name))
   } finally {
-    await removePlaceholders(placeholders)
     lock.release()
   }
 }
 
 async function superviseHeld(input: DockerRun, name: string): Promise<Outcome> {
-  const docker = dockerInputsOf(input.run)
-  const reporter = sessionReporterOf(input.plan, input.run)
+  const { plan, run } = input
+  const docker = dockerInputsOf(run)
+  const reporter = sessionReporterOf(plan, run)
   const socket = reporter && (await openReport(reporter.socket, SHOWN_MODE))
-  requireInit(input.plan, { docker, isThere: socket !== undefined })
   try {
-    return await runInside(input, { docker, name, socket })
+    requireInit(plan, { docker, isThere: socket !== undefined })
+    const watch = await startWatch({ plan, docker, name, runId: run.runId, socket: socket && reporter?.socket })
+    return await underWatch({ watch, signal: input.signal }, (signal) =>
+      runInside({ ...input, signal }, { docker, name, socket }),
+    )
   } finally {
     socket?.close()
   }

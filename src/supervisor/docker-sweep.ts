@@ -4,12 +4,11 @@
  */
 
 import { rmSync } from 'node:fs'
-import { LABEL, PROTECT_LABEL, RUNNER_LABEL, sessionDirectory, sessionPrefix } from '../backend/docker.ts'
+import { LABEL, RUNNER_LABEL, sessionDirectory, sessionPrefix } from '../backend/docker.ts'
 import type { DockerInputs } from '../backend/docker-client.ts'
 import { isGone } from '../backend/docker-inputs.ts'
 import { ask, removeContainer } from './docker-client.ts'
 import { type Held, takeSession } from './docker-lock.ts'
-import { removeStalePlaceholders } from './docker-placeholder.ts'
 
 interface Seen {
   readonly Id: string
@@ -65,7 +64,6 @@ export async function sweep(
   } finally {
     for (const { release } of held) release()
   }
-  await removeStalePlaceholders(all.flatMap(protectedBy))
   return all.length
 }
 
@@ -109,9 +107,4 @@ function candidate({ Created, State, Config }: Seen, now: number): Candidate {
     runnerIsGone: isGone(Config.Labels[RUNNER_LABEL] ?? ''),
     ageMs: now - Date.parse(Created),
   }
-}
-
-function protectedBy({ Config }: Seen): readonly string[] {
-  const list = Config.Labels[PROTECT_LABEL]
-  return list === undefined ? [] : (JSON.parse(list) as readonly string[])
 }

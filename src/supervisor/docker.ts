@@ -6,8 +6,6 @@
  * If we are killed ourselves, a shell that waits for our end of its pipe removes the container; if that is gone too, the
  * next run sweeps it away. The daemon's own account of the container, not the client's exit status, says how it ended.
  */
-import { spawn } from 'node:child_process'
-import type { Socket } from 'node:net'
 import type { RunInputs } from '../backend/backend.ts'
 import { containerName, dockerBackend, dockerInputsOf, imageOf, reporterOf } from '../backend/docker.ts'
 import type { Launch } from '../backend/launch.ts'
@@ -29,8 +27,8 @@ import {
   textOf,
 } from './docker-container.ts'
 import { requireInit, withMounts } from './docker-covers.ts'
+import { startWatch, underWatch } from './docker-guard.ts'
 import { whyNotExecuted } from './docker-lookup.ts'
-import { makePlaceholders, type Placeholder, removePlaceholders } from './docker-placeholder.ts'
 import { refusalOf } from './docker-refusal.ts'
 import { type InitReport, openReport, type ReportSocket } from './docker-report.ts'
 import { superviseSession } from './docker-session.ts'
@@ -43,26 +41,22 @@ export async function superviseDocker(input: DockerRun): Promise<Outcome> {
 }
 
 async function superviseContainer(input: DockerRun): Promise<Outcome> {
-  const { plan, placeholders } = await makePlaceholders(input.plan)
-  try {
-    return await withMounts({ ...input, plan }, (held) => superviseHeld(held, placeholders))
-  } finally {
-    await removePlaceholders(placeholders)
-  }
+  return withMounts(input, superviseHeld)
 }
 
-async function superviseHeld(input: DockerRun, placeholders: readonly Placeholder[]): Promise<Outcome> {
-  const docker = dockerInputsOf(input.run)
-  const name = containerName(input.run.runId)
-  const reporter = reporterOf(input.run)
+async function superviseHeld(input: DockerRun): Promise<Outcome> {
+  const { plan, run } = input
+  const docker = dockerInputsOf(run)
+  const name = containerName(run.runId)
+  const reporter = reporterOf(run)
   const socket = reporter && (await openReport(reporter.socket))
-  requireInit(input.plan, { docker, isThere: socket !== undefined })
-  const guard = startGuard({ docker, name, placeholders, socket: socket && reporter?.socket })
   try {
-    return await runContainer(input, { docker, name, socket })
+    requireInit(plan, { docker, isThere: socket !== undefined })
+    const watch = await startWatch({ plan, docker, name, runId: run.runId, socket: socket && reporter?.socket })
+    return await underWatch({ watch, signal: input.signal }, (signal) =>
+      runContainer({ ...input, signal }, { docker, name, socket }).finally(() => removeContainer(docker, name)),
+    )
   } finally {
-    await removeContainer(docker, name)
-    guard.release()
     socket?.close()
   }
 }
@@ -180,41 +174,4 @@ function unheard({ program }: Container['docker']): SandboxError {
       hint: 'llm-do doctor; a security module may forbid containers to connect to sockets of the host: --backend namespace',
     },
   )
-}
-
-interface Guarded extends Container {
-  readonly placeholders: readonly Placeholder[]
-  readonly socket: string | undefined
-}
-
-/**
- * Waits for a line or the end of its input. No line: the runner is gone. The daemon may still be busy making the container
- * then, so it is asked until there was one to remove; the placeholders go when no other run stands on them.
- */
-const GUARD_SCRIPT = `
-read -r word && exit 0
-client=$1; name=$2; socket=$3; shift 3
-for pause in 0 0.2 0.5 2; do
-  sleep $pause
-  [ -z "$("$client" rm --force --volumes "$name")" ] || break
-done
-[ -z "$socket" ] || rm -f "$socket"
-for path; do flock --exclusive --nonblock "$path" rmdir "$path"; done`
-
-function startGuard({ docker, name, placeholders, socket = '' }: Guarded): { readonly release: () => void } {
-  // Without a shell (Windows) what a killed runner leaves waits for the next run's sweep.
-  if (docker.platform === 'win32') return { release: () => undefined }
-  const words = [docker.path, name, socket, ...placeholders.map(({ path }) => path)]
-  const guard = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'llm-do-guard', ...words], {
-    env: { ...docker.environment },
-    cwd: '/',
-    // A session of its own: the terminal's Ctrl-C must not reach it.
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  })
-  guard.on('error', () => guard.stdin.destroy())
-  guard.stdin.on('error', () => guard.stdin.destroy())
-  guard.unref()
-  ;(guard.stdin as Socket).unref()
-  return { release: () => guard.stdin.end('done\n') }
 }

@@ -171,7 +171,10 @@ function failureOf({ step, path, errno, detail }: LaunchStatus): SetupFailure {
   }
 }
 
-function guardedOf(status: LaunchStatus): { readonly guarded?: Guarded } {
+/** What the guard saw, from its own line or launch's. */
+export function guardedOf(status: Pick<LaunchStatus, 'attempts' | 'protected' | 'setIds' | 'setId' | 'configLocked'>): {
+  readonly guarded?: Guarded
+} {
   const { attempts = 0, protected: made = [], setIds = 0, setId = [], configLocked = false } = status
   if (attempts === 0 && setIds === 0 && !configLocked) return {}
   return {

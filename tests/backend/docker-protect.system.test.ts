@@ -3,16 +3,20 @@
  * control: the same without the wall.
  */
 import { spawn } from 'node:child_process'
-import { mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { chown, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { execa } from 'execa'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { dockerInputs } from '../../src/backend/docker-inputs.ts'
+import type { PlannedZone } from '../../src/plan/plan.ts'
+import { startWatch } from '../../src/supervisor/docker-guard.ts'
 import type { Outcome } from '../../src/supervisor/outcome.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { BUSYBOX_IMAGE, startDocker, startPodman } from '../support/docker.ts'
 import { describeWith } from '../support/needs.ts'
 import { containers, engine, OWNER, ownedDirectory, runIn, seenZone, text, type Wish } from './docker-runs.ts'
+import { DOCKER_INPUTS, dockerPlan } from './plans.ts'
 
 /** A repository of the owner's, with a protected path at three depths. */
 async function repository(): Promise<string> {
@@ -92,6 +96,82 @@ for (const [program, start] of [
   )
 }
 
+for (const [program, start] of [
+  ['docker', startDocker],
+  ['podman', startPodman],
+] as const) {
+  describeWith(
+    program === 'docker' ? 'docker' : ['docker', 'podman'],
+    `a protected name that does not exist, in a ${program} container,`,
+    () => {
+      const here = engine(start)
+      const run = (wish: Wish) => runIn(here(), wish)
+      const zone = (source: string, changes: Partial<PlannedZone> = {}) =>
+        seenZone({
+          source,
+          target: '/w',
+          mode: 'rw',
+          protect: ['.config/fish', '.mcp.json'],
+          git: { open: [] },
+          ...changes,
+        })
+
+      test.each([
+        ['a file', 'echo x > .mcp.json', '.mcp.json'],
+        ['a directory on the way is made first', 'mkdir .config; sleep 0.1; mkdir .config/fish', '.config/fish'],
+        ['a link', 'ln -s /etc .mcp.json', '.mcp.json'],
+        ['a thing that was moved there', 'mkdir a; mv a .mcp.json', '.mcp.json'],
+        ['a repository', 'mkdir .git; echo > .git/HEAD', '.git'],
+        ['a repository further down', 'mkdir -p a/b/.git', 'a/b/.git'],
+      ])('ends the run as soon as it is made: %s', async (_what, script, name) => {
+        const source = await ownedDirectory()
+        const limits = { timeoutMs: 30_000 }
+        const outcome = await run({
+          command: ['sh', '-c', `cd /w; ${script}; sleep 600`],
+          plan: { zones: [zone(source)], limits },
+        })
+        const path = join(source, name)
+        expect(outcome).toMatchObject({ cause: 'protected', guarded: { attempts: { first: [{ path, gone: false }] } } })
+        expect(existsSync(path)).toBe(false)
+        expect(await readdir(dirname(path))).toContain(outcome.guarded?.attempts.first[0]?.aside)
+        expect(await containers(here())).toBe('')
+      })
+
+      test('is found at the end when the command was quicker', async () => {
+        const source = await ownedDirectory()
+        const outcome = await run({ command: ['sh', '-c', 'echo x > /w/.mcp.json'], plan: { zones: [zone(source)] } })
+        expect(outcome.cause).toBe('protected')
+        expect(await readdir(source)).toEqual([outcome.guarded?.attempts.first[0]?.aside])
+      })
+
+      test('stands nowhere: the host sees nothing of its protection', async () => {
+        const source = await ownedDirectory()
+        const outcome = await run({
+          command: ['sh', '-c', 'ls -A /w; echo fine > /w/f'],
+          plan: { zones: [zone(source)] },
+        })
+        expect([outcome.cause, text(outcome.stdout)]).toEqual(['exit', ''])
+        expect(await readdir(source)).toEqual(['f'])
+      })
+
+      test('is made without protection, and by a run that nobody watches', async () => {
+        const source = await ownedDirectory()
+        const { git: _git, ...open } = zone(source, { protect: [] })
+        const command = ['sh', '-c', 'cd /w; echo x > .mcp.json; mkdir .git']
+        expect(await run({ command, plan: { zones: [open] } })).toMatchObject({ cause: 'exit', exitCode: 0 })
+        expect((await readdir(source)).sort()).toEqual(['.git', '.mcp.json'])
+      })
+
+      test('is refused when there is no guard to watch it', async () => {
+        const source = await ownedDirectory()
+        const { guard: _guard, ...docker } = dockerInputs(here().fact, here().docker.env)
+        const end = run({ command: ['true'], plan: { zones: [zone(source)] }, run: { docker } })
+        await expect(end).rejects.toMatchObject({ code: 'HELPER_MISSING' })
+      })
+    },
+  )
+}
+
 describeWith(['docker', 'root'], 'a container', () => {
   const here = engine(startDocker)
   const run = (wish: Wish) => runIn(here(), wish)
@@ -157,6 +237,36 @@ describeWith(['docker', 'root'], 'a container', () => {
   })
 })
 
+describe('a guard that ends', () => {
+  const watchBy = async (script: string, source: string) => {
+    const guard = join(await temporaryDirectory(), 'guard')
+    await writeFile(guard, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+    const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
+    const docker = { ...DOCKER_INPUTS, guard }
+    return startWatch({ plan: dockerPlan({ zones }), docker, name: 'none', runId: 'none', socket: undefined })
+  }
+
+  test('before it watches refuses the run', async () => {
+    await expect(watchBy('exit 125', await temporaryDirectory())).rejects.toMatchObject({ code: 'ZONE_INVALID' })
+  })
+
+  test('while it watches is an alarm, and what the run did is lost', async () => {
+    const source = await temporaryDirectory()
+    const watch = await watchBy(
+      `echo '{"watching":true}'; until [ -e ${source}/go ]; do sleep 0.05; done; kill -9 $$`,
+      source,
+    )
+    await writeFile(join(source, 'go'), '')
+    await watch.alarm
+    expect(await watch.end()).toBe('lost')
+  })
+})
+
+/** Runs; each takes most of a second, and an exchange a microsecond, so that about every second one meets the link. */
+const RACES = 8
+/** Milliseconds for all of them on a loaded machine. */
+const RACES_MS = 120_000
+
 /** While it goes on, the owner of a zone exchanges two names in it. */
 async function whileExchanged<T>(names: readonly [string, string], attempt: () => Promise<T>): Promise<T> {
   const program = join(await temporaryDirectory({ mode: 0o755 }), 'exchange')
@@ -188,7 +298,9 @@ describeWith(
     const here = engine(startDocker)
     const script = 'cat /w/.git/secret; ls -R /w'
 
-    test('gets nothing that the link leads to: the run is refused, or sees what was planned', async () => {
+    test('gets nothing that the link leads to: the run is refused, or sees what was planned', {
+      timeout: RACES_MS,
+    }, async () => {
       const source = await repository()
       await secretBehind(join(source, 'link'))
       const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.git/config'] })]
@@ -236,7 +348,7 @@ describeWith(
       },
     )
 
-    test('got it when the daemon was told the paths and nobody looked', async () => {
+    test('got it when the daemon was told the paths and nobody looked', { timeout: RACES_MS }, async () => {
       const source = await repository()
       await secretBehind(join(source, 'link'))
       const mounts = ['', '/.git'].flatMap((path) => ['--mount', `type=bind,source=${source}${path},target=/w${path}`])
@@ -255,8 +367,62 @@ describeWith(
   },
 )
 
-/** Runs; each takes most of a second, and an exchange a microsecond, so that about every second one meets the link. */
-const RACES = 12
+describeWith(
+  ['docker', 'root', 'gcc'],
+  'the owner of a zone, who exchanges a protected name for a link to a file of root',
+  () => {
+    const here = engine(startDocker)
+    const owned = async (victim: string) => {
+      const { uid, mode } = await stat(victim)
+      return { uid, mode: mode & 0o7777 }
+    }
+    const victimBehind = async (source: string) => {
+      const victim = join(await temporaryDirectory({ mode: 0o755 }), 'victim')
+      await writeFile(victim, 'secret', { mode: 0o600 })
+      await symlink(victim, join(source, 'link'))
+      return victim
+    }
+
+    test('gets nothing done to the file by a run of root, whose own file system calls all stay where they began', {
+      timeout: RACES_MS,
+    }, async () => {
+      const source = await ownedDirectory()
+      const victim = await victimBehind(source)
+      await mkdir(join(source, '.vscode'))
+      await chown(join(source, '.vscode'), OWNER, OWNER)
+      const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.vscode', '.mcp.json'] })]
+      await whileExchanged([join(source, '.vscode'), join(source, 'link')], async () => {
+        for (let attempt = 0; attempt < RACES; attempt += 1)
+          await runIn(here(), { command: ['sh', '-c', 'echo x >> /w/.vscode'], plan: { zones } }).catch(() => undefined)
+      })
+      expect(await owned(victim)).toEqual({ uid: 0, mode: 0o600 })
+      expect(await readFile(victim, 'utf8')).toBe('secret')
+    })
+
+    test('has the file when root makes, gives away and closes the directory by its path, as placeholders were made', {
+      timeout: RACES_MS,
+    }, async () => {
+      const source = await ownedDirectory()
+      const victim = await victimBehind(source)
+      const path = join(source, '.vscode')
+      await whileExchanged([path, join(source, 'link')], async () => {
+        for (let attempt = 0; attempt < 100_000 && statSync(victim).uid === 0; attempt += 1) {
+          try {
+            rmSync(path, { recursive: true, force: true })
+            rmSync(join(source, 'link'), { recursive: true, force: true })
+            symlinkSync(victim, join(source, 'link'))
+            mkdirSync(path)
+            chownSync(path, OWNER, OWNER)
+            chmodSync(path, 0o1555)
+          } catch {
+            // Exchanged in between: the next attempt.
+          }
+        }
+      })
+      expect(await owned(victim)).toMatchObject({ uid: OWNER })
+    })
+  },
+)
 
 const shownBy = (outcome: Outcome): string =>
   [outcome.cause, outcome.failure?.path ?? '', text(outcome.stdout)].filter(Boolean).join(' ')

@@ -266,22 +266,6 @@ describeWith('docker', 'a docker container', () => {
     expect((await lstat(join(source, 'f'))).uid).toBe(OWNER)
   })
 
-  test('keeps protected paths read-only, also those that do not exist, and leaves no trace of it', async () => {
-    const source = await ownedDirectory()
-    await mkdir(join(source, '.vscode'))
-    await chown(join(source, '.vscode'), OWNER, OWNER)
-    const protect = ['.git/hooks', '.git/config', '.mcp.json', '.vscode']
-    const zones = [seenZone({ source, target: '/w', mode: 'rw', protect })]
-    const script =
-      'cd /w; mkdir -p .git/hooks; echo x > .mcp.json; echo x > .vscode/f; mv .vscode v; rmdir .git; echo ok > fine'
-    await run({ command: ['sh', '-c', script], plan: { zones } })
-    expect((await readdir(source)).sort()).toEqual(['.vscode', 'fine'])
-    expect(await readdir(join(source, '.vscode'))).toEqual([])
-    // The negative control: without protection the same script does all of it.
-    await run({ command: ['sh', '-c', script], plan: { zones: [{ ...(zones[0] as (typeof zones)[0]), protect: [] }] } })
-    expect((await readdir(source)).sort()).toEqual(['.git', '.mcp.json', 'fine', 'v'])
-  })
-
   test('refuses a protected path that is a symbolic link', async () => {
     const source = await ownedDirectory()
     await symlink('/etc', join(source, '.vscode'))
@@ -330,22 +314,28 @@ describeWith('docker', 'a docker container', () => {
     })
   })
 
-  test('is removed when its runner is killed, with the placeholders of its zones', async () => {
+  test('is removed when its runner is killed, and what it made of protected names until then is set aside', async () => {
     const source = await ownedDirectory()
     const { docker, fact } = here()
     const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
     const plan = dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', zones })
     const program = await bundle(join(import.meta.dirname, '../programs/run-docker.ts'), await temporaryDirectory())
-    const init = join(helpersDirectory(), 'container-init')
+    const [init, guard] = ['container-init', 'guard'].map((name) => join(helpersDirectory(), name))
     const runsDirectory = join(await temporaryDirectory(), 'runs')
-    const command = ['sh', '-c', 'touch /w/started; sleep 600']
-    const words = JSON.stringify({ plan, fact, env: docker.env, command, init, runsDirectory })
+    // The container goes on until it has made the name: it is removed too late.
+    const client = join(await temporaryDirectory(), 'docker')
+    const late = `touch ${source}/killed; until [ -e ${source}/.mcp.json ]; do sleep 0.05; done`
+    await writeFile(client, `#!/bin/sh\n[ "$1" != rm ] || { ${late}; }\nexec ${fact.path} "$@"\n`, { mode: 0o755 })
+    const script = 'touch /w/started; until [ -e /w/killed ]; do sleep 0.05; done; touch /w/.mcp.json; sleep 600'
+    const told = { plan, fact: { ...fact, path: client }, env: docker.env, init, guard, runsDirectory }
+    const words = JSON.stringify({ ...told, command: ['sh', '-c', script] })
     const runner = spawn(process.execPath, [program, words], { stdio: 'ignore' })
     await until(async () => (await readdir(source)).includes('started'))
-    expect(await readdir(source)).toContain('.mcp.json')
     runner.kill('SIGKILL')
-    await until(async () => (await containers(here())) === '' && !(await readdir(source)).includes('.mcp.json'))
-    expect(await readdir(source)).toEqual(['started'])
+    const aside = new RegExp(`^\\.mcp\\.json\\.set-aside\\.killed${runner.pid}$`)
+    await until(async () => (await readdir(source)).some((name) => aside.test(name)))
+    expect(await containers(here())).toBe('')
+    expect((await readdir(source)).sort()).toEqual([expect.stringMatching(aside), 'killed', 'started'])
     expect(await readdir(join(runsDirectory, '../containers'))).toEqual([])
   })
 
@@ -465,18 +455,21 @@ describeWith('docker', 'a docker container', () => {
       await writeFile(join(source, '.claude'), 'original')
       await chown(join(source, '.claude'), OWNER, OWNER)
       const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
-      const plan = { ...(await session()), zones }
+      const plan = { ...(await session()), zones, limits: { timeoutMs: 20_000 } }
       const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const attack =
-        'cd /w; echo x > .claude; rmdir .mcp.json; mkdir .mcp.json; chmod 777 .mcp.json; echo x > .mcp.json/f; :'
+      const inside = (script: string) => run({ command: ['sh', '-c', script], plan, run: { runsDirectory } })
       for (const _run of [1, 2]) {
-        await run({ command: ['sh', '-c', attack], plan, run: { runsDirectory } })
+        expect(await inside('echo x > /w/.claude; mv /w/.claude /w/c; :')).toMatchObject({ cause: 'exit' })
         expect(await readdir(source)).toEqual(['.claude'])
         expect(await readFile(join(source, '.claude'), 'utf8')).toBe('original')
         await writeFile(join(source, 'new'), 'original')
         await chown(join(source, 'new'), OWNER, OWNER)
         await rename(join(source, 'new'), join(source, '.claude'))
       }
+      const made = await inside('echo x > /w/.mcp.json; sleep 600')
+      expect(made).toMatchObject({ cause: 'protected', guarded: { attempts: { count: 1 } } })
+      expect((await readdir(source)).sort()).toEqual(['.claude', expect.stringMatching(/^\.mcp\.json\.set-aside\./)])
+      expect(await inside('exit 4')).toMatchObject({ cause: 'exit', exitCode: 4 })
       await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
     })
 

@@ -11,15 +11,17 @@ interface Told {
   readonly command: readonly string[]
   /** Path of container-init. */
   readonly init: string
+  /** Path of guard. */
+  readonly guard: string
   readonly runsDirectory: string
 }
 
-const { plan, fact, env, command, init, runsDirectory } = JSON.parse(process.argv[2] ?? '') as Told
+const { plan, fact, env, command, init, guard, runsDirectory } = JSON.parse(process.argv[2] ?? '') as Told
 await superviseDocker({
   plan,
   run: {
     runId: `killed${process.pid}`,
-    docker: { ...dockerInputs(fact, env), init },
+    docker: { ...dockerInputs(fact, env), init, guard },
     command,
     commandEnv: {},
     helpers: '/nonexistent',
