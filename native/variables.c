@@ -29,12 +29,19 @@ static char *join(const char *name, const char *value) {
   return variable;
 }
 
+static size_t count_variables(void) {
+  size_t n = 0;
+  while (environ[n]) n++;
+  return n;
+}
+
 static void inherit(struct variables *all, const char *pattern) {
   size_t length = strlen(pattern);
   int is_prefix = length > 0 && pattern[length - 1] == '*';
-  for (char **variable = environ; *variable; variable++)
-    if (is_prefix ? strncmp(*variable, pattern, length - 1) == 0 : name_length(*variable) == length && strncmp(*variable, pattern, length) == 0)
-      put(all, *variable);
+  /* Backwards, since the last one put counts: of several variables with one name it is the first, as for getenv(3). */
+  for (size_t at = count_variables(); at-- > 0;)
+    if (is_prefix ? strncmp(environ[at], pattern, length - 1) == 0 : name_length(environ[at]) == length && strncmp(environ[at], pattern, length) == 0)
+      put(all, environ[at]);
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -42,12 +49,6 @@ static int compare_names(const void *a, const void *b) {
   size_t length = name_length(one), longest = name_length(other);
   int order = memcmp(one, other, length < longest ? length : longest);
   return order ? order : length < longest ? -1 : length > longest;
-}
-
-static size_t count_variables(void) {
-  size_t n = 0;
-  while (environ[n]) n++;
-  return n;
 }
 
 char **command_environment(const struct launchfile *file) {

@@ -30,6 +30,7 @@ import { ACCOUNTS } from './host/accounts.ts'
 import { usableCache } from './host/cache.ts'
 import { lookAtEntries } from './host/entries.ts'
 import type { HostFacts } from './host/facts.ts'
+import { standingAt } from './host/program.ts'
 import { enginesBefore, isCacheable, isPoolable, placesOf } from './launch-cache/cacheable.ts'
 import { variableRules } from './launch-cache/file.ts'
 import type { Invocation } from './launch-cache/key.ts'
@@ -45,7 +46,6 @@ import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
 import { commandEnvironment } from './plan/environment.ts'
 import { changedWarnings, type OpenedPlace, openedPlaces } from './plan/opened.ts'
-import { withheldWorkspace } from './plan/places.ts'
 import type { Plan } from './plan/plan.ts'
 import type { Request } from './plan/request.ts'
 import { resolvePlan } from './plan/resolve.ts'
@@ -332,15 +332,18 @@ interface FactsQuestion {
   readonly check: EngineCheck
 }
 
+/** Where a command can write, or could when it was called from here: no program of the host is looked for there. */
+function untrustedPlaces({ policy, request }: Pick<Prepared, 'policy' | 'request'>): readonly string[] {
+  return [
+    ...standingAt(request.cwd),
+    ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
+  ]
+}
+
 /** A container daemon is slow to answer, so it is asked only when the namespace backend is not enough. */
 async function factsFor(question: FactsQuestion): Promise<HostFacts> {
   const { policy, request, env, check } = question
-  // A place of the system that we happen to stand in is none that a command could have written to.
-  const standing = withheldWorkspace(request.cwd, request.home) === undefined ? [request.cwd] : []
-  const notBelow = [
-    ...standing,
-    ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
-  ]
+  const notBelow = untrustedPlaces(question)
   const look = (want: readonly ('namespace' | 'docker' | 'wasm')[]) =>
     observeMachine({ want, policy, env, notBelow, believe: check === 'run' })
   // The machine is asked first: the paths are looked at while a process that was asked thinks.

@@ -8,10 +8,11 @@
  * Words are exact to the byte: node decodes argv as UTF-8 and puts U+FFFD where it is not, but a file name in Latin-1 must reach
  * the command unchanged.
  *
- * Edge: process.env, process.argv, /proc/self/cmdline, inherited descriptors, the working directory.
+ * Edge: process.env, process.argv, process.cwd, /proc/self/cmdline, inherited descriptors, the working directory.
  */
 import { closeSync, readFileSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
+import { standingAt, withTrustedPath } from '../host/program.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -164,6 +165,11 @@ function read(): Call {
 
 /** Where temporary files go is the one thing that node itself is asked (os.tmpdir). */
 const TEMPORARY = ['TMPDIR', 'TEMP', 'TMP'] as const
+
+/** The caller's environment for programs of the host that a verb starts: its PATH leads to nothing in the directory it was called from. */
+export function hostEnvironment({ env }: Pick<Call, 'env'>): Environment {
+  return withTrustedPath(env, standingAt(process.cwd()))
+}
 
 /** @throws SandboxError USAGE when node was started with this program by hand */
 export function readCall(): Call {

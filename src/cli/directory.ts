@@ -5,8 +5,8 @@
  */
 import { realpathSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
-import { withheldWorkspace } from '../plan/places.ts'
-import type { Call, Environment } from './call.ts'
+import { standingAt } from '../host/program.ts'
+import type { Call } from './call.ts'
 
 /** @returns canonical; @throws SandboxError ZONE_INVALID when it was removed meanwhile, or may not be entered */
 export function currentDirectory({ astray }: Pick<Call, 'astray'>): string {
@@ -35,10 +35,9 @@ function unusable(cause: unknown): SandboxError {
 }
 
 /** Where programs are not searched: a command may have been able to write to the current directory, unless it is the system's. */
-export function standing(env: Environment): readonly string[] {
+export function standing(): readonly string[] {
   try {
-    const directory = realpathSync(process.cwd())
-    return withheldWorkspace(directory, env['HOME'] ?? '') === undefined ? [directory] : []
+    return standingAt(realpathSync(process.cwd()))
   } catch {
     return [] // It was removed: no program is below it.
   }

@@ -10,7 +10,7 @@ import { reportText, rowText, summaryText } from '../doctor/text.ts'
 import { SandboxError } from '../error.ts'
 import { offersOf } from '../host/offers.ts'
 import type { EngineName } from '../policy/policy.ts'
-import type { Call, Environment } from './call.ts'
+import { type Call, type Environment, hostEnvironment } from './call.ts'
 import { say } from './output.ts'
 import { FOUND_PROBLEMS, understand, usageError } from './verb.ts'
 
@@ -23,7 +23,9 @@ const CANCELLED = 130
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
-export async function doctor({ text, env }: Call): Promise<number> {
+export async function doctor(call: Call): Promise<number> {
+  const { text } = call
+  const env = hostEnvironment(call)
   const { flags } = understand(text, { verb: 'doctor', usage: USAGE, flags: FLAGS })
   const named = ENGINES.filter((engine) => flags.has(`--engine=${engine}`))
   if (flags.has('--self-test')) return await tryContract({ named, asJson: flags.has('--json'), env })

@@ -2,7 +2,7 @@
  * A first word that is not ours belongs to the next `llm-do` on PATH (the Python package of that name may be installed
  * beside us): it gets the same words and stdio, and its exit status or signal becomes ours.
  *
- * Edge: processes, the file system, process.env.
+ * Edge: processes, the file system.
  */
 import { spawn } from 'node:child_process'
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
@@ -37,7 +37,7 @@ function isExecutable(path: string): boolean {
 /** Every file that is us: the script, the commands beside it, and those that forwarded to us. */
 function ourselves(
   script: string,
-  env: NodeJS.ProcessEnv,
+  env: Readonly<NodeJS.ProcessEnv>,
 ): { readonly paths: readonly string[]; readonly isOurs: (path: string) => boolean } {
   const real = realpathSync(script)
   const root = dirname(dirname(real))
@@ -52,10 +52,17 @@ interface Next {
   readonly env: NodeJS.ProcessEnv
 }
 
+interface Search {
+  /** The caller's, which the next one gets. */
+  readonly env: Readonly<NodeJS.ProcessEnv>
+  /** The entries of its PATH that may be searched: nothing at or below the caller's directory, as for every program of the host. */
+  readonly path: string
+}
+
 /** The next `llm-do` on PATH that is not ourselves. @param script process.argv[1] */
-export function findNext(script: string, env: NodeJS.ProcessEnv): Next | undefined {
+export function findNext(script: string, { env, path }: Search): Next | undefined {
   const { paths, isOurs } = ourselves(script, env)
-  const file = (env['PATH'] ?? '')
+  const file = path
     .split(delimiter)
     .filter((directory) => directory.startsWith('/'))
     .map((directory) => join(directory, NAME))

@@ -15,7 +15,7 @@ import { FOUND_PROBLEMS, understand } from './verb.ts'
 
 /** @throws SandboxError NO_BACKEND when there is no client or its daemon does not answer */
 async function usableDocker(env: Environment): Promise<DockerFact> {
-  const docker = await observeDocker({ env, notBelow: standing(env) })
+  const docker = await observeDocker({ env, notBelow: standing() })
   const obstacle = dockerObstacle({ ...(docker && { docker }) })
   if (docker !== undefined && obstacle === undefined) return docker
   const { why = '', fix = '' } = obstacle ?? {}

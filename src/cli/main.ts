@@ -7,7 +7,7 @@
 import { SandboxError } from '../error.ts'
 import { didYouMean } from '../policy/nearest.ts'
 import { errorLines } from '../report/text.ts'
-import { type Call, readCall, wordsFrom } from './call.ts'
+import { type Call, hostEnvironment, readCall, wordsFrom } from './call.ts'
 import { say, tell } from './output.ts'
 import { usageError, type Verb } from './verb.ts'
 import { VERBS, type VerbName } from './verbs.ts'
@@ -59,7 +59,7 @@ function unknownVerb(name: string): SandboxError {
 async function forwardOrRefuse(name: string, { text, env }: Call): Promise<number> {
   if (name.startsWith('-')) throw unknownVerb(name)
   const { findNext, forward } = await import('./forward.ts')
-  const next = findNext(process.argv[1] ?? '', env)
+  const next = findNext(process.argv[1] ?? '', { env, path: hostEnvironment({ env })['PATH'] ?? '' })
   if (next === undefined) throw unknownVerb(name)
   return await forward(next, text)
 }

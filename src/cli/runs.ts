@@ -99,7 +99,7 @@ const DAEMON_ANSWER_MS = 2_000
 /** Containers of killed runners and of sessions. @returns how many were removed; 0 where no daemon answers */
 async function pruneContainers(env: Environment): Promise<number> {
   const { observeDocker } = await import('../host/docker.ts')
-  const docker = await observeDocker({ env, notBelow: standing(env), answerMs: DAEMON_ANSWER_MS })
+  const docker = await observeDocker({ env, notBelow: standing(), answerMs: DAEMON_ANSWER_MS })
   if (docker?.server.ok !== true) return 0
   const [{ dockerInputs }, { sweep }] = await Promise.all([
     import('../backend/docker-inputs.ts'),

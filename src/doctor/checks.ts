@@ -32,7 +32,10 @@ export interface DoctorReport {
   readonly backends: readonly BackendReport[]
 }
 
-/** Everything observed of the machine, for tests/hosts and for bug reports; holds no path of the caller. */
+/**
+ * Everything observed of the machine, for tests/hosts and for bug reports; holds no path of the caller.
+ * @param env its PATH leads only to programs that may be started
+ */
 export async function observeForDoctor(env: Environment): Promise<HostFacts> {
   const machine = await observeMachine({
     want: ['namespace', 'docker', 'wasm'],

@@ -3,7 +3,7 @@
  * Edge: file system (stat, access), processes (PROGRAM --version).
  */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
-import { isAbsolute, join, sep } from 'node:path'
+import { delimiter, isAbsolute, join, normalize, resolve, sep } from 'node:path'
 import { ask } from '../ask.ts'
 import type { ProgramFact } from './facts.ts'
 
@@ -22,18 +22,66 @@ export interface SearchInputs {
   readonly name: string
   /** PATH, split. */
   readonly path: readonly string[]
-  /** Canonical directories in which nothing counts as a program of the host: whoever writes there could plant one. */
+  /** Directories in which nothing counts as a program of the host: whoever writes there could plant one. */
   readonly notBelow: readonly string[]
   readonly uid: number
 }
 
+/** The caller's directory as one of `notBelow`. Who stands in the system's own tree does not work there. */
+export function standingAt(directory: string): readonly string[] {
+  const isSystem = SYSTEM_TREES.some((tree) => directory === tree || isBelow(directory, tree))
+  return directory === '/' || isSystem ? [] : [directory]
+}
+
+const SYSTEM_TREES = ['/usr', '/bin', '/sbin', '/lib', '/lib64'] as const
+
+/**
+ * The entries of PATH in which a program of the host may be: absolute, and by name and by where they lead neither at nor below a
+ * directory that a command can write to.
+ */
+export function trustedEntries({ path, notBelow }: Pick<SearchInputs, 'path' | 'notBelow'>): readonly string[] {
+  const places = notBelow.flatMap((place) => [place, realOr(place)])
+  const isPlanted = (entry: string): boolean => places.some((place) => entry === place || isBelow(entry, place))
+  return path.filter((entry) => isAbsolute(entry) && !isPlanted(normalize(entry)) && !isPlanted(realOr(entry)))
+}
+
+/** What is started by its name, here or by one of these. */
+const STARTED = ['bwrap', 'docker', 'podman', 'wasmtime', 'llm-do', 'ssh', 'git'] as const
+
+/**
+ * The same environment with nothing else on PATH, for programs that start others by their names. An entry is left out as a whole
+ * where one of the names is a link to what a command can write to.
+ */
+export function withTrustedPath<Env extends Readonly<Record<string, string | undefined>>>(
+  env: Env,
+  notBelow: readonly string[],
+): Env {
+  const { PATH } = env
+  if (PATH === undefined) return env
+  const places = notBelow.map(realOr)
+  const leadsAway = (file: string): boolean => places.some((place) => isBelow(realOr(file), place))
+  const entries = trustedEntries({ path: PATH.split(delimiter), notBelow })
+  const kept = entries.filter((entry) => !STARTED.some((name) => leadsAway(join(entry, name))))
+  return { ...env, PATH: kept.join(delimiter) }
+}
+
+/** What cannot be looked at stays as it is written. */
+function realOr(path: string): string {
+  try {
+    return realpathSync.native(path)
+  } catch {
+    return resolve(path)
+  }
+}
+
 /** The first program of this name on PATH that only the system or the caller can have put there. */
 export function findProgram({ name, path, notBelow, uid }: SearchInputs): FoundProgram | undefined {
-  const directories = isAbsolute(name) ? [''] : path.filter((entry) => isAbsolute(entry))
+  const directories = isAbsolute(name) ? [''] : trustedEntries({ path, notBelow })
+  const places = notBelow.map(realOr)
   const files = process.platform === 'win32' ? [`${name}.exe`, name] : [name]
-  for (const place of directories.flatMap((directory) => files.map((file) => join(directory, file)))) {
-    const found = programAt(place, uid)
-    if (found !== undefined && !notBelow.some((untrusted) => isBelow(found.path, untrusted))) return found
+  for (const file of directories.flatMap((directory) => files.map((one) => join(directory, one)))) {
+    const found = programAt(file, uid)
+    if (found !== undefined && !places.some((place) => isBelow(found.path, place))) return found
   }
   return undefined
 }
@@ -59,6 +107,6 @@ function isBelow(path: string, place: string): boolean {
 
 /** Asks a program for its version; the first dotted number of the answer counts, empty when there is none. */
 export async function askVersion({ path, setuid }: FoundProgram): Promise<ProgramFact> {
-  const answer = await ask({ file: path, argv: ['--version'], env: {}, cwd: '/', patienceMs: VERSION_TIMEOUT_MS })
+  const answer = await ask({ file: path, argv: ['--version'], env: {}, patienceMs: VERSION_TIMEOUT_MS })
   return { path, version: /\d+(?:\.\d+)+/.exec(`${answer.stdout}\n${answer.stderr}`)?.[0] ?? '', setuid }
 }

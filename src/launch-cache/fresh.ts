@@ -158,8 +158,11 @@ function numbersOf(seen: BigIntStats | string): string {
 
 type Variable = readonly [name: string, value: string]
 
-/** The same rules in the same order as command_environment in native/front.c; a later one wins. */
-function environmentOf({ rules }: Guards, caller: KeyInputs['env']): Readonly<Record<string, string>> {
+/** The same rules in the same order as command_environment in native/variables.c; a later one wins. */
+export function environmentOf(
+  { rules }: Pick<Guards, 'rules'>,
+  caller: KeyInputs['env'],
+): Readonly<Record<string, string>> {
   const all = Object.entries(caller).filter((one): one is [string, string] => one[1] !== undefined)
   return Object.fromEntries(rules.flatMap((rule) => variablesBy(rule, caller, all)))
 }

@@ -5,8 +5,9 @@
  * It leads a process group of its own. At the end everything that carries the run's variable is killed: members that left the
  * group keep their environment, so a double fork does not hide them; only a process that clears its environment does.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import pidusage from 'pidusage'
+import { SYSTEM_PATH } from '../ask.ts'
 import type { RunInputs } from '../backend/backend.ts'
 import type { Launch } from '../backend/launch.ts'
 import { PROCESS_WARNINGS, processBackend, RUN_VARIABLE } from '../backend/process.ts'
@@ -171,7 +172,13 @@ function newWatchdog({ limits: { memory, pids: most } }: Plan, runId: string): W
 function onFewerProcessors(launch: Launch, { limits: { cpus } }: Plan): Launch {
   if (cpus?.by !== 'affinity') return launch
   const list = ownProcessors().slice(0, cpus.max).join(',')
-  return { ...launch, file: 'taskset', argv: ['--cpu-list', list, launch.file, ...launch.argv] }
+  return { ...launch, file: systemProgram('taskset'), argv: ['--cpu-list', list, launch.file, ...launch.argv] }
+}
+
+/** By the command's PATH it could be any file. What is missing is named by the failure to start it. */
+function systemProgram(name: string): string {
+  const files = SYSTEM_PATH.split(':').map((directory) => `${directory}/${name}`)
+  return files.find((file) => existsSync(file)) ?? `/usr/bin/${name}`
 }
 
 /** Numbers of the processors this process may run on: proc_pid_status(5), `Cpus_allowed_list: 0-1,4`. */

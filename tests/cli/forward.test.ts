@@ -24,7 +24,7 @@ function program(path: string): string {
 }
 
 function next(path: readonly string[], more: NodeJS.ProcessEnv = {}) {
-  return findNext(script, { PATH: path.map((part) => join(directory.name, part)).join(':'), ...more })
+  return findNext(script, { env: more, path: path.map((part) => join(directory.name, part)).join(':') })
 }
 
 test('the first llm-do on PATH that is not ourselves gets the words', () => {
@@ -46,11 +46,11 @@ test('two installations never forward to each other for ever', () => {
   const other = program('other/llm-do')
   const first = next(['other'])
   expect(first?.file).toBe(other)
-  const env = { ...first?.env, PATH: join(directory.name, 'ours/bin') }
-  expect(findNext(other, env)).toBeUndefined()
+  const env = first?.env ?? {}
+  expect(findNext(other, { env, path: join(directory.name, 'ours/bin') })).toBeUndefined()
 })
 
 test('a relative entry of PATH is never searched', () => {
   program('other/llm-do')
-  expect(findNext(script, { PATH: `:.:${''}` })).toBeUndefined()
+  expect(findNext(script, { env: {}, path: `:.:${''}` })).toBeUndefined()
 })

@@ -11,6 +11,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { describe, type TestFunction, test } from 'vitest'
+import { newerNodes } from './nodes.ts'
 import { canBePlain, currentUser } from './users.ts'
 
 /** Debian keeps daemons and file system tools out of a plain user's PATH. */
@@ -71,6 +72,7 @@ const NEEDS = {
   fish: () => lacksProgram('fish'),
   'ssh-agent': () => lacksProgram('ssh-agent', 'ssh-add', 'ssh'),
   strace: () => lacksProgram('strace'),
+  'newer-nodes': () => (newerNodes().length > 1 ? undefined : 'no nodes in build/nodes (hint: make setup-test)'),
   'kernel-headers': () => (existsSync('/usr/include/linux/landlock.h') ? undefined : 'no /usr/include/linux'),
 } as const satisfies Record<string, () => string | undefined>
 
