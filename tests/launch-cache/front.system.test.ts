@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
+  cpSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -488,9 +489,68 @@ describeWith('bwrap', 'a cached plan is not used', () => {
     expect((await runIn(['--', 'cat'], withoutNode)).status).not.toBe(0)
   })
 
+  test('when the profile has the same size and times but other content, and both were written long ago', async () => {
+    const file = join(place.current.work, 'p.yaml')
+    const old = (memory: string): void => {
+      profile(memory)
+      utimesSync(file, new Date(0), new Date(0))
+    }
+    old('300m')
+    await warm(words)
+    expect((await runIn(words, withoutNode)).status).toBe(0)
+    old('900m')
+    expect((await runIn(words, withoutNode)).status).not.toBe(0)
+  })
+
+  describeWith('root', 'that is another user’s', () => {
+    const OTHER = 12345
+
+    test.each([
+      ['its directory', () => cacheOf(place.current), 0o700],
+      ['its file', () => cachedFiles()[0] ?? '', 0o600],
+    ])('by %s', async (_, of, mode) => {
+      const path = of()
+      chownSync(path, OTHER, OTHER)
+      chmodSync(path, mode)
+      expect((await runIn(words, withoutNode)).status).not.toBe(0)
+      chownSync(path, 0, 0)
+      expect((await runIn(words, withoutNode)).status).toBe(0)
+    })
+  })
+
   test('for another PATH', async () => {
     const PATH = `/nowhere:${process.env['PATH']}`
     expect((await runIn(words, { ...withoutNode, PATH })).status).not.toBe(0)
+  })
+})
+
+/** Each variable that a plan may depend on: src/launch-cache/key.ts and native/front.c have the same list. */
+const DECIDING: readonly (readonly [name: string, values: (home: string) => readonly [string, string]])[] = [
+  ['PATH', () => [`${process.env['PATH']}:/nowhere/one`, `${process.env['PATH']}:/nowhere/two`]],
+  ['HOME', (home) => [join(home, 'one'), join(home, 'two')]],
+  ['XDG_CONFIG_HOME', (home) => [join(home, 'one'), join(home, 'two')]],
+  ['XDG_CACHE_HOME', (home) => [join(home, 'one'), join(home, 'two')]],
+  ['XDG_RUNTIME_DIR', (home) => [join(home, 'one'), join(home, 'two')]],
+  ['SSH_AUTH_SOCK', (home) => [join(home, 'one'), join(home, 'two')]],
+  ['ENABLE_DOCKER', () => ['true', 'false']],
+  ['DOCKER_TIMEOUT', () => ['30', '40']],
+  ['DOCKER_MEMORY_LIMIT', () => ['256m', '300m']],
+  ['DOCKER_CPU_LIMIT', () => ['1', '2']],
+]
+
+describeWith('userns', 'a plan that was made with a variable set', () => {
+  test.each(DECIDING)('%s is started without node for the same value only', async (name, values) => {
+    const { home } = place.current
+    const [one, two] = values(home)
+    for (const directory of [one, two]) if (directory.startsWith(home)) mkdirSync(directory, { mode: 0o700 })
+    // Where the cache lies is not what is asked here.
+    const base: Record<string, string> = name === 'HOME' ? { XDG_CACHE_HOME: join(home, '.cache') } : {}
+    const words = ['--', 'cat']
+    await setTimeout(SETTLE_MS)
+    await runIn(words, { ...base, [name]: one })
+    expect((await runIn(words, { ...base, [name]: one, ...withoutNode })).status).toBe(0)
+    if (name === 'XDG_CACHE_HOME') cpSync(one, two, { recursive: true })
+    expect((await runIn(words, { ...base, [name]: two, ...withoutNode })).status).not.toBe(0)
   })
 })
 
