@@ -222,6 +222,83 @@ static int look_through(struct guard *guard, struct guard_zone *zone) {
   return done;
 }
 
+/* ---- hard links ---- */
+
+/* A cover is on a name, and a file can have others: they are covered, too, wherever they are in a writable zone. */
+struct links {
+  struct identity *file;
+  size_t count;
+};
+
+static int add_link(struct links *links, dev_t dev, ino_t ino) {
+  for (size_t i = 0; i < links->count; i++)
+    if (links->file[i].dev == dev && links->file[i].ino == ino) return 0;
+  struct identity *more = grow(links->file, links->count, sizeof *more);
+  if (!more) return -1;
+  links->file = more;
+  links->file[links->count++] = (struct identity){dev, ino};
+  return 0;
+}
+
+static int add_links_below(struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
+  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1};
+  int done = walk_zone(&walk);
+  for (size_t i = 0; done == 0 && i < walk.count; i++)
+    if (walk.find[i].kind == FIND_TWIN) done = add_link(links, walk.find[i].identity.dev, walk.find[i].identity.ino);
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  return done;
+}
+
+static int find_links_of(struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
+  char at[PATH_MAX];
+  struct stat status;
+  if (cover->writable) return 0;
+  if (S_ISDIR(cover->type)) return add_links_below(links, zone, cover);
+  if (!S_ISREG(cover->type) || guard_look(zone->fd, cover->path, at, &status) != LOOK_THERE || status.st_nlink < 2) return 0;
+  return add_link(links, status.st_dev, status.st_ino);
+}
+
+/* The innermost cover decides. */
+static int is_covered(const struct guard_zone *zone, const char *path) {
+  size_t longest = 0;
+  int covered = 0;
+  for (size_t i = 0; i < zone->covers; i++) {
+    size_t length = strlen(zone->cover[i].path);
+    if (length < longest || strncmp(zone->cover[i].path, path, length) != 0 || (path[length] && path[length] != '/')) continue;
+    covered = !zone->cover[i].writable || (covered && length == longest);
+    longest = length;
+  }
+  return covered;
+}
+
+static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
+  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count};
+  int done = walk_zone(&walk);
+  if (done < 0) give_up(guard, zone, walk.failed ? walk.failed : "");
+  for (size_t i = 0; done == 0 && i < walk.count; i++)
+    if (walk.find[i].kind == FIND_TWIN && !is_covered(zone, walk.find[i].path)) done = close_file(guard, zone, &walk.find[i]);
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  return done;
+}
+
+static int close_links(struct guard *guard) {
+  struct links links = {NULL, 0};
+  int done = 0;
+  for (size_t i = 0; i < guard->zones && done == 0; i++)
+    for (size_t j = 0; j < guard->zone[i].covers && done == 0; j++)
+      if ((done = find_links_of(&links, &guard->zone[i], &guard->zone[i].cover[j])) < 0) give_up(guard, &guard->zone[i], guard->zone[i].cover[j].path);
+  for (size_t i = 0; links.count > 0 && i < guard->zones && done == 0; i++)
+    if (guard->zone[i].fd >= 0) done = cover_links(guard, &guard->zone[i], &links);
+  int error = errno;
+  free(links.file);
+  errno = error;
+  return done;
+}
+
 /* ---- all zones ---- */
 
 static struct guard_zone *add_zone(struct guard *guard, const struct record *record) {
@@ -259,7 +336,7 @@ int guard_prepare(struct guard *guard, const struct launchfile *file) {
     if (on_record(guard, &zone, &record) < 0) return -1;
   for (size_t i = 0; i < guard->zones; i++)
     if (guard->zone[i].fd >= 0 && look_through(guard, &guard->zone[i]) < 0) return -1;
-  return 0;
+  return close_links(guard);
 }
 
 const struct guard_zone *guard_zone_at(const struct guard *guard, const char *target) {

@@ -8,6 +8,8 @@
  * each run, when nothing inside is left: every missing name is looked up again, every zone looked through for git directories that
  * were not there before (walk.h), and what is found is renamed beside itself to NAME.set-aside.RUN.
  *
+ * A file with several names is covered at each of them. For root, files that run with other rights than their caller's are covered.
+ *
  * Every look starts at the zone's descriptor, which is opened once and compared with the plan, and follows no link.
  */
 #ifndef LLM_DO_GUARD_H

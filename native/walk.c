@@ -103,7 +103,7 @@ static struct find find_of(enum find_kind kind, const char *path, const struct s
   return (struct find){kind, status->st_mode & S_IFMT, {status->st_dev, status->st_ino}, path, -1};
 }
 
-static int looks_at_files(const struct walk *walk) { return walk->for_set_id || walk->wanted_count > 0; }
+static int looks_at_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->wanted_count > 0; }
 
 static const struct identity *wanted_inode(const struct walk *walk, ino_t ino) {
   for (size_t i = 0; i < walk->wanted_count; i++)
@@ -117,10 +117,10 @@ static int has_capabilities(const char *name) { return lgetxattr(name, "security
 static int on_file(struct walk *walk, int directory, const char *path, const char *name, ino_t ino) {
   const struct identity *wanted = wanted_inode(walk, ino);
   struct stat status;
-  if (!wanted && !walk->for_set_id) return 0;
+  if (!wanted && !walk->for_set_id && !walk->for_linked) return 0;
   if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return errno == ENOENT ? 0 : -1;
   if (!S_ISREG(status.st_mode)) return 0;
-  int is_twin = wanted && wanted->dev == status.st_dev;
+  int is_twin = (wanted && wanted->dev == status.st_dev) || (walk->for_linked && status.st_nlink > 1);
   int is_set_id = walk->for_set_id && ((status.st_mode & (S_ISUID | S_ISGID)) || has_capabilities(name));
   if (!is_twin && !is_set_id) return 0;
   struct find find = find_of(is_twin ? FIND_TWIN : FIND_SET_ID, arena_join(&walk->arena, path, name), &status);
@@ -292,7 +292,7 @@ static int walk_pending(struct walk *walk, struct unlocked *unlocked) {
 int walk_zone(struct walk *walk) {
   struct unlocked unlocked = {.count = 0};
   int before = walk->for_set_id ? open(".", O_PATH | O_CLOEXEC) : -1;
-  int done = add_pending(walk, "", IN_TREE, -1);
+  int done = walk->start ? add_pending(walk, walk->start, IN_PLAIN, -1) : add_pending(walk, "", IN_TREE, -1);
   if (done == 0) done = walk_pending(walk, &unlocked);
   int error = errno;
   unlock_end(&unlocked);

@@ -22,7 +22,7 @@ enum find_kind {
   FIND_BARE,    /* a directory that git takes for a repository, whatever its name */
   FIND_KEPT,    /* a repository below `modules` or `worktrees` of a git directory */
   FIND_SET_ID,  /* a regular file with a set-id bit or capabilities */
-  FIND_TWIN,    /* another name of a wanted file */
+  FIND_TWIN,    /* a name of a file that has others */
   FIND_TOO_DEEP /* a directory whose path the kernel does not take */
 };
 
@@ -41,8 +41,10 @@ struct find {
 
 struct walk {
   int zone;
+  const char *start; /* where it begins, NULL = the zone's root */
   int for_git, for_set_id;
-  const struct identity *wanted; /* regular files with more than one name */
+  int for_linked;                /* FIND_TWIN: every regular file with more than one name */
+  const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
 
   struct find *find;

@@ -83,57 +83,64 @@ for (const engine of ENGINES) {
   })
 }
 
-describeWith(['bwrap', 'userns'], 'many', () => {
-  test(`${KILLS} launchers that are killed at a random moment leave nothing after the janitor`, {
-    timeout: 120_000,
-  }, async () => {
-    const place = await makePlace()
-    const runsDirectory = join(await temporaryDirectory(), 'runs')
-    const word = `mark-${process.pid}-soak`
-    const planned = await planOnce({
-      place,
-      engine: 'bwrap',
-      command: sh(`${PROBE} daemons 3; sleep 60`),
-      values: { env: { set: { MARK: word } } },
-      runsDirectory,
+for (const engine of ENGINES) {
+  describeWith([engine, 'userns'], `many with ${engine}`, () => {
+    test(`${KILLS} launchers that are killed at a random moment leave nothing after the janitor`, {
+      timeout: 120_000,
+    }, async () => {
+      const place = await makePlace()
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const word = `mark-${process.pid}-${engine}-soak`
+      const planned = await planOnce({
+        place,
+        engine,
+        command: sh(`${PROBE} daemons 3; sleep 60`),
+        values: { env: { set: { MARK: word } } },
+        runsDirectory,
+      })
+      const ids = await collect(KILLS, async (n) => {
+        const launch = planned.launch()
+        const started = { pid: 0 }
+        const end = runChild({
+          launch,
+          stdio: STDIO,
+          onStart: (pid) => (started.pid = pid),
+          stop: async () => undefined,
+        })
+        // Spread over the whole of a start, which takes some ten milliseconds.
+        await sleep((n * 7) % 40)
+        process.kill(started.pid, 'SIGKILL')
+        await end
+        return launch.argv[1] ?? ''
+      })
+      await expectGone(word, 3_000)
+      await execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])
+      expect(readdirSync(runsDirectory)).toEqual([])
+      expect(readdirSync(place.zone)).toEqual(['notes'])
+      expect(groupsOf(ids)).toEqual([])
+      expect(mountsBelow(place.base)).toEqual([])
     })
-    const ids = await collect(KILLS, async (n) => {
-      const launch = planned.launch()
-      const started = { pid: 0 }
-      const end = runChild({ launch, stdio: STDIO, onStart: (pid) => (started.pid = pid), stop: async () => undefined })
-      // Spread over the whole of a start, which takes some ten milliseconds.
-      await sleep((n * 7) % 40)
-      process.kill(started.pid, 'SIGKILL')
-      await end
-      return launch.argv[1] ?? ''
-    })
-    await expectGone(word, 3_000)
-    await execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])
-    expect(readdirSync(runsDirectory)).toEqual([])
-    expect(readdirSync(place.zone)).toEqual(['notes'])
-    expect(groupsOf(ids)).toEqual([])
-    expect(mountsBelow(place.base)).toEqual([])
-  })
 
-  test(`${RUNS} short runs are complete and let nothing grow`, { timeout: 180_000 }, async () => {
-    const place = await makePlace()
-    const runsDirectory = join(await temporaryDirectory(), 'runs')
-    const word = `mark-${process.pid}-runs`
-    const planned = await planOnce({
-      place,
-      engine: 'bwrap',
-      command: ['/usr/bin/printf', 'DONE'],
-      values: { env: { set: { MARK: word } } },
-      runsDirectory,
+    test(`${RUNS} short runs are complete and let nothing grow`, { timeout: 180_000 }, async () => {
+      const place = await makePlace()
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const word = `mark-${process.pid}-${engine}-runs`
+      const planned = await planOnce({
+        place,
+        engine,
+        command: ['/usr/bin/printf', 'DONE'],
+        values: { env: { set: { MARK: word } } },
+        runsDirectory,
+      })
+      await planned.run()
+      const before = openDescriptors()
+      const answers = await collect(RUNS / 2, () => Promise.all([planned.run(), planned.run()]))
+      expect(answers.flat().filter(({ stdout }) => stdout !== 'DONE')).toEqual([])
+      await expectGone(word, 1_000)
+      expect(openDescriptors()).toBe(before)
+      expect(mountsBelow(place.base)).toEqual([])
+      expect(readdirSync(runsDirectory)).toEqual([])
+      expect(readdirSync(place.zone)).toEqual(['notes'])
     })
-    await planned.run()
-    const before = openDescriptors()
-    const answers = await collect(RUNS / 2, () => Promise.all([planned.run(), planned.run()]))
-    expect(answers.flat().filter(({ stdout }) => stdout !== 'DONE')).toEqual([])
-    await expectGone(word, 1_000)
-    expect(openDescriptors()).toBe(before)
-    expect(mountsBelow(place.base)).toEqual([])
-    expect(readdirSync(runsDirectory)).toEqual([])
-    expect(readdirSync(place.zone)).toEqual(['notes'])
   })
-})
+}

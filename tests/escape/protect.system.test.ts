@@ -1,13 +1,15 @@
 /** Protected paths: what exists cannot be changed, what does not exist cannot be made, and the host sees nothing of it. */
-import { existsSync, readdirSync, readFileSync, statSync, watch } from 'node:fs'
-import { appendFile, chmod, mkdir, writeFile } from 'node:fs/promises'
+import { existsSync, lstatSync, readdirSync, readFileSync, statSync, watch } from 'node:fs'
+import { appendFile, chmod, link, mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { superviseNamespace } from '../../src/supervisor/namespace.ts'
 import type { Outcome } from '../../src/supervisor/outcome.ts'
-import { describeWith } from '../support/needs.ts'
-import { ENGINES, type Engine, makePlace, type Place, sh } from './chain.ts'
+import { runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { collect, ENGINES, type Engine, makePlace, type Place, sh } from './chain.ts'
 import { planOnce } from './launch.ts'
 import { unguarded } from './unguarded.ts'
 
@@ -116,6 +118,25 @@ for (const engine of ENGINES) {
       expect(namesIn(join(place.zone, dirname(name)))).toContain(name.split('/').at(-1))
     })
 
+    test('a second name of a protected file is read-only as well', async () => {
+      const place = await makePlace()
+      await git(place.zone, 'init', '-q')
+      const write = 'cd /zone; echo evil >>copy/config; echo evil >>copy/hook; echo mine >>copy/own; echo x >copy/new'
+      await mkdir(join(place.zone, 'copy'))
+      await writeFile(join(place.zone, 'copy/own'), '')
+      await writeFile(join(place.zone, '.git/hooks/pre-commit'), 'host\n')
+      await link(join(place.zone, '.git/config'), join(place.zone, 'copy/config'))
+      await link(join(place.zone, '.git/hooks/pre-commit'), join(place.zone, 'copy/hook'))
+      const content = () =>
+        ['.git/config', '.git/hooks/pre-commit', 'copy/own', 'copy/new'].map((path) =>
+          readFileSync(join(place.zone, path), 'utf8'),
+        )
+      await attempt({ place, engine, script: write })
+      expect(content()).toEqual([expect.not.stringContaining('evil'), 'host\n', 'mine\n', 'x\n'])
+      await attempt({ place, engine, script: write, guarded: false })
+      expect(content()).toEqual([expect.stringContaining('evil'), 'host\nevil\n', 'mine\nmine\n', 'x\n'])
+    })
+
     test('directories on the way to protected names can be made, and nothing else is there after the run', async () => {
       const place = await makePlace()
       const outcome = await attempt({
@@ -127,6 +148,42 @@ for (const engine of ENGINES) {
       expect(readFileSync(join(place.zone, 'seen'), 'utf8')).toBe('notes\nseen\n')
       expect(namesIn(place.zone)).toEqual(['.config', 'notes', 'seen'])
       expect(namesIn(join(place.zone, '.config'))).toEqual(['x', 'y'])
+    })
+
+    test('a run of the command line leaves nothing, with the streams of the caller, the first time and every other', async () => {
+      const place = await makePlace()
+      const home = await temporaryDirectory({ mode: 0o755 })
+      const run = () =>
+        runCli(['--engine', engine, '--rw', place.zone, '--', 'true'], { env: { HOME: home }, cwd: place.base })
+      for (const time of ['by node', 'by front', 'by front again'])
+        expect([time, (await run()).status, namesIn(place.zone)]).toEqual([time, 0, ['notes']])
+    })
+
+    test('who exchanges directories while something is set aside has nothing of the victim moved or changed', async () => {
+      const place = await makePlace()
+      const victim = join(place.base, 'victim')
+      await mkdir(join(victim, '.git'), { recursive: true })
+      await chmod(join(victim, '.git'), 0o700)
+      const facts = () =>
+        [victim, join(victim, '.git')].map((path) => statSync(path)).map(({ ino, mode, uid }) => [ino, mode, uid])
+      const before = facts()
+      await mkdir(join(place.zone, 'a'))
+      await symlink(victim, join(place.zone, 'link'))
+      const swapper = execa(place.probe, ['swap', join(place.zone, 'a'), join(place.zone, 'link')], { reject: false })
+      try {
+        // Control: a path leads to the victim half of the time.
+        await expect.poll(() => lstatSync(join(place.zone, 'a')).isSymbolicLink(), { interval: 1 }).toBe(true)
+        const script = 'for name in a link; do mkdir /zone/$name/.git; done 2>/dev/null; true'
+        const causes = await collect(20, async () => {
+          // A link in the way of a protected name is set aside, too.
+          await symlink(victim, join(place.zone, 'link')).catch(() => undefined)
+          return (await attempt({ place, engine, script })).cause
+        })
+        expect(causes).toContain('protected')
+        expect([facts(), namesIn(victim)]).toEqual([before, ['.git']])
+      } finally {
+        swapper.kill('SIGKILL')
+      }
     })
 
     test('a program that watches the directory sees nothing of a run', async () => {
@@ -284,3 +341,55 @@ for (const engine of ENGINES) {
     })
   })
 }
+
+describeWith(['root', 'gcc', 'userns'], 'files of root that run with its rights', () => {
+  /** Writes through a shared mapping, which does not drop the set-id bit as write(2) does. */
+  const MAPPED = `
+    #include <fcntl.h>
+    #include <string.h>
+    #include <sys/mman.h>
+    int main(int argc, char **argv) {
+      int fd = open(argv[argc - 1], O_RDWR);
+      char *at = fd < 0 ? MAP_FAILED : mmap(0, 4, PROT_WRITE, MAP_SHARED, fd, 0);
+      if (at == MAP_FAILED) return 1;
+      memcpy(at, "evil", 4);
+      return 0;
+    }`
+
+  async function prepare(): Promise<Place> {
+    const place = await makePlace()
+    await writeFile(join(place.base, 'mapped.c'), MAPPED)
+    await execa('gcc', ['-o', join(place.zone, 'mapped'), join(place.base, 'mapped.c')])
+    for (const name of ['set-id', 'capable', 'ordinary']) await writeFile(join(place.zone, name), 'host')
+    await mkdir(join(place.zone, '.git/objects/x'), { recursive: true })
+    await writeFile(join(place.zone, '.git/objects/x/hidden'), 'host')
+    for (const name of ['set-id', '.git/objects/x/hidden']) await chmod(join(place.zone, name), 0o4755)
+    await execa('setcap', ['cap_dac_override+ep', join(place.zone, 'capable')])
+    return place
+  }
+
+  const FILES = ['set-id', 'capable', '.git/objects/x/hidden', 'ordinary']
+  const script = `cd /zone; for name in ${FILES.join(' ')}; do ./mapped $name; done 2>/dev/null; true`
+  const contents = ({ zone }: Place) => FILES.map((name) => readFileSync(join(zone, name), 'utf8'))
+
+  for (const engine of ENGINES) {
+    testWith(
+      [engine],
+      `cannot be written with ${engine}, not through a mapping either, and a warning names them`,
+      async () => {
+        const place = await prepare()
+        const outcome = await attempt({ place, engine, script })
+        expect(contents(place)).toEqual(['host', 'host', 'host', 'evil'])
+        expect(outcome.guarded?.setId.count).toBe(3)
+        expect(outcome.guarded?.setId.first).toContain(join(place.zone, 'capable'))
+      },
+    )
+  }
+
+  test('control: what plain bwrap lets be written keeps its bit', async () => {
+    const place = await prepare()
+    await execa('bwrap', ['--ro-bind', '/', '/', '--bind', place.zone, '/mnt', '/mnt/mapped', '/mnt/set-id'])
+    expect(contents(place)).toEqual(['evil', 'host', 'host', 'host'])
+    expect(statSync(join(place.zone, 'set-id')).mode & 0o7777).toBe(0o4755)
+  })
+})

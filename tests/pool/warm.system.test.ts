@@ -1,7 +1,8 @@
 /** The warm way: the same results as the cold one, the same walls, and nothing left of it. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -161,12 +162,25 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     expect(await pool.runWarm(['echo', 'twice'])).toMatchObject({ isWarm: true, stdout: Buffer.from('twice\n') })
   })
 
-  test('is refused to a caller with other limits', async () => {
+  /** Each is another process than the keeper would start: the sandbox is claimed, refuses, and the run takes the cold way. */
+  test.each([
+    {
+      title: 'other limits',
+      through: ['sh', '-c', 'ulimit -n 77; exec "$@"', 'sh'],
+      script: 'ulimit -Hn',
+      says: '77\n',
+    },
+    { title: 'another nice value', through: ['nice', '-n', '5'], script: 'nice', says: '5\n' },
+    { title: 'fewer processors', through: ['taskset', '-c', '0'], script: 'nproc', says: '1\n' },
+  ])('is refused to a caller with $title', async ({ through, script, says }) => {
     const pool = await startPool()
-    await pool.run(sh('ulimit -Hn'))
+    await pool.run(sh(script))
+    const same = await pool.runWarm(sh(script))
+    expect(same).toMatchObject({ isWarm: true, status: 0 })
     await pool.whenReady()
-    const { status, stdout } = execLimited(pool.cwd, pool)
-    expect({ status, stdout }).toEqual({ status: 0, stdout: '77\n' })
+    const { isWarm: isAsked, status, stdout } = await pool.run(sh(script), { through })
+    expect({ isAsked, status, stdout: stdout.toString() }).toEqual({ isAsked: true, status: 0, stdout: says })
+    if (script !== 'nproc' || availableParallelism() > 1) expect(same.stdout.toString()).not.toBe(says)
   })
 
   test('protects what does not exist yet, and shows nothing of that while nobody runs', async () => {
@@ -175,14 +189,29 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     await pool.run(sh('true'))
     await pool.whenReady()
     expect(await readdir(cwd)).toEqual([])
-    const attack = await pool.runWarm(
-      sh('mkdir .git/hooks .vscode/x; mv .vscode .gone; echo x >.envrc; echo mine >file'),
-    )
-    expect(attack.isWarm).toBe(true)
-    await until(
-      async () => ((await readdir(cwd)).join() === 'file' ? true : undefined),
-      'a directory with only the file',
-    )
+    expect(await pool.runWarm(sh('echo mine >file; ls -A'))).toMatchObject({
+      isWarm: true,
+      status: 0,
+      stdout: Buffer.from('file\n'),
+    })
+    await pool.whenReady()
+    expect(await pool.runWarm(sh('mkdir .vscode; sleep 20'))).toMatchObject({ isWarm: true, status: 126 })
+    await pool.whenReady()
+    expect(await pool.runWarm(sh('mkdir -p a/b/.git'))).toMatchObject({ isWarm: true, status: 126 })
+    const names = (await readdir(cwd, { recursive: true })).map((name) => name.replace(/(set-aside).*/, '$1')).sort()
+    expect(names).toEqual(['.vscode.set-aside', 'a', 'a/b', 'a/b/.git.set-aside', 'file'])
+  })
+
+  test('is not used where a repository has come since it was made, which it would not cover', async () => {
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    await mkdir(join(cwd, 'a/b'), { recursive: true })
+    const pool = await startPool({ cwd, options: ['--rw', '.'] })
+    await pool.run(sh('true'))
+    await pool.whenReady()
+    await mkdir(join(cwd, 'a/b/.git/hooks'), { recursive: true })
+    const attack = await pool.run(sh('echo evil >a/b/.git/hooks/pre-commit; true'))
+    expect(attack.status).toBe(0)
+    expect(await readdir(join(cwd, 'a/b/.git/hooks'))).toEqual([])
   })
 
   test('ends within moments when its client is killed', async () => {
@@ -219,18 +248,6 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
   })
 })
 
-function execLimited(
-  cwd: string,
-  pool: { readonly cwd: string },
-): { readonly status: number; readonly stdout: string } {
-  const script = 'ulimit -n 77; exec "$0" -- sh -c "ulimit -Hn"'
-  const stdout = execFileSync('sh', ['-c', script, join(import.meta.dirname, '../../bin/llm-do-exec')], {
-    cwd: pool.cwd ?? cwd,
-    encoding: 'utf8',
-  })
-  return { status: 0, stdout }
-}
-
 async function commandLines(): Promise<readonly string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
@@ -257,6 +274,20 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     expect([status, stdout.toString()]).toEqual([0, expect.stringMatching(/^[1-9]\d* removed\n$/)])
     expect(existsSync(dead.directory)).toBe(false)
     expect(await alive.whenReady()).toHaveLength(2)
+  })
+
+  test('runs a command at most once, also when its launcher is killed while it runs', async () => {
+    const pool = await startPool({ size: 1, options: ['--rw', '.'] })
+    await pool.run(sh('true'))
+    const [name = ''] = await pool.whenReady()
+    const launch = await launcherOf(pool, name.slice(1))
+    const count = join(pool.cwd, 'count')
+    const run = pool.run(sh('echo x >>count; sleep 2; exit 7'))
+    await until(async () => existsSync(count) || undefined, 'the command')
+    process.kill(launch, 'SIGKILL')
+    const { status } = await run
+    expect(await readFile(count, 'utf8')).toBe('x\n')
+    expect(status).not.toBe(7)
   })
 
   test('counts no sandbox that was killed', async () => {

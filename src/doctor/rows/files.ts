@@ -34,20 +34,27 @@ const WRITE_TO_SHOWN = [
   '"$2" call mount umount2; cat /proc/self/status',
 ].join('\n')
 
-/** Everything that could get content to a protected path, or the path out of the way. */
+/** Everything that could get content to a protected path that exists, or the path out of the way. */
 const ATTACK_PROTECTED = [
   'cd "$1" || exit 9',
   'echo evil >>.git/config; rm -f .git/config; mv .git/config moved; ln .git/config hard && echo evil >hard',
-  'echo evil >.git/hooks/pre-commit; rmdir .git/hooks; mv .git/hooks hooks; mv .git gone; rm -rf .git',
-  'mkdir .git.new && mv -T .git.new .git; ln -sfnT /tmp .git',
-  'for name in .vscode .idea .mcp.json .claude .codex .agents .envrc; do',
-  '  rmdir $name; mv $name away; ln -s /tmp $name; mkdir $name; echo evil >$name; echo evil >$name/settings.json',
-  '  chmod 777 $name && echo evil >$name/settings.json; mkdir new && mv -T new $name; rm -rf new',
-  'done',
+  'echo evil >.git/hooks/pre-commit; rmdir .git/hooks; mv .git/hooks hooks; mv .git gone; rm -rf .git/hooks .git/config',
+  'mkdir new && mv -T new .git; ln -sfnT /tmp .git',
   'echo fine >allowed',
 ].join('\n')
 
-const WATCHED = /^\.(git(\/|$)|vscode|idea|mcp\.json|claude|codex|agents|envrc)/
+/** Ways to make one that does not exist; each ends the run. */
+const MAKE_PROTECTED = [
+  'mkdir .vscode',
+  'echo evil >.envrc',
+  'mkdir new && mv -T new .idea',
+  'ln -s /tmp .claude',
+  'mkdir sub && mkdir sub/.git',
+  'echo evil >.git/commondir',
+]
+
+const WATCHED = /^\.(git(\/|$)|vscode|idea|mcp\.json|claude|codex|agents|envrc)|^sub\//
+const SET_ASIDE = '.set-aside.'
 
 export const FILE_ROWS: readonly Row[] = [
   {
@@ -181,15 +188,22 @@ export const FILE_ROWS: readonly Row[] = [
   {
     id: 'files.protected',
     sentence: 'Protected paths of a writable zone can be neither changed, moved, replaced nor made, existing or not.',
-    attempts: ({ writable }) => [{ command: shell(ATTACK_PROTECTED, writable) }],
-    verdict: ({ runs, world: { writable } }) =>
+    attempts: ({ writable }) => [
+      { command: shell(ATTACK_PROTECTED, writable) },
+      ...MAKE_PROTECTED.map((script) => ({ command: shell(`cd "$1" && ${script}`, writable) })),
+    ],
+    verdict: ({ runs: [existing, ...made], world: { writable } }) =>
       judged([
-        ...runs.map(unlessRan),
+        ...(existing === undefined ? ['nothing ran'] : [unlessRan(existing)]),
+        ...made.map(({ reason }, index) =>
+          unless(reason === 'protected', `"${MAKE_PROTECTED[index]}" did not end the run`),
+        ),
         unless(writable['allowed'] !== undefined, 'the rest of the zone could not be written'),
         unless(writable['.git/config']?.content === NOTES, '.git/config changed'),
         unless(writable['.git/hooks']?.content === 'directory', '.git/hooks is gone'),
         ...Object.keys(writable)
-          .filter((path) => WATCHED.test(path) && !['.git', '.git/config', '.git/hooks'].includes(path))
+          .filter((path) => WATCHED.test(path) && !path.includes(SET_ASIDE))
+          .filter((path) => !['.git', '.git/config', '.git/hooks'].includes(path))
           .map((path) => `${path} was made`),
       ]),
   },
