@@ -19,8 +19,9 @@
 
 #define FIRST_WALK_NS 1000000000ull
 #define LEAST_PAUSE_NS 2000000000ull
-/* A walk may take one part in so many of a processor's time. */
+/* A walk may take one part in so many of a processor's time, and holds up deadlines and limits no longer than this. */
 #define WALK_SHARE 50
+#define WALK_PIECE_NS 5000000ull
 
 struct guard_watch {
   int id;
@@ -84,6 +85,7 @@ static int is_guarded(const struct guard_zone *zone) { return zone->fd >= 0 && (
 void guard_watch(struct guard *guard, uint64_t now_ns) {
   int is_needed = 0, has_git = 0;
   for (size_t i = 0; i < guard->zones; i++) is_needed |= is_guarded(&guard->zone[i]), has_git |= guard->zone[i].has_git;
+  guard->walk.zone = -1;
   if (has_git) guard->next_walk_ns = now_ns + FIRST_WALK_NS;
   if (is_needed) guard->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   for (size_t i = 0; i < guard->zones; i++)
@@ -201,22 +203,42 @@ int guard_on_events(struct guard *guard) {
 
 /* ---- walks ---- */
 
-static int has_new_repository(struct guard *guard, const struct guard_zone *zone) {
-  struct walk walk;
-  int found = zone->fd >= 0 && zone->has_git && guard_walk(zone, 0, &walk) == 0;
-  if (!found) return 0; /* the sweep at the end tells why */
-  found = 0;
-  for (size_t i = 0; i < walk.count && !found; i++) found = !guard_knows(zone, &walk.find[i]) && note(guard, zone, walk.find[i].path);
-  walk_free(&walk);
+/* The next zone in which repositories are protected; 0 = there is none after this one. */
+static int begin_next_walk(struct guard *guard) {
+  for (walk_free(&guard->walk); guard->walked < guard->zones; guard->walked++) {
+    const struct guard_zone *zone = &guard->zone[guard->walked];
+    if (zone->fd < 0 || !zone->has_git) continue;
+    guard->walk = (struct walk){.zone = zone->fd, .for_git = 1};
+    return 1;
+  }
+  guard->walked = 0;
+  return 0;
+}
+
+static int has_new_repository(struct guard *guard) {
+  const struct guard_zone *zone = &guard->zone[guard->walked];
+  for (size_t i = 0; i < guard->walk.count; i++)
+    if (!guard_knows(zone, &guard->walk.find[i])) return note(guard, zone, guard->walk.find[i].path);
+  return 0;
+}
+
+/* 1 = there was an attempt. What cannot be looked through now, the sweep at the end explains. */
+static int walk_a_piece(struct guard *guard, uint64_t now, uint64_t *least_pause) {
+  *least_pause = 0;
+  if (guard->walk.zone < 0 && !begin_next_walk(guard)) return *least_pause = LEAST_PAUSE_NS, 0;
+  if (walk_some(&guard->walk, now + WALK_PIECE_NS) > 0) return has_new_repository(guard);
+  int found = has_new_repository(guard);
+  guard->walked++;
+  if (!begin_next_walk(guard)) *least_pause = LEAST_PAUSE_NS;
   return found;
 }
 
 int guard_on_time(struct guard *guard) {
-  uint64_t before = now_ns();
+  uint64_t before = now_ns(), least;
   if (!guard->next_walk_ns || before < guard->next_walk_ns) return 0;
-  int found = look_again(guard);
-  for (size_t i = 0; i < guard->zones && !found; i++) found = has_new_repository(guard, &guard->zone[i]);
+  least = LEAST_PAUSE_NS;
+  int found = look_again(guard) || walk_a_piece(guard, before, &least);
   uint64_t after = now_ns(), pause = (after - before) * WALK_SHARE;
-  guard->next_walk_ns = after + (pause > LEAST_PAUSE_NS ? pause : LEAST_PAUSE_NS);
+  guard->next_walk_ns = after + (found || pause > least ? pause : least);
   return found;
 }

@@ -385,6 +385,7 @@ void guard_close(struct guard *guard) {
     free(zone->cover), free(zone->name), free(zone->repository);
   }
   if (guard->events >= 0) close(guard->events);
+  walk_free(&guard->walk);
   free(guard->zone);
   free(guard->watch);
   arena_free(&guard->arena);

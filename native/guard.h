@@ -75,6 +75,8 @@ struct guard {
   struct guard_watch *watch;
   size_t watches;
   uint64_t next_walk_ns; /* CLOCK_MONOTONIC; 0 = none */
+  struct walk walk;      /* while the command runs: a piece at a time, of one zone after the other */
+  size_t walked;         /* the zone that it is in */
 
   char seen[256]; /* the first attempt, on the host */
   struct guard_attempt attempt[GUARD_ATTEMPTS_MAX];

@@ -1,5 +1,6 @@
 #include "walk.h"
 
+#include "fail.h"
 #include "kernel.h"
 
 #include <dirent.h>
@@ -195,11 +196,16 @@ static int on_entry(struct listing *listing, const struct entry *entry) {
   return type == DT_REG ? on_file(walk, listing->fd, listing->at.path, name, entry->ino) : 0;
 }
 
+/* Made on purpose, a directory can hold a million names. */
+#define LONGEST_DIRECTORY_NS 10000000ull
+
+static int takes_too_long(const struct walk *walk) { return walk->until_ns && now_ns() > walk->until_ns + LONGEST_DIRECTORY_NS; }
+
 static int read_entries(struct listing *listing) {
   static char room[64 << 10] __attribute__((aligned(8)));
   for (;;) {
     long got = syscall(SYS_getdents64, listing->fd, room, sizeof room);
-    if (got == 0) return 0;
+    if (got == 0 || takes_too_long(listing->walk)) return 0;
     if (got < 0) return errno == ENOENT ? 0 : -1; /* removed meanwhile */
     for (long at = 0; at < got;) {
       const struct entry *entry = (const struct entry *)(room + at);
@@ -279,8 +285,9 @@ static int visit_git(struct walk *walk, const struct pending *at) {
 }
 
 static int walk_pending(struct walk *walk, struct unlocked *unlocked) {
-  for (size_t next = 0; next < walk->pending_count; next++) {
-    struct pending at = walk->pending[next];
+  while (walk->next < walk->pending_count) {
+    if (walk->until_ns && now_ns() > walk->until_ns) return 1;
+    struct pending at = walk->pending[walk->next++];
     walk->failed = at.path;
     if (at.place == NOWHERE) continue;
     int done = at.place == IN_GIT && !looks_at_files(walk) ? visit_git(walk, &at) : visit(walk, unlocked, at);
@@ -289,27 +296,32 @@ static int walk_pending(struct walk *walk, struct unlocked *unlocked) {
   return 0;
 }
 
-int walk_zone(struct walk *walk) {
+static int begin(struct walk *walk) {
+  if (walk->pending_count > 0) return 0;
+  return walk->start ? add_pending(walk, walk->start, IN_PLAIN, -1) : add_pending(walk, "", IN_TREE, -1);
+}
+
+int walk_some(struct walk *walk, uint64_t until_ns) {
   struct unlocked unlocked = {.count = 0};
   int before = walk->for_set_id ? open(".", O_PATH | O_CLOEXEC) : -1;
-  int done = walk->start ? add_pending(walk, walk->start, IN_PLAIN, -1) : add_pending(walk, "", IN_TREE, -1);
+  walk->until_ns = until_ns;
+  int done = begin(walk);
   if (done == 0) done = walk_pending(walk, &unlocked);
   int error = errno;
   unlock_end(&unlocked);
   if (before >= 0 && fchdir(before) < 0) done = -1, error = errno;
   if (before >= 0) close(before);
-  free(walk->pending);
-  walk->pending = NULL;
-  walk->pending_count = 0;
   errno = error;
   return done;
 }
 
+int walk_zone(struct walk *walk) { return walk_some(walk, 0); }
+
 void walk_free(struct walk *walk) {
   free(walk->find);
+  free(walk->pending);
   arena_free(&walk->arena);
-  walk->find = NULL;
-  walk->count = 0;
+  *walk = (struct walk){.zone = -1};
 }
 
 int walk_is_bare(int zone, const char *path) {

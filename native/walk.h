@@ -12,6 +12,7 @@
 
 #include "arena.h"
 
+#include <stdint.h>
 #include <sys/stat.h>
 
 /* A bigger tree is refused: nobody would wait for the walk. */
@@ -53,11 +54,15 @@ struct walk {
   const char *failed;   /* the directory at which the walk gave up */
   struct arena arena;   /* of the paths */
   struct pending *pending;
-  size_t pending_count;
+  size_t pending_count, next;
+  uint64_t until_ns; /* of walk_some, CLOCK_MONOTONIC; 0 = no end */
 };
 
 /* 0, or -1 with errno: E2BIG where there is too much. */
 int walk_zone(struct walk *walk);
+/* The same in pieces, for whoever has other things to do: goes on until that time. 1 = there is more. A directory so large that
+ * it takes too long by itself is not read to its end. */
+int walk_some(struct walk *walk, uint64_t until_ns);
 void walk_free(struct walk *walk);
 
 /* Whether git takes the directory `path` of a zone for a repository: 1, 0, or -1 with errno. */
