@@ -3,6 +3,7 @@
 #include "fuzz.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@ static void release(struct warm *warm) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int ends[2];
   if (size == 0) return 0;
+  signal(SIGPIPE, SIG_IGN); /* as launch does */
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) WRONG("set-up");
   struct warm warm = WARM_NONE;
   warm.client = ends[0];
