@@ -182,6 +182,7 @@ static enum warm_event on_caller(struct warm *warm) {
 
 static enum warm_event on_guards(struct warm *warm) {
   const char *problem;
+  if (warm->guards.bytes) return WARM_GONE; /* one list a command: each more would be kept beside the others */
   if (launchfile_check(warm->body, warm->header.size, &warm->guards, &problem) < 0) return WARM_GONE;
   warm->body = NULL; /* its words are the guards' */
   return WARM_NOTHING;
