@@ -4,7 +4,12 @@
  *   runs list DIRECTORY        one JSON line a live run
  *   runs kill DIRECTORY ID     asks its launcher to end it; status 1 when there is no such run
  *   runs prune DIRECTORY       cleans up after killed launchers, prints how many
+ *
+ * And what must be made on the disk before a run, by somebody who trusts no path:
+ *
+ *   runs make PATH             the directory of a zone with those above it (directory.h), prints its device and inode
  */
+#include "directory.h"
 #include "kernel.h"
 #include "record.h"
 #include "text.h"
@@ -14,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 static const char *value_or(const struct record_content *content, const char *key, const char *otherwise) {
   const char *value = record_value(content, key, 0);
@@ -51,7 +57,22 @@ static int end_run(const struct record_content *content, int fd, void *id) {
   return sys_pidfd_send_signal(pidfd, SIGTERM) == 0;
 }
 
+static int make(const char *path) {
+  int failed;
+  struct stat status;
+  int fd = directory_make(path, &failed);
+  if (fd < 0 || fstat(fd, &status) < 0) {
+    const char *why = errno == ELOOP ? "a symbolic link is in the way" : strerror(errno);
+    fprintf(stderr, "%.*s: %s\n", failed, path, why);
+    return 125;
+  }
+  close(fd);
+  printf("%llu %llu\n", (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
+  return fflush(stdout) == 0 ? 0 : 125;
+}
+
 int main(int argc, char **argv) {
+  if (argc == 3 && strcmp(argv[1], "make") == 0) return make(argv[2]);
   const char *verb = argc > 2 ? argv[1] : "";
   int directory = argc > 2 ? records_open(argv[2]) : -1;
   if (argc > 2 && directory < 0) {
@@ -61,6 +82,6 @@ int main(int argc, char **argv) {
   if (argc == 3 && strcmp(verb, "list") == 0) return records_each(directory, print_run, NULL) < 0 ? 125 : 0;
   if (argc == 3 && strcmp(verb, "prune") == 0) return printf("%d\n", records_prune(directory)) < 0 ? 125 : 0;
   if (argc == 4 && strcmp(verb, "kill") == 0) return records_each(directory, end_run, argv[3]) == 1 ? 0 : 1;
-  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID\n");
+  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH\n");
   return 125;
 }

@@ -5,6 +5,7 @@
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
+import { ask } from './ask.ts'
 import { type Enter, enterByShell } from './cgroup/enter.ts'
 import type { Sights } from './cgroup/fact.ts'
 import { observeCgroup } from './cgroup/ladder.ts'
@@ -19,7 +20,7 @@ import { type MachineFacts, observeHost } from './host/probe.ts'
 import { findDoors } from './host/sockets.ts'
 import { checkHelpers, helpersDirectory, packageRoot, packageVersion } from './native.ts'
 import { isWithin } from './plan/places.ts'
-import type { Plan } from './plan/plan.ts'
+import type { Plan, PlannedZone } from './plan/plan.ts'
 import { followUpPaths, pathsNamedBy } from './plan/questions.ts'
 import type { Request } from './plan/request.ts'
 import { type ProfileDirectories, profileDirectoryOf } from './policy/load.ts'
@@ -318,22 +319,64 @@ function unreadableFilter(file: string, why: string, cause?: unknown): SandboxEr
 
 /* ---- just before the start ---- */
 
-/** Makes the directories of zones with `create`. Returns whether there were any: then the plan was made of paths that are now others. */
-export function makeZoneDirectories({ zones }: Plan): boolean {
-  const wanted = zones.filter(({ create }) => create)
-  for (const { source } of wanted) makeZoneDirectory(source)
-  return wanted.length > 0
+/**
+ * Plans, makes the directories of zones with `create`, and plans again, since the first plan is of paths that are now others.
+ * @throws SandboxError ZONE_INVALID where one cannot be made, or is not the one that was made when it is looked at again
+ */
+export async function prepareZones<T extends { readonly plan: Plan }>(prepare: () => Promise<T>): Promise<T> {
+  const first = await prepare()
+  const wanted = first.plan.zones.filter(({ create }) => create)
+  if (wanted.length === 0) return first
+  const made = new Map<string, string>()
+  for (const { target, source } of wanted) made.set(target, await makeZoneDirectory(source))
+  const prepared = await prepare()
+  for (const zone of prepared.plan.zones) checkMade(zone, made.get(zone.target))
+  return prepared
 }
 
-function makeZoneDirectory(source: string): void {
+function checkMade({ source, dev, ino }: PlannedZone, made: string | undefined): void {
+  if (made === undefined || made === UNKNOWN || made === `${dev} ${ino}`) return
+  throw new SandboxError('ZONE_INVALID', `zone source ${source} was replaced by something else while it was made`, {
+    hint: 'see what else is at work there, and try again',
+  })
+}
+
+const UNKNOWN = ''
+/** Milliseconds; a directory on a slow network share. */
+const MAKING_MS = 30_000
+
+/**
+ * By the native helper, which follows no link that was put in the way since the path was looked at: root may be asked to make a
+ * directory in somebody else's. Elsewhere than on Linux there is no helper.
+ * @returns device and inode of the directory
+ */
+async function makeZoneDirectory(source: string): Promise<string> {
+  if (process.platform !== 'linux') return makeByPath(source)
+  const helpers = helpersDirectory()
+  checkHelpers(helpers, process.arch)
+  const { ok, why, stdout } = await ask({
+    file: join(helpers, 'runs'),
+    argv: ['make', source],
+    patienceMs: MAKING_MS,
+  })
+  if (!ok || !/^\d+ \d+\n$/.test(stdout)) throw notMade(source, why || 'no answer')
+  return stdout.trim()
+}
+
+function makeByPath(source: string): string {
   try {
     makeDirectories(source)
+    return UNKNOWN
   } catch (cause) {
-    throw new SandboxError('ZONE_INVALID', `zone source ${source} cannot be made: ${whyOf(cause)}`, {
-      hint: `mkdir -p ${source}`,
-      cause,
-    })
+    throw notMade(source, whyOf(cause), cause)
   }
+}
+
+function notMade(source: string, why: string, cause?: unknown): SandboxError {
+  return new SandboxError('ZONE_INVALID', `zone source ${source} cannot be made: ${why}`, {
+    hint: `mkdir -p ${source}`,
+    cause,
+  })
 }
 
 /**

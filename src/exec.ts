@@ -17,12 +17,12 @@ import {
   existing,
   filterOf,
   makeOwnDirectory,
-  makeZoneDirectories,
   mountWaysOf,
   newRunId,
   now,
   observeMachine,
   observePolicyPaths,
+  prepareZones,
   profileDirectories,
 } from './edges.ts'
 import { SandboxError } from './error.ts'
@@ -193,9 +193,9 @@ interface Ran {
 
 /** An engine that nobody tried before is tried by the run itself; only if nothing comes of it, every engine is tried by itself. */
 async function run(options: ExecOptions, begunMs: number): Promise<Ran> {
-  const ran = await attempt(await prepareZones(options, 'run'), begunMs)
+  const ran = await attempt(await prepareZones(() => prepareBy(options, 'run')), begunMs)
   if (!isEngineInDoubt(ran)) return ran
-  const again = await prepareZones(options, 'trial')
+  const again = await prepareZones(() => prepareBy(options, 'trial'))
   // The engine works: what failed is something else, and would fail again.
   return again.plan.hash === ran.prepared.plan.hash ? { ...ran, prepared: again } : attempt(again, begunMs)
 }
@@ -227,11 +227,6 @@ async function afterStart<T>(then: () => Promise<T>): Promise<T> {
 function isEngineInDoubt({ prepared: { facts, plan }, outcome: { cause, failure } }: Ran): boolean {
   const isUntried = plan.engine !== undefined && facts.untried === plan.engine
   return isUntried && cause === 'setup' && failure !== undefined
-}
-
-async function prepareZones(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
-  const first = await prepareBy(options, check)
-  return makeZoneDirectories(first.plan) ? await prepareBy(options, check) : first
 }
 
 /** What the front-end's run came to, told by whoever knows the words: the same plan, made again, and the outcome of launch. */

@@ -4,7 +4,7 @@
  *
  * Edge: processes, the working directory.
  */
-import { makeOwnDirectory, makeZoneDirectories, now } from '../edges.ts'
+import { makeOwnDirectory, now, prepareZones } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
 import { usableCache } from '../host/cache.ts'
@@ -134,8 +134,7 @@ async function start(call: Call): Promise<number> {
   const cache = usableCache(env, process.getuid?.() ?? -1)
   if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
   makeOwnDirectory(env)
-  const first = await prepare(options)
-  const prepared = makeZoneDirectories(first.plan) ? await prepare(options) : first
+  const prepared = await prepareZones(() => prepare(options))
   refuseUnpoolable(prepared)
   const guarded = await leaveForFront(prepared, begunMs)
   if (guarded === undefined) throw notGuarded(prepared, env)

@@ -4,7 +4,7 @@
  */
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
-import type { PathFact } from '../host/facts.ts'
+import type { HostFacts, PathFact } from '../host/facts.ts'
 import type { Origin, Policy, Zone } from '../policy/policy.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
 import {
@@ -29,6 +29,8 @@ export type PathFacts = Readonly<Record<string, PathFact>>
 export interface MountInputs {
   /** The caller's; root follows fewer links. */
   readonly uid?: number
+  /** Default: linux. */
+  readonly platform?: HostFacts['platform']
   readonly policy: Policy
   readonly request: Request
   readonly paths: PathFacts
@@ -250,12 +252,17 @@ function tooManyHomes({ mode, source, at }: Wanted, { request, paths }: MountInp
  * by one. root follows no link of somebody else, but to what is that user's own (fs.protected_symlinks has the same aim).
  */
 function linkedSource({ source, at }: Wanted, all: readonly Wanted[], inputs: MountInputs): readonly string[] {
-  const { request, paths, uid } = inputs
+  const { request, paths, uid, platform = 'linux' } = inputs
   if (source === undefined) return []
   const writable = all.flatMap((one) => (one.mode === 'rw' && one.source !== undefined ? [one.source] : []))
   const bases = [request.cwd, ...writable.map((one) => pathFact(paths, one).real)].filter((base) => base !== '/')
-  const { steps } = walkName(source, paths)
-  const { real } = pathFact(paths, source)
+  const { steps, end, open } = walkName(source, paths)
+  const { real, kind, link: last } = pathFact(paths, source)
+  // Every look is a moment of its own: a step may have been a directory for one and a link for the next. Elsewhere than on Linux the
+  // system's canonical path may be written differently.
+  const isThere = ['directory', 'file', 'socket'].includes(kind) || (kind === 'missing' && last === undefined)
+  if (platform === 'linux' && isThere && (open !== undefined || end !== real))
+    return [`${at}: ${shown(source)} was changed while it was looked at: ${shown(end)}, then ${shown(real)}`]
   for (const { place, fact } of steps) {
     if (fact.link === undefined) continue
     const link = `${at}: ${shown(place)} is a symbolic link to ${shown(fact.link)}`
@@ -275,9 +282,13 @@ function linkedSource({ source, at }: Wanted, all: readonly Wanted[], inputs: Mo
 const STICKY_FOR_ALL = 0o1002
 
 function isForeign(place: string, fact: PathFact, paths: PathFacts): boolean {
-  const owner = Number(fact.identity?.split(':')[3] ?? 0)
+  // A link whose owner could not be seen is somebody else's.
+  const owner = Number(fact.identity?.split(':')[3] ?? -1)
   const mode = paths[posix.dirname(place)]?.mode ?? 0
-  return owner !== 0 && (owner !== fact.uid || (mode & STICKY_FOR_ALL) === STICKY_FOR_ALL)
+  // Seen by itself, too: the link may have led elsewhere when its text was read.
+  const led = paths[walkName(posix.resolve(posix.dirname(place), fact.link ?? ''), paths).end]
+  const isOwn = owner === fact.uid && owner === led?.uid
+  return owner !== 0 && (!isOwn || (mode & STICKY_FOR_ALL) === STICKY_FOR_ALL)
 }
 
 const WRONG_KIND: Readonly<Partial<Record<PathFact['kind'], string>>> = {

@@ -41,6 +41,7 @@ export function resolvePlan(inputs: PlanInputs): Plan {
     request: inputs.request,
     paths: inputs.facts.paths,
     uid: inputs.facts.uid,
+    platform: inputs.facts.platform,
   })
   refuseIf('ZONE_INVALID', mounts.problems)
   refuseIf('POLICY_INVALID', [...variableProblems(inputs.policy), ...requestProblems(inputs)])

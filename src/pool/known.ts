@@ -4,7 +4,7 @@
  * Edge: files, the clock, process.env.
  */
 import { closeSync } from 'node:fs'
-import { makeZoneDirectories, now } from '../edges.ts'
+import { now, prepareZones } from '../edges.ts'
 import { type ExecOptions, guardPlan, type Prepared, plainLaunch, prepare } from '../exec.ts'
 import { environmentIfFresh, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/fresh.ts'
 import type { Invocation } from '../launch-cache/key.ts'
@@ -141,8 +141,7 @@ async function keepPlan({
 }): Promise<KeptPlan> {
   const asked: ExecOptions = { ...options, command: [program], mode: 'capture' }
   const begunMs = now()
-  const first = await prepare(asked)
-  const prepared = (await makeZoneDirectories(first.plan)) ? await prepare(asked) : first
+  const prepared = await prepareZones(() => prepare(asked))
   const guarded = await guardPlan(prepared, { invocation: invocationOf([program]), begunMs })
   return new KeptPlan({ prepared, guards: guarded && readGuards(guarded.bytes) })
 }

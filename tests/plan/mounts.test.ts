@@ -564,4 +564,44 @@ describe('A source that leads through a link', () => {
     expect(summary(inTree(tree, zone({ mode: 'rw', hostPath: `${CWD}/current`, target: '/z' })))).toHaveLength(1)
     expect(summary(inTree(tree, zone({ mode: 'ro', hostPath: '/opt/link', target: '/z' })))).toHaveLength(1)
   })
+
+  test('for one look and not for the next is refused', () => {
+    const hostPath = `${CWD}/a/data`
+    const world = inTree({ ...secret, [hostPath]: 'directory' }, zone({ mode: 'ro', hostPath, target: '/z' }))
+    expect(planIn(world).zones).toHaveLength(1)
+    const swapped = { ...world, otherwise: { [hostPath]: { real: '/srv/secret' } } }
+    expect(refusal(swapped).message).toContain(`${hostPath} was changed while it was looked at`)
+    const missing = { ...world, ...inTree(secret, zone({ mode: 'rw', hostPath, target: '/z', create: true })) }
+    expect(refusal({ ...missing, otherwise: { [hostPath]: { real: '/srv/secret/data' } } }).message).toContain(
+      'changed',
+    )
+  })
+
+  describe('is followed by root', () => {
+    const [at, machine] = ['/srv/link', { uid: 0, gid: 0 }]
+    const world = {
+      ...inTree({ ...secret, [at]: '-> /srv/secret' }, zone({ mode: 'ro', hostPath: at, target: '/z' })),
+      machine,
+    }
+    const by = (uid: number) => ({ identity: `1:1:41471:${uid}:${uid}>` })
+
+    test.each<[title: string, otherwise: NonNullable<World['otherwise']>]>([
+      ["where it is root's own", { [at]: by(0) }],
+      ["where it leads to what is that user's own", { [at]: { ...by(7), uid: 7 }, '/srv/secret': { uid: 7 } }],
+    ])('%s', (_title, otherwise) => {
+      expect(summary({ ...world, otherwise })).toEqual(['ro /srv/secret /z'])
+    })
+
+    test.each<[title: string, otherwise: NonNullable<World['otherwise']>]>([
+      ["where it is another user's", { [at]: by(7) }],
+      ['where nobody knows whose it is', { [at]: { identity: '' } }],
+      ["where it led to that user's own only for one look", { [at]: { ...by(7), uid: 7 } }],
+      [
+        'where everybody may put links',
+        { [at]: { ...by(7), uid: 7 }, '/srv/secret': { uid: 7 }, '/srv': { mode: 0o1777 } },
+      ],
+    ])('not %s', (_title, otherwise) => {
+      expect(refusal({ ...world, otherwise }).message).toContain('root does not follow it')
+    })
+  })
 })

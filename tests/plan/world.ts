@@ -58,6 +58,12 @@ export interface Owner {
   readonly gid: number
 }
 
+/** Of a link the plan asks whose it is: in a home, the caller's. */
+function linkOf(link: string, own: string, { uid, gid }: Owner): Pick<PathFact, 'link' | 'identity'> {
+  const isHome = own.startsWith('/home/') || own.startsWith('/root')
+  return { link, identity: `1:1:41471:${isHome ? `${uid}:${gid}` : '0:0'}>` }
+}
+
 /** What observePaths would say of these paths in this tree. */
 export function lookAt(tree: Tree, paths: readonly string[], owner: Owner): Record<string, PathFact> {
   const numbers = new Map(
@@ -84,7 +90,7 @@ export function lookAt(tree: Tree, paths: readonly string[], owner: Owner): Reco
           uid: exists && isHome ? owner.uid : 0,
           gid: exists && isHome ? owner.gid : 0,
           mode: exists ? 0o755 : 0,
-          ...(entry?.startsWith('-> ') ? { link: entry.slice(3) } : {}),
+          ...(entry?.startsWith('-> ') ? linkOf(entry.slice(3), own, owner) : {}),
         },
       ]
     }),
@@ -210,6 +216,8 @@ export interface World {
   readonly permits?: Partial<Permits>
   /** Of a filter file. */
   readonly mountWays?: readonly MountWay[]
+  /** What a look found otherwise than in the tree, since it was another moment. */
+  readonly otherwise?: Readonly<Record<string, Partial<PathFact>>>
 }
 
 export interface Planned {
@@ -219,7 +227,13 @@ export interface Planned {
 }
 
 /** Asks and looks as exec does, in this world. */
-export function factsOf({ tree = PLAIN_TREE, machine = {}, policy = {}, request = {} }: World): Planned {
+export function factsOf({
+  tree = PLAIN_TREE,
+  machine = {},
+  policy = {},
+  request = {},
+  otherwise = {},
+}: World): Planned {
   const wanted = { ...PLAIN_POLICY, ...policy }
   const asked = { ...PLAIN_REQUEST, ...request }
   const whole = { ...GOOD_MACHINE, ...machine }
@@ -228,7 +242,8 @@ export function factsOf({ tree = PLAIN_TREE, machine = {}, policy = {}, request 
     return next.length === 0 ? seen : rounds({ ...seen, ...lookAt(tree, next, whole) })
   }
   const paths = rounds(lookAt(tree, pathsNamedBy(wanted, asked), whole))
-  return { policy: wanted, request: asked, facts: { ...whole, paths } }
+  const seen = Object.entries(paths).map(([path, fact]) => [path, { ...fact, ...otherwise[path] }])
+  return { policy: wanted, request: asked, facts: { ...whole, paths: Object.fromEntries(seen) } }
 }
 
 /** The plan of this world, by all three steps. */
