@@ -1,5 +1,6 @@
 #include "node.h"
 
+#include "fail.h"
 #include "kernel.h"
 
 #include <errno.h>
@@ -89,7 +90,7 @@ static int find_recorded(struct search *search, const char *root, char *node) {
     note(search, "%s (of %s): %s", path, file, why);
     return -1;
   }
-  strcpy(node, real);
+  copy_text(node, PATH_MAX, real);
   return 0;
 }
 
@@ -152,7 +153,7 @@ static const char *distrust_entry(const struct search *search, const char *entry
 
 static const char *distrust_program(const struct search *search, const char *node) {
   char parent[PATH_MAX];
-  strcpy(parent, node);
+  copy_text(parent, sizeof parent, node);
   *strrchr(parent, '/') = 0;
   const char *why = is_system(parent) ? NULL : planted(search, node);
   if (!why) why = distrust_file(node);
