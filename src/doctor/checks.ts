@@ -7,9 +7,11 @@ import { type Environment, observeMachine } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { type ExecOptions, exec, prepare } from '../exec.ts'
 import type { HostFacts } from '../host/facts.ts'
+import { secretDirectory } from '../host/own-directory.ts'
+import { takeSecret } from '../host/secret.ts'
 import { statusLine } from '../host/status.ts'
 import type { BackendName, EngineName } from '../policy/policy.ts'
-import { type BackendReport, describeBackends, describeParts, type Part } from './describe.ts'
+import { type BackendReport, describeBackends, describeParts, keyPart, type Part } from './describe.ts'
 
 /** The default profile, planned and where the walls are our own also run. */
 export type Trial =
@@ -50,7 +52,14 @@ export async function observeForDoctor(env: Environment): Promise<HostFacts> {
 export async function doctor(env: Environment): Promise<DoctorReport> {
   const facts = await observeForDoctor(env)
   const trial = await tryDefault(env)
-  return { schema: 1, ok: trial.ok, trial, parts: describeParts(facts), backends: describeBackends(facts) }
+  const parts = [...describeParts(facts), ...(facts.platform === 'linux' ? [lookAtKey(env, facts.uid)] : [])]
+  return { schema: 1, ok: trial.ok, trial, parts, backends: describeBackends(facts) }
+}
+
+/** As a run does, so it is made if it can be. */
+function lookAtKey(env: Environment, uid: number): Part {
+  const isUsable = takeSecret({ env, uid }) !== undefined
+  return keyPart({ uid, directory: secretDirectory(env, uid), isUsable })
 }
 
 async function tryDefault(env: Environment): Promise<Trial> {

@@ -67,6 +67,36 @@ export function describeParts(facts: HostFacts): readonly Part[] {
   ]
 }
 
+/** What the front-end needs to believe a plan that lies on disk. */
+export interface KeyFact {
+  readonly uid: number
+  /** undefined where this user has no directory that no zone may show. */
+  readonly directory: string | undefined
+  /** The key is there, and this user's alone. */
+  readonly isUsable: boolean
+}
+
+const NO_CACHE = 'every run plans again and starts node, and llm-do pool keeps nothing ready'
+
+export function keyPart({ uid, directory, isUsable }: KeyFact): Part {
+  const name = 'launch cache'
+  if (directory === undefined)
+    return {
+      name,
+      state: 'limited',
+      detail: `no runtime directory of uid ${uid} for its key: ${NO_CACHE}`,
+      fix: `loginctl enable-linger ${uid}   (or, as root: install -d -m 700 -o ${uid} /run/user/${uid})`,
+    }
+  if (!isUsable)
+    return {
+      name,
+      state: 'limited',
+      detail: `no usable key in ${directory}: ${NO_CACHE}`,
+      fix: `ls -la ${directory}   (it must be writable, yours alone, and key a file of mode 0600)`,
+    }
+  return { name, state: 'ok', detail: `sealed by the key in ${directory}`, fix: '' }
+}
+
 const HELPERS = 'native helpers'
 
 function helpersPart(helpers: Probe): Part {
