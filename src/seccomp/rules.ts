@@ -59,9 +59,9 @@ const setuidBits = (names: string, argument: Argument, more: readonly Test[] = [
   when: [...more, { argument, anyBit: SETUID_BITS }],
 })
 
-/** `which` of setpriority(2): PRIO_USER; and of ioprio_set(2): IOPRIO_WHO_USER. */
-const PRIO_USER = 2
-const IOPRIO_WHO_USER = 3
+/** `which` of setpriority(2) and ioprio_set(2) for a single process. */
+const PRIO_PROCESS = 0
+const IOPRIO_WHO_PROCESS = 1
 /** PID 1 of the sandbox. The kernel reads a pid_t from the low half of the register. */
 const INIT_PID = 1
 
@@ -205,12 +205,12 @@ export const SETS = {
     refusals: [always('EOPNOTSUPP', 'setxattr lsetxattr fsetxattr setxattrat')],
   },
   'first-process': {
-    why: 'PID 1 of the sandbox has the id of the command: these calls would starve it, or end it by RLIMIT_CPU. A user as a whole contains it, too.',
+    why: 'PID 1 of the sandbox has the id of the command: these calls would starve it, or end it by RLIMIT_CPU. A user as a whole contains it, too; groups are refused with it, because the words of Docker would need a thousand rules to tell them apart, more than the kernel takes.',
     refusals: [
       onInit('prlimit64 sched_setscheduler sched_setparam sched_setattr sched_setaffinity', 0),
       onInit('setpriority ioprio_set', 1),
-      { ...always('EPERM', 'setpriority'), when: [{ argument: 0, among: [PRIO_USER] }] },
-      { ...always('EPERM', 'ioprio_set'), when: [{ argument: 0, among: [IOPRIO_WHO_USER] }] },
+      { ...always('EPERM', 'setpriority'), when: [{ argument: 0, notAmong: [PRIO_PROCESS] }] },
+      { ...always('EPERM', 'ioprio_set'), when: [{ argument: 0, notAmong: [IOPRIO_WHO_PROCESS] }] },
     ],
   },
   'packet-filter-options': {

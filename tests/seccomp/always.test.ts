@@ -1,5 +1,6 @@
 /** What stays in a filter whatever was asked for: for everybody what would reach PID 1, for root what would plant a program of root's. */
 import { describe, expect, test } from 'vitest'
+
 import { ANSWER, AUDIT_ARCH, decode } from '../../src/seccomp/bpf.ts'
 import { compileProfile } from '../../src/seccomp/compile.ts'
 import { ERRNO } from '../../src/seccomp/errno.ts'
@@ -39,6 +40,10 @@ const has = (arch: Arch, name: string): boolean => SYSCALLS[arch].has(name)
 const HIGH = 0xdead_beef_0000_0000n
 const SOME = 0o755n
 
+/** The first argument of ioprio_set(2) says that a process is meant. */
+const argumentsOn = (name: string, argument: number, pid: bigint): bigint[] =>
+  Array.from({ length: 6 }, (_, at) => (at === argument ? pid : name === 'ioprio_set' && at === 0 ? 1n : 0n))
+
 describe.each(CASES)('$title for $user on $arch', ({ arch, isRoot, profile }) => {
   const answer = answerer(profile, arch, isRoot)
   const always = keptSets({ isRoot })
@@ -62,16 +67,12 @@ describe.each(CASES)('$title for $user on $arch', ({ arch, isRoot, profile }) =>
   })
 
   test.each(Object.entries(PID_ARGUMENT))('refuses %s on PID 1, and on nobody else', (name, argument) => {
-    const on = (pid: bigint) =>
-      answer(
-        name,
-        Array.from({ length: 6 }, (_, at) => (at === argument ? pid : 0n)),
-      )
+    const on = (pid: bigint) => answer(name, argumentsOn(name, argument, pid))
     expect([on(1n), on(HIGH | 1n)]).toEqual([refused('EPERM'), refused('EPERM')])
     expect([on(0n), on(2n), on(0x1_0000_0000n), on(4_194_304n)]).toEqual(Array(4).fill(ANSWER.allow))
   })
 
-  test('refuses priorities of all processes of a user, PID 1 among them', () => {
+  test('refuses priorities of all processes of a user or group, PID 1 among them', () => {
     const PRIO = { process: 0n, group: 1n, user: 2n }
     const IOPRIO = { process: 1n, group: 2n, user: 3n }
     expect([answer('setpriority', [PRIO.user, 0n]), answer('setpriority', [HIGH | PRIO.user, 65_534n])]).toEqual([
@@ -82,13 +83,13 @@ describe.each(CASES)('$title for $user on $arch', ({ arch, isRoot, profile }) =>
       refused('EPERM'),
       refused('EPERM'),
     ])
-    expect([answer('setpriority', [PRIO.process, 0n]), answer('setpriority', [PRIO.group, 0n])]).toEqual([
+    expect([answer('setpriority', [PRIO.process, 0n]), answer('ioprio_set', [IOPRIO.process, 0n])]).toEqual([
       ANSWER.allow,
       ANSWER.allow,
     ])
-    expect([answer('ioprio_set', [IOPRIO.process, 0n]), answer('ioprio_set', [IOPRIO.group, 0n])]).toEqual([
-      ANSWER.allow,
-      ANSWER.allow,
+    expect([answer('setpriority', [PRIO.group, 0n]), answer('ioprio_set', [IOPRIO.group, 0n])]).toEqual([
+      refused('EPERM'),
+      refused('EPERM'),
     ])
   })
 
@@ -170,7 +171,7 @@ describe.each(ARCHES)('32-bit programs of %s', (arch) => {
 
   test.each(Object.entries(PID_ARGUMENT))('cannot reach PID 1 there by %s', (name, argument) => {
     const number = numbers.get(name) ?? -1
-    const on = (pid: bigint) => Array.from({ length: 6 }, (_, at) => (at === argument ? pid : 0n))
+    const on = (pid: bigint) => argumentsOn(name, argument, pid)
     expect(number).toBeGreaterThan(0)
     expect(answerOf('off', false, { number, args: on(1n) })).toBe(refused('EPERM'))
     expect(answerOf('off', false, { number, args: on(0n) })).toBe(ANSWER.allow)
