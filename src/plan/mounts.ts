@@ -319,7 +319,7 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
   if (closed !== undefined) return `it ${closed} and cannot be a zone`
   const secret = secretIn(fact, inputs)
   if (secret !== undefined) return `${secret}, and cannot be a zone, read-only or not; show single paths beside it`
-  if (fact.kind === 'missing') return missingProblem(wanted, fact, inputs.paths)
+  if (fact.kind === 'missing') return missingProblem(wanted, fact, inputs)
   const wrong = WRONG_KIND[fact.kind]
   if (wrong !== undefined) return wrong
   if ((wanted.create || wanted.meansDirectory) && fact.kind !== 'directory')
@@ -329,9 +329,11 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
   if (fact.kind === 'socket' && !wanted.sockets)
     return 'it is a socket, which leads out of the sandbox; set sockets: true on the zone if that is meant'
   return wanted.mode === 'rw' && decidesThePolicy(fact, inputs)
-    ? 'it is, or is part of, what decides the policy of the next run, and cannot be writable'
+    ? `${PART_OF_OWN_STATE}, and cannot be writable`
     : undefined
 }
+
+const PART_OF_OWN_STATE = 'it is, or is part of, what decides the policy of the next run'
 
 /** The secret makes what lies on disk believable: no command may see it. */
 function secretIn({ real }: PathFact, { request: { secretDirectory }, paths }: MountInputs): string | undefined {
@@ -341,9 +343,12 @@ function secretIn({ real }: PathFact, { request: { secretDirectory }, paths }: M
   return isWithin(place, real) ? `it holds the runner's own directory ${shown(place)}` : undefined
 }
 
-function missingProblem({ create, source = '' }: Wanted, fact: PathFact, paths: PathFacts): string | undefined {
+function missingProblem({ create, source = '' }: Wanted, fact: PathFact, inputs: MountInputs): string | undefined {
+  const { paths } = inputs
   if (fact.link !== undefined) return `it is a symbolic link to ${shown(fact.link)}, which does not exist`
   if (!create) return 'it does not exist; make it, or set create or optional on the zone'
+  // Whatever the mode: nothing is made there before the plan is made again.
+  if (decidesThePolicy(fact, inputs)) return `${PART_OF_OWN_STATE}, and nothing is made there`
   const blocker = ancestorsOf(source).find((path) => !['directory', 'missing'].includes(pathFact(paths, path).kind))
   return blocker === undefined ? undefined : `it cannot be made: ${shown(blocker)} is no directory`
 }

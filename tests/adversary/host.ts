@@ -63,7 +63,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
     sentence: 'A directory of the project on PATH holds programs with the names of those that the runner starts.',
     on: ({ filter }) => filter === 'default',
     prepare: async (world) => {
-      for (const name of ['node', 'bwrap', 'docker', 'podman', 'git', 'wasmtime', 'unshare', 'setpriv', 'flock'])
+      for (const name of ['node', 'bwrap', 'docker', 'podman', 'git', 'wasmtime', 'unshare', 'flock'])
         put(
           world,
           join(world.zone, `bin/${name}`),

@@ -53,6 +53,8 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     control: async (stage) => {
       await stage.command(['--', 'sh', '-c', `echo attack begun; ( : >>${stage.world.tools}/first ) && echo WRITABLE`])
     },
+    // The programs of this checkout are root's.
+    controlAs: 'root',
   },
   {
     id: 'processes.host',
@@ -96,7 +98,8 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     id: 'terminal.typed',
     of: 'CVE-2017-5226, CVE-2019-10063, CVE-2023-28100 (bubblewrap, flatpak)',
     sentence: "Words are typed into the caller's terminal.",
-    on: isNamespace,
+    // Under nested its zone is refused, which the terminal's script does not hand on.
+    on: (cell) => isNamespace(cell) && cell.filter !== 'nested',
     attempt: async (stage) => {
       // script(1) makes the terminal; what was typed into it is read when the run is over.
       const typed =

@@ -254,8 +254,12 @@ export function stageFor({ world, cell, control, container }: StageInputs): Tria
       const words = [...options, ...zonesOf(world), ...limits, ...opened, ...(more.options ?? [])]
       return command([...words, '--', '/bin/sh', '-c', `echo ${BEGUN}\n${script}`], more)
     },
-    host: (words, more = {}) =>
-      runProgram([...asId(world.uid), ...words], { cwd: world.cwd, ...more, env: { ...env, ...more.env } }),
+    host: async (words, more = {}) => {
+      const cwd = more.cwd ?? world.cwd
+      // A refused command has not made the directory that the host was to stand in.
+      if (!existsSync(cwd)) return NOT_STARTED
+      return runProgram([...asId(world.uid), ...words], { ...more, cwd, env: { ...env, ...more.env } })
+    },
     beside: async (words, { uid, ...more } = {}) => {
       const as = uid === undefined ? becoming(world.user) : asId(uid)
       const child = spawn(as[0] ?? words[0] ?? '', [...as, ...words].slice(1), {
@@ -277,6 +281,8 @@ export function stageFor({ world, cell, control, container }: StageInputs): Tria
     },
   }
 }
+
+const NOT_STARTED: Ran = { status: undefined, signal: null, hung: false, ms: 0, stdout: '', stderr: '' }
 
 const asId = (uid: number): readonly string[] =>
   uid === process.getuid?.() ? [] : ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups', '--']
