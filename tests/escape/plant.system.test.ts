@@ -49,7 +49,7 @@ async function plant(engine: Engine, seccomp: string, filter?: string): Promise<
     place,
     engine,
     // Protected names are of no interest here, and a filter with namespaces might be refused for them.
-    values: { seccomp: isName ? seccomp : file, protect: [] },
+    values: { seccomp: isName ? seccomp : file, protectNot: ['*'] },
     command: ['/probe', 'plant', '/zone'],
     ...(filter !== undefined && { filter }),
   })

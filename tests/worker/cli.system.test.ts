@@ -93,15 +93,19 @@ describeWith(['bwrap', 'userns'], 'the files that decide, in a directory that ca
     expect(changed).toEqual([4, 4, 4])
   })
 
-  test('cannot be made by the command where they are not there yet', async () => {
-    const cwd = await project({ 'w.worker': ANY })
-    const places = ['.git/hooks', '.git/config', '.mcp.json', '.vscode', '.claude', '.bashrc']
-    const script = `touch made; for f in ${places.join(' ')}; do mkdir -p $(dirname $f); echo evil > $f; mkdir -p $f; echo evil > $f/x; ln -sfn /workspace/made $f; done 2>/dev/null; exit 0`
-    await run(cwd, ['--rw', '.', '--worker', 'w', '--', 'sh', '-c', script])
-    expect(existsSync(path.join(cwd, 'made'))).toBe(true)
-    expect(await holding(cwd, 'evil')).toEqual([])
-    expect(places.filter((place) => existsSync(path.join(cwd, place)))).toEqual([])
-  })
+  test.each(['.git/hooks', '.git/config', '.mcp.json', '.vscode', '.claude'])(
+    'cannot be made by the command where they are not there yet: %s',
+    async (place) => {
+      const cwd = await project({ 'w.worker': ANY })
+      const script = `touch made; mkdir -p $(dirname ${place}); echo evil > ${place}; mkdir -p ${place}/x; sleep 20`
+      const { status } = await run(cwd, ['--rw', '.', '--worker', 'w', '--', 'sh', '-c', script])
+      // What was made before the command was stopped lies beside its place, under a name that nothing reads.
+      const left = readdirSync(cwd)
+        .map((name) => name.replace(/\.set-aside\..*/, '.set-aside'))
+        .sort()
+      expect([status, left]).toEqual([126, [`${place.split('/')[0]}.set-aside`, 'made', 'w.worker']])
+    },
+  )
 
   test('a file that decides cannot be the zone itself', async () => {
     const cwd = await project({ 'w.worker': ANY })
