@@ -47,7 +47,7 @@ const ATTACK_PROTECTED = [
 const MAKE_PROTECTED = [
   'mkdir .vscode',
   'echo evil >.envrc',
-  'mkdir new && mv -T new .idea',
+  'mkdir fresh && mv -T fresh .idea',
   'ln -s /tmp .claude',
   'mkdir sub && mkdir sub/.git',
   'echo evil >.git/commondir',
