@@ -151,7 +151,8 @@ describeWith(['userns', 'python'], 'the caller’s terminal', () => {
     ],
     ['is cancelled by SIGTERM', [], 'sleep 20', [{ until: 'spoiled', signal: 15 }], 130],
     ['is cancelled by SIGHUP', [], 'sleep 20', [{ until: 'spoiled', signal: 1 }], 130],
-    ['captures nothing but its input', ['--json'], 'exit 3', [], 3],
+    // Its output wakes nobody, so it stays until the terminal has been looked at.
+    ['captures nothing but its input', ['--json'], 'sleep 0.5; exit 3', [], 3],
   ] as const)('is given back as it was when the command %s', async (_, options, then, steps, status) => {
     const place = await placeWith()
     for (const way of ['by node', 'by the front-end']) {
