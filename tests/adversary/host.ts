@@ -173,6 +173,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
       await stage.command(['--', 'sh', '-c', careless])
       racer.kill('SIGKILL')
     },
+    controlAs: 'root',
   },
 ]
 
