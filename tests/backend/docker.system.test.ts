@@ -1,6 +1,6 @@
 /** Real containers on a daemon of our own. What every backend must do is in tests/conformance; here is what only containers can get wrong. */
 import { spawn } from 'node:child_process'
-import { chown, lstat, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, lstat, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
@@ -543,6 +543,8 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
 
   test('holds the same walls', async () => {
     const source = await ownedDirectory()
+    await writeFile(join(source, '.mcp.json'), 'kept', { mode: 0o666 })
+    await chmod(join(source, '.mcp.json'), 0o666)
     const zones = [seenZone({ source, target: '/out', mode: 'rw', protect: ['.mcp.json'] })]
     const script =
       'id -u; grep -E "^(CapEff|NoNewPrivs|Seccomp:)" /proc/self/status; echo x > /out/f; echo x > /out/.mcp.json; touch /x; echo x > /tmp/f; echo x > /home/sandbox/f; ls /sys/class/net'
@@ -552,7 +554,8 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
       run: { commandEnv: { WORDS: '"quoted" \\ \'text\'' } },
     })
     expect(text(outcome.stdout)).toBe('1000\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\nlo\n')
-    expect(await readdir(source)).toEqual(['f'])
+    expect((await readdir(source)).sort()).toEqual(['.mcp.json', 'f'])
+    expect(await readFile(join(source, '.mcp.json'), 'utf8')).toBe('kept')
     expect(await readFile(join(source, 'f'), 'utf8')).toBe('x\n')
   })
 

@@ -92,14 +92,20 @@ for (const user of USERS) {
         test('under nested the run is refused, and the way is named', async () => {
           const { status, stdout, stderr, names } = await attack({ engine, user, filter: 'nested' })
           expect([status, stdout, names]).toEqual([125, '', ['.vscode']])
-          expect(stderr).toMatch(/it could move its protected paths \(.*--protect-not '\*'/)
+          expect(stderr).toMatch(
+            user === 'root'
+              ? /is root's and cannot be writable under seccomp nested/
+              : /it could move its protected paths \(.*--protect-not '\*'/,
+          )
         })
 
         test('under nested the program can leave every mount: what is given up moves', async () => {
           const options = ['--protect-not', '*']
           const { stdout, names } = await attack({ engine, user, filter: 'nested', options })
-          expect(stdout).toContain('detach: done\n')
-          expect(names).toEqual(['moved'])
+          // A zone of root is refused all the same: an overlay over it could leave a program of root there.
+          const isRefused = user === 'root'
+          expect(stdout.includes('detach: done\n')).toBe(!isRefused)
+          expect(names).toEqual([isRefused ? '.vscode' : 'moved'])
         })
       },
     )
