@@ -88,7 +88,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
       const { world } = stage
       const stdinFd = openSync(join(world.base, 'place'), 'r')
       try {
-        await stage.inside('cd -P /proc/self/fd/0 && cat ../hidden/secret; ls .. && echo LISTED', { stdinFd })
+        await stage.inside('cd -P /proc/self/fd/0 && { cat ../hidden/secret; ls .. && echo LISTED; }', { stdinFd })
       } finally {
         closeSync(stdinFd)
       }
@@ -149,7 +149,8 @@ export const HOST_ATTACKS: readonly Attack[] = [
     on: ({ user, filter }) => user === 'root' && filter === 'default',
     prepare: async (world) => {
       put(world, join(world.base, 'victim/root-file'), 'host\n', 0o600)
-      // The zone is somebody else's than what is to be taken.
+      // The zone is somebody else's than what is to be taken, with a container too.
+      for (const name of ['victim', 'victim/root-file']) chownSync(join(world.base, name), 0, 0)
       chownSync(world.zone, OTHER, OTHER)
     },
     attempt: async (stage) => {

@@ -37,12 +37,14 @@ async function sit(argv: readonly string[], steps: readonly Step[] = []): Promis
 /** In one place the second run is the front-end's. */
 async function sitAt(cwd: string, argv: readonly string[], steps: readonly Step[] = []): Promise<Seen> {
   const home = join(cwd, '..', `${basename(cwd)}-home`)
-  await mkdir(home, { recursive: true, mode: 0o700 })
+  // A plain user's plans are kept only where there is a runtime directory: without, no run goes by the front-end.
+  const runtime = join(home, 'runtime')
+  await mkdir(runtime, { recursive: true, mode: 0o700 })
   onTestFinished(() => rm(home, { recursive: true, force: true }))
   const asked = {
     argv,
     cwd,
-    env: { PATH: process.env.PATH, HOME: home, TERM: 'xterm', LANG: 'C.UTF-8' },
+    env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: runtime, TERM: 'xterm', LANG: 'C.UTF-8' },
     rows: 33,
     columns: 101,
     steps,
