@@ -72,10 +72,14 @@ export const FILE_ROWS: readonly Row[] = [
           '/run/dbus',
           hidden,
           `${hidden}/secret`,
+          // Above the root: the host's own, if it was not let go.
+          '/../etc/shadow',
+          '/../sys/kernel',
+          `/..${hidden}`,
         ],
       },
     ],
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['ENOENT'], 6)),
+    verdict: (seen) => judged(unlessAnswered(first(seen), ['ENOENT'], 9)),
   },
   {
     id: 'files.read-only-zone',
