@@ -83,10 +83,11 @@ static int watch_ways(struct guard *guard) {
 static int is_guarded(const struct guard_zone *zone) { return zone->fd >= 0 && (zone->has_git || zone->names > 0); }
 
 void guard_watch(struct guard *guard, uint64_t now_ns) {
-  int is_needed = 0, has_git = 0;
-  for (size_t i = 0; i < guard->zones; i++) is_needed |= is_guarded(&guard->zone[i]), has_git |= guard->zone[i].has_git;
+  int is_needed = 0;
+  for (size_t i = 0; i < guard->zones; i++) is_needed |= is_guarded(&guard->zone[i]);
   guard->walk.zone = -1;
-  if (has_git) guard->next_walk_ns = now_ns + FIRST_WALK_NS;
+  /* Names, too, are looked for by time: the kernel may have no watch left for us. */
+  if (is_needed) guard->next_walk_ns = now_ns + FIRST_WALK_NS;
   if (is_needed) guard->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   for (size_t i = 0; i < guard->zones; i++)
     if (is_guarded(&guard->zone[i])) add_watch(guard, i, "", guard->zone[i].has_git);

@@ -76,7 +76,7 @@ void unlock_end(struct unlocked *unlocked) {
   char path[64];
   for (int i = unlocked->count - 1; i >= 0; i--) {
     snprintf(path, sizeof path, "/proc/self/fd/%d", unlocked->fd[i]);
-    (void)!chmod(path, unlocked->mode[i]);
+    (void)!chmod(path, unlocked->mode[i]); /* at worst the owner's own directory stays open to the owner */
     close(unlocked->fd[i]);
   }
   unlocked->count = 0;

@@ -7,11 +7,11 @@ import {
   closeSync,
   constants,
   fstatSync,
-  linkSync,
   lstatSync,
   openSync,
   readSync,
-  unlinkSync,
+  renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -65,19 +65,18 @@ function openIfThere(file: string): number | undefined {
   }
 }
 
-/** Whole or not at all, and the first one stays: link(2) refuses a name that is taken. */
+/**
+ * Whole or not at all. Of two runs that make the first key at once the last one's stays, and what the other has sealed is planned
+ * again. A hard link would leave a key with two names, which is refused, if a run were killed before it took one away.
+ */
 function makeSecret(directory: string, uid: number): Buffer | undefined {
-  const temporary = join(directory, `.${randomHex(16)}`)
+  const [temporary, key] = [join(directory, `.${randomHex(16)}`), join(directory, 'key')]
   try {
+    if (lstatSync(key, { throwIfNoEntry: false }) !== undefined) return readSecret(directory, uid)
     writeFileSync(temporary, randomBytes(SECRET_BYTES), { flag: 'wx', mode: 0o600 })
-    linkSync(temporary, join(directory, 'key'))
+    renameSync(temporary, key)
   } catch {
-    // Another run was first, or nothing can be written here: what is there is looked at next.
-  }
-  try {
-    unlinkSync(temporary)
-  } catch {
-    // It was never made.
+    rmSync(temporary, { force: true }) // Nothing can be written here, or not enough.
   }
   return readSecret(directory, uid)
 }
