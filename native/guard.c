@@ -285,9 +285,24 @@ static int cover_links(struct guard *guard, struct guard_zone *zone, const struc
   return done;
 }
 
-static int close_links(struct guard *guard) {
+/* Files that lie outside of every writable zone. */
+static int add_links_of_plan(struct guard *guard, struct links *links, const struct launchfile *file) {
+  struct record record;
+  size_t position = 0;
+  uint64_t device, inode;
+  while (launchfile_next(file, &position, &record)) {
+    if (record.verb != V_LINKED) continue;
+    copy_text(guard->failed, sizeof guard->failed, "linked");
+    errno = EINVAL;
+    if (parse_number(record.word[0], UINT64_MAX, &device) < 0 || parse_number(record.word[1], UINT64_MAX, &inode) < 0) return -1;
+    if (add_link(links, (dev_t)device, (ino_t)inode) < 0) return -1;
+  }
+  return 0;
+}
+
+static int close_links(struct guard *guard, const struct launchfile *file) {
   struct links links = {NULL, 0};
-  int done = 0;
+  int done = add_links_of_plan(guard, &links, file);
   for (size_t i = 0; i < guard->zones && done == 0; i++)
     for (size_t j = 0; j < guard->zone[i].covers && done == 0; j++)
       if ((done = find_links_of(&links, &guard->zone[i], &guard->zone[i].cover[j])) < 0) give_up(guard, &guard->zone[i], guard->zone[i].cover[j].path);
@@ -336,7 +351,7 @@ int guard_prepare(struct guard *guard, const struct launchfile *file) {
     if (on_record(guard, &zone, &record) < 0) return -1;
   for (size_t i = 0; i < guard->zones; i++)
     if (guard->zone[i].fd >= 0 && look_through(guard, &guard->zone[i]) < 0) return -1;
-  return close_links(guard);
+  return close_links(guard, file);
 }
 
 const struct guard_zone *guard_zone_at(const struct guard *guard, const char *target) {

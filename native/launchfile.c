@@ -13,7 +13,7 @@ static const struct {
     [V_HOSTNAME] = {"hostname", 1}, [V_NET] = {"net", 1},           [V_DIRECTORY] = {"directory", 2},
     [V_SYMLINK] = {"symlink", 2},   [V_FILE] = {"file", 3},         [V_TMPFS] = {"tmpfs", 4},
     [V_BIND] = {"bind", 2},         [V_ZONE] = {"zone", 6},         [V_PROTECT] = {"protect", 3},
-    [V_GIT] = {"git", 3},           [V_READONLY] = {"readonly", 1}, [V_MASK] = {"mask", 1},         [V_LANDLOCK] = {"landlock", 1},
+    [V_GIT] = {"git", 3},           [V_LINKED] = {"linked", 2},     [V_READONLY] = {"readonly", 1}, [V_MASK] = {"mask", 1},         [V_LANDLOCK] = {"landlock", 1},
     [V_SECCOMP] = {"seccomp", 1},   [V_RLIMIT] = {"rlimit", 3},     [V_WORKDIR] = {"workdir", 1},
     [V_TERMINAL] = {"terminal", 1}, [V_AFFINITY] = {"affinity", 1}, [V_CGROUP] = {"cgroup", 1},
     [V_SET] = {"set", 2},           [V_NARROW] = {"narrow", 2},     [V_WATCH] = {"watch", 1},

@@ -27,6 +27,7 @@ enum verb {
   V_ZONE,      /* SOURCE TARGET ro|rw DEV INO open|closed     stager; init (Landlock: sockets open or closed) */
   V_PROTECT,   /* SOURCE TARGET PATH (below the zone)         launch */
   V_GIT,       /* SOURCE TARGET OPEN (names in git directories) launch: git directories of the zone */
+  V_LINKED,    /* DEV INO of a file whose other names count   launch */
   V_READONLY,  /* PATH below /proc                            init */
   V_MASK,      /* PATH below /proc                            init */
   V_LANDLOCK,  /* on|off                                      init */

@@ -18,6 +18,7 @@ export const VERBS = {
   zone: 6,
   protect: 3,
   git: 3,
+  linked: 2,
   readonly: 1,
   mask: 1,
   landlock: 1,

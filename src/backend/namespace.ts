@@ -219,12 +219,20 @@ function scratchEntry({ target, size, inodes, mode }: Scratch): TreeEntry {
 
 /** For root a toolchain is a part of the system: with an idmap its private files would be the command's. */
 function zoneEntry(planned: PlannedZone, identity: Plan['identity']): TreeEntry {
-  const { source, target, mode, dev, ino, sockets, protect, git, from } = planned
+  const { source, target, from } = planned
   if (identity === 'fresh' && from.startsWith('toolchain ')) return { target, records: [['bind', source, target]] }
-  const zone: LaunchRecord = ['zone', source, target, mode, dev, ino, sockets ? 'open' : 'closed']
-  const covers = mode === 'rw' ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []
-  const directories: readonly LaunchRecord[] = git === undefined ? [] : [['git', source, target, git.open.join(' ')]]
-  return { target, records: [zone, ...covers, ...directories] }
+  return { target, records: zoneRecords(planned) }
+}
+
+/** A zone, and behind it what is protected in it. */
+export function zoneRecords(planned: PlannedZone): readonly LaunchRecord[] {
+  const { source, target, mode, dev, ino, sockets, protect, git, linked = [] } = planned
+  return [
+    ['zone', source, target, mode, dev, ino, sockets ? 'open' : 'closed'],
+    ...(mode === 'rw' ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []),
+    ...(git === undefined ? [] : [['git', source, target, git.open.join(' ')] satisfies LaunchRecord]),
+    ...linked.map((file): LaunchRecord => ['linked', file.dev, file.ino]),
+  ]
 }
 
 const octal = (mode: number): string => mode.toString(8)

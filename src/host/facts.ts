@@ -24,6 +24,8 @@ export interface PathFact {
   readonly gid: number
   /** Permission bits, 0 when unknown. */
   readonly mode: number
+  /** Hard links of a regular file that has more than one. */
+  readonly names?: number
   /**
    * Identity as it was seen in this very look, in the words of native/cached.h: for the launch cache. Absent in captured hosts
    * and where the path could not be looked at.

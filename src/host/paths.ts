@@ -152,6 +152,7 @@ function factOf({ path, real, seen }: { path: string; real: string; seen: BigInt
     uid: Number(seen.uid),
     gid: Number(seen.gid),
     mode: Number(seen.mode) & 0o7777,
+    ...(seen.isFile() && seen.nlink > 1n ? { names: Number(seen.nlink) } : {}),
   }
 }
 

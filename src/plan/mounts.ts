@@ -4,7 +4,7 @@
  */
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
-import type { HostFacts, PathFact } from '../host/facts.ts'
+import type { HostFacts, Inode, PathFact } from '../host/facts.ts'
 import type { Origin, Policy, Zone } from '../policy/policy.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
 import {
@@ -353,8 +353,9 @@ function missingProblem({ create, source = '' }: Wanted, fact: PathFact, inputs:
   return blocker === undefined ? undefined : `it cannot be made: ${shown(blocker)} is no directory`
 }
 
-function decidesThePolicy({ real }: PathFact, { policy, paths }: MountInputs): boolean {
-  return endsOf(policy.protectFiles, paths).some((place) => isWithin(real, place))
+function decidesThePolicy({ real, dev, ino, kind }: PathFact, { policy, paths }: MountInputs): boolean {
+  const isTwin = kind === 'file' && linkedFiles(policy, paths).some((file) => file.dev === dev && file.ino === ino)
+  return isTwin || endsOf(policy.protectFiles, paths).some((place) => isWithin(real, place))
 }
 
 /** Bounds of Linux: PATH_MAX and NAME_MAX of linux/limits.h, in bytes. */
@@ -447,6 +448,7 @@ function plannedZone(wanted: Wanted, { policy, request, paths }: MountInputs): P
   const files = endsOf(policy.protectFiles, paths)
   const words = protectedWords(policy)
   const isProtected = mode === 'rw' && fact.kind !== 'file' && fact.kind !== 'socket'
+  const linked = linkedFiles(policy, paths)
   return {
     name,
     mode,
@@ -461,8 +463,15 @@ function plannedZone(wanted: Wanted, { policy, request, paths }: MountInputs): P
     sockets,
     protect: isProtected ? protectedIn({ source: fact.real, words, homes: request.homes, files }) : [],
     ...(isProtected && words.git !== undefined ? { git: words.git } : {}),
+    ...(isProtected && linked.length > 0 ? { linked } : {}),
     from,
   }
+}
+
+/** A name in a zone is as good as the file's own: a protection of paths does not see it. */
+function linkedFiles({ protectFiles }: Policy, paths: PathFacts): readonly { dev: number; ino: Inode }[] {
+  const facts = [...new Set(endsOf(protectFiles, paths))].flatMap((end) => paths[end] ?? [])
+  return facts.flatMap(({ dev, ino, names = 1 }) => (names > 1 ? [{ dev, ino }] : []))
 }
 
 /** What stays read-only in a zone because it decides the next run, relative to the zone's root. */

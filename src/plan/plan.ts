@@ -28,6 +28,11 @@ export interface PlannedZone {
    * files and where the policy opens `.git`.
    */
   readonly git?: PlannedGit
+  /**
+   * Files that decide the next run, wherever they lie, and have more than one hard link: other names of theirs in a rw zone stay
+   * read-only. Absent where there are none.
+   */
+  readonly linked?: readonly { readonly dev: number; readonly ino: Inode }[]
   /** Who asked for it, for people: `flag --rw`, `profiles/ci.yaml: zones.input`. */
   readonly from: string
 }

@@ -14,7 +14,8 @@ import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { DockerInputs } from '../backend/docker-client.ts'
 import type { Cover } from '../backend/docker-mount.ts'
-import { type LaunchRecord, writeLaunchFile } from '../backend/launchfile.ts'
+import { writeLaunchFile } from '../backend/launchfile.ts'
+import { zoneRecords } from '../backend/namespace.ts'
 import { SandboxError } from '../error.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
 import { openUnlinked, runChild } from './child.ts'
@@ -32,15 +33,7 @@ export function guardedZones({ zones }: Pick<Plan, 'zones'>): readonly PlannedZo
 
 /** The records that the guard reads. */
 export function guardFile(zones: readonly PlannedZone[]): Uint8Array {
-  return writeLaunchFile(zones.flatMap(recordsOf))
-}
-
-function recordsOf({ source, target, dev, ino, sockets, protect, git }: PlannedZone): readonly LaunchRecord[] {
-  return [
-    ['zone', source, target, 'rw', dev, ino, sockets ? 'open' : 'closed'],
-    ...protect.map((path): LaunchRecord => ['protect', source, target, path]),
-    ...(git === undefined ? [] : [['git', source, target, git.open.join(' ')] as const]),
-  ]
+  return writeLaunchFile(zones.flatMap(zoneRecords))
 }
 
 /* ---- before the container is made ---- */

@@ -4,15 +4,12 @@ import { FILE_ATTACKS } from './files.ts'
 import { GIT_ATTACKS } from './git.ts'
 import { HOST_ATTACKS } from './host.ts'
 import { KERNEL_ATTACKS } from './kernel.ts'
-import { PENDING } from './pending.ts'
 import { STATE_ATTACKS } from './state.ts'
 
-export const ALL: readonly Attack[] = [
+export const ATTACKS: readonly Attack[] = [
   ...FILE_ATTACKS,
   ...GIT_ATTACKS,
   ...STATE_ATTACKS,
   ...HOST_ATTACKS,
   ...KERNEL_ATTACKS,
 ]
-
-export const ATTACKS: readonly Attack[] = ALL.filter(({ id }) => !PENDING.has(id))

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, linkSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +15,8 @@ beforeAll(async () => {
   writeFileSync(at('file'), 'x', { mode: 0o640 })
   chmodSync(at('file'), 0o4640)
   writeFileSync(at('new\nline, colon: ünïcode'), '')
+  writeFileSync(at('named twice'), '')
+  linkSync(at('named twice'), at('second name'))
   symlinkSync('file', at('link'))
   symlinkSync('directory', at('way'))
   symlinkSync('gone', at('dangling'))
@@ -61,6 +63,11 @@ describe('Looking at a path finds', () => {
     expect(facts[at('link')]).toEqual({ ...facts[at('file')], path: at('link'), link: 'file', identity })
     expect(facts[at('file')]).toMatchObject({ uid: process.getuid?.(), mode: 0o4640 })
     expect(facts[at('file')]?.ino).toBeGreaterThan(0)
+  })
+
+  test('how many names a file has, where there is more than one', () => {
+    const seen = observePaths([at('file'), at('named twice'), at('second name'), at('directory')])
+    expect(Object.values(seen).map(({ names }) => names)).toEqual([undefined, 2, 2, undefined])
   })
 
   test('a device, and the root', async () => {
