@@ -461,7 +461,7 @@ export const sandboxSchema = z.strictObject({
     type: 'string',
   }),
   protect: list(read.readRelativePath, {
-    description: 'More paths that stay read-only inside rw zones, beside the built-in names.',
+    description: 'More paths that stay read-only inside rw zones, in addition to the built-in names.',
     unit: 'list of paths',
     standard: '[]',
   }),

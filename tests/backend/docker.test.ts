@@ -193,7 +193,7 @@ describe('the environment of the command', () => {
 
   test('is not what the client sees: of the caller it sees where its daemon is, no secret and no PATH', () => {
     const steering = { NODE_OPTIONS: '--require ./x.cjs', LD_PRELOAD: './x.so', GODEBUG: 'x', DOCKER_BUILDKIT: '1' }
-    const caller = { PATH: '/work/node_modules/.bin:/bin', DOCKER_HOST: 'unix:///s', HTTP_PROXY: 'x', ...steering }
+    const caller = { PATH: '/project/node_modules/.bin:/bin', DOCKER_HOST: 'unix:///s', HTTP_PROXY: 'x', ...steering }
     expect(clientEnvironment({ ...caller, GITHUB_TOKEN: 'x', HOME: '/h' }, '/opt/docker/bin/docker')).toEqual({
       DOCKER_HOST: 'unix:///s',
       HOME: '/h',
