@@ -2,15 +2,22 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { helpersDirectory } from '../../src/native.ts'
-import { programFor } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
+import { type PackageCopy, packageCopy } from '../support/package.ts'
 
 /** A user of this file alone: the name below /tmp is nobody else's to use. */
 const UID = 64_777
 const TAKEN = `/tmp/llm-do-${UID}`
+
+/** Root's own, where everybody can read it: a user takes no helpers that belong to another user. */
+const built: { package?: PackageCopy } = {}
+beforeAll(async () => {
+  built.package = await packageCopy()
+})
+afterAll(() => built.package?.remove())
 
 async function makeHome(): Promise<string> {
   const home = await temporaryDirectory({ mode: 0o755 })
@@ -19,12 +26,16 @@ async function makeHome(): Promise<string> {
   return home
 }
 
+const program = () => join(built.package?.root ?? '', 'bin/llm-do')
+
 const asUser = (home: string, words: readonly string[]) =>
-  execa(
-    'setpriv',
-    ['--reuid', `${UID}`, '--regid', `${UID}`, '--clear-groups', '--', programFor('plain', 'llm-do'), ...words],
-    { cwd: home, env: { PATH: process.env['PATH'], HOME: home }, extendEnv: false, reject: false, stdin: 'ignore' },
-  )
+  execa('setpriv', ['--reuid', `${UID}`, '--regid', `${UID}`, '--clear-groups', '--', program(), ...words], {
+    cwd: home,
+    env: { PATH: process.env['PATH'], HOME: home },
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+  })
 
 const TAKERS: readonly (readonly [string, (home: string) => void])[] = [
   ["somebody else's directory", () => mkdirSync(TAKEN, { mode: 0o755 })],
