@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -196,6 +197,12 @@ static void try_call(const char *name) {
     return say(name, syscall(CALLS[i].number, argument[0], argument[1], argument[2], argument[3], argument[4]));
   }
   printf("%s unknown\n", name);
+}
+
+/* Makes a mount writable and takes it away, with arguments that are good: what refuses is not how the call is made. */
+static void try_remount(const char *path) {
+  say("mount", mount(NULL, path, NULL, MS_REMOUNT | MS_BIND, NULL));
+  say("umount2", umount2(path, MNT_DETACH));
 }
 
 /* FAMILY,TYPE,PROTOCOL; numbers may have upper bits, which the kernel cuts. */
@@ -452,7 +459,7 @@ static const struct {
     {"stat", try_stat},     {"write-open", try_write_open}, {"create", try_create}, {"flags", print_flags},
     {"kind", print_kind},   {"plant-setuid", plant_setuid}, {"call", try_call},     {"socket", try_socket},
     {"namespace", try_namespace}, {"personality", try_personality}, {"ioctl", try_ioctl}, {"connect", connect_port},
-    {"unix", connect_unix}, {"make-in", make_in},
+    {"unix", connect_unix}, {"make-in", make_in}, {"remount", try_remount},
 };
 
 static int try_each(const char *name, char **words) {

@@ -1,10 +1,18 @@
 /** Needs within offers: which backend runs the command, or why none can. Pure. */
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
-import { engineObstacle, KERNEL_HOLDERS, type Lack, type Offers, offersOf } from '../host/offers.ts'
+import {
+  engineObstacle,
+  KERNEL_HOLDERS,
+  LANDLOCK_CLOSES_SOCKETS,
+  type Lack,
+  type Offers,
+  offersOf,
+} from '../host/offers.ts'
 import { wasmtimeObstacle } from '../host/wasmtime.ts'
 import { LIMIT_NEEDS } from '../policy/needs.ts'
-import { type BackendName, type EngineName, NEEDS, type Need, type Policy } from '../policy/policy.ts'
+import { type BackendName, type EngineName, NEEDS, type Need, type Policy, seccompName } from '../policy/policy.ts'
+import { usesLandlock } from './landlock.ts'
 import { rungFor } from './limits.ts'
 
 /** What the operator's environment allows; inputs, so that planning stays reproducible. */
@@ -138,12 +146,25 @@ function lackOf({ need, backend, offers, inputs }: Comparison): Lack | undefined
   const required = policy.require.includes(need)
   // Walls are what the double opt-in of `process` gives up, but for those that were required by name.
   if (backend === 'process' && !required && !LIMIT_NEEDS.includes(need)) return undefined
+  const given = givenUp(need, backend, inputs)
+  if (given !== undefined) return given
   const holder = LIMIT_NEEDS.includes(need) ? rungFor(need, offers, policy.resources) : offers.gives[need]
   if (holder === undefined || holder === 'none')
     return policy.bestEffort && !required && LIMIT_NEEDS.includes(need) ? undefined : lackFor(need, offers)
   return required && BY_KERNEL.includes(need) && !KERNEL_HOLDERS.includes(holder)
     ? tooSoft(need, holder, inputs)
     : undefined
+}
+
+/** What the policy's own filter takes away: sockets are closed by Landlock, which is off where a command may make mounts. */
+function givenUp(need: Need, backend: BackendName, { policy, facts }: ChoiceInputs): Lack | undefined {
+  const isClosed = usesLandlock({ landlockAbi: facts.landlockAbi, seccomp: { profile: seccompName(policy) } })
+  if (need !== 'sockets-closed' || backend !== 'namespace' || isClosed || facts.landlockAbi < LANDLOCK_CLOSES_SOCKETS)
+    return undefined
+  return {
+    why: `seccomp ${seccompName(policy)} lets the command make mounts, and Landlock, which closes sockets, forbids every mount`,
+    fix: '--seccomp default, or keep sockets out of the zones',
+  }
 }
 
 /** Needs that the kernel can hold; `require` of any other one (deadline, tty) is met by whoever does it. */

@@ -1,15 +1,20 @@
-/** What a plan says about sockets and FIFOs in its zones, where this kernel cannot close them. Pure. */
+/** What a plan says about sockets and FIFOs in its zones, where Landlock does not close them. Pure. */
 import { LANDLOCK_CLOSES_SOCKETS } from '../host/offers.ts'
 import { named } from './hash.ts'
+import { closesSockets } from './landlock.ts'
 import { shown } from './places.ts'
 import type { Plan, PlannedZone } from './plan.ts'
 
 /** Zones in which somebody should look for doors: Landlock closes sockets from its version 9 on, and FIFOs never. */
-export function zonesWithDoors({ zones, backend, landlockAbi }: Plan): readonly PlannedZone[] {
-  if (backend !== 'namespace' || landlockAbi >= LANDLOCK_CLOSES_SOCKETS) return []
+export function zonesWithDoors(plan: Plan): readonly PlannedZone[] {
+  const { zones, backend } = plan
+  if (backend !== 'namespace' || closesSockets(plan)) return []
   // Nobody's server listens in an installation, and some of them hold thousands of files.
   return zones.filter(({ kind, sockets, from }) => kind === 'directory' && !sockets && !from.startsWith('toolchain '))
 }
+
+const whyOpen = ({ landlockAbi, seccomp }: Plan): string =>
+  landlockAbi >= LANDLOCK_CLOSES_SOCKETS ? `seccomp ${seccomp.profile} leaves it open` : 'this kernel cannot close it'
 
 /** The plan with one warning for each zone that has doors. */
 export function warnOfDoors(plan: Plan, doors: Readonly<Record<string, readonly string[]>>): Plan {
@@ -18,7 +23,7 @@ export function warnOfDoors(plan: Plan, doors: Readonly<Record<string, readonly 
     if (first === undefined) return []
     const more = rest.length === 0 ? '' : ` and ${rest.length} more`
     return [
-      `${target}: ${shown(first)}${more} leads to a process of the host, and this kernel cannot close it; keep it out of the zone, or set sockets: true if it is meant`,
+      `${target}: ${shown(first)}${more} leads to a process of the host, and ${whyOpen(plan)}; keep it out of the zone, or set sockets: true if it is meant`,
     ]
   })
   if (warnings.length === 0) return plan

@@ -1,4 +1,5 @@
-/** Whether init puts Landlock on the command. Pure. */
+/** Whether init puts Landlock on the command, and what that closes. Pure. */
+import { LANDLOCK_CLOSES_SOCKETS } from '../host/offers.ts'
 
 /** Landlock before this version forbids renames between directories altogether. */
 const LANDLOCK_WITH_RENAMES = 2
@@ -13,4 +14,9 @@ export interface LandlockInputs {
 /** Landlock forbids every mount, so a sandbox inside the sandbox could not be built under it. */
 export function usesLandlock({ landlockAbi, seccomp }: LandlockInputs): boolean {
   return landlockAbi >= LANDLOCK_WITH_RENAMES && seccomp.profile !== 'nested'
+}
+
+/** Whether the command can reach UNIX sockets that lie in its zones. */
+export function closesSockets(inputs: LandlockInputs): boolean {
+  return inputs.landlockAbi >= LANDLOCK_CLOSES_SOCKETS && usesLandlock(inputs)
 }

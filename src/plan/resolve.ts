@@ -2,7 +2,7 @@
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
-import type { Need, Policy } from '../policy/policy.ts'
+import { type Need, type Policy, seccompName } from '../policy/policy.ts'
 import { EVERYTHING } from '../policy/protected.ts'
 import type { MountWay } from '../seccomp/ways.ts'
 import { allNeeds, type Choice, chooseBackend, type Permits } from './choose.ts'
@@ -215,10 +215,6 @@ function workdirProblems({ inputs, mounts, zones, system, workdir, choice }: Wor
 function cgroupParent({ policy, facts }: PlanInputs, { backend }: Choice): { readonly cgroupParent?: string } {
   const parent = policy.cgroupParent ?? facts.cgroup.parent
   return backend !== 'namespace' || parent === undefined ? {} : { cgroupParent: parent }
-}
-
-function seccompName({ seccomp }: Policy): string {
-  return typeof seccomp === 'string' ? seccomp : seccomp.file
 }
 
 function commandWarnings(

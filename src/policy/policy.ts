@@ -88,6 +88,10 @@ export interface Credential {
 
 export type SeccompChoice = 'default' | 'strict' | 'nested' | 'off' | { readonly file: string }
 
+/** Name or file of the filter, as plans and messages have it. */
+export const seccompName = ({ seccomp }: { readonly seccomp: SeccompChoice }): string =>
+  typeof seccomp === 'string' ? seccomp : seccomp.file
+
 /** Words of `require`: limits and walls that the kernel itself must enforce. */
 export const NEEDS = [
   'empty-root',

@@ -41,6 +41,12 @@ function refusal(world: World): SandboxError {
   throw new Error('expected a refusal, got a plan')
 }
 
+test('sockets are closed by Landlock 9 under every other filter', () => {
+  const machine = { landlockAbi: 9 }
+  for (const seccomp of ['default', 'strict', 'off'] as const)
+    expect(planIn({ policy: { backend: 'namespace', require: ['sockets-closed'], seccomp }, machine })).toBeDefined()
+})
+
 describe('The backend is', () => {
   test.each<[title: string, world: World, backend: string, engine: string | undefined]>([
     ['namespace with unshare when both engines work', {}, 'namespace', 'unshare'],
@@ -200,6 +206,15 @@ describe('A run is refused', () => {
       { policy: { backend: 'namespace', require: ['sockets-closed'] } },
       'Landlock 9',
       'Linux 7.1',
+    ],
+    [
+      'for sockets that the kernel could close, and the filter keeps open',
+      {
+        policy: { backend: 'namespace', require: ['sockets-closed'], seccomp: 'nested' },
+        machine: { landlockAbi: 9 },
+      },
+      'seccomp nested lets the command make mounts',
+      '--seccomp default',
     ],
     [
       'for a host network in WASI',
