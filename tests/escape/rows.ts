@@ -27,10 +27,22 @@ export function testRoom(room: Room): void {
   })
 }
 
+/** Where a row may say that this machine cannot hold it; written down a second time, so that a row cannot excuse itself. */
+const CANNOT: Readonly<Partial<Record<Row['id'], (landlockAbi: number) => boolean>>> = {
+  'files.make-sockets': (landlockAbi) => landlockAbi < 2,
+  'network.host-abstract-sockets': (landlockAbi) => landlockAbi < 6,
+  'files.reach-sockets': (landlockAbi) => landlockAbi < 9,
+  'syscalls.foreign': () => process.arch !== 'x64',
+}
+
+/** What a row must say on this machine. */
+export const expectedKind = ({ id }: Row, landlockAbi: number): 'cannot' | 'holds' =>
+  CANNOT[id]?.(landlockAbi) ? 'cannot' : 'holds'
+
 async function expectToHold(row: Row, engine: (typeof ENGINES)[number]): Promise<void> {
   const { landlockAbi } = await observeForDoctor(process.env)
   const verdict = await tryRow(row, { engine, landlockAbi, runner: runInSandbox })
-  expect(verdict, row.id).not.toMatchObject({ kind: 'broken' })
+  expect(verdict, row.id).toMatchObject({ kind: expectedKind(row, landlockAbi) })
 }
 
 function testControl({ row, control }: { readonly row: Row; readonly control: Weakness }): void {

@@ -1,7 +1,8 @@
 /** The warm way: the same results as the cold one, the same walls, and nothing left of it. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,6 +12,21 @@ import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { descendantsOf, isAlive, startPool, type TestPool, until } from './pool.ts'
+
+/** Listens at a path that everybody can reach, and hangs up on whoever says something. */
+async function listenAs(path: string) {
+  const seen = { connections: 0, bytes: 0 }
+  const server = createServer((socket) => {
+    seen.connections += 1
+    socket.on('error', () => socket.destroy())
+    socket.on('data', (data) => {
+      seen.bytes += data.length
+      socket.destroy()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen({ path, writableAll: true, readableAll: true }, resolve))
+  return { connections: () => seen.connections, bytes: () => seen.bytes, close: () => void server.close() }
+}
 
 const sh = (script: string): readonly string[] => ['sh', '-c', script]
 
@@ -404,6 +420,28 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
       expect(await said(await startPool({ as: 'plain' }))).toBeUndefined()
       // What is refused there is served to its own user.
       expect(await said(await startPool({ as: 'root' }))).toMatch(/^\d+\n$/)
+    },
+  )
+
+  testWith(
+    ['root', 'plain-user'],
+    'of one user gets nothing to read where another one, be it root, sits in the place of a sandbox',
+    async () => {
+      const sent = async (as: 'plain' | 'root') => {
+        const pool = await startPool({ as, size: 1 })
+        await pool.runWarm(['id', '-u'])
+        const [name = ''] = await pool.whenReady()
+        process.kill(pool.keeper.pid, 'SIGSTOP')
+        await rename(join(pool.directory, name), join(pool.directory, `away-${name}`))
+        const stranger = await listenAs(join(pool.directory, name))
+        const { status, stdout } = await runCli(['--', 'id', '-u'], { ...pool.call, program: 'llm-do-exec' })
+        stranger.close()
+        process.kill(pool.keeper.pid, 'SIGCONT')
+        return { status, said: stdout.toString(), asked: stranger.connections(), bytes: stranger.bytes() }
+      }
+      expect(await sent('plain')).toEqual({ status: 0, said: '1000\n', asked: 1, bytes: 0 })
+      // The control: to its own user's listener the run sends all it knows.
+      expect((await sent('root')).bytes).toBeGreaterThan(100)
     },
   )
 
