@@ -66,7 +66,7 @@ $(NODE_MODULES): package.json package-lock.json
 
 ## ---- native helpers
 
-native: $(PROGRAMS) ## compile native/*.c, static, into bin/ (CC=aarch64-linux-gnu-gcc cross-compiles)
+native: $(PROGRAMS) $(if $(filter Linux,$(shell uname -s)),$(COMMANDS)) ## compile native/*.c, static, into bin/ (CC=aarch64-linux-gnu-gcc cross-compiles)
 	@:
 
 # musl-gcc sees no kernel headers of its own; it gets exactly those three directories and nothing of glibc.
