@@ -1,5 +1,5 @@
 /** A real WASI command, compiled here, in a real node. */
-import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -21,6 +21,7 @@ describeWith('wasi', 'a WASI command', () => {
     for (const name of ['ro', 'rw', 'rw/.git', 'rw/.git/hooks', 'outside']) await mkdir(join(path, name))
     await writeFile(join(path, 'ro/file'), 'original')
     await writeFile(join(path, 'outside/secret'), 'secret')
+    for (const name of ['kept', 'free']) await writeFile(join(path, 'rw', name), '')
     await symlink('../outside/secret', join(path, 'ro/leak'))
     await symlink('.git/hooks', join(path, 'rw/by-link'))
     const source = join(import.meta.dirname, '../programs/wasi-guest.c')
@@ -46,7 +47,7 @@ describeWith('wasi', 'a WASI command', () => {
         source: join(state.root, 'rw'),
         target: '/rw',
         mode: 'rw',
-        protect: ['.git/hooks', '.git/config'],
+        protect: ['.git/hooks', '.git/config', 'kept'],
       }),
     ]
     const plan = planFor('wasm', { zones, workdir: '/rw', limits: { timeoutMs: 20_000 }, ...changes })
@@ -130,6 +131,16 @@ describeWith('wasi', 'a WASI command', () => {
       expect(await readdir(join(state.root, 'rw/.git'))).toEqual(['hooks'])
       expect(await readdir(join(state.root, 'rw/.git/hooks'))).toEqual([])
     })
+  })
+
+  test('sets no times of a protected file by a descriptor that only reads it', async () => {
+    const secondsOf = async (name: string) => Math.floor((await stat(join(state.root, 'rw', name))).mtimeMs / 1000)
+    const before = await secondsOf('kept')
+    expect((await run(['times', '/rw/kept'])).exitCode).toBe(1)
+    expect(await secondsOf('kept')).toBe(before)
+    // The control: of any other file it does.
+    expect((await run(['times', '/rw/free'])).exitCode).toBe(0)
+    expect(await secondsOf('free')).toBe(1)
   })
 
   test('does all of that where the zone is rw and nothing is protected', async () => {

@@ -1,5 +1,6 @@
 /* A WASI command for the tests: does the one thing its first argument names, and prints what went wrong. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,13 @@ static int write_to(const char *path, const char *mode) {
   return fclose(file);
 }
 
+/* By a descriptor that was opened for reading: the right to do this is one of its own. */
+static int set_times(const char *path) {
+  struct timespec times[2] = {{1, 0}, {1, 0}};
+  int fd = open(path, O_RDONLY);
+  return fd < 0 || futimens(fd, times) < 0 ? say_errno() : close(fd);
+}
+
 static int loop_for_ever(void) {
   puts("early");
   fflush(stdout);
@@ -50,6 +58,7 @@ int main(int count, char **words) {
   if (!strcmp(what, "read")) return copy_out(first);
   if (!strcmp(what, "write")) return write_to(first, "w");
   if (!strcmp(what, "append")) return write_to(first, "a");
+  if (!strcmp(what, "times")) return set_times(first);
   if (!strcmp(what, "mkdir")) return mkdir(first, 0700) ? say_errno() : 0;
   if (!strcmp(what, "unlink")) return unlink(first) ? say_errno() : 0;
   if (!strcmp(what, "rmdir")) return rmdir(first) ? say_errno() : 0;
