@@ -27,8 +27,17 @@ function read(path: string): string {
   }
 }
 
+/** Of a process that may be gone between two looks. */
+const tasksOf = (pid: number): readonly string[] => {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return []
+  }
+}
+
 const childrenOf = (pid: number): readonly number[] =>
-  readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+  tasksOf(pid).flatMap((task) =>
     read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number),
   )
 
