@@ -37,9 +37,7 @@ const tasksOf = (pid: number): readonly string[] => {
 }
 
 const childrenOf = (pid: number): readonly number[] =>
-  tasksOf(pid).flatMap((task) =>
-    read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number),
-  )
+  tasksOf(pid).flatMap((task) => read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number))
 
 const descendantsOf = (pid: number): readonly number[] =>
   childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
