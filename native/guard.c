@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 
 #define NO_LINKS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
 
@@ -172,6 +173,13 @@ static int close_file(struct guard *guard, struct guard_zone *zone, const struct
 
 /* ---- a zone ---- */
 
+/* Among other files it is covered; shown by itself there is nothing else to do with the zone. */
+static int runs_with_other_rights(int file, const struct stat *status) {
+  char path[32];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  return (status->st_mode & (S_ISUID | S_ISGID)) || getxattr(path, "security.capability", NULL, 0) > 0;
+}
+
 static int open_zone(struct guard *guard, struct guard_zone *zone, const struct record *record) {
   uint64_t device, inode;
   struct stat status;
@@ -182,9 +190,10 @@ static int open_zone(struct guard *guard, struct guard_zone *zone, const struct 
   if (zone->fd < 0 || fstat(zone->fd, &status) < 0) return give_up(guard, zone, "");
   if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, give_up(guard, zone, "");
   if (S_ISDIR(status.st_mode)) return 0;
+  int is_safe = geteuid() != 0 || !runs_with_other_rights(zone->fd, &status);
   close(zone->fd); /* a single file: nothing can be made in it */
   zone->fd = -1;
-  return 0;
+  return is_safe ? 0 : (errno = EPERM, give_up(guard, zone, ""));
 }
 
 int guard_walk(const struct guard_zone *zone, int for_set_id, struct walk *walk) {

@@ -137,6 +137,13 @@ const SETUP_FAILURES: readonly SetupRow[] = [
       `chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it on ext4, xfs or btrfs`,
   },
   {
+    step: 'launch: protect',
+    errno: 'EPERM',
+    why: (path) =>
+      `${path} runs with other rights than its caller's (set-id bit or capabilities), so it cannot be a writable zone of root`,
+    hint: (path) => `--ro ${shellWord(path)}; or take its bits away (chmod u-s,g-s; setcap -r)`,
+  },
+  {
     step: 'container-init: mounts',
     errno: 'EROFS',
     why: (path) => `${path} would be writable below something that is read-only`,

@@ -386,6 +386,22 @@ describeWith(['root', 'gcc', 'userns'], 'files of root that run with its rights'
     )
   }
 
+  test.each(['set-id', 'capable'])('%s cannot be a writable zone by itself', async (name) => {
+    const { zone, base } = await prepare()
+    const run = (file: string) =>
+      runCli(
+        ['--rw', `${join(zone, file)}:/data/file`, '--ro', `${zone}:/programs`, '--', '/programs/mapped', '/data/file'],
+        { cwd: base },
+      )
+    const refused = await run(name)
+    expect(refused.status).toBe(125)
+    expect(refused.stderr.toString()).toContain(`${join(zone, name)} runs with other rights than its caller's`)
+    expect(readFileSync(join(zone, name), 'utf8')).toBe('host')
+    // The control: an ordinary file is written by the same words.
+    expect((await run('ordinary')).status).toBe(0)
+    expect(readFileSync(join(zone, 'ordinary'), 'utf8')).toBe('evil')
+  })
+
   test('control: what plain bwrap lets be written keeps its bit', async () => {
     const place = await prepare()
     await execa('bwrap', ['--ro-bind', '/', '/', '--bind', place.zone, '/mnt', '/mnt/mapped', '/mnt/set-id'])
