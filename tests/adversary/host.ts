@@ -1,6 +1,8 @@
 /** The runner's own programs on the host: what they read, where they act, what stops them. */
+import { execFileSync } from 'node:child_process'
 import { chownSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { helpersDirectory } from '../../src/native.ts'
 import { type Attack, type Cell, isNamespace } from './attack.ts'
 import { mark, put, quoted, textOf, type World, wasRun } from './world.ts'
 
@@ -140,6 +142,22 @@ export const HOST_ATTACKS: readonly Attack[] = [
     harmed: ({ runs }) => (runs.some(({ hung }) => hung) ? 'the deadline of one second did not come' : undefined),
     control: async (stage) => {
       await stage.command(['--', 'sh', '-c', 'echo attack begun; sleep 15'], { limitMs: 2_000 })
+    },
+  },
+  {
+    id: 'package.set-id',
+    of: 'CVE-2016-8659, CVE-2020-5291 (bubblewrap), CVE-2022-31214 (firejail)',
+    sentence: 'A program of the package has rights that its caller has not.',
+    on: isOneCell,
+    attempt: (stage) => stage.inside('true').then(() => undefined),
+    harmed: ({ world }) => {
+      const places = [helpersDirectory(), world.cwd]
+      const found = execFileSync(join(world.tools, 'scan'), places, { encoding: 'utf8' })
+      return found === '' ? undefined : found
+    },
+    control: async (stage) => {
+      const program = join(stage.world.cwd, 'helper')
+      await stage.host(['sh', '-c', `cp /bin/true ${program} && chmod u+s ${program}`])
     },
   },
   {

@@ -112,4 +112,63 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     harmed: ({ said }) => (said.includes('TYPED') ? 'the terminal of the caller was typed into' : undefined),
     control: 'bare',
   },
+  {
+    id: 'terminal.flags',
+    of: 'finding 15a',
+    sentence: "The caller's terminal is left without echo, and exclusive to whoever has it open.",
+    on: (cell) => isNamespace(cell) && cell.filter !== 'nested',
+    attempt: async (stage) => {
+      await stage.inside('stty -echo; stty -a | grep -qw -- -echo && echo CHANGED-INSIDE', {
+        opened: true,
+        through: (words) => [
+          'script',
+          '-qec',
+          `${quoted(words)}; stty -a | grep -qw -- -echo && echo LEFT`,
+          '/dev/null',
+        ],
+      })
+    },
+    harmed: ({ said }) => (said.includes('LEFT') ? 'the terminal has no echo' : undefined),
+    control: 'bare',
+  },
+  {
+    id: 'limits.inherited',
+    of: 'finding 15e',
+    sentence: "The caller's unlimited stack arrives, which gives programs a memory layout that can be guessed.",
+    on: isNamespace,
+    attempt: async (stage) => {
+      await stage.inside('echo "STACK $(ulimit -s)"', {
+        opened: true,
+        through: (words) => ['sh', '-c', `ulimit -S -s unlimited; exec ${quoted(words)}`],
+      })
+    },
+    harmed: ({ said }) => (said.includes('STACK unlimited') ? 'the stack has no limit' : undefined),
+    control: 'bare',
+  },
+  {
+    id: 'memory.hidden',
+    of: 'finding 12',
+    sentence: 'Memory above the limit is held by a process that nobody may look into.',
+    on: isNamespace,
+    attempt: async (stage) => {
+      await stage.inside(`${stage.world.tools}/hide-memory undumpable 300`, {
+        opened: true,
+        options: ['--memory', '64m'],
+      })
+    },
+    harmed: ({ said }) => (said.includes('held 300 MiB') ? 'more was held than the limit' : undefined),
+    control: 'bare',
+  },
+  {
+    id: 'network.abstract-sockets',
+    of: 'CVE-2020-15257 (containerd-shim)',
+    sentence: "A server's socket in the abstract namespace of the host is reached.",
+    attempt: async (stage) => {
+      const { tools } = stage.world
+      await stage.beside([`${tools}/abstract`, 'listen', nameOf(stage.world)])
+      await stage.inside(`${tools}/abstract connect ${nameOf(stage.world)}`, { opened: true })
+    },
+    harmed: ({ said }) => (said.includes('connect done') ? 'a server of the host was reached' : undefined),
+    control: 'bare',
+  },
 ]

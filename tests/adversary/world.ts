@@ -103,13 +103,26 @@ const CONTENT_LIMIT = 1 << 20
 
 const PROGRAMS = join(import.meta.dirname, 'programs')
 
+/** Of the tests of the watchdog, too. */
+const HIDE_MEMORY = join(import.meta.dirname, '../programs/hide-memory.c')
+
 /** Compiles programs/ into a directory that everybody can read. */
 export function compilePrograms(sources = PROGRAMS): { readonly directory: string; readonly remove: () => void } {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-test-programs-')))
   chmodSync(directory, 0o755)
-  for (const source of readdirSync(sources).filter((name) => name.endsWith('.c'))) {
-    const words = ['-O1', '-Wall', '-Wextra', '-static', '-s', '-o', join(directory, source.slice(0, -2))]
-    execFileSync('gcc', [...words, join(sources, source)], { stdio: ['ignore', 'inherit', 'inherit'] })
+  const own = readdirSync(sources).filter((name) => name.endsWith('.c'))
+  for (const source of [...own.map((name) => join(sources, name)), HIDE_MEMORY]) {
+    const words = [
+      '-O1',
+      '-Wall',
+      '-Wextra',
+      '-static',
+      '-s',
+      '-pthread',
+      '-o',
+      join(directory, basename(source, '.c')),
+    ]
+    execFileSync('gcc', [...words, source], { stdio: ['ignore', 'inherit', 'inherit'] })
   }
   return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
 }

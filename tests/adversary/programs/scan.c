@@ -1,4 +1,4 @@
-/* scan DIRECTORY: on the host. Prints the files below it that carry set-id bits or file capabilities, one a line: kind, owner, path. */
+/* scan DIRECTORY...: on the host. Prints the files below each that carry set-id bits or file capabilities, one a line: kind, owner, path. */
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <stdio.h>
@@ -14,6 +14,8 @@ static int look(const char *path, const struct stat *status, int kind, struct FT
 }
 
 int main(int count, char **words) {
-  if (count != 2) return 2;
-  return nftw(words[1], look, 32, FTW_PHYS) < 0;
+  if (count < 2) return 2;
+  for (int at = 1; at < count; at++)
+    if (nftw(words[at], look, 32, FTW_PHYS) < 0) return 1;
+  return 0;
 }
