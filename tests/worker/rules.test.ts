@@ -129,6 +129,13 @@ describe('the text of -c is judged as what a shell would make of it', () => {
   )
 })
 
+test('a program whose name holds a hidden sign is blocked, also where the default lets run what no rule names', () => {
+  const from = { file: 'w.worker', line: 1, key: 'default' }
+  const open = { ...RULES, default: { value: 'run' as const, from } }
+  expect(decide(open, ['git\u200b', 'push']).decision).toBe('block')
+  expect(decide(open, ['ls']).decision).toBe('run')
+})
+
 describe('dividing text into words', () => {
   test.each<[string, readonly string[]]>([
     ['a b  c', ['a', 'b', 'c']],
