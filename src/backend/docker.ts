@@ -9,6 +9,7 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
+import { isWithin, WORKSPACE } from '../plan/places.ts'
 import type { Plan, PlannedLimit, PlannedLimits, PlannedZone } from '../plan/plan.ts'
 import type { Backend, RunInputs } from './backend.ts'
 import { type DividedEnvironment, type DockerInputs, divideEnvironment, PROXY_NAMES } from './docker-client.ts'
@@ -284,11 +285,23 @@ function containerWords(plan: Plan, { docker, labels, init, mounts }: ContainerI
     ...plan.scratch.flatMap((scratch) =>
       tmpfsWords(scratch, { program: docker.program, owner: identityOf(plan, docker) }),
     ),
-    ...['--workdir', plan.workdir],
+    ...workdirWords(plan, docker),
     // Output goes to the attached client only; a log would grow on the daemon's disk without a bound.
     ...['--log-driver', 'none', '--stop-timeout', '0'],
   ]
 }
+
+/** Where no zone shows the workspace it is an empty directory. docker makes one in the image, podman wants one that is there. */
+function workdirWords({ workdir, zones, scratch }: Plan, { program }: DockerInputs): readonly string[] {
+  const isThere = [...zones, ...scratch].some(({ target }) => isWithin(workdir, target))
+  const empty = program === 'podman' && workdir === WORKSPACE && !isThere ? EMPTY_WORKSPACE : []
+  return [...empty, '--workdir', workdir]
+}
+
+const EMPTY_WORKSPACE = [
+  '--mount',
+  `type=tmpfs,target=${WORKSPACE},tmpfs-size=4096,tmpfs-mode=0555,ro=true,notmpcopyup`,
+] as const
 
 /** podman mounts tmpfs of its own over /tmp and /run, makes volumes writable and passes the host's proxies on. */
 const PODMAN_WORDS = ['--read-only-tmpfs=false', '--image-volume', 'tmpfs', '--http-proxy=false'] as const

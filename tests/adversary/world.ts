@@ -348,9 +348,11 @@ export function runProgram(
   })
 }
 
-/** The runner refused the whole run, and said why. */
+/** The runner refused the whole run, and said why. A backend that is not here has refused nothing: that is no evidence. */
 export const isRefused = ({ status, stdout, stderr }: Ran): boolean =>
-  (status === 125 || status === 126) && /^llm-do: (?!error INTERNAL)/m.test(stderr) && !stdout.includes(BEGUN)
+  (status === 125 || status === 126) &&
+  /^llm-do: (?!error (INTERNAL|NO_BACKEND|HELPER_MISSING))/m.test(stderr) &&
+  !stdout.includes(BEGUN)
 
 /** The first line of each script: whoever sees it knows that the attack was really tried. */
 export const BEGUN = 'attack begun'

@@ -535,6 +535,12 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
     expect(await run({ command: ['nosuch'] })).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
   })
 
+  test('begins in an empty directory where no zone shows the workspace', async () => {
+    const outcome = await run({ command: ['sh', '-c', 'pwd; ls -A; touch made'], plan: { workdir: '/workspace' } })
+    expect(text(outcome.stdout)).toBe('/workspace\n')
+    expect(text(outcome.stderr)).toContain('Read-only file system')
+  })
+
   test('tells an end by a signal from the exit code of that number, and what was used', async () => {
     const outcome = await run({ command: ['sh', '-c', 'kill -9 $$'] })
     expect(outcome).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
