@@ -89,7 +89,10 @@ describeWith(['gcc', 'git'], 'the adversary', () => {
   })
 })
 
-const containerOf = ({ env, program }: TestDocker) => ({ image: BUSYBOX_IMAGE, env: { ...env, LLM_DO_DOCKER: program } })
+const containerOf = ({ env, program }: TestDocker) => ({
+  image: BUSYBOX_IMAGE,
+  env: { ...env, LLM_DO_DOCKER: program },
+})
 const hasNone = (control: Attack['control']): boolean => typeof control === 'object' && 'none' in control
 
 /* ---- the page ---- */
