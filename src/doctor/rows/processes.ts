@@ -32,6 +32,12 @@ const unlessZero = ({ stdout }: RunSeen, names: readonly string[]): readonly str
 /** TIOCSTI, TIOCLINUX, TIOCSETD of asm-generic/ioctls.h, also with upper bits that the kernel cuts. */
 const TERMINAL_REQUESTS = ['0x5412', '0x541c', '0x5423', '0x100005412', '0xffffffff0000541c', '0x8000000000005423']
 
+/** Of /proc/PID/stat, proc(5): `PID (NAME) STATE PARENT GROUP SESSION ...`; the session is named after its leader. */
+function leadsSession(stat: string): boolean {
+  const [, pid, session] = /^(\d+) \(.*\) \S+ \d+ \d+ (\d+) /s.exec(stat) ?? []
+  return pid !== undefined && pid === session
+}
+
 export const PROCESS_ROWS: readonly Row[] = [
   {
     id: 'processes.own-pids',
@@ -124,15 +130,18 @@ export const PROCESS_ROWS: readonly Row[] = [
   },
   {
     id: 'processes.terminal',
-    sentence: "The caller's terminal is out of reach: no /dev/tty, and no request that types into a terminal.",
+    sentence:
+      "The caller's terminal is out of reach: a session of its own, no /dev/tty, and no request that types into a terminal.",
     attempts: ({ probe }) => [
       { command: [probe, 'ioctl', ...TERMINAL_REQUESTS] },
       { command: [probe, 'write-open', '/dev/tty'] },
+      { command: ['/bin/cat', '/proc/self/stat'] },
     ],
     verdict: (seen) =>
       judged([
         ...unlessAnswered(first(seen), ['EPERM'], TERMINAL_REQUESTS.length),
         ...unlessAnswered(first(seen, 1), ['ENXIO', 'ENOENT'], 1),
+        unless(leadsSession(first(seen, 2).stdout), 'the command is in the session of somebody else'),
       ]),
   },
   {
