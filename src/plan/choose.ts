@@ -141,28 +141,26 @@ interface Comparison {
   readonly inputs: ChoiceInputs
 }
 
-function lackOf({ need, backend, offers, inputs }: Comparison): Lack | undefined {
+function lackOf(comparison: Comparison): Lack | undefined {
+  const { need, backend, offers, inputs } = comparison
   const { policy } = inputs
   const required = policy.require.includes(need)
   // Walls are what the double opt-in of `process` gives up, but for those that were required by name.
   if (backend === 'process' && !required && !LIMIT_NEEDS.includes(need)) return undefined
-  const given = givenUp(need, backend, inputs)
-  if (given !== undefined) return given
   const holder = LIMIT_NEEDS.includes(need) ? rungFor(need, offers, policy.resources) : offers.gives[need]
   if (holder === undefined || holder === 'none')
     return policy.bestEffort && !required && LIMIT_NEEDS.includes(need) ? undefined : lackFor(need, offers)
   return required && BY_KERNEL.includes(need) && !KERNEL_HOLDERS.includes(holder)
     ? tooSoft(need, holder, inputs)
-    : undefined
+    : leftOpen(comparison)
 }
 
-/** What the policy's own filter takes away: sockets are closed by Landlock, which is off where a command may make mounts. */
-function givenUp(need: Need, backend: BackendName, { policy, facts }: ChoiceInputs): Lack | undefined {
-  const isClosed = usesLandlock({ landlockAbi: facts.landlockAbi, seccomp: { profile: seccompName(policy) } })
-  if (need !== 'sockets-closed' || backend !== 'namespace' || isClosed || facts.landlockAbi < LANDLOCK_CLOSES_SOCKETS)
-    return undefined
+/** What the kernel could hold and the policy's own filter leaves open: Landlock, which closes sockets, is off where mounts are allowed. */
+function leftOpen({ need, backend, inputs: { policy, facts } }: Comparison): Lack | undefined {
+  const seccomp = { profile: seccompName(policy) }
+  if (need !== 'sockets-closed' || backend !== 'namespace' || usesLandlock({ ...facts, seccomp })) return undefined
   return {
-    why: `seccomp ${seccompName(policy)} lets the command make mounts, and Landlock, which closes sockets, forbids every mount`,
+    why: `seccomp ${seccomp.profile} lets the command make mounts, and Landlock, which closes sockets, forbids every mount`,
     fix: '--seccomp default, or keep sockets out of the zones',
   }
 }
