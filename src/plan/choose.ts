@@ -1,14 +1,7 @@
 /** Needs within offers: which backend runs the command, or why none can. Pure. */
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
-import {
-  engineObstacle,
-  KERNEL_HOLDERS,
-  LANDLOCK_CLOSES_SOCKETS,
-  type Lack,
-  type Offers,
-  offersOf,
-} from '../host/offers.ts'
+import { engineObstacle, KERNEL_HOLDERS, type Lack, type Offers, offersOf } from '../host/offers.ts'
 import { wasmtimeObstacle } from '../host/wasmtime.ts'
 import { LIMIT_NEEDS } from '../policy/needs.ts'
 import { type BackendName, type EngineName, NEEDS, type Need, type Policy, seccompName } from '../policy/policy.ts'
