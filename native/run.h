@@ -1,7 +1,7 @@
 /*
  * A run, as launch sees it from the caller's words to the outcome. Its parts are rooms of their own:
- *   launch.c the path it takes, run-traces.c what it makes on the host, sweeper.c who sweeps when launch cannot, run-start.c the stager, run-client.c who captures or
- *   brings the command, run-watch.c what happens until nothing is left, run-ending.c how it is told.
+ *   launch.c the path it takes, run-traces.c what it makes on the host, sweeper.c who sweeps when launch is killed, run-start.c the
+ *   stager, run-client.c who captures or brings the command, run-watch.c what happens until nothing is left, run-ending.c how it is told.
  */
 #ifndef LLM_DO_RUN_H
 #define LLM_DO_RUN_H

@@ -41,12 +41,15 @@ static int stand_apart(const struct sweeper *sweeper, int launch, int engine) {
   const struct guard *guard = sweeper->guard;
   sigset_t all;
   sigfillset(&all);
+  (void)prctl(PR_SET_NAME, "sweeper"); /* for people who look at a list of processes */
+  if (sigprocmask(SIG_SETMASK, &all, NULL) < 0 || setsid() < 0) return -1;
   int *keep = calloc(guard->zones + 3, sizeof *keep);
-  if (!keep || sigprocmask(SIG_SETMASK, &all, NULL) < 0 || setsid() < 0) return -1;
+  if (!keep) return -1;
   for (size_t i = 0; i < guard->zones; i++) keep[i] = guard->zone[i].fd;
   keep[guard->zones] = launch, keep[guard->zones + 1] = engine, keep[guard->zones + 2] = sweeper->cgroup;
-  (void)prctl(PR_SET_NAME, "sweeper");
-  return close_all_but(keep, guard->zones + 3);
+  int done = close_all_but(keep, guard->zones + 3);
+  free(keep);
+  return done;
 }
 
 static void wait_for(int process, int ms) {
