@@ -40,10 +40,12 @@ static int read_relation(pid_t pid, struct relation *relation) {
   return found == 4 && !strchr("ZXx", state) ? 0 : -1;
 }
 
-/* The job of the shell that we are part of. Node starts launch in a session of its own. */
+/* The job of the shell that we are part of. Node starts launch in a session of its own, which has no terminal; whoever leads one
+ * that has is the whole job. */
 static struct relation own_job(void) {
   struct relation job = {.parent = getppid(), .group = getpgrp(), .foreground = -1};
-  read_relation(getsid(0) == getpid() ? getppid() : getpid(), &job);
+  read_relation(getpid(), &job);
+  if (getsid(0) == getpid() && job.foreground < 0) read_relation(getppid(), &job);
   return job;
 }
 

@@ -5,17 +5,7 @@
 //
 // Exit status 0 when every row was noticed; a row whose text is not exactly once in its file is an error (tests/mutants/table.test.ts).
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -38,13 +28,12 @@ if (unknown.length > 0) {
   process.exit(2)
 }
 
-/** Sources, and what was built of them; node_modules is only read. */
+/** All but the history. The packages, too: through a link to them the bundle is built of two halves that do not find each other. */
 function copyCheckout() {
   const place = mkdtempSync(join(tmpdir(), 'llm-do-mutants-'))
   chmodSync(place, 0o755)
-  for (const name of readdirSync(root).filter((one) => one !== '.git' && one !== 'node_modules'))
+  for (const name of readdirSync(root).filter((one) => one !== '.git'))
     cpSync(join(root, name), join(place, name), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true })
-  symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'))
   return place
 }
 

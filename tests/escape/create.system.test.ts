@@ -16,7 +16,10 @@ import {
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import { prepareZones } from '../../src/edges.ts'
+import { prepare } from '../../src/exec.ts'
 import { makeDirectories } from '../../src/host/directory.ts'
+import type { SandboxInput } from '../../src/policy/schema.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -61,6 +64,42 @@ describeWith(['root', 'gcc', 'userns'], "a zone that root makes in another user'
     }
     await swapping.stop()
     expect(readdirSync(victim)).toEqual([])
+  })
+
+  test('is never made behind a link that was put there after the plan', async () => {
+    const attack = async (make: (source: string, exchange: () => void) => Promise<unknown>) => {
+      const { work, victim } = await makeScene()
+      // What the runs above have to hit by chance.
+      const exchange = () => {
+        rmSync(join(work, 'mid'), { recursive: true, force: true })
+        symlinkSync(victim, join(work, 'mid'))
+      }
+      const told = await make(join(work, 'mid/out'), exchange).then(
+        () => 'made',
+        ({ message }: Error) => message.replaceAll(work, ''),
+      )
+      return { told, behind: readdirSync(victim) }
+    }
+    const byRun = (source: string, exchange: () => void) =>
+      prepareZones(async () => {
+        const zones: SandboxInput['zones'] = [
+          { name: 'made', hostPath: source, target: '/made', mode: 'rw', create: true },
+        ]
+        const cwd = await temporaryDirectory()
+        const layer = { layer: 'flag', source: 'test', directory: cwd, values: { zones } } as const
+        const prepared = await prepare({ command: ['true'], mode: 'capture', cwd, layers: [layer] })
+        exchange()
+        return prepared
+      })
+    const byPath = async (source: string, exchange: () => void) => {
+      exchange()
+      makeDirectories(source)
+    }
+    expect(await attack(byRun)).toEqual({
+      told: expect.stringMatching(/\/mid: a symbolic link is in the way/),
+      behind: [],
+    })
+    expect(await attack(byPath)).toEqual({ told: 'made', behind: ['out'] })
   })
 
   test('is never made behind a link by the helper, which makes others', async () => {

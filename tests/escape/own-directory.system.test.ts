@@ -1,12 +1,15 @@
 /** Somebody else takes the name below /tmp where a user without a runtime directory has the records of runs. */
-import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { helpersDirectory } from '../../src/native.ts'
+import { superviseNamespace } from '../../src/supervisor/namespace.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { type PackageCopy, packageCopy } from '../support/package.ts'
+import { makePlace } from './chain.ts'
+import { planOnce } from './launch.ts'
 
 /** A user of this file alone: the name below /tmp is nobody else's to use. */
 const UID = 64_777
@@ -82,4 +85,42 @@ describeWith(['root', 'plain-user', 'userns'], 'the name below /tmp', () => {
       (await execa(join(helpersDirectory(), 'runs'), ['list', join(base, place)], { reject: false })).exitCode
     expect([await list('real/runs'), await list('link/runs'), await list('own/runs')]).toEqual([0, 125, 125])
   })
+
+  test.each(['own', 'own/runs'])('root believes no record in a directory of somebody else (%s)', async (given) => {
+    const base = await temporaryDirectory()
+    const runs = join(base, 'own/runs')
+    mkdirSync(runs, { recursive: true, mode: 0o700 })
+    // As if its run had been killed: what bears its mark is what was left of it.
+    const prune = async () => {
+      writeFileSync(join(runs, 'planted'), 'id\0planted\0')
+      return (await execa(join(helpersDirectory(), 'runs'), ['prune', runs], { reject: false })).exitCode
+    }
+    const victim = execa('/bin/sleep', ['60'], { env: { LLM_DO_RUN: 'planted' }, extendEnv: false, reject: false })
+    onTestFinished(() => void victim.kill('SIGKILL'))
+    chownSync(join(base, given), UID, UID)
+    expect([await prune(), existsSync(`/proc/${victim.pid}/exe`)]).toEqual([125, true])
+    // The control: in root's own it is believed.
+    chownSync(join(base, given), 0, 0)
+    expect(await prune()).toBe(0)
+    expect((await victim).signal).toBe('SIGKILL')
+  })
+})
+
+describeWith('userns', 'the record of a run', () => {
+  test.each(['a/../../planted', '../planted', '/planted', ''])(
+    'is not made where its id is a path (%j)',
+    async (id) => {
+      const place = await makePlace()
+      const own = await temporaryDirectory()
+      mkdirSync(join(own, 'runs/a'), { recursive: true, mode: 0o700 })
+      const runsDirectory = join(own, 'runs')
+      const planned = await planOnce({ place, engine: 'unshare', command: ['/bin/true'], runsDirectory })
+      const run = async (name: string) => {
+        const launch = { ...planned.launch(), argv: ['--id', name], canFrame: false }
+        return superviseNamespace({ launch, stdio: { mode: 'capture', stdin: 'ignore', outputCap: null } })
+      }
+      expect(await run(id)).toMatchObject({ cause: 'setup', failure: { step: 'launch: run id', path: id } })
+      expect(await run('good')).toMatchObject({ cause: 'exit', exitCode: 0 })
+    },
+  )
 })

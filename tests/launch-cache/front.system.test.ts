@@ -408,6 +408,13 @@ describeWith('bwrap', 'a cached plan is not used', () => {
         'with the key, but without files',
         () => plant((records) => records.replaceAll(/content\0[^\0]*\0[^\0]*\0/g, '')),
       ],
+      // The name of the file is only a sum of the words that the plan is for.
+      [
+        'with the key, but for another word',
+        () => plant((records) => records.replace(/\0key\0PATH=[^\0]*\0/, '\0key\0PATH=/nowhere\0')),
+      ],
+      ['with the key, but for a word less', () => plant((records) => records.replace(/\0key\0[^\0]*\0at\0/, '\0at\0'))],
+      ['with the key, but for a word more', () => plant((records) => records.replace('\0at\0', '\0key\0more\0at\0'))],
       [
         'with the key, but with an engine that is no path',
         () => plant((records) => records.replace('\0engine\0unshare\0', '\0engine\0bwrap\0word\0bwrap\0')),
