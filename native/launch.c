@@ -4,7 +4,8 @@
  * the stager or init, a signal, the end of the leash, the deadline, the memory watchdog. Every reason to stop goes the same
  * way: SIGTERM for everything inside, a short grace, then SIGKILL for the cgroup and the engine. Launch is a subreaper and
  * the run is over when waitpid knows no child any more, so nothing can be left. If launch itself is killed, the engine dies
- * of PDEATHSIG, init of the control socket's end, and the next launch removes what the record names.
+ * of PDEATHSIG, init of the control socket's end, the sweeper (sweeper.h) sets aside what was made at protected names, and the next
+ * launch removes what the record names.
  */
 #include "run.h"
 

@@ -112,7 +112,7 @@ static int make_ready(struct run *run, const char *block, size_t size) {
 static int start_warm(struct run *run) {
   if (warm_accept(&run->warm) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
   run->leash = -1; /* from the keeper's hand to the client's */
-  if (say_start(run) == 0) return run_on_started(run, now_ns()), 0;
+  if (say_start(run) == 0) return run_on_started(run, now_ns()), run_start_sweeper(run), 0;
   return run_blame(run, errno, "launch: start", ""), run_kill(run), -1;
 }
 

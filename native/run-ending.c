@@ -28,6 +28,7 @@ _Noreturn void run_finish(struct run *run) {
   if (run_has_client(run)) run_part_from_client(run);
   terminal_finish(&run->terminal);
   streams_restore(&run->streams);
+  sweeper_end(run->sweeper);
   run_pay(run);
   warm_close(&run->warm); /* nobody shall find a socket that leads nowhere */
   run_release(run);

@@ -78,12 +78,22 @@ void run_prepare_guard(struct run *run) {
   if (guard_prepare(&run->guard, &run->file) < 0) run_refuse(run, "launch: protect", run->guard.failed);
 }
 
+void run_start_sweeper(struct run *run) {
+  if (run->engine_gone || run->sweeper) return;
+  run->sweeper = sweeper_start(&(struct sweeper){&run->guard, run->id, run->engine, run->cgroup});
+  if (run->sweeper >= 0) return;
+  run->sweeper = 0;
+  run_blame(run, errno, "launch: sweeper", "");
+  run_kill(run);
+}
+
 void run_sweep(struct run *run) {
   struct outcome *outcome = &run->outcome;
   if (run->swept || !outcome->started_ns) return; /* nothing of the command's has run */
   run->swept = 1;
   if (guard_sweep(&run->guard, run->id) > 0 && outcome->cause != CAUSE_SETUP) outcome->cause = CAUSE_PROTECTED;
   outcome->guard = &run->guard;
+  sweeper_dismiss(run->sweeper); /* what is made from now on is not the command's */
 }
 
 void run_release(struct run *run) {

@@ -18,7 +18,7 @@
 
 /* As their subreaper we get what the engine leaves behind: a child of bwrap that has not yet tied itself to its parent, and
  * an init that still waits. PID 1 takes the whole sandbox with it. */
-static void kill_children(void) {
+static void kill_children(pid_t sweeper) {
   char path[64], pids[4096];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -26,13 +26,14 @@ static void kill_children(void) {
   if (fd >= 0) close(fd);
   pids[size > 0 ? size : 0] = 0;
   char *rest = NULL;
-  for (char *pid = strtok_r(pids, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest)) kill(atoi(pid), SIGKILL);
+  for (char *pid = strtok_r(pids, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest))
+    if (atoi(pid) != sweeper) kill(atoi(pid), SIGKILL);
 }
 
 void run_kill(struct run *run) {
   if (run->cgroup >= 0) cgroup_kill(run->cgroup);
   if (!run->engine_gone) kill(run->engine, SIGKILL);
-  kill_children();
+  kill_children(run->sweeper);
   run->kill_at = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
 }
 
@@ -72,6 +73,7 @@ static void on_staged(struct run *run, const struct report *report, const int *f
   memcpy(run->scratch, fds, sizeof *fds * (size_t)count);
   run->scratch_count = count;
   if (report->pid) on_init(run, report->pid);
+  if (!run->warm_directory) run_start_sweeper(run); /* that of a warm run comes with its command */
 }
 
 void run_on_started(struct run *run, uint64_t at_ns) {

@@ -1,7 +1,7 @@
 /*
  * A run, as launch sees it from the caller's words to the outcome. Its parts are rooms of their own:
- *   launch.c the path it takes, run-traces.c what it makes on the host, run-start.c the stager, run-client.c who captures or
- *   brings the command, run-watch.c what happens until nothing is left, run-ending.c how it is told.
+ *   launch.c the path it takes, run-traces.c what it makes on the host, sweeper.c who sweeps when launch is killed, run-start.c the
+ *   stager, run-client.c who captures or brings the command, run-watch.c what happens until nothing is left, run-ending.c how it is told.
  */
 #ifndef LLM_DO_RUN_H
 #define LLM_DO_RUN_H
@@ -16,6 +16,7 @@
 #include "record.h"
 #include "status.h"
 #include "streams.h"
+#include "sweeper.h"
 #include "terminal.h"
 #include "warm.h"
 #include "watchdog.h"
@@ -44,6 +45,7 @@ struct run {
   char cgroup_name[RUN_ID_MAX + sizeof CGROUP_PREFIX];
   struct guard guard;
   int swept;
+  pid_t sweeper; /* 0 = there is none */
 
   int control; /* our end */
   int errors;  /* what the engine prints */
@@ -93,6 +95,8 @@ void run_make_group(struct run *run);
 void run_narrow_group(struct run *run);
 /* Finds what is to be covered and what to be watched in the writable zones. */
 void run_prepare_guard(struct run *run);
+/* Once there is an engine to end: somebody who sweeps should we be killed. */
+void run_start_sweeper(struct run *run);
 /* Nothing is left inside but init: sets aside what was made in spite of its protection. */
 void run_sweep(struct run *run);
 void run_release(struct run *run);

@@ -167,11 +167,12 @@ function hostPathOf(path: string, zones: FailurePlace['zones'] = []): string {
 /** The command had begun, and its end is not known. Nothing here may sound as if it can simply be run again. */
 export function explainLost({ step, path, errno, detail }: SetupFailure): Explained {
   const what = [step, path, errno, detail].filter((part) => part !== '').join(': ')
-  // Launch is what looks through the zones at the end: without it nobody has.
-  const unseen = step === 'launch' ? ', new files at protected names included: nothing looked for them' : ''
+  // Launch would have told what it set aside at the end; native/sweeper.c, which did it instead, tells nobody.
+  const swept =
+    step === 'launch' ? ', but for new files at protected names, which are renamed to NAME.set-aside.RUN' : ''
   return {
     code: 'BACKEND_FAILED',
-    message: `the end of the command is lost (${what}): it had begun, or may have, and what it did until then stays done${unseen}`,
+    message: `the end of the command is lost (${what}): it had begun, or may have, and what it did until then stays done${swept}`,
     hint: 'look at what it changed before you run it again; if it happens again, see what killed the sandbox: dmesg, journalctl -k',
   }
 }

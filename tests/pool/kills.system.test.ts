@@ -12,7 +12,7 @@ import { type CliOptions, cliWords, programFor, runCli } from '../support/cli.ts
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
-import { descendantsOf, keepers, startPool, stopKeeper, type TestPool, until } from './pool.ts'
+import { descendantsOf, isAlive, keepers, startPool, stopKeeper, type TestPool, until } from './pool.ts'
 
 const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 200)
 const RUNS = Number(process.env.LLM_DO_TEST_RUNS ?? 1000)
@@ -128,10 +128,14 @@ describeWith(['bwrap', 'userns'], 'warm sandboxes', () => {
       const note = `seed ${SEED}, kill ${n} of a ${kind}`
       const client = startClient(pool, mark)
       await sleep(random() * 40)
-      kill(await victimOf({ kind, keeper, client, random: random() }))
+      const victim = await victimOf({ kind, keeper, client, random: random() })
+      const below = kind === 'sandbox' && victim !== undefined ? [victim, ...(await descendantsOf(victim))] : []
+      kill(victim)
       const ended = await Promise.race([client.ended, sleep(HANG_MS, undefined, { ref: false })])
       if (ended === undefined) throw new Error(`${note}: it hangs`)
       expectTold(kind, ended, note)
+      // Dying takes the kernel a moment, in which the next client could begin in there: then that one would be the victim.
+      await until(async () => (below.some(isAlive) ? undefined : true), `${note}: the end of the victim`)
       if (kind === 'keeper') keeper = await keeperOf(pool)
     }
     await stopKeeper(keeper)

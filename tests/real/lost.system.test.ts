@@ -4,9 +4,8 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { helpersDirectory } from '../../src/native.ts'
 import { explainLost } from '../../src/report/failure.ts'
@@ -17,50 +16,19 @@ import { planOnce } from '../escape/launch.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
+import { commOf, descendantsOf, readOr, until } from '../support/processes.ts'
 
 const STDIO = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
 
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return '' // It has ended.
-  }
-}
-
-/** Of a process that may be gone between two looks. */
-const tasksOf = (pid: number): readonly string[] => {
-  try {
-    return readdirSync(`/proc/${pid}/task`)
-  } catch {
-    return []
-  }
-}
-
-const childrenOf = (pid: number): readonly number[] =>
-  tasksOf(pid).flatMap((task) => read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number))
-
-const descendantsOf = (pid: number): readonly number[] =>
-  childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
-
 /** PID 1 of a namespace below ours. */
-const isInit = (pid: number): boolean => /^NSpid:\t\d+\t1$/m.test(read(`/proc/${pid}/status`))
-
-async function until<T>(what: string, find: () => T | undefined): Promise<T> {
-  for (let left = 10_000; left > 0; left -= 5) {
-    const found = find()
-    if (found !== undefined) return found
-    await sleep(5)
-  }
-  throw new Error(`${what} did not come`)
-}
+const isInit = (pid: number): boolean => /^NSpid:\t\d+\t1$/m.test(readOr(`/proc/${pid}/status`))
 
 const initBelow = (pid: number): Promise<number> => until('PID 1 of the sandbox', () => descendantsOf(pid).find(isInit))
 
 /** Words of a command that counts how often it has begun. */
 const COUNT = sh('echo begun >>/zone/count; echo printed; exec sleep 600')
 
-const begun = ({ zone }: Place): string => read(join(zone, 'count'))
+const begun = ({ zone }: Place): string => readOr(join(zone, 'count'))
 const whenBegun = (place: Place): Promise<true> => until('the command', () => begun(place) !== '' || undefined)
 
 interface Ended {
@@ -150,7 +118,7 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
     process.kill(started.pid, 'SIGKILL')
     const { failure, ...outcome } = outcomeOfLaunch(await end)
     expect(outcome).toMatchObject({ cause: 'lost', exitCode: null })
-    expect(failure && explainLost(failure).message).toContain('new files at protected names included')
+    expect(failure && explainLost(failure).message).toContain('but for new files at protected names')
   })
 })
 
@@ -168,7 +136,7 @@ describeWith('userns', 'a run whose sandbox was killed from outside before its c
     const started = { pid: 0 }
     const end = runChild({ launch, stdio: STDIO, onStart: (pid) => (started.pid = pid), stop: async () => undefined })
     const init = await until('init', () =>
-      descendantsOf(started.pid).find((pid) => isInit(pid) && read(`/proc/${pid}/comm`) === 'sleep\n'),
+      descendantsOf(started.pid).find((pid) => isInit(pid) && commOf(pid) === 'sleep'),
     )
     process.kill(init, 'SIGKILL')
     const outcome = outcomeOfLaunch(await end)

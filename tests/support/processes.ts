@@ -1,0 +1,38 @@
+/** Processes of this machine as /proc tells of them. What has ended between two looks is nowhere. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export function readOr(path: string, otherwise = ''): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return otherwise
+  }
+}
+
+function tasksOf(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return []
+  }
+}
+
+export const childrenOf = (pid: number): readonly number[] =>
+  tasksOf(pid).flatMap((task) => readOr(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number))
+
+export const descendantsOf = (pid: number): readonly number[] =>
+  childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
+
+/** Its name, of at most 15 letters. */
+export const commOf = (pid: number): string => readOr(`/proc/${pid}/comm`).trim()
+
+/** Asks every few milliseconds, ten seconds at most. */
+export async function until<T>(what: string, find: () => T | undefined): Promise<T> {
+  for (let left = 10_000; left > 0; left -= 5) {
+    const found = find()
+    if (found !== undefined) return found
+    await sleep(5)
+  }
+  throw new Error(`${what} did not come`)
+}
