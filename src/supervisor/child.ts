@@ -7,7 +7,7 @@
  * The end is the end of the process, not of its output: an orphan that keeps stdout open delays nothing.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, unlinkSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -100,18 +100,21 @@ export function openFor(descriptor: LaunchDescriptor): number | 'pipe' {
  * sockets, and those cannot be opened again as /dev/fd/N.
  */
 export function openUnlinked(bytes: Uint8Array): number {
-  const path = join(tmpdir(), `.llm-do-${randomHex(16)}`)
-  const fd = openNew(path)
-  unlinkSync(path)
+  const fd = openNew()
   // At positions, not at the offset: where /dev/fd/N shares the offset (macOS) the reader must find it at 0.
   for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
   return fd
 }
 
+/** O_TMPFILE of open(2), which node has no name for: a file that never has a name cannot be left behind by whoever is killed. */
+const NAMELESS = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR
+/** Of a file system that makes none, and of a kernel that does not know the flag. */
+const NOT_NAMELESS = new Set(['EOPNOTSUPP', 'EISDIR', 'EINVAL'])
+
 /** @throws SandboxError SETUP_FAILED where this user can make no temporary file */
-function openNew(path: string): number {
+function openNew(): number {
   try {
-    return openSync(path, 'wx+', 0o600)
+    return process.platform === 'linux' ? openNameless() : openAndUnlink()
   } catch (cause) {
     const why = (cause as NodeJS.ErrnoException).code ?? 'unknown'
     throw new SandboxError('SETUP_FAILED', `${tmpdir()}: no temporary file can be made there (${why})`, {
@@ -119,6 +122,22 @@ function openNew(path: string): number {
       cause,
     })
   }
+}
+
+function openNameless(): number {
+  try {
+    return openSync(tmpdir(), NAMELESS, 0o600)
+  } catch (error) {
+    if (!NOT_NAMELESS.has((error as NodeJS.ErrnoException).code ?? '')) throw error
+    return openAndUnlink()
+  }
+}
+
+function openAndUnlink(): number {
+  const path = join(tmpdir(), `.llm-do-${randomHex(16)}`)
+  const fd = openSync(path, 'wx+', 0o600)
+  unlinkSync(path)
+  return fd
 }
 
 function spawnChild({ launch, stdio, ownGroup }: ChildInput, files: readonly OpenDescriptor[]): ChildProcess {

@@ -1,7 +1,11 @@
 /** A child that somebody has to end. */
-import { describe, expect, test } from 'vitest'
+import { closeSync, readFileSync, watch, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Launch } from '../../src/backend/launch.ts'
-import { runChild } from '../../src/supervisor/child.ts'
+import { openUnlinked, runChild } from '../../src/supervisor/child.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 
 const launch = (script: string): Launch => ({
   file: '/bin/sh',
@@ -43,3 +47,22 @@ describe('a child', () => {
     expect(end).toMatchObject({ cause: 'deadline', signal: 'SIGTERM' })
   })
 })
+
+test.runIf(process.platform === 'linux')(
+  'a file without a name never had one, so whoever is killed leaves none',
+  async () => {
+    const place = await temporaryDirectory()
+    vi.stubEnv('TMPDIR', place)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const seen: (string | null)[] = []
+    const watcher = watch(place, (_, name) => void seen.push(name))
+    onTestFinished(() => watcher.close())
+    const fd = openUnlinked(Buffer.from('content'))
+    expect(readFileSync(`/proc/self/fd/${fd}`, 'utf8')).toBe('content')
+    closeSync(fd)
+    // The control comes last: what is seen of it is all there was.
+    writeFileSync(join(place, 'named'), '')
+    for (let left = 2_000; left > 0 && seen.length === 0; left -= 10) await sleep(10)
+    expect(new Set(seen)).toEqual(new Set(['named']))
+  },
+)
