@@ -62,7 +62,8 @@ test.runIf(process.platform === 'linux')(
     closeSync(fd)
     // The control comes last: what is seen of it is all there was.
     writeFileSync(join(place, 'named'), '')
-    for (let left = 2_000; left > 0 && seen.length === 0; left -= 10) await sleep(10)
-    expect(new Set(seen)).toEqual(new Set(['named']))
+    for (let left = 2_000; left > 0 && !seen.includes('named'); left -= 10) await sleep(10)
+    // The kernel calls a nameless file by its inode there.
+    expect(new Set(seen.filter((name) => !/^#\d+$/.test(name ?? '')))).toEqual(new Set(['named']))
   },
 )
