@@ -17,9 +17,6 @@
 /* Below a zone's root new directories are watched, too, as `git clone` and `git init NAME` make them: so many. */
 #define NEW_WATCHES_MAX 128
 
-/* Whoever closes an inotify with watches may wait for the kernel, 8 ms in the middle of 1000 runs in a row on Linux 6.18: a command that
- * is over by then is only swept. */
-#define FIRST_WATCH_NS 20000000ull
 #define FIRST_WALK_NS 1000000000ull
 #define LEAST_PAUSE_NS 2000000000ull
 /* A walk may take one part in so many of a processor's time, and holds up deadlines and limits no longer than this. */
@@ -89,17 +86,12 @@ void guard_watch(struct guard *guard, uint64_t now_ns) {
   int is_needed = 0;
   for (size_t i = 0; i < guard->zones; i++) is_needed |= is_guarded(&guard->zone[i]);
   guard->walk.zone = -1;
-  guard->first_watch = is_needed;
-  if (is_needed) guard->next_walk_ns = now_ns + FIRST_WATCH_NS;
-}
-
-static void begin_watches(struct guard *guard, uint64_t now_ns) {
-  guard->first_watch = 0;
   /* Names, too, are looked for by time: the kernel may have no watch left for us. */
-  guard->next_walk_ns = now_ns + FIRST_WALK_NS;
-  guard->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (is_needed) guard->next_walk_ns = now_ns + FIRST_WALK_NS;
+  if (is_needed) guard->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   for (size_t i = 0; i < guard->zones; i++)
     if (is_guarded(&guard->zone[i])) add_watch(guard, i, "", guard->zone[i].has_git);
+  watch_ways(guard);
 }
 
 /* ---- looks ---- */
@@ -245,7 +237,6 @@ static int walk_a_piece(struct guard *guard, uint64_t now, uint64_t *least_pause
 int guard_on_time(struct guard *guard) {
   uint64_t before = now_ns(), least;
   if (!guard->next_walk_ns || before < guard->next_walk_ns) return 0;
-  if (guard->first_watch) return begin_watches(guard, before), look_again(guard);
   least = LEAST_PAUSE_NS;
   int found = look_again(guard) || walk_a_piece(guard, before, &least);
   uint64_t after = now_ns(), pause = (after - before) * WALK_SHARE;

@@ -177,7 +177,7 @@ static int close_file(struct guard *guard, struct guard_zone *zone, const struct
 static int runs_with_other_rights(int file, const struct stat *status) {
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-  return (status->st_mode & (S_ISUID | S_ISGID)) || getxattr(path, "security.capability", NULL, 0) > 0;
+  return (status->st_mode & (S_ISUID | S_ISGID)) || walk_tells_capabilities(getxattr(path, "security.capability", NULL, 0));
 }
 
 static int open_zone(struct guard *guard, struct guard_zone *zone, const struct record *record) {

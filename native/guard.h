@@ -74,7 +74,6 @@ struct guard {
   int events; /* inotify; -1 = nothing is watched */
   struct guard_watch *watch;
   size_t watches;
-  int first_watch;       /* what is due next is the first look, and the watches */
   uint64_t next_walk_ns; /* CLOCK_MONOTONIC; 0 = none */
   struct walk walk;      /* while the command runs: a piece at a time, of one zone after the other */
   size_t walked;         /* the zone that it is in */
@@ -98,7 +97,7 @@ const struct guard_zone *guard_zone_at(const struct guard *guard, const char *ta
 /* Has nothing that guard_prepare has seen changed since? 1, or 0: the covers are not what they would be now. */
 int guard_is_fresh(const struct guard *guard, const struct launchfile *file);
 
-/* Watches from a moment later on, with a look at what was made until then. Where the kernel has no watch for us, the walks remain. */
+/* From now on guard_on_events tells of attempts. Where the kernel has no watch for us, the walks remain. */
 void guard_watch(struct guard *guard, uint64_t now_ns);
 /* 1 = there was an attempt. */
 int guard_on_events(struct guard *guard);

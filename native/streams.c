@@ -40,8 +40,8 @@ static int read_relation(pid_t pid, struct relation *relation) {
   return found == 4 && !strchr("ZXx", state) ? 0 : -1;
 }
 
-/* The job of the shell that we are part of. Node starts launch in a session of its own, which has no terminal; whoever leads one
- * that has is the whole job. */
+/* The job of the shell that we are part of. Node starts launch in a session of its own, without a terminal: then the job is node's.
+ * The leader of a session with a terminal is a job by itself. */
 static struct relation own_job(void) {
   struct relation job = {.parent = getppid(), .group = getpgrp(), .foreground = -1};
   read_relation(getpid(), &job);

@@ -25,7 +25,7 @@ static int is_needed(const struct guard *guard) {
 
 static int compare_numbers(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-/* The caller's streams above all: whoever reads them would wait for our end. */
+/* The caller's streams above all: their readers would wait for our end. */
 static int close_all_but(int *keep, size_t count) {
   unsigned from = 0;
   qsort(keep, count, sizeof *keep, compare_numbers);
@@ -37,19 +37,17 @@ static int close_all_but(int *keep, size_t count) {
   return sys_close_range(from, ~0u);
 }
 
-static int stand_apart(const struct sweeper *sweeper, int launch, int engine) {
+/* Nothing here may end it: what fails costs a caller at most a wait for our end, which launch brings about. */
+static void stand_apart(const struct sweeper *sweeper, int launch, int engine, int *keep) {
   const struct guard *guard = sweeper->guard;
   sigset_t all;
   sigfillset(&all);
   (void)prctl(PR_SET_NAME, "sweeper"); /* for people who look at a list of processes */
-  if (sigprocmask(SIG_SETMASK, &all, NULL) < 0 || setsid() < 0) return -1;
-  int *keep = calloc(guard->zones + 3, sizeof *keep);
-  if (!keep) return -1;
+  (void)sigprocmask(SIG_SETMASK, &all, NULL);
+  (void)setsid();
   for (size_t i = 0; i < guard->zones; i++) keep[i] = guard->zone[i].fd;
   keep[guard->zones] = launch, keep[guard->zones + 1] = engine, keep[guard->zones + 2] = sweeper->cgroup;
-  int done = close_all_but(keep, guard->zones + 3);
-  free(keep);
-  return done;
+  (void)close_all_but(keep, guard->zones + 3);
 }
 
 static void wait_for(int process, int ms) {
@@ -73,8 +71,8 @@ static void sweep(struct guard *guard, const char *run) {
   }
 }
 
-static _Noreturn void stand_by(const struct sweeper *sweeper, int launch, int engine) {
-  if (stand_apart(sweeper, launch, engine) < 0) _exit(125);
+static _Noreturn void stand_by(const struct sweeper *sweeper, int launch, int engine, int *keep) {
+  stand_apart(sweeper, launch, engine, keep);
   wait_for(launch, -1);
   end_sandbox(sweeper, engine);
   sweep(sweeper->guard, sweeper->run);
@@ -91,9 +89,11 @@ static pid_t clone_beside(void) {
 pid_t sweeper_start(const struct sweeper *sweeper) {
   if (!is_needed(sweeper->guard)) return 0;
   int launch = sys_pidfd_open(getpid()), engine = launch < 0 ? -1 : sys_pidfd_open(sweeper->engine);
-  pid_t child = engine < 0 ? -1 : clone_beside();
-  if (child == 0) stand_by(sweeper, launch, engine);
+  int *keep = engine < 0 ? NULL : calloc(sweeper->guard->zones + 3, sizeof *keep);
+  pid_t child = keep ? clone_beside() : -1;
+  if (child == 0) stand_by(sweeper, launch, engine, keep);
   int error = errno;
+  free(keep);
   if (launch >= 0) close(launch);
   if (engine >= 0) close(engine);
   errno = error;

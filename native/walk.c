@@ -113,7 +113,7 @@ static const struct identity *wanted_inode(const struct walk *walk, ino_t ino) {
 }
 
 /* The working directory is the file's own: the shortest way for a call that takes no descriptor. */
-static int has_capabilities(const char *name) { return lgetxattr(name, "security.capability", NULL, 0) > 0; }
+static int has_capabilities(const char *name) { return walk_tells_capabilities(lgetxattr(name, "security.capability", NULL, 0)); }
 
 static int on_file(struct walk *walk, int directory, const char *path, const char *name, ino_t ino) {
   const struct identity *wanted = wanted_inode(walk, ino);

@@ -12,8 +12,10 @@
 
 #include "arena.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 /* A bigger tree is refused: nobody would wait for the walk. */
 #define WALK_ENTRIES_MAX 1000000
@@ -78,5 +80,8 @@ struct unlocked {
 /* `wants`: permissions of the owner, e.g. 0700. 1 = something has been opened, so that another try makes sense. */
 int unlock_way(struct unlocked *unlocked, int zone, const char *path, mode_t wants);
 void unlock_end(struct unlocked *unlocked);
+
+/* What getxattr(2) says of security.capability: 1 = there are some, or it cannot be told. */
+static inline int walk_tells_capabilities(ssize_t answer) { return answer >= 0 || (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOENT); }
 
 #endif

@@ -106,7 +106,7 @@ export function openUnlinked(bytes: Uint8Array): number {
   return fd
 }
 
-/** O_TMPFILE of open(2), which node has no name for: a file that never has a name cannot be left behind by whoever is killed. */
+/** O_TMPFILE of open(2), which node has no name for: a file without a name is not left behind when this process is killed. */
 const NAMELESS = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR
 /** Of a file system that makes none, and of a kernel that does not know the flag. */
 const NOT_NAMELESS = new Set(['EOPNOTSUPP', 'EISDIR', 'EINVAL'])

@@ -115,7 +115,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
   {
     id: 'terminal.flags',
     of: 'finding 15a',
-    sentence: "The caller's terminal is left without echo, and exclusive to whoever has it open.",
+    sentence: "The caller's terminal stays without echo after the run.",
     on: (cell) => isNamespace(cell) && cell.filter !== 'nested',
     attempt: async (stage) => {
       await stage.inside('stty -echo; stty -a | grep -qw -- -echo && echo CHANGED-INSIDE', {

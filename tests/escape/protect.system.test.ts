@@ -409,3 +409,24 @@ describeWith(['root', 'gcc', 'userns'], 'files of root that run with its rights'
     expect(statSync(join(place.zone, 'set-id')).mode & 0o7777).toBe(0o4755)
   })
 })
+
+describeWith(['git', 'userns'], 'what needs the closed parts of git', () => {
+  test.each(ENGINES)(
+    'names its flag, also by a command that is over at once and has a plan already (%s)',
+    async (engine) => {
+      const { zone } = await makePlace()
+      const home = await temporaryDirectory()
+      await execa('git', ['init', '-q', zone])
+      const git = (...flags: readonly string[]) =>
+        runCli(['--engine', engine, '--rw', '.', ...flags, '--', 'git', 'config', 'user.name', 'x'], {
+          cwd: zone,
+          env: { HOME: home, XDG_RUNTIME_DIR: home },
+        })
+      for (const run of [await git(), await git()]) {
+        expect(run.status).not.toBe(0)
+        expect(run.stderr.toString()).toContain('--protect-not .git/config')
+      }
+      expect((await git('--protect-not', '.git')).status).toBe(0)
+    },
+  )
+})

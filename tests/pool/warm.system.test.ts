@@ -13,7 +13,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { descendantsOf, isAlive, startPool, type TestPool, until } from './pool.ts'
 
-/** Listens at a path that everybody can reach, and hangs up on whoever says something. */
+/** A server at a path that everybody can reach; it hangs up at the first byte. */
 async function listenAs(path: string) {
   const seen = { connections: 0, bytes: 0 }
   const server = createServer((socket) => {

@@ -49,7 +49,7 @@ describe('a child', () => {
 })
 
 test.runIf(process.platform === 'linux')(
-  'a file without a name never had one, so whoever is killed leaves none',
+  'a file without a name never had one, so a killed process leaves none',
   async () => {
     const place = await temporaryDirectory()
     vi.stubEnv('TMPDIR', place)
