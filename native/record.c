@@ -128,22 +128,24 @@ const char *record_value(const struct record_content *content, const char *key, 
   return NULL;
 }
 
-/* `path` is .../llm-do-<id>; anything else is not a group of ours, whatever the record says. */
-static void remove_group(const char *path) {
+/* `path` is .../llm-do-<id>; anything else is not a group of ours, whatever the record says. 0 when no group is left there. */
+static int remove_group(const char *path, int patience_ms) {
   char parent[PATH_MAX];
   copy_text(parent, sizeof parent, path);
   char *slash = strrchr(parent, '/');
-  if (!slash || strncmp(slash + 1, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0) return;
+  if (!slash || strncmp(slash + 1, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0) return 0;
   int group = cgroup_open(path);
+  if (group < 0) return errno == ENOENT || errno == ENOTSUP ? 0 : -1;
   *slash = 0;
-  int holder = cgroup_open(parent);
-  if (group >= 0 && holder >= 0) {
+  int holder = cgroup_open(parent), removed = -1;
+  if (holder >= 0) {
     cgroup_kill(group);
-    cgroup_wait_empty(group, 1000);
-    cgroup_remove(holder, slash + 1);
+    cgroup_wait_empty(group, patience_ms);
+    removed = cgroup_remove(holder, slash + 1);
+    close(holder);
   }
-  if (group >= 0) close(group);
-  if (holder >= 0) close(holder);
+  close(group);
+  return removed;
 }
 
 static int bears(const char *pid, const char *mark) {
@@ -169,11 +171,11 @@ static void kill_marked(const char *id) {
   if (processes) closedir(processes);
 }
 
-static void clean_up_after(const struct record_content *content) {
-  const char *cgroup = record_value(content, "cgroup", 0);
-  if (cgroup) remove_group(cgroup);
-  const char *id = record_value(content, "id", 0);
+/* 0 when nothing is left that the record names. */
+static int clean_up_after(const struct record_content *content, int patience_ms) {
+  const char *id = record_value(content, "id", 0), *cgroup = record_value(content, "cgroup", 0);
   if (id && is_run_id(id)) kill_marked(id);
+  return cgroup ? remove_group(cgroup, patience_ms) : 0;
 }
 
 typedef int visitor(int directory, const char *name, int fd, void *data);
@@ -201,21 +203,29 @@ static int read_content(int fd, struct record_content *content) {
   return content->bytes ? 0 : -1;
 }
 
-static int prune_one(int directory, const char *name, int fd, void *count) {
+struct janitor {
+  int patience_ms;
+  int count;
+};
+
+/* What could not be removed stays on record, for the next one. */
+static int prune_one(int directory, const char *name, int fd, void *data) {
+  struct janitor *janitor = data;
   if (flock(fd, LOCK_EX | LOCK_NB) < 0) return 0; /* alive */
   struct record_content content;
+  int left = 0;
   if (read_content(fd, &content) == 0) {
-    clean_up_after(&content);
+    left = clean_up_after(&content, janitor->patience_ms);
     free((void *)content.bytes);
   }
-  if (unlinkat(directory, name, 0) == 0) (*(int *)count)++;
+  if (left == 0 && unlinkat(directory, name, 0) == 0) janitor->count++;
   return 0;
 }
 
-int records_prune(int directory) {
-  int count = 0;
-  each_file(directory, prune_one, &count);
-  return count;
+int records_prune(int directory, int patience_ms) {
+  struct janitor janitor = {patience_ms, 0};
+  each_file(directory, prune_one, &janitor);
+  return janitor.count;
 }
 
 struct visit_live {

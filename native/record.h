@@ -32,8 +32,8 @@ int record_create(int directory, const char *id);
 int record_write(int fd, const struct run_record *record);
 void record_remove(int directory, const char *id, int fd);
 
-/* Cleans up after dead runs; returns how many. */
-int records_prune(int directory);
+/* Cleans up after dead runs; returns how many are off the record. Waits up to patience_ms for the processes of each to end. */
+int records_prune(int directory, int patience_ms);
 
 /* A pair of words, as records hold them. */
 void record_put(FILE *out, const char *key, const char *value);

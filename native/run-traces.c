@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <sys/sysinfo.h>
 
+/* For the processes of each dead run to end: what takes longer waits for the next run, which is not to be late for it. */
+#define JANITOR_MS 100
+
 void run_open_record(struct run *run) {
   struct record record;
   if (!launchfile_find(&run->file, V_RUNS, &record)) return;
   run->records = records_open(record.word[0]);
   if (run->records < 0) run_refuse(run, "launch: runs directory", record.word[0]);
-  records_prune(run->records);
+  records_prune(run->records, JANITOR_MS);
   run->record = record_create(run->records, run->id);
   if (run->record < 0) run_refuse(run, "launch: record of the run", run->id);
 }

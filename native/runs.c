@@ -21,6 +21,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+/* Who asks for nothing else waits for killed processes to end; large ones need a while to give their memory back. */
+#define PATIENCE_MS 2000
+
 static const char *value_or(const struct record_content *content, const char *key, const char *otherwise) {
   const char *value = record_value(content, key, 0);
   return value ? value : otherwise;
@@ -80,7 +83,7 @@ int main(int argc, char **argv) {
     return 125;
   }
   if (argc == 3 && strcmp(verb, "list") == 0) return records_each(directory, print_run, NULL) < 0 ? 125 : 0;
-  if (argc == 3 && strcmp(verb, "prune") == 0) return printf("%d\n", records_prune(directory)) < 0 ? 125 : 0;
+  if (argc == 3 && strcmp(verb, "prune") == 0) return printf("%d\n", records_prune(directory, PATIENCE_MS)) < 0 ? 125 : 0;
   if (argc == 4 && strcmp(verb, "kill") == 0) return records_each(directory, end_run, argv[3]) == 1 ? 0 : 1;
   fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH\n");
   return 125;

@@ -8,6 +8,7 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import { ask } from './ask.ts'
 import { type Enter, enterByShell } from './cgroup/enter.ts'
 import type { Sights } from './cgroup/fact.ts'
+import { removeDeadTrials } from './cgroup/group.ts'
 import { observeCgroup } from './cgroup/ladder.ts'
 import { SandboxError } from './error.ts'
 import { ACCOUNTS, homesOfAccounts } from './host/accounts.ts'
@@ -208,6 +209,20 @@ function lookAtHelpers(directory: string): { readonly probe: Probe; readonly sta
     if (!(error instanceof SandboxError)) throw error
     return { probe: { ok: false, step: 'helpers', errno: '', message: `${error.message}; ${error.hint}` }, stamp: '' }
   }
+}
+
+/** Takes away what who was killed in the middle of looking for a place for runs has left there. */
+export async function pruneTrials(env: Environment): Promise<void> {
+  const uid = process.getuid?.() ?? -1
+  const question = {
+    uid,
+    enter: enterByShell,
+    cache: secretDirectory(env, uid),
+    cgroupParent: undefined,
+    isLinux: true,
+  }
+  const { parent } = await lookAtCgroup(question)
+  if (parent !== undefined) removeDeadTrials(parent)
 }
 
 interface CgroupQuestion {

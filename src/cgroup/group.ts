@@ -13,6 +13,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmdirSync,
   writeSync,
@@ -129,9 +130,13 @@ function enableControllers(directory: string): readonly string[] {
   return missing.flatMap((name) => errorOf(() => putFile(join(directory, 'cgroup.subtree_control'), `+${name}`)) ?? [])
 }
 
+/** Of groups to be tried; the id of the process that tries it follows, then what makes the name its own. */
+const TRIAL = 'llm-do-probe-'
+
 /** Makes a group, has a process in it for a moment, sees which limits it has, removes it. */
 async function tryGroup(directory: string, enter: Enter): Promise<Group | Obstacle> {
-  const group = mkdtempSync(join(directory, 'llm-do-probe-'))
+  removeDeadTrials(directory)
+  const group = mkdtempSync(join(directory, `${TRIAL}${process.pid}-`))
   try {
     const refused = await enter(group)
     if (refused !== undefined) return { ...refused, why: `no process may be moved to ${directory} (${refused.why})` }
@@ -142,6 +147,23 @@ async function tryGroup(directory: string, enter: Enter): Promise<Group | Obstac
     await removeGroup(group)
   }
 }
+
+/**
+ * Groups of those who were killed while they tried. One whose maker lives in another pid namespace may be taken for dead: it is
+ * refused for the moment then, and tries again with its next run.
+ * What cannot be removed is left: it is in nobody's way.
+ */
+export function removeDeadTrials(directory: string): void {
+  errorOf(() => {
+    const trials = readdirSync(directory).filter((name) => name.startsWith(TRIAL) && !isAlive(makerOf(name)))
+    for (const name of trials) errorOf(() => rmdirSync(join(directory, name)))
+  })
+}
+
+const makerOf = (trial: string): number => Number.parseInt(trial.slice(TRIAL.length), 10)
+
+/** Signal 0 only looks (kill(2)); EPERM is somebody else's process. */
+const isAlive = (pid: number): boolean => pid > 0 && errorOf(() => process.kill(pid, 0)) !== 'ESRCH'
 
 function absentLimits(group: string): readonly string[] {
   const absent = Object.entries(LIMIT_FILES).filter(([, file]) => !existsSync(join(group, file)))

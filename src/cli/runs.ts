@@ -5,7 +5,7 @@
  * Edge: processes, the clock.
  */
 import { join } from 'node:path'
-import { makeOwnDirectory } from '../edges.ts'
+import { makeOwnDirectory, pruneTrials } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { helpersDirectory } from '../native.ts'
 import { askPools } from '../pool/keeper.ts'
@@ -125,6 +125,7 @@ export async function prune({ text, env }: Call): Promise<number> {
   const isLinux = process.platform === 'linux'
   const records = isLinux ? Number((await askHelper(env, 'prune')).stdout.trim()) : 0
   const pools = isLinux ? await prunePools(env) : 0
+  if (isLinux) await pruneTrials(env)
   await say(`${records + pools + (await pruneContainers(env))} removed\n`)
   return 0
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
@@ -81,6 +82,14 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
     // Others may be trying the same place at this moment, or were killed while they did: what counts is what is new and stays.
     const added = childrenOf(parent).filter((name) => name.startsWith('llm-do-probe') && !before.includes(name))
     await until(async () => !added.some((name) => childrenOf(parent).includes(name)) || undefined, 'the end of probes')
+  })
+
+  test('who was killed while it tried a place leaves a group that the next one removes, but not that of a living one', async () => {
+    const group = newGroup()
+    const dead = spawnSync('true').pid
+    for (const maker of [dead, process.pid]) mkdirSync(join(group, `llm-do-probe-${maker}-aBcDeF`))
+    await observeCgroup({ uid, cgroupParent: group, look })
+    expect(childrenOf(group)).toEqual([`llm-do-probe-${process.pid}-aBcDeF`])
   })
 
   test('without all three controllers it says why', async () => {

@@ -43,6 +43,8 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
     expect(records).toHaveLength(1)
     const group = groupOf(join(runsDirectory, ...records))
     expect(existsSync(group)).toBe(true)
+    await execa(file, [filter, join(helpersDirectory(), 'runs'), 'prune', runsDirectory])
+    expect([existsSync(group), readdirSync(runsDirectory)]).toEqual([true, records])
     await prune()
     expect([existsSync(group), readdirSync(runsDirectory)]).toEqual([false, []])
   })
