@@ -102,8 +102,8 @@ static int exit_code_of(int wait_status) {
 int status_exit_code(const struct outcome *outcome) {
   switch (outcome->cause) {
     case CAUSE_EXIT: return exit_code_of(outcome->wait_status);
-    case CAUSE_DEADLINE:
-    case CAUSE_CPU_TIME: return 124;
+    case CAUSE_DEADLINE: return 124;
+    case CAUSE_CPU_TIME:
     case CAUSE_MEMORY: return 128 + SIGKILL;
     case CAUSE_CANCELLED: return 130;
     case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? 127 : 126;

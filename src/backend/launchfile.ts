@@ -1,6 +1,6 @@
 /**
  * The launch file: what the native chain is told, as words ended by NUL. native/launchfile.h holds the same table;
- * tests/backend/launchfile.system.test.ts compares the two.
+ * tests/backend/launchfile.test.ts compares the two.
  */
 
 /** Verb -> number of words. The order of records that build the tree is the order of building. */

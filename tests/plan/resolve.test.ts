@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { canonicalJson } from '../../src/plan/hash.ts'
 import { pathsNamedBy } from '../../src/plan/questions.ts'
 import { resolvePlan } from '../../src/plan/resolve.ts'
-import { explain } from '../../src/plan/why.ts'
 import { factsOf, PLAIN_POLICY, PLAIN_REQUEST, PLAIN_TREE, planIn, zone } from './world.ts'
 
 describe('A plan', () => {
@@ -108,28 +107,5 @@ describe('Canonical JSON', () => {
     [[undefined], '[null]'],
   ])('of %j', (value, text) => {
     expect(canonicalJson(value)).toBe(text)
-  })
-})
-
-describe('--why', () => {
-  const origins = {
-    'resources.memory': [
-      { layer: 'built-in', source: 'built-in', key: 'resources.memory' },
-      { layer: 'flag', source: '--memory', key: 'resources.memory' },
-    ],
-    network: [{ layer: 'profile', source: 'ci.yaml', key: 'network' }],
-  } as const
-  const policy = { ...PLAIN_POLICY, origins }
-
-  test.each([
-    ['resources.memory', ['resources.memory: built-in built-in', 'resources.memory: flag --memory  <- counts']],
-    ['resources', ['resources.memory: built-in built-in', 'resources.memory: flag --memory  <- counts']],
-    ['network', ['network: profile ci.yaml  <- counts']],
-  ])('%s names everybody who set it, the one that counts last', (key, lines) => {
-    expect(explain(policy, key)).toEqual(lines)
-  })
-
-  test('names the nearest key for one that nobody knows', () => {
-    expect(() => explain(policy, 'resources.memroy')).toThrow('Did you mean "resources.memory"?')
   })
 })

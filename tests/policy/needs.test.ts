@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { kernelNeedsOf, needsOf } from '../../src/policy/needs.ts'
 import { NEEDS } from '../../src/policy/policy.ts'
-import { whoSet } from '../../src/policy/why.ts'
 import { merged } from './layers.ts'
 
 const WALLS = ['empty-root', 'zones', 'pid-namespace', 'ipc-namespace', 'user-namespace', 'seccomp']
@@ -48,19 +47,4 @@ test('only what is required must be enforced by the kernel', () => {
 
 test('every word of require can be asked for', () => {
   expect(merged({ require: NEEDS }).require).toEqual(NEEDS)
-})
-
-describe('who set a key', () => {
-  const policy = merged({ resources: { memory: '1g' }, zones: [{ name: 'a', hostPath: 'x' }] })
-
-  test('a key, all keys of a section, or nobody', () => {
-    expect(whoSet(policy, 'resources.memory')[0]?.origins.map(({ layer }) => layer)).toEqual(['built-in', 'profile'])
-    expect(whoSet(policy, 'resources').map(({ key }) => key)).toContain('resources.pids')
-    expect(whoSet(policy, 'zones.a')[0]?.origins).toMatchObject([{ source: 'a.yaml' }])
-    expect(whoSet(policy, 'image')).toEqual([{ key: 'image', origins: [] }])
-  })
-
-  test('a key that is none is refused with the nearest', () => {
-    expect(() => whoSet(policy, 'resources.memry')).toThrow('got "resources.memry". Did you mean "resources.memory"?')
-  })
 })
