@@ -39,10 +39,10 @@ async function loadReaders(root) {
 }
 
 /** @throws for a value that JSON would change: what is known must be what is read */
-function checked({ said, problems }) {
+function checked({ parsed, problems }) {
   if (problems.length > 0) throw new Error(problems.join('\n'))
-  if (!isDeepStrictEqual(JSON.parse(JSON.stringify(said)), said)) throw new Error('a value that JSON cannot hold')
-  return said
+  if (!isDeepStrictEqual(JSON.parse(JSON.stringify(parsed)), parsed)) throw new Error('a value that JSON cannot hold')
+  return parsed
 }
 
 function knownProfile(file, { parseProfile, checkLayer }) {
@@ -53,7 +53,7 @@ function knownProfile(file, { parseProfile, checkLayer }) {
     text: bytes.toString('utf8'),
     values: layer.values,
     lines: Object.fromEntries(lines),
-    said: checked(checkLayer(layer)),
+    parsed: checked(checkLayer(layer)),
   }
 }
 

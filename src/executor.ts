@@ -7,8 +7,8 @@
  */
 import { SandboxError } from './error.ts'
 import { exec } from './exec.ts'
+import type { SandboxInput } from './policy/keys/index.ts'
 import type { PolicyLayer } from './policy/layer.ts'
-import type { SandboxInput } from './policy/schema.ts'
 import { refusal } from './report/classify.ts'
 import { isolationLine } from './report/isolation.ts'
 import { type TaskForm, taskForm } from './report/json.ts'
@@ -92,7 +92,7 @@ function refused(error: unknown, command: readonly string[]): Result {
 const PLACES = {
   'resources.timeout': 'timeout',
   'resources.memory': 'memoryLimit',
-  'resources.cpu': 'cpuLimit',
+  'resources.cpus': 'cpuLimit',
 } as const
 
 /** Options as the last layer of the policy: whatever they do not name comes from the profile. */
@@ -101,7 +101,7 @@ export function layerOf(options: ExecuteOptions, more: Pick<SandboxInput, 'backe
   const resources = {
     ...(timeout !== undefined && { timeout: `${timeout}ms` }),
     ...(memoryLimit !== undefined && { memory: memoryLimit }),
-    ...(cpuLimit !== undefined && { cpu: Number(cpuLimit) }),
+    ...(cpuLimit !== undefined && { cpus: Number(cpuLimit) }),
   }
   return {
     layer: 'flag',

@@ -12,9 +12,10 @@ export {
   type SandboxExecutorOptions,
 } from './executor.ts'
 export type { Plan } from './plan/plan.ts'
+export type { SandboxInput } from './policy/keys/index.ts'
 export type { PolicyLayer } from './policy/layer.ts'
-export type { Need, Policy, Zone, ZoneMode } from './policy/policy.ts'
-export type { SandboxInput } from './policy/schema.ts'
+export type { Policy } from './policy/policy.ts'
+export type { Need, Zone, ZoneMode } from './policy/values.ts'
 export { openSandbox, type Sandbox, type SandboxCommand, type SandboxOptions } from './pool/open.ts'
 export type { Denial, Reason, Result } from './report/result.ts'
 

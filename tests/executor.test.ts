@@ -9,7 +9,11 @@ describe('the executor face', () => {
       layer: 'flag',
       source: 'SandboxExecutor',
       directory: '/w',
-      values: { runtime: 'node', resources: { timeout: '5000ms', memory: '256m', cpu: 1.5 }, env: { set: { A: 'b' } } },
+      values: {
+        runtime: 'node',
+        resources: { timeout: '5000ms', memory: '256m', cpus: 1.5 },
+        env: { set: { A: 'b' } },
+      },
     })
     expect(layerOf({ workspaceDir: '/w' }, {}).values).toEqual({ resources: {} })
   })

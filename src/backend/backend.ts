@@ -1,6 +1,6 @@
 /** The contract of a backend: what it needs to know beside the plan, and the pure step from plan to process. */
 import type { Plan } from '../plan/plan.ts'
-import type { BackendName } from '../policy/policy.ts'
+import type { BackendName } from '../policy/values.ts'
 import type { DockerInputs } from './docker-client.ts'
 import type { Launch } from './launch.ts'
 import type { WasmInputs } from './wasm-program.ts'

@@ -6,7 +6,8 @@
  * `--json true` runs `true`.
  */
 import { Command, CommanderError, Option } from 'commander'
-import { type GivenOptions, OPTIONS, type OptionDeclaration, wrongChoice } from '../policy/options.ts'
+import type { GivenOptions } from '../policy/option-layer.ts'
+import { OPTIONS, type OptionDeclaration, wrongChoice } from '../policy/options.ts'
 import { usageError } from './verb.ts'
 
 export interface CommandLine {

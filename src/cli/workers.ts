@@ -9,7 +9,8 @@ import { homeOf } from '../edges.ts'
 import { readGrant } from '../exec.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { didYouMean } from '../policy/nearest.ts'
-import { flagLayer, type GivenOptions, OPTIONS } from '../policy/options.ts'
+import { flagLayer, type GivenOptions } from '../policy/option-layer.ts'
+import { OPTIONS } from '../policy/options.ts'
 import { type Answer, checkWorkers, listWorkers, showWorker } from '../worker/verbs.ts'
 import { type Call, type Environment, wordsFrom } from './call.ts'
 import { readCommandLine, splitWords } from './command-line.ts'
@@ -39,7 +40,7 @@ function sort(words: readonly string[]): { readonly options: readonly string[]; 
   return { options: [...own, ...rest.options], operands: [words[commandAt] ?? '', ...rest.operands] }
 }
 
-const POLICY_OPTIONS = OPTIONS.filter(({ name, says }) => says !== undefined || name === 'profile').map(
+const POLICY_OPTIONS = OPTIONS.filter(({ name, sets }) => sets !== undefined || name === 'profile').map(
   ({ name }) => name,
 )
 

@@ -10,7 +10,7 @@ import type { HostFacts } from '../host/facts.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { takeSecret } from '../host/secret.ts'
 import { statusLine } from '../host/status.ts'
-import type { BackendName, EngineName } from '../policy/policy.ts'
+import type { BackendName, EngineName } from '../policy/values.ts'
 import { type BackendReport, describeBackends, describeParts, keyPart, type Part } from './describe.ts'
 
 /** The default profile, planned and where the walls are our own also run. */

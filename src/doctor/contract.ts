@@ -2,8 +2,9 @@
  * The security contract as data: for each sentence of it that one machine can try by itself, what is attempted in a real
  * sandbox and what must be seen afterwards. Pure; self-test.ts does the attempts. docs/threat-model.md has the table.
  */
-import type { EngineName } from '../policy/policy.ts'
-import type { SandboxInput } from '../policy/schema.ts'
+
+import type { SandboxInput } from '../policy/keys/index.ts'
+import type { EngineName } from '../policy/values.ts'
 
 export const ROOMS = ['files', 'processes', 'network', 'syscalls', 'resources', 'results', 'fallbacks'] as const
 export type Room = (typeof ROOMS)[number]

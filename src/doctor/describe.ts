@@ -2,7 +2,7 @@
 import { WANTED_BY_ALL } from '../cgroup/rungs.ts'
 import type { HostFacts, Probe } from '../host/facts.ts'
 import { engineObstacle, LANDLOCK_CLOSES_SOCKETS, type Offers, offersOf } from '../host/offers.ts'
-import { type BackendName, type EngineName, NEEDS, type Need } from '../policy/policy.ts'
+import { type BackendName, type EngineName, NEEDS, type Need } from '../policy/values.ts'
 
 export type PartState = 'ok' | 'limited' | 'missing'
 

@@ -21,7 +21,7 @@ import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../error.ts'
 import { helpersDirectory } from '../native.ts'
-import type { EngineName } from '../policy/policy.ts'
+import type { EngineName } from '../policy/values.ts'
 import { type FileSeen, type Ground, NOTES, type World } from './contract.ts'
 
 export interface PreparedGround {

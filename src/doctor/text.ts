@@ -23,7 +23,7 @@ function partLines({ state, name, detail, fix }: Part): readonly string[] {
 function backendLines({ name, usable, why, fix, holds, lacks }: BackendReport): readonly string[] {
   if (!usable) return [row('NO', name, why), ...(fix === '' ? [] : [below(`fix: ${fix}`)])]
   if (name === 'process') return [row('--', name, 'no walls; only with LLM_DO_ALLOW_UNSANDBOXED=1')]
-  const limits = (['memory-limit', 'pids-limit', 'cpu-limit', 'io-limit'] as const).map(
+  const limits = (['memory-limit', 'pids-limit', 'cpus-limit', 'io-limit'] as const).map(
     (need) => `${need} ${holds[need] ?? 'none'}`,
   )
   const missing = lacks.map(({ need }) => need).filter((need) => !(need === 'wasi-command' || need.endsWith('-limit')))

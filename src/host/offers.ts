@@ -3,7 +3,7 @@
  * Pure: facts in, words out. The plan chooses by it and the doctor prints it, so the two cannot disagree.
  */
 import { ioLack, rungsFor } from '../cgroup/rungs.ts'
-import type { BackendName, EngineName, Need } from '../policy/policy.ts'
+import type { BackendName, EngineName, Need } from '../policy/values.ts'
 import { explainFailure } from './explain.ts'
 import { type DockerFact, type HeldBy, type HostFacts, NOT_TRIED, type Probe, type ProgramFact } from './facts.ts'
 
@@ -67,7 +67,7 @@ function namespaceOffers(facts: HostFacts): Offers {
       'net-host': 'kernel',
       'memory-limit': rungs.memory,
       'pids-limit': rungs.pids,
-      'cpu-limit': rungs.cpus,
+      'cpus-limit': rungs.cpus,
       ...(rungs.io === 'none' ? {} : { 'io-limit': rungs.io }),
       ...OWN_LIMITS,
       tty: 'runner',
@@ -163,7 +163,7 @@ export function isOlder(version: string, than: string): boolean {
 const DOCKER_LIMITS: readonly { need: Need; word: DockerFact['limits'][number] }[] = [
   { need: 'memory-limit', word: 'memory' },
   { need: 'pids-limit', word: 'pids' },
-  { need: 'cpu-limit', word: 'cpus' },
+  { need: 'cpus-limit', word: 'cpus' },
 ]
 
 function dockerOffers(facts: HostFacts): Offers {
@@ -237,7 +237,7 @@ function wasmOffers(_facts: HostFacts): Offers {
       'memory-limit': 'wasm',
       'pids-limit': 'wasm',
       // One thread is one processor; plan/limits.ts takes it away again for less.
-      'cpu-limit': 'wasm',
+      'cpus-limit': 'wasm',
       ...OWN_LIMITS,
       'wasi-command': 'wasm',
       'sockets-closed': 'wasm',
@@ -268,8 +268,8 @@ function processOffers({ platform }: HostFacts): Offers {
     'sockets-closed',
     'wasi-command',
   ]
-  const limits = ['memory-limit', 'pids-limit', 'cpu-limit'] as const
-  const held = { 'memory-limit': 'watchdog', 'pids-limit': 'watchdog', 'cpu-limit': 'affinity' } as const
+  const limits = ['memory-limit', 'pids-limit', 'cpus-limit'] as const
+  const held = { 'memory-limit': 'watchdog', 'pids-limit': 'watchdog', 'cpus-limit': 'affinity' } as const
   const onLinux = platform === 'linux'
   return {
     engines: [],

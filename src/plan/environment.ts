@@ -1,6 +1,7 @@
 /** Which variables the command gets. The plan holds names; values of the user's own appear only when the sandbox starts. Pure. */
 import { posix } from 'node:path'
-import type { BackendName, Policy } from '../policy/policy.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { BackendName } from '../policy/values.ts'
 import { type PathFacts, SSH_AGENT_TARGET } from './mounts.ts'
 import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, shown } from './places.ts'
 import type { Plan, PlannedVariable, PlannedZone } from './plan.ts'

@@ -1,7 +1,8 @@
 /** Which rung holds each limit of the policy on the chosen backend. Pure. */
 import type { Offers } from '../host/offers.ts'
 import { IO_RATES } from '../policy/needs.ts'
-import type { Need, Policy, Resources } from '../policy/policy.ts'
+import type { Policy, Resources } from '../policy/policy.ts'
+import type { Need } from '../policy/values.ts'
 import type { HeldBy, PlannedLimit, PlannedLimits, PlannedRates } from './plan.ts'
 
 export interface LimitInputs {
@@ -23,20 +24,20 @@ export function rungFor(need: Need, offers: Offers, resources: Resources): HeldB
   const holder = RUNGS.find((rung) => rung === offers.gives[need]) ?? 'none'
   // Affinity counts whole processors, and a WASI module is one thread: neither can be held to less than one.
   const isWhole = holder === 'affinity' || holder === 'wasm'
-  return need === 'cpu-limit' && isWhole && (resources.cpus ?? 1) < 1 ? 'none' : holder
+  return need === 'cpus-limit' && isWhole && (resources.cpus ?? 1) < 1 ? 'none' : holder
 }
 
 /** Every limit with the rung that holds it, and one line for each that is held differently than asked. */
 export function plannedLimits({ policy: { resources }, offers, cpus }: LimitInputs): Limits {
-  const { memory, swap, pids, timeoutMs, cpuTimeMs, output } = resources
+  const { memory, swap, pids, timeout, cpuTime, output } = resources
   const held = (need: Need, max: number): PlannedLimit => ({ max, by: rungFor(need, offers, resources) })
   const limits: PlannedLimits = {
     ...(memory === null ? {} : { memory: held('memory-limit', memory), swap: held('memory-limit', swap) }),
-    ...(resources.cpus === null ? {} : { cpus: wholeProcessors(held('cpu-limit', resources.cpus)) }),
+    ...(resources.cpus === null ? {} : { cpus: wholeProcessors(held('cpus-limit', resources.cpus)) }),
     ...(pids === null ? {} : { pids: held('pids-limit', pids) }),
     ...plannedRates(resources, rungFor('io-limit', offers, resources)),
-    ...(timeoutMs === null ? {} : { timeoutMs }),
-    ...(cpuTimeMs === null ? {} : { cpuTimeMs }),
+    ...(timeout === null ? {} : { timeoutMs: timeout }),
+    ...(cpuTime === null ? {} : { cpuTimeMs: cpuTime }),
     ...(output === null ? {} : { output }),
   }
   return { limits, warnings: [...unheld(limits), ...rounded(limits, resources, cpus)] }

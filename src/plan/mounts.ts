@@ -5,7 +5,8 @@
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts, Inode, PathFact } from '../host/facts.ts'
-import type { Origin, Policy, Zone } from '../policy/policy.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { Origin, Zone } from '../policy/values.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
 import {
   ancestorsOf,

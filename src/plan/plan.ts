@@ -3,7 +3,7 @@
  * same policy on the same host gives the same bytes. Backends read it; nothing else says what a sandbox looks like.
  */
 import type { HeldBy, Inode } from '../host/facts.ts'
-import type { BackendName, EngineName, Need, NetworkPolicy } from '../policy/policy.ts'
+import type { BackendName, EngineName, Need, NetworkPolicy } from '../policy/values.ts'
 
 /** Whose account of a file tree counts: a zone is the user's, everything else is the system's. */
 export interface PlannedZone {

@@ -2,8 +2,9 @@
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
-import { type Need, type Policy, seccompName } from '../policy/policy.ts'
+import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING } from '../policy/protected.ts'
+import { type Need, seccompName } from '../policy/values.ts'
 import type { MountWay } from '../seccomp/ways.ts'
 import { allNeeds, type Choice, chooseBackend, type Permits } from './choose.ts'
 import { detachProblems } from './detach.ts'
@@ -108,7 +109,7 @@ function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
     ...(choice.engine === undefined ? {} : { engine: choice.engine }),
     ...(policy.image === undefined ? {} : { image: policy.image }),
     ...(policy.runtime === undefined ? {} : { runtime: policy.runtime }),
-    dockerReuse: policy.dockerReuse,
+    dockerReuse: policy.docker.reuse,
     needs: allNeeds(inputs),
     zones,
     scratch: mounts.scratch,

@@ -3,7 +3,7 @@
  * Pure. /proc and /dev are made by the launcher; scratch file systems are in `plan.scratch`.
  */
 import { posix } from 'node:path'
-import type { NetworkMode } from '../policy/policy.ts'
+import type { NetworkMode } from '../policy/values.ts'
 import { type PathFacts, pathFact } from './mounts.ts'
 import { ancestorsOf, byText, isBelow, isWithin, RUNTIME_ROOTS } from './places.ts'
 import type { PlannedZone, Scratch, SystemEntry } from './plan.ts'

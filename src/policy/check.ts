@@ -1,36 +1,62 @@
 /** Reads a layer by the schema and says everything that is wrong with it, one line each. Pure. */
 import type { z } from 'zod'
 import { quoteText, quoteValue } from '../unit.ts'
-import { KEY_ROWS } from './keys.ts'
+import { KEY_ROWS } from './key-table.ts'
+import { KEYS, type ParsedSandbox } from './keys/index.ts'
+import { isSection, type Key, type Section } from './keys/key.ts'
 import { headOf, type PolicyLayer } from './layer.ts'
 import { nearest } from './nearest.ts'
-import { type SandboxSaid, SECTIONS, sandboxSchema } from './schema.ts'
+import { parseSandbox, SECTIONS, sandboxSchema } from './schema.ts'
 
 export interface CheckedLayer {
   readonly layer: PolicyLayer
   /** What could be understood; keys with a problem are left out, so that later checks can still be made. */
-  readonly said: SandboxSaid
+  readonly parsed: ParsedSandbox
   readonly problems: readonly string[]
 }
 
 type Issue = z.core.$ZodIssue
 
-export function checkLayer(layer: PolicyLayer): CheckedLayer {
-  const parsed = sandboxSchema.safeParse(layer.values)
-  if (parsed.success) return { layer, said: parsed.data, problems: layer.problems ?? [] }
-  const { issues } = parsed.error
+export function checkLayer(written: PolicyLayer): CheckedLayer {
+  const layer = withNewNames(written)
+  const result = parseSandbox(layer.values)
+  if (result.success) return { layer, parsed: withEngine(result.data), problems: layer.problems ?? [] }
+  const { issues } = result.error
   const problems = [...(layer.problems ?? []), ...issues.flatMap((issue) => problemsOf(layer, issue))]
-  return { layer, said: understandRest(layer.values, issues), problems }
+  return { layer, parsed: withEngine(parseRest(layer.values, issues)), problems }
+}
+
+/** Old name -> new one, dotted. */
+const RENAMED: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(KEYS as Readonly<Record<string, Key | Section>>).flatMap(([name, entry]) =>
+    isSection(entry) ? Object.entries(entry.renamed).map(([old, now]) => [`${name}.${old}`, `${name}.${now}`]) : [],
+  ),
+)
+
+/** Places are looked up by the names of today. */
+function withNewNames(layer: PolicyLayer): PolicyLayer {
+  const old = Object.entries(layer.places ?? {}).filter(([key]) => Object.hasOwn(RENAMED, key))
+  if (old.length === 0) return layer
+  return {
+    ...layer,
+    places: { ...Object.fromEntries(old.map(([key, place]) => [RENAMED[key], place])), ...layer.places },
+  }
+}
+
+/** An alias such as `backend: bwrap` also chooses the engine. */
+function withEngine(parsed: ParsedSandbox): ParsedSandbox {
+  const engine = parsed.engine ?? parsed.backend?.engine
+  return engine === undefined ? parsed : { ...parsed, engine }
 }
 
 /** With more mistakes than this nothing else in the layer is worth a look. */
 const MOST_MISTAKES = 100
 
 /** The layer without what was not understood: the smallest key or, where it is in a list, the whole list; of zones only the one. */
-function understandRest(values: unknown, issues: readonly Issue[]): SandboxSaid {
+function parseRest(values: unknown, issues: readonly Issue[]): ParsedSandbox {
   const paths = issues.flatMap(doomed)
   if (paths.length > MOST_MISTAKES) return {}
-  const rest = sandboxSchema.safeParse(paths.reduce(without, values))
+  const rest = parseSandbox(paths.reduce(without, values))
   return rest.success ? rest.data : {}
 }
 
@@ -99,8 +125,8 @@ function printableKey(key: string): string {
 }
 
 function knownKeys(section: string): readonly string[] {
-  const schema = Object.hasOwn(SECTIONS, section) ? SECTIONS[section as keyof typeof SECTIONS] : sandboxSchema
-  return Object.keys(schema.shape)
+  const schema = Object.hasOwn(SECTIONS, section) ? SECTIONS[section] : undefined
+  return Object.keys((schema ?? sandboxSchema).shape)
 }
 
 /** A key that exists, but in another section: `memory` at the top is `resources.memory`. */

@@ -1,11 +1,11 @@
 /**
- * Layers with what they say. The schema is loaded only where somebody says something that was not read when the program was
- * built. Pure.
+ * Layers, validated. The schema is loaded only for values that were not parsed when the program was built. Pure.
  */
 import { BUILT_IN } from './built-in.ts'
 import type { CheckedLayer } from './check.ts'
 import { KNOWN } from './known.ts'
 import { inOrder, type PolicyLayer } from './layer.ts'
+import { isMapping } from './value-at.ts'
 
 /** All layers of a policy, from the built-in one to that of the highest authority. */
 export async function checkLayers(layers: readonly PolicyLayer[]): Promise<readonly CheckedLayer[]> {
@@ -17,12 +17,11 @@ export async function checkLayers(layers: readonly PolicyLayer[]): Promise<reado
 }
 
 function knownLayer(layer: PolicyLayer): CheckedLayer | undefined {
-  const said = layer === BUILT_IN ? KNOWN.builtIn : saidBy(layer)
-  return said && { layer, said, problems: layer.problems ?? [] }
+  const parsed = layer === BUILT_IN ? KNOWN.builtIn : parsedBefore(layer)
+  return parsed && { layer, parsed, problems: layer.problems ?? [] }
 }
 
-/** Who says nothing is understood. What is no mapping is for the schema to refuse, whatever its type promised. */
-function saidBy({ said, values }: PolicyLayer): CheckedLayer['said'] | undefined {
-  const isMapping = typeof values === 'object' && values !== null && !Array.isArray(values)
-  return said ?? (isMapping && Object.keys(values).length === 0 ? {} : undefined)
+/** An empty layer needs no schema. A value that is not a mapping goes to the schema, which rejects it. */
+function parsedBefore({ parsed, values }: PolicyLayer): CheckedLayer['parsed'] | undefined {
+  return parsed ?? (isMapping(values) && Object.keys(values).length === 0 ? {} : undefined)
 }

@@ -2,11 +2,11 @@
 import { quoteText } from '../unit.ts'
 import type { CheckedLayer } from './check.ts'
 import { headOf } from './layer.ts'
-import type { Credential, NetworkPolicy } from './policy.ts'
+import type { Credential, NetworkPolicy } from './values.ts'
 import { type DraftZone, zoneProblems } from './zones.ts'
 
 /** The layers and those of their sums that can contradict each other. */
-export interface Sum {
+export interface Sums {
   readonly checked: readonly CheckedLayer[]
   readonly zones: readonly DraftZone[]
   readonly network: NetworkPolicy
@@ -15,7 +15,7 @@ export interface Sum {
   readonly home: string
 }
 
-export function contradictions(sum: Sum): readonly string[] {
+export function contradictions(sum: Sums): readonly string[] {
   const isIncomplete = sum.checked.some(({ problems }) => problems.length > 0)
   return [
     ...sum.checked.flatMap(ownContradictions),
@@ -27,43 +27,43 @@ export function contradictions(sum: Sum): readonly string[] {
 }
 
 /** Two words of one layer that cannot both be meant. */
-function ownContradictions({ layer, said }: CheckedLayer): readonly string[] {
+function ownContradictions({ layer, parsed }: CheckedLayer): readonly string[] {
   return [
-    ...mixedNetwork({ layer, said }),
-    ...mixedEngine({ layer, said }),
-    ...mixedVariables({ layer, said }),
-    ...doubleZones({ layer, said }),
-    ...emptyProtect({ layer, said }),
+    ...mixedNetwork({ layer, parsed }),
+    ...mixedEngine({ layer, parsed }),
+    ...mixedVariables({ layer, parsed }),
+    ...doubleZones({ layer, parsed }),
+    ...emptyProtect({ layer, parsed }),
   ]
 }
 
-type Word = Pick<CheckedLayer, 'layer' | 'said'>
+type Word = Pick<CheckedLayer, 'layer' | 'parsed'>
 
-function mixedNetwork({ layer, said: { network } }: Word): readonly string[] {
+function mixedNetwork({ layer, parsed: { network } }: Word): readonly string[] {
   if (network === undefined || network.mode === 'restricted' || network.allow.length === 0) return []
   return [
     `${headOf(layer, 'network')} expected mode restricted beside a list of allowed hosts, got mode ${network.mode ?? 'none'}.`,
   ]
 }
 
-function mixedEngine({ layer, said: { backend, engine } }: Word): readonly string[] {
+function mixedEngine({ layer, parsed: { backend, engine } }: Word): readonly string[] {
   if (backend?.engine === undefined || engine === undefined || engine === backend.engine) return []
   return [`${headOf(layer, 'engine')} expected ${backend.engine}, which the backend names, got ${engine}.`]
 }
 
-function mixedVariables({ layer, said: { env } }: Word): readonly string[] {
+function mixedVariables({ layer, parsed: { env } }: Word): readonly string[] {
   const both = (env?.inherit ?? []).filter((name) => Object.hasOwn(env?.set ?? {}, name))
   return both.map((name) => `${headOf(layer, 'env.inherit')} expected ${name} either inherited or set, got both.`)
 }
 
-function doubleZones({ layer, said: { zones } }: Word): readonly string[] {
+function doubleZones({ layer, parsed: { zones } }: Word): readonly string[] {
   const names = (zones ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]))
   const twice = names.filter((name, index) => names.indexOf(name) !== index)
   return twice.map((name) => `${headOf(layer, 'zones')} expected one zone of a name, got two named "${name}".`)
 }
 
 /** It once took the built-in names away: whoever still means that is told, and the names stay protected. */
-function emptyProtect({ layer, said: { protect } }: Word): readonly string[] {
+function emptyProtect({ layer, parsed: { protect } }: Word): readonly string[] {
   if (protect?.length !== 0 || layer.layer === 'built-in') return []
   return [
     `${headOf(layer, 'protect')} expected at least one path (protectNot opens built-in names), got an empty list.`,
@@ -71,20 +71,23 @@ function emptyProtect({ layer, said: { protect } }: Word): readonly string[] {
 }
 
 /** An open network cannot keep anybody out: a deny list under it would be a promise that nobody holds. */
-function networkProblems({ checked, network }: Sum): readonly string[] {
+function networkProblems({ checked, network }: Sums): readonly string[] {
   if (network.mode !== 'host' || network.deny.length === 0) return []
-  const speaker = checked.filter(({ said }) => said.network?.mode === 'host').at(-1)
-  const head = speaker === undefined ? 'network:' : headOf(speaker.layer, 'network')
+  const layerOf = checked.filter(({ parsed }) => parsed.network?.mode === 'host').at(-1)
+  const head = layerOf === undefined ? 'network:' : headOf(layerOf.layer, 'network')
   return [`${head} expected restricted, because hosts are denied (${network.deny.join(', ')}), got host.`]
 }
 
 /** Without a home directory `~/` means nothing, and must not come to mean `/`. */
-function homeProblems({ checked, home }: Sum): readonly string[] {
+function homeProblems({ checked, home }: Sums): readonly string[] {
   if (home !== '') return []
-  return checked.flatMap(({ layer, said }) => {
+  return checked.flatMap(({ layer, parsed }) => {
     const written = [
-      ...(said.zones ?? []).map((zone, index) => ({ key: `zones.${index}`, text: zone.hostPath ?? '' })),
-      ...(said.credentials ?? []).map((credential, index) => ({ key: `credentials.${index}`, text: credential.file })),
+      ...(parsed.zones ?? []).map((zone, index) => ({ key: `zones.${index}`, text: zone.hostPath ?? '' })),
+      ...(parsed.credentials ?? []).map((credential, index) => ({
+        key: `credentials.${index}`,
+        text: credential.file,
+      })),
     ]
     return written
       .filter(({ text }) => text.startsWith('~'))

@@ -3,10 +3,11 @@
  * Pure: the environment is an argument. An empty variable says nothing, as everywhere in POSIX land.
  */
 import { quoteText, quoteValue } from '../unit.ts'
+import type { SandboxInput } from './keys/index.ts'
 import type { PolicyLayer } from './layer.ts'
 import { didYouMean } from './nearest.ts'
-import { layerOfOptions, OPTIONS, type OptionDeclaration, wrongChoice } from './options.ts'
-import type { SandboxInput } from './schema.ts'
+import { layerOfOptions } from './option-layer.ts'
+import { OPTIONS, type OptionDeclaration, wrongChoice } from './options.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -119,19 +120,19 @@ interface DockerWords {
 function dockerWords(env: Environment): DockerWords {
   const timeout = env.DOCKER_TIMEOUT ?? ''
   const memory = env.DOCKER_MEMORY_LIMIT ?? ''
-  const cpu = env.DOCKER_CPU_LIMIT ?? ''
+  const cpus = env.DOCKER_CPU_LIMIT ?? ''
   const enabled = env.ENABLE_DOCKER ?? ''
   const isWrongTime = timeout !== '' && !/^\d+$/.test(timeout)
   const isWrongSwitch = enabled !== '' && switchOf(enabled) === undefined
   const resources: SandboxInput['resources'] = {
     ...(timeout === '' || isWrongTime ? {} : { timeout: `${timeout}ms` }),
     ...(memory === '' ? {} : { memory: /^\d+$/.test(memory) ? Number(memory) : memory }),
-    ...(cpu === '' ? {} : { cpu }),
+    ...(cpus === '' ? {} : { cpus }),
   }
   const places = {
     'resources.timeout': 'DOCKER_TIMEOUT',
     'resources.memory': 'DOCKER_MEMORY_LIMIT',
-    'resources.cpu': 'DOCKER_CPU_LIMIT',
+    'resources.cpus': 'DOCKER_CPU_LIMIT',
   }
   const problems = [
     ...(isWrongTime ? [`DOCKER_TIMEOUT: expected whole milliseconds such as 30000, got ${quoteValue(timeout)}.`] : []),

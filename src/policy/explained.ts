@@ -1,5 +1,5 @@
 /** The options with their words, for help, manual and completion. An option without words of its own has those of its key. Pure. */
-import { meaningOf } from './keys.ts'
+import { meaningOf } from './key-table.ts'
 import { OPTIONS, type OptionDeclaration } from './options.ts'
 
 export interface ExplainedOption extends OptionDeclaration {

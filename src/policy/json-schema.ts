@@ -1,6 +1,7 @@
 /** The schema of profiles as JSON schema, so that editors complete and check them. Pure; `make golden` writes the file. */
 import { z } from 'zod'
-import { type KeyMeaning, profileSchema, SECTIONS } from './schema.ts'
+import type { KeyMeaning } from './keys/key.ts'
+import { profileSchema, SECTIONS } from './schema.ts'
 
 type JsonSchema = Record<string, unknown>
 

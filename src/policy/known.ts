@@ -2,7 +2,7 @@
  * What the schema and the YAML parser make of the layers that come with the program: found out when it is built, since both take
  * longer to load than a sandbox to start. Pure.
  */
-import type { SandboxInput, SandboxSaid } from './schema.ts'
+import type { ParsedSandbox, SandboxInput } from './keys/index.ts'
 
 export interface KnownProfile {
   /** The whole file; another text is parsed and checked like anybody's. */
@@ -10,11 +10,11 @@ export interface KnownProfile {
   readonly values: SandboxInput
   /** Dotted key below `sandbox` -> line. */
   readonly lines: Readonly<Record<string, number>>
-  readonly said: SandboxSaid
+  readonly parsed: ParsedSandbox
 }
 
 export interface Known {
-  readonly builtIn?: SandboxSaid
+  readonly builtIn?: ParsedSandbox
   readonly profiles: readonly KnownProfile[]
 }
 

@@ -1,6 +1,7 @@
-/** One voice in a policy: what a file, the environment or the command line says, still unchecked. */
-import type { Layer } from './policy.ts'
-import type { SandboxInput, SandboxSaid } from './schema.ts'
+/** One layer of a policy: what a file, the environment or the command line sets, still unchecked. */
+import type { ParsedSandbox, SandboxInput } from './keys/index.ts'
+import type { LayerSource } from './layer-source.ts'
+import type { Layer } from './values.ts'
 
 export interface PolicyLayer {
   readonly layer: Layer
@@ -11,7 +12,7 @@ export interface PolicyLayer {
   /** Unchecked: mergePolicies() checks it and reports every mistake. */
   readonly values: SandboxInput
   /** What the schema made of exactly these values, where that is known beforehand. */
-  readonly said?: SandboxSaid
+  readonly parsed?: ParsedSandbox
   /** Dotted key (`resources.memory`, `zones.0`) -> the exact place that says it: `ci.yaml:7`, `--memory`. */
   readonly places?: Readonly<Record<string, string>>
   /** What could not even be put into `values`, one finished line each. */
@@ -41,6 +42,17 @@ export function placeOf(layer: PolicyLayer, key: string): string {
   const around = parts.map((_, index) => parts.slice(0, parts.length - index).join('.'))
   const found = around.find((candidate) => Object.hasOwn(places, candidate))
   return found === undefined ? layer.source : (places[found] ?? layer.source)
+}
+
+/** The layer, as the merging of keys sees it. */
+export function sourceOf(layer: PolicyLayer, { rank, home }: Pick<LayerSource, 'rank' | 'home'>): LayerSource {
+  return {
+    directory: layer.directory,
+    rank,
+    home,
+    originOf: (key) => ({ layer: layer.layer, source: placeOf(layer, key), key }),
+    headOf: (key) => headOf(layer, key),
+  }
 }
 
 /** True where the place is a flag or variable, which says the key by itself. */

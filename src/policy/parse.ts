@@ -2,9 +2,10 @@
 import { SandboxError } from '../error.ts'
 import { quoteText, quoteValue } from '../unit.ts'
 import { invalidPolicy } from './invalid.ts'
+import type { SandboxInput } from './keys/index.ts'
 import { didYouMean } from './nearest.ts'
 import { type ParsedProfile, profileLayer } from './profile-layer.ts'
-import type { SandboxInput } from './schema.ts'
+import { isMapping } from './value-at.ts'
 import { readYaml } from './yaml.ts'
 
 /**
@@ -36,10 +37,6 @@ function sandboxOf(file: string, value: unknown): SandboxInput {
   const wrong = isMapping(sandbox) ? [] : [`${file}: sandbox: expected a mapping, got ${quoteValue(sandbox)}.`]
   if (problems.length + wrong.length > 0) throw invalidPolicy([...problems, ...wrong])
   return sandbox as SandboxInput
-}
-
-function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function decode({ file, bytes }: { readonly file: string; readonly bytes: Uint8Array }): string {

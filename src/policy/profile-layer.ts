@@ -1,7 +1,7 @@
 /** What a profile says -> its layer. Pure. */
 import path from 'node:path'
+import type { ParsedSandbox, SandboxInput } from './keys/index.ts'
 import type { PolicyLayer } from './layer.ts'
-import type { SandboxInput, SandboxSaid } from './schema.ts'
 
 export interface ParsedProfile {
   readonly layer: PolicyLayer
@@ -15,17 +15,17 @@ export interface ReadProfile {
   readonly values: SandboxInput
   /** Dotted key below `sandbox` -> line. */
   readonly lines: Readonly<Record<string, number>>
-  readonly said?: SandboxSaid
+  readonly parsed?: ParsedSandbox
 }
 
-export function profileLayer({ file, values, lines, said }: ReadProfile): ParsedProfile {
+export function profileLayer({ file, values, lines, parsed }: ReadProfile): ParsedProfile {
   const layer: PolicyLayer = {
     layer: 'profile',
     source: file,
     directory: path.dirname(file),
     values,
     places: Object.fromEntries(Object.entries(lines).map(([key, line]) => [key, `${file}:${line}`])),
-    ...(said === undefined ? {} : { said }),
+    ...(parsed === undefined ? {} : { parsed }),
   }
   const base: unknown = values.extends
   return typeof base === 'string' && base !== '' ? { layer, extends: base } : { layer }

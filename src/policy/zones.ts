@@ -1,13 +1,11 @@
 /** How zones add up: drafts of each layer, laid over each other by name, then what is wrong with the sum. Pure. */
 import { quoteText } from '../unit.ts'
-import { ZONE_SIZE } from './built-in.ts'
-import { headOf } from './layer.ts'
-import type { Origin, Zone, ZoneMode } from './policy.ts'
-import type { ZoneSaid } from './schema.ts'
-import { originOf, resolveHostPath, type SpokenKey, type Voice } from './voice.ts'
+import { type ParsedZone, ZONE_SIZE } from './keys/zone.ts'
+import { type LayerSource, resolveHostPath, type SetKey } from './layer-source.ts'
+import type { Origin, Zone, ZoneMode } from './values.ts'
 
 /** A zone as far as it is known while layers are added. */
-export interface DraftZone extends Omit<ZoneSaid, 'name'> {
+export interface DraftZone extends Omit<ParsedZone, 'name'> {
   readonly name: string
   readonly named: boolean
   readonly meansDirectory?: boolean
@@ -16,25 +14,25 @@ export interface DraftZone extends Omit<ZoneSaid, 'name'> {
   readonly head: string
 }
 
-export function draftZones({ said, layer, rank, home }: Voice): readonly DraftZone[] | undefined {
-  return said.zones?.map((zone, index) => {
+export function draftZones(parsed: readonly ParsedZone[], source: LayerSource): readonly DraftZone[] {
+  return parsed.map((zone, index) => {
     const key = `zones.${index}`
     const hostPath =
       zone.hostPath === undefined
         ? {}
         : {
-            hostPath: resolveHostPath({ path: zone.hostPath, layer, home }),
+            hostPath: resolveHostPath(zone.hostPath, source),
             meansDirectory: zone.hostPath.endsWith('/'),
           }
     // A name that nobody can write: unnamed zones are never merged with others.
-    const name = zone.name ?? `zone#${rank}.${index + 1}`
+    const name = zone.name ?? `zone#${source.rank}.${index + 1}`
     return {
       ...zone,
       ...hostPath,
       name,
       named: zone.name !== undefined,
-      origin: originOf(layer, key),
-      head: headOf(layer, zone.name ?? key),
+      origin: source.originOf(key),
+      head: source.headOf(zone.name ?? key),
     }
   })
 }
@@ -58,7 +56,7 @@ function overlay(below: DraftZone, above: DraftZone): DraftZone {
   return { ...below, ...said }
 }
 
-export function zoneKeys(zones: readonly DraftZone[]): readonly SpokenKey[] {
+export function zoneKeys(zones: readonly DraftZone[]): readonly SetKey[] {
   return [{ key: 'zones' }, ...zones.map(({ name, origin }) => ({ key: `zones.${name}`, at: origin.key }))]
 }
 

@@ -4,7 +4,7 @@
  */
 import type { ErrorCode, SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
-import type { BackendName, EngineName } from '../policy/policy.ts'
+import type { BackendName, EngineName } from '../policy/values.ts'
 import type { EndCause, Outcome } from '../supervisor/outcome.ts'
 import { formatDuration, formatSize } from '../unit.ts'
 import { type DecodedOutput, decodeOutput } from './decode.ts'
@@ -34,7 +34,7 @@ export interface ClassifyExtras extends FailurePlace {
 
 const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
   deadline: 'timeout',
-  'cpu-time': 'cpu',
+  'cpu-time': 'cpu-time',
   memory: 'memory',
   cancelled: 'cancelled',
   setup: 'setup',
@@ -92,7 +92,7 @@ function stoppedBy(reason: LimitName, { limits }: Plan): string {
   const at = (limit: number | undefined, words: (value: number) => string) => (limit === undefined ? '' : words(limit))
   const words: Readonly<Record<LimitName, string>> = {
     timeout: `stopped after ${at(limits.timeoutMs, formatDuration)}`,
-    cpu: `stopped after ${at(limits.cpuTimeMs, formatDuration)} of processor time`,
+    'cpu-time': `stopped after ${at(limits.cpuTimeMs, formatDuration)} of processor time`,
     memory: `killed at the memory limit of ${at(limits.memory?.max, formatSize)}`,
     pids: `failed at the limit of ${at(limits.pids?.max, String)} processes`,
     output: 'stopped at the output limit',
@@ -187,7 +187,7 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
   const { oomKill = 0, pidsMax = 0 } = outcome.events ?? {}
   const limits: readonly (readonly [LimitName, boolean])[] = [
     ['timeout', reason === 'timeout'],
-    ['cpu', reason === 'cpu'],
+    ['cpu-time', reason === 'cpu-time'],
     ['memory', reason === 'memory' || oomKill > 0],
     ['pids', pidsMax > 0],
     ['output', output.truncated.stdout + output.truncated.stderr > 0],

@@ -1,12 +1,12 @@
 /** What the caller can do next: the flag to raise for each limit, the flag that shows a path. */
 import type { Plan } from '../plan/plan.ts'
-import type { Origin } from '../policy/policy.ts'
+import type { Origin } from '../policy/values.ts'
 import type { Reason } from './result.ts'
 
 /** Dotted policy key and flag of each limit that can end or starve a command. */
 const LIMITS = {
   timeout: { key: 'resources.timeout', flag: '--timeout' },
-  cpu: { key: 'resources.cpuTime', flag: '--cpu-time' },
+  'cpu-time': { key: 'resources.cpuTime', flag: '--cpu-time' },
   memory: { key: 'resources.memory', flag: '--memory' },
   pids: { key: 'resources.pids', flag: '--pids' },
   output: { key: 'resources.output', flag: '--output' },

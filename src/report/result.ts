@@ -1,14 +1,14 @@
 /** What it means: the object of `--json` and of the library. `schema` changes only when a field changes its meaning. */
 
 import type { PlannedLimit, PlannedRates } from '../plan/plan.ts'
-import type { BackendName } from '../policy/policy.ts'
+import type { BackendName } from '../policy/values.ts'
 
 export type Reason =
   | 'exit'
   | 'signal'
   | 'timeout'
   | 'memory'
-  | 'cpu'
+  | 'cpu-time'
   | 'output'
   | 'pids'
   | 'seccomp'

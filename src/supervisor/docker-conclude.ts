@@ -31,7 +31,7 @@ export interface ContainerReport {
 }
 
 export interface Ignored {
-  readonly need: 'memory-limit' | 'swap' | 'cpu-limit' | 'pids-limit'
+  readonly need: 'memory-limit' | 'swap' | 'cpus-limit' | 'pids-limit'
   readonly wanted: number
   readonly got: number
 }
@@ -47,7 +47,7 @@ export function ignoredLimits({ limits }: Plan, { HostConfig: got }: ContainerRe
     { need: 'memory-limit', wanted: memory?.max, got: got.Memory },
     // -1 and 0 mean "as much swap as there is"; when the memory limit itself is gone one line is enough.
     { need: 'swap', wanted: memory && got.Memory > 0 ? withSwap(memory, limits) : undefined, got: got.MemorySwap },
-    { need: 'cpu-limit', wanted: cpus?.max, got: cores },
+    { need: 'cpus-limit', wanted: cpus?.max, got: cores },
     { need: 'pids-limit', wanted: pids?.max, got: got.PidsLimit ?? 0 },
   ]
   return rows.filter((row): row is Ignored => row.wanted !== undefined && Math.abs(row.got - row.wanted) > 0.01)

@@ -5,7 +5,7 @@
 import { namespace } from '../backend/namespace.ts'
 import type { Probe } from '../host/facts.ts'
 import type { Plan } from '../plan/plan.ts'
-import type { EngineName } from '../policy/policy.ts'
+import type { EngineName } from '../policy/values.ts'
 import { superviseNamespace } from './namespace.ts'
 
 export interface EngineProbe {

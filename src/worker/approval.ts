@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import { SandboxError } from '../error.ts'
 import { zonesInside } from '../plan/mounts.ts'
+import { showNetwork } from '../policy/keys/network.ts'
 import type { Policy } from '../policy/policy.ts'
 import { neutralise } from '../report/text.ts'
-import { showNetwork } from './network.ts'
 import type { Verdict } from './rules.ts'
 import { quoteWord } from './tokens.ts'
 

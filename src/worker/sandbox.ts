@@ -1,6 +1,6 @@
 /** A `sandbox` section in any of its spellings -> zones, and a policy layer for all the rest. The shape is already checked. Pure. */
 import path from 'node:path'
-import type { SandboxInput } from '../policy/schema.ts'
+import type { SandboxInput } from '../policy/keys/index.ts'
 import { parseSize } from '../unit.ts'
 import type { FrontMatter } from './frontmatter.ts'
 import type { Problem } from './problem.ts'

@@ -1,23 +1,17 @@
 /**
  * Every shape in which a worker or workshop may be written, declared once: validation, the unknown-key warnings and the JSON
- * schemas for editors come from here. What a policy key takes is policy/schema.ts's; here are the other spellings around it.
+ * schemas for editors come from here. What a policy key takes is in policy/keys/; here are the other spellings around it.
  * Pure.
  */
 import { z } from 'zod'
-import { SECTIONS, sandboxSchema } from '../policy/schema.ts'
+import { readBy, SECTIONS, sandboxSchema } from '../policy/schema.ts'
 import { listWords, oneOf, readBoolean, readHostPath, readLine, readTarget, readZoneName } from '../policy/value.ts'
 import { misunderstood, type Reader, understood } from '../unit.ts'
 import { codePointName, hiddenCharacter } from './tokens.ts'
 
 /** A value understood by a reader of ours, with the words it expects. `type` and `description` are for the JSON schema. */
 function word<Output>(reader: Reader<Output>, description: string, type: string | readonly string[] = 'string') {
-  const schema = z.unknown().transform((value, context) => {
-    const reading = reader(value)
-    if (reading.ok) return reading.value
-    context.addIssue({ code: 'custom', message: reading.expected, params: { ...reading } })
-    return z.NEVER
-  })
-  return schema.meta({ type, description }) as unknown as z.ZodType<Output>
+  return readBy(reader, { type, description })
 }
 
 const orNull =

@@ -39,7 +39,7 @@ workshop:
       # - { name: output, hostPath: ./output, mode: rw, create: true }
       # - { name: scratch, mode: tmpfs, size: 50m }
     network: none             # more than the operator grants is refused: llm-do exec --allow-host example.com ...
-    resources: { memory: 512m, cpu: 2, timeout: 30s }
+    resources: { memory: 512m, cpus: 2, timeout: 30s }
   # allow_worker_zones: true  # workers may add zones inside this project by themselves
 `
 }

@@ -6,7 +6,9 @@ import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
 import { zonesInside } from '../plan/mounts.ts'
-import type { Origin, Policy } from '../policy/policy.ts'
+import { showNetwork } from '../policy/keys/network.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { Origin } from '../policy/values.ts'
 import { neutralise } from '../report/text.ts'
 import { formatDuration, formatSize, quoteText } from '../unit.ts'
 import {
@@ -21,7 +23,6 @@ import {
 import { LARGEST_FILE } from './frontmatter.ts'
 import { type Finding, filesOfTree, findWorker, listFiles } from './load.ts'
 import { escalationError } from './narrow.ts'
-import { showNetwork } from './network.ts'
 import { type FileText, kindOf, readProfileZones, readWorker, readWorkshop } from './read.ts'
 import { loadFiles, narrowPolicy, warningLine } from './run.ts'
 import type { Escalation, Place, Worker, Workshop } from './worker.ts'
@@ -143,7 +144,7 @@ function policyLines(policy: Policy, standing: Pick<WorkerAsked, 'cwd' | 'home'>
     return zone === undefined ? by('workspace') : originWords(zone.origin)
   }
   const limit = (value: number | null, shows: (value: number) => string) => (value === null ? 'none' : shows(value))
-  const { memory, cpus, pids, timeoutMs } = resources
+  const { memory, cpus, pids, timeout } = resources
   return [
     ...zonesInside(policy, standing).map(
       ({ name, target, mode, source }) =>
@@ -154,9 +155,9 @@ function policyLines(policy: Policy, standing: Pick<WorkerAsked, 'cwd' | 'home'>
     ...(sshAgent ? [`ssh agent  can be used   ${by('sshAgent')}`] : []),
     ...(variables.length === 0 ? [] : [`variables  ${variables.join(', ')}   (names only)`]),
     `memory     ${limit(memory, formatSize)}   ${by('resources.memory')}`,
-    `cpu        ${limit(cpus, String)}   ${by('resources.cpu')}`,
+    `cpus       ${limit(cpus, String)}   ${by('resources.cpus')}`,
     `pids       ${limit(pids, String)}   ${by('resources.pids')}`,
-    `timeout    ${limit(timeoutMs, formatDuration)}   ${by('resources.timeout')}`,
+    `timeout    ${limit(timeout, formatDuration)}   ${by('resources.timeout')}`,
     `backend    ${backend}   ${by('backend')}`,
     `seccomp    ${typeof seccomp === 'string' ? seccomp : seccomp.file}   ${by('seccomp')}`,
   ]

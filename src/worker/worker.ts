@@ -3,7 +3,7 @@
  * A worker says what is to be done and wishes; a workshop says where, and grants.
  */
 import type { PolicyLayer } from '../policy/layer.ts'
-import type { ZoneMode } from '../policy/policy.ts'
+import type { ZoneMode } from '../policy/values.ts'
 
 /** Where something is written. */
 export interface Place {

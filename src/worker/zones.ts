@@ -7,8 +7,9 @@
  */
 import path from 'node:path'
 import { isBelow, isWithin, WORKSPACE } from '../plan/places.ts'
-import { ZONE_SIZE } from '../policy/built-in.ts'
-import type { Origin, Policy, Zone } from '../policy/policy.ts'
+import { ZONE_SIZE } from '../policy/keys/zone.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { Origin, Zone } from '../policy/values.ts'
 import type { Escalation, Level, Place, SandboxWish, Warning, ZoneWish } from './worker.ts'
 
 /** What zones are judged by. */

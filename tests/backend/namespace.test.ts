@@ -57,7 +57,7 @@ const CASES: Readonly<Record<string, World>> = {
   unlimited: {
     policy: {
       workspace: 'none',
-      resources: { ...PLAIN_POLICY.resources, memory: null, cpus: null, pids: null, timeoutMs: null },
+      resources: { ...PLAIN_POLICY.resources, memory: null, cpus: null, pids: null, timeout: null },
     },
   },
   zones: {

@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { exec } from '../../src/exec.ts'
+import type { SandboxInput } from '../../src/policy/keys/index.ts'
 import type { PolicyLayer } from '../../src/policy/layer.ts'
-import type { SandboxInput } from '../../src/policy/schema.ts'
 import type { Result } from '../../src/report/result.ts'
 import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -108,7 +108,7 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
 
   test('needs no word about processors, and cannot be held to half a one', async () => {
     expect(await guest(['exit', '0'])).toMatchObject({ ok: true, limits: { cpus: { by: 'wasm' } } })
-    await expect(guest(['exit', '0'], { resources: { cpu: 0.5 } })).rejects.toMatchObject({
+    await expect(guest(['exit', '0'], { resources: { cpus: 0.5 } })).rejects.toMatchObject({
       code: 'NO_BACKEND',
       message: expect.stringMatching(/nothing holds less than one processor for WASI code/),
     })

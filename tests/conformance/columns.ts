@@ -1,5 +1,5 @@
 /** The backends of the conformance table: how each is started here, what it lacks, and where it differs and why. */
-import type { SandboxInput } from '../../src/policy/schema.ts'
+import type { SandboxInput } from '../../src/policy/keys/index.ts'
 import { BUSYBOX_IMAGE, startDocker, startPodman, type TestDocker } from '../support/docker.ts'
 import type { Need } from '../support/needs.ts'
 import type { Ability, Answer } from './sentences.ts'

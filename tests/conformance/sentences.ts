@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { SandboxInput } from '../../src/policy/schema.ts'
+import type { SandboxInput } from '../../src/policy/keys/index.ts'
 import type { Result } from '../../src/report/result.ts'
 
 /** What a sentence needs beyond starting a program; a backend that lacks it skips the sentence and says so. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { HostFacts } from '../../src/host/facts.ts'
 import { isOlder, offersOf } from '../../src/host/offers.ts'
-import { NEEDS } from '../../src/policy/policy.ts'
+import { NEEDS } from '../../src/policy/values.ts'
 import { GOOD_MACHINE } from '../plan/world.ts'
 
 const facts = (some: Partial<HostFacts> = {}): HostFacts => ({ ...GOOD_MACHINE, paths: {}, ...some })
@@ -40,7 +40,7 @@ test('Linux 7.1 closes sockets in zones, earlier kernels do not', () => {
 
 test('A host process gives no wall at all', () => {
   expect(Object.keys(offersOf(facts()).process.gives).sort()).toEqual([
-    'cpu-limit',
+    'cpus-limit',
     'deadline',
     'memory-limit',
     'net-host',

@@ -266,7 +266,7 @@ describe('Each limit is held by the best rung', () => {
   test('and a limit that is lifted is in no plan', () => {
     expect(
       limits({
-        policy: { resources: resources({ memory: null, cpus: null, pids: null, timeoutMs: null, output: null }) },
+        policy: { resources: resources({ memory: null, cpus: null, pids: null, timeout: null, output: null }) },
       }),
     ).toEqual({})
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { SandboxError } from '../../src/error.ts'
-import type { Zone } from '../../src/policy/policy.ts'
+import type { Zone } from '../../src/policy/values.ts'
 import { PLAIN_TREE, planIn, type Tree, type World, zone } from './world.ts'
 
 const HOME = '/home/ann'

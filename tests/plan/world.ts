@@ -11,7 +11,8 @@ import { followUpPaths, pathsNamedBy } from '../../src/plan/questions.ts'
 import type { Request } from '../../src/plan/request.ts'
 import { resolvePlan } from '../../src/plan/resolve.ts'
 import { needsOf } from '../../src/policy/needs.ts'
-import type { Policy, Zone } from '../../src/policy/policy.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import type { Zone } from '../../src/policy/values.ts'
 import { SHIPPED_WAYS } from '../../src/seccomp/filter.ts'
 import type { MountWay } from '../../src/seccomp/ways.ts'
 
@@ -102,7 +103,7 @@ export const PLAIN_POLICY: Policy = {
   profile: 'default',
   backend: 'auto',
   engine: 'auto',
-  dockerReuse: 'off',
+  docker: { reuse: 'off' },
   zones: [],
   workspace: 'ro',
   samePath: false,
@@ -112,8 +113,8 @@ export const PLAIN_POLICY: Policy = {
     swap: 0,
     cpus: 2,
     pids: 256,
-    timeoutMs: 30_000,
-    cpuTimeMs: null,
+    timeout: 30_000,
+    cpuTime: null,
     readBps: null,
     writeBps: null,
     readIops: null,

@@ -4,7 +4,7 @@ import { checkLayer } from '../../src/policy/check.ts'
 import { checkLayers } from '../../src/policy/checked.ts'
 import { environmentLayers } from '../../src/policy/environment.ts'
 import type { PolicyLayer } from '../../src/policy/layer.ts'
-import { flagLayer } from '../../src/policy/options.ts'
+import { flagLayer } from '../../src/policy/option-layer.ts'
 import { saying } from './layers.ts'
 
 describe('layers are checked', () => {
@@ -19,7 +19,7 @@ describe('layers are checked', () => {
     ['nothing that is understood', saying({ memry: '1g', tty: 3 })],
     ['a list', saying([])],
     ['null', saying(null)],
-    ['nothing but what could not be said', { ...saying({}), problems: ['--zone: expected NAME=SRC, got "x".'] }],
+    ['nothing but what could not be parsed', { ...saying({}), problems: ['--zone: expected NAME=SRC, got "x".'] }],
     ['no option', flagLayer({}, '/cwd')],
     ...environmentLayers({}, '/cwd').layers.map((layer): [string, PolicyLayer] => [
       `no variable (${layer.layer})`,
@@ -34,7 +34,7 @@ describe('layers are checked', () => {
   })
 
   test('but not again where it is known what a layer says', async () => {
-    const said = { tty: true }
-    expect((await checkLayers([{ ...saying({ tty: false }), said }]))[1]?.said).toBe(said)
+    const parsed = { tty: true }
+    expect((await checkLayers([{ ...saying({ tty: false }), parsed }]))[1]?.parsed).toBe(parsed)
   })
 })

@@ -1,8 +1,8 @@
 /** Every key of the schema changes the policy: one that did nothing would be a promise that nobody keeps. */
 import { describe, expect, test } from 'vitest'
-import { KEY_ROWS } from '../../src/policy/keys.ts'
+import { KEY_ROWS } from '../../src/policy/key-table.ts'
+import type { SandboxInput } from '../../src/policy/keys/index.ts'
 import type { PolicyLayer } from '../../src/policy/layer.ts'
-import type { SandboxInput } from '../../src/policy/schema.ts'
 import { mergeLayers } from './layers.ts'
 
 /** Keys that are about files of profiles and people, not about the policy: load.ts follows `extends`. */
@@ -37,7 +37,7 @@ const EFFECTS: Readonly<Record<string, readonly [without: object, with_: object]
     [
       ['memory', '64m'],
       ['swap', '1m'],
-      ['cpu', '1'],
+      ['cpus', '1'],
       ['pids', '7'],
       ['timeout', '1s'],
       ['cpuTime', '1s'],
@@ -91,5 +91,24 @@ describe('A key of the schema', () => {
 
   test.each(Object.entries(EFFECTS))('changes the policy: %s', (_key, [without, with_]) => {
     expect(policyOf(with_)).not.toEqual(policyOf(without))
+  })
+})
+
+describe('An old spelling', () => {
+  test('is still read: resources.cpu, cpu-limit', () => {
+    expect(policyOf({ resources: { cpu: '1' } })).toEqual(policyOf({ resources: { cpus: '1' } }))
+    expect(policyOf({ require: ['cpu-limit'] })).toEqual(policyOf({ require: ['cpus-limit'] }))
+  })
+
+  test('is an unknown key beside the new one, and is told where it stands', () => {
+    expect(() => policyOf({ resources: { cpu: '1', cpus: '2' } })).toThrow('got the unknown key "cpu"')
+    const layer = {
+      layer: 'profile',
+      source: 'p.yaml',
+      directory: '/',
+      places: { 'resources.cpu': 'p.yaml:3' },
+    } as const
+    const values = { resources: { cpu: 'many' } } as SandboxInput
+    expect(() => mergeLayers([{ ...layer, values }], { profile: 'p', home: '' })).toThrow('p.yaml:3: resources.cpus:')
   })
 })

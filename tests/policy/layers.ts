@@ -4,7 +4,8 @@ import { BUILT_IN } from '../../src/policy/built-in.ts'
 import { checkLayer } from '../../src/policy/check.ts'
 import { inOrder, type PolicyLayer } from '../../src/policy/layer.ts'
 import { type MergeOptions, mergePolicies } from '../../src/policy/merge.ts'
-import type { Layer, Policy } from '../../src/policy/policy.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import type { Layer } from '../../src/policy/values.ts'
 
 /** All of them read by the schema, over the built-in layer. */
 export function mergeLayers(layers: readonly PolicyLayer[], options: MergeOptions): Policy {

@@ -245,12 +245,12 @@ describe('the shipped profiles', () => {
   }
 
   test.each<[string, 'ro' | 'rw', object]>([
-    ['default', 'ro', { memory: 512 * MIB, swap: 0, cpus: 2, pids: 256, timeoutMs: 30_000 }],
-    ['task', 'rw', { memory: 512 * MIB, cpus: 2, pids: 32, timeoutMs: 30_000, tmp: 50 * MIB, run: 10 * MIB }],
-    ['build', 'rw', { memory: 2048 * MIB, cpus: null, pids: 1024, timeoutMs: 600_000 }],
-    ['ci', 'rw', { cpus: null, pids: 1024, timeoutMs: 1_800_000 }],
-    ['strict', 'ro', { memory: 256 * MIB, pids: 64, timeoutMs: 10_000 }],
-    ['mcp', 'ro', { timeoutMs: null, output: null }],
+    ['default', 'ro', { memory: 512 * MIB, swap: 0, cpus: 2, pids: 256, timeout: 30_000 }],
+    ['task', 'rw', { memory: 512 * MIB, cpus: 2, pids: 32, timeout: 30_000, tmp: 50 * MIB, run: 10 * MIB }],
+    ['build', 'rw', { memory: 2048 * MIB, cpus: null, pids: 1024, timeout: 600_000 }],
+    ['ci', 'rw', { cpus: null, pids: 1024, timeout: 1_800_000 }],
+    ['strict', 'ro', { memory: 256 * MIB, pids: 64, timeout: 10_000 }],
+    ['mcp', 'ro', { timeout: null, output: null }],
   ])('%s shows the workspace %s and holds its limits', async (name, workspace, resources) => {
     const policy = await load(name)
     expect(policy).toMatchObject({

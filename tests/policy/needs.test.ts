@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { kernelNeedsOf, needsOf } from '../../src/policy/needs.ts'
-import { NEEDS } from '../../src/policy/policy.ts'
+import { NEEDS } from '../../src/policy/values.ts'
 import { merged } from './layers.ts'
 
 const WALLS = ['empty-root', 'zones', 'pid-namespace', 'ipc-namespace', 'user-namespace', 'seccomp']
-const LIMITS = ['memory-limit', 'cpu-limit', 'pids-limit']
+const LIMITS = ['memory-limit', 'cpus-limit', 'pids-limit']
 
 test('the default policy needs every wall, no network and every limit', () => {
   expect(needsOf(merged(), ['true'])).toEqual([...WALLS, 'net-none', ...LIMITS, 'deadline', 'output-limit'])
@@ -17,7 +17,7 @@ describe('needs follow the policy', () => {
     [{ seccomp: 'off' }, ['x'], [], ['seccomp']],
     [{ workspace: 'none' }, ['x'], [], ['zones']],
     [{ workspace: 'none', zones: [{ name: 'a', mode: 'tmpfs' }] }, ['x'], ['zones'], []],
-    [{ resources: { memory: 'none', cpu: 'all', pids: 'none' } }, ['x'], [], LIMITS],
+    [{ resources: { memory: 'none', cpus: 'all', pids: 'none' } }, ['x'], [], LIMITS],
     [{}, ['x'], [], ['io-limit']],
     [{ resources: { writeBps: '1m' } }, ['x'], ['io-limit'], []],
     [{ resources: { readIops: 10 } }, ['x'], ['io-limit'], []],

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { environmentLayers } from '../../src/policy/environment.ts'
 import { EXPLAINED_OPTIONS } from '../../src/policy/explained.ts'
-import { flagLayer, type GivenOptions, OPTIONS } from '../../src/policy/options.ts'
-import type { Policy, Zone } from '../../src/policy/policy.ts'
+import { flagLayer, type GivenOptions } from '../../src/policy/option-layer.ts'
+import { OPTIONS } from '../../src/policy/options.ts'
+import type { Policy } from '../../src/policy/policy.ts'
+import type { Zone } from '../../src/policy/values.ts'
 import { OPTIONS as MERGE, mergeLayers, problemsOf, saying } from './layers.ts'
 
 const MIB = 1024 ** 2
@@ -97,8 +99,8 @@ test('flags say what a profile could say', () => {
       memory: 1024 * MIB,
       cpus: 1.5,
       pids: 40,
-      timeoutMs: null,
-      cpuTimeMs: 5_000,
+      timeout: null,
+      cpuTime: 5_000,
       output: 2 * MIB,
       tmp: 8 * MIB,
     },
@@ -198,7 +200,7 @@ describe('the environment', () => {
       DOCKER_MEMORY_LIMIT: '134217728',
       DOCKER_CPU_LIMIT: '1.5',
     })
-    expect(resources).toMatchObject({ timeoutMs: 5_000, memory: 128 * MIB, cpus: 1.5 })
+    expect(resources).toMatchObject({ timeout: 5_000, memory: 128 * MIB, cpus: 1.5 })
   })
 
   test.each<[Readonly<Record<string, string>>, boolean]>([

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN } from '../../src/policy/built-in.ts'
 import { profileJsonSchema } from '../../src/policy/json-schema.ts'
-import { KEY_ROWS, keyTable, meaningOf } from '../../src/policy/keys.ts'
+import { KEY_ROWS, keyTable, meaningOf } from '../../src/policy/key-table.ts'
 import { GIT_NAMES, OPENABLE_NAMES, PROTECTED_NAMES, protectedTable } from '../../src/policy/protected.ts'
 
 const ROOT = new URL('../../', import.meta.url)

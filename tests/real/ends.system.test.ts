@@ -132,7 +132,12 @@ describeWith(['userns'], 'the limit of processor time', () => {
   test.each(users)('ends a command of %s that uses more, its children counted, and no other', async (as) => {
     const spin = 'i=0; while :; do i=$((i + 1)); done'
     const { status, out } = await tell(['--json', '--cpu-time', '300ms', '-c', `(${spin}) & ${spin}`], { as })
-    expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 143, reason: 'cpu', signal: 'SIGTERM', ok: false })
+    expect({ status, ...JSON.parse(out) }).toMatchObject({
+      status: 143,
+      reason: 'cpu-time',
+      signal: 'SIGTERM',
+      ok: false,
+    })
     expect(await tell(['--cpu-time', '20s', '-c', 'sleep 1; exit 3'], { as })).toMatchObject({ status: 3 })
   })
 })

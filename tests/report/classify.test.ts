@@ -30,7 +30,7 @@ describe('the reason comes from events', () => {
     ['a real-time signal has its number', { ...noExit, signal: 'SIGRTMIN+3' }, 'signal', 165],
     ['the deadline is a timeout', { cause: 'deadline', ...noExit, signal: 'SIGTERM' }, 'timeout', 124],
     ['a command that exits 0 at the deadline was still stopped', { cause: 'deadline' }, 'timeout', 124],
-    ['the cpu-time limit is cpu', { cause: 'cpu-time', ...noExit, signal: 'SIGKILL' }, 'cpu', 137],
+    ['the cpu-time limit is cpu-time', { cause: 'cpu-time', ...noExit, signal: 'SIGKILL' }, 'cpu-time', 137],
     ['the watchdog is memory', { cause: 'memory', ...noExit, signal: 'SIGKILL' }, 'memory', 137],
     [
       'SIGKILL with an OOM kill in the cgroup is memory',

@@ -13,7 +13,7 @@ const REASONS: Readonly<Record<Reason, true>> = {
   signal: true,
   timeout: true,
   memory: true,
-  cpu: true,
+  'cpu-time': true,
   output: true,
   pids: true,
   seccomp: true,

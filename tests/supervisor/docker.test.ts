@@ -79,7 +79,7 @@ describe('a limit that the daemon took off again', () => {
     [{}, []],
     [{ Memory: 0, MemorySwap: 0 }, ['memory-limit']],
     [{ MemorySwap: -1 }, ['swap']],
-    [{ NanoCpus: 0 }, ['cpu-limit']],
+    [{ NanoCpus: 0 }, ['cpus-limit']],
     [{ NanoCpus: 0, CpuQuota: 200_000, CpuPeriod: 100_000 }, []],
     [{ PidsLimit: 0 }, ['pids-limit']],
   ])('is seen in the container record %o: %o', (changes, needs) => {

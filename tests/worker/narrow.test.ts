@@ -1,11 +1,11 @@
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { environmentLayers } from '../../src/policy/environment.ts'
-import type { GivenOptions } from '../../src/policy/options.ts'
+import { KEY_ROWS } from '../../src/policy/key-table.ts'
+import { coversHost } from '../../src/policy/keys/network.ts'
+import type { GivenOptions } from '../../src/policy/option-layer.ts'
 import type { Policy } from '../../src/policy/policy.ts'
-import { sandboxSchema } from '../../src/policy/schema.ts'
 import { escalationError, NARROWED_KEYS, type Narrowed, narrowStep } from '../../src/worker/narrow.ts'
-import { coversHost } from '../../src/worker/network.ts'
 import type { SandboxWish } from '../../src/worker/worker.ts'
 import type { ZoneGround } from '../../src/worker/zones.ts'
 import { mergeLayers } from '../policy/layers.ts'
@@ -49,13 +49,7 @@ const refusals = (of: Case) =>
   narrowed(of).escalations.map(({ key, wanted, granted }) => `${key}: ${wanted} / ${granted}`)
 
 test('every key of a policy has a row that narrows it', () => {
-  const sections = ['resources', 'env', 'docker']
-  const keys = Object.entries(sandboxSchema.shape).flatMap(([key, shape]) => {
-    if (!sections.includes(key)) return [key]
-    return Object.keys((shape.unwrap() as unknown as { readonly shape: object }).shape).map(
-      (inner) => `${key}.${inner}`,
-    )
-  })
+  const keys = KEY_ROWS.map(({ key }) => key).filter((key) => !/\[|^network\./.test(key))
   const handled = ['zones', 'extends', 'description']
   expect([...NARROWED_KEYS].sort()).toEqual(keys.filter((key) => !handled.includes(key)).sort())
 })
@@ -323,7 +317,7 @@ describe('what is granted is narrowed', () => {
     const { policy, escalations } = narrowed({ shop, grant })
     expect(escalations).toEqual([])
     const MIB = 1024 ** 2
-    expect(policy.resources).toMatchObject({ memory: 256 * MIB, cpus: 1, pids: 10, timeoutMs: 5000, tmp: 80 * MIB })
+    expect(policy.resources).toMatchObject({ memory: 256 * MIB, cpus: 1, pids: 10, timeout: 5000, tmp: 80 * MIB })
   })
 
   test('hosts are narrowed to those that are wished for', () => {

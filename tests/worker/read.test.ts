@@ -81,7 +81,7 @@ describe('every spelling of zones means the same', () => {
 })
 
 describe('everything else of a sandbox is read as a policy', () => {
-  const said = (yaml: string) => checkLayer(sandbox(yaml).layer).said
+  const parsed = (yaml: string) => checkLayer(sandbox(yaml).layer).parsed
   test.each<[string, string | undefined, readonly string[]]>([
     ['false', 'none', []],
     ['no', 'none', []],
@@ -92,7 +92,7 @@ describe('everything else of a sandbox is read as a policy', () => {
     ['true', 'host', []],
     ['host', 'host', []],
   ])('network: %s is %s', (yaml, mode, allow) => {
-    expect(said(`{ network: ${yaml} }`).network).toMatchObject({ mode, allow })
+    expect(parsed(`{ network: ${yaml} }`).network).toMatchObject({ mode, allow })
   })
 
   test.each(['on', 'yes'])('network: %s is ambiguous', (word) => {
@@ -102,15 +102,15 @@ describe('everything else of a sandbox is read as a policy', () => {
   })
 
   test('2G is 2147483648 bytes and one cpu is one core', () => {
-    expect(said('{ resources: { memory: 2G, cpu: 1 } }').resources).toEqual({ memory: 2_147_483_648, cpu: 1 })
+    expect(parsed('{ resources: { memory: 2G, cpu: 1 } }').resources).toEqual({ memory: 2_147_483_648, cpus: 1 })
   })
 
   test.each(['docker', 'process', 'namespace', 'auto'])('isolation: %s is the backend', (word) => {
-    expect(said(`{ isolation: ${word} }`).backend?.backend).toBe(word)
+    expect(parsed(`{ isolation: ${word} }`).backend?.backend).toBe(word)
   })
 
   test('backend and runtime are taken as named', () => {
-    expect(said('{ backend: wasm, runtime: wasmtime }')).toMatchObject({
+    expect(parsed('{ backend: wasm, runtime: wasmtime }')).toMatchObject({
       backend: { backend: 'wasm' },
       runtime: 'wasmtime',
     })
@@ -208,7 +208,7 @@ describe('workshops', () => {
     const read = workshop(yaml)
     expect(read.workers?.map(({ name }) => name)).toEqual(['a', 'b'])
     expect(read.sandbox?.zones.map(zoneLine)).toEqual(['src /src ro /project/src'])
-    expect(checkLayer(read.sandbox!.layer).said).toMatchObject({
+    expect(checkLayer(read.sandbox!.layer).parsed).toMatchObject({
       backend: { backend: 'docker' },
       image: 'alpine:3',
       network: { mode: 'none' },

@@ -2,7 +2,7 @@ import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import type { GivenOptions } from '../../src/policy/options.ts'
+import type { GivenOptions } from '../../src/policy/option-layer.ts'
 import { processMemory } from '../../src/worker/approval.ts'
 import {
   type PassRequest,

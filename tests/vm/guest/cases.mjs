@@ -45,7 +45,7 @@ const CASES = [
     way: 'spin',
     limit: 'cpuTime',
     cpuTime: '300ms',
-    reason: 'cpu',
+    reason: 'cpu-time',
     few: true,
   },
   {
@@ -203,13 +203,13 @@ async function checkPlace() {
 /** The command itself: passes where the kernel holds the limits, refuses and says how to get there where it does not. */
 function checkRequire() {
   const parent = expected.cgroupParent ? ['--cgroup-parent', expected.cgroupParent] : []
-  const words = ['exec', '--require', 'memory-limit,pids-limit,cpu-limit', ...parent, '--', 'true']
+  const words = ['exec', '--require', 'memory-limit,pids-limit,cpus-limit', ...parent, '--', 'true']
   const { status, stderr } = spawnSync('/job/bin/llm-do', words, { cwd, encoding: 'utf8' })
   const ok = KERNEL
     ? status === 0
     : status === 125 && stderr.includes('memory-limit') && stderr.includes(expected.fix ?? '')
   return {
-    title: `${expected.caller}: --require memory-limit,pids-limit,cpu-limit ${KERNEL ? 'passes' : 'refuses with a fix'}`,
+    title: `${expected.caller}: --require memory-limit,pids-limit,cpus-limit ${KERNEL ? 'passes' : 'refuses with a fix'}`,
     ok,
     detail: `${status} ${stderr}`,
   }

@@ -1,0 +1,113 @@
+/** Keys that choose where a command runs. */
+import { type Reader, understood } from '../../unit.ts'
+import { oneOf, readAbsoluteHostPath, readImage } from '../value.ts'
+import type { BackendChoice, EngineChoice } from '../values.ts'
+import { type Key, type KeyFlag, scalar, section } from './key.ts'
+import { chosen, operatorsOnly, ranked } from './narrowing.ts'
+
+const flag = (name: string, argument: string): KeyFlag => ({ name, argument, group: 'Backend' })
+
+/** What `backend` is read as: an alias of an engine names the engine too. */
+export interface ParsedBackend {
+  readonly backend: BackendChoice
+  readonly engine?: EngineChoice
+}
+
+const BACKEND_WORDS: Readonly<Record<string, ParsedBackend>> = {
+  auto: { backend: 'auto' },
+  namespace: { backend: 'namespace' },
+  bubblewrap: { backend: 'namespace', engine: 'bwrap' },
+  bwrap: { backend: 'namespace', engine: 'bwrap' },
+  unshare: { backend: 'namespace', engine: 'unshare' },
+  docker: { backend: 'docker' },
+  wasm: { backend: 'wasm' },
+  process: { backend: 'process' },
+}
+export type BackendWord = 'auto' | 'namespace' | 'bubblewrap' | 'bwrap' | 'unshare' | 'docker' | 'wasm' | 'process'
+
+const readBackend: Reader<ParsedBackend> = (value) => {
+  const reading = oneOf(Object.keys(BACKEND_WORDS))(value)
+  return reading.ok ? understood(BACKEND_WORDS[reading.value] ?? { backend: 'auto' }) : reading
+}
+
+/** Whole sandboxes are of equal rank, one backend is as tight as another; `process` is none. */
+const isSandbox = (backend: BackendChoice): boolean => backend !== 'process'
+
+export const backend: Key<BackendWord, ParsedBackend, BackendChoice> & { readonly default: BackendWord } = {
+  description: 'Where it runs; bubblewrap, bwrap and unshare are the namespace backend with that engine.',
+  unit: 'word',
+  type: 'string',
+  enum: Object.keys(BACKEND_WORDS),
+  standard: 'auto',
+  default: 'auto',
+  shape: { kind: 'value', read: readBackend },
+  merging: { resolve: (parsed: ParsedBackend) => parsed.backend, add: (_below, above: BackendChoice) => above },
+  narrowing: {
+    isWider: (wanted: BackendChoice, granted: BackendChoice) => !isSandbox(wanted) && isSandbox(granted),
+    takes: (wanted: BackendChoice, granted: BackendChoice) => (granted === 'auto' ? wanted : granted),
+    shows: String,
+    grants: String,
+  },
+  flags: [flag('backend', 'auto|namespace|docker|wasm|process')],
+}
+
+export const engine = scalar<EngineChoice, EngineChoice>(oneOf(['auto', 'bwrap', 'unshare']), {
+  description: 'What builds the walls of the namespace backend.',
+  unit: 'word',
+  type: 'string',
+  enum: ['auto', 'bwrap', 'unshare'],
+  default: 'auto',
+  flag: flag('engine', 'auto|bwrap|unshare'),
+  narrowing: chosen((granted) => granted === 'auto'),
+})
+
+export const image = scalar<string, string>(readImage, {
+  description: 'Container image.',
+  unit: 'image',
+  type: 'string',
+  standard: 'from runtime',
+  flag: flag('image', 'IMAGE'),
+  narrowing: chosen((granted) => granted === undefined, 'default'),
+})
+
+/** Runtimes with a default image, and the one that the wasm backend uses only when it is named. */
+export const RUNTIMES = ['node', 'python', 'cpp', 'java', 'dotnet', 'bash', 'wasmtime'] as const
+
+export const runtime = scalar<(typeof RUNTIMES)[number], string>(oneOf(RUNTIMES), {
+  description: 'Kind of program, which chooses the default image; wasmtime: runs WASI modules instead of node.',
+  unit: 'word',
+  type: 'string',
+  enum: RUNTIMES,
+  flag: flag('runtime', 'NAME'),
+  narrowing: chosen((granted) => granted === undefined, 'default'),
+})
+
+export const docker = section({
+  reuse: scalar<'off' | 'session', 'off' | 'session'>(oneOf(['off', 'session']), {
+    description: 'session keeps one container per plan: quicker, and runs can see what earlier ones left.',
+    unit: 'word',
+    type: 'string',
+    enum: ['off', 'session'],
+    default: 'off',
+    narrowing: ranked(['off', 'session']),
+  }),
+})
+
+export const cgroupParent = scalar<string, string>(readAbsoluteHostPath, {
+  description: 'Cgroup directory below which the run gets its own.',
+  unit: 'absolute path',
+  type: 'string',
+  standard: 'found by itself',
+  flag: { name: 'cgroup-parent', argument: 'DIR', group: 'Limits' },
+  narrowing: operatorsOnly('found by itself'),
+})
+
+export const pool = scalar<'auto' | 'off', 'auto' | 'off'>(oneOf(['auto', 'off']), {
+  description: 'Whether a warm sandbox may be used.',
+  unit: 'word',
+  type: 'string',
+  enum: ['auto', 'off'],
+  default: 'auto',
+  flag: flag('pool', 'auto|off'),
+  narrowing: ranked(['off', 'auto']),
+})

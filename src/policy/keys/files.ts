@@ -1,0 +1,160 @@
+/** Keys about what is visible of the host. zones.ts has how zones add up. */
+import { quoteText, quoteValue } from '../../unit.ts'
+import { oneOf, readBoolean, readHostPath, readTarget, readZoneName } from '../value.ts'
+import type { Zone } from '../values.ts'
+import { addZones, type DraftZone, draftZones, zoneKeys, zoneOf } from '../zones.ts'
+import { type FlagValues, field, type Key, scalar } from './key.ts'
+import { chosen, ranked } from './narrowing.ts'
+import { type Measured, scratchSize } from './resources.ts'
+import { type ParsedZone, ZONE_SIZE_TEXT, type ZoneInput } from './zone.ts'
+
+/** Takes a final `:ro` or `:rw` off. */
+function splitMode(text: string): { readonly rest: string; readonly mode?: 'ro' | 'rw' } {
+  const match = /^(.*):(ro|rw)$/s.exec(text)
+  return match === null ? { rest: text } : { rest: match[1] ?? '', mode: match[2] as 'ro' | 'rw' }
+}
+
+/**
+ * SRC[:TARGET]. A target begins with a slash, so the last `:/` divides and a source may have other colons;
+ * a source with `:/` in it can only be named in a profile.
+ */
+function splitTarget(text: string): { readonly hostPath: string; readonly target?: string } {
+  const at = text.lastIndexOf(':/')
+  return at < 0 ? { hostPath: text } : { hostPath: text.slice(0, at), target: text.slice(at + 1) }
+}
+
+const zone = (input: ZoneInput): FlagValues => ({ values: { zones: [input] } })
+
+function unnamedZone(text: string, mode: 'ro' | 'rw'): FlagValues {
+  const { rest, mode: written } = splitMode(text)
+  const { hostPath, target } = splitTarget(rest)
+  if (hostPath === '') return { problem: `expected SRC[:TARGET], got ${quoteValue(text)}.` }
+  if (written !== undefined && written !== mode) {
+    return { problem: `expected a zone that is ${mode}, got ${quoteText(text)}. Did you mean --${written}?` }
+  }
+  return zone({ mode, hostPath, ...(target === undefined ? {} : { target }) })
+}
+
+function namedZone(text: string): FlagValues {
+  const at = text.indexOf('=')
+  const { rest, mode } = splitMode(text.slice(at + 1))
+  const { hostPath, target } = splitTarget(rest)
+  if (at < 1 || hostPath === '') return { problem: `expected NAME=SRC[:TARGET][:ro|rw], got ${quoteValue(text)}.` }
+  return zone({ name: text.slice(0, at), mode: mode ?? 'ro', hostPath, ...(target === undefined ? {} : { target }) })
+}
+
+function tmpfsZone(text: string): FlagValues {
+  const match = /^(\/[^:]*)(?::([^/:]+))?$/s.exec(text)
+  if (match === null) return { problem: `expected TARGET[:SIZE] with an absolute TARGET, got ${quoteValue(text)}.` }
+  const [, target = '', size] = match
+  return zone({ mode: 'tmpfs', target, ...(size === undefined ? {} : { size }) })
+}
+
+const yesOrNo = (description: string) =>
+  field<boolean, boolean>(readBoolean, { description, unit: 'true or false', standard: 'false', type: 'boolean' })
+
+export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zone[]> & {
+  readonly default: readonly ZoneInput[]
+} = {
+  description: 'What is visible of the host, and fresh tmpfs. Merged by name.',
+  unit: 'list of mappings',
+  standard: '[]',
+  default: [],
+  shape: {
+    kind: 'mappings',
+    fields: {
+      name: field<string, string>(readZoneName, {
+        description:
+          'Name, by which later layers change the zone; it appears at /NAME. Without one it appears at its own host path.',
+        unit: 'name',
+        type: 'string',
+      }),
+      mode: field(oneOf(['ro', 'rw', 'tmpfs']), {
+        description: 'ro: can be read; rw: can be changed; tmpfs: empty, in memory, gone at the end.',
+        unit: 'word',
+        standard: 'ro',
+        type: 'string',
+        enum: ['ro', 'rw', 'tmpfs'],
+      }),
+      hostPath: field<string, string>(readHostPath, {
+        description:
+          'What is shown: relative to the file that says so (a flag: to the caller), ~/ is the home directory.',
+        unit: 'path',
+        type: 'string',
+      }),
+      target: field<string, string>(readTarget, {
+        description: 'Where it appears inside.',
+        unit: 'absolute path',
+        standard: '/NAME',
+        type: 'string',
+      }),
+      size: field<Measured, number>(scratchSize, {
+        description: 'Most bytes of a tmpfs zone.',
+        unit: 'size',
+        standard: ZONE_SIZE_TEXT,
+        type: ['string', 'number'],
+      }),
+      create: yesOrNo('Make the host directory when it is missing.'),
+      optional: yesOrNo('Leave the zone out when its source is missing.'),
+      sockets: yesOrNo('Sockets and FIFOs in the zone may be used and made: a way out to whoever listens there.'),
+    },
+  },
+  merging: {
+    resolve: draftZones,
+    add: addZones,
+    setsKeys: zoneKeys,
+    finish: (drafts: readonly DraftZone[]) => drafts.map(zoneOf),
+  },
+  flags: [
+    {
+      name: 'ro',
+      argument: 'SRC[:TARGET]',
+      group: 'Files',
+      repeats: true,
+      help: 'Show a file or directory read-only.',
+      sets: (text) => unnamedZone(text, 'ro'),
+    },
+    {
+      name: 'rw',
+      argument: 'SRC[:TARGET]',
+      group: 'Files',
+      repeats: true,
+      help: 'Show a file or directory that may be changed.',
+      sets: (text) => unnamedZone(text, 'rw'),
+    },
+    {
+      name: 'zone',
+      argument: 'NAME=SRC[:TARGET][:ro|rw]',
+      group: 'Files',
+      repeats: true,
+      help: 'A zone with a name, at /NAME unless TARGET says otherwise; ro unless it says rw.',
+      sets: namedZone,
+    },
+    {
+      name: 'tmpfs',
+      argument: 'TARGET[:SIZE]',
+      group: 'Files',
+      repeats: true,
+      help: `An empty directory in memory (${ZONE_SIZE_TEXT} unless SIZE says otherwise).`,
+      sets: tmpfsZone,
+    },
+  ],
+}
+
+export const workspace = scalar<'ro' | 'rw' | 'none', 'ro' | 'rw' | 'none'>(oneOf(['ro', 'rw', 'none']), {
+  description: "How the caller's directory appears at /workspace when no zone is given.",
+  unit: 'word',
+  type: 'string',
+  enum: ['ro', 'rw', 'none'],
+  default: 'ro',
+  narrowing: ranked(['none', 'ro', 'rw'], { sets: 'default', fix: (mode) => `--${mode} .` }),
+})
+
+export const samePath = scalar<boolean, boolean>(readBoolean, {
+  description: 'The workspace keeps its host path inside.',
+  unit: 'true or false',
+  type: 'boolean',
+  default: false,
+  flag: { name: 'same-path', group: 'Files' },
+  narrowing: chosen(),
+})

@@ -1,0 +1,204 @@
+/** Keys about what a command finds inside: variables, credentials, its directory, a terminal. */
+import { resolveHostPath, type SetKey } from '../layer-source.ts'
+import { readBoolean, readCredentialTarget, readHostPath, readInherited, readTarget, readVariables } from '../value.ts'
+import type { Credential, EnvironmentPolicy } from '../values.ts'
+import { type FlagValues, field, type Key, listField, scalar, unite } from './key.ts'
+import { chosen, type Narrowing, ranked } from './narrowing.ts'
+
+/* ---- variables ---- */
+
+export interface EnvironmentInput {
+  readonly inherit?: readonly string[]
+  readonly set?: Readonly<Record<string, string>>
+}
+
+type Variables = Readonly<Record<string, string>>
+
+/** The highest layer that names a variable decides whether its value is set or taken over. */
+function addEnvironment(below: EnvironmentPolicy | undefined, above: EnvironmentPolicy): EnvironmentPolicy {
+  const set = Object.entries(below?.set ?? {}).filter(([name]) => !above.inherit.includes(name))
+  const inherit = (below?.inherit ?? []).filter((name) => !Object.hasOwn(above.set, name))
+  return { inherit: unite(inherit, above.inherit), set: Object.fromEntries([...set, ...Object.entries(above.set)]) }
+}
+
+function environmentKeys({ inherit, set }: EnvironmentPolicy): readonly SetKey[] {
+  const names = Object.keys(set)
+  return [
+    { key: 'env' },
+    ...(inherit.length === 0 ? [] : [{ key: 'env.inherit' }]),
+    ...(names.length === 0 ? [] : [{ key: 'env.set' }]),
+    ...names.map((name) => ({ key: `env.set.${name}` })),
+  ]
+}
+
+const inherits = ({ inherit }: EnvironmentPolicy, name: string): boolean =>
+  inherit.some((granted) => granted === name || (granted.endsWith('*') && name.startsWith(granted.slice(0, -1))))
+
+const narrowInherit: Narrowing<readonly string[], EnvironmentPolicy> = {
+  isWider: (wanted, granted) => wanted.some((name) => !inherits(granted, name)),
+  takes: (wanted, granted) => ({ ...granted, inherit: unite(granted.inherit, wanted) }),
+  shows: (wanted) => wanted.join(', '),
+  adds: true,
+  grants: ({ inherit }) => (inherit.length === 0 ? 'none' : inherit.join(', ')),
+  sets: 'always',
+  fix: (wanted) => wanted.map((name) => `--env ${name}`).join(' '),
+}
+
+/** A value of its own gives a worker nothing it could not set by itself; names that somebody above has are left to them. */
+const narrowSet: Narrowing<Variables, EnvironmentPolicy> = {
+  isWider: () => false,
+  takes: (wanted, granted) => ({ ...granted, set: { ...ownNames(wanted, granted), ...granted.set } }),
+  shows: (wanted) => Object.keys(wanted).join(', '),
+  adds: true,
+  grants: ({ set }) => Object.keys(set).join(', '),
+}
+
+const ownNames = (wanted: Variables, granted: EnvironmentPolicy): Variables =>
+  Object.fromEntries(Object.entries(wanted).filter(([name]) => !inherits(granted, name)))
+
+/** The value is not looked at: it may be a secret, and whatever it holds is the command's. */
+function variable(text: string): FlagValues {
+  const at = text.indexOf('=')
+  if (at < 0) return { values: { env: { inherit: [text] } } }
+  if (at === 0) return { problem: 'expected NAME[=VALUE], got no name.' }
+  return { values: { env: { set: { [text.slice(0, at)]: text.slice(at + 1) } } } }
+}
+
+export const env: Key<EnvironmentInput, EnvironmentInput, EnvironmentPolicy> & { readonly default: EnvironmentInput } =
+  {
+    description: '',
+    unit: '',
+    default: { inherit: [], set: {} },
+    shape: {
+      kind: 'mapping',
+      fields: {
+        inherit: listField(readInherited, {
+          description: 'Variables taken over from the caller; a name that ends in * is a prefix.',
+          unit: 'list of names',
+          standard: '[]',
+        }),
+        set: field<Variables, Variables>(readVariables, {
+          description: 'Variables with their values. Values never reach a plan, a log or an argument list.',
+          unit: 'mapping',
+          standard: '{}',
+          type: 'object',
+        }),
+      },
+    },
+    merging: {
+      resolve: ({ inherit = [], set = {} }: EnvironmentInput) => ({ inherit, set }),
+      add: addEnvironment,
+      setsKeys: environmentKeys,
+    },
+    narrowing: { parts: { inherit: narrowInherit, set: narrowSet } },
+    flags: [
+      {
+        name: 'env',
+        argument: 'NAME[=VALUE]',
+        group: 'Inside',
+        repeats: true,
+        help: 'A variable with a value, or one taken over from the caller.',
+        sets: variable,
+      },
+    ],
+  }
+
+/* ---- credentials ---- */
+
+/** The home directory inside; the plan makes it. */
+export const SANDBOX_HOME = '/home/sandbox'
+
+export interface CredentialInput {
+  readonly file: string
+  readonly target?: string | undefined
+}
+
+/** The same place below the home inside as outside; empty when the file is not below the caller's home. */
+function placeBelowHome(file: string, home: string): string {
+  return home !== '' && file.startsWith(`${home}/`) ? `${SANDBOX_HOME}${file.slice(home.length)}` : ''
+}
+
+function addCredentials(below: readonly Credential[] | undefined, above: readonly Credential[]): readonly Credential[] {
+  const kept = (below ?? []).filter(({ target }) => !above.some((credential) => credential.target === target))
+  return [...kept, ...above]
+}
+
+const narrowCredentials: Narrowing<readonly Credential[]> = {
+  isWider: (wanted, granted) => wanted.some(({ file }) => !granted.some((credential) => credential.file === file)),
+  takes: (wanted, granted) => [
+    ...granted,
+    ...wanted.filter(({ target }) => !granted.some((credential) => credential.target === target)),
+  ],
+  shows: (wanted) => wanted.map(({ file }) => file).join(', '),
+  adds: true,
+  grants: (granted) => (granted.length === 0 ? 'none' : granted.map(({ file }) => file).join(', ')),
+  sets: 'always',
+}
+
+export const credentials: Key<readonly CredentialInput[], readonly CredentialInput[], readonly Credential[]> & {
+  readonly default: readonly CredentialInput[]
+} = {
+  description: 'Files shown read-only at a fixed place.',
+  unit: 'list of mappings',
+  standard: '[]',
+  default: [],
+  shape: {
+    kind: 'mappings',
+    fields: {
+      file: {
+        ...field<string, string>(readHostPath, { description: 'The file on the host.', unit: 'path', type: 'string' }),
+        isRequired: true,
+      },
+      target: field<string, string>(readCredentialTarget, {
+        description: 'Where it appears, ~/ being the home inside.',
+        unit: 'absolute path',
+        standard: 'the same place below the home',
+        type: 'string',
+      }),
+    },
+  },
+  merging: {
+    resolve: (parsed: readonly CredentialInput[], source) =>
+      parsed.map(({ file: written, target }, index) => {
+        const file = resolveHostPath(written, source)
+        return {
+          file,
+          target: target?.replace(/^~(?=\/)/, SANDBOX_HOME) ?? placeBelowHome(file, source.home),
+          origin: source.originOf(`credentials.${index}`),
+        }
+      }),
+    add: addCredentials,
+  },
+  narrowing: narrowCredentials,
+  flags: [],
+}
+
+/* ---- the rest ---- */
+
+export const workdir = scalar<string, string>(readTarget, {
+  description: 'Directory inside in which the command starts.',
+  unit: 'absolute path',
+  type: 'string',
+  standard: 'where the caller stands',
+  flag: { name: 'workdir', argument: 'DIR', group: 'Inside' },
+  narrowing: chosen(),
+})
+
+export const tty = scalar<boolean, boolean>(readBoolean, {
+  description: 'The command gets a terminal of its own.',
+  unit: 'true or false',
+  type: 'boolean',
+  default: false,
+  flag: { name: 'tty', group: 'Inside' },
+  narrowing: chosen(),
+  need: (value) => (value ? 'tty' : undefined),
+})
+
+export const sshAgent = scalar<boolean, boolean>(readBoolean, {
+  description: "The caller's SSH agent can be asked to sign; only its socket is shown.",
+  unit: 'true or false',
+  type: 'boolean',
+  default: false,
+  flag: { name: 'ssh-agent', group: 'Inside' },
+  narrowing: ranked([false, true]),
+})

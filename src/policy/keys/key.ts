@@ -1,0 +1,178 @@
+/**
+ * How a policy key is declared, and the constructors that keep declarations short.
+ *
+ * A declaration holds everything the program knows of its key: what it accepts, its default, the text of the manual, how layers
+ * merge, how a worker may narrow it, its flags and the need it stands for. Nothing here loads zod: a cached policy is merged
+ * without it. schema.ts makes the validating schema of the same table.
+ */
+import type { Reader } from '../../unit.ts'
+import type { LayerSource, SetKey } from '../layer-source.ts'
+import type { Need } from '../values.ts'
+import { type AnyNarrowing, chosen, type Narrowing, united } from './narrowing.ts'
+
+/** What people read about a key. The names are those of JSON schema, so that it can be generated. */
+export interface KeyMeaning {
+  /** One line. */
+  readonly description: string
+  /** What a value looks like, in words, e.g. `size`, `time`, `cores`. */
+  readonly unit: string
+  /** What holds when nobody sets it, as a person would write it; absent when nothing does. */
+  readonly standard?: string
+  readonly type?: string | readonly string[]
+  readonly enum?: readonly (string | boolean)[]
+}
+
+export type Fields = Readonly<Record<string, Field>>
+
+/** What a value may look like in a profile. */
+export type Shape =
+  | { readonly kind: 'value'; readonly read: Reader<unknown> }
+  | { readonly kind: 'list'; readonly read: Reader<unknown> }
+  | { readonly kind: 'mapping'; readonly fields: Fields }
+  | { readonly kind: 'mappings'; readonly fields: Fields }
+  /** A word, or a mapping that says the same in full. */
+  | {
+      readonly kind: 'word-or-mapping'
+      readonly read: Reader<unknown>
+      readonly fields: Fields
+      readonly join: (mapping: never) => unknown
+    }
+
+/** A value with its text in the manual. `Input` is what a person writes, `Parsed` what it is read as. */
+export interface Field<Input = unknown, Parsed = unknown> extends KeyMeaning {
+  readonly shape: Shape
+  /** Only in lists of mappings: the mapping is refused without it. */
+  readonly isRequired?: true
+  /** For the compiler alone; never set. */
+  readonly types?: { readonly input: Input; readonly said: Parsed }
+}
+
+export type OptionGroup = 'Policy' | 'Files' | 'Network' | 'Limits' | 'Inside' | 'Backend' | 'Workers' | 'Output'
+
+/** What one value of a flag sets, as a profile would write it, or (without the place) why it is refused. */
+export type FlagValues = { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string }
+
+/** A flag of the command line that sets the key; its environment twin comes with it. */
+export interface KeyFlag {
+  /** Long name without dashes. */
+  readonly name: string
+  /** What stands for the value in the usage; absent = a switch. */
+  readonly argument?: string
+  readonly group: OptionGroup
+  /** May be given more than once; every value counts. */
+  readonly repeats?: true
+  /** One line; absent = that of the key. */
+  readonly help?: string
+  /** Below the key, where the flag sets only a part: `mode` of `network`. */
+  readonly part?: string
+  readonly standard?: string
+  /** Absent = the text is the value of the key, and a switch sets it to true. */
+  readonly sets?: (text: string) => FlagValues
+}
+
+/**
+ * How the values of several layers become one. Typed loosely, so that keys of all types fit one table: what belongs to one key is
+ * compared by the constructors below.
+ */
+export interface Merging {
+  /** What a layer's value means in its place; absent = the value itself. */
+  readonly resolve?: (parsed: never, source: LayerSource) => unknown
+  /** Adds a higher layer's resolved value to the sum of those below, undefined where there is none. */
+  readonly add: (below: never, above: never) => unknown
+  /** The dotted keys that a resolved value sets; absent = the key itself. */
+  readonly setsKeys?: (above: never) => readonly SetKey[]
+  /** The sum as policies hold it; absent = the sum itself. */
+  readonly finish?: (sum: never) => unknown
+}
+
+/** A key, with the value that a policy holds for it. */
+export interface Key<Input = unknown, Parsed = unknown, Value = unknown> extends Field<Input, Parsed> {
+  readonly default?: Input
+  readonly merging: Merging
+  /** How workshops and workers may change it; by part where it is a mapping; absent: narrow.ts lays zones itself. */
+  readonly narrowing?: AnyNarrowing | { readonly parts: Readonly<Record<string, AnyNarrowing>> }
+  readonly flags: readonly KeyFlag[]
+  /** What a run with this value cannot do without. */
+  readonly need?: (value: never) => Need | undefined
+  /** For the compiler alone; never set. */
+  readonly value?: Value
+}
+
+/** Keys below one name: `resources.memory`. */
+export interface Section<Keys extends Readonly<Record<string, Key>> = Readonly<Record<string, Key>>> {
+  readonly keys: Keys
+  /** Old names of keys, still read. */
+  readonly renamed: Readonly<Record<string, string>>
+}
+
+export const section = <const Keys extends Readonly<Record<string, Key>>>(
+  keys: Keys,
+  renamed: Readonly<Record<string, string>> = {},
+): Section<Keys> => ({ keys, renamed })
+
+export const isSection = (entry: Key | Section): entry is Section => 'keys' in entry
+
+type Meaning = Omit<KeyMeaning, 'enum'> & { readonly enum?: readonly (string | boolean)[] }
+
+/** A value of a mapping in a list: no key of its own, so it has no flag and no default of the policy. */
+export const field = <Input, Parsed>(read: Reader<Parsed>, meaning: Meaning): Field<Input, Parsed> => ({
+  ...meaning,
+  shape: { kind: 'value', read },
+})
+
+export const listField = <Element>(
+  read: Reader<Element>,
+  meaning: Meaning,
+): Field<readonly string[], readonly Element[]> => ({
+  ...meaning,
+  shape: { kind: 'list', read },
+})
+
+type Declared<Value> = Meaning & {
+  readonly flag?: KeyFlag
+  readonly narrowing?: Narrowing<Value, Value>
+  readonly need?: (value: Value) => Need | undefined
+}
+
+const replace = <Value>(_below: Value | undefined, above: Value): Value => above
+
+/** A key of which the highest layer's value counts. With a default a policy always has it. */
+export function scalar<Input, Value>(
+  read: Reader<Value>,
+  declared: Declared<Value> & { readonly default: Input },
+): Key<Input, Value, Value> & { readonly default: Input }
+export function scalar<Input, Value>(read: Reader<Value>, declared: Declared<Value>): Key<Input, Value, Value>
+export function scalar<Input, Value>(
+  read: Reader<Value>,
+  { flag, narrowing = chosen<Value>(), ...rest }: Declared<Value> & { readonly default?: Input },
+): Key<Input, Value, Value> {
+  const standard = rest.standard ?? (rest.default === undefined ? undefined : String(rest.default))
+  return {
+    ...rest,
+    ...(standard === undefined ? {} : { standard }),
+    shape: { kind: 'value', read },
+    merging: { add: replace },
+    narrowing,
+    flags: flag === undefined ? [] : [flag],
+  }
+}
+
+/** A list that every layer adds to; each value counts once. */
+export function list<Element>(
+  read: Reader<Element>,
+  { flag, narrowing = united<Element>(), ...rest }: Declared<readonly Element[]>,
+): Key<readonly string[], readonly Element[], readonly Element[]> & { readonly default: readonly string[] } {
+  return {
+    ...rest,
+    standard: '[]',
+    default: [],
+    shape: { kind: 'list', read },
+    merging: { add: unite },
+    narrowing,
+    flags: flag === undefined ? [] : [flag],
+  }
+}
+
+export const unite = <Value>(below: readonly Value[] | undefined, above: readonly Value[]): readonly Value[] => [
+  ...new Set([...(below ?? []), ...above]),
+]

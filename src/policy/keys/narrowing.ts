@@ -1,0 +1,97 @@
+/**
+ * How a workshop or a worker may change one key of the operator's policy: rules that declarations of keys choose from. Pure.
+ * worker/narrow.ts applies them.
+ */
+
+export interface Narrowing<Wanted, Granted = Wanted> {
+  /** Wants more than was granted: refused, unless the level may set it. */
+  readonly isWider: (wanted: Wanted, granted: Granted) => boolean
+  /** What holds then. `isFlagged`: the operator set it by flag or variable. */
+  readonly takes: (wanted: Wanted, granted: Granted, isFlagged: boolean) => Granted
+  readonly shows: (wanted: Wanted) => string
+  readonly grants: (granted: Granted) => string
+  /** `default`: a workshop may go beyond what nobody set by name. `always`: beyond anything. */
+  readonly sets?: 'default' | 'always'
+  /** A flag that grants less than a workshop wants is no refusal: the operator has the last word. */
+  readonly yields?: true
+  /** Values of the levels add up, so they also count beside a flag's. */
+  readonly adds?: true
+  /** Flags that would grant it; absent = the flag of the key. */
+  readonly fix?: (wanted: Wanted) => string
+}
+
+/** A rule of any key, as a table of all keys holds it. */
+export interface AnyNarrowing {
+  readonly isWider: (wanted: never, granted: never) => boolean
+  readonly takes: (wanted: never, granted: never, isFlagged: boolean) => unknown
+  readonly shows: (wanted: never) => string
+  readonly grants: (granted: never) => string
+  readonly sets?: 'default' | 'always'
+  readonly yields?: true
+  readonly adds?: true
+  readonly fix?: (wanted: never) => string
+}
+
+const shown = (value: unknown): string => String(value ?? 'nothing')
+
+/** Where or how, not how much: free for every level to say, unless `isFree` denies it. */
+export function chosen<Value>(
+  isFree: (granted: Value | undefined) => boolean = () => true,
+  sets?: 'default',
+): Narrowing<Value> {
+  return {
+    isWider: (wanted, granted) => !isFree(granted) && granted !== wanted,
+    takes: (wanted) => wanted,
+    shows: shown,
+    grants: shown,
+    ...(sets === undefined ? {} : { sets }),
+  }
+}
+
+/** Words that go from closed to open. */
+export function ranked<Value extends string | boolean>(
+  order: readonly Value[],
+  more: Pick<Narrowing<Value>, 'sets' | 'fix'> = {},
+): Narrowing<Value> {
+  return {
+    isWider: (wanted, granted) => order.indexOf(wanted) > order.indexOf(granted),
+    takes: (wanted) => wanted,
+    shows: String,
+    grants: String,
+    ...more,
+  }
+}
+
+/** A number that may only get smaller; null = no limit. */
+export function atMost<Value extends number | null>(show: (value: number) => string): Narrowing<Value> {
+  const shows = (value: number | null): string => (value === null ? 'no limit' : show(value))
+  return {
+    isWider: (wanted, granted) => granted !== null && (wanted === null || wanted > granted),
+    takes: (wanted) => wanted,
+    shows,
+    grants: shows,
+    sets: 'default',
+    yields: true,
+  }
+}
+
+/** A list that makes the sandbox stricter: every level adds to it. */
+export function united<Element>(): Narrowing<readonly Element[]> {
+  return {
+    isWider: () => false,
+    takes: (wanted, granted) => [...new Set([...granted, ...wanted])],
+    shows: (wanted) => wanted.join(', '),
+    grants: (granted) => granted.join(', '),
+    adds: true,
+  }
+}
+
+/** Only the operator's: what a level says must be what holds anyway. */
+export function operatorsOnly<Value>(absent: string): Narrowing<Value> {
+  return {
+    isWider: (wanted, granted) => wanted !== granted,
+    takes: (_wanted, granted) => granted,
+    shows: String,
+    grants: (granted) => String(granted ?? absent),
+  }
+}

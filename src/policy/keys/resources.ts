@@ -1,0 +1,161 @@
+/** Keys below `resources`: sizes in bytes, times in milliseconds, null for no limit. */
+import {
+  formatDuration,
+  formatSize,
+  orNone,
+  parseCount,
+  parseCpus,
+  parseDuration,
+  parseSize,
+  type Reader,
+  within,
+} from '../../unit.ts'
+import type { Need } from '../values.ts'
+import { type Key, type KeyFlag, scalar, section } from './key.ts'
+import { atMost } from './narrowing.ts'
+
+const MEASURED = ['string', 'number'] as const
+export type Measured = string | number
+
+/** One page: a tmpfs of size 0 would have no bound at all (tmpfs(5), "size"). */
+const PAGE = 4096
+export const scratchSize = within(parseSize, {
+  least: PAGE,
+  most: Number.MAX_SAFE_INTEGER,
+  expected: 'a size of at least 4k, such as 50m',
+})
+/** Below this the runner itself could not start. */
+const LEAST_MEMORY = 4 * 1024 ** 2
+const memory = within(orNone(parseSize), {
+  least: LEAST_MEMORY,
+  most: Number.MAX_SAFE_INTEGER,
+  expected: 'a size of at least 4m, such as 512m, or none',
+})
+/** The engine, our init and the command. The largest is PID_MAX_LIMIT of linux/threads.h. */
+const pids = within(orNone(parseCount), {
+  least: 3,
+  most: 4_194_304,
+  expected: 'a number of processes from 3 to 4194304, or none',
+})
+/** 24 days: the largest delay of a 32-bit millisecond timer. */
+const time = within(orNone(parseDuration), {
+  least: 1,
+  most: 2 ** 31 - 1,
+  expected: 'a time from 1ms to 24d, such as 30s, or none',
+})
+/** One page a second: below that a single operation would block for longer than any deadline. */
+const bytesPerSecond = within(orNone(parseSize), {
+  least: PAGE,
+  most: Number.MAX_SAFE_INTEGER,
+  expected: 'a size of at least 4k, such as 20m, or none',
+})
+/** The kernel counts operations in 32 bits (UINT_MAX is "no limit", block/blk-throttle.c). */
+const operationsPerSecond = within(orNone(parseCount), {
+  least: 1,
+  most: 2 ** 32 - 2,
+  expected: 'a number of operations from 1 to 4294967294, or none',
+})
+
+const flag = (name: string, argument: string): KeyFlag => ({ name, argument, group: 'Limits' })
+
+/** A limit that `none` lifts; without the limit there is nothing to need. */
+const needed = (need: Need) => (value: number | null) => (value === null ? undefined : need)
+
+const scratch = (
+  description: string,
+  size: string,
+  option?: KeyFlag,
+): Key<Measured, number, number> & { readonly default: string } =>
+  scalar<Measured, number>(scratchSize, {
+    description,
+    unit: 'size',
+    type: MEASURED,
+    default: size,
+    narrowing: atMost(formatSize),
+    ...(option === undefined ? {} : { flag: option }),
+  }) as Key<Measured, number, number> & { readonly default: string }
+
+const rate = (read: Reader<number | null>, unit: string, shows: (value: number) => string, description: string) =>
+  scalar<Measured, number | null>(read, {
+    description,
+    unit,
+    type: MEASURED,
+    default: 'none',
+    narrowing: atMost(shows),
+    need: needed('io-limit'),
+  })
+
+export const resources = section(
+  {
+    memory: scalar<Measured, number | null>(memory, {
+      description: 'Most memory of the whole run, files in its scratch directories included.',
+      unit: 'size or none',
+      type: MEASURED,
+      default: '512m',
+      flag: flag('memory', 'SIZE'),
+      narrowing: atMost(formatSize),
+      need: needed('memory-limit'),
+    }),
+    swap: scalar<Measured, number>(parseSize, {
+      description: 'Most swap space on top of the memory.',
+      unit: 'size',
+      type: MEASURED,
+      default: '0',
+      narrowing: atMost(formatSize),
+    }),
+    cpus: scalar<Measured, number | null>(orNone(parseCpus, ['all', 'none', 'unlimited']), {
+      description: 'How many cores the run may keep busy.',
+      unit: 'cores or all',
+      type: MEASURED,
+      default: '2',
+      flag: flag('cpus', 'N'),
+      narrowing: atMost(String),
+      need: needed('cpus-limit'),
+    }),
+    pids: scalar<Measured, number | null>(pids, {
+      description: 'Most processes and threads at once.',
+      unit: 'number or none',
+      type: MEASURED,
+      default: '256',
+      flag: flag('pids', 'N'),
+      narrowing: atMost(String),
+      need: needed('pids-limit'),
+    }),
+    timeout: scalar<string, number | null>(time, {
+      description: 'Wall time before the command is stopped.',
+      unit: 'time or none',
+      type: 'string',
+      default: '30s',
+      flag: flag('timeout', 'TIME'),
+      narrowing: atMost(formatDuration),
+      need: needed('deadline'),
+    }),
+    cpuTime: scalar<string, number | null>(time, {
+      description: 'Processor time before the command is stopped.',
+      unit: 'time or none',
+      type: 'string',
+      default: 'none',
+      flag: flag('cpu-time', 'TIME'),
+      narrowing: atMost(formatDuration),
+      need: needed('deadline'),
+    }),
+    readBps: rate(bytesPerSecond, 'size or none', formatSize, 'Most bytes a second that the run reads from each disk.'),
+    writeBps: rate(bytesPerSecond, 'size or none', formatSize, 'Most bytes a second that the run writes to each disk.'),
+    readIops: rate(operationsPerSecond, 'number or none', String, 'Most reads a second from each disk.'),
+    writeIops: rate(operationsPerSecond, 'number or none', String, 'Most writes a second to each disk.'),
+    output: scalar<Measured, number | null>(orNone(parseSize), {
+      description: 'Bytes kept of stdout and of stderr when they are captured; the middle is dropped.',
+      unit: 'size or none',
+      type: MEASURED,
+      default: '1m',
+      flag: flag('output', 'SIZE'),
+      narrowing: atMost(formatSize),
+      need: needed('output-limit'),
+    }),
+    tmp: scratch('Size of /tmp.', '50m', flag('tmp', 'SIZE')),
+    run: scratch('Size of /run.', '10m'),
+    shm: scratch('Size of /dev/shm.', '64m'),
+    home: scratch('Size of the home directory.', '50m'),
+  },
+  { cpu: 'cpus' },
+)

@@ -1,0 +1,134 @@
+/** Keys about the walls themselves: the system call filter, protected paths, what must be enforced. */
+import { type Reader, understood } from '../../unit.ts'
+import { resolveHostPath } from '../layer-source.ts'
+import { EVERYTHING, OPENABLE_NAMES } from '../protected.ts'
+import { oneOf, readBoolean, readHostPath, readRelativePath } from '../value.ts'
+import { NEEDS, type Need, type SeccompChoice } from '../values.ts'
+import { type Key, list, scalar } from './key.ts'
+import { type Narrowing, ranked } from './narrowing.ts'
+import { words } from './words.ts'
+
+/** A word of the built-in filters, or the path of a filter file (recognised by its slash or `.json`). */
+const readSeccomp: Reader<SeccompChoice> = (value) => {
+  const isFile = typeof value === 'string' && (value.includes('/') || value.endsWith('.json'))
+  if (isFile) {
+    const reading = readHostPath(value)
+    return reading.ok ? understood({ file: reading.value }) : reading
+  }
+  const reading = oneOf(['default', 'strict', 'nested', 'off'])(value)
+  return reading.ok ? reading : { ...reading, expected: `${reading.expected}, or the path of a filter file` }
+}
+
+const showSeccomp = (seccomp: SeccompChoice): string => (typeof seccomp === 'string' ? seccomp : seccomp.file)
+
+const SECCOMP_ORDER: readonly SeccompChoice[] = ['strict', 'default', 'nested', 'off']
+
+/** Two files cannot be compared: only the very same one is no wider. */
+const narrowSeccomp: Narrowing<SeccompChoice> = {
+  isWider: (wanted, granted) =>
+    typeof wanted === 'object' || typeof granted === 'object'
+      ? showSeccomp(wanted) !== showSeccomp(granted)
+      : SECCOMP_ORDER.indexOf(wanted) > SECCOMP_ORDER.indexOf(granted),
+  takes: (wanted) => wanted,
+  shows: showSeccomp,
+  grants: showSeccomp,
+}
+
+const choice = scalar<string, SeccompChoice>(readSeccomp, {
+  description: 'System call filter: default, strict, nested (allows sandboxes inside), off, or a file.',
+  unit: 'word or path',
+  type: 'string',
+  default: 'default',
+  flag: { name: 'seccomp', argument: 'default|strict|nested|off|FILE', group: 'Backend' },
+  narrowing: narrowSeccomp,
+  need: (value) => (value === 'off' ? undefined : 'seccomp'),
+})
+
+export const seccomp: typeof choice = {
+  ...choice,
+  merging: {
+    ...choice.merging,
+    resolve: (parsed: SeccompChoice, source) =>
+      typeof parsed === 'string' ? parsed : { file: resolveHostPath(parsed.file, source) },
+  },
+}
+
+export const toolchains = scalar<'auto' | 'off', 'auto' | 'off'>(oneOf(['auto', 'off']), {
+  description:
+    'auto shows the installation of a tool outside /usr (nvm, pyenv, cargo...) read-only when the command needs it.',
+  unit: 'word',
+  type: 'string',
+  enum: ['auto', 'off'],
+  default: 'auto',
+  narrowing: ranked(['off', 'auto']),
+})
+
+/** An empty list once took the built-in names away. */
+const narrowProtect: Narrowing<readonly string[]> = {
+  isWider: (wanted) => wanted.length === 0,
+  takes: (wanted, granted) => [...new Set([...granted, ...wanted])],
+  shows: (wanted) => (wanted.length === 0 ? 'no protected paths' : wanted.join(', ')),
+  grants: (granted) => `${granted.length} protected paths`,
+  adds: true,
+}
+
+export const protect = list<string>(readRelativePath, {
+  description: 'More paths that stay read-only inside rw zones, in addition to the built-in names.',
+  unit: 'list of paths',
+  narrowing: narrowProtect,
+})
+
+/** A name of the built-in list; the slash at the end of a directory is taken away. */
+const readOpenable: Reader<string> = (value) => {
+  const name = typeof value === 'string' && value.length > 1 ? value.replace(/^\.\//, '').replace(/\/$/, '') : value
+  const reading = oneOf(OPENABLE_NAMES)(name)
+  return reading.ok ? reading : { ...reading, expected: 'a name of the built-in list of protected names, .git or *' }
+}
+
+export const protectNot = list<string>(readOpenable, {
+  description: 'Built-in protected names that may be written all the same; .git: git directories, *: every name.',
+  unit: 'list of names',
+  flag: {
+    name: 'protect-not',
+    argument: 'NAME',
+    group: 'Files',
+    repeats: true,
+    help: 'Let a protected name of the built-in list be written in rw zones; .git: git directories, *: every name.',
+    sets: (text) => ({ values: { protectNot: [text] } }),
+  },
+  narrowing: {
+    isWider: (wanted, granted) => !granted.includes(EVERYTHING) && wanted.some((name) => !granted.includes(name)),
+    takes: (_wanted, granted) => granted,
+    shows: (wanted) => wanted.join(', '),
+    grants: (granted) => (granted.length === 0 ? 'none' : granted.join(', ')),
+    adds: true,
+    fix: (wanted) => wanted.map((name) => `--protect-not ${name}`).join(' '),
+  },
+})
+
+/** `cpu-limit` was once the name of `cpus-limit`. */
+const readNeed: Reader<Need> = (value) => oneOf(NEEDS)(value === 'cpu-limit' ? 'cpus-limit' : value)
+
+export const requireNeeds = list<Need>(readNeed, {
+  description: 'Needs that the kernel itself must enforce, or the run is refused.',
+  unit: 'list of words',
+  flag: {
+    name: 'require',
+    argument: 'WORD,...',
+    group: 'Policy',
+    repeats: true,
+    sets: (text) => ({ values: { require: words(text) } }),
+  },
+})
+
+export const bestEffort: Key<boolean, boolean, boolean> & { readonly default: boolean } = scalar<boolean, boolean>(
+  readBoolean,
+  {
+    description: 'Run although a limit cannot be held at all; the result says which.',
+    unit: 'true or false',
+    type: 'boolean',
+    default: false,
+    flag: { name: 'best-effort', group: 'Policy' },
+    narrowing: ranked([false, true]),
+  },
+)
