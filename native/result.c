@@ -17,10 +17,37 @@ static long long number_of(const char *status, const char *key) {
   return at ? strtoll(at + strlen(quoted), NULL, 10) : -1;
 }
 
-/* A path that is not visible inside may be why a command has failed. */
-static int names_a_path(char **command) {
-  for (char **word = command + 1; command[0] && *word; word++)
-    if (**word == '/') return 1;
+static int is_at_or_below(const char *path, const char *top) {
+  size_t length = strlen(top);
+  return strncmp(path, top, length) == 0 && (path[length] == 0 || path[length] == '/');
+}
+
+/* Of the host there is nothing in a directory or a tmpfs that the sandbox makes. */
+static int shows(const struct record *record, const char *path) {
+  switch (record->verb) {
+    case V_ZONE:
+    case V_BIND: return is_at_or_below(path, record->word[1]);
+    case V_SYMLINK: return is_at_or_below(path, record->word[0]);
+    case V_FILE:
+    case V_TMPFS:
+    case V_DIRECTORY: return strcmp(path, record->word[0]) == 0;
+    default: return 0;
+  }
+}
+
+static int is_shown(const struct launchfile *file, const char *path) {
+  struct record record;
+  size_t position = 0;
+  if (is_at_or_below(path, "/proc") || is_at_or_below(path, "/dev")) return 1;
+  while (launchfile_next(file, &position, &record))
+    if (shows(&record, path)) return 1;
+  return 0;
+}
+
+/* What is here but not inside may be why a command has failed. src/exec.ts names it, by the same rule. */
+static int names_a_hidden_path(const struct result *result) {
+  for (char **word = result->command + 1; result->command[0] && *word; word++)
+    if (**word == '/' && (*word)[1] && !is_shown(result->file, *word) && access(*word, F_OK) == 0) return 1;
   return 0;
 }
 
@@ -43,7 +70,7 @@ int result_needs_no_words(const struct result *result) {
   if (end < 0 || (end & 0x7f)) return 0;
   if (number_of(result->status, "setIds") > 0 || (end != 0 && strstr(result->status, "\"configLocked\":"))) return 0;
   if (number_of(result->status, "oomKills") > 0 || number_of(result->status, "pidsRefused") > 0) return 0;
-  return end == 0 || (!names_a_path(result->command) && !may_lack_processes(result));
+  return end == 0 || (!names_a_hidden_path(result) && !may_lack_processes(result));
 }
 
 /* ---- text ---- */

@@ -46,6 +46,7 @@ import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
 import { commandEnvironment } from './plan/environment.ts'
 import { changedWarnings, type OpenedPlace, openedPlaces } from './plan/opened.ts'
+import { isWithin } from './plan/places.ts'
 import type { Plan } from './plan/plan.ts'
 import type { Request } from './plan/request.ts'
 import { resolvePlan } from './plan/resolve.ts'
@@ -477,11 +478,12 @@ async function runInputsOf(prepared: Prepared, runId: string): Promise<RunInputs
 /** Words of a failed command that are paths here and not inside: for a hint, never for the reason. */
 async function invisibleWords({ plan, request }: Prepared, { exitCode, cause }: Outcome): Promise<readonly string[]> {
   if (cause !== 'exit' || exitCode === 0) return []
-  const trees = [...plan.zones, ...plan.system].map(({ target }) => target)
-  // A tmpfs is there, but nothing of the host is in it.
+  // Nothing of the host is in a directory or a tmpfs that the sandbox makes.
+  const made = plan.system.filter(({ op }) => op === 'directory' || op === 'file')
+  const shown = plan.system.filter((entry) => !made.includes(entry))
   const isShown = (word: string): boolean =>
-    plan.scratch.some(({ target }) => word === target) ||
-    trees.some((target) => word === target || word.startsWith(`${target}/`))
+    [...plan.scratch, ...made].some(({ target }) => word === target) ||
+    [...plan.zones, ...shown].some(({ target }) => isWithin(word, target))
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && word !== '/' && !isShown(word))
   return existing([...new Set(words)].filter((word) => !/^\/(proc|dev)(\/|$)/.test(word)))
 }
