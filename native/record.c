@@ -203,21 +203,41 @@ static int read_content(int fd, struct record_content *content) {
   return content->bytes ? 0 : -1;
 }
 
+/* Key of a record whose launcher is known to be gone: the janitor holds the lock while it waits, as launchers do while they live. */
+#define DEAD "dead"
+
+/* Where it cannot be written, ps may list the run until the janitor is done. */
+static void mark_dead(int fd) {
+  static const char mark[] = DEAD "\0" "1";
+  struct record_content content;
+  if (read_content(fd, &content) < 0) return;
+  if (!record_value(&content, DEAD, 0)) (void)!pwrite(fd, mark, sizeof mark, (off_t)content.size);
+  free((void *)content.bytes);
+}
+
+int record_is_live(int fd) {
+  struct record_content content;
+  if (flock(fd, LOCK_SH | LOCK_NB) == 0) return 0; /* closing the descriptor unlocks */
+  if (read_content(fd, &content) < 0) return 0;
+  int live = content.size > 0 && !record_value(&content, DEAD, 0);
+  free((void *)content.bytes);
+  return live;
+}
+
 struct janitor {
   int patience_ms;
   int count;
 };
 
-/* What could not be removed stays on record, for the next one. */
+/* What cannot be read or removed stays on record, for the next one. */
 static int prune_one(int directory, const char *name, int fd, void *data) {
   struct janitor *janitor = data;
   if (flock(fd, LOCK_EX | LOCK_NB) < 0) return 0; /* alive */
+  mark_dead(fd);
   struct record_content content;
-  int left = 0;
-  if (read_content(fd, &content) == 0) {
-    left = clean_up_after(&content, janitor->patience_ms);
-    free((void *)content.bytes);
-  }
+  if (read_content(fd, &content) < 0) return 0;
+  int left = clean_up_after(&content, janitor->patience_ms);
+  free((void *)content.bytes);
   if (left == 0 && unlinkat(directory, name, 0) == 0) janitor->count++;
   return 0;
 }
@@ -237,9 +257,8 @@ static int visit_one(int directory, const char *name, int fd, void *data) {
   (void)directory, (void)name;
   const struct visit_live *live = data;
   struct record_content content;
-  if (flock(fd, LOCK_SH | LOCK_NB) == 0) return 0; /* dead; closing the descriptor unlocks */
-  if (read_content(fd, &content) < 0) return 0;
-  int stop = content.size ? live->visit(&content, fd, live->data) : 0;
+  if (!record_is_live(fd) || read_content(fd, &content) < 0) return 0;
+  int stop = live->visit(&content, fd, live->data);
   free((void *)content.bytes);
   return stop;
 }

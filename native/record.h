@@ -39,6 +39,9 @@ int records_prune(int directory, int patience_ms);
 void record_put(FILE *out, const char *key, const char *value);
 void record_put_number(FILE *out, const char *key, long long number);
 
+/* 1 while the launcher that wrote the record lives. */
+int record_is_live(int fd);
+
 /* Calls visit with the content of each live record. */
 struct record_content {
   const char *bytes;

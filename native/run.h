@@ -1,7 +1,12 @@
 /*
- * A run, as launch sees it from the caller's words to the outcome. Its parts are rooms of their own:
- *   launch.c the path it takes, run-traces.c what it makes on the host, sweeper.c who sweeps when launch is killed, run-start.c the
- *   stager, run-client.c who captures or brings the command, run-watch.c what happens until nothing is left, run-ending.c how it is told.
+ * A run, as launch sees it from its arguments to its result. Each part is a file:
+ *   launch.c      the order of all steps
+ *   run-traces.c  record, cgroup and guard on the host, and their removal
+ *   sweeper.c     the process that sweeps when launch is killed
+ *   run-start.c   starting the stager
+ *   run-client.c  frames to and from the caller: captured output, and the command of a warm run
+ *   run-watch.c   the poll loop until no process is left
+ *   run-ending.c  the report, and the exit status
  */
 #ifndef LLM_DO_RUN_H
 #define LLM_DO_RUN_H

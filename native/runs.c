@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 /* Who asks for nothing else waits for killed processes to end; large ones need a while to give their memory back. */
@@ -50,13 +49,13 @@ static int print_run(const struct record_content *content, int fd, void *data) {
   return 0;
 }
 
-/* The descriptor pins the process, and the lock, looked at again, proves that it is still the launcher that wrote the record. */
+/* The descriptor pins the process, and a second look at the record proves that it is still the launcher that wrote it. */
 static int end_run(const struct record_content *content, int fd, void *id) {
   uint64_t pid;
   if (strcmp(value_or(content, "id", ""), id) != 0) return 0;
   if (parse_number(value_or(content, "pid", ""), 1 << 30, &pid) < 0) return 0;
   int pidfd = sys_pidfd_open((pid_t)pid);
-  if (pidfd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0) return 0;
+  if (pidfd < 0 || !record_is_live(fd)) return 0;
   return sys_pidfd_send_signal(pidfd, SIGTERM) == 0;
 }
 

@@ -3,7 +3,8 @@
  * a run, and then ends it. When launch is killed, by a person or by the kernel for memory, the sandbox ends with it, but what its
  * command made at protected names would stay and be run by the next program of the host: the sweeper sets it aside.
  *
- * It is a copy of launch, made while the stager builds the tree, in a session of its own: what is sent to launch's group misses it.
+ * It is a copy of launch, made as soon as PID 1 of the sandbox is known, in a session of its own: a signal to launch's group misses it.
+ * A launch that is killed in the instant between the start of the command and that moment has none.
  */
 #ifndef LLM_DO_SWEEPER_H
 #define LLM_DO_SWEEPER_H

@@ -211,7 +211,7 @@ function lookAtHelpers(directory: string): { readonly probe: Probe; readonly sta
   }
 }
 
-/** Takes away what who was killed in the middle of looking for a place for runs has left there. */
+/** Removes the cgroups of processes that were killed while they probed the place where runs have theirs. */
 export async function pruneTrials(env: Environment): Promise<void> {
   const uid = process.getuid?.() ?? -1
   const question = {

@@ -130,7 +130,7 @@ function enableControllers(directory: string): readonly string[] {
   return missing.flatMap((name) => errorOf(() => putFile(join(directory, 'cgroup.subtree_control'), `+${name}`)) ?? [])
 }
 
-/** Of groups to be tried; the id of the process that tries it follows, then what makes the name its own. */
+/** Names of groups that probe a place: this, the process id of their maker, and random letters. */
 const TRIAL = 'llm-do-probe-'
 
 /** Makes a group, has a process in it for a moment, sees which limits it has, removes it. */
@@ -139,7 +139,11 @@ async function tryGroup(directory: string, enter: Enter): Promise<Group | Obstac
   const group = mkdtempSync(join(directory, `${TRIAL}${process.pid}-`))
   try {
     const refused = await enter(group)
-    if (refused !== undefined) return { ...refused, why: `no process may be moved to ${directory} (${refused.why})` }
+    if (refused !== undefined) {
+      const why = `no process may be moved to ${directory} (${refused.why})`
+      // Removed by a probe in another pid namespace: nothing is wrong with the place.
+      return { why, isPassing: refused.isPassing || !existsSync(group) }
+    }
     const enabled = readWords(join(directory, 'cgroup.subtree_control'))
     const absent = absentLimits(group)
     return { directory, controllers: enabled.filter((name) => !absent.includes(name)), isPassing: false }
@@ -149,9 +153,8 @@ async function tryGroup(directory: string, enter: Enter): Promise<Group | Obstac
 }
 
 /**
- * Groups of those who were killed while they tried. One whose maker lives in another pid namespace may be taken for dead: it is
- * refused for the moment then, and tries again with its next run.
- * What cannot be removed is left: it is in nobody's way.
+ * Removes the groups of processes that were killed while they probed. The maker of one may live in another pid namespace and look
+ * dead from here: its probe fails then, which is not remembered, and its next run probes again. A group that cannot be removed is left.
  */
 export function removeDeadTrials(directory: string): void {
   errorOf(() => {

@@ -169,7 +169,9 @@ export function explainLost({ step, path, errno, detail }: SetupFailure): Explai
   const what = [step, path, errno, detail].filter((part) => part !== '').join(': ')
   // Launch would have told what it set aside at the end; native/sweeper.c, which did it instead, tells nobody.
   const swept =
-    step === 'launch' ? ', but for new files at protected names, which are renamed to NAME.set-aside.RUN' : ''
+    step === 'launch'
+      ? '; new files at protected names are renamed to NAME.set-aside.RUN, unless what does that was killed too'
+      : ''
   return {
     code: 'BACKEND_FAILED',
     message: `the end of the command is lost (${what}): it had begun, or may have, and what it did until then stays done${swept}`,

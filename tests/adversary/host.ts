@@ -112,7 +112,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
         '--zone',
         `shown=${world.shown}:${world.shown}:ro`,
       ]
-      const holder = await stage.beside([stage.program, ...options, ...zones, '--', '/bin/sh', '-c', lock])
+      const holder = await stage.inBackground([stage.program, ...options, ...zones, '--', '/bin/sh', '-c', lock])
       const waits = quoted(['flock', '--shared', join(world.zone, '.git'), 'true'])
       await stage.inside(stage.isControl ? waits : 'true', { limitMs: 6_000 })
       holder.kill('SIGTERM')
@@ -120,7 +120,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
     harmed: ({ runs }) => (runs.some(({ hung }) => hung) ? 'the run waits for the lock of a sandbox' : undefined),
     control: async (stage) => {
       const { world } = stage
-      const holder = await stage.beside([`${world.tools}/lock`, '8', join(world.zone, '.git')])
+      const holder = await stage.inBackground([`${world.tools}/lock`, '8', join(world.zone, '.git')])
       await stage.command(['--', 'flock', '--shared', join(world.zone, '.git'), 'echo', 'attack begun'], {
         limitMs: 2_000,
       })
@@ -175,7 +175,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
       const { world } = stage
       const words = [`${world.tools}/exchange`, world.zone, '.vscode', join(world.base, 'victim/root-file')]
       for (let n = 0; n < RACES && !isTaken(world); n++) {
-        const racer = await stage.beside([...words, '2'], { uid: OTHER })
+        const racer = await stage.inBackground([...words, '2'], { uid: OTHER })
         await stage.inside('true')
         racer.kill('SIGKILL')
       }
@@ -184,7 +184,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
     // What a careless program of root does: make, own, mode, each by the path.
     control: async (stage) => {
       const { world } = stage
-      const racer = await stage.beside(
+      const racer = await stage.inBackground(
         [`${world.tools}/exchange`, world.zone, '.vscode', join(world.base, 'victim/root-file'), '5'],
         { uid: OTHER },
       )

@@ -1,7 +1,10 @@
 /** The kernel, PID 1, other processes and the terminal. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Attack, isFiltered, isNamespace, letThrough } from './attack.ts'
+import { type Attack, type Cell, isFiltered, isNamespace, letThrough } from './attack.ts'
 import { nameOf, processesWith, quoted } from './world.ts'
+
+/** script(1), which opens the terminal, does not pass on the exit status of a refusal, and under nested the writable zone is refused. */
+const mayHaveTerminal = (cell: Cell): boolean => isNamespace(cell) && cell.filter !== 'nested'
 
 export const KERNEL_ATTACKS: readonly Attack[] = [
   {
@@ -98,8 +101,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     id: 'terminal.typed',
     of: 'CVE-2017-5226, CVE-2019-10063, CVE-2023-28100 (bubblewrap, flatpak)',
     sentence: "Words are typed into the caller's terminal.",
-    // Under nested its zone is refused, which the terminal's script does not hand on.
-    on: (cell) => isNamespace(cell) && cell.filter !== 'nested',
+    on: mayHaveTerminal,
     attempt: async (stage) => {
       // script(1) makes the terminal; what was typed into it is read when the run is over.
       const typed =
@@ -116,7 +118,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     id: 'terminal.flags',
     of: 'finding 15a',
     sentence: "The caller's terminal stays without echo after the run.",
-    on: (cell) => isNamespace(cell) && cell.filter !== 'nested',
+    on: mayHaveTerminal,
     attempt: async (stage) => {
       await stage.inside('stty -echo; stty -a | grep -qw -- -echo && echo CHANGED-INSIDE', {
         opened: true,
@@ -165,7 +167,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     sentence: "A server's socket in the abstract namespace of the host is reached.",
     attempt: async (stage) => {
       const { tools } = stage.world
-      await stage.beside([`${tools}/abstract`, 'listen', nameOf(stage.world)])
+      await stage.inBackground([`${tools}/abstract`, 'listen', nameOf(stage.world)])
       await stage.inside(`${tools}/abstract connect ${nameOf(stage.world)}`, { opened: true })
     },
     harmed: ({ said }) => (said.includes('connect done') ? 'a server of the host was reached' : undefined),

@@ -164,7 +164,7 @@ async function playRound(round: Round, { programs }: Place): Promise<Told> {
     return { harms, outcome: outcomeOf(ran, round) }
   } finally {
     endProcessesWith(world.base)
-    await callHost(world, ['prune']) // after those whom that has just killed, while their records are there
+    await callHost(world, ['prune']) // the processes just killed have records, which go with the world
     world.remove()
   }
 }

@@ -78,8 +78,8 @@ export interface Stage {
   readonly command: (words: readonly string[], more?: Inside) => Promise<Ran>
   /** A program on the host as the owner of the zone, without any sandbox: what people do after a run. */
   readonly host: (words: readonly string[], more?: Inside) => Promise<Ran>
-  /** A program on the host beside the runs, ended with the attack. */
-  readonly beside: (words: readonly string[], more?: Inside & { readonly uid?: number }) => Promise<ChildProcess>
+  /** A program on the host in the background of the runs; it ends with the attack. */
+  readonly inBackground: (words: readonly string[], more?: Inside & { readonly uid?: number }) => Promise<ChildProcess>
 }
 
 export interface Inside {
@@ -228,7 +228,7 @@ export interface StageInputs {
 
 export interface Trial extends Stage {
   readonly runs: readonly Ran[]
-  /** Ends what runs beside. */
+  /** Ends what runs in the background. */
   readonly end: () => void
 }
 
@@ -273,7 +273,7 @@ export function stageFor({ world, cell, control, container }: StageInputs): Tria
       if (!existsSync(cwd)) return NOT_STARTED
       return runProgram([...asId(world.uid), ...words], { ...more, cwd, env: { ...env, ...more.env } })
     },
-    beside: async (words, { uid, ...more } = {}) => {
+    inBackground: async (words, { uid, ...more } = {}) => {
       const as = uid === undefined ? becoming(world.user) : asId(uid)
       const child = spawn(as[0] ?? words[0] ?? '', [...as, ...words].slice(1), {
         cwd: more.cwd ?? world.cwd,
@@ -281,7 +281,7 @@ export function stageFor({ world, cell, control, container }: StageInputs): Tria
         stdio: ['ignore', 'pipe', 'ignore'],
       })
       children.push(child)
-      // Whoever runs beside says when it is ready.
+      // A background program prints a line when it is ready.
       await new Promise<void>((resolve) => {
         child.stdout?.once('data', () => resolve())
         child.once('exit', () => resolve())

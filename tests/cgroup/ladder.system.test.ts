@@ -5,6 +5,7 @@ import { build } from 'esbuild'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import type { Sights } from '../../src/cgroup/fact.ts'
+import { prepareGroup } from '../../src/cgroup/group.ts'
 import { observeCgroup } from '../../src/cgroup/ladder.ts'
 import { SandboxError } from '../../src/error.ts'
 import { observePaths } from '../../src/host/paths.ts'
@@ -90,6 +91,18 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
     for (const maker of [dead, process.pid]) mkdirSync(join(group, `llm-do-probe-${maker}-aBcDeF`))
     await observeCgroup({ uid, cgroupParent: group, look })
     expect(childrenOf(group)).toEqual([`llm-do-probe-${process.pid}-aBcDeF`])
+  })
+
+  test('a group that another probe takes away says nothing of the next look', async () => {
+    const group = newGroup()
+    const refusing = (isRemoved: boolean) => async (probe: string) => {
+      if (isRemoved) rmdirSync(probe)
+      return { why: 'no such file', isPassing: false }
+    }
+    const look = async (isRemoved: boolean) => await prepareGroup(group, refusing(isRemoved))
+    expect(await look(true)).toMatchObject({ why: expect.stringContaining('no such file'), isPassing: true })
+    expect(await look(false)).toMatchObject({ isPassing: false })
+    expect(childrenOf(group)).toEqual([])
   })
 
   test('without all three controllers it says why', async () => {

@@ -22,6 +22,29 @@ const QUIET = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
 /** Pairs of words, each ended by NUL. */
 const groupOf = (record: string): string => /(?:^|\0)cgroup\0([^\0]*)/.exec(readFileSync(record, 'utf8'))?.[1] ?? ''
 
+/** A janitor at work holds the lock of a dead record, as the launcher of a live run does: neither ps nor kill may take one for the other. */
+async function expectNotListed(runsDirectory: string, id: string): Promise<void> {
+  const runs = (...words: readonly string[]) => execa(join(helpersDirectory(), 'runs'), words, { reject: false })
+  const record = join(runsDirectory, id)
+  const janitor = execa('flock', ['--exclusive', '--no-fork', record, 'sleep', '60'], { reject: false })
+  try {
+    await until(
+      async () => (await execa('flock', ['--nonblock', record, 'true'], { reject: false })).exitCode === 1 || undefined,
+      'the lock',
+    )
+    expect((await runs('list', runsDirectory)).stdout).toBe('')
+    expect((await runs('kill', runsDirectory, id)).exitCode).toBe(1)
+    // The control: without the janitor's mark it is listed.
+    const marked = readFileSync(record, 'utf8')
+    writeFileSync(record, marked.replace(/dead\x001\x00$/, ''))
+    expect((await runs('list', runsDirectory)).stdout).toContain(`"id":"${id}"`)
+    writeFileSync(record, marked)
+  } finally {
+    janitor.kill('SIGKILL')
+    await janitor
+  }
+}
+
 describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
   test.each(ENGINES)('of %s that cannot be removed stays on record until prune removes both', async (engine) => {
     const place = await makePlace()
@@ -45,6 +68,7 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
     expect(existsSync(group)).toBe(true)
     await execa(file, [filter, join(helpersDirectory(), 'runs'), 'prune', runsDirectory])
     expect([existsSync(group), readdirSync(runsDirectory)]).toEqual([true, records])
+    await expectNotListed(runsDirectory, records[0] ?? '')
     await prune()
     expect([existsSync(group), readdirSync(runsDirectory)]).toEqual([false, []])
   })

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { helpersDirectory } from '../../src/native.ts'
 import { explainLost } from '../../src/report/failure.ts'
@@ -111,14 +112,17 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
 
   test.each(ENGINES)('is lost when its launcher is killed (%s)', async (engine) => {
     const place = await makePlace()
-    const launch = (await planOnce({ place, engine, command: COUNT })).launch()
+    const runsDirectory = join(place.base, 'llm-do/runs')
+    const launch = (await planOnce({ place, engine, command: COUNT, runsDirectory })).launch()
     const started = { pid: 0 }
     const end = runChild({ launch, stdio: STDIO, onStart: (pid) => (started.pid = pid), stop: async () => undefined })
     await whenBegun(place)
     process.kill(started.pid, 'SIGKILL')
+    // Its cgroup is left to the janitor.
+    onTestFinished(async () => void (await execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])))
     const { failure, ...outcome } = outcomeOfLaunch(await end)
     expect(outcome).toMatchObject({ cause: 'lost', exitCode: null })
-    expect(failure && explainLost(failure).message).toContain('but for new files at protected names')
+    expect(failure && explainLost(failure).message).toContain('new files at protected names are renamed')
   })
 })
 
