@@ -1,7 +1,7 @@
 /** The schema of profiles as JSON schema, so that editors complete and check them. Pure; `make golden` writes the file. */
 import { z } from 'zod'
 import type { KeyMeaning } from './keys/key.ts'
-import { profileSchema, SECTIONS } from './schema.ts'
+import { profileSchema, sandboxSchema, sectionNamed } from './schema.ts'
 
 type JsonSchema = Record<string, unknown>
 
@@ -32,7 +32,7 @@ function describeKey({
   readonly jsonSchema: JsonSchema
 }): void {
   const { unit, standard, description, ...rest } = jsonSchema as JsonSchema & Partial<KeyMeaning>
-  if (zodSchema === SECTIONS[''].shape.network) Object.assign(jsonSchema, { anyOf: networkForms() })
+  if (zodSchema === sandboxSchema.shape.network) Object.assign(jsonSchema, { anyOf: networkForms() })
   if (unit === undefined) return
   const words = [description, `Takes: ${unit}.`, ...(standard === undefined ? [] : [`Default: ${standard}.`])]
   Object.assign(jsonSchema, rest, { description: words.join(' ') })
@@ -42,7 +42,7 @@ function describeKey({
 
 /** The words of `network: none`, and the mapping. */
 function networkForms(): readonly unknown[] {
-  const { $schema: _, ...mapping } = z.toJSONSchema(SECTIONS.network, {
+  const { $schema: _, ...mapping } = z.toJSONSchema(sectionNamed('network'), {
     io: 'input',
     unrepresentable: 'any',
     override: describeKey,

@@ -116,10 +116,16 @@ export const parseSandbox = (values: unknown): z.ZodSafeParseResult<ParsedSandbo
 /** A profile file: everything below one key, so that other programs can have theirs beside it. */
 export const profileSchema = z.strictObject({ sandbox: sandboxSchema })
 
-/** The mappings below keys of that name, which a message about an unknown key and the JSON schemas must see through. */
-export const SECTIONS: Readonly<Record<string, z.ZodObject>> = {
-  '': sandboxSchema,
-  ...Object.fromEntries(ENTRIES.flatMap(([name, entry]) => fieldsOf(entry).map((fields) => [name, mappingOf(fields)]))),
+/** The mappings below the keys of that name, which a message about an unknown key and the JSON schemas must see through. */
+export const SECTIONS: Readonly<Record<string, z.ZodObject>> = Object.fromEntries(
+  ENTRIES.flatMap(([name, entry]) => fieldsOf(entry).map((fields) => [name, mappingOf(fields)])),
+)
+
+/** @throws {TypeError} where no key of that name has a mapping below it: a mistake in the program */
+export function sectionNamed(name: string): z.ZodObject {
+  const section = SECTIONS[name]
+  if (section === undefined) throw new TypeError(`no key ${name} with a mapping below it`)
+  return section
 }
 
 function fieldsOf(entry: Key | Section): readonly Fields[] {

@@ -1,6 +1,6 @@
 /** Workers and workshops as JSON schemas, so that editors complete and check them. Pure. */
 import { z } from 'zod'
-import { SECTIONS } from '../policy/schema.ts'
+import { sandboxSchema, sectionNamed } from '../policy/schema.ts'
 import { nestedWorkshopShape, workerShape, workshopShape } from './shapes.ts'
 
 type JsonSchema = Record<string, unknown>
@@ -31,9 +31,9 @@ function describeKey({
   readonly zodSchema: unknown
   readonly jsonSchema: JsonSchema
 }): void {
-  if (zodSchema === SECTIONS[''].shape.network) {
+  if (zodSchema === sandboxSchema.shape.network) {
     // By itself and not by reference: it is no part of the tree that is being printed.
-    const { $schema: _, $defs: __, ...mapping } = schemaOf(SECTIONS.network, 'inline')
+    const { $schema: _, $defs: __, ...mapping } = schemaOf(sectionNamed('network'), 'inline')
     const { mode } = (mapping['properties'] ?? {}) as JsonSchema
     Object.assign(jsonSchema, { anyOf: [mode, mapping] })
   }

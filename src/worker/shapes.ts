@@ -4,7 +4,7 @@
  * Pure.
  */
 import { z } from 'zod'
-import { readBy, SECTIONS, sandboxSchema } from '../policy/schema.ts'
+import { readBy, sandboxSchema, sectionNamed } from '../policy/schema.ts'
 import { listWords, oneOf, readBoolean, readHostPath, readLine, readTarget, readZoneName } from '../policy/value.ts'
 import { misunderstood, type Reader, understood } from '../unit.ts'
 import { codePointName, hiddenCharacter } from './tokens.ts'
@@ -67,7 +67,7 @@ export const ADVISORY_KEYS: readonly string[] = Object.keys(ADVISORY).filter((ke
 const hostPath = word(readHostPath, 'Directory on the host, relative to this file. Without one the zone is a request.')
 const target = word(readTarget, 'Where it appears inside.')
 const readonly = word(readBoolean, 'true: read-only.', 'boolean')
-const { name: _name, hostPath: _path, target: _target, ...zoneKeys } = SECTIONS.zones.shape
+const { name: _name, hostPath: _path, target: _target, ...zoneKeys } = sectionNamed('zones').shape
 
 const zoneFields = {
   ...zoneKeys,
