@@ -1,7 +1,6 @@
 # Everything one can do here; `make help` lists it. `make` alone makes a fresh Debian or Ubuntu ready to run.
 #
-# The native part is a list: native/Makefile.inc says which sources make which program (LAUNCH_SOURCES and so on below);
-# a program without sources is not built.
+# The native part is a list: native/Makefile.inc says which sources make which program (LAUNCH_SOURCES and so on below).
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := all
@@ -11,18 +10,9 @@ BIN := bin
 NODE_MODULES := node_modules/.package-lock.json
 COMMANDS := $(BIN)/llm-do $(BIN)/llm-do-exec
 
--include native/Makefile.inc
-LAUNCH_SOURCES ?= $(wildcard native/launch.c)
-INIT_SOURCES   ?= $(wildcard native/init.c)
-RUNS_SOURCES   ?= $(wildcard native/runs.c)
-FRONT_SOURCES  ?= $(wildcard native/front.c)
-PROBE_SOURCES  ?= $(wildcard native/probe.c)
-POOL_SOURCES   ?= $(wildcard native/pool.c)
-CONTAINER_INIT_SOURCES ?= $(wildcard native/container-init.c)
-GUARD_PROGRAM_SOURCES ?= $(wildcard native/guard-program.c)
-NATIVE_HEADERS ?= $(wildcard native/*.h)
+include native/Makefile.inc
 
-# musl, because the start-up of a static glibc alone costs half a millisecond per helper.
+# musl, because the start-up of a static glibc alone costs half a millisecond per program.
 ifeq ($(origin CC),default)
 CC := musl-gcc
 endif
@@ -39,10 +29,7 @@ else
 LINK_FIRST = -static-pie
 endif
 
-PROGRAMS := $(if $(LAUNCH_SOURCES),$(BIN)/launch) $(if $(INIT_SOURCES),$(BIN)/init) \
-            $(if $(RUNS_SOURCES),$(BIN)/runs) $(if $(FRONT_SOURCES),$(BIN)/front) \
-            $(if $(PROBE_SOURCES),$(BIN)/probe) $(if $(POOL_SOURCES),$(BIN)/pool) \
-            $(if $(CONTAINER_INIT_SOURCES),$(BIN)/container-init) $(if $(GUARD_PROGRAM_SOURCES),$(BIN)/guard)
+PROGRAMS := $(addprefix $(BIN)/,launch init runs front probe pool container-init guard)
 
 # Elsewhere docker is the backend, and node the command.
 ifneq ($(shell uname -s),Linux)
@@ -53,7 +40,7 @@ endif
 
 all: setup ## the same as setup
 
-setup: ## all that a fresh machine needs: system packages, npm packages, native helpers, build
+setup: ## all that a fresh machine needs: system packages, npm packages, native programs, build
 	@scripts/setup run
 	@$(MAKE) --no-print-directory native build
 
@@ -64,9 +51,9 @@ $(NODE_MODULES): package.json package-lock.json
 	npm ci --no-audit --no-fund
 	@touch $@
 
-## ---- native helpers
+## ---- the native programs
 
-native: $(PROGRAMS) $(if $(filter Linux,$(shell uname -s)),$(COMMANDS)) ## compile native/*.c, static, into bin/ (CC=aarch64-linux-gnu-gcc cross-compiles)
+native: $(PROGRAMS) $(if $(filter Linux,$(shell uname -s)),$(COMMANDS)) ## compile native/, static, into bin/ (CC=aarch64-linux-gnu-gcc cross-compiles)
 	@:
 
 # musl-gcc sees no kernel headers of its own; it gets exactly those three directories and nothing of glibc.
@@ -98,7 +85,8 @@ build/native.command: FORCE
 # $(call program,NAME,SOURCES)
 define program
 $(BIN)/$(1): $(2) $(NATIVE_HEADERS) build/native.command $(if $(MUSL),$(KERNEL_HEADERS)/.made)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) $(LDFLAGS) -o $$@.new $(LINK_FIRST) $(2) $(LINK_LAST) && mv $$@.new $$@
+	@echo '  CC $(BIN)/$(1)'
+	@$(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) $(LDFLAGS) -o $$@.new $(LINK_FIRST) $(2) $(LINK_LAST) && mv $$@.new $$@
 endef
 $(eval $(call program,launch,$(LAUNCH_SOURCES)))
 $(eval $(call program,init,$(INIT_SOURCES)))
@@ -145,7 +133,7 @@ types: $(NODE_MODULES) ## the TypeScript compiler over sources and tests
 unit: $(NODE_MODULES) ## every test that needs neither root nor a real sandbox
 	@npx --no-install vitest run --project unit
 
-analyze: ## the static analyzers of gcc and clang over native/*.c
+analyze: ## the static analyzers of gcc and clang over native/
 	@scripts/analyze
 
 MINUTES ?= 20

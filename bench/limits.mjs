@@ -10,7 +10,7 @@ import { makeStage, ROOT } from './stage.mjs'
 import { median, quantile } from './statistics.mjs'
 import { timeByTurns } from './stopwatch.mjs'
 
-/** Records of limits: native/launchfile.h. The limits of kernel memory that every run has are in both files. */
+/** Records of limits: native/lib/launch-file.h. The limits of kernel memory that every run has are in both files. */
 const LIMITS = new Set(['affinity', 'cgroup', 'set', 'watch', 'cpu-time', 'deadline'])
 /** RLIMIT_NPROC is the limit of processes where there is no controller. */
 const NPROC = '6'
@@ -20,9 +20,9 @@ const GOAL_MS = 0.3
 
 /** Verb -> how many words follow it, by the table of the program that reads the file. */
 function readVerbs() {
-  const source = readFileSync(join(ROOT, 'native/launchfile.c'), 'utf8')
+  const source = readFileSync(join(ROOT, 'native/lib/launch-file.c'), 'utf8')
   const verbs = new Map([...source.matchAll(/\{"([\w-]+)", (\d)\}/g)].map(([, verb, count]) => [verb, Number(count)]))
-  if (!verbs.has('engine')) throw new Error('native/launchfile.c: the table of verbs was not found')
+  if (!verbs.has('engine')) throw new Error('native/lib/launch-file.c: the table of verbs was not found')
   return verbs
 }
 

@@ -2,7 +2,7 @@
 //   node scripts/compile.mjs [DIRECTORY of dist]
 // Only the node that ran this can use it, so it is made again where the package is installed. The program is run here, on `true`,
 // for the compiler to see which functions a run needs; where there can be no sandbox (docker is left alone), those up to the refusal.
-// Which node that was is put on record for native/node.c: the same one starts the program, whatever PATH says then.
+// Which node that was is put on record for native/client/find-node.c: the same one starts the program, whatever PATH says then.
 import { mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'

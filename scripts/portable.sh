@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `llm-do` and `llm-do-exec` are where native/front.c is not: in the package as it is shipped, and on other systems than Linux.
+# What `llm-do` and `llm-do-exec` are where native/client/main.c is not: in the package as it is shipped, and on other systems than Linux.
 #
 # Node reads some options of its own wherever they stand among its words, and its variables and directory decide what code it
 # loads. So each word goes behind a `=`, each variable of the caller behind LLM_DO_KEPT_, and node starts in the package's directory

@@ -1,4 +1,4 @@
-/** A sum over bytes that is no secret and no proof: native/cached.c computes the same. Pure. */
+/** A sum over bytes that is no secret and no proof: native/lib/launch-cache.c computes the same. Pure. */
 
 const OFFSET_BASIS = 0xcbf29ce484222325n
 const PRIME = 0x100000001b3n

@@ -22,9 +22,9 @@ export interface DockerInputs {
   readonly caller: { readonly uid: number; readonly gid: number }
   /** This process, see docker-inputs.ts; a container whose runner is gone is swept away. */
   readonly runner: string
-  /** Host path of our own init, where the daemon can show it in a container; see native/container-init.c. */
+  /** Host path of our own init, where the daemon can show it in a container; see native/tools/container-init.c. */
   readonly init?: string
-  /** Host path of the guard of protected names; see native/guard-program.c. */
+  /** Host path of the guard of protected names; see native/tools/guard.c. */
   readonly guard?: string
   /** Parts of rw zones that are mounts of their own; absent where nothing is to be started. */
   readonly covers?: readonly Cover[]

@@ -33,7 +33,7 @@ export interface Cover {
   readonly inode?: Inode
 }
 
-/** An inode as it is told to native/held.c, in decimal digits. */
+/** An inode as it is told to native/tools/container-mounts.c, in decimal digits. */
 export interface Inode {
   readonly dev: string
   readonly ino: string
@@ -77,7 +77,7 @@ export interface Mounted {
   readonly covers: readonly Cover[]
 }
 
-/** Words of native/held.h: all mounts that a container must have before its command begins. */
+/** Words of native/tools/container-mounts.h: all mounts that a container must have before its command begins. */
 export function heldWords({ zones, scratch, covers }: Mounted): readonly string[] {
   const mounts = [
     ...zones.flatMap((zone) => [

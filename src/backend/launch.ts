@@ -20,7 +20,7 @@ export interface Launch {
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
   readonly descriptors: readonly LaunchDescriptor[]
-  /** With `--framed` it bears the command's streams itself: native/frame.h. */
+  /** With `--framed` it bears the command's streams itself: native/lib/frames.h. */
   readonly canFrame?: boolean
   /** What to run to end it when the runner must (docker kill); absent where closing the leash is enough. */
   readonly stop?: { readonly file: string; readonly argv: readonly string[] }

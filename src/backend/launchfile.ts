@@ -1,5 +1,5 @@
 /**
- * The launch file: what the native chain is told, as words ended by NUL. native/launchfile.h holds the same table;
+ * The launch file: what the native chain is told, as words ended by NUL. native/lib/launch-file.h holds the same table;
  * tests/backend/launchfile.test.ts compares the two.
  */
 

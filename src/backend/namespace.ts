@@ -10,10 +10,10 @@ import type { Launch } from './launch.ts'
 import { type LaunchRecord, writeLaunchFile } from './launchfile.ts'
 import { controlledBy } from './namespace-limits.ts'
 
-/** Descriptors of native/launch.h. */
+/** Descriptors of native/runner/launch.h. */
 const FD = { launchFile: 3, status: 4, leash: 5, command: 6 } as const
 
-/** Where the stager assembles the tree, and init in the sandbox: native/chain.h. */
+/** Where the stager assembles the tree, and init in the sandbox: native/lib/init-protocol.h. */
 const STAGE = '/sys'
 const INIT = '/.init'
 

@@ -2,7 +2,7 @@
  * What this program was called with. Never by node's own command line: node reads some options of its own wherever they stand
  * among its words, and its environment and directory decide what code it loads. It comes in one of two ways, which LLM_DO_CALL
  * names, the one variable of node's environment that is about us:
- *   WORDS:DIRECTORY  numbers of two descriptors, from native/handover.c
+ *   WORDS:DIRECTORY  numbers of two descriptors, from native/client/node-call.c
  *   argv             from the script of scripts/commands.mjs: a `=` before each word, so that none is an option; LLM_DO_KEPT_ before
  *                    the name of each variable; the directory as a variable
  * Words are exact to the byte: node decodes argv as UTF-8 and puts U+FFFD where it is not, but a file name in Latin-1 must reach
@@ -77,7 +77,7 @@ function pairOf(variable: Buffer): readonly [string, string] {
   return at === -1 ? ['', ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-/* ---- from native/handover.c ---- */
+/* ---- from native/client/node-call.c ---- */
 
 /** @param raw the outcome's descriptor, how many words and how many variables there are, then those; each ended by NUL */
 export function readHandover(raw: Buffer): Omit<Call, 'astray'> {

@@ -1,6 +1,6 @@
 /**
  * What the front-end hands over of a run that has ended: two lines, of what was captured and of what launch reported.
- * native/front.c writes them.
+ * native/client/main.c writes them.
  *
  * Edge: inherited descriptors.
  */

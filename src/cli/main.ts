@@ -1,5 +1,5 @@
 /**
- * The entry of `llm-do` and `llm-do-exec`, which native/front.c or the script of scripts/commands.mjs start. A first word that is ours is a subcommand, whose code is loaded then and not
+ * The entry of `llm-do` and `llm-do-exec`, which native/client/main.c or the script of scripts/commands.mjs start. A first word that is ours is a subcommand, whose code is loaded then and not
  * before; any other one is handed to the next `llm-do` on PATH.
  *
  * Edge: the call, stdio, the exit status.

@@ -27,7 +27,7 @@ export interface PathFact {
   /** Hard links of a regular file that has more than one. */
   readonly names?: number
   /**
-   * Identity as it was seen in this very look, in the words of native/cached.h: for the launch cache. Absent in captured hosts
+   * Identity as it was seen in this very look, in the words of native/lib/launch-cache.h: for the launch cache. Absent in captured hosts
    * and where the path could not be looked at.
    */
   readonly identity?: string

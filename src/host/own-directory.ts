@@ -36,7 +36,7 @@ export function ownDirectory(env: Variables, uid: number): string {
   return places.find((place) => isUsable(place, uid)) ?? shared
 }
 
-/** The same rule as in native/mac.c. */
+/** The same rule as in native/lib/seal.c. */
 function runtimeDirectories({ XDG_RUNTIME_DIR: said = '' }: Variables, uid: number): readonly string[] {
   const standard = `/run/user/${uid}`
   const bases = [

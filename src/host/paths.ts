@@ -75,7 +75,7 @@ function canonicalOr(path: string, otherwise: () => string): string {
   }
 }
 
-/** The same words as native/cached.c writes. */
+/** The same words as native/lib/launch-cache.c writes. */
 function numbersOf({ dev, ino, mode, uid, gid }: BigIntStats): string {
   return [dev, ino, mode, uid, gid].join(':')
 }

@@ -1,5 +1,5 @@
 /**
- * The secret that seals what is left on disk for the front-end: 32 random bytes of this user, see native/mac.h, and the seal itself.
+ * The secret that seals what is left on disk for the front-end: 32 random bytes of this user, see native/lib/seal.h, and the seal itself.
  * Edge: file system (the directory beside the runs directory), the kernel's random numbers.
  */
 import { createHmac, randomBytes } from 'node:crypto'
@@ -43,7 +43,7 @@ export function takeSecret({ env, uid }: SecretInputs): Buffer | undefined {
   }
 }
 
-/** The same checks as in native/mac.c. */
+/** The same checks as in native/lib/seal.c. */
 function readSecret(directory: string, uid: number): Buffer | undefined {
   const fd = openIfThere(join(directory, 'key'))
   if (fd === undefined) return undefined
@@ -81,7 +81,7 @@ function makeSecret(directory: string, uid: number): Buffer | undefined {
   return readSecret(directory, uid)
 }
 
-/** HMAC with BLAKE2b-512, hexadecimal: `is_sealed` in native/mac.c asks for the same. */
+/** HMAC with BLAKE2b-512, hexadecimal: `is_sealed` in native/lib/seal.c asks for the same. */
 export function sealOf(secret: Uint8Array, bytes: Uint8Array): string {
   return createHmac('blake2b512', secret).update(bytes).digest('hex')
 }

@@ -1,4 +1,4 @@
-/** A plan as a launch file that native/front.c may use by itself: the plan's records after those that guard it. Pure. */
+/** A plan as a launch file that native/client/main.c may use by itself: the plan's records after those that guard it. Pure. */
 import { createHash } from 'node:crypto'
 import { type LaunchRecord, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
 import type { PlannedVariable } from '../plan/plan.ts'
@@ -37,7 +37,7 @@ export function writeCachedFile(inputs: CachedInputs): Uint8Array {
   return writeLaunchFile([['check', inputs.seal(whole.subarray(magic))], ...records])
 }
 
-/** Words of a key that tell who calls, before those that tell how: native/claim.c compares the same. */
+/** Words of a key that tell who calls, before those that tell how: native/client/pool-client.c compares the same. */
 const CALLER_WORDS = 9
 
 /** Directory of the pool for a plan: the same for all ways to ask that lead to the same sandbox. */

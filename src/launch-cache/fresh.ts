@@ -1,5 +1,5 @@
 /**
- * Whether a plan that is kept in memory still holds: the question that native/cached.c asks of a launch file, for a program that
+ * Whether a plan that is kept in memory still holds: the question that native/lib/launch-cache.c asks of a launch file, for a program that
  * runs many commands. Whatever is odd or changed: no, and the plan is made again.
  * Edge: identities of files, this process.
  */
@@ -123,7 +123,7 @@ function isFresh({ places, contents }: Guards, withPlaces: boolean): boolean {
   return !withPlaces || places.every(({ path, identity }) => identityAt(path) === identity)
 }
 
-/** The same words as native/cached.c. */
+/** The same words as native/lib/launch-cache.c. */
 function identityAt(path: string): string {
   const seen = look(() => lstatSync(path, QUIETLY))
   if (typeof seen === 'string' || !seen.isSymbolicLink()) return numbersOf(seen)
@@ -158,7 +158,7 @@ function numbersOf(seen: BigIntStats | string): string {
 
 type Variable = readonly [name: string, value: string]
 
-/** The same rules in the same order as command_environment in native/variables.c; a later one wins. */
+/** The same rules in the same order as command_environment in native/client/environment.c; a later one wins. */
 export function environmentOf(
   { rules }: Pick<Guards, 'rules'>,
   caller: KeyInputs['env'],

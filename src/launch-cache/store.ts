@@ -1,5 +1,5 @@
 /**
- * Leaves the launch file of a plan where native/front.c finds it. A convenience: what cannot be stored is planned again.
+ * Leaves the launch file of a plan where native/client/main.c finds it. A convenience: what cannot be stored is planned again.
  * Edge: the cache directory, identities of files, the clock, randomness (temporary names).
  */
 import {
@@ -22,7 +22,7 @@ import { type Invocation, type KeyInputs, keyName, keyWords } from './key.ts'
 
 /** Files kept; the oldest go. One a directory and set of options. */
 const MOST_FILES = 512
-/** native/launchfile.h */
+/** native/lib/launch-file.h */
 const LARGEST_FILE = 4 * 1024 ** 2
 /**
  * A file that was changed this short a time before planning began may have been changed while it was read, within one tick
@@ -110,7 +110,7 @@ function statusOf(path: string): BigIntStats | undefined {
   }
 }
 
-/** The same words as identity_of_content in native/cached.c. */
+/** The same words as identity_of_content in native/lib/launch-cache.c. */
 function contentIdentity(path: string, begunMs: number): string | undefined {
   const seen = statusOf(path)
   if (seen === undefined || Number(seen.ctimeMs) > begunMs - SETTLED_MS) return undefined

@@ -227,7 +227,7 @@ export const GIT = '.git'
 
 /**
  * What git runs, is led by, or takes its settings from, in a directory of its own; the rest of one (objects, refs, index, logs)
- * can be written. native/guard.c knows what each name means.
+ * can be written. native/lib/guard.c knows what each name means.
  */
 export const GIT_NAMES = [
   'config',

@@ -44,7 +44,7 @@ export interface Keeper {
   readonly release: () => void
 }
 
-/** Descriptors of native/pool.c: 3 the launch file, 5 the leash. */
+/** Descriptors of native/tools/pool-keeper.c: 3 the launch file, 5 the leash. */
 export function startKeeper(inputs: KeeperInputs): Keeper {
   const { pools, name, size, idleSeconds, launchFile, leashed } = inputs
   const file = openUnlinked(launchFile)

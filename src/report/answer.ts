@@ -1,6 +1,6 @@
 /**
  * The JSON of a run that ends in an ordinary way, before it has been run: pieces of text with holes between them, which
- * native/result.c fills in. All that the result says of the plan is in the pieces. Pure.
+ * native/client/result-template.c fills in. All that the result says of the plan is in the pieces. Pure.
  */
 import type { LaunchRecord } from '../backend/launchfile.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -10,7 +10,7 @@ import { classify } from './classify.ts'
 import { inForm, type JsonForm, jsonLine, type ShellForm, type TaskForm } from './json.ts'
 import type { Result } from './result.ts'
 
-/** What is only known when the command has ended; the same names as in native/result.c. */
+/** What is only known when the command has ended; the same names as in native/client/result-template.c. */
 type Hole =
   | 'ok'
   | 'exit-code'

@@ -11,7 +11,7 @@ import type { Guarded, ProtectedAttempt } from './outcome.ts'
 
 const GIT = '.git'
 
-/** What git runs, obeys or is led by, in each git directory: native/guard.c. */
+/** What git runs, obeys or is led by, in each git directory: native/lib/guard.c. */
 const CLOSED_IN_GIT = [
   'config',
   'config.worktree',

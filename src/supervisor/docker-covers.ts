@@ -3,7 +3,7 @@
  * Edge: files.
  *
  * The daemon looks every path up again, as root. So each inode is looked at here from the zone's root downwards without following a
- * link, and our init compares the container's mounts with them before the command begins (native/held.c). An inode that is
+ * link, and our init compares the container's mounts with them before the command begins (native/tools/container-mounts.c). An inode that is
  * held open is given to no other file meanwhile.
  */
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'

@@ -2,7 +2,7 @@
  * Protected names of a container: what must be covered, and who watches what does not exist.
  * Edge: processes, pipes.
  *
- *     runner ──a line, or its end──► sh ──end──► native/guard-program.c ──lines──► runner
+ *     runner ──a line, or its end──► sh ──end──► native/tools/guard.c ──lines──► runner
  *
  * The guard looks at the zones before the daemon is told of them, watches while the command runs, and sweeps when its input
  * ends: once the container is gone. Where the runner is killed the shell sees the end of its own input instead, removes the
@@ -23,7 +23,7 @@ import { watchByHand, withGit } from './docker-by-hand.ts'
 import { guardedOf } from './launch-status.ts'
 import type { Guarded, Outcome, SetupFailure } from './outcome.ts'
 
-/** Descriptor of the launch file, see native/guard-program.c. */
+/** Descriptor of the launch file, see native/tools/guard.c. */
 const FILE_FD = 3
 
 /** Zones in which something may be protected: the guard also looks for files that run with rights of their own. */

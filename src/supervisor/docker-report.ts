@@ -1,5 +1,5 @@
 /**
- * The socket on which our init in a container tells how the command ended, see native/container-init.c.
+ * The socket on which our init in a container tells how the command ended, see native/tools/container-init.c.
  * Edge: a UNIX socket in the user's runtime directory.
  *
  * It is shown in the container, so only the first connection counts: init makes it before the command exists, and nobody is
@@ -13,7 +13,7 @@ import { makeDirectories } from '../host/directory.ts'
 export interface InitReport {
   /** Whether init could reach us: it then tells the end, unless it was killed itself. */
   readonly connected: boolean
-  /** The line of native/status.c; empty when it did not come. */
+  /** The line of native/lib/status.c; empty when it did not come. */
   readonly line: string
 }
 

@@ -1,4 +1,4 @@
-/** The frames of native/frame.h: a header of two numbers, then so many bytes. Pure. */
+/** The frames of native/lib/frames.h: a header of two numbers, then so many bytes. Pure. */
 
 export const FRAME = {
   run: 2,

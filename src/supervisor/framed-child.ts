@@ -46,7 +46,7 @@ export async function runFramed(input: FramedChild): Promise<ChildEnd> {
 
 const NO_INPUT = new Uint8Array(0)
 const NOTHING = { cause: 'exit', stdout: NO_CAPTURE, stderr: NO_CAPTURE, status: '' } as const
-/** Descriptor of native/launch.h: the status, or the frames. */
+/** Descriptor of native/runner/launch.h: the status, or the frames. */
 const FRAMES_FD = 4
 
 function spawnFramed({ file, argv, env, cwd, descriptors }: Launch, { stdin }: ChildStdio): ChildProcess {

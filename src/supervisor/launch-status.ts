@@ -16,7 +16,7 @@ const CAUSES = [
   'protected',
 ] as const satisfies EndCause[]
 
-/** native/status.c. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
+/** native/lib/status.c. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
 export interface LaunchStatus {
   readonly cause: (typeof CAUSES)[number]
   readonly waitStatus: number
@@ -37,7 +37,7 @@ export interface LaunchStatus {
   readonly pidsRefused: number
   readonly throttledUs: number
   readonly killed: number
-  /** What native/guard.h saw; each absent where there is nothing to tell. */
+  /** What native/lib/guard.h saw; each absent where there is nothing to tell. */
   readonly attempts?: number
   readonly protected?: readonly ProtectedAttempt[]
   readonly setIds?: number

@@ -1,5 +1,5 @@
 /*
- * Calls the functions of native/cgroup.h and native/watchdog.h one at a time and prints what they answer:
+ * Calls the functions of native/lib/cgroup.h and native/runner/watchdog.h one at a time and prints what they answer:
  * `ok`, `absent`, the name of errno, or a line of JSON. Built with AddressSanitizer by native.system.test.ts.
  */
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cgroup.h"
-#include "watchdog.h"
+#include "lib/cgroup.h"
+#include "runner/watchdog.h"
 
 static int say(int result) {
   if (result < 0) printf("%s\n", strerrorname_np(errno));

@@ -1,5 +1,5 @@
 /**
- * native/cgroup.c and native/watchdog.c on the kernel's own files, through driver.c with AddressSanitizer and UBSan. The host's
+ * native/lib/cgroup.c and native/runner/watchdog.c on the kernel's own files, through driver.c with AddressSanitizer and UBSan. The host's
  * tree may lack the memory, pids and cpu controllers; what needs them is tested in tests/vm.
  */
 import type { ChildProcess } from 'node:child_process'
@@ -18,7 +18,11 @@ let built: Awaited<ReturnType<typeof newDirectory>>
 
 beforeAll(async () => {
   built = await newDirectory({ mode: 0o755 })
-  const sources = [join(import.meta.dirname, 'driver.c'), join(NATIVE, 'cgroup.c'), join(NATIVE, 'watchdog.c')]
+  const sources = [
+    join(import.meta.dirname, 'driver.c'),
+    join(NATIVE, 'lib/cgroup.c'),
+    join(NATIVE, 'runner/watchdog.c'),
+  ]
   const flags = [
     '-D_GNU_SOURCE=',
     '-g',

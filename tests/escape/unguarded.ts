@@ -1,4 +1,4 @@
-/** The negative control of protected paths: the same launch without the records that native/guard.c reads. */
+/** The negative control of protected paths: the same launch without the records that native/lib/guard.c reads. */
 
 import type { Launch } from '../../src/backend/launch.ts'
 import { type LaunchRecord, VERBS, type Verb, writeLaunchFile } from '../../src/backend/launchfile.ts'

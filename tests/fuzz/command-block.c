@@ -11,7 +11,7 @@ int __lsan_is_turned_off(void) { return 1; }
 static _Noreturn void refuse(void) { longjmp(refused, 1); }
 
 #define main init_main
-#include "../../native/init.c"
+#include "sandbox/init.c"
 #undef main
 
 void fail_through(int fd) { (void)fd; }

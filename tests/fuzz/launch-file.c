@@ -1,29 +1,29 @@
 /* The launch file, and the answer that a cached one holds: front, launch, the stager and init read it. */
-#include "../../native/launchfile.h"
-#include "../../native/result.h"
+#include "lib/launch-file.h"
+#include "client/result-template.h"
 #include "fuzz.h"
 
 #include <fcntl.h>
 
-static void parse_words(const struct record *record) {
+static void parse_words(const struct entry *entry) {
   uint64_t number;
   unsigned mode;
-  for (int i = 0; i < RECORD_MAX_WORDS && record->word[i]; i++) {
-    if (parse_number(record->word[i], 1000, &number) == 0 && number > 1000) WRONG("parse_number above its limit");
-    if (parse_mode(record->word[i], &mode) == 0 && mode > 01777) WRONG("parse_mode above its limit");
+  for (int i = 0; i < RECORD_MAX_WORDS && entry->word[i]; i++) {
+    if (parse_number(entry->word[i], 1000, &number) == 0 && number > 1000) WRONG("parse_number above its limit");
+    if (parse_mode(entry->word[i], &mode) == 0 && mode > 01777) WRONG("parse_mode above its limit");
   }
 }
 
 /* The records of an accepted file account for every byte. */
 static void check_records(const struct launchfile *file) {
-  struct record record;
+  struct entry entry;
   size_t position = 0, accounted = sizeof LAUNCHFILE_MAGIC;
   const char *before = file->bytes + sizeof LAUNCHFILE_MAGIC;
-  while (launchfile_next(file, &position, &record)) {
-    parse_words(&record);
-    if (record.end <= before) WRONG("a record ends before it begins");
-    accounted += (size_t)(record.end - before);
-    before = record.end;
+  while (launchfile_next(file, &position, &entry)) {
+    parse_words(&entry);
+    if (entry.end <= before) WRONG("a record ends before it begins");
+    accounted += (size_t)(entry.end - before);
+    before = entry.end;
   }
   if (accounted + sizeof "end" != file->size) WRONG("%zu of %zu bytes are in records", accounted, file->size);
 }

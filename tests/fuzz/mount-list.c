@@ -1,5 +1,5 @@
 /* mountinfo: a warm sandbox compares it with what it saw. A host's users choose the names of mount points. */
-#include "../../native/mounts.h"
+#include "runner/host-mounts.h"
 #include "fuzz.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 /* The record of a run: ps, kill, prune and the next launch read it. */
-#include "../../native/record.h"
+#include "lib/run-record.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,6 +1,6 @@
 /* The filter in a launch file, and the question which calls it lets through. */
-#include "../../native/filter.h"
-#include "../../native/inside.h"
+#include "sandbox/seccomp-eval.h"
+#include "sandbox/confine.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

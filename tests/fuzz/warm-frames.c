@@ -1,5 +1,5 @@
 /* The frames that a client of a warm sandbox, or the runner of a captured run, sends to launch. */
-#include "../../native/warm.h"
+#include "runner/run-protocol.h"
 #include "fuzz.h"
 
 #include <fcntl.h>

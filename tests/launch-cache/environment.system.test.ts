@@ -13,9 +13,17 @@ import { arrived, expectedOf, INHERITANCE } from './inheritance.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const SOURCES = [
   join(ROOT, 'tests/native/variables.c'),
-  ...['variables', 'launchfile'].map((name) => join(ROOT, `native/${name}.c`)),
+  ...['client/environment', 'lib/launch-file'].map((name) => join(ROOT, `native/${name}.c`)),
 ]
-const FLAGS = ['-g', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', '-fsanitize=address,undefined']
+const FLAGS = [
+  '-g',
+  '-Wall',
+  '-Wextra',
+  '-Werror',
+  '-D_GNU_SOURCE=',
+  `-I${join(ROOT, 'native')}`,
+  '-fsanitize=address,undefined',
+]
 
 const built = { directory: '' }
 

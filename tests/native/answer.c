@@ -4,7 +4,7 @@
  * Prints the answer and exits with 0, or prints what it would hand to node and exits with 3: the line about the streams, then what
  * was kept of them.
  */
-#include "../../native/result.h"
+#include "client/result-template.h"
 
 #include <err.h>
 #include <fcntl.h>

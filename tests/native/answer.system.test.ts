@@ -14,8 +14,10 @@ import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const SOURCES = ['launchfile', 'capture', 'result'].map((name) => join(ROOT, 'native', `${name}.c`))
-const FLAGS = ['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=']
+const SOURCES = ['lib/launch-file', 'client/capture', 'client/result-template'].map((name) =>
+  join(ROOT, 'native', `${name}.c`),
+)
+const FLAGS = ['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`]
 const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
 
 const MIB = 1024 ** 2

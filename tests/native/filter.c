@@ -1,5 +1,5 @@
-/* filter FILE MOST: the numbers from 0 to MOST that native/filter.c says the filter in FILE lets through, one a line. */
-#include "../../native/filter.h"
+/* filter FILE MOST: the numbers from 0 to MOST that native/sandbox/seccomp-eval.c says the filter in FILE lets through, one a line. */
+#include "sandbox/seccomp-eval.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@ import { describeWith } from '../support/needs.ts'
 const ARCH = process.arch as Arch
 const ROOT = join(import.meta.dirname, '../..')
 const FLAGS = [
-  ...['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE='],
+  ...['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`],
   ...['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
 ]
 
@@ -27,7 +27,13 @@ const numberOf = (name: string): number => SYSCALLS[ARCH].get(name) ?? -1
 async function believed(program: readonly Instruction[]): Promise<readonly number[]> {
   const directory = await temporaryDirectory()
   const [tool, file] = [join(directory, 'filter-of'), join(directory, 'filter')]
-  await execa('gcc', [...FLAGS, '-o', tool, join(import.meta.dirname, 'filter.c'), join(ROOT, 'native/filter.c')])
+  await execa('gcc', [
+    ...FLAGS,
+    '-o',
+    tool,
+    join(import.meta.dirname, 'filter.c'),
+    join(ROOT, 'native/sandbox/seccomp-eval.c'),
+  ])
   await writeFile(file, encode(program))
   const { stdout } = await execa(tool, [file, String(MAX_SYSCALL + 5)])
   return stdout.split('\n').filter(Boolean).map(Number)

@@ -1,5 +1,5 @@
 /* variables FILE   prints the environment that the front-end gives the command by the rules of FILE, each variable ended by NUL. */
-#include "../../native/variables.h"
+#include "client/environment.h"
 
 #include <err.h>
 #include <fcntl.h>

@@ -49,7 +49,7 @@ describe('A protected name', () => {
   })
 
   test('inside a git directory is one that the guard knows, and the other way round', () => {
-    const text = readFileSync(new URL('native/guard.c', ROOT), 'utf8')
+    const text = readFileSync(new URL('native/lib/guard.c', ROOT), 'utf8')
     const tables = [...text.matchAll(/(?:CLOSED|KEPT)_IN_GIT\[\] = \{([^}]*)\}/g)]
     const names = tables.flatMap(([, table = '']) => [...table.matchAll(/"([^"]+)"/g)].map(([, name]) => name))
     expect(tables).toHaveLength(2)

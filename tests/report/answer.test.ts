@@ -4,7 +4,7 @@ import { classify } from '../../src/report/classify.ts'
 import { JSON_FORMS, printJson } from '../../src/report/json.ts'
 import { capture, outcome, plan } from './fixtures.ts'
 
-/** As native/result.c fills it in, for one run. */
+/** As native/client/result-template.c fills it in, for one run. */
 const VALUES: Readonly<Record<string, unknown>> = {
   ok: false,
   'exit-code': 3,

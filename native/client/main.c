@@ -1,0 +1,434 @@
+/*
+ * front: what is installed as `llm-do` and `llm-do-exec`.
+ *
+ * Theory of operation. Node starts slower than a sandbox, and most runs repeat an earlier one's options in the same
+ * directory. So node leaves the launch file of a plan in the cache, with everything the plan was made from, and front looks
+ * there first: if the words of the key are the same and every path on disk is still what it was, it starts launch with the
+ * caller's command, environment and streams, or gives them to a sandbox of the pool that is ready (client/pool-client.h). For everything
+ * else (another verb, a plan that is not there or stale) it becomes node, which knows everything. Where JSON was asked for, it
+ * reads what the command prints (client/capture.h) and fills it into the answer that node has prepared (client/result-template.h). A run that ends in
+ * a way that needs words for people is told by node, too: front hands it the outcome. So there is one implementation of every
+ * message and every decision; this one only remembers.
+ */
+#include "lib/launch-cache.h"
+#include "client/pool-client.h"
+#include "runner/launch.h"
+#include "client/node-call.h"
+#include "lib/syscalls.h"
+#include "client/find-node.h"
+#include "client/result-template.h"
+#include "runner/stream-check.h"
+#include "runner/streams.h"
+#include "client/environment.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+#ifndef LLM_DO_VERSION
+#error "LLM_DO_VERSION: the version of package.json, part of every key"
+#endif
+#define AS_TEXT_OF(word) #word
+#define AS_TEXT(word) AS_TEXT_OF(word)
+
+enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_HIGH = 20 };
+/* One JSON line of launch; its strings are bounded in lib/init-protocol.h and lib/status.h. */
+#define STATUS_MAX (64 << 10)
+
+struct call {
+  const char *root;  /* directory of the package */
+  char **words;      /* what the caller wrote, without the verb */
+  char **options;    /* first option word; options_end is the first that is none */
+  char **options_end;
+  const char *script; /* of -c */
+  char **command;
+};
+
+/* ---- node ---- */
+
+static void find_root(char *root, size_t room) {
+  ssize_t length = readlink("/proc/self/exe", root, room - 1);
+  root[length < 0 ? 0 : length] = 0;
+  for (int up = 0; up < 2; up++) { /* ROOT/bin/llm-do */
+    char *slash = strrchr(root, '/');
+    if (slash) *slash = 0;
+  }
+}
+
+static size_t count(char **words) {
+  size_t n = 0;
+  while (words[n]) n++;
+  return n;
+}
+
+static _Noreturn void refuse_node(const char *what, const char *why, const char *hint) {
+  fprintf(stderr, "llm-do: error SETUP_FAILED: %s: %s\nllm-do: hint: %s\n", what, why, hint);
+  _exit(125);
+}
+
+/* What node has open at its start and what it needs for a run: with fewer it ends in the middle, and says nothing that helps. */
+#define DESCRIPTORS_LEAST 64
+#define DESCRIPTORS_GOOD 1024
+
+static void need_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_LEAST) return;
+  limit.rlim_cur = limit.rlim_max < DESCRIPTORS_GOOD ? limit.rlim_max : DESCRIPTORS_GOOD; /* the command's own is set by its plan */
+  if (limit.rlim_cur >= DESCRIPTORS_LEAST && setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
+  fprintf(stderr, "llm-do: error SETUP_FAILED: no more than %llu files may be open here, and %d are needed\nllm-do: hint: ulimit -n %d\n",
+          (unsigned long long)limit.rlim_max, DESCRIPTORS_LEAST, DESCRIPTORS_GOOD);
+  _exit(125);
+}
+
+/* Becomes node with ROOT/dist/cli.cjs; see client/node-call.h for how it is told the rest. */
+static _Noreturn void become_node(const char *root, const struct node_call *handover) {
+  static char script[4200], node[4096], why[4096];
+  const struct node_search search = {root, getenv("PATH"), handover->words};
+  need_descriptors();
+  snprintf(script, sizeof script, "%s/dist/cli.cjs", root);
+  if (node_find(&search, node, sizeof node, why, sizeof why) < 0)
+    refuse_node("no node that only root or you can change", why, "put node 20.19 or newer into a directory of PATH outside the project, or: npm rebuild llm-do-exec");
+  node_call_exec(node, script, handover);
+  refuse_node(node, strerror(errno), "look at what the message names; node is given the call by a memfd, which needs a file size limit (ulimit -f) above 0");
+}
+
+/* ---- the command line ---- */
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/*
+ * Finds the command without knowing the options: after the first `--`, after a final `-c SCRIPT`, or at once when there are
+ * no options. Where that is not how node reads the same words, node's key is another one, and nothing is found.
+ */
+static int split(struct call *call) {
+  char **word = call->words;
+  size_t total = count(word);
+  call->options = word;
+  for (call->options_end = word; *call->options_end && strcmp(*call->options_end, "--") != 0;) call->options_end++;
+  if (*call->options_end) {
+    call->command = call->options_end + 1;
+  } else if (total >= 2 && strcmp(word[total - 2], "-c") == 0) {
+    static char *shell[4] = {"/bin/sh", "-c", NULL, NULL};
+    call->options_end = word + total - 2;
+    call->script = word[total - 1];
+    shell[2] = word[total - 1];
+    call->command = shell;
+  } else {
+    call->options_end = word;
+    call->command = word;
+    if (word[0] && word[0][0] == '-') return -1;
+  }
+  return call->command[0] ? 0 : -1;
+}
+
+/* ---- the key ---- */
+
+static int add_first_line(struct key *key, const char *path, const char *start) {
+  char text[4096];
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  if (length < 0) return key_add(key, "");
+  text[length] = 0;
+  char *line = text;
+  while (line && strncmp(line, start, strlen(start)) != 0) line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL;
+  if (!line) return key_add(key, "");
+  line[strcspn(line, "\n")] = 0;
+  return key_add(key, line);
+}
+
+/* The line that /proc/self/status has, without the time that the kernel takes to write all the others. */
+static int add_capabilities(struct key *key) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[2];
+  char text[32];
+  if (syscall(SYS_capget, &header, sets) < 0) return key_add(key, "");
+  snprintf(text, sizeof text, "CapEff:\t%08x%08x", sets[1].effective, sets[0].effective);
+  return key_add(key, text);
+}
+
+static int add_link(struct key *key, const char *path) {
+  char text[64];
+  ssize_t length = readlink(path, text, sizeof text - 1);
+  text[length < 0 ? 0 : length] = 0;
+  return key_add(key, text);
+}
+
+/* No name more than a plan depends on: a key is written to a file, and DOCKER_PASSWORD is nobody's to write. */
+static const char *const NAMES[] = {"PATH",          "HOME",          "XDG_CONFIG_HOME", "XDG_CACHE_HOME",      "XDG_RUNTIME_DIR",
+                                    "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT",  "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"};
+static const char PREFIX[] = "LLM_DO_EXEC_";
+
+static int concerns_us(const char *variable) {
+  if (strncmp(variable, PREFIX, sizeof PREFIX - 1) == 0) return 1;
+  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    if (strncmp(variable, NAMES[i], strlen(NAMES[i])) == 0 && variable[strlen(NAMES[i])] == '=') return 1;
+  return 0;
+}
+
+static int compare_words(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int add_environment(struct key *key) {
+  char *chosen[KEY_WORDS_MAX];
+  size_t n = 0;
+  for (char **variable = environ; *variable; variable++) {
+    if (!concerns_us(*variable)) continue;
+    if (n == KEY_WORDS_MAX) return -1;
+    chosen[n++] = *variable;
+  }
+  qsort(chosen, n, sizeof *chosen, compare_words);
+  int done = key_add_number(key, n);
+  for (size_t i = 0; i < n && done == 0; i++) done = key_add(key, chosen[i]);
+  return done;
+}
+
+static int add_words(struct key *key, char **from, char **to) {
+  int done = key_add_number(key, (unsigned long long)(to - from));
+  for (; from < to && done == 0; from++) done = key_add(key, *from);
+  return done;
+}
+
+/* The same words in the same order as src/launch-cache/key.ts. */
+static int make_key(struct key *key, const struct call *call) {
+  char directory[4096];
+  if (!getcwd(directory, sizeof directory)) return -1;
+  return key_add(key, AS_TEXT(LLM_DO_VERSION)) || key_add(key, call->root) || key_add_number(key, geteuid()) || key_add_number(key, getegid()) ||
+                 add_first_line(key, "/proc/sys/kernel/random/boot_id", "") || add_first_line(key, "/proc/self/cgroup", "0::") ||
+                 add_capabilities(key) || add_link(key, "/proc/self/ns/user") ||
+                 add_link(key, "/proc/self/ns/mnt") || key_add(key, directory) || key_add(key, call->script ? "script" : "command") ||
+                 key_add(key, call->command[0]) || add_words(key, call->options, call->options_end) || add_environment(key)
+             ? -1
+             : 0;
+}
+
+/* ---- the run ---- */
+
+struct run {
+  const struct call *call;
+  struct launchfile file;
+  int fd; /* of the launch file */
+  char **env;
+  struct capture capture;
+  struct streams streams; /* the caller's, as they were: those of a warm run are nobody else's to put back */
+  sigset_t before; /* the caller's signal mask */
+  int signals;     /* signalfd: what comes is passed on */
+
+  pid_t launch;
+  int status; /* read end */
+  int leash;  /* write end: launch ends everything when we are gone */
+};
+
+static int raise_fd(int fd) {
+  int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
+  close(fd);
+  return high;
+}
+
+static char **launch_words(const struct call *call) {
+  char **argv = calloc(count(call->command) + 3, sizeof *argv);
+  if (!argv) return NULL;
+  argv[0] = "launch";
+  argv[1] = "--";
+  memcpy(argv + 2, call->command, count(call->command) * sizeof *argv);
+  return argv;
+}
+
+/* Descriptor `at` of launch is given[at], for each that has another number here. */
+static int spawn_with(pid_t *pid, const char *path, char **argv, char **env, const int given[FD_LEASH + 1]) {
+  posix_spawn_file_actions_t actions;
+  int failed = posix_spawn_file_actions_init(&actions);
+  for (int at = 0; at <= FD_LEASH && !failed; at++)
+    if (given[at] != at) failed = posix_spawn_file_actions_adddup2(&actions, given[at], at);
+  if (!failed) failed = posix_spawn(pid, path, &actions, NULL, argv, env);
+  posix_spawn_file_actions_destroy(&actions);
+  return failed ? -1 : 0;
+}
+
+static int start_launch(struct run *run) {
+  char path[4200];
+  int status[2], leash[2], given[FD_LEASH + 1];
+  snprintf(path, sizeof path, "%s/bin/launch", run->call->root);
+  char **argv = launch_words(run->call);
+  if (!argv || pipe2(status, O_CLOEXEC) < 0 || pipe2(leash, O_CLOEXEC) < 0) return free(argv), -1;
+  run->status = raise_fd(status[0]);
+  run->leash = raise_fd(leash[1]);
+  capture_streams(&run->capture, given);
+  given[FD_LAUNCH_FILE] = raise_fd(run->fd);
+  given[FD_STATUS] = raise_fd(status[1]);
+  given[FD_LEASH] = raise_fd(leash[0]);
+  int failed = spawn_with(&run->launch, path, argv, run->env, given);
+  for (int at = FD_LAUNCH_FILE; at <= FD_LEASH; at++) close(given[at]);
+  free(argv);
+  return failed;
+}
+
+static void pass_on(const struct run *run) {
+  struct signalfd_siginfo info;
+  while (read(run->signals, &info, sizeof info) == sizeof info)
+    if (info.ssi_signo != SIGCHLD) kill(run->launch, (int)info.ssi_signo);
+}
+
+/* Waits for launch, and reads what the command prints if that is ours to read. Returns its exit status, -1 for none. */
+static int wait_for(struct run *run) {
+  for (int status;;) {
+    pid_t ended = waitpid(run->launch, &status, WNOHANG);
+    if (ended == run->launch) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    struct pollfd watched[1 + CAPTURE_POLLS] = {{run->signals, POLLIN, 0}};
+    capture_watch(&run->capture, watched + 1);
+    if (ended < 0 || (poll(watched, 1 + CAPTURE_POLLS, -1) < 0 && errno != EINTR)) return -1;
+    if (watched[0].revents) pass_on(run);
+    capture_read(&run->capture, watched + 1);
+  }
+}
+
+static void read_status(int fd, char *text, size_t room) {
+  size_t used = 0;
+  ssize_t got;
+  while (used + 1 < room && ((got = read(fd, text + used, room - used - 1)) > 0 || (got < 0 && errno == EINTR)))
+    if (got > 0) used += (size_t)got;
+  text[used] = 0;
+}
+
+/* ---- signals ---- */
+
+static sigset_t watched_signals(void) {
+  static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&signals, watched[i]);
+  return signals;
+}
+
+/* ---- its end ---- */
+
+/* Two lines: what was captured, what launch reported. */
+static int hand_over(const struct run *run, const char *json) {
+  char captured[256];
+  int fd = memfd_create("outcome", 0);
+  if (fd < 0 || capture_hand_over(&run->capture, captured, sizeof captured) < 0) return -1;
+  return dprintf(fd, "%s\n%s", captured, json) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fd;
+}
+
+/* The whole story is node's to tell: it plans again and explains this outcome. */
+static _Noreturn void explain(const struct run *run, const char *json) {
+  int fd = hand_over(run, json);
+  if (fd < 0) {
+    fprintf(stderr, "llm-do: error SETUP_FAILED: the end of the run cannot be handed to node: %s\n", strerror(errno));
+    _exit(125);
+  }
+  become_node(run->call->root, &(struct node_call){"exec", run->call->words, fd});
+}
+
+/* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
+static void tell(const struct result *result, int status) {
+  signal(SIGPIPE, SIG_IGN);
+  int error = result_write(result, 1);
+  if (error == 0 || error == EPIPE) _exit(status);
+}
+
+/* Those that came for a run that was over by then. */
+static void forget_signals(void) {
+  sigset_t signals = watched_signals();
+  while (sigtimedwait(&signals, NULL, &(struct timespec){0, 0}) > 0) continue;
+}
+
+static _Noreturn void conclude(struct run *run, int status, const char *json) {
+  streams_restore(&run->streams);
+  struct result result = {&run->file, json, run->call->command, &run->capture};
+  int is_plain = status >= 0 && result_needs_no_words(&result);
+  if (is_plain && !run->capture.is_on) _exit(status);
+  capture_finish(&run->capture);
+  forget_signals();
+  sigprocmask(SIG_SETMASK, &run->before, NULL);
+  if (is_plain && result_is_text(&result)) tell(&result, status);
+  explain(run, json);
+}
+
+/* An ignored SIGCHLD would reap launch before we ask for its end. */
+static int take_signals(struct run *run) {
+  sigset_t signals = watched_signals();
+  if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || sigprocmask(SIG_BLOCK, &signals, &run->before) < 0) return -1;
+  run->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  return run->signals < 0 ? -1 : 0;
+}
+
+static int find_plan(struct run *run, const char *directory) {
+  static struct key key;
+  run->fd = make_key(&key, run->call) < 0 ? -1 : cached_open(directory, &key, &run->file);
+  if (run->fd < 0 || !result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
+  run->env = command_environment(&run->file);
+  return run->env ? 0 : -1;
+}
+
+static void on_ended(void *run, int status, const char *json) { conclude(run, status, json); }
+
+/* Children that a caller had before it became us would be waited for with those of the run. */
+static int has_children(void) {
+  siginfo_t ended;
+  return waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+/* Node sees of it what it would see of a caller that has not tried. */
+static void forget_run(const struct run *run) { sigprocmask(SIG_SETMASK, &run->before, NULL); }
+
+/* Returns when nothing was started: node is next. */
+static void run_cached(const struct call *call, const char *directory) {
+  static char json[STATUS_MAX];
+  struct run run = {.call = call};
+  int status = -1;
+  if (find_plan(&run, directory) < 0 || take_signals(&run) < 0) return;
+  streams_note(&run.streams);
+  struct claimant claimant = {&run.file, call->command, run.env, run.signals, &run.capture};
+  enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
+  if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
+  if (!cached_holds_all(&run.file, V_AT)) return forget_run(&run);
+  if (!run.capture.is_on && !has_children()) launch_here(&(struct launch_call){&run.file, call->command, run.env, on_ended, &run});
+  if (start_launch(&run) == 0) {
+    status = wait_for(&run);
+    read_status(run.status, json, sizeof json);
+    conclude(&run, status, json);
+  }
+  forget_run(&run);
+}
+
+static int cache_directory(char *path, size_t room) {
+  const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (!home || home[0] != '/') return -1; /* node would have to ask the account database */
+  int length = base && base[0] == '/' ? snprintf(path, room, "%s/llm-do/launch", base) : snprintf(path, room, "%s/.cache/llm-do/launch", home);
+  return (size_t)length < room ? 0 : -1;
+}
+
+/* Standard streams that the caller has closed must not become one of our pipes. */
+static int fill_streams(void) {
+  for (int fd = 0; fd < 3; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return -1;
+  return 0;
+}
+
+/* What is none is launch's to refuse, in words that node has for it. */
+static int are_streams(void) { return stream_check(0) == 0 && stream_check(1) == 0 && stream_check(2) == 0; }
+
+int main(int argc, char **argv) {
+  static char root[4096], directory[4096];
+  signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be told, by node too */
+  find_root(root, sizeof root);
+  int is_exec = argc > 0 && strcmp(base_name(argv[0]), "llm-do-exec") == 0;
+  char **rest = argv + (argc > 0);
+  if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, &(struct node_call){NULL, rest, -1});
+  struct call call = {.root = root, .words = is_exec ? rest : rest + 1};
+  if (fill_streams() == 0 && are_streams() && cache_directory(directory, sizeof directory) == 0 && split(&call) == 0) run_cached(&call, directory);
+  become_node(root, &(struct node_call){"exec", call.words, -1});
+}

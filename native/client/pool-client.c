@@ -1,0 +1,328 @@
+#include "client/pool-client.h"
+
+#include "lib/frames.h"
+#include "lib/syscalls.h"
+#include "lib/inherited.h"
+#include "lib/status.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+/* ---- the pool ---- */
+
+/* Beside the records of runs: RUNTIME/llm-do/runs -> RUNTIME/llm-do/pool/NAME. */
+static int open_pool(const struct launchfile *file) {
+  struct entry runs, pool;
+  char path[4200];
+  if (!launchfile_find(file, V_POOL, &pool) || !launchfile_find(file, V_RUNS, &runs)) return -1;
+  const char *slash = strrchr(runs.word[0], '/');
+  if (!slash || strspn(pool.word[0], "0123456789abcdef") != 16 || pool.word[0][16]) return -1;
+  snprintf(path, sizeof path, "%.*s/pool/%s", (int)(slash - runs.word[0]), runs.word[0], pool.word[0]);
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || cached_is_private(fd, S_IFDIR)) return fd;
+  close(fd);
+  return -1;
+}
+
+/* Where the records begin that a sandbox is made of: behind the verb of the first one. */
+static size_t plan_start(const struct launchfile *file) {
+  struct entry entry;
+  return launchfile_find(file, V_ENGINE, &entry) ? (size_t)(entry.word[0] - file->bytes) : 0;
+}
+
+static int same_plan(const struct launchfile *a, const struct launchfile *b) {
+  size_t from = plan_start(a), at = plan_start(b);
+  return a->size - from == b->size - at && memcmp(a->bytes + from, b->bytes + at, a->size - from) == 0;
+}
+
+/* The words of a key that tell who calls: version, package, ids, boot, cgroup, capabilities, namespaces. What follows them is
+ * how the caller asked, which the plan has the answer to. */
+#define CALLER_WORDS 9
+
+static int same_caller(const struct launchfile *a, const struct launchfile *b) {
+  struct entry one, other;
+  size_t at = 0, there = 0;
+  for (int words = 0; words < CALLER_WORDS; words++) {
+    do
+      if (!launchfile_next(a, &at, &one)) return 0;
+    while (one.verb != V_KEY);
+    do
+      if (!launchfile_next(b, &there, &other)) return 0;
+    while (other.verb != V_KEY);
+    if (strcmp(one.word[0], other.word[0]) != 0) return 0;
+  }
+  return 1;
+}
+
+static int is_guard(const struct entry *entry) { return entry->verb == V_AT || entry->verb == V_CONTENT; }
+
+static int is_same_guard(const struct entry *a, const struct entry *b) {
+  return a->verb == b->verb && strcmp(a->word[0], b->word[0]) == 0 && strcmp(a->word[1], b->word[1]) == 0;
+}
+
+/* How far two lists of the same things may be apart where one has more than the other. */
+#define GUARDS_APART 16
+
+/* Looks for the record a little further on than `position`, which then is behind it. */
+static int has_guard(const struct launchfile *file, size_t *position, const struct entry *wanted) {
+  struct entry entry;
+  size_t at = *position;
+  for (int seen = 0; seen < GUARDS_APART && launchfile_next(file, &at, &entry);) {
+    if (!is_guard(&entry)) continue;
+    if (is_same_guard(&entry, wanted)) return *position = at, 1;
+    seen++;
+  }
+  return 0;
+}
+
+/* What `ours` says of the disk is looked at anyway; of `theirs`, only the rest. */
+static int is_fresh_beside(const struct launchfile *theirs, const struct launchfile *ours) {
+  struct entry entry;
+  size_t position = 0, there = 0;
+  while (launchfile_next(theirs, &position, &entry))
+    if (is_guard(&entry) && !has_guard(ours, &there, &entry) && !cached_holds(&entry)) return 0;
+  return 1;
+}
+
+static int is_what_we_would_build(int pool, const struct launchfile *file) {
+  const char *problem;
+  struct launchfile theirs;
+  size_t size;
+  int fd = openat(pool, "plan", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  char *bytes = fd >= 0 && cached_is_private(fd, S_IFREG) ? read_all(fd, LAUNCHFILE_MAX, &size) : NULL;
+  if (fd >= 0) close(fd);
+  if (!bytes) return 0;
+  if (size == file->size && memcmp(bytes, file->bytes, size) == 0) return 1; /* and that one is looked at anyway */
+  return launchfile_check(bytes, size, &theirs, &problem) == 0 && cached_is_sealed(&theirs) && same_caller(file, &theirs) && same_plan(file, &theirs) &&
+         is_fresh_beside(&theirs, file);
+}
+
+/* ---- a sandbox ---- */
+
+static int is_same_user(int fd) {
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+/* Who renames it has it. Returns a connected socket or -1. */
+static int claim(int pool, const char *name) {
+  char claimed[NAME_MAX + 1];
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(claimed, sizeof claimed, "c%s", name + 1);
+  if ((size_t)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", pool, claimed) >= sizeof address.sun_path) return -1;
+  if (renameat(pool, name, pool, claimed) < 0) return -1;
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && is_same_user(fd)) return fd;
+  if (fd >= 0) close(fd);
+  unlinkat(pool, claimed, 0);
+  return -1;
+}
+
+static int claim_any(int pool) {
+  int copy = openat(pool, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+  struct dirent *entry;
+  int fd = -1;
+  while (entries && fd < 0 && (entry = readdir(entries)))
+    if (entry->d_name[0] == 'r') fd = claim(pool, entry->d_name);
+  if (entries) closedir(entries);
+  return fd;
+}
+
+/* ---- the command ---- */
+
+static char *put_words(char *at, char **words) {
+  for (; *words; words++) at = stpcpy(at, *words) + 1;
+  return at;
+}
+
+static size_t size_of(char **words, size_t *count) {
+  size_t size = 0;
+  for (*count = 0; words[*count]; (*count)++) size += strlen(words[*count]) + 1;
+  return size;
+}
+
+static char *command_block(char **command, char **env, size_t *size) {
+  size_t arguments, variables, room = size_of(command, &arguments) + size_of(env, &variables) + 48;
+  char *block = malloc(room);
+  if (!block) return NULL;
+  int used = sprintf(block, "%zu%c%zu%c", arguments, 0, variables, 0);
+  *size = (size_t)(put_words(put_words(block + used, command), env) - block);
+  return block;
+}
+
+/* All that a run is told, made before there is a sandbox to tell it: what comes with the connection wakes it only once. */
+struct message {
+  struct frame caller, run;
+  struct inherited inherited;
+  int given[FRAME_DESCRIPTORS];
+  char *block;
+};
+
+static int write_message(struct message *message, const struct claimant *claimant) {
+  size_t size;
+  capture_streams(claimant->capture, message->given);
+  message->given[3] = eventfd(0, EFD_CLOEXEC);
+  message->block = command_block(claimant->command, claimant->env, &size);
+  if (message->given[3] < 0 || !message->block || size > FRAME_RUN_MAX || inherited_read(&message->inherited) < 0) return -1;
+  message->caller = (struct frame){FRAME_CALLER, sizeof message->inherited};
+  message->run = (struct frame){FRAME_RUN, (uint32_t)size};
+  return 0;
+}
+
+static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
+  while (count > 0) {
+    if (sent >= parts->iov_len) {
+      sent -= parts->iov_len;
+      parts++, count--;
+      continue;
+    }
+    ssize_t got = send(fd, (char *)parts->iov_base + sent, parts->iov_len - sent, MSG_NOSIGNAL);
+    if (got < 0 && errno != EINTR) return -1;
+    if (got > 0) sent += (size_t)got;
+  }
+  return 0;
+}
+
+static int send_message(int fd, struct message *message) {
+  struct iovec parts[] = {{&message->caller, sizeof message->caller},
+                          {&message->inherited, sizeof message->inherited},
+                          {&message->run, sizeof message->run},
+                          {message->block, message->run.size}};
+  union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof message->given)];
+  } control;
+  control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof message->given)};
+  memcpy(CMSG_DATA(&control.header), message->given, sizeof message->given);
+  struct msghdr header = {.msg_iov = parts, .msg_iovlen = 4, .msg_control = control.room, .msg_controllen = sizeof control.room};
+  ssize_t sent = sendmsg(fd, &header, MSG_NOSIGNAL);
+  return sent < 0 ? -1 : send_rest(fd, parts, 4, (size_t)sent);
+}
+
+/* ---- its end ---- */
+
+struct answers {
+  struct frame header;
+  size_t have;
+  int taken, refused, signalled;
+  uint32_t exit_code;
+  char *json;
+  size_t room;
+};
+
+/* Where the next bytes belong: the header, the exit status, then the JSON. */
+static struct iovec next_room(struct answers *answers) {
+  size_t have = answers->have, head = sizeof answers->header, code = head + sizeof answers->exit_code;
+  if (have < head) return (struct iovec){(char *)&answers->header + have, head - have};
+  if (have < code) return (struct iovec){(char *)&answers->exit_code + have - head, code - have};
+  return (struct iovec){answers->json + have - code, head + answers->header.size - have};
+}
+
+static int is_whole(const struct answers *answers) {
+  return answers->have >= sizeof answers->header && answers->have == sizeof answers->header + answers->header.size;
+}
+
+/* 1 = the last frame is here, 0 = more must come, -1 = the sandbox is gone. */
+static int read_answers(int fd, struct answers *answers) {
+  for (;;) {
+    struct iovec room = next_room(answers);
+    ssize_t got = recv(fd, room.iov_base, room.iov_len, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return 0;
+    if (got <= 0) return -1;
+    answers->have += (size_t)got;
+    uint32_t least = answers->header.kind == FRAME_STATUS ? sizeof answers->exit_code : 0;
+    if (answers->have == sizeof answers->header && (answers->header.size > answers->room || answers->header.size < least)) return -1;
+    if (!is_whole(answers)) continue;
+    if (answers->header.kind == FRAME_STATUS) {
+      size_t size = answers->header.size - sizeof answers->exit_code;
+      answers->json[size < answers->room ? size : answers->room - 1] = 0;
+      return 1;
+    }
+    if (answers->header.kind == FRAME_REFUSED) answers->refused = 1;
+    if (answers->header.kind != FRAME_TAKEN) return -1;
+    answers->taken = 1;
+    answers->have = 0;
+  }
+}
+
+static void pass_on(int fd, int signals) {
+  struct signalfd_siginfo info;
+  if (read(signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD) return;
+  struct {
+    struct frame header;
+    int32_t signal;
+  } frame = {{FRAME_SIGNAL, sizeof(int32_t)}, (int32_t)info.ssi_signo};
+  (void)!send(fd, &frame, sizeof frame, MSG_NOSIGNAL); /* if it is gone, the next read says so */
+}
+
+/* Only who has a signal to pass on must know whether the command was taken; else nothing before the end is worth waking up for. */
+static enum claim wait_for_end(int fd, const struct claimant *claimant, struct answers *answers) {
+  int must_know = 0;
+  for (int end = 0; end == 0;) {
+    struct pollfd watched[2 + CAPTURE_POLLS] = {{fd, must_know ? POLLIN : POLLRDHUP, 0}, {must_know ? -1 : claimant->signals, POLLIN, 0}};
+    capture_watch(claimant->capture, watched + 2);
+    if (poll(watched, 2 + CAPTURE_POLLS, -1) < 0) {
+      if (errno == EINTR) continue;
+      return CLAIM_LOST;
+    }
+    capture_read(claimant->capture, watched + 2);
+    if (!watched[0].revents && !watched[1].revents) continue;
+    end = read_answers(fd, answers);
+    must_know = !answers->taken;
+    if (watched[1].revents && answers->taken) answers->signalled = 1, pass_on(fd, claimant->signals);
+    if (end == 1) return CLAIM_DONE;
+  }
+  return answers->taken && !answers->refused ? CLAIM_LOST : CLAIM_NONE;
+}
+
+/* Who reads the gate decides: the sandbox, which then starts the command, or we, and then nobody does. */
+static int take_back(int gate) {
+  uint64_t opened;
+  return fcntl(gate, F_SETFL, O_NONBLOCK) == 0 && read(gate, &opened, sizeof opened) == sizeof opened;
+}
+
+/* A sandbox that has been killed, or says that it was, need not have begun. Who was told to stop does not want to begin. */
+static int may_go_another_way(enum claim end, const struct answers *answers) {
+  return !answers->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (answers->exit_code == EXIT_OF_SETUP || answers->exit_code == EXIT_OF_LOST)));
+}
+
+/* The sandbox gets ready while we look at the disk. It starts the command when it has said FRAME_TAKEN and the gate is open. */
+static enum claim run_in(int fd, int gate, const struct claimant *claimant, struct answers *answers) {
+  static const uint64_t one = 1;
+  int end = cached_holds_all(claimant->file, V_AT) ? read_answers(fd, answers) : -1;
+  if (end != 0) return end == 1 ? CLAIM_DONE : CLAIM_NONE; /* a deadline of no time at all */
+  if (write(gate, &one, sizeof one) != sizeof one) return CLAIM_NONE;
+  enum claim how = wait_for_end(fd, claimant, answers);
+  return may_go_another_way(how, answers) && take_back(gate) ? CLAIM_NONE : how;
+}
+
+enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room) {
+  struct message message = {.given = {-1, -1, -1, -1}};
+  int pool = open_pool(claimant->file);
+  if (pool < 0) return CLAIM_NONE;
+  int is_ours = is_what_we_would_build(pool, claimant->file) && write_message(&message, claimant) == 0;
+  int fd = is_ours ? claim_any(pool) : -1;
+  close(pool);
+  struct answers answers = {.json = json, .room = room};
+  /* A command that was not sent whole is never taken. */
+  enum claim end = fd < 0 || send_message(fd, &message) < 0 ? CLAIM_NONE : run_in(fd, message.given[3], claimant, &answers);
+  if (message.given[3] >= 0) close(message.given[3]);
+  if (fd >= 0) close(fd);
+  free(message.block);
+  *exit_code = (int)answers.exit_code;
+  if (end != CLAIM_DONE) *json = 0;
+  return end;
+}

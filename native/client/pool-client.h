@@ -1,0 +1,30 @@
+/*
+ * The client's side of a warm sandbox: finds one that is exactly what the cold way would build now, and gives it the command.
+ *
+ * Theory of operation. A cached launch file that may be served by a pool names the pool's directory. There lies the launch file
+ * from which the sandboxes were built. It must be the caller's own, byte by byte, or have the same caller, the same plan, and
+ * every input on disk still as it was. Then a ready socket is claimed by renaming it, and the command handed over with a gate
+ * before it. While the sandbox wakes up, every place that the caller's plan looked at is looked at again; then the gate is opened.
+ * Whatever goes wrong before that, or before the sandbox has said FRAME_TAKEN, is no event at all: the cold way is always there.
+ * After both there is no second run, unless the sandbox says FRAME_REFUSED, or has ended with the gate still to be gone through.
+ */
+#pragma once
+
+#include "lib/launch-cache.h"
+#include "client/capture.h"
+
+enum claim {
+  CLAIM_NONE, /* no command was handed over */
+  CLAIM_DONE, /* exit_code and json tell the end */
+  CLAIM_LOST, /* the sandbox took the command and was killed: nobody knows the end */
+};
+
+struct claimant {
+  const struct launchfile *file;
+  char **command, **env;
+  int signals; /* signalfd: what comes is passed on */
+  struct capture *capture;
+};
+
+/* Runs a command in a warm sandbox, if the places of the file (V_AT) still hold; json has room for `room` bytes. */
+enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room);

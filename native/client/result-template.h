@@ -1,0 +1,27 @@
+/*
+ * The JSON answer for a run that ended in an ordinary way. Node has left it in the launch file as pieces of text with holes
+ * between them (src/report/answer.ts); what stands in the holes is known here: the streams, the numbers of launch's report, the
+ * command. Every other end is told by node, from the same outcome.
+ */
+#pragma once
+
+#include "client/capture.h"
+
+/* Are the V_RESULT records of a checked file such as can be filled in? A file without any is one whose streams pass through. */
+int result_is_sound(const struct launchfile *file);
+
+struct result {
+  const struct launchfile *file;
+  const char *status; /* the line of launch */
+  char **command;
+  const struct capture *capture;
+};
+
+/* Nothing to say: the command ended by itself, no limit was met, and nothing may deserve a hint. */
+int result_needs_no_words(const struct result *result);
+
+/* Is everything that is to be told there, and text? */
+int result_is_text(const struct result *result);
+
+/* Writes the answer, one line. 0, or an errno. */
+int result_write(const struct result *result, int fd);

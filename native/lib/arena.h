@@ -1,0 +1,18 @@
+/* Memory for many small pieces that are given back together. */
+#pragma once
+
+#include <stddef.h>
+
+struct arena {
+  struct arena_block *last;
+};
+
+/* `size` bytes, or NULL with errno. */
+void *arena_take(struct arena *arena, size_t size);
+/* `directory`/`name`, or `name` alone where the directory is "". NULL with errno. */
+char *arena_join(struct arena *arena, const char *directory, const char *name);
+char *arena_copy(struct arena *arena, const char *text, size_t length);
+void arena_free(struct arena *arena);
+
+/* Makes room for one more item of `size` bytes behind `count` of them. The items, or NULL with errno. */
+void *grow(void *items, size_t count, size_t size);

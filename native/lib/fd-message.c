@@ -1,0 +1,38 @@
+#include "lib/fd-message.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+
+union control {
+  struct cmsghdr header;
+  char room[CMSG_SPACE(sizeof(int) * MESSAGE_DESCRIPTORS_MAX)];
+};
+
+int message_send(int socket, const void *bytes, size_t size, const int *fds, int count) {
+  union control control;
+  struct iovec part = {(void *)(uintptr_t)bytes, size};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (count > 0) {
+    size_t length = sizeof *fds * (size_t)count;
+    control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(length)};
+    memcpy(CMSG_DATA(&control.header), fds, length);
+    message.msg_control = control.room;
+    message.msg_controllen = CMSG_SPACE(length);
+  }
+  return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fds, int *count) {
+  union control control;
+  struct iovec part = {bytes, size};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+  ssize_t got = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+  struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&message);
+  *count = 0;
+  if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+    *count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof *fds);
+    memcpy(fds, CMSG_DATA(header), sizeof *fds * (size_t)*count);
+  }
+  return got;
+}

@@ -1,0 +1,13 @@
+/* One message of a known size, and the descriptors that come with it (SCM_RIGHTS, unix(7)). */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#define MESSAGE_DESCRIPTORS_MAX 32
+
+/* `count`: at most MESSAGE_DESCRIPTORS_MAX. Returns 0, or -1 with errno. */
+int message_send(int socket, const void *bytes, size_t size, const int *fds, int count);
+
+/* Returns what recvmsg does; `fds` has room for MESSAGE_DESCRIPTORS_MAX, and *count of them came, close-on-exec. */
+ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fds, int *count);

@@ -1,0 +1,245 @@
+/* The prompt part of the guard: inotify on directories in which something protected could be made. */
+#include "lib/guard.h"
+
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+
+#define BENEATH (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH)
+
+/* Directories beyond these are left to the walks. */
+#define WATCHES_MAX 1024
+/* Below a zone's root new directories are watched, too, as `git clone` and `git init NAME` make them: so many. */
+#define NEW_WATCHES_MAX 128
+
+#define FIRST_WALK_NS 1000000000ull
+#define LEAST_PAUSE_NS 2000000000ull
+/* A walk may take one part in so many of a processor's time, and holds up deadlines and limits no longer than this. */
+#define WALK_SHARE 50
+#define WALK_PIECE_NS 5000000ull
+
+struct guard_watch {
+  int id;
+  size_t zone;
+  const char *path;
+  int in_tree; /* a `.git` may be made here */
+};
+
+/* ---- watches ---- */
+
+static int has_watch(const struct guard *guard, int id) {
+  for (size_t i = 0; i < guard->watches; i++)
+    if (guard->watch[i].id == id) return 1;
+  return 0;
+}
+
+/* Through the descriptor: a path could lead somewhere else by now. */
+static int watch_descriptor(const struct guard *guard, int fd) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return inotify_add_watch(guard->events, path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+}
+
+/* 1 = it is watched now and was not before. */
+static int add_watch(struct guard *guard, size_t zone, const char *path, int in_tree) {
+  if (guard->events < 0 || guard->watches == WATCHES_MAX) return 0;
+  int fd = sys_openat2(guard->zone[zone].fd, path[0] ? path : ".", O_PATH | O_DIRECTORY, BENEATH);
+  int id = fd < 0 ? -1 : watch_descriptor(guard, fd);
+  if (fd >= 0) close(fd);
+  if (id < 0 || has_watch(guard, id)) return 0;
+  struct guard_watch *more = grow(guard->watch, guard->watches, sizeof *more);
+  char *copy = more ? arena_copy(&guard->arena, path, strlen(path)) : NULL;
+  if (more) guard->watch = more;
+  if (!copy) return 0;
+  guard->watch[guard->watches++] = (struct guard_watch){id, zone, copy, in_tree};
+  return 1;
+}
+
+/* The deepest directory on the way to a missing name: the next step of the way is made there. */
+static int watch_way(struct guard *guard, size_t zone, const char *name) {
+  char path[PATH_MAX];
+  struct stat status;
+  copy_text(path, sizeof path, name);
+  for (char *slash = strrchr(path, '/'); slash; slash = strrchr(path, '/')) {
+    *slash = 0;
+    if (fstatat(guard->zone[zone].fd, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode)) return add_watch(guard, zone, path, 0);
+  }
+  return 0; /* the root, which is watched anyway */
+}
+
+static int watch_ways(struct guard *guard) {
+  int added = 0;
+  for (size_t zone = 0; zone < guard->zones; zone++)
+    for (size_t i = 0; i < guard->zone[zone].names; i++)
+      if (strchr(guard->zone[zone].name[i].path, '/')) added |= watch_way(guard, zone, guard->zone[zone].name[i].path);
+  return added;
+}
+
+static int is_guarded(const struct guard_zone *zone) { return zone->fd >= 0 && (zone->has_git || zone->names > 0); }
+
+void guard_watch(struct guard *guard, uint64_t now_ns) {
+  int is_needed = 0;
+  for (size_t i = 0; i < guard->zones; i++) is_needed |= is_guarded(&guard->zone[i]);
+  guard->walk.zone = -1;
+  /* Names, too, are looked for by time: the kernel may have no watch left for us. */
+  if (is_needed) guard->next_walk_ns = now_ns + FIRST_WALK_NS;
+  if (is_needed) guard->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  for (size_t i = 0; i < guard->zones; i++)
+    if (is_guarded(&guard->zone[i])) add_watch(guard, i, "", guard->zone[i].has_git);
+  watch_ways(guard);
+}
+
+/* ---- looks ---- */
+
+static int note(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  if (!guard->seen[0]) guard_host_path(zone, path, guard->seen, sizeof guard->seen);
+  return 1;
+}
+
+static int is_there(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  char at[PATH_MAX];
+  struct stat status;
+  enum look look = guard_look(zone->fd, path, at, &status);
+  return (look == LOOK_THERE || look == LOOK_LINK) && note(guard, zone, at);
+}
+
+static int has_new_git(struct guard *guard, const struct guard_watch *watch) {
+  const struct guard_zone *zone = &guard->zone[watch->zone];
+  char path[PATH_MAX];
+  if (!watch->in_tree || (size_t)snprintf(path, sizeof path, "%s%s.git", watch->path, watch->path[0] ? "/" : "") >= sizeof path) return 0;
+  for (size_t i = 0; i < zone->repositories; i++)
+    if (strcmp(zone->repository[i].path, path) == 0) return 0;
+  return is_there(guard, zone, path);
+}
+
+static int has_become_bare(struct guard *guard, const struct guard_watch *watch) {
+  const struct guard_zone *zone = &guard->zone[watch->zone];
+  if (!watch->in_tree) return 0;
+  for (size_t i = 0; i < zone->repositories; i++)
+    if (zone->repository[i].kind == FIND_BARE && strcmp(zone->repository[i].path, watch->path) == 0) return 0;
+  return walk_is_bare(zone->fd, watch->path) > 0 && note(guard, zone, watch->path);
+}
+
+/* Everything that is watched, once. */
+static int look_at_all(struct guard *guard) {
+  for (size_t zone = 0; zone < guard->zones; zone++)
+    for (size_t i = 0; i < guard->zone[zone].names; i++)
+      if (is_there(guard, &guard->zone[zone], guard->zone[zone].name[i].path)) return 1;
+  for (size_t i = 0; i < guard->watches; i++)
+    if (has_new_git(guard, &guard->watch[i]) || has_become_bare(guard, &guard->watch[i])) return 1;
+  return 0;
+}
+
+/* A directory may have been filled before it was watched, and a look is worth nothing before the watch. */
+static int look_again(struct guard *guard) {
+  while (watch_ways(guard)) continue;
+  return look_at_all(guard);
+}
+
+/* ---- events ---- */
+
+static int is_step_of(const char *path, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+    if (strncmp(at, word, length) == 0 && (at[length] == '/' || at[length] == 0)) return 1;
+  return 0;
+}
+
+static int concerns_git(const char *name) {
+  static const char *const NAMES[] = {".git", "HEAD", "objects", "refs", "commondir"};
+  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    if (strcmp(NAMES[i], name) == 0) return 1;
+  return 0;
+}
+
+static int is_interesting(const struct guard_zone *zone, const char *name) {
+  if (zone->has_git && concerns_git(name)) return 1;
+  for (size_t i = 0; i < zone->names; i++)
+    if (is_step_of(zone->name[i].path, name)) return 1;
+  return 0;
+}
+
+static const struct guard_watch *watch_of(const struct guard *guard, int id) {
+  for (size_t i = 0; i < guard->watches; i++)
+    if (guard->watch[i].id == id) return &guard->watch[i];
+  return NULL;
+}
+
+static int watch_new_directory(struct guard *guard, struct guard_watch watch, const char *name) {
+  char path[PATH_MAX];
+  if (!watch.in_tree || guard->watches >= NEW_WATCHES_MAX) return 0;
+  if ((size_t)snprintf(path, sizeof path, "%s%s%s", watch.path, watch.path[0] ? "/" : "", name) >= sizeof path) return 0;
+  return add_watch(guard, watch.zone, path, 1);
+}
+
+/* 1 = something has changed that is worth a look. */
+static int on_event(struct guard *guard, const struct inotify_event *event) {
+  if (event->mask & IN_Q_OVERFLOW) return guard->next_walk_ns = 1, 1; /* a walk at once */
+  const struct guard_watch *watch = event->len ? watch_of(guard, event->wd) : NULL;
+  if (!watch) return 0;
+  if (!watch->in_tree && strcmp(event->name, "config.lock") == 0) guard->config_locked = 1;
+  int is_new = (event->mask & IN_ISDIR) && watch_new_directory(guard, *watch, event->name);
+  return is_new || is_interesting(&guard->zone[watch->zone], event->name);
+}
+
+int guard_on_events(struct guard *guard) {
+  static char room[32 << 10] __attribute__((aligned(8)));
+  int is_worth_a_look = 0;
+  for (;;) {
+    ssize_t got = guard->events < 0 ? 0 : read(guard->events, room, sizeof room);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return is_worth_a_look && look_again(guard);
+    for (ssize_t at = 0; at < got;) {
+      const struct inotify_event *event = (const struct inotify_event *)(room + at);
+      is_worth_a_look |= on_event(guard, event);
+      at += (ssize_t)(sizeof *event + event->len);
+    }
+  }
+}
+
+/* ---- walks ---- */
+
+/* The next zone in which repositories are protected; 0 = there is none after this one. */
+static int begin_next_walk(struct guard *guard) {
+  for (walk_free(&guard->walk); guard->walked < guard->zones; guard->walked++) {
+    const struct guard_zone *zone = &guard->zone[guard->walked];
+    if (zone->fd < 0 || !zone->has_git) continue;
+    guard->walk = (struct walk){.zone = zone->fd, .for_git = 1};
+    return 1;
+  }
+  guard->walked = 0;
+  return 0;
+}
+
+static int has_new_repository(struct guard *guard) {
+  const struct guard_zone *zone = &guard->zone[guard->walked];
+  for (size_t i = 0; i < guard->walk.count; i++)
+    if (!guard_knows(zone, &guard->walk.find[i])) return note(guard, zone, guard->walk.find[i].path);
+  return 0;
+}
+
+/* 1 = there was an attempt. What cannot be looked through now, the sweep at the end explains. */
+static int walk_a_piece(struct guard *guard, uint64_t now, uint64_t *least_pause) {
+  *least_pause = 0;
+  if (guard->walk.zone < 0 && !begin_next_walk(guard)) return *least_pause = LEAST_PAUSE_NS, 0;
+  if (walk_some(&guard->walk, now + WALK_PIECE_NS) > 0) return has_new_repository(guard);
+  int found = has_new_repository(guard);
+  guard->walked++;
+  if (!begin_next_walk(guard)) *least_pause = LEAST_PAUSE_NS;
+  return found;
+}
+
+int guard_on_time(struct guard *guard) {
+  uint64_t before = now_ns(), least;
+  if (!guard->next_walk_ns || before < guard->next_walk_ns) return 0;
+  least = LEAST_PAUSE_NS;
+  int found = look_again(guard) || walk_a_piece(guard, before, &least);
+  uint64_t after = now_ns(), pause = (after - before) * WALK_SHARE;
+  guard->next_walk_ns = after + (found || pause > least ? pause : least);
+  return found;
+}

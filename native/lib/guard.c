@@ -1,0 +1,420 @@
+#include "lib/guard.h"
+
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#define NO_LINKS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+
+/* What git runs, obeys or is led by, in each git directory. */
+static const char *const CLOSED_IN_GIT[] = {
+    "config", "config.worktree", "commondir", "gitdir", "hooks", "info/attributes", "objects/info/alternates",
+    "objects/info/http-alternates",
+};
+/* Directories of whole git directories: none is added, and each of them is one. */
+static const char *const KEPT_IN_GIT[] = {"modules", "worktrees"};
+
+void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room) {
+  copy_text(to, room, zone->source);
+  size_t used = strlen(to);
+  if (path[0] && used + 1 < room) to[used++] = '/';
+  copy_text(to + used, room - used, path);
+}
+
+static int give_up(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  guard_host_path(zone, path, guard->failed, sizeof guard->failed);
+  return -1;
+}
+
+/* ---- one path ---- */
+
+/* The first link on the way to `path`, in `at`. */
+static enum look find_link(int zone, const char *path, char *at, struct stat *status) {
+  for (size_t length = 1; length < PATH_MAX; length++) {
+    if (path[length] && path[length] != '/') continue;
+    memcpy(at, path, length);
+    at[length] = 0;
+    int fd = sys_openat2(zone, at, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+    int done = fd < 0 ? -1 : fstat(fd, status);
+    if (fd >= 0) close(fd);
+    if (done < 0) break;
+    if (S_ISLNK(status->st_mode)) return LOOK_LINK;
+    if (!path[length]) return LOOK_THERE;
+  }
+  return errno == ENOENT || errno == ENOTDIR ? LOOK_MISSING : LOOK_FAILED;
+}
+
+enum look guard_look(int zone, const char *path, char *at, struct stat *status) {
+  copy_text(at, PATH_MAX, path);
+  int fd = sys_openat2(zone, path, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+  if (fd < 0 && errno == ELOOP) return find_link(zone, path, at, status);
+  if (fd < 0) return errno == ENOENT || errno == ENOTDIR ? LOOK_MISSING : LOOK_FAILED;
+  int done = fstat(fd, status);
+  close(fd);
+  return done < 0 ? LOOK_FAILED : S_ISLNK(status->st_mode) ? LOOK_LINK : LOOK_THERE;
+}
+
+/* ---- what is to be done about each path ---- */
+
+static int add_cover(struct guard_zone *zone, const char *path, const struct stat *status, int writable) {
+  struct guard_cover *more = path ? grow(zone->cover, zone->covers, sizeof *more) : NULL;
+  if (!more) return -1;
+  zone->cover = more;
+  zone->cover[zone->covers++] = (struct guard_cover){
+      .path = path, .writable = writable, .identity = {status->st_dev, status->st_ino}, .type = status->st_mode & S_IFMT};
+  return 0;
+}
+
+static int add_name(struct guard_zone *zone, const char *path) {
+  struct guard_name *more = path ? grow(zone->name, zone->names, sizeof *more) : NULL;
+  if (!more) return -1;
+  zone->name = more;
+  zone->name[zone->names++] = (struct guard_name){path};
+  return 0;
+}
+
+/* Covers what is there, and watches what is not. Whoever may not look for it may not make it either, inside or outside. */
+static int close_path(struct guard *guard, struct guard_zone *zone, const char *path) {
+  char at[PATH_MAX];
+  struct stat status;
+  switch (guard_look(zone->fd, path, at, &status)) {
+    case LOOK_THERE: return add_cover(zone, path, &status, 0) < 0 ? give_up(guard, zone, path) : 1;
+    case LOOK_MISSING: return add_name(zone, path) < 0 ? give_up(guard, zone, path) : 0;
+    case LOOK_LINK: return errno = ELOOP, give_up(guard, zone, at);
+    case LOOK_FAILED: return errno == EACCES ? 0 : give_up(guard, zone, path);
+  }
+  return -1;
+}
+
+/* ---- git directories ---- */
+
+static int is_open(const struct guard_zone *zone, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = zone->open; *at;) {
+    size_t word = strcspn(at, " ");
+    if (word == length && memcmp(at, name, length) == 0) return 1;
+    at += word + (at[word] == ' ');
+  }
+  return 0;
+}
+
+static int cover_kept(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int owner, const char *directory) {
+  size_t length = strlen(directory), holder = zone->covers - 1;
+  for (size_t i = 0; i < walk->count; i++) {
+    const struct find *find = &walk->find[i];
+    if (find->kind != FIND_KEPT || find->owner != owner) continue;
+    if (strncmp(find->path, directory, length) != 0 || find->path[length] != '/') continue;
+    struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
+    if (add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 1) < 0) return give_up(guard, zone, find->path);
+    zone->cover[holder].kept++;
+  }
+  return 0;
+}
+
+/* Whether cover_kept has it: it does not cover what is in an open directory. */
+static int is_kept(const struct guard_zone *zone, const struct walk *walk, const struct find *find) {
+  if (find->kind != FIND_KEPT) return 0;
+  size_t length = strlen(walk->find[find->owner].path);
+  return !is_open(zone, KEPT_IN_GIT[find->path[length + (length > 0)] != KEPT_IN_GIT[0][0]]);
+}
+
+/* Of the find at `index`, which is a directory. */
+static int close_git_directory(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int index) {
+  const char *directory = walk->find[index].path;
+  for (size_t i = 0; i < sizeof CLOSED_IN_GIT / sizeof *CLOSED_IN_GIT; i++)
+    if (!is_open(zone, CLOSED_IN_GIT[i]) && close_path(guard, zone, arena_join(&guard->arena, directory, CLOSED_IN_GIT[i])) < 0) return -1;
+  for (size_t i = 0; i < sizeof KEPT_IN_GIT / sizeof *KEPT_IN_GIT; i++) {
+    char *path = arena_join(&guard->arena, directory, KEPT_IN_GIT[i]);
+    int done = is_open(zone, KEPT_IN_GIT[i]) ? 0 : path ? close_path(guard, zone, path) : -1;
+    if (done > 0) done = cover_kept(guard, zone, walk, index, path);
+    if (done < 0) return -1;
+  }
+  return 0;
+}
+
+static int add_repository(struct guard *guard, struct guard_zone *zone, const struct find *find, const char *path) {
+  struct guard_repository *more = path ? grow(zone->repository, zone->repositories, sizeof *more) : NULL;
+  if (!more) return give_up(guard, zone, find->path);
+  zone->repository = more;
+  zone->repository[zone->repositories++] = (struct guard_repository){find->kind, find->type, find->identity, path};
+  return 0;
+}
+
+static int close_git(struct guard *guard, struct guard_zone *zone, struct walk *walk, int index) {
+  struct find *find = &walk->find[index];
+  struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
+  find->path = arena_copy(&guard->arena, find->path, strlen(find->path));
+  if (add_repository(guard, zone, find, find->path) < 0) return -1;
+  if (S_ISLNK(find->type)) return errno = ELOOP, give_up(guard, zone, find->path);
+  /* A file leads to a git directory elsewhere; a directory is kept where it is, its parts are closed one by one. */
+  if (!is_kept(zone, walk, find) && find->path[0] && add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return give_up(guard, zone, find->path);
+  return S_ISDIR(find->type) ? close_git_directory(guard, zone, walk, index) : 0;
+}
+
+/* ---- single files ---- */
+
+static void note_set_id(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  if (guard->set_ids < GUARD_SET_ID_MAX)
+    guard_host_path(zone, path, guard->set_id[guard->set_ids], sizeof guard->set_id[0]);
+  guard->set_ids++;
+}
+
+static int close_file(struct guard *guard, struct guard_zone *zone, const struct find *find) {
+  struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
+  if (find->kind == FIND_SET_ID) note_set_id(guard, zone, find->path);
+  return add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 0) < 0 ? give_up(guard, zone, find->path) : 0;
+}
+
+/* ---- a zone ---- */
+
+/* Among other files it is covered; shown by itself there is nothing else to do with the zone. */
+static int runs_with_other_rights(int file, const struct stat *status) {
+  char path[32];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  return (status->st_mode & (S_ISUID | S_ISGID)) || walk_tells_capabilities(getxattr(path, "security.capability", NULL, 0));
+}
+
+static int open_zone(struct guard *guard, struct guard_zone *zone, const struct entry *entry) {
+  uint64_t device, inode;
+  struct stat status;
+  errno = EINVAL;
+  if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0)
+    return give_up(guard, zone, "");
+  zone->fd = sys_openat2(AT_FDCWD, zone->source, O_PATH, NO_LINKS);
+  if (zone->fd < 0 || fstat(zone->fd, &status) < 0) return give_up(guard, zone, "");
+  if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, give_up(guard, zone, "");
+  if (S_ISDIR(status.st_mode)) return 0;
+  int is_safe = geteuid() != 0 || !runs_with_other_rights(zone->fd, &status);
+  close(zone->fd); /* a single file: nothing can be made in it */
+  zone->fd = -1;
+  return is_safe ? 0 : (errno = EPERM, give_up(guard, zone, ""));
+}
+
+int guard_walk(const struct guard_zone *zone, int for_set_id, struct walk *walk) {
+  *walk = (struct walk){.zone = zone->fd, .for_git = zone->has_git, .for_set_id = for_set_id};
+  return walk->for_git || walk->for_set_id ? walk_zone(walk) : 0;
+}
+
+static int close_finds(struct guard *guard, struct guard_zone *zone, struct walk *walk) {
+  for (size_t i = 0; i < walk->count; i++) {
+    enum find_kind kind = walk->find[i].kind;
+    int done = kind == FIND_GIT || kind == FIND_BARE || kind == FIND_KEPT ? close_git(guard, zone, walk, (int)i)
+               : kind == FIND_SET_ID                                      ? close_file(guard, zone, &walk->find[i])
+                                                                          : (errno = ENAMETOOLONG, give_up(guard, zone, ""));
+    if (done < 0) return -1;
+  }
+  return 0;
+}
+
+static int knows_path(const struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->repositories; i++)
+    if (strcmp(zone->repository[i].path, path) == 0) return 1;
+  return 0;
+}
+
+static int look_through(struct guard *guard, struct guard_zone *zone) {
+  struct walk walk;
+  int done = guard_walk(zone, geteuid() == 0, &walk);
+  if (done < 0) give_up(guard, zone, walk.failed ? walk.failed : "");
+  else done = close_finds(guard, zone, &walk);
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  /* At the root it is made most often, and a name is watched. */
+  if (done == 0 && zone->has_git && !knows_path(zone, ".git")) done = add_name(zone, ".git");
+  return done;
+}
+
+/* ---- hard links ---- */
+
+/* A cover is on a name, and a file can have others: they are covered, too, wherever they are in a writable zone. */
+struct links {
+  struct identity *file;
+  size_t count;
+};
+
+static int add_link(struct links *links, dev_t dev, ino_t ino) {
+  for (size_t i = 0; i < links->count; i++)
+    if (links->file[i].dev == dev && links->file[i].ino == ino) return 0;
+  struct identity *more = grow(links->file, links->count, sizeof *more);
+  if (!more) return -1;
+  links->file = more;
+  links->file[links->count++] = (struct identity){dev, ino};
+  return 0;
+}
+
+static int add_links_below(struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
+  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1};
+  int done = walk_zone(&walk);
+  for (size_t i = 0; done == 0 && i < walk.count; i++)
+    if (walk.find[i].kind == FIND_TWIN) done = add_link(links, walk.find[i].identity.dev, walk.find[i].identity.ino);
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  return done;
+}
+
+static int find_links_of(struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
+  char at[PATH_MAX];
+  struct stat status;
+  if (cover->writable) return 0;
+  if (S_ISDIR(cover->type)) return add_links_below(links, zone, cover);
+  if (!S_ISREG(cover->type) || guard_look(zone->fd, cover->path, at, &status) != LOOK_THERE || status.st_nlink < 2) return 0;
+  return add_link(links, status.st_dev, status.st_ino);
+}
+
+/* The innermost cover decides. */
+static int is_covered(const struct guard_zone *zone, const char *path) {
+  size_t longest = 0;
+  int covered = 0;
+  for (size_t i = 0; i < zone->covers; i++) {
+    size_t length = strlen(zone->cover[i].path);
+    if (length < longest || strncmp(zone->cover[i].path, path, length) != 0 || (path[length] && path[length] != '/')) continue;
+    covered = !zone->cover[i].writable || (covered && length == longest);
+    longest = length;
+  }
+  return covered;
+}
+
+static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
+  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count};
+  int done = walk_zone(&walk);
+  if (done < 0) give_up(guard, zone, walk.failed ? walk.failed : "");
+  for (size_t i = 0; done == 0 && i < walk.count; i++)
+    if (walk.find[i].kind == FIND_TWIN && !is_covered(zone, walk.find[i].path)) done = close_file(guard, zone, &walk.find[i]);
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  return done;
+}
+
+/* Files that lie outside of every writable zone. */
+static int add_links_of_plan(struct guard *guard, struct links *links, const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0;
+  uint64_t device, inode;
+  while (launchfile_next(file, &position, &entry)) {
+    if (entry.verb != V_LINKED) continue;
+    copy_text(guard->failed, sizeof guard->failed, "linked");
+    errno = EINVAL;
+    if (parse_number(entry.word[0], UINT64_MAX, &device) < 0 || parse_number(entry.word[1], UINT64_MAX, &inode) < 0) return -1;
+    if (add_link(links, (dev_t)device, (ino_t)inode) < 0) return -1;
+  }
+  return 0;
+}
+
+static int close_links(struct guard *guard, const struct launchfile *file) {
+  struct links links = {NULL, 0};
+  int done = add_links_of_plan(guard, &links, file);
+  for (size_t i = 0; i < guard->zones && done == 0; i++)
+    for (size_t j = 0; j < guard->zone[i].covers && done == 0; j++)
+      if ((done = find_links_of(&links, &guard->zone[i], &guard->zone[i].cover[j])) < 0) give_up(guard, &guard->zone[i], guard->zone[i].cover[j].path);
+  for (size_t i = 0; links.count > 0 && i < guard->zones && done == 0; i++)
+    if (guard->zone[i].fd >= 0) done = cover_links(guard, &guard->zone[i], &links);
+  int error = errno;
+  free(links.file);
+  errno = error;
+  return done;
+}
+
+/* ---- all zones ---- */
+
+static struct guard_zone *add_zone(struct guard *guard, const struct entry *entry) {
+  struct guard_zone *more = grow(guard->zone, guard->zones, sizeof *more);
+  if (!more) return NULL;
+  guard->zone = more;
+  guard->zone[guard->zones] = (struct guard_zone){.source = entry->word[0], .target = entry->word[1], .fd = -1, .open = ""};
+  return &guard->zone[guard->zones++];
+}
+
+static int is_of(const struct guard_zone *zone, const struct entry *entry) {
+  return strcmp(zone->source, entry->word[0]) == 0 && strcmp(zone->target, entry->word[1]) == 0;
+}
+
+static int on_record(struct guard *guard, struct guard_zone **zone, const struct entry *entry) {
+  if (entry->verb == V_ZONE) {
+    *zone = NULL;
+    if (strcmp(entry->word[2], "rw") != 0) return 0;
+    *zone = add_zone(guard, entry);
+    return *zone ? open_zone(guard, *zone, entry) : -1;
+  }
+  if (entry->verb != V_PROTECT && entry->verb != V_GIT) return 0;
+  copy_text(guard->failed, sizeof guard->failed, entry->word[0]);
+  if (!*zone || !is_of(*zone, entry)) return errno = EINVAL, -1; /* the paths of a zone stand behind it */
+  if (entry->verb == V_GIT) return (*zone)->has_git = 1, (*zone)->open = entry->word[2], 0;
+  return (*zone)->fd < 0 || close_path(guard, *zone, entry->word[2]) >= 0 ? 0 : -1;
+}
+
+int guard_prepare(struct guard *guard, const struct launchfile *file) {
+  struct entry entry;
+  struct guard_zone *zone = NULL;
+  size_t position = 0;
+  *guard = (struct guard)GUARD_NONE;
+  while (launchfile_next(file, &position, &entry))
+    if (on_record(guard, &zone, &entry) < 0) return -1;
+  for (size_t i = 0; i < guard->zones; i++)
+    if (guard->zone[i].fd >= 0 && look_through(guard, &guard->zone[i]) < 0) return -1;
+  return close_links(guard, file);
+}
+
+const struct guard_zone *guard_zone_at(const struct guard *guard, const char *target) {
+  for (size_t i = 0; i < guard->zones; i++)
+    if (strcmp(guard->zone[i].target, target) == 0) return &guard->zone[i];
+  return NULL;
+}
+
+static int same_identity(const struct identity *a, const struct identity *b) { return a->dev == b->dev && a->ino == b->ino; }
+
+int guard_knows(const struct guard_zone *zone, const struct find *find) {
+  for (size_t i = 0; i < zone->repositories; i++) {
+    const struct guard_repository *known = &zone->repository[i];
+    if (strcmp(known->path, find->path) == 0) return known->type == find->type && same_identity(&known->identity, &find->identity);
+  }
+  return 0;
+}
+
+/* ---- later ---- */
+
+static int same_cover(const struct guard_cover *a, const struct guard_cover *b) {
+  return strcmp(a->path, b->path) == 0 && a->writable == b->writable && a->kept == b->kept && same_identity(&a->identity, &b->identity);
+}
+
+static int same_zone(const struct guard_zone *a, const struct guard_zone *b) {
+  if (a->covers != b->covers || a->names != b->names || a->repositories != b->repositories) return 0;
+  for (size_t i = 0; i < a->covers; i++)
+    if (!same_cover(&a->cover[i], &b->cover[i])) return 0;
+  for (size_t i = 0; i < a->names; i++)
+    if (strcmp(a->name[i].path, b->name[i].path) != 0) return 0;
+  return 1;
+}
+
+int guard_is_fresh(const struct guard *guard, const struct launchfile *file) {
+  struct guard now;
+  int same = guard_prepare(&now, file) == 0 && now.zones == guard->zones;
+  for (size_t i = 0; same && i < now.zones; i++) same = same_zone(&guard->zone[i], &now.zone[i]);
+  guard_close(&now);
+  return same;
+}
+
+void guard_close(struct guard *guard) {
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    if (zone->fd >= 0) close(zone->fd);
+    free(zone->cover), free(zone->name), free(zone->repository);
+  }
+  if (guard->events >= 0) close(guard->events);
+  walk_free(&guard->walk);
+  free(guard->zone);
+  free(guard->watch);
+  arena_free(&guard->arena);
+  guard->zone = NULL;
+  guard->watch = NULL;
+  guard->zones = guard->watches = 0;
+  guard->events = -1;
+}

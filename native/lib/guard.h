@@ -1,0 +1,126 @@
+/*
+ * The guard of what a host program would run or obey later: protected names and git directories in writable zones.
+ *
+ * Theory of operation. What exists is covered: the stager mounts each such path over itself, last read-only, and every directory on
+ * the way over itself, so that none of them can be renamed. What does not exist cannot be covered, and nothing is made in its
+ * place. Launch watches the directories in which it could be made (inotify) and ends the run at the first attempt. The watch is
+ * for promptness: a file system may not report everything, and a queue may overflow. The authority is the sweep at the end of
+ * each run, when nothing inside is left: every missing name is looked up again, every zone looked through for git directories that
+ * were not there before (lib/walk.h), and what is found is renamed beside itself to NAME.set-aside.RUN.
+ *
+ * A file with several names is covered at each of them. For root, files that run with other rights than their caller's are covered.
+ *
+ * Every look starts at the zone's descriptor, which is opened once and compared with the plan, and follows no link.
+ */
+#pragma once
+
+#include "lib/launch-file.h"
+#include "lib/walk.h"
+
+#include <stdint.h>
+
+/* A path that exists when the run begins, to be mounted over itself. */
+struct guard_cover {
+  const char *path; /* relative to the zone */
+  int writable;     /* only kept in its place */
+  size_t kept;      /* so many of the following lie in it, and stay writable where it does not */
+  struct identity identity;
+  mode_t type;
+};
+
+/* A path that does not. */
+struct guard_name {
+  const char *path;
+};
+
+/* What is kept of a git directory from the beginning to the end. */
+struct guard_repository {
+  enum find_kind kind;
+  mode_t type;
+  struct identity identity;
+  const char *path;
+};
+
+struct guard_zone {
+  const char *source, *target;
+  int fd;           /* O_PATH; -1 = nothing in it is protected */
+  int has_git;      /* git directories are protected */
+  const char *open; /* names in a git directory that stay writable, separated by blanks */
+  struct guard_cover *cover;
+  size_t covers;
+  struct guard_name *name;
+  size_t names;
+  struct guard_repository *repository;
+  size_t repositories;
+};
+
+/* Something that was made in spite of its protection. */
+struct guard_attempt {
+  char path[256];  /* on the host */
+  char aside[256]; /* the name it has beside it now, "" = it could not be moved */
+  int is_gone;     /* it had been removed before it could be */
+};
+
+#define GUARD_ATTEMPTS_MAX 8
+#define GUARD_SET_ID_MAX 8
+
+struct guard_watch;
+
+struct guard {
+  struct guard_zone *zone; /* those that are writable */
+  size_t zones;
+  struct arena arena;
+  int events; /* inotify; -1 = nothing is watched */
+  struct guard_watch *watch;
+  size_t watches;
+  uint64_t next_walk_ns; /* CLOCK_MONOTONIC; 0 = none */
+  struct walk walk;      /* while the command runs: a piece at a time, of one zone after the other */
+  size_t walked;         /* the zone that it is in */
+
+  char seen[256]; /* the first attempt, on the host */
+  struct guard_attempt attempt[GUARD_ATTEMPTS_MAX];
+  unsigned attempts;                                /* all of them; the first are kept */
+  char set_id[GUARD_SET_ID_MAX][256];               /* covered files of root, on the host */
+  unsigned set_ids;
+  int config_locked; /* git has tried to change a configuration */
+
+  char failed[512]; /* where guard_prepare gave up */
+};
+
+#define GUARD_NONE {.events = -1}
+
+/* Opens the zones, and finds what is to be covered and what to be watched. 0, or -1 with errno and `failed`. */
+int guard_prepare(struct guard *guard, const struct launchfile *file);
+/* The covers of a zone, by its target; NULL = it has none. */
+const struct guard_zone *guard_zone_at(const struct guard *guard, const char *target);
+/* Has nothing that guard_prepare has seen changed since? 1, or 0: the covers are not what they would be now. */
+int guard_is_fresh(const struct guard *guard, const struct launchfile *file);
+
+/* From now on guard_on_events tells of attempts. Where the kernel has no watch for us, the walks remain. */
+void guard_watch(struct guard *guard, uint64_t now_ns);
+/* 1 = there was an attempt. */
+int guard_on_events(struct guard *guard);
+/* The next walk is due. 1 = there was an attempt. */
+int guard_on_time(struct guard *guard);
+
+/* When nothing inside is left: sets aside what was made. Returns the number of attempts. */
+unsigned guard_sweep(struct guard *guard, const char *run);
+void guard_close(struct guard *guard);
+
+/* ---- between its parts ---- */
+
+enum look {
+  LOOK_MISSING,
+  LOOK_THERE,
+  LOOK_LINK,  /* a link is in the way */
+  LOOK_FAILED /* errno */
+};
+
+/* Looks for `path` in a zone. `at` gets what is there: the path itself, or the link. */
+enum look guard_look(int zone, const char *path, char *at, struct stat *status);
+/* As a person on the host would call it, cut where there is no room. */
+void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room);
+/* Whether a find was there when the run began. */
+int guard_knows(const struct guard_zone *zone, const struct find *find);
+/* Looks through a zone as guard_prepare did. The caller frees. */
+int guard_walk(const struct guard_zone *zone, int for_set_id, struct walk *walk);

@@ -1,0 +1,71 @@
+/*
+ * What launch and init agree on: the descriptors that init finds, and the reports that it sends.
+ * Both programs are built together; a report of another size is refused.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* Descriptors of init. 0 and 1 are /dev/null, 2 is the engine's error pipe: bwrap's monitor keeps 0-2 open, and the
+ * command's own streams must see end of file as soon as the command closes them. */
+enum {
+  INIT_LAUNCH_FILE = 3, /* sealed memfd, read and closed */
+  INIT_COMMAND = 4,     /* sealed memfd: argc, envc, then the words, each ended by NUL; argc 0 = it is handed over later */
+  INIT_CONTROL = 5,     /* SOCK_SEQPACKET: reports out, requests in; its end of file means that launch is gone */
+  INIT_STDIN = 6,
+  INIT_STDOUT = 7,
+  INIT_STDERR = 8,
+};
+
+/* The kinds of report, in the order of a run. */
+enum report_kind {
+  REPORT_FAILED = 1,  /* the walls could not be finished: step, path, error */
+  REPORT_STARTED = 2, /* about to run the command; carries the terminal's master by SCM_RIGHTS if there is one. Of a command that
+                         came late only init is told */
+  REPORT_NO_EXEC = 3, /* execve failed: path, error */
+  REPORT_ENDED = 4,   /* the command ended: wait_status, usage */
+  REPORT_STAGED = 5,  /* from the stager: the tree stands; `pid` is init's if that is launch's own child (engine unshare), else 0;
+                         carries descriptors on the tmpfs by SCM_RIGHTS where the memory watchdog wants them */
+  REPORT_READY = 6,   /* a warm sandbox: everything is done but the command, which is now asked for; carries the user and the
+                         mount namespace and the socket of the process that waits by SCM_RIGHTS */
+  REPORT_NOT_STARTED = 7, /* of a warm sandbox: what waited has ended, and was no command; step, path, error if it said why */
+};
+
+#define READY_DESCRIPTORS 3
+
+struct report {
+  uint32_t kind;
+  int32_t error;
+  int32_t wait_status;
+  int32_t pid;
+  uint32_t killed;       /* processes that outlived the command and were killed */
+  uint64_t at_ns;        /* CLOCK_MONOTONIC */
+  uint64_t started_ns;   /* REPORT_ENDED of a command that came late: when it began */
+  uint64_t cpu_us;       /* user and system time of all that was reaped */
+  uint64_t peak_bytes;   /* largest resident set of one process */
+  char step[32];
+  char path[256];        /* cut if longer */
+};
+
+#define HANDOVER_BYTES_MAX (32 << 10)
+
+/* What the process that waits for a command gets on its socket (SOCK_SEQPACKET): this, as far as it is filled, and descriptors
+ * that it makes its own, the command's three streams and then whatever is said to be there. Then a byte when it may start, as
+ * soon as something is written to the gate. The end of the socket means that there will be no command. */
+struct handover {
+  uint8_t is_long;  /* a sealed memfd holds the block */
+  uint8_t has_gate; /* an eventfd */
+  char block[HANDOVER_BYTES_MAX]; /* as in INIT_COMMAND */
+};
+
+/* A request to init: send `signal` to the command's process group, or to everything inside. */
+struct request {
+  int32_t signal;
+  int32_t everyone;
+};
+
+/* Where the stager mounts the tree before the engine takes it over. Covered only in a mount namespace of our own: the one
+ * directory that every Linux system has, everybody may enter, and nothing in the chain needs. */
+#define STAGE "/sys"
+/* init inside the tree. */
+#define INIT_NAME ".init"

@@ -1,0 +1,47 @@
+/*
+ * Launch files that the front-end may use without asking node: what they were made for, and whether that still holds.
+ * src/launch-cache/ writes them; both sides compute the same words.
+ */
+#pragma once
+
+#include "lib/launch-file.h"
+
+#include <sys/types.h>
+
+#define KEY_WORDS_MAX 512
+#define KEY_BYTES_MAX (64 << 10)
+
+/* What a plan depends on beside files: version, host, caller, options. One list of words, compared whole. */
+struct key {
+  const char *word[KEY_WORDS_MAX];
+  int count;
+  char bytes[KEY_BYTES_MAX];
+  size_t used;
+};
+
+/* Both return -1 when the key is full: then nothing is cached. */
+int key_add(struct key *key, const char *word);
+int key_add_number(struct key *key, unsigned long long number);
+
+/* FNV-1a, 64 bits: names the file, no more. */
+uint64_t key_sum(const struct key *key);
+
+/* Opens and checks the file of that key in the cache directory: owner, modes, seal (lib/seal.h), key, and the content of every input. What
+ * is at the places that planning looked at (V_AT) is the caller's to ask: it takes longer than all the rest.
+ * Returns a descriptor at offset 0 and the content, or -1: not there, not ours, stale. */
+int cached_open(const char *directory, const struct key *key, struct launchfile *file);
+
+/* Is all of it node's work for this user? */
+int cached_is_sealed(const struct launchfile *file);
+
+/* Is it of that type (S_IFDIR, S_IFREG), our own, and out of everybody else's reach? */
+int cached_is_private(int fd, mode_t type);
+
+/* Is it on disk still as this V_AT or V_CONTENT record of a checked file says? */
+int cached_holds(const struct entry *entry);
+/* All of that verb. */
+int cached_holds_all(const struct launchfile *file, enum verb verb);
+
+/* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be told. */
+int identity_at(const char *path, char *text, size_t room);
+int identity_of_content(const char *path, char *text, size_t room);

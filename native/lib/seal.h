@@ -1,0 +1,28 @@
+/*
+ * The seal of what node leaves for front: a MAC with a key that no sandbox can see.
+ *
+ * A file that decides what runs on the host must be node's own work, even where a command got at the directory that it lies in. The
+ * key is 32 random bytes in the directory beside the runs directory (root: /run/llm-do; others: $XDG_RUNTIME_DIR/llm-do or
+ * /run/user/UID/llm-do), which no zone may hold. node makes it (src/host/secret.ts); front only reads it. Without one there is no
+ * seal, and nothing that lies on disk is believed.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SECRET_BYTES 32
+#define MAC_BYTES 64
+#define MAC_TEXT (2 * MAC_BYTES + 1)
+
+/*
+ * HMAC (RFC 2104) with BLAKE2b-512 (RFC 7693): `createHmac('blake2b512', key)` of node. Three cycles a byte in plain C; SHA-256 without
+ * instructions of its own takes ten.
+ */
+void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t size, unsigned char tag[MAC_BYTES]);
+
+/* Reads this user's secret. 0, or -1 when there is none that is safely ours. */
+int secret_read(unsigned char secret[SECRET_BYTES]);
+
+/* Is `text` the seal of these bytes, in hexadecimal? Takes the same time wherever the two differ. */
+int is_sealed(const char *text, const void *bytes, size_t size);

@@ -1,0 +1,127 @@
+#include "lib/status.h"
+
+#include "lib/json-text.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const CAUSES[] = {
+    [CAUSE_EXIT] = "exit",     [CAUSE_DEADLINE] = "deadline",   [CAUSE_CPU_TIME] = "cpu-time", [CAUSE_MEMORY] = "memory",
+    [CAUSE_CANCELLED] = "cancelled", [CAUSE_SETUP] = "setup", [CAUSE_EXEC] = "exec",
+    [CAUSE_LOST] = "lost",
+    [CAUSE_PROTECTED] = "protected",
+};
+
+static void put_key(FILE *out, const char *key, const char *text) {
+  fprintf(out, ",\"%s\":", key);
+  put_json(out, text);
+}
+
+static void put_number(FILE *out, const char *key, long long number) { fprintf(out, ",\"%s\":%lld", key, number); }
+
+static void print_attempt(FILE *out, const struct guard_attempt *attempt) {
+  fputs("{\"path\":", out);
+  put_json(out, attempt->path);
+  fputs(",\"aside\":", out);
+  put_json(out, attempt->aside);
+  fprintf(out, ",\"gone\":%s}", attempt->is_gone ? "true" : "false");
+}
+
+void status_put_guard(FILE *out, const struct guard *guard) {
+  if (guard->attempts) {
+    fprintf(out, ",\"attempts\":%u,\"protected\":[", guard->attempts);
+    for (unsigned i = 0; i < guard->attempts && i < GUARD_ATTEMPTS_MAX; i++) {
+      if (i) fputc(',', out);
+      print_attempt(out, &guard->attempt[i]);
+    }
+    fputc(']', out);
+  }
+  if (guard->set_ids) {
+    fprintf(out, ",\"setIds\":%u,\"setId\":[", guard->set_ids);
+    for (unsigned i = 0; i < guard->set_ids && i < GUARD_SET_ID_MAX; i++) {
+      if (i) fputc(',', out);
+      put_json(out, guard->set_id[i]);
+    }
+    fputc(']', out);
+  }
+  if (guard->config_locked) fputs(",\"configLocked\":true", out);
+}
+
+char *status_line(const struct outcome *outcome, size_t *size) {
+  char *line = NULL;
+  FILE *out = open_memstream(&line, size);
+  if (!out) return NULL;
+  fprintf(out, "{\"cause\":\"%s\"", CAUSES[outcome->cause]);
+  put_number(out, "waitStatus", outcome->wait_status);
+  put_number(out, "cancelledBy", outcome->cancelled_by);
+  put_number(out, "errno", outcome->error);
+  put_key(out, "step", outcome->step);
+  put_key(out, "path", outcome->path);
+  put_key(out, "detail", outcome->detail);
+  put_number(out, "begunNs", (long long)outcome->begun_ns);
+  put_number(out, "startedNs", (long long)outcome->started_ns);
+  put_number(out, "endedNs", (long long)outcome->ended_ns);
+  put_number(out, "cpuUs", outcome->cpu_us);
+  put_number(out, "peakMemory", outcome->peak_bytes);
+  put_number(out, "peakPids", outcome->peak_pids);
+  put_number(out, "readBytes", outcome->read_bytes);
+  put_number(out, "writeBytes", outcome->write_bytes);
+  put_number(out, "oomKills", outcome->oom_kills);
+  put_number(out, "pidsRefused", outcome->pids_refused);
+  put_number(out, "throttledUs", outcome->throttled_us);
+  put_number(out, "killed", outcome->killed);
+  if (outcome->guard) status_put_guard(out, outcome->guard);
+  fputs("}\n", out);
+  if (fclose(out) != 0) return free(line), NULL;
+  return line;
+}
+
+int status_write(int fd, const struct outcome *outcome) {
+  size_t size = 0, sent = 0;
+  char *line = status_line(outcome, &size);
+  if (!line) return -1;
+  while (sent < size) {
+    ssize_t got = write(fd, line + sent, size - sent);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) break;
+    sent += (size_t)got;
+  }
+  free(line);
+  return sent == size ? 0 : -1;
+}
+
+static int exit_code_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+int status_exit_code(const struct outcome *outcome) {
+  switch (outcome->cause) {
+    case CAUSE_EXIT: return exit_code_of(outcome->wait_status);
+    case CAUSE_DEADLINE: return 124;
+    case CAUSE_CPU_TIME:
+    case CAUSE_MEMORY: return 128 + SIGKILL;
+    case CAUSE_CANCELLED: return 130;
+    case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? 127 : 126;
+    case CAUSE_PROTECTED: return EXIT_OF_PROTECTED;
+    case CAUSE_SETUP: return EXIT_OF_SETUP;
+    case CAUSE_LOST: return EXIT_OF_LOST;
+  }
+  return 125;
+}
+
+void status_print(const struct outcome *outcome) {
+  if (outcome->cause == CAUSE_EXIT) return;
+  fprintf(stderr, "llm-do: %s", CAUSES[outcome->cause]);
+  if (outcome->step[0]) fprintf(stderr, ": %s", outcome->step);
+  if (outcome->path[0]) fprintf(stderr, ": %s", outcome->path);
+  if (outcome->error) fprintf(stderr, ": %s", strerror(outcome->error));
+  if (outcome->detail[0]) fprintf(stderr, " (%s)", outcome->detail);
+  for (unsigned i = 0; outcome->guard && i < outcome->guard->attempts && i < GUARD_ATTEMPTS_MAX; i++)
+    fprintf(stderr, ": %s", outcome->guard->attempt[i].path);
+  fputc('\n', stderr);
+}

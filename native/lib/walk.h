@@ -1,0 +1,84 @@
+/*
+ * Looks through a zone for what must be protected and can be anywhere in it: git directories, and for root files that run with
+ * other rights than their caller's.
+ *
+ * Theory of operation. Every directory is opened from the zone's descriptor, beneath it and without following a link, so that
+ * nobody who renames things meanwhile leads the walk out. Most entries are only read from the directory (getdents64), and not
+ * looked at one by one. In a git directory, the walk goes on in `modules` and `worktrees` only: no program looks for repositories
+ * among its objects.
+ */
+#pragma once
+
+#include "lib/arena.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* A bigger tree is refused: nobody would wait for the walk. */
+#define WALK_ENTRIES_MAX 1000000
+
+enum find_kind {
+  FIND_GIT,     /* an entry `.git`: a directory, a file, a link */
+  FIND_BARE,    /* a directory that git takes for a repository, whatever its name */
+  FIND_KEPT,    /* a repository below `modules` or `worktrees` of a git directory */
+  FIND_SET_ID,  /* a regular file with a set-id bit or capabilities */
+  FIND_TWIN,    /* a name of a file that has others */
+  FIND_TOO_DEEP /* a directory whose path the kernel does not take */
+};
+
+struct identity {
+  dev_t dev;
+  ino_t ino;
+};
+
+struct find {
+  enum find_kind kind;
+  mode_t type; /* S_IFMT of its mode */
+  struct identity identity;
+  const char *path; /* relative to the zone, "" = its root */
+  int owner;        /* FIND_KEPT: index of the find whose `modules` or `worktrees` it is in */
+};
+
+struct walk {
+  int zone;
+  const char *start; /* where it begins, NULL = the zone's root */
+  int for_git, for_set_id;
+  int for_linked;                /* FIND_TWIN: every regular file with more than one name */
+  const struct identity *wanted; /* FIND_TWIN: these files */
+  size_t wanted_count;
+
+  struct find *find;
+  size_t count;
+  size_t entries;       /* looked at */
+  const char *failed;   /* the directory at which the walk gave up */
+  struct arena arena;   /* of the paths */
+  struct pending *pending;
+  size_t pending_count, next;
+  uint64_t until_ns; /* of walk_some, CLOCK_MONOTONIC; 0 = no end */
+};
+
+/* 0, or -1 with errno: E2BIG where there is too much. */
+int walk_zone(struct walk *walk);
+/* The same in pieces, for whoever has other things to do: goes on until that time. 1 = there is more. A directory so large that
+ * it takes too long by itself is not read to its end. */
+int walk_some(struct walk *walk, uint64_t until_ns);
+void walk_free(struct walk *walk);
+
+/* Whether git takes the directory `path` of a zone for a repository: 1, 0, or -1 with errno. */
+int walk_is_bare(int zone, const char *path);
+
+/* Lets us search and read every directory on the way to `path` that is ours, until unlock_end: a command can have closed them. */
+#define UNLOCKED_MAX 64
+struct unlocked {
+  int fd[UNLOCKED_MAX];
+  mode_t mode[UNLOCKED_MAX];
+  int count;
+};
+/* `wants`: permissions of the owner, e.g. 0700. 1 = something has been opened, so that another try makes sense. */
+int unlock_way(struct unlocked *unlocked, int zone, const char *path, mode_t wants);
+void unlock_end(struct unlocked *unlocked);
+
+/* What getxattr(2) says of security.capability: 1 = there are some, or it cannot be told. */
+static inline int walk_tells_capabilities(ssize_t answer) { return answer >= 0 || (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOENT); }

@@ -1,0 +1,84 @@
+/* How a run ends, and how it is told: one outcome, to the caller in this process, to a client, or on the status descriptor. */
+#include "runner/run.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+void run_record_failure(struct run *run, int error, const char *step, const char *path) {
+  run_record_failure_as(run, run->outcome.started_ns ? CAUSE_LOST : CAUSE_SETUP, error, step, path);
+}
+
+void run_record_failure_as(struct run *run, enum cause cause, int error, const char *step, const char *path) {
+  if (run->outcome.step[0]) return; /* the first failure explains the others */
+  run->outcome.cause = cause;
+  run->outcome.error = error;
+  copy_text(run->outcome.step, sizeof run->outcome.step, step);
+  copy_text(run->outcome.path, sizeof run->outcome.path, path);
+}
+
+static _Noreturn void answer_caller(const struct run *run) {
+  size_t size;
+  const char *line = status_line(&run->outcome, &size);
+  run->caller->ended(run->caller->context, status_exit_code(&run->outcome), line ? line : "");
+  _exit(125);
+}
+
+_Noreturn void run_finish(struct run *run) {
+  if (run->framed && !run_has_client(run) && run->status >= 0) run_give_client(run);
+  if (run_has_client(run)) run_finish_client(run);
+  terminal_finish(&run->terminal);
+  streams_restore(&run->streams);
+  sweeper_end(run->sweeper);
+  run_do_deferred(run);
+  warm_close(&run->warm); /* nobody shall find a socket that leads nowhere */
+  run_release(run);
+  if (run->caller) answer_caller(run);
+  if (run->status >= 0 ? status_write(run->status, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
+  _exit(status_exit_code(&run->outcome));
+}
+
+_Noreturn void run_refuse(struct run *run, const char *step, const char *path) {
+  run_record_failure(run, errno, step, path);
+  run_finish(run);
+}
+
+static void take_usage_of_children(struct outcome *outcome) {
+  struct rusage usage;
+  getrusage(RUSAGE_CHILDREN, &usage);
+  outcome->cpu_us = (long long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+  outcome->peak_bytes = (long long)usage.ru_maxrss * 1024;
+}
+
+static void take_usage_of_group(struct outcome *outcome, int group) {
+  struct cgroup_usage usage;
+  cgroup_read_usage(group, &usage);
+  /* Kills of the host's own OOM killer are counted too, but then our limit was never met. */
+  outcome->oom_kills = usage.oom > 0 ? usage.oom_kill : usage.oom_kill < 0 ? -1 : 0;
+  outcome->pids_refused = usage.pids_max;
+  outcome->throttled_us = usage.throttled_usec;
+  outcome->read_bytes = usage.read_bytes;
+  outcome->write_bytes = usage.write_bytes;
+  if (usage.pids_peak > 0) outcome->peak_pids = usage.pids_peak;
+  if (usage.memory_peak > 0) outcome->peak_bytes = usage.memory_peak;
+}
+
+/* A memory kill is told by the kernel's counter, never by a signal number. */
+static int was_out_of_memory(const struct outcome *outcome) {
+  return outcome->oom_kills > 0 && (outcome->wait_status == -1 || (WIFSIGNALED(outcome->wait_status) && WTERMSIG(outcome->wait_status) == SIGKILL));
+}
+
+void run_conclude(struct run *run) {
+  struct outcome *outcome = &run->outcome;
+  if (run->answered) return;
+  run_sweep(run);
+  terminal_finish(&run->terminal);
+  if (!outcome->ended_ns) {
+    outcome->ended_ns = now_ns();
+    take_usage_of_children(outcome);
+  }
+  if (run->cgroup >= 0) take_usage_of_group(outcome, run->cgroup);
+  if (run->watching && run->watchdog.peak > outcome->peak_bytes) outcome->peak_bytes = run->watchdog.peak;
+  if (run->watching && run->watchdog.threads > outcome->peak_pids) outcome->peak_pids = run->watchdog.threads;
+  if (outcome->cause == CAUSE_EXIT && was_out_of_memory(outcome)) outcome->cause = CAUSE_MEMORY;
+  if (outcome->cause == CAUSE_EXIT && outcome->wait_status == -1) run_record_failure(run, 0, "sandbox ended without a report", "");
+}

@@ -1,0 +1,86 @@
+#include "runner/host-mounts.h"
+
+#include "lib/syscalls.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A line has at most a few PATH_MAX; a host with a hundred thousand mounts is none of ours. */
+#define LIST_MAX (64u << 20)
+/* Of proc_pid_mountinfo(5): the fifth field is where it is mounted. */
+#define FIELDS_BEFORE_POINT 4
+
+static int has_prefix(const char *path, const char *prefix) {
+  size_t length = strlen(prefix);
+  while (length > 0 && prefix[length - 1] == '/') length--; /* "/" is above everything */
+  return strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == 0);
+}
+
+static int is_beside(const char *a, const char *b) { return !has_prefix(a, b) && !has_prefix(b, a); }
+
+/* The mount point of a line; blanks and backslashes in it are written as \ and three octal digits. */
+static int point_of(const char *line, char *point, size_t room) {
+  for (int field = 0; field < FIELDS_BEFORE_POINT; field++) {
+    line += strcspn(line, " ");
+    if (*line++ != ' ') return -1;
+  }
+  for (; *line && *line != ' '; point++, room--) {
+    if (room < 2) return -1;
+    int is_octal = line[0] == '\\' && strspn(line + 1, "01234567") >= 3;
+    *point = is_octal ? (char)((line[1] - '0') << 6 | (line[2] - '0') << 3 | (line[3] - '0')) : *line;
+    line += is_octal ? 4 : 1;
+  }
+  *point = 0;
+  return 0;
+}
+
+static int concerns_us(const struct mounts *mounts, const char *line) {
+  char point[PATH_MAX];
+  struct entry entry;
+  size_t position = 0;
+  if (point_of(line, point, sizeof point) < 0) return 1;
+  if (!is_beside(point, "/dev") || !is_beside(point, mounts->init)) return 1;
+  while (launchfile_next(mounts->file, &position, &entry))
+    if ((entry.verb == V_BIND || entry.verb == V_ZONE) && !is_beside(point, entry.word[0])) return 1;
+  return 0;
+}
+
+/* All lines that concern us, each ended by NUL; NULL with errno. */
+static char *read_ours(const struct mounts *mounts, size_t *size) {
+  size_t total;
+  if (lseek(mounts->list, 0, SEEK_SET) < 0) return NULL;
+  char *all = read_all(mounts->list, LIST_MAX, &total), *end = all + total, *to = all;
+  if (!all) return NULL;
+  for (char *line = all, *newline; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1) {
+    size_t length = (size_t)(newline - line) + 1;
+    *newline = 0;
+    if (!concerns_us(mounts, line)) continue;
+    memmove(to, line, length);
+    to += length;
+  }
+  *size = (size_t)(to - all);
+  char *ours = realloc(all, *size + 1); /* it is kept as long as the sandbox waits */
+  return ours ? ours : all;
+}
+
+int mounts_watch(struct mounts *mounts, const struct launchfile *file, const char *init) {
+  mounts->file = file;
+  mounts->init = init;
+  mounts->seen = read_ours(mounts, &mounts->seen_size);
+  return mounts->seen ? 0 : -1;
+}
+
+int mounts_have_changed(const struct mounts *mounts) {
+  size_t size;
+  char *now = read_ours(mounts, &size);
+  int is_same = now && size == mounts->seen_size && memcmp(now, mounts->seen, size) == 0;
+  free(now);
+  return !is_same;
+}
+
+int mounts_are_stale(const struct mounts *mounts) {
+  struct pollfd change = {mounts->list, POLLPRI, 0};
+  return poll(&change, 1, 0) != 0 && mounts_have_changed(mounts); /* POLLERR | POLLPRI */
+}

@@ -1,0 +1,23 @@
+/* Which mounts of the host a sandbox shows: those at, above or below what its launch file takes from the host. */
+#pragma once
+
+#include "lib/launch-file.h"
+
+struct mounts {
+  int list; /* mountinfo of this process, which also tells by poll that something has changed; -1 = not watched */
+  const struct launchfile *file;
+  const char *init;
+  char *seen; /* the lines that concern us */
+  size_t seen_size;
+};
+
+#define MOUNTS_NONE {.list = -1}
+
+/* Notes what there is now. `file` and `init`, the path of the program that every sandbox shows, must outlive the watch.
+ * 0, or -1 with errno. */
+int mounts_watch(struct mounts *mounts, const struct launchfile *file, const char *init);
+
+/* After poll has said POLLPRI: is something of it ours? What cannot be told is. */
+int mounts_have_changed(const struct mounts *mounts);
+/* Asks poll, too. */
+int mounts_are_stale(const struct mounts *mounts);

@@ -1,0 +1,106 @@
+/* What a run makes on the host, its record and its cgroup, which are removed with it; and what it finds there, guarded (lib/guard.h). */
+#include "runner/run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/sysinfo.h>
+
+/* For the processes of each dead run to end: what takes longer waits for the next run, which is not to be late for it. */
+#define JANITOR_MS 100
+
+void run_open_record(struct run *run) {
+  struct entry entry;
+  if (!launchfile_find(&run->file, V_RUNS, &entry)) return;
+  run->records = records_open(entry.word[0]);
+  if (run->records < 0) run_refuse(run, "launch: runs directory", entry.word[0]);
+  records_prune(run->records, JANITOR_MS);
+  run->record = record_create(run->records, run->id);
+  if (run->record < 0) run_refuse(run, "launch: record of the run", run->id);
+}
+
+int run_put_record(const struct run *run) {
+  struct entry profile, cgroup;
+  char path[PATH_MAX + sizeof run->cgroup_name + 1] = "";
+  if (run->record < 0) return 0;
+  if (run->cgroup_name[0] && launchfile_find(&run->file, V_CGROUP, &cgroup))
+    snprintf(path, sizeof path, "%s/%s", cgroup.word[0], run->cgroup_name);
+  struct run_record content = {run->id, launchfile_find(&run->file, V_PROFILE, &profile) ? profile.word[0] : "", path, run->command};
+  return record_write(run->record, &content);
+}
+
+void run_write_record(struct run *run) {
+  if (run_put_record(run) < 0) run_refuse(run, "launch: record of the run", run->id);
+}
+
+/* A kernel that counts no swap needs no limit of it while there is none. */
+static int is_vain(const char *file) {
+  struct sysinfo host;
+  return strcmp(file, "memory.swap.max") == 0 && sysinfo(&host) == 0 && host.totalswap == 0;
+}
+
+/* The records of one verb. 0, or -1 with errno and the file that could not be written. */
+static int set_group_limits(const struct run *run, enum verb verb, const char **file) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(&run->file, &position, &entry)) {
+    if (entry.verb != verb) continue;
+    *file = entry.word[0];
+    int done = cgroup_set(run->cgroup, entry.word[0], entry.word[1]);
+    if (done == CGROUP_ABSENT && is_vain(entry.word[0])) continue;
+    if (done == CGROUP_ABSENT) errno = ENOENT; /* the plan promised what this kernel has not */
+    if (done != 0) return -1;
+  }
+  return 0;
+}
+
+void run_name_group(struct run *run) {
+  struct entry entry;
+  if (launchfile_find(&run->file, V_CGROUP, &entry))
+    snprintf(run->cgroup_name, sizeof run->cgroup_name, "%s%s", CGROUP_PREFIX, run->id);
+}
+
+void run_make_group(struct run *run) {
+  struct entry entry;
+  if (!launchfile_find(&run->file, V_CGROUP, &entry)) return;
+  run->cgroup_parent = cgroup_open(entry.word[0]);
+  if (run->cgroup_parent < 0) run_refuse(run, "launch: open cgroup", entry.word[0]);
+  run->cgroup = cgroup_create(run->cgroup_parent, run->cgroup_name);
+  if (run->cgroup < 0) run_refuse(run, "launch: make cgroup", entry.word[0]);
+  const char *file = "";
+  if (set_group_limits(run, V_SET, &file) < 0) run_refuse(run, "launch: set limit", file);
+}
+
+void run_narrow_group(struct run *run) {
+  const char *file = "";
+  if (run->cgroup < 0 || set_group_limits(run, V_NARROW, &file) == 0) return;
+  run_record_failure(run, errno, "launch: set limit", file);
+  run_kill(run);
+}
+
+void run_prepare_guard(struct run *run) {
+  if (guard_prepare(&run->guard, &run->file) < 0) run_refuse(run, "launch: protect", run->guard.failed);
+}
+
+void run_start_sweeper(struct run *run) {
+  if (run->engine_gone || run->sweeper) return;
+  run->sweeper = sweeper_start(&(struct sweeper){&run->guard, run->id, run->engine, run->cgroup});
+  if (run->sweeper >= 0) return;
+  run->sweeper = 0;
+  run_record_failure(run, errno, "launch: sweeper", "");
+  run_kill(run);
+}
+
+void run_sweep(struct run *run) {
+  struct outcome *outcome = &run->outcome;
+  if (run->swept || !outcome->started_ns) return; /* nothing of the command's has run */
+  run->swept = 1;
+  if (guard_sweep(&run->guard, run->id) > 0 && outcome->cause != CAUSE_SETUP) outcome->cause = CAUSE_PROTECTED;
+  outcome->guard = &run->guard;
+  sweeper_dismiss(run->sweeper); /* what is made from now on is not the command's */
+}
+
+void run_release(struct run *run) {
+  int is_gone = run->cgroup < 0 || cgroup_end(run->cgroup_parent, run->cgroup_name, run->cgroup) == 0;
+  /* What could not be removed stays on record, for the janitor. */
+  if (run->record >= 0 && is_gone) record_remove(run->records, run->id, run->record);
+}

@@ -1,0 +1,124 @@
+/*
+ * Theory of operation. Launch stays on the host: it makes what must be removed again (the record of the run,
+ * the cgroup), finds what must be protected (lib/guard.h), clones the stager (sandbox/root-fs.h) into the cgroup, and waits in one poll loop for whatever comes first: reports of
+ * the stager or init, a signal, the end of the leash, the deadline, the memory watchdog. Every reason to stop goes the same
+ * way: SIGTERM for everything inside, a short grace, then SIGKILL for the cgroup and the engine. Launch is a subreaper and
+ * the run is over when waitpid knows no child any more, so nothing can be left. If launch itself is killed, the engine dies
+ * of PDEATHSIG, init of the control socket's end, the sweeper (runner/sweeper.h) sets aside what was made at protected names, and the next
+ * launch removes what the record names.
+ */
+#include "runner/run.h"
+
+#include "runner/stream-check.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+
+/* Inherited dispositions and masks, real-time ones included, are the caller's business: an ignored SIGCHLD would hang bwrap. */
+static void take_signals(struct run *run) {
+  static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+  struct sigaction ignore = {.sa_handler = SIG_IGN};
+  for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse */
+  sigaction(SIGPIPE, &ignore, NULL);
+  sigaction(SIGXFSZ, &ignore, NULL); /* a caller's limit of file sizes is an error to be told */
+  sigset_t set;
+  sigemptyset(&set);
+  for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&set, watched[i]);
+  if (sigprocmask(SIG_SETMASK, &set, NULL) < 0) run_refuse(run, "launch: sigprocmask", "");
+  run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (run->signals < 0) run_refuse(run, "launch: signalfd", "");
+}
+
+/* A file that leaves out a wall is damaged: what is meant to be off says so. */
+static void require_walls(struct run *run) {
+  static const enum verb walls[] = {V_ENGINE, V_IDENTITY, V_NET, V_READONLY, V_MASK, V_LANDLOCK, V_SECCOMP, V_WORKDIR, V_TERMINAL};
+  struct entry entry;
+  errno = EINVAL;
+  for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
+    if (!launchfile_find(&run->file, walls[i], &entry)) run_refuse(run, "launch: launch file", "a wall is missing");
+}
+
+/* A limit that cannot be read is refused before anything starts. */
+static uint64_t limit_of(struct run *run, enum verb verb, uint64_t max, const char *step) {
+  struct entry entry;
+  uint64_t number;
+  if (!launchfile_find(&run->file, verb, &entry)) return 0;
+  errno = EINVAL;
+  if (parse_number(entry.word[0], max, &number) < 0 || number == 0) run_refuse(run, step, entry.word[0]);
+  return number;
+}
+
+static void read_limits(struct run *run) {
+  run->deadline_ns = limit_of(run, V_DEADLINE, UINT64_MAX / MS / 2, "launch: deadline") * MS;
+  run->cpu_limit_us = limit_of(run, V_CPU_TIME, INT64_MAX / 1000, "launch: cpu time") * 1000;
+  run->memory_limit = limit_of(run, V_WATCH, INT64_MAX, "launch: memory watchdog");
+  run->watching = run->memory_limit > 0;
+}
+
+static void find_init(struct run *run) {
+  ssize_t length = readlink("/proc/self/exe", run->init, sizeof run->init - sizeof "init");
+  if (length < 0) run_refuse(run, "launch: find helpers", "/proc/self/exe");
+  run->init[length] = 0;
+  char *slash = strrchr(run->init, '/'), *name = slash ? slash + 1 : run->init;
+  copy_text(name, sizeof run->init - (size_t)(name - run->init), "init");
+  if (access(run->init, X_OK) < 0) run_refuse(run, "launch: find helpers", run->init);
+}
+
+void run_begin(struct run *run) {
+  /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
+  run->records = run->record = run->cgroup_parent = run->cgroup = run->control = run->errors = run->signals = -1;
+  run->status = run->leash = -1;
+  terminal_none(&run->terminal);
+  streams_note(&run->streams);
+  run->warm = (struct warm)WARM_NONE;
+  run->guard = (struct guard)GUARD_NONE;
+  for (int i = 0; i < 3; i++) run->stdio[i] = i;
+  run->outcome = (struct outcome){
+      .wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
+  snprintf(run->id, sizeof run->id, "%lx%d", (unsigned long)now_ns() & 0xffffffffff, getpid());
+}
+
+/* Before anything is made: what comes from the caller's side, and not from a plan. */
+void run_prepare_process(struct run *run) {
+  umask(022);
+  take_signals(run);
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) run_refuse(run, "launch: subreaper", "");
+}
+
+static void check_streams(struct run *run) {
+  for (int i = 0; i < 3; i++)
+    if (stream_check(run->stdio[i]) < 0) run_refuse(run, "launch: stream", stream_name(i));
+}
+
+_Noreturn void run_carry_out(struct run *run) {
+  if (!run->warm_directory) check_streams(run); /* those of a warm run come with its command */
+  require_walls(run);
+  read_limits(run);
+  find_init(run);
+  run_open_record(run);
+  run_prepare_warm(run);
+  run_name_group(run);
+  run_write_record(run); /* before there is anything to be removed: a record may name too much, never too little */
+  run_prepare_guard(run);
+  run_make_group(run);
+  if (!run->warm_directory) guard_watch(&run->guard, now_ns());
+  run_start(run);
+  run_watch(run);
+  run_conclude(run);
+  run_finish(run);
+}
+
+static struct run run; /* too big for the stack of a constrained caller */
+
+void launch_here(const struct launch_call *call) {
+  run_begin(&run);
+  run.caller = call;
+  run.file = *call->file;
+  run.command = call->command;
+  run.env = call->env;
+  if (sys_close_range(STDERR_FILENO + 1, ~0u) < 0) run_refuse(&run, "launch: close_range", "");
+  run_prepare_process(&run);
+  run_carry_out(&run);
+}

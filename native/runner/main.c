@@ -1,0 +1,107 @@
+/* The program: what it is given by descriptors and words (runner/launch.h). */
+#include "runner/run.h"
+
+#include <linux/landlock.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_COMMAND = 6 };
+
+#define COMMAND_BYTES_MAX FRAME_RUN_MAX
+
+extern char **environ;
+
+static int is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+
+/* A caller may have closed 0, 1 or 2; a descriptor opened later must not become the command's stream. */
+static int fill_streams(void) {
+  for (int fd = 0; fd < 3; fd++)
+    if (!is_open(fd) && open("/dev/null", O_RDWR) != fd) return -1;
+  return 0;
+}
+
+static void clean_descriptors(struct run *run) {
+  run->leash = is_open(FD_LEASH) && !run->framed ? FD_LEASH : -1; /* framed, whatever is there is none of ours */
+  if (fill_streams() < 0) run_refuse(run, "launch: open", "/dev/null");
+  if (sys_close_range(FD_COMMAND + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
+  for (int fd = FD_LAUNCH_FILE; fd <= FD_COMMAND; fd++)
+    if (is_open(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
+}
+
+static void read_launch_file(struct run *run) {
+  size_t size;
+  const char *problem = "";
+  char *bytes = read_all(FD_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
+  if (!bytes) run_refuse(run, "launch: read launch file", "");
+  errno = EINVAL;
+  if (launchfile_check(bytes, size, &run->file, &problem) < 0) run_refuse(run, "launch: launch file", problem);
+}
+
+static char **read_words(struct run *run) {
+  size_t size, count = 0;
+  char *bytes = read_all(FD_COMMAND, COMMAND_BYTES_MAX, &size);
+  if (!bytes) run_refuse(run, "launch: read command", "");
+  close(FD_COMMAND);
+  if (size == 0 || bytes[size - 1]) errno = EINVAL, run_refuse(run, "launch: read command", "");
+  for (size_t i = 0; i < size; i++) count += bytes[i] == 0;
+  char **words = calloc(count + 1, sizeof *words);
+  if (!words) run_refuse(run, "launch: memory", "");
+  for (size_t i = 0; i < count; i++, bytes += strlen(bytes) + 1) words[i] = bytes;
+  return words;
+}
+
+static void parse_arguments(struct run *run, int argc, char **argv) {
+  int at = 1;
+  if (at + 1 < argc && strcmp(argv[at], "--id") == 0) {
+    errno = EINVAL;
+    if (!is_run_id(argv[at + 1])) run_refuse(run, "launch: run id", argv[at + 1]);
+    copy_text(run->id, sizeof run->id, argv[at + 1]);
+    at += 2;
+  }
+  if (at + 1 < argc && strcmp(argv[at], "--framed") == 0) {
+    run->framed = argv[at + 1];
+    at += 2;
+  }
+  errno = EINVAL;
+  if (at + 2 == argc && !run->framed && strcmp(argv[at], "--warm") == 0) run->warm_directory = argv[at + 1];
+  else if (at == argc) run->command = read_words(run);
+  else if (at + 1 < argc && strcmp(argv[at], "--") == 0) run->command = argv + at + 1;
+  else run_refuse(run, "launch: usage", "launch [--id ID] [--framed output|all] [--warm DIRECTORY | -- COMMAND [ARG...]]");
+}
+
+/*
+ * Whether a process can be started in a cgroup, as that of a run is (runner/start.c): one that ends at once. Writing to cgroup.procs
+ * would show as much, but the kernel moves a process between groups only after all processors have passed a quiet point: 10 ms.
+ */
+static int can_start_in(const char *path) {
+  int group = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), status;
+  if (group < 0) return 0;
+  struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)group};
+  pid_t child = sys_clone3(&args);
+  if (child == 0) _exit(0);
+  close(group);
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static int print_landlock_abi(void) {
+  long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  printf("%ld\n", abi < 0 ? 0 : abi);
+  return 0;
+}
+
+static struct run run; /* too big for the stack of a constrained caller */
+
+int main(int argc, char **argv) {
+  if (argc == 3 && strcmp(argv[1], "--landlock-abi") == 0 && can_start_in(argv[2])) puts("entered");
+  if ((argc == 2 || argc == 3) && strcmp(argv[1], "--landlock-abi") == 0) return print_landlock_abi();
+  run_begin(&run);
+  run.env = environ;
+  run.status = is_open(FD_STATUS) ? FD_STATUS : -1;
+  parse_arguments(&run, argc, argv);
+  clean_descriptors(&run);
+  run_prepare_process(&run);
+  run_take_client(&run);
+  read_launch_file(&run);
+  run_carry_out(&run);
+}

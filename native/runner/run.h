@@ -1,0 +1,149 @@
+/*
+ * A run, as launch sees it from its arguments to its result. Each part is a file:
+ *   runner/launch.c      the order of all steps
+ *   runner/host-state.c  record, cgroup and guard on the host, and their removal
+ *   runner/sweeper.c     the process that sweeps when launch is killed
+ *   runner/start.c   starting the stager
+ *   runner/warm-request.c  frames to and from the caller: captured output, and the command of a warm run
+ *   runner/watch.c   the poll loop until no process is left
+ *   runner/conclude.c  the report, and the exit status
+ */
+#pragma once
+
+#include "lib/cgroup.h"
+#include "lib/init-protocol.h"
+#include "lib/report-failure.h"
+#include "lib/guard.h"
+#include "lib/syscalls.h"
+#include "runner/launch.h"
+#include "lib/fd-message.h"
+#include "lib/run-record.h"
+#include "lib/status.h"
+#include "runner/streams.h"
+#include "runner/sweeper.h"
+#include "runner/terminal.h"
+#include "runner/run-protocol.h"
+#include "runner/watchdog.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MS 1000000ull
+
+struct run {
+  struct launchfile file;
+  char id[RUN_ID_MAX + 1];
+  char **command, **env;
+  const struct launch_call *caller; /* in this process; NULL = our own program */
+  char init[PATH_MAX];
+  const char *framed; /* `output`, `all`; NULL = the command has our own streams */
+  int stdio[3];       /* the command's ends */
+  int status;         /* -1 without */
+  int leash;  /* -1 without */
+
+  int records, record;
+  int cgroup_parent, cgroup;
+  char cgroup_name[RUN_ID_MAX + sizeof CGROUP_PREFIX];
+  struct guard guard;
+  int swept;
+  pid_t sweeper; /* 0 = there is none */
+
+  int control; /* our end */
+  int errors;  /* what the engine prints */
+  pid_t stager, engine; /* the same until the stager has named init */
+  int engine_gone; /* reaped: its pid may be somebody else's */
+  int signals;
+
+  struct streams streams; /* the caller's, as they were */
+  struct terminal terminal;
+  struct warm warm;
+  const char *warm_directory; /* NULL = an ordinary run */
+  int answered;               /* the warm client has its status */
+  uint64_t deferred_at;           /* when run_do_deferred is due; 0 = nothing is owed */
+  int namespaces[2];          /* user and mount namespace of a warm sandbox that waits */
+  int waiting;                /* the socket of its process that waits for the command */
+  struct watchdog watchdog;
+  int watching;
+  uint64_t memory_limit; /* of the watchdog, bytes */
+  int scratch[MESSAGE_DESCRIPTORS_MAX];
+  int scratch_count;
+  uint64_t deadline_ns; /* a length until the command has started, then a point in time; 0 = none */
+  uint64_t cpu_limit_us;
+
+  int stopping;
+  uint64_t kill_at; /* CLOCK_MONOTONIC; 0 = not yet */
+  struct outcome outcome;
+};
+
+/* ---- the path (runner/launch.c) ---- */
+
+/* The whole of `run` must be zero. */
+void run_begin(struct run *run);
+/* Before anything is made: what comes from the caller's side, and not from a plan. */
+void run_prepare_process(struct run *run);
+/* With the launch file and the command read. */
+_Noreturn void run_carry_out(struct run *run);
+
+/* ---- what is made on the host, and removed again (runner/host-state.c) ---- */
+
+void run_open_record(struct run *run);
+/* -1 with errno: it is not written. */
+int run_put_record(const struct run *run);
+void run_write_record(struct run *run);
+void run_name_group(struct run *run);
+void run_make_group(struct run *run);
+/* The stager has gone, and with it what only it needed. */
+void run_narrow_group(struct run *run);
+/* Finds what is to be covered and what to be watched in the writable zones. */
+void run_prepare_guard(struct run *run);
+/* Once there is an engine to end: somebody who sweeps should we be killed. */
+void run_start_sweeper(struct run *run);
+/* Nothing is left inside but init: sets aside what was made in spite of its protection. */
+void run_sweep(struct run *run);
+void run_release(struct run *run);
+
+/* ---- the stager (runner/start.c) ---- */
+
+/* A memfd that nobody can change any more, at its start. */
+int run_sealed(struct run *run, const char *bytes, size_t size, const char *what);
+void run_start(struct run *run);
+
+/* ---- who captures, or brings the command (runner/warm-request.c) ---- */
+
+int run_has_client(const struct run *run);
+void run_give_client(struct run *run);
+void run_take_client(struct run *run);
+/* Closes the command's ends of its streams on our side. */
+void run_drop_stdio(struct run *run);
+void run_prepare_warm(struct run *run);
+void run_on_ready(struct run *run, const int *fds, int count);
+void run_relay(struct run *run, const struct pollfd *watched);
+/* What the start of a warm run has left for a quiet moment. */
+void run_do_deferred(struct run *run);
+void run_answer_early(struct run *run);
+void run_finish_client(struct run *run);
+
+/* ---- until nothing is left (runner/watch.c) ---- */
+
+/* Kills now. */
+void run_kill(struct run *run);
+/* Asks everything inside to end, and kills it after `grace_ms`; the first cause is the run's. */
+void run_stop(struct run *run, enum cause cause, unsigned grace_ms);
+void run_on_signal(struct run *run, int signal);
+/* From here on the command's time counts. */
+void run_on_started(struct run *run, uint64_t at_ns);
+void run_watch(struct run *run);
+
+/* ---- the outcome (runner/conclude.c) ---- */
+
+/* Notes what stands in the way; the first failure explains the others. Once the command has started the cause is `lost`, before
+ * that `setup`. */
+void run_record_failure(struct run *run, int error, const char *step, const char *path);
+void run_record_failure_as(struct run *run, enum cause cause, int error, const char *step, const char *path);
+/* Blames errno, and ends. */
+_Noreturn void run_refuse(struct run *run, const char *step, const char *path);
+void run_conclude(struct run *run);
+_Noreturn void run_finish(struct run *run);

@@ -1,0 +1,124 @@
+/* The stager (sandbox/root-fs.h) is cloned into the cgroup, with the launch file and the command in memory that nobody can change. */
+#include "runner/run.h"
+
+#include "sandbox/root-fs.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+int run_sealed(struct run *run, const char *bytes, size_t size, const char *what) {
+  int fd = memfd_create(what, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) run_refuse(run, "launch: memfd", what);
+  for (size_t sent = 0; sent < size;) {
+    ssize_t got = write(fd, bytes + sent, size - sent);
+    if (got < 0) run_refuse(run, "launch: memfd", what);
+    sent += (size_t)got;
+  }
+  if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+    run_refuse(run, "launch: memfd", what);
+  return fd;
+}
+
+static size_t count_words(char **words) {
+  size_t count = 0;
+  while (words[count]) count++;
+  return count;
+}
+
+static void put_words(FILE *out, char **words) {
+  for (; *words; words++) fwrite(*words, 1, strlen(*words) + 1, out);
+}
+
+static int command_block(struct run *run) {
+  char *bytes = NULL;
+  size_t size = 0;
+  if (run->warm_directory) return run_sealed(run, "0\0000", sizeof "0\0000", "command"); /* init asks for it */
+  FILE *out = open_memstream(&bytes, &size);
+  if (!out) run_refuse(run, "launch: memory", "");
+  fprintf(out, "%zu%c%zu%c", count_words(run->command), 0, count_words(run->env), 0);
+  put_words(out, run->command);
+  put_words(out, run->env);
+  if (fclose(out) != 0) run_refuse(run, "launch: memory", "");
+  return run_sealed(run, bytes, size, "command");
+}
+
+/* Into the cgroup by clone3; where it answers ENOSYS the child waits at a gate until it has been moved. */
+static pid_t clone_into_group(struct run *run) {
+  struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)run->cgroup};
+  pid_t child = sys_clone3(&args);
+  if (child >= 0 || errno != ENOSYS) return child;
+  int gate[2];
+  char byte;
+  if (pipe2(gate, O_CLOEXEC) < 0) return -1;
+  child = fork();
+  if (child == 0) {
+    close(gate[1]);
+    if (read(gate[0], &byte, 1) != 1) _exit(125);
+    return 0;
+  }
+  char text[16];
+  snprintf(text, sizeof text, "%d", child);
+  int moved = child < 0 ? -1 : cgroup_set(run->cgroup, "cgroup.procs", text);
+  if (moved == 0) moved = write(gate[1], &byte, 1) == 1 ? 0 : -1;
+  close(gate[0]), close(gate[1]);
+  if (moved != 0 && child > 0) kill(child, SIGKILL);
+  return moved == 0 ? child : -1;
+}
+
+static void limit_processors(struct run *run) {
+  struct entry entry;
+  uint64_t count;
+  cpu_set_t all, some;
+  if (!launchfile_find(&run->file, V_AFFINITY, &entry)) return;
+  errno = EINVAL;
+  if (parse_number(entry.word[0], CPU_SETSIZE, &count) < 0 || count == 0) run_refuse(run, "launch: affinity", entry.word[0]);
+  if (sched_getaffinity(0, sizeof all, &all) < 0) run_refuse(run, "launch: affinity", "");
+  CPU_ZERO(&some);
+  /* Starting at a place that differs from run to run spreads the load of many sandboxes. */
+  for (int i = 0, cpu = getpid(); i < CPU_SETSIZE && count > 0; i++, cpu++)
+    if (CPU_ISSET(cpu % CPU_SETSIZE, &all)) CPU_SET(cpu % CPU_SETSIZE, &some), count--;
+  if (sched_setaffinity(0, sizeof some, &some) < 0) run_refuse(run, "launch: affinity", entry.word[0]);
+}
+
+static _Noreturn void become_stager(struct run *run, struct stage *stage) {
+  sigset_t none;
+  struct sigaction standard = {.sa_handler = SIG_DFL};
+  sigemptyset(&none);
+  sigaction(SIGPIPE, &standard, NULL);
+  sigaction(SIGXFSZ, &standard, NULL);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  limit_processors(run);
+  stage_and_exec(stage);
+}
+
+void run_start(struct run *run) {
+  int control[2], errors[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0) run_refuse(run, "launch: socketpair", "");
+  if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0) run_refuse(run, "launch: pipe", "");
+  /* High numbers: the stager places them at 0-8 and must not overwrite one before it is placed. */
+  struct stage stage = {.file = &run->file,
+                        .guard = &run->guard,
+                        .launch_file = run_sealed(run, run->file.bytes, run->file.size, "launch-file"),
+                        .command = command_block(run),
+                        .control = control[1],
+                        .errors = errors[1],
+                        .init = run->init,
+                        .stdio = {run->stdio[0], run->stdio[1], run->stdio[2]},
+                        .launch = getpid(),
+                        .id = run->id};
+  int *fds[] = {&stage.launch_file, &stage.command, &stage.control, &stage.errors, &stage.stdio[0], &stage.stdio[1], &stage.stdio[2]};
+  for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+    *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, 32);
+    if (*fds[i] < 0) run_refuse(run, "launch: descriptor", "");
+  }
+  run->engine = run->stager = run->cgroup >= 0 ? clone_into_group(run) : fork();
+  if (run->engine < 0) run_refuse(run, "launch: clone", "");
+  if (run->engine == 0) become_stager(run, &stage);
+  close(control[1]), close(errors[1]);
+  for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) close(*fds[i]);
+  run_drop_stdio(run);
+  run->control = control[0];
+  run->errors = errors[0];
+}

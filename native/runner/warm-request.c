@@ -1,0 +1,195 @@
+/*
+ * Who captures the streams of a run, or brings the command to a warm sandbox (runner/run-protocol.h). A client of a warm sandbox may go another
+ * way as long as its gate is closed, or where it has none, as long as it has not been told that its command was taken; so a
+ * command is never run twice.
+ */
+#include "runner/run.h"
+
+#include "lib/fd-message.h"
+#include "sandbox/root-fs.h"
+#include "runner/stream-check.h"
+
+#include <stddef.h>
+#include <sys/wait.h>
+
+int run_has_client(const struct run *run) { return run->warm.taken; }
+
+/* Descriptor 4 speaks frames, also when all that is left to say is why there was no run. */
+void run_give_client(struct run *run) {
+  warm_adopt(&run->warm, run->status);
+  run->status = -1;
+}
+
+/* From here on every refusal reaches the client as a frame. */
+void run_take_client(struct run *run) {
+  if (!run->framed) return;
+  errno = EINVAL;
+  if (run->status < 0 || (strcmp(run->framed, "output") != 0 && strcmp(run->framed, "all") != 0)) run_refuse(run, "launch: usage", "--framed");
+  run_give_client(run);
+  if (warm_make_streams(&run->warm, run->framed[0] == 'a', run->stdio) < 0) run_refuse(run, "launch: pipe", "");
+}
+
+void run_drop_stdio(struct run *run) {
+  for (int i = 0; run->framed && i < 3; i++) {
+    if (run->stdio[i] > 2) close(run->stdio[i]);
+    run->stdio[i] = i;
+  }
+}
+
+void run_prepare_warm(struct run *run) {
+  if (!run->warm_directory) return;
+  if (warm_prepare(&run->warm, run->warm_directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm_directory);
+}
+
+/* Most commands are over by then, and neither their words in the record nor a keeper that wakes up takes the processor from them. */
+#define DEFERRED_NS (5 * MS)
+
+static void tell_keeper(const struct run *run, char what) {
+  if (run->status >= 0) (void)!write(run->status, &what, 1);
+}
+
+static char *next_word(char **at, const char *end) {
+  char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
+  if (nul) *at = nul + 1;
+  return nul ? word : NULL;
+}
+
+/* Most words of a command that the record of its run needs. */
+#define WORDS_SHOWN 64
+
+/* The command of a block, as far as people see it. init checks the block; what is odd is only not recorded. */
+static char **words_of(char *block, size_t size) {
+  static char *words[WORDS_SHOWN + 1];
+  char *at = block, *word = next_word(&at, block + size);
+  uint64_t count = 0;
+  if (!word || parse_number(word, size, &count) < 0 || !next_word(&at, block + size)) return words;
+  for (size_t i = 0; i < count && i < WORDS_SHOWN && (word = next_word(&at, block + size)); i++) words[i] = word;
+  return words;
+}
+
+/* The front-end has looked before it came here; this is for any other client. */
+static int check_streams(struct run *run, const int *streams) {
+  for (int i = 0; i < 3; i++)
+    if (stream_check(streams[i]) < 0) return run_record_failure(run, errno, "launch: stream", stream_name(i)), -1;
+  return 0;
+}
+
+/* The command and its streams, for the process that waits: it does what is left to do, and then waits for the word to start. */
+static int hand_over(struct run *run, const char *block, size_t size) {
+  static struct handover handover;
+  int fds[5] = {-1, -1, -1}, count = 3, gate = warm_gate(&run->warm), done = warm_streams(&run->warm, fds);
+  handover.is_long = size > sizeof handover.block;
+  handover.has_gate = gate >= 0;
+  if (handover.is_long) fds[count++] = run_sealed(run, block, size, "command"), size = 0;
+  if (handover.has_gate) fds[count++] = gate;
+  memcpy(handover.block, block, size);
+  if (done == 0) done = check_streams(run, fds);
+  if (done == 0) done = message_send(run->waiting, &handover, offsetof(struct handover, block) + size, fds, count);
+  if (done < 0) run_record_failure(run, errno, "launch: hand over", "");
+  for (int i = 0; i < count; i++)
+    if (fds[i] >= 0) close(fds[i]);
+  return done;
+}
+
+static int say_start(const struct run *run) { return message_send(run->waiting, "", 1, NULL, 0); }
+
+/* The covers were made with the tree: the client goes the cold way where they would be others now. The watches come first, so
+ * that what is made after the look is seen by them. */
+static int guard_late(struct run *run) {
+  guard_watch(&run->guard, now_ns());
+  if (guard_is_fresh(&run->guard, &run->file)) return 0;
+  return run_record_failure(run, ESTALE, "launch: protect", ""), -1;
+}
+
+/* Everything before the word to start; -1 = there will be no start, and `run` says why. */
+static int make_ready(struct run *run, const char *block, size_t size) {
+  if (hand_over(run, block, size) < 0) return -1;
+  if (!warm_guards_hold(&run->warm)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
+  return guard_late(run);
+}
+
+/* The client is told first: what it has not seen, has not happened. */
+static int start_warm(struct run *run) {
+  if (warm_accept(&run->warm) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
+  run->leash = -1; /* from the keeper's hand to the client's */
+  if (say_start(run) == 0) return run_on_started(run, now_ns()), run_start_sweeper(run), 0;
+  return run_record_failure(run, errno, "launch: start", ""), run_kill(run), -1;
+}
+
+static void run_warm(struct run *run) {
+  size_t size;
+  char *block = warm_command(&run->warm, &size);
+  run->outcome.begun_ns = now_ns();
+  run->command = words_of(block, size);
+  if (make_ready(run, block, size) == 0) (void)start_warm(run); /* it has noted what failed */
+  else warm_refuse(&run->warm), run_kill(run);
+  for (int i = 0; i < 2; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
+  close(run->waiting);
+  run->deferred_at = now_ns() + DEFERRED_NS;
+}
+
+void run_do_deferred(struct run *run) {
+  if (!run->deferred_at) return;
+  run->deferred_at = 0;
+  /* The command has begun: a refusal would send the client the cold way, and run it twice. All that is missing where the record
+   * cannot be written are the words of the command in `llm-do ps`; what is to be removed has been there from the beginning. */
+  if (!run->answered) (void)run_put_record(run);
+  tell_keeper(run, WARM_IS_TAKEN);
+}
+
+void run_on_ready(struct run *run, const int *fds, int count) {
+  if (run->stopping || count != READY_DESCRIPTORS) return;
+  memcpy(run->namespaces, fds, sizeof run->namespaces);
+  run->waiting = fds[2];
+  if (warm_show(&run->warm) == 0) return tell_keeper(run, WARM_IS_READY);
+  run_record_failure(run, errno, "launch: show socket", run->warm_directory);
+  run_kill(run);
+}
+
+void run_relay(struct run *run, const struct pollfd *watched) {
+  if (!run->warm_directory && !run->framed) return;
+  switch (warm_relay(&run->warm, watched)) {
+    case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
+    case WARM_SIGNAL: return run_on_signal(run, warm_signal(&run->warm));
+    case WARM_GONE: return run->answered ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
+    case WARM_NOTHING: return;
+  }
+}
+
+static void answer(struct run *run) {
+  size_t size;
+  char *line = status_line(&run->outcome, &size);
+  run->answered = 1;
+  /* init says that it starts the command before it does: without that word another way is open to the client of a pool. */
+  if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return free(line), warm_refuse(&run->warm);
+  if (!line) return; /* the client sees the end of the connection and says what it knows */
+  warm_reply(&run->warm, status_exit_code(&run->outcome), line, size);
+  free(line);
+}
+
+/* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
+void run_answer_early(struct run *run) {
+  if (!run_has_client(run) || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
+  run_sweep(run); /* before the client's next step, which may be to make what was protected */
+  run_conclude(run);
+  answer(run);
+  run_do_deferred(run);
+}
+
+/* What a client has not read yet, after everything else is over. */
+static void hand_over_the_rest(struct run *run) {
+  while (!run->answered || warm_is_busy(&run->warm)) {
+    struct pollfd watched[WARM_POLLS];
+    if (!run->answered && warm_is_drained(&run->warm)) answer(run);
+    if (!warm_is_busy(&run->warm)) continue;
+    warm_watch(&run->warm, watched);
+    if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) return;
+    warm_relay(&run->warm, watched);
+  }
+}
+
+void run_finish_client(struct run *run) {
+  run_drop_stdio(run); /* refused before anybody had them: they would never be drained */
+  hand_over_the_rest(run);
+  warm_linger(&run->warm);
+}

@@ -1,0 +1,279 @@
+/* From the start of the stager until nothing is left: what comes first, and what follows from it. */
+#include "runner/run.h"
+
+
+#include <poll.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+/* From SIGTERM to SIGKILL. The contract: the tree is gone 200 ms after a deadline, 500 ms after a signal to the runner. */
+#define GRACE_DEADLINE_MS 100
+#define GRACE_CANCEL_MS 250
+/* The watchdog rung promises to look at least every 50 ms. */
+#define TICK_MS 25
+/* For the reader of a terminal, after a run that was stopped. */
+#define REST_MS 100
+
+/* As their subreaper we get what the engine leaves behind: a child of bwrap that has not yet tied itself to its parent, and
+ * an init that still waits. PID 1 takes the whole sandbox with it. */
+static void kill_children(pid_t sweeper) {
+  char path[64], pids[4096];
+  snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? 0 : read(fd, pids, sizeof pids - 1);
+  if (fd >= 0) close(fd);
+  pids[size > 0 ? size : 0] = 0;
+  char *rest = NULL;
+  for (char *pid = strtok_r(pids, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest))
+    if (atoi(pid) != sweeper) kill(atoi(pid), SIGKILL);
+}
+
+void run_kill(struct run *run) {
+  if (run->cgroup >= 0) cgroup_kill(run->cgroup);
+  if (!run->engine_gone) kill(run->engine, SIGKILL);
+  kill_children(run->sweeper);
+  run->kill_at = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
+}
+
+static void send_request(struct run *run, int signal, int everyone) {
+  struct request request = {signal, everyone};
+  (void)!send(run->control, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void run_stop(struct run *run, enum cause cause, unsigned grace_ms) {
+  if (run->stopping && grace_ms) return; /* the same Ctrl-C may reach us twice, from the terminal and from the runner */
+  if (!run->stopping) run->outcome.cause = cause;
+  run->stopping = 1;
+  if (!run->outcome.started_ns || grace_ms == 0) return run_kill(run);
+  run->kill_at = now_ns() + grace_ms * MS;
+  send_request(run, cause == CAUSE_CANCELLED && run->outcome.cancelled_by ? run->outcome.cancelled_by : SIGTERM, 1);
+}
+
+static void begin_limits(struct run *run) {
+  if (run->deadline_ns) run->deadline_ns += run->outcome.started_ns;
+  if ((!run->watching && !run->cpu_limit_us) || run->engine_gone) return;
+  int ready = watchdog_init(&run->watchdog, run->engine, run->cgroup, (long long)run->memory_limit);
+  for (int i = 0; ready == 0 && i < run->scratch_count; i++) ready = watchdog_add_scratch(&run->watchdog, run->scratch[i]);
+  run->watchdog.is_monitor = run->engine == run->stager;
+  if (ready == 0) return;
+  run_record_failure(run, errno, "launch: watchdog", "");
+  run_kill(run);
+}
+
+/* From now on the end of this process is the end of the run. Once it is reaped its pid may be somebody else's, who is no child of ours. */
+static void on_init(struct run *run, pid_t init) {
+  siginfo_t ended;
+  run->engine = init;
+  run->engine_gone = waitid(P_PID, (id_t)init, &ended, WEXITED | WNOHANG | WNOWAIT) < 0;
+}
+
+static void on_staged(struct run *run, const struct report *report, const int *fds, int count) {
+  memcpy(run->scratch, fds, sizeof *fds * (size_t)count);
+  run->scratch_count = count;
+  if (report->pid) on_init(run, report->pid);
+  if (!run->warm_directory) run_start_sweeper(run); /* that of a warm run comes with its command */
+}
+
+void run_on_started(struct run *run, uint64_t at_ns) {
+  run->outcome.started_ns = at_ns;
+  begin_limits(run);
+}
+
+static void on_started(struct run *run, const struct report *report, int master) {
+  if (master >= 0) terminal_connect(&run->terminal, master, 0, 1);
+  run_on_started(run, report->at_ns);
+}
+
+/* It was told to start, and has not. Where it was stopped, that is the reason. */
+static void on_not_started(struct run *run, const struct report *report) {
+  run->outcome.started_ns = 0;
+  if (run->stopping) return;
+  run_record_failure(run, report->error, report->step[0] ? report->step : "sandbox ended before its command", report->path);
+}
+
+static void on_ended(struct run *run, const struct report *report) {
+  if (report->started_ns) run->outcome.started_ns = report->started_ns;
+  run->outcome.wait_status = report->wait_status;
+  run->outcome.ended_ns = report->at_ns;
+  run->outcome.killed = report->killed;
+  run->outcome.cpu_us = (long long)report->cpu_us;
+  run->outcome.peak_bytes = (long long)report->peak_bytes;
+}
+
+static void on_report(struct run *run, const struct report *report, const int *fds, int count) {
+  switch (report->kind) {
+    case REPORT_STAGED: on_staged(run, report, fds, count); break;
+    case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
+    case REPORT_ENDED: on_ended(run, report); break;
+    case REPORT_READY: run_on_ready(run, fds, count); break;
+    case REPORT_NOT_STARTED: on_not_started(run, report); break;
+    case REPORT_NO_EXEC:
+      if (!run->stopping) run->outcome.cause = CAUSE_EXEC;
+      run->outcome.error = report->error;
+      copy_text(run->outcome.step, sizeof run->outcome.step, report->step);
+      copy_text(run->outcome.path, sizeof run->outcome.path, report->path);
+      break;
+    default: run_record_failure_as(run, CAUSE_SETUP, report->error, report->step, report->path); /* of the command's process, before its exec */
+  }
+}
+
+/* Returns 0 when nobody is left who could report. */
+static int read_report(struct run *run) {
+  struct report report;
+  int fds[MESSAGE_DESCRIPTORS_MAX], count;
+  ssize_t got = message_receive(run->control, &report, sizeof report, MSG_DONTWAIT, fds, &count);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
+  if (got != sizeof report) return 0;
+  report.step[sizeof report.step - 1] = report.path[sizeof report.path - 1] = 0;
+  on_report(run, &report, fds, count);
+  return 1;
+}
+
+static void read_errors(struct run *run) {
+  size_t have = strlen(run->outcome.detail);
+  char rest[256];
+  ssize_t got = have + 1 < sizeof run->outcome.detail
+                    ? read(run->errors, run->outcome.detail + have, sizeof run->outcome.detail - have - 1)
+                    : read(run->errors, rest, sizeof rest);
+  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
+  close(run->errors);
+  run->errors = -1;
+}
+
+void run_on_signal(struct run *run, int signal) {
+  if (signal == SIGCHLD) return;
+  if (signal == SIGWINCH) return terminal_resize(&run->terminal);
+  if (!run->stopping) run->outcome.cancelled_by = signal;
+  run_stop(run, CAUSE_CANCELLED, GRACE_CANCEL_MS);
+}
+
+static void read_signals(struct run *run) {
+  struct signalfd_siginfo info;
+  while (read(run->signals, &info, sizeof info) == sizeof info) run_on_signal(run, (int)info.ssi_signo);
+}
+
+static void read_leash(struct run *run) {
+  char nothing[64];
+  ssize_t got = read(run->leash, nothing, sizeof nothing);
+  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
+  run->leash = -1;
+  run_stop(run, CAUSE_CANCELLED, 0); /* the runner is gone: nobody waits for a polite end */
+}
+
+/* What it has reported last may not have been read yet. */
+static int has_ended(const struct run *run) {
+  siginfo_t ended = {0};
+  return run->engine_gone || (waitid(P_PID, (id_t)run->engine, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == run->engine);
+}
+
+static void look_at_memory(struct run *run) {
+  int over = watchdog_sample(&run->watchdog);
+  if (over < 0 && has_ended(run)) return; /* a tree that is going away */
+  if (over < 0) run_record_failure(run, errno, "launch: watchdog", ""); /* an unwatched limit is no limit */
+  if (over != WATCHDOG_UNDER) run_stop(run, over == WATCHDOG_OVER ? CAUSE_MEMORY : CAUSE_LOST, 0);
+}
+
+static void look_at_limits(struct run *run) {
+  uint64_t now = now_ns();
+  if (run->kill_at && now >= run->kill_at) run_kill(run);
+  if (run->deferred_at && now >= run->deferred_at) run_do_deferred(run);
+  if (run->stopping || !run->outcome.started_ns || run->outcome.ended_ns) return;
+  if (run->deadline_ns && now >= run->deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
+  if (run->watching && watchdog_is_due(&run->watchdog)) look_at_memory(run);
+  if (run->cpu_limit_us && watchdog_cpu_usec(&run->watchdog) >= (long long)run->cpu_limit_us)
+    run_stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
+}
+
+static int milliseconds_until(uint64_t then) {
+  uint64_t now = now_ns(), left = then > now ? (then - now + MS - 1) / MS : 0;
+  return left > 1000000 ? 1000000 : (int)left;
+}
+
+/* Milliseconds until look_at_limits has something to do; -1 = never. */
+static int patience(const struct run *run) {
+  uint64_t now = now_ns(), next = run->kill_at;
+  int is_running = run->outcome.started_ns && !run->outcome.ended_ns; /* what only waits for its command has no limits yet */
+  if (!next && is_running) next = run->deadline_ns;
+  if (is_running && (run->watching || run->cpu_limit_us)) {
+    uint64_t tick = now + TICK_MS * MS;
+    if (!next || tick < next) next = tick;
+  }
+  if (is_running && run->guard.next_walk_ns && (!next || run->guard.next_walk_ns < next)) next = run->guard.next_walk_ns;
+  if (run->deferred_at && (!next || run->deferred_at < next)) next = run->deferred_at;
+  if (!next) return -1;
+  return milliseconds_until(next);
+}
+
+static void read_pending_reports(struct run *run) {
+  for (struct pollfd pending = {run->control, POLLIN, 0}; run->control >= 0 && poll(&pending, 1, 0) > 0;)
+    if (!read_report(run)) close(run->control), run->control = -1;
+}
+
+/* Returns 1 once the last child has been reaped. */
+static int all_gone(struct run *run) {
+  for (;;) {
+    int status;
+    pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid < 0 && errno == ECHILD) return 1;
+    if (pid <= 0) return 0;
+    read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
+    if (pid == run->stager && pid != run->engine) run_narrow_group(run); /* it has named init before it went */
+    if (pid != run->engine) continue;
+    run->engine_gone = 1;
+    if (run->outcome.started_ns || run->stopping) continue;
+    run_record_failure(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
+    run_kill(run); /* whoever waits for it would wait for ever */
+  }
+}
+
+/* What the command printed last. A reader may take as long as the run may; that of a stopped run gets a moment. */
+static void show_the_rest(struct run *run) {
+  uint64_t moment = now_ns() + REST_MS * MS;
+  while (terminal_is_pending(&run->terminal)) {
+    uint64_t now = now_ns(), last = run->stopping ? moment : run->deadline_ns;
+    if (last && now >= last && run->stopping) return;
+    if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), moment = now;
+    struct pollfd watched[2 + TERMINAL_POLLS] = {{run->signals, POLLIN, 0}, {run->leash, POLLIN, 0}};
+    terminal_watch(&run->terminal, &watched[2]);
+    if (poll(watched, sizeof watched / sizeof *watched, last ? milliseconds_until(last) : -1) < 0 && errno != EINTR) return;
+    if (watched[0].revents) read_signals(run);
+    if (watched[1].revents) read_leash(run);
+    terminal_relay(&run->terminal, &watched[2]);
+  }
+}
+
+/* Once the command has ended the sweep says the rest. */
+static int is_guarding(const struct run *run) { return run->outcome.started_ns && !run->outcome.ended_ns && !run->stopping; }
+
+static void look_at_guard(struct run *run, int has_events) {
+  if ((has_events && guard_on_events(&run->guard)) || guard_on_time(&run->guard)) run_stop(run, CAUSE_PROTECTED, 0);
+}
+
+void run_watch(struct run *run) {
+  while (!all_gone(run)) {
+    struct pollfd watched[5 + TERMINAL_POLLS + WARM_POLLS] = {
+        {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->leash, POLLIN, 0}, {run->errors, POLLIN, 0},
+        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}};
+    struct pollfd *terminal = &watched[5], *warm = terminal + TERMINAL_POLLS;
+    terminal_watch(&run->terminal, terminal);
+    warm_watch(&run->warm, warm);
+    if (poll(watched, sizeof watched / sizeof *watched, patience(run)) < 0 && errno != EINTR) {
+      run_record_failure(run, errno, "launch: poll", "");
+      run_kill(run);
+    }
+    if (watched[1].revents && !read_report(run)) close(run->control), run->control = -1;
+    if (watched[0].revents) read_signals(run);
+    if (watched[2].revents) read_leash(run);
+    if (watched[3].revents) read_errors(run);
+    terminal_relay(&run->terminal, terminal);
+    run_relay(run, warm);
+    look_at_limits(run);
+    if (is_guarding(run)) look_at_guard(run, watched[4].revents != 0);
+    run_answer_early(run);
+  }
+  read_pending_reports(run);
+  if (run->errors >= 0) read_errors(run);
+  show_the_rest(run);
+}

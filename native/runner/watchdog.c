@@ -1,0 +1,515 @@
+/* See runner/watchdog.h. File formats: proc(5); Pss_Anon, Pss_Shmem of smaps_rollup since Linux 5.4. */
+#define _GNU_SOURCE
+#include "runner/watchdog.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/cgroup.h"
+
+/* An anonymous file in memory: memfd, shared anonymous mapping, System V segment. */
+struct memory_file {
+  ino_t inode;
+  long long bytes;
+};
+
+/* /proc/PID/status is about 1.5 kB, smaps_rollup 800 bytes. */
+enum { PROC_FILE = 8192 };
+
+static long long now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A process may go away between any two looks; that is not an error, it just uses nothing any more. */
+static int is_gone(int error) { return error == ENOENT || error == ESRCH; }
+
+/* Makes room for one more element; the pointer stays valid for free() on failure. */
+static void *grow(void *elements, size_t count, size_t *room, size_t size) {
+  if (count < *room) return elements;
+  size_t more = *room == 0 ? 64 : *room * 2;
+  void *grown = realloc(elements, more * size);
+  if (grown != NULL) *room = more;
+  return grown;
+}
+
+/* Bytes on the line `Key:   N kB`, or -1. */
+static long long bytes_of(const char *text, const char *key) {
+  const char *line = strstr(text, key);
+  return line == NULL ? -1 : strtoll(line + strlen(key), NULL, 10) * 1024;
+}
+
+/* ---- what is listed ---- */
+
+struct listed {
+  pid_t pid, parent;
+};
+
+static int push(struct watchdog *watchdog, pid_t pid, pid_t parent) {
+  if (pid <= 0) return 0;
+  void *grown = grow(watchdog->listed, watchdog->listed_count, &watchdog->listed_room, sizeof *watchdog->listed);
+  if (grown == NULL) return -1;
+  watchdog->listed = grown;
+  watchdog->listed[watchdog->listed_count++] = (struct listed){pid, parent};
+  return 0;
+}
+
+static int push_member(pid_t pid, void *data) { return push(data, pid, 0); }
+
+/* The children that one thread has made, which end up above everything that is listed, the youngest on top. */
+static int push_children(struct watchdog *watchdog, int threads, const char *thread, pid_t parent) {
+  char path[64], text[PROC_FILE];
+  snprintf(path, sizeof path, "%.20s/children", thread);
+  int fd = openat(threads, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return is_gone(errno) ? 0 : -1;
+  FILE *list = fdopen(fd, "r");
+  if (list == NULL) {
+    close(fd);
+    return -1;
+  }
+  setvbuf(list, text, _IOFBF, sizeof text);
+  int result = 0, child;
+  while (result == 0 && fscanf(list, "%d", &child) == 1) result = push(watchdog, (pid_t)child, parent);
+  fclose(list);
+  return result;
+}
+
+/* ---- one process ---- */
+
+struct process {
+  pid_t pid, parent;
+  long long upper; /* bytes it can at most account for: everything resident or swapped */
+  long long own;   /* bytes without file and shared pages */
+};
+
+/* Reads a file below a directory whole; the length, 0 when its process is gone, -1 otherwise. */
+static ssize_t read_file_at(int directory, const char *file, char text[PROC_FILE]) {
+  int fd = openat(directory, file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return is_gone(errno) ? 0 : -1;
+  ssize_t length = read(fd, text, PROC_FILE - 1);
+  int error = errno;
+  close(fd);
+  if (length < 0 && is_gone(error)) length = 0;
+  text[length < 0 ? 0 : length] = '\0';
+  errno = error;
+  return length;
+}
+
+/* Of a process or a thread. A process whose first thread has ended (pthread_exit) has no pages there: the others tell. */
+static void take_pages(const struct watchdog *watchdog, int directory, struct process *process) {
+  char text[PROC_FILE];
+  long long resident, shared, page = sysconf(_SC_PAGESIZE);
+  if (read_file_at(directory, "statm", text) <= 0 || sscanf(text, "%*d %lld %lld", &resident, &shared) != 2) return;
+  process->upper = resident * page;
+  process->own = (resident - shared) * page;
+  /* statm knows nothing of swap; status does and costs three times as much, so only where there is swap at all. */
+  if (watchdog->swap && read_file_at(directory, "status", text) > 0) {
+    long long swapped = bytes_of(text, "VmSwap:");
+    if (swapped > 0) process->upper += swapped, process->own += swapped;
+  }
+}
+
+/* Whether a process or thread has ended and is only waited for. What is gone altogether has ended, too. */
+static int has_ended(int directory) {
+  char text[PROC_FILE];
+  if (read_file_at(directory, "stat", text) <= 0) return 1;
+  const char *rest = strrchr(text, ')');
+  return rest == NULL || rest[1] == '\0' || strchr("ZXx", rest[2]) != NULL;
+}
+
+static pid_t parent_of(int directory) {
+  char text[PROC_FILE];
+  int parent = 0;
+  if (read_file_at(directory, "stat", text) <= 0) return 0;
+  const char *rest = strrchr(text, ')');
+  return rest != NULL && sscanf(rest + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static int add_memory_file(struct watchdog *watchdog, const struct stat *file) {
+  void *grown = grow(watchdog->files, watchdog->file_count, &watchdog->file_room, sizeof *watchdog->files);
+  if (grown == NULL) return -1;
+  watchdog->files = grown;
+  watchdog->files[watchdog->file_count++] = (struct memory_file){file->st_ino, (long long)file->st_blocks * 512};
+  return 0;
+}
+
+enum sight { SEEN, GONE, CLOSED };
+
+/* Anonymous memory files that a thread holds open; unmapped ones are in no page count. `directory`: of the thread. */
+static int add_memory_files(struct watchdog *watchdog, int directory, enum sight *sight) {
+  int list = openat(directory, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0, count = 0;
+  DIR *descriptors = list < 0 ? NULL : fdopendir(list);
+  *sight = SEEN;
+  if (descriptors == NULL) {
+    int error = errno;
+    if (list >= 0) close(list);
+    errno = error;
+    if (error == EMFILE || error == ENFILE || error == ENOMEM) return -1;
+    *sight = is_gone(error) || has_ended(directory) ? GONE : CLOSED;
+    return 0;
+  }
+  struct dirent *descriptor;
+  struct stat file;
+  while (result == 0 && (descriptor = readdir(descriptors)) != NULL) {
+    if (descriptor->d_name[0] == '.') continue;
+    count++;
+    if (fstatat(dirfd(descriptors), descriptor->d_name, &file, 0) != 0) continue;
+    if (file.st_dev == watchdog->memory_files && S_ISREG(file.st_mode)) result = add_memory_file(watchdog, &file);
+  }
+  closedir(descriptors);
+  /* The list of a process that has just ended is empty. Whoever has the descriptors now, has been its child. */
+  if (count == 0 && has_ended(directory)) *sight = GONE;
+  return result;
+}
+
+/* ---- one look ---- */
+
+struct look {
+  int missed; /* processes that ended after they were listed: a child may hold what they held */
+  int closed; /* processes whose descriptors we may not see */
+  long threads;
+};
+
+static int shares_descriptors(pid_t one, pid_t other) {
+  return syscall(SYS_kcmp, one, other, KCMP_FILES, 0, 0) == 0;
+}
+
+static void note_sight(struct look *look, enum sight sight) {
+  look->missed += sight == GONE;
+  look->closed += sight == CLOSED;
+}
+
+/* Threads may have descriptors of their own, and the first may have ended before the others. */
+static int visit_thread(struct watchdog *watchdog, int threads, pid_t thread, struct process *process, pid_t *shown, struct look *look) {
+  char name[16];
+  enum sight sight;
+  snprintf(name, sizeof name, "%d", (int)thread);
+  if (*shown > 0 && shares_descriptors(*shown, thread)) return 0;
+  int directory = openat(threads, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return is_gone(errno) ? 0 : -1;
+  if (process->upper == 0) take_pages(watchdog, directory, process);
+  int result = add_memory_files(watchdog, directory, &sight);
+  close(directory);
+  if (sight != GONE) *shown = thread;
+  if (sight == CLOSED) look->closed++;
+  return result;
+}
+
+static int visit_threads(struct watchdog *watchdog, int directory, struct process *process, enum sight sight, struct look *look) {
+  pid_t shown = sight == GONE ? 0 : process->pid;
+  int list = openat(directory, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
+  DIR *threads = list < 0 ? NULL : fdopendir(list);
+  if (threads == NULL) {
+    int error = errno;
+    if (list >= 0) close(list);
+    errno = error;
+    return is_gone(error) ? 0 : -1;
+  }
+  struct dirent *thread;
+  while (result == 0 && (thread = readdir(threads)) != NULL) {
+    if (thread->d_name[0] == '.') continue;
+    look->threads++;
+    pid_t id = (pid_t)atoi(thread->d_name);
+    if (watchdog->group < 0) result = push_children(watchdog, dirfd(threads), thread->d_name, process->pid);
+    if (result == 0 && id != process->pid) result = visit_thread(watchdog, dirfd(threads), id, process, &shown, look);
+  }
+  closedir(threads);
+  return result;
+}
+
+/* init and the engine hold nothing for a sandbox, and nobody may look into them. Orphans come to init, none to bwrap's monitor. */
+static int is_ours(const struct watchdog *watchdog, const struct process *process) {
+  return process->pid == watchdog->engine || (watchdog->is_monitor && process->parent == watchdog->engine);
+}
+
+static int keep_process(struct watchdog *watchdog, const struct process *process) {
+  void *grown = grow(watchdog->processes, watchdog->process_count, &watchdog->process_room, sizeof *watchdog->processes);
+  if (grown == NULL) return -1;
+  watchdog->processes = grown;
+  watchdog->processes[watchdog->process_count++] = *process;
+  return 0;
+}
+
+/* Everything about one process at once, as soon as it is known: what is looked at later may be gone by then. */
+static int visit(struct watchdog *watchdog, const struct listed *listed, struct look *look) {
+  char path[32];
+  struct process process = {.pid = listed->pid, .parent = listed->parent};
+  enum sight sight;
+  snprintf(path, sizeof path, "/proc/%d", (int)listed->pid);
+  int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return is_gone(errno) ? (look->missed++, 0) : -1;
+  int result = add_memory_files(watchdog, directory, &sight);
+  take_pages(watchdog, directory, &process);
+  if (!process.parent && watchdog->group >= 0) process.parent = parent_of(directory);
+  if (sight == CLOSED && is_ours(watchdog, &process)) sight = SEEN;
+  note_sight(look, sight);
+  if (result == 0) result = visit_threads(watchdog, directory, &process, sight, look);
+  close(directory);
+  return result == 0 ? keep_process(watchdog, &process) : -1;
+}
+
+static int by_pid(const void *left, const void *right) {
+  pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
+  return a < b ? -1 : a > b;
+}
+
+/* What earlier rounds have visited, in order. */
+static int note_visited(struct watchdog *watchdog) {
+  while (watchdog->visited_room < watchdog->process_count) {
+    void *grown = grow(watchdog->visited, watchdog->visited_room, &watchdog->visited_room, sizeof *watchdog->visited);
+    if (grown == NULL) return -1;
+    watchdog->visited = grown;
+  }
+  for (size_t i = 0; i < watchdog->process_count; i++) watchdog->visited[i] = watchdog->processes[i].pid;
+  watchdog->visited_count = watchdog->process_count;
+  if (watchdog->visited_count > 0) qsort(watchdog->visited, watchdog->visited_count, sizeof *watchdog->visited, by_pid);
+  return 0;
+}
+
+static int was_visited(const struct watchdog *watchdog, pid_t pid) {
+  return watchdog->visited_count > 0 && bsearch(&pid, watchdog->visited, watchdog->visited_count, sizeof pid, by_pid) != NULL;
+}
+
+static int push_children_of(struct watchdog *watchdog, pid_t pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+  DIR *threads = opendir(path);
+  if (threads == NULL) return is_gone(errno) ? 0 : -1;
+  int result = 0;
+  struct dirent *thread;
+  while (result == 0 && (thread = readdir(threads)) != NULL)
+    if (thread->d_name[0] != '.') result = push_children(watchdog, dirfd(threads), thread->d_name, pid);
+  closedir(threads);
+  return result;
+}
+
+/* Depth first, the youngest child first: whoever passes its memory on to a child and ends is looked at while it is young. */
+static int walk(struct watchdog *watchdog, struct look *look) {
+  watchdog->listed_count = 0;
+  int result = watchdog->group >= 0 ? cgroup_each_process(watchdog->group, push_member, watchdog) : push(watchdog, watchdog->engine, 0);
+  while (result == 0 && watchdog->listed_count > 0) {
+    struct listed next = watchdog->listed[--watchdog->listed_count];
+    if (!was_visited(watchdog, next.pid)) result = visit(watchdog, &next, look);
+    else if (watchdog->group < 0) result = push_children_of(watchdog, next.pid);
+  }
+  return result;
+}
+
+/* Rounds of a look that finds processes which have just ended: each visits what is new. */
+enum { ROUNDS = 3 };
+
+static int look_around(struct watchdog *watchdog, struct look *look) {
+  int result = 0;
+  watchdog->process_count = watchdog->visited_count = watchdog->file_count = 0;
+  for (int round = 0; result == 0 && round < ROUNDS && (round == 0 || look->missed > 0); round++) {
+    if (round > 0) result = note_visited(watchdog);
+    look->missed = 0;
+    if (result == 0) result = walk(watchdog, look);
+  }
+  long threads = watchdog->group >= 0 ? cgroup_count_threads(watchdog->group) : look->threads;
+  if (threads > watchdog->threads) watchdog->threads = threads;
+  return result;
+}
+
+static int by_inode(const void *left, const void *right) {
+  ino_t a = ((const struct memory_file *)left)->inode, b = ((const struct memory_file *)right)->inode;
+  return a < b ? -1 : a > b;
+}
+
+/* Bytes in all memory files of the tree, each file once however many processes hold it. */
+static long long memory_file_bytes(struct watchdog *watchdog) {
+  if (watchdog->file_count == 0) return 0;
+  qsort(watchdog->files, watchdog->file_count, sizeof *watchdog->files, by_inode);
+  long long total = 0;
+  for (size_t i = 0; i < watchdog->file_count; i++) {
+    if (i == 0 || watchdog->files[i].inode != watchdog->files[i - 1].inode) total += watchdog->files[i].bytes;
+  }
+  return total;
+}
+
+static long long scratch_bytes(const struct watchdog *watchdog) {
+  long long total = 0;
+  for (size_t i = 0; i < watchdog->scratch_count; i++) {
+    struct statfs scratch;
+    if (fstatfs(watchdog->scratch[i], &scratch) != 0) return -1;
+    total += (long long)(scratch.f_blocks - scratch.f_bfree) * (long long)scratch.f_bsize;
+  }
+  return total;
+}
+
+/* What a process had that ended since it was looked at. A copy of its parent costs nothing until it is written to. */
+static long long last_known(const struct watchdog *watchdog, const struct process *process) {
+  for (size_t i = 0; i < watchdog->process_count; i++) {
+    const struct process *parent = &watchdog->processes[i];
+    if (parent->pid == process->parent) return process->own > parent->own ? process->own - parent->own : 0;
+  }
+  return process->own;
+}
+
+static ssize_t read_shares(pid_t pid, char text[PROC_FILE]) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
+  return read_file_at(AT_FDCWD, path, text);
+}
+
+/* The exact share of the tree. File pages do not count, the kernel can drop them. A shared page may be mapped and be in a file
+ * that was counted already; no file tells which, so the larger sum stands for both. */
+static long long exact_bytes(struct watchdog *watchdog, long long file_bytes) {
+  char text[PROC_FILE];
+  long long own = 0, shared = 0;
+  for (size_t i = 0; i < watchdog->process_count; i++) {
+    const struct process *process = &watchdog->processes[i];
+    ssize_t length = read_shares(process->pid, text);
+    long long anonymous = length > 0 ? bytes_of(text, "Pss_Anon:") : -1;
+    if (anonymous < 0) {
+      /* Gone, or unreadable, or without its first thread; or a kernel without the field. */
+      own += length == 0 ? last_known(watchdog, process) : process->own;
+      continue;
+    }
+    long long swapped = bytes_of(text, "SwapPss:"), memory = bytes_of(text, "Pss_Shmem:");
+    own += anonymous + (swapped > 0 ? swapped : 0);
+    shared += memory > 0 ? memory : 0;
+  }
+  return own + (shared > file_bytes ? shared : file_bytes);
+}
+
+/* All memory in anonymous and temporary files of the host. */
+static long long host_shared_bytes(void) {
+  struct sysinfo host;
+  return sysinfo(&host) == 0 ? (long long)host.sharedram * host.mem_unit : 0;
+}
+
+/* What the first sample needs to know. All anonymous memory files live on one internal file system; any of them tells its device. */
+static int learn(struct watchdog *watchdog) {
+  int file = memfd_create("llm-do", MFD_CLOEXEC);
+  struct stat example;
+  if (file < 0) return -1;
+  int known = fstat(file, &example), error = errno;
+  close(file);
+  errno = error;
+  if (known != 0) return -1;
+  watchdog->memory_files = example.st_dev;
+  struct sysinfo host;
+  watchdog->swap = sysinfo(&host) == 0 && host.totalswap > 0;
+  return 0;
+}
+
+int watchdog_init(struct watchdog *watchdog, pid_t engine, int group, long long limit) {
+  *watchdog = (struct watchdog){.engine = engine, .group = group, .limit = limit, .looked_ms = now_ms(), .foreign = host_shared_bytes()};
+  if (group >= 0 || access("/proc/thread-self/children", R_OK) == 0) return 0;
+  errno = ENOSYS;
+  return -1;
+}
+
+int watchdog_add_scratch(struct watchdog *watchdog, int tmpfs) {
+  if (watchdog->scratch_count < WATCHDOG_SCRATCH) {
+    watchdog->scratch[watchdog->scratch_count++] = tmpfs;
+    return 0;
+  }
+  errno = ENOSPC;
+  return -1;
+}
+
+int watchdog_is_due(const struct watchdog *watchdog) { return now_ms() - watchdog->looked_ms >= WATCHDOG_PAUSE_MS; }
+
+/* What is found in a row of looks, and by chance in one. */
+enum { CLOSED_LOOKS = 2, MISSED_LOOKS = 8, LONG_LOOKS = 2 };
+
+static void count_row(int *row, int is_so) { *row = is_so ? *row + 1 : 0; }
+
+/*
+ * Upper bound of what memory files may hold that were not seen: all by which those of the host have grown since the run began. It
+ * counts only while something stays out of sight, since others on the host have such files, too.
+ */
+static long long hidden_bytes(struct watchdog *watchdog, const struct look *look, long long known) {
+  long long rest = host_shared_bytes() - known;
+  if (rest < 0) rest = 0;
+  if (rest < watchdog->foreign) watchdog->foreign = rest;
+  count_row(&watchdog->closed_looks, look->closed > 0);
+  count_row(&watchdog->missed_looks, look->missed > 0);
+  int is_hidden = watchdog->closed_looks >= CLOSED_LOOKS || watchdog->missed_looks >= MISSED_LOOKS;
+  return is_hidden ? rest - watchdog->foreign : 0;
+}
+
+/* Most processor time of a look, about 100 000 descriptors; the clock on the wall says how busy the host is. */
+#define LOOK_NS (250 * 1000000ll)
+
+static long long processor_ns(void) {
+  struct timespec used;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return (long long)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
+int watchdog_sample(struct watchdog *watchdog) {
+  struct look look = {0};
+  watchdog->looked_ms = now_ms();
+  if (watchdog->memory_files == 0 && learn(watchdog) != 0) return -1;
+  long long begun = processor_ns();
+  if (look_around(watchdog, &look) != 0) return -1;
+  count_row(&watchdog->long_looks, processor_ns() - begun > LOOK_NS);
+  long long files = memory_file_bytes(watchdog), scratch = scratch_bytes(watchdog);
+  if (scratch < 0) return -1;
+  files += scratch;
+  files += hidden_bytes(watchdog, &look, files);
+  long long upper = files, own = files;
+  for (size_t i = 0; i < watchdog->process_count; i++) {
+    upper += watchdog->processes[i].upper;
+    own += watchdog->processes[i].own;
+  }
+  watchdog->used = upper > watchdog->limit ? exact_bytes(watchdog, files) : own;
+  if (watchdog->used > watchdog->peak) watchdog->peak = watchdog->used;
+  return watchdog->used > watchdog->limit || watchdog->long_looks >= LONG_LOOKS ? WATCHDOG_OVER : WATCHDOG_UNDER;
+}
+
+/* utime + stime + cutime + cstime of one process in clock ticks: fields 14 to 17, counted from behind the name, which may hold anything. */
+static long long ticks_of(pid_t pid) {
+  char path[64], text[PROC_FILE];
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  if (read_file_at(AT_FDCWD, path, text) <= 0) return 0;
+  const char *rest = strrchr(text, ')');
+  long long user, system, waited_user, waited_system;
+  if (rest == NULL) return 0;
+  int found = sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld %lld %lld", &user, &system, &waited_user,
+                     &waited_system);
+  return found == 4 ? user + system + waited_user + waited_system : 0;
+}
+
+long long watchdog_cpu_usec(struct watchdog *watchdog) {
+  if (watchdog->group >= 0) return cgroup_read_cpu_usec(watchdog->group);
+  long long ticks = 0;
+  watchdog->listed_count = 0;
+  int result = push(watchdog, watchdog->engine, 0);
+  while (result == 0 && watchdog->listed_count > 0) {
+    pid_t pid = watchdog->listed[--watchdog->listed_count].pid;
+    ticks += ticks_of(pid);
+    result = push_children_of(watchdog, pid);
+  }
+  if (result != 0) return -1;
+  long long usec = ticks * 1000000 / sysconf(_SC_CLK_TCK);
+  /* A process that dies unwaited takes its time out of the sum; time once used stays used. */
+  if (usec > watchdog->cpu_usec) watchdog->cpu_usec = usec;
+  return watchdog->cpu_usec;
+}
+
+void watchdog_free(struct watchdog *watchdog) {
+  free(watchdog->listed);
+  free(watchdog->processes);
+  free(watchdog->visited);
+  free(watchdog->files);
+  watchdog->listed = NULL, watchdog->processes = NULL, watchdog->visited = NULL, watchdog->files = NULL;
+  watchdog->listed_count = watchdog->process_count = watchdog->visited_count = watchdog->file_count = 0;
+  watchdog->listed_room = watchdog->process_room = watchdog->visited_room = watchdog->file_room = 0;
+}

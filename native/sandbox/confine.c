@@ -1,0 +1,142 @@
+#include "sandbox/confine.h"
+
+#include "lib/init-protocol.h"
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+/* ---- Landlock ---- */
+
+/* Newer than the headers we build with: Linux 6.12 (ABI 6) and 7.1 (ABI 9). */
+struct landlock_rules {
+  uint64_t handled_fs, handled_net, scoped;
+};
+#define RIGHT_MAKE_SOCK (1ull << 9)
+#define RIGHT_MAKE_FIFO (1ull << 10)
+#define RIGHT_REFER (1ull << 13)
+#define RIGHT_RESOLVE_UNIX (1ull << 16)
+#define SCOPE_ABSTRACT_SOCKETS (1ull << 0)
+#define SCOPE_SIGNALS (1ull << 1)
+
+static void allow_beneath(int rules, const char *path, uint64_t rights) {
+  if (rights == 0) return; /* The kernel refuses a rule that allows nothing: ENOMSG, landlock_add_rule(2). */
+  struct landlock_path_beneath_attr beneath = {.allowed_access = rights};
+  beneath.parent_fd = open(path, O_PATH | O_CLOEXEC);
+  if (beneath.parent_fd < 0 || syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0)
+    fail("init: landlock rule", path);
+  close(beneath.parent_fd);
+}
+
+static int is_kind(const char *path, mode_t kind) {
+  struct stat status;
+  return stat(path, &status) == 0 && (status.st_mode & S_IFMT) == kind;
+}
+
+/* A rule holds for everything below its path, mounts included: what has a closed zone below it cannot be opened as a whole. */
+static int holds_closed_zone(const struct launchfile *file, const char *path) {
+  size_t position = 0, length = strlen(path);
+  struct entry entry;
+  while (launchfile_next(file, &position, &entry))
+    if (entry.verb == V_ZONE && strcmp(entry.word[5], "closed") == 0 && strncmp(entry.word[1], path, length) == 0 &&
+        entry.word[1][length] == '/' && !is_kind(entry.word[1], S_IFREG))
+      return 1;
+  return 0;
+}
+
+/* Sockets and FIFOs of a zone would lead to host processes: they can be made, and where the kernel can tell reached, only in
+ * file systems of our own and in zones that are declared open. */
+static void close_sockets(const struct launchfile *file) {
+  long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (abi < 2) fail_with(ENOSYS, "init: landlock version", "");
+  uint64_t sockets = RIGHT_MAKE_SOCK | RIGHT_MAKE_FIFO | (abi >= 9 ? RIGHT_RESOLVE_UNIX : 0);
+  struct landlock_rules wanted = {.handled_fs = sockets | RIGHT_REFER};
+  if (abi >= 6) wanted.scoped = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
+  size_t size = abi >= 6 ? sizeof wanted : abi >= 4 ? offsetof(struct landlock_rules, scoped) : offsetof(struct landlock_rules, handled_net);
+  int rules = (int)syscall(SYS_landlock_create_ruleset, &wanted, size, 0);
+  if (rules < 0) fail("init: landlock", "");
+  allow_beneath(rules, "/", RIGHT_REFER); /* renames between directories are not our business */
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &entry)) {
+    const char *path = entry.verb == V_TMPFS ? entry.word[0] : entry.word[1];
+    int open = entry.verb == V_TMPFS || (entry.verb == V_ZONE && strcmp(entry.word[5], "open") == 0);
+    if (open && !holds_closed_zone(file, path))
+      allow_beneath(rules, path, is_kind(path, S_IFDIR) ? sockets : sockets & RIGHT_RESOLVE_UNIX);
+  }
+  if (syscall(SYS_landlock_restrict_self, rules, 0) < 0) fail("init: landlock", "");
+  close(rules);
+}
+
+/* ---- privileges ---- */
+
+static void drop_capabilities(void) {
+  int capability = 0;
+  while (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) capability++;
+  if (capability == 0 || errno != EINVAL) fail("init: drop bounding set", ""); /* EINVAL: one above the last */
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0) fail("init: clear ambient set", "");
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct nothing[2] = {0};
+  if (syscall(SYS_capset, &header, nothing) < 0) fail("init: drop capabilities", "");
+}
+
+void give_up_privileges(const struct launchfile *file) {
+  struct entry entry;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("init: no_new_privs", "");
+  if (launchfile_find(file, V_LANDLOCK, &entry) && strcmp(entry.word[0], "on") == 0) close_sockets(file);
+  drop_capabilities();
+}
+
+/* ---- seccomp ---- */
+
+static int hexadecimal(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  return -1;
+}
+
+int seccomp_read(const struct launchfile *file, struct sock_fprog *program) {
+  struct entry entry;
+  *program = (struct sock_fprog){0, NULL};
+  if (!launchfile_find(file, V_SECCOMP, &entry)) return errno = EINVAL, -1;
+  if (strcmp(entry.word[0], "off") == 0) return 0;
+  static unsigned char bytes[BPF_MAXINSNS * sizeof(struct sock_filter)];
+  size_t length = strlen(entry.word[0]) / 2;
+  if (length == 0 || length > sizeof bytes || length % sizeof(struct sock_filter) || strlen(entry.word[0]) % 2)
+    return errno = EINVAL, -1;
+  for (size_t i = 0; i < length; i++) {
+    int high = hexadecimal(entry.word[0][2 * i]), low = hexadecimal(entry.word[0][2 * i + 1]);
+    if (high < 0 || low < 0) return errno = EINVAL, -1;
+    bytes[i] = (unsigned char)(high << 4 | low);
+  }
+  *program = (struct sock_fprog){(unsigned short)(length / sizeof(struct sock_filter)), (struct sock_filter *)bytes};
+  return 0;
+}
+
+int seccomp_install(const struct sock_fprog *program) {
+  return program->len == 0 ? 0 : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0);
+}
+
+/* ---- terminal ---- */
+
+void terminal_open(int *master, int *slave) {
+  int number, unlock = 0;
+  char path[32];
+  *master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (*master < 0 || ioctl(*master, TIOCSPTLCK, &unlock) < 0 || ioctl(*master, TIOCGPTN, &number) < 0)
+    fail("init: open terminal", "/dev/ptmx");
+  snprintf(path, sizeof path, "/dev/pts/%d", number);
+  *slave = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (*slave < 0) fail("init: open terminal", path);
+}

@@ -1,0 +1,17 @@
+/* The last hardening, done by init inside the namespaces. Every function reports and ends the process when a step fails. */
+#pragma once
+
+#include "lib/launch-file.h"
+
+#include <linux/filter.h>
+
+/* Landlock, all capabilities with the bounding set, no_new_privs. */
+void give_up_privileges(const struct launchfile *file);
+
+/* The filter of the launch file, empty where it is off; of one file, for it is read into one place. 0, or -1 with errno. */
+int seccomp_read(const struct launchfile *file, struct sock_fprog *program);
+/* Installs it on the calling process; the last step before execve. 0, or -1 with errno. */
+int seccomp_install(const struct sock_fprog *program);
+
+/* A pseudo-terminal of the sandbox's own /dev/pts. */
+void terminal_open(int *master, int *slave);

@@ -1,0 +1,431 @@
+/*
+ * init: PID 1 of the sandbox. Executed by the engine inside the finished namespaces; the only program in there that is ours.
+ *
+ * Theory of operation. It is not dumpable from its first instruction, so the command, which has the same id, can neither
+ * trace it nor look at its descriptors. It reads the launch file and the command (argv, environment) from memfds, because
+ * its own argv and environment can be seen from inside. With the capabilities that the engine left it finishes what only the
+ * inside can do: the bounding set, and where bwrap was the engine, the covers of /proc. Then it gives up everything, starts the
+ * command with descriptors 0-2 only, and reaps. One report goes to launch when the command has started and one when it has
+ * ended; requests to send signals come back. When launch is gone, the control socket says so and init ends, and with PID 1 the
+ * kernel ends everything else in here.
+ *
+ * In a warm sandbox the command's process is there before its command: it has done what does not depend on one, gets it from
+ * launch by a socket of its own, does the rest, and starts when launch says so. Nobody else in here is woken for that: that it
+ * has started stands in a pipe which init reads at the end.
+ */
+#include "lib/init-protocol.h"
+#include "lib/report-failure.h"
+#include "sandbox/seccomp-eval.h"
+#include "sandbox/confine.h"
+#include "lib/syscalls.h"
+#include "lib/launch-file.h"
+#include "lib/fd-message.h"
+#include "sandbox/proc-mask.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+struct command {
+  char **argv;
+  char **env;
+};
+
+/* ---- what launch wants run ---- */
+
+static char *take_word(char **at, const char *end) {
+  char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
+  if (!nul) fail_with(EINVAL, "init: command block", "");
+  *at = nul + 1;
+  return word;
+}
+
+static char **take_words(char **at, const char *end, uint64_t count) {
+  char **words = calloc(count + 1, sizeof *words);
+  if (!words) fail("init: memory", "");
+  for (uint64_t i = 0; i < count; i++) words[i] = take_word(at, end);
+  return words;
+}
+
+static struct command parse_command(char *at, size_t size) {
+  const char *end = at + size;
+  uint64_t arguments, variables;
+  if (parse_number(take_word(&at, end), size, &arguments) < 0 || parse_number(take_word(&at, end), size, &variables) < 0)
+    fail_with(EINVAL, "init: command block", "");
+  struct command command;
+  command.argv = take_words(&at, end, arguments);
+  command.env = take_words(&at, end, variables);
+  return command;
+}
+
+static struct command read_command(int fd) {
+  size_t size;
+  char *bytes = read_all(fd, 64u << 20, &size);
+  if (!bytes) fail("init: read command", "");
+  close(fd);
+  return parse_command(bytes, size);
+}
+
+/* A warm sandbox: all walls stand, and whoever comes first brings the command. */
+static void ask_for_command(int waiting) {
+  struct report ready = {.kind = REPORT_READY, .at_ns = now_ns()};
+  int with[READY_DESCRIPTORS] = {open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC), open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), waiting};
+  if (with[0] < 0 || with[1] < 0) fail("init: open namespace", "/proc/self/ns");
+  if (report_send(INIT_CONTROL, &ready, with, READY_DESCRIPTORS) < 0) _exit(125);
+  close(with[0]), close(with[1]);
+}
+
+struct late {
+  struct command command;
+  int gate; /* -1 without */
+};
+
+/* Returns the size of the block. */
+static size_t receive(int waiting, struct handover *handover, int *fds) {
+  int count;
+  ssize_t got = message_receive(waiting, handover, sizeof *handover, MSG_TRUNC, fds, &count);
+  if (got <= 0) _exit(125); /* launch is gone */
+  size_t size = (size_t)got, head = offsetof(struct handover, block);
+  if (size < head || size > sizeof *handover || count != 3 + !!handover->is_long + !!handover->has_gate)
+    fail_with(EINVAL, "init: handover", "");
+  return size - head;
+}
+
+static struct late wait_for_command(int waiting) {
+  static struct handover handover;
+  int fds[MESSAGE_DESCRIPTORS_MAX], *next = fds + 3;
+  size_t size = receive(waiting, &handover, fds);
+  for (int i = 0; i < 3; i++) {
+    if (dup3(fds[i], INIT_STDIN + i, O_CLOEXEC) < 0) fail("init: dup3", "");
+    close(fds[i]);
+  }
+  struct command command = handover.is_long ? read_command(*next++) : parse_command(handover.block, size);
+  if (!command.argv[0]) fail_with(EINVAL, "init: command block", "");
+  return (struct late){command, handover.has_gate ? *next : -1};
+}
+
+static struct launchfile read_launch_file(void) {
+  size_t size;
+  struct launchfile file;
+  const char *problem = "";
+  char *bytes = read_all(INIT_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
+  if (!bytes) fail("init: read launch file", "");
+  if (launchfile_check(bytes, size, &file, &problem) < 0) fail_with(EINVAL, "init: launch file", problem);
+  close(INIT_LAUNCH_FILE);
+  return file;
+}
+
+static int is_on(const struct launchfile *file, enum verb verb) {
+  struct entry entry;
+  return launchfile_find(file, verb, &entry) && strcmp(entry.word[0], "on") == 0;
+}
+
+/* By the engine unshare, before the tree was there. */
+static int has_covered_proc(const struct launchfile *file) {
+  struct entry engine;
+  return launchfile_find(file, V_ENGINE, &engine) && strcmp(engine.word[0], "unshare") == 0;
+}
+
+/* ---- the command's process ---- */
+
+/* Sent by the child through a close-on-exec pipe: nothing comes when execve succeeds. */
+static _Noreturn void give_up(int pipe, uint32_t kind, const char *step, const char *path) {
+  struct report report = {.kind = kind, .error = errno, .at_ns = now_ns()};
+  copy_text(report.step, sizeof report.step, step);
+  copy_text(report.path, sizeof report.path, path);
+  (void)!write(pipe, &report, sizeof report);
+  _exit(127);
+}
+
+static void set_limits(const struct launchfile *file, int pipe) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &entry)) {
+    if (entry.verb != V_RLIMIT) continue;
+    uint64_t resource, soft, hard;
+    struct rlimit now, limit;
+    errno = EINVAL;
+    if (parse_number(entry.word[0], RLIM_NLIMITS - 1, &resource) < 0 || parse_number(entry.word[1], UINT64_MAX, &soft) < 0 ||
+        parse_number(entry.word[2], UINT64_MAX, &hard) < 0 || getrlimit((int)resource, &now) < 0)
+      give_up(pipe, REPORT_FAILED, "init: rlimit", entry.word[0]);
+    /* Never above what the host allows: raising would need a capability. */
+    limit.rlim_max = hard < now.rlim_max ? hard : now.rlim_max;
+    limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
+    if (setrlimit((int)resource, &limit) < 0) give_up(pipe, REPORT_FAILED, "init: setrlimit", entry.word[0]);
+  }
+}
+
+static void reset_signals(void) {
+  for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse, rightly */
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void take_streams(int slave, int pipe) {
+  for (int i = 0; i < 3; i++)
+    if (dup2(slave < 0 ? INIT_STDIN + i : slave, i) < 0) give_up(pipe, REPORT_FAILED, "init: dup2", "");
+  if (slave >= 0 && ioctl(0, TIOCSCTTY, 0) < 0) give_up(pipe, REPORT_FAILED, "init: terminal", "");
+}
+
+static const char *search_path(char **env) {
+  for (; *env; env++)
+    if (strncmp(*env, "PATH=", 5) == 0) return *env + 5;
+  return "/usr/local/bin:/usr/bin:/bin";
+}
+
+static int is_directory(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* execve says ENOENT also for a missing interpreter, and EACCES also for a directory; the caller must be told which. */
+static _Noreturn void no_exec(int pipe, const char *path) {
+  int error = errno;
+  struct stat status;
+  const char *step = error == ENOENT && stat(path, &status) == 0 ? "interpreter" : "execve";
+  errno = error == EACCES && is_directory(path) ? EISDIR : error;
+  give_up(pipe, REPORT_NO_EXEC, step, path);
+}
+
+static _Noreturn void search_and_exec(const struct command *command, int pipe) {
+  const char *name = command->argv[0];
+  char path[4096], denied[4096] = "";
+  for (const char *at = search_path(command->env); at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+    size_t length = strcspn(at, ":");
+    if (length == 0 || length + strlen(name) + 2 > sizeof path) continue;
+    memcpy(path, at, length);
+    path[length] = '/';
+    copy_text(path + length + 1, sizeof path - length - 1, name);
+    struct stat status;
+    if (stat(path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR)) continue; /* a third of what execve takes to say so */
+    execve(path, command->argv, command->env);
+    if (errno == EACCES && is_directory(path)) continue; /* as a shell does: a directory is no candidate */
+    if (errno == EACCES) copy_text(denied, sizeof denied, path);
+    else if ((errno != ENOENT && errno != ENOTDIR) || stat(path, &status) == 0) no_exec(pipe, path);
+  }
+  errno = denied[0] ? EACCES : ENOENT;
+  give_up(pipe, REPORT_NO_EXEC, "execve", denied[0] ? denied : name);
+}
+
+/* The command's process: where it reports a failure, and what was found out for it before there was a command. */
+struct child {
+  int pipe, slave;
+  int waiting; /* where its command comes from, -1 = it is known */
+  int gate;    /* beside it; -1 without */
+  struct sock_fprog filter;
+};
+
+/* All that is left to do between the filter and a command that comes late. */
+static int lets_through_the_rest(const struct sock_fprog *filter) {
+  static const int calls[] = {SYS_recvmsg, SYS_sendto, SYS_read,   SYS_write, SYS_mmap,  SYS_munmap,      SYS_brk,
+                              SYS_close,   SYS_dup3,   SYS_chdir, SYS_close_range, SYS_exit_group,
+#ifdef SYS_dup2
+                              SYS_dup2,
+#endif
+  };
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (!filter_lets_through(filter, calls[i])) return 0;
+  return filter_lets_through_with(filter, SYS_prlimit64, 0); /* our own limits: pid 0 */
+}
+
+/* What does not depend on the command, and may be done long before it comes. The filter takes longer than all the rest. */
+static void settle(struct child *child) {
+  if (setsid() < 0) give_up(child->pipe, REPORT_FAILED, "init: setsid", "");
+  umask(022);
+  reset_signals();
+  if (child->waiting < 0 || !lets_through_the_rest(&child->filter)) return;
+  if (seccomp_install(&child->filter) < 0) give_up(child->pipe, REPORT_FAILED, "init: seccomp", "");
+  child->filter.len = 0;
+}
+
+/* Moves a descriptor to that place. Each has been made after those that are moved before it, so it is not in their places. */
+static void move(int *fd, int to, int pipe) {
+  if (*fd >= 0 && *fd != to && dup3(*fd, to, O_CLOEXEC) < 0) give_up(pipe, REPORT_FAILED, "init: dup3", "");
+  if (*fd >= 0) *fd = to;
+}
+
+/* Behind the streams nothing but these stays open, until execve. */
+static void keep_descriptors(struct child *child) {
+  move(&child->pipe, 3, child->pipe);
+  move(&child->waiting, 4, child->pipe);
+  move(&child->gate, 5, child->pipe);
+  if (sys_close_range(child->gate >= 0 ? 6 : child->waiting >= 0 ? 5 : 4, ~0u) < 0) give_up(child->pipe, REPORT_FAILED, "init: close_range", "");
+}
+
+/* The note wakes nobody. Behind it there is no way back: whoever finds it knows that the command may have run. */
+static void wait_for_start(const struct child *child) {
+  char byte;
+  uint64_t opened;
+  if (read(child->waiting, &byte, 1) != 1) _exit(125); /* launch is gone, or wants no command any more */
+  if (child->gate >= 0 && read(child->gate, &opened, sizeof opened) != sizeof opened) _exit(125);
+  struct report started = {.kind = REPORT_STARTED, .at_ns = now_ns()};
+  if (write(child->pipe, &started, sizeof started) != sizeof started) _exit(125);
+}
+
+static _Noreturn void run(const struct launchfile *file, const struct command *command, struct child *child) {
+  struct entry workdir;
+  take_streams(child->slave, child->pipe);
+  if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
+    give_up(child->pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
+  keep_descriptors(child);
+  set_limits(file, child->pipe);
+  if (child->waiting >= 0) wait_for_start(child);
+  if (seccomp_install(&child->filter) < 0) give_up(child->pipe, REPORT_FAILED, "init: seccomp", "");
+  if (strchr(command->argv[0], '/')) {
+    execve(command->argv[0], command->argv, command->env);
+    no_exec(child->pipe, command->argv[0]);
+  }
+  search_and_exec(command, child->pipe);
+}
+
+/* ---- PID 1 ---- */
+
+static void send_report(struct report *report, int master) {
+  report->at_ns = now_ns();
+  if (report_send(INIT_CONTROL, report, &master, master >= 0) < 0) _exit(125); /* launch is gone */
+}
+
+static void tell_start(int master) {
+  struct report report = {.kind = REPORT_STARTED};
+  send_report(&report, master);
+}
+
+struct started {
+  pid_t pid;
+  int notes; /* what it has written to its pipe */
+  int is_late;
+};
+
+/* A socket for the command's process, where its command is still to come; the far end is launch's. */
+static int open_waiting(struct child *child) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) fail("init: socketpair", "");
+  child->waiting = ends[0];
+  return ends[1];
+}
+
+/* Forks the command, or who waits for it. */
+static struct started start(const struct launchfile *file, const struct command *known) {
+  int pipe[2], master = -1, is_late = !known->argv[0], far = -1;
+  struct child own = {.slave = -1, .waiting = -1, .gate = -1};
+  if (seccomp_read(file, &own.filter) < 0) fail("init: seccomp", "");
+  if (pipe2(pipe, O_CLOEXEC) < 0) fail("init: pipe", "");
+  own.pipe = pipe[1];
+  if (is_late) far = open_waiting(&own);
+  if (is_on(file, V_TERMINAL)) terminal_open(&master, &own.slave);
+  if (!is_late) tell_start(master);
+  pid_t child = fork();
+  if (child < 0) fail("init: fork", "");
+  if (child == 0) {
+    if (is_late) close(far); /* held, it would hide that launch is gone */
+    settle(&own);
+    struct late late = is_late ? wait_for_command(own.waiting) : (struct late){*known, -1};
+    own.gate = late.gate;
+    run(file, &late.command, &own);
+  }
+  if (is_late) ask_for_command(far), close(far), close(own.waiting);
+  close(own.pipe);
+  if (master >= 0) close(master), close(own.slave);
+  /* The command's streams end with the command, not with us. */
+  for (int i = 0; i < 3; i++) close(INIT_STDIN + i), close(i);
+  return (struct started){child, pipe[0], is_late};
+}
+
+/* Ends the sandbox where the process that has ended was no command: it has left word in the pipe, or was killed while it waited.
+ * Returns when a command that came late began. */
+static uint64_t require_start(const struct started *child) {
+  struct report note, started = {.kind = 0}, failure = {.kind = 0};
+  while (read(child->notes, &note, sizeof note) == sizeof note) *(note.kind == REPORT_STARTED ? &started : &failure) = note;
+  close(child->notes);
+  if (child->is_late && !started.kind) failure.kind = REPORT_NOT_STARTED;
+  if (!failure.kind) return started.at_ns;
+  send_report(&failure, -1);
+  _exit(125);
+}
+
+static void obey(pid_t child) {
+  struct request request;
+  ssize_t got = recv(INIT_CONTROL, &request, sizeof request, 0);
+  if (got != sizeof request) _exit(125); /* launch is gone: with PID 1 everything ends */
+  kill(request.everyone ? -1 : -child, request.signal);
+}
+
+/* Reaps what has ended. Returns 1 once that includes `child`. */
+static int reap(pid_t child, int *wait_status) {
+  int status, ended = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    if (pid == child) *wait_status = status, ended = 1;
+  return ended;
+}
+
+static int wait_for(pid_t child, int signals) {
+  struct pollfd watched[] = {{signals, POLLIN, 0}, {INIT_CONTROL, POLLIN, 0}};
+  struct signalfd_siginfo info;
+  int wait_status = 0;
+  while (!reap(child, &wait_status)) {
+    if (poll(watched, 2, -1) < 0 && errno != EINTR) _exit(125); /* a report of a failure would say that the command never ran */
+    if (watched[1].revents) obey(child);
+    if (watched[0].revents) (void)!read(signals, &info, sizeof info); /* only wakes us; reap() asks the kernel */
+  }
+  return wait_status;
+}
+
+/* Who has already ended by itself, or of the polite signal, only had to be reaped. */
+static uint32_t kill_the_rest(void) {
+  uint32_t killed = 0;
+  int status;
+  kill(-1, SIGKILL);
+  while (waitpid(-1, &status, 0) > 0) killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  return killed;
+}
+
+static void report_end(int wait_status, uint64_t started_ns) {
+  struct report report = {.kind = REPORT_ENDED, .wait_status = wait_status, .started_ns = started_ns};
+  report.killed = kill_the_rest();
+  struct rusage usage;
+  getrusage(RUSAGE_CHILDREN, &usage);
+  report.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
+                  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  report.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+  send_report(&report, -1);
+}
+
+static int watch_children(void) {
+  sigset_t children;
+  sigemptyset(&children);
+  sigaddset(&children, SIGCHLD);
+  struct sigaction standard = {.sa_handler = SIG_DFL};
+  int signals = -1;
+  if (sigaction(SIGCHLD, &standard, NULL) == 0 && sigprocmask(SIG_BLOCK, &children, NULL) == 0)
+    signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) fail("init: signalfd", "");
+  return signals;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 2 && strcmp(argv[1], "--probe") == 0) return 0; /* the command of an empty sandbox: llm-do doctor */
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return 125;
+  fail_through(INIT_CONTROL);
+  for (int fd = INIT_LAUNCH_FILE; fd <= INIT_STDERR; fd++)
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) fail("init: missing descriptor", "");
+  if (sys_close_range(INIT_STDERR + 1, ~0u) < 0) fail("init: close_range", "");
+  struct launchfile file = read_launch_file();
+  struct command command = read_command(INIT_COMMAND);
+  int signals = watch_children();
+  if (!has_covered_proc(&file)) proc_cover(&file);
+  give_up_privileges(&file);
+  struct started child = start(&file, &command);
+  int wait_status = wait_for(child.pid, signals);
+  report_end(wait_status, require_start(&child));
+  return 0;
+}

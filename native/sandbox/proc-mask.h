@@ -1,0 +1,10 @@
+/* What /proc shows of the host: nothing that is not the sandbox's own. */
+#pragma once
+
+#include "lib/launch-file.h"
+
+/*
+ * Makes the paths of /proc that the launch file names read-only, or covers them. /proc is that of the caller, who needs CAP_SYS_ADMIN
+ * over its mount namespace. Ends the process with a report when a step fails.
+ */
+void proc_cover(const struct launchfile *file);

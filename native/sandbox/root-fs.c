@@ -1,0 +1,606 @@
+#include "sandbox/root-fs.h"
+
+#include "lib/init-protocol.h"
+#include "sandbox/namespaces.h"
+#include "lib/report-failure.h"
+#include "sandbox/idmap.h"
+#include "lib/syscalls.h"
+#include "lib/fd-message.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define ZONES_MAX 512
+#define OWN_DEVICES_MAX 128
+#define NO_LINKS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+
+/* Numeric strings that file systems and id maps take. */
+typedef char number_text[24];
+
+struct zone {
+  const char *source, *target;
+  int writable;
+  uid_t uid; /* owner of the zone's root */
+  gid_t gid;
+  int tree; /* detached clone */
+};
+
+/* A directory of the tree, by its path without a slash at the end; fd -1 = none. */
+struct parent {
+  char path[PATH_MAX];
+  int fd;
+};
+
+struct staging {
+  const struct stage *stage;
+  int privileged; /* root with CAP_SYS_ADMIN: no user namespace of our own, idmapped zones */
+  uid_t uid;      /* who the sandbox is on the host */
+  gid_t gid;
+  int root; /* O_PATH of the tree's "/" */
+  struct zone zone[ZONES_MAX];
+  int zones;
+  /* File systems that we made: the only ones in which mount points are created. */
+  dev_t own[OWN_DEVICES_MAX];
+  int own_count;
+  int scratch[MESSAGE_DESCRIPTORS_MAX]; /* for the memory watchdog */
+  int scratch_count;
+  struct engine engine;
+  struct parent parent;
+};
+
+static void set_attributes(int tree, unsigned long long attributes, const char *path) {
+  struct mount_attr attr = {.attr_set = attributes, .propagation = MS_PRIVATE};
+  if (sys_mount_setattr(tree, AT_RECURSIVE, &attr) < 0) fail("stage: mount_setattr", path);
+}
+
+static int clone_tree(int source, const char *path) {
+  int tree = sys_open_tree(source, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE);
+  if (tree < 0) fail("stage: open_tree", path);
+  return tree;
+}
+
+/* ---- mount points ---- */
+
+static int is_ours(const struct staging *staging, int directory) {
+  struct stat status;
+  if (fstat(directory, &status) < 0) return 0;
+  for (int i = 0; i < staging->own_count; i++)
+    if (staging->own[i] == status.st_dev) return 1;
+  return 0;
+}
+
+/* The entry is made where that is our business, in file systems of our own; elsewhere it must be there. */
+static int open_entry(const struct staging *staging, int parent, const char *name, int directory, const char *target) {
+  if (is_ours(staging, parent)) {
+    int made = directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0644, 0);
+    if (made < 0 && errno != EEXIST) fail("stage: make mount point", target);
+  }
+  int entry = sys_openat2(parent, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+  if (entry < 0) fail("stage: mount point", target);
+  return entry;
+}
+
+static int open_each(const struct staging *staging, char *path, const char *target) {
+  int at = dup(staging->root);
+  if (at < 0) fail("stage: dup", target);
+  char *rest = NULL;
+  for (char *name = strtok_r(path, "/", &rest); name; name = strtok_r(NULL, "/", &rest)) {
+    int next = open_entry(staging, at, name, 1, target);
+    close(at);
+    at = next;
+  }
+  return at;
+}
+
+/* Most entries have the parent of the one before. It stays open until something is mounted over it. */
+static int open_parent(struct staging *staging, const char *path, size_t length, const char *target) {
+  struct parent *parent = &staging->parent;
+  if (parent->fd >= 0 && strlen(parent->path) == length && memcmp(parent->path, path, length) == 0) return parent->fd;
+  char names[PATH_MAX];
+  if (length >= sizeof names) fail_with(EINVAL, "stage: target", target);
+  memcpy(names, path, length);
+  names[length] = 0;
+  if (parent->fd >= 0) close(parent->fd);
+  copy_text(parent->path, sizeof parent->path, names);
+  return parent->fd = open_each(staging, names, target);
+}
+
+static void forget_parent(struct staging *staging) {
+  if (staging->parent.fd >= 0) close(staging->parent.fd);
+  staging->parent.fd = -1;
+}
+
+/* Opens `target` below the tree's root without following a link; makes what is missing, in our own file systems only. */
+static int open_point(struct staging *staging, const char *target, int directory) {
+  const char *slash = strrchr(target, '/');
+  if (target[0] != '/') fail_with(EINVAL, "stage: target", target);
+  int parent = open_parent(staging, target, (size_t)(slash - target), target);
+  return slash[1] ? open_entry(staging, parent, slash + 1, directory, target) : dup(parent);
+}
+
+static void attach(struct staging *staging, int tree, const char *target) {
+  struct stat status;
+  if (fstat(tree, &status) < 0) fail("stage: stat", target);
+  int point = open_point(staging, target, S_ISDIR(status.st_mode));
+  if (sys_move_mount(tree, point) < 0) fail("stage: move_mount", target);
+  close(point);
+  if (strncmp(staging->parent.path, target, strlen(target)) == 0) forget_parent(staging);
+}
+
+/* ---- file systems of our own ---- */
+
+static void set_option(int fs, const char *key, const char *value) {
+  if (sys_fsconfig(fs, FSCONFIG_SET_STRING, key, value) < 0) fail("stage: fsconfig", key);
+}
+
+static void set_number(int fs, const char *key, unsigned long number) {
+  number_text text;
+  snprintf(text, sizeof text, "%lu", number);
+  set_option(fs, key, text);
+}
+
+static int finish_mount(int fs, unsigned attributes, const char *type) {
+  if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) fail("stage: create file system", type);
+  int mount = sys_fsmount(fs, attributes);
+  if (mount < 0) fail("stage: fsmount", type);
+  close(fs);
+  return mount;
+}
+
+static int open_filesystem(const char *type) {
+  int fs = sys_fsopen(type);
+  if (fs < 0) fail("stage: fsopen", type);
+  return fs;
+}
+
+static int new_tmpfs(struct staging *staging, uint64_t size, uint64_t inodes, unsigned mode, int for_sandbox) {
+  int fs = open_filesystem("tmpfs");
+  char octal[8];
+  snprintf(octal, sizeof octal, "%o", mode);
+  set_option(fs, "mode", octal);
+  set_number(fs, "size", size);
+  set_number(fs, "nr_inodes", inodes);
+  if (for_sandbox) {
+    set_number(fs, "uid", staging->uid);
+    set_number(fs, "gid", staging->gid);
+  }
+  int mount = finish_mount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "tmpfs");
+  struct stat status;
+  if (fstat(mount, &status) < 0) fail("stage: stat", "tmpfs");
+  if (staging->own_count == OWN_DEVICES_MAX) fail_with(E2BIG, "stage: too many tmpfs", "");
+  staging->own[staging->own_count++] = status.st_dev;
+  return mount;
+}
+
+/* Enough for the mount points and small files of any plan; nothing can be written to it after make_readonly. */
+#define ROOT_BYTES (4u << 20)
+#define ROOT_INODES 4096
+
+static void make_root(struct staging *staging) {
+  int mount = new_tmpfs(staging, ROOT_BYTES, ROOT_INODES, 0755, 0);
+  int point = sys_openat2(AT_FDCWD, STAGE, O_PATH | O_DIRECTORY, NO_LINKS);
+  if (point < 0 || sys_move_mount(mount, point) < 0) fail("stage: mount root", STAGE);
+  close(point);
+  staging->root = mount; /* an O_PATH-like handle of the mount's root, now attached */
+}
+
+static void make_readonly(struct staging *staging, const char *target) {
+  int mount = open_point(staging, target, 1);
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+  if (sys_mount_setattr(mount, 0, &attr) < 0) fail("stage: make read-only", target);
+  close(mount);
+}
+
+/* ---- /dev ---- */
+
+static const struct {
+  const char *path;
+  unsigned major, minor;
+} DEVICES[] = {
+    /* Numbers: Documentation/admin-guide/devices.txt. Something else at that path is not what we take it for. */
+    {"/dev/null", 1, 3}, {"/dev/zero", 1, 5}, {"/dev/full", 1, 7}, {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
+};
+
+static const struct {
+  const char *target, *link;
+} DEVICE_LINKS[] = {
+    {"/dev/fd", "/proc/self/fd"},       {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
+    {"/dev/stderr", "/proc/self/fd/2"}, {"/dev/ptmx", "pts/ptmx"},
+};
+
+static void bind_device(struct staging *staging, const char *path, dev_t number) {
+  int source = sys_openat2(AT_FDCWD, path, O_PATH, NO_LINKS);
+  struct stat status;
+  if (source < 0 || fstat(source, &status) < 0) fail("stage: open device", path);
+  if (!S_ISCHR(status.st_mode) || status.st_rdev != number) fail_with(ENODEV, "stage: not that device", path);
+  int tree = clone_tree(source, path);
+  set_attributes(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, path);
+  attach(staging, tree, path);
+  close(tree);
+  close(source);
+}
+
+static void make_symlink(struct staging *staging, const char *target, const char *link) {
+  const char *slash = strrchr(target, '/');
+  if (target[0] != '/' || !slash[1]) fail_with(EINVAL, "stage: symlink", target);
+  int directory = open_parent(staging, target, (size_t)(slash - target), target);
+  if (!is_ours(staging, directory)) fail_with(EROFS, "stage: symlink", target);
+  if (symlinkat(link, directory, slash + 1) < 0) fail("stage: symlink", target);
+}
+
+static void make_dev(struct staging *staging) {
+  int dev = new_tmpfs(staging, 64 << 10, 64, 0755, 0);
+  attach(staging, dev, "/dev");
+  close(dev);
+  for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
+    bind_device(staging, DEVICES[i].path, makedev(DEVICES[i].major, DEVICES[i].minor));
+  for (size_t i = 0; i < sizeof DEVICE_LINKS / sizeof *DEVICE_LINKS; i++)
+    make_symlink(staging, DEVICE_LINKS[i].target, DEVICE_LINKS[i].link);
+  int fs = open_filesystem("devpts");
+  set_option(fs, "ptmxmode", "0666");
+  set_option(fs, "mode", "0620");
+  set_option(fs, "max", "64");
+  int pts = finish_mount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, "devpts");
+  attach(staging, pts, "/dev/pts");
+  close(pts);
+}
+
+/* ---- zones ---- */
+
+static void read_zones(struct staging *staging) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(staging->stage->file, &position, &entry)) {
+    if (entry.verb != V_ZONE) continue;
+    if (staging->zones == ZONES_MAX) fail_with(E2BIG, "stage: too many zones", entry.word[0]);
+    staging->zone[staging->zones++] =
+        (struct zone){.source = entry.word[0], .target = entry.word[1], .writable = strcmp(entry.word[2], "rw") == 0};
+  }
+}
+
+/* Opens a zone's source once. Who swaps it for a link or another directory after planning is refused here. */
+static void open_zone(struct zone *zone, const struct entry *entry) {
+  uint64_t device, inode;
+  if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0)
+    fail_with(EINVAL, "stage: zone identity", zone->source);
+  int source = sys_openat2(AT_FDCWD, zone->source, O_PATH, NO_LINKS);
+  struct stat status;
+  if (source < 0 || fstat(source, &status) < 0) fail("stage: open zone", zone->source);
+  if (status.st_dev != device || status.st_ino != inode) fail_with(ESTALE, "stage: zone was replaced", zone->source);
+  zone->uid = status.st_uid;
+  zone->gid = status.st_gid;
+  zone->tree = clone_tree(source, zone->source);
+  set_attributes(zone->tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (zone->writable ? 0 : MOUNT_ATTR_RDONLY), zone->source);
+  close(source);
+}
+
+static void open_zones(struct staging *staging) {
+  struct entry entry;
+  size_t position = 0;
+  int next = 0;
+  while (launchfile_next(staging->stage->file, &position, &entry))
+    if (entry.verb == V_ZONE) open_zone(&staging->zone[next++], &entry);
+}
+
+/*
+ * Root only. Each zone becomes an idmapped mount in which the owner of its root directory is the sandbox user. A file
+ * system that cannot be idmapped is shown as it is, where everything belongs to others; for a writable zone that is
+ * only right when the sandbox runs as the zone's owner, and root's own zones are refused.
+ */
+static int idmap_zones(struct staging *staging, const struct zone **failed) {
+  const struct zone *mapped = NULL; /* most zones have the owner of the one before: a namespace costs more than a mount */
+  int map = -1, done = 0;
+  for (int i = 0; i < staging->zones && done == 0; i++) {
+    const struct zone *zone = &staging->zone[i];
+    if (zone->uid == staging->uid && zone->gid == staging->gid) continue;
+    if (!mapped || mapped->uid != zone->uid || mapped->gid != zone->gid) {
+      if (map >= 0) close(map);
+      map = idmap_open(zone->uid, zone->gid, staging->uid, staging->gid);
+      if (map < 0) fail("stage: make id map", zone->source);
+      mapped = zone;
+    }
+    if (idmap_apply(zone->tree, map) == 0) continue;
+    *failed = zone;
+    if (zone->writable) done = -1;
+  }
+  int error = errno;
+  if (map >= 0) close(map);
+  errno = error;
+  return done;
+}
+
+/* Launch lives as long as the sandbox, and so nobody else has its pid meanwhile; ours is free again as soon as the tree stands. */
+static uid_t fresh_id(const struct stage *stage) { return FIRST_FRESH_ID + (uid_t)stage->launch; }
+
+static void choose_identity_of_root(struct staging *staging) {
+  staging->uid = fresh_id(staging->stage);
+  staging->gid = (gid_t)staging->uid;
+  open_zones(staging);
+  const struct zone *failed = NULL;
+  if (idmap_zones(staging, &failed) == 0) return;
+  if (failed->uid == 0) fail("stage: idmap zone of root", failed->source);
+  staging->uid = failed->uid;
+  staging->gid = failed->gid;
+  for (int i = 0; i < staging->zones; i++) close(staging->zone[i].tree);
+  open_zones(staging); /* an idmap cannot be changed once it is set */
+  if (idmap_zones(staging, &failed) < 0) fail("stage: idmap zone", failed->source);
+}
+
+/* Root without CAP_SYS_ADMIN (a container) cannot idmap: it runs as the owner of its writable zones. */
+static void choose_identity_of_weak_root(struct staging *staging) {
+  staging->uid = fresh_id(staging->stage);
+  staging->gid = (gid_t)staging->uid;
+  for (int i = 0; i < staging->zones; i++) {
+    struct stat status;
+    const struct zone *zone = &staging->zone[i];
+    if (!zone->writable) continue;
+    if (stat(zone->source, &status) < 0) fail("stage: stat zone", zone->source);
+    if (status.st_uid == 0) fail_with(EPERM, "stage: idmap zone of root", zone->source);
+    staging->uid = status.st_uid;
+    staging->gid = status.st_gid;
+  }
+}
+
+/* ---- protected paths ---- */
+
+static int is_mount_root(int fd) {
+  struct statx_start status;
+  if (sys_statx(fd, &status) < 0) fail("stage: statx", "");
+  return (status.attributes & STATX_MOUNT_ROOT) != 0;
+}
+
+/* Puts `tree` over `fd`, and takes its place: a mount point can be neither renamed nor removed. */
+static int put_over(int fd, int tree, const char *path) {
+  if (sys_move_mount(tree, fd) < 0) fail("stage: protect", path);
+  close(fd);
+  return tree;
+}
+
+static int cover(int fd, int readonly, const char *path) {
+  int tree = clone_tree(fd, path);
+  if (readonly) set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path);
+  return put_over(fd, tree, path);
+}
+
+static int open_step(int directory, const char *name, const char *path) {
+  int next = sys_openat2(directory, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+  if (next < 0) fail("stage: protect", path);
+  return next;
+}
+
+/* What launch saw, and nothing that took its place since. */
+static int open_covered(int zone, const struct guard_cover *cover) {
+  struct stat status;
+  int fd = open_step(zone, cover->path, cover->path);
+  if (fstat(fd, &status) < 0) fail("stage: protect", cover->path);
+  if (status.st_dev != cover->identity.dev || status.st_ino != cover->identity.ino) fail_with(ESTALE, "stage: protect", cover->path);
+  return fd;
+}
+
+/* Every directory on the way to a path is kept in its place, too. */
+static void cover_way(int zone, const char *path) {
+  char names[PATH_MAX];
+  copy_text(names, sizeof names, path);
+  int at = dup(zone);
+  if (at < 0) fail("stage: dup", path);
+  char *rest = NULL;
+  for (char *name = strtok_r(names, "/", &rest), *following; (following = strtok_r(NULL, "/", &rest)); name = following) {
+    int next = open_step(at, name, path);
+    if (!is_mount_root(next)) next = cover(next, 0, path);
+    close(at);
+    at = next;
+  }
+  close(at);
+}
+
+/* Of a read-only directory, what stays writable in it is cloned before it is covered: a clone of a read-only mount is one. */
+static void cover_with_kept(int zone, const struct guard_cover *holder) {
+  int *tree = calloc(holder->kept + 1, sizeof *tree);
+  if (!tree) fail("stage: memory", holder->path);
+  for (size_t i = 1; i <= holder->kept; i++) {
+    int fd = open_covered(zone, &holder[i]);
+    tree[i] = clone_tree(fd, holder[i].path);
+    close(fd);
+  }
+  close(cover(open_covered(zone, holder), 1, holder->path));
+  for (size_t i = 1; i <= holder->kept; i++) close(put_over(open_covered(zone, &holder[i]), tree[i], holder[i].path));
+  free(tree);
+}
+
+static void cover_path(int zone, const struct guard_cover *path) {
+  cover_way(zone, path->path);
+  if (path->kept) return cover_with_kept(zone, path);
+  int fd = open_covered(zone, path);
+  close(path->writable && is_mount_root(fd) ? fd : cover(fd, !path->writable, path->path));
+}
+
+static void protect(struct staging *staging, const char *target) {
+  const struct guard_zone *zone = guard_zone_at(staging->stage->guard, target);
+  if (!zone || zone->covers == 0) return;
+  int root = open_point(staging, target, 1);
+  for (size_t i = 0; i < zone->covers; i += 1 + zone->cover[i].kept) cover_path(root, &zone->cover[i]);
+  close(root);
+}
+
+/* ---- the tree ---- */
+
+static void make_file(struct staging *staging, const struct entry *entry) {
+  unsigned mode;
+  if (parse_mode(entry->word[1], &mode) < 0) fail_with(EINVAL, "stage: mode", entry->word[0]);
+  int point = open_point(staging, entry->word[0], 0);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", point);
+  int file = open(path, O_WRONLY | O_CLOEXEC);
+  size_t length = strlen(entry->word[2]);
+  if (file < 0 || write(file, entry->word[2], length) != (ssize_t)length || fchmod(file, mode) < 0)
+    fail("stage: write file", entry->word[0]);
+  close(file);
+  close(point);
+}
+
+static void make_scratch(struct staging *staging, const struct entry *entry) {
+  uint64_t size, inodes;
+  unsigned mode;
+  if (parse_number(entry->word[1], UINT64_MAX, &size) < 0 || parse_number(entry->word[2], UINT64_MAX, &inodes) < 0 ||
+      parse_mode(entry->word[3], &mode) < 0 || size == 0 || inodes == 0) /* 0 would mean no bound */
+    fail_with(EINVAL, "stage: tmpfs", entry->word[0]);
+  int mount = new_tmpfs(staging, size, inodes, mode, 1);
+  attach(staging, mount, entry->word[0]);
+  if (staging->scratch_count == MESSAGE_DESCRIPTORS_MAX) fail_with(E2BIG, "stage: too many tmpfs", entry->word[0]);
+  staging->scratch[staging->scratch_count++] = mount;
+}
+
+static void bind_system(struct staging *staging, const char *source, const char *target) {
+  int from = sys_openat2(AT_FDCWD, source, O_PATH, NO_LINKS);
+  if (from < 0) fail("stage: open", source);
+  int tree = clone_tree(from, source);
+  set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, source);
+  attach(staging, tree, target);
+  close(tree);
+  close(from);
+}
+
+static void make_directory(struct staging *staging, const struct entry *entry) {
+  unsigned mode;
+  if (parse_mode(entry->word[1], &mode) < 0) fail_with(EINVAL, "stage: mode", entry->word[0]);
+  int directory = open_point(staging, entry->word[0], 1);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", directory);
+  if (!is_ours(staging, directory) || chmod(path, mode) < 0) fail("stage: directory", entry->word[0]);
+  close(directory);
+}
+
+static void bind_init(struct staging *staging) {
+  bind_system(staging, staging->stage->init, "/" INIT_NAME);
+}
+
+static void build(struct staging *staging, const struct entry *entry, int *next_zone) {
+  switch (entry->verb) {
+    case V_DIRECTORY: make_directory(staging, entry); break;
+    case V_SYMLINK: make_symlink(staging, entry->word[0], entry->word[1]); break;
+    case V_FILE: make_file(staging, entry); break;
+    case V_TMPFS: make_scratch(staging, entry); break;
+    case V_BIND: bind_system(staging, entry->word[0], entry->word[1]); break;
+    case V_ZONE:
+      attach(staging, staging->zone[*next_zone].tree, entry->word[1]);
+      close(staging->zone[(*next_zone)++].tree);
+      protect(staging, entry->word[1]);
+      break;
+    default: break;
+  }
+}
+
+static void build_tree(struct staging *staging) {
+  make_root(staging);
+  make_dev(staging);
+  close(open_point(staging, "/proc", 1));
+  bind_init(staging);
+  struct entry entry;
+  size_t position = 0;
+  int next_zone = 0;
+  while (launchfile_next(staging->stage->file, &position, &entry)) build(staging, &entry, &next_zone);
+  make_readonly(staging, "/dev");
+  make_readonly(staging, "/");
+}
+
+/* ---- identity and namespaces ---- */
+
+static int has_capability(int capability) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct data[2];
+  if (syscall(SYS_capget, &header, data) < 0) return 0;
+  return (data[capability / 32].effective >> (capability % 32)) & 1;
+}
+
+static void enter_own_user_namespace(const struct staging *staging) {
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) fail("stage: unshare user namespace", "");
+  struct ids same = {staging->uid, staging->gid};
+  engine_map_ids("self", &same, &same);
+}
+
+static void leave_groups(void) {
+  if (setgroups(0, NULL) < 0) fail("stage: setgroups", "");
+}
+
+/* The id maps in /proc/self belong to root while a process that changed its id is not dumpable; nothing secret is in memory. */
+static void become(uid_t uid, gid_t gid) {
+  if (setresgid(gid, gid, gid) < 0) fail("stage: setresgid", "");
+  if (setresuid(uid, uid, uid) < 0) fail("stage: setresuid", "");
+  if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0) fail("stage: set dumpable", "");
+}
+
+static void make_everything_private(void) {
+  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("stage: make mounts private", "/");
+}
+
+static void prepare_as_root(struct staging *staging) {
+  if (unshare(CLONE_NEWNS) < 0) fail("stage: unshare mount namespace", "");
+  make_everything_private();
+  choose_identity_of_root(staging);
+  leave_groups();
+  engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
+  build_tree(staging);
+}
+
+static void prepare_as_user(struct staging *staging) {
+  if (getuid() == 0) {
+    choose_identity_of_weak_root(staging);
+    leave_groups();
+    become(staging->uid, staging->gid);
+  }
+  enter_own_user_namespace(staging);
+  make_everything_private();
+  open_zones(staging);
+  engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
+  build_tree(staging);
+}
+
+/* ---- the end ---- */
+
+/* What is written to a tmpfs is memory of the run, which only its file system counts. */
+static void tell_launch(const struct staging *staging) {
+  struct entry entry;
+  struct report report = {.kind = REPORT_STAGED, .pid = staging->engine.init, .at_ns = now_ns()};
+  int count = launchfile_find(staging->stage->file, V_WATCH, &entry) ? staging->scratch_count : 0;
+  if (report_send(staging->stage->control, &report, staging->scratch, count) < 0) _exit(125);
+}
+
+/* What others have written is executed with nothing of ours but the tree. */
+static _Noreturn void become_engine(const struct staging *staging) {
+  if (staging->privileged) become(staging->uid, staging->gid);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("stage: no_new_privs", "");
+  /* Changing ids cleared it; whoever died meanwhile is noticed by the second look. */
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("stage: parent death signal", "");
+  if (getppid() != staging->stage->launch) _exit(125);
+  engine_execute(staging->stage);
+}
+
+void stage_and_exec(const struct stage *stage) {
+  static struct staging staging;
+  staging.stage = stage;
+  staging.uid = getuid();
+  staging.gid = getgid();
+  staging.parent.fd = -1;
+  fail_through(stage->control);
+  umask(0);
+  read_zones(&staging);
+  staging.privileged = getuid() == 0 && has_capability(CAP_SYS_ADMIN);
+  if (staging.privileged) prepare_as_root(&staging);
+  else prepare_as_user(&staging);
+  if (getppid() != stage->launch) _exit(125);
+  idmap_reap(); /* not before: by now they have ended */
+  int tree = engine_clone_tree(&staging.engine, staging.root);
+  tell_launch(&staging); /* not before: it wakes launch, which would take the processor from us */
+  engine_finish(&staging.engine, tree);
+  become_engine(&staging);
+}

@@ -1,0 +1,34 @@
+/*
+ * The stager: launch's child, which assembles the complete root of the sandbox in a mount namespace of its own and hands
+ * it to the engine.
+ *
+ * Theory of operation. As root it unshares the mount namespace, otherwise user and mount namespace together, and makes
+ * every mount private, so nothing that the host mounts later arrives. It opens each zone once without following a
+ * symbolic link, compares device and inode with what the plan saw, and works on that descriptor from then on. Trees are
+ * cloned detached, get their flags (and as root their idmap) while nobody can see them, and are attached to a tmpfs that
+ * becomes "/". Mount points are made in file systems of our own only. At the end it lets init's process go on and is gone, or
+ * (bwrap) root becomes an unprivileged id with no groups, no_new_privs is set, and the engine is executed with nothing but
+ * the run's id as its environment.
+ */
+#pragma once
+
+#include "lib/guard.h"
+#include "lib/launch-file.h"
+
+#include <sys/types.h>
+
+struct stage {
+  const struct launchfile *file;
+  const struct guard *guard; /* what of the writable zones is covered */
+  int launch_file; /* memfd for init */
+  int command;     /* memfd for init */
+  int control;     /* init's end of the control socket */
+  int errors;      /* write end of the engine's error pipe */
+  const char *init; /* path of the init program; opened again in the new mount namespace, where it can be cloned */
+  int stdio[3];    /* the command's own streams */
+  pid_t launch;    /* whose death is ours */
+  const char *id;  /* of the run, the one variable of the engine's environment: by it the janitor knows its processes */
+};
+
+/* Never returns: ends when the engine has the tree, becomes it, or reports and ends with 125. */
+_Noreturn void stage_and_exec(const struct stage *stage);

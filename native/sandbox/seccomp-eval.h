@@ -1,0 +1,10 @@
+/* What a seccomp filter says of a system call, found out without asking the kernel. */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdint.h>
+
+/* Does it let the call through whatever its arguments are? 0 also where that cannot be told. */
+int filter_lets_through(const struct sock_fprog *program, int number);
+/* The same of a call whose first argument is `first`. */
+int filter_lets_through_with(const struct sock_fprog *program, int number, uint64_t first);

@@ -1,0 +1,514 @@
+/*
+ * pool: keeps warm sandboxes ready (runner/run-protocol.h), and tells about the keepers of this user.
+ *
+ *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 5 the leash (optional); IDLE seconds, 0 = for ever
+ *   pool status POOLS                 one JSON line a keeper
+ *   pool stop POOLS                   ends them, prints how many
+ *   pool prune POOLS                  takes away what killed keepers left, prints how many there were
+ *
+ * Whoever looks at the keepers takes away what killed ones left.
+ *
+ * Theory of operation. The keeper owns POOLS/NAME: a lock file `keeper`, the launch file as `plan`, and the sockets of the
+ * sandboxes that are ready. It starts launchers, one at a time, and hears from each by a pipe: ready, taken, and at its end
+ * gone. It is not on the way of a run: clients find the sockets by themselves, so a keeper that is dead or slow costs a
+ * cold start and nothing else. It builds when nobody has run anything for a moment, because building beside a run makes that
+ * run slower; only when hardly anything is left it does not wait. All launchers hold the end of one pipe: when the keeper is gone,
+ * however, those that are not in use end.
+ */
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+#include "lib/run-record.h"
+#include "lib/json-text.h"
+#include "runner/run-protocol.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_HIGH = 20 };
+
+#define SIZE_MOST 64
+/* Sandboxes that are being built, ready or in use. */
+#define PLACES_MAX 1024
+#define MS 1000000ull
+/* Without a run for this long, a pool is filled up. */
+#define QUIET_NS (20 * MS)
+/* After a sandbox could not be built; times the number of failures in a row. */
+#define BACKOFF_NS (500 * MS)
+#define FAILURES_MAX 5
+#define LOSSES_SLOWED 6
+/* A client that has claimed a sandbox connects at once; one that was killed in between never does. */
+#define CLAIM_NS (2000 * MS)
+
+enum state { FREE, BUILDING, READY, IN_USE };
+
+struct place {
+  enum state state;
+  pid_t pid;
+  int pipe;
+  uint64_t since, missing; /* missing: when its socket was seen to be gone */
+  char id[RUN_ID_MAX + 1];
+  char said[2048];
+  size_t used;
+};
+
+struct pool {
+  int directory, lock, file, leash;
+  int our_leash[2]; /* launchers hold the read end */
+  char path[4096], launch[4096];
+  int size, polls;
+  uint64_t idle_ns;
+  struct place *place[PLACES_MAX];
+  uint64_t last_use, next_try;
+  int failures, losses, ever_ready; /* in a row: could not be built, or ended before anybody used them */
+  unsigned long count;
+  char tag[32];
+};
+
+static int is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+
+/* ---- what lies in the directory ---- */
+
+static void remove_sockets(int directory) {
+  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+  struct dirent *entry;
+  while (entries && (entry = readdir(entries))) {
+    struct stat status;
+    if (fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(status.st_mode)) unlinkat(directory, entry->d_name, 0);
+  }
+  if (entries) closedir(entries);
+}
+
+static int write_file(int directory, const char *name, const char *bytes, size_t size) {
+  char hidden[64];
+  snprintf(hidden, sizeof hidden, ".%s", name);
+  unlinkat(directory, hidden, 0);
+  int fd = openat(directory, hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int done = fd >= 0 && write(fd, bytes, size) == (ssize_t)size && renameat(directory, hidden, directory, name) == 0 ? 0 : -1;
+  if (fd >= 0) close(fd);
+  return done;
+}
+
+static int write_lock(struct pool *pool, const struct launchfile *file) {
+  struct entry entry;
+  char *bytes = NULL;
+  size_t size = 0, position = 0;
+  FILE *out = open_memstream(&bytes, &size);
+  if (!out) return -1;
+  record_put_number(out, "pid", getpid());
+  record_put_number(out, "size", pool->size);
+  record_put_number(out, "started", time(NULL));
+  record_put(out, "profile", launchfile_find(file, V_PROFILE, &entry) ? entry.word[0] : "");
+  /* Where it was asked for: the tenth word of the key. */
+  for (int words = 0; launchfile_next(file, &position, &entry);)
+    if (entry.verb == V_KEY && ++words == 10) record_put(out, "directory", entry.word[0]);
+  if (fclose(out) != 0) return -1;
+  int done = ftruncate(pool->lock, 0) == 0 && pwrite(pool->lock, bytes, size, 0) == (ssize_t)size ? 0 : -1;
+  free(bytes);
+  return done;
+}
+
+/* ---- sandboxes ---- */
+
+static int count_of(const struct pool *pool, enum state state) {
+  int count = 0;
+  for (int i = 0; i < PLACES_MAX; i++) count += pool->place[i] && pool->place[i]->state == state;
+  return count;
+}
+
+static struct place *new_place(struct pool *pool) {
+  for (int i = 0; i < PLACES_MAX; i++)
+    if (!pool->place[i]) return pool->place[i] = calloc(1, sizeof **pool->place);
+  return NULL;
+}
+
+/* Launch removes its socket, unless it was killed. */
+static void remove_socket_of(const struct pool *pool, const struct place *place) {
+  char name[RUN_ID_MAX + 2];
+  for (const char *first = ".rc"; *first; first++) {
+    snprintf(name, sizeof name, "%c%s", *first, place->id);
+    unlinkat(pool->directory, name, 0);
+  }
+}
+
+static void forget(struct pool *pool, struct place *place) {
+  for (int i = 0; i < PLACES_MAX; i++)
+    if (pool->place[i] == place) pool->place[i] = NULL;
+  close(place->pipe);
+  free(place);
+}
+
+static int spawn_launch(struct pool *pool, struct place *place, int report) {
+  char path[32];
+  /* Each reads the file from its start: an offset of its own. */
+  snprintf(path, sizeof path, "/proc/self/fd/%d", pool->file);
+  int file = open(path, O_RDONLY | O_CLOEXEC), copy = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, FD_HIGH);
+  if (file >= 0) close(file);
+  if (copy < 0) return -1;
+  char *argv[] = {"launch", "--id", place->id, "--warm", pool->path, NULL}, *env[] = {NULL};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (int fd = 0; fd < 3; fd++) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  posix_spawn_file_actions_adddup2(&actions, copy, FD_LAUNCH_FILE);
+  posix_spawn_file_actions_adddup2(&actions, report, FD_STATUS);
+  posix_spawn_file_actions_adddup2(&actions, pool->our_leash[0], FD_LEASH);
+  int failed = posix_spawn(&place->pid, pool->launch, &actions, NULL, argv, env);
+  posix_spawn_file_actions_destroy(&actions);
+  close(copy);
+  return failed ? errno = failed, -1 : 0;
+}
+
+static int build_one(struct pool *pool) {
+  int ends[2];
+  struct place *place = new_place(pool);
+  if (!place) return -1;
+  snprintf(place->id, sizeof place->id, "%s%lx", pool->tag, pool->count++);
+  place->state = BUILDING;
+  place->since = now_ns();
+  if (pipe2(ends, O_CLOEXEC) < 0) return place->pipe = -1, forget(pool, place), -1;
+  place->pipe = fcntl(ends[0], F_DUPFD_CLOEXEC, FD_HIGH);
+  int report = fcntl(ends[1], F_DUPFD_CLOEXEC, FD_HIGH);
+  close(ends[0]), close(ends[1]);
+  fcntl(place->pipe, F_SETFL, O_NONBLOCK);
+  int done = spawn_launch(pool, place, report);
+  close(report);
+  if (done < 0) forget(pool, place);
+  return done;
+}
+
+/* For whoever started us: `ready ID`, or `failed` and launch's own words. A reader that is gone is fine. */
+static void say(const char *what, const char *more) { dprintf(1, "%s %s\n", what, more); }
+
+static _Noreturn void give_up(struct pool *pool);
+
+static void on_failure(struct pool *pool, const char *why) {
+  pool->failures++;
+  pool->next_try = now_ns() + BACKOFF_NS * (uint64_t)pool->failures;
+  if (pool->ever_ready && pool->failures < FAILURES_MAX) return;
+  say("failed", why[0] ? why : "{}");
+  give_up(pool);
+}
+
+/* The host's mounts have changed, or somebody ended it. Where that goes on and on, building for nobody must not take a processor. */
+static void on_loss(struct pool *pool) {
+  if (pool->losses < LOSSES_SLOWED) pool->losses++;
+  pool->next_try = now_ns() + BACKOFF_NS * (uint64_t)pool->losses;
+}
+
+static void on_byte(struct pool *pool, struct place *place, char byte) {
+  if (byte == WARM_IS_READY && place->state == BUILDING) {
+    place->state = READY;
+    pool->failures = 0;
+    pool->ever_ready = 1;
+    say("ready", place->id);
+  } else if (byte == WARM_IS_TAKEN && place->state == READY) {
+    place->state = IN_USE;
+    pool->last_use = now_ns();
+    pool->losses = 0;
+  } else if (place->used + 1 < sizeof place->said && byte != '\n') {
+    place->said[place->used++] = byte;
+  }
+}
+
+static void listen_to(struct pool *pool, struct place *place) {
+  char bytes[512];
+  ssize_t got = read(place->pipe, bytes, sizeof bytes);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  for (ssize_t i = 0; i < got; i++) on_byte(pool, place, bytes[i]);
+  if (got > 0) return;
+  enum state was = place->state;
+  char said[sizeof place->said];
+  memcpy(said, place->said, sizeof said);
+  if (was == IN_USE) pool->last_use = now_ns();
+  remove_socket_of(pool, place);
+  forget(pool, place);
+  if (was == BUILDING) on_failure(pool, said);
+  if (was == READY) on_loss(pool);
+}
+
+/* ---- when to build ---- */
+
+/* Nanoseconds until one more may be built; 0 = now, UINT64_MAX = none is wanted. */
+static uint64_t until_build(const struct pool *pool) {
+  uint64_t now = now_ns(), at = pool->next_try, quiet = pool->last_use + QUIET_NS;
+  int ready = count_of(pool, READY);
+  if (count_of(pool, BUILDING) || ready >= pool->size) return UINT64_MAX;
+  if (ready > pool->size / 3 && quiet > at) at = quiet;
+  return at > now ? at - now : 0;
+}
+
+/* A sandbox whose claimer never came would count as ready for ever. */
+static void look_for_lost_claims(struct pool *pool) {
+  uint64_t now = now_ns();
+  for (int i = 0; i < PLACES_MAX; i++) {
+    struct place *place = pool->place[i];
+    char name[RUN_ID_MAX + 2];
+    if (!place || place->state != READY) continue;
+    snprintf(name, sizeof name, "r%s", place->id);
+    if (faccessat(pool->directory, name, F_OK, 0) == 0) place->missing = 0;
+    else if (!place->missing) place->missing = now;
+    else if (now - place->missing > CLAIM_NS) kill(place->pid, SIGTERM);
+  }
+}
+
+static int patience(const struct pool *pool) {
+  uint64_t now = now_ns(), left = until_build(pool), end = pool->last_use + pool->idle_ns;
+  if (pool->idle_ns && !count_of(pool, IN_USE) && (end <= now || end - now < left)) left = end <= now ? 0 : end - now;
+  if (left > CLAIM_NS * 5) left = CLAIM_NS * 5;
+  return (int)((left + MS - 1) / MS);
+}
+
+/* ---- the keeper's life ---- */
+
+/* Sandboxes in use belong to their clients and live on. */
+static _Noreturn void give_up(struct pool *pool) {
+  unlinkat(pool->directory, "plan", 0); /* nobody looks for a socket any more */
+  close(pool->our_leash[1]);
+  uint64_t end = now_ns() + 2000 * MS;
+  for (int i = 0; i < PLACES_MAX; i++) {
+    struct place *place = pool->place[i];
+    if (!place || place->state == IN_USE) continue;
+    struct pollfd pipe = {place->pipe, POLLIN, 0};
+    char bytes[512];
+    while (now_ns() < end && poll(&pipe, 1, 100) >= 0)
+      if (pipe.revents && read(place->pipe, bytes, sizeof bytes) == 0) break;
+  }
+  remove_sockets(pool->directory);
+  unlinkat(pool->directory, "keeper", 0);
+  rmdir(pool->path);
+  _exit(0);
+}
+
+static void reap(void) {
+  while (waitpid(-1, NULL, WNOHANG) > 0);
+}
+
+static void keep(struct pool *pool, int signals) {
+  static struct pollfd watched[PLACES_MAX + 2];
+  static struct place *whose[PLACES_MAX + 2];
+  for (;;) {
+    int count = 2;
+    watched[0] = (struct pollfd){signals, POLLIN, 0};
+    watched[1] = (struct pollfd){pool->leash, POLLIN, 0};
+    for (int i = 0; i < PLACES_MAX; i++) {
+      if (!pool->place[i]) continue;
+      whose[count] = pool->place[i];
+      watched[count++] = (struct pollfd){pool->place[i]->pipe, POLLIN, 0};
+    }
+    if (poll(watched, (nfds_t)count, patience(pool)) < 0 && errno != EINTR) give_up(pool);
+    struct signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) == sizeof info)
+      if (info.ssi_signo != SIGCHLD) give_up(pool);
+    reap();
+    if (watched[1].revents) give_up(pool);
+    for (int i = 2; i < count; i++)
+      if (watched[i].revents) listen_to(pool, whose[i]);
+    look_for_lost_claims(pool);
+    if (pool->idle_ns && now_ns() >= pool->last_use + pool->idle_ns && !count_of(pool, IN_USE)) give_up(pool);
+    if (until_build(pool) == 0 && build_one(pool) < 0) on_failure(pool, "{}");
+  }
+}
+
+#define LOCK_ATTEMPTS 20
+
+/* The directory and its lock. Who looks at a dead keeper's directory holds the lock for a moment and removes it: then again.
+ * 1 = there is a keeper already, -1 with errno. */
+static int take_place(struct pool *pool) {
+  for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
+    struct stat status;
+    pool->directory = records_open(pool->path);
+    if (pool->directory < 0) return -1;
+    pool->lock = openat(pool->directory, "keeper", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (pool->lock >= 0 && flock(pool->lock, LOCK_EX | LOCK_NB) == 0 && fstat(pool->lock, &status) == 0 && status.st_nlink > 0) {
+      pool->directory = fcntl(pool->directory, F_DUPFD_CLOEXEC, FD_HIGH);
+      return 0;
+    }
+    if (pool->lock >= 0) close(pool->lock);
+    close(pool->directory);
+    nanosleep(&(struct timespec){0, 10 * MS}, NULL);
+  }
+  return 1;
+}
+
+static int usage(void) {
+  fprintf(stderr, "usage: pool keep POOLS NAME SIZE IDLE | pool status|stop|prune POOLS\n");
+  return 125;
+}
+
+static int failed(const char *step, const char *path) {
+  fprintf(stderr, "pool: %s: %s: %s\n", step, path, strerror(errno));
+  return 125;
+}
+
+static int take_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int *signal = (const int[]){SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}; *signal; signal++) {
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigaction(*signal, &standard, NULL);
+    sigaddset(&set, *signal);
+  }
+  struct sigaction ignore = {.sa_handler = SIG_IGN};
+  sigaction(SIGPIPE, &ignore, NULL);
+  sigprocmask(SIG_SETMASK, &set, NULL);
+  return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int find_launch(struct pool *pool) {
+  ssize_t length = readlink("/proc/self/exe", pool->launch, sizeof pool->launch - sizeof "launch");
+  if (length < 0) return -1;
+  pool->launch[length] = 0;
+  char *slash = strrchr(pool->launch, '/');
+  if (!slash) return -1;
+  copy_text(slash + 1, sizeof pool->launch - (size_t)(slash + 1 - pool->launch), "launch");
+  return access(pool->launch, X_OK);
+}
+
+static int take_file(struct pool *pool, struct launchfile *file) {
+  const char *problem = "";
+  size_t size;
+  char *bytes = read_all(FD_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
+  errno = EINVAL;
+  if (!bytes || launchfile_check(bytes, size, file, &problem) < 0) return -1;
+  if (write_file(pool->directory, "plan", bytes, size) < 0) return -1;
+  pool->file = openat(pool->directory, "plan", O_RDONLY | O_CLOEXEC);
+  if (pool->file >= 0) pool->file = fcntl(pool->file, F_DUPFD_CLOEXEC, FD_HIGH);
+  return pool->file < 0 ? -1 : 0;
+}
+
+static int make_leash(struct pool *pool) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+  for (int i = 0; i < 2; i++) {
+    pool->our_leash[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, FD_HIGH);
+    close(ends[i]); /* one end that is left open would keep all launchers alive */
+  }
+  return pool->our_leash[0] < 0 || pool->our_leash[1] < 0 ? -1 : 0;
+}
+
+static int start_keeper(char **word) {
+  static struct pool pool;
+  struct launchfile file;
+  uint64_t size, idle;
+  if (parse_number(word[2], SIZE_MOST, &size) < 0 || size == 0 || parse_number(word[3], UINT32_MAX, &idle) < 0 || !is_run_id(word[1])) return usage();
+  pool.size = (int)size;
+  pool.idle_ns = idle * 1000 * MS;
+  pool.leash = is_open(FD_LEASH) ? fcntl(FD_LEASH, F_DUPFD_CLOEXEC, FD_HIGH) : -1;
+  snprintf(pool.path, sizeof pool.path, "%s/%s", word[0], word[1]);
+  snprintf(pool.tag, sizeof pool.tag, "%lx%dn", (unsigned long)now_ns() & 0xffffffffff, getpid());
+  if (find_launch(&pool) < 0) return failed("find launch", pool.launch);
+  int pools = records_open(word[0]);
+  if (pools < 0) return failed("open", word[0]);
+  close(pools);
+  int taken = take_place(&pool);
+  if (taken < 0) return failed("open", pool.path);
+  if (taken > 0) return say("kept", word[1]), 1;
+  remove_sockets(pool.directory);
+  if (take_file(&pool, &file) < 0 || write_lock(&pool, &file) < 0) return failed("write", pool.path);
+  if (make_leash(&pool) < 0) return failed("pipe", "");
+  int signals = take_signals();
+  if (signals < 0) return failed("signalfd", "");
+  setsid();
+  pool.last_use = now_ns();
+  keep(&pool, signals);
+  return 0;
+}
+
+/* ---- for people ---- */
+
+static int count_ready(int directory) {
+  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
+  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+  struct dirent *entry;
+  while (entries && (entry = readdir(entries))) count += entry->d_name[0] == 'r';
+  if (entries) closedir(entries);
+  return count;
+}
+
+static void print_keeper(const char *name, int directory, const struct record_content *content) {
+  static const char *const numbers[] = {"pid", "size", "started"}, *const words[] = {"profile", "directory"};
+  printf("{\"name\":");
+  put_json(stdout, name);
+  for (size_t i = 0; i < 3; i++) {
+    uint64_t number = 0;
+    const char *value = record_value(content, numbers[i], 0);
+    parse_number(value ? value : "0", UINT64_MAX, &number);
+    printf(",\"%s\":%llu", numbers[i], (unsigned long long)number);
+  }
+  for (size_t i = 0; i < 2; i++) {
+    const char *value = record_value(content, words[i], 0);
+    printf(",\"%s\":", words[i]);
+    put_json(stdout, value ? value : "");
+  }
+  printf(",\"ready\":%d}\n", count_ready(directory));
+}
+
+/* Returns 1 once the keeper is gone. The lock, looked at again, proves that the process is still the one that wrote the file. */
+static int end_keeper(int lock, const struct record_content *content) {
+  uint64_t pid;
+  const char *word = record_value(content, "pid", 0);
+  if (!word || parse_number(word, 1 << 30, &pid) < 0) return 0;
+  int pidfd = sys_pidfd_open((pid_t)pid);
+  if (pidfd < 0 || flock(lock, LOCK_SH | LOCK_NB) == 0) return 0;
+  struct pollfd end = {pidfd, POLLIN, 0};
+  return sys_pidfd_send_signal(pidfd, SIGTERM) == 0 && poll(&end, 1, 5000) == 1;
+}
+
+/* Takes away what a killed keeper left. A directory that a keeper is making now has no lock yet, or keeps what is in it. */
+static int sweep(int pools, const char *name, int directory, int lock) {
+  if (lock >= 0) {
+    remove_sockets(directory);
+    unlinkat(directory, "plan", 0);
+    unlinkat(directory, ".plan", 0);
+    unlinkat(directory, "keeper", 0);
+  }
+  return unlinkat(pools, name, AT_REMOVEDIR) == 0;
+}
+
+enum action { STATUS, STOP, PRUNE };
+
+/* Returns what is to be counted. */
+static int visit(int pools, const char *name, enum action action) {
+  struct record_content content;
+  int directory = openat(pools, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), count = 0;
+  if (directory < 0) return 0;
+  int lock = openat(directory, "keeper", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if ((lock < 0 && errno == ENOENT) || (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)) {
+    count = sweep(pools, name, directory, lock) && action == PRUNE;
+  } else if (lock >= 0 && action != PRUNE && (content.bytes = read_all(lock, 1 << 20, &content.size)) && content.size) {
+    if (action == STOP) count = end_keeper(lock, &content);
+    else print_keeper(name, directory, &content);
+  }
+  if (lock >= 0) close(lock);
+  close(directory);
+  return count;
+}
+
+static int each_keeper(const char *path, enum action action) {
+  int pools = records_open(path), count = 0;
+  if (pools < 0) return failed("open", path);
+  DIR *entries = fdopendir(dup(pools));
+  struct dirent *entry;
+  while (entries && (entry = readdir(entries)))
+    if (is_run_id(entry->d_name)) count += visit(pools, entry->d_name, action);
+  if (action != STATUS) printf("%d\n", count);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  static const char *const actions[] = {[STATUS] = "status", [STOP] = "stop", [PRUNE] = "prune"};
+  if (argc == 6 && strcmp(argv[1], "keep") == 0) return start_keeper(argv + 2);
+  for (int action = STATUS; argc == 3 && action <= PRUNE; action++)
+    if (strcmp(argv[1], actions[action]) == 0) return each_keeper(argv[2], (enum action)action);
+  return usage();
+}

@@ -1,0 +1,89 @@
+/*
+ * runs: the records of live runs, for `llm-do ps`, `kill` and `prune`.
+ *
+ *   runs list DIRECTORY        one JSON line a live run
+ *   runs kill DIRECTORY ID     asks its launcher to end it; status 1 when there is no such run
+ *   runs prune DIRECTORY       cleans up after killed launchers, prints how many
+ *
+ * And what must be made on the disk before a run, by somebody who trusts no path:
+ *
+ *   runs make PATH             the directory of a zone with those above it (lib/make-directory.h), prints its device and inode
+ */
+#include "lib/make-directory.h"
+#include "lib/syscalls.h"
+#include "lib/run-record.h"
+#include "lib/json-text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Who asks for nothing else waits for killed processes to end; large ones need a while to give their memory back. */
+#define PATIENCE_MS 2000
+
+static const char *value_or(const struct record_content *content, const char *key, const char *otherwise) {
+  const char *value = record_value(content, key, 0);
+  return value ? value : otherwise;
+}
+
+static int print_run(const struct record_content *content, int fd, void *data) {
+  (void)fd, (void)data;
+  uint64_t number = 0;
+  if (record_value(content, "warm", 0)) return 0; /* it waits for its run */
+  printf("{\"id\":");
+  put_json(stdout, value_or(content, "id", ""));
+  parse_number(value_or(content, "pid", "0"), UINT64_MAX, &number);
+  printf(",\"pid\":%llu", (unsigned long long)number);
+  parse_number(value_or(content, "started", "0"), UINT64_MAX, &number);
+  printf(",\"started\":%llu,\"profile\":", (unsigned long long)number);
+  put_json(stdout, value_or(content, "profile", ""));
+  printf(",\"command\":[");
+  const char *word;
+  for (int i = 0; (word = record_value(content, "word", i)); i++) {
+    if (i) putchar(',');
+    put_json(stdout, word);
+  }
+  puts("]}");
+  return 0;
+}
+
+/* The descriptor pins the process, and a second look at the record proves that it is still the launcher that wrote it. */
+static int end_run(const struct record_content *content, int fd, void *id) {
+  uint64_t pid;
+  if (strcmp(value_or(content, "id", ""), id) != 0) return 0;
+  if (parse_number(value_or(content, "pid", ""), 1 << 30, &pid) < 0) return 0;
+  int pidfd = sys_pidfd_open((pid_t)pid);
+  if (pidfd < 0 || !record_is_live(fd)) return 0;
+  return sys_pidfd_send_signal(pidfd, SIGTERM) == 0;
+}
+
+static int make(const char *path) {
+  int failed;
+  struct stat status;
+  int fd = make_directory_path(path, &failed);
+  if (fd < 0 || fstat(fd, &status) < 0) {
+    const char *why = errno == ELOOP ? "a symbolic link is in the way" : strerror(errno);
+    fprintf(stderr, "%.*s: %s\n", failed, path, why);
+    return 125;
+  }
+  close(fd);
+  printf("%llu %llu\n", (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
+  return fflush(stdout) == 0 ? 0 : 125;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 3 && strcmp(argv[1], "make") == 0) return make(argv[2]);
+  const char *verb = argc > 2 ? argv[1] : "";
+  int directory = argc > 2 ? records_open(argv[2]) : -1;
+  if (argc > 2 && directory < 0) {
+    fprintf(stderr, "runs: %s: %s\n", argv[2], strerror(errno));
+    return 125;
+  }
+  if (argc == 3 && strcmp(verb, "list") == 0) return records_each(directory, print_run, NULL) < 0 ? 125 : 0;
+  if (argc == 3 && strcmp(verb, "prune") == 0) return printf("%d\n", records_prune(directory, PATIENCE_MS)) < 0 ? 125 : 0;
+  if (argc == 4 && strcmp(verb, "kill") == 0) return records_each(directory, end_run, argv[3]) == 1 ? 0 : 1;
+  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH\n");
+  return 125;
+}
