@@ -485,5 +485,6 @@ async function invisibleWords({ plan, request }: Prepared, { exitCode, cause }: 
     [...plan.scratch, ...made].some(({ target }) => word === target) ||
     [...plan.zones, ...shown].some(({ target }) => isWithin(word, target))
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && word !== '/' && !isShown(word))
-  return existing([...new Set(words)].filter((word) => !/^\/(proc|dev)(\/|$)/.test(word)))
+  // Of /etc the plan shows what programs need: the rest of it, such as /etc/shadow, is no path to suggest.
+  return existing([...new Set(words)].filter((word) => !/^\/(proc|dev|etc)(\/|$)/.test(word)))
 }

@@ -35,10 +35,11 @@ static int shows(const struct entry *entry, const char *path) {
   }
 }
 
+/* Of /etc the plan shows what programs need: the rest of it is no path to suggest. */
 static int is_shown(const struct launchfile *file, const char *path) {
   struct entry entry;
   size_t position = 0;
-  if (is_at_or_below(path, "/proc") || is_at_or_below(path, "/dev")) return 1;
+  if (is_at_or_below(path, "/proc") || is_at_or_below(path, "/dev") || is_at_or_below(path, "/etc")) return 1;
   while (launchfile_next(file, &position, &entry))
     if (shows(&entry, path)) return 1;
   return 0;
