@@ -36,7 +36,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: all setup setup-test native build run check lint types unit analyze fuzz soak mutants test test-vm golden bench doctor clean help FORCE
+.PHONY: all setup setup-test native build run check lint types unit analyze contract fuzz soak mutants test test-vm golden bench doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -96,6 +96,9 @@ $(eval $(call program,probe,$(PROBE_SOURCES)))
 $(eval $(call program,pool,$(POOL_SOURCES)))
 $(eval $(call program,container-init,$(CONTAINER_INIT_SOURCES)))
 $(eval $(call program,guard,$(GUARD_PROGRAM_SOURCES)))
+
+contract: $(NODE_MODULES) ## write what both languages share, from native/contract.yaml
+	@node scripts/contract.mjs
 
 ## ---- the TypeScript part
 

@@ -2,6 +2,7 @@
  * One class and one catalogue for everything that can go wrong with a sandbox.
  * A command that fails is a Result; only a sandbox that fails is a SandboxError.
  */
+import { EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_SETUP } from './contract.ts'
 
 /** Stable codes, for programs. Each one is explained in docs/errors.md (a test compares the two). */
 export const ERROR_CODES = {
@@ -53,6 +54,6 @@ export class SandboxError extends Error {
 
 /** Exit status of a run that never reached its command: 127 and 126 as a shell has them, 125 where the sandbox failed. */
 export function exitStatusOf(code: string): 125 | 126 | 127 {
-  if (code === 'COMMAND_NOT_FOUND') return 127
-  return code === 'COMMAND_BLOCKED' || code === 'COMMAND_NOT_EXECUTABLE' ? 126 : 125
+  if (code === 'COMMAND_NOT_FOUND') return EXIT_NOT_FOUND
+  return code === 'COMMAND_BLOCKED' || code === 'COMMAND_NOT_EXECUTABLE' ? EXIT_NOT_EXECUTABLE : EXIT_SETUP
 }

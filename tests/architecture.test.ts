@@ -25,6 +25,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['policy', 'cgroup'],
   ['seccomp', 'network', 'unit', 'native', 'ask', 'random', 'sum'],
   ['error'],
+  ['contract'],
 ]
 
 /** What only an edge file may import. */

@@ -41,7 +41,8 @@ extern char **environ;
 #define AS_TEXT_OF(word) #word
 #define AS_TEXT(word) AS_TEXT_OF(word)
 
-enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_HIGH = 20 };
+/* Above all descriptors that launch is given. */
+#define FD_HIGH 20
 /* One JSON line of launch; its strings are bounded in lib/init-protocol.h and lib/status.h. */
 #define STATUS_MAX (64 << 10)
 
@@ -167,13 +168,10 @@ static int add_link(struct key *key, const char *path) {
   return key_add(key, text);
 }
 
-/* No name more than a plan depends on: a key is written to a file, and DOCKER_PASSWORD is nobody's to write. */
-static const char *const NAMES[] = {"PATH",          "HOME",          "XDG_CONFIG_HOME", "XDG_CACHE_HOME",      "XDG_RUNTIME_DIR",
-                                    "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT",  "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"};
-static const char PREFIX[] = "LLM_DO_EXEC_";
+static const char *const NAMES[] = {KEY_VARIABLES};
 
 static int concerns_us(const char *variable) {
-  if (strncmp(variable, PREFIX, sizeof PREFIX - 1) == 0) return 1;
+  if (strncmp(variable, KEY_VARIABLE_PREFIX, strlen(KEY_VARIABLE_PREFIX)) == 0) return 1;
   for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
     if (strncmp(variable, NAMES[i], strlen(NAMES[i])) == 0 && variable[strlen(NAMES[i])] == '=') return 1;
   return 0;
@@ -201,17 +199,34 @@ static int add_words(struct key *key, char **from, char **to) {
   return done;
 }
 
-/* The same words in the same order as src/launch-cache/key.ts. */
-static int make_key(struct key *key, const struct call *call) {
+static int add_directory(struct key *key) {
   char directory[4096];
-  if (!getcwd(directory, sizeof directory)) return -1;
-  return key_add(key, AS_TEXT(LLM_DO_VERSION)) || key_add(key, call->root) || key_add_number(key, geteuid()) || key_add_number(key, getegid()) ||
-                 add_first_line(key, "/proc/sys/kernel/random/boot_id", "") || add_first_line(key, "/proc/self/cgroup", "0::") ||
-                 add_capabilities(key) || add_link(key, "/proc/self/ns/user") ||
-                 add_link(key, "/proc/self/ns/mnt") || key_add(key, directory) || key_add(key, call->script ? "script" : "command") ||
-                 key_add(key, call->command[0]) || add_words(key, call->options, call->options_end) || add_environment(key)
-             ? -1
-             : 0;
+  return getcwd(directory, sizeof directory) ? key_add(key, directory) : -1;
+}
+
+static int add_word(struct key *key, enum key_word word, const struct call *call) {
+  switch (word) {
+    case KEY_VERSION: return key_add(key, AS_TEXT(LLM_DO_VERSION));
+    case KEY_ROOT: return key_add(key, call->root);
+    case KEY_UID: return key_add_number(key, geteuid());
+    case KEY_GID: return key_add_number(key, getegid());
+    case KEY_BOOT: return add_first_line(key, "/proc/sys/kernel/random/boot_id", "");
+    case KEY_CGROUP: return add_first_line(key, "/proc/self/cgroup", "0::");
+    case KEY_CAPABILITIES: return add_capabilities(key);
+    case KEY_USER_NAMESPACE: return add_link(key, "/proc/self/ns/user");
+    case KEY_MOUNT_NAMESPACE: return add_link(key, "/proc/self/ns/mnt");
+    case KEY_DIRECTORY: return add_directory(key);
+    case KEY_WORDS: break;
+  }
+  return -1;
+}
+
+/* src/launch-cache/key.ts makes the same words. */
+static int make_key(struct key *key, const struct call *call) {
+  for (int word = 0; word < KEY_WORDS; word++)
+    if (add_word(key, (enum key_word)word, call) < 0) return -1;
+  if (key_add(key, call->script ? "script" : "command") < 0 || key_add(key, call->command[0]) < 0) return -1;
+  return add_words(key, call->options, call->options_end) < 0 || add_environment(key) < 0 ? -1 : 0;
 }
 
 /* ---- the run ---- */
@@ -247,10 +262,10 @@ static char **launch_words(const struct call *call) {
 }
 
 /* Descriptor `at` of launch is given[at], for each that has another number here. */
-static int spawn_with(pid_t *pid, const char *path, char **argv, char **env, const int given[FD_LEASH + 1]) {
+static int spawn_with(pid_t *pid, const char *path, char **argv, char **env, const int given[LIVENESS_FD + 1]) {
   posix_spawn_file_actions_t actions;
   int failed = posix_spawn_file_actions_init(&actions);
-  for (int at = 0; at <= FD_LEASH && !failed; at++)
+  for (int at = 0; at <= LIVENESS_FD && !failed; at++)
     if (given[at] != at) failed = posix_spawn_file_actions_adddup2(&actions, given[at], at);
   if (!failed) failed = posix_spawn(pid, path, &actions, NULL, argv, env);
   posix_spawn_file_actions_destroy(&actions);
@@ -259,18 +274,18 @@ static int spawn_with(pid_t *pid, const char *path, char **argv, char **env, con
 
 static int start_launch(struct run *run) {
   char path[4200];
-  int status[2], leash[2], given[FD_LEASH + 1];
+  int status[2], leash[2], given[LIVENESS_FD + 1];
   snprintf(path, sizeof path, "%s/bin/launch", run->call->root);
   char **argv = launch_words(run->call);
   if (!argv || pipe2(status, O_CLOEXEC) < 0 || pipe2(leash, O_CLOEXEC) < 0) return free(argv), -1;
   run->status = raise_fd(status[0]);
   run->leash = raise_fd(leash[1]);
   capture_streams(&run->capture, given);
-  given[FD_LAUNCH_FILE] = raise_fd(run->fd);
-  given[FD_STATUS] = raise_fd(status[1]);
-  given[FD_LEASH] = raise_fd(leash[0]);
+  given[LAUNCH_FILE_FD] = raise_fd(run->fd);
+  given[STATUS_FD] = raise_fd(status[1]);
+  given[LIVENESS_FD] = raise_fd(leash[0]);
   int failed = spawn_with(&run->launch, path, argv, run->env, given);
-  for (int at = FD_LAUNCH_FILE; at <= FD_LEASH; at++) close(given[at]);
+  for (int at = LAUNCH_FILE_FD; at <= LIVENESS_FD; at++) close(given[at]);
   free(argv);
   return failed;
 }

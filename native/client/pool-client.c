@@ -45,14 +45,10 @@ static int same_plan(const struct launchfile *a, const struct launchfile *b) {
   return a->size - from == b->size - at && memcmp(a->bytes + from, b->bytes + at, a->size - from) == 0;
 }
 
-/* The words of a key that tell who calls: version, package, ids, boot, cgroup, capabilities, namespaces. What follows them is
- * how the caller asked, which the plan has the answer to. */
-#define CALLER_WORDS 9
-
 static int same_caller(const struct launchfile *a, const struct launchfile *b) {
   struct entry one, other;
   size_t at = 0, there = 0;
-  for (int words = 0; words < CALLER_WORDS; words++) {
+  for (int words = 0; words < KEY_CALLER_WORDS; words++) {
     do
       if (!launchfile_next(a, &at, &one)) return 0;
     while (one.verb != V_KEY);
@@ -166,7 +162,7 @@ static char *command_block(char **command, char **env, size_t *size) {
 struct message {
   struct frame caller, run;
   struct inherited inherited;
-  int given[FRAME_DESCRIPTORS];
+  int given[FRAME_DESCRIPTORS_MAX];
   char *block;
 };
 
@@ -296,7 +292,7 @@ static int take_back(int gate) {
 
 /* A sandbox that has been killed, or says that it was, need not have begun. Who was told to stop does not want to begin. */
 static int may_go_another_way(enum claim end, const struct answers *answers) {
-  return !answers->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (answers->exit_code == EXIT_OF_SETUP || answers->exit_code == EXIT_OF_LOST)));
+  return !answers->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (answers->exit_code == EXIT_SETUP || answers->exit_code == EXIT_KILLED)));
 }
 
 /* The sandbox gets ready while we look at the disk. It starts the command when it has said FRAME_TAKEN and the gate is open. */

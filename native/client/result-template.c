@@ -52,7 +52,7 @@ static int names_a_hidden_path(const struct result *result) {
   return 0;
 }
 
-/* So may a process limit that counts no refusals: did it have as many as the V_RLIMIT record allows, init among them? */
+/* So may a process limit that counts no refusals: did it have as many as the V_RLIMIT entry allows, the command and init among them? */
 static int may_lack_processes(const struct result *result) {
   struct entry entry;
   size_t position = 0;
@@ -60,17 +60,20 @@ static int may_lack_processes(const struct result *result) {
   while (launchfile_next(result->file, &position, &entry)) {
     if (entry.verb != V_RLIMIT || parse_number(entry.word[0], INT32_MAX, &number) < 0 || number != RLIMIT_NPROC) continue;
     if (parse_number(entry.word[1], INT64_MAX, &most) < 0) return 1;
-    if (number_of(result->status, "peakPids") >= (long long)most || number_of(result->status, "killed") + 2 >= (long long)most) return 1;
+    if (number_of(result->status, STATUS_PEAK_PIDS) >= (long long)most || number_of(result->status, STATUS_KILLED) + 1 + NAMESPACE_PROCESSES >= (long long)most) return 1;
   }
   return 0;
 }
 
+/* How the line of a command that ended by itself begins (lib/status.c). */
+#define ORDINARY "{\"" STATUS_CAUSE "\":\"exit\""
+
 int result_needs_no_words(const struct result *result) {
-  if (strncmp(result->status, "{\"cause\":\"exit\"", 15) != 0) return 0;
-  long long end = number_of(result->status, "waitStatus");
+  if (strncmp(result->status, ORDINARY, strlen(ORDINARY)) != 0) return 0;
+  long long end = number_of(result->status, STATUS_WAIT_STATUS);
   if (end < 0 || (end & 0x7f)) return 0;
-  if (number_of(result->status, "setIds") > 0 || (end != 0 && strstr(result->status, "\"configLocked\":"))) return 0;
-  if (number_of(result->status, "oomKills") > 0 || number_of(result->status, "pidsRefused") > 0) return 0;
+  if (number_of(result->status, STATUS_SET_IDS) > 0 || (end != 0 && strstr(result->status, "\"" STATUS_CONFIG_LOCKED "\":"))) return 0;
+  if (number_of(result->status, STATUS_OOM_KILLS) > 0 || number_of(result->status, STATUS_PIDS_REFUSED) > 0) return 0;
   return end == 0 || (!names_a_hidden_path(result) && !may_lack_processes(result));
 }
 
@@ -195,36 +198,31 @@ static void put_words(struct sink *sink, char **words) {
   put_text(sink, "]");
 }
 
-/* ---- the holes ---- */
+/* ---- the slots ---- */
 
-enum hole { HOLE_OK, HOLE_EXIT_CODE, HOLE_STDOUT, HOLE_STDERR, HOLE_DURATION, HOLE_WHOLE_DURATION, HOLE_SETUP, HOLE_COMMAND, HOLE_CPU_TIME, HOLE_PEAK_MEMORY, HOLE_PEAK_PIDS, HOLE_READ_BYTES, HOLE_WRITE_BYTES, HOLE_END, HOLES };
-
-/* The same names as in src/report/answer.ts. */
-static const char *const NAMES[HOLES] = {
-    [HOLE_OK] = "ok",           [HOLE_EXIT_CODE] = "exit-code",           [HOLE_STDOUT] = "stdout",
-    [HOLE_STDERR] = "stderr",   [HOLE_DURATION] = "duration",             [HOLE_WHOLE_DURATION] = "whole-duration",
-    [HOLE_SETUP] = "setup",     [HOLE_COMMAND] = "command",               [HOLE_CPU_TIME] = "cpu-time",
-    [HOLE_PEAK_MEMORY] = "peak-memory", [HOLE_PEAK_PIDS] = "peak-pids",   [HOLE_READ_BYTES] = "read-bytes",
-    [HOLE_WRITE_BYTES] = "write-bytes", [HOLE_END] = "end",
+static const char *const NAMES[SLOTS] = {
+#define ROW(slot, name) [slot] = name,
+    SLOT_TABLE(ROW)
+#undef ROW
 };
 
-static enum hole hole_named(const char *name) {
-  for (int hole = 0; hole < HOLES; hole++)
-    if (strcmp(NAMES[hole], name) == 0) return (enum hole)hole;
-  return HOLES;
+static enum slot slot_named(const char *name) {
+  for (int slot = 0; slot < SLOTS; slot++)
+    if (strcmp(NAMES[slot], name) == 0) return (enum slot)slot;
+  return SLOTS;
 }
 
 int result_is_sound(const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
-  enum hole last = HOLE_END;
+  enum slot last = SLOT_END;
   int pieces = 0;
   while (launchfile_next(file, &position, &entry)) {
     if (entry.verb != V_RESULT) continue;
-    if (pieces++ && last == HOLE_END) return 0; /* nothing follows the end */
-    if ((last = hole_named(entry.word[1])) == HOLES) return 0;
+    if (pieces++ && last == SLOT_END) return 0; /* nothing follows the end */
+    if ((last = slot_named(entry.word[1])) == SLOTS) return 0;
   }
-  return last == HOLE_END && launchfile_find(file, V_CAPTURE, &entry) == (pieces > 0);
+  return last == SLOT_END && launchfile_find(file, V_CAPTURE, &entry) == (pieces > 0);
 }
 
 /* Nanoseconds to thousandths of a millisecond, as src/supervisor/launch-status.ts rounds them. */
@@ -242,27 +240,27 @@ static void put_counted(struct sink *sink, const struct result *result, const ch
 
 static void put_stream(struct sink *sink, const struct stream *stream) { put_string(sink, stream->bytes, stream->seen); }
 
-static void fill(struct sink *sink, const struct result *result, enum hole hole) {
+static void fill(struct sink *sink, const struct result *result, enum slot slot) {
   const char *status = result->status;
-  long long begun = number_of(status, "begunNs"), started = number_of(status, "startedNs"), ended = number_of(status, "endedNs");
-  long long code = (number_of(status, "waitStatus") >> 8) & 0xff;
+  long long begun = number_of(status, STATUS_BEGUN_NS), started = number_of(status, STATUS_STARTED_NS), ended = number_of(status, STATUS_ENDED_NS);
+  long long code = (number_of(status, STATUS_WAIT_STATUS) >> 8) & 0xff;
   if (started == 0) started = ended; /* it never got that far */
-  switch (hole) {
-    case HOLE_OK: return put_text(sink, code == 0 ? "true" : "false");
-    case HOLE_EXIT_CODE: return put_whole(sink, code);
-    case HOLE_STDOUT: return put_stream(sink, &result->capture->stream[0]);
-    case HOLE_STDERR: return put_stream(sink, &result->capture->stream[1]);
-    case HOLE_DURATION: return put_thousandths(sink, microseconds(started, ended));
-    case HOLE_WHOLE_DURATION: return put_whole(sink, (microseconds(started, ended) + 500) / 1000);
-    case HOLE_SETUP: return put_thousandths(sink, microseconds(begun, started));
-    case HOLE_COMMAND: return put_words(sink, result->command);
-    case HOLE_CPU_TIME: return put_thousandths(sink, number_of(status, "cpuUs"));
-    case HOLE_PEAK_MEMORY: return put_whole(sink, number_of(status, "peakMemory"));
-    case HOLE_PEAK_PIDS: return put_counted(sink, result, "peakPids", 1);
-    case HOLE_READ_BYTES: return put_counted(sink, result, "readBytes", 0);
-    case HOLE_WRITE_BYTES: return put_counted(sink, result, "writeBytes", 0);
-    case HOLE_END:
-    case HOLES: return put_text(sink, "\n");
+  switch (slot) {
+    case SLOT_OK: return put_text(sink, code == 0 ? "true" : "false");
+    case SLOT_EXIT_CODE: return put_whole(sink, code);
+    case SLOT_STDOUT: return put_stream(sink, &result->capture->stream[0]);
+    case SLOT_STDERR: return put_stream(sink, &result->capture->stream[1]);
+    case SLOT_DURATION: return put_thousandths(sink, microseconds(started, ended));
+    case SLOT_WHOLE_DURATION: return put_whole(sink, (microseconds(started, ended) + 500) / 1000);
+    case SLOT_SETUP: return put_thousandths(sink, microseconds(begun, started));
+    case SLOT_COMMAND: return put_words(sink, result->command);
+    case SLOT_CPU_TIME: return put_thousandths(sink, number_of(status, STATUS_CPU_US));
+    case SLOT_PEAK_MEMORY: return put_whole(sink, number_of(status, STATUS_PEAK_MEMORY));
+    case SLOT_PEAK_PIDS: return put_counted(sink, result, STATUS_PEAK_PIDS, 1);
+    case SLOT_READ_BYTES: return put_counted(sink, result, STATUS_READ_BYTES, 0);
+    case SLOT_WRITE_BYTES: return put_counted(sink, result, STATUS_WRITE_BYTES, 0);
+    case SLOT_END:
+    case SLOTS: return put_text(sink, "\n");
   }
 }
 
@@ -274,7 +272,7 @@ int result_write(const struct result *result, int fd) {
   while (launchfile_next(result->file, &position, &entry)) {
     if (entry.verb != V_RESULT) continue;
     put_text(&sink, entry.word[0]);
-    fill(&sink, result, hole_named(entry.word[1]));
+    fill(&sink, result, slot_named(entry.word[1]));
   }
   flush(&sink);
   return sink.error;

@@ -64,8 +64,3 @@ struct request {
   int32_t everyone;
 };
 
-/* Where the stager mounts the tree before the engine takes it over. Covered only in a mount namespace of our own: the one
- * directory that every Linux system has, everybody may enter, and nothing in the chain needs. */
-#define STAGE "/sys"
-/* init inside the tree. */
-#define INIT_NAME ".init"

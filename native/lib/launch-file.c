@@ -8,25 +8,15 @@
 static const struct {
   const char *name;
   int words;
-} VERB_TABLE[VERBS] = {
-    [V_ENGINE] = {"engine", 1},     [V_WORD] = {"word", 1},         [V_IDENTITY] = {"identity", 3},
-    [V_HOSTNAME] = {"hostname", 1}, [V_NET] = {"net", 1},           [V_DIRECTORY] = {"directory", 2},
-    [V_SYMLINK] = {"symlink", 2},   [V_FILE] = {"file", 3},         [V_TMPFS] = {"tmpfs", 4},
-    [V_BIND] = {"bind", 2},         [V_ZONE] = {"zone", 6},         [V_PROTECT] = {"protect", 3},
-    [V_GIT] = {"git", 3},           [V_LINKED] = {"linked", 2},     [V_READONLY] = {"readonly", 1}, [V_MASK] = {"mask", 1},         [V_LANDLOCK] = {"landlock", 1},
-    [V_SECCOMP] = {"seccomp", 1},   [V_RLIMIT] = {"rlimit", 3},     [V_WORKDIR] = {"workdir", 1},
-    [V_TERMINAL] = {"terminal", 1}, [V_AFFINITY] = {"affinity", 1}, [V_CGROUP] = {"cgroup", 1},
-    [V_SET] = {"set", 2},           [V_NARROW] = {"narrow", 2},     [V_WATCH] = {"watch", 1},
-    [V_CPU_TIME] = {"cpu-time", 1}, [V_DEADLINE] = {"deadline", 1}, [V_RUNS] = {"runs", 1},
-    [V_PROFILE] = {"profile", 1},   [V_CHECK] = {"check", 1},       [V_KEY] = {"key", 1},
-    [V_AT] = {"at", 2},             [V_CONTENT] = {"content", 2},   [V_VARIABLE] = {"variable", 2},
-    [V_LOCALE] = {"locale", 2},     [V_INHERIT] = {"inherit", 1},   [V_POOL] = {"pool", 1},
-    [V_CAPTURE] = {"capture", 1},   [V_RESULT] = {"result", 2},     [V_END] = {"end", 0},
+} KNOWN[VERBS] = {
+#define ROW(verb, name, words) [verb] = {name, words},
+    VERB_TABLE(ROW)
+#undef ROW
 };
 
 static enum verb verb_named(const char *name) {
   for (int verb = 0; verb < VERBS; verb++)
-    if (VERB_TABLE[verb].name[0] == name[0] && strcmp(VERB_TABLE[verb].name, name) == 0) return (enum verb)verb;
+    if (KNOWN[verb].name[0] == name[0] && strcmp(KNOWN[verb].name, name) == 0) return (enum verb)verb;
   return VERBS;
 }
 
@@ -40,12 +30,12 @@ static const char *next_word(const struct launchfile *file, size_t *position) {
   return word;
 }
 
-static int read_record(const struct launchfile *file, size_t *position, struct entry *entry, const char **problem) {
+static int read_entry(const struct launchfile *file, size_t *position, struct entry *entry, const char **problem) {
   const char *name = next_word(file, position);
   if (!name) return *problem = "no end entry", -1;
   entry->verb = verb_named(name);
   if (entry->verb == VERBS) return *problem = "unknown verb", -1;
-  for (int i = 0; i < VERB_TABLE[entry->verb].words; i++) {
+  for (int i = 0; i < KNOWN[entry->verb].words; i++) {
     entry->word[i] = next_word(file, position);
     if (!entry->word[i]) return *problem = "missing word", -1;
   }
@@ -60,12 +50,12 @@ static struct entry *extend(struct entry *entries, size_t count) {
   return more;
 }
 
-static int read_records(struct launchfile *file, const char **problem) {
-  size_t position = sizeof LAUNCHFILE_MAGIC;
+static int read_entrys(struct launchfile *file, const char **problem) {
+  size_t position = sizeof LAUNCH_FILE_MAGIC;
   struct entry *entries = NULL;
   for (file->count = 0;; file->count++) {
     struct entry entry = {0};
-    if (read_record(file, &position, &entry, problem) < 0) return free(entries), -1;
+    if (read_entry(file, &position, &entry, problem) < 0) return free(entries), -1;
     if (entry.verb == V_END) break;
     entries = extend(entries, file->count);
     if (!entries) return *problem = "too little memory", -1;
@@ -81,8 +71,8 @@ int launchfile_check(const char *bytes, size_t size, struct launchfile *file, co
   *file = (struct launchfile){.bytes = bytes, .size = size};
   size_t position = 0;
   const char *magic = next_word(file, &position);
-  if (!magic || strcmp(magic, LAUNCHFILE_MAGIC) != 0) return *problem = "not a launch file of this version", -1;
-  return read_records(file, problem);
+  if (!magic || strcmp(magic, LAUNCH_FILE_MAGIC) != 0) return *problem = "not a launch file of this version", -1;
+  return read_entrys(file, problem);
 }
 
 int launchfile_next(const struct launchfile *file, size_t *position, struct entry *entry) {

@@ -10,11 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const CAUSES[] = {
-    [CAUSE_EXIT] = "exit",     [CAUSE_DEADLINE] = "deadline",   [CAUSE_CPU_TIME] = "cpu-time", [CAUSE_MEMORY] = "memory",
-    [CAUSE_CANCELLED] = "cancelled", [CAUSE_SETUP] = "setup", [CAUSE_EXEC] = "exec",
-    [CAUSE_LOST] = "lost",
-    [CAUSE_PROTECTED] = "protected",
+static const char *const NAMES[CAUSES] = {
+#define ROW(cause, name) [cause] = name,
+    CAUSE_TABLE(ROW)
+#undef ROW
 };
 
 static void put_key(FILE *out, const char *key, const char *text) {
@@ -34,7 +33,7 @@ static void print_attempt(FILE *out, const struct guard_attempt *attempt) {
 
 void status_put_guard(FILE *out, const struct guard *guard) {
   if (guard->attempts) {
-    fprintf(out, ",\"attempts\":%u,\"protected\":[", guard->attempts);
+    fprintf(out, ",\"" STATUS_ATTEMPTS "\":%u,\"" STATUS_PROTECTED "\":[", guard->attempts);
     for (unsigned i = 0; i < guard->attempts && i < GUARD_ATTEMPTS_MAX; i++) {
       if (i) fputc(',', out);
       print_attempt(out, &guard->attempt[i]);
@@ -42,39 +41,39 @@ void status_put_guard(FILE *out, const struct guard *guard) {
     fputc(']', out);
   }
   if (guard->set_ids) {
-    fprintf(out, ",\"setIds\":%u,\"setId\":[", guard->set_ids);
+    fprintf(out, ",\"" STATUS_SET_IDS "\":%u,\"" STATUS_SET_ID "\":[", guard->set_ids);
     for (unsigned i = 0; i < guard->set_ids && i < GUARD_SET_ID_MAX; i++) {
       if (i) fputc(',', out);
       put_json(out, guard->set_id[i]);
     }
     fputc(']', out);
   }
-  if (guard->config_locked) fputs(",\"configLocked\":true", out);
+  if (guard->config_locked) fputs(",\"" STATUS_CONFIG_LOCKED "\":true", out);
 }
 
 char *status_line(const struct outcome *outcome, size_t *size) {
   char *line = NULL;
   FILE *out = open_memstream(&line, size);
   if (!out) return NULL;
-  fprintf(out, "{\"cause\":\"%s\"", CAUSES[outcome->cause]);
-  put_number(out, "waitStatus", outcome->wait_status);
-  put_number(out, "cancelledBy", outcome->cancelled_by);
-  put_number(out, "errno", outcome->error);
-  put_key(out, "step", outcome->step);
-  put_key(out, "path", outcome->path);
-  put_key(out, "detail", outcome->detail);
-  put_number(out, "begunNs", (long long)outcome->begun_ns);
-  put_number(out, "startedNs", (long long)outcome->started_ns);
-  put_number(out, "endedNs", (long long)outcome->ended_ns);
-  put_number(out, "cpuUs", outcome->cpu_us);
-  put_number(out, "peakMemory", outcome->peak_bytes);
-  put_number(out, "peakPids", outcome->peak_pids);
-  put_number(out, "readBytes", outcome->read_bytes);
-  put_number(out, "writeBytes", outcome->write_bytes);
-  put_number(out, "oomKills", outcome->oom_kills);
-  put_number(out, "pidsRefused", outcome->pids_refused);
-  put_number(out, "throttledUs", outcome->throttled_us);
-  put_number(out, "killed", outcome->killed);
+  fprintf(out, "{\"" STATUS_CAUSE "\":\"%s\"", NAMES[outcome->cause]);
+  put_number(out, STATUS_WAIT_STATUS, outcome->wait_status);
+  put_number(out, STATUS_CANCELLED_BY, outcome->cancelled_by);
+  put_number(out, STATUS_ERRNO, outcome->error);
+  put_key(out, STATUS_STEP, outcome->step);
+  put_key(out, STATUS_PATH, outcome->path);
+  put_key(out, STATUS_DETAIL, outcome->detail);
+  put_number(out, STATUS_BEGUN_NS, (long long)outcome->begun_ns);
+  put_number(out, STATUS_STARTED_NS, (long long)outcome->started_ns);
+  put_number(out, STATUS_ENDED_NS, (long long)outcome->ended_ns);
+  put_number(out, STATUS_CPU_US, outcome->cpu_us);
+  put_number(out, STATUS_PEAK_MEMORY, outcome->peak_bytes);
+  put_number(out, STATUS_PEAK_PIDS, outcome->peak_pids);
+  put_number(out, STATUS_READ_BYTES, outcome->read_bytes);
+  put_number(out, STATUS_WRITE_BYTES, outcome->write_bytes);
+  put_number(out, STATUS_OOM_KILLS, outcome->oom_kills);
+  put_number(out, STATUS_PIDS_REFUSED, outcome->pids_refused);
+  put_number(out, STATUS_THROTTLED_US, outcome->throttled_us);
+  put_number(out, STATUS_KILLED, outcome->killed);
   if (outcome->guard) status_put_guard(out, outcome->guard);
   fputs("}\n", out);
   if (fclose(out) != 0) return free(line), NULL;
@@ -102,21 +101,22 @@ static int exit_code_of(int wait_status) {
 int status_exit_code(const struct outcome *outcome) {
   switch (outcome->cause) {
     case CAUSE_EXIT: return exit_code_of(outcome->wait_status);
-    case CAUSE_DEADLINE: return 124;
+    case CAUSE_DEADLINE: return EXIT_TIMEOUT;
     case CAUSE_CPU_TIME:
-    case CAUSE_MEMORY: return 128 + SIGKILL;
-    case CAUSE_CANCELLED: return 130;
-    case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? 127 : 126;
-    case CAUSE_PROTECTED: return EXIT_OF_PROTECTED;
-    case CAUSE_SETUP: return EXIT_OF_SETUP;
-    case CAUSE_LOST: return EXIT_OF_LOST;
+    case CAUSE_MEMORY: return EXIT_KILLED;
+    case CAUSE_CANCELLED: return EXIT_CANCELLED;
+    case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+    case CAUSE_PROTECTED: return EXIT_PROTECTED;
+    case CAUSE_SETUP: return EXIT_SETUP;
+    case CAUSE_LOST: return EXIT_KILLED;
+    case CAUSES: break;
   }
-  return 125;
+  return EXIT_SETUP;
 }
 
 void status_print(const struct outcome *outcome) {
   if (outcome->cause == CAUSE_EXIT) return;
-  fprintf(stderr, "llm-do: %s", CAUSES[outcome->cause]);
+  fprintf(stderr, "llm-do: %s", NAMES[outcome->cause]);
   if (outcome->step[0]) fprintf(stderr, ": %s", outcome->step);
   if (outcome->path[0]) fprintf(stderr, ": %s", outcome->path);
   if (outcome->error) fprintf(stderr, ": %s", strerror(outcome->error));

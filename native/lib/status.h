@@ -1,20 +1,12 @@
 /* The outcome of a run as launch saw it, and the JSON line that tells the runner. src/supervisor/outcome.ts has its meaning. */
 #pragma once
 
+#include "lib/contract.h"
 #include "lib/init-protocol.h"
 #include "lib/guard.h"
 
 #include <stddef.h>
 #include <stdio.h>
-
-/* Of CAUSE_SETUP and CAUSE_LOST; a command may end with them, too. */
-#define EXIT_OF_SETUP 125
-#define EXIT_OF_LOST 137
-/* Of CAUSE_PROTECTED. */
-#define EXIT_OF_PROTECTED 126
-
-/* CAUSE_SETUP promises that the command never ran. CAUSE_LOST: it had started, and nothing reported its end. */
-enum cause { CAUSE_EXIT, CAUSE_DEADLINE, CAUSE_CPU_TIME, CAUSE_MEMORY, CAUSE_CANCELLED, CAUSE_SETUP, CAUSE_EXEC, CAUSE_LOST, CAUSE_PROTECTED };
 
 struct outcome {
   enum cause cause;

@@ -6,8 +6,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_COMMAND = 6 };
-
 #define COMMAND_BYTES_MAX FRAME_RUN_MAX
 
 extern char **environ;
@@ -22,17 +20,17 @@ static int fill_streams(void) {
 }
 
 static void clean_descriptors(struct run *run) {
-  run->leash = is_open(FD_LEASH) && !run->framed ? FD_LEASH : -1; /* framed, whatever is there is none of ours */
+  run->leash = is_open(LIVENESS_FD) && !run->framed ? LIVENESS_FD : -1; /* framed, whatever is there is none of ours */
   if (fill_streams() < 0) run_refuse(run, "launch: open", "/dev/null");
-  if (sys_close_range(FD_COMMAND + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
-  for (int fd = FD_LAUNCH_FILE; fd <= FD_COMMAND; fd++)
+  if (sys_close_range(COMMAND_FD + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
+  for (int fd = LAUNCH_FILE_FD; fd <= COMMAND_FD; fd++)
     if (is_open(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
 }
 
 static void read_launch_file(struct run *run) {
   size_t size;
   const char *problem = "";
-  char *bytes = read_all(FD_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
+  char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
   if (!bytes) run_refuse(run, "launch: read launch file", "");
   errno = EINVAL;
   if (launchfile_check(bytes, size, &run->file, &problem) < 0) run_refuse(run, "launch: launch file", problem);
@@ -40,9 +38,9 @@ static void read_launch_file(struct run *run) {
 
 static char **read_words(struct run *run) {
   size_t size, count = 0;
-  char *bytes = read_all(FD_COMMAND, COMMAND_BYTES_MAX, &size);
+  char *bytes = read_all(COMMAND_FD, COMMAND_BYTES_MAX, &size);
   if (!bytes) run_refuse(run, "launch: read command", "");
-  close(FD_COMMAND);
+  close(COMMAND_FD);
   if (size == 0 || bytes[size - 1]) errno = EINVAL, run_refuse(run, "launch: read command", "");
   for (size_t i = 0; i < size; i++) count += bytes[i] == 0;
   char **words = calloc(count + 1, sizeof *words);
@@ -97,7 +95,7 @@ int main(int argc, char **argv) {
   if ((argc == 2 || argc == 3) && strcmp(argv[1], "--landlock-abi") == 0) return print_landlock_abi();
   run_begin(&run);
   run.env = environ;
-  run.status = is_open(FD_STATUS) ? FD_STATUS : -1;
+  run.status = is_open(STATUS_FD) ? STATUS_FD : -1;
   parse_arguments(&run, argc, argv);
   clean_descriptors(&run);
   run_prepare_process(&run);

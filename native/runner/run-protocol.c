@@ -132,7 +132,7 @@ static void take_descriptors(struct warm *warm, struct msghdr *message) {
     for (size_t i = 0; i < count; i++) {
       int fd;
       memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      if (warm->given_count < FRAME_DESCRIPTORS) warm->given[warm->given_count++] = fd;
+      if (warm->given_count < FRAME_DESCRIPTORS_MAX) warm->given[warm->given_count++] = fd;
       else close(fd);
     }
   }
@@ -151,7 +151,7 @@ static int read_frame(struct warm *warm) {
                                   : (struct iovec){warm->body + warm->have - begun, begun + warm->header.size - warm->have};
     union {
       struct cmsghdr header;
-      char room[CMSG_SPACE(sizeof(int) * FRAME_DESCRIPTORS)];
+      char room[CMSG_SPACE(sizeof(int) * FRAME_DESCRIPTORS_MAX)];
     } control;
     struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
     ssize_t got = recvmsg(warm->client, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

@@ -37,7 +37,7 @@ struct warm {
   struct frame header; /* of the frame that is being read */
   size_t have;         /* bytes of it, header included */
   char *body;
-  int given[FRAME_DESCRIPTORS]; /* by the client, until they are handed over */
+  int given[FRAME_DESCRIPTORS_MAX]; /* by the client, until they are handed over */
   int given_count;
   int same_inherited;
   struct launchfile guards; /* none: count is 0 */

@@ -59,11 +59,11 @@ static int holds_closed_zone(const struct launchfile *file, const char *path) {
  * file systems of our own and in zones that are declared open. */
 static void close_sockets(const struct launchfile *file) {
   long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  if (abi < 2) fail_with(ENOSYS, "init: landlock version", "");
-  uint64_t sockets = RIGHT_MAKE_SOCK | RIGHT_MAKE_FIFO | (abi >= 9 ? RIGHT_RESOLVE_UNIX : 0);
+  if (abi < LANDLOCK_RENAMES) fail_with(ENOSYS, "init: landlock version", "");
+  uint64_t sockets = RIGHT_MAKE_SOCK | RIGHT_MAKE_FIFO | (abi >= LANDLOCK_CLOSES_SOCKETS ? RIGHT_RESOLVE_UNIX : 0);
   struct landlock_rules wanted = {.handled_fs = sockets | RIGHT_REFER};
-  if (abi >= 6) wanted.scoped = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
-  size_t size = abi >= 6 ? sizeof wanted : abi >= 4 ? offsetof(struct landlock_rules, scoped) : offsetof(struct landlock_rules, handled_net);
+  if (abi >= LANDLOCK_SCOPES) wanted.scoped = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
+  size_t size = abi >= LANDLOCK_SCOPES ? sizeof wanted : abi >= 4 ? offsetof(struct landlock_rules, scoped) : offsetof(struct landlock_rules, handled_net);
   int rules = (int)syscall(SYS_landlock_create_ruleset, &wanted, size, 0);
   if (rules < 0) fail("init: landlock", "");
   allow_beneath(rules, "/", RIGHT_REFER); /* renames between directories are not our business */

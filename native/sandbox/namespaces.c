@@ -120,12 +120,12 @@ static int mount_fresh_proc(const struct launchfile *file) {
 
 /* `tree`: a detached clone, which nothing locks in place; what is mounted on it comes with it. */
 static void pivot_into(int tree, int proc) {
-  int point = open(STAGE, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (point < 0 || sys_move_mount(tree, point) < 0) fail("engine: take tree", STAGE);
+  int point = open(STAGING_DIRECTORY, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (point < 0 || sys_move_mount(tree, point) < 0) fail("engine: take tree", STAGING_DIRECTORY);
   close(point);
   point = sys_openat2(tree, "proc", O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH);
   if (point < 0 || sys_move_mount(proc, point) < 0) fail("engine: take proc", "/proc");
-  if (fchdir(tree) < 0 || sys_pivot_root(".", ".") < 0) fail("engine: pivot_root", STAGE);
+  if (fchdir(tree) < 0 || sys_pivot_root(".", ".") < 0) fail("engine: pivot_root", STAGING_DIRECTORY);
   if (umount2(".", MNT_DETACH) < 0) fail("engine: leave old root", "/");
   if (chdir("/") < 0) fail("engine: chdir", "/");
   close(tree), close(proc), close(point);
@@ -252,7 +252,7 @@ void engine_begin(struct engine *engine, const struct stage *stage, const struct
 int engine_clone_tree(const struct engine *engine, int root) {
   if (!is_unshare(engine)) return -1;
   int tree = sys_open_tree(root, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE);
-  if (tree < 0) fail("engine: clone tree", STAGE);
+  if (tree < 0) fail("engine: clone tree", STAGING_DIRECTORY);
   return tree;
 }
 

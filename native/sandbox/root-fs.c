@@ -188,8 +188,8 @@ static int new_tmpfs(struct staging *staging, uint64_t size, uint64_t inodes, un
 
 static void make_root(struct staging *staging) {
   int mount = new_tmpfs(staging, ROOT_BYTES, ROOT_INODES, 0755, 0);
-  int point = sys_openat2(AT_FDCWD, STAGE, O_PATH | O_DIRECTORY, NO_LINKS);
-  if (point < 0 || sys_move_mount(mount, point) < 0) fail("stage: mount root", STAGE);
+  int point = sys_openat2(AT_FDCWD, STAGING_DIRECTORY, O_PATH | O_DIRECTORY, NO_LINKS);
+  if (point < 0 || sys_move_mount(mount, point) < 0) fail("stage: mount root", STAGING_DIRECTORY);
   close(point);
   staging->root = mount; /* an O_PATH-like handle of the mount's root, now attached */
 }

@@ -221,7 +221,7 @@ static int parse_words(char **argv, struct words *words) {
 
 static int usage(void) {
   fputs("usage: container-init [--inside | --mounts COUNT MOUNT...] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held COUNT MOUNT...\n", stderr);
-  return EXIT_OF_SETUP;
+  return EXIT_SETUP;
 }
 
 /* Returns 1 when every mount is what the runner meant. */
@@ -237,7 +237,7 @@ static int are_held(const struct words *words, struct outcome *outcome) {
 static int refuse(int told, struct outcome *outcome) {
   outcome->ended_ns = now();
   if (told >= 0) status_write(told, outcome);
-  return EXIT_OF_SETUP;
+  return EXIT_SETUP;
 }
 
 int main(int argc, char **argv, char **env) {
@@ -247,7 +247,7 @@ int main(int argc, char **argv, char **env) {
   if (argc < 2 || !parse_words(argv, &words)) return usage();
   if (words.is_held) return !are_held(&words, &outcome);
   int is_meant = !words.mounts || are_held(&words, &outcome); /* before our own /proc is closed to us */
-  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return EXIT_OF_SETUP;
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return EXIT_SETUP;
   outcome.oom_kills = out_of_memory();
   outcome.pids_refused = refused_processes();
   int told = connect_to(words.rest[0]);

@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FD_LAUNCH_FILE = 3 };
 
 static _Noreturn void give_up(const char *step, const char *path) {
   fprintf(stderr, "guard: %s: %s: %s\n", step, path, strerror(errno));
@@ -31,11 +30,11 @@ static _Noreturn void give_up(const char *step, const char *path) {
 static void read_launch_file(struct launchfile *file) {
   size_t size;
   const char *problem = "";
-  char *bytes = read_all(FD_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
+  char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
   if (!bytes) give_up("read launch file", "descriptor 3");
   errno = EINVAL;
   if (launchfile_check(bytes, size, file, &problem) < 0) give_up("launch file", problem);
-  close(FD_LAUNCH_FILE);
+  close(LAUNCH_FILE_FD);
 }
 
 /* ---- the plan ---- */

@@ -34,7 +34,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { FD_LAUNCH_FILE = 3, FD_STATUS = 4, FD_LEASH = 5, FD_HIGH = 20 };
+/* Above all descriptors that launch is given. */
+#define FD_HIGH 20
 
 #define SIZE_MOST 64
 /* Sandboxes that are being built, ready or in use. */
@@ -109,9 +110,8 @@ static int write_lock(struct pool *pool, const struct launchfile *file) {
   record_put_number(out, "size", pool->size);
   record_put_number(out, "started", time(NULL));
   record_put(out, "profile", launchfile_find(file, V_PROFILE, &entry) ? entry.word[0] : "");
-  /* Where it was asked for: the tenth word of the key. */
-  for (int words = 0; launchfile_next(file, &position, &entry);)
-    if (entry.verb == V_KEY && ++words == 10) record_put(out, "directory", entry.word[0]);
+  for (int word = 0; launchfile_next(file, &position, &entry);)
+    if (entry.verb == V_KEY && word++ == KEY_DIRECTORY) record_put(out, "directory", entry.word[0]);
   if (fclose(out) != 0) return -1;
   int done = ftruncate(pool->lock, 0) == 0 && pwrite(pool->lock, bytes, size, 0) == (ssize_t)size ? 0 : -1;
   free(bytes);
@@ -159,9 +159,9 @@ static int spawn_launch(struct pool *pool, struct place *place, int report) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   for (int fd = 0; fd < 3; fd++) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_adddup2(&actions, copy, FD_LAUNCH_FILE);
-  posix_spawn_file_actions_adddup2(&actions, report, FD_STATUS);
-  posix_spawn_file_actions_adddup2(&actions, pool->our_leash[0], FD_LEASH);
+  posix_spawn_file_actions_adddup2(&actions, copy, LAUNCH_FILE_FD);
+  posix_spawn_file_actions_adddup2(&actions, report, STATUS_FD);
+  posix_spawn_file_actions_adddup2(&actions, pool->our_leash[0], LIVENESS_FD);
   int failed = posix_spawn(&place->pid, pool->launch, &actions, NULL, argv, env);
   posix_spawn_file_actions_destroy(&actions);
   close(copy);
@@ -377,7 +377,7 @@ static int find_launch(struct pool *pool) {
 static int take_file(struct pool *pool, struct launchfile *file) {
   const char *problem = "";
   size_t size;
-  char *bytes = read_all(FD_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
+  char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
   errno = EINVAL;
   if (!bytes || launchfile_check(bytes, size, file, &problem) < 0) return -1;
   if (write_file(pool->directory, "plan", bytes, size) < 0) return -1;
@@ -403,7 +403,7 @@ static int start_keeper(char **word) {
   if (parse_number(word[2], SIZE_MOST, &size) < 0 || size == 0 || parse_number(word[3], UINT32_MAX, &idle) < 0 || !is_run_id(word[1])) return usage();
   pool.size = (int)size;
   pool.idle_ns = idle * 1000 * MS;
-  pool.leash = is_open(FD_LEASH) ? fcntl(FD_LEASH, F_DUPFD_CLOEXEC, FD_HIGH) : -1;
+  pool.leash = is_open(LIVENESS_FD) ? fcntl(LIVENESS_FD, F_DUPFD_CLOEXEC, FD_HIGH) : -1;
   snprintf(pool.path, sizeof pool.path, "%s/%s", word[0], word[1]);
   snprintf(pool.tag, sizeof pool.tag, "%lx%dn", (unsigned long)now_ns() & 0xffffffffff, getpid());
   if (find_launch(&pool) < 0) return failed("find launch", pool.launch);

@@ -1,5 +1,6 @@
 /** Which records of the launch file hold the limits of a plan. Pure. */
 import { type GroupLimits, groupSettings } from '../cgroup/limits.ts'
+import { GROUP_PROCESSES_START, GROUP_PROCESSES_UNSHARE, NAMESPACE_PROCESSES } from '../contract.ts'
 import type { Plan, PlannedLimits } from '../plan/plan.ts'
 import type { LaunchRecord } from './launchfile.ts'
 
@@ -11,12 +12,6 @@ const UNLIMITED = '18446744073709551615'
 
 /** Most descriptors of a process. The watchdog looks at each one, so there are fewer where it watches. */
 const DESCRIPTORS = { kernel: 524_288, watchdog: 16_384 } as const
-
-/** Processes of the chain that count beside the command's own: init with the engine's monitor, or with the stager until it goes. */
-const CHAIN_IN_GROUP = 2
-const CHAIN_WITHOUT_STAGER = 1
-/** In the user namespace only init counts. */
-const CHAIN_IN_NAMESPACE = 1
 
 /**
  * The process limits of every run: bounds of kernel memory that no other limit sees, and what must not depend on the caller.
@@ -51,7 +46,7 @@ export function controlledBy({ limits, cgroupParent, engine }: Plan): readonly L
 
 function processRlimit({ pids }: PlannedLimits): readonly LaunchRecord[] {
   if (pids?.by !== 'rlimit') return []
-  const most = pids.max + CHAIN_IN_NAMESPACE
+  const most = pids.max + NAMESPACE_PROCESSES
   return [['rlimit', RLIMIT.nproc, most, most]]
 }
 
@@ -59,8 +54,8 @@ function processRlimit({ pids }: PlannedLimits): readonly LaunchRecord[] {
 function groupRecords({ pids, ...others }: PlannedLimits, engine: Plan['engine']): readonly LaunchRecord[] {
   const beside = (chain: number) => (pids === undefined ? {} : { pids: { ...pids, max: pids.max + chain } })
   return [
-    ...recordsOf('set', { ...others, ...beside(CHAIN_IN_GROUP) }),
-    ...(engine === 'bwrap' ? [] : recordsOf('narrow', beside(CHAIN_WITHOUT_STAGER))),
+    ...recordsOf('set', { ...others, ...beside(GROUP_PROCESSES_START) }),
+    ...(engine === 'bwrap' ? [] : recordsOf('narrow', beside(GROUP_PROCESSES_UNSHARE))),
   ]
 }
 

@@ -3,19 +3,13 @@
  * Pure text; tests/golden/*.launch are its specification.
  */
 
+import { COMMAND_FD, INIT_NAME, LAUNCH_FILE_FD, LIVENESS_FD, STAGING_DIRECTORY, STATUS_FD } from '../contract.ts'
 import { usesLandlock } from '../plan/landlock.ts'
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../plan/plan.ts'
 import type { Backend, RunInputs } from './backend.ts'
 import type { Launch } from './launch.ts'
 import { type LaunchRecord, writeLaunchFile } from './launchfile.ts'
 import { controlledBy } from './namespace-limits.ts'
-
-/** Descriptors of native/runner/launch.h. */
-const FD = { launchFile: 3, status: 4, leash: 5, command: 6 } as const
-
-/** Where the stager assembles the tree, and init in the sandbox: native/lib/init-protocol.h. */
-const STAGE = '/sys'
-const INIT = '/.init'
 
 /** Knobs of the host that stay visible but cannot be turned. */
 const PROC_READONLY = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger']
@@ -98,10 +92,10 @@ export function launchOf({ file, bytes, env, tty, ...words }: LaunchInputs): Lau
     cwd: '/',
     canFrame: !tty,
     descriptors: [
-      { fd: FD.launchFile, carries: 'bytes', bytes, what: 'launch file' },
-      { fd: FD.status, carries: 'status' },
-      { fd: FD.leash, carries: 'leash' },
-      { fd: FD.command, carries: 'bytes', bytes: commandWords(words), what: 'command' },
+      { fd: LAUNCH_FILE_FD, carries: 'bytes', bytes, what: 'launch file' },
+      { fd: STATUS_FD, carries: 'status' },
+      { fd: LIVENESS_FD, carries: 'leash' },
+      { fd: COMMAND_FD, carries: 'bytes', bytes: commandWords(words), what: 'command' },
     ],
   }
 }
@@ -119,7 +113,7 @@ export function relaunchOf({ file, launchFile, command, env }: RelaunchInputs): 
     env,
     cwd: '/',
     canFrame: true,
-    descriptors: [{ fd: FD.launchFile, carries: 'file', path: launchFile, what: 'launch file' }],
+    descriptors: [{ fd: LAUNCH_FILE_FD, carries: 'file', path: launchFile, what: 'launch file' }],
   }
 }
 
@@ -174,7 +168,7 @@ function bwrapWords(plan: Plan): readonly string[] {
     ...['--uid', String(plan.uid), '--gid', String(plan.gid), '--hostname', plan.hostname],
     ...['--die-with-parent', '--new-session', '--as-pid-1'],
     ...['--cap-add', 'CAP_SYS_ADMIN', '--cap-add', 'CAP_SETPCAP'],
-    ...['--dev-bind', STAGE, '/', '--proc', '/proc', '--chdir', '/', '--', INIT],
+    ...['--dev-bind', STAGING_DIRECTORY, '/', '--proc', '/proc', '--chdir', '/', '--', `/${INIT_NAME}`],
   ]
 }
 

@@ -1,7 +1,8 @@
 /** Facts and offers as lines that a person can act on: each part of the machine, and what each backend can hold. Pure. */
 import { WANTED_BY_ALL } from '../cgroup/rungs.ts'
+import { LANDLOCK_CLOSES_SOCKETS, LANDLOCK_RENAMES } from '../contract.ts'
 import type { HostFacts, Probe } from '../host/facts.ts'
-import { engineObstacle, LANDLOCK_CLOSES_SOCKETS, type Offers, offersOf } from '../host/offers.ts'
+import { engineObstacle, type Offers, offersOf } from '../host/offers.ts'
 import { type BackendName, type EngineName, NEEDS, type Need } from '../policy/values.ts'
 
 export type PartState = 'ok' | 'limited' | 'missing'
@@ -135,7 +136,9 @@ function landlockPart({ landlockAbi, kernel }: HostFacts): Part {
   const name = 'Landlock'
   if (landlockAbi >= LANDLOCK_CLOSES_SOCKETS) return { name, state: 'ok', detail: `version ${landlockAbi}`, fix: '' }
   const held =
-    landlockAbi < 2 ? 'sockets in zones can be made and reached' : 'sockets that lie in a zone can be reached'
+    landlockAbi < LANDLOCK_RENAMES
+      ? 'sockets in zones can be made and reached'
+      : 'sockets that lie in a zone can be reached'
   return {
     name,
     state: 'limited',

@@ -2,7 +2,9 @@
  * Which needs each backend can meet on this machine, by what, and for the others: why not and the fix.
  * Pure: facts in, words out. The plan chooses by it and the doctor prints it, so the two cannot disagree.
  */
+
 import { ioLack, rungsFor } from '../cgroup/rungs.ts'
+import { LANDLOCK_CLOSES_SOCKETS } from '../contract.ts'
 import type { BackendName, EngineName, Need } from '../policy/values.ts'
 import { explainFailure } from './explain.ts'
 import { type DockerFact, type HeldBy, type HostFacts, NOT_TRIED, type Probe, type ProgramFact } from './facts.ts'
@@ -34,9 +36,6 @@ export const KERNEL_HOLDERS: readonly Holder[] = ['kernel', 'cgroup2', 'docker']
  * Source: bubblewrap release notes of 0.5.0 (2021-08).
  */
 export const OLDEST_BWRAP = '0.5.0'
-
-/** Landlock version that can close UNIX sockets reached by a path (LANDLOCK_ACCESS_FS_RESOLVE_UNIX, Linux 7.1). */
-export const LANDLOCK_CLOSES_SOCKETS = 9
 
 const NO_RESTRICTED_NETWORK: Lack = {
   why: 'a network restricted to named hosts is not built yet',

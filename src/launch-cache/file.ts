@@ -1,6 +1,7 @@
 /** A plan as a launch file that native/client/main.c may use by itself: the plan's records after those that guard it. Pure. */
 import { createHash } from 'node:crypto'
 import { type LaunchRecord, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
+import { KEY_CALLER } from '../contract.ts'
 import type { PlannedVariable } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'
 
@@ -37,12 +38,12 @@ export function writeCachedFile(inputs: CachedInputs): Uint8Array {
   return writeLaunchFile([['check', inputs.seal(whole.subarray(magic))], ...records])
 }
 
-/** Words of a key that tell who calls, before those that tell how: native/client/pool-client.c compares the same. */
-const CALLER_WORDS = 9
-
 /** Directory of the pool for a plan: the same for all ways to ask that lead to the same sandbox. */
 export function poolName({ key, records }: Pick<CachedInputs, 'key' | 'records'>): string {
-  const plan = writeLaunchFile([...key.slice(0, CALLER_WORDS).map((word): LaunchRecord => ['key', word]), ...records])
+  const plan = writeLaunchFile([
+    ...key.slice(0, KEY_CALLER.length).map((word): LaunchRecord => ['key', word]),
+    ...records,
+  ])
   return createHash('sha256').update(plan).digest('hex').slice(0, 16)
 }
 

@@ -4,7 +4,8 @@
  * Edge: identities of files, this process.
  */
 import { type BigIntStats, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { MAGIC, VERBS, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
+import { type Verb, writeLaunchFile } from '../backend/launchfile.ts'
+import { LAUNCH_FILE_MAGIC, VERBS } from '../contract.ts'
 import { type Invocation, type KeyInputs, keyWords } from './key.ts'
 
 /** The guards of a launch file, sorted by what is asked of them, for they are asked before each run. */
@@ -52,7 +53,8 @@ const isRule = (verb: Verb): verb is Rule['verb'] => verb === 'variable' || verb
 
 function readRecords(bytes: Uint8Array): readonly CachedRecord[] {
   const words = Buffer.from(bytes).toString('utf8').split('\0')
-  if (words[0] !== MAGIC || words.at(-2) !== 'end' || words.at(-1) !== '') throw new Error('not a launch file')
+  if (words[0] !== LAUNCH_FILE_MAGIC || words.at(-2) !== 'end' || words.at(-1) !== '')
+    throw new Error('not a launch file')
   const records: CachedRecord[] = []
   for (let at = 1; at < words.length - 2; ) {
     const verb = words[at] as Verb

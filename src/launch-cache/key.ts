@@ -2,6 +2,7 @@
  * What a cached plan was made for, as one list of words. native/client/main.c makes the same list from its own view of the caller;
  * only where both are equal, word by word, the file is used. Pure.
  */
+import { KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'
 import { sumOf } from '../sum.ts'
 
 /** How the caller wrote the command, as far as front can tell it without knowing the options. */
@@ -30,36 +31,26 @@ export interface KeyInputs {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** No name more than a plan of the namespace backend depends on: a key is written to a file, and DOCKER_PASSWORD is nobody's to write. */
-const NAMES = [
-  'PATH',
-  'HOME',
-  'XDG_CONFIG_HOME',
-  'XDG_CACHE_HOME',
-  'XDG_RUNTIME_DIR',
-  'SSH_AUTH_SOCK',
-  'ENABLE_DOCKER',
-  'DOCKER_TIMEOUT',
-  'DOCKER_MEMORY_LIMIT',
-  'DOCKER_CPU_LIMIT',
-]
-/** All of these are options: an unknown one is refused, and a plan with a value of `LLM_DO_EXEC_ENV` is not cached. */
-const PREFIX = 'LLM_DO_EXEC_'
+/** What the words of KEY_CALLER and KEY_PLACE are. */
+const wordsByName = (inputs: KeyInputs): Readonly<Record<(typeof KEY_CALLER | typeof KEY_PLACE)[number], string>> => ({
+  version: inputs.version,
+  root: inputs.root,
+  uid: String(inputs.uid),
+  gid: String(inputs.gid),
+  boot: inputs.bootId,
+  cgroup: inputs.cgroup,
+  capabilities: inputs.capabilities,
+  'user-namespace': inputs.userNamespace,
+  'mount-namespace': inputs.mountNamespace,
+  directory: inputs.cwd,
+})
 
 export function keyWords(inputs: KeyInputs): readonly string[] {
   const { invocation } = inputs
   const variables = variablesOf(inputs.env)
+  const named = wordsByName(inputs)
   return [
-    inputs.version,
-    inputs.root,
-    String(inputs.uid),
-    String(inputs.gid),
-    inputs.bootId,
-    inputs.cgroup,
-    inputs.capabilities,
-    inputs.userNamespace,
-    inputs.mountNamespace,
-    inputs.cwd,
+    ...[...KEY_CALLER, ...KEY_PLACE].map((name) => named[name]),
     invocation.kind,
     invocation.program,
     String(invocation.options.length),
@@ -78,7 +69,7 @@ function variablesOf(env: KeyInputs['env']): readonly string[] {
 }
 
 function concernsUs(name: string): boolean {
-  return NAMES.includes(name) || name.startsWith(PREFIX)
+  return KEY_VARIABLES.some((variable) => variable === name) || name.startsWith(KEY_VARIABLE_PREFIX)
 }
 
 /**

@@ -1,5 +1,5 @@
 /** What a plan says about sockets and FIFOs in its zones, where Landlock does not close them. Pure. */
-import { LANDLOCK_CLOSES_SOCKETS } from '../host/offers.ts'
+import { LANDLOCK_CLOSES_SOCKETS } from '../contract.ts'
 import { named } from './hash.ts'
 import { closesSockets } from './landlock.ts'
 import { shown } from './places.ts'

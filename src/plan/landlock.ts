@@ -1,8 +1,5 @@
 /** Whether init puts Landlock on the command, and what that closes. Pure. */
-import { LANDLOCK_CLOSES_SOCKETS } from '../host/offers.ts'
-
-/** Landlock before this version forbids renames between directories altogether. */
-const LANDLOCK_WITH_RENAMES = 2
+import { LANDLOCK_CLOSES_SOCKETS, LANDLOCK_RENAMES } from '../contract.ts'
 
 export interface LandlockInputs {
   /** Version of the kernel's Landlock, 0 without. */
@@ -13,7 +10,7 @@ export interface LandlockInputs {
 
 /** Landlock forbids every mount, so a sandbox inside the sandbox could not be built under it. */
 export function usesLandlock({ landlockAbi, seccomp }: LandlockInputs): boolean {
-  return landlockAbi >= LANDLOCK_WITH_RENAMES && seccomp.profile !== 'nested'
+  return landlockAbi >= LANDLOCK_RENAMES && seccomp.profile !== 'nested'
 }
 
 /** Whether the command can reach UNIX sockets that lie in its zones. */

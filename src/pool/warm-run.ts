@@ -5,7 +5,8 @@
  * The connection is made when the sandbox is ready, long before it is used: then a run costs one write.
  */
 import { constants } from 'node:os'
-import { commandBlock, FRAME } from '../supervisor/frame.ts'
+import { FRAME } from '../contract.ts'
+import { commandBlock } from '../supervisor/frame.ts'
 import { FramedLine, FramedRun, type FramedStreams } from '../supervisor/framed.ts'
 import { outcomeOfLaunch } from '../supervisor/launch-status.ts'
 import type { Outcome } from '../supervisor/outcome.ts'

@@ -1,30 +1,15 @@
 /**
- * The JSON of a run that ends in an ordinary way, before it has been run: pieces of text with holes between them, which
+ * The JSON of a run that ends in an ordinary way, before it has been run: pieces of text with slots between them, which
  * native/client/result-template.c fills in. All that the result says of the plan is in the pieces. Pure.
  */
 import type { LaunchRecord } from '../backend/launchfile.ts'
+import type { Slot } from '../contract.ts'
 import type { Plan } from '../plan/plan.ts'
 import { NO_CAPTURE } from '../supervisor/capture.ts'
 import type { Outcome } from '../supervisor/outcome.ts'
 import { classify } from './classify.ts'
 import { inForm, type JsonForm, jsonLine, type ShellForm, type TaskForm } from './json.ts'
 import type { Result } from './result.ts'
-
-/** What is only known when the command has ended; the same names as in native/client/result-template.c. */
-type Hole =
-  | 'ok'
-  | 'exit-code'
-  | 'stdout'
-  | 'stderr'
-  | 'duration'
-  | 'whole-duration'
-  | 'setup'
-  | 'command'
-  | 'cpu-time'
-  | 'peak-memory'
-  | 'peak-pids'
-  | 'read-bytes'
-  | 'write-bytes'
 
 /** The command ended by itself, and nothing else is to be said: all other values are the same for each such run. */
 const ORDINARY: Outcome = {
@@ -40,14 +25,14 @@ const ORDINARY: Outcome = {
   warnings: [],
 }
 
-interface Holes {
-  readonly native: Partial<Record<keyof Result, Hole | Required<Record<keyof Result['usage'], Hole>>>>
-  readonly shell: Partial<Record<keyof ShellForm, Hole>>
-  readonly task: Partial<Record<keyof TaskForm, Hole>>
+interface Slots {
+  readonly native: Partial<Record<keyof Result, Slot | Required<Record<keyof Result['usage'], Slot>>>>
+  readonly shell: Partial<Record<keyof ShellForm, Slot>>
+  readonly task: Partial<Record<keyof TaskForm, Slot>>
 }
 
 /** Key of the object in each form -> what stands there. */
-const HOLES: Holes = {
+const SLOTS: Slots = {
   native: {
     ok: 'ok',
     exitCode: 'exit-code',
@@ -69,12 +54,12 @@ const HOLES: Holes = {
 }
 
 /** JSON escapes quotes and NUL in every other string, so this is found nowhere else. */
-const MARK = '\0hole '
-const MARKED = /"\\u0000hole ([a-z-]+)"/
+const MARK = '\0slot '
+const MARKED = /"\\u0000slot ([a-z-]+)"/
 
-const marksOf = (holes: object): object =>
+const marksOf = (slots: object): object =>
   Object.fromEntries(
-    Object.entries(holes).map(([key, hole]) => [key, typeof hole === 'string' ? MARK + hole : marksOf(hole)]),
+    Object.entries(slots).map(([key, slot]) => [key, typeof slot === 'string' ? MARK + slot : marksOf(slot)]),
   )
 
 /** A key that is there only when somebody counted is filled in together with its value. */
@@ -82,7 +67,7 @@ const COUNTED = /,"(?:peakPids|readBytes|writeBytes)":$/
 
 /** Records of a launch file: how much of each stream is kept, and the answer, piece by piece. */
 export function answerRecords(plan: Plan, form: JsonForm): readonly LaunchRecord[] {
-  const line = jsonLine({ ...inForm(classify(plan, ORDINARY, []), form), ...marksOf(HOLES[form]) })
+  const line = jsonLine({ ...inForm(classify(plan, ORDINARY, []), form), ...marksOf(SLOTS[form]) })
   const pieces = line.trimEnd().split(MARKED)
   // Text and names by turns, text first and last.
   const records = pieces.flatMap((text, at): LaunchRecord[] =>

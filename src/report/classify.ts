@@ -2,6 +2,7 @@
  * Outcome -> result. The reason comes from events only: our own timer, the counters of the cgroup, the wait status, a
  * failed step. Never from an exit code that looks like something, and never from what the command printed.
  */
+import { GROUP_PROCESSES_BWRAP, GROUP_PROCESSES_UNSHARE } from '../contract.ts'
 import type { ErrorCode, SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { BackendName, EngineName } from '../policy/values.ts'
@@ -153,8 +154,11 @@ function warningsOf(reason: Reason, outcome: Outcome, plan: Plan): string[] {
   ]
 }
 
-/** Threads counted beside the command's: the engine's monitor and init; without an engine program init alone. */
-const CHAIN: Readonly<Record<EngineName, number>> = { bwrap: 2, unshare: 1 }
+/** Processes of ours that are counted with the command's. */
+const OWN_PROCESSES: Readonly<Record<EngineName, number>> = {
+  bwrap: GROUP_PROCESSES_BWRAP,
+  unshare: GROUP_PROCESSES_UNSHARE,
+}
 
 /**
  * True when the command certainly had all the processes it may have: at a look of the watchdog, or at its end, when all that
@@ -165,7 +169,7 @@ function reachedPids({ exitCode, signal, killed, usage }: Outcome, { limits, eng
   if (pids?.by !== 'rlimit' || exitCode === 0) return false
   const isCommandAmongKilled = exitCode === null && signal === null
   const atEnd = killed + (isCommandAmongKilled ? 0 : 1)
-  return Math.max(atEnd, usage.peakPids - CHAIN[engine]) >= pids.max
+  return Math.max(atEnd, usage.peakPids - OWN_PROCESSES[engine]) >= pids.max
 }
 
 function usageOf({ usage: { cpuMs, peakMemory, peakPids, ...disks } }: Outcome): Result['usage'] {

@@ -1,10 +1,11 @@
 /** What a container's end means: pure functions over what `docker inspect` says. */
 import { heldByDocker, withSwap } from '../backend/docker.ts'
+import type { LaunchStatus } from '../contract.ts'
 import type { Plan } from '../plan/plan.ts'
 import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child.ts'
 import type { InitReport } from './docker-report.ts'
-import { type LaunchStatus, outcomeOf, parseLaunchStatus } from './launch-status.ts'
+import { outcomeOf, parseLaunchStatus } from './launch-status.ts'
 import type { Outcome, SetupFailure } from './outcome.ts'
 
 /** `docker inspect`, as far as we read it; podman gives the same shape. */

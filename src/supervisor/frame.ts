@@ -1,21 +1,7 @@
 /** The frames of native/lib/frames.h: a header of two numbers, then so many bytes. Pure. */
 
-export const FRAME = {
-  run: 2,
-  signal: 3,
-  input: 4,
-  guards: 5,
-  caller: 1,
-  taken: 16,
-  refused: 17,
-  want: 18,
-  output: 19,
-  errors: 20,
-  status: 21,
-} as const
+import { FRAME } from '../contract.ts'
 
-/** Most bytes of stdin in one frame. */
-export const INPUT_BYTES = 64 * 1024
 const HEADER_BYTES = 8
 /** No frame that a sandbox sends is longer: its pipes are read in pieces of 64 KiB. */
 const LONGEST = 1024 ** 2

@@ -8,8 +8,9 @@
  * piece stdin goes out when it is asked for, and while a listener is busy with a chunk nothing more is read.
  */
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
+import { FRAME, FRAME_DATA_MAX } from '../contract.ts'
 import { HeadTail } from './capture.ts'
-import { FRAME, FrameReader, INPUT_BYTES, writeFrame } from './frame.ts'
+import { FrameReader, writeFrame } from './frame.ts'
 import type { Capture } from './outcome.ts'
 
 /** While a promise that it returns is pending, the command's output waits. */
@@ -180,7 +181,7 @@ export class FramedRun {
   }
 
   private nextInput(): Uint8Array {
-    const piece = this.streams.stdin.subarray(this.fed, this.fed + INPUT_BYTES)
+    const piece = this.streams.stdin.subarray(this.fed, this.fed + FRAME_DATA_MAX)
     this.fed += piece.length
     return piece
   }

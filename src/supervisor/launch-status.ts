@@ -1,49 +1,9 @@
 /** What native/launch reports in its one line of JSON -> outcome. Pure. */
 import { constants } from 'node:os'
+import { CAUSES, type LaunchStatus } from '../contract.ts'
 import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child.ts'
-import type { Capture, EndCause, Guarded, Outcome, ProtectedAttempt, SetupFailure } from './outcome.ts'
-
-const CAUSES = [
-  'exit',
-  'deadline',
-  'cpu-time',
-  'memory',
-  'cancelled',
-  'setup',
-  'exec',
-  'lost',
-  'protected',
-] as const satisfies EndCause[]
-
-/** native/lib/status.c. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
-export interface LaunchStatus {
-  readonly cause: (typeof CAUSES)[number]
-  readonly waitStatus: number
-  readonly cancelledBy: number
-  readonly errno: number
-  readonly step: string
-  readonly path: string
-  readonly detail: string
-  readonly begunNs: number
-  readonly startedNs: number
-  readonly endedNs: number
-  readonly cpuUs: number
-  readonly peakMemory: number
-  readonly peakPids: number
-  readonly readBytes: number
-  readonly writeBytes: number
-  readonly oomKills: number
-  readonly pidsRefused: number
-  readonly throttledUs: number
-  readonly killed: number
-  /** What native/lib/guard.h saw; each absent where there is nothing to tell. */
-  readonly attempts?: number
-  readonly protected?: readonly ProtectedAttempt[]
-  readonly setIds?: number
-  readonly setId?: readonly string[]
-  readonly configLocked?: boolean
-}
+import type { Capture, Guarded, Outcome, SetupFailure } from './outcome.ts'
 
 /** @returns undefined for anything but a whole report: launch was killed before it could tell */
 export function parseLaunchStatus(line: string): LaunchStatus | undefined {

@@ -1,33 +1,6 @@
-/** Both ends of the launch file: what is written here is what the native chain reads. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+/** The launch file as it is written; native/contract.yaml has its verbs for both languages. */
 import { describe, expect, test } from 'vitest'
-import { type LaunchRecord, printLaunchFile, VERBS, writeLaunchFile } from '../../src/backend/launchfile.ts'
-
-const NATIVE = join(import.meta.dirname, '../../native')
-const source = readFileSync(join(NATIVE, 'launchfile.c'), 'utf8')
-const header = readFileSync(join(NATIVE, 'launchfile.h'), 'utf8')
-
-/** `[V_TMPFS] = {"tmpfs", 4}` */
-const nativeTable = Object.fromEntries(
-  [...source.matchAll(/\[V_\w+\] = \{"([a-z-]+)", (\d+)\}/g)].map(([, verb = '', words]) => [verb, Number(words)]),
-)
-
-describe('writer and reader', () => {
-  test('know the same verbs with the same number of words', () => {
-    expect({ ...VERBS, end: 0 }).toEqual(nativeTable)
-  })
-
-  test('have room for the words of the longest record', () => {
-    const room = Number(/#define RECORD_MAX_WORDS (\d+)/.exec(header)?.[1])
-    expect(room).toBeGreaterThanOrEqual(Math.max(...Object.values(VERBS)))
-  })
-
-  test('mean the same version of the file', () => {
-    const magic = /#define LAUNCHFILE_MAGIC "([^"]+)"/.exec(header)?.[1]
-    expect(Buffer.from(writeLaunchFile([])).toString()).toBe(`${magic}\0end\0`)
-  })
-})
+import { type LaunchRecord, printLaunchFile, writeLaunchFile } from '../../src/backend/launchfile.ts'
 
 describe('a launch file', () => {
   test('is words ended by NUL, whatever is in them', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Launch } from '../../src/backend/launch.ts'
-import { MAGIC } from '../../src/backend/launchfile.ts'
+import { LAUNCH_FILE_MAGIC } from '../../src/contract.ts'
 import { helpersDirectory } from '../../src/native.ts'
 import { superviseNamespace } from '../../src/supervisor/namespace.ts'
 import { until } from '../pool/pool.ts'
@@ -78,7 +78,7 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
 const withRecord = (launch: Launch, ...words: readonly string[]): Launch => ({
   ...launch,
   descriptors: launch.descriptors.map((one) =>
-    one.carries === 'bytes' && Buffer.from(one.bytes).toString().startsWith(`${MAGIC}\0`)
+    one.carries === 'bytes' && Buffer.from(one.bytes).toString().startsWith(`${LAUNCH_FILE_MAGIC}\0`)
       ? { ...one, bytes: Buffer.from(`${Buffer.from(one.bytes)}`.replace(/end\0$/, `${words.join('\0')}\0end\0`)) }
       : one,
   ),

@@ -1,7 +1,8 @@
 /** The negative control of protected paths: the same launch without the records that native/lib/guard.c reads. */
 
 import type { Launch } from '../../src/backend/launch.ts'
-import { type LaunchRecord, VERBS, type Verb, writeLaunchFile } from '../../src/backend/launchfile.ts'
+import { type LaunchRecord, type Verb, writeLaunchFile } from '../../src/backend/launchfile.ts'
+import { VERBS } from '../../src/contract.ts'
 
 export function recordsOf(bytes: Uint8Array): readonly LaunchRecord[] {
   const words = Buffer.from(bytes).toString('utf8').split('\0').slice(1)

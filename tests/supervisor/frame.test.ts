@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { commandBlock, FRAME, FrameReader, writeFrame } from '../../src/supervisor/frame.ts'
+import { FRAME } from '../../src/contract.ts'
+import { commandBlock, FrameReader, writeFrame } from '../../src/supervisor/frame.ts'
 
 interface Piece {
   readonly kind: number

@@ -1,5 +1,5 @@
 /** Rows about files and mounts. Pure. */
-import { LANDLOCK_CLOSES_SOCKETS } from '../../host/offers.ts'
+import { LANDLOCK_CLOSES_SOCKETS, LANDLOCK_RENAMES } from '../../contract.ts'
 import {
   first,
   judged,
@@ -221,7 +221,7 @@ export const FILE_ROWS: readonly Row[] = [
     sentence: 'Sockets and FIFOs cannot be made in a zone, where they would be a way to processes of the host.',
     attempts: ({ probe: program, writable }) => [{ command: [program, 'make-in', writable] }],
     verdict: (seen, { landlockAbi }) =>
-      landlockAbi < 2
+      landlockAbi < LANDLOCK_RENAMES
         ? { kind: 'cannot', why: `needs Landlock 2, this kernel has ${landlockAbi || 'none'}` }
         : judged(unlessAnswered(first(seen), ['EACCES', 'EPERM'], 2)),
   },

@@ -1,4 +1,5 @@
 /** Rows about network, IPC and system calls. Pure. */
+import { LANDLOCK_SCOPES } from '../../contract.ts'
 import { first, judged, linesOf, probe, type Row, shell, unless, unlessAnswered, unlessRan } from '../contract.ts'
 
 /** Families and protocols of linux/socket.h and linux/netlink.h, each also with upper bits that the kernel cuts. */
@@ -62,9 +63,6 @@ const UNKNOWN_CALLS = [
   ],
   ...['fsmount', 'fspick', 'mount_setattr', 'beyond', 'x32'],
 ]
-
-/** First version that closes abstract sockets (LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET). */
-const LANDLOCK_SCOPES = 6
 
 export const NETWORK_ROWS: readonly Row[] = [
   {

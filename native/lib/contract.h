@@ -1,0 +1,239 @@
+/* Made from native/contract.yaml by scripts/contract.mjs: change it there. */
+#pragma once
+
+#define LAUNCH_FILE_MAGIC "llm-do-launch-2" /* first word of every launch file */
+#define KEY_VARIABLE_PREFIX "LLM_DO_EXEC_" /* of the variables that are options */
+#define LAUNCH_FILE_FD 3 /* descriptor of launch, the pool keeper and the guard program: the launch file */
+#define STATUS_FD 4 /* descriptor of launch: where its line of JSON goes, or the socket of frames */
+#define LIVENESS_FD 5 /* descriptor of launch and the pool keeper: its end of file means that the caller is gone */
+#define COMMAND_FD 6 /* descriptor of launch: the command's words, each ended by NUL, where they are not on its argv */
+#define FRAME_DESCRIPTORS_MAX 4 /* that come with the first frame: three streams and the gate */
+#define FRAME_DATA_MAX 65536 /* bytes of stdin in one frame */
+#define FRAME_RUN_MAX 16777216 /* bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
+#define STAGING_DIRECTORY "/sys" /* where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
+#define INIT_NAME ".init" /* init in the root of the tree */
+#define LANDLOCK_RENAMES 2 /* version of Landlock from which on files can be renamed between directories */
+#define LANDLOCK_SCOPES 6 /* from which on abstract sockets and signals are kept in (Linux 6.12) */
+#define LANDLOCK_CLOSES_SOCKETS 9 /* from which on connecting to a UNIX socket by its path can be refused (Linux 7.1) */
+#define GROUP_PROCESSES_START 2 /* processes of ours in a run's cgroup at its start: bwrap or the stager, and init */
+#define GROUP_PROCESSES_BWRAP 2 /* the same while the command runs under bwrap, whose monitor stays */
+#define GROUP_PROCESSES_UNSHARE 1 /* the same without an engine program: init */
+#define NAMESPACE_PROCESSES 1 /* processes of ours in the sandbox's own user namespace, where RLIMIT_NPROC counts: init */
+#define EXIT_TIMEOUT 124 /* exit status of a run that its deadline ended */
+#define EXIT_SETUP 125 /* of a run that was never started */
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_PROTECTED 126 /* of a run that was ended for what it made at a protected path */
+#define EXIT_NOT_FOUND 127
+#define EXIT_CANCELLED 130
+#define EXIT_KILLED 137 /* 128 + SIGKILL: a limit ended it, or nothing reported its end */
+
+/* Of a launch file entry. */
+enum verb {
+  V_ENGINE, /* bwrap|unshare; read by stager */
+  V_WORD, /* WORD; read by stager; bwrap's argv, its path first */
+  V_IDENTITY, /* self|fresh UID GID; read by stager; ids inside */
+  V_HOSTNAME, /* NAME; read by stager; engine unshare */
+  V_NET, /* none|host; read by stager; engine unshare */
+  V_DIRECTORY, /* TARGET MODE; read by stager */
+  V_SYMLINK, /* TARGET LINK; read by stager */
+  V_FILE, /* TARGET MODE CONTENT; read by stager */
+  V_TMPFS, /* TARGET SIZE INODES MODE; read by stager, init; init for Landlock */
+  V_BIND, /* SOURCE TARGET; read by stager; the system tree, read-only */
+  V_ZONE, /* SOURCE TARGET ro|rw DEV INO open|closed; read by stager, init; UNIX sockets in it open or closed */
+  V_PROTECT, /* SOURCE TARGET PATH; read by launch; a path below the zone */
+  V_GIT, /* SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
+  V_LINKED, /* DEV INO; read by launch; a file whose other names count */
+  V_READONLY, /* PATH; read by init; below /proc */
+  V_MASK, /* PATH; read by init; below /proc */
+  V_LANDLOCK, /* on|off; read by init */
+  V_SECCOMP, /* FILTER|off; read by init; hexadecimal */
+  V_RLIMIT, /* NUMBER SOFT HARD; read by init */
+  V_WORKDIR, /* PATH; read by init */
+  V_TERMINAL, /* on|off; read by launch, init */
+  V_AFFINITY, /* COUNT; read by launch; processors */
+  V_CGROUP, /* PARENT; read by launch; a directory */
+  V_SET, /* FILE VALUE; read by launch; of the run's cgroup */
+  V_NARROW, /* FILE VALUE; read by launch; the same, as soon as the stager has gone */
+  V_WATCH, /* BYTES; read by launch; memory watchdog */
+  V_CPU_TIME, /* MILLISECONDS; read by launch */
+  V_DEADLINE, /* MILLISECONDS; read by launch */
+  V_RUNS, /* DIRECTORY; read by launch; run records */
+  V_PROFILE, /* NAME; read by launch; for people (llm-do ps) */
+  V_CHECK, /* SEAL; read by client; of all bytes after this entry */
+  V_KEY, /* WORD; read by client; what the file was made for */
+  V_AT, /* PATH IDENTITY; read by client; what must be there */
+  V_CONTENT, /* PATH IDENTITY; read by client; what must be in there */
+  V_VARIABLE, /* NAME VALUE; read by client; of the command's environment */
+  V_LOCALE, /* NAME VALUE; read by client; unless the caller has one */
+  V_INHERIT, /* NAME; read by client; or PREFIX*, taken from the caller */
+  V_POOL, /* NAME; read by client; the pool that may serve the plan */
+  V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
+  V_RESULT, /* TEXT SLOT; read by client; a segment of the JSON result and what follows it */
+  V_END, /* read by all; the last entry */
+  VERBS,
+};
+
+/* ROW(verb, name, number of words) */
+#define VERB_TABLE(ROW) \
+  ROW(V_ENGINE, "engine", 1) \
+  ROW(V_WORD, "word", 1) \
+  ROW(V_IDENTITY, "identity", 3) \
+  ROW(V_HOSTNAME, "hostname", 1) \
+  ROW(V_NET, "net", 1) \
+  ROW(V_DIRECTORY, "directory", 2) \
+  ROW(V_SYMLINK, "symlink", 2) \
+  ROW(V_FILE, "file", 3) \
+  ROW(V_TMPFS, "tmpfs", 4) \
+  ROW(V_BIND, "bind", 2) \
+  ROW(V_ZONE, "zone", 6) \
+  ROW(V_PROTECT, "protect", 3) \
+  ROW(V_GIT, "git", 3) \
+  ROW(V_LINKED, "linked", 2) \
+  ROW(V_READONLY, "readonly", 1) \
+  ROW(V_MASK, "mask", 1) \
+  ROW(V_LANDLOCK, "landlock", 1) \
+  ROW(V_SECCOMP, "seccomp", 1) \
+  ROW(V_RLIMIT, "rlimit", 3) \
+  ROW(V_WORKDIR, "workdir", 1) \
+  ROW(V_TERMINAL, "terminal", 1) \
+  ROW(V_AFFINITY, "affinity", 1) \
+  ROW(V_CGROUP, "cgroup", 1) \
+  ROW(V_SET, "set", 2) \
+  ROW(V_NARROW, "narrow", 2) \
+  ROW(V_WATCH, "watch", 1) \
+  ROW(V_CPU_TIME, "cpu-time", 1) \
+  ROW(V_DEADLINE, "deadline", 1) \
+  ROW(V_RUNS, "runs", 1) \
+  ROW(V_PROFILE, "profile", 1) \
+  ROW(V_CHECK, "check", 1) \
+  ROW(V_KEY, "key", 1) \
+  ROW(V_AT, "at", 2) \
+  ROW(V_CONTENT, "content", 2) \
+  ROW(V_VARIABLE, "variable", 2) \
+  ROW(V_LOCALE, "locale", 2) \
+  ROW(V_INHERIT, "inherit", 1) \
+  ROW(V_POOL, "pool", 1) \
+  ROW(V_CAPTURE, "capture", 1) \
+  ROW(V_RESULT, "result", 2) \
+  ROW(V_END, "end", 0)
+
+#define ENTRY_WORDS_MAX 6
+
+/* Of a frame. */
+enum frame_kind {
+  FRAME_CALLER = 1, /* struct inherited */
+  FRAME_RUN = 2, /* the command: argc, envc, then the words, each ended by NUL, as for init */
+  FRAME_SIGNAL = 3, /* int32: a signal that the client got */
+  FRAME_INPUT = 4, /* the command's stdin, at most FRAME_DATA_MAX, the first unasked, then one for each want; empty = its end */
+  FRAME_GUARDS = 5, /* a launch file of at and content entries: what must be on disk, or the command is refused */
+  FRAME_TAKEN = 16, /* from now on the command may have been started */
+  FRAME_REFUSED = 17, /* the command was not and will not be started, even if it had been taken */
+  FRAME_WANT = 18, /* what came is with the command: room for one more input */
+  FRAME_OUTPUT = 19, /* the command's stdout */
+  FRAME_ERRORS = 20, /* the command's stderr */
+  FRAME_STATUS = 21, /* uint32 exit status, then launch's line of JSON; the last frame */
+};
+
+/* How a run ended. */
+enum cause {
+  CAUSE_EXIT,
+  CAUSE_DEADLINE,
+  CAUSE_CPU_TIME,
+  CAUSE_MEMORY,
+  CAUSE_CANCELLED,
+  CAUSE_SETUP,
+  CAUSE_EXEC,
+  CAUSE_LOST,
+  CAUSE_PROTECTED,
+  CAUSES,
+};
+
+#define CAUSE_TABLE(ROW) \
+  ROW(CAUSE_EXIT, "exit") \
+  ROW(CAUSE_DEADLINE, "deadline") \
+  ROW(CAUSE_CPU_TIME, "cpu-time") \
+  ROW(CAUSE_MEMORY, "memory") \
+  ROW(CAUSE_CANCELLED, "cancelled") \
+  ROW(CAUSE_SETUP, "setup") \
+  ROW(CAUSE_EXEC, "exec") \
+  ROW(CAUSE_LOST, "lost") \
+  ROW(CAUSE_PROTECTED, "protected")
+
+/* Keys of the status line. */
+#define STATUS_CAUSE "cause"
+#define STATUS_WAIT_STATUS "waitStatus"
+#define STATUS_CANCELLED_BY "cancelledBy"
+#define STATUS_ERRNO "errno"
+#define STATUS_STEP "step"
+#define STATUS_PATH "path"
+#define STATUS_DETAIL "detail"
+#define STATUS_BEGUN_NS "begunNs"
+#define STATUS_STARTED_NS "startedNs"
+#define STATUS_ENDED_NS "endedNs"
+#define STATUS_CPU_US "cpuUs"
+#define STATUS_PEAK_MEMORY "peakMemory"
+#define STATUS_PEAK_PIDS "peakPids"
+#define STATUS_READ_BYTES "readBytes"
+#define STATUS_WRITE_BYTES "writeBytes"
+#define STATUS_OOM_KILLS "oomKills"
+#define STATUS_PIDS_REFUSED "pidsRefused"
+#define STATUS_THROTTLED_US "throttledUs"
+#define STATUS_KILLED "killed"
+#define STATUS_ATTEMPTS "attempts"
+#define STATUS_PROTECTED "protected"
+#define STATUS_SET_IDS "setIds"
+#define STATUS_SET_ID "setId"
+#define STATUS_CONFIG_LOCKED "configLocked"
+
+/* What is filled into a result. */
+enum slot {
+  SLOT_OK,
+  SLOT_EXIT_CODE,
+  SLOT_STDOUT,
+  SLOT_STDERR,
+  SLOT_DURATION,
+  SLOT_WHOLE_DURATION,
+  SLOT_SETUP,
+  SLOT_COMMAND,
+  SLOT_CPU_TIME,
+  SLOT_PEAK_MEMORY,
+  SLOT_PEAK_PIDS,
+  SLOT_READ_BYTES,
+  SLOT_WRITE_BYTES,
+  SLOT_END,
+  SLOTS,
+};
+
+#define SLOT_TABLE(ROW) \
+  ROW(SLOT_OK, "ok") \
+  ROW(SLOT_EXIT_CODE, "exit-code") \
+  ROW(SLOT_STDOUT, "stdout") \
+  ROW(SLOT_STDERR, "stderr") \
+  ROW(SLOT_DURATION, "duration") \
+  ROW(SLOT_WHOLE_DURATION, "whole-duration") \
+  ROW(SLOT_SETUP, "setup") \
+  ROW(SLOT_COMMAND, "command") \
+  ROW(SLOT_CPU_TIME, "cpu-time") \
+  ROW(SLOT_PEAK_MEMORY, "peak-memory") \
+  ROW(SLOT_PEAK_PIDS, "peak-pids") \
+  ROW(SLOT_READ_BYTES, "read-bytes") \
+  ROW(SLOT_WRITE_BYTES, "write-bytes") \
+  ROW(SLOT_END, "end")
+
+/* The first words of a key: who calls, then where. */
+enum key_word {
+  KEY_VERSION,
+  KEY_ROOT,
+  KEY_UID,
+  KEY_GID,
+  KEY_BOOT,
+  KEY_CGROUP,
+  KEY_CAPABILITIES,
+  KEY_USER_NAMESPACE,
+  KEY_MOUNT_NAMESPACE,
+  KEY_DIRECTORY,
+  KEY_WORDS,
+};
+
+#define KEY_CALLER_WORDS 9
+#define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"

@@ -1,0 +1,185 @@
+// Writes native/lib/contract.h and src/contract.ts from native/contract.yaml.
+//
+//   contract           write both
+//   contract --check   say which is stale, and fail if one is
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+
+const ROOT = join(import.meta.dirname, '..')
+const SOURCE = 'native/contract.yaml'
+
+/** @param {string} name `cpu-time` or `waitStatus` -> `CPU_TIME`, `WAIT_STATUS` */
+const upper = (name) =>
+  name
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .replaceAll('-', '_')
+    .toUpperCase()
+
+const quote = (value) => (typeof value === 'string' ? JSON.stringify(value) : String(value))
+const comment = (text) => (text === undefined || text === '' ? '' : ` /* ${text} */`)
+const remark = ({ words, reader, about }) =>
+  [words.join(' '), `read by ${reader}`, about].filter((part) => part !== undefined && part !== '').join('; ')
+
+/** An enum, a macro that lists its members beside their names, and their number. */
+function enumeration(type, prefix, last, names) {
+  const members = names.map(({ name, value, about }) => {
+    const set = value === undefined ? '' : ` = ${value}`
+    return `  ${prefix}${upper(name)}${set},${comment(about)}`
+  })
+  return [`enum ${type} {`, ...members, ...(last === undefined ? [] : [`  ${last},`]), '};', '']
+}
+
+const table = (macro, prefix, names, more = () => '') => [
+  `#define ${macro}(ROW) \\`,
+  `${names.map((name) => `  ROW(${prefix}${upper(name)}, ${quote(name)}${more(name)})`).join(' \\\n')}`,
+  '',
+]
+
+const named = (names) => names.map((name) => ({ name }))
+
+export function header(contract) {
+  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, constants } = contract
+  const verbNames = Object.keys(verbs)
+  const lines = [
+    `/* Made from ${SOURCE} by scripts/contract.mjs: change it there. */`,
+    '#pragma once',
+    '',
+    ...Object.entries(constants).map(([name, { value, about }]) => `#define ${name} ${quote(value)}${comment(about)}`),
+    '',
+    '/* Of a launch file entry. */',
+    ...enumeration(
+      'verb',
+      'V_',
+      'VERBS',
+      verbNames.map((name) => ({ name, about: remark(verbs[name]) })),
+    ),
+    '/* ROW(verb, name, number of words) */',
+    ...table('VERB_TABLE', 'V_', verbNames, (name) => `, ${verbs[name].words.length}`),
+    `#define ENTRY_WORDS_MAX ${Math.max(...verbNames.map((name) => verbs[name].words.length))}`,
+    '',
+    '/* Of a frame. */',
+    ...enumeration(
+      'frame_kind',
+      'FRAME_',
+      undefined,
+      Object.entries(frames).map(([name, { kind, about }]) => ({ name, value: kind, about })),
+    ),
+    '/* How a run ended. */',
+    ...enumeration('cause', 'CAUSE_', 'CAUSES', named(causes)),
+    ...table('CAUSE_TABLE', 'CAUSE_', causes),
+    '/* Keys of the status line. */',
+    ...Object.keys({ ...status, ...guardStatus }).map((name) => `#define STATUS_${upper(name)} ${quote(name)}`),
+    '',
+    '/* What is filled into a result. */',
+    ...enumeration('slot', 'SLOT_', 'SLOTS', named(slots)),
+    ...table('SLOT_TABLE', 'SLOT_', slots),
+    '/* The first words of a key: who calls, then where. */',
+    ...enumeration('key_word', 'KEY_', 'KEY_WORDS', named([...key.caller, ...key.place])),
+    `#define KEY_CALLER_WORDS ${key.caller.length}`,
+    `#define KEY_VARIABLES ${keyVariables.map(quote).join(', ')}`,
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+const TS_TYPES = {
+  cause: 'Cause',
+  number: 'number',
+  text: 'string',
+  texts: 'readonly string[]',
+  boolean: 'boolean',
+  attempts: 'readonly Attempt[]',
+}
+
+const tsQuote = (value) => (typeof value === 'string' ? `'${value}'` : String(value))
+const tsKey = (name) => (/^[a-z]\w*$/i.test(name) ? name : `'${name}'`)
+const list = (name, values) => [
+  `export const ${name} = [`,
+  ...values.map((value) => `  ${tsQuote(value)},`),
+  '] as const',
+]
+const mapping = (name, pairs) => [
+  `export const ${name} = {`,
+  ...pairs.flatMap(([key, value, about]) => [
+    ...(about === undefined || about === '' ? [] : [`  /** ${about} */`]),
+    `  ${tsKey(key)}: ${tsQuote(value)},`,
+  ]),
+  '} as const',
+]
+
+export function module(contract) {
+  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, constants } = contract
+  const fields = (keys, mark) =>
+    Object.entries(keys).map(([name, type]) => `  readonly ${name}${mark}: ${TS_TYPES[type]}`)
+  const lines = [
+    `/** What the TypeScript and the C part must agree on. Made from ${SOURCE} by scripts/contract.mjs: change it there. Pure. */`,
+    '',
+    ...Object.entries(constants).flatMap(([name, { value, about }]) => [
+      ...(about === undefined ? [] : [`/** ${about} */`]),
+      `export const ${name} = ${tsQuote(value)}`,
+    ]),
+    '',
+    '/** Verb of a launch file entry -> number of its words. `end` is written by itself. */',
+    ...mapping(
+      'VERBS',
+      Object.entries(verbs)
+        .filter(([name]) => name !== 'end')
+        .map(([name, verb]) => [name, verb.words.length, remark(verb)]),
+    ),
+    '',
+    '/** Kinds of frame. */',
+    ...mapping(
+      'FRAME',
+      Object.entries(frames).map(([name, { kind, about }]) => [name, kind, about]),
+    ),
+    '',
+    '/** How a run ended. */',
+    ...list('CAUSES', causes),
+    'export type Cause = (typeof CAUSES)[number]',
+    '',
+    '/** A file that a command made at a protected path: where it is now, or that it is gone. */',
+    'export interface Attempt {',
+    '  readonly path: string',
+    '  readonly aside: string',
+    '  readonly gone: boolean',
+    '}',
+    '',
+    "/** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */",
+    'export interface LaunchStatus {',
+    ...fields(status, ''),
+    ...fields(guardStatus, '?'),
+    '}',
+    '',
+    '/** Each key of it -> whether it is always there. */',
+    ...mapping('STATUS_KEYS', [
+      ...Object.entries(status).map(([name, type]) => [name, type]),
+      ...Object.entries(guardStatus).map(([name, type]) => [name, `${type}?`]),
+    ]),
+    '',
+    '/** What is filled into a result. */',
+    ...list('SLOTS', slots),
+    'export type Slot = (typeof SLOTS)[number]',
+    '',
+    '/** The first words of a key: who calls. */',
+    ...list('KEY_CALLER', key.caller),
+    '/** The words after them: where. */',
+    ...list('KEY_PLACE', key.place),
+    '/** Variables that decide about a plan. */',
+    ...list('KEY_VARIABLES', keyVariables),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+export const OUTPUTS = { 'native/lib/contract.h': header, 'src/contract.ts': module }
+
+if (process.argv[1] === import.meta.filename) {
+  const contract = parse(readFileSync(join(ROOT, SOURCE), 'utf8'))
+  const texts = Object.entries(OUTPUTS).map(([file, write]) => [join(ROOT, file), file, write(contract)])
+  if (process.argv[2] === '--check') {
+    const stale = texts.filter(([path, , text]) => readFileSync(path, 'utf8') !== text).map(([, file]) => file)
+    if (stale.length > 0) {
+      console.error(`contract: ${stale.join(' and ')} is not what ${SOURCE} says (hint: make contract)`)
+      process.exit(1)
+    }
+  } else for (const [path, , text] of texts) writeFileSync(path, text)
+}

@@ -1,0 +1,285 @@
+/** What the TypeScript and the C part must agree on. Made from native/contract.yaml by scripts/contract.mjs: change it there. Pure. */
+
+/** first word of every launch file */
+export const LAUNCH_FILE_MAGIC = 'llm-do-launch-2'
+/** of the variables that are options */
+export const KEY_VARIABLE_PREFIX = 'LLM_DO_EXEC_'
+/** descriptor of launch, the pool keeper and the guard program: the launch file */
+export const LAUNCH_FILE_FD = 3
+/** descriptor of launch: where its line of JSON goes, or the socket of frames */
+export const STATUS_FD = 4
+/** descriptor of launch and the pool keeper: its end of file means that the caller is gone */
+export const LIVENESS_FD = 5
+/** descriptor of launch: the command's words, each ended by NUL, where they are not on its argv */
+export const COMMAND_FD = 6
+/** that come with the first frame: three streams and the gate */
+export const FRAME_DESCRIPTORS_MAX = 4
+/** bytes of stdin in one frame */
+export const FRAME_DATA_MAX = 65536
+/** bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
+export const FRAME_RUN_MAX = 16777216
+/** where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
+export const STAGING_DIRECTORY = '/sys'
+/** init in the root of the tree */
+export const INIT_NAME = '.init'
+/** version of Landlock from which on files can be renamed between directories */
+export const LANDLOCK_RENAMES = 2
+/** from which on abstract sockets and signals are kept in (Linux 6.12) */
+export const LANDLOCK_SCOPES = 6
+/** from which on connecting to a UNIX socket by its path can be refused (Linux 7.1) */
+export const LANDLOCK_CLOSES_SOCKETS = 9
+/** processes of ours in a run's cgroup at its start: bwrap or the stager, and init */
+export const GROUP_PROCESSES_START = 2
+/** the same while the command runs under bwrap, whose monitor stays */
+export const GROUP_PROCESSES_BWRAP = 2
+/** the same without an engine program: init */
+export const GROUP_PROCESSES_UNSHARE = 1
+/** processes of ours in the sandbox's own user namespace, where RLIMIT_NPROC counts: init */
+export const NAMESPACE_PROCESSES = 1
+/** exit status of a run that its deadline ended */
+export const EXIT_TIMEOUT = 124
+/** of a run that was never started */
+export const EXIT_SETUP = 125
+export const EXIT_NOT_EXECUTABLE = 126
+/** of a run that was ended for what it made at a protected path */
+export const EXIT_PROTECTED = 126
+export const EXIT_NOT_FOUND = 127
+export const EXIT_CANCELLED = 130
+/** 128 + SIGKILL: a limit ended it, or nothing reported its end */
+export const EXIT_KILLED = 137
+
+/** Verb of a launch file entry -> number of its words. `end` is written by itself. */
+export const VERBS = {
+  /** bwrap|unshare; read by stager */
+  engine: 1,
+  /** WORD; read by stager; bwrap's argv, its path first */
+  word: 1,
+  /** self|fresh UID GID; read by stager; ids inside */
+  identity: 3,
+  /** NAME; read by stager; engine unshare */
+  hostname: 1,
+  /** none|host; read by stager; engine unshare */
+  net: 1,
+  /** TARGET MODE; read by stager */
+  directory: 2,
+  /** TARGET LINK; read by stager */
+  symlink: 2,
+  /** TARGET MODE CONTENT; read by stager */
+  file: 3,
+  /** TARGET SIZE INODES MODE; read by stager, init; init for Landlock */
+  tmpfs: 4,
+  /** SOURCE TARGET; read by stager; the system tree, read-only */
+  bind: 2,
+  /** SOURCE TARGET ro|rw DEV INO open|closed; read by stager, init; UNIX sockets in it open or closed */
+  zone: 6,
+  /** SOURCE TARGET PATH; read by launch; a path below the zone */
+  protect: 3,
+  /** SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
+  git: 3,
+  /** DEV INO; read by launch; a file whose other names count */
+  linked: 2,
+  /** PATH; read by init; below /proc */
+  readonly: 1,
+  /** PATH; read by init; below /proc */
+  mask: 1,
+  /** on|off; read by init */
+  landlock: 1,
+  /** FILTER|off; read by init; hexadecimal */
+  seccomp: 1,
+  /** NUMBER SOFT HARD; read by init */
+  rlimit: 3,
+  /** PATH; read by init */
+  workdir: 1,
+  /** on|off; read by launch, init */
+  terminal: 1,
+  /** COUNT; read by launch; processors */
+  affinity: 1,
+  /** PARENT; read by launch; a directory */
+  cgroup: 1,
+  /** FILE VALUE; read by launch; of the run's cgroup */
+  set: 2,
+  /** FILE VALUE; read by launch; the same, as soon as the stager has gone */
+  narrow: 2,
+  /** BYTES; read by launch; memory watchdog */
+  watch: 1,
+  /** MILLISECONDS; read by launch */
+  'cpu-time': 1,
+  /** MILLISECONDS; read by launch */
+  deadline: 1,
+  /** DIRECTORY; read by launch; run records */
+  runs: 1,
+  /** NAME; read by launch; for people (llm-do ps) */
+  profile: 1,
+  /** SEAL; read by client; of all bytes after this entry */
+  check: 1,
+  /** WORD; read by client; what the file was made for */
+  key: 1,
+  /** PATH IDENTITY; read by client; what must be there */
+  at: 2,
+  /** PATH IDENTITY; read by client; what must be in there */
+  content: 2,
+  /** NAME VALUE; read by client; of the command's environment */
+  variable: 2,
+  /** NAME VALUE; read by client; unless the caller has one */
+  locale: 2,
+  /** NAME; read by client; or PREFIX*, taken from the caller */
+  inherit: 1,
+  /** NAME; read by client; the pool that may serve the plan */
+  pool: 1,
+  /** BYTES|all; read by client; most that is kept of each stream */
+  capture: 1,
+  /** TEXT SLOT; read by client; a segment of the JSON result and what follows it */
+  result: 2,
+} as const
+
+/** Kinds of frame. */
+export const FRAME = {
+  /** struct inherited */
+  caller: 1,
+  /** the command: argc, envc, then the words, each ended by NUL, as for init */
+  run: 2,
+  /** int32: a signal that the client got */
+  signal: 3,
+  /** the command's stdin, at most FRAME_DATA_MAX, the first unasked, then one for each want; empty = its end */
+  input: 4,
+  /** a launch file of at and content entries: what must be on disk, or the command is refused */
+  guards: 5,
+  /** from now on the command may have been started */
+  taken: 16,
+  /** the command was not and will not be started, even if it had been taken */
+  refused: 17,
+  /** what came is with the command: room for one more input */
+  want: 18,
+  /** the command's stdout */
+  output: 19,
+  /** the command's stderr */
+  errors: 20,
+  /** uint32 exit status, then launch's line of JSON; the last frame */
+  status: 21,
+} as const
+
+/** How a run ended. */
+export const CAUSES = [
+  'exit',
+  'deadline',
+  'cpu-time',
+  'memory',
+  'cancelled',
+  'setup',
+  'exec',
+  'lost',
+  'protected',
+] as const
+export type Cause = (typeof CAUSES)[number]
+
+/** A file that a command made at a protected path: where it is now, or that it is gone. */
+export interface Attempt {
+  readonly path: string
+  readonly aside: string
+  readonly gone: boolean
+}
+
+/** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
+export interface LaunchStatus {
+  readonly cause: Cause
+  readonly waitStatus: number
+  readonly cancelledBy: number
+  readonly errno: number
+  readonly step: string
+  readonly path: string
+  readonly detail: string
+  readonly begunNs: number
+  readonly startedNs: number
+  readonly endedNs: number
+  readonly cpuUs: number
+  readonly peakMemory: number
+  readonly peakPids: number
+  readonly readBytes: number
+  readonly writeBytes: number
+  readonly oomKills: number
+  readonly pidsRefused: number
+  readonly throttledUs: number
+  readonly killed: number
+  readonly attempts?: number
+  readonly protected?: readonly Attempt[]
+  readonly setIds?: number
+  readonly setId?: readonly string[]
+  readonly configLocked?: boolean
+}
+
+/** Each key of it -> whether it is always there. */
+export const STATUS_KEYS = {
+  cause: 'cause',
+  waitStatus: 'number',
+  cancelledBy: 'number',
+  errno: 'number',
+  step: 'text',
+  path: 'text',
+  detail: 'text',
+  begunNs: 'number',
+  startedNs: 'number',
+  endedNs: 'number',
+  cpuUs: 'number',
+  peakMemory: 'number',
+  peakPids: 'number',
+  readBytes: 'number',
+  writeBytes: 'number',
+  oomKills: 'number',
+  pidsRefused: 'number',
+  throttledUs: 'number',
+  killed: 'number',
+  attempts: 'number?',
+  protected: 'attempts?',
+  setIds: 'number?',
+  setId: 'texts?',
+  configLocked: 'boolean?',
+} as const
+
+/** What is filled into a result. */
+export const SLOTS = [
+  'ok',
+  'exit-code',
+  'stdout',
+  'stderr',
+  'duration',
+  'whole-duration',
+  'setup',
+  'command',
+  'cpu-time',
+  'peak-memory',
+  'peak-pids',
+  'read-bytes',
+  'write-bytes',
+  'end',
+] as const
+export type Slot = (typeof SLOTS)[number]
+
+/** The first words of a key: who calls. */
+export const KEY_CALLER = [
+  'version',
+  'root',
+  'uid',
+  'gid',
+  'boot',
+  'cgroup',
+  'capabilities',
+  'user-namespace',
+  'mount-namespace',
+] as const
+/** The words after them: where. */
+export const KEY_PLACE = [
+  'directory',
+] as const
+/** Variables that decide about a plan. */
+export const KEY_VARIABLES = [
+  'PATH',
+  'HOME',
+  'XDG_CONFIG_HOME',
+  'XDG_CACHE_HOME',
+  'XDG_RUNTIME_DIR',
+  'SSH_AUTH_SOCK',
+  'ENABLE_DOCKER',
+  'DOCKER_TIMEOUT',
+  'DOCKER_MEMORY_LIMIT',
+  'DOCKER_CPU_LIMIT',
+] as const
