@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* The same as in src/supervisor/child.ts: milliseconds of silence, and at most, that somebody who holds a pipe open gets. */
+/* The same as in src/supervisor/child.ts: milliseconds of silence, and at most, that a process gets that holds a pipe open. */
 #define DRAIN_MS 100
 #define DRAIN_MOST_MS 1000
 
@@ -34,7 +34,7 @@ static void drop(int *fd) {
 }
 
 /* Only our end does not wait: each end of a pipe has flags of its own. Theirs may be opened again, as /dev/stdout for instance, by
- * whoever the command is inside. */
+ * whatever uid the command has inside. */
 static int open_stream(struct stream *stream, size_t cap) {
   int ends[2];
   *stream = (struct stream){.ours = -1, .theirs = -1, .head = cap == SIZE_MAX ? cap : cap - cap / 2, .tail = cap == SIZE_MAX ? 0 : cap / 2};

@@ -1,5 +1,5 @@
 /*
- * The two output streams of a run whose result is told as JSON: read as they come, the head and the tail of each kept.
+ * The two output streams of a run with a JSON result: read as they come, the head and the tail of each kept.
  *
  * Theory of operation. The command writes into two pipes. Our copies of its ends stay open until the run is over, so a pipe
  * that can be read holds bytes, and the end of a run is the end of launch, never of its output. Each stream is kept in one
@@ -37,7 +37,7 @@ void capture_streams(const struct capture *capture, int streams[3]);
 void capture_watch(const struct capture *capture, struct pollfd watched[CAPTURE_POLLS]);
 void capture_read(struct capture *capture, const struct pollfd watched[CAPTURE_POLLS]);
 
-/* After the end of the run: reads what is left in the pipes, and gives up on somebody who holds one open. */
+/* After the end of the run: reads what is left in the pipes, and gives up on a process that holds one open. */
 void capture_finish(struct capture *capture);
 
 /* Is everything kept that was written? */

@@ -35,7 +35,7 @@ static void note(struct search *search, const char *format, ...) {
 /* ---- whose it is ---- */
 
 /*
- * In a user namespace, files of ids that it does not have are shown as the overflow id's: nobody in it can be their owner. In the
+ * In a user namespace, files of ids that it does not have are shown as the overflow id's: no user in it can be their owner. In the
  * first namespace that id is a user like any other.
  */
 static int is_unmapped(uid_t owner) {
@@ -109,7 +109,7 @@ static int is_within(const char *path, const char *above) {
   return strncmp(path, above, length) == 0 && (path[length] == '/' || path[length] == 0);
 }
 
-/* No sandbox is given `/` to write to, so standing there or naming it says nothing. */
+/* No sandbox is given `/` to write to, so being there or naming it proves nothing. */
 static const char *planted(const struct search *search, const char *path) {
   if (strcmp(search->directory, "/") != 0 && is_within(path, search->directory)) return "at or below the current directory";
   for (size_t i = 0; i < search->named_count; i++)

@@ -3,7 +3,7 @@
  *
  * The one that built or installed the package is on record in ROOT/dist/node-path. Where that is gone, PATH is searched: only
  * absolute entries, and none that a command in a sandbox may have been able to write to (the caller's directory, what the words
- * name). Either way the program belongs to root or the caller, and nobody else can write to it.
+ * name). Either way the program belongs to root or the caller, and no other user can write to it.
  */
 #pragma once
 

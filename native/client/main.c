@@ -7,7 +7,7 @@
  * caller's command, environment and streams, or gives them to a sandbox of the pool that is ready (client/pool-client.h). For everything
  * else (another verb, a plan that is not there or stale) it becomes node, which knows everything. Where JSON was asked for, it
  * reads what the command prints (client/capture.h) and fills it into the answer that node has prepared (client/result-template.h). A run that ends in
- * a way that needs words for people is told by node, too: front hands it the outcome. So there is one implementation of every
+ * a way that needs an explanation is reported by node: front hands it the outcome. So there is one implementation of every
  * message and every decision; this one only remembers.
  */
 #include "lib/launch-cache.h"
@@ -91,7 +91,7 @@ static void need_descriptors(void) {
   _exit(125);
 }
 
-/* Becomes node with ROOT/dist/cli.cjs; see client/node-call.h for how it is told the rest. */
+/* Becomes node with ROOT/dist/cli.cjs; see client/node-call.h for how it gets the call. */
 static _Noreturn void become_node(const char *root, const struct node_call *handover) {
   static char script[4200], node[4096], why[4096];
   const struct node_search search = {root, getenv("PATH"), handover->words};
@@ -237,13 +237,13 @@ struct run {
   int fd; /* of the launch file */
   char **env;
   struct capture capture;
-  struct streams streams; /* the caller's, as they were: those of a warm run are nobody else's to put back */
+  struct streams streams; /* the caller's, as they were: for a warm run only we can restore them */
   sigset_t before; /* the caller's signal mask */
   int signals;     /* signalfd: what comes is passed on */
 
   pid_t launch;
   int status; /* read end */
-  int leash;  /* write end: launch ends everything when we are gone */
+  int liveness; /* write end: launch ends everything when we are gone */
 };
 
 static int raise_fd(int fd) {
@@ -274,16 +274,16 @@ static int spawn_with(pid_t *pid, const char *path, char **argv, char **env, con
 
 static int start_launch(struct run *run) {
   char path[4200];
-  int status[2], leash[2], given[LIVENESS_FD + 1];
+  int status[2], liveness[2], given[LIVENESS_FD + 1];
   snprintf(path, sizeof path, "%s/bin/launch", run->call->root);
   char **argv = launch_words(run->call);
-  if (!argv || pipe2(status, O_CLOEXEC) < 0 || pipe2(leash, O_CLOEXEC) < 0) return free(argv), -1;
+  if (!argv || pipe2(status, O_CLOEXEC) < 0 || pipe2(liveness, O_CLOEXEC) < 0) return free(argv), -1;
   run->status = raise_fd(status[0]);
-  run->leash = raise_fd(leash[1]);
+  run->liveness = raise_fd(liveness[1]);
   capture_streams(&run->capture, given);
   given[LAUNCH_FILE_FD] = raise_fd(run->fd);
   given[STATUS_FD] = raise_fd(status[1]);
-  given[LIVENESS_FD] = raise_fd(leash[0]);
+  given[LIVENESS_FD] = raise_fd(liveness[0]);
   int failed = spawn_with(&run->launch, path, argv, run->env, given);
   for (int at = LAUNCH_FILE_FD; at <= LIVENESS_FD; at++) close(given[at]);
   free(argv);

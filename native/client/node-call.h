@@ -15,7 +15,7 @@ struct node_call {
 };
 
 /*
- * Becomes NODE (an absolute path) with SCRIPT, which is told HANDOVER, the caller's environment and its directory. Returns when
+ * Becomes NODE (an absolute path) with SCRIPT, which gets HANDOVER, the caller's environment and its directory. Returns when
  * that failed, with errno set.
  */
 void node_call_exec(const char *node, const char *script, const struct node_call *handover);

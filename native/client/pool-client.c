@@ -111,7 +111,7 @@ static int is_same_user(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-/* Who renames it has it. Returns a connected socket or -1. */
+/* rename(2) is the lock: one client wins it. Returns a connected socket or -1. */
 static int claim(int pool, const char *name) {
   char claimed[NAME_MAX + 1];
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -158,7 +158,7 @@ static char *command_block(char **command, char **env, size_t *size) {
   return block;
 }
 
-/* All that a run is told, made before there is a sandbox to tell it: what comes with the connection wakes it only once. */
+/* The first message, made before there is a sandbox: all of it comes with the connection and wakes the sandbox once. */
 struct message {
   struct frame caller, run;
   struct inherited inherited;
@@ -264,7 +264,7 @@ static void pass_on(int fd, int signals) {
   (void)!send(fd, &frame, sizeof frame, MSG_NOSIGNAL); /* if it is gone, the next read says so */
 }
 
-/* Only who has a signal to pass on must know whether the command was taken; else nothing before the end is worth waking up for. */
+/* Only a client with a signal to forward must know whether the command was taken; otherwise it sleeps until the end. */
 static enum claim wait_for_end(int fd, const struct claimant *claimant, struct answers *answers) {
   int must_know = 0;
   for (int end = 0; end == 0;) {
@@ -284,13 +284,13 @@ static enum claim wait_for_end(int fd, const struct claimant *claimant, struct a
   return answers->taken && !answers->refused ? CLAIM_LOST : CLAIM_NONE;
 }
 
-/* Who reads the gate decides: the sandbox, which then starts the command, or we, and then nobody does. */
+/* Reading the gate decides: if the sandbox reads it, it starts the command; if we do, it never will. */
 static int take_back(int gate) {
   uint64_t opened;
   return fcntl(gate, F_SETFL, O_NONBLOCK) == 0 && read(gate, &opened, sizeof opened) == sizeof opened;
 }
 
-/* A sandbox that has been killed, or says that it was, need not have begun. Who was told to stop does not want to begin. */
+/* A sandbox that has been killed, or says that it was, need not have begun. A client that was stopped does not want it to begin. */
 static int may_go_another_way(enum claim end, const struct answers *answers) {
   return !answers->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (answers->exit_code == EXIT_SETUP || answers->exit_code == EXIT_KILLED)));
 }

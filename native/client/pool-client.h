@@ -16,7 +16,7 @@
 enum claim {
   CLAIM_NONE, /* no command was handed over */
   CLAIM_DONE, /* exit_code and json tell the end */
-  CLAIM_LOST, /* the sandbox took the command and was killed: nobody knows the end */
+  CLAIM_LOST, /* the sandbox took the command and was killed: its end is unknown */
 };
 
 struct claimant {

@@ -163,7 +163,7 @@ static void put_thousandths(struct sink *sink, long long number) {
 
 /* ---- strings ---- */
 
-/* What JSON.stringify escapes, and the two line separators that report/json.ts escapes beside. Returns how many bytes it stands
+/* What JSON.stringify escapes, and the two line separators that report/json.ts escapes, too. Returns how many bytes it stands
  * for, 0 for a byte that is written as it is. */
 static size_t escape_of(const unsigned char *at, size_t left, char escape[8]) {
   static const char SHORT[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\'};
@@ -228,7 +228,7 @@ int result_is_sound(const struct launchfile *file) {
 /* Nanoseconds to thousandths of a millisecond, as src/supervisor/launch-status.ts rounds them. */
 static long long microseconds(long long from_ns, long long to_ns) { return to_ns > from_ns ? (to_ns - from_ns + 500) / 1000 : 0; }
 
-/* With its key: where nobody counted there is none. */
+/* With its key, which is left out where there was no counter. */
 static void put_counted(struct sink *sink, const struct result *result, const char *key, long long least) {
   long long count = number_of(result->status, key);
   if (count < least) return;

@@ -47,7 +47,7 @@ static int try_aside(int zone, const char *path, const char *run, char aside[NAM
   return done;
 }
 
-/* 1 = it is gone: whoever made it has taken it away again. */
+/* 1 = it is gone: its maker removed it again. */
 static int set_aside(int zone, const char *path, const char *run, char aside[NAME_MAX + 1]) {
   struct unlocked unlocked = {.count = 0};
   int done = try_aside(zone, path, run, aside);
@@ -83,7 +83,7 @@ static void sweep_names(struct guard *guard, const struct guard_zone *zone, cons
   for (size_t i = 0; i < zone->names; i++) {
     enum look look = look_behind_doors(zone, zone->name[i].path, at);
     if (look == LOOK_THERE || look == LOOK_LINK) on_attempt(guard, zone, at, run);
-    /* Whoever is kept out of a directory of somebody else cannot have made anything in it. */
+    /* A command that cannot enter another user's directory cannot have made anything in it. */
     if (look == LOOK_FAILED && errno != EACCES) on_attempt(guard, zone, zone->name[i].path, NULL);
   }
 }
@@ -106,7 +106,7 @@ static void sweep_repositories(struct guard *guard, const struct guard_zone *zon
   walk_free(&walk);
 }
 
-/* It was seen, and whoever made it took it away before the end. */
+/* It was seen, and its maker removed it before the end. */
 static void on_gone(struct guard *guard) {
   struct guard_attempt *attempt = &guard->attempt[guard->attempts++];
   copy_text(attempt->path, sizeof attempt->path, guard->seen);

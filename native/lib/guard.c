@@ -79,7 +79,7 @@ static int add_name(struct guard_zone *zone, const char *path) {
   return 0;
 }
 
-/* Covers what is there, and watches what is not. Whoever may not look for it may not make it either, inside or outside. */
+/* Covers what is there, and watches what is not. A user that may not look for it may not make it either, inside or outside. */
 static int close_path(struct guard *guard, struct guard_zone *zone, const char *path) {
   char at[PATH_MAX];
   struct stat status;

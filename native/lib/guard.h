@@ -6,7 +6,7 @@
  * place. Launch watches the directories in which it could be made (inotify) and ends the run at the first attempt. The watch is
  * for promptness: a file system may not report everything, and a queue may overflow. The authority is the sweep at the end of
  * each run, when nothing inside is left: every missing name is looked up again, every zone looked through for git directories that
- * were not there before (lib/walk.h), and what is found is renamed beside itself to NAME.set-aside.RUN.
+ * were not there before (lib/walk.h), and what is found is renamed in its directory to NAME.set-aside.RUN.
  *
  * A file with several names is covered at each of them. For root, files that run with other rights than their caller's are covered.
  *
@@ -57,7 +57,7 @@ struct guard_zone {
 /* Something that was made in spite of its protection. */
 struct guard_attempt {
   char path[256];  /* on the host */
-  char aside[256]; /* the name it has beside it now, "" = it could not be moved */
+  char aside[256]; /* its name now, "" = it could not be moved */
   int is_gone;     /* it had been removed before it could be */
 };
 

@@ -11,7 +11,7 @@
 #define KEY_WORDS_MAX 512
 #define KEY_BYTES_MAX (64 << 10)
 
-/* What a plan depends on beside files: version, host, caller, options. One list of words, compared whole. */
+/* What a plan depends on besides files: version, host, caller, options. One list of words, compared whole. */
 struct key {
   const char *word[KEY_WORDS_MAX];
   int count;

@@ -1,6 +1,6 @@
 /*
  * Records of live runs: one file a run in a directory that only this user can reach. Launch writes it and holds an exclusive
- * lock on it while it lives. A record that can be locked belongs to a run whose launcher was killed: whoever gets the lock
+ * lock on it while it lives. A record that can be locked belongs to a run whose launcher was killed: the process that gets the lock
  * removes what the record names (cgroup, processes that
  * bear the id), then the record. Content: pairs of words, each ended by NUL.
  */

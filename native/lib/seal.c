@@ -135,7 +135,7 @@ static int read_from(int directory, unsigned char secret[SECRET_BYTES]) {
   return got == SECRET_BYTES ? 0 : -1;
 }
 
-/* In `base`/llm-do. The base itself must be out of everybody else's reach, too: who can write there could rename. */
+/* In `base`/llm-do. The base itself must be writable by this user alone, too: any other writer could rename. */
 static int read_below(const char *base, mode_t forbidden, unsigned char secret[SECRET_BYTES]) {
   int parent = open_ours(AT_FDCWD, base, O_PATH | O_DIRECTORY, S_IFDIR, forbidden);
   if (parent < 0) return -1;

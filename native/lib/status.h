@@ -11,7 +11,7 @@
 struct outcome {
   enum cause cause;
   int wait_status;  /* of the command; -1 while unknown */
-  int cancelled_by; /* signal number, 0 = the leash */
+  int cancelled_by; /* signal number, 0 = the caller is gone */
   int error;        /* errno of a failed step, 0 without one */
   char step[32];
   char path[256];
@@ -35,5 +35,5 @@ int status_write(int fd, const struct outcome *outcome);
 /* Exit status of launch: the command's own, 128+signal, 124, 125, 126, 127, 130. */
 int status_exit_code(const struct outcome *outcome);
 
-/* One line for people on stderr, for when nobody reads the JSON. */
+/* One line for people on stderr, for when there is no reader of the JSON. */
 void status_print(const struct outcome *outcome);

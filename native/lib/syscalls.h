@@ -55,7 +55,7 @@ static inline int sys_fsmount(int fs, unsigned attributes) {
   return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attributes);
 }
 
-/* The part of struct statx (linux/stat.h, which cannot be included beside the C library's) that tells a mount's root. */
+/* The part of struct statx (linux/stat.h, which cannot be included together with the C library's) that says whether it is a mount's root. */
 struct statx_start {
   uint32_t mask, block_size;
   uint64_t attributes;

@@ -232,7 +232,7 @@ static int on_repository(struct listing *listing, size_t first) {
     struct pending *below = &walk->pending[i];
     const char *name = last_word(below->path);
     enum place place = below->place == IN_GIT ? IN_GIT : place_in_git(walk, name);
-    /* A directory with other things beside a repository's is looked through, but for its objects. */
+    /* A directory that holds more than a repository's files is looked through, except for its objects. */
     if (place != IN_KEPT && below->place == IN_TREE && strcmp(name, "objects") != 0) continue;
     if (place != IN_GIT) below->owner = (int)walk->count - 1;
     below->place = place;
@@ -240,7 +240,7 @@ static int on_repository(struct listing *listing, size_t first) {
   return 0;
 }
 
-/* Who cannot read a directory can still look for a name in it. */
+/* A directory that cannot be read can still be searched for one name. */
 static int look_by_name(struct walk *walk, const struct pending *at) {
   int fd = sys_openat2(walk->zone, at->path[0] ? at->path : ".", O_PATH | O_DIRECTORY, BENEATH);
   struct listing listing = {walk, *at, fd, 0};

@@ -3,7 +3,7 @@
  * other rights than their caller's.
  *
  * Theory of operation. Every directory is opened from the zone's descriptor, beneath it and without following a link, so that
- * nobody who renames things meanwhile leads the walk out. Most entries are only read from the directory (getdents64), and not
+ * renames meanwhile cannot lead the walk out. Most entries are only read from the directory (getdents64), and not
  * looked at one by one. In a git directory, the walk goes on in `modules` and `worktrees` only: no program looks for repositories
  * among its objects.
  */
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* A bigger tree is refused: nobody would wait for the walk. */
+/* A bigger tree is refused: the walk would take too long. */
 #define WALK_ENTRIES_MAX 1000000
 
 enum find_kind {
@@ -61,7 +61,7 @@ struct walk {
 
 /* 0, or -1 with errno: E2BIG where there is too much. */
 int walk_zone(struct walk *walk);
-/* The same in pieces, for whoever has other things to do: goes on until that time. 1 = there is more. A directory so large that
+/* The same in pieces, for a caller with other things to do: goes on until that time. 1 = there is more. A directory so large that
  * it takes too long by itself is not read to its end. */
 int walk_some(struct walk *walk, uint64_t until_ns);
 void walk_free(struct walk *walk);

@@ -1,4 +1,4 @@
-/* How a run ends, and how it is told: one outcome, to the caller in this process, to a client, or on the status descriptor. */
+/* How a run ends, and where its one outcome goes: to the caller in this process, to a client, or to the status descriptor. */
 #include "runner/run.h"
 
 #include <sys/resource.h>
@@ -30,7 +30,7 @@ _Noreturn void run_finish(struct run *run) {
   streams_restore(&run->streams);
   sweeper_end(run->sweeper);
   run_do_deferred(run);
-  warm_close(&run->warm); /* nobody shall find a socket that leads nowhere */
+  warm_close(&run->warm); /* a socket without a sandbox must not be found */
   run_release(run);
   if (run->caller) answer_caller(run);
   if (run->status >= 0 ? status_write(run->status, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
@@ -62,7 +62,7 @@ static void take_usage_of_group(struct outcome *outcome, int group) {
   if (usage.memory_peak > 0) outcome->peak_bytes = usage.memory_peak;
 }
 
-/* A memory kill is told by the kernel's counter, never by a signal number. */
+/* Only the kernel's counter tells a memory kill; a signal number does not. */
 static int was_out_of_memory(const struct outcome *outcome) {
   return outcome->oom_kills > 0 && (outcome->wait_status == -1 || (WIFSIGNALED(outcome->wait_status) && WTERMSIG(outcome->wait_status) == SIGKILL));
 }

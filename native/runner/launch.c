@@ -1,7 +1,7 @@
 /*
  * Theory of operation. Launch stays on the host: it makes what must be removed again (the record of the run,
  * the cgroup), finds what must be protected (lib/guard.h), clones the stager (sandbox/root-fs.h) into the cgroup, and waits in one poll loop for whatever comes first: reports of
- * the stager or init, a signal, the end of the leash, the deadline, the memory watchdog. Every reason to stop goes the same
+ * the stager or init, a signal, the end of the caller, the deadline, the memory watchdog. Every reason to stop goes the same
  * way: SIGTERM for everything inside, a short grace, then SIGKILL for the cgroup and the engine. Launch is a subreaper and
  * the run is over when waitpid knows no child any more, so nothing can be left. If launch itself is killed, the engine dies
  * of PDEATHSIG, init of the control socket's end, the sweeper (runner/sweeper.h) sets aside what was made at protected names, and the next
@@ -69,7 +69,7 @@ static void find_init(struct run *run) {
 void run_begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
   run->records = run->record = run->cgroup_parent = run->cgroup = run->control = run->errors = run->signals = -1;
-  run->status = run->leash = -1;
+  run->status = run->liveness = -1;
   terminal_none(&run->terminal);
   streams_note(&run->streams);
   run->warm = (struct warm)WARM_NONE;

@@ -5,10 +5,11 @@
  *   launch [--id ID] --warm DIRECTORY      a sandbox without a command, which a client brings (runner/run-protocol.h)
  *   launch --landlock-abi [GROUP]         its version, after `entered` when a process could be started in that cgroup
  *
- * Descriptors: 0-2 the command's own, 3 the launch file, 4 the status (optional), 5 the leash (optional), 6 the command's
+ * Descriptors: 0-2 the command's own, 3 the launch file, 4 the status (optional), 5 the liveness pipe (optional), 6 the command's
  * words, each ended by NUL, when they are not on our argv. Its environment is the command's environment.
- * Framed, descriptor 4 is a connected socket that bears stdout, stderr, with `all` stdin, signals and the status (lib/frames.h), and is
- * the leash, too: who captures has one descriptor to read, and the command has pipes, which /dev/stdout opens again.
+ * Framed, descriptor 4 is a connected socket that bears stdout, stderr, with `all` stdin, signals and the status (lib/frames.h), and its
+ * end means that the caller is gone: a caller that captures has one descriptor to read, and the command has pipes, which can be opened
+ * again as /dev/stdout.
  *
  * The front-end, which has the plan in memory already, runs it in its own process instead: one program less to start, and to end.
  */

@@ -20,7 +20,7 @@ static int fill_streams(void) {
 }
 
 static void clean_descriptors(struct run *run) {
-  run->leash = is_open(LIVENESS_FD) && !run->framed ? LIVENESS_FD : -1; /* framed, whatever is there is none of ours */
+  run->liveness = is_open(LIVENESS_FD) && !run->framed ? LIVENESS_FD : -1; /* framed, this descriptor is not ours */
   if (fill_streams() < 0) run_refuse(run, "launch: open", "/dev/null");
   if (sys_close_range(COMMAND_FD + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
   for (int fd = LAUNCH_FILE_FD; fd <= COMMAND_FD; fd++)

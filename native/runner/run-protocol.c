@@ -169,7 +169,7 @@ static int read_frame(struct warm *warm) {
   }
 }
 
-/* Who brings no descriptors is the library, whose keeper is its own child and has its inherited. */
+/* A client without descriptors is the library: the keeper is its own child and has inherited the same. */
 static int is_acceptable(const struct warm *warm) {
   int is_known = warm->given_count == 0 || (warm->given_count >= 3 && warm->same_inherited);
   return is_known && !mounts_are_stale(&warm->mounts);
@@ -182,7 +182,7 @@ static enum warm_event on_caller(struct warm *warm) {
 
 static enum warm_event on_guards(struct warm *warm) {
   const char *problem;
-  if (warm->guards.bytes) return WARM_GONE; /* one list a command: each more would be kept beside the others */
+  if (warm->guards.bytes) return WARM_GONE; /* one list for each command: every further one would take more memory */
   if (launchfile_check(warm->body, warm->header.size, &warm->guards, &problem) < 0) return WARM_GONE;
   warm->body = NULL; /* its words are the guards' */
   return WARM_NOTHING;
@@ -210,7 +210,7 @@ static int feed(struct warm *warm) {
 }
 
 static enum warm_event on_input(struct warm *warm) {
-  if (warm->kept) return WARM_GONE; /* nobody asked for it */
+  if (warm->kept) return WARM_GONE; /* not asked for */
   if (warm->header.size == 0) drop(&warm->input);
   if (warm->input < 0) return WARM_NOTHING;
   warm->kept = warm->body;
@@ -240,7 +240,7 @@ void warm_watch(const struct warm *warm, struct pollfd watched[WARM_POLLS]) {
   watched[0] = (struct pollfd){is_idle ? warm->mounts.list : -1, POLLPRI, 0};
   /* Before it is shown it does not listen, and would report a hang-up again and again. */
   watched[1] = (struct pollfd){warm->shown ? warm->listener : -1, POLLIN, 0};
-  /* Whoever has been told the end only has to go, which need not wake us. */
+  /* A client that has the status only has to close, and that need not wake us. */
   watched[2] = (struct pollfd){warm->is_over && !warm->queued ? -1 : warm->client, client, 0};
   watched[3] = (struct pollfd){warm->kept ? warm->input : -1, POLLOUT, 0};
   /* A client that does not read makes the command wait, not us. */
@@ -296,7 +296,7 @@ static int make_pipe(int *ours, int *theirs, int ours_is_read) {
   if (pipe2(ends, O_CLOEXEC) < 0) return -1;
   *ours = ends[!ours_is_read];
   *theirs = ends[ours_is_read];
-  /* Inside the command is somebody else than who made the pipe, and may open its end again: as /dev/stdout, for instance. */
+  /* Inside, the command has another uid than the pipe's maker, and must be able to open its end again, as /dev/stdout for instance. */
   if (fchmod(*theirs, ours_is_read ? 0622 : 0644) < 0) return -1;
   return fcntl(*ours, F_SETFL, O_NONBLOCK); /* of our end alone: each end has its own flags */
 }

@@ -1,12 +1,12 @@
 /*
- * Launch's side of a warm sandbox: a sandbox that is complete but for its command, and the one client who brings it.
+ * Launch's side of a warm sandbox: a sandbox that is complete but for its command, and the one client that brings it.
  *
  * Theory of operation. `launch --warm DIRECTORY` builds a sandbox like any other, up to init, which has given up everything
  * and asks for the command. Then launch shows a socket `r<id>` in the directory, which only this user can enter. A client
- * claims it by renaming it to `c<id>`, so that no two have the same, connects and sends the command (lib/frames.h). Launch checks who it is,
- * that it has the same inherited (limits, priority), that the host's mounts that the tree shows are what they were when it was
+ * claims it by renaming it to `c<id>`, so that no two have the same, connects and sends the command (lib/frames.h). Launch checks its uid,
+ * that it has inherited the same limits and priority, that the host's mounts that the tree shows are what they were when it was
  * made, and, while the command's process gets ready, that every place is as the client's plan found it; otherwise it refuses, and
- * the client takes the cold way. From FRAME_TAKEN on it is an ordinary run whose leash is the client.
+ * the client takes the cold way. From FRAME_TAKEN on it is an ordinary run that ends with the client's connection.
  * The sandbox serves one command and ends.
  */
 #pragma once
@@ -57,7 +57,7 @@ enum warm_event {
   WARM_NOTHING,
   WARM_RUN,    /* a command has come: warm_command, warm_streams, then warm_accept */
   WARM_SIGNAL, /* the client got a signal: warm_signal */
-  WARM_GONE,   /* nobody will use this sandbox, or whoever used it is gone */
+  WARM_GONE,   /* no client will use this sandbox, or the one that did is gone */
 };
 
 #define WARM_NONE {.directory = -1, .mounts = MOUNTS_NONE, .listener = -1, .client = -1, .given = {-1, -1, -1, -1}, .input = -1, .output = {-1, -1}}

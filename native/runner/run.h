@@ -42,7 +42,7 @@ struct run {
   const char *framed; /* `output`, `all`; NULL = the command has our own streams */
   int stdio[3];       /* the command's ends */
   int status;         /* -1 without */
-  int leash;  /* -1 without */
+  int liveness; /* its end of file means that the caller is gone; -1 without */
 
   int records, record;
   int cgroup_parent, cgroup;
@@ -99,7 +99,7 @@ void run_make_group(struct run *run);
 void run_narrow_group(struct run *run);
 /* Finds what is to be covered and what to be watched in the writable zones. */
 void run_prepare_guard(struct run *run);
-/* Once there is an engine to end: somebody who sweeps should we be killed. */
+/* Once there is an engine to end: starts the process that sweeps should we be killed. */
 void run_start_sweeper(struct run *run);
 /* Nothing is left inside but init: sets aside what was made in spite of its protection. */
 void run_sweep(struct run *run);
@@ -107,11 +107,11 @@ void run_release(struct run *run);
 
 /* ---- the stager (runner/start.c) ---- */
 
-/* A memfd that nobody can change any more, at its start. */
+/* A sealed memfd with these bytes, at offset 0. */
 int run_sealed(struct run *run, const char *bytes, size_t size, const char *what);
 void run_start(struct run *run);
 
-/* ---- who captures, or brings the command (runner/warm-request.c) ---- */
+/* ---- captured output, and the command of a warm run (runner/warm-request.c) ---- */
 
 int run_has_client(const struct run *run);
 void run_give_client(struct run *run);

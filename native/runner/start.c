@@ -1,4 +1,4 @@
-/* The stager (sandbox/root-fs.h) is cloned into the cgroup, with the launch file and the command in memory that nobody can change. */
+/* The stager (sandbox/root-fs.h) is cloned into the cgroup, with the launch file and the command in sealed memory. */
 #include "runner/run.h"
 
 #include "sandbox/root-fs.h"

@@ -49,7 +49,7 @@ static struct relation own_job(void) {
   return job;
 }
 
-/* Those who started us wait for us, and change nothing meanwhile. */
+/* Our parents wait for us and change nothing meanwhile. */
 static int is_ancestor(pid_t process) {
   struct relation relation = {.parent = getppid()};
   for (pid_t at = relation.parent; at > 1; at = relation.parent) {

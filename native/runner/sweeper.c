@@ -42,7 +42,7 @@ static void stand_apart(const struct sweeper *sweeper, int launch, int engine, i
   const struct guard *guard = sweeper->guard;
   sigset_t all;
   sigfillset(&all);
-  (void)prctl(PR_SET_NAME, "sweeper"); /* for people who look at a list of processes */
+  (void)prctl(PR_SET_NAME, "sweeper"); /* for ps */
   (void)sigprocmask(SIG_SETMASK, &all, NULL);
   (void)setsid();
   for (size_t i = 0; i < guard->zones; i++) keep[i] = guard->zone[i].fd;

@@ -38,7 +38,7 @@ static int fill(struct channel *channel, int from) {
 
 static size_t left_in(const struct channel *channel) { return channel->end - channel->at; }
 
-/* 0 when nobody will ever take it. */
+/* 0 when its reader is gone. */
 static int drain(struct channel *channel, int to, size_t most) {
   size_t size = left_in(channel) < most ? left_in(channel) : most;
   ssize_t sent = write(to, channel->bytes + channel->at, size);

@@ -1,6 +1,6 @@
 /*
- * Who captures the streams of a run, or brings the command to a warm sandbox (runner/run-protocol.h). A client of a warm sandbox may go another
- * way as long as its gate is closed, or where it has none, as long as it has not been told that its command was taken; so a
+ * The client of a run: it captures the streams, or brings the command to a warm sandbox (runner/run-protocol.h). A client of a warm
+ * sandbox may go another way as long as its gate is closed, or where it has none, as long as it has not been told that its command was taken; so a
  * command is never run twice.
  */
 #include "runner/run.h"
@@ -108,10 +108,10 @@ static int make_ready(struct run *run, const char *block, size_t size) {
   return guard_late(run);
 }
 
-/* The client is told first: what it has not seen, has not happened. */
+/* The client hears of it first: before FRAME_TAKEN it may still take another way. */
 static int start_warm(struct run *run) {
   if (warm_accept(&run->warm) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
-  run->leash = -1; /* from the keeper's hand to the client's */
+  run->liveness = -1; /* the client's connection takes the place of the keeper's pipe */
   if (say_start(run) == 0) return run_on_started(run, now_ns()), run_start_sweeper(run), 0;
   return run_record_failure(run, errno, "launch: start", ""), run_kill(run), -1;
 }

@@ -62,7 +62,7 @@ static void begin_limits(struct run *run) {
   run_kill(run);
 }
 
-/* From now on the end of this process is the end of the run. Once it is reaped its pid may be somebody else's, who is no child of ours. */
+/* From now on the end of this process is the end of the run. Once it is reaped its pid may be reused by a process that is no child of ours. */
 static void on_init(struct run *run, pid_t init) {
   siginfo_t ended;
   run->engine = init;
@@ -119,7 +119,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
   }
 }
 
-/* Returns 0 when nobody is left who could report. */
+/* Returns 0 when no process is left that could report. */
 static int read_report(struct run *run) {
   struct report report;
   int fds[MESSAGE_DESCRIPTORS_MAX], count;
@@ -156,10 +156,10 @@ static void read_signals(struct run *run) {
 
 static void read_leash(struct run *run) {
   char nothing[64];
-  ssize_t got = read(run->leash, nothing, sizeof nothing);
+  ssize_t got = read(run->liveness, nothing, sizeof nothing);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  run->leash = -1;
-  run_stop(run, CAUSE_CANCELLED, 0); /* the runner is gone: nobody waits for a polite end */
+  run->liveness = -1;
+  run_stop(run, CAUSE_CANCELLED, 0); /* the caller is gone: a polite end serves no purpose */
 }
 
 /* What it has reported last may not have been read yet. */
@@ -224,7 +224,7 @@ static int all_gone(struct run *run) {
     run->engine_gone = 1;
     if (run->outcome.started_ns || run->stopping) continue;
     run_record_failure(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
-    run_kill(run); /* whoever waits for it would wait for ever */
+    run_kill(run); /* its waiter would wait for ever */
   }
 }
 
@@ -235,7 +235,7 @@ static void show_the_rest(struct run *run) {
     uint64_t now = now_ns(), last = run->stopping ? moment : run->deadline_ns;
     if (last && now >= last && run->stopping) return;
     if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), moment = now;
-    struct pollfd watched[2 + TERMINAL_POLLS] = {{run->signals, POLLIN, 0}, {run->leash, POLLIN, 0}};
+    struct pollfd watched[2 + TERMINAL_POLLS] = {{run->signals, POLLIN, 0}, {run->liveness, POLLIN, 0}};
     terminal_watch(&run->terminal, &watched[2]);
     if (poll(watched, sizeof watched / sizeof *watched, last ? milliseconds_until(last) : -1) < 0 && errno != EINTR) return;
     if (watched[0].revents) read_signals(run);
@@ -254,7 +254,7 @@ static void look_at_guard(struct run *run, int has_events) {
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
     struct pollfd watched[5 + TERMINAL_POLLS + WARM_POLLS] = {
-        {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->leash, POLLIN, 0}, {run->errors, POLLIN, 0},
+        {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->liveness, POLLIN, 0}, {run->errors, POLLIN, 0},
         {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}};
     struct pollfd *terminal = &watched[5], *warm = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);

@@ -170,7 +170,7 @@ static int add_memory_files(struct watchdog *watchdog, int directory, enum sight
     if (file.st_dev == watchdog->memory_files && S_ISREG(file.st_mode)) result = add_memory_file(watchdog, &file);
   }
   closedir(descriptors);
-  /* The list of a process that has just ended is empty. Whoever has the descriptors now, has been its child. */
+  /* The list of a process that has just ended is empty. Only a child of it can still hold its descriptors. */
   if (count == 0 && has_ended(directory)) *sight = GONE;
   return result;
 }
@@ -230,7 +230,7 @@ static int visit_threads(struct watchdog *watchdog, int directory, struct proces
   return result;
 }
 
-/* init and the engine hold nothing for a sandbox, and nobody may look into them. Orphans come to init, none to bwrap's monitor. */
+/* init and the engine hold no memory for the command, and cannot be read. Orphans are reparented to init, none to bwrap's monitor. */
 static int is_ours(const struct watchdog *watchdog, const struct process *process) {
   return process->pid == watchdog->engine || (watchdog->is_monitor && process->parent == watchdog->engine);
 }
@@ -296,7 +296,7 @@ static int push_children_of(struct watchdog *watchdog, pid_t pid) {
   return result;
 }
 
-/* Depth first, the youngest child first: whoever passes its memory on to a child and ends is looked at while it is young. */
+/* Depth first, the youngest child first: a process that hands its memory to a child and ends is looked at while it is young. */
 static int walk(struct watchdog *watchdog, struct look *look) {
   watchdog->listed_count = 0;
   int result = watchdog->group >= 0 ? cgroup_each_process(watchdog->group, push_member, watchdog) : push(watchdog, watchdog->engine, 0);

@@ -27,7 +27,7 @@ static int map_ids(pid_t holder, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gi
   return write_once(path, map);
 }
 
-/* A user namespace lives in a process: one that only waits until it is killed again, and wakes nobody by its end. */
+/* A user namespace lives in a process: this one only waits to be killed, and its end sends no signal. */
 int idmap_open(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {
   struct clone_args args = {.flags = CLONE_NEWUSER};
   pid_t parent = getpid();

@@ -1,17 +1,17 @@
-/* Idmapped mounts (Linux 5.12): one owner on disk appears as one other id, everybody else as nobody. */
+/* Idmapped mounts (Linux 5.12): one owner on disk appears as one other id, all others as the overflow id. */
 #pragma once
 
 #include <sys/types.h>
 
 /* First of the ids that a sandbox of root runs as; the pid of the launcher is added, so that live sandboxes never share
- * one. systemd's UIDS-GIDS page lists 1879048192..2147483647 as used by nobody. */
+ * one. systemd's UIDS-GIDS page lists 1879048192..2147483647 as unused. */
 #define FIRST_FRESH_ID 0x70000000u
 
 /* A user namespace in which `uid`:`gid` on disk are `to_uid`:`to_gid`. Returns its descriptor, or -1 with errno. It leaves a child that
  * ends at once, which idmap_reap waits for. */
 int idmap_open(uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid);
 
-/* Until the caller has no children. Whoever is not reaped counts among the processes of a cgroup. */
+/* Waits until the caller has no children: a zombie counts among the processes of a cgroup. */
 void idmap_reap(void);
 
 /* Gives the detached `tree` that map: 0, or -1 with errno, EINVAL where a file system in the tree cannot be idmapped. */

@@ -75,7 +75,7 @@ static struct command read_command(int fd) {
   return parse_command(bytes, size);
 }
 
-/* A warm sandbox: all walls stand, and whoever comes first brings the command. */
+/* A warm sandbox: all walls stand, and the first client brings the command. */
 static void ask_for_command(int waiting) {
   struct report ready = {.kind = REPORT_READY, .at_ns = now_ns()};
   int with[READY_DESCRIPTORS] = {open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC), open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), waiting};
@@ -221,7 +221,7 @@ static _Noreturn void search_and_exec(const struct command *command, int pipe) {
 struct child {
   int pipe, slave;
   int waiting; /* where its command comes from, -1 = it is known */
-  int gate;    /* beside it; -1 without */
+  int gate;    /* -1 without */
   struct sock_fprog filter;
 };
 
@@ -262,7 +262,7 @@ static void keep_descriptors(struct child *child) {
   if (sys_close_range(child->gate >= 0 ? 6 : child->waiting >= 0 ? 5 : 4, ~0u) < 0) give_up(child->pipe, REPORT_FAILED, "init: close_range", "");
 }
 
-/* The note wakes nobody. Behind it there is no way back: whoever finds it knows that the command may have run. */
+/* The note sends no wake-up. After it there is no way back: a reader that finds it knows that the command may have run. */
 static void wait_for_start(const struct child *child) {
   char byte;
   uint64_t opened;
@@ -314,7 +314,7 @@ static int open_waiting(struct child *child) {
   return ends[1];
 }
 
-/* Forks the command, or who waits for it. */
+/* Forks the command, or the process that waits for one. */
 static struct started start(const struct launchfile *file, const struct command *known) {
   int pipe[2], master = -1, is_late = !known->argv[0], far = -1;
   struct child own = {.slave = -1, .waiting = -1, .gate = -1};
@@ -380,7 +380,7 @@ static int wait_for(pid_t child, int signals) {
   return wait_status;
 }
 
-/* Who has already ended by itself, or of the polite signal, only had to be reaped. */
+/* A process that had already ended, by itself or of SIGTERM, only had to be reaped. */
 static uint32_t kill_the_rest(void) {
   uint32_t killed = 0;
   int status;

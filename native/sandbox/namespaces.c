@@ -106,7 +106,7 @@ static void bring_loopback_up(void) {
   close(control);
 }
 
-/* Over the host's, and covered there: in a copy of its mounts that nobody else sees, while the stager builds the tree. */
+/* Mounts it over the host's, in a private copy of its mounts, while the stager builds the tree. */
 static int mount_fresh_proc(const struct launchfile *file) {
   int fs = sys_fsopen("proc");
   if (fs < 0 || sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) fail("engine: mount proc", "/proc");
@@ -177,8 +177,8 @@ static void enter_namespaces(const struct launchfile *file) {
 }
 
 /*
- * The memory watchdog cannot see System V segments that nobody has attached, so there are no more than it allows in all. The setting
- * belongs to whoever is root in the user namespace that owns ours: that is us where root called (Linux 5.19; before, to the host's
+ * The memory watchdog cannot see System V segments without an attached process, so there are no more than it allows in all. The setting
+ * belongs to root of the user namespace that owns ours: that is us where root called (Linux 5.19; before, to the host's
  * root). A plain user's sandbox has no root, and docs/limits.md says so.
  */
 static void bound_segments(const struct launchfile *file) {

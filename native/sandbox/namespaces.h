@@ -1,5 +1,5 @@
 /*
- * The engine: who makes the namespaces around the finished tree and starts init in them.
+ * The engine makes the namespaces around the finished tree and starts init in them.
  *
  * `bwrap` is executed in place of the stager, with the words of the launch file. `unshare` is the system call of that name
  * and needs nothing of the host, not even util-linux: before it builds the tree, the stager clones init's process, which makes
@@ -38,5 +38,5 @@ void engine_finish(const struct engine *engine, int tree);
 /* Becomes that program, with the sandbox's ids. */
 _Noreturn void engine_execute(const struct stage *stage);
 
-/* Everybody else becomes nobody: the user namespace of `process` ("self", or a pid) knows the two ids only, none of them root's. */
+/* Maps one uid and one gid, neither of them root, into the user namespace of `process` ("self", or a pid); all others show as the overflow id. */
 void engine_map_ids(const char *process, const struct ids *inside, const struct ids *outside);

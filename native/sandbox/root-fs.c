@@ -44,7 +44,7 @@ struct parent {
 struct staging {
   const struct stage *stage;
   int privileged; /* root with CAP_SYS_ADMIN: no user namespace of our own, idmapped zones */
-  uid_t uid;      /* who the sandbox is on the host */
+  uid_t uid;      /* the sandbox's on the host */
   gid_t gid;
   int root; /* O_PATH of the tree's "/" */
   struct zone zone[ZONES_MAX];
@@ -268,7 +268,7 @@ static void read_zones(struct staging *staging) {
   }
 }
 
-/* Opens a zone's source once. Who swaps it for a link or another directory after planning is refused here. */
+/* Opens a zone's source once. A source that was swapped for a link or another directory after planning is refused here. */
 static void open_zone(struct zone *zone, const struct entry *entry) {
   uint64_t device, inode;
   if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0)
@@ -319,7 +319,7 @@ static int idmap_zones(struct staging *staging, const struct zone **failed) {
   return done;
 }
 
-/* Launch lives as long as the sandbox, and so nobody else has its pid meanwhile; ours is free again as soon as the tree stands. */
+/* Launch outlives the sandbox, so its pid is not reused meanwhile; ours is free again as soon as the tree stands. */
 static uid_t fresh_id(const struct stage *stage) { return FIRST_FRESH_ID + (uid_t)stage->launch; }
 
 static void choose_identity_of_root(struct staging *staging) {
@@ -579,7 +579,7 @@ static void tell_launch(const struct staging *staging) {
 static _Noreturn void become_engine(const struct staging *staging) {
   if (staging->privileged) become(staging->uid, staging->gid);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("stage: no_new_privs", "");
-  /* Changing ids cleared it; whoever died meanwhile is noticed by the second look. */
+  /* Changing ids cleared it; the second look notices a parent that died meanwhile. */
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("stage: parent death signal", "");
   if (getppid() != staging->stage->launch) _exit(125);
   engine_execute(staging->stage);

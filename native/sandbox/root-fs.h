@@ -5,7 +5,7 @@
  * Theory of operation. As root it unshares the mount namespace, otherwise user and mount namespace together, and makes
  * every mount private, so nothing that the host mounts later arrives. It opens each zone once without following a
  * symbolic link, compares device and inode with what the plan saw, and works on that descriptor from then on. Trees are
- * cloned detached, get their flags (and as root their idmap) while nobody can see them, and are attached to a tmpfs that
+ * cloned detached, get their flags (and as root their idmap) while no path leads to them, and are attached to a tmpfs that
  * becomes "/". Mount points are made in file systems of our own only. At the end it lets init's process go on and is gone, or
  * (bwrap) root becomes an unprivileged id with no groups, no_new_privs is set, and the engine is executed with nothing but
  * the run's id as its environment.

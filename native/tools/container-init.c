@@ -5,12 +5,12 @@
  *
  * Theory of operation. A daemon tells of a container one number from 0 to 255, so an end by a signal, a program that is not
  * there and an exit code look alike. This program is shown in the container read-only and runs the command as its child. It
- * connects to the runner's socket before the command exists; the runner takes one connection, so nobody else in here can speak for it,
+ * connects to the runner's socket before the command exists; the runner takes one connection, so no other process in here can speak for it,
  * and it is not dumpable, so the command, which has the same id, cannot take its descriptor. It passes signals on, reaps, and
  * when the command has ended it kills what is left and writes the status line of launch (lib/status.h). Its own exit status is
  * what docker's init would have used. With --mounts nothing runs before the mounts were compared and the runner can be told of it;
  * else, without a socket, it does all but the telling. Inside a container that goes on it kills
- * nobody: what a command leaves behind there is the runner's matter.
+ * no process: what a command leaves behind there is the runner's matter.
  */
 #include "tools/container-mounts.h"
 #include "lib/syscalls.h"
@@ -40,7 +40,7 @@ static uint64_t now(void) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Returns -1 when the runner cannot be reached from in here; it notices that nobody came. */
+/* Returns -1 when the runner cannot be reached from in here; it notices that no connection came. */
 static int connect_to(const char *path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) return -1;

@@ -1,6 +1,6 @@
 /*
  * Theory of operation. The runner names paths to the daemon, and the daemon looks each of them up again, as root, when the
- * container starts. Somebody who owns a directory on the way can exchange it for a symbolic link or for another directory in
+ * container starts. The owner of a directory on the way can exchange it for a symbolic link or for another directory in
  * between. So before the command exists the mounts are compared, from inside, with what the runner has seen and still holds open.
  * A directory that was exchanged in time is mounted somewhere else or is another inode, and then nothing is run.
  */
@@ -35,7 +35,7 @@ static int parse(char **words, struct held *held) {
   return held->readonly || strcmp(words[4], "rw") == 0;
 }
 
-/* Follows no link. Returns -1 with errno; ENOLINK for what nobody of this id can reach, so the command cannot either. */
+/* Follows no link. Returns -1 with errno; ENOLINK for what this id cannot reach, so the command cannot either. */
 static int open_below(int at, const char *path) {
   char names[PATH_MAX];
   char *rest = NULL;

@@ -6,7 +6,7 @@
  * what the runner saw on the host.
  */
 #define MOUNT_WORDS 5
-/* As DEV: a mount of the container's own, such as a scratch directory, of which only the place is told. */
+/* As DEV: a mount of the container's own, such as a scratch directory, of which only the target is known. */
 #define ANY_DEVICE "-"
 
 /*

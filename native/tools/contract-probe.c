@@ -122,7 +122,7 @@ static void fill(const char *path, long long most) {
   unlink(path);
 }
 
-/* Every call that can put set-id bits on a file of the directory. Each leaves its file for whoever looks from outside. */
+/* Every call that can put set-id bits on a file of the directory. Each leaves its file for a look from outside. */
 static void plant_setuid(const char *directory) {
   const mode_t bits = 06755;
   if (chdir(directory) < 0) return say(directory, -1);
@@ -147,7 +147,7 @@ static void plant_setuid(const char *directory) {
 }
 
 /* Exchanges two names for ever: the other half of a race. */
-/* With a pause about as long as a sandbox needs between looking at a path and mounting it: without one, whoever looks the name
+/* With a pause about as long as a sandbox needs between looking at a path and mounting it: without one, a process that looks the name
  * up waits for the directory's lock and may find the same one of the two every time. */
 static void swap_for_ever(const char *one, const char *other) {
   for (unsigned n = 0;; n++) {

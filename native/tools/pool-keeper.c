@@ -1,17 +1,17 @@
 /*
  * pool: keeps warm sandboxes ready (runner/run-protocol.h), and tells about the keepers of this user.
  *
- *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 5 the leash (optional); IDLE seconds, 0 = for ever
+ *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 5 the liveness pipe (optional); IDLE seconds, 0 = for ever
  *   pool status POOLS                 one JSON line a keeper
  *   pool stop POOLS                   ends them, prints how many
  *   pool prune POOLS                  takes away what killed keepers left, prints how many there were
  *
- * Whoever looks at the keepers takes away what killed ones left.
+ * Listing the keepers removes what killed ones left.
  *
  * Theory of operation. The keeper owns POOLS/NAME: a lock file `keeper`, the launch file as `plan`, and the sockets of the
  * sandboxes that are ready. It starts launchers, one at a time, and hears from each by a pipe: ready, taken, and at its end
  * gone. It is not on the way of a run: clients find the sockets by themselves, so a keeper that is dead or slow costs a
- * cold start and nothing else. It builds when nobody has run anything for a moment, because building beside a run makes that
+ * cold start and nothing else. It builds when there was no run for a moment, because building beside a run makes that
  * run slower; only when hardly anything is left it does not wait. All launchers hold the end of one pipe: when the keeper is gone,
  * however, those that are not in use end.
  */
@@ -63,7 +63,7 @@ struct place {
 };
 
 struct pool {
-  int directory, lock, file, leash;
+  int directory, lock, file, liveness;
   int our_leash[2]; /* launchers hold the read end */
   char path[4096], launch[4096];
   int size, polls;
@@ -186,7 +186,7 @@ static int build_one(struct pool *pool) {
   return done;
 }
 
-/* For whoever started us: `ready ID`, or `failed` and launch's own words. A reader that is gone is fine. */
+/* For our parent: `ready ID`, or `failed` and launch's own words. A reader that is gone is fine. */
 static void say(const char *what, const char *more) { dprintf(1, "%s %s\n", what, more); }
 
 static _Noreturn void give_up(struct pool *pool);
@@ -199,7 +199,7 @@ static void on_failure(struct pool *pool, const char *why) {
   give_up(pool);
 }
 
-/* The host's mounts have changed, or somebody ended it. Where that goes on and on, building for nobody must not take a processor. */
+/* The host's mounts have changed, or somebody ended it. Where that goes on and on, building in vain must not take a processor. */
 static void on_loss(struct pool *pool) {
   if (pool->losses < LOSSES_SLOWED) pool->losses++;
   pool->next_try = now_ns() + BACKOFF_NS * (uint64_t)pool->losses;
@@ -247,7 +247,7 @@ static uint64_t until_build(const struct pool *pool) {
   return at > now ? at - now : 0;
 }
 
-/* A sandbox whose claimer never came would count as ready for ever. */
+/* A sandbox whose client never connects would count as ready for ever. */
 static void look_for_lost_claims(struct pool *pool) {
   uint64_t now = now_ns();
   for (int i = 0; i < PLACES_MAX; i++) {
@@ -272,7 +272,7 @@ static int patience(const struct pool *pool) {
 
 /* Sandboxes in use belong to their clients and live on. */
 static _Noreturn void give_up(struct pool *pool) {
-  unlinkat(pool->directory, "plan", 0); /* nobody looks for a socket any more */
+  unlinkat(pool->directory, "plan", 0); /* without a plan no client looks for a socket */
   close(pool->our_leash[1]);
   uint64_t end = now_ns() + 2000 * MS;
   for (int i = 0; i < PLACES_MAX; i++) {
@@ -299,7 +299,7 @@ static void keep(struct pool *pool, int signals) {
   for (;;) {
     int count = 2;
     watched[0] = (struct pollfd){signals, POLLIN, 0};
-    watched[1] = (struct pollfd){pool->leash, POLLIN, 0};
+    watched[1] = (struct pollfd){pool->liveness, POLLIN, 0};
     for (int i = 0; i < PLACES_MAX; i++) {
       if (!pool->place[i]) continue;
       whose[count] = pool->place[i];
@@ -321,7 +321,7 @@ static void keep(struct pool *pool, int signals) {
 
 #define LOCK_ATTEMPTS 20
 
-/* The directory and its lock. Who looks at a dead keeper's directory holds the lock for a moment and removes it: then again.
+/* The directory and its lock. A process that removes a dead keeper's directory holds the lock for a moment: then try again.
  * 1 = there is a keeper already, -1 with errno. */
 static int take_place(struct pool *pool) {
   for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
@@ -403,7 +403,7 @@ static int start_keeper(char **word) {
   if (parse_number(word[2], SIZE_MOST, &size) < 0 || size == 0 || parse_number(word[3], UINT32_MAX, &idle) < 0 || !is_run_id(word[1])) return usage();
   pool.size = (int)size;
   pool.idle_ns = idle * 1000 * MS;
-  pool.leash = is_open(LIVENESS_FD) ? fcntl(LIVENESS_FD, F_DUPFD_CLOEXEC, FD_HIGH) : -1;
+  pool.liveness = is_open(LIVENESS_FD) ? fcntl(LIVENESS_FD, F_DUPFD_CLOEXEC, FD_HIGH) : -1;
   snprintf(pool.path, sizeof pool.path, "%s/%s", word[0], word[1]);
   snprintf(pool.tag, sizeof pool.tag, "%lx%dn", (unsigned long)now_ns() & 0xffffffffff, getpid());
   if (find_launch(&pool) < 0) return failed("find launch", pool.launch);

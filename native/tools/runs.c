@@ -5,7 +5,7 @@
  *   runs kill DIRECTORY ID     asks its launcher to end it; status 1 when there is no such run
  *   runs prune DIRECTORY       cleans up after killed launchers, prints how many
  *
- * And what must be made on the disk before a run, by somebody who trusts no path:
+ * And what must be made on the disk before a run, without trust in any path:
  *
  *   runs make PATH             the directory of a zone with those above it (lib/make-directory.h), prints its device and inode
  */
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Who asks for nothing else waits for killed processes to end; large ones need a while to give their memory back. */
+/* A prune without other work waits for killed processes to end; large ones need a while to give their memory back. */
 #define PATIENCE_MS 2000
 
 static const char *value_or(const struct record_content *content, const char *key, const char *otherwise) {
