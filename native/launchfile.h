@@ -1,6 +1,6 @@
 /*
  * The launch file: words ended by NUL, first LAUNCHFILE_MAGIC, last "end". Each record is a verb and a fixed number of
- * words. Written by src/backend/launchfile.ts, which holds the same table; read by launch, the stager and init.
+ * words. Written by src/backends/namespace/launch-file.ts, which holds the same table; read by launch, the stager and init.
  */
 #ifndef LLM_DO_LAUNCHFILE_H
 #define LLM_DO_LAUNCHFILE_H

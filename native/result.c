@@ -226,7 +226,7 @@ int result_is_sound(const struct launchfile *file) {
   return last == HOLE_END && launchfile_find(file, V_CAPTURE, &record) == (pieces > 0);
 }
 
-/* Nanoseconds to thousandths of a millisecond, as src/supervisor/launch-status.ts rounds them. */
+/* Nanoseconds to thousandths of a millisecond, as src/backends/launch-status.ts rounds them. */
 static long long microseconds(long long from_ns, long long to_ns) { return to_ns > from_ns ? (to_ns - from_ns + 500) / 1000 : 0; }
 
 /* With its key: where nobody counted there is none. */

@@ -5,10 +5,16 @@
  */
 
 import { isatty } from 'node:tty'
-import type { RunInputs } from './backend/backend.ts'
-import type { Launch } from './backend/launch.ts'
-import { printLaunchFile } from './backend/launchfile.ts'
-import { launchFile, launchRecords, namespace } from './backend/namespace.ts'
+import type { RunInputs } from './backends/backend.ts'
+import type { ChildStdio } from './backends/child-process.ts'
+import type { Launch } from './backends/launch.ts'
+import { type Captured, outcomeOfStatus } from './backends/launch-status.ts'
+import { launchFile, launchRecords, namespace } from './backends/namespace/build.ts'
+import { printLaunchFile } from './backends/namespace/launch-file.ts'
+import { superviseNamespace } from './backends/namespace/run.ts'
+import type { Listener } from './backends/namespace/run-protocol.ts'
+import type { Outcome } from './backends/outcome.ts'
+import { runsDirectory } from './backends/runs-directory.ts'
 import {
   decidingPlaces,
   describeCaller,
@@ -63,12 +69,6 @@ import { classify } from './report/classify.ts'
 import { shellWord } from './report/hints.ts'
 import type { JsonForm } from './report/json.ts'
 import type { Result } from './report/result.ts'
-import type { ChildStdio } from './supervisor/child.ts'
-import type { Listener } from './supervisor/framed.ts'
-import { type Captured, outcomeOfStatus } from './supervisor/launch-status.ts'
-import { superviseNamespace } from './supervisor/namespace.ts'
-import type { Outcome } from './supervisor/outcome.ts'
-import { runsDirectory } from './supervisor/runs-directory.ts'
 
 export interface ExecOptions {
   readonly command: readonly string[]
@@ -253,7 +253,7 @@ export async function printLaunch(prepared: Prepared): Promise<string> {
   const { plan, facts } = prepared
   const run = await runInputsOf(prepared, 'run')
   if (plan.backend !== 'namespace') {
-    const { buildElsewhere } = await import('./supervisor/elsewhere.ts')
+    const { buildElsewhere } = await import('./backends/elsewhere.ts')
     return printWords(buildElsewhere(plan, run))
   }
   const { file, argv } = namespace.build(plan, run)
@@ -462,7 +462,7 @@ async function supervise(prepared: Prepared): Promise<Outcome> {
   const stdio = stdioOf(prepared)
   const { signal } = options
   if (plan.backend === 'namespace') return superviseNamespace({ launch: namespace.build(plan, run), stdio, signal })
-  const { superviseElsewhere } = await import('./supervisor/elsewhere.ts')
+  const { superviseElsewhere } = await import('./backends/elsewhere.ts')
   return superviseElsewhere({ plan, run, stdio, signal, bestEffort: policy.bestEffort })
 }
 
@@ -471,7 +471,7 @@ async function runInputsOf(prepared: Prepared, runId: string): Promise<RunInputs
   const { plan, facts, request, options } = prepared
   const run = runInputs(prepared, runId)
   if (plan.backend === 'namespace') return run
-  const { inputsElsewhere } = await import('./supervisor/elsewhere.ts')
+  const { inputsElsewhere } = await import('./backends/elsewhere.ts')
   return { ...run, ...inputsElsewhere({ plan, facts, env: options.env ?? process.env, cwd: request.cwd }) }
 }
 

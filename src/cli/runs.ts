@@ -5,13 +5,13 @@
  * Edge: processes, the clock.
  */
 import { join } from 'node:path'
+import { runsDirectory } from '../backends/runs-directory.ts'
 import { makeOwnDirectory, pruneTrials } from '../edges.ts'
 import { SandboxError } from '../error.ts'
 import { helpersDirectory } from '../native.ts'
 import { askPools } from '../pool/keeper.ts'
 import { poolsDirectory } from '../pool/place.ts'
 import { neutralise } from '../report/text.ts'
-import { runsDirectory } from '../supervisor/runs-directory.ts'
 import type { Call, Environment } from './call.ts'
 import { standing } from './directory.ts'
 import { say, tell } from './output.ts'
@@ -102,8 +102,8 @@ async function pruneContainers(env: Environment): Promise<number> {
   const docker = await observeDocker({ env, notBelow: standing(), answerMs: DAEMON_ANSWER_MS })
   if (docker?.server.ok !== true) return 0
   const [{ dockerInputs }, { sweep }] = await Promise.all([
-    import('../backend/docker-inputs.ts'),
-    import('../supervisor/docker-sweep.ts'),
+    import('../backends/docker/inputs.ts'),
+    import('../backends/docker/prune.ts'),
   ])
   const directory = runsDirectory(env, process.getuid?.() ?? 0)
   return await sweep(dockerInputs(docker, env), {

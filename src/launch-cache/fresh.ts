@@ -4,7 +4,7 @@
  * Edge: identities of files, this process.
  */
 import { type BigIntStats, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { MAGIC, VERBS, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
+import { MAGIC, VERBS, type Verb, writeLaunchFile } from '../backends/namespace/launch-file.ts'
 import { type Invocation, type KeyInputs, keyWords } from './key.ts'
 
 /** The guards of a launch file, sorted by what is asked of them, for they are asked before each run. */

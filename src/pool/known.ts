@@ -4,12 +4,12 @@
  * Edge: files, the clock, process.env.
  */
 import { closeSync } from 'node:fs'
+import { openUnlinked } from '../backends/child-process.ts'
 import { now, prepareZones } from '../edges.ts'
 import { type ExecOptions, guardPlan, type Prepared, plainLaunch, prepare } from '../exec.ts'
 import { environmentIfFresh, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/fresh.ts'
 import type { Invocation } from '../launch-cache/key.ts'
 import { packageRoot, packageVersion } from '../native.ts'
-import { openUnlinked } from '../supervisor/child.ts'
 
 export type PlanOptions = Omit<ExecOptions, 'command' | 'mode'>
 

@@ -2,10 +2,11 @@
  * Outcome -> result. The reason comes from events only: our own timer, the counters of the cgroup, the wait status, a
  * failed step. Never from an exit code that looks like something, and never from what the command printed.
  */
+
+import type { EndCause, Outcome } from '../backends/outcome.ts'
 import type { ErrorCode, SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { BackendName, EngineName } from '../policy/values.ts'
-import type { EndCause, Outcome } from '../supervisor/outcome.ts'
 import { formatDuration, formatSize } from '../unit.ts'
 import { type DecodedOutput, decodeOutput } from './decode.ts'
 import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './failure.ts'

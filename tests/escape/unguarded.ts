@@ -1,7 +1,7 @@
 /** The negative control of protected paths: the same launch without the records that native/guard.c reads. */
 
-import type { Launch } from '../../src/backend/launch.ts'
-import { type LaunchRecord, VERBS, type Verb, writeLaunchFile } from '../../src/backend/launchfile.ts'
+import type { Launch } from '../../src/backends/launch.ts'
+import { type LaunchRecord, VERBS, type Verb, writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 
 export function recordsOf(bytes: Uint8Array): readonly LaunchRecord[] {
   const words = Buffer.from(bytes).toString('utf8').split('\0').slice(1)
