@@ -44,7 +44,7 @@ static int is_shown(const struct launchfile *file, const char *path) {
   return 0;
 }
 
-/* What is here but not inside may be why a command has failed. src/exec.ts names it, by the same rule. */
+/* What is here but not inside may be why a command has failed. src/run/exec.ts names it, by the same rule. */
 static int names_a_hidden_path(const struct result *result) {
   for (char **word = result->command + 1; result->command[0] && *word; word++)
     if (**word == '/' && (*word)[1] && !is_shown(result->file, *word) && access(*word, F_OK) == 0) return 1;

@@ -15,8 +15,7 @@ const ROOT = join(import.meta.dirname, '..')
 const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'index'],
   ['worker', 'pool', 'doctor', 'executor'],
-  ['exec'],
-  ['edges'],
+  ['run'],
   ['report', 'launch-cache'],
   ['backends'],
   ['plan'],

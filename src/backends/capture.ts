@@ -1,6 +1,9 @@
 /** What is kept of a stream: its head and its tail, so that memory stays flat whatever a command prints. */
 import type { Capture } from './outcome.ts'
 
+/** Hears what a command prints. While a promise that it returns is pending, the command's output waits. */
+export type Listener = (chunk: Uint8Array) => unknown
+
 const NOTHING = new Uint8Array(0)
 
 /** The last `size` bytes of a stream; older ones are overwritten in place. */

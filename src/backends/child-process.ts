@@ -13,9 +13,8 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { SandboxError } from '../error.ts'
 import { randomHex } from '../random.ts'
-import { HeadTail, NO_CAPTURE } from './capture.ts'
+import { HeadTail, type Listener, NO_CAPTURE } from './capture.ts'
 import type { Launch, LaunchDescriptor } from './launch.ts'
-import type { Listener } from './namespace/run-protocol.ts'
 import type { Capture } from './outcome.ts'
 
 export interface ChildStdio {

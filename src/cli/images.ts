@@ -3,6 +3,8 @@
  */
 
 import { dockerInputs } from '../backends/docker/inputs.ts'
+import { observeDocker } from '../backends/docker/observe.ts'
+import { dockerObstacle } from '../backends/docker/offers.ts'
 import {
   type ImageState,
   listImages,
@@ -11,9 +13,7 @@ import {
   pullImages,
 } from '../backends/docker/pull-images.ts'
 import { SandboxError } from '../error.ts'
-import { observeDocker } from '../host/docker.ts'
 import type { DockerFact } from '../host/facts.ts'
-import { dockerObstacle } from '../host/offers.ts'
 import { neutralise } from '../report/text.ts'
 import type { Call, Environment } from './call.ts'
 import { standing } from './directory.ts'

@@ -1,5 +1,7 @@
 /** Whether init puts Landlock on the command, and what that closes. Pure. */
-import { LANDLOCK_CLOSES_SOCKETS } from '../host/offers.ts'
+
+/** Landlock version that can close UNIX sockets reached by a path (LANDLOCK_ACCESS_FS_RESOLVE_UNIX, Linux 7.1). */
+export const LANDLOCK_CLOSES_SOCKETS = 9
 
 /** Landlock before this version forbids renames between directories altogether. */
 const LANDLOCK_WITH_RENAMES = 2

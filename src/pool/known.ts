@@ -5,11 +5,13 @@
  */
 import { closeSync } from 'node:fs'
 import { openUnlinked } from '../backends/child-process.ts'
-import { now, prepareZones } from '../edges.ts'
-import { type ExecOptions, guardPlan, type Prepared, plainLaunch, prepare } from '../exec.ts'
 import { environmentIfFresh, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/fresh.ts'
 import type { Invocation } from '../launch-cache/key.ts'
 import { packageRoot, packageVersion } from '../native.ts'
+import { guardPlan, plainLaunch } from '../run/leave.ts'
+import { prepareZones } from '../run/make-zones.ts'
+import { type ExecOptions, type Prepared, prepare } from '../run/plan-run.ts'
+import { now } from '../run/run-id.ts'
 
 export type PlanOptions = Omit<ExecOptions, 'command' | 'mode'>
 

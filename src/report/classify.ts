@@ -3,10 +3,11 @@
  * failed step. Never from an exit code that looks like something, and never from what the command printed.
  */
 
+import { backendNamed } from '../backends/index.ts'
 import type { EndCause, Outcome } from '../backends/outcome.ts'
 import type { ErrorCode, SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
-import type { BackendName, EngineName } from '../policy/values.ts'
+import type { EngineName } from '../policy/values.ts'
 import { formatDuration, formatSize } from '../unit.ts'
 import { type DecodedOutput, decodeOutput } from './decode.ts'
 import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './failure.ts'
@@ -63,19 +64,6 @@ function explain(outcome: Outcome, command: readonly string[], place: FailurePla
   if (outcome.cause === 'exec') return explainExec(failure, command[0] ?? '')
   if (outcome.cause === 'lost') return explainLost(failure)
   return outcome.cause === 'setup' ? explainSetup(failure, place) : undefined
-}
-
-function isolationOf(plan: Plan): Result['isolation'] {
-  const net = plan.network.mode
-  const around = plan.engine === undefined ? 'off' : plan.seccomp.profile
-  const rows: Readonly<Record<BackendName, Result['isolation']>> = {
-    namespace: { fs: 'empty-root', pid: true, net, ipc: true, user: true, seccomp: plan.seccomp.profile },
-    docker: { fs: 'image', pid: true, net, ipc: true, user: false, seccomp: plan.seccomp.profile },
-    // A WASI command has no processes, no System V IPC and no system calls; the filter is around what runs it.
-    wasm: { fs: 'preopened', pid: true, net, ipc: true, user: true, seccomp: around },
-    process: { fs: 'host', pid: false, net: 'host', ipc: false, user: false, seccomp: 'off' },
-  }
-  return rows[plan.backend]
 }
 
 function limitsOf({ limits }: Plan): Result['limits'] {
@@ -243,7 +231,7 @@ export function classify(
     command,
     limits: limitsOf(plan),
     usage: usageOf(outcome),
-    isolation: isolationOf(plan),
+    isolation: backendNamed(plan.backend).isolation(plan),
     message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
     denials: denialsOf(reason, plan, extras),
     warnings: warningsOf(reason, outcome, plan),

@@ -79,7 +79,7 @@ export const DOCKER_INPUTS: DockerInputs = {
   hardLimits: { files: 20_000, processes: 96_365 },
 }
 
-export function runInputs(changes: Partial<RunInputs> = {}): RunInputs {
+export function runInputs<Own extends object>(changes?: Own): RunInputs & Own {
   return {
     runId: 'run1',
     command: ['true'],
@@ -88,5 +88,5 @@ export function runInputs(changes: Partial<RunInputs> = {}): RunInputs {
     runsDirectory: '/run/user/1000/llm-do/runs',
     stdinIsTerminal: false,
     ...changes,
-  }
+  } as RunInputs & Own
 }

@@ -11,9 +11,14 @@ import { posix } from 'node:path'
 import { SandboxError } from '../../error.ts'
 import { isWithin, WORKSPACE } from '../../plan/places.ts'
 import type { Plan, PlannedLimit, PlannedLimits, PlannedZone } from '../../plan/plan.ts'
-import type { Backend, RunInputs } from '../backend.ts'
 import type { Launch, LaunchDescriptor } from '../launch.ts'
-import { type DividedEnvironment, type DockerInputs, divideEnvironment, PROXY_NAMES } from './command-environment.ts'
+import {
+  type DividedEnvironment,
+  type DockerInputs,
+  type DockerRunInputs,
+  divideEnvironment,
+  PROXY_NAMES,
+} from './command-environment.ts'
 import { imageFor, RUNTIMES } from './images.ts'
 import { type BindMount, bindWords, type Cover, coversOf, heldWords, tmpfsWords, zoneMounts } from './mounts.ts'
 import { seccompWords } from './seccomp-options.ts'
@@ -33,8 +38,6 @@ export function containerName(runId: string): string {
   return `llm-do-${runId}`
 }
 
-export const dockerBackend: Backend = { name: 'docker', build: buildCreate }
-
 /** Where a container shows our init and the socket on which it tells the runner how the command ended. */
 const INIT_TARGET = '/.llm-do-init'
 const REPORT_TARGET = '/.llm-do-report'
@@ -50,12 +53,12 @@ export interface Reporter {
 const LONGEST_SOCKET_PATH = 107
 
 /** @returns undefined where docker's own init has to do, which tells less */
-export function reporterOf(run: RunInputs): Reporter | undefined {
+export function reporterOf(run: DockerRunInputs): Reporter | undefined {
   return reporterIn(posix.join(posix.dirname(run.runsDirectory), 'containers'), run)
 }
 
 /** The same for a session: a directory of its own is shown in its container, and each run has its socket there. */
-export function sessionReporterOf(plan: Plan, run: RunInputs): Reporter | undefined {
+export function sessionReporterOf(plan: Plan, run: DockerRunInputs): Reporter | undefined {
   return reporterIn(sessionDirectory(run.runsDirectory, sessionName(plan, run)), run)
 }
 
@@ -65,8 +68,8 @@ export function sessionDirectory(runsDirectory: string, name: string): string {
   return posix.join(posix.dirname(runsDirectory), 'containers', short)
 }
 
-function reporterIn(directory: string, run: RunInputs): Reporter | undefined {
-  const { init } = dockerInputsOf(run)
+function reporterIn(directory: string, run: DockerRunInputs): Reporter | undefined {
+  const { init } = run.docker
   const socket = posix.join(directory, run.runId)
   if (init === undefined || run.runsDirectory === '') return undefined
   return Buffer.byteLength(socket) > LONGEST_SOCKET_PATH ? undefined : { init, socket }
@@ -87,8 +90,8 @@ export function showsInit(destinations: readonly string[]): boolean {
 }
 
 /** `docker create`: everything about the container, nothing started. */
-function buildCreate(plan: Plan, run: RunInputs): Launch {
-  const docker = dockerInputsOf(run)
+export function buildCreate(plan: Plan, run: DockerRunInputs): Launch {
+  const docker = run.docker
   const name = containerName(run.runId)
   const environment = environmentOf(run.commandEnv, docker)
   const reporter = reporterOf(run)
@@ -114,8 +117,8 @@ function buildCreate(plan: Plan, run: RunInputs): Launch {
 export const SESSION_SECONDS = 3600
 
 /** The container of a session: the same walls, a command that only sleeps, no environment of any run. */
-export function buildSession(plan: Plan, run: RunInputs): Launch {
-  const docker = dockerInputsOf(run)
+export function buildSession(plan: Plan, run: DockerRunInputs): Launch {
+  const docker = run.docker
   const name = sessionName(plan, run)
   const labels = [...labelsOf({ docker, kind: 'session' }), `${SESSION_LABEL}=${plan.hash}`]
   const environment = environmentOf({}, docker)
@@ -135,9 +138,9 @@ export function buildSession(plan: Plan, run: RunInputs): Launch {
 }
 
 /** One per plan, image and user; the image counts because a plan may leave it to the command. */
-export function sessionName(plan: Plan, run: RunInputs): string {
+export function sessionName(plan: Plan, run: DockerRunInputs): string {
   const image = imageOf(plan, run.command).replaceAll(/[^a-zA-Z0-9]+/g, '-')
-  return `${sessionPrefix(dockerInputsOf(run).caller.uid)}${plan.hash}-${image}`
+  return `${sessionPrefix(run.docker.caller.uid)}${plan.hash}-${image}`
 }
 
 /** Beginning of the names of one user's session containers. */
@@ -146,8 +149,8 @@ export function sessionPrefix(uid: number): string {
 }
 
 /** `docker exec` into the container of a session. */
-export function buildSessionExec(plan: Plan, run: RunInputs): Launch {
-  const docker = dockerInputsOf(run)
+export function buildSessionExec(plan: Plan, run: DockerRunInputs): Launch {
+  const docker = run.docker
   const name = sessionName(plan, run)
   const environment = environmentOf(run.commandEnv, docker)
   const reporter = sessionReporterOf(plan, run)
@@ -167,8 +170,8 @@ export function buildSessionExec(plan: Plan, run: RunInputs): Launch {
 }
 
 /** Asks the container of a session whether its mounts are those that this run would have; undefined when there are none to look at. */
-export function buildSessionCheck(plan: Plan, run: RunInputs): readonly string[] | undefined {
-  const { covers = [] } = dockerInputsOf(run)
+export function buildSessionCheck(plan: Plan, run: DockerRunInputs): readonly string[] | undefined {
+  const { covers = [] } = run.docker
   if (plan.zones.length === 0) return undefined
   return ['exec', sessionName(plan, run), INIT_TARGET, '--held', ...heldWords({ ...plan, covers })]
 }
@@ -218,11 +221,6 @@ function seccompFile(plan: Plan, docker: DockerInputs): readonly LaunchDescripto
   return profile === undefined ? [] : [{ fd: SECCOMP_FD, carries: 'bytes', bytes: profile, what: 'seccomp profile' }]
 }
 
-export function dockerInputsOf({ docker }: RunInputs): DockerInputs {
-  if (docker !== undefined) return docker
-  throw new SandboxError('INTERNAL', 'docker: the run has no description of the docker client')
-}
-
 /** @throws SandboxError POLICY_INVALID for a runtime that is not in the table */
 export function imageOf(plan: Plan, command: readonly string[]): string {
   const image = imageFor({ image: plan.image, runtime: plan.runtime, program: command[0] ?? '' })
@@ -236,7 +234,10 @@ export function imageOf(plan: Plan, command: readonly string[]): string {
   )
 }
 
-function environmentOf(commandEnv: RunInputs['commandEnv'], { program, platform }: DockerInputs): DividedEnvironment {
+function environmentOf(
+  commandEnv: DockerRunInputs['commandEnv'],
+  { program, platform }: DockerInputs,
+): DividedEnvironment {
   const divided = divideEnvironment(commandEnv, { program, hasFile: platform !== 'win32' })
   if (divided.impossible.length === 0) return divided
   throw new SandboxError(

@@ -3,7 +3,8 @@
  * environment (where the daemon is, which configuration), so the command's variables must not simply be mixed into it.
  */
 
-import { CLIENT_NAMES } from '../../host/docker-client.ts'
+import type { RunInputs } from '../backend.ts'
+import { CLIENT_NAMES } from './client-environment.ts'
 import type { Cover } from './mounts.ts'
 
 /** Everything about the client and its machine that is not in a plan. Made by the edge inputs.ts. */
@@ -30,6 +31,11 @@ export interface DockerInputs {
   readonly covers?: readonly Cover[]
   /** Hard limits of this process. podman would raise them, which only a privileged one may. */
   readonly hardLimits: { readonly files: number; readonly processes: number }
+}
+
+/** What a run in a container depends on beside its plan. */
+export interface DockerRunInputs extends RunInputs {
+  readonly docker: DockerInputs
 }
 
 /** Names with which a variable of the command would steer the client itself, or the loader that starts it. */

@@ -8,19 +8,18 @@ import { SandboxError } from '../../error.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { LIMIT_NEEDS } from '../../policy/needs.ts'
 import type { Need } from '../../policy/values.ts'
-import type { RunInputs } from '../backend.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
-import { dockerInputsOf, type Reporter } from './build.ts'
+import type { Reporter } from './build.ts'
 import { ask, inspectContainer } from './client.ts'
-import type { DockerInputs } from './command-environment.ts'
+import type { DockerInputs, DockerRunInputs } from './command-environment.ts'
 import { refusalOf } from './daemon-errors.ts'
 import { requireInit } from './held-mounts.ts'
 import { type ContainerReport, type Ignored, ignoredLimits, imageVolumes, limitComplaints } from './outcome.ts'
 
 export interface DockerRun {
   readonly plan: Plan
-  readonly run: RunInputs
+  readonly run: DockerRunInputs
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
   /** A limit that the daemon ignores is a warning, not a refusal. */
@@ -58,11 +57,11 @@ export async function createContainer({ launch, docker, image }: Creation): Prom
 
 export interface InitCreation extends Container {
   readonly plan: Plan
-  readonly run: RunInputs
+  readonly run: DockerRunInputs
   readonly image: string
   /** What our init needs of the host; undefined = docker's own has to do. */
   readonly reporter: Reporter | undefined
-  readonly build: (run: RunInputs) => Launch
+  readonly build: (run: DockerRunInputs) => Launch
 }
 
 export interface Created {
@@ -80,7 +79,7 @@ export async function createWithInit({
   build,
   ...container
 }: InitCreation): Promise<Created> {
-  const make = (inputs: RunInputs) => createContainer({ launch: build(inputs), image, ...container })
+  const make = (inputs: DockerRunInputs) => createContainer({ launch: build(inputs), image, ...container })
   if (reporter === undefined) return { complaints: await make(withoutInit(run)), hasInit: false }
   try {
     return { complaints: await make(run), hasInit: true }
@@ -94,8 +93,8 @@ export async function createWithInit({
   }
 }
 
-export function withoutInit(run: RunInputs): RunInputs {
-  const { init: _init, ...docker } = dockerInputsOf(run)
+export function withoutInit(run: DockerRunInputs): DockerRunInputs {
+  const { init: _init, ...docker } = run.docker
   return { ...run, docker }
 }
 

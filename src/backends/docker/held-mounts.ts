@@ -9,9 +9,7 @@
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { SandboxError } from '../../error.ts'
 import type { Plan, PlannedZone } from '../../plan/plan.ts'
-import type { RunInputs } from '../backend.ts'
-import { dockerInputsOf } from './build.ts'
-import type { DockerInputs } from './command-environment.ts'
+import type { DockerInputs, DockerRunInputs } from './command-environment.ts'
 import { planCovers } from './guard.ts'
 import { coversThere, withGit } from './guard-without-helper.ts'
 import type { Cover } from './mounts.ts'
@@ -28,10 +26,10 @@ export interface HeldCovers {
 
 /** What is run with the run's zones held: outside Linux nothing can be, and the client's word has to do. */
 export async function withMounts<
-  T extends { readonly plan: Plan; readonly run: RunInputs; readonly signal?: AbortSignal | undefined },
+  T extends { readonly plan: Plan; readonly run: DockerRunInputs; readonly signal?: AbortSignal | undefined },
   R,
 >(input: T, then: (held: T) => Promise<R>): Promise<R> {
-  const docker = dockerInputsOf(input.run)
+  const docker = input.run.docker
   const { covers, close } = await lookAtMounts(input, docker)
   try {
     return await then({ ...input, run: { ...input.run, docker: { ...docker, covers } } })

@@ -5,9 +5,9 @@
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { clientEnvironment } from '../../host/docker-client.ts'
 import type { DockerFact } from '../../host/facts.ts'
 import { helpersDirectory } from '../../native.ts'
+import { clientEnvironment } from './client-environment.ts'
 import type { DockerInputs } from './command-environment.ts'
 
 export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.ProcessEnv>): DockerInputs {

@@ -9,12 +9,12 @@
 
 import { SandboxError } from '../../error.ts'
 import type { Plan } from '../../plan/plan.ts'
-import type { RunInputs } from '../backend.ts'
 import { type ChildEnd, runChild } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
 import type { Outcome, SetupFailure } from '../outcome.ts'
-import { containerName, dockerBackend, dockerInputsOf, imageOf, reporterOf } from './build.ts'
+import { buildCreate, containerName, imageOf, reporterOf } from './build.ts'
 import { inspectContainer, removeContainer } from './client.ts'
+import type { DockerRunInputs } from './command-environment.ts'
 import {
   type Container,
   checkContainer,
@@ -47,7 +47,7 @@ async function superviseContainer(input: DockerRun): Promise<Outcome> {
 
 async function superviseHeld(input: DockerRun): Promise<Outcome> {
   const { plan, run } = input
-  const docker = dockerInputsOf(run)
+  const docker = run.docker
   const name = containerName(run.runId)
   const reporter = reporterOf(run)
   const socket = reporter && (await openReport(reporter.socket))
@@ -76,7 +76,7 @@ async function runContainer(input: DockerRun, container: Reporting): Promise<Out
     run,
     reporter: container.socket && reporterOf(run),
     image: imageOf(plan, run.command),
-    build: (inputs) => dockerBackend.build(plan, inputs),
+    build: (inputs) => buildCreate(plan, inputs),
   })
   const socket = hasInit ? container.socket : undefined
   const warnings = await checkContainer(input, { ...container, complaints })
@@ -138,7 +138,7 @@ const MOST_START_MS = 2_000
 interface Ended extends Container {
   readonly report: ContainerReport
   readonly client: ChildEnd
-  readonly run: RunInputs
+  readonly run: DockerRunInputs
   readonly plan: Plan
   /** Our init was to run the command. */
   readonly hasInit: boolean

@@ -13,7 +13,6 @@ import {
   buildSession,
   buildSessionCheck,
   buildSessionExec,
-  dockerInputsOf,
   imageOf,
   SESSION_SECONDS,
   sessionDirectory,
@@ -62,7 +61,7 @@ export async function superviseSession(
 
 async function superviseHeld(input: DockerRun, name: string): Promise<Outcome> {
   const { plan, run } = input
-  const docker = dockerInputsOf(run)
+  const docker = run.docker
   const reporter = sessionReporterOf(plan, run)
   const socket = reporter && (await openReport(reporter.socket, SHOWN_MODE))
   try {

@@ -3,9 +3,10 @@
  * Pure text; tests/golden/*.launch are its specification.
  */
 
+import type { HostFacts } from '../../host/facts.ts'
 import { usesLandlock } from '../../plan/landlock.ts'
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
-import type { Backend, RunInputs } from '../backend.ts'
+import type { RunInputs } from '../backend.ts'
 import type { Launch } from '../launch.ts'
 import { type LaunchRecord, writeLaunchFile } from './launch-file.ts'
 import { controlledBy } from './limits.ts'
@@ -65,18 +66,26 @@ const PROC_MASKED = [
   'zoneinfo',
 ]
 
-export const namespace: Backend = {
-  name: 'namespace',
-  build: (plan, run) => ({
-    ...launchOf({
-      ...run,
-      file: `${run.helpers}/launch`,
-      bytes: launchFile(plan, run),
-      env: run.commandEnv,
-      tty: plan.tty,
-    }),
-    argv: ['--id', run.runId],
-  }),
+export interface NamespaceInputs extends RunInputs {
+  /** The program of the plan's engine, where it is a program. */
+  readonly enginePath?: string
+}
+
+/** The process that runs a plan. Pure: the same plan and inputs give the same launch. */
+export function buildNamespace(plan: Plan, run: NamespaceInputs): Launch {
+  const launch = launchOf({
+    ...run,
+    file: `${run.helpers}/launch`,
+    bytes: launchFile(plan, run),
+    env: run.commandEnv,
+    tty: plan.tty,
+  })
+  return { ...launch, argv: ['--id', run.runId] }
+}
+
+/** What the plan's engine is called on this host; undefined for the engine that is a part of the helpers. */
+export function enginePathOf({ bwrap }: Pick<HostFacts, 'bwrap'>, { engine }: Plan): { readonly enginePath?: string } {
+  return engine === 'bwrap' && bwrap !== undefined ? { enginePath: bwrap.path } : {}
 }
 
 export interface LaunchInputs extends Pick<RunInputs, 'command' | 'commandBytes'> {
@@ -128,7 +137,7 @@ export function launchFile(plan: Plan, run: LaunchFileInputs): Uint8Array {
   return writeLaunchFile(launchRecords(plan, run))
 }
 
-export type LaunchFileInputs = Pick<RunInputs, 'enginePath' | 'runsDirectory'>
+export type LaunchFileInputs = Pick<NamespaceInputs, 'enginePath' | 'runsDirectory'>
 
 export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
   return [

@@ -6,7 +6,7 @@
 import type { Probe } from '../../host/facts.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { EngineName } from '../../policy/values.ts'
-import { namespace } from './build.ts'
+import { buildNamespace } from './build.ts'
 import { superviseNamespace } from './run.ts'
 
 export interface EngineProbe {
@@ -48,7 +48,7 @@ function emptyPlan({ engine, uid, arch }: EngineProbe): Plan {
 }
 
 export async function probeEngine(probe: EngineProbe): Promise<Probe> {
-  const launch = namespace.build(emptyPlan(probe), {
+  const launch = buildNamespace(emptyPlan(probe), {
     runId: probe.runId,
     command: ['/.init', '--probe'],
     commandEnv: {},

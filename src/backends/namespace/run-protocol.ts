@@ -8,12 +8,9 @@
  * piece stdin goes out when it is asked for, and while a listener is busy with a chunk nothing more is read.
  */
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
-import { HeadTail } from '../capture.ts'
+import { HeadTail, type Listener } from '../capture.ts'
 import type { Capture } from '../outcome.ts'
 import { FRAME, FrameReader, INPUT_BYTES, writeFrame } from './frames.ts'
-
-/** While a promise that it returns is pending, the command's output waits. */
-export type Listener = (chunk: Uint8Array) => unknown
 
 /** Shared by all sockets: what was read is dealt with before the event loop reads again. */
 const READ_BUFFER = Buffer.alloc(64 * 1024)

@@ -4,10 +4,13 @@
  */
 import { SandboxError } from '../../error.ts'
 import type { Plan } from '../../plan/plan.ts'
-import type { Backend, RunInputs } from '../backend.ts'
+import type { RunInputs } from '../backend.ts'
 import type { Launch } from '../launch.ts'
 
-export const processBackend: Backend = { name: 'process', build }
+export interface ProcessInputs extends RunInputs {
+  /** The operator set LLM_DO_ALLOW_UNSANDBOXED=1. */
+  readonly allowUnsandboxed?: boolean
+}
 
 /** Variable by which the processes of a run are found again, wherever they moved. */
 export const RUN_VARIABLE = 'LLM_DO_RUN'
@@ -18,7 +21,7 @@ export const RUN_VARIABLE = 'LLM_DO_RUN'
  */
 const LIMITS_SCRIPT = 'ulimit -c 0 || exit 125; [ "$1" = - ] || ulimit -t "$1" || exit 125; shift; exec "$@"'
 
-function build(plan: Plan, run: RunInputs): Launch {
+export function buildProcess(plan: Plan, run: ProcessInputs): Launch {
   if (run.allowUnsandboxed !== true) throw notAllowed()
   const { cpuTimeMs } = plan.limits
   const cpuSeconds = cpuTimeMs === undefined ? '-' : String(Math.ceil(cpuTimeMs / 1000))

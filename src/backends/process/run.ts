@@ -14,18 +14,18 @@ import type { RunInputs } from '../backend.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
 import type { Outcome, SetupFailure } from '../outcome.ts'
-import { PROCESS_WARNINGS, processBackend, RUN_VARIABLE } from './build.ts'
+import { buildProcess, PROCESS_WARNINGS, type ProcessInputs, RUN_VARIABLE } from './build.ts'
 
 export interface ProcessRun {
   readonly plan: Plan
-  readonly run: RunInputs
+  readonly run: ProcessInputs
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
 }
 
 /** @throws SandboxError NO_BACKEND without the second half of the opt-in, SETUP_FAILED when there is no shell to start it */
 export async function superviseProcess({ plan, run, stdio, signal }: ProcessRun): Promise<Outcome> {
-  const launch = onFewerProcessors(processBackend.build(plan, run), plan)
+  const launch = onFewerProcessors(buildProcess(plan, run), plan)
   const watchdog = newWatchdog(plan, run.runId)
   const end = await runChild({
     launch,

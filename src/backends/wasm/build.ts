@@ -6,9 +6,8 @@
 import { posix } from 'node:path'
 import { SandboxError } from '../../error.ts'
 import type { Plan, PlannedZone, SystemEntry } from '../../plan/plan.ts'
-import type { Backend, RunInputs } from '../backend.ts'
 import type { Launch } from '../launch.ts'
-import { namespace } from '../namespace/build.ts'
+import { buildNamespace, type NamespaceInputs } from '../namespace/build.ts'
 import {
   MODULE_VARIABLE_PREFIX,
   ORDERS_VARIABLE,
@@ -19,7 +18,10 @@ import {
 } from './program.ts'
 import { WASMTIME, wasmtimeWords } from './wasmtime.ts'
 
-export const wasmBackend: Backend = { name: 'wasm', build }
+export interface WasmRunInputs extends NamespaceInputs {
+  /** What runs WASI programs on this host, see inputs.ts. */
+  readonly wasm: WasmInputs
+}
 
 /** Descriptors of program.ts. */
 const ORDERS_FD = 3
@@ -29,7 +31,7 @@ const PAGE_BYTES = 65_536
 /** All that 32-bit addresses reach. */
 const MOST_PAGES = 65_536
 
-function build(plan: Plan, run: RunInputs): Launch {
+export function buildWasm(plan: Plan, run: WasmRunInputs): Launch {
   refuseScratch(plan)
   if (plan.engine !== undefined) return buildInside(plan, run)
   if (plan.runtime !== WASMTIME) return buildBare(plan, run)
@@ -42,11 +44,11 @@ const WASMTIME_TARGET = '/.llm-do-wasmtime'
 const PYTHON_TARGET = '/.llm-do-python.wasm'
 
 /** The same as the command of a namespace sandbox, where every path is the one inside. */
-function buildInside(plan: Plan, run: RunInputs): Launch {
+function buildInside(plan: Plan, run: WasmRunInputs): Launch {
   const module = moduleInside(plan, run)
   const runner = plan.runtime === WASMTIME ? wasmtimeInside(plan, run, module) : nodeInside(plan, run, module)
   const { commandBytes: _words, ...others } = run
-  return namespace.build(
+  return buildNamespace(
     { ...plan, backend: 'namespace', system: [...plan.system, ...runner.entries, ...module.entries] },
     { ...others, command: [runner.path, ...runner.words], commandEnv: runner.env },
   )
@@ -58,8 +60,8 @@ interface Runner extends Shown {
   readonly env: Readonly<Record<string, string>>
 }
 
-function nodeInside(plan: Plan, run: RunInputs, { path: module }: Shown): Runner {
-  const { node, permission } = wasmInputsOf(run)
+function nodeInside(plan: Plan, run: WasmRunInputs, { path: module }: Shown): Runner {
+  const { node, permission } = run.wasm
   const orders: Omit<WasmOrders, 'env'> = { module, args: run.command, preopens: preopensInside(plan) }
   const variables = Object.entries(run.commandEnv).map(([name, value]) => [`${MODULE_VARIABLE_PREFIX}${name}`, value])
   return {
@@ -69,8 +71,8 @@ function nodeInside(plan: Plan, run: RunInputs, { path: module }: Shown): Runner
   }
 }
 
-function wasmtimeInside(plan: Plan, run: RunInputs, { path: module }: Shown): Runner {
-  const { wasmtime } = wasmInputsOf(run)
+function wasmtimeInside(plan: Plan, run: WasmRunInputs, { path: module }: Shown): Runner {
+  const { wasmtime } = run.wasm
   if (wasmtime === undefined) throw new SandboxError('INTERNAL', 'wasm: the run does not know where wasmtime is')
   const words = wasmtimeWords({
     module,
@@ -101,7 +103,7 @@ function shownAs(file: string, target: string, { system }: Plan): Shown {
   return { path: target, entries: [{ op: 'bind', source: file, target, kind: 'file', from: 'wasm' }] }
 }
 
-function moduleInside(plan: Plan, run: RunInputs): Shown {
+function moduleInside(plan: Plan, run: WasmRunInputs): Shown {
   const program = run.command[0] ?? ''
   const module = moduleOf(plan, run)
   return isPython(program)
@@ -109,8 +111,8 @@ function moduleInside(plan: Plan, run: RunInputs): Shown {
     : { path: posix.resolve(plan.workdir, program), entries: [] }
 }
 
-function buildBare(plan: Plan, run: RunInputs): Launch {
-  const { node, permission } = wasmInputsOf(run)
+function buildBare(plan: Plan, run: WasmRunInputs): Launch {
+  const { node, permission } = run.wasm
   const module = moduleOf(plan, run)
   const orders: WasmOrders = {
     module,
@@ -148,11 +150,6 @@ function nodeWords(plan: Plan, permission: readonly string[], module: string): r
     '--eval',
     WASM_PROGRAM,
   ]
-}
-
-function wasmInputsOf({ wasm }: RunInputs): WasmInputs {
-  if (wasm !== undefined) return wasm
-  throw new SandboxError('INTERNAL', 'wasm: the run has no description of what runs WASI programs')
 }
 
 /** node counts pages; a limit below one page would be no machine at all. */
@@ -219,9 +216,9 @@ function isPython(program: string): boolean {
 }
 
 /** Host path of the module: the `.wasm` file as the command names it inside, or the WASI build of python. */
-export function moduleOf(plan: Plan, run: RunInputs): string {
+export function moduleOf(plan: Plan, run: WasmRunInputs): string {
   const program = run.command[0] ?? ''
-  if (isPython(program)) return wasmInputsOf(run).python ?? refuse(program, PYTHON_HINT)
+  if (isPython(program)) return run.wasm.python ?? refuse(program, PYTHON_HINT)
   if (!program.endsWith('.wasm'))
     return refuse(program, 'clang --target=wasm32-wasi, cargo build --target wasm32-wasip1, or another backend')
   const inside = posix.resolve(plan.workdir, program)

@@ -10,18 +10,17 @@ import { existsSync } from 'node:fs'
 import type { constants } from 'node:os'
 import { SandboxError } from '../../error.ts'
 import type { Plan } from '../../plan/plan.ts'
-import type { RunInputs } from '../backend.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
 import { superviseNamespace } from '../namespace/run.ts'
 import type { Outcome } from '../outcome.ts'
-import { moduleOf, wasmBackend } from './build.ts'
+import { buildWasm, moduleOf, type WasmRunInputs } from './build.ts'
 import { END_SIGNALS, type WasmReport } from './program.ts'
 import { WASMTIME, wasmtimeWarnings } from './wasmtime.ts'
 
 export interface WasmRun {
   readonly plan: Plan
-  readonly run: RunInputs
+  readonly run: WasmRunInputs
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
 }
@@ -29,7 +28,7 @@ export interface WasmRun {
 /** @throws SandboxError when the module cannot be loaded, or node cannot be started */
 export async function superviseWasm(input: WasmRun): Promise<Outcome> {
   const { plan, run } = input
-  const launch = wasmBackend.build(plan, run)
+  const launch = buildWasm(plan, run)
   const program = run.command[0] ?? ''
   if (!existsSync(moduleOf(plan, run))) throw notFound(program)
   if (plan.engine === undefined) return superviseBare(input, launch)

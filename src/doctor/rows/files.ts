@@ -1,5 +1,5 @@
 /** Rows about files and mounts. Pure. */
-import { LANDLOCK_CLOSES_SOCKETS } from '../../host/offers.ts'
+import { LANDLOCK_CLOSES_SOCKETS } from '../../plan/landlock.ts'
 import {
   first,
   judged,

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { SYSTEM_PATH } from '../../../src/ask.ts'
-import { buildSession, buildSessionExec, dockerBackend, identityOf } from '../../../src/backends/docker/build.ts'
+import { buildCreate, buildSession, buildSessionExec, identityOf } from '../../../src/backends/docker/build.ts'
+import { clientEnvironment } from '../../../src/backends/docker/client-environment.ts'
+import type { DockerRunInputs } from '../../../src/backends/docker/command-environment.ts'
 import { type DockerInputs, divideEnvironment } from '../../../src/backends/docker/command-environment.ts'
 import { imageFor } from '../../../src/backends/docker/images.ts'
 import { bindWords, csvField, tmpfsWords } from '../../../src/backends/docker/mounts.ts'
 import type { Launch } from '../../../src/backends/launch.ts'
-import { clientEnvironment } from '../../../src/host/docker-client.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
 import { DOCKER_INPUTS, dockerPlan, plannedZone, runInputs } from '../plans.ts'
 
@@ -18,8 +19,8 @@ function printed({ file, argv, env, descriptors, stop }: Launch): string {
 
 const podman: DockerInputs = { ...DOCKER_INPUTS, program: 'podman', path: '/usr/bin/podman' }
 
-function launch(changes: Partial<Plan>, run: Parameters<typeof runInputs>[0] = {}): Launch {
-  return dockerBackend.build(dockerPlan(changes), runInputs({ docker: DOCKER_INPUTS, ...run }))
+function launch(changes: Partial<Plan>, run: Partial<DockerRunInputs> = {}): Launch {
+  return buildCreate(dockerPlan(changes), runInputs({ docker: DOCKER_INPUTS, ...run }))
 }
 
 const workspace = plannedZone({
@@ -30,7 +31,7 @@ const workspace = plannedZone({
 })
 
 describe('the argv of a container', () => {
-  test.each<readonly [string, Partial<Plan>, Parameters<typeof runInputs>[0]]>([
+  test.each<readonly [string, Partial<Plan>, Partial<DockerRunInputs>]>([
     ['task.linux.docker', { zones: [workspace] }, { command: ['node', '-e', 'process.exit(3)'] }],
     [
       'reporting.linux.docker',

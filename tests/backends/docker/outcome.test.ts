@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { judgeLimits, type LimitInputs, refuseNetwork } from '../../../src/backends/docker/container.ts'
 import { refusalOf } from '../../../src/backends/docker/daemon-errors.ts'
+import { readInfo } from '../../../src/backends/docker/observe.ts'
 import {
   type ContainerReport,
   concludeDocker,
@@ -8,7 +9,6 @@ import {
   limitComplaints,
 } from '../../../src/backends/docker/outcome.ts'
 import { mayGo } from '../../../src/backends/docker/prune.ts'
-import { readInfo } from '../../../src/host/docker.ts'
 import { dockerPlan } from '../plans.ts'
 
 const HELD = {

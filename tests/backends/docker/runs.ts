@@ -3,11 +3,11 @@ import { statSync } from 'node:fs'
 import { chown } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
-import type { RunInputs } from '../../../src/backends/backend.ts'
+import type { DockerRunInputs } from '../../../src/backends/docker/command-environment.ts'
 import { dockerInputs } from '../../../src/backends/docker/inputs.ts'
+import { observeDocker } from '../../../src/backends/docker/observe.ts'
 import { superviseDocker } from '../../../src/backends/docker/run.ts'
 import type { Outcome } from '../../../src/backends/outcome.ts'
-import { observeDocker } from '../../../src/host/docker.ts'
 import type { DockerFact } from '../../../src/host/facts.ts'
 import type { Plan, PlannedZone } from '../../../src/plan/plan.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
@@ -44,7 +44,7 @@ export const runIds = (function* () {
 export interface Wish {
   readonly command: readonly string[]
   readonly plan?: Partial<Plan>
-  readonly run?: Partial<RunInputs>
+  readonly run?: Partial<DockerRunInputs>
   readonly stdin?: 'ignore' | Uint8Array
   readonly signal?: AbortSignal
   readonly outputCap?: number

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { launchFile, namespace } from '../../../src/backends/namespace/build.ts'
+import { buildNamespace, launchFile } from '../../../src/backends/namespace/build.ts'
 import { printLaunchFile } from '../../../src/backends/namespace/launch-file.ts'
 import type { MachineFacts } from '../../../src/host/probe.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
@@ -123,7 +123,7 @@ describe('the launch file', () => {
 describe('the launch', () => {
   const secret = { HOME: '/home/sandbox', TOKEN: 'swordfish' }
   const words = ['printf', '%s', 'correct horse', '']
-  const launch = namespace.build(planOn('default', 'debian-12-user'), runInputs({ command: words, commandEnv: secret }))
+  const launch = buildNamespace(planOn('default', 'debian-12-user'), runInputs({ command: words, commandEnv: secret }))
 
   test('has nothing of the command or its secrets in argv', () => {
     expect(launch.argv).toEqual(['--id', 'run1'])
@@ -143,7 +143,7 @@ describe('the launch', () => {
 
   test('passes words that are not UTF-8 as they are', () => {
     const bytes = [Buffer.from('cat'), Buffer.from([0x66, 0xfc])]
-    const odd = namespace.build(
+    const odd = buildNamespace(
       planOn('default', 'debian-12-user'),
       runInputs({ command: ['cat', 'f\ufffd'], commandBytes: bytes }),
     )

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Outcome } from '../../../src/backends/outcome.ts'
-import { processBackend } from '../../../src/backends/process/build.ts'
+import { buildProcess } from '../../../src/backends/process/build.ts'
 import { superviseProcess } from '../../../src/backends/process/run.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
 import { planFor, runInputs } from '../plans.ts'
@@ -35,7 +35,7 @@ async function expectEnd(pid: number): Promise<void> {
 
 describe('the process backend', () => {
   test('runs nothing without the second half of its opt-in', () => {
-    expect(() => processBackend.build(planFor('process'), runInputs())).toThrow(/must be allowed twice/)
+    expect(() => buildProcess(planFor('process'), runInputs())).toThrow(/must be allowed twice/)
   })
 
   test('says in every outcome that nothing is isolated', async () => {

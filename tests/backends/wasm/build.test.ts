@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { wasmBackend } from '../../../src/backends/wasm/build.ts'
+import { buildWasm } from '../../../src/backends/wasm/build.ts'
 import type { WasmInputs, WasmOrders } from '../../../src/backends/wasm/program.ts'
 import { concludeWasm } from '../../../src/backends/wasm/run.ts'
 import { planFor, plannedZone, runInputs } from '../plans.ts'
@@ -15,7 +15,7 @@ const zones = [
 ]
 
 function build(command: readonly string[], changes = {}) {
-  return wasmBackend.build(
+  return buildWasm(
     planFor('wasm', { zones, ...changes }),
     runInputs({ wasm, command, commandEnv: { TOKEN: 's3cret' } }),
   )
@@ -64,7 +64,7 @@ describe('the wasm backend', () => {
   test('inside a sandbox shows node, and python, where the system part does not, and puts no variable on argv', () => {
     const usr = { op: 'bind', source: '/usr', target: '/usr', kind: 'directory', from: 'system' } as const
     const inside = (node: string, command: readonly string[]) =>
-      wasmBackend.build(
+      buildWasm(
         planFor('wasm', { zones, engine: 'bwrap', system: [usr] }),
         runInputs({ wasm: { ...wasm, node }, command, commandEnv: { NODE_OPTIONS: 's3cret' } }),
       )

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { wasmBackend } from '../../../src/backends/wasm/build.ts'
+import { buildWasm } from '../../../src/backends/wasm/build.ts'
 import { type WasmtimeInputs, wasmtimeWarnings, wasmtimeWords } from '../../../src/backends/wasm/wasmtime.ts'
 import { planFor, plannedZone, runInputs } from '../plans.ts'
 
@@ -47,8 +47,8 @@ test('wasmtime runs in the sandbox that holds its zones, or not at all', () => {
     commandEnv: { TOKEN: 's3cret' },
   })
   const plan = planFor('wasm', { runtime: 'wasmtime', zones: [plannedZone({ source: '/data', target: '/ro' })] })
-  expect(() => wasmBackend.build(plan, run)).toThrow(/without the sandbox/)
-  const { env, argv, descriptors } = wasmBackend.build({ ...plan, engine: 'unshare' }, run)
+  expect(() => buildWasm(plan, run)).toThrow(/without the sandbox/)
+  const { env, argv, descriptors } = buildWasm({ ...plan, engine: 'unshare' }, run)
   const bytes = (fd: number): string => {
     const one = descriptors.find((descriptor) => descriptor.fd === fd)
     return new TextDecoder().decode(one?.carries === 'bytes' ? one.bytes : undefined)

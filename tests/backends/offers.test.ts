@@ -1,10 +1,14 @@
 import { describe, expect, test } from 'vitest'
+import { offersOf } from '../../src/backends/index.ts'
 import type { HostFacts } from '../../src/host/facts.ts'
-import { isOlder, offersOf } from '../../src/host/offers.ts'
-import { NEEDS } from '../../src/policy/values.ts'
+import { isOlder } from '../../src/host/version.ts'
+import type { Offers } from '../../src/plan/offers.ts'
+import { type BackendName, NEEDS } from '../../src/policy/values.ts'
 import { GOOD_MACHINE } from '../plan/world.ts'
 
 const facts = (some: Partial<HostFacts> = {}): HostFacts => ({ ...GOOD_MACHINE, paths: {}, ...some })
+const offeredBy = (name: BackendName, machine: HostFacts): Offers =>
+  offersOf(machine).find((offers) => offers.name === name) as Offers
 const DOCKER = {
   program: 'docker',
   path: '/usr/bin/docker',
@@ -25,7 +29,7 @@ describe('Every need is either given or lacking, never both and never neither', 
     ],
     ['on macOS', facts({ platform: 'darwin', docker: { ...DOCKER, remote: true } })],
   ])('%s', (_title, machine) => {
-    for (const { gives, lacks, unusable } of Object.values(offersOf(machine))) {
+    for (const { gives, lacks, unusable } of offersOf(machine)) {
       if (unusable !== undefined) continue
       const told = [...Object.keys(gives), ...Object.keys(lacks)].sort()
       expect(told).toEqual([...NEEDS].sort())
@@ -34,12 +38,12 @@ describe('Every need is either given or lacking, never both and never neither', 
 })
 
 test('Linux 7.1 closes sockets in zones, earlier kernels do not', () => {
-  expect(offersOf(facts({ landlockAbi: 9 })).namespace.gives['sockets-closed']).toBe('kernel')
-  expect(offersOf(facts({ landlockAbi: 8 })).namespace.gives['sockets-closed']).toBeUndefined()
+  expect(offeredBy('namespace', facts({ landlockAbi: 9 })).gives['sockets-closed']).toBe('kernel')
+  expect(offeredBy('namespace', facts({ landlockAbi: 8 })).gives['sockets-closed']).toBeUndefined()
 })
 
 test('A host process gives no wall at all', () => {
-  expect(Object.keys(offersOf(facts()).process.gives).sort()).toEqual([
+  expect(Object.keys(offeredBy('process', facts()).gives).sort()).toEqual([
     'cpus-limit',
     'deadline',
     'memory-limit',
@@ -51,7 +55,7 @@ test('A host process gives no wall at all', () => {
 })
 
 test('Namespaces are a matter of Linux', () => {
-  expect(offersOf(facts({ platform: 'darwin' })).namespace.unusable?.fix).toBe('--backend docker')
+  expect(offeredBy('namespace', facts({ platform: 'darwin' })).unusable?.fix).toBe('--backend docker')
 })
 
 test.each([

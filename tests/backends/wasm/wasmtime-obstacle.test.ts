@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { wasmtimeObstacle } from '../../src/host/wasmtime.ts'
+import { wasmtimeObstacle } from '../../../src/backends/wasm/wasmtime-obstacle.ts'
 
 const wasmtime = { path: '/home/user/.wasmtime/bin/wasmtime', version: '43.0.1', setuid: false }
 const NO_WALLS = { why: 'the kernel says no', fix: 'ask the administrator' }

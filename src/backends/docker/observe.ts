@@ -4,9 +4,9 @@
  */
 import { basename, delimiter } from 'node:path'
 import { execa } from 'execa'
-import { clientEnvironment } from './docker-client.ts'
-import type { DockerFact, Probe } from './facts.ts'
-import { findProgram } from './program.ts'
+import type { DockerFact, Probe } from '../../host/facts.ts'
+import { findProgram } from '../../host/program.ts'
+import { clientEnvironment } from './client-environment.ts'
 
 export interface DockerSearch {
   /** The caller's environment. LLM_DO_DOCKER in it names another client (`podman`, or a path). */
