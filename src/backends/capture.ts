@@ -79,5 +79,5 @@ export class HeadTail {
   }
 }
 
-/** A stream that nobody captured. */
+/** A stream that was not captured. */
 export const NO_CAPTURE: Capture = { head: NOTHING, tail: NOTHING, bytes: 0 }

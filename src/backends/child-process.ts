@@ -31,7 +31,7 @@ export interface ChildInput {
   readonly launch: Launch
   readonly stdio: ChildStdio
   readonly deadlineMs?: number | undefined
-  /** Asked at the deadline: milliseconds more, for a child whose command started later than itself. */
+  /** Called at the deadline: milliseconds to add, for a child whose command started later than the child. */
   readonly extensionMs?: () => Promise<number>
   readonly signal?: AbortSignal | undefined
   /** In a process group of its own, so that the whole group can be ended. */
@@ -56,11 +56,11 @@ export interface ChildEnd {
   readonly elapsedMs: number
 }
 
-/** Milliseconds between a stop that was asked for and the kill of what is still there. */
+/** Milliseconds between the call of `stop` and the kill of a child that is still there. */
 const STOP_GRACE_MS = 1_000
-/** Milliseconds without a byte after which a stream that somebody still holds open is given up. */
+/** Milliseconds without a byte after which a stream that another process still holds open is given up. */
 const DRAIN_MS = 100
-/** Rounds of `DRAIN_MS`, so that an orphan that prints for ever does not hold the result. */
+/** Rounds of `DRAIN_MS`, so that an orphan that prints without end does not delay the result. */
 const DRAIN_ROUNDS = 10
 
 export async function runChild(input: ChildInput): Promise<ChildEnd> {

@@ -66,7 +66,7 @@ export interface Captured {
   readonly stderr: Capture
 }
 
-/** The same for a launch that somebody else started; without what was captured it had the caller's own streams. */
+/** The same for a launch that the C client started; without captured streams it had the caller's own. */
 export function outcomeOfStatus(
   status: string,
   { stdout, stderr }: Captured = { stdout: NO_CAPTURE, stderr: NO_CAPTURE },

@@ -33,7 +33,7 @@ export interface SetupFailure {
 /** Something that was made in spite of its protection; paths are the host's. */
 export interface ProtectedAttempt {
   readonly path: string
-  /** The name it has beside it now; empty when it could not be moved. */
+  /** Its new name in the same directory; empty when it could not be moved. */
   readonly aside: string
   /** It had been removed before it could be moved. */
   readonly gone: boolean
@@ -58,9 +58,9 @@ export interface Capture {
 export interface Usage {
   readonly cpuMs: number
   readonly peakMemory: number
-  /** 0: nobody counted. */
+  /** 0: not counted. */
   readonly peakPids: number
-  /** From and to disks; absent where nobody counted. */
+  /** From and to disks; absent where they were not counted. */
   readonly readBytes?: number
   readonly writeBytes?: number
 }

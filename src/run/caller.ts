@@ -105,7 +105,7 @@ export function profileDirectories(env: Environment, home: string): ProfileDirec
 }
 
 /**
- * What decides about the next run beside the files of its policy, under the names by which it is reached: a command that can write
+ * What decides about the next run in addition to the files of its policy, by the names that lead there: a command that can write
  * there could widen what it is given then.
  */
 export function decidingPlaces(env: Environment, { cwd }: Pick<Request, 'cwd'>): readonly string[] {
@@ -125,7 +125,7 @@ function namesOfNode(env: Environment, cwd: string): readonly string[] {
 }
 
 /**
- * The directory of records, made before anybody looks: a plan that saw it missing would be stale as soon as a run has made it.
+ * The directory of records, made before any look: a plan that saw it missing would be stale as soon as a run has made it.
  * launch makes it, too, and is the one that checks whose it is.
  */
 export function makeOwnDirectory(env: Environment): void {

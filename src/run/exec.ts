@@ -1,6 +1,6 @@
 /**
  * The story of a run: one command in, one result out. Everything else (CLI, workers, pool) ends here; there is no second way
- * to build a sandbox.
+ * to build a sandbox. plan-run.ts makes the plan, start.ts runs it, leave.ts leaves it for the C client, report/ explains the outcome.
  * Edge: this process as the caller; the event loop.
  */
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
@@ -36,11 +36,11 @@ export async function exec(options: ExecOptions): Promise<Result> {
 interface Ran {
   readonly prepared: Prepared
   readonly outcome: Outcome
-  /** The plan for the front-end. */
+  /** The plan for the C client. */
   readonly guarded: GuardedLaunch | undefined
 }
 
-/** An engine that nobody tried before is tried by the run itself; only if nothing comes of it, every engine is tried by itself. */
+/** The run itself tries an engine that was not tried before; only if it fails, every engine is tried by an empty sandbox. */
 async function run(options: ExecOptions, begunMs: number): Promise<Ran> {
   const ran = await attempt(await prepareZones(() => prepareBy(options, 'run')), begunMs)
   if (!isEngineInDoubt(ran)) return ran
@@ -49,7 +49,7 @@ async function run(options: ExecOptions, begunMs: number): Promise<Ran> {
   return again.plan.hash === ran.prepared.plan.hash ? { ...ran, prepared: again } : attempt(again, begunMs)
 }
 
-/** What is left for the front-end is put together while the command runs. A plan that cannot be guarded is made again next time. */
+/** The plan for the C client is written while the command runs. A plan that cannot be guarded is made again next time. */
 async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
   const places = openedIn(prepared)
   const before = lookAtEntries(places.map(({ path }) => path))
@@ -61,7 +61,7 @@ async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
   return { prepared, outcome: { ...outcome, warnings }, guarded }
 }
 
-/** A process is started within the turn of the event loop in which it was asked for. */
+/** Waits for the next turn of the event loop: a process is started within the turn in which `spawn` is called. */
 async function afterStart<T>(then: () => Promise<T>): Promise<T> {
   await new Promise((resolve) => setImmediate(resolve))
   return then()
@@ -73,14 +73,14 @@ function isEngineInDoubt({ prepared: { facts, plan }, outcome: { cause, failure 
   return isUntried && cause === 'setup' && failure !== undefined
 }
 
-/** What the front-end's run came to, told by whoever knows the words: the same plan, made again, and the outcome of launch. */
+/** The result of a run that the C client started: the same plan, made again, and the outcome that launch reported. */
 export async function explainOutcome(options: ExecOptions, status: string, captured?: Captured): Promise<Result> {
   const outcome = outcomeOfStatus(status, captured)
   // A sandbox that could not be built is a question to the engines.
   return judge(await prepareBy(options, outcome.cause === 'setup' ? 'trial' : 'run'), outcome)
 }
 
-/** What an outcome means for whoever asked for the run. */
+/** What an outcome means to the caller. */
 export async function judge(prepared: Prepared, outcome: Outcome): Promise<Result> {
   const { plan, policy, facts, request } = prepared
   return classify(plan, outcome, request.command, {

@@ -36,8 +36,8 @@ const UNKNOWN = ''
 const MAKING_MS = 30_000
 
 /**
- * By the native helper, which follows no link that was put in the way since the path was looked at: root may be asked to make a
- * directory in somebody else's. Elsewhere than on Linux there is no helper.
+ * By the native helper, which follows no link that was put in the way since the path was looked at: root may have to make a
+ * directory in that of another user. Only Linux has the helper.
  * @returns device and inode of the directory
  */
 async function makeZoneDirectory(source: string): Promise<string> {

@@ -27,7 +27,7 @@ import type { Environment } from './caller.ts'
 import { newRunId } from './run-id.ts'
 
 export interface MachineQuestion {
-  /** Backends whose own facts are asked for, too. */
+  /** Backends whose own facts are observed in addition. */
   readonly also?: readonly BackendName[]
   readonly policy: Pick<Policy, 'cgroupParent'> & { readonly engine: Policy['engine'] | 'all' }
   /** See host/probe.ts. */

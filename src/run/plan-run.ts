@@ -36,7 +36,7 @@ export interface ExecOptions {
   readonly commandBytes?: readonly Uint8Array[]
   /** What the program wants of the sandbox, in the words of a profile; host paths are relative to `cwd`. Above the profile. */
   readonly policy?: SandboxInput
-  /** The same by voices that are told apart in messages, such as flags; above `policy`, the last one wins. */
+  /** The same from sources that messages name, such as flags; above `policy`, the last one wins. */
   readonly layers?: readonly PolicyLayer[]
   /** Name or path; default `default`. */
   readonly profile?: string
@@ -50,12 +50,12 @@ export interface ExecOptions {
   readonly onStdout?: Listener
   readonly onStderr?: Listener
   /**
-   * Has the last word on the policy before anything is planned: may only narrow it, ask somebody, or throw. Workers come in here.
+   * Has the last word on the policy before anything is planned: may only narrow it, ask a person, or throw. Workers use it.
    */
   readonly narrow?: (grant: Policy, request: Request) => Promise<Policy>
   /** Sees what was planned before anything is made or started, and may throw: a zone may lead elsewhere than when it was judged. */
   readonly accept?: (policy: Policy, plan: Plan) => void
-  /** How the command line was written: with it the plan is left for the front-end, see launch-cache/. */
+  /** How the command line was written: with it the plan is left for the C client, see launch-cache/. */
   readonly invocation?: Invocation
   /** With `invocation`: the form of JSON that the result is printed in; without it the output passes through. */
   readonly form?: JsonForm
@@ -103,7 +103,7 @@ export async function prepareBy(options: ExecOptions, check: EngineCheck): Promi
   return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }
 }
 
-/** What the operator grants, and who asks for it. */
+/** What the operator grants, and the request. */
 export interface Granted {
   readonly env: Environment
   readonly request: Request
@@ -113,7 +113,7 @@ export interface Granted {
 }
 
 /**
- * The policy of profile, environment and flags, before anybody narrows it.
+ * The policy of profile, environment and flags, before it is narrowed.
  * @throws SandboxError for a command, a directory or a policy that cannot be used
  */
 export async function readGrant(options: ExecOptions): Promise<Granted> {
@@ -194,14 +194,14 @@ function untrustedPlaces({ policy, request }: Pick<Prepared, 'policy' | 'request
   ]
 }
 
-/** Facts of one backend, such as what a daemon says, are asked for only when no backend before it is enough. */
+/** Facts of one backend, such as the answer of a daemon, are observed only when no backend before it is enough. */
 async function factsFor(question: FactsQuestion): Promise<HostFacts> {
   const { policy, request, env, check } = question
   const notBelow = untrustedPlaces(question)
   const look = (also: readonly BackendName[]) =>
     observeMachine({ also, policy, env, notBelow, believe: check === 'run' })
   const wanted = BACKENDS.filter(({ observe }) => observe?.isWanted(policy)).map(({ name }) => name)
-  // The machine is asked first: the paths are looked at while a process that was asked thinks.
+  // The machine comes first: the paths are looked at while the processes that answer for it run.
   const [machine, paths] = await Promise.all([look(wanted), observePolicyPaths(policy, request)])
   const first: HostFacts = { ...machine, paths }
   const next = nextToObserve({ ...question, facts: first, offers: offersFor({ ...question, facts: first }) })

@@ -4,7 +4,7 @@
  */
 import { randomHex } from '../random.ts'
 
-/** 80 random bits, lower case: unique without asking anybody. */
+/** 80 random bits, lower case: unique without coordination. */
 export function newRunId(): string {
   return randomHex(10)
 }

@@ -113,7 +113,7 @@ export function buildCreate(plan: Plan, run: DockerRunInputs): Launch {
   return launchOf({ docker, argv: create, environment, plan, name })
 }
 
-/** Seconds that a session container lives at most, used or not: nothing of ours runs for ever. */
+/** Seconds that a session container lives at most, used or not: no container of ours stays for good. */
 export const SESSION_SECONDS = 3600
 
 /** The container of a session: the same walls, a command that only sleeps, no environment of any run. */
@@ -182,7 +182,7 @@ function mountChecks(plan: Plan, { covers }: DockerInputs): readonly string[] {
   return ['--mounts', ...heldWords({ ...plan, covers })]
 }
 
-/** For people, who are shown a plan of which nobody has looked at the paths, all of them. */
+/** Those that were seen; for `--plan --argv`, which looks at no path, all that a zone could have. */
 function coversFor(plan: Plan, { covers }: DockerInputs): readonly Cover[] {
   return covers ?? plan.zones.flatMap(coversOf)
 }
@@ -261,16 +261,16 @@ interface ContainerInputs {
   readonly labels: readonly string[]
   /** Path inside of what is PID 1; undefined = docker's own. */
   readonly init?: string | undefined
-  /** Beside the zones. */
+  /** In addition to those of the zones. */
   readonly mounts: readonly BindMount[]
 }
 
-/** What makes the walls; the order is for people who read it. */
+/** The options that make the walls; their order has no meaning to the daemon. */
 function containerWords(plan: Plan, { docker, labels, init, mounts }: ContainerInputs): readonly string[] {
   return [
     ...labels.flatMap((label) => ['--label', label]),
     ...['--pull', 'never'],
-    // The image's own start program and health check are commands that nobody asked for.
+    // The image's own start program and health check are not what the caller wants to run.
     ...['--entrypoint', init ?? '', '--no-healthcheck'],
     ...(init === undefined ? ['--init'] : []),
     '--interactive',
@@ -375,13 +375,13 @@ function limitWords({ limits }: Plan, docker: DockerInputs): readonly string[] {
     ...['--pids-limit', String(pids?.max ?? -1)],
     ...ulimit('core', CORE_LIMIT),
     ...(cpuTimeMs === undefined ? [] : ulimit('cpu', Math.ceil(cpuTimeMs / 1000))),
-    // podman asks for more than its own limits unless it is told.
+    // Without this podman raises its own limits, which only a privileged process may.
     ...(docker.program === 'podman' ? ulimit('nofile', Math.min(DEFAULT_FILES, docker.hardLimits.files)) : []),
     ...(docker.program === 'podman' ? ulimit('nproc', Math.min(DEFAULT_PROCESSES, docker.hardLimits.processes)) : []),
   ]
 }
 
-/** Limits that the plan says the daemon holds; with --best-effort others may stand there that nobody does. */
+/** Limits that the plan says the daemon holds; with --best-effort the plan may also name limits that nothing holds. */
 export function heldByDocker({ memory, cpus, pids }: PlannedLimits): Pick<PlannedLimits, 'memory' | 'cpus' | 'pids'> {
   return {
     ...(memory?.by === 'docker' && { memory }),

@@ -1,5 +1,5 @@
 /**
- * What the docker or podman client is told apart from its argv. The client is a program of the host and reads its own
+ * What the docker or podman client gets besides its argv. The client is a program of the host and reads its own
  * environment (where the daemon is, which configuration), so the command's variables must not simply be mixed into it.
  */
 
@@ -19,7 +19,7 @@ export interface DockerInputs {
   readonly remote: boolean
   /** The client's own environment, without anything of the command. */
   readonly environment: Readonly<Record<string, string>>
-  /** Who started us; a container knows no mapping of ids, so this is who the command is on the host. */
+  /** Our own user and group. Containers map no ids, so the command has the same ones on the host. */
   readonly caller: { readonly uid: number; readonly gid: number }
   /** This process, see inputs.ts; a container whose runner is gone is swept away. */
   readonly runner: string
@@ -33,7 +33,7 @@ export interface DockerInputs {
   readonly hardLimits: { readonly files: number; readonly processes: number }
 }
 
-/** What a run in a container depends on beside its plan. */
+/** What a run in a container depends on in addition to its plan. */
 export interface DockerRunInputs extends RunInputs {
   readonly docker: DockerInputs
 }

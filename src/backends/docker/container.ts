@@ -98,7 +98,7 @@ export function withoutInit(run: DockerRunInputs): DockerRunInputs {
   return { ...run, docker }
 }
 
-/** A warning for a run whose end only the daemon told. */
+/** A warning for a run whose end is known from the daemon only. */
 export const INIT_UNHEARD =
   'the init of the container could not reach the runner: an end by a signal is shown as exit code 128+N'
 
@@ -134,7 +134,7 @@ interface LimitCheck extends Container {
 }
 
 /**
- * Refuses to start a container that the daemon will not hold within the plan's limits: it is asked, not believed.
+ * Refuses to start a container that the daemon will not hold within the plan's limits, as its own record of the container shows.
  * @returns warnings: what is not held, where the policy is content with that (--best-effort)
  * @throws SandboxError NO_BACKEND, or ZONE_INVALID when the image brings writable volumes of its own
  */
@@ -247,7 +247,7 @@ const KILL_PAUSE_MS = 50
 /** Exit statuses that docker's init and the command share. */
 export const SHARED_STATUSES = [126, 127] as const
 
-/** What execvp(3) takes when there is no PATH at all. */
+/** The PATH of execvp(3) where the variable is not set. */
 const DEFAULT_PATH = '/bin:/usr/bin'
 
 export function pathOf({ Config }: ContainerReport): string {

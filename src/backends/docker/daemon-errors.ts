@@ -69,7 +69,7 @@ const ROWS: readonly Row[] = [
   },
 ]
 
-/** Parts of a message that only repeat who speaks. */
+/** Prefixes of a message that only name the program that prints it. */
 const PREFIX =
   /^(Error response from daemon: |Error: |docker: |unable to start container "?\S+"?: |failed to create (shim )?task(?: for container)?: |OCI runtime create failed: |runc: |runc create failed: |crun: )+/
 

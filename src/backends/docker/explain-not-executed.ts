@@ -1,5 +1,5 @@
 /**
- * Why a container ended with 126 or 127: was it the command's own word, or was there nothing to execute?
+ * Why a container ended with 126 or 127: did the command exit so, or could it not be executed?
  * Edge: processes.
  *
  * Docker's init reports a failed execve(2) by the same numbers that a command may use itself. The container is still there, so
@@ -21,7 +21,7 @@ export interface Lookup {
 /** What a program looks like from outside. */
 type Found = 'executable' | 'not executable' | 'absent' | 'unknown'
 
-/** @returns undefined when the program could be executed, or nobody can tell: then the number is its own */
+/** @returns undefined when the program could be executed, or that is not known: the exit status is then the command's own */
 export async function whyNotExecuted(lookup: Lookup): Promise<SetupFailure | undefined> {
   const found = await Promise.all(candidates(lookup).map((path) => lookAt(lookup, path)))
   if (found.includes('executable') || found.includes('unknown')) return undefined
@@ -44,7 +44,7 @@ const HEADER = { bytes: 512, mode: 100, modeBytes: 8, type: 156 } as const
 const ABSENT = /could not find the file|could not be found|no such file|not a directory/i
 
 async function lookAt({ docker, container }: Lookup, path: string): Promise<Found> {
-  // podman follows links by itself and knows no word for it.
+  // podman always follows links and has no option for it.
   const follow = docker.program === 'docker' ? ['--follow-link'] : []
   const { stdout, stderr } = await execa(docker.path, ['cp', ...follow, `${container}:${path}`, '-'], {
     env: docker.environment,

@@ -1,5 +1,5 @@
 /**
- * Protected names where there is no guard: Docker Desktop on macOS and Windows, where nobody is root and the daemon acts in a virtual
+ * Protected names where there is no guard: Docker Desktop on macOS and Windows, where no caller is root and the daemon acts in a virtual
  * machine. What exists is covered as elsewhere; what does not is looked for when the container is gone, and renamed aside.
  * Edge: files.
  */
@@ -96,7 +96,7 @@ function entriesOf(directory: string): readonly { readonly name: string; readonl
       isDirectory: entry.isDirectory(),
     }))
   } catch {
-    return [] // Whoever may not look into it may not make anything there: the command is no more than this user.
+    return [] // A user that cannot read it can make nothing there, and the command has no more rights than this user.
   }
 }
 

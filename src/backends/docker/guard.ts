@@ -1,12 +1,12 @@
 /**
- * Protected names of a container: what must be covered, and who watches what does not exist.
+ * Protected names of a container: what must be covered by a mount, and the guard that watches names that do not exist yet.
  * Edge: processes, pipes.
  *
  *     runner ──a line, or its end──► sh ──end──► native/guard-program.c ──lines──► runner
  *
- * The guard looks at the zones before the daemon is told of them, watches while the command runs, and sweeps when its input
+ * The guard looks at the zones before the daemon gets them, watches while the command runs, and sweeps when its input
  * ends: once the container is gone. Where the runner is killed the shell sees the end of its own input instead, removes the
- * container, and ends; so the sweep comes after the container in either case, and nothing is left that nobody sweeps.
+ * container, and ends; so the sweep always comes after the end of the container.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
@@ -105,7 +105,7 @@ function cannotProtect(told: string): SandboxError {
 /* ---- while it runs ---- */
 
 export interface Watch {
-  /** Resolved at the first attempt, or when nobody watches any more. */
+  /** Resolved at the first attempt, or when the watch has ended. */
   readonly alarm: Promise<void>
   /** When the container is gone. @returns what was made in spite of its protection; `lost` when the guard did not tell */
   readonly end: () => Promise<Guarded | 'lost' | undefined>

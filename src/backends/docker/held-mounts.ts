@@ -4,7 +4,7 @@
  *
  * The daemon looks every path up again, as root. So each inode is looked at here from the zone's root downwards without following a
  * link, and our init compares the container's mounts with them before the command begins (native/held.c). An inode that is
- * held open is given to no other file meanwhile.
+ * held open is not reused for another file.
  */
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { SandboxError } from '../../error.ts'
@@ -19,7 +19,7 @@ const O_PATH = 0o10000000
 const LOOK = O_PATH | constants.O_NOFOLLOW
 
 export interface HeldCovers {
-  /** With the inode of each; those that this user cannot reach are left out, since the command is no more than this user. */
+  /** With the inode of each; those that this user cannot reach are left out, since the command has no more rights than this user. */
   readonly covers: readonly Cover[]
   readonly close: () => void
 }
@@ -49,12 +49,12 @@ async function lookAtMounts(
 
 export interface InitQuestion {
   readonly docker: DockerInputs
-  /** Whether our init runs the command and can be heard. */
+  /** Our init runs the command and can report to the runner. */
   readonly isThere: boolean
 }
 
 /**
- * Without our init nobody compares the mounts before the command begins.
+ * Without our init the mounts are not compared before the command begins.
  * @throws SandboxError SETUP_FAILED for zones that would have to be taken on trust
  */
 export function requireInit({ zones }: Plan, { docker, isThere }: InitQuestion): void {

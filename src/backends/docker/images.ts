@@ -3,7 +3,7 @@
 export interface Runtime {
   readonly name: string
   readonly image: string
-  /** Commands by which it is recognised when nobody names it. */
+  /** Commands that choose it when the policy names no runtime. */
   readonly commands: readonly string[]
 }
 

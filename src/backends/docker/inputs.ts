@@ -39,7 +39,7 @@ function ownGuard({ remote }: DockerFact): string | undefined {
   return !remote && process.platform === 'linux' && existsSync(file) ? file : undefined
 }
 
-/** Windows has no such ids; Docker Desktop gives its files to whoever asks. */
+/** Windows has no such ids; Docker Desktop lets any id read its files. */
 const ORDINARY_ID = 1000
 
 function platformNow(): DockerInputs['platform'] {
@@ -59,7 +59,7 @@ export function processTable(): string {
 }
 
 /**
- * A process, told apart from a later one with the same pid.
+ * Names a process so that a later one with the same pid has another name.
  * @returns `<process table>/<pid>:<start time>`; undefined when there is no such process
  */
 export function runnerOf(pid: number): string | undefined {

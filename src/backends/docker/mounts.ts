@@ -33,7 +33,7 @@ export interface Cover {
   readonly inode?: Inode
 }
 
-/** An inode as it is told to native/held.c, in decimal digits. */
+/** An inode in the form that native/held.c reads: decimal digits. */
 export interface Inode {
   readonly dev: string
   readonly ino: string
@@ -101,7 +101,7 @@ function heldCover({ target }: PlannedZone, { path, readonly, inode }: Cover): r
 
 export interface TmpfsInputs {
   readonly program: 'docker' | 'podman'
-  /** Who the command is: the directory is theirs. */
+  /** User and group of the command, which own the directory. */
   readonly owner: { readonly uid: number; readonly gid: number }
 }
 

@@ -41,7 +41,7 @@ export async function askDocker(
   return { program, path, ...readInfo({ ...said, program, env }) }
 }
 
-/** Milliseconds; a daemon that takes longer to say who it is would be no help for a run. */
+/** Milliseconds; a daemon that answers `info` more slowly is too slow for a run. */
 const ANSWER_MS = 10_000
 
 interface InfoSaid {

@@ -54,7 +54,7 @@ export function ignoredLimits({ limits }: Plan, { HostConfig: got }: ContainerRe
   return rows.filter((row): row is Ignored => row.wanted !== undefined && Math.abs(row.got - row.wanted) > 0.01)
 }
 
-/** Words by which docker and podman say on stderr that they do not hold what they were asked to hold. */
+/** What docker and podman print on stderr about a limit that they do not hold. */
 const IGNORED = /discarded|ignored|not supported|does not support|without swap/i
 
 /** Complaints of `create` about limits, one line each. */
@@ -65,7 +65,7 @@ export function limitComplaints(stderr: string): readonly string[] {
     .filter((line) => IGNORED.test(line))
 }
 
-/** Directories that the image declares as volumes: writable, without a size, and nobody named them. */
+/** Directories that the image declares as volumes: writable, without a size limit, and not named by the policy. */
 export function imageVolumes({ Mounts }: ContainerReport): readonly string[] {
   return (Mounts ?? []).filter(({ Type }) => Type === 'volume').map(({ Destination }) => Destination)
 }
@@ -80,14 +80,14 @@ export interface DockerEnd {
   readonly client: ChildEnd
   /** Why the command could not be executed, found out afterwards. */
   readonly notExecuted?: SetupFailure
-  /** What our init told; absent where it was not there. */
+  /** The report of our init; absent in a container without it. */
   readonly told?: InitReport | undefined
   /** Milliseconds from the first word to the daemon until the end. */
   readonly totalMs: number
   readonly warnings: readonly string[]
 }
 
-/** The outcome of a container that was created: what init told of it, else the little that the daemon knows. */
+/** The outcome of a container that was created: from the report of our init, else from what the daemon knows, which is less. */
 export function concludeDocker(end: DockerEnd): Outcome {
   const status = end.told === undefined ? undefined : parseLaunchStatus(end.told.line)
   return status === undefined || end.client.cause !== 'exit' ? withoutStatus(end) : withStatus(end, status)

@@ -29,7 +29,7 @@ export interface Candidate {
   readonly ageMs: number
 }
 
-/** Milliseconds after which a stopped container of ours is litter, whoever made it: nobody needs that long to read its end. */
+/** Milliseconds after which a stopped container of ours is removed, whichever runner made it: reading its end never takes that long. */
 const LITTER_AGE_MS = 3_600_000
 
 /** A session container outlives its runner on purpose, but not its own end. */

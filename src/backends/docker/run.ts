@@ -2,7 +2,7 @@
  * One command in a container, from create to rm.
  * Edge: processes, the clock.
  *
- * Who ends whom: at the deadline and on abort we ask the daemon to kill the container, and the attached client ends with it.
+ * Ends: at the deadline and on abort we ask the daemon to kill the container, and the attached client ends with it.
  * If we are killed ourselves, a shell that waits for our end of its pipe removes the container; if that is gone too, the
  * next run sweeps it away. The daemon's own account of the container, not the client's exit status, says how it ended.
  */
@@ -166,7 +166,7 @@ function lookUp({ docker, name, run, plan, report }: Omit<Ended, 'client' | 'tol
   return whyNotExecuted({ docker, container: name, program, workdir: plan.workdir, path: pathOf(report) })
 }
 
-/** With zones our init runs nothing before the runner has heard of it. */
+/** In a container with zones our init starts the command only after it has connected to the runner. */
 function unheard({ program }: Container['docker']): SandboxError {
   return new SandboxError(
     'SETUP_FAILED',

@@ -1,5 +1,5 @@
 /**
- * Who is inside a session's container: one run at a time, or the sweep that ends it.
+ * The lock of a session's container: held by one run at a time, or by the prune that removes the container.
  * Edge: files in the user's runtime directory, randomness.
  */
 import { randomUUID } from 'node:crypto'
@@ -13,7 +13,7 @@ export interface Held {
 }
 
 /**
- * One file per session, beside the records of live runs.
+ * One file per session, in the same directory as the records of live runs.
  * @returns undefined while another live process holds it
  */
 export async function takeSession(runsDirectory: string, name: string): Promise<Held | undefined> {
@@ -24,10 +24,10 @@ export async function takeSession(runsDirectory: string, name: string): Promise<
   return { release: () => unlinkSync(path) }
 }
 
-/** Beside a lock; nobody else's. */
+/** A unique temporary name next to the lock. */
 const besides = (path: string): string => `${path}.${randomUUID()}`
 
-/** Written before it is linked: whoever is killed meanwhile has taken nothing. */
+/** The file is written before it is linked, so a process that is killed in between has not taken the lock. */
 function take(path: string): boolean {
   const own = besides(path)
   writeFileSync(own, runnerOf(process.pid) ?? `${processTable()}/${process.pid}`, { mode: 0o600, flag: 'wx' })
@@ -59,7 +59,7 @@ function isStale(path: string): boolean {
   }
 }
 
-/** Of several who see a stale lock one alone moves it aside. What a later one moves is the lock of the first, and goes back. */
+/** rename(2) lets one of several processes move a stale lock aside. A later one moves the lock of the first, and puts it back. */
 function retake(path: string): boolean {
   const aside = besides(path)
   try {

@@ -3,7 +3,7 @@
  * Edge: processes, the clock, files in the user's runtime directory.
  *
  * Weaker than a fresh container, so off by default and said in every result: what a run leaves in /tmp and the like, the next
- * one sees. Only one run at a time is inside; another one meanwhile gets a fresh container. A run that leaves a process
+ * one sees. Only one run at a time is inside; a second one at that time gets a fresh container. A run that leaves a process
  * behind, or has to be ended, takes the container with it. The container sleeps for an hour at most, then it is over.
  */
 import { rmSync } from 'node:fs'

@@ -2,8 +2,8 @@
  * The socket on which our init in a container tells how the command ended, see native/container-init.c.
  * Edge: a UNIX socket in the user's runtime directory.
  *
- * It is shown in the container, so only the first connection counts: init makes it before the command exists, and nobody is
- * listening any more when the command could look for it.
+ * It is shown in the container, so only the first connection counts: init makes it before the command exists, and the socket
+ * no longer listens when the command could look for it.
  */
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -44,7 +44,7 @@ export async function openReport(path: string, mode = 0o700): Promise<ReportSock
     chmodSync(dirname(path), mode)
     return await listen(path)
   } catch {
-    return undefined // Less is told then, and nothing is less closed.
+    return undefined // The result says less then; the walls are the same.
   }
 }
 
@@ -67,7 +67,7 @@ function listen(path: string): Promise<ReportSocket> {
   const report = async (): Promise<InitReport> => {
     // Connections come in a later turn than the end of a process that made them.
     await new Promise((resolve) => setImmediate(resolve))
-    // What is told was told before the end; only a client that lost its daemon ends before the container does.
+    // Init reports before the container ends; only a client that lost its daemon ends before the container does.
     await Promise.race([heard.closed, new Promise((resolve) => void setTimeout(resolve, LATEST_MS).unref())])
     return { connected: heard.closed !== undefined, line: heard.bytes.toString('utf8') }
   }

@@ -194,7 +194,7 @@ interface TreeEntry {
   readonly records: readonly LaunchRecord[]
 }
 
-/** Parents before children, whoever asked for them: a later parent would hide its child. */
+/** Parents before children, in whatever order they were wanted: a later parent would hide its child. */
 function treeRecords({ system, scratch, zones, identity }: Plan): readonly LaunchRecord[] {
   const entries = [
     ...system.map(systemEntry),

@@ -1,5 +1,5 @@
 /**
- * The launch file: what the native chain is told, as words ended by NUL. native/launchfile.h holds the same table;
+ * The launch file: all that the native chain reads about a plan, as words ended by NUL. native/launchfile.h holds the same table;
  * tests/backends/namespace/launch-file.test.ts compares the two.
  */
 

@@ -12,7 +12,7 @@ const UNLIMITED = '18446744073709551615'
 /** Most descriptors of a process. The watchdog looks at each one, so there are fewer where it watches. */
 const DESCRIPTORS = { kernel: 524_288, watchdog: 16_384 } as const
 
-/** Processes of the chain that count beside the command's own: init with the engine's monitor, or with the stager until it goes. */
+/** Processes of the chain that count in addition to the command's own: init with the engine's monitor, or with the stager until it goes. */
 const CHAIN_IN_GROUP = 2
 const CHAIN_WITHOUT_STAGER = 1
 /** In the user namespace only init counts. */
@@ -31,7 +31,7 @@ const standardRlimits = (descriptors: number): readonly LaunchRecord[] => [
   ['rlimit', RLIMIT.nofile, 1024, descriptors],
   ['rlimit', RLIMIT.memlock, 8 * 1024 ** 2, 8 * 1024 ** 2],
   ['rlimit', RLIMIT.msgqueue, 819_200, 819_200],
-  // A caller who may use real-time priorities lends them to nobody: they would starve the runner.
+  // A caller's right to real-time priorities is not passed on: such a command would starve the runner.
   ['rlimit', RLIMIT.nice, 0, 0],
   ['rlimit', RLIMIT.rtprio, 0, 0],
 ]

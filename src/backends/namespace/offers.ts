@@ -58,7 +58,7 @@ function namespaceObstacle(facts: HostFacts): Lack | undefined {
   if (facts.platform !== 'linux') return { why: 'namespaces exist on Linux only', fix: '--backend docker' }
   if (!facts.helpers.ok) return { why: `the native helpers are not usable: ${facts.helpers.message}`, fix: 'make' }
   if (enginesOf(facts).length > 0) return undefined
-  // Whoever asks for bwrap by name gets its trouble told: nothing else was tried then.
+  // A policy that names bwrap gets the reason about bwrap: nothing else was tried then.
   return isTried(facts.engines.unshare) ? engineFailure(facts, 'unshare') : engineObstacle(facts, 'bwrap')
 }
 
@@ -99,7 +99,7 @@ function oldBwrap({ path, version }: ProgramFact): Lack {
 function engineFailure(facts: HostFacts, engine: EngineName): Lack {
   const probe = facts.engines[engine]
   if (probe.ok) return { why: `${engine} is not there`, fix: '' }
-  // Whoever makes the namespaces needs the permission: our launcher where it is known, see `helpers`.
+  // The program that makes the namespaces needs the permission: our launcher where it is known, see `helpers`.
   const program = (facts.helpers.ok ? facts.helpers.detail : undefined) ?? engine
   const { cause, fix } = explainFailure(probe, { program, around: facts.surroundings })
   return { why: cause, fix }

@@ -5,7 +5,7 @@
  *
  * Whatever comes is read into one buffer and copied no further than it is kept: node's own way of reading allocates 64 KiB for
  * each read, which in a flood is garbage faster than it is collected. Back-pressure holds in both directions: after its first
- * piece stdin goes out when it is asked for, and while a listener is busy with a chunk nothing more is read.
+ * piece stdin is sent when launch wants it, and nothing is read while a listener is busy with a chunk.
  */
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { HeadTail, type Listener } from '../capture.ts'
@@ -15,7 +15,7 @@ import { FRAME, FrameReader, INPUT_BYTES, writeFrame } from './frames.ts'
 /** Shared by all sockets: what was read is dealt with before the event loop reads again. */
 const READ_BUFFER = Buffer.alloc(64 * 1024)
 
-/** A socket that is read into the buffer; what comes before anybody listens is dropped. */
+/** A socket that is read into the buffer; what comes before `listen` is dropped. */
 export class FramedLine {
   readonly socket: Socket
   private readonly listener: { hear: (bytes: Uint8Array) => boolean }

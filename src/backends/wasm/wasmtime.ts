@@ -9,7 +9,7 @@
 import { SandboxError } from '../../error.ts'
 import type { WasmPreopen } from './program.ts'
 
-/** The word of `runtime`. */
+/** The value of `runtime` that chooses it. */
 export const WASMTIME = 'wasmtime'
 
 /** 128 + SIGABRT: how wasmtime exits when the module has trapped. */
