@@ -58,7 +58,7 @@ function knownProfile(file, { parseProfile, checkLayer }) {
 }
 
 function knownFilters({ PROFILE_NAMES, ARCHES, compileProfile, toHex, nameOf, keptSets }) {
-  // As edges.ts asks for them.
+  // As src/run/filter.ts asks for them.
   const kept = [false, true].map((isRoot) => keptSets({ isRoot }))
   const asked = [...PROFILE_NAMES, 'off'].flatMap((profile) =>
     ARCHES.flatMap((arch) => kept.map((always) => ({ profile, arch, always }))),

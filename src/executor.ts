@@ -6,13 +6,13 @@
  *     const { success, stdout } = await executor.execute(['npm', 'test'], '/path/to/project')
  */
 import { SandboxError } from './error.ts'
-import { exec } from './exec.ts'
 import type { SandboxInput } from './policy/keys/index.ts'
 import type { PolicyLayer } from './policy/layer.ts'
 import { refusal } from './report/classify.ts'
 import { isolationLine } from './report/isolation.ts'
 import { type TaskForm, taskForm } from './report/json.ts'
 import type { Result } from './report/result.ts'
+import { exec } from './run/exec.ts'
 
 export interface SandboxExecutorOptions {
   /** Milliseconds; default 30 s, from the profile `task`. */

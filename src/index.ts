@@ -1,10 +1,10 @@
 /** The library: `import { exec, plan, doctor } from 'llm-do-exec'`. */
-import { type ExecOptions, prepare } from './exec.ts'
+
 import type { Plan } from './plan/plan.ts'
+import { type ExecOptions, prepare } from './run/plan-run.ts'
 
 export { type DoctorReport, doctor } from './doctor/checks.ts'
 export { ERROR_CODES, type ErrorCode, SandboxError } from './error.ts'
-export { type ExecOptions, exec } from './exec.ts'
 export {
   type ExecuteOptions,
   type ExecutionResult,
@@ -18,6 +18,8 @@ export type { Policy } from './policy/policy.ts'
 export type { Need, Zone, ZoneMode } from './policy/values.ts'
 export { openSandbox, type Sandbox, type SandboxCommand, type SandboxOptions } from './pool/open.ts'
 export type { Denial, Reason, Result } from './report/result.ts'
+export { exec } from './run/exec.ts'
+export type { ExecOptions } from './run/plan-run.ts'
 
 /** What would be done, without doing it. */
 export async function plan(options: ExecOptions): Promise<Plan> {

@@ -8,6 +8,7 @@ import { dirname, join, relative } from 'node:path'
 import { transformSync } from 'esbuild'
 import { describe, expect, test } from 'vitest'
 import { ERROR_CODES } from '../src/error.ts'
+import { BACKEND_NAMES } from '../src/policy/values.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
@@ -15,11 +16,9 @@ const ROOT = join(import.meta.dirname, '..')
 const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'index'],
   ['worker', 'pool', 'doctor', 'executor'],
-  ['exec'],
-  ['edges'],
+  ['run'],
   ['report', 'launch-cache'],
-  ['supervisor'],
-  ['backend'],
+  ['backends'],
   ['plan'],
   ['host'],
   ['policy', 'cgroup'],
@@ -27,6 +26,17 @@ const FLOORS: readonly (readonly string[])[] = [
   ['error'],
   ['contract'],
 ]
+
+/**
+ * The parts of src/backends, top to bottom: the table, the backends, the native chain that others may run inside, and what all share.
+ * No backend imports another one: its folder can be taken out.
+ */
+const backendFloorOf = (path: string): number => {
+  const [, part = '', isFolder] = path.split('/')
+  if (isFolder === undefined) return part === 'index.ts' ? 0 : 3
+  return part === 'namespace' ? 2 : 1
+}
+const backendPartOf = (path: string): string => path.split('/').slice(0, 2).join('/')
 
 /** What only an edge file may import. */
 const EDGE_MODULES = [
@@ -113,6 +123,21 @@ const climbsOf = (source: Source): readonly string[] =>
     .filter((target) => floorOf(roomOf(target)) <= floorOf(roomOf(source.path)))
     .map((target) => `${source.path} -> ${target}`)
 
+/** The same inside src/backends. */
+const backendClimbsOf = (source: Source): readonly string[] =>
+  neighboursOf(source)
+    .filter((target) => [source.path, target].every((path) => roomOf(path) === 'backends'))
+    .filter((target) => backendPartOf(target) !== backendPartOf(source.path))
+    .filter((target) => {
+      const [from, to] = [backendFloorOf(source.path), backendFloorOf(target)]
+      // What all share is one floor, and its files know each other.
+      return to < from || (to === from && to !== 3)
+    })
+    .map((target) => `${source.path} -> ${target}`)
+
+/** Comparisons with the name of a backend. */
+const NAMED = new RegExp(`\\bbackend\\b[\\w.]* (?:===|!==) '(?:${BACKEND_NAMES.join('|')})'`)
+
 /** One cycle of a graph as a list of nodes, or undefined. */
 function cycleIn(graph: ReadonlyMap<string, readonly string[]>): readonly string[] | undefined {
   const done = new Set<string>()
@@ -172,6 +197,21 @@ describe('the rules themselves', () => {
     ])
   })
 
+  test('find an import of one backend by another', () => {
+    const sideways = { path: 'backends/docker/a.ts', text: "import { b } from '../wasm/b.ts'" }
+    const up = { path: 'backends/capture.ts', text: "import { b } from './wasm/b.ts'" }
+    const down = { path: 'backends/wasm/a.ts', text: "import { b } from '../namespace/b.ts'\nimport '../capture.ts'" }
+    expect([sideways, up, down].flatMap(backendClimbsOf)).toEqual([
+      'backends/docker/a.ts -> backends/wasm/b.ts',
+      'backends/capture.ts -> backends/wasm/b.ts',
+    ])
+  })
+
+  test('find a comparison with the name of a backend', () => {
+    expect("if (plan.backend !== 'docker') return".match(NAMED)).toHaveLength(1)
+    expect("backend: 'docker', program === 'docker'".match(NAMED)).toBeNull()
+  })
+
   test('find a cycle', () => {
     expect(
       cycleIn(
@@ -196,6 +236,17 @@ test('every room has its floor', () => {
 
 test('imports go down the floors only', () => {
   expect(sources.flatMap(climbsOf)).toEqual([])
+})
+
+test('no backend imports another one', () => {
+  expect(sources.flatMap(backendClimbsOf)).toEqual([])
+})
+
+test('nothing outside a backend compares its name: what differs is a question to its row', () => {
+  // A policy that names wasm asks for what only WASI commands need, and policies know no rows.
+  const reasoned = ['policy/needs.ts']
+  const naming = sources.filter(({ path }) => !reasoned.includes(path)).filter(({ text }) => NAMED.test(text))
+  expect(naming.map(({ path }) => path)).toEqual([])
 })
 
 test('imports do not go in circles', () => {

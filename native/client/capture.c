@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* The same as in src/supervisor/child.ts: milliseconds of silence, and at most, that a process gets that holds a pipe open. */
+/* The same as in src/backends/child-process.ts: milliseconds of silence, and at most, that a process gets that holds a pipe open. */
 #define DRAIN_MS 100
 #define DRAIN_MOST_MS 1000
 

@@ -4,7 +4,7 @@
  * Theory of operation. The command writes into two pipes. Our copies of its ends stay open until the run is over, so a pipe
  * that can be read holds bytes, and the end of a run is the end of launch, never of its output. Each stream is kept in one
  * block of at most the cap: first the head, then the tail, which is written over from its start again and again. So memory stays
- * flat whatever a command prints, and what fits is one piece. src/supervisor/capture.ts keeps the same bytes.
+ * flat whatever a command prints, and what fits is one piece. src/backends/capture.ts keeps the same bytes.
  */
 #pragma once
 

@@ -45,7 +45,7 @@ static int is_shown(const struct launchfile *file, const char *path) {
   return 0;
 }
 
-/* What is here but not inside may be why a command has failed. src/exec.ts names it, by the same rule. */
+/* What is here but not inside may be why a command has failed. src/run/exec.ts names it, by the same rule. */
 static int names_a_hidden_path(const struct result *result) {
   for (char **word = result->command + 1; result->command[0] && *word; word++)
     if (**word == '/' && (*word)[1] && !is_shown(result->file, *word) && access(*word, F_OK) == 0) return 1;
@@ -225,7 +225,7 @@ int result_is_sound(const struct launchfile *file) {
   return last == SLOT_END && launchfile_find(file, V_CAPTURE, &entry) == (pieces > 0);
 }
 
-/* Nanoseconds to thousandths of a millisecond, as src/supervisor/launch-status.ts rounds them. */
+/* Nanoseconds to thousandths of a millisecond, as src/backends/launch-status.ts rounds them. */
 static long long microseconds(long long from_ns, long long to_ns) { return to_ns > from_ns ? (to_ns - from_ns + 500) / 1000 : 0; }
 
 /* With its key, which is left out where there was no counter. */

@@ -1,6 +1,6 @@
 /*
  * What is said over the socket of a warm sandbox: frames, each a header and `size` bytes, in the byte order of the machine.
- * Spoken by native/client/pool-client.c and src/supervisor/frame.ts on one side, by native/runner/run-protocol.c on the other.
+ * Spoken by native/client/pool-client.c and src/backends/namespace/frames.ts on one side, by native/runner/run-protocol.c on the other.
  *
  * A client sends FRAME_CALLER, FRAME_GUARDS (both optional) and FRAME_RUN, with its three streams as descriptors of the first
  * byte, or without descriptors: then the streams come as frames, too. A fourth descriptor is the gate, an eventfd: nothing is

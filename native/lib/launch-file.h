@@ -1,6 +1,6 @@
 /*
  * The launch file: words ended by NUL, first LAUNCH_FILE_MAGIC, last "end". Each entry is a verb and a fixed number of
- * words (native/contract.yaml). Written by src/backend/launchfile.ts; read by launch, the stager and init.
+ * words (native/contract.yaml). Written by src/backends/namespace/launch-file.ts; read by launch, the stager and init.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* The outcome of a run as launch saw it, and the JSON line that tells the runner. src/supervisor/outcome.ts has its meaning. */
+/* The outcome of a run as launch saw it, and the JSON line that tells the runner. src/backends/outcome.ts has its meaning. */
 #pragma once
 
 #include "lib/contract.h"

@@ -3,12 +3,13 @@
  *
  * Edge: stdio, signals.
  */
+
+import { namespaceOffers } from '../backends/namespace/offers.ts'
 import { doctor as examine, observeForDoctor } from '../doctor/checks.ts'
 import { CONTRACT } from '../doctor/rows/index.ts'
 import { type RowResult, selfTest } from '../doctor/self-test.ts'
 import { reportText, rowText, summaryText } from '../doctor/text.ts'
 import { SandboxError } from '../error.ts'
-import { offersOf } from '../host/offers.ts'
 import type { EngineName } from '../policy/values.ts'
 import { type Call, type Environment, hostEnvironment } from './call.ts'
 import { say } from './output.ts'
@@ -47,7 +48,7 @@ interface Contract {
 
 async function tryContract({ named, asJson, env }: Contract): Promise<number> {
   const facts = await observeForDoctor(env)
-  const { engines, unusable } = offersOf(facts).namespace
+  const { engines, unusable } = namespaceOffers(facts)
   if (unusable !== undefined)
     throw new SandboxError('NO_BACKEND', `no row can be tried: ${unusable.why}`, { hint: unusable.fix })
   const missing = named.find((engine) => !engines.includes(engine))

@@ -5,8 +5,8 @@
  * Edge: inherited descriptors.
  */
 import { readFileSync } from 'node:fs'
-import type { Captured } from '../supervisor/launch-status.ts'
-import type { Capture } from '../supervisor/outcome.ts'
+import type { Captured } from '../backends/launch-status.ts'
+import type { Capture } from '../backends/outcome.ts'
 
 export interface Ended {
   /** The line of launch; half of it, or nothing, when launch was killed. */

@@ -1,11 +1,10 @@
 /**
- * `llm-do exec`: command line -> request, result -> text and exit status. What happens in between is src/exec.ts.
+ * `llm-do exec`: command line -> request, result -> text and exit status. What happens in between is src/run/exec.ts.
  *
  * Edge: stdio, signals.
  */
 import { resolve } from 'node:path'
 import { SandboxError } from '../error.ts'
-import type { ExecOptions } from '../exec.ts'
 import { commandBySplit, type Invocation, invocationOf } from '../launch-cache/key.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../policy/option-layer.ts'
@@ -16,6 +15,7 @@ import { isolationLine } from '../report/isolation.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../report/json.ts'
 import type { Result } from '../report/result.ts'
 import { errorLines, resultLines } from '../report/text.ts'
+import type { ExecOptions } from '../run/plan-run.ts'
 import type { Decided } from '../worker/run.ts'
 import type { Call, Environment, Words } from './call.ts'
 import { type CommandLine, commandOf, readCommandLine } from './command-line.ts'
@@ -104,7 +104,7 @@ async function plannedOptions(asked: Asked): Promise<Partial<ExecOptions>> {
 /** `--plan`, with `--argv` or `--why`: prints what was decided, runs nothing. */
 async function showPlan(asked: Asked): Promise<number> {
   const { given, options } = asked
-  const { prepare, printLaunch } = await import('../exec.ts')
+  const [{ prepare }, { printLaunch }] = await Promise.all([import('../run/plan-run.ts'), import('../run/start.ts')])
   const prepared = await prepare({ ...options, ...(await plannedOptions(asked)) })
   const why = word(given, 'why')
   if (why !== undefined) {
@@ -122,7 +122,7 @@ const ended = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 async function runUntilSignal(options: ExecOptions): Promise<Result> {
-  const { exec } = await import('../exec.ts')
+  const { exec } = await import('../run/exec.ts')
   const controller = new AbortController()
   const stop = (signal: NodeJS.Signals) => controller.abort(signal)
   for (const signal of STOP_SIGNALS) process.on(signal, stop)
@@ -287,7 +287,7 @@ export async function explainVerb(call: Call, outcome: number): Promise<number> 
   const { readEnded } = await import('./ended.ts')
   const { status, captured } = readEnded(outcome)
   try {
-    const { explainOutcome } = await import('../exec.ts')
+    const { explainOutcome } = await import('../run/exec.ts')
     const { options, json } = read(call, readCommandLine(call.text))
     return await show(await explainOutcome(options, status, captured), json)
   } catch (error) {

@@ -1,12 +1,19 @@
 /**
  * `llm-do images [--pull] [--json]`: the image of each runtime, and whether the daemon has it.
  */
-import { type ImageState, listImages, type PullResult, printImages, pullImages } from '../backend/docker-images.ts'
-import { dockerInputs } from '../backend/docker-inputs.ts'
+
+import { dockerInputs } from '../backends/docker/inputs.ts'
+import { observeDocker } from '../backends/docker/observe.ts'
+import { dockerObstacle } from '../backends/docker/offers.ts'
+import {
+  type ImageState,
+  listImages,
+  type PullResult,
+  printImages,
+  pullImages,
+} from '../backends/docker/pull-images.ts'
 import { SandboxError } from '../error.ts'
-import { observeDocker } from '../host/docker.ts'
 import type { DockerFact } from '../host/facts.ts'
-import { dockerObstacle } from '../host/offers.ts'
 import { neutralise } from '../report/text.ts'
 import type { Call, Environment } from './call.ts'
 import { standing } from './directory.ts'

@@ -4,9 +4,8 @@
  *
  * Edge: processes, the working directory.
  */
-import { makeOwnDirectory, now, prepareZones } from '../edges.ts'
+
 import { SandboxError } from '../error.ts'
-import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
 import { usableCache } from '../host/cache.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
@@ -16,6 +15,11 @@ import { flagLayer, type GivenOptions } from '../policy/option-layer.ts'
 import { askPools, startDetached } from '../pool/keeper.ts'
 import { poolsDirectory } from '../pool/place.ts'
 import { neutralise } from '../report/text.ts'
+import { makeOwnDirectory } from '../run/caller.ts'
+import { leaveForClient } from '../run/leave.ts'
+import { prepareZones } from '../run/make-zones.ts'
+import { type ExecOptions, type Prepared, prepare } from '../run/plan-run.ts'
+import { now } from '../run/run-id.ts'
 import { parseDuration } from '../unit.ts'
 import { type Call, type Environment, wordsFrom } from './call.ts'
 import { commandOf, readCommandLine } from './command-line.ts'
@@ -136,7 +140,7 @@ async function start(call: Call): Promise<number> {
   makeOwnDirectory(env)
   const prepared = await prepareZones(() => prepare(options))
   refuseUnpoolable(prepared)
-  const guarded = await leaveForFront(prepared, begunMs)
+  const guarded = await leaveForClient(prepared, begunMs)
   if (guarded === undefined) throw notGuarded(prepared, env)
   const { isNew } = await startDetached({
     pools: poolsDirectory(env, prepared.facts.uid),

@@ -4,9 +4,9 @@
  * Edge: profile files, the working directory.
  */
 import { readFile } from 'node:fs/promises'
-import { homeOf, profileDirectories } from '../edges.ts'
 import { listProfiles, loadProfile } from '../policy/load.ts'
 import { neutralise } from '../report/text.ts'
+import { homeOf, profileDirectories } from '../run/caller.ts'
 import type { Call, Environment } from './call.ts'
 import { currentDirectory } from './directory.ts'
 import { say } from './output.ts'

@@ -5,13 +5,14 @@
  * Edge: processes, the clock.
  */
 import { join } from 'node:path'
-import { makeOwnDirectory, pruneTrials } from '../edges.ts'
+import { runsDirectory } from '../backends/runs-directory.ts'
 import { SandboxError } from '../error.ts'
 import { helpersDirectory } from '../native.ts'
 import { askPools } from '../pool/keeper.ts'
 import { poolsDirectory } from '../pool/place.ts'
 import { neutralise } from '../report/text.ts'
-import { runsDirectory } from '../supervisor/runs-directory.ts'
+import { makeOwnDirectory } from '../run/caller.ts'
+import { pruneTrials } from '../run/observe.ts'
 import type { Call, Environment } from './call.ts'
 import { standing } from './directory.ts'
 import { say, tell } from './output.ts'
@@ -98,12 +99,12 @@ const DAEMON_ANSWER_MS = 2_000
 
 /** Containers of killed runners and of sessions. @returns how many were removed; 0 where no daemon answers */
 async function pruneContainers(env: Environment): Promise<number> {
-  const { observeDocker } = await import('../host/docker.ts')
+  const { observeDocker } = await import('../backends/docker/observe.ts')
   const docker = await observeDocker({ env, notBelow: standing(), answerMs: DAEMON_ANSWER_MS })
   if (docker?.server.ok !== true) return 0
   const [{ dockerInputs }, { sweep }] = await Promise.all([
-    import('../backend/docker-inputs.ts'),
-    import('../supervisor/docker-sweep.ts'),
+    import('../backends/docker/inputs.ts'),
+    import('../backends/docker/prune.ts'),
   ])
   const directory = runsDirectory(env, process.getuid?.() ?? 0)
   return await sweep(dockerInputs(docker, env), {

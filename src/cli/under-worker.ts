@@ -5,13 +5,13 @@
  * Edge: the user id, the terminal.
  */
 import { join } from 'node:path'
-import type { Environment } from '../edges.ts'
 import { SandboxError } from '../error.ts'
-import type { ExecOptions } from '../exec.ts'
 import { packageRoot } from '../native.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { Environment } from '../run/caller.ts'
+import type { ExecOptions } from '../run/plan-run.ts'
 import { APPROVALS, blockedError } from '../worker/approval.ts'
 import { askOnTerminal } from '../worker/prompt.ts'
 import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/run.ts'

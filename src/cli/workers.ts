@@ -5,12 +5,12 @@
  * Edge: the working directory.
  */
 import { resolve } from 'node:path'
-import { homeOf } from '../edges.ts'
-import { readGrant } from '../exec.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import { didYouMean } from '../policy/nearest.ts'
 import { flagLayer, type GivenOptions } from '../policy/option-layer.ts'
 import { OPTIONS } from '../policy/options.ts'
+import { homeOf } from '../run/caller.ts'
+import { readGrant } from '../run/plan-run.ts'
 import { type Answer, checkWorkers, listWorkers, showWorker } from '../worker/verbs.ts'
 import { type Call, type Environment, wordsFrom } from './call.ts'
 import { readCommandLine, splitWords } from './command-line.ts'

@@ -1,17 +1,21 @@
 /**
  * What this machine can hold: the same facts and offers that the plan chooses by, and one real run of the default profile.
- * Edge: the machine (by edges.ts), processes (by exec).
+ * Edge: the machine (by run/observe.ts), processes (by exec).
  */
 import { tmpdir } from 'node:os'
-import { type Environment, observeMachine } from '../edges.ts'
+import type { Part } from '../backends/backend.ts'
+import { BACKENDS, backendNamed } from '../backends/index.ts'
 import { SandboxError } from '../error.ts'
-import { type ExecOptions, exec, prepare } from '../exec.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { takeSecret } from '../host/secret.ts'
 import { statusLine } from '../host/status.ts'
 import type { BackendName, EngineName } from '../policy/values.ts'
-import { type BackendReport, describeBackends, describeParts, keyPart, type Part } from './describe.ts'
+import type { Environment } from '../run/caller.ts'
+import { exec } from '../run/exec.ts'
+import { observeMachine } from '../run/observe.ts'
+import { type ExecOptions, prepare } from '../run/plan-run.ts'
+import { type BackendReport, describeBackends, describeParts, keyPart } from './describe.ts'
 
 /** The default profile, planned and where the walls are our own also run. */
 export type Trial =
@@ -40,7 +44,7 @@ export interface DoctorReport {
  */
 export async function observeForDoctor(env: Environment): Promise<HostFacts> {
   const machine = await observeMachine({
-    want: ['namespace', 'docker', 'wasm'],
+    also: BACKENDS.map(({ name }) => name),
     policy: { engine: 'all' },
     env,
     notBelow: [],
@@ -52,7 +56,7 @@ export async function observeForDoctor(env: Environment): Promise<HostFacts> {
 export async function doctor(env: Environment): Promise<DoctorReport> {
   const facts = await observeForDoctor(env)
   const trial = await tryDefault(env)
-  const parts = [...describeParts(facts), ...(facts.platform === 'linux' ? [lookAtKey(env, facts.uid)] : [])]
+  const parts = [...(await describeParts(facts)), ...(facts.platform === 'linux' ? [lookAtKey(env, facts.uid)] : [])]
   return { schema: 1, ok: trial.ok, trial, parts, backends: describeBackends(facts) }
 }
 
@@ -73,7 +77,9 @@ async function tryDefault(env: Environment): Promise<Trial> {
   try {
     const { plan } = await prepare(options)
     const chosen = { backend: plan.backend, ...(plan.engine === undefined ? {} : { engine: plan.engine }) }
-    return plan.backend === 'namespace' ? await runDefault(options, chosen) : { ok: true, ...chosen, ...NOT_RUN }
+    // The program that is run is the host's; an image need not be there.
+    const isRun = backendNamed(plan.backend).traits.root === 'assembled'
+    return isRun ? await runDefault(options, chosen) : { ok: true, ...chosen, ...NOT_RUN }
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
     return { ok: false, code: error.code, message: error.message, hint: error.hint }

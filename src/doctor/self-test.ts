@@ -3,12 +3,13 @@
  * Edge: process.env, processes (by exec).
  */
 import { createHash } from 'node:crypto'
-import type { Environment } from '../edges.ts'
 import { SandboxError } from '../error.ts'
-import { type ExecOptions, exec } from '../exec.ts'
 import type { SandboxInput } from '../policy/keys/index.ts'
 import type { EngineName } from '../policy/values.ts'
 import type { Result } from '../report/result.ts'
+import type { Environment } from '../run/caller.ts'
+import { exec } from '../run/exec.ts'
+import type { ExecOptions } from '../run/plan-run.ts'
 import type { Attempt, Ground, Row, RunSeen, Verdict } from './contract.ts'
 import { prepareGround } from './ground.ts'
 

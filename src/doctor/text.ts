@@ -1,7 +1,9 @@
 /** Reports as text for people: one screen, aligned, a fix under what needs one. Pure. */
+import type { Part, PartState } from '../backends/backend.ts'
+import { isSandbox } from '../policy/values.ts'
 import type { DoctorReport, Trial } from './checks.ts'
 import type { Verdict } from './contract.ts'
-import type { BackendReport, Part, PartState } from './describe.ts'
+import type { BackendReport } from './describe.ts'
 import type { RowResult } from './self-test.ts'
 
 const MARK: Readonly<Record<PartState, string>> = { ok: 'ok', limited: '--', missing: 'NO' }
@@ -22,7 +24,7 @@ function partLines({ state, name, detail, fix }: Part): readonly string[] {
 
 function backendLines({ name, usable, why, fix, holds, lacks }: BackendReport): readonly string[] {
   if (!usable) return [row('NO', name, why), ...(fix === '' ? [] : [below(`fix: ${fix}`)])]
-  if (name === 'process') return [row('--', name, 'no walls; only with LLM_DO_ALLOW_UNSANDBOXED=1')]
+  if (!isSandbox(name)) return [row('--', name, 'no walls; only with LLM_DO_ALLOW_UNSANDBOXED=1')]
   const limits = (['memory-limit', 'pids-limit', 'cpus-limit', 'io-limit'] as const).map(
     (need) => `${need} ${holds[need] ?? 'none'}`,
   )

@@ -1,11 +1,11 @@
 /**
  * Observes the machine: what it is, which programs are there, which walls can really be built.
- * Edge: file system (/proc, marks of containers), processes (by program.ts and docker.ts), operating system numbers.
+ * Edge: file system (/proc, marks of containers), processes (by program.ts and the observers of backends), operating system numbers.
  *
  * Costs come in three sizes. Reading /proc and searching PATH is done every time. Starting a real sandbox with each engine and asking for
  * versions takes tens of milliseconds. What worked is remembered for the boot, what failed never is: it may have been chance, and a
  * repair is seen at once. Who is about to run a command anyway may believe in an engine instead of trying it: the run will tell.
- * A container daemon takes a quarter of a second and may come and go: it is asked only when somebody wants it, every time.
+ * A container daemon takes a quarter of a second and may come and go: its backend's observer runs only when it is needed, every time.
  */
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
@@ -13,8 +13,18 @@ import { delimiter } from 'node:path'
 import { recall, remember } from './cache.ts'
 import { EXPLAINING_SETTINGS } from './explain.ts'
 import { type CgroupFact, type HostFacts, NOT_TRIED, type Probe, type ProgramFact, type Surroundings } from './facts.ts'
-import { askVersion, type FoundProgram, findProgram } from './program.ts'
+import { type FoundProgram, findProgram, versionOf } from './program.ts'
 import { countProcessors, statusLine } from './status.ts'
+
+/** @returns facts to add; never throws for a program that is missing or fails */
+export type Observer = (question: ObserverQuestion) => Promise<Partial<HostFacts>>
+
+export interface ObserverQuestion {
+  /** The caller's environment. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Finds a program on the caller's PATH, where no command could have planted it. */
+  readonly search: (name: string) => FoundProgram | undefined
+}
 
 /** Facts of the machine; the paths of a policy are looked at apart, see paths.ts. */
 export type MachineFacts = Omit<HostFacts, 'paths'>
@@ -22,8 +32,10 @@ export type MachineFacts = Omit<HostFacts, 'paths'>
 export type Engine = 'bwrap' | 'unshare'
 
 export interface HostInputs {
-  /** Backends somebody may use: nothing costly is done for others. */
-  readonly want: readonly ('namespace' | 'docker' | 'wasm')[]
+  /** Engines are looked at: a backend that uses one may be chosen. */
+  readonly wantsEngines: boolean
+  /** What else is asked of the machine; each adds its own facts. */
+  readonly observers: readonly Observer[]
   /** `auto`: the first that works is enough. */
   readonly engine: Engine | 'auto' | 'all'
   /** The engine of our own need not be tried: a run that is about to be will show whether it works. */
@@ -50,11 +62,10 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
   const path = (inputs.env['PATH'] ?? '').split(delimiter)
   const search = (name: string): FoundProgram | undefined =>
     findProgram({ name, path, notBelow: inputs.notBelow, uid: own.uid })
-  const [cgroup, engines, docker, wasmtime] = await Promise.all([
+  const [cgroup, engines, ...others] = await Promise.all([
     inputs.cgroup(),
     observeEngines({ inputs, own, search }),
-    inputs.want.includes('docker') ? observeContainers(inputs, search) : undefined,
-    inputs.want.includes('wasm') ? versionOf(search('wasmtime')) : undefined,
+    ...inputs.observers.map((observe) => observe({ env: inputs.env, search })),
   ])
   return {
     platform: platform() as HostFacts['platform'],
@@ -67,8 +78,7 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
     cpus: own.cpus,
     ...engines,
     cgroup,
-    ...(docker === undefined ? {} : { docker }),
-    ...(wasmtime === undefined ? {} : { wasmtime }),
+    ...Object.assign({}, ...others),
     surroundings: own.surroundings,
   }
 }
@@ -140,7 +150,7 @@ interface EngineInputs {
 type EngineFacts = Pick<HostFacts, 'helpers' | 'bwrap' | 'engines' | 'untried' | 'landlockAbi'>
 
 async function observeEngines({ inputs, own, search }: EngineInputs): Promise<EngineFacts> {
-  if (!inputs.want.includes('namespace') || platform() !== 'linux') {
+  if (!inputs.wantsEngines || platform() !== 'linux') {
     return { helpers: NOT_TRIED, engines: { bwrap: NOT_TRIED, unshare: NOT_TRIED }, landlockAbi: 0 }
   }
   const [helpers, bwrap] = [inputs.helpers(), search('bwrap')]
@@ -206,25 +216,12 @@ async function tryBwrap({ inputs, helpers, bwrap, known }: Trial): Promise<Probe
   return helpers.ok ? inputs.probeEngine('bwrap', bwrap.path) : helpers
 }
 
-async function versionOf(found: FoundProgram | undefined): Promise<ProgramFact | undefined> {
-  if (found === undefined) return undefined
-  return found.setuid ? { path: found.path, version: '', setuid: true } : askVersion(found)
-}
-
 /** What is remembered was written by this very version (it is in the key); the shape is still looked at once, since files can rot. */
 function asProven(value: unknown, found: FoundProgram | undefined): Proven | undefined {
   const { landlockAbi, bwrap } = (value ?? {}) as Partial<Proven>
   // The program that is started is the one that was found just now, whatever is remembered of it.
   const isFound = bwrap === undefined || bwrap.path === found?.path
   return typeof landlockAbi === 'number' && isFound ? (value as Proven) : undefined
-}
-
-/** Our own search first: a client that lies in the caller's tree is not asked. */
-async function observeContainers({ env }: HostInputs, search: EngineInputs['search']): Promise<HostFacts['docker']> {
-  const found = search(env['LLM_DO_DOCKER'] || 'docker')
-  if (found === undefined) return undefined
-  const { askDocker } = await import('./docker.ts')
-  return askDocker(found.path, { env })
 }
 
 /** A file of /proc as text; empty when the kernel or a container hides it. It is made at once: a thread would take longer. */

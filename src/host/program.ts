@@ -110,3 +110,9 @@ export async function askVersion({ path, setuid }: FoundProgram): Promise<Progra
   const answer = await ask({ file: path, argv: ['--version'], env: {}, patienceMs: VERSION_TIMEOUT_MS })
   return { path, version: /\d+(?:\.\d+)+/.exec(`${answer.stdout}\n${answer.stderr}`)?.[0] ?? '', setuid }
 }
+
+/** A setuid program is not even started: it would run with rights that nobody here is meant to have. */
+export async function versionOf(found: FoundProgram | undefined): Promise<ProgramFact | undefined> {
+  if (found === undefined) return undefined
+  return found.setuid ? { path: found.path, version: '', setuid: true } : askVersion(found)
+}

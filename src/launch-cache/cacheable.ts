@@ -1,5 +1,6 @@
 /** Which plans front may start by itself, and what they depend on. Pure. */
 import { posix } from 'node:path'
+import { backendNamed } from '../backends/index.ts'
 import type { HostFacts } from '../host/facts.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -20,7 +21,11 @@ export interface Cacheable extends Planned {
  * they may be secrets, and must not end up in one more file than they are in. Those of shipped profiles are known to all.
  */
 export function isCacheable({ plan, policy, shippedProfiles }: Cacheable): boolean {
-  return plan.backend === 'namespace' && plan.warnings.length === 0 && Object.keys(policy.env.set).every(isShipped)
+  return (
+    backendNamed(plan.backend).hasLaunchFile &&
+    plan.warnings.length === 0 &&
+    Object.keys(policy.env.set).every(isShipped)
+  )
 
   function isShipped(name: string): boolean {
     const origin = policy.origins[`env.set.${name}`]?.at(-1)
@@ -30,7 +35,7 @@ export function isCacheable({ plan, policy, shippedProfiles }: Cacheable): boole
 
 /** A terminal belongs to the caller from the start; everything else can be handed over later. */
 export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): boolean {
-  return plan.backend === 'namespace' && policy.pool === 'auto' && !plan.tty
+  return backendNamed(plan.backend).hasLaunchFile && policy.pool === 'auto' && !plan.tty
 }
 
 /** Everything that planning saw, as it saw it; with the places that would tell of a better cgroup. */

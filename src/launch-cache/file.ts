@@ -1,6 +1,6 @@
 /** A plan as a launch file that native/client/main.c may use by itself: the plan's records after those that guard it. Pure. */
 import { createHash } from 'node:crypto'
-import { type LaunchRecord, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
+import { type LaunchRecord, type Verb, writeLaunchFile } from '../backends/namespace/launch-file.ts'
 import { KEY_CALLER } from '../contract.ts'
 import type { PlannedVariable } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'

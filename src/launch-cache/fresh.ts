@@ -4,7 +4,7 @@
  * Edge: identities of files, this process.
  */
 import { type BigIntStats, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { type Verb, writeLaunchFile } from '../backend/launchfile.ts'
+import { type Verb, writeLaunchFile } from '../backends/namespace/launch-file.ts'
 import { LAUNCH_FILE_MAGIC, VERBS } from '../contract.ts'
 import { type Invocation, type KeyInputs, keyWords } from './key.ts'
 

@@ -7,11 +7,12 @@
  */
 import type { MountWay } from '../seccomp/ways.ts'
 import { usesLandlock } from './landlock.ts'
+import type { BackendTraits } from './offers.ts'
 import { byText, shown } from './places.ts'
 import type { PlannedZone } from './plan.ts'
 
 export interface DetachInputs {
-  readonly backend: string
+  readonly traits: Pick<BackendTraits, 'protectsByMounts' | 'hasLandlock'>
   /** What the filter lets a command do. */
   readonly ways: readonly MountWay[]
   readonly landlockAbi: number
@@ -36,10 +37,9 @@ export function detachProblems(inputs: DetachInputs): readonly string[] {
 /** Linux that makes a mount namespace out of a tree (OPEN_TREE_NAMESPACE, FSMOUNT_NAMESPACE) in calls that Landlock does not see. */
 const FIRST_WITH_TREES = 7
 
-function canDetach({ backend, ways, landlockAbi, kernel, profile }: DetachInputs): boolean {
-  // A WASI module makes no system call of its own, and a plain process has no protections.
-  if (backend !== 'namespace' && backend !== 'docker') return false
-  const isLandlocked = backend === 'namespace' && usesLandlock({ landlockAbi, seccomp: { profile } })
+function canDetach({ traits, ways, landlockAbi, kernel, profile }: DetachInputs): boolean {
+  if (!traits.protectsByMounts) return false
+  const isLandlocked = traits.hasLandlock && usesLandlock({ landlockAbi, seccomp: { profile } })
   const hasTrees = Number.parseInt(kernel, 10) >= FIRST_WITH_TREES
   return (ways.includes('mount') && !isLandlocked) || (ways.includes('tree') && hasTrees)
 }

@@ -3,6 +3,7 @@ import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/values.ts'
 import { type PathFacts, SSH_AGENT_TARGET } from './mounts.ts'
+import type { BackendTraits } from './offers.ts'
 import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, shown } from './places.ts'
 import type { Plan, PlannedVariable, PlannedZone } from './plan.ts'
 import type { Request } from './request.ts'
@@ -13,6 +14,7 @@ export interface EnvironmentInputs {
   readonly request: Request
   readonly paths: PathFacts
   readonly backend: BackendName
+  readonly root: BackendTraits['root']
   readonly zones: readonly PlannedZone[]
   readonly workdir: string
   /** Variables that toolchains need. */
@@ -33,7 +35,7 @@ export function plannedVariables(inputs: EnvironmentInputs): readonly PlannedVar
 }
 
 function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
-  const { policy, request, backend, workdir, toolchains, zones } = inputs
+  const { policy, request, backend, root, workdir, toolchains, zones } = inputs
   const { LANG = 'C.UTF-8', TERM = 'dumb', TZ } = request.locale
   const values: Readonly<Record<string, string | undefined>> = {
     ...toolchains,
@@ -49,7 +51,7 @@ function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
   const ours = Object.entries(values).flatMap(([name, value]) =>
     value === undefined ? [] : [{ name, from: 'built-in', value } as const],
   )
-  return backend === 'process'
+  return root === 'host'
     ? [
         ...ours,
         ...inherited(['HOME', 'PATH', 'USER'], request.environmentNames).map(
@@ -59,11 +61,11 @@ function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
     : ours
 }
 
-/** A host process keeps the caller's account; an image knows best where its programs are. */
+/** Under the host's own root the command keeps the caller's account; an image knows best where its programs are. */
 function accountOf(inputs: EnvironmentInputs): Readonly<Record<string, string>> {
-  if (inputs.backend === 'process') return {}
+  if (inputs.root === 'host') return {}
   const account = { HOME: SANDBOX_HOME, USER: 'sandbox' }
-  return inputs.backend === 'namespace' ? { ...account, PATH: insidePath(inputs).join(':') } : account
+  return inputs.root === 'assembled' ? { ...account, PATH: insidePath(inputs).join(':') } : account
 }
 
 /** The caller's PATH as far as it is visible inside, under the names it has there, then the standard directories it lacks. */

@@ -1,4 +1,5 @@
 /** Whether init puts Landlock on the command, and what that closes. Pure. */
+
 import { LANDLOCK_CLOSES_SOCKETS, LANDLOCK_RENAMES } from '../contract.ts'
 
 export interface LandlockInputs {

@@ -1,8 +1,8 @@
 /** Which rung holds each limit of the policy on the chosen backend. Pure. */
-import type { Offers } from '../host/offers.ts'
 import { IO_RATES } from '../policy/needs.ts'
 import type { Policy, Resources } from '../policy/policy.ts'
 import type { Need } from '../policy/values.ts'
+import type { Offers } from './offers.ts'
 import type { HeldBy, PlannedLimit, PlannedLimits, PlannedRates } from './plan.ts'
 
 export interface LimitInputs {

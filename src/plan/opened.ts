@@ -3,8 +3,9 @@ import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING, GIT, GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
 import { isWithin, shown } from './places.ts'
-import type { PlannedZone } from './plan.ts'
+import type { Plan, PlannedZone } from './plan.ts'
 import { homesIn } from './protect.ts'
+import type { Request } from './request.ts'
 
 /** Something that a program of the host runs or obeys by itself, in a zone where the command may write it. */
 export interface OpenedPlace {
@@ -18,6 +19,16 @@ export interface OpenedInputs {
   readonly zones: readonly PlannedZone[]
   /** Canonical home directories. */
   readonly homes: readonly string[]
+}
+
+/** Places whose change the result of a run reports; mostly none. */
+export function openedIn({ policy, plan, request }: OpenedRun): readonly OpenedPlace[] {
+  return policy.protectNot.length === 0 ? [] : openedPlaces({ policy, zones: plan.zones, homes: request.homes })
+}
+
+interface OpenedRun extends Pick<OpenedInputs, 'policy'> {
+  readonly plan: Pick<Plan, 'zones'>
+  readonly request: Pick<Request, 'homes'>
 }
 
 /** Git directories are looked at where they mostly are, at the root of a zone. */

@@ -6,12 +6,13 @@ import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING } from '../policy/protected.ts'
 import { type Need, seccompName } from '../policy/values.ts'
 import type { MountWay } from '../seccomp/ways.ts'
-import { allNeeds, type Choice, chooseBackend, type Permits } from './choose.ts'
+import { allNeeds, chooseBackend } from './choose.ts'
 import { detachProblems } from './detach.ts'
 import { plannedVariables, resolveWorkdir, variableProblems } from './environment.ts'
 import { named } from './hash.ts'
 import { plannedLimits } from './limits.ts'
 import { type Mounts, ownStateIn, pathFact, resolveMounts } from './mounts.ts'
+import type { BackendOffer } from './offers.ts'
 import { byText, isWithin, shown, WORKSPACE } from './places.ts'
 import type { Plan, PlannedZone } from './plan.ts'
 import { gitPathsAtRoot } from './protect.ts'
@@ -25,7 +26,8 @@ export interface PlanInputs {
   readonly request: Request
   /** What the policy cannot do without; `policy.require` is added. */
   readonly needs: readonly Need[]
-  readonly permits: Permits
+  /** Of every backend, in the order in which `auto` takes them. */
+  readonly offers: readonly BackendOffer[]
   /** The compiled system call filter of the policy, hexadecimal, empty for `off`. */
   readonly seccompFilter: (arch: HostFacts['arch']) => string
   /** What that filter lets a command do to mounts. */
@@ -50,9 +52,14 @@ export function resolvePlan(inputs: PlanInputs): Plan {
   return assemble(inputs, choice, mounts)
 }
 
-/** A host process sees every path where it is. */
-function rooted({ policy }: PlanInputs): Policy {
-  return policy.backend === 'process' ? { ...policy, samePath: true } : policy
+/** Under the host's own root every path is seen where it is. */
+function rooted(inputs: PlanInputs): Policy {
+  return hasHostRoot(inputs) ? { ...inputs.policy, samePath: true } : inputs.policy
+}
+
+/** No such backend is ever taken unless the policy names it. */
+function hasHostRoot({ policy, offers }: PlanInputs): boolean {
+  return offers.find(({ name }) => name === policy.backend)?.traits.root === 'host'
 }
 
 const HINTS = {
@@ -85,10 +92,10 @@ function requestProblems({ facts, request, policy }: PlanInputs): readonly strin
   return [...gone, ...agent, ...cgroup]
 }
 
-function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
+function assemble(inputs: PlanInputs, choice: BackendOffer, mounts: Mounts): Plan {
   const { policy, facts, request } = inputs
   const toolchains = toolchainsFor(inputs, choice, mounts)
-  const own = choice.backend === 'namespace' ? mounts.zones : mounts.zones.map(coverGit)
+  const own = choice.traits.findsGit ? mounts.zones : mounts.zones.map(coverGit)
   const zones = [...own, ...toolchains.zones].sort((a, b) => byText(a.target, b.target))
   const workdir = resolveWorkdir({
     policy,
@@ -101,11 +108,11 @@ function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
   refuseIf('ZONE_INVALID', system.problems)
   refuseIf('POLICY_INVALID', unheldProtections(inputs, choice, mounts))
   refuseIf('POLICY_INVALID', workdirProblems({ inputs, mounts, zones, system, workdir, choice }))
-  const { limits, warnings } = plannedLimits({ policy, offers: choice.offers, cpus: facts.cpus })
+  const { limits, warnings } = plannedLimits({ policy, offers: choice, cpus: facts.cpus })
   const plan: Omit<Plan, 'hash'> = {
     schema: 1,
     profile: policy.profile,
-    backend: choice.backend,
+    backend: choice.name,
     ...(choice.engine === undefined ? {} : { engine: choice.engine }),
     ...(policy.image === undefined ? {} : { image: policy.image }),
     ...(policy.runtime === undefined ? {} : { runtime: policy.runtime }),
@@ -121,7 +128,8 @@ function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
       policy,
       request,
       paths: facts.paths,
-      backend: choice.backend,
+      backend: choice.name,
+      root: choice.traits.root,
       zones,
       workdir,
       toolchains: toolchains.env,
@@ -134,12 +142,12 @@ function assemble(inputs: PlanInputs, choice: Choice, mounts: Mounts): Plan {
     identity: facts.uid === 0 ? 'fresh' : 'self',
     hostname: HOSTNAME,
     tty: policy.tty,
-    warnings: [...choice.warnings, ...mounts.warnings, ...warnings, ...commandWarnings(inputs, choice, zones)],
+    warnings: [...(choice.warnings ?? []), ...mounts.warnings, ...warnings, ...commandWarnings(inputs, choice, zones)],
   }
   return named(plan)
 }
 
-/** Only the namespace backend looks for git directories at every level. */
+/** Where nothing finds git directories when the run starts, those at the root of a zone are named. */
 function coverGit(zone: PlannedZone): PlannedZone {
   if (zone.git === undefined) return zone
   return { ...zone, protect: [...zone.protect, ...gitPathsAtRoot(zone.git)].sort(byText) }
@@ -147,11 +155,11 @@ function coverGit(zone: PlannedZone): PlannedZone {
 
 function unheldProtections(
   { policy, facts, mountWays }: PlanInputs,
-  choice: Choice,
+  choice: BackendOffer,
   { zones }: Mounts,
 ): readonly string[] {
   return detachProblems({
-    backend: choice.backend,
+    traits: choice.traits,
     ways: mountWays,
     landlockAbi: facts.landlockAbi,
     kernel: facts.kernel,
@@ -163,15 +171,19 @@ function unheldProtections(
   })
 }
 
-/** Only the namespace backend shows the host's own programs; an image brings its own. */
-function toolchainsFor({ policy, request, facts }: PlanInputs, { backend }: Choice, { zones }: Mounts): Toolchains {
-  if (policy.toolchains === 'off' || backend !== 'namespace') return { zones: [], env: {}, links: {} }
+/** Only an assembled root shows the host's own programs; an image brings its own. */
+function toolchainsFor(
+  { policy, request, facts }: PlanInputs,
+  { traits }: BackendOffer,
+  { zones }: Mounts,
+): Toolchains {
+  if (policy.toolchains === 'off' || traits.root !== 'assembled') return { zones: [], env: {}, links: {} }
   return resolveToolchains({ request, paths: facts.paths, zones })
 }
 
 interface Parts {
   readonly inputs: PlanInputs
-  readonly choice: Choice
+  readonly choice: BackendOffer
   readonly mounts: Mounts
   readonly zones: readonly PlannedZone[]
   readonly toolchains: Toolchains
@@ -193,7 +205,7 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir }: Parts
 }
 
 function workspaceOf(inputs: PlanInputs): string {
-  return rooted(inputs).samePath && inputs.policy.backend === 'process' ? inputs.request.cwd : WORKSPACE
+  return hasHostRoot(inputs) ? inputs.request.cwd : WORKSPACE
 }
 
 interface WorkdirCheck extends Omit<Parts, 'toolchains'> {
@@ -202,7 +214,7 @@ interface WorkdirCheck extends Omit<Parts, 'toolchains'> {
 
 /** A directory inside that nothing shows cannot be started in. What is in an image is not known here. */
 function workdirProblems({ inputs, mounts, zones, system, workdir, choice }: WorkdirCheck): readonly string[] {
-  if (inputs.policy.workdir === undefined || choice.backend !== 'namespace') return []
+  if (inputs.policy.workdir === undefined || choice.traits.root !== 'assembled') return []
   const places = [...zones, ...mounts.scratch].map(({ target }) => target)
   const shownBySystem = system.entries.some(({ op, target }) =>
     op === 'directory' ? target === workdir : op !== 'file' && isWithin(workdir, target),
@@ -213,17 +225,17 @@ function workdirProblems({ inputs, mounts, zones, system, workdir, choice }: Wor
   ]
 }
 
-function cgroupParent({ policy, facts }: PlanInputs, { backend }: Choice): { readonly cgroupParent?: string } {
+function cgroupParent({ policy, facts }: PlanInputs, { traits }: BackendOffer): { readonly cgroupParent?: string } {
   const parent = policy.cgroupParent ?? facts.cgroup.parent
-  return backend !== 'namespace' || parent === undefined ? {} : { cgroupParent: parent }
+  return !traits.hasCgroup || parent === undefined ? {} : { cgroupParent: parent }
 }
 
 function commandWarnings(
   { policy, request, facts }: PlanInputs,
-  { backend }: Choice,
+  { traits }: BackendOffer,
   zones: readonly PlannedZone[],
 ): readonly string[] {
-  if (backend !== 'namespace') return []
+  if (traits.root !== 'assembled') return []
   return [...hiddenCommand({ request, paths: facts.paths, zones }), ...(policy.sshAgent ? agentWarnings(facts) : [])]
 }
 

@@ -34,8 +34,15 @@ export interface Zone {
   readonly origin: Origin
 }
 
-export type BackendName = 'namespace' | 'docker' | 'wasm' | 'process'
+/** Every backend, in the order in which they are listed; src/backends/index.ts says what each does. */
+export const BACKEND_NAMES = ['namespace', 'docker', 'wasm', 'process'] as const
+export type BackendName = (typeof BACKEND_NAMES)[number]
 export type BackendChoice = 'auto' | BackendName
+
+/** Backends without any wall: a worker may not choose one where a sandbox was granted. */
+const WITHOUT_WALLS: readonly BackendChoice[] = ['process']
+export const isSandbox = (backend: BackendChoice): boolean => !WITHOUT_WALLS.includes(backend)
+
 export type EngineName = 'bwrap' | 'unshare'
 export type EngineChoice = 'auto' | EngineName
 

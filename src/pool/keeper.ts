@@ -11,10 +11,10 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { openUnlinked } from '../backends/child-process.ts'
+import { parseLaunchStatus } from '../backends/launch-status.ts'
 import { SandboxError } from '../error.ts'
 import { helpersDirectory } from '../native.ts'
-import { openUnlinked } from '../supervisor/child.ts'
-import { parseLaunchStatus } from '../supervisor/launch-status.ts'
 
 export interface KeeperInputs {
   /** Directory of all pools of the user. */

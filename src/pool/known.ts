@@ -4,12 +4,14 @@
  * Edge: files, the clock, process.env.
  */
 import { closeSync } from 'node:fs'
-import { now, prepareZones } from '../edges.ts'
-import { type ExecOptions, guardPlan, type Prepared, plainLaunch, prepare } from '../exec.ts'
+import { openUnlinked } from '../backends/child-process.ts'
 import { environmentIfFresh, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/fresh.ts'
 import type { Invocation } from '../launch-cache/key.ts'
 import { packageRoot, packageVersion } from '../native.ts'
-import { openUnlinked } from '../supervisor/child.ts'
+import { guardPlan, plainLaunch } from '../run/leave.ts'
+import { prepareZones } from '../run/make-zones.ts'
+import { type ExecOptions, type Prepared, prepare } from '../run/plan-run.ts'
+import { now } from '../run/run-id.ts'
 
 export type PlanOptions = Omit<ExecOptions, 'command' | 'mode'>
 

@@ -7,15 +7,18 @@
  * written to one of them; every other run, and every run while none is ready, is built when it comes and has the same result.
  */
 import { rm } from 'node:fs/promises'
-import { relaunchOf } from '../backend/namespace.ts'
-import { makeOwnDirectory, newRunId } from '../edges.ts'
-import { type ExecOptions, exec, judge } from '../exec.ts'
+import type { Listener } from '../backends/capture.ts'
+import type { ChildStdio } from '../backends/child-process.ts'
+import { backendNamed } from '../backends/index.ts'
+import { relaunchOf } from '../backends/namespace/build.ts'
+import { superviseNamespace } from '../backends/namespace/run.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
 import { helpersDirectory } from '../native.ts'
 import type { Result } from '../report/result.ts'
-import type { ChildStdio } from '../supervisor/child.ts'
-import type { Listener } from '../supervisor/framed.ts'
-import { superviseNamespace } from '../supervisor/namespace.ts'
+import { makeOwnDirectory } from '../run/caller.ts'
+import { exec, judge } from '../run/exec.ts'
+import type { ExecOptions } from '../run/plan-run.ts'
+import { newRunId } from '../run/run-id.ts'
 import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
 import { type PlannedRun, type PlanOptions, Plans } from './known.ts'
 import { poolsDirectory } from './place.ts'
@@ -169,7 +172,8 @@ class OpenSandbox implements Sandbox {
     const { command, stdin, onStdout, onStderr, signal } = asked
     const { plan } = prepared
     const isShort = command.reduce((sum, word) => sum + word.length, 0) <= LONGEST_ARGV
-    if (plan.backend !== 'namespace' || plan.tty || !isShort || kept.path === undefined) return this.runAnew(asked)
+    if (!backendNamed(plan.backend).hasLaunchFile || plan.tty || !isShort || kept.path === undefined)
+      return this.runAnew(asked)
     const launch = relaunchOf({ file: `${helpersDirectory()}/launch`, launchFile: kept.path, command, env })
     const stdio: ChildStdio = {
       mode: 'capture',

@@ -1,15 +1,15 @@
 /**
- * One run in one warm sandbox, over its socket, with the command's streams as frames (supervisor/framed.ts).
+ * One run in one warm sandbox, over its socket, with the command's streams as frames (backends/namespace/run-protocol.ts).
  * Edge: sockets, the clock.
  *
  * The connection is made when the sandbox is ready, long before it is used: then a run costs one write.
  */
 import { constants } from 'node:os'
+import { outcomeOfLaunch } from '../backends/launch-status.ts'
+import { commandBlock } from '../backends/namespace/frames.ts'
+import { FramedLine, FramedRun, type FramedStreams } from '../backends/namespace/run-protocol.ts'
+import type { Outcome } from '../backends/outcome.ts'
 import { FRAME } from '../contract.ts'
-import { commandBlock } from '../supervisor/frame.ts'
-import { FramedLine, FramedRun, type FramedStreams } from '../supervisor/framed.ts'
-import { outcomeOfLaunch } from '../supervisor/launch-status.ts'
-import type { Outcome } from '../supervisor/outcome.ts'
 
 export interface WarmCommand extends FramedStreams {
   readonly command: readonly string[]

@@ -2,11 +2,12 @@
  * The JSON of a run that ends in an ordinary way, before it has been run: pieces of text with slots between them, which
  * native/client/result-template.c fills in. All that the result says of the plan is in the pieces. Pure.
  */
-import type { LaunchRecord } from '../backend/launchfile.ts'
+
+import { NO_CAPTURE } from '../backends/capture.ts'
+import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
+import type { Outcome } from '../backends/outcome.ts'
 import type { Slot } from '../contract.ts'
 import type { Plan } from '../plan/plan.ts'
-import { NO_CAPTURE } from '../supervisor/capture.ts'
-import type { Outcome } from '../supervisor/outcome.ts'
 import { classify } from './classify.ts'
 import { inForm, type JsonForm, jsonLine, type ShellForm, type TaskForm } from './json.ts'
 import type { Result } from './result.ts'

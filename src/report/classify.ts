@@ -2,11 +2,13 @@
  * Outcome -> result. The reason comes from events only: our own timer, the counters of the cgroup, the wait status, a
  * failed step. Never from an exit code that looks like something, and never from what the command printed.
  */
+
+import { backendNamed } from '../backends/index.ts'
+import type { EndCause, Outcome } from '../backends/outcome.ts'
 import { GROUP_PROCESSES_BWRAP, GROUP_PROCESSES_UNSHARE } from '../contract.ts'
 import type { ErrorCode, SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
-import type { BackendName, EngineName } from '../policy/values.ts'
-import type { EndCause, Outcome } from '../supervisor/outcome.ts'
+import type { EngineName } from '../policy/values.ts'
 import { formatDuration, formatSize } from '../unit.ts'
 import { type DecodedOutput, decodeOutput } from './decode.ts'
 import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './failure.ts'
@@ -63,19 +65,6 @@ function explain(outcome: Outcome, command: readonly string[], place: FailurePla
   if (outcome.cause === 'exec') return explainExec(failure, command[0] ?? '')
   if (outcome.cause === 'lost') return explainLost(failure)
   return outcome.cause === 'setup' ? explainSetup(failure, place) : undefined
-}
-
-function isolationOf(plan: Plan): Result['isolation'] {
-  const net = plan.network.mode
-  const around = plan.engine === undefined ? 'off' : plan.seccomp.profile
-  const rows: Readonly<Record<BackendName, Result['isolation']>> = {
-    namespace: { fs: 'empty-root', pid: true, net, ipc: true, user: true, seccomp: plan.seccomp.profile },
-    docker: { fs: 'image', pid: true, net, ipc: true, user: false, seccomp: plan.seccomp.profile },
-    // A WASI command has no processes, no System V IPC and no system calls; the filter is around what runs it.
-    wasm: { fs: 'preopened', pid: true, net, ipc: true, user: true, seccomp: around },
-    process: { fs: 'host', pid: false, net: 'host', ipc: false, user: false, seccomp: 'off' },
-  }
-  return rows[plan.backend]
 }
 
 function limitsOf({ limits }: Plan): Result['limits'] {
@@ -154,7 +143,7 @@ function warningsOf(reason: Reason, outcome: Outcome, plan: Plan): string[] {
   ]
 }
 
-/** Processes of ours that are counted with the command's. */
+/** Threads counted beside the command's: the engine's monitor and init; without an engine program init alone. */
 const OWN_PROCESSES: Readonly<Record<EngineName, number>> = {
   bwrap: GROUP_PROCESSES_BWRAP,
   unshare: GROUP_PROCESSES_UNSHARE,
@@ -246,7 +235,7 @@ export function classify(
     command,
     limits: limitsOf(plan),
     usage: usageOf(outcome),
-    isolation: isolationOf(plan),
+    isolation: backendNamed(plan.backend).isolation(plan),
     message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
     denials: denialsOf(reason, plan, extras),
     warnings: warningsOf(reason, outcome, plan),

@@ -1,5 +1,5 @@
 /** Captured bytes -> the text of a result. */
-import type { Capture } from '../supervisor/outcome.ts'
+import type { Capture } from '../backends/outcome.ts'
 
 /** Both streams as they stand in a result. */
 export interface DecodedOutput {

@@ -1,9 +1,10 @@
 /** Why the command never ran: a raw failure -> code, message and hint. Rows of tables, decided by step and errno only. */
+
+import type { SetupFailure } from '../backends/outcome.ts'
 import type { ErrorCode } from '../error.ts'
 import { explainFailure } from '../host/explain.ts'
 import type { Surroundings } from '../host/facts.ts'
 import type { PlannedZone } from '../plan/plan.ts'
-import type { SetupFailure } from '../supervisor/outcome.ts'
 import { shellWord } from './hints.ts'
 
 export interface Explained {

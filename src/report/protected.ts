@@ -1,9 +1,9 @@
 /** What is said about protected paths: what was made, where it is now, and the flag that would have allowed it. */
 import { posix } from 'node:path'
+import type { Guarded, ProtectedAttempt } from '../backends/outcome.ts'
 import { isWithin } from '../plan/places.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
 import { GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
-import type { Guarded, ProtectedAttempt } from '../supervisor/outcome.ts'
 import { shellWord } from './hints.ts'
 
 const NOTHING_NAMED = 'stopped: it made something that is protected'

@@ -1,5 +1,6 @@
 /** What it means: the object of `--json` and of the library. `schema` changes only when a field changes its meaning. */
 
+import type { Isolation } from '../backends/backend.ts'
 import type { PlannedLimit, PlannedRates } from '../plan/plan.ts'
 import type { BackendName } from '../policy/values.ts'
 
@@ -62,14 +63,7 @@ export interface Result {
     readonly readBytes?: number
     readonly writeBytes?: number
   }
-  readonly isolation: {
-    readonly fs: string
-    readonly pid: boolean
-    readonly net: string
-    readonly ipc: boolean
-    readonly user: boolean
-    readonly seccomp: string
-  }
+  readonly isolation: Isolation
   /** One line for people when something is off, empty when nothing is: what stopped the command and who set that limit. */
   readonly message: string
   readonly denials: readonly Denial[]

@@ -1,5 +1,5 @@
 /**
- * What is refused, why, and by which profile: data. compile.ts turns it into a filter, docker.ts into Docker's words,
+ * What is refused, why, and by which profile: data. compile.ts turns it into a filter, backends/docker/seccomp-profile.ts into Docker's words,
  * manual.ts into the manual; tests/seccomp/declared.ts reads it naively and everything is compared with that.
  *
  * A profile is a list of sets. A known system call is allowed unless a refusal of one of the sets fits, the first that fits

@@ -5,8 +5,8 @@
  */
 import { appendFile, lstat, readFile } from 'node:fs/promises'
 import path from 'node:path'
+import { ownDirectory } from '../backends/runs-directory.ts'
 import { makeDirectories } from '../host/directory.ts'
-import { ownDirectory } from '../supervisor/runs-directory.ts'
 import { type Memory, processMemory } from './approval.ts'
 
 /** Where sessions keep their approvals: in the directory that every run keeps read-only. */

@@ -17,7 +17,7 @@ import { becoming, PLAIN_ID } from '../support/users.ts'
 import { newGroup } from './groups.ts'
 
 const uid = process.getuid?.() ?? 0
-/** As edges.ts looks. */
+/** As run/observe.ts looks. */
 function look(paths: readonly string[]): Sights {
   const facts = observePaths(paths)
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))

@@ -1,6 +1,6 @@
 /** `llm-do images --pull` with a real daemon and a real registry protocol. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { RUNTIMES } from '../../src/backend/images.ts'
+import { RUNTIMES } from '../../src/backends/docker/images.ts'
 import { type CliResult, runCli } from '../support/cli.ts'
 import { newDirectory } from '../support/directory.ts'
 import { packBusybox, startDocker, type TestDocker } from '../support/docker.ts'

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { offersFor } from '../../src/backends/index.ts'
 import { describeBackends, describeParts } from '../../src/doctor/describe.ts'
 import { reportText, rowText, summaryText } from '../../src/doctor/text.ts'
 import type { HostFacts } from '../../src/host/facts.ts'
@@ -22,7 +23,8 @@ const hosts = readdirSync(HOSTS)
 function isChosen(facts: HostFacts, backend: 'namespace' | 'docker'): boolean {
   const policy = { ...PLAIN_POLICY, backend }
   try {
-    chooseBackend({ policy, needs: needsOf(policy, ['true']), facts, permits: { unsandboxed: false, docker: true } })
+    const offers = offersFor({ policy, facts, permits: { unsandboxed: false, docker: true } })
+    chooseBackend({ policy, needs: needsOf(policy, ['true']), facts, offers })
     return true
   } catch {
     return false // Refused, which is the other answer.
@@ -35,19 +37,19 @@ describe.each(hosts)('$name', ({ facts }) => {
     expect(found?.usable).toBe(isChosen(facts, backend))
   })
 
-  test('what is missing has a reason', () => {
-    const dumb = describeParts(facts).filter(({ detail }) => detail === '')
+  test('what is missing has a reason', async () => {
+    const dumb = (await describeParts(facts)).filter(({ detail }) => detail === '')
     expect(dumb).toEqual([])
     const lacking = describeBackends(facts).flatMap(({ lacks }) => lacks)
     expect(lacking.filter(({ why }) => why === '')).toEqual([])
   })
 
-  test('the report fits a screen', () => {
+  test('the report fits a screen', async () => {
     const text = reportText({
       schema: 1,
       ok: true,
       trial: { ok: true, backend: 'namespace', engine: 'bwrap', filtered: true, setupMs: 5 },
-      parts: describeParts(facts),
+      parts: await describeParts(facts),
       backends: describeBackends(facts),
     })
     expect(text.split('\n').length).toBeLessThan(32)

@@ -1,12 +1,12 @@
 /** The native chain without the runner around it: planned once, launched as often as a test likes. */
 import { randomBytes } from 'node:crypto'
-import type { Launch } from '../../src/backend/launch.ts'
-import { namespace } from '../../src/backend/namespace.ts'
-import { prepare } from '../../src/exec.ts'
+import type { Launch } from '../../src/backends/launch.ts'
+import { buildNamespace } from '../../src/backends/namespace/build.ts'
+import { superviseNamespace } from '../../src/backends/namespace/run.ts'
+import type { Outcome } from '../../src/backends/outcome.ts'
 import { helpersDirectory } from '../../src/native.ts'
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
-import { superviseNamespace } from '../../src/supervisor/namespace.ts'
-import type { Outcome } from '../../src/supervisor/outcome.ts'
+import { prepare } from '../../src/run/plan-run.ts'
 import { type Engine, type Place, PROBE } from './chain.ts'
 
 export interface Planned {
@@ -67,7 +67,7 @@ export async function planOnce({
   }
   const enginePath = engine === 'bwrap' ? facts.bwrap?.path : undefined
   const launch = (): Launch =>
-    namespace.build(plan, {
+    buildNamespace(plan, {
       runId: randomBytes(10).toString('hex'),
       command,
       commandEnv,

@@ -1,7 +1,7 @@
 /** The negative control of protected paths: the same launch without the records that native/lib/guard.c reads. */
 
-import type { Launch } from '../../src/backend/launch.ts'
-import { type LaunchRecord, type Verb, writeLaunchFile } from '../../src/backend/launchfile.ts'
+import type { Launch } from '../../src/backends/launch.ts'
+import { type LaunchRecord, type Verb, writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 import { VERBS } from '../../src/contract.ts'
 
 export function recordsOf(bytes: Uint8Array): readonly LaunchRecord[] {

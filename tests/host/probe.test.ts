@@ -2,9 +2,11 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { backendNamed } from '../../src/backends/index.ts'
 import type { Probe } from '../../src/host/facts.ts'
-import { type HostInputs, observeHost } from '../../src/host/probe.ts'
+import { type HostInputs, type Observer, observeHost } from '../../src/host/probe.ts'
 
+const OF_DOCKER = [backendNamed('docker').observe?.look as Observer]
 const place: { root: string; tried: string[] } = { root: '', tried: [] }
 
 /** A program that answers `--version` and notes that it was started. */
@@ -17,7 +19,8 @@ function program(name: string, text: string, mode = 0o755): void {
 
 function inputs(some: Partial<HostInputs> = {}, probe: Probe = { ok: true }): HostInputs {
   return {
-    want: ['namespace'],
+    wantsEngines: true,
+    observers: [],
     engine: 'all',
     believe: false,
     env: { PATH: join(place.root, 'bin') },
@@ -102,7 +105,7 @@ describe('Of the machine', () => {
 
   test('nothing is tried when nobody wants namespaces', async () => {
     program('bin/bwrap', 'echo 1.0')
-    const facts = await observeHost(inputs({ want: ['wasm'] }))
+    const facts = await observeHost(inputs({ wantsEngines: false }))
     expect(place.tried).toEqual([])
     expect(facts.engines.bwrap).toMatchObject({ ok: false, message: 'not tried' })
   })
@@ -114,7 +117,7 @@ describe('Of the machine', () => {
     )
     const env = { PATH: join(place.root, 'bin'), LLM_DO_DOCKER: 'podman' }
     expect((await observeHost(inputs({ env }))).docker).toBeUndefined()
-    expect((await observeHost(inputs({ env, want: ['docker'] }))).docker).toMatchObject({
+    expect((await observeHost(inputs({ env, observers: OF_DOCKER }))).docker).toMatchObject({
       program: 'podman',
       clientVersion: '5.0',
       server: { ok: true },
@@ -124,7 +127,7 @@ describe('Of the machine', () => {
 
   test('a daemon that does not answer is a failed probe with its message', async () => {
     program('bin/docker', 'echo "Cannot connect to the Docker daemon" >&2; exit 1')
-    expect((await observeHost(inputs({ want: ['docker'] }))).docker?.server).toMatchObject({
+    expect((await observeHost(inputs({ observers: OF_DOCKER }))).docker?.server).toMatchObject({
       ok: false,
       message: 'Cannot connect to the Docker daemon',
     })
@@ -132,8 +135,8 @@ describe('Of the machine', () => {
 
   test('a container engine that lies in the tree of the caller is not asked', async () => {
     program('bin/docker', `echo '{"ServerVersion":"1"}'`)
-    expect((await observeHost(inputs({ want: ['docker'] }))).docker).toBeDefined()
-    expect((await observeHost(inputs({ want: ['docker'], notBelow: [place.root] }))).docker).toBeUndefined()
+    expect((await observeHost(inputs({ observers: OF_DOCKER }))).docker).toBeDefined()
+    expect((await observeHost(inputs({ observers: OF_DOCKER, notBelow: [place.root] }))).docker).toBeUndefined()
   })
 })
 

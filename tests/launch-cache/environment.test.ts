@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { writeLaunchFile } from '../../src/backend/launchfile.ts'
+import { writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 import { variableRules } from '../../src/launch-cache/file.ts'
 import { environmentOf, readGuards } from '../../src/launch-cache/fresh.ts'
 import { commandEnvironment } from '../../src/plan/environment.ts'

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { offersFor } from '../../src/backends/index.ts'
 import { SandboxError } from '../../src/error.ts'
 import type { CgroupFact, DockerFact } from '../../src/host/facts.ts'
-import { nextToProbe } from '../../src/plan/choose.ts'
+import { nextToObserve } from '../../src/plan/choose.ts'
 import { needsOf } from '../../src/policy/needs.ts'
 import type { Resources } from '../../src/policy/policy.ts'
 import { factsOf, PLAIN_POLICY, planIn, type World } from './world.ts'
@@ -302,11 +303,11 @@ describe('A container daemon is asked', () => {
   ])('%s', (_title, world, expected) => {
     const { policy, request, facts } = factsOf(world)
     expect(
-      nextToProbe({
+      nextToObserve({
         policy,
         facts,
         needs: needsOf(policy, request.command),
-        permits: { unsandboxed: false, docker: true, ...world.permits },
+        offers: offersFor({ policy, facts, permits: { unsandboxed: false, docker: true, ...world.permits } }),
       }),
     ).toBe(expected)
   })

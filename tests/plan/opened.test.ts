@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { changedWarnings, openedPlaces } from '../../src/plan/opened.ts'
 import type { PlannedZone } from '../../src/plan/plan.ts'
 import { PROTECTED_NAMES } from '../../src/policy/protected.ts'
-import { plannedZone } from '../backend/plans.ts'
+import { plannedZone } from '../backends/plans.ts'
 
 const rw = (source: string, more: Partial<PlannedZone> = {}) =>
   plannedZone({ source, target: '/z', mode: 'rw', ...more })

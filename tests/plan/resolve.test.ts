@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { offersFor } from '../../src/backends/index.ts'
 import { canonicalJson } from '../../src/plan/hash.ts'
 import { pathsNamedBy } from '../../src/plan/questions.ts'
 import { resolvePlan } from '../../src/plan/resolve.ts'
@@ -37,7 +38,7 @@ describe('A plan', () => {
       request,
       facts,
       needs: [],
-      permits: { unsandboxed: false, docker: true },
+      offers: offersFor({ policy, facts, permits: { unsandboxed: false, docker: true } }),
       seccompFilter: (arch) => `filter-${arch}`,
       mountWays: [],
     })

@@ -3,9 +3,10 @@
  * `tree` maps a path to what is there; directories above a listed path exist. What is not listed is missing.
  */
 import { posix } from 'node:path'
+import type { Permits } from '../../src/backends/backend.ts'
+import { offersFor } from '../../src/backends/index.ts'
 import type { HostFacts, PathFact, PathKind } from '../../src/host/facts.ts'
 import type { MachineFacts } from '../../src/host/probe.ts'
-import type { Permits } from '../../src/plan/choose.ts'
 import type { Plan } from '../../src/plan/plan.ts'
 import { followUpPaths, pathsNamedBy } from '../../src/plan/questions.ts'
 import type { Request } from '../../src/plan/request.ts'
@@ -255,7 +256,7 @@ export function planIn(world: World): Plan {
     facts,
     request,
     needs: needsOf(policy, request.command),
-    permits: { unsandboxed: false, docker: true, ...world.permits },
+    offers: offersFor({ policy, facts, permits: { unsandboxed: false, docker: true, ...world.permits } }),
     seccompFilter: () => '',
     mountWays: typeof policy.seccomp === 'string' ? SHIPPED_WAYS[policy.seccomp] : (world.mountWays ?? []),
   })

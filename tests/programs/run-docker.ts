@@ -1,8 +1,8 @@
 /** Runs one container for ever, to be killed: argv holds plan, facts and environment as JSON. */
-import { dockerInputs } from '../../src/backend/docker-inputs.ts'
+import { dockerInputs } from '../../src/backends/docker/inputs.ts'
+import { superviseDocker } from '../../src/backends/docker/run.ts'
 import type { DockerFact } from '../../src/host/facts.ts'
 import type { Plan } from '../../src/plan/plan.ts'
-import { superviseDocker } from '../../src/supervisor/docker.ts'
 
 interface Told {
   readonly plan: Plan

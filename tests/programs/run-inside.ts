@@ -1,6 +1,6 @@
 /** Runs one command by the library and prints the result, or the refusal, as JSON: for runs inside containers. */
 import { SandboxError } from '../../src/error.ts'
-import { exec } from '../../src/exec.ts'
+import { exec } from '../../src/run/exec.ts'
 
 const said = await exec({ command: process.argv.slice(2), mode: 'capture', stdin: 'ignore' }).catch(
   (error: unknown) => {

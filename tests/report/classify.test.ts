@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import type { Outcome, SetupFailure } from '../../src/backends/outcome.ts'
 import { SandboxError } from '../../src/error.ts'
 import type { PlannedZone } from '../../src/plan/plan.ts'
 import { classify, refusal } from '../../src/report/classify.ts'
 import { exitStatus } from '../../src/report/exit-status.ts'
-import type { Outcome, SetupFailure } from '../../src/supervisor/outcome.ts'
 import { capture, outcome, plan } from './fixtures.ts'
 
 const origins = {

@@ -1,6 +1,7 @@
 /** A small plan and outcome to start from; every test says only what differs. */
+
+import type { Capture, Outcome } from '../../src/backends/outcome.ts'
 import type { Plan } from '../../src/plan/plan.ts'
-import type { Capture, Outcome } from '../../src/supervisor/outcome.ts'
 
 export function capture(text: string | Uint8Array = '', more: Partial<Capture> = {}): Capture {
   const head = Buffer.from(text as string)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { protectedHints } from '../../src/report/protected.ts'
-import { planFor, plannedZone } from '../backend/plans.ts'
+import { planFor, plannedZone } from '../backends/plans.ts'
 
 const hintsFor = (source: string, protect: readonly string[], path: string) =>
   protectedHints(

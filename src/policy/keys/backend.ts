@@ -1,7 +1,7 @@
 /** Keys that choose where a command runs. */
 import { type Reader, understood } from '../../unit.ts'
 import { oneOf, readAbsoluteHostPath, readImage } from '../value.ts'
-import type { BackendChoice, EngineChoice } from '../values.ts'
+import { BACKEND_NAMES, type BackendChoice, type EngineChoice, isSandbox } from '../values.ts'
 import { type Key, type KeyFlag, scalar, section } from './key.ts'
 import { chosen, operatorsOnly, ranked } from './narrowing.ts'
 
@@ -13,25 +13,23 @@ export interface ParsedBackend {
   readonly engine?: EngineChoice
 }
 
+const [FIRST, ...OTHERS] = BACKEND_NAMES
+const named = (names: readonly BackendChoice[]): Readonly<Record<string, ParsedBackend>> =>
+  Object.fromEntries(names.map((backend) => [backend, { backend }]))
+
 const BACKEND_WORDS: Readonly<Record<string, ParsedBackend>> = {
-  auto: { backend: 'auto' },
-  namespace: { backend: 'namespace' },
+  ...named(['auto', FIRST]),
   bubblewrap: { backend: 'namespace', engine: 'bwrap' },
   bwrap: { backend: 'namespace', engine: 'bwrap' },
   unshare: { backend: 'namespace', engine: 'unshare' },
-  docker: { backend: 'docker' },
-  wasm: { backend: 'wasm' },
-  process: { backend: 'process' },
+  ...named(OTHERS),
 }
-export type BackendWord = 'auto' | 'namespace' | 'bubblewrap' | 'bwrap' | 'unshare' | 'docker' | 'wasm' | 'process'
+export type BackendWord = BackendChoice | 'bubblewrap' | 'bwrap' | 'unshare'
 
 const readBackend: Reader<ParsedBackend> = (value) => {
   const reading = oneOf(Object.keys(BACKEND_WORDS))(value)
   return reading.ok ? understood(BACKEND_WORDS[reading.value] ?? { backend: 'auto' }) : reading
 }
-
-/** Whole sandboxes are of equal rank, one backend is as tight as another; `process` is none. */
-const isSandbox = (backend: BackendChoice): boolean => backend !== 'process'
 
 export const backend: Key<BackendWord, ParsedBackend, BackendChoice> & { readonly default: BackendWord } = {
   description: 'Where it runs; bubblewrap, bwrap and unshare are the namespace backend with that engine.',
@@ -42,13 +40,14 @@ export const backend: Key<BackendWord, ParsedBackend, BackendChoice> & { readonl
   default: 'auto',
   shape: { kind: 'value', read: readBackend },
   merging: { resolve: (parsed: ParsedBackend) => parsed.backend, add: (_below, above: BackendChoice) => above },
+  // Whole sandboxes are of equal rank: one backend is as tight as another.
   narrowing: {
     isWider: (wanted: BackendChoice, granted: BackendChoice) => !isSandbox(wanted) && isSandbox(granted),
     takes: (wanted: BackendChoice, granted: BackendChoice) => (granted === 'auto' ? wanted : granted),
     shows: String,
     grants: String,
   },
-  flags: [flag('backend', 'auto|namespace|docker|wasm|process')],
+  flags: [flag('backend', ['auto', ...BACKEND_NAMES].join('|'))],
 }
 
 export const engine = scalar<EngineChoice, EngineChoice>(oneOf(['auto', 'bwrap', 'unshare']), {

@@ -1,0 +1,17 @@
+/** The line of the doctor about the client and its daemon. Pure. */
+import type { HostFacts } from '../../host/facts.ts'
+import type { Part } from '../backend.ts'
+
+export function describeDocker({ docker }: HostFacts): readonly Part[] {
+  const name = 'docker'
+  if (docker === undefined)
+    return [{ name, state: 'limited', detail: 'no docker on PATH', fix: 'only needed for --backend docker' }]
+  const who = `${docker.path} ${docker.clientVersion}`
+  if (!docker.server.ok)
+    return [{ name, state: 'limited', detail: `${who}: ${firstLine(docker.server.message)}`, fix: '' }]
+  const kind = docker.rootless ? ', rootless' : ''
+  const detail = `${who}, daemon ${docker.serverVersion ?? ''}${kind}; holds ${docker.limits.join(', ')}`
+  return [{ name, state: 'ok', detail, fix: '' }]
+}
+
+const firstLine = (text: string): string => text.trim().split('\n')[0] ?? ''

@@ -1,0 +1,288 @@
+/**
+ * Protected names of a container: what must be covered by a mount, and the guard that watches names that do not exist yet.
+ * Edge: processes, pipes.
+ *
+ *     runner ──a line, or its end──► sh ──end──► native/tools/guard.c ──lines──► runner
+ *
+ * The guard looks at the zones before the daemon gets them, watches while the command runs, and sweeps when its input
+ * ends: once the container is gone. Where the runner is killed the shell sees the end of its own input instead, removes the
+ * container, and ends; so the sweep always comes after the end of the container.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+import { SandboxError } from '../../error.ts'
+import type { Plan, PlannedZone } from '../../plan/plan.ts'
+import { openUnlinked, runChild } from '../child-process.ts'
+import { guardedOf } from '../launch-status.ts'
+import { zoneRecords } from '../namespace/build.ts'
+import { writeLaunchFile } from '../namespace/launch-file.ts'
+import type { Guarded, Outcome, SetupFailure } from '../outcome.ts'
+import type { DockerInputs } from './command-environment.ts'
+import { watchByHand, withGit } from './guard-without-helper.ts'
+import type { Cover } from './mounts.ts'
+
+/** Descriptor of the launch file, see native/tools/guard.c. */
+const FILE_FD = 3
+
+/** Zones in which something may be protected: the guard also looks for files that run with rights of their own. */
+export function guardedZones({ zones }: Pick<Plan, 'zones'>): readonly PlannedZone[] {
+  return zones.filter(({ mode, kind }) => mode === 'rw' && kind === 'directory')
+}
+
+/** The records that the guard reads. */
+export function guardFile(zones: readonly PlannedZone[]): Uint8Array {
+  return writeLaunchFile(zones.flatMap(zoneRecords))
+}
+
+/* ---- before the container is made ---- */
+
+/** `guard --plan`. */
+interface PlanSaid {
+  readonly covers: readonly {
+    /** Target of the zone. */
+    readonly zone: string
+    readonly path: string
+    readonly mode: 'ro' | 'rw'
+  }[]
+}
+
+/** Milliseconds; the guard walks through each zone once. */
+const PLAN_MS = 60_000
+
+/**
+ * What must be a mount of its own in each zone, parents first.
+ * @throws SandboxError HELPER_MISSING without the guard, ZONE_INVALID where something cannot be covered
+ */
+export async function planCovers(
+  plan: Plan,
+  { guard, signal }: { readonly guard: string | undefined; readonly signal?: AbortSignal | undefined },
+): Promise<readonly Cover[]> {
+  const zones = guardedZones(plan)
+  if (zones.length === 0) return []
+  const end = await runChild({
+    launch: {
+      file: guard ?? missing(),
+      argv: ['--plan'],
+      env: {},
+      cwd: '/',
+      descriptors: [{ fd: FILE_FD, carries: 'bytes', bytes: guardFile(zones), what: 'zones' }],
+    },
+    stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
+    deadlineMs: PLAN_MS,
+    signal,
+    stop: async (child) => void child.kill('SIGKILL'),
+  })
+  const [said, told] = [end.stdout, end.stderr].map(({ head, tail }) => Buffer.concat([head, tail]).toString('utf8'))
+  if (end.exitCode !== 0)
+    throw cannotProtect(told || `the guard ended with ${end.startErrno ?? end.signal ?? end.cause}`)
+  const sources = new Map(zones.map(({ target, source }) => [target, source]))
+  return (JSON.parse(said ?? '') as PlanSaid).covers.map(({ zone, path, mode }) => ({
+    zone: sources.get(zone) ?? zone,
+    path,
+    readonly: mode === 'ro',
+  }))
+}
+
+function missing(): never {
+  throw new SandboxError('HELPER_MISSING', 'native helper guard is missing: nothing would watch over protected names', {
+    hint: 'make native   (or: npm rebuild llm-do-exec), or show the zone ro',
+  })
+}
+
+function cannotProtect(told: string): SandboxError {
+  const line = told.trim().split('\n').at(-1) ?? ''
+  return new SandboxError(
+    'ZONE_INVALID',
+    `protected paths cannot be covered: ${line.replace(/^guard: (protect: )?/, '')}`,
+    {
+      hint: '--protect-not NAME opens a name; a symbolic link in the way must be replaced by what it leads to, or the zone be shown ro',
+    },
+  )
+}
+
+/* ---- while it runs ---- */
+
+export interface Watch {
+  /** Resolved at the first attempt, or when the watch has ended. */
+  readonly alarm: Promise<void>
+  /** When the container is gone. @returns what was made in spite of its protection; `lost` when the guard did not tell */
+  readonly end: () => Promise<Guarded | 'lost' | undefined>
+}
+
+export interface WatchInputs {
+  readonly plan: Plan
+  readonly docker: DockerInputs
+  readonly name: string
+  readonly runId: string
+  /** Removed, too, when the runner is killed. */
+  readonly socket: string | undefined
+}
+
+/**
+ * Waits for a line or the end of its input. No line: the runner is gone. The daemon may still be busy making the container
+ * then, so it is asked until there was one to remove.
+ */
+const SCRIPT = `
+trap '' PIPE
+client=$1 name=$2 socket=$3 guard=$4 run=$5
+wait_for_end() {
+  read -r word && return
+  for pause in 0 0.2 0.5 2; do
+    sleep $pause
+    [ -z "$("$client" rm --force --volumes "$name" 2>/dev/null)" ] || break
+  done
+  [ -z "$socket" ] || rm -f "$socket"
+}
+if [ -z "$guard" ]; then wait_for_end; else wait_for_end | { "$guard" "$run" || echo '{"failed":true}'; }; fi`
+
+/**
+ * Watches from here on, if there is something to watch.
+ * @throws SandboxError when the guard cannot
+ */
+export async function startWatch({ plan, docker, name, runId, socket = '' }: WatchInputs): Promise<Watch> {
+  const byHand = docker.platform === 'linux' ? undefined : watchByHand(guardedZones(plan).map(withGit), runId)
+  // Without a shell (Windows) what a killed runner leaves waits for the next run's sweep.
+  if (docker.platform === 'win32') return { alarm: new Promise(() => undefined), end: async () => byHand?.() }
+  const zones = docker.platform === 'linux' && !docker.remote ? guardedZones(plan) : []
+  const guard = zones.length === 0 ? '' : (docker.guard ?? missing())
+  const file = openUnlinked(guardFile(zones))
+  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'llm-do-guard', docker.path, name, socket, guard, runId], {
+    env: { ...docker.environment },
+    cwd: '/',
+    // A session of its own: the terminal's Ctrl-C must not reach it.
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe', file],
+  })
+  closeSync(file)
+  const watch = listen(shell, guard !== '')
+  if (await watch.ready) return byHand === undefined ? watch : { ...watch, end: () => watch.end().then(byHand) }
+  const told = watch.told()
+  shell.stdin?.end('done\n')
+  throw cannotProtect(told || 'the guard could not be started')
+}
+
+export interface Watched {
+  readonly watch: Watch
+  /** The caller's. */
+  readonly signal: AbortSignal | undefined
+}
+
+/** Why a run was stopped, among the reasons of signals. */
+const ALARM = 'protected'
+
+/**
+ * Runs until its end or the first attempt; afterwards the guard sweeps.
+ * @param run ends when nothing of the run is left inside
+ */
+export async function underWatch(
+  { watch, signal }: Watched,
+  run: (signal: AbortSignal) => Promise<Outcome>,
+): Promise<Outcome> {
+  const alarm = new AbortController()
+  void watch.alarm.then(() => alarm.abort(ALARM))
+  const outcome = await run(AbortSignal.any(signal === undefined ? [alarm.signal] : [signal, alarm.signal])).catch(
+    async (error: unknown) => {
+      await watch.end()
+      throw error
+    },
+  )
+  return concludeGuarded(outcome, await watch.end())
+}
+
+const GUARD_ENDED: SetupFailure = {
+  step: 'guard of protected names ended without a report',
+  path: '',
+  errno: '',
+  detail: '',
+}
+
+/** What a run came to, with what the guard found after it. Pure. */
+export function concludeGuarded(outcome: Outcome, guarded: Guarded | 'lost' | undefined): Outcome {
+  const { cancelledBy, ...ended } = outcome
+  const isStopped = cancelledBy === ALARM
+  const hasRun = outcome.cause !== 'setup' && outcome.cause !== 'exec'
+  if (guarded === 'lost' || (isStopped && !guarded?.attempts.count))
+    return hasRun ? { ...ended, cause: 'lost', exitCode: null, signal: null, failure: GUARD_ENDED } : outcome
+  if (guarded === undefined) return outcome
+  return guarded.attempts.count > 0 ? { ...ended, cause: 'protected', guarded } : { ...outcome, guarded }
+}
+
+interface Listening extends Watch {
+  /** Whether the guard watches. */
+  readonly ready: Promise<boolean>
+  readonly told: () => string
+}
+
+/** A line that was cut off tells nothing: the guard was killed while it wrote. */
+function parseLine(line: string): Line | Record<string, never> {
+  try {
+    return JSON.parse(line) as Line
+  } catch {
+    return {}
+  }
+}
+
+type Line =
+  | { readonly watching: true }
+  | { readonly attempt: string }
+  /** Of the shell: the guard ended without a report. */
+  | { readonly failed: true }
+  | ({ readonly end: true } & Parameters<typeof guardedOf>[0])
+
+function listen(shell: ChildProcess, isGuarded: boolean): Listening {
+  const heard: { end?: Guarded | 'nothing'; told: string } = { told: '' }
+  const [ready, alarm, closed] = [signalOf<boolean>(), signalOf<void>(), signalOf<void>()]
+  const over = (): void => {
+    ready.resolve(!isGuarded)
+    closed.resolve()
+    if (isGuarded) alarm.resolve()
+  }
+  const onLine = (line: Line | Record<string, never>): void => {
+    if ('watching' in line) ready.resolve(true)
+    if ('attempt' in line) alarm.resolve()
+    if ('failed' in line) over()
+    if ('end' in line) heard.end = guardedOf(line).guarded ?? 'nothing'
+  }
+  for (const stream of [shell.stdin, shell.stdout, shell.stderr]) stream?.on('error', () => stream.destroy())
+  if (!isGuarded) ready.resolve(true)
+  const lines = createInterface({ input: shell.stdout as NodeJS.ReadableStream })
+  lines.on('line', (line) => onLine(parseLine(line)))
+  lines.once('close', over)
+  shell.once('error', over)
+  shell.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    heard.told = `${heard.told}${text}`.slice(-MESSAGE_BYTES)
+  })
+  keepNoOneWaiting(shell, isGuarded)
+  const end = async () => {
+    shell.stdin?.end('done\n')
+    if (!isGuarded) return undefined
+    await closed.promise
+    return heard.end === undefined ? 'lost' : heard.end === 'nothing' ? undefined : heard.end
+  }
+  return { ready: ready.promise, alarm: alarm.promise, end, told: () => heard.told }
+}
+
+const MESSAGE_BYTES = 4_096
+
+/** A shell that only waits for our end keeps this process no longer than the run. */
+function keepNoOneWaiting(shell: ChildProcess, isGuarded: boolean): void {
+  shell.unref()
+  ;(shell.stdin as Socket | null)?.unref()
+  ;(shell.stderr as Socket | null)?.unref()
+  if (!isGuarded) (shell.stdout as Socket | null)?.unref()
+}
+
+interface Signal<T> {
+  readonly promise: Promise<T>
+  readonly resolve: (value: T) => void
+}
+
+function signalOf<T>(): Signal<T> {
+  const made: { resolve?: (value: T) => void } = {}
+  const promise = new Promise<T>((resolve) => {
+    made.resolve = resolve
+  })
+  return { promise, resolve: (value) => made.resolve?.(value) }
+}

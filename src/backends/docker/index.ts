@@ -1,0 +1,48 @@
+/** The row of the docker backend, podman included: one container a run, or one a session. */
+import type { Backend } from '../backend.ts'
+import { dockerOffers } from './offers.ts'
+
+export const docker: Backend = {
+  name: 'docker',
+  traits: {
+    isAutomatic: true,
+    root: 'image',
+    protectsByMounts: true,
+    hasLandlock: false,
+    findsGit: false,
+    hasCgroup: false,
+  },
+  hasLaunchFile: false,
+  headline: 'Docker isolation: ENABLED (Secure)',
+  observe: {
+    // A daemon is slow to answer, so it is asked only when no earlier backend is enough.
+    isWanted: () => false,
+    look: async ({ env, search }) => {
+      // Our own search comes first: a client that lies in the caller's tree is not asked.
+      const found = search(env['LLM_DO_DOCKER'] || 'docker')
+      if (found === undefined) return {}
+      const { askDocker } = await import('./observe.ts')
+      return { docker: await askDocker(found.path, { env }) }
+    },
+  },
+  offers: dockerOffers,
+  terms: (offers, { policy, permits, facts }) =>
+    policy.backend === 'auto' && !permits.docker
+      ? {
+          barred: {
+            why: 'ENABLE_DOCKER=false takes it out of the choice',
+            fix: '--backend docker, or unset ENABLE_DOCKER',
+          },
+        }
+      : { barred: offers.unusable, isUnobserved: facts.docker === undefined },
+  isolation: ({ network, seccomp }) => ({
+    fs: 'image',
+    pid: true,
+    net: network.mode,
+    ipc: true,
+    user: false,
+    seccomp: seccomp.profile,
+  }),
+  describe: async (facts) => (await import('./describe.ts')).describeDocker(facts),
+  load: async () => (await import('./runner.ts')).runner,
+}

@@ -1,0 +1,159 @@
+/**
+ * Looks at the docker or podman of this machine, by asking it.
+ * Edge: processes, the caller's environment.
+ */
+import { basename, delimiter } from 'node:path'
+import { execa } from 'execa'
+import type { DockerFact, Probe } from '../../host/facts.ts'
+import { findProgram } from '../../host/program.ts'
+import { clientEnvironment } from './client-environment.ts'
+
+export interface DockerSearch {
+  /** The caller's environment. LLM_DO_DOCKER in it names another client (`podman`, or a path). */
+  readonly env: Readonly<NodeJS.ProcessEnv>
+  /** Canonical directories whose programs are not trusted, see program.ts. */
+  readonly notBelow: readonly string[]
+  /** Milliseconds that the daemon has. */
+  readonly answerMs?: number
+}
+
+/**
+ * Asks the client and its daemon. DOCKER_HOST and contexts are the client's own business and reach it through its environment.
+ * @returns undefined when there is no such program
+ */
+export async function observeDocker({
+  env,
+  notBelow,
+  answerMs = ANSWER_MS,
+}: DockerSearch): Promise<DockerFact | undefined> {
+  const [name, path] = [env['LLM_DO_DOCKER'] || 'docker', (env['PATH'] ?? '').split(delimiter)]
+  const found = findProgram({ name, path, notBelow, uid: process.getuid?.() ?? -1 })
+  return found === undefined ? undefined : askDocker(found.path, { env, answerMs })
+}
+
+/** Asks a client that was found already. */
+export async function askDocker(
+  path: string,
+  { env, answerMs = ANSWER_MS }: Omit<DockerSearch, 'notBelow'>,
+): Promise<DockerFact> {
+  const program = basename(path).includes('podman') ? 'podman' : 'docker'
+  const said = await askInfo(path, clientEnvironment(env, path), answerMs)
+  return { program, path, ...readInfo({ ...said, program, env }) }
+}
+
+/** Milliseconds; a daemon that answers `info` more slowly is too slow for a run. */
+const ANSWER_MS = 10_000
+
+interface InfoSaid {
+  readonly stdout: string
+  readonly stderr: string
+  readonly timedOut: boolean
+  /** Milliseconds that it had. */
+  readonly answerMs?: number
+}
+
+async function askInfo(path: string, env: Readonly<Record<string, string>>, answerMs: number): Promise<InfoSaid> {
+  const { stdout, stderr, timedOut } = await execa(path, ['info', '--format', '{{json .}}'], {
+    env,
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+    timeout: answerMs,
+  })
+  return { stdout: stdout ?? '', stderr: stderr ?? '', timedOut, answerMs }
+}
+
+/** What `docker info` says, as far as we read it. An older or absent daemon leaves words out. */
+interface DockerInfo {
+  readonly ServerVersion?: string
+  readonly ServerErrors?: readonly string[]
+  readonly SecurityOptions?: readonly string[]
+  readonly OperatingSystem?: string
+  readonly MemoryLimit?: boolean
+  readonly SwapLimit?: boolean
+  readonly CpuCfsQuota?: boolean
+  readonly PidsLimit?: boolean
+  readonly ClientInfo?: { readonly Version?: string; readonly Context?: string }
+}
+
+/** What `podman info` says: other words for the same things. */
+interface PodmanInfo {
+  readonly host?: {
+    readonly cgroupControllers?: readonly string[] | null
+    readonly cgroupVersion?: string
+    readonly security?: { readonly rootless?: boolean; readonly selinuxEnabled?: boolean }
+    readonly serviceIsRemote?: boolean
+  }
+  readonly version?: { readonly Version?: string }
+}
+
+export interface InfoInputs extends InfoSaid {
+  readonly program: DockerFact['program']
+  readonly env: Readonly<NodeJS.ProcessEnv>
+}
+
+type Observed = Omit<DockerFact, 'program' | 'path'>
+
+/** What the answer of `info` means. Pure. */
+export function readInfo(inputs: InfoInputs): Observed {
+  const info = parse(inputs.stdout)
+  return inputs.program === 'podman' ? readPodman(info as PodmanInfo, inputs) : readDocker(info as DockerInfo, inputs)
+}
+
+/** A client that cannot reach its daemon may print half an answer or none. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
+  }
+}
+
+function readDocker(info: DockerInfo, inputs: InfoInputs): Observed {
+  const answered = (info.ServerVersion ?? '') !== ''
+  const limits = { memory: info.MemoryLimit, swap: info.SwapLimit, cpus: info.CpuCfsQuota, pids: info.PidsLimit }
+  return {
+    clientVersion: info.ClientInfo?.Version ?? '',
+    server: serverProbe(answered, { ...inputs, stderr: info.ServerErrors?.join('; ') || inputs.stderr }),
+    ...(info.ServerVersion && { serverVersion: info.ServerVersion }),
+    rootless: (info.SecurityOptions ?? []).some((option) => option.includes('name=rootless')),
+    limits: LIMIT_WORDS.filter((word) => limits[word] === true),
+    remote: isElsewhere(info, inputs.env),
+    ...((info.SecurityOptions ?? []).some((option) => option.includes('name=selinux')) && { labelled: true }),
+  }
+}
+
+const LIMIT_WORDS = ['memory', 'swap', 'cpus', 'pids'] as const
+
+/** In a virtual machine (Desktop, colima and the like), or on another host: paths of this machine may be unknown there. */
+function isElsewhere({ OperatingSystem, ClientInfo }: DockerInfo, env: Readonly<NodeJS.ProcessEnv>): boolean {
+  const host = env['DOCKER_HOST'] ?? ''
+  const overNetwork = /^(tcp|ssh|https?):/.test(host)
+  const context = ClientInfo?.Context ?? 'default'
+  return process.platform !== 'linux' || overNetwork || /desktop/i.test(`${OperatingSystem} ${context}`)
+}
+
+/** Controllers that hold each limit. podman on cgroup v1 has them as root only. */
+const CONTROLLER = { memory: 'memory', swap: 'memory', cpus: 'cpu', pids: 'pids' } as const
+
+function readPodman({ host, version }: PodmanInfo, inputs: InfoInputs): Observed {
+  const rootless = host?.security?.rootless === true
+  const noControllers = rootless && host?.cgroupVersion === 'v1'
+  const controllers = noControllers ? [] : (host?.cgroupControllers ?? [])
+  const serverVersion = version?.Version ?? ''
+  return {
+    clientVersion: serverVersion,
+    server: serverProbe(host !== undefined, inputs),
+    ...(serverVersion !== '' && { serverVersion }),
+    rootless,
+    limits: LIMIT_WORDS.filter((word) => controllers.includes(CONTROLLER[word])),
+    remote: host?.serviceIsRemote === true || process.platform !== 'linux',
+    ...(host?.security?.selinuxEnabled === true && { labelled: true }),
+  }
+}
+
+function serverProbe(answered: boolean, { stderr, timedOut, program, answerMs = ANSWER_MS }: InfoInputs): Probe {
+  if (answered) return { ok: true }
+  const message = timedOut ? `timed out after ${answerMs / 1000} s` : stderr.trim().split('\n').at(-1) || 'no answer'
+  return { ok: false, step: `${program} info`, errno: timedOut ? 'ETIMEDOUT' : '', message }
+}

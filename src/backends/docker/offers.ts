@@ -1,0 +1,63 @@
+/** What the docker backend can hold, as its daemon says. Pure: facts in, words out. */
+import { explainFailure } from '../../host/explain.ts'
+import type { DockerFact, HostFacts } from '../../host/facts.ts'
+import type { Lack, Offers } from '../../plan/offers.ts'
+import type { Need } from '../../policy/values.ts'
+import { NO_RESTRICTED_NETWORK, NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
+
+const DOCKER_LIMITS: readonly { need: Need; word: DockerFact['limits'][number] }[] = [
+  { need: 'memory-limit', word: 'memory' },
+  { need: 'pids-limit', word: 'pids' },
+  { need: 'cpus-limit', word: 'cpus' },
+]
+
+export function dockerOffers(facts: HostFacts): Offers {
+  const unusable = dockerObstacle(facts)
+  if (unusable !== undefined) return nothing(unusable)
+  const docker = facts.docker as DockerFact
+  const held = DOCKER_LIMITS.filter(({ word }) => docker.limits.includes(word))
+  const ignored = DOCKER_LIMITS.filter(({ word }) => !docker.limits.includes(word))
+  return {
+    engines: [],
+    gives: {
+      ...WALLS,
+      'net-none': 'kernel',
+      'net-host': 'kernel',
+      ...OWN_LIMITS,
+      tty: 'docker',
+      ...Object.fromEntries(held.map(({ need }) => [need, 'docker' as const])),
+    },
+    lacks: {
+      'net-restricted': NO_RESTRICTED_NETWORK,
+      'wasi-command': NOT_WASI,
+      'io-limit': {
+        why: 'which disks the files of a container lie on is known to its daemon only',
+        fix: '--backend namespace, or --best-effort',
+      },
+      'sockets-closed': {
+        why: 'a container does not close sockets in its mounts',
+        fix: 'keep sockets out of the zones',
+      },
+      ...Object.fromEntries(ignored.map(({ need, word }) => [need, ignoredByDocker(docker, word)])),
+    },
+  }
+}
+
+function ignoredByDocker({ program, rootless }: DockerFact, word: string): Lack {
+  const where = rootless ? `rootless ${program}` : program
+  return {
+    why: `${where} says that it ignores a limit of ${word} here`,
+    fix: rootless
+      ? 'enable cgroup delegation for this user (systemd: Delegate=cpu memory pids on user@.service)'
+      : '--best-effort',
+  }
+}
+
+/** Why containers cannot be had, or undefined when they can. */
+export function dockerObstacle({ docker, surroundings }: Pick<HostFacts, 'docker' | 'surroundings'>): Lack | undefined {
+  if (docker === undefined)
+    return { why: 'no docker on PATH', fix: 'install Docker, or podman with LLM_DO_DOCKER=podman' }
+  if (docker.server.ok) return undefined
+  const { cause, fix } = explainFailure(docker.server, { program: docker.path, around: surroundings })
+  return { why: cause, fix }
+}

@@ -1,0 +1,178 @@
+/**
+ * One command in a container, from create to rm.
+ * Edge: processes, the clock.
+ *
+ * Ends: at the deadline and on abort we ask the daemon to kill the container, and the attached client ends with it.
+ * If we are killed ourselves, a shell that waits for our end of its pipe removes the container; if that is gone too, the
+ * next run sweeps it away. The daemon's own account of the container, not the client's exit status, says how it ended.
+ */
+
+import { SandboxError } from '../../error.ts'
+import type { Plan } from '../../plan/plan.ts'
+import { type ChildEnd, runChild } from '../child-process.ts'
+import type { Launch } from '../launch.ts'
+import type { Outcome, SetupFailure } from '../outcome.ts'
+import { buildCreate, containerName, imageOf, reporterOf } from './build.ts'
+import { inspectContainer, removeContainer } from './client.ts'
+import type { DockerRunInputs } from './command-environment.ts'
+import {
+  type Container,
+  checkContainer,
+  createWithInit,
+  type DockerRun,
+  INIT_UNHEARD,
+  killContainer,
+  lost,
+  pathOf,
+  SHARED_STATUSES,
+  textOf,
+} from './container.ts'
+import { refusalOf } from './daemon-errors.ts'
+import { whyNotExecuted } from './explain-not-executed.ts'
+import { startWatch, underWatch } from './guard.ts'
+import { requireInit, withMounts } from './held-mounts.ts'
+import { type ContainerReport, concludeDocker, hasRun } from './outcome.ts'
+import { sweep } from './prune.ts'
+import { superviseSession } from './session.ts'
+import { type InitReport, openReport, type ReportSocket } from './status-socket.ts'
+
+/** @throws SandboxError when the container cannot be made or started, or would not hold what the plan says it holds */
+export async function superviseDocker(input: DockerRun): Promise<Outcome> {
+  return input.plan.dockerReuse === 'session' ? superviseSession(input, superviseContainer) : superviseContainer(input)
+}
+
+async function superviseContainer(input: DockerRun): Promise<Outcome> {
+  return withMounts(input, superviseHeld)
+}
+
+async function superviseHeld(input: DockerRun): Promise<Outcome> {
+  const { plan, run } = input
+  const docker = run.docker
+  const name = containerName(run.runId)
+  const reporter = reporterOf(run)
+  const socket = reporter && (await openReport(reporter.socket))
+  try {
+    requireInit(plan, { docker, isThere: socket !== undefined })
+    const watch = await startWatch({ plan, docker, name, runId: run.runId, socket: socket && reporter?.socket })
+    return await underWatch({ watch, signal: input.signal }, (signal) =>
+      runContainer({ ...input, signal }, { docker, name, socket }).finally(() => removeContainer(docker, name)),
+    )
+  } finally {
+    socket?.close()
+  }
+}
+
+/** A container and where its init tells of its end; without a socket docker's own init has to do. */
+interface Reporting extends Container {
+  readonly socket: ReportSocket | undefined
+}
+
+async function runContainer(input: DockerRun, container: Reporting): Promise<Outcome> {
+  const { plan, run } = input
+  const started = performance.now()
+  const { complaints, hasInit } = await createWithInit({
+    ...container,
+    plan,
+    run,
+    reporter: container.socket && reporterOf(run),
+    image: imageOf(plan, run.command),
+    build: (inputs) => buildCreate(plan, inputs),
+  })
+  const socket = hasInit ? container.socket : undefined
+  const warnings = await checkContainer(input, { ...container, complaints })
+  const [client] = await Promise.all([
+    attach(input, container),
+    sweep(container.docker, { now: Date.now(), runsDirectory: run.runsDirectory }),
+  ])
+  const report = await inspectContainer(container.docker, container.name)
+  if (report === undefined) throw lost(container)
+  const told = await socket?.report()
+  const notExecuted = await reasonNotExecuted({ report, client, run, plan, told, hasInit, ...container })
+  const totalMs = performance.now() - started
+  const silent = socket !== undefined && told?.connected !== true && client.cause === 'exit'
+  return concludeDocker({
+    report,
+    client,
+    told,
+    totalMs,
+    warnings: [...warnings, ...(silent ? [INIT_UNHEARD] : [])],
+    ...(notExecuted && { notExecuted }),
+  })
+}
+
+/** Starts the container with our stdio and waits for its end. */
+function attach({ plan, run, stdio, signal }: DockerRun, { docker, name }: Container): Promise<ChildEnd> {
+  const interactive = plan.tty && !run.stdinIsTerminal ? [] : ['--interactive']
+  const launch: Launch = {
+    file: docker.path,
+    argv: ['start', '--attach', ...interactive, name],
+    // The client's advice for people is not the command's output.
+    env: { ...docker.environment, DOCKER_CLI_HINTS: 'false' },
+    cwd: '/',
+    descriptors: [],
+  }
+  return runChild({
+    launch,
+    stdio,
+    signal,
+    deadlineMs: plan.limits.timeoutMs,
+    extensionMs: () => startDelayMs({ docker, name, limitMs: plan.limits.timeoutMs ?? 0 }),
+    stop: () => killContainer({ docker, name }),
+  })
+}
+
+interface Delay extends Container {
+  readonly limitMs: number
+}
+
+/** What the start of the container took of the command's time; the daemon's clock may be another machine's, so it is bounded. */
+async function startDelayMs({ docker, name, limitMs }: Delay): Promise<number> {
+  const report = await inspectContainer(docker, name)
+  const ran = report === undefined ? limitMs : Date.now() - Date.parse(report.State.StartedAt)
+  return Number.isFinite(ran) && ran >= 0 && ran < limitMs ? Math.min(limitMs - ran, MOST_START_MS) : 0
+}
+
+/** Milliseconds; a slow daemon may take this long to start a container without the command paying for it. */
+const MOST_START_MS = 2_000
+
+interface Ended extends Container {
+  readonly report: ContainerReport
+  readonly client: ChildEnd
+  readonly run: DockerRunInputs
+  readonly plan: Plan
+  /** Our init was to run the command. */
+  readonly hasInit: boolean
+  readonly told: InitReport | undefined
+}
+
+/** @throws SandboxError when the container never ran for a reason that is not the command's */
+async function reasonNotExecuted(ended: Ended): Promise<SetupFailure | undefined> {
+  const { report, client, run, plan, told, hasInit, docker, name } = ended
+  if (client.cause !== 'exit' || told?.connected === true) return undefined
+  const { ExitCode, Error: said } = report.State
+  const ran = hasRun(report)
+  // Our init tells of a command that cannot be executed; what it cannot tell of is a container that did not start.
+  const why = hasInit || (ran && !isShared(ExitCode)) ? undefined : await lookUp({ docker, name, run, plan, report })
+  if (why !== undefined) return why
+  if (!ran) throw refusalOf(said || textOf(client.stderr), { program: docker.program, image: report.Config.Image })
+  if (hasInit && plan.zones.length > 0) throw unheard(docker)
+  return undefined
+}
+
+const isShared = (exitCode: number): boolean => (SHARED_STATUSES as readonly number[]).includes(exitCode)
+
+function lookUp({ docker, name, run, plan, report }: Omit<Ended, 'client' | 'told' | 'hasInit'>) {
+  const program = run.command[0] ?? ''
+  return whyNotExecuted({ docker, container: name, program, workdir: plan.workdir, path: pathOf(report) })
+}
+
+/** In a container with zones our init starts the command only after it has connected to the runner. */
+function unheard({ program }: Container['docker']): SandboxError {
+  return new SandboxError(
+    'SETUP_FAILED',
+    `${program}: the init of the container could not reach the runner, so nothing was run`,
+    {
+      hint: 'llm-do doctor; a security module may forbid containers to connect to sockets of the host: --backend namespace',
+    },
+  )
+}

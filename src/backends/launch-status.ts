@@ -1,0 +1,155 @@
+/** What native/launch reports in its one line of JSON -> outcome. Pure. */
+import { constants } from 'node:os'
+import { CAUSES, type LaunchStatus } from '../contract.ts'
+import { NO_CAPTURE } from './capture.ts'
+import type { ChildEnd } from './child-process.ts'
+import type { Capture, Guarded, Outcome, SetupFailure } from './outcome.ts'
+
+/** @returns undefined for anything but a whole report: launch was killed before it could tell */
+export function parseLaunchStatus(line: string): LaunchStatus | undefined {
+  try {
+    const status = JSON.parse(line) as LaunchStatus
+    return CAUSES.includes(status.cause) ? status : undefined
+  } catch {
+    return undefined // Half a line: its writer is gone.
+  }
+}
+
+/** The end of the launch process and what it reported, as one outcome. */
+export function outcomeOfLaunch(end: ChildEnd): Outcome {
+  const status = parseLaunchStatus(end.status)
+  return status === undefined ? withoutReport(end) : outcomeOf(status, end)
+}
+
+export interface Captured {
+  readonly stdout: Capture
+  readonly stderr: Capture
+}
+
+/** The same for a launch that the C client started; without captured streams it had the caller's own. */
+export function outcomeOfStatus(
+  status: string,
+  { stdout, stderr }: Captured = { stdout: NO_CAPTURE, stderr: NO_CAPTURE },
+): Outcome {
+  return outcomeOfLaunch({
+    cause: 'exit',
+    exitCode: null,
+    signal: null,
+    stdout,
+    stderr,
+    status,
+    elapsedMs: 0,
+  })
+}
+
+const NO_USAGE = { cpuMs: 0, peakMemory: 0, peakPids: 0 } as const
+
+/** The step of a launch that ended without a report: how far it came is not known. */
+const WITHOUT_REPORT = 'launch'
+
+/** Launch that could not be started has run nothing. Any other that reports nothing may have started the command. */
+function withoutReport(end: ChildEnd): Outcome {
+  const { stdout, stderr, startErrno, signal, exitCode, elapsedMs } = end
+  const detail = startErrno === undefined ? `it ended with ${signal ?? `status ${exitCode}`} and no report` : ''
+  return {
+    cause: startErrno !== undefined ? 'setup' : end.cause === 'cancelled' ? 'cancelled' : 'lost',
+    exitCode: null,
+    signal: null,
+    failure: {
+      step: startErrno === undefined ? WITHOUT_REPORT : 'start launch',
+      path: '',
+      errno: startErrno ?? '',
+      detail,
+    },
+    ...(end.cancelledBy === undefined ? {} : { cancelledBy: end.cancelledBy }),
+    stdout,
+    stderr,
+    setupMs: elapsedMs,
+    durationMs: 0,
+    usage: NO_USAGE,
+    killed: 0,
+    warnings: [],
+  }
+}
+
+/** A report with the streams of the process that it is about. */
+export function outcomeOf(
+  status: LaunchStatus,
+  { stdout, stderr, cancelledBy }: Pick<ChildEnd, 'stdout' | 'stderr' | 'cancelledBy'>,
+): Outcome {
+  const started = status.startedNs === 0 ? status.endedNs : status.startedNs
+  const by = cancelledBy ?? signalName(status.cancelledBy)
+  return {
+    cause: status.cause,
+    ...endOfCommand(status.waitStatus),
+    ...(status.step === '' ? {} : { failure: failureOf(status) }),
+    ...(status.cause !== 'cancelled' || by === undefined ? {} : { cancelledBy: by }),
+    stdout,
+    stderr,
+    setupMs: milliseconds(started - status.begunNs),
+    durationMs: milliseconds(status.endedNs - started),
+    usage: {
+      cpuMs: Math.max(0, status.cpuUs) / 1000,
+      peakMemory: Math.max(0, status.peakMemory),
+      peakPids: Math.max(0, status.peakPids),
+      ...(status.readBytes >= 0 && { readBytes: status.readBytes }),
+      ...(status.writeBytes >= 0 && { writeBytes: status.writeBytes }),
+    },
+    ...eventsOf(status),
+    killed: status.killed,
+    ...guardedOf(status),
+    warnings: [],
+  }
+}
+
+const milliseconds = (ns: number): number => Math.max(0, Math.round(ns / 1000) / 1000)
+
+/** wait(2): the low seven bits are the signal, the second byte the exit status; -1 = it never ended by itself. */
+function endOfCommand(waitStatus: number): { readonly exitCode: number | null; readonly signal: string | null } {
+  if (waitStatus < 0) return { exitCode: null, signal: null }
+  const number = waitStatus & 0x7f
+  if (number === 0) return { exitCode: (waitStatus >> 8) & 0xff, signal: null }
+  return { exitCode: null, signal: signalName(number) ?? `SIG${number}` }
+}
+
+function signalName(number: number): string | undefined {
+  return Object.entries(constants.signals).find(([, value]) => value === number)?.[0]
+}
+
+/** Not getSystemErrorName of node:util: that knows only the errors of its own event loop, and not ENOEXEC. */
+function errnoName(number: number): string {
+  return Object.entries(constants.errno).find(([, value]) => value === number)?.[0] ?? `errno ${number}`
+}
+
+function failureOf({ step, path, errno, detail }: LaunchStatus): SetupFailure {
+  const isInterpreter = step === 'interpreter'
+  return {
+    step,
+    path,
+    errno: errno === 0 ? '' : errnoName(errno),
+    detail: isInterpreter ? step : detail.trim(),
+  }
+}
+
+/** What the guard saw, from its own line or launch's. */
+export function guardedOf(status: Pick<LaunchStatus, 'attempts' | 'protected' | 'setIds' | 'setId' | 'configLocked'>): {
+  readonly guarded?: Guarded
+} {
+  const { attempts = 0, protected: made = [], setIds = 0, setId = [], configLocked = false } = status
+  if (attempts === 0 && setIds === 0 && !configLocked) return {}
+  return {
+    guarded: { attempts: { count: attempts, first: made }, setId: { count: setIds, first: setId }, configLocked },
+  }
+}
+
+function eventsOf(status: LaunchStatus): Pick<Outcome, 'events'> {
+  if (status.oomKills < 0 && status.pidsRefused < 0 && status.throttledUs < 0) return {}
+  const { oomKills, pidsRefused, throttledUs } = status
+  return {
+    events: {
+      oomKill: Math.max(0, oomKills),
+      pidsMax: Math.max(0, pidsRefused),
+      throttledMs: Math.max(0, throttledUs) / 1000,
+    },
+  }
+}

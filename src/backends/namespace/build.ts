@@ -1,0 +1,241 @@
+/**
+ * The namespace backend: the plan as a launch file for the native chain (docs/architecture.md) and the process that reads it.
+ * Pure text; tests/golden/*.launch are its specification.
+ */
+
+import { COMMAND_FD, INIT_NAME, LAUNCH_FILE_FD, LIVENESS_FD, STAGING_DIRECTORY, STATUS_FD } from '../../contract.ts'
+import type { HostFacts } from '../../host/facts.ts'
+import { usesLandlock } from '../../plan/landlock.ts'
+import type { Plan, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
+import type { RunInputs } from '../backend.ts'
+import type { Launch } from '../launch.ts'
+import { type LaunchRecord, writeLaunchFile } from './launch-file.ts'
+import { controlledBy } from './limits.ts'
+
+/** Knobs of the host that stay visible but cannot be turned. */
+const PROC_READONLY = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger']
+/**
+ * What tells about the host or its kernel and serves no program inside: what container runtimes mask, and what has counters of the
+ * whole machine, names its disks or holds its boot parameters. Stays, because programs ask for it: cpuinfo, meminfo, stat, loadavg, uptime,
+ * version, filesystems, mounts; tests/escape/proc.system.test.ts has the whole list.
+ */
+const PROC_MASKED = [
+  'acpi',
+  'asound',
+  'bootconfig',
+  'buddyinfo',
+  'cgroups',
+  'cmdline',
+  'config.gz',
+  'consoles',
+  'diskstats',
+  'interrupts',
+  'iomem',
+  'ioports',
+  'kallsyms',
+  'kcore',
+  'key-users',
+  'keys',
+  'kmsg',
+  'kpagecgroup',
+  'kpagecount',
+  'kpageflags',
+  'latency_stats',
+  'mdstat',
+  'modules',
+  'mtrr',
+  'pagetypeinfo',
+  'partitions',
+  'pressure',
+  'sched_debug',
+  'schedstat',
+  'scsi',
+  'slabinfo',
+  'softirqs',
+  'swaps',
+  'timer_list',
+  'timer_stats',
+  'vmallocinfo',
+  'vmstat',
+  'zoneinfo',
+]
+
+export interface NamespaceInputs extends RunInputs {
+  /** The program of the plan's engine, where it is a program. */
+  readonly enginePath?: string
+}
+
+/** The process that runs a plan. Pure: the same plan and inputs give the same launch. */
+export function buildNamespace(plan: Plan, run: NamespaceInputs): Launch {
+  const launch = launchOf({
+    ...run,
+    file: `${run.helpers}/launch`,
+    bytes: launchFile(plan, run),
+    env: run.commandEnv,
+    tty: plan.tty,
+  })
+  return { ...launch, argv: ['--id', run.runId] }
+}
+
+/** What the plan's engine is called on this host; undefined for the engine that is a part of the helpers. */
+export function enginePathOf({ bwrap }: Pick<HostFacts, 'bwrap'>, { engine }: Plan): { readonly enginePath?: string } {
+  return engine === 'bwrap' && bwrap !== undefined ? { enginePath: bwrap.path } : {}
+}
+
+export interface LaunchInputs extends Pick<RunInputs, 'command' | 'commandBytes'> {
+  /** The helper itself. */
+  readonly file: string
+  /** The launch file. */
+  readonly bytes: Uint8Array
+  readonly env: Readonly<Record<string, string>>
+  /** The command has a terminal of its own, whose bytes go to launch's stdout. */
+  readonly tty: boolean
+}
+
+/** The process that reads a launch file; without `--id` it names the run itself. */
+export function launchOf({ file, bytes, env, tty, ...words }: LaunchInputs): Launch {
+  return {
+    file,
+    argv: [],
+    env,
+    cwd: '/',
+    canFrame: !tty,
+    descriptors: [
+      { fd: LAUNCH_FILE_FD, carries: 'bytes', bytes, what: 'launch file' },
+      { fd: STATUS_FD, carries: 'status' },
+      { fd: LIVENESS_FD, carries: 'leash' },
+      { fd: COMMAND_FD, carries: 'bytes', bytes: commandWords(words), what: 'command' },
+    ],
+  }
+}
+
+export interface RelaunchInputs extends Pick<LaunchInputs, 'file' | 'command' | 'env'> {
+  /** Path of the launch file. */
+  readonly launchFile: string
+}
+
+/** The same for a launch file that is kept, with the command on launch's own argv; for captured runs without a terminal. */
+export function relaunchOf({ file, launchFile, command, env }: RelaunchInputs): Launch {
+  return {
+    file,
+    argv: ['--', ...command],
+    env,
+    cwd: '/',
+    canFrame: true,
+    descriptors: [{ fd: LAUNCH_FILE_FD, carries: 'file', path: launchFile, what: 'launch file' }],
+  }
+}
+
+/** Everything the native chain must know about a plan; the command and its environment are not in it. */
+export function launchFile(plan: Plan, run: LaunchFileInputs): Uint8Array {
+  return writeLaunchFile(launchRecords(plan, run))
+}
+
+export type LaunchFileInputs = Pick<NamespaceInputs, 'enginePath' | 'runsDirectory'>
+
+export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
+  return [
+    ...engineRecords(plan, run.enginePath),
+    ['identity', plan.identity, plan.uid, plan.gid],
+    ['hostname', plan.hostname],
+    ['net', plan.network.mode === 'host' ? 'host' : 'none'],
+    ...treeRecords(plan),
+    ...PROC_READONLY.map((name): LaunchRecord => ['readonly', `/proc/${name}`]),
+    ...PROC_MASKED.map((name): LaunchRecord => ['mask', `/proc/${name}`]),
+    ['landlock', usesLandlock(plan) ? 'on' : 'off'],
+    ['seccomp', plan.seccomp.filter || 'off'],
+    ...controlledBy(plan),
+    ['workdir', plan.workdir],
+    ['terminal', plan.tty ? 'on' : 'off'],
+    ...(run.runsDirectory === '' ? [] : [['runs', run.runsDirectory] satisfies LaunchRecord]),
+    ['profile', plan.profile],
+  ]
+}
+
+function commandWords({ command, commandBytes }: Pick<RunInputs, 'command' | 'commandBytes'>): Uint8Array {
+  const words = commandBytes ?? command.map((word) => Buffer.from(word, 'utf8'))
+  return Buffer.concat(words.flatMap((word) => [word, Buffer.alloc(1)]))
+}
+
+/* ---- the engine ---- */
+
+/** `unshare` is the system call of that name, which the stager makes itself: nothing more is to be said about it. */
+function engineRecords(plan: Plan, bwrap = 'bwrap'): readonly LaunchRecord[] {
+  if (plan.engine !== 'bwrap') return [['engine', 'unshare']]
+  return [['engine', 'bwrap'], ...[bwrap, ...bwrapWords(plan)].map((word): LaunchRecord => ['word', word])]
+}
+
+/**
+ * bwrap gets the finished tree as its root. The two capabilities are for init alone, which uses them to mask /proc and to
+ * empty the bounding set, and gives them up before the command. /dev-bind, because the tree's own flags already say nodev
+ * everywhere but on /dev.
+ */
+function bwrapWords(plan: Plan): readonly string[] {
+  return [
+    ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup'],
+    ...(plan.network.mode === 'host' ? [] : ['--unshare-net']),
+    ...['--uid', String(plan.uid), '--gid', String(plan.gid), '--hostname', plan.hostname],
+    ...['--die-with-parent', '--new-session', '--as-pid-1'],
+    ...['--cap-add', 'CAP_SYS_ADMIN', '--cap-add', 'CAP_SETPCAP'],
+    ...['--dev-bind', STAGING_DIRECTORY, '/', '--proc', '/proc', '--chdir', '/', '--', `/${INIT_NAME}`],
+  ]
+}
+
+/* ---- the tree ---- */
+
+interface TreeEntry {
+  readonly target: string
+  readonly records: readonly LaunchRecord[]
+}
+
+/** Parents before children, in whatever order they were wanted: a later parent would hide its child. */
+function treeRecords({ system, scratch, zones, identity }: Plan): readonly LaunchRecord[] {
+  const entries = [
+    ...system.map(systemEntry),
+    ...scratch.map(scratchEntry),
+    ...zones.map((zone) => zoneEntry(zone, identity)),
+  ]
+  return entries.sort(byTarget).flatMap(({ records }) => records)
+}
+
+function byTarget(a: TreeEntry, b: TreeEntry): number {
+  return a.target < b.target ? -1 : a.target > b.target ? 1 : 0
+}
+
+function systemEntry(entry: SystemEntry): TreeEntry {
+  const { target } = entry
+  switch (entry.op) {
+    case 'directory':
+      return { target, records: [['directory', target, octal(entry.mode)]] }
+    case 'symlink':
+      return { target, records: [['symlink', target, entry.link]] }
+    case 'file':
+      return { target, records: [['file', target, octal(entry.mode), entry.content]] }
+    case 'bind':
+      return { target, records: [['bind', entry.source, target]] }
+  }
+}
+
+function scratchEntry({ target, size, inodes, mode }: Scratch): TreeEntry {
+  return { target, records: [['tmpfs', target, size, inodes, octal(mode)]] }
+}
+
+/** For root a toolchain is a part of the system: with an idmap its private files would be the command's. */
+function zoneEntry(planned: PlannedZone, identity: Plan['identity']): TreeEntry {
+  const { source, target, from } = planned
+  if (identity === 'fresh' && from.startsWith('toolchain ')) return { target, records: [['bind', source, target]] }
+  return { target, records: zoneRecords(planned) }
+}
+
+/** A zone, and behind it what is protected in it. */
+export function zoneRecords(planned: PlannedZone): readonly LaunchRecord[] {
+  const { source, target, mode, dev, ino, sockets, protect, git, linked = [] } = planned
+  return [
+    ['zone', source, target, mode, dev, ino, sockets ? 'open' : 'closed'],
+    ...(mode === 'rw' ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []),
+    ...(git === undefined ? [] : [['git', source, target, git.open.join(' ')] satisfies LaunchRecord]),
+    ...linked.map((file): LaunchRecord => ['linked', file.dev, file.ino]),
+  ]
+}
+
+const octal = (mode: number): string => mode.toString(8)

@@ -1,0 +1,80 @@
+/** Lines of the doctor about what the namespace backend is made of: helpers, engines, namespaces, Landlock, cgroup. Pure. */
+import { WANTED_BY_ALL } from '../../cgroup/rungs.ts'
+import { LANDLOCK_CLOSES_SOCKETS } from '../../contract.ts'
+import type { HostFacts, Probe } from '../../host/facts.ts'
+import type { EngineName } from '../../policy/values.ts'
+import type { Part } from '../backend.ts'
+import { engineObstacle } from './offers.ts'
+
+/** In the order in which a run needs them. */
+export function describeNamespace(facts: HostFacts): readonly Part[] {
+  return [
+    helpersPart(facts.helpers),
+    enginePart(facts, 'unshare'),
+    enginePart(facts, 'bwrap'),
+    namespacesPart(facts),
+    landlockPart(facts),
+    cgroupPart(facts),
+  ]
+}
+
+const HELPERS = 'native helpers'
+
+function helpersPart(helpers: Probe): Part {
+  return helpers.ok
+    ? { name: HELPERS, state: 'ok', detail: 'built for this machine, writable by nobody else', fix: '' }
+    : { name: HELPERS, state: 'missing', detail: helpers.message, fix: 'make native' }
+}
+
+/** unshare is the default and bwrap its substitute: one of them is enough. */
+function enginePart(facts: HostFacts, engine: EngineName): Part {
+  const version = engine === 'bwrap' ? `${facts.bwrap?.path ?? ''} ${facts.bwrap?.version ?? ''}`.trim() : 'our own'
+  const obstacle = engineObstacle(facts, engine)
+  if (obstacle === undefined)
+    return { name: engine, state: 'ok', detail: `${version}: started an empty sandbox`, fix: '' }
+  const isNeeded = engine === 'unshare' || engineObstacle(facts, 'unshare') !== undefined
+  return {
+    name: engine,
+    state: isNeeded ? 'missing' : 'limited',
+    detail: version === '' ? obstacle.why : `${version}: ${obstacle.why}`,
+    fix: obstacle.fix,
+  }
+}
+
+/** Both are proved by the empty sandbox; where none starts, its message says which of them is the matter. */
+function namespacesPart(facts: HostFacts): Part {
+  const name = 'user namespaces'
+  if (facts.platform !== 'linux') return { name, state: 'missing', detail: `this is ${facts.platform}`, fix: '' }
+  const works = engineObstacle(facts, 'bwrap') === undefined || engineObstacle(facts, 'unshare') === undefined
+  const who = facts.uid === 0 ? 'root, whose sandboxes are never root' : `uid ${facts.uid}`
+  return works
+    ? { name, state: 'ok', detail: `with a fresh /proc, for ${who}`, fix: '' }
+    : { name, state: 'missing', detail: 'no engine could make them, see above', fix: '' }
+}
+
+function landlockPart({ landlockAbi, kernel }: HostFacts): Part {
+  const name = 'Landlock'
+  if (landlockAbi >= LANDLOCK_CLOSES_SOCKETS) return { name, state: 'ok', detail: `version ${landlockAbi}`, fix: '' }
+  const held =
+    landlockAbi < 2 ? 'sockets in zones can be made and reached' : 'sockets that lie in a zone can be reached'
+  return {
+    name,
+    state: 'limited',
+    detail: `version ${landlockAbi || 'none'} (kernel ${kernel}): ${held}`,
+    fix: `Linux 7.1 has version ${LANDLOCK_CLOSES_SOCKETS}; until then keep sockets out of the zones`,
+  }
+}
+
+/** What the ladder says about the better rung ends with its fix in brackets. */
+function cgroupPart({ cgroup }: HostFacts): Part {
+  const name = 'cgroup'
+  const place = cgroup.parent === undefined ? '' : ` at ${cgroup.parent}`
+  const has = cgroup.controllers.length === 0 ? 'no controllers' : cgroup.controllers.join(', ')
+  const isComplete = WANTED_BY_ALL.every((controller) => cgroup.controllers.includes(controller))
+  return {
+    name,
+    state: isComplete ? 'ok' : 'limited',
+    detail: `${cgroup.rung}${place}: ${has}`,
+    fix: isComplete ? '' : cgroup.lacking,
+  }
+}

@@ -1,0 +1,45 @@
+/** The row of the namespace backend: the sandbox that our own programs build, with bwrap or unshare as engine. */
+import type { Backend, PlannedRun, Runner } from '../backend.ts'
+import { buildNamespace, enginePathOf, launchFile, type NamespaceInputs } from './build.ts'
+import { printLaunchFile } from './launch-file.ts'
+import { engineFor, engineObstacle, namespaceOffers } from './offers.ts'
+import { superviseNamespace } from './run.ts'
+
+const inputsOf = ({ facts, plan, run }: PlannedRun): NamespaceInputs => ({ ...run, ...enginePathOf(facts, plan) })
+
+/** Not loaded apart: nearly every run is one of these. */
+const runner: Runner = {
+  build: (planned) => buildNamespace(planned.plan, inputsOf(planned)),
+  print: (planned) => printLaunchFile(launchFile(planned.plan, inputsOf(planned))),
+  run: ({ stdio, signal, ...planned }) =>
+    superviseNamespace({ launch: buildNamespace(planned.plan, inputsOf(planned)), stdio, signal }),
+}
+
+export const namespace: Backend = {
+  name: 'namespace',
+  traits: {
+    isAutomatic: true,
+    root: 'assembled',
+    protectsByMounts: true,
+    hasLandlock: true,
+    findsGit: true,
+    hasCgroup: true,
+  },
+  hasLaunchFile: true,
+  headline: 'Isolation: ENABLED (namespace)',
+  offers: namespaceOffers,
+  terms: (offers, { policy, facts }) => ({
+    engine: engineFor(policy, offers),
+    barred: offers.unusable ?? (policy.engine === 'auto' ? undefined : engineObstacle(facts, policy.engine)),
+  }),
+  isolation: ({ network, seccomp }) => ({
+    fs: 'empty-root',
+    pid: true,
+    net: network.mode,
+    ipc: true,
+    user: true,
+    seccomp: seccomp.profile,
+  }),
+  describe: async (facts) => (await import('./describe.ts')).describeNamespace(facts),
+  load: async () => runner,
+}

@@ -1,0 +1,42 @@
+/** The launch file: a plan for the native runner, as words ended by NUL. Pure. */
+import { LAUNCH_FILE_MAGIC, VERBS } from '../../contract.ts'
+
+export type Verb = keyof typeof VERBS
+export type LaunchRecord = readonly [Verb, ...(string | number)[]]
+
+/** @throws RangeError for a record that the reader would refuse: a defect of the caller, never of a user */
+export function writeLaunchFile(records: readonly LaunchRecord[]): Uint8Array {
+  const words = [LAUNCH_FILE_MAGIC, ...records.flatMap(checkedWords), 'end']
+  return Buffer.from(`${words.join('\0')}\0`, 'utf8')
+}
+
+function checkedWords(record: LaunchRecord): readonly string[] {
+  const words = record.map(String)
+  const [verb] = record
+  if (words.length !== VERBS[verb] + 1) throw new RangeError(`launch file: ${verb} takes ${VERBS[verb]} words`)
+  if (words.some((word) => word.includes('\0'))) throw new RangeError(`launch file: ${verb}: a word contains NUL`)
+  return words
+}
+
+/** One record a line for people and golden files; words with blanks or control characters are quoted as JSON. */
+export function printLaunchFile(bytes: Uint8Array): string {
+  const words = Buffer.from(bytes).toString('utf8').split('\0').slice(1)
+  const lines: string[] = []
+  for (let at = 0; at < words.length; ) {
+    const verb = words[at] as Verb
+    if (!(verb in VERBS)) break
+    const length = VERBS[verb] + 1
+    lines.push(
+      words
+        .slice(at, at + length)
+        .map(printWord)
+        .join(' '),
+    )
+    at += length
+  }
+  return `${lines.join('\n')}\n`
+}
+
+function printWord(word: string): string {
+  return /^[\w./:=,@%+*~-]+$/.test(word) ? word : JSON.stringify(word)
+}

@@ -1,0 +1,189 @@
+/**
+ * One run whose streams, signals and end are frames (frames.ts) on one socket: that of a warm sandbox, or that of a launcher which
+ * was started with `--framed`.
+ * Edge: sockets.
+ *
+ * Whatever comes is read into one buffer and copied no further than it is kept: node's own way of reading allocates 64 KiB for
+ * each read, which in a flood is garbage faster than it is collected. Back-pressure holds in both directions: after its first
+ * piece stdin is sent when launch wants it, and nothing is read while a listener is busy with a chunk.
+ */
+import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
+import { FRAME, FRAME_DATA_MAX } from '../../contract.ts'
+import { HeadTail, type Listener } from '../capture.ts'
+import type { Capture } from '../outcome.ts'
+import { FrameReader, writeFrame } from './frames.ts'
+
+/** Shared by all sockets: what was read is dealt with before the event loop reads again. */
+const READ_BUFFER = Buffer.alloc(64 * 1024)
+
+/** A socket that is read into the buffer; what comes before `listen` is dropped. */
+export class FramedLine {
+  readonly socket: Socket
+  private readonly listener: { hear: (bytes: Uint8Array) => boolean }
+
+  private constructor(make: (onread: OnReadOpts) => Socket) {
+    this.listener = { hear: () => true }
+    const { listener } = this
+    this.socket = make({ buffer: READ_BUFFER, callback: (size, bytes) => listener.hear(bytes.subarray(0, size)) })
+    this.socket.on('error', () => this.socket.destroy())
+    this.socket.resume()
+  }
+
+  static connect(path: string): FramedLine {
+    return new FramedLine((onread) => connect({ path, onread }))
+  }
+
+  /**
+   * The far end of a child's stream. Node has no option for the buffer of those, so the handle gets another socket; a runtime
+   * whose streams have no handle is read in its own way.
+   */
+  static adopt(stream: Socket): FramedLine {
+    const { _handle: handle } = stream as Socket & { readonly _handle?: object }
+    if (handle !== undefined)
+      return new FramedLine(
+        (onread) => new Socket({ handle, onread, readable: true, writable: true } as SocketConstructorOpts),
+      )
+    return new FramedLine(({ callback }) =>
+      stream.on('data', (chunk: Buffer) => callback(chunk.length, chunk) || stream.pause()),
+    )
+  }
+
+  /** @param hear returns whether more may be read at once; else `socket.resume()` goes on */
+  listen(hear: (bytes: Uint8Array) => boolean): void {
+    this.listener.hear = hear
+  }
+}
+
+const NO_BYTES = new Uint8Array(0)
+
+export interface FramedStreams {
+  readonly stdin: Uint8Array
+  /** Bytes of each stream that are kept; `null` keeps all. */
+  readonly outputCap: number | null
+  readonly onStdout?: Listener | undefined
+  readonly onStderr?: Listener | undefined
+}
+
+export interface FramedEnd {
+  /** False: the command was not and will not be started. */
+  readonly taken: boolean
+  /** Launch's line of JSON, empty when the connection ended without. */
+  readonly status: string
+  readonly stdout: Capture
+  readonly stderr: Capture
+}
+
+export class FramedRun {
+  private readonly socket: Socket
+  private readonly streams: FramedStreams
+  private readonly reader = new FrameReader()
+  private readonly stdout: HeadTail
+  private readonly stderr: HeadTail
+  private readonly over: Promise<void>
+  private endNow: () => void = () => undefined
+  private onTaken: () => void = () => undefined
+  private taken: boolean
+  private fed = 0
+  private status = ''
+  /** Chunks are handed on one after the other, however long a listener takes. */
+  private busy: Promise<void> = Promise.resolve()
+  private isIdle = true
+
+  constructor(line: FramedLine, streams: FramedStreams & { readonly isTaken: boolean }) {
+    this.socket = line.socket
+    this.streams = streams
+    this.taken = streams.isTaken
+    this.stdout = new HeadTail(streams.outputCap)
+    this.stderr = new HeadTail(streams.outputCap)
+    this.over = new Promise((resolve) => {
+      this.endNow = resolve
+    })
+    this.socket.once('close', this.endNow)
+    line.listen((bytes) => this.receive(bytes))
+  }
+
+  get isTaken(): boolean {
+    return this.taken
+  }
+
+  /** Called once when the sandbox has taken the command. */
+  whenTaken(hear: () => void): void {
+    this.onTaken = hear
+  }
+
+  send(kind: number, bytes: Uint8Array): void {
+    this.write(writeFrame(kind, bytes))
+  }
+
+  /** These frames and the first piece of stdin, in one write: each wakes the other side. */
+  begin(frames: readonly (readonly [kind: number, bytes: Uint8Array])[]): void {
+    const all = [...frames, [FRAME.input, this.nextInput()] as const]
+    this.write(Buffer.concat(all.map(([kind, bytes]) => writeFrame(kind, bytes))))
+  }
+
+  /** Never throws, unless a listener did. */
+  async end(): Promise<FramedEnd> {
+    await this.over
+    await this.busy
+    const { taken, status } = this
+    return { taken, status, stdout: this.stdout.capture(), stderr: this.stderr.capture() }
+  }
+
+  private receive(bytes: Uint8Array): boolean {
+    if (!this.reader.push(bytes, (kind, piece) => this.handle(kind, piece))) this.socket.destroy()
+    return this.isIdle
+  }
+
+  private handle(kind: number, bytes: Uint8Array): void {
+    if (kind === FRAME.output) this.keep(this.stdout, bytes, this.streams.onStdout)
+    else if (kind === FRAME.errors) this.keep(this.stderr, bytes, this.streams.onStderr)
+    else if (kind === FRAME.want) this.send(FRAME.input, this.nextInput())
+    else if (kind === FRAME.taken) this.take()
+    else if (kind === FRAME.status) this.finish({ taken: true, status: bytes })
+    else this.finish({ taken: kind === FRAME.refused ? false : this.taken })
+  }
+
+  private take(): void {
+    this.taken = true
+    this.onTaken()
+  }
+
+  /** @param status a number that is the exit status for a shell, then the line */
+  private finish({ taken, status = NO_BYTES }: { readonly taken: boolean; readonly status?: Uint8Array }): void {
+    this.taken = taken
+    this.status = Buffer.from(status.subarray(4)).toString()
+    this.endNow()
+    this.socket.destroy()
+  }
+
+  private keep(stream: HeadTail, bytes: Uint8Array, listener: Listener | undefined): void {
+    stream.push(bytes)
+    if (listener === undefined) return
+    // The buffer is everybody's; a listener may keep what it gets.
+    const chunk = Uint8Array.from(bytes)
+    const pending = this.isIdle ? listener(chunk) : this.busy.then(() => listener(chunk))
+    if (pending instanceof Promise) this.waitFor(pending)
+  }
+
+  private waitFor(pending: Promise<unknown>): void {
+    this.isIdle = false
+    const all = Promise.all([this.busy, pending]).then(() => undefined)
+    this.busy = all
+    const resume = () => {
+      if (this.busy !== all) return
+      this.isIdle = true
+      this.socket.resume()
+    }
+    all.then(resume, () => this.socket.destroy())
+  }
+
+  private nextInput(): Uint8Array {
+    const piece = this.streams.stdin.subarray(this.fed, this.fed + FRAME_DATA_MAX)
+    this.fed += piece.length
+    return piece
+  }
+
+  private write(bytes: Uint8Array): void {
+    if (!this.socket.destroyed) this.socket.write(bytes)
+  }
+}

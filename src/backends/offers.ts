@@ -1,0 +1,29 @@
+/** What the offers of several backends have in common. Data. */
+import type { Lack, Offers } from '../plan/offers.ts'
+
+export const NO_RESTRICTED_NETWORK: Lack = {
+  why: 'a network restricted to named hosts is not built yet',
+  fix: '--net none, or --net host if the command may reach everything',
+}
+export const NOT_WASI: Lack = { why: 'only the wasm backend runs WASI commands', fix: '--backend wasm' }
+export const NO_RATES: Lack = {
+  why: 'rates of disks are held by the cgroup of a namespace sandbox only',
+  fix: '--backend namespace, or --best-effort',
+}
+
+/** Walls that the kernel makes around a command with a root of its own. */
+export const WALLS = {
+  'empty-root': 'kernel',
+  zones: 'kernel',
+  'pid-namespace': 'kernel',
+  'ipc-namespace': 'kernel',
+  'user-namespace': 'kernel',
+  seccomp: 'kernel',
+} as const
+
+/** Limits that our own process holds, whatever runs the command. */
+export const OWN_LIMITS = { deadline: 'timer', 'output-limit': 'runner' } as const
+
+export function nothing(unusable: Lack): Offers {
+  return { gives: {}, lacks: {}, unusable, engines: [] }
+}

@@ -1,0 +1,90 @@
+/** What happened, raw: events and numbers as they were observed, no judgement. report/classify.ts gives it meaning. */
+
+export type EndCause =
+  /** The command ended by itself. */
+  | 'exit'
+  /** Stopped at the deadline. */
+  | 'deadline'
+  /** Stopped at the cpu-time limit. */
+  | 'cpu-time'
+  /** Ended by the memory limit: memory.events, or the watchdog. */
+  | 'memory'
+  /** The runner was asked to stop (signal, abort). */
+  | 'cancelled'
+  /** The command was never started. */
+  | 'setup'
+  /** exec(2) of the command failed. */
+  | 'exec'
+  /** The command had started, or may have, and nothing reported its end. */
+  | 'lost'
+  /** Something was made that is protected. */
+  | 'protected'
+
+export interface SetupFailure {
+  /** Which step of which program, e.g. `launch: clone mount`. */
+  readonly step: string
+  readonly path: string
+  /** Symbolic, e.g. `EPERM`; empty when no system call failed. */
+  readonly errno: string
+  /** Free words, e.g. what bwrap printed. */
+  readonly detail: string
+}
+
+/** Something that was made in spite of its protection; paths are the host's. */
+export interface ProtectedAttempt {
+  readonly path: string
+  /** Its new name in the same directory; empty when it could not be moved. */
+  readonly aside: string
+  /** It had been removed before it could be moved. */
+  readonly gone: boolean
+}
+
+/** What happened to protected paths: all of it is counted, and the first are named. */
+export interface Guarded {
+  readonly attempts: { readonly count: number; readonly first: readonly ProtectedAttempt[] }
+  /** Files of root with a set-id bit or capabilities that were read-only in a writable zone. */
+  readonly setId: { readonly count: number; readonly first: readonly string[] }
+  /** Git has tried to change a configuration, and could not. */
+  readonly configLocked: boolean
+}
+
+export interface Capture {
+  readonly head: Uint8Array
+  readonly tail: Uint8Array
+  /** All bytes the command wrote, kept or not. */
+  readonly bytes: number
+}
+
+export interface Usage {
+  readonly cpuMs: number
+  readonly peakMemory: number
+  /** 0: not counted. */
+  readonly peakPids: number
+  /** From and to disks; absent where they were not counted. */
+  readonly readBytes?: number
+  readonly writeBytes?: number
+}
+
+export interface Outcome {
+  readonly cause: EndCause
+  /** Exit code of the command, null when a signal ended it or it never ran. */
+  readonly exitCode: number | null
+  /** `SIGKILL`..., null when it exited. */
+  readonly signal: string | null
+  readonly failure?: SetupFailure
+  /** Which signal asked us to stop, for cause `cancelled`. */
+  readonly cancelledBy?: string
+  readonly stdout: Capture
+  readonly stderr: Capture
+  /** CLOCK_MONOTONIC differences in milliseconds: until the command's exec, and from there to its end. */
+  readonly setupMs: number
+  readonly durationMs: number
+  readonly usage: Usage
+  /** Counters of the run's cgroup, absent without one. */
+  readonly events?: { readonly oomKill: number; readonly pidsMax: number; readonly throttledMs: number }
+  /** Processes of the tree that had to be killed at the end. */
+  readonly killed: number
+  /** Absent when nothing of it happened. */
+  readonly guarded?: Guarded
+  readonly warnings: readonly string[]
+}

@@ -1,0 +1,31 @@
+/** The row of the process backend: a plain process of the host, without any wall; for development only. */
+import type { Backend } from '../backend.ts'
+import { processOffers } from './offers.ts'
+
+const NO_ISOLATION = 'no isolation: the command runs as a host process and can reach everything this user can'
+
+export const processBackend: Backend = {
+  name: 'process',
+  traits: {
+    isAutomatic: false,
+    root: 'host',
+    protectsByMounts: false,
+    hasLandlock: false,
+    findsGit: false,
+    hasCgroup: false,
+  },
+  hasLaunchFile: false,
+  headline: 'Isolation: DISABLED (Host process)',
+  offers: processOffers,
+  terms: (_offers, { permits }) => ({
+    warnings: [NO_ISOLATION],
+    ...(!permits.unsandboxed && {
+      barred: {
+        why: 'it isolates nothing and must be allowed twice',
+        fix: 'LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process ...',
+      },
+    }),
+  }),
+  isolation: () => ({ fs: 'host', pid: false, net: 'host', ipc: false, user: false, seccomp: 'off' }),
+  load: async () => (await import('./runner.ts')).runner,
+}

@@ -1,0 +1,202 @@
+/**
+ * One command as a plain process of the host.
+ * Edge: processes, /proc, the clock.
+ *
+ * It leads a process group of its own. At the end everything that carries the run's variable is killed: members that left the
+ * group keep their environment, so a double fork does not hide them; only a process that clears its environment does.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import pidusage from 'pidusage'
+import { SYSTEM_PATH } from '../../ask.ts'
+import { SandboxError } from '../../error.ts'
+import type { Plan } from '../../plan/plan.ts'
+import type { RunInputs } from '../backend.ts'
+import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
+import type { Launch } from '../launch.ts'
+import type { Outcome, SetupFailure } from '../outcome.ts'
+import { buildProcess, PROCESS_WARNINGS, type ProcessInputs, RUN_VARIABLE } from './build.ts'
+
+export interface ProcessRun {
+  readonly plan: Plan
+  readonly run: ProcessInputs
+  readonly stdio: ChildStdio
+  readonly signal?: AbortSignal | undefined
+}
+
+/** @throws SandboxError NO_BACKEND without the second half of the opt-in, SETUP_FAILED when there is no shell to start it */
+export async function superviseProcess({ plan, run, stdio, signal }: ProcessRun): Promise<Outcome> {
+  const launch = onFewerProcessors(buildProcess(plan, run), plan)
+  const watchdog = newWatchdog(plan, run.runId)
+  const end = await runChild({
+    launch,
+    stdio,
+    signal,
+    deadlineMs: plan.limits.timeoutMs,
+    ownGroup: true,
+    onStart: watchdog.start,
+    stop: async () => void killRun(run.runId),
+  })
+  watchdog.stop()
+  const killed = killRun(run.runId)
+  if (end.startErrno !== undefined)
+    throw new SandboxError(
+      'SETUP_FAILED',
+      `process: ${launch.file} cannot be started in ${launch.cwd} (${end.startErrno})`,
+      {
+        hint: 'check that the directory exists (--workdir DIR) and that util-linux is installed',
+      },
+    )
+  return {
+    ...conclude(end, { run, fired: watchdog.fired() }),
+    ...(end.cancelledBy !== undefined && { cancelledBy: end.cancelledBy }),
+    stdout: end.stdout,
+    stderr: end.stderr,
+    setupMs: 0,
+    durationMs: end.elapsedMs,
+    usage: { cpuMs: 0, peakMemory: watchdog.peak(), peakPids: 0 },
+    ...(watchdog.fired() === 'pids' && { events: { oomKill: 0, pidsMax: 1, throttledMs: 0 } }),
+    killed,
+    warnings: PROCESS_WARNINGS,
+  }
+}
+
+type End = Pick<Outcome, 'cause' | 'exitCode' | 'signal' | 'failure'>
+
+function conclude(end: ChildEnd, { run, fired }: { run: RunInputs; fired: Fired }): End {
+  if (fired !== undefined) return { cause: fired === 'memory' ? 'memory' : 'exit', exitCode: null, signal: 'SIGKILL' }
+  if (end.cause !== 'exit') return { cause: end.cause, exitCode: null, signal: end.signal }
+  const failure = notExecuted(end, run)
+  if (failure !== undefined) return { cause: 'exec', exitCode: null, signal: null, failure }
+  return { cause: end.signal === 'SIGXCPU' ? 'cpu-time' : 'exit', exitCode: end.exitCode, signal: end.signal }
+}
+
+/** 126 and 127 may be the shell's word for a program that it could not become, or the command's own. */
+function notExecuted({ exitCode }: ChildEnd, { command, commandEnv }: RunInputs): SetupFailure | undefined {
+  const program = command[0] ?? ''
+  if (exitCode === 127 && !isThere(program, commandEnv))
+    return { step: 'exec', path: program, errno: 'ENOENT', detail: '' }
+  return undefined
+}
+
+function isThere(program: string, env: Readonly<Record<string, string>>): boolean {
+  const places = program.includes('/')
+    ? [program]
+    : (env['PATH'] ?? '').split(':').map((directory) => `${directory}/${program}`)
+  return places.some((place) => readable(place) !== undefined)
+}
+
+/** @returns undefined for a process that is gone or belongs to another user: we end neither */
+function readable(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return undefined
+  }
+}
+
+/** Pids whose environment says that they belong to the run. Without /proc (macOS) none are found, and the group must do. */
+function pidsOf(runId: string): readonly number[] {
+  const mark = `${RUN_VARIABLE}=${runId}\0`
+  const pids = listProcesses().filter((pid) => readable(`/proc/${pid}/environ`)?.includes(mark) === true)
+  return pids.map(Number)
+}
+
+function listProcesses(): readonly string[] {
+  try {
+    return readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  } catch {
+    return []
+  }
+}
+
+/** Rounds: something may fork while it is being killed. */
+const KILL_ROUNDS = 5
+
+/** @returns how many processes were killed */
+function killRun(runId: string): number {
+  const killed = new Set<number>()
+  for (let round = 0; round < KILL_ROUNDS; round += 1) {
+    const alive = pidsOf(runId).filter((pid) => !killed.has(pid))
+    if (alive.length === 0) break
+    for (const pid of alive) if (kill(pid)) killed.add(pid)
+  }
+  return killed.size
+}
+
+function kill(pid: number): boolean {
+  try {
+    process.kill(pid, 'SIGKILL')
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
+}
+
+/** Which limit the watchdog saw crossed. */
+type Fired = 'memory' | 'pids' | undefined
+
+interface Watchdog {
+  readonly start: () => void
+  readonly stop: () => void
+  readonly fired: () => Fired
+  /** Bytes, the largest sample. */
+  readonly peak: () => number
+}
+
+const SAMPLE_MS = 100
+
+/** Samples the memory and the processes of the run and ends it above a limit; without limits it does nothing. */
+function newWatchdog({ limits: { memory, pids: most } }: Plan, runId: string): Watchdog {
+  const state: { timer?: NodeJS.Timeout; fired: Fired; peak: number } = { fired: undefined, peak: 0 }
+  const sample = async (): Promise<void> => {
+    const pids = pidsOf(runId)
+    state.peak = Math.max(state.peak, await memoryOf(pids))
+    const overMemory = memory !== undefined && state.peak > memory.max
+    const overPids = most !== undefined && pids.length > most.max
+    if (!overMemory && !overPids) return
+    state.fired ??= overMemory ? 'memory' : 'pids'
+    killRun(runId)
+  }
+  return {
+    start: () => {
+      if (memory !== undefined || most !== undefined) state.timer = setInterval(() => void sample(), SAMPLE_MS)
+    },
+    stop: () => clearInterval(state.timer),
+    fired: () => state.fired,
+    peak: () => state.peak,
+  }
+}
+
+/** Whole processors out of those that we may use ourselves. */
+function onFewerProcessors(launch: Launch, { limits: { cpus } }: Plan): Launch {
+  if (cpus?.by !== 'affinity') return launch
+  const list = ownProcessors().slice(0, cpus.max).join(',')
+  return { ...launch, file: systemProgram('taskset'), argv: ['--cpu-list', list, launch.file, ...launch.argv] }
+}
+
+/** By the command's PATH it could be any file. What is missing is named by the failure to start it. */
+function systemProgram(name: string): string {
+  const files = SYSTEM_PATH.split(':').map((directory) => `${directory}/${name}`)
+  return files.find((file) => existsSync(file)) ?? `/usr/bin/${name}`
+}
+
+/** Numbers of the processors this process may run on: proc_pid_status(5), `Cpus_allowed_list: 0-1,4`. */
+function ownProcessors(): readonly number[] {
+  const ranges = /^Cpus_allowed_list:\s*(\S+)/m.exec(readable('/proc/self/status') ?? '')?.[1] ?? '0'
+  return ranges.split(',').flatMap((range) => {
+    const [first = 0, last = first] = range.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  })
+}
+
+/** Bytes resident; pages that two processes share count twice, so a limit is held rather too tight. */
+async function memoryOf(pids: readonly number[]): Promise<number> {
+  const each = await Promise.all(pids.map((pid) => pidusage(pid).then(({ memory }) => memory, gone)))
+  return each.reduce((sum, bytes) => sum + bytes, 0)
+}
+
+/** Ended between the list and the look. */
+function gone(): number {
+  return 0
+}

@@ -1,0 +1,14 @@
+/** What only a run as a plain process needs. */
+import type { PlannedRun, Runner } from '../backend.ts'
+import { buildProcess, type ProcessInputs } from './build.ts'
+import { superviseProcess } from './run.ts'
+
+const inputsOf = ({ env, run }: PlannedRun): ProcessInputs => ({
+  ...run,
+  allowUnsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1',
+})
+
+export const runner: Runner = {
+  build: (planned) => buildProcess(planned.plan, inputsOf(planned)),
+  run: (started) => superviseProcess({ ...started, run: inputsOf(started) }),
+}

@@ -1,0 +1,57 @@
+/** The row of the wasm backend: a WASI module, run by node or wasmtime, inside the namespace sandbox where there is one. */
+import type { HostFacts } from '../../host/facts.ts'
+import { versionOf } from '../../host/program.ts'
+import type { Lack } from '../../plan/offers.ts'
+import type { Policy } from '../../policy/policy.ts'
+import type { Backend } from '../backend.ts'
+import { engineFor, engineObstacle, namespaceOffers } from '../namespace/offers.ts'
+import { wasmOffers } from './offers.ts'
+import { wasmtimeObstacle } from './wasmtime-obstacle.ts'
+
+/** What stands in the way of the namespace sandbox that this policy would have around the module. */
+function wallsObstacle(policy: Policy, facts: HostFacts): Lack | undefined {
+  const offers = namespaceOffers(facts)
+  return offers.unusable ?? engineObstacle(facts, engineFor(policy, offers))
+}
+
+const usesWasmtime = ({ runtime }: Policy): boolean => runtime === 'wasmtime'
+
+export const wasm: Backend = {
+  name: 'wasm',
+  traits: {
+    isAutomatic: false,
+    root: 'zones',
+    protectsByMounts: false,
+    hasLandlock: false,
+    findsGit: false,
+    hasCgroup: false,
+  },
+  hasLaunchFile: false,
+  headline: 'Isolation: ENABLED (wasm)',
+  observe: {
+    isWanted: usesWasmtime,
+    look: async ({ search }) => {
+      const wasmtime = await versionOf(search('wasmtime'))
+      return wasmtime === undefined ? {} : { wasmtime }
+    },
+  },
+  offers: wasmOffers,
+  terms: (_offers, { policy, facts }) => {
+    const walls = wallsObstacle(policy, facts)
+    return {
+      ...(walls === undefined && { engine: engineFor(policy, namespaceOffers(facts)) }),
+      barred: usesWasmtime(policy) ? wasmtimeObstacle(facts, walls) : undefined,
+    }
+  },
+  // A WASI command has no processes, no System V IPC and no system calls; the filter is around what runs it.
+  isolation: ({ network, engine, seccomp }) => ({
+    fs: 'preopened',
+    pid: true,
+    net: network.mode,
+    ipc: true,
+    user: true,
+    seccomp: engine === undefined ? 'off' : seccomp.profile,
+  }),
+  describe: async (facts) => (await import('./describe.ts')).describeWasm(facts),
+  load: async () => (await import('./runner.ts')).runner,
+}

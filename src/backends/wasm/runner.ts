@@ -1,0 +1,17 @@
+/** What only a run of a WASI module needs. */
+import type { PlannedRun, Runner } from '../backend.ts'
+import { enginePathOf } from '../namespace/build.ts'
+import { buildWasm, type WasmRunInputs } from './build.ts'
+import { wasmInputs } from './inputs.ts'
+import { superviseWasm } from './run.ts'
+
+const inputsOf = ({ plan, facts, env, cwd, run }: PlannedRun): WasmRunInputs => ({
+  ...run,
+  ...enginePathOf(facts, plan),
+  wasm: wasmInputs({ env, cwd, wasmtime: facts.wasmtime?.path }),
+})
+
+export const runner: Runner = {
+  build: (planned) => buildWasm(planned.plan, inputsOf(planned)),
+  run: (started) => superviseWasm({ ...started, run: inputsOf(started) }),
+}

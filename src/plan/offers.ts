@@ -1,0 +1,63 @@
+/**
+ * What each backend offers on this host for this policy, as data. src/backends/ makes it; planning compares it with the needs and
+ * reads from it how plans for the backends differ, so no file of the plan names a backend.
+ */
+import type { HeldBy } from '../host/facts.ts'
+import type { BackendName, EngineName, Need } from '../policy/values.ts'
+
+/** `kernel`: a wall made of namespaces, mounts or filters; `runner`: our own process does it. */
+export type Holder = HeldBy | 'kernel' | 'runner'
+
+export interface Lack {
+  /** One clause, without a full stop. */
+  readonly why: string
+  /** A command where it can be one; empty when nothing helps. */
+  readonly fix: string
+}
+
+/** What a backend can hold on this host, whatever the policy. */
+export interface Offers {
+  readonly gives: Readonly<Partial<Record<Need, Holder>>>
+  readonly lacks: Readonly<Partial<Record<Need, Lack>>>
+  /** Set when the backend cannot be used here at all; `gives` is then empty. */
+  readonly unusable?: Lack
+  /** Engines of the namespace backend that work, best first. */
+  readonly engines: readonly EngineName[]
+}
+
+/** How plans for a backend differ from plans for another one; the same on every host. */
+export interface BackendTraits {
+  /** `auto` may choose it, in the order of the table. */
+  readonly isAutomatic: boolean
+  /**
+   * What the command finds at `/`: a tree that the plan lists and that shows the host's programs, the files of an image, the
+   * host's own root, or nothing but the zones.
+   */
+  readonly root: 'assembled' | 'image' | 'host' | 'zones'
+  /** The command makes its own system calls, and a protected path in a zone is a mount that such a call could move. */
+  readonly protectsByMounts: boolean
+  /** Landlock is on the command, so it can close sockets in the zones. */
+  readonly hasLandlock: boolean
+  /** The start of a run finds git directories at every level of a zone; elsewhere the plan names those at its root. */
+  readonly findsGit: boolean
+  /** The run gets a cgroup that our own programs make. */
+  readonly hasCgroup: boolean
+}
+
+/** What a policy and the caller's environment make of the offers of a backend. */
+export interface Terms {
+  /** Why the whole backend is out, before any need is compared. */
+  readonly barred?: Lack | undefined
+  readonly engine?: EngineName
+  readonly warnings?: readonly string[]
+  /** The facts that the offers depend on were not looked at yet, because that costs too much to do it always. */
+  readonly isUnobserved?: boolean
+}
+
+export interface BackendOffer extends Offers, Terms {
+  readonly name: BackendName
+  readonly traits: BackendTraits
+}
+
+/** Holders that `require` accepts: the kernel itself says no, whatever our processes do. */
+export const KERNEL_HOLDERS: readonly Holder[] = ['kernel', 'cgroup2', 'docker']

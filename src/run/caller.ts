@@ -1,0 +1,137 @@
+/**
+ * The caller of a run: its directory, home, environment and profiles, and the places that decide what its next run may do.
+ * Edge: process.env, the account, files.
+ */
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { ownDirectory } from '../backends/runs-directory.ts'
+import { SandboxError } from '../error.ts'
+import { ACCOUNTS, homesOfAccounts } from '../host/accounts.ts'
+import { cacheDirectory } from '../host/cache.ts'
+import { makeDirectories } from '../host/directory.ts'
+import { secretDirectory } from '../host/own-directory.ts'
+import { packageRoot } from '../native.ts'
+import { isWithin } from '../plan/places.ts'
+import type { Request } from '../plan/request.ts'
+import { type ProfileDirectories, profileDirectoryOf } from '../policy/load.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export interface Caller {
+  readonly command: readonly string[]
+  readonly cwd: string
+  readonly env: Environment
+  readonly captured: boolean
+}
+
+/** Everything about the caller that planning may depend on; values of the environment only where they are no secret. */
+export function describeCaller({ command, cwd, env, captured }: Caller): Request {
+  const { LANG, TERM, TZ, SSH_AUTH_SOCK } = env
+  const secret = secretDirectory(env, process.getuid?.() ?? -1)
+  const locale = Object.entries({ LANG, TERM, TZ }).filter(([, value]) => value !== undefined && value !== '')
+  return {
+    command,
+    cwd: canonicalDirectory(cwd),
+    ...homesOf(env),
+    path: (env['PATH'] ?? '').split(':'),
+    environmentNames: Object.keys(env).filter((name) => env[name] !== undefined),
+    locale: Object.fromEntries(locale) as Record<string, string>,
+    ...(SSH_AUTH_SOCK ? { sshAgentSocket: SSH_AUTH_SOCK } : {}),
+    captured,
+    ...(secret === undefined ? {} : { secretDirectory: secret }),
+  }
+}
+
+function canonicalDirectory(directory: string): string {
+  try {
+    return realpathSync.native(directory)
+  } catch (cause) {
+    const { code: why = (cause as Error).message } = cause as NodeJS.ErrnoException
+    throw new SandboxError('ZONE_INVALID', `the directory ${directory} cannot be used: ${why}`, {
+      hint: 'cd to a directory that exists',
+      cause,
+    })
+  }
+}
+
+/** HOME may be wrong or missing; the account's own home directory holds the credentials all the same. */
+function homesOf(env: Environment): Pick<Request, 'home' | 'homes'> {
+  if (env['HOME'] && !isAbsolute(env['HOME'])) throw relativeHome(env['HOME'])
+  const own = accountHome()
+  const home = homeOf(env, own)
+  const homes = [own, ...homesOfAccounts(readAccounts())].map(realOr)
+  return { home, homes: [...new Set([home, ...homes])].filter(isAbsolute) }
+}
+
+/** It would mean another directory in each one, and profiles would be read from a project. */
+function relativeHome(home: string): SandboxError {
+  return new SandboxError('POLICY_INVALID', `HOME: expected an absolute path, got "${home}"`, {
+    hint: 'export HOME=/the/home/directory, or leave it unset',
+  })
+}
+
+export function homeOf(env: Environment, own = accountHome()): string {
+  return realOr(env['HOME'] || own)
+}
+
+function realOr(directory: string): string {
+  try {
+    return realpathSync.native(directory)
+  } catch {
+    return directory
+  }
+}
+
+/** Accounts of a directory service are not in the file; the caller's own home is known all the same. */
+function readAccounts(): string {
+  try {
+    return readFileSync(ACCOUNTS, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function accountHome(): string {
+  try {
+    return userInfo().homedir
+  } catch {
+    return '' // An id without an account, as in containers: only HOME can tell.
+  }
+}
+
+export function profileDirectories(env: Environment, home: string): ProfileDirectories {
+  return { configDirectory: profileDirectoryOf(env, home), shippedDirectory: join(packageRoot(), 'profiles') }
+}
+
+/**
+ * What decides about the next run in addition to the files of its policy, by the names that lead there: a command that can write
+ * there could widen what it is given then.
+ */
+export function decidingPlaces(env: Environment, { cwd }: Pick<Request, 'cwd'>): readonly string[] {
+  const own = ownDirectory(env, process.getuid?.() ?? -1)
+  // As the variables say it, links included; the canonical home is not where the next run begins to look.
+  const config = profileDirectoryOf(env, env['HOME'] || accountHome())
+  const places = [config, cacheDirectory(env) ?? '', own, packageRoot(), process.execPath, ...namesOfNode(env, cwd)]
+  return places.filter((place) => isAbsolute(place))
+}
+
+/** Where the command finds node: on PATH, but never in the caller's directory; with the places that it looks at before. */
+function namesOfNode(env: Environment, cwd: string): readonly string[] {
+  const entries = (env['PATH'] ?? '').split(delimiter).filter((entry) => isAbsolute(entry) && !isWithin(entry, cwd))
+  const places = entries.map((entry) => join(entry, 'node'))
+  const found = places.findIndex((place) => existsSync(place))
+  return found === -1 ? [] : places.slice(0, found + 1)
+}
+
+/**
+ * The directory of records, made before any look: a plan that saw it missing would be stale as soon as a run has made it.
+ * launch makes it, too, and is the one that checks whose it is.
+ */
+export function makeOwnDirectory(env: Environment): void {
+  try {
+    makeDirectories(ownDirectory(env, process.getuid?.() ?? -1), 0o700)
+  } catch {
+    // It is there, or launch will say why it cannot be.
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * The story of a run: one command in, one result out. Everything else (CLI, workers, pool) ends here; there is no second way
+ * to build a sandbox. plan-run.ts makes the plan, start.ts runs it, leave.ts leaves it for the C client, report/ explains the outcome.
+ * Edge: this process as the caller; the event loop.
+ */
+import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
+import type { Outcome } from '../backends/outcome.ts'
+import { lookAtEntries } from '../host/entries.ts'
+import type { GuardedLaunch } from '../launch-cache/store.ts'
+import { helpersDirectory } from '../native.ts'
+import { changedWarnings, openedIn } from '../plan/opened.ts'
+import { isWithin } from '../plan/places.ts'
+import { classify } from '../report/classify.ts'
+import type { Result } from '../report/result.ts'
+import { makeOwnDirectory } from './caller.ts'
+import { guardedLaunch, leave, makeCacheFor } from './leave.ts'
+import { prepareZones } from './make-zones.ts'
+import { existing } from './observe.ts'
+import { type ExecOptions, type Prepared, prepareBy } from './plan-run.ts'
+import { now } from './run-id.ts'
+import { start } from './start.ts'
+
+/**
+ * Runs one command in one sandbox.
+ * @throws SandboxError when the sandbox was refused; a command that fails, and a sandbox that could not be built, are results
+ */
+export async function exec(options: ExecOptions): Promise<Result> {
+  const begunMs = now()
+  makeCacheFor(options)
+  makeOwnDirectory(options.env ?? process.env)
+  const { prepared, outcome, guarded } = await run(options, begunMs)
+  await leave(prepared, guarded)
+  return judge(prepared, outcome)
+}
+
+interface Ran {
+  readonly prepared: Prepared
+  readonly outcome: Outcome
+  /** The plan for the C client. */
+  readonly guarded: GuardedLaunch | undefined
+}
+
+/** The run itself tries an engine that was not tried before; only if it fails, every engine is tried by an empty sandbox. */
+async function run(options: ExecOptions, begunMs: number): Promise<Ran> {
+  const ran = await attempt(await prepareZones(() => prepareBy(options, 'run')), begunMs)
+  if (!isEngineInDoubt(ran)) return ran
+  const again = await prepareZones(() => prepareBy(options, 'trial'))
+  // The engine works: what failed is something else, and would fail again.
+  return again.plan.hash === ran.prepared.plan.hash ? { ...ran, prepared: again } : attempt(again, begunMs)
+}
+
+/** The plan for the C client is written while the command runs. A plan that cannot be guarded is made again next time. */
+async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
+  const places = openedIn(prepared)
+  const before = lookAtEntries(places.map(({ path }) => path))
+  const supervised = start(prepared)
+  const guarding = afterStart(() => guardedLaunch(prepared, begunMs)).catch(() => undefined)
+  const [outcome, guarded] = await Promise.all([supervised, guarding])
+  const after = lookAtEntries(places.map(({ path }) => path))
+  const warnings = [...outcome.warnings, ...changedWarnings({ places, before, after })]
+  return { prepared, outcome: { ...outcome, warnings }, guarded }
+}
+
+/** Waits for the next turn of the event loop: a process is started within the turn in which `spawn` is called. */
+async function afterStart<T>(then: () => Promise<T>): Promise<T> {
+  await new Promise((resolve) => setImmediate(resolve))
+  return then()
+}
+
+/** Only where launch itself says that the command never started. */
+function isEngineInDoubt({ prepared: { facts, plan }, outcome: { cause, failure } }: Ran): boolean {
+  const isUntried = plan.engine !== undefined && facts.untried === plan.engine
+  return isUntried && cause === 'setup' && failure !== undefined
+}
+
+/** The result of a run that the C client started: the same plan, made again, and the outcome that launch reported. */
+export async function explainOutcome(options: ExecOptions, status: string, captured?: Captured): Promise<Result> {
+  const outcome = outcomeOfStatus(status, captured)
+  // A sandbox that could not be built is a question to the engines.
+  return judge(await prepareBy(options, outcome.cause === 'setup' ? 'trial' : 'run'), outcome)
+}
+
+/** What an outcome means to the caller. */
+export async function judge(prepared: Prepared, outcome: Outcome): Promise<Result> {
+  const { plan, policy, facts, request } = prepared
+  return classify(plan, outcome, request.command, {
+    origins: policy.origins,
+    invisible: await invisibleWords(prepared, outcome),
+    ...(plan.engine === undefined ? {} : { program: `${helpersDirectory()}/launch` }),
+    ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
+  })
+}
+
+/** Words of a failed command that are paths here and not inside: for a hint, never for the reason. */
+async function invisibleWords({ plan, request }: Prepared, { exitCode, cause }: Outcome): Promise<readonly string[]> {
+  if (cause !== 'exit' || exitCode === 0) return []
+  // Nothing of the host is in a directory or a tmpfs that the sandbox makes.
+  const made = plan.system.filter(({ op }) => op === 'directory' || op === 'file')
+  const shown = plan.system.filter((entry) => !made.includes(entry))
+  const isShown = (word: string): boolean =>
+    [...plan.scratch, ...made].some(({ target }) => word === target) ||
+    [...plan.zones, ...shown].some(({ target }) => isWithin(word, target))
+  const words = request.command.slice(1).filter((word) => word.startsWith('/') && word !== '/' && !isShown(word))
+  // Of /etc the plan shows what programs need: the rest of it, such as /etc/shadow, is no path to suggest.
+  return existing([...new Set(words)].filter((word) => !/^\/(proc|dev|etc)(\/|$)/.test(word)))
+}

@@ -1,0 +1,111 @@
+/**
+ * Leaves a plan for the C client, with all that it was made from, so that the next run need not wait for node.
+ * Edge: the caller's environment, the user's cache directory (by launch-cache/).
+ */
+import { enginePathOf, type LaunchFileInputs, launchFile, launchRecords } from '../backends/namespace/build.ts'
+import { runsDirectory } from '../backends/runs-directory.ts'
+import { ACCOUNTS } from '../host/accounts.ts'
+import { usableCache } from '../host/cache.ts'
+import { enginesBefore, isCacheable, isPoolable, placesOf } from '../launch-cache/cacheable.ts'
+import { variableRules } from '../launch-cache/file.ts'
+import type { Invocation } from '../launch-cache/key.ts'
+import {
+  type GuardedLaunch,
+  guardLaunch,
+  launchCacheDirectory,
+  makeLaunchCache,
+  storeLaunch,
+} from '../launch-cache/store.ts'
+import { helperFiles, packageRoot, packageVersion } from '../native.ts'
+import { openedIn } from '../plan/opened.ts'
+import type { Plan } from '../plan/plan.ts'
+import { answerRecords } from '../report/answer.ts'
+import { profileDirectories } from './caller.ts'
+import { existing } from './observe.ts'
+import type { ExecOptions, Prepared } from './plan-run.ts'
+
+/** Made before anything is looked at: a plan that saw the directory missing would be stale as soon as it is stored. */
+export function makeCacheFor(options: ExecOptions): void {
+  const cache = options.invocation === undefined ? undefined : launchCache(options)
+  if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
+}
+
+function launchCache({ env = process.env }: ExecOptions): string | undefined {
+  return usableCache(env, process.getuid?.() ?? -1)
+}
+
+/** The plan as the C client and the pool may use it again. @returns undefined when node must plan each time */
+export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
+  const { request, options } = prepared
+  const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
+  if (options.invocation === undefined || !isCacheable({ ...prepared, shippedProfiles })) return undefined
+  const { sealOf, takeSecret } = await import('../host/secret.ts')
+  const secret = takeSecret({ env: options.env ?? process.env, uid: prepared.facts.uid })
+  // Without a place that no sandbox can see, nothing on disk could be believed.
+  if (secret === undefined) return undefined
+  return guardPlan(prepared, { invocation: options.invocation, begunMs, seal: (bytes) => sealOf(secret, bytes) })
+}
+
+export interface Guarding {
+  readonly invocation: Invocation
+  /** When planning began. */
+  readonly begunMs: number
+  /** For a plan that is left on disk. */
+  readonly seal?: (bytes: Uint8Array) => string
+}
+
+/** A plan with all that it was made from, for memory; a file may hold less, see isCacheable. */
+export async function guardPlan(
+  prepared: Prepared,
+  { invocation, begunMs, seal }: Guarding,
+): Promise<GuardedLaunch | undefined> {
+  const { plan, policy, facts, request, options, sources } = prepared
+  const { enginePath } = enginePathOf(facts, plan)
+  // Only node looks at opened names before and after the run.
+  if (plan.engine === undefined || openedIn(prepared).length > 0) return undefined
+  const accounts = accountsOf(plan)
+  return guardLaunch({
+    invocation,
+    caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
+    places: placesOf(prepared),
+    read: [...sources.read, ...accounts.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],
+    absent: [
+      ...sources.missing,
+      ...accounts.missing,
+      ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path)),
+    ],
+    variables: variableRules(plan.env, policy),
+    isPoolable: isPoolable(prepared),
+    answer: options.form === undefined ? [] : answerRecords(plan, options.form),
+    records: launchRecords(plan, fileInputs(prepared)),
+    begunMs,
+    seal,
+  })
+}
+
+/** Names of homes are protected in the homes of all accounts, so another list of accounts is another plan. */
+function accountsOf({ zones }: Plan): Prepared['sources'] {
+  if (zones.every(({ mode }) => mode === 'ro')) return { read: [], missing: [] }
+  return existing([ACCOUNTS]).length > 0 ? { read: [ACCOUNTS], missing: [] } : { read: [], missing: [ACCOUNTS] }
+}
+
+/** Leaves the plan for the C client: the next run with the same words in the same place does not wait for node. */
+export async function leaveForClient(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
+  const guarded = await guardedLaunch(prepared, begunMs)
+  await leave(prepared, guarded)
+  return guarded
+}
+
+export async function leave({ options }: Prepared, guarded: GuardedLaunch | undefined): Promise<void> {
+  const cache = launchCache(options)
+  if (cache !== undefined && guarded !== undefined) storeLaunch(launchCacheDirectory(cache), guarded)
+}
+
+/** The launch file alone, for pools, which keep the rest in memory. */
+export function plainLaunch(prepared: Prepared): Uint8Array {
+  return launchFile(prepared.plan, fileInputs(prepared))
+}
+
+function fileInputs({ plan, facts, options }: Prepared): LaunchFileInputs {
+  return { ...enginePathOf(facts, plan), runsDirectory: runsDirectory(options.env ?? process.env, facts.uid) }
+}

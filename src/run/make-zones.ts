@@ -1,0 +1,70 @@
+/**
+ * Directories of zones with `create`, made between two plans.
+ * Edge: files, processes.
+ */
+import { join } from 'node:path'
+import { ask } from '../ask.ts'
+import { SandboxError } from '../error.ts'
+import { makeDirectories } from '../host/directory.ts'
+import { checkHelpers, helpersDirectory } from '../native.ts'
+import type { Plan, PlannedZone } from '../plan/plan.ts'
+
+/**
+ * Plans, makes the directories of zones with `create`, and plans again, since the first plan is of paths that are now others.
+ * @throws SandboxError ZONE_INVALID where one cannot be made, or is not the one that was made when it is looked at again
+ */
+export async function prepareZones<T extends { readonly plan: Plan }>(prepare: () => Promise<T>): Promise<T> {
+  const first = await prepare()
+  const wanted = first.plan.zones.filter(({ create }) => create)
+  if (wanted.length === 0) return first
+  const made = new Map<string, string>()
+  for (const { target, source } of wanted) made.set(target, await makeZoneDirectory(source))
+  const prepared = await prepare()
+  for (const zone of prepared.plan.zones) checkMade(zone, made.get(zone.target))
+  return prepared
+}
+
+function checkMade({ source, dev, ino }: PlannedZone, made: string | undefined): void {
+  if (made === undefined || made === UNKNOWN || made === `${dev} ${ino}`) return
+  throw new SandboxError('ZONE_INVALID', `zone source ${source} was replaced by something else while it was made`, {
+    hint: 'see what else is at work there, and try again',
+  })
+}
+
+const UNKNOWN = ''
+/** Milliseconds; a directory on a slow network share. */
+const MAKING_MS = 30_000
+
+/**
+ * By the native helper, which follows no link that was put in the way since the path was looked at: root may have to make a
+ * directory in that of another user. Only Linux has the helper.
+ * @returns device and inode of the directory
+ */
+async function makeZoneDirectory(source: string): Promise<string> {
+  if (process.platform !== 'linux') return makeByPath(source)
+  const helpers = helpersDirectory()
+  checkHelpers(helpers, process.arch)
+  const { ok, why, stdout } = await ask({
+    file: join(helpers, 'runs'),
+    argv: ['make', source],
+    patienceMs: MAKING_MS,
+  })
+  if (!ok || !/^\d+ \d+\n$/.test(stdout)) throw notMade(source, why || 'no answer')
+  return stdout.trim()
+}
+
+function makeByPath(source: string): string {
+  try {
+    makeDirectories(source)
+    return UNKNOWN
+  } catch (cause) {
+    throw notMade(source, (cause as NodeJS.ErrnoException).code ?? (cause as Error).message, cause)
+  }
+}
+
+function notMade(source: string, why: string, cause?: unknown): SandboxError {
+  return new SandboxError('ZONE_INVALID', `zone source ${source} cannot be made: ${why}`, {
+    hint: `mkdir -p ${source}`,
+    cause,
+  })
+}

@@ -1,0 +1,164 @@
+/**
+ * What a run observes of the machine before it is planned: programs, engines, cgroups, and the paths that the policy names.
+ * Edge: files, processes (by the rooms it asks), the caller's environment.
+ */
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { backendNamed } from '../backends/index.ts'
+import { probeEngine } from '../backends/namespace/probe-engine.ts'
+import { processQuestions } from '../backends/namespace/probe-host.ts'
+import { type Enter, enterByShell } from '../cgroup/enter.ts'
+import type { Sights } from '../cgroup/fact.ts'
+import { removeDeadTrials } from '../cgroup/group.ts'
+import { observeCgroup } from '../cgroup/ladder.ts'
+import { SandboxError } from '../error.ts'
+import { recallOrFind } from '../host/cache.ts'
+import type { CgroupFact, PathFact, Probe } from '../host/facts.ts'
+import { secretDirectory } from '../host/own-directory.ts'
+import { observePaths, observeRounds } from '../host/paths.ts'
+import { type MachineFacts, observeHost } from '../host/probe.ts'
+import { findDoors } from '../host/sockets.ts'
+import { checkHelpers, helpersDirectory, packageVersion } from '../native.ts'
+import { followUpPaths, pathsNamedBy } from '../plan/questions.ts'
+import type { Request } from '../plan/request.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { BackendName } from '../policy/values.ts'
+import type { Environment } from './caller.ts'
+import { newRunId } from './run-id.ts'
+
+export interface MachineQuestion {
+  /** Backends whose own facts are observed in addition. */
+  readonly also?: readonly BackendName[]
+  readonly policy: Pick<Policy, 'cgroupParent'> & { readonly engine: Policy['engine'] | 'all' }
+  /** See host/probe.ts. */
+  readonly believe?: boolean
+  readonly env: Environment
+  readonly notBelow: readonly string[]
+}
+
+/** What this machine can do, from memory where that is the same boot, user and set of programs. */
+export async function observeMachine({
+  also = [],
+  policy,
+  env,
+  notBelow,
+  believe = false,
+}: MachineQuestion): Promise<MachineFacts> {
+  const helpers = helpersDirectory()
+  const seen = lookAtHelpers(helpers)
+  const questions = processQuestions(helpers)
+  const uid = process.getuid?.() ?? -1
+  // Remembered for this boot, and believed: it must lie where no zone can be.
+  const cache = secretDirectory(env, uid)
+  // What cannot be trusted is not started, not even to answer a question.
+  const enter = seen.probe.ok ? questions.enter : enterByShell
+  return observeHost({
+    wantsEngines: true,
+    observers: also.flatMap((name) => backendNamed(name).observe?.look ?? []),
+    engine: policy.engine,
+    env,
+    notBelow,
+    believe,
+    version: packageVersion(),
+    cache,
+    helpers: () => seen,
+    probeEngine: (engine, bwrap) =>
+      probeEngine({ engine, bwrap, helpers, uid, arch: machineArch(), runId: newRunId() }),
+    landlockAbi: questions.landlockAbi,
+    cgroup: () => lookAtCgroup({ uid, enter, cache, cgroupParent: policy.cgroupParent }),
+  })
+}
+
+function machineArch(): 'x64' | 'arm64' {
+  return process.arch === 'arm64' ? 'arm64' : 'x64'
+}
+
+function lookAtHelpers(directory: string): { readonly probe: Probe; readonly stamp: string } {
+  try {
+    checkHelpers(directory, process.arch)
+    const seen = ['launch', 'init'].map((name) => statSync(join(directory, name)))
+    return {
+      probe: { ok: true, detail: join(directory, 'launch') },
+      stamp: seen.map(({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`).join(' '),
+    }
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    return { probe: { ok: false, step: 'helpers', errno: '', message: `${error.message}; ${error.hint}` }, stamp: '' }
+  }
+}
+
+/** Removes the cgroups of processes that were killed while they probed the place where runs have theirs. */
+export async function pruneTrials(env: Environment): Promise<void> {
+  const uid = process.getuid?.() ?? -1
+  const question = {
+    uid,
+    enter: enterByShell,
+    cache: secretDirectory(env, uid),
+    cgroupParent: undefined,
+  }
+  const { parent } = await lookAtCgroup(question)
+  if (parent !== undefined) removeDeadTrials(parent)
+}
+
+interface CgroupQuestion {
+  readonly uid: number
+  readonly enter: Enter
+  readonly cache: string | undefined
+  readonly cgroupParent: string | undefined
+}
+
+const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is not Linux', fix: '' }
+
+/**
+ * The ladder takes tens of milliseconds to climb, so its answer is remembered for the boot, user and group, but only one that
+ * lacks nothing: what was missing may come, or was missing by chance. A parent that was named is looked at every time.
+ */
+async function lookAtCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): Promise<CgroupFact> {
+  if (process.platform !== 'linux') return NO_CGROUP
+  if (cgroupParent !== undefined) return observeCgroup({ uid, enter, look: identitiesOf, cgroupParent })
+  const place = cache === undefined ? undefined : { directory: cache, uid, key: cgroupKey() }
+  return recallOrFind<CgroupFact>(place, {
+    find: () => observeCgroup({ uid, enter, look: identitiesOf }),
+    isLasting: ({ lacking }) => lacking === '',
+    holds: ({ parent }) => isThere(parent),
+  })
+}
+
+function identitiesOf(paths: readonly string[]): Sights {
+  const facts = observePaths(paths)
+  return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
+}
+
+function cgroupKey(): string {
+  const [boot, own] = ['/proc/sys/kernel/random/boot_id', '/proc/self/cgroup'].map(textOf)
+  return ['cgroup', packageVersion(), boot, own].join('\n')
+}
+
+/** Empty where the kernel or a container hides it. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function isThere(directory: string | undefined): boolean {
+  return directory === undefined || existsSync(directory)
+}
+
+/** Every path that the policy names, with what the answers lead to. */
+export function observePolicyPaths(policy: Policy, request: Request): Record<string, PathFact> {
+  return observeRounds(pathsNamedBy(policy, request), (seen) => followUpPaths(policy, request, seen))
+}
+
+/** Zone source -> sockets and FIFOs in it. */
+export function doorsIn(zones: readonly { readonly source: string }[]): Record<string, readonly string[]> {
+  return Object.fromEntries(zones.map(({ source }) => [source, findDoors(source)]))
+}
+
+/** Absolute paths that exist here; for hints only. */
+export function existing(paths: readonly string[]): readonly string[] {
+  const facts = observePaths(paths)
+  return paths.filter((path) => facts[path]?.kind !== 'missing')
+}

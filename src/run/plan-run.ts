@@ -1,0 +1,209 @@
+/**
+ * Ask, look, decide: from the caller's wish to a plan, without starting or making anything.
+ * Edge: this process as the caller: its environment and directory.
+ */
+import type { Permits } from '../backends/backend.ts'
+import type { Listener } from '../backends/capture.ts'
+import type { ChildStdio } from '../backends/child-process.ts'
+import { BACKENDS, backendNamed, offersFor } from '../backends/index.ts'
+import { SandboxError } from '../error.ts'
+import type { HostFacts } from '../host/facts.ts'
+import { standingAt } from '../host/program.ts'
+import type { Invocation } from '../launch-cache/key.ts'
+import { nextToObserve } from '../plan/choose.ts'
+import { warnOfDoors, zonesWithDoors } from '../plan/doors.ts'
+import { commandEnvironment } from '../plan/environment.ts'
+import type { Plan } from '../plan/plan.ts'
+import type { Request } from '../plan/request.ts'
+import { resolvePlan } from '../plan/resolve.ts'
+import { checkLayers } from '../policy/checked.ts'
+import { environmentLayers } from '../policy/environment.ts'
+import type { SandboxInput } from '../policy/keys/index.ts'
+import type { PolicyLayer } from '../policy/layer.ts'
+import { loadProfile } from '../policy/load.ts'
+import { mergePolicies } from '../policy/merge.ts'
+import { needsOf } from '../policy/needs.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { BackendName } from '../policy/values.ts'
+import type { JsonForm } from '../report/json.ts'
+import { decidingPlaces, describeCaller, type Environment, profileDirectories } from './caller.ts'
+import { filterOf, mountWaysOf } from './filter.ts'
+import { doorsIn, observeMachine, observePolicyPaths } from './observe.ts'
+
+export interface ExecOptions {
+  readonly command: readonly string[]
+  /** The command's words as bytes, where one of them is not UTF-8. */
+  readonly commandBytes?: readonly Uint8Array[]
+  /** What the program wants of the sandbox, in the words of a profile; host paths are relative to `cwd`. Above the profile. */
+  readonly policy?: SandboxInput
+  /** The same from sources that messages name, such as flags; above `policy`, the last one wins. */
+  readonly layers?: readonly PolicyLayer[]
+  /** Name or path; default `default`. */
+  readonly profile?: string
+  readonly cwd?: string
+  /** The caller's environment; default process.env of this process. */
+  readonly env?: Environment
+  /** `capture` (default): stdout and stderr are in the result; `inherit`: the command gets our own. */
+  readonly mode?: 'inherit' | 'capture'
+  readonly stdin?: ChildStdio['stdin']
+  /** While a promise that it returns is pending, the command's output waits; only on the backend namespace. */
+  readonly onStdout?: Listener
+  readonly onStderr?: Listener
+  /**
+   * Has the last word on the policy before anything is planned: may only narrow it, ask a person, or throw. Workers use it.
+   */
+  readonly narrow?: (grant: Policy, request: Request) => Promise<Policy>
+  /** Sees what was planned before anything is made or started, and may throw: a zone may lead elsewhere than when it was judged. */
+  readonly accept?: (policy: Policy, plan: Plan) => void
+  /** How the command line was written: with it the plan is left for the C client, see launch-cache/. */
+  readonly invocation?: Invocation
+  /** With `invocation`: the form of JSON that the result is printed in; without it the output passes through. */
+  readonly form?: JsonForm
+  /** Ends the run; a reason that is the name of a signal is passed on to the command. */
+  readonly signal?: AbortSignal
+}
+
+/** What was decided, and what it was decided from. */
+export interface Prepared {
+  readonly policy: Policy
+  readonly request: Request
+  readonly facts: HostFacts
+  readonly plan: Plan
+  /** The command's complete environment, secrets included. */
+  readonly commandEnv: Readonly<Record<string, string>>
+  readonly options: ExecOptions
+  /** Files that were read for the policy, and places where one of them could have been. */
+  readonly sources: { readonly read: readonly string[]; readonly missing: readonly string[] }
+}
+
+/**
+ * Everything up to the decision; starts and makes nothing.
+ * @throws SandboxError for a policy or a host that allows no run
+ */
+export async function prepare(options: ExecOptions): Promise<Prepared> {
+  return prepareBy(options, 'trial')
+}
+
+/** How it is known that an engine works: by trying each of them before, or by the run itself. */
+export type EngineCheck = 'trial' | 'run'
+
+export async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
+  const { env, request, spoken, grant, sources } = await readGrant(options)
+  const policy = (await options.narrow?.(grant, request)) ?? grant
+  const needs = needsOf(policy, request.command)
+  const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
+  const facts = await factsFor({ policy, request, env, needs, permits, check })
+  const seccompFilter = await filterOf(policy, facts)
+  const mountWays = await mountWaysOf(policy, seccompFilter(facts.arch), facts)
+  const offers = offersFor({ policy, facts, permits })
+  const resolved = resolvePlan({ policy, facts, request, needs, offers, seccompFilter, mountWays })
+  const withDoors = zonesWithDoors(resolved, backendNamed(resolved.backend).traits)
+  const plan = warnOfDoors(resolved, withDoors, doorsIn(withDoors))
+  options.accept?.(policy, plan)
+  return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }
+}
+
+/** What the operator grants, and the request. */
+export interface Granted {
+  readonly env: Environment
+  readonly request: Request
+  readonly spoken: ReturnType<typeof environmentLayers>
+  readonly grant: Policy
+  readonly sources: Prepared['sources']
+}
+
+/**
+ * The policy of profile, environment and flags, before it is narrowed.
+ * @throws SandboxError for a command, a directory or a policy that cannot be used
+ */
+export async function readGrant(options: ExecOptions): Promise<Granted> {
+  const env = options.env ?? process.env
+  const request = describeCaller({
+    command: checkedCommand(options.command),
+    cwd: options.cwd ?? process.cwd(),
+    env,
+    captured: options.mode !== 'inherit',
+  })
+  const spoken = environmentLayers(env, request.cwd)
+  const { policy, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
+  return { env, request, spoken, grant: policy, sources }
+}
+
+function checkedCommand(command: readonly string[]): readonly string[] {
+  if (command[0] === undefined)
+    throw new SandboxError('COMMAND_INVALID', 'there is no command to run', {
+      hint: 'llm-do exec [options] -- COMMAND [ARG...]',
+    })
+  const broken = command.findIndex((word) => word.includes('\0'))
+  if (broken !== -1)
+    throw new SandboxError(
+      'COMMAND_INVALID',
+      `argument ${broken} of the command contains a NUL byte, which no process can receive`,
+      {
+        hint: 'pass binary data by stdin or by a file in a zone',
+      },
+    )
+  return command
+}
+
+interface PolicyQuestion {
+  readonly options: ExecOptions
+  readonly request: Request
+  readonly env: Environment
+  readonly spoken: readonly PolicyLayer[]
+}
+
+function layersOf({ policy, layers = [] }: ExecOptions, directory: string): readonly PolicyLayer[] {
+  return policy === undefined ? layers : [{ layer: 'flag', source: 'policy', directory, values: policy }, ...layers]
+}
+
+async function policyOf({
+  options,
+  request,
+  env,
+  spoken,
+}: PolicyQuestion): Promise<Pick<Prepared, 'policy' | 'sources'>> {
+  const profile = options.profile ?? 'default'
+  const directories = profileDirectories(env, request.home)
+  const loaded = await loadProfile({ ...directories, name: profile, cwd: request.cwd })
+  const layers = [...loaded.layers, ...spoken, ...layersOf(options, request.cwd)]
+  const merged = mergePolicies(await checkLayers(layers), { profile, home: request.home })
+  const filter = typeof merged.seccomp === 'string' ? [] : [merged.seccomp.file]
+  // Also what would have been found before them: the next run looks there first.
+  const files = [...loaded.found, ...loaded.read, ...loaded.missing, ...filter]
+  return {
+    policy: { ...merged, protectFiles: [...new Set([...files, ...decidingPlaces(env, request)])] },
+    sources: { read: [...new Set([...loaded.read, ...loaded.found, ...filter])], missing: loaded.missing },
+  }
+}
+
+interface FactsQuestion {
+  readonly policy: Policy
+  readonly request: Request
+  readonly env: Environment
+  readonly needs: ReturnType<typeof needsOf>
+  readonly permits: Permits
+  readonly check: EngineCheck
+}
+
+/** Where a command can write, or could when it was called from here: no program of the host is looked for there. */
+function untrustedPlaces({ policy, request }: Pick<Prepared, 'policy' | 'request'>): readonly string[] {
+  return [
+    ...standingAt(request.cwd),
+    ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
+  ]
+}
+
+/** Facts of one backend, such as the answer of a daemon, are observed only when no backend before it is enough. */
+async function factsFor(question: FactsQuestion): Promise<HostFacts> {
+  const { policy, request, env, check } = question
+  const notBelow = untrustedPlaces(question)
+  const look = (also: readonly BackendName[]) =>
+    observeMachine({ also, policy, env, notBelow, believe: check === 'run' })
+  const wanted = BACKENDS.filter(({ observe }) => observe?.isWanted(policy)).map(({ name }) => name)
+  // The machine comes first: the paths are looked at while the processes that answer for it run.
+  const [machine, paths] = await Promise.all([look(wanted), observePolicyPaths(policy, request)])
+  const first: HostFacts = { ...machine, paths }
+  const next = nextToObserve({ ...question, facts: first, offers: offersFor({ ...question, facts: first }) })
+  return next === undefined ? first : { ...(await look([...wanted, next])), paths }
+}

@@ -1,0 +1,15 @@
+/**
+ * What differs from run to run: its id and the time at which it begins.
+ * Edge: the clock, randomness.
+ */
+import { randomHex } from '../random.ts'
+
+/** 80 random bits, lower case: unique without coordination. */
+export function newRunId(): string {
+  return randomHex(10)
+}
+
+/** Milliseconds since 1970, to compare with times of files. */
+export function now(): number {
+  return Date.now()
+}

@@ -1,0 +1,47 @@
+/** Container runtimes hand the profile to libseccomp; so do we, and run what it makes of it. */
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+import { dockerSeccomp } from '../../../src/backends/docker/seccomp-profile.ts'
+import { ANSWER, decode } from '../../../src/seccomp/bpf.ts'
+import { clausesFor, PROFILE_NAMES, rulesOf } from '../../../src/seccomp/rules.ts'
+import { nativeCall, simulate } from '../../../src/seccomp/simulate.ts'
+import { SYSCALLS } from '../../../src/seccomp/syscalls.ts'
+import { declared, interestingArguments } from '../../seccomp/declared.ts'
+import { ARCH, PROGRAMS } from '../../seccomp/ground.ts'
+import { describeWith } from '../../support/needs.ts'
+
+describeWith('python', "Docker's words, compiled by libseccomp", () => {
+  for (const profile of PROFILE_NAMES)
+    test(`allow for ${profile} what our filter allows`, async ({ skip }) => {
+      const input = JSON.stringify(dockerSeccomp(profile, ARCH))
+      const script = join(PROGRAMS, 'libseccomp-filter.py')
+      const { stdout, exitCode, stderr } = await execa('python3', [script], {
+        input,
+        encoding: 'buffer',
+        reject: false,
+      })
+      skip(exitCode === 77, 'there is no libseccomp')
+      expect(exitCode, Buffer.from(stderr).toString()).toBe(0)
+      const program = decode(stdout)
+      const unheard = new Set(
+        Buffer.from(stderr)
+          .toString()
+          .split('\n')
+          .map((name) => SYSCALLS[ARCH].get(name)),
+      )
+      expect(unheard.size).toBeLessThan(40)
+      const rules = rulesOf(profile)
+      const isAllowed = (number: number, args: readonly bigint[]) =>
+        simulate(program, nativeCall(ARCH, number, args)).answer === ANSWER.allow
+      const differing = [...clausesFor(rules, ARCH)]
+        // What an older libseccomp has not heard of it refuses, as runtimes do.
+        .filter(([number]) => !unheard.has(number))
+        .flatMap(([number, clauses]) => interestingArguments(clauses).map((args) => ({ number, args })))
+        .filter(
+          ({ number, args }) =>
+            isAllowed(number, args) !== (declared(rules, ARCH, nativeCall(ARCH, number, args)) === ANSWER.allow),
+        )
+      expect(differing.slice(0, 5)).toEqual([])
+    })
+})

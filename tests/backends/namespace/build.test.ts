@@ -1,0 +1,153 @@
+/**
+ * The launch file is the specification of a sandbox by the namespace backend: tests/golden/*.launch, one word list per policy and
+ * captured host, in the order in which the native chain builds. A changed line is a changed wall.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { buildNamespace, launchFile } from '../../../src/backends/namespace/build.ts'
+import { printLaunchFile } from '../../../src/backends/namespace/launch-file.ts'
+import type { MachineFacts } from '../../../src/host/probe.ts'
+import type { Plan } from '../../../src/plan/plan.ts'
+import { PLAIN_POLICY, planIn, type Tree, type World, zone } from '../../plan/world.ts'
+import { runInputs } from '../plans.ts'
+
+interface Host {
+  readonly machine: MachineFacts
+  readonly tree: Tree
+}
+
+const hostNamed = (name: string): Host =>
+  JSON.parse(readFileSync(join(import.meta.dirname, '../../hosts', `${name}.json`), 'utf8')) as Host
+
+const PROJECT: Tree = {
+  '/home/ann/project/.git/config': 'file',
+  '/home/ann/project/.git/hooks': 'directory',
+  '/srv/a, b:c\nd': 'directory',
+  '/srv/cache': 'directory',
+}
+
+const CASES: Readonly<Record<string, World>> = {
+  default: {},
+  task: { policy: { profile: 'task', workspace: 'rw', resources: { ...PLAIN_POLICY.resources, pids: 32 } } },
+  bwrap: { policy: { engine: 'bwrap' } },
+  'host-network': { policy: { network: { mode: 'host', allow: [], deny: [] } } },
+  nested: { policy: { seccomp: 'nested' } },
+  terminal: { policy: { tty: true } },
+  rates: {
+    machine: {
+      cgroup: {
+        rung: 'systemd-user',
+        parent: '/sys/fs/cgroup/u',
+        controllers: ['cpu', 'io', 'memory', 'pids'],
+        lacking: '',
+        fix: '',
+      },
+    },
+    policy: {
+      resources: {
+        ...PLAIN_POLICY.resources,
+        readBps: 20_971_520,
+        writeBps: 10_485_760,
+        readIops: 500,
+        writeIops: 200,
+      },
+    },
+  },
+  unlimited: {
+    policy: {
+      workspace: 'none',
+      resources: { ...PLAIN_POLICY.resources, memory: null, cpus: null, pids: null, timeout: null },
+    },
+  },
+  zones: {
+    policy: {
+      zones: [
+        zone({ mode: 'rw', hostPath: '/home/ann/project', name: 'work' }),
+        zone({ mode: 'ro', hostPath: '/srv/a, b:c\nd', target: '/odd', name: 'odd' }),
+        zone({ mode: 'rw', hostPath: '/srv/cache', target: '/cache', name: 'cache', sockets: true }),
+        zone({ mode: 'tmpfs', target: '/scratch', name: 'scratch', size: 52_428_800 }),
+      ],
+    },
+  },
+}
+
+const ROWS: readonly (readonly [name: string, host: string])[] = [
+  ['default', 'debian-12-user'],
+  ['default', 'debian-12-root'],
+  ['default', 'systemd-user'],
+  ['task', 'debian-12-user'],
+  ['task', 'systemd-user'],
+  ['bwrap', 'debian-12-user'],
+  ['bwrap', 'debian-12-root'],
+  ['host-network', 'debian-12-user'],
+  ['nested', 'debian-12-root'],
+  ['terminal', 'debian-12-user'],
+  ['unlimited', 'systemd-user'],
+  ['rates', 'systemd-user'],
+  ['zones', 'debian-12-user'],
+  ['zones', 'debian-12-root'],
+]
+
+function planOn(name: string, host: string): Plan {
+  const { machine, tree } = hostNamed(host)
+  const world = CASES[name] ?? {}
+  const plan = planIn({
+    ...world,
+    machine: { ...machine, ...world.machine },
+    tree: { ...tree, ...PROJECT, ...world.tree },
+  })
+  // Filters have tests of their own; four words stand for one here.
+  return { ...plan, seccomp: { ...plan.seccomp, filter: 'f117e4' } }
+}
+
+const INPUTS = { enginePath: '/usr/bin/bwrap', runsDirectory: '/run/user/1000/llm-do/runs' }
+
+describe('the launch file', () => {
+  test.each(ROWS)('of the policy %s on %s is what was reviewed', (name, host) => {
+    expect(printLaunchFile(launchFile(planOn(name, host), INPUTS))).toMatchGolden(`${name}.${host}.launch`)
+  })
+
+  test('of a run without a runs directory keeps no record', () => {
+    const told = printLaunchFile(launchFile(planOn('default', 'debian-12-user'), { ...INPUTS, runsDirectory: '' }))
+    expect(told).not.toMatch(/^runs /m)
+  })
+
+  test('of a policy without a filter says so', () => {
+    const plan = planOn('default', 'debian-12-user')
+    const told = launchFile({ ...plan, seccomp: { ...plan.seccomp, profile: 'off', filter: '' } }, INPUTS)
+    expect(printLaunchFile(told)).toMatch(/^seccomp off$/m)
+  })
+})
+
+describe('the launch', () => {
+  const secret = { HOME: '/home/sandbox', TOKEN: 'swordfish' }
+  const words = ['printf', '%s', 'correct horse', '']
+  const launch = buildNamespace(planOn('default', 'debian-12-user'), runInputs({ command: words, commandEnv: secret }))
+
+  test('has nothing of the command or its secrets in argv', () => {
+    expect(launch.argv).toEqual(['--id', 'run1'])
+  })
+
+  test('has the command’s words, the empty one too, in a descriptor', () => {
+    const command = launch.descriptors.find(({ fd }) => fd === 6)
+    expect(command?.carries === 'bytes' ? Buffer.from(command.bytes).toString() : '').toBe(
+      'printf\0%s\0correct horse\0\0',
+    )
+  })
+
+  test('has no secret in the launch file', () => {
+    const told = launch.descriptors.find(({ fd }) => fd === 3)
+    expect(told?.carries === 'bytes' ? Buffer.from(told.bytes).toString() : 'swordfish').not.toMatch(/swordfish|horse/)
+  })
+
+  test('passes words that are not UTF-8 as they are', () => {
+    const bytes = [Buffer.from('cat'), Buffer.from([0x66, 0xfc])]
+    const odd = buildNamespace(
+      planOn('default', 'debian-12-user'),
+      runInputs({ command: ['cat', 'f\ufffd'], commandBytes: bytes }),
+    )
+    const command = odd.descriptors.find(({ fd }) => fd === 6)
+    expect(command?.carries === 'bytes' ? Buffer.from(command.bytes).toString('hex') : '').toBe('6361740066fc00')
+  })
+})

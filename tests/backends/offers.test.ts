@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest'
+import { offersOf } from '../../src/backends/index.ts'
+import type { HostFacts } from '../../src/host/facts.ts'
+import { isOlder } from '../../src/host/version.ts'
+import type { Offers } from '../../src/plan/offers.ts'
+import { type BackendName, NEEDS } from '../../src/policy/values.ts'
+import { GOOD_MACHINE } from '../plan/world.ts'
+
+const facts = (some: Partial<HostFacts> = {}): HostFacts => ({ ...GOOD_MACHINE, paths: {}, ...some })
+const offeredBy = (name: BackendName, machine: HostFacts): Offers =>
+  offersOf(machine).find((offers) => offers.name === name) as Offers
+const DOCKER = {
+  program: 'docker',
+  path: '/usr/bin/docker',
+  clientVersion: '1',
+  server: { ok: true },
+  rootless: false,
+  limits: [],
+  remote: false,
+} as const
+
+describe('Every need is either given or lacking, never both and never neither', () => {
+  test.each([
+    ['on a machine where all works', facts({ docker: DOCKER })],
+    ['without cgroup', facts({ cgroup: { rung: 'none', controllers: [], lacking: '', fix: '' }, docker: DOCKER })],
+    [
+      'on a kernel that closes sockets',
+      facts({ landlockAbi: 9, docker: { ...DOCKER, limits: ['memory', 'swap', 'cpus', 'pids'] } }),
+    ],
+    ['on macOS', facts({ platform: 'darwin', docker: { ...DOCKER, remote: true } })],
+  ])('%s', (_title, machine) => {
+    for (const { gives, lacks, unusable } of offersOf(machine)) {
+      if (unusable !== undefined) continue
+      const told = [...Object.keys(gives), ...Object.keys(lacks)].sort()
+      expect(told).toEqual([...NEEDS].sort())
+    }
+  })
+})
+
+test('Linux 7.1 closes sockets in zones, earlier kernels do not', () => {
+  expect(offeredBy('namespace', facts({ landlockAbi: 9 })).gives['sockets-closed']).toBe('kernel')
+  expect(offeredBy('namespace', facts({ landlockAbi: 8 })).gives['sockets-closed']).toBeUndefined()
+})
+
+test('A host process gives no wall at all', () => {
+  expect(Object.keys(offeredBy('process', facts()).gives).sort()).toEqual([
+    'cpus-limit',
+    'deadline',
+    'memory-limit',
+    'net-host',
+    'output-limit',
+    'pids-limit',
+    'tty',
+  ])
+})
+
+test('Namespaces are a matter of Linux', () => {
+  expect(offeredBy('namespace', facts({ platform: 'darwin' })).unusable?.fix).toBe('--backend docker')
+})
+
+test.each([
+  ['0.4.1', '0.5.0', true],
+  ['0.5.0', '0.5.0', false],
+  ['0.11.0', '0.5.0', false],
+  ['1.0', '0.5.0', false],
+  ['0.5', '0.5.0', false],
+  ['', '0.5.0', true],
+  ['unknown', '0.5.0', true],
+])('version %j is older than %s: %s', (version, than, expected) => {
+  expect(isOlder(version, than)).toBe(expected)
+})

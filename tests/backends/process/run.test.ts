@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import type { Outcome } from '../../../src/backends/outcome.ts'
+import { buildProcess } from '../../../src/backends/process/build.ts'
+import { superviseProcess } from '../../../src/backends/process/run.ts'
+import type { Plan } from '../../../src/plan/plan.ts'
+import { planFor, runInputs } from '../plans.ts'
+
+const text = ({ head, tail }: Outcome['stdout']): string => Buffer.concat([head, tail]).toString('utf8')
+const runIds = (function* () {
+  for (let index = 1; ; index += 1) yield `p${process.pid}x${index}`
+})()
+
+function run(command: readonly string[], changes: Partial<Plan> = {}, signal?: AbortSignal): Promise<Outcome> {
+  const plan = planFor('process', { workdir: '/', ...changes })
+  const commandEnv = { PATH: '/usr/bin:/bin', WORD: 'a\nb' }
+  const inputs = runInputs({ runId: runIds.next().value as string, allowUnsandboxed: true, command, commandEnv })
+  return superviseProcess({ plan, run: inputs, stdio: { mode: 'capture', stdin: 'ignore', outputCap: 1000 }, signal })
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}
+
+/** What was killed is gone in its own time; the test's time limit ends this. */
+async function expectEnd(pid: number): Promise<void> {
+  expect(pid).toBeGreaterThan(0)
+  while (isAlive(pid)) await sleep(10)
+}
+
+describe('the process backend', () => {
+  test('runs nothing without the second half of its opt-in', () => {
+    expect(() => buildProcess(planFor('process'), runInputs())).toThrow(/must be allowed twice/)
+  })
+
+  test('says in every outcome that nothing is isolated', async () => {
+    expect((await run(['true'])).warnings[0]).toBe('Execution context: Host process (LEGACY MODE)')
+  })
+
+  test.each([0, 1, 125, 126, 127, 137])('gives the exit code %i', async (code) => {
+    expect(await run(['sh', '-c', `exit ${code}`])).toMatchObject({ cause: 'exit', exitCode: code, signal: null })
+  })
+
+  test('tells a signal from an exit code', async () => {
+    expect(await run(['sh', '-c', 'kill -9 $$'])).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
+  })
+
+  test('tells a missing program from an exit code', async () => {
+    expect(await run(['nosuch-program'])).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
+  })
+
+  test('gives only the planned variables and leaves no core dumps', async () => {
+    const outcome = await run(['sh', '-c', 'echo "$WORD"; ulimit -c; env | grep -c HOME'])
+    expect(text(outcome.stdout)).toBe('a\nb\n0\n0\n')
+  })
+
+  test('ends at the deadline with everything it started, also what left the group', async () => {
+    const script = 'setsid sleep 600 & echo $!; sleep 600'
+    const outcome = await run(['sh', '-c', script], { limits: { timeoutMs: 2_000 } })
+    expect(outcome).toMatchObject({ cause: 'deadline' })
+    await expectEnd(Number(text(outcome.stdout)))
+  })
+
+  test('leaves no process behind when the command ends by itself', async () => {
+    const outcome = await run(['sh', '-c', 'setsid sleep 600 & echo $!'])
+    expect(outcome).toMatchObject({ cause: 'exit', exitCode: 0, killed: 1 })
+    await expectEnd(Number(text(outcome.stdout)))
+  })
+
+  test('ends when the caller cancels', async () => {
+    const abort = new AbortController()
+    setTimeout(() => abort.abort('SIGINT'), 300)
+    expect(await run(['sleep', '600'], {}, abort.signal)).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGINT' })
+  })
+
+  test('is ended above the memory limit by a watchdog', async () => {
+    const limits = { memory: { max: 64 << 20, by: 'watchdog' }, timeoutMs: 20_000 } as const
+    const outcome = await run(['dd', 'if=/dev/zero', 'of=/dev/null', 'bs=300M', 'count=1000'], { limits })
+    expect(outcome).toMatchObject({ cause: 'memory', signal: 'SIGKILL' })
+  })
+
+  test('is ended above the limit of processes by the same watchdog', async () => {
+    const limits = { pids: { max: 5, by: 'watchdog' }, timeoutMs: 20_000 } as const
+    const outcome = await run(['sh', '-c', 'for i in 1 2 3 4 5 6 7 8; do sleep 600 & done; wait'], { limits })
+    expect(outcome).toMatchObject({ signal: 'SIGKILL', events: { pidsMax: 1 } })
+  })
+
+  test('runs on as many processors as it may', async () => {
+    const outcome = await run(['nproc'], { limits: { cpus: { max: 1, by: 'affinity' }, timeoutMs: 20_000 } })
+    expect(text(outcome.stdout)).toBe('1\n')
+  })
+
+  test('is ended at the processor time limit', async () => {
+    const outcome = await run(['sh', '-c', 'while :; do :; done'], { limits: { cpuTimeMs: 1000, timeoutMs: 20_000 } })
+    expect(outcome.signal).toMatch(/SIGXCPU|SIGKILL/)
+  })
+})

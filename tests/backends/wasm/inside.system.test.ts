@@ -1,0 +1,136 @@
+/** A WASI command through exec(): inside the namespace sandbox, and its end comes back exactly. */
+import { chownSync } from 'node:fs'
+import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { SandboxInput } from '../../../src/policy/keys/index.ts'
+import type { PolicyLayer } from '../../../src/policy/layer.ts'
+import type { Result } from '../../../src/report/result.ts'
+import { exec } from '../../../src/run/exec.ts'
+import { newDirectory } from '../../support/directory.ts'
+import { describeWith } from '../../support/needs.ts'
+import { currentUser } from '../../support/users.ts'
+
+const OWNER = 1000
+
+/** Processes of the host whose command line has this word. */
+async function processesWith(word: string): Promise<readonly string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  return pids.filter((_, index) => lines[index]?.split('\0').includes(word))
+}
+
+describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
+  const state: { root: string; remove: () => Promise<void> } = { root: '', remove: async () => undefined }
+  beforeAll(async () => {
+    const { path, remove } = await newDirectory({ mode: 0o755 })
+    Object.assign(state, { root: path, remove })
+    for (const name of ['ro', 'rw', 'rw/.git']) await mkdir(join(path, name))
+    await writeFile(join(path, 'ro/bad.wasm'), 'text')
+    const source = join(import.meta.dirname, '../../programs/wasi-guest.c')
+    const compile = (name: string, ...words: readonly string[]) =>
+      execa('clang-16', [
+        '--target=wasm32-wasi',
+        '--sysroot=/usr',
+        '-O1',
+        source,
+        ...words,
+        '-o',
+        join(path, 'ro', name),
+      ])
+    await Promise.all([compile('guest.wasm'), compile('large.wasm', `-Wl,--initial-memory=${32 << 20}`)])
+    if (currentUser() === 'root') for (const name of ['rw', 'rw/.git']) chownSync(join(path, name), OWNER, OWNER)
+  })
+  afterAll(() => state.remove())
+
+  function run(command: readonly string[], values: SandboxInput = {}): Promise<Result> {
+    const { root } = state
+    const zones = [
+      { name: 'ro', mode: 'ro', hostPath: join(root, 'ro') },
+      { name: 'rw', mode: 'rw', hostPath: join(root, 'rw') },
+    ] as const
+    const layer: PolicyLayer = {
+      layer: 'flag',
+      source: 'test',
+      directory: root,
+      values: { backend: 'wasm', zones: [...zones], workdir: '/rw', ...values },
+    }
+    return exec({ command, layers: [layer], profile: 'task', cwd: join(root, 'rw'), mode: 'capture' })
+  }
+
+  const guest = (words: readonly string[], values?: SandboxInput) => run(['/ro/guest.wasm', ...words], values)
+
+  test.each([0, 1, 126, 127, 137, 255])('gives its exit code %i', async (code) => {
+    expect(await guest(['exit', String(code)])).toMatchObject({
+      reason: 'exit',
+      exitCode: code,
+      signal: null,
+      stderr: '',
+      isolation: { fs: 'preopened', seccomp: 'default' },
+    })
+  })
+
+  test('may be python, which sees the same zones', async () => {
+    const script = 'import os, sys; print(sorted(os.listdir("/"))); open("/rw/py", "w").write("x"); sys.exit(7)'
+    const result = await run(['python3', '-c', script])
+    expect(result).toMatchObject({ reason: 'exit', exitCode: 7, stderr: '' })
+    expect(await readFile(join(state.root, 'rw/py'), 'utf8')).toBe('x')
+    expect((await run(['python3', '-c', 'open("/ro/py", "w")'])).exitCode).toBe(1)
+    expect(await readdir(join(state.root, 'ro'))).not.toContain('py')
+  })
+
+  test('that traps is told from one that exits with 134', async () => {
+    expect(await guest(['trap'])).toMatchObject({ reason: 'signal', exitCode: null, signal: 'SIGABRT', stderr: '' })
+    expect(await guest(['exit', '134'])).toMatchObject({ reason: 'exit', exitCode: 134, signal: null })
+  })
+
+  test('is refused memory at the limit', async () => {
+    const result = await guest(['eat'], { resources: { memory: '16m' } })
+    expect(result.exitCode).toBe(9)
+    expect(result.stdout).toMatch(/^refused after 1[0-5]$/m)
+  })
+
+  test('that wants more memory than the limit from the start is ended by it', async () => {
+    const large = (memory: string) => run(['/ro/large.wasm', 'exit', '0'], { resources: { memory } })
+    expect(await large('16m')).toMatchObject({ reason: 'memory', ok: false })
+    expect(await large('64m')).toMatchObject({ ok: true })
+  })
+
+  test('that is no module, or is not there, is refused', async () => {
+    await expect(run(['/ro/bad.wasm'])).rejects.toMatchObject({
+      code: 'COMMAND_NOT_EXECUTABLE',
+      message: expect.stringMatching(/compile: WebAssembly\.Module\(\)/),
+    })
+    await expect(run(['/ro/gone.wasm'])).rejects.toMatchObject({ code: 'COMMAND_NOT_FOUND' })
+  })
+
+  test('needs no word about processors, and cannot be held to half a one', async () => {
+    expect(await guest(['exit', '0'])).toMatchObject({ ok: true, limits: { cpus: { by: 'wasm' } } })
+    await expect(guest(['exit', '0'], { resources: { cpus: 0.5 } })).rejects.toMatchObject({
+      code: 'NO_BACKEND',
+      message: expect.stringMatching(/nothing holds less than one processor for WASI code/),
+    })
+  })
+
+  test('does not change what is protected', async () => {
+    expect((await guest(['write', '/rw/.git/config'])).exitCode).toBe(1)
+    expect(await readdir(join(state.root, 'rw/.git'))).toEqual([])
+    expect((await guest(['write', '/rw/fine'])).exitCode).toBe(0)
+  })
+
+  test('is run by a node with namespaces of its own', async () => {
+    const running = guest(['loop'], { resources: { timeout: '3s' } })
+    const pids: string[] = []
+    while (pids.length === 0) {
+      await sleep(20)
+      pids.push(...(await processesWith('--single-threaded')))
+    }
+    const own = async (name: string, pid = 'self') => readlink(`/proc/${pid}/ns/${name}`)
+    for (const name of ['net', 'pid', 'mnt', 'ipc', 'user'])
+      for (const pid of pids) expect(await own(name, pid)).not.toBe(await own(name))
+    expect(await running).toMatchObject({ reason: 'timeout', stdout: 'early\n' })
+    expect(await processesWith('--single-threaded')).toEqual([])
+  })
+})

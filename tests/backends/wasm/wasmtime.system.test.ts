@@ -1,0 +1,100 @@
+/**
+ * The way to wasmtime: a stand-in takes its place, because the real one cannot be had here. It shows what wasmtime would get,
+ * and what the walls around it hold; what a real module does in a real wasmtime nobody has seen.
+ */
+import { chownSync } from 'node:fs'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import type { SandboxInput } from '../../../src/policy/keys/index.ts'
+import type { Result } from '../../../src/report/result.ts'
+import { exec } from '../../../src/run/exec.ts'
+import { newDirectory } from '../../support/directory.ts'
+import { describeWith } from '../../support/needs.ts'
+import { currentUser } from '../../support/users.ts'
+
+/** Prints what it got, tries to write everywhere, and ends with the status that its last word names. */
+const STAND_IN = `#!/bin/sh
+[ "$1" = --version ] && { echo 'wasmtime 24.0.0'; exit; }
+for word; do printf '[%s]\\n' "$word"; done
+printf 'WORD=%s\\n' "$WORD"
+for place in /ro/new /rw/new /rw/.git/config; do echo x 2>/dev/null >$place; done
+exit "$word"
+`
+const OWNER = 1000
+
+describeWith(['unshare', 'userns'], 'runtime wasmtime', () => {
+  const place = { root: '', remove: async (): Promise<void> => undefined }
+  beforeAll(async () => {
+    const { path, remove } = await newDirectory({ mode: 0o755 })
+    Object.assign(place, { root: path, remove })
+    for (const name of ['bin', 'ro', 'rw', 'rw/.git']) await mkdir(join(path, name))
+    await writeFile(join(path, 'bin/wasmtime'), STAND_IN, { mode: 0o755 })
+    await writeFile(join(path, 'ro/tool.wasm'), 'a module that only wasmtime would read')
+    await writeFile(join(path, 'rw/.git/config'), 'kept')
+    if (currentUser() === 'root')
+      for (const name of ['rw', 'rw/.git', 'rw/.git/config']) chownSync(join(path, name), OWNER, OWNER)
+    return () => place.remove()
+  })
+
+  function run(words: readonly string[], values: SandboxInput = {}): Promise<Result> {
+    const { root } = place
+    return exec({
+      command: ['/ro/tool.wasm', ...words],
+      policy: {
+        backend: 'wasm',
+        runtime: 'wasmtime',
+        workdir: '/rw',
+        zones: [
+          { name: 'ro', mode: 'ro', hostPath: join(root, 'ro') },
+          { name: 'rw', mode: 'rw', hostPath: join(root, 'rw') },
+        ],
+        env: { set: { WORD: 'a "b"' } },
+        resources: { memory: '32m' },
+        ...values,
+      },
+      cwd: join(root, 'rw'),
+      env: { ...process.env, PATH: `${join(root, 'bin')}:${process.env.PATH}` },
+      mode: 'capture',
+    })
+  }
+
+  test('gives wasmtime the directories, the variables, the memory and the words of the command', async () => {
+    const result = await run(['one', '7'])
+    expect(result).toMatchObject({ reason: 'exit', exitCode: 7, backend: 'wasm' })
+    const words = result.stdout.split('\n')
+    expect(words[0]).toBe('[run]')
+    for (const word of ['max-memory-size=33554432', '--dir=/ro::/ro', '--dir=/rw::/rw', '--dir=/rw::.', '--env=WORD'])
+      expect(words).toContain(`[${word}]`)
+    expect(result.stdout).toContain('[--argv0=/ro/tool.wasm]\n[/ro/tool.wasm]\n[one]\n[7]\nWORD=a "b"\n')
+  })
+
+  test('has read-only zones and protected paths held by the mounts around wasmtime', async () => {
+    await run(['0'])
+    expect(await readdir(join(place.root, 'ro'))).toEqual(['tool.wasm'])
+    expect(await readFile(join(place.root, 'rw/.git/config'), 'utf8')).toBe('kept')
+    // The negative control: where it may, the same program does write.
+    expect(await readFile(join(place.root, 'rw/new'), 'utf8')).toBe('x\n')
+  })
+
+  test('tells an exit code that is a trap, or the module’s own, with a warning', async () => {
+    const result = await run(['134'])
+    expect(result).toMatchObject({ reason: 'exit', exitCode: 134 })
+    expect(result.warnings.join()).toContain('which it was is not known')
+  })
+
+  test('is refused where there is no wasmtime, and node is the way out', async () => {
+    const { root } = place
+    const refused = exec({
+      command: ['/ro/tool.wasm'],
+      policy: { backend: 'wasm', runtime: 'wasmtime', zones: [{ name: 'ro', mode: 'ro', hostPath: join(root, 'ro') }] },
+      cwd: join(root, 'rw'),
+      env: { ...process.env, PATH: '/usr/bin:/bin' },
+    })
+    await expect(refused).rejects.toMatchObject({
+      code: 'NO_BACKEND',
+      message: expect.stringContaining('no wasmtime on PATH'),
+      hint: expect.stringContaining('node runs WASI modules'),
+    })
+  })
+})

@@ -1,0 +1,43 @@
+/** The story of a run on the backend that needs nothing of the machine: a plain process. */
+import { tmpdir } from 'node:os'
+import { expect, test } from 'vitest'
+import { exec } from '../../src/run/exec.ts'
+import { type ExecOptions, prepare } from '../../src/run/plan-run.ts'
+import { printLaunch } from '../../src/run/start.ts'
+
+const ALLOWED = { ...process.env, LLM_DO_ALLOW_UNSANDBOXED: '1' }
+const onProcess = (command: readonly string[], more: Partial<ExecOptions> = {}): ExecOptions => ({
+  command,
+  cwd: tmpdir(),
+  env: ALLOWED,
+  policy: { backend: 'process', workspace: 'none' },
+  ...more,
+})
+
+test('The command runs on the backend that the policy names, and its result says which walls there were', async () => {
+  const result = await exec(onProcess(['/bin/echo', 'hello']))
+  expect(result).toMatchObject({ ok: true, stdout: 'hello\n', backend: 'process', isolation: { fs: 'host' } })
+})
+
+test('Without the second half of its opt-in the run is refused before anything is started', async () => {
+  const { LLM_DO_ALLOW_UNSANDBOXED: _, ...env } = ALLOWED
+  await expect(exec(onProcess(['/bin/true'], { env }))).rejects.toThrow(/must be allowed twice/)
+})
+
+test('A plan may be judged once more before it is run', async () => {
+  const accept = () => {
+    throw new Error('judged')
+  }
+  await expect(exec(onProcess(['/bin/true'], { accept }))).rejects.toThrow('judged')
+})
+
+test('An argument that no process can receive is refused', async () => {
+  await expect(prepare(onProcess(['/bin/echo', 'a\0b']))).rejects.toThrow(
+    'argument 1 of the command contains a NUL byte',
+  )
+})
+
+test('The process of a plan is printed as a line for a shell', async () => {
+  const line = await printLaunch(await prepare(onProcess(['/bin/echo', 'two words'])))
+  expect(line).toMatch(/^\/bin\/sh -c .* \/bin\/echo 'two words'\n$/)
+})
