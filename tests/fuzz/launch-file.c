@@ -8,7 +8,7 @@
 static void parse_words(const struct entry *entry) {
   uint64_t number;
   unsigned mode;
-  for (int i = 0; i < RECORD_MAX_WORDS && entry->word[i]; i++) {
+  for (int i = 0; i < ENTRY_WORDS_MAX && entry->word[i]; i++) {
     if (parse_number(entry->word[i], 1000, &number) == 0 && number > 1000) WRONG("parse_number above its limit");
     if (parse_mode(entry->word[i], &mode) == 0 && mode > 01777) WRONG("parse_mode above its limit");
   }
@@ -17,8 +17,8 @@ static void parse_words(const struct entry *entry) {
 /* The records of an accepted file account for every byte. */
 static void check_records(const struct launchfile *file) {
   struct entry entry;
-  size_t position = 0, accounted = sizeof LAUNCHFILE_MAGIC;
-  const char *before = file->bytes + sizeof LAUNCHFILE_MAGIC;
+  size_t position = 0, accounted = sizeof LAUNCH_FILE_MAGIC;
+  const char *before = file->bytes + sizeof LAUNCH_FILE_MAGIC;
   while (launchfile_next(file, &position, &entry)) {
     parse_words(&entry);
     if (entry.end <= before) WRONG("a record ends before it begins");
@@ -54,6 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   check_records(&file);
   fill_in_answer(&file);
-  free((void *)(uintptr_t)file.records); /* the programs read one file and keep it */
+  free((void *)(uintptr_t)file.entries); /* the programs read one file and keep it */
   return 0;
 }

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const char FILE_BYTES[] = LAUNCHFILE_MAGIC "\0bind\0/usr\0/usr\0zone\0/srv/data\0/data\0rw\0" "1\0" "2\0closed\0end";
+static const char FILE_BYTES[] = LAUNCH_FILE_MAGIC "\0bind\0/usr\0/usr\0zone\0/srv/data\0/data\0rw\0" "1\0" "2\0closed\0end";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static struct launchfile file;

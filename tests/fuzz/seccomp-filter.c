@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const char head[] = LAUNCHFILE_MAGIC "\0seccomp", tail[] = "\0end";
+  static const char head[] = LAUNCH_FILE_MAGIC "\0seccomp", tail[] = "\0end";
   if (memchr(data, 0, size)) return 0;
   size_t total = sizeof head + size + sizeof tail;
   char *bytes = malloc(total);
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (launchfile_check(bytes, total, &file, &problem) < 0) WRONG("the file is refused: %s", problem);
   if (seccomp_read(&file, &program) == 0)
     for (int number = 0; number < 512; number++) filter_lets_through(&program, number);
-  free((void *)(uintptr_t)file.records);
+  free((void *)(uintptr_t)file.entries);
   free(bytes);
   return 0;
 }

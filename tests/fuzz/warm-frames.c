@@ -28,8 +28,8 @@ static void release(struct warm *warm) {
   free(warm->body);
   free(warm->kept);
   free(warm->queued);
-  if (warm->guards.records) free((void *)(uintptr_t)warm->guards.bytes); /* refused ones are still the body */
-  free((void *)(uintptr_t)warm->guards.records);
+  if (warm->guards.entries) free((void *)(uintptr_t)warm->guards.bytes); /* refused ones are still the body */
+  free((void *)(uintptr_t)warm->guards.entries);
 }
 
 /* The first byte says whether the command has been taken already, as in a captured run. */
