@@ -18,6 +18,8 @@ export const FRAME_DESCRIPTORS_MAX = 4
 export const FRAME_DATA_MAX = 65536
 /** bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
 export const FRAME_RUN_MAX = 16777216
+/** step of a run that was refused because something its plan was made from has changed */
+export const STALE_STEP = 'launch: guards'
 /** where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
 export const STAGING_DIRECTORY = '/sys'
 /** init in the root of the tree */

@@ -10,6 +10,7 @@
 #define FRAME_DESCRIPTORS_MAX 4 /* that come with the first frame: three streams and the gate */
 #define FRAME_DATA_MAX 65536 /* bytes of stdin in one frame */
 #define FRAME_RUN_MAX 16777216 /* bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
+#define STALE_STEP "launch: guards" /* step of a run that was refused because something its plan was made from has changed */
 #define STAGING_DIRECTORY "/sys" /* where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
 #define INIT_NAME ".init" /* init in the root of the tree */
 #define LANDLOCK_RENAMES 2 /* version of Landlock from which on files can be renamed between directories */

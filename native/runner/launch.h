@@ -1,7 +1,7 @@
 /*
  * launch: runs one command in one sandbox and says what happened.
  *
- *   launch [--id ID] [--framed output|all] [-- COMMAND [ARG...]]
+ *   launch [--id ID] [--verify] [--framed output|all] [-- COMMAND [ARG...]]
  *   launch [--id ID] --warm DIRECTORY      a sandbox without a command, which a client brings (runner/run-protocol.h)
  *   launch --landlock-abi [GROUP]         its version, after `entered` when a process could be started in that cgroup
  *
@@ -10,6 +10,8 @@
  * Framed, descriptor 4 is a connected socket that bears stdout, stderr, with `all` stdin, signals and the status (lib/frames.h), and its
  * end means that the caller is gone: a caller that captures has one descriptor to read, and the command has pipes, which can be opened
  * again as /dev/stdout.
+ *
+ * With --verify the run is refused where something has changed that the launch file says its plan was made from.
  *
  * The front-end, which has the plan in memory already, runs it in its own process instead: one program less to start, and to end.
  */

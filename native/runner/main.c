@@ -1,4 +1,5 @@
 /* The program: what it is given by descriptors and words (runner/launch.h). */
+#include "lib/launch-cache.h"
 #include "runner/run.h"
 
 #include <linux/landlock.h>
@@ -9,6 +10,8 @@
 #define COMMAND_BYTES_MAX FRAME_RUN_MAX
 
 extern char **environ;
+
+static int verify; /* --verify */
 
 static int is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
@@ -36,6 +39,12 @@ static void read_launch_file(struct run *run) {
   if (launchfile_check(bytes, size, &run->file, &problem) < 0) run_refuse(run, "launch: launch file", problem);
 }
 
+/* A plan that its caller has kept: whether what it was made from is still as it was. */
+static void verify_guards(struct run *run) {
+  errno = ESTALE;
+  if (!cached_holds_all(&run->file, V_AT) || !cached_holds_all(&run->file, V_CONTENT)) run_refuse(run, STALE_STEP, "");
+}
+
 static char **read_words(struct run *run) {
   size_t size, count = 0;
   char *bytes = read_all(COMMAND_FD, COMMAND_BYTES_MAX, &size);
@@ -57,6 +66,10 @@ static void parse_arguments(struct run *run, int argc, char **argv) {
     copy_text(run->id, sizeof run->id, argv[at + 1]);
     at += 2;
   }
+  if (at < argc && strcmp(argv[at], "--verify") == 0) {
+    verify = 1;
+    at++;
+  }
   if (at + 1 < argc && strcmp(argv[at], "--framed") == 0) {
     run->framed = argv[at + 1];
     at += 2;
@@ -65,7 +78,7 @@ static void parse_arguments(struct run *run, int argc, char **argv) {
   if (at + 2 == argc && !run->framed && strcmp(argv[at], "--warm") == 0) run->warm_directory = argv[at + 1];
   else if (at == argc) run->command = read_words(run);
   else if (at + 1 < argc && strcmp(argv[at], "--") == 0) run->command = argv + at + 1;
-  else run_refuse(run, "launch: usage", "launch [--id ID] [--framed output|all] [--warm DIRECTORY | -- COMMAND [ARG...]]");
+  else run_refuse(run, "launch: usage", "launch [--id ID] [--verify] [--framed output|all] [--warm DIRECTORY | -- COMMAND [ARG...]]");
 }
 
 /*
@@ -101,5 +114,6 @@ int main(int argc, char **argv) {
   run_prepare_process(&run);
   run_take_client(&run);
   read_launch_file(&run);
+  if (verify) verify_guards(&run);
   run_carry_out(&run);
 }

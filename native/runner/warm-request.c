@@ -104,7 +104,7 @@ static int guard_late(struct run *run) {
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
 static int make_ready(struct run *run, const char *block, size_t size) {
   if (hand_over(run, block, size) < 0) return -1;
-  if (!warm_guards_hold(&run->warm)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
+  if (!warm_guards_hold(&run->warm)) return run_record_failure(run, ESTALE, STALE_STEP, ""), -1;
   return guard_late(run);
 }
 

@@ -1,11 +1,11 @@
 /**
- * Plans of an open sandbox, one a program, made once and used again as long as everything that they were made from is as it was:
- * the rule of launch-cache/, in memory.
+ * Plans of an open sandbox, one a program, made once and used again for the same caller. The runner looks, each time, whether what a
+ * plan was made from is still as it was; where it is not, the plan is made again.
  * Edge: files, the clock, process.env.
  */
 import { closeSync } from 'node:fs'
 import { openUnlinked } from '../backends/child-process.ts'
-import { environmentIfFresh, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/fresh.ts'
+import { environmentFor, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/guards.ts'
 import type { Invocation } from '../launch-cache/key.ts'
 import { packageRoot, packageVersion } from '../native.ts'
 import { guardPlan, plainLaunch } from '../run/leave.ts'
@@ -27,12 +27,10 @@ export interface PlannedRun {
 }
 
 type Variables = NonNullable<ExecOptions['env']>
-/** False: the places are left to whoever starts the command. */
-type Look = { readonly withPlaces: boolean }
-
-/** One plan with its launch file, which stays open. */
+/** One plan with its launch files. */
 export class KeptPlan {
   readonly prepared: Prepared
+  /** What a sandbox is built from, without what the plan was made from: equal for all programs that need the same sandbox. */
   readonly launchFile: Buffer
   private readonly guards: Guards | undefined
   private readonly caller: { readonly version: string; readonly root: string; readonly cwd: string }
@@ -40,31 +38,31 @@ export class KeptPlan {
   private readonly lasting: Lasting | undefined
   private file: number | undefined
 
-  constructor({ prepared, guards }: { readonly prepared: Prepared; readonly guards: Guards | undefined }) {
+  /** @param guarded the launch file with all that the plan was made from; undefined for a plan that cannot be used again */
+  constructor({ prepared, guarded }: { readonly prepared: Prepared; readonly guarded: Uint8Array | undefined }) {
     this.prepared = prepared
-    this.guards = guards
-    this.lasting = guards && observeLasting()
+    this.guards = guarded && readGuards(guarded)
+    this.lasting = guarded && observeLasting()
     this.launchFile = Buffer.from(plainLaunch(prepared))
     this.caller = { version: packageVersion(), root: packageRoot(), cwd: prepared.request.cwd }
     this.invocation = invocationOf(prepared.request.command)
-    this.file = openUnlinked(this.launchFile)
+    this.file = openUnlinked(guarded ?? this.launchFile)
   }
 
-  /** @returns the environment of the next command; undefined when something has changed, or nobody can tell */
-  environment(env: Variables, { withPlaces }: Look): Readonly<Record<string, string>> | undefined {
+  /** @returns the environment of the next command; undefined for another caller than the plan was made for */
+  environment(env: Variables): Readonly<Record<string, string>> | undefined {
     const { guards, lasting, invocation } = this
     if (guards === undefined || lasting === undefined) return undefined
     // A copy: each look at process.env asks the C library.
-    const caller = { ...this.caller, env: { ...env } }
-    return environmentIfFresh({ guards, withPlaces, lasting, invocation, caller })
+    return environmentFor({ guards, lasting, invocation, caller: { ...this.caller, env: { ...env } } })
   }
 
-  /** What a warm sandbox looks at before it starts the command; undefined where that must be done beforehand. */
-  get places(): Uint8Array | undefined {
-    return this.guards?.frame
+  /** What a warm sandbox looks at before it starts the command. */
+  get files(): Uint8Array | undefined {
+    return this.guards?.files
   }
 
-  /** Path of the launch file for this process, which opens it anew for each child; undefined when the plan has been dropped. */
+  /** Path of the launch file with its guards for this process, which opens it anew for each child; undefined when the plan has been dropped. */
   get path(): string | undefined {
     return this.file === undefined ? undefined : `/proc/self/fd/${this.file}`
   }
@@ -86,31 +84,39 @@ export class Plans {
     this.options = options
   }
 
-  /** The plan of an earlier run, if it holds but for the places: a warm sandbox can look at them, and must. */
-  async supposed(program: string, env: ExecOptions['env']): Promise<PlannedRun | undefined> {
-    const run = await this.known(program, env ?? this.options.env ?? process.env, { withPlaces: false })
-    return run?.kept.places && run
-  }
-
-  private async known(program: string, env: Variables, look: Look): Promise<PlannedRun | undefined> {
-    const kept = await this.kept.get(program)
-    const fresh = kept?.environment(env, look)
-    return kept && fresh && { prepared: kept.prepared, env: fresh, kept }
-  }
-
-  /** @throws SandboxError for a policy or a host that allows no run */
-  async for(program: string, env: ExecOptions['env']): Promise<PlannedRun> {
-    const asked = env ?? this.options.env ?? process.env
+  /**
+   * One attempt with the plan of an earlier run, and where there is none for this caller, or what it was made from has changed, one
+   * with a new plan.
+   * @param attempt answers undefined when the runner has found the plan stale: then nothing has been run
+   * @throws SandboxError for a policy or a host that allows no run
+   */
+  async attempt<T>(
+    { program, env }: { readonly program: string; readonly env: ExecOptions['env'] },
+    attempt: (run: PlannedRun) => Promise<T | undefined>,
+  ): Promise<T | undefined> {
     const before = this.kept.get(program)
-    const known = await this.known(program, asked, { withPlaces: true })
-    if (known !== undefined) return known
+    const known = await this.forCaller(before, env)
+    return (known && (await attempt(known))) ?? attempt(await this.make(program, env, before))
+  }
+
+  /** @param before what is no longer of use; undefined: there is nothing yet */
+  async make(program: string, env: ExecOptions['env'], before?: Promise<KeptPlan>): Promise<PlannedRun> {
     const options = env === undefined ? this.options : { ...this.options, env }
-    // Somebody else may have found it stale in the meantime, and be planning already.
+    // Another run may have found it stale in the meantime, and be planning already.
     const now = this.kept.get(program)
     const made = env === undefined && now !== undefined && now !== before ? now : keepPlan({ options, program })
     if (env === undefined && made !== now) this.put(program, made)
     const kept = await made
     return { prepared: kept.prepared, env: kept.prepared.commandEnv, kept }
+  }
+
+  private async forCaller(
+    plan: Promise<KeptPlan> | undefined,
+    env: ExecOptions['env'],
+  ): Promise<PlannedRun | undefined> {
+    const kept = await plan
+    const commandEnv = kept?.environment(env ?? this.options.env ?? process.env)
+    return kept && commandEnv && { prepared: kept.prepared, env: commandEnv, kept }
   }
 
   close(): void {
@@ -145,5 +151,5 @@ async function keepPlan({
   const begunMs = now()
   const prepared = await prepareZones(() => prepare(asked))
   const guarded = await guardPlan(prepared, { invocation: invocationOf([program]), begunMs })
-  return new KeptPlan({ prepared, guards: guarded && readGuards(guarded.bytes) })
+  return new KeptPlan({ prepared, guarded: guarded?.bytes })
 }

@@ -12,6 +12,7 @@ import type { ChildStdio } from '../backends/child-process.ts'
 import { backendNamed } from '../backends/index.ts'
 import { relaunchOf } from '../backends/namespace/build.ts'
 import { superviseNamespace } from '../backends/namespace/run.ts'
+import { STALE_STEP } from '../contract.ts'
 import { isPoolable } from '../launch-cache/cacheable.ts'
 import { helpersDirectory } from '../native.ts'
 import type { Result } from '../report/result.ts'
@@ -68,7 +69,7 @@ const RESTART_MS = 1_000
 export async function openSandbox({ warm = STANDARD_WARM, ...options }: SandboxOptions = {}): Promise<Sandbox> {
   await makeOwnDirectory(options.env ?? process.env)
   const plans = new Plans(options)
-  return new OpenSandbox({ options, warm, plans, first: await plans.for(ANY_PROGRAM, undefined) })
+  return new OpenSandbox({ options, warm, plans, first: await plans.make(ANY_PROGRAM, undefined) })
 }
 
 const NO_INPUT = new Uint8Array(0)
@@ -117,7 +118,8 @@ class OpenSandbox implements Sandbox {
   exec = async (asked: SandboxCommand): Promise<Result> => {
     const [program] = asked.command
     if (program === undefined || asked.command.some((word) => word.includes('\0'))) return this.runAnew(asked)
-    const { result, isWarm } = (await this.runSupposed(program, asked)) ?? (await this.runPlanned(program, asked))
+    const planned = await this.plans.attempt({ program, env: asked.env }, (run) => this.runPlanned(program, asked, run))
+    const { result, isWarm } = planned ?? { result: await this.runAnew(asked), isWarm: false }
     this.counts[isWarm ? 'warm' : 'cold'] += 1
     return result
   }
@@ -130,18 +132,11 @@ class OpenSandbox implements Sandbox {
 
   [Symbol.asyncDispose] = (): Promise<void> => this.close()
 
-  /** Into a warm sandbox by the plan of an earlier run; the sandbox looks whether that still holds, and refuses if not. */
-  private async runSupposed(program: string, asked: SandboxCommand): Promise<Served | undefined> {
-    if (this.idle.size === 0) return undefined
-    const run = await this.plans.supposed(program, asked.env)
-    return run && this.runWarm(asked, run)
-  }
-
-  private async runPlanned(program: string, asked: SandboxCommand): Promise<Served> {
-    const run = await this.plans.for(program, asked.env)
+  /** @returns undefined when something that the plan was made from has changed */
+  private async runPlanned(program: string, asked: SandboxCommand, run: PlannedRun): Promise<Served | undefined> {
     await this.follow(program, run)
     this.keep()
-    return (await this.runWarm(asked, run)) ?? { result: await this.runCold(asked, run), isWarm: false }
+    return (await this.runWarm(asked, run)) ?? (await this.runCold(asked, run))
   }
 
   private fits({ kept, prepared }: PlannedRun): boolean {
@@ -161,19 +156,19 @@ class OpenSandbox implements Sandbox {
     const { command, stdin = NO_INPUT, onStdout, onStderr, signal } = asked
     if (!this.fits(run) || signal?.aborted === true) return undefined
     const outputCap = prepared.plan.limits.output ?? null
-    const { places } = kept
-    const outcome = await this.take()?.run({ command, env, places, stdin, outputCap, onStdout, onStderr, signal })
+    const { files } = kept
+    const outcome = await this.take()?.run({ command, env, files, stdin, outputCap, onStdout, onStderr, signal })
     const result = outcome && (await judge({ ...prepared, request: { ...prepared.request, command } }, outcome))
     return result && { result, isWarm: true }
   }
 
-  /** The plan is known, so launch is all that has to be started. */
-  private async runCold(asked: SandboxCommand, { prepared, env, kept }: PlannedRun): Promise<Result> {
+  /** The plan is known, so launch is all that has to be started. @returns undefined when launch found it stale */
+  private async runCold(asked: SandboxCommand, { prepared, env, kept }: PlannedRun): Promise<Served | undefined> {
     const { command, stdin, onStdout, onStderr, signal } = asked
     const { plan } = prepared
     const isShort = command.reduce((sum, word) => sum + word.length, 0) <= LONGEST_ARGV
     if (!backendNamed(plan.backend).hasLaunchFile || plan.tty || !isShort || kept.path === undefined)
-      return this.runAnew(asked)
+      return { result: await this.runAnew(asked), isWarm: false }
     const launch = relaunchOf({ file: `${helpersDirectory()}/launch`, launchFile: kept.path, command, env })
     const stdio: ChildStdio = {
       mode: 'capture',
@@ -183,7 +178,8 @@ class OpenSandbox implements Sandbox {
       ...(onStderr === undefined ? {} : { onStderr }),
     }
     const outcome = await superviseNamespace({ launch, stdio, signal, isEarly: true })
-    return judge({ ...prepared, request: { ...prepared.request, command } }, outcome)
+    if (outcome.failure?.step === STALE_STEP) return undefined
+    return { result: await judge({ ...prepared, request: { ...prepared.request, command } }, outcome), isWarm: false }
   }
 
   /** The way of every other run. */

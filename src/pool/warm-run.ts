@@ -15,7 +15,7 @@ export interface WarmCommand extends FramedStreams {
   readonly command: readonly string[]
   readonly env: Readonly<Record<string, string>>
   /** What must be on disk, or it does not take the command; see FRAME_GUARDS. */
-  readonly places?: Uint8Array | undefined
+  readonly files?: Uint8Array | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -52,7 +52,7 @@ export class WarmSandbox {
   }
 
   /** @returns undefined when the sandbox did not take the command, which then has not been started */
-  async run({ command, env, places, signal, ...streams }: WarmCommand): Promise<Outcome | undefined> {
+  async run({ command, env, files, signal, ...streams }: WarmCommand): Promise<Outcome | undefined> {
     const started = performance.now()
     const { socket } = this.line
     const run = new FramedRun(this.line, { ...streams, isTaken: false })
@@ -60,7 +60,7 @@ export class WarmSandbox {
     socket.ref()
     signal?.addEventListener('abort', cancel.cancel)
     try {
-      const frames = places === undefined ? [] : [[FRAME.guards, places] as const]
+      const frames = files === undefined ? [] : [[FRAME.guards, files] as const]
       run.begin([...frames, [FRAME.run, commandBlock(command, env)]])
       const { taken, status, stdout, stderr } = await run.end()
       if (!taken) return undefined

@@ -118,7 +118,7 @@ export interface RelaunchInputs extends Pick<LaunchInputs, 'file' | 'command' | 
 export function relaunchOf({ file, launchFile, command, env }: RelaunchInputs): Launch {
   return {
     file,
-    argv: ['--', ...command],
+    argv: ['--verify', '--', ...command],
     env,
     cwd: '/',
     canFrame: true,

@@ -1,30 +1,20 @@
 /**
- * Whether a plan that is kept in memory still holds: the question that native/lib/launch-cache.c asks of a launch file, for a program that
- * runs many commands. Whatever is odd or changed: no, and the plan is made again.
- * Edge: identities of files, this process.
+ * What a plan that is kept in memory was made for: the caller, which is compared here, and the files, which the runner looks at
+ * before it starts a command (native/lib/launch-cache.c).
+ * Edge: this process, as the caller.
  */
-import { type BigIntStats, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { type Verb, writeLaunchFile } from '../backends/namespace/launch-file.ts'
 import { LAUNCH_FILE_MAGIC, VERBS } from '../contract.ts'
 import { type Invocation, type KeyInputs, keyWords } from './key.ts'
 
-/** The guards of a launch file, sorted by what is asked of them, for they are asked before each run. */
+/** The guards of a launch file, sorted by who asks for them. */
 export interface Guards {
   readonly key: readonly string[]
-  readonly places: readonly Guard[]
-  readonly contents: readonly Guard[]
   /** How the command's environment is made of the caller's. */
   readonly rules: readonly Rule[]
-  /**
-   * FRAME_GUARDS: the places, for a warm sandbox to look at. Undefined where they must be looked at beforehand, because other
-   * runs in the same zone make what protected paths need.
-   */
-  readonly frame: Uint8Array | undefined
-}
-
-interface Guard {
-  readonly path: string
-  readonly identity: string
+  /** FRAME_GUARDS: what must be on disk, for a warm sandbox to look at. A cold one has it in its launch file. */
+  readonly files: Uint8Array
 }
 
 interface Rule {
@@ -38,14 +28,11 @@ type CachedRecord = readonly [verb: Verb, ...words: string[]]
 /** @throws for anything but a whole launch file */
 export function readGuards(bytes: Uint8Array): Guards {
   const records = readRecords(bytes)
-  const of = (verb: Verb) => records.filter((record) => record[0] === verb)
-  const guards = (verb: Verb) => of(verb).map(([, path = '', identity = '']): Guard => ({ path, identity }))
+  const of = (...verbs: readonly Verb[]) => records.filter(([verb]) => verbs.includes(verb))
   return {
     key: of('key').map(([, word = '']) => word),
-    places: guards('at'),
-    contents: guards('content'),
     rules: records.flatMap(([verb, name = '', value = '']) => (isRule(verb) ? [{ verb, name, value }] : [])),
-    frame: of('protect').length > 0 ? undefined : writeLaunchFile(of('at')),
+    files: writeLaunchFile(of('at', 'content')),
   }
 }
 
@@ -75,24 +62,21 @@ export function observeLasting(): Lasting {
 
 export interface GuardedUse {
   readonly guards: Guards
-  /** Whether the places are looked at; a warm sandbox does that by itself, for a tenth of the time. */
-  readonly withPlaces: boolean
   readonly lasting: Lasting
   readonly invocation: Invocation
   readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'env'>
 }
 
-/** @returns the environment of the next command; undefined when something is not as it was, or another caller asks */
-export function environmentIfFresh({
+/** @returns the environment of the next command; undefined when the plan was made for another caller, or that cannot be known */
+export function environmentFor({
   guards,
-  withPlaces,
   lasting,
   invocation,
   caller,
 }: GuardedUse): Readonly<Record<string, string>> | undefined {
   try {
     const key = keyWords({ ...caller, ...lasting, ...observeProcess(), invocation })
-    return isFor(guards, key) && isFresh(guards, withPlaces) ? environmentOf(guards, caller.env) : undefined
+    return isFor(guards, key) ? environmentOf(guards, caller.env) : undefined
   } catch {
     return undefined // Planning again is always right, and says what is wrong where something is.
   }
@@ -117,44 +101,6 @@ function lineOf(file: string, start: string): string {
 
 const isFor = ({ key }: Guards, asked: readonly string[]): boolean =>
   key.length === asked.length && key.every((word, at) => word === asked[at])
-
-/* ---- what the plan was made from ---- */
-
-function isFresh({ places, contents }: Guards, withPlaces: boolean): boolean {
-  if (!contents.every(({ path, identity }) => identityOfContent(path) === identity)) return false
-  return !withPlaces || places.every(({ path, identity }) => identityAt(path) === identity)
-}
-
-/** The same words as native/lib/launch-cache.c. */
-function identityAt(path: string): string {
-  const seen = look(() => lstatSync(path, QUIETLY))
-  if (typeof seen === 'string' || !seen.isSymbolicLink()) return numbersOf(seen)
-  return `${numbersOf(seen)}>${numbersOf(look(() => statSync(path, QUIETLY)))}`
-}
-
-function identityOfContent(path: string): string {
-  const { dev, ino, mode, uid, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
-  return [dev, ino, mode, uid, size, mtimeNs, ctimeNs].join(':')
-}
-
-const ABSENT: Readonly<Record<string, string>> = { ENOENT: 'missing', ENOTDIR: 'missing', EACCES: 'denied' }
-
-/** An exception costs five times as much as the look, and most places that are looked at are empty. */
-const QUIETLY = { bigint: true, throwIfNoEntry: false } as const
-
-function look(status: () => BigIntStats | undefined): BigIntStats | string {
-  try {
-    return status() ?? 'missing'
-  } catch (error) {
-    const absent = ABSENT[(error as NodeJS.ErrnoException).code ?? '']
-    if (absent === undefined) throw error
-    return absent
-  }
-}
-
-function numbersOf(seen: BigIntStats | string): string {
-  return typeof seen === 'string' ? seen : [seen.dev, seen.ino, seen.mode, seen.uid, seen.gid].join(':')
-}
 
 /* ---- the command's environment ---- */
 
