@@ -89,6 +89,25 @@ async function engines(bench) {
   ]
 }
 
+/** What agents call all day fails as a matter of course: `grep`, `test`, `diff`. A path of the system is shown, so no hint is needed. */
+async function failures(bench) {
+  const { stage, runs } = bench
+  const grep = [stage.exec, ...bench.cold, '--', 'grep', '-q']
+  stage.warm([...grep, 'root', '/etc/passwd'])
+  const commands = {
+    succeeding: [...grep, 'root', '/etc/passwd'],
+    'failing, a path': ['!', ...grep, 'no such line', '/etc/passwd'],
+  }
+  const times = await turns(bench, 'failures', { commands, rounds: runs })
+  return [
+    {
+      row: 'failing run that names a path / succeeding',
+      value: ratio(times, 'failing, a path', 'succeeding'),
+      goal: 1.3,
+    },
+  ]
+}
+
 async function slowPeers(bench) {
   const slow = bench.peers.here.filter((peer) => peer.slow).map(({ name, words }) => [name, words])
   if (slow.length === 0) return []
@@ -337,6 +356,7 @@ async function leftovers(bench) {
 const GROUPS = {
   start,
   engines,
+  failures,
   warm,
   library,
   node,

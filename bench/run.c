@@ -1,14 +1,15 @@
 /*
  * run: the stopwatch of the bench. Starts commands by turns, each round in another order, and prints how long each took. What a
- * sandbox leaves to the kernel when it has ended (its network namespace, about a millisecond) is done beside whoever comes next:
+ * sandbox leaves to the kernel when it has ended (its network namespace, about a millisecond) is done while the next command runs:
  * in one order for all rounds one command would always pay for the same other.
  *
- *   run ROUNDS AT_ONCE COMMAND [ARG...] [::: COMMAND [ARG...]]...
+ *   run ROUNDS AT_ONCE [!] COMMAND [ARG...] [::: [!] COMMAND [ARG...]]...
  *
  * One line a round, one number a command, in the order in which they were given: nanoseconds of CLOCK_MONOTONIC from before the spawn until the process is reaped.
  * With AT_ONCE above 1 a number is the time of AT_ONCE processes started together, until the last one is reaped.
  * A small static program, because node's own spawn costs four milliseconds and what is measured here costs two.
- * Streams are /dev/null. A command that fails ends the run with what it printed on stderr: times of failures are worth nothing.
+ * Streams are /dev/null. A command that fails ends the run with what it printed on stderr, since times of failures are worth nothing;
+ * one after `!` has to fail with exit status 1, as grep does that finds nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,10 +43,10 @@ static void show_errors(void) {
   if (got > 0) fwrite(text, 1, (size_t)got, stderr);
 }
 
-static void wait_for(const char *name) {
+static void wait_for(const char *name, int expected) {
   int status;
   if (wait(&status) < 0) give_up(strerror(errno), name);
-  if (status == 0) return;
+  if (status == expected) return;
   show_errors();
   char text[64];
   snprintf(text, sizeof text, "ended with wait status 0x%x", (unsigned)status);
@@ -54,13 +55,18 @@ static void wait_for(const char *name) {
 
 static long long time_of(char **command, int at_once, const posix_spawn_file_actions_t *streams) {
   pid_t pid;
+  int expected = 0;
+  if (strcmp(command[0], "!") == 0) {
+    expected = 1 << 8;
+    command++;
+  }
   if (ftruncate(ERRORS, 0) < 0 || lseek(ERRORS, 0, SEEK_SET) < 0) give_up(strerror(errno), "stderr of the commands");
   long long begun = now_ns();
   for (int i = 0; i < at_once; i++) {
     int error = posix_spawnp(&pid, command[0], streams, NULL, command, environ);
     if (error) give_up(strerror(error), command[0]);
   }
-  for (int i = 0; i < at_once; i++) wait_for(command[0]);
+  for (int i = 0; i < at_once; i++) wait_for(command[0], expected);
   return now_ns() - begun;
 }
 
@@ -80,7 +86,7 @@ static void run_round(char ***command, int count, int at_once, const posix_spawn
   shuffle(order, count);
   for (int i = 0; i < count; i++) times[order[i]] = time_of(command[order[i]], at_once, streams);
   for (int i = 0; i < count; i++) printf("%lld%c", times[i], i + 1 < count ? ' ' : '\n');
-  fflush(stdout); /* whoever reads shows the progress */
+  fflush(stdout); /* the reader shows the progress */
 }
 
 int main(int argc, char **argv) {
