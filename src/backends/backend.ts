@@ -72,7 +72,7 @@ export interface RunInputs {
 }
 
 /** A plan that has chosen this backend, with what its run depends on. */
-export interface PlannedRun {
+export interface BackendRun {
   readonly plan: Plan
   readonly facts: HostFacts
   /** The caller's environment. */
@@ -82,7 +82,7 @@ export interface PlannedRun {
   readonly run: RunInputs
 }
 
-export interface StartedRun extends PlannedRun {
+export interface StartedRun extends BackendRun {
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
   /** A limit that turns out not to be held is a warning, not a refusal. */
@@ -92,9 +92,9 @@ export interface StartedRun extends PlannedRun {
 /** What only a run needs of a backend. */
 export interface Runner {
   /** The exact process of a plan, for people. */
-  readonly build: (planned: PlannedRun) => Launch
+  readonly build: (planned: BackendRun) => Launch
   /** What that process reads, for people; absent where the argv says everything. */
-  readonly print?: (planned: PlannedRun) => string
+  readonly print?: (planned: BackendRun) => string
   /** @throws SandboxError when the backend refuses; a command that fails is an outcome */
   readonly run: (started: StartedRun) => Promise<Outcome>
 }

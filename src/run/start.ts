@@ -3,7 +3,7 @@
  * Edge: this process as the caller: its environment and stdin.
  */
 import { isatty } from 'node:tty'
-import type { PlannedRun } from '../backends/backend.ts'
+import type { BackendRun } from '../backends/backend.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
 import { backendNamed } from '../backends/index.ts'
 import type { Launch } from '../backends/launch.ts'
@@ -37,7 +37,7 @@ function printWords({ file, argv }: Pick<Launch, 'file' | 'argv'>): string {
   return `${[file, ...argv].map(shellWord).join(' ')}\n`
 }
 
-function plannedRun({ plan, facts, request, commandEnv, options }: Prepared, runId: string): PlannedRun {
+function plannedRun({ plan, facts, request, commandEnv, options }: Prepared, runId: string): BackendRun {
   const env = options.env ?? process.env
   return {
     plan,

@@ -47,12 +47,12 @@ export async function createContainer({ launch, docker, image }: Creation): Prom
     deadlineMs: CREATE_MS,
     stop: killClient,
   })
-  const said = textOf(end.stderr)
+  const message = textOf(end.stderr)
   if (end.startErrno !== undefined) throw clientMissing(docker, end.startErrno)
   if (end.cause === 'deadline')
     throw refusalOf(`the daemon did not answer within ${CREATE_MS / 1000} s`, { program: docker.program, image })
-  if (end.exitCode !== 0) throw refusalOf(said, { program: docker.program, image })
-  return limitComplaints(said)
+  if (end.exitCode !== 0) throw refusalOf(message, { program: docker.program, image })
+  return limitComplaints(message)
 }
 
 export interface InitCreation extends Container {
@@ -99,7 +99,7 @@ export function withoutInit(run: DockerRunInputs): DockerRunInputs {
 }
 
 /** A warning for a run whose end is known from the daemon only. */
-export const INIT_UNHEARD =
+export const INIT_UNREACHABLE =
   'the init of the container could not reach the runner: an end by a signal is shown as exit code 128+N'
 
 const MESSAGE_BYTES = 65_536
@@ -185,9 +185,9 @@ export interface LimitVerdict {
 /** What follows from a limit that the daemon does not hold: a refusal, or a warning where the policy says best effort. Pure. */
 export function judgeLimits({ ignored, complaints, required, bestEffort, docker }: LimitInputs): LimitVerdict {
   const lines = ignored.map(({ need, wanted, got }) => `${need} (wanted ${wanted}, held ${got || 'not at all'})`)
-  const told = [...lines, ...complaints]
-  if (told.length === 0) return { warnings: [] }
-  const message = `${docker.program} does not hold what was asked for: ${told.join('; ')}`
+  const unheld = [...lines, ...complaints]
+  if (unheld.length === 0) return { warnings: [] }
+  const message = `${docker.program} does not hold what was asked for: ${unheld.join('; ')}`
   // A complaint names no need, so it may be about any that is required.
   const doubtful = complaints.length > 0 ? LIMIT_NEEDS : ignored.map(({ need }) => limitOf(need))
   const isRequired = doubtful.some((need) => required.includes(need))

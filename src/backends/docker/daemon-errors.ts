@@ -73,12 +73,12 @@ const ROWS: readonly Row[] = [
 const PREFIX =
   /^(Error response from daemon: |Error: |docker: |unable to start container "?\S+"?: |failed to create (shim )?task(?: for container)?: |OCI runtime create failed: |runc: |runc create failed: |crun: )+/
 
-/** @param said stderr of the client, or State.Error of the container */
-export function refusalOf(said: string, { program, image }: Omit<Words, 'detail'>): SandboxError {
-  const lines = said.split('\n').map((line) => line.trim())
-  const spoken = lines.find((line) => PREFIX.test(line)) ?? lines.find((line) => line !== '') ?? 'it said nothing'
-  const words = { program, image, detail: spoken.replace(PREFIX, '') }
-  const row = ROWS.find(({ matches }) => matches.test(said))
+/** @param text stderr of the client, or State.Error of the container */
+export function refusalOf(text: string, { program, image }: Omit<Words, 'detail'>): SandboxError {
+  const lines = text.split('\n').map((line) => line.trim())
+  const line = lines.find((one) => PREFIX.test(one)) ?? lines.find((one) => one !== '') ?? 'it said nothing'
+  const words = { program, image, detail: line.replace(PREFIX, '') }
+  const row = ROWS.find(({ matches }) => matches.test(text))
   if (row === undefined) {
     return new SandboxError('SETUP_FAILED', `${program}: ${words.detail}`, {
       hint: `llm-do doctor, or ask the daemon: ${program} info`,

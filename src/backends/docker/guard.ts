@@ -39,7 +39,7 @@ export function guardFile(zones: readonly PlannedZone[]): Uint8Array {
 /* ---- before the container is made ---- */
 
 /** `guard --plan`. */
-interface PlanSaid {
+interface GuardPlan {
   readonly covers: readonly {
     /** Target of the zone. */
     readonly zone: string
@@ -74,11 +74,13 @@ export async function planCovers(
     signal,
     stop: async (child) => void child.kill('SIGKILL'),
   })
-  const [said, told] = [end.stdout, end.stderr].map(({ head, tail }) => Buffer.concat([head, tail]).toString('utf8'))
+  const [answer, message] = [end.stdout, end.stderr].map(({ head, tail }) =>
+    Buffer.concat([head, tail]).toString('utf8'),
+  )
   if (end.exitCode !== 0)
-    throw cannotProtect(told || `the guard ended with ${end.startErrno ?? end.signal ?? end.cause}`)
+    throw cannotProtect(message || `the guard ended with ${end.startErrno ?? end.signal ?? end.cause}`)
   const sources = new Map(zones.map(({ target, source }) => [target, source]))
-  return (JSON.parse(said ?? '') as PlanSaid).covers.map(({ zone, path, mode }) => ({
+  return (JSON.parse(answer ?? '') as GuardPlan).covers.map(({ zone, path, mode }) => ({
     zone: sources.get(zone) ?? zone,
     path,
     readonly: mode === 'ro',
@@ -91,8 +93,8 @@ function missing(): never {
   })
 }
 
-function cannotProtect(told: string): SandboxError {
-  const line = told.trim().split('\n').at(-1) ?? ''
+function cannotProtect(message: string): SandboxError {
+  const line = message.trim().split('\n').at(-1) ?? ''
   return new SandboxError(
     'ZONE_INVALID',
     `protected paths cannot be covered: ${line.replace(/^guard: (protect: )?/, '')}`,
@@ -158,9 +160,9 @@ export async function startWatch({ plan, docker, name, runId, socket = '' }: Wat
   closeSync(file)
   const watch = listen(shell, guard !== '')
   if (await watch.ready) return byHand === undefined ? watch : { ...watch, end: () => watch.end().then(byHand) }
-  const told = watch.told()
+  const message = watch.message()
   shell.stdin?.end('done\n')
-  throw cannotProtect(told || 'the guard could not be started')
+  throw cannotProtect(message || 'the guard could not be started')
 }
 
 export interface Watched {
@@ -212,7 +214,7 @@ export function concludeGuarded(outcome: Outcome, guarded: Guarded | 'lost' | un
 interface Listening extends Watch {
   /** Whether the guard watches. */
   readonly ready: Promise<boolean>
-  readonly told: () => string
+  readonly message: () => string
 }
 
 /** A line that was cut off tells nothing: the guard was killed while it wrote. */
@@ -232,7 +234,7 @@ type Line =
   | ({ readonly end: true } & Parameters<typeof guardedOf>[0])
 
 function listen(shell: ChildProcess, isGuarded: boolean): Listening {
-  const heard: { end?: Guarded | 'nothing'; told: string } = { told: '' }
+  const received: { end?: Guarded | 'nothing'; message: string } = { message: '' }
   const [ready, alarm, closed] = [signalOf<boolean>(), signalOf<void>(), signalOf<void>()]
   const over = (): void => {
     ready.resolve(!isGuarded)
@@ -243,7 +245,7 @@ function listen(shell: ChildProcess, isGuarded: boolean): Listening {
     if ('watching' in line) ready.resolve(true)
     if ('attempt' in line) alarm.resolve()
     if ('failed' in line) over()
-    if ('end' in line) heard.end = guardedOf(line).guarded ?? 'nothing'
+    if ('end' in line) received.end = guardedOf(line).guarded ?? 'nothing'
   }
   for (const stream of [shell.stdin, shell.stdout, shell.stderr]) stream?.on('error', () => stream.destroy())
   if (!isGuarded) ready.resolve(true)
@@ -252,16 +254,16 @@ function listen(shell: ChildProcess, isGuarded: boolean): Listening {
   lines.once('close', over)
   shell.once('error', over)
   shell.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    heard.told = `${heard.told}${text}`.slice(-MESSAGE_BYTES)
+    received.message = `${received.message}${text}`.slice(-MESSAGE_BYTES)
   })
   keepNoOneWaiting(shell, isGuarded)
   const end = async () => {
     shell.stdin?.end('done\n')
     if (!isGuarded) return undefined
     await closed.promise
-    return heard.end === undefined ? 'lost' : heard.end === 'nothing' ? undefined : heard.end
+    return received.end === undefined ? 'lost' : received.end === 'nothing' ? undefined : received.end
   }
-  return { ready: ready.promise, alarm: alarm.promise, end, told: () => heard.told }
+  return { ready: ready.promise, alarm: alarm.promise, end, message: () => received.message }
 }
 
 const MESSAGE_BYTES = 4_096

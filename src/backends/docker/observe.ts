@@ -37,14 +37,14 @@ export async function askDocker(
   { env, answerMs = ANSWER_MS }: Omit<DockerSearch, 'notBelow'>,
 ): Promise<DockerFact> {
   const program = basename(path).includes('podman') ? 'podman' : 'docker'
-  const said = await askInfo(path, clientEnvironment(env, path), answerMs)
-  return { program, path, ...readInfo({ ...said, program, env }) }
+  const answer = await askInfo(path, clientEnvironment(env, path), answerMs)
+  return { program, path, ...readInfo({ ...answer, program, env }) }
 }
 
 /** Milliseconds; a daemon that answers `info` more slowly is too slow for a run. */
 const ANSWER_MS = 10_000
 
-interface InfoSaid {
+interface InfoAnswer {
   readonly stdout: string
   readonly stderr: string
   readonly timedOut: boolean
@@ -52,7 +52,7 @@ interface InfoSaid {
   readonly answerMs?: number
 }
 
-async function askInfo(path: string, env: Readonly<Record<string, string>>, answerMs: number): Promise<InfoSaid> {
+async function askInfo(path: string, env: Readonly<Record<string, string>>, answerMs: number): Promise<InfoAnswer> {
   const { stdout, stderr, timedOut } = await execa(path, ['info', '--format', '{{json .}}'], {
     env,
     extendEnv: false,
@@ -87,7 +87,7 @@ interface PodmanInfo {
   readonly version?: { readonly Version?: string }
 }
 
-export interface InfoInputs extends InfoSaid {
+export interface InfoInputs extends InfoAnswer {
   readonly program: DockerFact['program']
   readonly env: Readonly<NodeJS.ProcessEnv>
 }

@@ -82,7 +82,7 @@ export interface DockerEnd {
   /** Why the command could not be executed, found out afterwards. */
   readonly notExecuted?: SetupFailure
   /** The report of our init; absent in a container without it. */
-  readonly told?: InitReport | undefined
+  readonly initReport?: InitReport | undefined
   /** Milliseconds from the first word to the daemon until the end. */
   readonly totalMs: number
   readonly warnings: readonly string[]
@@ -90,29 +90,29 @@ export interface DockerEnd {
 
 /** The outcome of a container that was created: from the report of our init, else from what the daemon knows, which is less. */
 export function concludeDocker(end: DockerEnd): Outcome {
-  const status = end.told === undefined ? undefined : parseLaunchStatus(end.told.line)
+  const status = end.initReport === undefined ? undefined : parseLaunchStatus(end.initReport.line)
   return status === undefined || end.client.cause !== 'exit' ? withoutStatus(end) : withStatus(end, status)
 }
 
 function withStatus({ report, client, totalMs, warnings }: DockerEnd, status: LaunchStatus): Outcome {
-  const told = outcomeOf(status, client)
+  const outcome = outcomeOf(status, client)
   // Some engines keep no record of it; the counter of the container's cgroup knows, where it can be read inside.
-  const oomKill = Math.max(told.events?.oomKill ?? 0, report.State.OOMKilled ? 1 : 0)
-  const events = oomKill === 0 ? told.events : { pidsMax: 0, throttledMs: 0, ...told.events, oomKill }
+  const oomKill = Math.max(outcome.events?.oomKill ?? 0, report.State.OOMKilled ? 1 : 0)
+  const events = oomKill === 0 ? outcome.events : { pidsMax: 0, throttledMs: 0, ...outcome.events, oomKill }
   return {
-    ...told,
-    ...(oomKill > 0 && told.signal === 'SIGKILL' && { cause: 'memory' }),
+    ...outcome,
+    ...(oomKill > 0 && outcome.signal === 'SIGKILL' && { cause: 'memory' }),
     ...(events !== undefined && { events }),
-    setupMs: Math.max(0, totalMs - told.durationMs),
+    setupMs: Math.max(0, totalMs - outcome.durationMs),
     warnings,
   }
 }
 
 /** What docker cannot say stays unsaid: its exit code 128+N may be an exit or a signal, so it is given as an exit code. */
-function withoutStatus({ report, client, notExecuted, told, totalMs, warnings }: DockerEnd): Outcome {
+function withoutStatus({ report, client, notExecuted, initReport, totalMs, warnings }: DockerEnd): Outcome {
   const durationMs = hasRun(report) ? milliseconds(report) : 0
   return {
-    ...endOf({ report, client, told, ...(notExecuted && { notExecuted }) }),
+    ...endOf({ report, client, initReport, ...(notExecuted && { notExecuted }) }),
     ...(client.cancelledBy !== undefined && { cancelledBy: client.cancelledBy }),
     // Before the command there is only what the client itself printed.
     stdout: notExecuted === undefined ? client.stdout : NO_CAPTURE,
@@ -137,14 +137,14 @@ function endOf({
   report,
   client,
   notExecuted,
-  told,
-}: Pick<DockerEnd, 'report' | 'client' | 'notExecuted' | 'told'>): End {
+  initReport,
+}: Pick<DockerEnd, 'report' | 'client' | 'notExecuted' | 'initReport'>): End {
   const { OOMKilled, ExitCode } = report.State
   if (client.cause !== 'exit') return { cause: client.cause, exitCode: null, signal: 'SIGKILL' }
   if (notExecuted !== undefined) return { cause: 'exec', exitCode: null, signal: null, failure: notExecuted }
   if (OOMKilled && ExitCode === KILLED) return { cause: 'memory', exitCode: null, signal: 'SIGKILL' }
   // Init tells every end but its own. It started the command right after it had connected.
-  if (told?.connected === true) return { cause: 'lost', exitCode: null, signal: null, failure: INIT_ENDED }
+  if (initReport?.connected === true) return { cause: 'lost', exitCode: null, signal: null, failure: INIT_ENDED }
   return { cause: 'exit', exitCode: ExitCode, signal: null }
 }
 

@@ -91,9 +91,9 @@ async function ours(docker: DockerInputs): Promise<readonly Seen[]> {
   const listed = await ask(docker, ['ps', '--all', '--quiet', '--no-trunc', '--filter', `label=${LABEL}`])
   const ids = listed.stdout.split('\n').filter((id) => id !== '')
   if (!listed.ok || ids.length === 0) return []
-  const said = await ask(docker, ['container', 'inspect', ...ids])
+  const answer = await ask(docker, ['container', 'inspect', ...ids])
   // One that ended between the two questions makes the client fail, but it still prints the others.
-  return said.stdout === '' ? [] : (JSON.parse(said.stdout) as readonly Seen[])
+  return answer.stdout === '' ? [] : (JSON.parse(answer.stdout) as readonly Seen[])
 }
 
 function isOwnSession(seen: Seen, { caller }: DockerInputs): boolean {

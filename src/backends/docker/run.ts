@@ -20,7 +20,7 @@ import {
   checkContainer,
   createWithInit,
   type DockerRun,
-  INIT_UNHEARD,
+  INIT_UNREACHABLE,
   killContainer,
   lost,
   pathOf,
@@ -86,16 +86,16 @@ async function runContainer(input: DockerRun, container: Reporting): Promise<Out
   ])
   const report = await inspectContainer(container.docker, container.name)
   if (report === undefined) throw lost(container)
-  const told = await socket?.report()
-  const notExecuted = await reasonNotExecuted({ report, client, run, plan, told, hasInit, ...container })
+  const initReport = await socket?.report()
+  const notExecuted = await reasonNotExecuted({ report, client, run, plan, initReport, hasInit, ...container })
   const totalMs = performance.now() - started
-  const silent = socket !== undefined && told?.connected !== true && client.cause === 'exit'
+  const silent = socket !== undefined && initReport?.connected !== true && client.cause === 'exit'
   return concludeDocker({
     report,
     client,
-    told,
+    initReport,
     totalMs,
-    warnings: [...warnings, ...(silent ? [INIT_UNHEARD] : [])],
+    warnings: [...warnings, ...(silent ? [INIT_UNREACHABLE] : [])],
     ...(notExecuted && { notExecuted }),
   })
 }
@@ -142,32 +142,32 @@ interface Ended extends Container {
   readonly plan: Plan
   /** Our init was to run the command. */
   readonly hasInit: boolean
-  readonly told: InitReport | undefined
+  readonly initReport: InitReport | undefined
 }
 
 /** @throws SandboxError when the container never ran for a reason that is not the command's */
 async function reasonNotExecuted(ended: Ended): Promise<SetupFailure | undefined> {
-  const { report, client, run, plan, told, hasInit, docker, name } = ended
-  if (client.cause !== 'exit' || told?.connected === true) return undefined
-  const { ExitCode, Error: said } = report.State
+  const { report, client, run, plan, initReport, hasInit, docker, name } = ended
+  if (client.cause !== 'exit' || initReport?.connected === true) return undefined
+  const { ExitCode, Error: message } = report.State
   const ran = hasRun(report)
   // Our init tells of a command that cannot be executed; what it cannot tell of is a container that did not start.
   const why = hasInit || (ran && !isShared(ExitCode)) ? undefined : await lookUp({ docker, name, run, plan, report })
   if (why !== undefined) return why
-  if (!ran) throw refusalOf(said || textOf(client.stderr), { program: docker.program, image: report.Config.Image })
-  if (hasInit && plan.zones.length > 0) throw unheard(docker)
+  if (!ran) throw refusalOf(message || textOf(client.stderr), { program: docker.program, image: report.Config.Image })
+  if (hasInit && plan.zones.length > 0) throw initUnreachable(docker)
   return undefined
 }
 
 const isShared = (exitCode: number): boolean => (SHARED_STATUSES as readonly number[]).includes(exitCode)
 
-function lookUp({ docker, name, run, plan, report }: Omit<Ended, 'client' | 'told' | 'hasInit'>) {
+function lookUp({ docker, name, run, plan, report }: Omit<Ended, 'client' | 'initReport' | 'hasInit'>) {
   const program = run.command[0] ?? ''
   return whyNotExecuted({ docker, container: name, program, workdir: plan.workdir, path: pathOf(report) })
 }
 
 /** In a container with zones our init starts the command only after it has connected to the runner. */
-function unheard({ program }: Container['docker']): SandboxError {
+function initUnreachable({ program }: Container['docker']): SandboxError {
   return new SandboxError(
     'SETUP_FAILED',
     `${program}: the init of the container could not reach the runner, so nothing was run`,

@@ -1,12 +1,12 @@
 /** What only a run in a container needs. */
 import { SandboxError } from '../../error.ts'
-import type { PlannedRun, Runner } from '../backend.ts'
+import type { BackendRun, Runner } from '../backend.ts'
 import { buildCreate } from './build.ts'
 import type { DockerRunInputs } from './command-environment.ts'
 import { dockerInputs } from './inputs.ts'
 import { superviseDocker } from './run.ts'
 
-function inputsOf({ facts, env, run }: PlannedRun): DockerRunInputs {
+function inputsOf({ facts, env, run }: BackendRun): DockerRunInputs {
   if (facts.docker !== undefined) return { ...run, docker: dockerInputs(facts.docker, env) }
   throw new SandboxError('INTERNAL', 'docker: the plan was made without a look at the docker client')
 }

@@ -2,7 +2,7 @@
  * One container for all runs of a plan: an `exec` costs 80 ms where a fresh container costs 300.
  * Edge: processes, the clock, files in the user's runtime directory.
  *
- * Weaker than a fresh container, so off by default and said in every result: what a run leaves in /tmp and the like, the next
+ * Weaker than a fresh container, so it is off by default and every result has a warning: what a run leaves in /tmp and the like, the next
  * one sees. Only one run at a time is inside; a second one at that time gets a fresh container. A run that leaves a process
  * behind, or has to be ended, takes the container with it. The container sleeps for an hour at most, then it is over.
  */
@@ -27,7 +27,7 @@ import {
   checkLimits,
   createWithInit,
   type DockerRun,
-  INIT_UNHEARD,
+  INIT_UNREACHABLE,
   killContainer,
   pathOf,
   SHARED_STATUSES,
@@ -92,7 +92,7 @@ async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
     deadlineMs: plan.limits.timeoutMs,
     stop: () => killContainer(session),
   })
-  const told = hasInit ? await session.socket?.report() : undefined
+  const initReport = hasInit ? await session.socket?.report() : undefined
   const after = await inspectContainer(session.docker, session.name)
   const shared = (SHARED_STATUSES as readonly (number | null)[]).includes(client.exitCode)
   const lookup = {
@@ -102,7 +102,7 @@ async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
     workdir: plan.workdir,
   }
   const notExecuted =
-    shared && client.cause === 'exit' && told?.connected !== true
+    shared && client.cause === 'exit' && initReport?.connected !== true
       ? await whyNotExecuted({ ...lookup, path: pathOf(report) })
       : undefined
   if (client.cause !== 'exit' || (await hasLeftovers(session)))
@@ -110,9 +110,9 @@ async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
   return concludeDocker({
     report: asOfRun({ before: report, after, exitCode: client.exitCode, elapsedMs: client.elapsedMs }),
     client,
-    told,
+    initReport,
     totalMs: setupMs + client.elapsedMs,
-    warnings: [SHARED_CONTAINER, ...warnings, ...(told?.connected === false ? [INIT_UNHEARD] : [])],
+    warnings: [SHARED_CONTAINER, ...warnings, ...(initReport?.connected === false ? [INIT_UNREACHABLE] : [])],
     ...(notExecuted && { notExecuted }),
   })
 }
@@ -204,6 +204,6 @@ async function end({ docker, name }: Session, directory: string): Promise<void> 
 const QUIET_LINES = 3
 
 async function hasLeftovers({ docker, name }: Session): Promise<boolean> {
-  const said = await ask(docker, ['top', name])
-  return !said.ok || said.stdout.trim().split('\n').length > QUIET_LINES
+  const answer = await ask(docker, ['top', name])
+  return !answer.ok || answer.stdout.trim().split('\n').length > QUIET_LINES
 }

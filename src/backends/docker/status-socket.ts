@@ -49,13 +49,13 @@ export async function openReport(path: string, mode = 0o700): Promise<ReportSock
 }
 
 function listen(path: string): Promise<ReportSocket> {
-  const heard: { bytes: Buffer; closed?: Promise<void> } = { bytes: Buffer.alloc(0) }
+  const received: { bytes: Buffer; closed?: Promise<void> } = { bytes: Buffer.alloc(0) }
   const server = createServer((socket) => {
-    if (heard.closed !== undefined) return void socket.destroy()
+    if (received.closed !== undefined) return void socket.destroy()
     server.close()
-    heard.closed = new Promise((resolve) => socket.once('close', () => resolve()))
+    received.closed = new Promise((resolve) => socket.once('close', () => resolve()))
     socket.on('data', (chunk) => {
-      heard.bytes = Buffer.concat([heard.bytes, chunk]).subarray(0, MOST_BYTES)
+      received.bytes = Buffer.concat([received.bytes, chunk]).subarray(0, MOST_BYTES)
     })
     // A reset says the same as an end: nothing more comes.
     socket.on('error', () => socket.destroy())
@@ -68,8 +68,8 @@ function listen(path: string): Promise<ReportSocket> {
     // Connections come in a later turn than the end of a process that made them.
     await new Promise((resolve) => setImmediate(resolve))
     // Init reports before the container ends; only a client that lost its daemon ends before the container does.
-    await Promise.race([heard.closed, new Promise((resolve) => void setTimeout(resolve, LATEST_MS).unref())])
-    return { connected: heard.closed !== undefined, line: heard.bytes.toString('utf8') }
+    await Promise.race([received.closed, new Promise((resolve) => void setTimeout(resolve, LATEST_MS).unref())])
+    return { connected: received.closed !== undefined, line: received.bytes.toString('utf8') }
   }
   return new Promise((resolve, reject) => {
     server.once('error', reject)

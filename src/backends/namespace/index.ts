@@ -1,11 +1,11 @@
 /** The row of the namespace backend: the sandbox that our own programs build, with bwrap or unshare as engine. */
-import type { Backend, PlannedRun, Runner } from '../backend.ts'
+import type { Backend, BackendRun, Runner } from '../backend.ts'
 import { buildNamespace, enginePathOf, launchFile, type NamespaceInputs } from './build.ts'
 import { printLaunchFile } from './launch-file.ts'
 import { engineFor, engineObstacle, namespaceOffers } from './offers.ts'
 import { superviseNamespace } from './run.ts'
 
-const inputsOf = ({ facts, plan, run }: PlannedRun): NamespaceInputs => ({ ...run, ...enginePathOf(facts, plan) })
+const inputsOf = ({ facts, plan, run }: BackendRun): NamespaceInputs => ({ ...run, ...enginePathOf(facts, plan) })
 
 /** Not loaded apart: nearly every run is one of these. */
 const runner: Runner = {

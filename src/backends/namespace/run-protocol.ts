@@ -19,12 +19,12 @@ const READ_BUFFER = Buffer.alloc(64 * 1024)
 /** A socket that is read into the buffer; what comes before `listen` is dropped. */
 export class FramedLine {
   readonly socket: Socket
-  private readonly listener: { hear: (bytes: Uint8Array) => boolean }
+  private readonly listener: { receive: (bytes: Uint8Array) => boolean }
 
   private constructor(make: (onread: OnReadOpts) => Socket) {
-    this.listener = { hear: () => true }
+    this.listener = { receive: () => true }
     const { listener } = this
-    this.socket = make({ buffer: READ_BUFFER, callback: (size, bytes) => listener.hear(bytes.subarray(0, size)) })
+    this.socket = make({ buffer: READ_BUFFER, callback: (size, bytes) => listener.receive(bytes.subarray(0, size)) })
     this.socket.on('error', () => this.socket.destroy())
     this.socket.resume()
   }
@@ -48,9 +48,9 @@ export class FramedLine {
     )
   }
 
-  /** @param hear returns whether more may be read at once; else `socket.resume()` goes on */
-  listen(hear: (bytes: Uint8Array) => boolean): void {
-    this.listener.hear = hear
+  /** @param receive returns whether more may be read at once; else `socket.resume()` goes on */
+  listen(receive: (bytes: Uint8Array) => boolean): void {
+    this.listener.receive = receive
   }
 }
 
@@ -107,8 +107,8 @@ export class FramedRun {
   }
 
   /** Called once when the sandbox has taken the command. */
-  whenTaken(hear: () => void): void {
-    this.onTaken = hear
+  whenTaken(onTaken: () => void): void {
+    this.onTaken = onTaken
   }
 
   send(kind: number, bytes: Uint8Array): void {

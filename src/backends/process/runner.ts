@@ -1,9 +1,9 @@
 /** What only a run as a plain process needs. */
-import type { PlannedRun, Runner } from '../backend.ts'
+import type { BackendRun, Runner } from '../backend.ts'
 import { buildProcess, type ProcessInputs } from './build.ts'
 import { superviseProcess } from './run.ts'
 
-const inputsOf = ({ env, run }: PlannedRun): ProcessInputs => ({
+const inputsOf = ({ env, run }: BackendRun): ProcessInputs => ({
   ...run,
   allowUnsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1',
 })

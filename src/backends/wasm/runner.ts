@@ -1,11 +1,11 @@
 /** What only a run of a WASI module needs. */
-import type { PlannedRun, Runner } from '../backend.ts'
+import type { BackendRun, Runner } from '../backend.ts'
 import { enginePathOf } from '../namespace/build.ts'
 import { buildWasm, type WasmRunInputs } from './build.ts'
 import { wasmInputs } from './inputs.ts'
 import { superviseWasm } from './run.ts'
 
-const inputsOf = ({ plan, facts, env, cwd, run }: PlannedRun): WasmRunInputs => ({
+const inputsOf = ({ plan, facts, env, cwd, run }: BackendRun): WasmRunInputs => ({
   ...run,
   ...enginePathOf(facts, plan),
   wasm: wasmInputs({ env, cwd, wasmtime: facts.wasmtime?.path }),
