@@ -36,7 +36,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: all setup setup-test native build run check lint types unit analyze contract fuzz soak mutants test test-vm golden bench doctor clean help FORCE
+.PHONY: all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test test-vm golden bench doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -124,17 +124,46 @@ run: all ## the main job on a real command: one allowed action, one denied, one 
 
 ## ---- checks
 
-check: lint types unit analyze ## lint, types, unit, golden and architecture tests, analyzers; no root, no network
+# Two at a time: the analyzers and the compiler of TypeScript fill what the waits of the tests leave of two processors.
+check: $(NODE_MODULES) ## lint, types, unit, golden and architecture tests, C units, analyzers; no root, no network
+	@$(MAKE) --no-print-directory -j2 --output-sync=target unit analyze lint types native-unit
 
 lint: $(NODE_MODULES) ## biome: lint and format
 	@npx --no-install biome check --error-on-warnings
+
+# Not by npx, which takes most of a second to find what is here.
+VITEST := node node_modules/vitest/vitest.mjs
 
 types: $(NODE_MODULES) ## the TypeScript compiler over sources and tests
 	@npx --no-install tsc --noEmit --emitDeclarationOnly false --declaration false -p .
 	@npx --no-install tsc -p tests
 
-unit: $(NODE_MODULES) ## every test that needs neither root nor a real sandbox
-	@npx --no-install vitest run --project unit
+unit: $(NODE_MODULES) ## tests without root and sandbox: make unit FILE=tests/policy/merge.test.ts NAME='part of a title'
+	@$(VITEST) run --project unit $(FILE) $(if $(NAME),-t '$(NAME)')
+
+watch: $(NODE_MODULES) ## the same, again at every change, only what a change can reach
+	@$(VITEST) watch --project unit $(FILE) $(if $(NAME),-t '$(NAME)')
+
+sweep: $(NODE_MODULES) ## the exhaustive comparisons that make test has and make check has not
+	@$(VITEST) run --project sweep $(FILE)
+
+# Sources of the native part that have units.
+UNIT_TESTED := lib/launch-file sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/capture
+UNIT_SOURCES := $(UNIT_TESTED:%=native/%.c)
+UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/native/unit/*.c))
+UNIT_FLAGS := -std=gnu11 -D_GNU_SOURCE= -O0 -g1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
+              -Inative
+
+native-unit: build/unit/run ## unit tests of the native part, in a second: make native-unit NAME='part of a title'
+	@ASAN_OPTIONS=detect_leaks=0 $< $(if $(NAME),'$(NAME)')
+
+build/unit/run: $(UNIT_OBJECTS)
+	@gcc -fsanitize=address,undefined -o $@ $^
+
+build/unit/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	@gcc $(UNIT_FLAGS) -MMD -c -o $@ $<
+-include $(UNIT_OBJECTS:.o=.d)
 
 analyze: ## the static analyzers of gcc and clang over native/
 	@scripts/analyze

@@ -22,8 +22,20 @@ export default defineConfig({
           ...shared,
           name: 'unit',
           include: ['tests/**/*.test.ts'],
-          exclude: [...shared.exclude, 'tests/**/*.system.test.ts'],
+          exclude: [...shared.exclude, 'tests/**/*.system.test.ts', 'tests/**/*.sweep.test.ts'],
           testTimeout: 20_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...shared,
+          // Exhaustive comparisons of pure functions: part of `make test`, too slow for `make check`.
+          name: 'sweep',
+          include: ['tests/**/*.sweep.test.ts'],
+          testTimeout: 60_000,
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },

@@ -50,6 +50,11 @@ const STAGES = [
     run: () => summed({ file: join(checkout, 'scripts/analyze') }),
   },
   {
+    name: 'native',
+    title: 'the units of the native code',
+    run: () => summed({ file: 'make', argv: ['--no-print-directory', 'native-unit'] }),
+  },
+  {
     name: 'root',
     title: 'every test, as root',
     reasonToSkip: () => (isRoot ? undefined : 'this is not root'),
@@ -166,8 +171,8 @@ const excerpt = (message) =>
     .join('\n')
 
 /** Runs a program whose last line of output is `N passed, N failed`. */
-async function summed({ file, env }) {
-  const { status, stdout } = await show({ file, env: { ...environment, PATH, ...env } })
+async function summed({ file, argv, env }) {
+  const { status, stdout } = await show({ file, argv, env: { ...environment, PATH, ...env } })
   const last = [...stdout.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1)
   const [passed, failed] = last === undefined ? [0, 0] : [Number(last[1]), Number(last[2])]
   const failures = [...stdout.matchAll(/^FAIL .*\n.*/gm)].map(([line]) => line)

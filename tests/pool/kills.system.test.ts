@@ -51,7 +51,7 @@ function startClient({ call, cwd }: TestPool, mark: string): Client {
   })
   const child = spawn(file, words, {
     cwd,
-    env: { PATH: process.env.PATH, ...call.env },
+    env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, ...call.env },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   const chunks: Buffer[] = []
@@ -170,7 +170,7 @@ function runMany({ cwd, call }: TestPool, count: number) {
   const script = 'i=0; while [ $i -lt "$1" ]; do "$0" -- true || exit 1; i=$((i + 1)); done'
   return execa('sh', ['-c', script, programFor(currentUser()), String(count)], {
     cwd,
-    env: { PATH: process.env.PATH, ...call.env },
+    env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, ...call.env },
     extendEnv: false,
     reject: false,
   })

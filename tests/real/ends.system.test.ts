@@ -29,7 +29,7 @@ interface Running {
 /** Starts a script that prints `ready` when it is. */
 async function start(script: string, options: readonly string[] = []): Promise<Running> {
   const [file = '', ...words] = cliWords([...options, '-c', script])
-  const env = { PATH: process.env.PATH, HOME: await placeWith() }
+  const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await placeWith() }
   const cwd = await placeWith()
   const child = spawn(file, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   onTestFinished(() => void child.kill('SIGKILL'))
@@ -110,7 +110,7 @@ describeWith(['bwrap', 'userns'], 'the deadline', () => {
 
   test('is not held up by an orphan that keeps stdout open, nor by a reader that stopped reading', async () => {
     const [file = '', ...words] = cliWords(['--timeout', '500ms', '--', 'yes'])
-    const env = { PATH: process.env.PATH, HOME: await placeWith() }
+    const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await placeWith() }
     const child = spawn(file, words, { cwd: await placeWith(), env, stdio: ['ignore', 'pipe', 'ignore'] })
     onTestFinished(() => void child.kill('SIGKILL'))
     // Nobody reads child.stdout.
@@ -161,7 +161,7 @@ describeWith(['bwrap', 'userns'], 'stdin', () => {
     const home = await placeWith()
     const child = spawn('sh', ['-c', script, file, ...words], {
       cwd: home,
-      env: { PATH: process.env.PATH, HOME: home },
+      env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: home },
       stdio: ['ignore', 'pipe', 'ignore'],
     })
     onTestFinished(() => void child.kill('SIGKILL'))
@@ -173,7 +173,7 @@ describeWith(['bwrap', 'userns'], 'stdin', () => {
 
   test('that nobody writes to does not keep a command that ignores it', async () => {
     const [file = '', ...words] = cliWords(['--', 'true'])
-    const env = { PATH: process.env.PATH, HOME: await placeWith() }
+    const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await placeWith() }
     const child = spawn(file, words, { cwd: await placeWith(), env, stdio: ['pipe', 'ignore', 'ignore'] })
     onTestFinished(() => void child.kill('SIGKILL'))
     expect(await once(child, 'exit')).toEqual([0, null])
@@ -184,7 +184,7 @@ describeWith(['bwrap', 'userns'], 'stdin', () => {
     const script = 'yes | "$0" "$@"; echo $?'
     const child = spawn('bash', ['-c', script, ...cliWords(['--', 'true'])], {
       cwd: home,
-      env: { PATH: process.env.PATH, HOME: home },
+      env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: home },
       stdio: ['ignore', 'pipe', 'ignore'],
     })
     onTestFinished(() => void child.kill('SIGKILL'))
@@ -200,7 +200,7 @@ describeWith(['bwrap', 'userns'], 'stdin', () => {
     const [file = '', ...words] = cliWords(['--', 'cat'])
     const child = spawn(file, words, {
       cwd: place,
-      env: { PATH: process.env.PATH, HOME: place },
+      env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: place },
       stdio: [fd, 'pipe', 'ignore'],
     })
     closeSync(fd)

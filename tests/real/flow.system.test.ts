@@ -53,7 +53,7 @@ async function measure(argv: readonly string[], { cwd, input }: { cwd: string; i
   const [file = '', ...words] = cliWords(argv)
   const child = spawn(file, words, {
     cwd,
-    env: { PATH: process.env.PATH, HOME: home },
+    env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: home },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   onTestFinished(() => void child.kill('SIGKILL'))

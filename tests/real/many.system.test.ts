@@ -54,7 +54,7 @@ describeWith(['bwrap', 'userns'], 'a hundred runs at once', () => {
     const home = await placeWith()
     const { stdout } = await execa(process.execPath, ['many.mjs'], {
       cwd,
-      env: { PATH: process.env.PATH, HOME: home },
+      env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: home },
       extendEnv: false,
     })
     expect(JSON.parse(stdout)).toEqual(

@@ -29,7 +29,11 @@ print('goodbye', file=sys.stderr)
 async function connect(argv: readonly string[], place: string) {
   const home = await placeWith()
   const [file = '', ...words] = cliWords(argv)
-  const child = spawn(file, words, { cwd: place, env: { PATH: process.env.PATH, HOME: home }, stdio: 'pipe' })
+  const child = spawn(file, words, {
+    cwd: place,
+    env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: home },
+    stdio: 'pipe',
+  })
   onTestFinished(() => void child.kill('SIGKILL'))
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const errors: Buffer[] = []

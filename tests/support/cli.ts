@@ -3,6 +3,7 @@
  *
  *     const { status, stdout } = await runCli(['--', 'true'], { as: 'plain' })
  */
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { newDirectory } from './directory.ts'
@@ -15,7 +16,7 @@ export interface CliOptions {
   /** Words before all others, of a program that starts it; as the user of this process. */
   readonly through?: readonly string[]
   readonly stdin?: string | Uint8Array
-  /** Added to PATH, HOME and LANG; nothing else of this process's environment is passed on. */
+  /** Added to PATH, HOME, LANG and TMPDIR; nothing else of this process's environment is passed on. */
   readonly env?: Readonly<Record<string, string>>
   /** Where it starts; a new empty directory by default. */
   readonly cwd?: string
@@ -56,7 +57,7 @@ async function runAt(home: string, argv: readonly string[], options: CliOptions)
   const [file = '', ...words] = cliWords(argv, options)
   const result = await execa(file, words, {
     cwd: options.cwd ?? home,
-    env: { PATH: process.env.PATH, HOME: home, LANG: 'C.UTF-8', ...options.env },
+    env: { PATH: process.env.PATH, HOME: home, LANG: 'C.UTF-8', TMPDIR: tmpdir(), ...options.env },
     extendEnv: false,
     encoding: 'buffer',
     stripFinalNewline: false,

@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process'
-import { mkdir, rmdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from './directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from './leftovers.ts'
-import { testWith } from './needs.ts'
+import { describeWith, testWith } from './needs.ts'
+import { checkoutFor, currentUser } from './users.ts'
 
 test('a run that leaves nothing passes', async () => {
   const mark = newMark()
@@ -55,11 +57,64 @@ test('a temporary directory that stays is named', async () => {
   await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(place)
 })
 
+testWith('root', 'a cgroup that stays is named, though nobody lives in it', async () => {
+  const mark = newMark()
+  const before = await takeSnapshot({ mark })
+  const root = /^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(await readFile('/proc/self/mountinfo', 'utf8'))?.[1]
+  if (root === undefined) return
+  const group = join(root, `llm-do-${process.pid}left`)
+  await mkdir(group)
+  onTestFinished(() => rmdir(group))
+  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(group)
+})
+
+const RUNS = currentUser() === 'root' ? '/run/llm-do/runs' : `/tmp/llm-do-${process.getuid?.()}/runs`
+
+/** A run that this process did not start, as far as /proc tells, in a directory that is not a test's; its record's path. */
+async function startElsewhere(env: NodeJS.ProcessEnv): Promise<string> {
+  const records = (): Promise<readonly string[]> => readdir(RUNS).catch(() => [])
+  const known = await records()
+  const program = join(checkoutFor(currentUser()), 'bin/llm-do')
+  // The shell between is the runner's living parent, and has none itself.
+  const script = `cd /; setsid sh -c '"$0" exec -- sleep 61.5; :' "$0" >&- 2>&- <&- &`
+  const { PATH } = process.env
+  await execa('sh', ['-c', script, program], { env: { PATH, ...env }, extendEnv: false, stdio: 'ignore' })
+  const find = async () => {
+    for (const name of await records()) {
+      const words = (await readFile(join(RUNS, name), 'utf8').catch(() => '')).split('\0')
+      if (!known.includes(name) && words.includes('61.5')) return { name, pid: Number(words[words.indexOf('pid') + 1]) }
+    }
+    return undefined
+  }
+  await expect.poll(find, { timeout: 20_000 }).toBeDefined()
+  const { name, pid } = (await find())!
+  onTestFinished(async () => {
+    process.kill(pid, 'SIGTERM')
+    await expect.poll(records, { timeout: 10_000 }).not.toContain(name)
+  })
+  return join(RUNS, name)
+}
+
+describeWith(['userns'], 'a live run', () => {
+  test("of somebody else, as this user, is nobody's leftover here", async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    await startElsewhere({})
+    await expectNothingLeft({ before, mark, graceMs: 1_000 })
+  })
+
+  test('that this file has started is named, whoever its parent is', async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const record = await startElsewhere({ MARK: process.env.TMPDIR })
+    await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(`records: ${record}`)
+  })
+})
+
 testWith('root', 'a mount that stays is named', async () => {
   const mark = newMark()
   const before = await takeSnapshot({ mark })
   const place = await temporaryDirectory()
-  const { execa } = await import('execa')
   await execa('mount', ['-t', 'tmpfs', `llm-do-${mark}`, place])
   onTestFinished(async () => void (await execa('umount', [place])))
   await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(place)

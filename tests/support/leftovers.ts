@@ -7,14 +7,20 @@
  *     await expectNothingLeft({ before, mark })
  *
  * Processes are found by the mark in /proc/PID/cmdline or environ, and by kinship: bwrap and PID 1 inside carry neither, but
- * they are the parents and children of one that does. Mounts, cgroups, records of runs and temporary files are found by
- * their name (`llm-do`), as a difference to the time before. The kernel takes a moment to tear namespaces down, so the world is
- * looked at again until it is clean or the grace is over.
+ * they are the parents and children of one that does. Mounts, cgroups and records of runs are found by their name (`llm-do`), as a
+ * difference to the time before, temporary files in TMPDIR, which is a directory of the test file's own (surroundings.ts). The
+ * kernel takes a moment to tear namespaces down, so the world is looked at again until it is clean or the grace is over.
+ *
+ * Others may run sandboxes on the same machine as the same user. A cgroup or record is theirs when a living launcher (`launch --id
+ * ID`) with a living runner or pool holds the run, and nothing of these comes from this test file: is a child of this process, is
+ * kin of the mark, or names TMPDIR in its command line, its environment, its working directory or the plan of its pool. A cgroup or
+ * record that no such launcher holds is a leftover, whoever made it.
  */
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, readlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { TEST_DIRECTORY } from './own-directory.ts'
 
 export interface Snapshot {
   /** `pid name`, of processes that belong to the mark. */
@@ -40,6 +46,7 @@ interface Process {
   readonly parent: number
   readonly name: string
   readonly words: string
+  readonly directory: string
 }
 
 /** A word that occurs in no other process of this machine. */
@@ -57,7 +64,9 @@ async function readProcess(pid: number): Promise<Process | undefined> {
   const isZombie = /^State:\s*Z/m.test(status)
   if (parent === undefined || isZombie) return undefined
   const words = await Promise.all(['cmdline', 'environ'].map((part) => wordsOf(`/proc/${pid}/${part}`)))
-  return { pid, parent: Number(parent), name: /^Name:\s*(.*)$/m.exec(status)?.[1] ?? '', words: words.join('\0') }
+  const name = /^Name:\s*(.*)$/m.exec(status)?.[1] ?? ''
+  const directory = await readlink(`/proc/${pid}/cwd`).catch(() => '')
+  return { pid, parent: Number(parent), name, words: words.join('\0'), directory }
 }
 
 async function readProcesses(): Promise<readonly Process[]> {
@@ -97,13 +106,44 @@ export function kinOf({
   return [...kin]
 }
 
-const findProcesses = async (mark: string): Promise<readonly string[]> =>
-  kinOf({ processes: await readProcesses(), mark, self: process.pid }).map(({ pid, name }) => `${pid} ${name}`)
+/** A process and what started it, the closest first. */
+function lineageOf(one: Process, processes: ReadonlyMap<number, Process>): readonly Process[] {
+  const parent = processes.get(one.parent)
+  return [one, ...(parent === undefined ? [] : lineageOf(parent, processes))]
+}
+
+/** A ready sandbox of a pool stands in `/` with an empty environment; the plan of its pool says where it is for. */
+async function isOfThisFile({ pid, words, directory }: Process): Promise<boolean> {
+  if (pid === process.pid || `${words}\0${directory}`.includes(tmpdir())) return true
+  const pool = /\0(\/[^\0]*\/pool\/[0-9a-f]+)\0/.exec(words)?.[1]
+  return pool !== undefined && (await wordsOf(join(pool, 'plan'))).includes(tmpdir())
+}
+
+/** A cold run's launcher ends with its runner: without one it is nobody's. A pool's keeper has no parent but the system. */
+const isOrphan = ({ parent, words }: Process): boolean => parent === 1 && !words.includes('\0--warm\0')
+
+/** Ids of runs that a living launcher of somebody else holds. */
+async function runsOfOthers(all: readonly Process[], kin: readonly Process[]): Promise<ReadonlySet<string>> {
+  const processes = new Map(all.map((one) => [one.pid, one]))
+  const runs = await Promise.all(
+    all.map(async (one) => {
+      const id = /\0--id\0([a-z0-9]+)\0/.exec(one.words)?.[1]
+      if (id === undefined || kin.includes(one) || isOrphan(one)) return []
+      const isOurs = await Promise.all(lineageOf(one, processes).map(isOfThisFile))
+      return isOurs.includes(true) ? [] : [id]
+    }),
+  )
+  return new Set(runs.flat())
+}
+
+/** Other test files have their directories beside ours; what is mounted there is theirs. */
+const isElsewhere = (line: string): boolean => line.includes(TEST_DIRECTORY) && !line.includes(tmpdir())
 
 /** Mount points with our name in the path, the root or the source. */
 async function findMounts(): Promise<readonly string[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
-  return lines.filter((line) => line.includes('llm-do')).map((line) => line.split(' ').slice(2, 5).join(' '))
+  const named = lines.filter((line) => line.includes('llm-do') && !isElsewhere(line))
+  return named.map((line) => line.split(' ').slice(2, 5).join(' '))
 }
 
 async function findCgroups(): Promise<readonly string[]> {
@@ -135,25 +175,34 @@ const findRecords = async (directories: readonly string[]): Promise<readonly str
 }
 
 /** The defaults of docs/architecture.md, "Records of live runs", for every user of this machine. */
-async function defaultRunsDirectories(temporaryFiles: readonly string[]): Promise<readonly string[]> {
+async function defaultRunsDirectories(): Promise<readonly string[]> {
   const runtime = process.env.XDG_RUNTIME_DIR
-  const perUser = temporaryFiles.filter((name) => /^llm-do-\d+$/.test(name)).map((name) => join(tmpdir(), name, 'runs'))
-  return [...(runtime === undefined ? [] : [join(runtime, 'llm-do/runs')]), ...perUser]
+  const perUser = (await readdir('/tmp')).filter((name) => /^llm-do-\d+$/.test(name))
+  return [
+    '/run/llm-do/runs',
+    ...(runtime === undefined ? [] : [join(runtime, 'llm-do/runs')]),
+    ...perUser.map((name) => join('/tmp', name, 'runs')),
+  ]
 }
 
-/** `llm-do-UID` holds the records of live runs and stays; the tests' own directories are the tests' affair. */
-const isLeftover = (name: string): boolean => name.includes('llm-do') && !/^llm-do-(\d+$|test)/.test(name)
+/** The tests' own directories are the tests' affair. */
+const isLeftover = (name: string): boolean => name.includes('llm-do') && !/^llm-do-test/.test(name)
 
 /** Looks at everything a run could leave. */
 export async function takeSnapshot({ mark, runsDirectories = [] }: SnapshotOptions): Promise<Snapshot> {
-  const temporary = await readdir(tmpdir())
-  const directories = [...runsDirectories, ...(await defaultRunsDirectories(temporary))]
+  const directories = [...runsDirectories, ...(await defaultRunsDirectories())]
+  const [mounts, cgroups, records] = await Promise.all([findMounts(), findCgroups(), findRecords(directories)])
+  // After the cgroups and records: a launcher is there before what it makes.
+  const processes = await readProcesses()
+  const kin = kinOf({ processes, mark, self: process.pid })
+  const others = await runsOfOthers(processes, kin)
+  const isOurs = (path: string): boolean => !others.has(basename(path).replace(/^llm-do-/, ''))
   return {
-    processes: await findProcesses(mark),
-    mounts: await findMounts(),
-    cgroups: await findCgroups(),
-    records: await findRecords(directories),
-    temporaryFiles: temporary.filter(isLeftover).map((name) => join(tmpdir(), name)),
+    processes: kin.map(({ pid, name }) => `${pid} ${name}`),
+    mounts,
+    cgroups: cgroups.filter(isOurs),
+    records: records.filter(isOurs),
+    temporaryFiles: (await readdir(tmpdir())).filter(isLeftover).map((name) => join(tmpdir(), name)),
   }
 }
 

@@ -1,0 +1,12 @@
+/** What Docker's JSON lets through, read as plainly as possible. */
+import type { DockerSeccomp } from '../../../src/backends/docker/seccomp-profile.ts'
+
+/** As the engines read it: any rule of the call whose arguments all fit. */
+export function isAllowed({ syscalls }: DockerSeccomp, name: string, args: readonly bigint[]): boolean {
+  return syscalls.some(
+    ({ names, action, args: asked = [] }) =>
+      action === 'SCMP_ACT_ALLOW' &&
+      names.includes(name) &&
+      asked.every(({ index, value, valueTwo }) => ((args[index] ?? 0n) & BigInt(value)) === BigInt(valueTwo)),
+  )
+}
