@@ -25,7 +25,6 @@ import type { Plan, PlannedZone } from './plan/plan.ts'
 import { followUpPaths, pathsNamedBy } from './plan/questions.ts'
 import type { Request } from './plan/request.ts'
 import { type ProfileDirectories, profileDirectoryOf } from './policy/load.ts'
-import { didYouMean } from './policy/nearest.ts'
 import type { Policy } from './policy/policy.ts'
 import { randomHex } from './random.ts'
 import { filterFor, keptSets, SHIPPED_WAYS } from './seccomp/filter.ts'
@@ -310,7 +309,7 @@ export async function mountWaysOf(
 async function readFilterFile(file: string) {
   const text = filterTextOf(file)
   const { parseSeccompFile } = await import('./seccomp/file.ts')
-  return parseSeccompFile({ text, source: file, didYouMean })
+  return parseSeccompFile({ text, source: file })
 }
 
 function filterTextOf(file: string): string {

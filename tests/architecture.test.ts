@@ -23,7 +23,10 @@ const FLOORS: readonly (readonly string[])[] = [
   ['plan'],
   ['host'],
   ['policy', 'cgroup'],
-  ['seccomp', 'network', 'unit', 'native', 'ask', 'random', 'sum'],
+  ['seccomp', 'network'],
+  ['config'],
+  ['native', 'ask', 'random', 'sum'],
+  ['text'],
   ['error'],
 ]
 

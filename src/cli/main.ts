@@ -5,8 +5,8 @@
  * Edge: the call, stdio, the exit status.
  */
 import { SandboxError } from '../error.ts'
-import { didYouMean } from '../policy/nearest.ts'
 import { errorLines } from '../report/text.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 import { type Call, hostEnvironment, readCall, wordsFrom } from './call.ts'
 import { say, tell } from './output.ts'
 import { usageError, type Verb } from './verb.ts'

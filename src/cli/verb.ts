@@ -1,6 +1,6 @@
 /** What every subcommand is made of, and how it reads its own few words. */
 import { SandboxError } from '../error.ts'
-import { didYouMean } from '../policy/nearest.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 import type { Call } from './call.ts'
 
 /** Runs with the words after its name; answers with the exit status. A SandboxError becomes a message and 125. */

@@ -1,7 +1,7 @@
 /** `--plan --why KEY`: who set a key of the policy, the one that counts first. Pure. */
 import { SandboxError } from '../error.ts'
-import { didYouMean } from '../policy/nearest.ts'
 import type { Policy } from '../policy/policy.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 
 /**
  * One paragraph per key: `KEY` itself and everything below it (`resources` shows all limits).

@@ -1,11 +1,10 @@
-/** Reads a layer by the schema and says everything that is wrong with it, one line each. Pure. */
-import type { z } from 'zod'
-import { quoteText, quoteValue } from '../unit.ts'
+/** Reads a layer by the schema and reports everything that is wrong with it, one line each. Pure. */
+import { type SchemaIssue, schemaProblems, sentenceOf } from '../config/schema-problems.ts'
+import { nearest } from '../text/did-you-mean.ts'
 import { KEY_ROWS } from './key-table.ts'
 import { KEYS, type ParsedSandbox } from './keys/index.ts'
 import { isSection, type Key, type Section } from './keys/key.ts'
 import { headOf, type PolicyLayer } from './layer.ts'
-import { nearest } from './nearest.ts'
 import { parseSandbox, SECTIONS, sandboxSchema } from './schema.ts'
 
 export interface CheckedLayer {
@@ -15,14 +14,12 @@ export interface CheckedLayer {
   readonly problems: readonly string[]
 }
 
-type Issue = z.core.$ZodIssue
-
 export function checkLayer(written: PolicyLayer): CheckedLayer {
   const layer = withNewNames(written)
   const result = parseSandbox(layer.values)
   if (result.success) return { layer, parsed: withEngine(result.data), problems: layer.problems ?? [] }
   const { issues } = result.error
-  const problems = [...(layer.problems ?? []), ...issues.flatMap((issue) => problemsOf(layer, issue))]
+  const problems = [...(layer.problems ?? []), ...problemsOf(layer, issues)]
   return { layer, parsed: withEngine(parseRest(layer.values, issues)), problems }
 }
 
@@ -53,14 +50,14 @@ function withEngine(parsed: ParsedSandbox): ParsedSandbox {
 const MOST_MISTAKES = 100
 
 /** The layer without what was not understood: the smallest key or, where it is in a list, the whole list; of zones only the one. */
-function parseRest(values: unknown, issues: readonly Issue[]): ParsedSandbox {
+function parseRest(values: unknown, issues: readonly SchemaIssue[]): ParsedSandbox {
   const paths = issues.flatMap(doomed)
   if (paths.length > MOST_MISTAKES) return {}
   const rest = parseSandbox(paths.reduce(without, values))
   return rest.success ? rest.data : {}
 }
 
-function doomed({ path, ...issue }: Issue): readonly (readonly PropertyKey[])[] {
+function doomed({ path, ...issue }: SchemaIssue): readonly (readonly PropertyKey[])[] {
   if (path[0] === 'zones' && path.length > 1) return [path.slice(0, 2)]
   const inList = path.findIndex((part) => typeof part === 'number')
   if (inList > 0) return [path.slice(0, inList)]
@@ -76,58 +73,20 @@ function without(value: unknown, path: readonly PropertyKey[]): unknown {
   return Object.fromEntries(entries.map(([key, inner]) => [key, key === first ? without(inner, rest) : inner]))
 }
 
-function problemsOf(layer: PolicyLayer, issue: Issue): readonly string[] {
-  const key = issue.path.map(String).join('.')
-  const head = headOf(layer, key)
-  if (issue.code === 'unrecognized_keys') return unknownKeys({ layer, section: issue.path, keys: issue.keys })
-  if (issue.code === 'custom' && issue.params !== undefined) {
-    const { expected, got, near } = issue.params as { expected: string; got: string; near?: string }
-    return [`${head} expected ${expected}, got ${got}.${near === undefined ? '' : ` Did you mean "${near}"?`}`]
-  }
-  const value = valueAt(layer.values, issue.path)
-  return [`${head} expected ${expectedByShape(issue)}, got ${quoteValue(value)}.`]
+function problemsOf(layer: PolicyLayer, issues: readonly SchemaIssue[]): readonly string[] {
+  const found = schemaProblems(issues, { value: layer.values, keysAt, nearKey })
+  return found.map((problem) => `${headOf(layer, problem.key)} ${sentenceOf(problem)}`)
 }
 
-function expectedByShape(issue: Issue): string {
-  if (issue.code === 'too_big') return `at most ${issue.maximum} elements`
-  if (issue.code !== 'invalid_type') return 'another value'
-  return issue.expected === 'array' ? 'a list' : issue.expected === 'object' ? 'a mapping' : `a ${issue.expected}`
-}
-
-/** Unknown keys of one section that are each compared with the known ones. */
-const MOST_UNKNOWN = 20
-
-function unknownKeys(input: {
-  readonly layer: PolicyLayer
-  readonly section: readonly PropertyKey[]
-  readonly keys: readonly string[]
-}): readonly string[] {
-  const { layer, section, keys } = input
-  const rest = keys.length - MOST_UNKNOWN
-  const named = keys.slice(0, MOST_UNKNOWN).map((unknown) => unknownKey({ layer, section, unknown }))
-  return rest > 0 ? [...named, `${headOf(layer, section.map(String).join('.'))} and ${rest} more unknown keys.`] : named
-}
-
-function unknownKey(input: {
-  readonly layer: PolicyLayer
-  readonly section: readonly PropertyKey[]
-  readonly unknown: string
-}): string {
-  const known = knownKeys(String(input.section[0] ?? ''))
-  const near = homeOf(input.unknown) ?? nearest(input.unknown, known) ?? nearestHome(input.unknown)
-  const key = [...input.section.map(String), printableKey(input.unknown)].join('.')
-  const question = near === undefined ? '' : ` Did you mean "${near}"?`
-  return `${headOf(input.layer, key)} expected one of ${known.join(', ')}, got the unknown key ${quoteText(input.unknown)}.${question}`
-}
-
-function printableKey(key: string): string {
-  return /^[\w.-]{1,64}$/.test(key) ? key : quoteText(key)
-}
-
-function knownKeys(section: string): readonly string[] {
-  const schema = Object.hasOwn(SECTIONS, section) ? SECTIONS[section] : undefined
+/** zod does not see through every key (renamed keys, words that stand for mappings), so the sections are looked up by name. */
+function keysAt([section]: readonly PropertyKey[]): readonly string[] {
+  const name = String(section ?? '')
+  const schema = Object.hasOwn(SECTIONS, name) ? SECTIONS[name] : undefined
   return Object.keys((schema ?? sandboxSchema).shape)
 }
+
+const nearKey = (unknown: string, known: readonly string[]): string | undefined =>
+  homeOf(unknown) ?? nearest(unknown, known) ?? nearestHome(unknown)
 
 /** A key that exists, but in another section: `memory` at the top is `resources.memory`. */
 function homeOf(unknown: string): string | undefined {
@@ -149,11 +108,3 @@ const HOMES: readonly { readonly name: string; readonly key: string }[] = KEY_RO
   name: key.split('.').at(-1) ?? key,
   key,
 }))
-
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (inner, part) =>
-      typeof inner === 'object' && inner !== null ? (inner as Record<PropertyKey, unknown>)[part] : undefined,
-    value,
-  )
-}

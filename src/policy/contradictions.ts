@@ -1,5 +1,5 @@
 /** What is wrong although every key was understood: words that cannot all be meant. Pure. */
-import { quoteText } from '../unit.ts'
+import { quoteText } from '../text/units.ts'
 import type { CheckedLayer } from './check.ts'
 import { headOf } from './layer.ts'
 import type { Credential, NetworkPolicy } from './values.ts'

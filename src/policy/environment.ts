@@ -2,10 +2,11 @@
  * What environment variables say: the twins of the options, and below them the variables of container-based runners.
  * Pure: the environment is an argument. An empty variable says nothing, as everywhere in POSIX land.
  */
-import { quoteText, quoteValue } from '../unit.ts'
+
+import { didYouMean } from '../text/did-you-mean.ts'
+import { quoteText, quoteValue } from '../text/units.ts'
 import type { SandboxInput } from './keys/index.ts'
 import type { PolicyLayer } from './layer.ts'
-import { didYouMean } from './nearest.ts'
 import { layerOfOptions } from './option-layer.ts'
 import { OPTIONS, type OptionDeclaration, wrongChoice } from './options.ts'
 

@@ -6,9 +6,9 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 import { KNOWN } from './known.ts'
 import type { PolicyLayer } from './layer.ts'
-import { didYouMean } from './nearest.ts'
 import { type ParsedProfile, profileLayer } from './profile-layer.ts'
 
 export interface ProfileDirectories {

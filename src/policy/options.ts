@@ -2,7 +2,7 @@
  * Every option of the command line: those that set a key of the policy come with its declaration in keys/, those about the run are
  * here. The command line is built from it, the environment twins are read by it, the manual is printed from it. Pure.
  */
-import { quoteValue } from '../unit.ts'
+import { quoteValue } from '../text/units.ts'
 import { ALL_KEYS, type NamedKey } from './keys/index.ts'
 import type { FlagValues, KeyFlag, OptionGroup } from './keys/key.ts'
 import { listWords } from './value.ts'

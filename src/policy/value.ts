@@ -1,7 +1,7 @@
 /** Readers of the values a policy is made of, apart from sizes and times: words, names, paths, hosts. All pure. */
 import { domainToASCII } from 'node:url'
-import { misunderstood, quoteText, type Reader, type Reading, understood } from '../unit.ts'
-import { nearest } from './nearest.ts'
+import { nearest } from '../text/did-you-mean.ts'
+import { misunderstood, quoteText, type Reader, type Reading, understood } from '../text/units.ts'
 
 /** One of some words. */
 export function oneOf<const W extends string>(words: readonly W[]): Reader<W> {

@@ -6,7 +6,7 @@ import type { ErrorCode, SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { BackendName, EngineName } from '../policy/values.ts'
 import type { EndCause, Outcome } from '../supervisor/outcome.ts'
-import { formatDuration, formatSize } from '../unit.ts'
+import { formatDuration, formatSize } from '../text/units.ts'
 import { type DecodedOutput, decodeOutput } from './decode.ts'
 import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './failure.ts'
 import {

@@ -6,7 +6,7 @@
 import { type Answer, ask } from '../ask.ts'
 import { type Enter, enterByShell } from '../cgroup/enter.ts'
 import { SandboxError } from '../error.ts'
-import { quoteText } from '../unit.ts'
+import { quoteText } from '../text/units.ts'
 
 export interface ProcessQuestions {
   readonly enter: Enter

@@ -1,6 +1,6 @@
 /** What is wrong with a whole tree of workers and workshops, beyond what each file says by itself. Pure. */
-import { nearest } from '../policy/nearest.ts'
-import { quoteText } from '../unit.ts'
+import { nearest } from '../text/did-you-mean.ts'
+import { quoteText } from '../text/units.ts'
 import { placeLine } from './problem.ts'
 import { shadowOf } from './rules.ts'
 import type { Place, Warning, Worker, Workshop } from './worker.ts'

@@ -9,8 +9,8 @@ import type { PathFact } from '../host/facts.ts'
 import { observeRounds } from '../host/paths.ts'
 import type { PlannedZone } from '../plan/plan.ts'
 import type { Request } from '../plan/request.ts'
-import { didYouMean } from '../policy/nearest.ts'
 import type { Policy } from '../policy/policy.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 import {
   type Approval,
   blockedError,

@@ -6,7 +6,7 @@
 import { z } from 'zod'
 import { readBy, sandboxSchema, sectionNamed } from '../policy/schema.ts'
 import { listWords, oneOf, readBoolean, readHostPath, readLine, readTarget, readZoneName } from '../policy/value.ts'
-import { misunderstood, type Reader, understood } from '../unit.ts'
+import { misunderstood, type Reader, understood } from '../text/units.ts'
 import { codePointName, hiddenCharacter } from './tokens.ts'
 
 /** A value understood by a reader of ours, with the words it expects. `type` and `description` are for the JSON schema. */

@@ -10,7 +10,7 @@ import { showNetwork } from '../policy/keys/network.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Origin } from '../policy/values.ts'
 import { neutralise } from '../report/text.ts'
-import { formatDuration, formatSize, quoteText } from '../unit.ts'
+import { formatDuration, formatSize, quoteText } from '../text/units.ts'
 import {
   type CheckedFile,
   type CheckFinding,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import * as read from '../../src/policy/value.ts'
-import type { Reader } from '../../src/unit.ts'
+import type { Reader } from '../../src/text/units.ts'
 
 const CASES: readonly {
   readonly what: string

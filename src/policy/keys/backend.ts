@@ -1,5 +1,5 @@
 /** Keys that choose where a command runs. */
-import { type Reader, understood } from '../../unit.ts'
+import { type Reader, understood } from '../../text/units.ts'
 import { oneOf, readAbsoluteHostPath, readImage } from '../value.ts'
 import type { BackendChoice, EngineChoice } from '../values.ts'
 import { type Key, type KeyFlag, scalar, section } from './key.ts'

@@ -1,5 +1,5 @@
 /** Keys about the walls themselves: the system call filter, protected paths, what must be enforced. */
-import { type Reader, understood } from '../../unit.ts'
+import { type Reader, understood } from '../../text/units.ts'
 import { resolveHostPath } from '../layer-source.ts'
 import { EVERYTHING, OPENABLE_NAMES } from '../protected.ts'
 import { oneOf, readBoolean, readHostPath, readRelativePath } from '../value.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readYaml } from '../../src/policy/yaml.ts'
+import { readYaml } from '../../src/config/yaml.ts'
 
 const lines = (count: number, line: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => line(index)).join('\n')
@@ -42,7 +42,9 @@ describe('refused with a reason', () => {
     ['deep brackets on many lines', '[\n'.repeat(500_000), /nesting/, 65],
     ['deep mappings', '{a: '.repeat(250_000), /nesting/, 1],
     ['deep lists', '- '.repeat(500_000), /nesting/, 1],
-    ['deep keys', '? '.repeat(500_000), /nesting/, 1],
+    ['explicit keys', '? '.repeat(500_000), /keys that are plain words/, 1],
+    ['a list as a key', 'a: 1\n[b, c]: 2', /keys that are plain words/, undefined],
+    ['a directive', '%YAML 1.1\n---\na: no', /no directives/, 1],
     ['deep indentation', lines(1_000, (index) => `${' '.repeat(index)}a:`), /nesting/, 258],
     ['a closed megabyte of brackets', '['.repeat(500_000) + ']'.repeat(500_000), /nesting/, 1],
     ['very many keys', lines(100_000, (index) => `k${index}: 1`), /words and signs/, undefined],
@@ -58,4 +60,16 @@ describe('refused with a reason', () => {
 test('nesting that people write is read', () => {
   expect(readYaml(`a: ${'['.repeat(60)}${']'.repeat(60)}`).ok).toBe(true)
   expect(readYaml(lines(60, (index) => `${'  '.repeat(index)}a:`)).ok).toBe(true)
+})
+
+test('the nesting that is allowed and the line on which the text begins are options', () => {
+  const deep = `a:\n  ${'['.repeat(33)}${']'.repeat(33)}`
+  expect(readYaml(deep).ok).toBe(true)
+  expect(readYaml(deep, { levels: 32, firstLine: 10 })).toMatchObject({ ok: false, line: 11 })
+  expect(readYaml('a: 1\nb: 2', { firstLine: 10 })).toMatchObject({ lines: { a: 10, b: 11 } })
+})
+
+test('many values on one line are not deep', () => {
+  const wide = `a: {${Array.from({ length: 40 }, (_, index) => `k${index}: ${index}`).join(', ')}}`
+  expect(readYaml(wide, { levels: 32 }).ok).toBe(true)
 })

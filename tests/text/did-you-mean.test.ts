@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { didYouMean, nearest } from '../../src/policy/nearest.ts'
+import { didYouMean, nearest } from '../../src/text/did-you-mean.ts'
 
 const KEYS = ['memory', 'swap', 'cpu', 'pids', 'timeout', 'network']
 

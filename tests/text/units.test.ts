@@ -11,7 +11,7 @@ import {
   quoteValue,
   type Reading,
   within,
-} from '../src/unit.ts'
+} from '../../src/text/units.ts'
 
 const MIB = 1024 ** 2
 
