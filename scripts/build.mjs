@@ -45,7 +45,7 @@ const withoutLanguages = {
 }
 
 /** What a run of a command needs, with all that these import. */
-const NEEDED = ['src/cli/main.ts', 'src/cli/exec.ts', 'src/exec.ts', 'src/native.ts']
+const NEEDED = ['src/cli/main.ts', 'src/cli/exec.ts', 'src/exec.ts', 'src/os/native-helpers.ts']
 
 /** Loaded when something is asked of them: together they are larger than all that is ours. */
 const APART = ['zod', 'yaml', 'gray-matter', 'execa']

@@ -5,7 +5,6 @@
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
-import { ask } from './ask.ts'
 import { type Enter, enterByShell } from './cgroup/enter.ts'
 import type { Sights } from './cgroup/fact.ts'
 import { removeDeadTrials } from './cgroup/group.ts'
@@ -13,20 +12,21 @@ import { observeCgroup } from './cgroup/ladder.ts'
 import { SandboxError } from './error.ts'
 import { ACCOUNTS, homesOfAccounts } from './host/accounts.ts'
 import { cacheDirectory, recallOrFind } from './host/cache.ts'
-import { makeDirectories } from './host/directory.ts'
 import type { CgroupFact, HostFacts, PathFact, Probe } from './host/facts.ts'
 import { secretDirectory } from './host/own-directory.ts'
 import { observePaths, observeRounds } from './host/paths.ts'
 import { type MachineFacts, observeHost } from './host/probe.ts'
 import { findDoors } from './host/sockets.ts'
-import { checkHelpers, helpersDirectory, packageRoot, packageVersion } from './native.ts'
+import { makeDirectories } from './os/make-directories.ts'
+import { checkHelpers, helpersDirectory, packageRoot, packageVersion } from './os/native-helpers.ts'
+import { randomHex } from './os/random-id.ts'
+import { runProgram } from './os/run-program.ts'
 import { isWithin } from './plan/places.ts'
 import type { Plan, PlannedZone } from './plan/plan.ts'
 import { followUpPaths, pathsNamedBy } from './plan/questions.ts'
 import type { Request } from './plan/request.ts'
 import { type ProfileDirectories, profileDirectoryOf } from './policy/load.ts'
 import type { Policy } from './policy/policy.ts'
-import { randomHex } from './random.ts'
 import { filterFor, keptSets, SHIPPED_WAYS } from './seccomp/filter.ts'
 import type { MountWay } from './seccomp/ways.ts'
 import { probeEngine } from './supervisor/probe-engine.ts'
@@ -368,7 +368,7 @@ async function makeZoneDirectory(source: string): Promise<string> {
   if (process.platform !== 'linux') return makeByPath(source)
   const helpers = helpersDirectory()
   checkHelpers(helpers, process.arch)
-  const { ok, why, stdout } = await ask({
+  const { ok, why, stdout } = await runProgram({
     file: join(helpers, 'runs'),
     argv: ['make', source],
     patienceMs: MAKING_MS,

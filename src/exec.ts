@@ -41,7 +41,7 @@ import {
   makeLaunchCache,
   storeLaunch,
 } from './launch-cache/store.ts'
-import { helperFiles, helpersDirectory, packageRoot, packageVersion } from './native.ts'
+import { helperFiles, helpersDirectory, packageRoot, packageVersion } from './os/native-helpers.ts'
 import { nextToProbe, type Permits } from './plan/choose.ts'
 import { warnOfDoors, zonesWithDoors } from './plan/doors.ts'
 import { commandEnvironment } from './plan/environment.ts'

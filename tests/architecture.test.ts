@@ -24,8 +24,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['host'],
   ['policy', 'cgroup'],
   ['seccomp', 'network'],
-  ['config'],
-  ['native', 'ask', 'random', 'sum'],
+  ['config', 'os'],
   ['text'],
   ['error'],
 ]

@@ -260,7 +260,7 @@ async function answer(call: Call): Promise<number> {
     return 0
   }
   if (line.version) {
-    const { packageVersion } = await import('../native.ts')
+    const { packageVersion } = await import('../os/native-helpers.ts')
     await say(`${packageVersion()}\n`)
     return 0
   }

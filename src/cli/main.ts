@@ -43,7 +43,7 @@ async function usage(): Promise<number> {
 }
 
 async function printVersion(): Promise<number> {
-  const { packageVersion } = await import('../native.ts')
+  const { packageVersion } = await import('../os/native-helpers.ts')
   await say(`${packageVersion()}\n`)
   return 0
 }

@@ -7,7 +7,7 @@
 import { join } from 'node:path'
 import { makeOwnDirectory, pruneTrials } from '../edges.ts'
 import { SandboxError } from '../error.ts'
-import { helpersDirectory } from '../native.ts'
+import { helpersDirectory } from '../os/native-helpers.ts'
 import { askPools } from '../pool/keeper.ts'
 import { poolsDirectory } from '../pool/place.ts'
 import { neutralise } from '../report/text.ts'

@@ -9,7 +9,7 @@ import { type ExecOptions, exec, prepare } from '../exec.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { takeSecret } from '../host/secret.ts'
-import { statusLine } from '../host/status.ts'
+import { statusLine } from '../os/proc-status.ts'
 import type { BackendName, EngineName } from '../policy/values.ts'
 import { type BackendReport, describeBackends, describeParts, keyPart, type Part } from './describe.ts'
 

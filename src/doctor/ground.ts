@@ -20,7 +20,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../error.ts'
-import { helpersDirectory } from '../native.ts'
+import { helpersDirectory } from '../os/native-helpers.ts'
 import type { EngineName } from '../policy/values.ts'
 import { type FileSeen, type Ground, NOTES, type World } from './contract.ts'
 

@@ -10,11 +10,11 @@
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter } from 'node:path'
+import { countProcessors, statusLine } from '../os/proc-status.ts'
 import { recall, remember } from './cache.ts'
 import { EXPLAINING_SETTINGS } from './explain.ts'
 import { type CgroupFact, type HostFacts, NOT_TRIED, type Probe, type ProgramFact, type Surroundings } from './facts.ts'
 import { askVersion, type FoundProgram, findProgram } from './program.ts'
-import { countProcessors, statusLine } from './status.ts'
 
 /** Facts of the machine; the paths of a policy are looked at apart, see paths.ts. */
 export type MachineFacts = Omit<HostFacts, 'paths'>

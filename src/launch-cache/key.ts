@@ -2,7 +2,7 @@
  * What a cached plan was made for, as one list of words. native/front.c makes the same list from its own view of the caller;
  * only where both are equal, word by word, the file is used. Pure.
  */
-import { sumOf } from '../sum.ts'
+import { fnv1a64 } from '../os/checksum.ts'
 
 /** How the caller wrote the command, as far as front can tell it without knowing the options. */
 export interface Invocation {
@@ -110,5 +110,5 @@ export function commandBySplit(words: readonly string[]): readonly string[] {
 
 /** Name of the file for a key. */
 export function keyName(words: readonly string[]): string {
-  return sumOf(Buffer.from(words.map((word) => `${word}\0`).join('')))
+  return fnv1a64(Buffer.from(words.map((word) => `${word}\0`).join('')))
 }

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { SandboxError } from '../error.ts'
-import { helpersDirectory } from '../native.ts'
+import { helpersDirectory } from '../os/native-helpers.ts'
 import { openUnlinked } from '../supervisor/child.ts'
 import { parseLaunchStatus } from '../supervisor/launch-status.ts'
 

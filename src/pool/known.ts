@@ -8,7 +8,7 @@ import { now, prepareZones } from '../edges.ts'
 import { type ExecOptions, guardPlan, type Prepared, plainLaunch, prepare } from '../exec.ts'
 import { environmentIfFresh, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/fresh.ts'
 import type { Invocation } from '../launch-cache/key.ts'
-import { packageRoot, packageVersion } from '../native.ts'
+import { packageRoot, packageVersion } from '../os/native-helpers.ts'
 import { openUnlinked } from '../supervisor/child.ts'
 
 export type PlanOptions = Omit<ExecOptions, 'command' | 'mode'>

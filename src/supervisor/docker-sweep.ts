@@ -6,9 +6,9 @@
 import { rmSync } from 'node:fs'
 import { LABEL, RUNNER_LABEL, sessionDirectory, sessionPrefix } from '../backend/docker.ts'
 import type { DockerInputs } from '../backend/docker-client.ts'
-import { isGone } from '../backend/docker-inputs.ts'
+import { isGone } from '../os/process-identity.ts'
 import { ask, removeContainer } from './docker-client.ts'
-import { type Held, takeSession } from './docker-lock.ts'
+import { type HeldLock, takeSession } from './docker-lock.ts'
 
 interface Seen {
   readonly Id: string
@@ -70,7 +70,7 @@ export async function sweep(
 /** Also of a run on another machine, or of another login, whose lock is not ours to see. */
 const isQuiet = ({ ExecIDs }: Seen): boolean => (ExecIDs ?? []).length === 0
 
-interface HeldSession extends Held {
+interface HeldSession extends HeldLock {
   readonly container: Seen
   readonly directory: string
 }

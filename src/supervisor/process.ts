@@ -7,11 +7,11 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import pidusage from 'pidusage'
-import { SYSTEM_PATH } from '../ask.ts'
 import type { RunInputs } from '../backend/backend.ts'
 import type { Launch } from '../backend/launch.ts'
 import { PROCESS_WARNINGS, processBackend, RUN_VARIABLE } from '../backend/process.ts'
 import { SandboxError } from '../error.ts'
+import { SYSTEM_PATH } from '../os/run-program.ts'
 import type { Plan } from '../plan/plan.ts'
 import { type ChildEnd, type ChildStdio, runChild } from './child.ts'
 import type { Outcome, SetupFailure } from './outcome.ts'

@@ -1,13 +1,18 @@
 /**
  * Approvals that last as long as a terminal session: one file a session, owner only, named by the session's leader and the
  * time it started, so that a later session with the same number has none of them.
- * Edge: reads /proc, reads and writes the user's runtime directory.
+ * Edge: the user's runtime directory.
  */
-import { appendFile, lstat, readFile } from 'node:fs/promises'
+import { appendFile } from 'node:fs/promises'
 import path from 'node:path'
-import { makeDirectories } from '../host/directory.ts'
+import { makeDirectories } from '../os/make-directories.ts'
+import { isOwnDirectory, readPrivateFile } from '../os/private-files.ts'
+import { bootId, identityOf, sessionLeaderOf } from '../os/process-identity.ts'
 import { ownDirectory } from '../supervisor/runs-directory.ts'
 import { type Memory, processMemory } from './approval.ts'
+
+/** More approvals than a person gives in a session; a larger file is not believed. */
+const LARGEST_FILE = 1024 ** 2
 
 /** Where sessions keep their approvals: in the directory that every run keeps read-only. */
 export function approvalsDirectory(env: Readonly<Record<string, string | undefined>>, uid: number): string {
@@ -28,20 +33,20 @@ export interface SessionMemoryOptions {
  */
 export function sessionMemory({ directory, uid, member = 'self' }: SessionMemoryOptions): Memory {
   const own = processMemory()
-  const fileOf = async () => {
-    const session = await sessionName(member)
-    return session !== undefined && (await isOwnDirectory(directory, uid)) ? path.join(directory, session) : undefined
+  const fileNow = () => {
+    const session = sessionName(member)
+    return session !== undefined && isSafe(directory, uid) ? path.join(directory, session) : undefined
   }
   return {
     has: async (key) => {
       if (await own.has(key)) return true
-      const file = await fileOf()
-      return file !== undefined && (await keysOf(file, uid)).includes(key)
+      const file = fileNow()
+      return file !== undefined && keysOf(file, uid).includes(key)
     },
     add: async (key) => {
       await own.add(key)
       tryToMake(directory)
-      const file = await fileOf()
+      const file = fileNow()
       // A full disk forgets the answer; the next run asks again.
       if (file !== undefined) await appendFile(file, `${key}\n`, { mode: 0o600 }).catch(() => undefined)
     },
@@ -57,32 +62,17 @@ function tryToMake(directory: string): void {
   }
 }
 
-async function keysOf(file: string, uid: number): Promise<readonly string[]> {
-  const facts = await lstat(file).catch(() => undefined)
-  const isOwn = facts?.isFile() === true && facts.uid === uid && (facts.mode & 0o077) === 0
-  if (!isOwn) return []
-  return (await readFile(file, 'utf8').catch(() => '')).split('\n').filter((line) => line !== '')
+function keysOf(file: string, uid: number): readonly string[] {
+  const text = readPrivateFile(file, { uid, most: LARGEST_FILE })?.toString('utf8') ?? ''
+  return text.split('\n').filter((line) => line !== '')
 }
 
-async function isOwnDirectory(directory: string, uid: number): Promise<boolean> {
-  const around = [path.dirname(directory), directory]
-  const facts = await Promise.all(around.map((place) => lstat(place).catch(() => undefined)))
-  return facts.every((fact) => fact?.isDirectory() === true && fact.uid === uid && (fact.mode & 0o022) === 0)
-}
+const isSafe = (directory: string, uid: number): boolean =>
+  [path.dirname(directory), directory].every((place) => isOwnDirectory(place, uid, 0o022))
 
-/** Fields of /proc/PID/stat after the name, which may hold anything: proc(5) counts session as 6 and starttime as 22. */
-const [SESSION, START_TIME] = [6 - 3, 22 - 3]
-
-/** Session number, start time of its leader, boot; undefined where /proc does not say. */
-async function sessionName(member: string): Promise<string | undefined> {
-  const session = (await statFields(member))?.[SESSION]
-  const started = session === undefined ? undefined : (await statFields(session))?.[START_TIME]
-  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => undefined)
-  if (session === undefined || started === undefined || boot === undefined) return undefined
-  return `${session}-${started}-${boot.trim()}`
-}
-
-async function statFields(pid: string): Promise<readonly string[] | undefined> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
-  return text?.slice(text.lastIndexOf(')') + 2).split(' ')
+/** The leader's identity as a file name; undefined where /proc does not show it, or not which boot this is. */
+function sessionName(member: string): string | undefined {
+  const leader = sessionLeaderOf(member)
+  const identity = leader === undefined || bootId() === undefined ? undefined : identityOf(leader)
+  return identity?.replaceAll(/[/:]/g, '-')
 }

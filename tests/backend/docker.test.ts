@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { SYSTEM_PATH } from '../../src/ask.ts'
 import { buildSession, buildSessionExec, dockerBackend, identityOf } from '../../src/backend/docker.ts'
 import { type DockerInputs, divideEnvironment } from '../../src/backend/docker-client.ts'
 import { bindWords, csvField, tmpfsWords } from '../../src/backend/docker-mount.ts'
 import { imageFor } from '../../src/backend/images.ts'
 import type { Launch } from '../../src/backend/launch.ts'
 import { clientEnvironment } from '../../src/host/docker-client.ts'
+import { SYSTEM_PATH } from '../../src/os/run-program.ts'
 import type { Plan } from '../../src/plan/plan.ts'
 import { DOCKER_INPUTS, dockerPlan, plannedZone, runInputs } from './plans.ts'
 

@@ -3,7 +3,7 @@ import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, wri
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { helpersDirectory } from '../../src/native.ts'
+import { helpersDirectory } from '../../src/os/native-helpers.ts'
 import { superviseNamespace } from '../../src/supervisor/namespace.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'

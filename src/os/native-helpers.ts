@@ -2,9 +2,9 @@
  * Where the package and its native helpers are, and whether the helpers can be trusted.
  * Edge: reads the package's own files.
  */
-import { accessSync, closeSync, constants, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import path from 'node:path'
-import { SandboxError } from './error.ts'
+import { SandboxError } from '../error.ts'
 
 /** What the namespace backend starts, what is asked about live runs, and what keeps sandboxes ready. */
 export const HELPERS = ['launch', 'init', 'runs', 'pool'] as const
@@ -12,9 +12,10 @@ export type HelperName = (typeof HELPERS)[number]
 
 const REBUILD = 'make native   (or: npm rebuild llm-do-exec)'
 
-/** Root of the installed package: this module is one directory below it, in the sources as in the bundle. */
+/** Root of the installed package: two directories above this module in the sources, one above it in the bundle. */
 export function packageRoot(): string {
-  return path.dirname(import.meta.dirname)
+  const above = path.dirname(import.meta.dirname)
+  return existsSync(path.join(above, 'package.json')) ? above : path.dirname(above)
 }
 
 export function packageVersion(): string {

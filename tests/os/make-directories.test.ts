@@ -1,7 +1,7 @@
 import { chmod, mkdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { makeDirectories } from '../../src/host/directory.ts'
+import { makeDirectories } from '../../src/os/make-directories.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 test('a directory is made with those above it, each with the mode that is asked for', async () => {

@@ -2,8 +2,8 @@
 import { chmod, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { checkHelpers, HELPERS, packageRoot, packageVersion } from '../src/native.ts'
-import { temporaryDirectory } from './support/directory.ts'
+import { checkHelpers, HELPERS, packageRoot, packageVersion } from '../../src/os/native-helpers.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 
 /** The first 20 bytes of an ELF file for a machine: 62 x86_64, 183 aarch64, 3 the old 32-bit one (elf(5)). */
 function elf(machine: number): Buffer {

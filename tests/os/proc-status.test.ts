@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { countProcessors, statusLine } from '../../src/host/status.ts'
+import { countProcessors, statusLine } from '../../src/os/proc-status.ts'
 
 describe('Texts of /proc', () => {
   test.each([

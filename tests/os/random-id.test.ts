@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { randomHex } from '../src/random.ts'
+import { randomHex } from '../../src/os/random-id.ts'
 
 test.each([
   ['the device of the kernel', undefined],

@@ -1,11 +1,11 @@
 /**
- * Asks a program something and waits for the whole answer. By node's own means: these are questions of a first run, in which
- * loading a library costs more than asking.
+ * Runs a short program of the host and waits for all of its output. Uses node's own means and not execa: these calls are part of a
+ * first run, in which loading a library takes longer than the program.
  * Edge: processes.
  */
 import { execFile } from 'node:child_process'
 
-export interface Question {
+export interface ProgramCall {
   readonly file: string
   readonly argv: readonly string[]
   /** Complete; default: the system's directories as PATH, and nothing else. */
@@ -16,12 +16,12 @@ export interface Question {
   readonly patienceMs: number
 }
 
-export interface Answer {
+export interface ProgramEnd {
   /** It ended by itself, in time, with status 0. */
   readonly ok: boolean
   readonly stdout: string
   readonly stderr: string
-  /** What was wrong, one line: what it said itself, else how it ended. Empty when nothing was. */
+  /** What was wrong, one line: the first line of its stderr, else how it ended. Empty when nothing was. */
   readonly why: string
   /** It was not killed for being slow. */
   readonly inTime: boolean
@@ -32,16 +32,22 @@ export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 
 const PLAIN_ENVIRONMENT = { PATH: SYSTEM_PATH }
 
-/** Bytes of each stream; who answers with more has not understood the question. */
-const LONGEST_ANSWER = 64 * 1024
+/** Bytes of each stream; no program that is run here prints nearly as much. */
+const MOST_OUTPUT = 64 * 1024
 
-/** Never throws: a program that cannot be started is an answer, too. Its stdin is empty. */
-export function ask({ file, argv, env = PLAIN_ENVIRONMENT, cwd = '/', patienceMs }: Question): Promise<Answer> {
-  const options = { env, cwd, timeout: patienceMs, killSignal: 'SIGKILL', maxBuffer: LONGEST_ANSWER } as const
+/** Never throws: a program that cannot be started has `ok: false`, too. Its stdin is empty. */
+export function runProgram({
+  file,
+  argv,
+  env = PLAIN_ENVIRONMENT,
+  cwd = '/',
+  patienceMs,
+}: ProgramCall): Promise<ProgramEnd> {
+  const options = { env, cwd, timeout: patienceMs, killSignal: 'SIGKILL', maxBuffer: MOST_OUTPUT } as const
   return new Promise((resolve) => {
     const child = execFile(file, argv, options, (error, stdout, stderr) => {
-      const said = stderr.trim().split('\n')[0] ?? ''
-      const why = error === null ? '' : said || howItEnded(error, patienceMs)
+      const firstLine = stderr.trim().split('\n')[0] ?? ''
+      const why = error === null ? '' : firstLine || howItEnded(error, patienceMs)
       resolve({ ok: error === null, stdout, stderr, why, inTime: error?.killed !== true })
     })
     child.stdin?.end()
