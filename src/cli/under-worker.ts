@@ -16,7 +16,7 @@ import { APPROVALS, blockedError } from '../worker/approval.ts'
 import { askOnTerminal } from '../worker/prompt.ts'
 import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/run.ts'
 import { approvalsDirectory, sessionMemory } from '../worker/session.ts'
-import { usageError } from './verb.ts'
+import { usageError } from './usage-error.ts'
 
 export interface UnderWorker {
   readonly options: Required<Pick<ExecOptions, 'narrow' | 'accept'>>

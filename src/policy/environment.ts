@@ -81,7 +81,7 @@ function twinProblems(option: OptionDeclaration, env: Environment): readonly str
   const text = env[option.environment] ?? ''
   if (option.argument === undefined && switchOf(text) === undefined) return [notASwitch(option.environment, text)]
   const isBareJson = option.isArgumentOptional && switchOf(text) !== undefined
-  const wrong = isBareJson ? undefined : wrongChoice(option, option.environment, text)
+  const wrong = isBareJson ? undefined : wrongChoice(option.choices, option.environment, text)
   return wrong === undefined ? [] : [wrong]
 }
 

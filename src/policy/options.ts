@@ -113,9 +113,8 @@ export const OPTIONS: readonly OptionDeclaration[] = OPTION_GROUPS.flatMap((grou
   [...OF_RUNS, ...OF_KEYS].filter((option) => option.group === group),
 )
 
-/** A choice that is not one of its words, as a finished line; undefined when all is well. For options that are not policy. */
-export function wrongChoice(option: OptionDeclaration, place: string, value: string): string | undefined {
-  const { choices } = option
+/** A value that is none of the choices, as a finished line; undefined when all is well. For options that are not policy. */
+export function wrongChoice(choices: OptionDeclaration['choices'], place: string, value: string): string | undefined {
   return choices === undefined || choices.includes(value)
     ? undefined
     : `${place}: expected ${listWords(choices)}, got ${quoteValue(value)}.`

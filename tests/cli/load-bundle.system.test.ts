@@ -51,7 +51,7 @@ describe('The program', () => {
 
   test('that reads options as policy loads the schema, and no parser of files', async () => {
     const started = await start(['exec', '--memory', 'much', '--', 'true'])
-    const names = ['program', 'rest', 'zod']
+    const names = ['program', 'zod']
     expect({ status: started.status, names: namesOf(started) }).toEqual({ status: 125, names })
   })
 

@@ -4,24 +4,24 @@
  * Edge: stdio, signals.
  */
 import { resolve } from 'node:path'
-import { SandboxError } from '../error.ts'
-import type { ExecOptions } from '../exec.ts'
-import { commandBySplit, type Invocation, invocationOf } from '../launch-cache/key.ts'
-import { environmentLayers } from '../policy/environment.ts'
-import { flagLayer, type GivenOptions } from '../policy/option-layer.ts'
-import type { AuditEntry } from '../report/audit.ts'
-import { refusal } from '../report/classify.ts'
-import { exitStatus } from '../report/exit-status.ts'
-import { isolationLine } from '../report/isolation.ts'
-import { JSON_FORMS, type JsonForm, printJson } from '../report/json.ts'
-import type { Result } from '../report/result.ts'
-import { errorLines, resultLines } from '../report/text.ts'
-import type { Decided } from '../worker/run.ts'
-import type { Call, Environment, Words } from './call.ts'
-import { type CommandLine, commandOf, readCommandLine } from './command-line.ts'
-import { currentDirectory } from './directory.ts'
-import { say, tell } from './output.ts'
-import { usageError } from './verb.ts'
+import { SandboxError } from '../../error.ts'
+import type { ExecOptions } from '../../exec.ts'
+import { commandBySplit, type Invocation, invocationOf } from '../../launch-cache/key.ts'
+import { environmentLayers } from '../../policy/environment.ts'
+import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
+import type { AuditEntry } from '../../report/audit.ts'
+import { refusal } from '../../report/classify.ts'
+import { exitStatus } from '../../report/exit-status.ts'
+import { isolationLine } from '../../report/isolation.ts'
+import { JSON_FORMS, type JsonForm, printJson } from '../../report/json.ts'
+import type { Result } from '../../report/result.ts'
+import { errorLines, resultLines } from '../../report/text.ts'
+import type { Decided } from '../../worker/run.ts'
+import type { Call, Environment, Words } from '../call.ts'
+import { currentDirectory } from '../current-directory.ts'
+import { type CommandLine, commandOf, readCommandLine } from '../exec-arguments.ts'
+import { say, tell } from '../stdio.ts'
+import { usageError } from '../usage-error.ts'
 
 /** What is asked of us beside the policy: flags, and below them their twins in the environment. */
 interface Asked {
@@ -94,7 +94,7 @@ async function workerRoom({ given, options }: Asked) {
       },
     )
   }
-  return await import('./under-worker.ts')
+  return await import('../under-worker.ts')
 }
 
 async function plannedOptions(asked: Asked): Promise<Partial<ExecOptions>> {
@@ -104,11 +104,11 @@ async function plannedOptions(asked: Asked): Promise<Partial<ExecOptions>> {
 /** `--plan`, with `--argv` or `--why`: prints what was decided, runs nothing. */
 async function showPlan(asked: Asked): Promise<number> {
   const { given, options } = asked
-  const { prepare, printLaunch } = await import('../exec.ts')
+  const { prepare, printLaunch } = await import('../../exec.ts')
   const prepared = await prepare({ ...options, ...(await plannedOptions(asked)) })
   const why = word(given, 'why')
   if (why !== undefined) {
-    const { whyText } = await import('./why.ts')
+    const { whyText } = await import('../policy-origins.ts')
     await say(whyText(prepared.policy.origins, why))
   } else if (given['argv'] === true) {
     await say(ended(await printLaunch(prepared)))
@@ -122,12 +122,12 @@ const ended = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 async function runUntilSignal(options: ExecOptions): Promise<Result> {
-  const { exec } = await import('../exec.ts')
+  const { exec: execute } = await import('../../exec.ts')
   const controller = new AbortController()
   const stop = (signal: NodeJS.Signals) => controller.abort(signal)
   for (const signal of STOP_SIGNALS) process.on(signal, stop)
   try {
-    return await exec({ ...options, signal: controller.signal })
+    return await execute({ ...options, signal: controller.signal })
   } finally {
     for (const signal of STOP_SIGNALS) process.off(signal, stop)
   }
@@ -161,7 +161,7 @@ interface Ended {
 async function record({ asked: { given }, result, decided }: Ended): Promise<void> {
   const file = word(given, 'audit')
   if (file === undefined) return
-  const { appendAudit } = await import('../report/audit-file.ts')
+  const { appendAudit } = await import('../../report/audit-file.ts')
   const worker = decided?.worker ?? word(given, 'worker')
   const decision = decisionOn(result)
   await appendAudit(file, {
@@ -178,7 +178,7 @@ async function record({ asked: { given }, result, decided }: Ended): Promise<voi
 async function checkRecord({ given }: Asked): Promise<void> {
   const file = word(given, 'audit')
   if (file === undefined) return
-  const { checkAuditFile } = await import('../report/audit-file.ts')
+  const { checkAuditFile } = await import('../../report/audit-file.ts')
   await checkAuditFile(file)
 }
 
@@ -255,12 +255,12 @@ async function refuse(error: SandboxError, { text: words, env }: Call): Promise<
 async function answer(call: Call): Promise<number> {
   const line = readCommandLine(call.text)
   if (line.help) {
-    const { execUsage } = await import('./usage.ts')
+    const { execUsage } = await import('../help.ts')
     await say(execUsage())
     return 0
   }
   if (line.version) {
-    const { packageVersion } = await import('../os/native-helpers.ts')
+    const { packageVersion } = await import('../../os/native-helpers.ts')
     await say(`${packageVersion()}\n`)
     return 0
   }
@@ -283,11 +283,11 @@ async function show(result: Result, json: JsonForm | undefined): Promise<number>
  * The front-end ran the command and its end needs words: the call has a descriptor with what was captured and what launch
  * reported. Nothing is run again.
  */
-export async function explainVerb(call: Call, outcome: number): Promise<number> {
-  const { readEnded } = await import('./ended.ts')
+export async function explain(call: Call, outcome: number): Promise<number> {
+  const { readEnded } = await import('../finished-run.ts')
   const { status, captured } = readEnded(outcome)
   try {
-    const { explainOutcome } = await import('../exec.ts')
+    const { explainOutcome } = await import('../../exec.ts')
     const { options, json } = read(call, readCommandLine(call.text))
     return await show(await explainOutcome(options, status, captured), json)
   } catch (error) {
@@ -296,7 +296,7 @@ export async function explainVerb(call: Call, outcome: number): Promise<number> 
   }
 }
 
-export async function execVerb(call: Call): Promise<number> {
+export async function exec(call: Call): Promise<number> {
   try {
     return await answer(call)
   } catch (error) {

@@ -3,21 +3,15 @@
  *
  * Edge: the log file, by report/audit-file.ts.
  */
-import { verifyAudit } from '../report/audit-file.ts'
-import { neutralise } from '../report/text.ts'
-import type { Call } from './call.ts'
-import { say, tell } from './output.ts'
-import { FOUND_PROBLEMS, understand, usageError } from './verb.ts'
-
-const USAGE = 'verify FILE'
+import { verifyAudit } from '../../report/audit-file.ts'
+import { neutralise } from '../../report/text.ts'
+import { say, tell } from '../stdio.ts'
+import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 
 /** More broken places than this tell nothing new. */
 const SHOWN_PROBLEMS = 20
 
-export async function audit({ text }: Call): Promise<number> {
-  const { operands } = understand(text, { verb: 'audit', usage: USAGE, operands: [2, 2] })
-  const [action = '', file = ''] = operands
-  if (action !== 'verify') throw usageError(`audit: expected verify, got "${action}".`, `llm-do audit ${USAGE}`)
+export const audit = subcommand('audit', async ({ operands: [file = ''] }) => {
   const { lines, last, problems } = await verifyAudit(file)
   const counted = `${lines} ${lines === 1 ? 'line' : 'lines'}`
   if (problems.length === 0) {
@@ -29,4 +23,4 @@ export async function audit({ text }: Call): Promise<number> {
   await tell([...shown, ...(more > 0 ? [`and ${more} more`] : [])].map((line) => `llm-do: ${neutralise(line)}`))
   await say(`broken: ${counted}, ${problems.length} of them wrong\n`)
   return FOUND_PROBLEMS
-}
+})

@@ -3,41 +3,38 @@
  *
  * Edge: stdio, signals.
  */
-import { doctor as examine, observeForDoctor } from '../doctor/checks.ts'
-import { CONTRACT } from '../doctor/rows/index.ts'
-import { type RowResult, selfTest } from '../doctor/self-test.ts'
-import { reportText, rowText, summaryText } from '../doctor/text.ts'
-import { SandboxError } from '../error.ts'
-import { offersOf } from '../host/offers.ts'
-import type { EngineName } from '../policy/values.ts'
-import { type Call, type Environment, hostEnvironment } from './call.ts'
-import { say } from './output.ts'
-import { FOUND_PROBLEMS, understand, usageError } from './verb.ts'
-
-const ENGINES: readonly EngineName[] = ['bwrap', 'unshare']
-const FLAGS = ['--json', '--self-test', '--facts', ...ENGINES.map((engine) => `--engine=${engine}`)]
-const USAGE = '[--json] [--facts | --self-test [--engine=bwrap|unshare]]'
+import { doctor as examine, observeForDoctor } from '../../doctor/checks.ts'
+import { CONTRACT } from '../../doctor/rows/index.ts'
+import { type RowResult, selfTest } from '../../doctor/self-test.ts'
+import { reportText, rowText, summaryText } from '../../doctor/text.ts'
+import { SandboxError } from '../../error.ts'
+import { offersOf } from '../../host/offers.ts'
+import type { EngineName } from '../../policy/values.ts'
+import { type Environment, hostEnvironment } from '../call.ts'
+import { say } from '../stdio.ts'
+import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
+import { usageError } from '../usage-error.ts'
 
 /** As for a run that was cancelled. */
 const CANCELLED = 130
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
-export async function doctor(call: Call): Promise<number> {
-  const { text } = call
+export const doctor = subcommand('doctor', async ({ flags }, call) => {
   const env = hostEnvironment(call)
-  const { flags } = understand(text, { verb: 'doctor', usage: USAGE, flags: FLAGS })
-  const named = ENGINES.filter((engine) => flags.has(`--engine=${engine}`))
-  if (flags.has('--self-test')) return await tryContract({ named, asJson: flags.has('--json'), env })
-  if (named.length > 0) throw usageError('--engine belongs to --self-test.', `llm-do doctor ${USAGE}`)
-  if (flags.has('--facts')) {
+  const asJson = flags['json'] === true
+  const named = (flags['engine'] ?? []) as readonly EngineName[]
+  if (flags['self-test'] === true) return await tryContract({ named, asJson, env })
+  if (named.length > 0)
+    throw usageError('--engine belongs to --self-test.', 'llm-do doctor --self-test --engine=unshare')
+  if (flags['facts'] === true) {
     await say(json(await observeForDoctor(env)))
     return 0
   }
   const report = await examine(env)
-  await say(flags.has('--json') ? json(report) : reportText(report))
+  await say(asJson ? json(report) : reportText(report))
   return report.ok ? 0 : FOUND_PROBLEMS
-}
+})
 
 interface Contract {
   readonly named: readonly EngineName[]

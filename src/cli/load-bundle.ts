@@ -1,7 +1,7 @@
 /**
- * What node is given to run. The program itself is one file, and beside it lies what node's compiler made of that file when it
- * was installed (scripts/compile.mjs): a usual run compiles nothing. Another node than the one that made it, or other
- * options of it, refuse it and compile as ever.
+ * The file that node is started with. The program itself is one file, and next to it lies what node's compiler made of that file when
+ * it was installed (scripts/compile.mjs), so a usual run compiles nothing. A node of another version or with other options rejects the
+ * compiled form and compiles the program again.
  *
  * Edge: the program's own files.
  */
@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Script } from 'node:vm'
 
-/** Name of the program in our directory. A sum of its text is part of it, so that what was compiled can be of no other text. */
+/** Name of the program in this directory. It contains a checksum of the text, so a compiled form cannot belong to another text. */
 declare const PROGRAM: string
 
 const directory = import.meta.dirname
@@ -20,9 +20,8 @@ interface Module {
 
 const loaded = new Map<string, Module>()
 
-/** What was built apart is beside the program, and may ask the program for what both have; everything else is node's own. */
+/** Packages that were built apart lie next to the program; everything else is node's own. */
 const load: NodeJS.Require = Object.assign((name: string): unknown => {
-  if (name === 'program') return own(PROGRAM)
   return name.startsWith('./') ? own(name.slice(2)) : require(name)
 }, require)
 

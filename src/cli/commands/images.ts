@@ -1,17 +1,17 @@
 /**
  * `llm-do images [--pull] [--json]`: the image of each runtime, and whether the daemon has it.
  */
-import { type ImageState, listImages, type PullResult, printImages, pullImages } from '../backend/docker-images.ts'
-import { dockerInputs } from '../backend/docker-inputs.ts'
-import { SandboxError } from '../error.ts'
-import { observeDocker } from '../host/docker.ts'
-import type { DockerFact } from '../host/facts.ts'
-import { dockerObstacle } from '../host/offers.ts'
-import { neutralise } from '../report/text.ts'
-import type { Call, Environment } from './call.ts'
-import { standing } from './directory.ts'
-import { say, tell } from './output.ts'
-import { FOUND_PROBLEMS, understand } from './verb.ts'
+import { type ImageState, listImages, type PullResult, printImages, pullImages } from '../../backend/docker-images.ts'
+import { dockerInputs } from '../../backend/docker-inputs.ts'
+import { SandboxError } from '../../error.ts'
+import { observeDocker } from '../../host/docker.ts'
+import type { DockerFact } from '../../host/facts.ts'
+import { dockerObstacle } from '../../host/offers.ts'
+import { neutralise } from '../../report/text.ts'
+import type { Environment } from '../call.ts'
+import { standing } from '../current-directory.ts'
+import { say, tell } from '../stdio.ts'
+import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 
 /** @throws SandboxError NO_BACKEND when there is no client or its daemon does not answer */
 async function usableDocker(env: Environment): Promise<DockerFact> {
@@ -30,12 +30,11 @@ const answer = (images: readonly ImageState[], isJson: boolean): string =>
   isJson ? `${JSON.stringify(images)}\n` : printImages(images)
 
 /** An image that is missing is an answer; one that cannot be fetched is a problem. */
-export async function images({ text, env }: Call): Promise<number> {
-  const { flags } = understand(text, { verb: 'images', usage: '[--pull] [--json]', flags: ['--pull', '--json'] })
+export const images = subcommand('images', async ({ flags }, { env }) => {
   const docker = dockerInputs(await usableDocker(env), env)
   const before = await listImages(docker)
-  const failed = flags.has('--pull') ? (await pullImages(docker, before)).filter(({ ok }) => !ok) : []
-  await say(answer(flags.has('--pull') ? await listImages(docker) : before, flags.has('--json')))
+  const failed = flags['pull'] ? (await pullImages(docker, before)).filter(({ ok }) => !ok) : []
+  await say(answer(flags['pull'] ? await listImages(docker) : before, flags['json'] === true))
   await tell(failed.map(failureLine))
   return failed.length === 0 ? 0 : FOUND_PROBLEMS
-}
+})

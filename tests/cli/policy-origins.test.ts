@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { whyText } from '../../src/cli/why.ts'
+import { whyText } from '../../src/cli/policy-origins.ts'
 
 const origins = {
   'resources.timeout': [

@@ -2,7 +2,7 @@ import { chmodSync, linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { dirSync } from 'tmp-promise'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { findNext } from '../../src/cli/forward.ts'
+import { findNext } from '../../src/cli/delegate.ts'
 
 let directory: ReturnType<typeof dirSync>
 let script: string

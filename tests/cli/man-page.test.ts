@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { manualPage } from '../../src/cli/manual.ts'
+import { manualPage } from '../../src/cli/man-page.ts'
 import { OPTIONS } from '../../src/policy/options.ts'
 import { isWritingGoldens } from '../support/golden.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { execUsage, programUsage } from '../../src/cli/usage.ts'
-import { VERBS } from '../../src/cli/verbs.ts'
+import { execUsage, programUsage } from '../../src/cli/help.ts'
+import { SUBCOMMANDS } from '../../src/cli/subcommands.ts'
 import { OPTION_GROUPS, OPTIONS } from '../../src/policy/options.ts'
 
 describe('the help of exec', () => {
@@ -24,6 +24,6 @@ describe('the help of exec', () => {
 
 test('the help of the program names every command', () => {
   const text = programUsage()
-  for (const { name } of VERBS) expect(text).toMatch(new RegExp(`^ {2}${name}( |$)`, 'm'))
+  for (const { name } of SUBCOMMANDS) expect(text).toMatch(new RegExp(`^ {2}${name}( |$)`, 'm'))
   expect(text.split('\n').filter((line) => line.length > 80)).toEqual([])
 })

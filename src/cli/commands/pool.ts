@@ -4,27 +4,28 @@
  *
  * Edge: processes, the working directory.
  */
-import { makeOwnDirectory, now, prepareZones } from '../edges.ts'
-import { SandboxError } from '../error.ts'
-import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../exec.ts'
-import { usableCache } from '../host/cache.ts'
-import { secretDirectory } from '../host/own-directory.ts'
-import { isPoolable } from '../launch-cache/cacheable.ts'
-import { launchCacheDirectory, makeLaunchCache } from '../launch-cache/store.ts'
-import { environmentLayers } from '../policy/environment.ts'
-import { flagLayer, type GivenOptions } from '../policy/option-layer.ts'
-import { askPools, startDetached } from '../pool/keeper.ts'
-import { poolsDirectory } from '../pool/place.ts'
-import { neutralise } from '../report/text.ts'
-import { parseDuration } from '../text/units.ts'
-import { type Call, type Environment, wordsFrom } from './call.ts'
-import { commandOf, readCommandLine } from './command-line.ts'
-import { currentDirectory } from './directory.ts'
-import { say, tell } from './output.ts'
-import { understand, usageError } from './verb.ts'
+import { makeOwnDirectory, now, prepareZones } from '../../edges.ts'
+import { SandboxError } from '../../error.ts'
+import { type ExecOptions, leaveForFront, type Prepared, prepare } from '../../exec.ts'
+import { usableCache } from '../../host/cache.ts'
+import { secretDirectory } from '../../host/own-directory.ts'
+import { isPoolable } from '../../launch-cache/cacheable.ts'
+import { launchCacheDirectory, makeLaunchCache } from '../../launch-cache/store.ts'
+import { environmentLayers } from '../../policy/environment.ts'
+import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
+import { askPools, startDetached } from '../../pool/keeper.ts'
+import { poolsDirectory } from '../../pool/place.ts'
+import { neutralise } from '../../report/text.ts'
+import { parseDuration } from '../../text/units.ts'
+import type { Arguments } from '../arguments.ts'
+import type { Call, Environment } from '../call.ts'
+import { currentDirectory } from '../current-directory.ts'
+import { commandOf, readCommandLine } from '../exec-arguments.ts'
+import { say, tell } from '../stdio.ts'
+import { subcommand } from '../subcommand.ts'
+import { usageError } from '../usage-error.ts'
 
-const USAGE = 'start [options] [--size N] [--idle-timeout T] [-- COMMAND]|status [--json]|stop'
-const HINT = `llm-do pool ${USAGE}`
+const HINT = 'llm-do pool start [options] [--size N] [--idle-timeout T] [-- COMMAND]'
 
 const STANDARD_SIZE = 4
 const MOST_SANDBOXES = 64
@@ -34,28 +35,7 @@ const ANY_COMMAND = ['true']
 
 /* ---- start ---- */
 
-interface Asked {
-  readonly size: number
-  readonly idleSeconds: number
-  /** The words of `exec` that are left. */
-  readonly rest: readonly string[]
-}
-
-/** Takes our own two options out of the words before the command. */
-function takeOwn(words: readonly string[]): Asked {
-  const end = words.indexOf('--')
-  const [before, after] = end === -1 ? [words, []] : [words.slice(0, end), words.slice(end)]
-  const taken: Record<string, string | undefined> = {}
-  const rest: string[] = []
-  for (let at = 0; at < before.length; at += 1) {
-    const word = before[at] ?? ''
-    const name = ['--size', '--idle-timeout'].find((own) => word === own || word.startsWith(`${own}=`))
-    if (name === undefined) rest.push(word)
-    else if (word === name) taken[name] = before[++at] ?? ''
-    else taken[name] = word.slice(name.length + 1)
-  }
-  return { size: sizeOf(taken['--size']), idleSeconds: idleOf(taken['--idle-timeout']), rest: [...rest, ...after] }
-}
+const textOf = (value: GivenOptions[string]) => (typeof value === 'string' ? value : undefined)
 
 function sizeOf(text = String(STANDARD_SIZE)): number {
   const size = /^\d{1,3}$/.test(text) ? Number(text) : 0
@@ -125,9 +105,10 @@ function notGuarded({ plan, facts }: Prepared, env: Environment): SandboxError {
   })
 }
 
-async function start(call: Call): Promise<number> {
+async function start({ flags, operands: rest }: Arguments, call: Call): Promise<number> {
   const { env } = call
-  const { size, idleSeconds, rest } = takeOwn(call.text)
+  const size = sizeOf(textOf(flags['size']))
+  const idleSeconds = idleOf(textOf(flags['idle-timeout']))
   const begunMs = now()
   const options = execOptions(call, rest)
   // Before planning, as a run does: the plan says whether the directory is there.
@@ -168,10 +149,9 @@ interface PoolLine {
   readonly ready: number
 }
 
-async function status({ text, env }: Call): Promise<number> {
-  const { flags } = understand(text, { verb: 'pool status', usage: '[--json]', flags: ['--json'] })
+async function status({ flags }: Arguments, { env }: Call): Promise<number> {
   const lines = (await askPools('status', pools(env))).split('\n').filter((line) => line !== '')
-  if (flags.has('--json')) await say(`[${lines.join(',')}]\n`)
+  if (flags['json'] === true) await say(`[${lines.join(',')}]\n`)
   else await say(lines.map((line) => rowOf(JSON.parse(line) as PoolLine)).join('') || 'no pool is kept\n')
   return 0
 }
@@ -181,18 +161,15 @@ function rowOf({ pid, size, started, profile, directory, ready }: PoolLine): str
   return `${ready} of ${size} ready  profile ${neutralise(profile)}  ${neutralise(directory)}  since ${since}  pid ${pid}\n`
 }
 
-async function stop({ text, env }: Call): Promise<number> {
-  understand(text, { verb: 'pool stop', usage: '' })
+async function stop(_: Arguments, { env }: Call): Promise<number> {
   const count = Number(await askPools('stop', pools(env)))
   await say(`${count} ${count === 1 ? 'pool' : 'pools'} stopped\n`)
   return 0
 }
 
-const ACTIONS: Readonly<Record<string, (call: Call) => Promise<number>>> = { start, status, stop }
+const ACTIONS: Readonly<Record<string, typeof start>> = { start, status, stop }
 
-export async function pool(call: Call): Promise<number> {
-  const [name = ''] = call.text
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  if (action === undefined) throw usageError(`pool: expected start, status or stop, got "${neutralise(name)}".`, HINT)
-  return await action(wordsFrom(call, 1))
-}
+export const pool = subcommand(
+  'pool',
+  async (parsed, call) => (await ACTIONS[parsed.action ?? '']?.(parsed, call)) ?? 0,
+)

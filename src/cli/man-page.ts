@@ -1,8 +1,8 @@
 /** docs/llm-do-exec.1.md: the source of the manual page, in the Markdown of pandoc, from the declarations. Pure. */
 import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
 import { OPTION_GROUPS } from '../policy/options.ts'
-import { OWN_OPTIONS } from './command-line.ts'
-import { VERBS } from './verbs.ts'
+import { OWN_OPTIONS } from './exec-arguments.ts'
+import { DECLARED, type SubcommandDeclaration, usageOf } from './subcommands.ts'
 
 const EXIT_STATUSES: readonly (readonly [string, string])[] = [
   ['0-255', 'the exit code of the command'],
@@ -30,11 +30,25 @@ function optionEntry(option: ExplainedOption): string {
   return `**\\--${name}**${plain(value)}\n:   ${plain([help, ...details].filter((part) => part !== '').join(' '))}\n`
 }
 
+/** A subcommand with actions is one entry for each of them. */
+function subcommandEntries(before: string, declaration: SubcommandDeclaration): readonly string[] {
+  const { name, help, flags = [], actions = [], isActionOptional } = declaration
+  const path = `${before} ${name}`
+  const own = actions.length > 0 && isActionOptional !== true ? [] : [{ ...declaration, actions: [] }]
+  const details = flags.map((flag) => `--${flag.name}: ${flag.help}`)
+  return [
+    ...own.map((one) =>
+      `**${path}** ${plain(usageOf(one))}\n:   ${plain([help, ...details].join(' '))}\n`.replace('** \n', '**\n'),
+    ),
+    ...actions.flatMap((action) => subcommandEntries(path, action)),
+  ]
+}
+
 export function manualPage(): string {
   return [
     '% LLM-DO-EXEC(1) | User Commands',
     '',
-    '<!-- Generated from the declarations in src/policy/options.ts and src/cli/verbs.ts: make golden rewrites it. -->',
+    '<!-- Generated from the declarations in src/policy/options.ts and src/cli/subcommands.ts: make golden rewrites it. -->',
     '',
     '# NAME',
     '',
@@ -70,8 +84,8 @@ export function manualPage(): string {
     ]),
     '# OTHER COMMANDS',
     '',
-    ...VERBS.filter(({ name }) => name !== 'exec').map(
-      ({ name, usage, help }) => `**llm-do ${name}** ${plain(usage)}\n:   ${plain(help)}\n`,
+    ...DECLARED.filter(({ name }) => name !== 'exec').flatMap((declaration) =>
+      subcommandEntries('llm-do', declaration),
     ),
     'Any other first word is handed to the next **llm-do** on PATH.',
     '',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { commandOf, readCommandLine } from '../../src/cli/command-line.ts'
+import { commandOf, readCommandLine } from '../../src/cli/exec-arguments.ts'
 import { SandboxError } from '../../src/error.ts'
 
 describe('the command begins', () => {

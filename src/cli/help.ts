@@ -1,8 +1,8 @@
 /** Help on one screen of 80 columns, from the declarations. Pure. */
 import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
 import { OPTION_GROUPS } from '../policy/options.ts'
-import { OWN_OPTIONS } from './command-line.ts'
-import { VERBS } from './verbs.ts'
+import { OWN_OPTIONS } from './exec-arguments.ts'
+import { DECLARED, usageOf } from './subcommands.ts'
 
 const WIDTH = 80
 /** Where the meaning begins. */
@@ -68,7 +68,10 @@ export function programUsage(): string {
   return [
     'Usage: llm-do COMMAND',
     'Runs commands in sandboxes: one command in, one result out.',
-    ...VERBS.map(({ name, usage, help }) => row(`${name} ${usage}`.trim(), [upTo(help, /\.$/), upTo(help, /,/)])),
+    ...DECLARED.map((declaration) => {
+      const { name, help } = declaration
+      return row(`${name} ${usageOf(declaration, true)}`.trim(), [upTo(help, /\.$/), upTo(help, /,/)])
+    }),
     row('--help, --version', ['Print this text, the version']),
     'Examples:',
     '  llm-do exec -- ls -l',

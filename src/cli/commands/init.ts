@@ -4,16 +4,14 @@
  * Edge: the working directory.
  */
 import { join } from 'node:path'
-import { packageRoot } from '../os/native-helpers.ts'
-import { neutralise } from '../report/text.ts'
-import { initProject } from '../worker/init.ts'
-import type { Call } from './call.ts'
-import { currentDirectory } from './directory.ts'
-import { say } from './output.ts'
-import { understand } from './verb.ts'
+import { packageRoot } from '../../os/native-helpers.ts'
+import { neutralise } from '../../report/text.ts'
+import { initProject } from '../../worker/init.ts'
+import { currentDirectory } from '../current-directory.ts'
+import { say } from '../stdio.ts'
+import { subcommand } from '../subcommand.ts'
 
-export async function init(call: Call): Promise<number> {
-  understand(call.text, { verb: 'init', usage: '' })
+export const init = subcommand('init', async (_, call) => {
   const cwd = currentDirectory(call)
   const { written, kept } = await initProject({ cwd, schemaDirectory: join(packageRoot(), 'schemas') })
   const lines = [
@@ -23,4 +21,4 @@ export async function init(call: Call): Promise<number> {
   ]
   await say(lines.map((line) => `${neutralise(line)}\n`).join(''))
   return 0
-}
+})
