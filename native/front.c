@@ -201,7 +201,7 @@ static int add_words(struct key *key, char **from, char **to) {
   return done;
 }
 
-/* The same words in the same order as src/launch-cache/key.ts. */
+/* The same words in the same order as src/launch-cache/cache-key.ts. */
 static int make_key(struct key *key, const struct call *call) {
   char directory[4096];
   if (!getcwd(directory, sizeof directory)) return -1;

@@ -198,7 +198,7 @@ static void put_words(struct sink *sink, char **words) {
 
 enum hole { HOLE_OK, HOLE_EXIT_CODE, HOLE_STDOUT, HOLE_STDERR, HOLE_DURATION, HOLE_WHOLE_DURATION, HOLE_SETUP, HOLE_COMMAND, HOLE_CPU_TIME, HOLE_PEAK_MEMORY, HOLE_PEAK_PIDS, HOLE_READ_BYTES, HOLE_WRITE_BYTES, HOLE_END, HOLES };
 
-/* The same names as in src/report/answer.ts. */
+/* The same names as in src/report/result-template.ts. */
 static const char *const NAMES[HOLES] = {
     [HOLE_OK] = "ok",           [HOLE_EXIT_CODE] = "exit-code",           [HOLE_STDOUT] = "stdout",
     [HOLE_STDERR] = "stderr",   [HOLE_DURATION] = "duration",             [HOLE_WHOLE_DURATION] = "whole-duration",

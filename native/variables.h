@@ -1,4 +1,4 @@
-/* The environment of the command: the rules of a cached launch file, applied to ours. src/launch-cache/file.ts writes them. */
+/* The environment of the command: the rules of a cached launch file, applied to ours. src/launch-cache/cached-launch.ts writes them. */
 #ifndef LLM_DO_VARIABLES_H
 #define LLM_DO_VARIABLES_H
 

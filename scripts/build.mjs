@@ -8,7 +8,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { findKnown } from './known.mjs'
+import { precompile } from './precompile.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const entryPoints = { program: 'src/cli/main.ts', cli: 'src/cli/load-bundle.ts', index: 'src/index.ts' }
@@ -84,12 +84,14 @@ async function buildScript(name, { entryPoint, plugins }) {
 const exporting = (name, value) => `export const ${name} = ${JSON.stringify(value)}`
 
 async function buildAll() {
-  const { policy, filters } = await findKnown(root)
-  const withKnown = {
-    name: 'with-known',
+  const { policy, filters } = await precompile(root)
+  const withPrecompiled = {
+    name: 'with-precompiled',
     setup(bundle) {
-      bundle.onLoad({ filter: /src\/policy\/known\.ts$/ }, () => ({ contents: exporting('KNOWN', policy) }))
-      bundle.onLoad({ filter: /src\/seccomp\/known\.ts$/ }, () => ({ contents: exporting('KNOWN_FILTERS', filters) }))
+      bundle.onLoad({ filter: /src\/policy\/precompiled\.ts$/ }, () => ({ contents: exporting('PRECOMPILED', policy) }))
+      bundle.onLoad({ filter: /src\/seccomp\/precompiled\.ts$/ }, () => ({
+        contents: exporting('PRECOMPILED_FILTERS', filters),
+      }))
     },
   }
   const apart = await Promise.all(
@@ -104,7 +106,7 @@ async function buildAll() {
       }))
     },
   }
-  const plugins = [withKnown, withApart, late]
+  const plugins = [withPrecompiled, withApart, late]
   const program = await buildScript('program', { entryPoint: entryPoints.program, plugins })
   await build({
     ...script,
@@ -115,7 +117,7 @@ async function buildAll() {
     ...common,
     entryPoints: { index: entryPoints.index },
     chunkNames: 'part-[hash]',
-    plugins: [withKnown],
+    plugins: [withPrecompiled],
     splitting: true,
     format: 'esm',
     // Bundled CommonJS packages still ask for node's own modules by require(), which ES modules do not have.

@@ -35,7 +35,7 @@ export const VERBS = {
   deadline: 1,
   runs: 1,
   profile: 1,
-  // Only in cached files, see launch-cache/file.ts.
+  // Only in cached files, see launch-cache/cached-launch.ts.
   check: 1,
   key: 1,
   at: 2,

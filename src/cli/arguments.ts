@@ -4,9 +4,9 @@
  * exec-arguments.ts.
  */
 import { Argument, Command, CommanderError, type Option } from 'commander'
-import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
-import { listWords } from '../policy/value.ts'
+import { listWords } from '../policy/readers.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { commanderProblem, optionFor } from './commander.ts'
 import { type ArgumentDeclaration, type FlagDeclaration, type SubcommandDeclaration, usageOf } from './subcommands.ts'

@@ -1,5 +1,5 @@
 /** Completion of the command line for bash, zsh and fish, from the declarations. Pure. */
-import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
 import { completionsOf, DECLARED } from './subcommands.ts'
 
 const SUBCOMMANDS = DECLARED.map((declaration) => ({ ...declaration, completions: completionsOf(declaration) }))

@@ -1,5 +1,5 @@
 /** Help on one screen of 80 columns, from the declarations. Pure. */
-import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
 import { OPTION_GROUPS } from '../policy/options.ts'
 import { OWN_OPTIONS } from './exec-arguments.ts'
 import { DECLARED, usageOf } from './subcommands.ts'

@@ -1,5 +1,5 @@
 /** docs/llm-do-exec.1.md: the source of the manual page, in the Markdown of pandoc, from the declarations. Pure. */
-import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
 import { OPTION_GROUPS } from '../policy/options.ts'
 import { OWN_OPTIONS } from './exec-arguments.ts'
 import { DECLARED, type SubcommandDeclaration, usageOf } from './subcommands.ts'

@@ -13,9 +13,9 @@ import type { Plan } from '../plan/plan.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
 import type { Policy } from '../policy/policy.ts'
 import { APPROVALS, blockedError } from '../worker/approval.ts'
+import { approvalsDirectory, sessionMemory } from '../worker/approval-store.ts'
+import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/authorize.ts'
 import { askOnTerminal } from '../worker/prompt.ts'
-import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/run.ts'
-import { approvalsDirectory, sessionMemory } from '../worker/session.ts'
 import { usageError } from './usage-error.ts'
 
 export interface UnderWorker {

@@ -1,6 +1,6 @@
 /** Reports as text for people: one screen, aligned, a fix under what needs one. Pure. */
 import type { DoctorReport, Trial } from './checks.ts'
-import type { Verdict } from './contract.ts'
+import type { Verdict } from './contract-types.ts'
 import type { BackendReport, Part, PartState } from './describe.ts'
 import type { RowResult } from './self-test.ts'
 

@@ -5,7 +5,7 @@
  */
 import { type BigIntStats, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { MAGIC, VERBS, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
-import { type Invocation, type KeyInputs, keyWords } from './key.ts'
+import { type Invocation, type KeyInputs, keyWords } from './cache-key.ts'
 
 /** The guards of a launch file, sorted by what is asked of them, for they are asked before each run. */
 export interface Guards {

@@ -6,8 +6,8 @@ import { type BigIntStats, readdirSync, readFileSync, readlinkSync, rmSync, stat
 import { dirname, join } from 'node:path'
 import { observePaths } from '../host/paths.ts'
 import { dropOldest, makePrivateDirectory, writePrivateFile } from '../os/private-files.ts'
-import { type CachedInputs, poolName, writeCachedFile } from './file.ts'
-import { type Invocation, type KeyInputs, keyName, keyWords } from './key.ts'
+import { type Invocation, type KeyInputs, keyName, keyWords } from './cache-key.ts'
+import { type CachedInputs, poolName, writeCachedFile } from './cached-launch.ts'
 
 /** Files kept; the oldest go. One a directory and set of options. */
 const MOST_FILES = 512

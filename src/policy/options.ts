@@ -5,7 +5,7 @@
 import { quoteValue } from '../text/units.ts'
 import { ALL_KEYS, type NamedKey } from './keys/index.ts'
 import type { FlagValues, KeyFlag, OptionGroup } from './keys/key.ts'
-import { listWords } from './value.ts'
+import { listWords } from './readers.ts'
 import { withValueAt } from './value-at.ts'
 
 export const OPTION_GROUPS: readonly OptionGroup[] = [

@@ -6,8 +6,8 @@
 import { closeSync } from 'node:fs'
 import { now, prepareZones } from '../edges.ts'
 import { type ExecOptions, guardPlan, type Prepared, plainLaunch, prepare } from '../exec.ts'
+import type { Invocation } from '../launch-cache/cache-key.ts'
 import { environmentIfFresh, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/fresh.ts'
-import type { Invocation } from '../launch-cache/key.ts'
 import { packageRoot, packageVersion } from '../os/native-helpers.ts'
 import { openUnlinked } from '../supervisor/child.ts'
 

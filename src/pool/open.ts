@@ -10,7 +10,7 @@ import { rm } from 'node:fs/promises'
 import { relaunchOf } from '../backend/namespace.ts'
 import { makeOwnDirectory, newRunId } from '../edges.ts'
 import { type ExecOptions, exec, judge } from '../exec.ts'
-import { isPoolable } from '../launch-cache/cacheable.ts'
+import { isPoolable } from '../launch-cache/eligibility.ts'
 import { helpersDirectory } from '../os/native-helpers.ts'
 import type { Result } from '../report/result.ts'
 import type { ChildStdio } from '../supervisor/child.ts'
@@ -63,7 +63,7 @@ const RESTART_MS = 1_000
 
 /** @throws SandboxError for a policy or a host that allows no run */
 export async function openSandbox({ warm = STANDARD_WARM, ...options }: SandboxOptions = {}): Promise<Sandbox> {
-  await makeOwnDirectory(options.env ?? process.env)
+  makeOwnDirectory(options.env ?? process.env)
   const plans = new Plans(options)
   return new OpenSandbox({ options, warm, plans, first: await plans.for(ANY_PROGRAM, undefined) })
 }

@@ -7,12 +7,13 @@ import type { Plan } from '../plan/plan.ts'
 import type { BackendName, EngineName } from '../policy/values.ts'
 import type { EndCause, Outcome } from '../supervisor/outcome.ts'
 import { formatDuration, formatSize } from '../text/units.ts'
-import { type DecodedOutput, decodeOutput } from './decode.ts'
-import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './failure.ts'
+import { type DecodedOutput, decodeOutput } from './decode-output.ts'
+import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './explain-failure.ts'
 import {
   invisiblePathHint,
   isLimit,
   type LimitName,
+  type LimitReason,
   limitSource,
   type Origins,
   raise,
@@ -88,14 +89,13 @@ function limitsOf({ limits }: Plan): Result['limits'] {
 }
 
 /** What ended the command, with the number that was reached. */
-function stoppedBy(reason: LimitName, { limits }: Plan): string {
+function stoppedBy(reason: LimitReason, { limits }: Plan): string {
   const at = (limit: number | undefined, words: (value: number) => string) => (limit === undefined ? '' : words(limit))
-  const words: Readonly<Record<LimitName, string>> = {
+  const words: Readonly<Record<LimitReason, string>> = {
     timeout: `stopped after ${at(limits.timeoutMs, formatDuration)}`,
     'cpu-time': `stopped after ${at(limits.cpuTimeMs, formatDuration)} of processor time`,
     memory: `killed at the memory limit of ${at(limits.memory?.max, formatSize)}`,
     pids: `failed at the limit of ${at(limits.pids?.max, String)} processes`,
-    output: 'stopped at the output limit',
   }
   return words[reason]
 }

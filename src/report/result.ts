@@ -9,7 +9,6 @@ export type Reason =
   | 'timeout'
   | 'memory'
   | 'cpu-time'
-  | 'output'
   | 'pids'
   | 'seccomp'
   | 'denied'

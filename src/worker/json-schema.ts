@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { jsonSchemaOf, printJsonSchema } from '../config/json-schema.ts'
 import { REPLACED } from '../policy/json-schema.ts'
-import { nestedWorkshopShape, workerShape, workshopShape } from './shapes.ts'
+import { nestedWorkshopShape, workerShape, workshopShape } from './schema.ts'
 
 const OPTIONS = { reused: 'ref', replaced: REPLACED } as const
 

@@ -12,7 +12,7 @@ import { quoteText } from '../text/units.ts'
 import { LARGEST_FILE } from './frontmatter.ts'
 import { invalidWorker } from './problem.ts'
 import type { FileText } from './read.ts'
-import { hiddenCharacter } from './tokens.ts'
+import { hiddenCharacter } from './shell-words.ts'
 
 export interface Finding {
   /** Absolute and canonical: the project, and what relative names are relative to. */

@@ -8,7 +8,6 @@ import type { FrontMatter } from './frontmatter.ts'
 import { readFrontMatter, readYamlFile } from './frontmatter.ts'
 import { invalidWorker, type Problem } from './problem.ts'
 import { readSandbox, type Section, type Surroundings } from './sandbox.ts'
-import { lineOf, problemsOf } from './schema-problems.ts'
 import {
   IO_KEYS,
   KNOWN_WORKER_KEYS,
@@ -17,7 +16,8 @@ import {
   sandboxShape,
   workerShape,
   workshopShape,
-} from './shapes.ts'
+} from './schema.ts'
+import { lineOf, problemsOf } from './schema-problems.ts'
 import { readDelegates, readShell, readTools } from './tools.ts'
 import type { Warning, Worker, Workshop, WorkshopWorker } from './worker.ts'
 

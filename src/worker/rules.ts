@@ -7,7 +7,7 @@
  */
 import { quoteText } from '../text/units.ts'
 import { placeLine } from './problem.ts'
-import { divide, hiddenCharacter } from './tokens.ts'
+import { divide, hiddenCharacter } from './shell-words.ts'
 import type { Decision, Rule, Shell } from './worker.ts'
 
 export interface Verdict {

@@ -5,8 +5,8 @@ import type { KeyLines } from '../config/yaml.ts'
 import type { SandboxInput } from '../policy/keys/index.ts'
 import { parseSize } from '../text/units.ts'
 import type { Problem } from './problem.ts'
+import { ADVISORY_KEYS, type MountText, parseMount } from './schema.ts'
 import { lineOf } from './schema-problems.ts'
-import { ADVISORY_KEYS, type MountText, parseMount } from './shapes.ts'
 import type { Place, SandboxWish, Warning, Wish, ZoneWish } from './worker.ts'
 
 /** What the text of a file is read with. */

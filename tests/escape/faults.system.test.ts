@@ -1,6 +1,6 @@
 /** Kernels that lack a call the chain wants: it takes its other way with every protection, or refuses and says what is missing. */
 import { expect, test } from 'vitest'
-import { statusValue } from '../../src/doctor/contract.ts'
+import { statusValue } from '../../src/doctor/contract-types.ts'
 import { superviseNamespace } from '../../src/supervisor/namespace.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'

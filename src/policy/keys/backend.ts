@@ -1,6 +1,6 @@
 /** Keys that choose where a command runs. */
 import { type Reader, understood } from '../../text/units.ts'
-import { oneOf, readAbsoluteHostPath, readImage } from '../value.ts'
+import { oneOf, readAbsoluteHostPath, readImage } from '../readers.ts'
 import type { BackendChoice, EngineChoice } from '../values.ts'
 import { type Key, type KeyFlag, scalar, section } from './key.ts'
 import { chosen, operatorsOnly, ranked } from './narrowing.ts'

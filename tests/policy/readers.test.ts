@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import * as read from '../../src/policy/value.ts'
+import * as read from '../../src/policy/readers.ts'
 import type { Reader } from '../../src/text/units.ts'
 
 const CASES: readonly {

@@ -1,7 +1,7 @@
 /** What is wrong although every key was understood: words that cannot all be meant. Pure. */
 import { quoteText } from '../text/units.ts'
-import type { CheckedLayer } from './check.ts'
 import { headOf } from './layer.ts'
+import type { CheckedLayer } from './validate-layer.ts'
 import type { Credential, NetworkPolicy } from './values.ts'
 import { type DraftZone, zoneProblems } from './zones.ts'
 

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { readFile, symlink } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { prepareWorker } from '../../src/worker/authorize.ts'
 import { initProject } from '../../src/worker/init.ts'
-import { prepareWorker } from '../../src/worker/run.ts'
-import { checkWorkers, listWorkers, showWorker } from '../../src/worker/verbs.ts'
+import { checkWorkers, listWorkers, showWorker } from '../../src/worker/list-show-check.ts'
 import { operator, project, refusedLater } from './support.ts'
 
 const file = (yaml: string) => `---\n${yaml}\n---\nDo it.\n`

@@ -11,6 +11,8 @@ import type { Policy } from '../policy/policy.ts'
 import type { Origin } from '../policy/values.ts'
 import { neutralise } from '../report/text.ts'
 import { formatDuration, formatSize, quoteText } from '../text/units.ts'
+import { loadFiles, narrowPolicy, warningLine } from './authorize.ts'
+import { LARGEST_FILE } from './frontmatter.ts'
 import {
   type CheckedFile,
   type CheckFinding,
@@ -19,12 +21,10 @@ import {
   summaryOf,
   warningFinding,
   workshopSummary,
-} from './check.ts'
-import { LARGEST_FILE } from './frontmatter.ts'
+} from './lint.ts'
 import { type Finding, filesOfTree, findWorker, listFiles } from './load.ts'
 import { escalationError } from './narrow.ts'
 import { type FileText, kindOf, readProfileZones, readWorker, readWorkshop } from './read.ts'
-import { loadFiles, narrowPolicy, warningLine } from './run.ts'
 import type { Escalation, Place, Worker, Workshop } from './worker.ts'
 
 export interface Answer<Data> {

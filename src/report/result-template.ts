@@ -1,6 +1,6 @@
 /**
- * The JSON of a run that ends in an ordinary way, before it has been run: pieces of text with holes between them, which
- * native/result.c fills in. All that the result says of the plan is in the pieces. Pure.
+ * The JSON of a run that ends in an ordinary way, made before the run: segments of text with slots between them, which native/result.c
+ * fills in. Everything that the result takes from the plan is in the segments. Pure.
  */
 import type { LaunchRecord } from '../backend/launchfile.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -10,8 +10,8 @@ import { classify } from './classify.ts'
 import { inForm, type JsonForm, jsonLine, type ShellForm, type TaskForm } from './json.ts'
 import type { Result } from './result.ts'
 
-/** What is only known when the command has ended; the same names as in native/result.c. */
-type Hole =
+/** A value that is only known when the command has ended; the same names as in native/result.c. */
+type Slot =
   | 'ok'
   | 'exit-code'
   | 'stdout'
@@ -26,7 +26,7 @@ type Hole =
   | 'read-bytes'
   | 'write-bytes'
 
-/** The command ended by itself, and nothing else is to be said: all other values are the same for each such run. */
+/** The command ended by itself and there is nothing to report: all values without a slot are the same for each such run. */
 const ORDINARY: Outcome = {
   cause: 'exit',
   exitCode: 0,
@@ -40,14 +40,14 @@ const ORDINARY: Outcome = {
   warnings: [],
 }
 
-interface Holes {
-  readonly native: Partial<Record<keyof Result, Hole | Required<Record<keyof Result['usage'], Hole>>>>
-  readonly shell: Partial<Record<keyof ShellForm, Hole>>
-  readonly task: Partial<Record<keyof TaskForm, Hole>>
+interface Slots {
+  readonly native: Partial<Record<keyof Result, Slot | Required<Record<keyof Result['usage'], Slot>>>>
+  readonly shell: Partial<Record<keyof ShellForm, Slot>>
+  readonly task: Partial<Record<keyof TaskForm, Slot>>
 }
 
-/** Key of the object in each form -> what stands there. */
-const HOLES: Holes = {
+/** Key of the object in each form -> its slot. */
+const SLOTS: Slots = {
   native: {
     ok: 'ok',
     exitCode: 'exit-code',
@@ -72,21 +72,21 @@ const HOLES: Holes = {
 const MARK = '\0hole '
 const MARKED = /"\\u0000hole ([a-z-]+)"/
 
-const marksOf = (holes: object): object =>
+const marksOf = (slots: object): object =>
   Object.fromEntries(
-    Object.entries(holes).map(([key, hole]) => [key, typeof hole === 'string' ? MARK + hole : marksOf(hole)]),
+    Object.entries(slots).map(([key, slot]) => [key, typeof slot === 'string' ? MARK + slot : marksOf(slot)]),
   )
 
-/** A key that is there only when somebody counted is filled in together with its value. */
+/** Keys that are left out where nothing was counted: the slot writes key and value. */
 const COUNTED = /,"(?:peakPids|readBytes|writeBytes)":$/
 
-/** Records of a launch file: how much of each stream is kept, and the answer, piece by piece. */
+/** Records of a launch file: how much of each stream is kept, and the template, segment by segment. */
 export function answerRecords(plan: Plan, form: JsonForm): readonly LaunchRecord[] {
-  const line = jsonLine({ ...inForm(classify(plan, ORDINARY, []), form), ...marksOf(HOLES[form]) })
-  const pieces = line.trimEnd().split(MARKED)
-  // Text and names by turns, text first and last.
-  const records = pieces.flatMap((text, at): LaunchRecord[] =>
-    at % 2 === 0 ? [['result', text.replace(COUNTED, ''), pieces[at + 1] ?? 'end']] : [],
+  const line = jsonLine({ ...inForm(classify(plan, ORDINARY, []), form), ...marksOf(SLOTS[form]) })
+  const segments = line.trimEnd().split(MARKED)
+  // Segments and names of slots alternate, with a segment first and last.
+  const records = segments.flatMap((text, at): LaunchRecord[] =>
+    at % 2 === 0 ? [['result', text.replace(COUNTED, ''), segments[at + 1] ?? 'end']] : [],
   )
   return [['capture', plan.limits.output ?? 'all'], ...records]
 }

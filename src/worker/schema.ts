@@ -4,10 +4,10 @@
  * Pure.
  */
 import { z } from 'zod'
+import { listWords, oneOf, readBoolean, readHostPath, readLine, readTarget, readZoneName } from '../policy/readers.ts'
 import { readBy, sandboxSchema, sectionNamed } from '../policy/schema.ts'
-import { listWords, oneOf, readBoolean, readHostPath, readLine, readTarget, readZoneName } from '../policy/value.ts'
 import { misunderstood, type Reader, understood } from '../text/units.ts'
-import { codePointName, hiddenCharacter } from './tokens.ts'
+import { codePointName, hiddenCharacter } from './shell-words.ts'
 
 /** A value understood by a reader of ours, with the words it expects. `type` and `description` are for the JSON schema. */
 function word<Output>(reader: Reader<Output>, description: string, type: string | readonly string[] = 'string') {

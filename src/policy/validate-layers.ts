@@ -2,9 +2,9 @@
  * Layers, validated. The schema is loaded only for values that were not parsed when the program was built. Pure.
  */
 import { BUILT_IN } from './built-in.ts'
-import type { CheckedLayer } from './check.ts'
-import { KNOWN } from './known.ts'
 import { inOrder, type PolicyLayer } from './layer.ts'
+import { PRECOMPILED } from './precompiled.ts'
+import type { CheckedLayer } from './validate-layer.ts'
 import { isMapping } from './value-at.ts'
 
 /** All layers of a policy, from the built-in one to that of the highest authority. */
@@ -12,12 +12,12 @@ export async function checkLayers(layers: readonly PolicyLayer[]): Promise<reado
   const all = [BUILT_IN, ...inOrder(layers)].map((layer) => ({ layer, known: knownLayer(layer) }))
   const known = all.flatMap((one) => one.known ?? [])
   if (known.length === all.length) return known
-  const { checkLayer } = await import('./check.ts')
+  const { checkLayer } = await import('./validate-layer.ts')
   return all.map((one) => one.known ?? checkLayer(one.layer))
 }
 
 function knownLayer(layer: PolicyLayer): CheckedLayer | undefined {
-  const parsed = layer === BUILT_IN ? KNOWN.builtIn : parsedBefore(layer)
+  const parsed = layer === BUILT_IN ? PRECOMPILED.builtIn : parsedBefore(layer)
   return parsed && { layer, parsed, problems: layer.problems ?? [] }
 }
 

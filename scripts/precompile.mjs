@@ -1,5 +1,5 @@
 // What is found out when the program is built, so that no run has to: what the schema and the YAML parser make of the layers that come
-// with it, for src/policy/known.ts, and the filters of its seccomp profiles, for src/seccomp/known.ts. A shipped profile that is wrong
+// with it, for src/policy/precompiled.ts, and the filters of its seccomp profiles, for src/seccomp/precompiled.ts. A shipped profile that is wrong
 // ends the build here.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { build } from 'esbuild'
 
 const READERS = `
   export { BUILT_IN } from './policy/built-in.ts'
-  export { checkLayer } from './policy/check.ts'
+  export { checkLayer } from './policy/validate-layer.ts'
   export { parseProfile } from './policy/parse.ts'
   export { compileProfile, toHex } from './seccomp/compile.ts'
   export { keptSets, nameOf } from './seccomp/filter.ts'
@@ -18,7 +18,7 @@ const READERS = `
 
 /** The sources, as this node can run them. */
 async function loadReaders(root) {
-  const made = join(root, 'build/known')
+  const made = join(root, 'build/precompile')
   mkdirSync(made, { recursive: true })
   try {
     const outfile = join(made, 'readers.cjs')
@@ -45,7 +45,7 @@ function checked({ parsed, problems }) {
   return parsed
 }
 
-function knownProfile(file, { parseProfile, checkLayer }) {
+function precompiledProfile(file, { parseProfile, checkLayer }) {
   const bytes = readFileSync(file)
   const { layer } = parseProfile({ file, bytes })
   const lines = Object.entries(layer.places).map(([key, place]) => [key, Number(place.slice(file.length + 1))])
@@ -57,7 +57,7 @@ function knownProfile(file, { parseProfile, checkLayer }) {
   }
 }
 
-function knownFilters({ PROFILE_NAMES, ARCHES, compileProfile, toHex, nameOf, keptSets }) {
+function precompiledFilters({ PROFILE_NAMES, ARCHES, compileProfile, toHex, nameOf, keptSets }) {
   // As edges.ts asks for them.
   const kept = [false, true].map((isRoot) => keptSets({ isRoot }))
   const asked = [...PROFILE_NAMES, 'off'].flatMap((profile) =>
@@ -66,17 +66,17 @@ function knownFilters({ PROFILE_NAMES, ARCHES, compileProfile, toHex, nameOf, ke
   return Object.fromEntries(asked.map((one) => [nameOf(one), toHex(compileProfile(one).filter)]))
 }
 
-/** @returns the values of KNOWN in src/policy/known.ts and of KNOWN_FILTERS in src/seccomp/known.ts */
-export async function findKnown(root) {
+/** @returns the values of PRECOMPILED in src/policy/precompiled.ts and of PRECOMPILED_FILTERS in src/seccomp/precompiled.ts */
+export async function precompile(root) {
   const readers = await loadReaders(root)
-  return { policy: knownPolicy(root, readers), filters: knownFilters(readers) }
+  return { policy: precompiledPolicy(root, readers), filters: precompiledFilters(readers) }
 }
 
-function knownPolicy(root, readers) {
+function precompiledPolicy(root, readers) {
   const directory = join(root, 'profiles')
   const names = readdirSync(directory).filter((name) => name.endsWith('.yaml'))
   return {
     builtIn: checked(readers.checkLayer(readers.BUILT_IN)),
-    profiles: names.sort().map((name) => knownProfile(join(directory, name), readers)),
+    profiles: names.sort().map((name) => precompiledProfile(join(directory, name), readers)),
   }
 }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN } from '../../src/policy/built-in.ts'
-import { checkLayer } from '../../src/policy/check.ts'
-import { checkLayers } from '../../src/policy/checked.ts'
 import { environmentLayers } from '../../src/policy/environment.ts'
 import type { PolicyLayer } from '../../src/policy/layer.ts'
 import { flagLayer } from '../../src/policy/option-layer.ts'
+import { checkLayer } from '../../src/policy/validate-layer.ts'
+import { checkLayers } from '../../src/policy/validate-layers.ts'
 import { saying } from './layers.ts'
 
 describe('layers are checked', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { commandBySplit, invocationOf, keyName, keyWords } from '../../src/launch-cache/key.ts'
+import { commandBySplit, invocationOf, keyName, keyWords } from '../../src/launch-cache/cache-key.ts'
 import { fnv1a64 } from '../../src/os/checksum.ts'
 
 describe('how the caller wrote the command', () => {

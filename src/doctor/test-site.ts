@@ -22,16 +22,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../error.ts'
 import { helpersDirectory } from '../os/native-helpers.ts'
 import type { EngineName } from '../policy/values.ts'
-import { type FileSeen, type Ground, NOTES, type World } from './contract.ts'
+import { type HostState, NOTES, type ObservedFile, type TestSite } from './contract-types.ts'
 
-export interface PreparedGround {
-  readonly ground: Ground
+export interface PreparedTestSite {
+  readonly site: TestSite
   /** Looks at the host once the processes have had their time to go. */
-  readonly look: () => Promise<World>
+  readonly look: () => Promise<HostState>
   readonly remove: () => Promise<void>
 }
 
-export interface GroundInputs {
+export interface TestSiteInputs {
   readonly engine: EngineName
   readonly landlockAbi: number
 }
@@ -40,7 +40,7 @@ export interface GroundInputs {
 const LOOK_MS = 3_000
 
 /** @throws SandboxError HELPER_MISSING without the probe */
-export async function prepareGround({ engine, landlockAbi }: GroundInputs): Promise<PreparedGround> {
+export async function prepareTestSite({ engine, landlockAbi }: TestSiteInputs): Promise<PreparedTestSite> {
   const base = await realpath(await mkdtemp(join(tmpdir(), 'llm-do-self-test-')))
   const [shown, writable, hidden] = ['shown', 'writable', 'hidden'].map((name) => join(base, name)) as [
     string,
@@ -59,13 +59,13 @@ export async function prepareGround({ engine, landlockAbi }: GroundInputs): Prom
     await rm(base, { recursive: true, force: true })
   }
   try {
-    await fillGround({ shown, writable, hidden })
+    await fillTestSite({ shown, writable, hidden })
     const abstract = `llm-do-${basename(base)}`
     const local = await open({ host: '127.0.0.1', port: 0 })
     await open(`${shown}/socket`)
     await open(`\0${abstract}`)
     const { port } = local.address() as AddressInfo
-    const ground: Ground = {
+    const site: TestSite = {
       uid: process.getuid?.() ?? -1,
       engine,
       landlockAbi,
@@ -78,14 +78,18 @@ export async function prepareGround({ engine, landlockAbi }: GroundInputs): Prom
       abstract,
       pid: process.pid,
     }
-    return { ground, look: () => lookAround(ground, counter), remove }
+    return { site, look: () => lookAround(site, counter), remove }
   } catch (error) {
     await remove()
     throw error
   }
 }
 
-async function fillGround({ shown, writable, hidden }: Pick<Ground, 'shown' | 'writable' | 'hidden'>): Promise<void> {
+async function fillTestSite({
+  shown,
+  writable,
+  hidden,
+}: Pick<TestSite, 'shown' | 'writable' | 'hidden'>): Promise<void> {
   await Promise.all([shown, join(writable, '.git', 'hooks'), hidden].map((path) => mkdir(path, { recursive: true })))
   const probe = join(helpersDirectory(), 'probe')
   await copyFile(probe, join(shown, 'probe')).catch((cause: NodeJS.ErrnoException) => {
@@ -114,11 +118,11 @@ function listen(place: string | { readonly host: string; readonly port: number }
   })
 }
 
-async function lookAround(ground: Ground, { connections }: { connections: number }): Promise<World> {
+async function lookAround(site: TestSite, { connections }: { connections: number }): Promise<HostState> {
   return {
-    processes: await lastingProcesses(ground.base),
-    shown: await filesBelow(ground.shown),
-    writable: await filesBelow(ground.writable),
+    processes: await lastingProcesses(site.base),
+    shown: await filesBelow(site.shown),
+    writable: await filesBelow(site.writable),
     connections,
     namespaces: await ownNamespaces(),
   }
@@ -138,10 +142,10 @@ async function processesOf(base: string): Promise<readonly string[]> {
   return lines.filter((line) => line.includes(base)).map((line) => line.replaceAll('\0', ' ').trim())
 }
 
-async function filesBelow(directory: string, below = ''): Promise<Readonly<Record<string, FileSeen>>> {
+async function filesBelow(directory: string, below = ''): Promise<Readonly<Record<string, ObservedFile>>> {
   const names = await readdir(join(directory, below))
   const found = await Promise.all(
-    names.map(async (name): Promise<Record<string, FileSeen>> => {
+    names.map(async (name): Promise<Record<string, ObservedFile>> => {
       const path = join(below, name)
       const status = await lstat(join(directory, path))
       const kind = status.isFile() ? 'file' : status.isDirectory() ? 'directory' : 'other'
@@ -150,7 +154,7 @@ async function filesBelow(directory: string, below = ''): Promise<Readonly<Recor
       return { [path]: { mode: status.mode & 0o7777, uid: status.uid, content }, ...inside }
     }),
   )
-  return Object.assign({}, ...found) as Record<string, FileSeen>
+  return Object.assign({}, ...found) as Record<string, ObservedFile>
 }
 
 /** A file that the attack made unreadable is only of interest by its name. */

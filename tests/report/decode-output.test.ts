@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { decodeOutput } from '../../src/report/decode.ts'
+import { decodeOutput } from '../../src/report/decode-output.ts'
 import { capture } from './fixtures.ts'
 
 const euro = Buffer.from('€')

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { answerRecords } from '../../src/report/answer.ts'
 import { classify } from '../../src/report/classify.ts'
 import { JSON_FORMS, printJson } from '../../src/report/json.ts'
+import { answerRecords } from '../../src/report/result-template.ts'
 import { capture, outcome, plan } from './fixtures.ts'
 
 /** As native/result.c fills it in, for one run. */
@@ -30,25 +30,25 @@ const KEYS: Readonly<Record<string, string>> = {
 
 const USED = { cpuMs: 1, peakMemory: 2, peakPids: 3, readBytes: 4, writeBytes: 5 }
 
-function valueAt(hole: string): string {
-  if (hole === 'end') return '\n'
-  const value = JSON.stringify(VALUES[hole])
-  return hole in KEYS ? `,"${KEYS[hole]}":${value}` : value
+function valueAt(slot: string): string {
+  if (slot === 'end') return '\n'
+  const value = JSON.stringify(VALUES[slot])
+  return slot in KEYS ? `,"${KEYS[slot]}":${value}` : value
 }
 
 const filled = (records: ReturnType<typeof answerRecords>): string =>
   records
     .slice(1)
-    .map(([, text, hole = '']) => `${text}${valueAt(`${hole}`)}`)
+    .map(([, text, slot = '']) => `${text}${valueAt(`${slot}`)}`)
     .join('')
 
 describe('a prepared answer', () => {
-  test.each(JSON_FORMS)('is the result of a run as soon as its holes are filled in: %s', (form) => {
+  test.each(JSON_FORMS)('is the result of a run as soon as its slots are filled in: %s', (form) => {
     const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err'), usage: USED })
     expect(filled(answerRecords(plan(), form))).toBe(printJson(classify(plan(), run, ['sh', '-c', 'x']), form))
   })
 
-  test('is not misled by a profile that is named like a hole', () => {
+  test('is not misled by a profile that is named like a slot', () => {
     const odd = plan({ profile: '"\\u0000hole stdout"' })
     const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err'), usage: USED })
     expect(filled(answerRecords(odd, 'native'))).toBe(printJson(classify(odd, run, ['sh', '-c', 'x'])))

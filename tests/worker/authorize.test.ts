@@ -10,7 +10,7 @@ import {
   prepareWorker,
   type WorkerRequest,
   zonesThatMoved,
-} from '../../src/worker/run.ts'
+} from '../../src/worker/authorize.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { operator, project, refusedLater, told } from './support.ts'
 

@@ -1,6 +1,6 @@
 /**
  * The security contract as data: for each sentence of it that one machine can try by itself, what is attempted in a real
- * sandbox and what must be seen afterwards. Pure; self-test.ts does the attempts. docs/threat-model.md has the table.
+ * sandbox and what must be observed afterwards. Pure; self-test.ts does the attempts. docs/threat-model.md has the table.
  */
 
 import type { SandboxInput } from '../policy/keys/index.ts'
@@ -10,7 +10,7 @@ export const ROOMS = ['files', 'processes', 'network', 'syscalls', 'resources', 
 export type Room = (typeof ROOMS)[number]
 
 /** What is prepared on the host before a row is tried. Paths are absolute, canonical and the same inside. */
-export interface Ground {
+export interface TestSite {
   readonly uid: number
   readonly engine: EngineName
   readonly landlockAbi: number
@@ -45,7 +45,7 @@ export interface Attempt {
 }
 
 /** What came of it. */
-export interface RunSeen {
+export interface ObservedRun {
   /** The sandbox was refused before anything started. */
   readonly refused?: { readonly code: string; readonly message: string }
   readonly stdout: string
@@ -63,7 +63,7 @@ export interface RunSeen {
   readonly durationMs: number
 }
 
-export interface FileSeen {
+export interface ObservedFile {
   readonly mode: number
   readonly uid: number
   /** Of a regular file; else the kind. */
@@ -71,11 +71,11 @@ export interface FileSeen {
 }
 
 /** The host after the attempts. */
-export interface World {
+export interface HostState {
   /** Relative path -> file, links not followed. */
-  readonly shown: Readonly<Record<string, FileSeen>>
-  readonly writable: Readonly<Record<string, FileSeen>>
-  /** Command lines of live processes that were started from the ground. */
+  readonly shown: Readonly<Record<string, ObservedFile>>
+  readonly writable: Readonly<Record<string, ObservedFile>>
+  /** Command lines of live processes that were started from the site. */
   readonly processes: readonly string[]
   /** How often somebody reached one of the host's listeners. */
   readonly connections: number
@@ -83,9 +83,9 @@ export interface World {
   readonly namespaces: Readonly<Record<string, string>>
 }
 
-export interface Seen {
-  readonly runs: readonly RunSeen[]
-  readonly world: World
+export interface Observed {
+  readonly runs: readonly ObservedRun[]
+  readonly hostState: HostState
 }
 
 export type Verdict =
@@ -98,10 +98,10 @@ export interface Row {
   /** Stable, unique: `files.host-absent`. */
   readonly id: `${Room}.${string}`
   readonly sentence: string
-  readonly attempts: (ground: Ground) => readonly Attempt[]
+  readonly attempts: (site: TestSite) => readonly Attempt[]
   /** All at once instead of one after the other. */
   readonly together?: boolean
-  readonly verdict: (seen: Seen, ground: Ground) => Verdict
+  readonly verdict: (observed: Observed, site: TestSite) => Verdict
 }
 
 export const roomOf = ({ id }: Pick<Row, 'id'>): Room => id.split('.')[0] as Room
@@ -122,7 +122,7 @@ export const unless = (claim: boolean, complaint: string): string => (claim ? ''
 /** One run of the probe. */
 export const probe =
   (...words: readonly string[]) =>
-  (ground: Ground): readonly Attempt[] => [{ command: [ground.probe, ...words] }]
+  (site: TestSite): readonly Attempt[] => [{ command: [site.probe, ...words] }]
 
 /** A shell script; its words are $1, $2 and so on. */
 export const shell = (script: string, ...words: readonly string[]): readonly string[] => [
@@ -134,11 +134,11 @@ export const shell = (script: string, ...words: readonly string[]): readonly str
 ]
 
 /** The first run of a row, or another one. */
-export function first({ runs }: Seen, index = 0): RunSeen {
+export function first({ runs }: Observed, index = 0): ObservedRun {
   return runs[index] ?? NO_RUN
 }
 
-const NO_RUN: RunSeen = {
+const NO_RUN: ObservedRun = {
   stdout: '',
   stderr: '',
   stdoutSha256: '',
@@ -155,13 +155,13 @@ export interface Line {
 }
 
 /** The probe's lines: what was tried and the last word of the answer. */
-export function linesOf(run: RunSeen): readonly Line[] {
+export function linesOf(run: ObservedRun): readonly Line[] {
   const lines = run.stdout.split('\n').filter((line) => line.includes(' '))
   return lines.map((line) => ({ what: line.split(' ')[0] ?? '', answer: line.split(' ').at(-1) ?? '' }))
 }
 
 /** Complaints about a run that did not get as far as it must, and about answers that are not among the good ones. */
-export function unlessAnswered(run: RunSeen, good: readonly string[], count: number): readonly string[] {
+export function unlessAnswered(run: ObservedRun, good: readonly string[], count: number): readonly string[] {
   const lines = linesOf(run)
   const bad = lines.filter(({ answer }) => !good.includes(answer))
   return [
@@ -172,7 +172,7 @@ export function unlessAnswered(run: RunSeen, good: readonly string[], count: num
 }
 
 /** A complaint about a sandbox that did not run the command to its end. */
-export function unlessRan({ refused, exitCode, reason, errorCode, errorMessage }: RunSeen): string {
+export function unlessRan({ refused, exitCode, reason, errorCode, errorMessage }: ObservedRun): string {
   if (refused !== undefined) return `refused: ${refused.message}`
   const why = errorCode === undefined ? reason : `${errorCode}: ${errorMessage}`
   return unless(exitCode !== null && errorCode === undefined, `the run ended with ${why}`)
