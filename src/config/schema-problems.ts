@@ -32,7 +32,7 @@ export function schemaProblems(issues: readonly SchemaIssue[], checked: CheckedV
 }
 
 /** ` Did you mean "rw"?`, or nothing. */
-export const nearQuestion = (near: string | undefined): string => (near === undefined ? '' : ` Did you mean "${near}"?`)
+const nearQuestion = (near: string | undefined): string => (near === undefined ? '' : ` Did you mean "${near}"?`)
 
 /** `expected ro or rw, got "wr" (string). Did you mean "rw"?` */
 export const sentenceOf = ({ expected, got, near }: Pick<SchemaProblem, 'expected' | 'got' | 'near'>): string =>
@@ -103,9 +103,9 @@ function unknownKeys(
 
 const printable = (key: string): string => (/^[\w.-]{1,64}$/.test(key) ? key : quoteText(key))
 
-export const keyOf = (path: readonly PropertyKey[]): string => path.map(String).join('.')
+const keyOf = (path: readonly PropertyKey[]): string => path.map(String).join('.')
 
-export const valueAt = (value: unknown, path: readonly PropertyKey[]): unknown =>
+const valueAt = (value: unknown, path: readonly PropertyKey[]): unknown =>
   path.reduce<unknown>(
     (inner, part) =>
       typeof inner === 'object' && inner !== null ? (inner as Record<PropertyKey, unknown>)[part] : undefined,

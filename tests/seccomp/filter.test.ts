@@ -10,8 +10,8 @@ const ROOT = join(import.meta.dirname, '../..')
 
 /** What the build is told, by the script of the build. */
 async function filtersOfBuild(): Promise<PrecompiledFilters> {
-  const { findKnown } = await import(join(ROOT, 'scripts/precompile.mjs'))
-  return (await findKnown(ROOT)).filters
+  const { precompile } = await import(join(ROOT, 'scripts/precompile.mjs'))
+  return (await precompile(ROOT)).filters
 }
 
 type Named = AskedFilter & Parameters<typeof nameOf>[0]
