@@ -32,8 +32,8 @@ export function optionFor(
 }
 
 /**
- * What commander says of an option, in one line of ours: `error: unknown option '--memry'\n(Did you mean --memory?)`.
- * @param place in front of what does not name its option by itself
+ * An error of commander about an option as one line of ours, e.g. of `error: unknown option '--memry'\n(Did you mean --memory?)`.
+ * @param place comes first unless the message begins with the option
  */
 export function commanderProblem(input: {
   readonly error: CommanderError

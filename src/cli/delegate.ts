@@ -21,7 +21,7 @@ function identity(path: string): string | undefined {
     const { dev, ino } = statSync(path)
     return `${dev}:${ino}`
   } catch {
-    return undefined // Not there: it is nobody.
+    return undefined // It does not exist.
   }
 }
 
@@ -34,7 +34,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Every file that is us: the script, the commands beside it, and those that forwarded to us. */
+/** Every file that is this program: the script, the commands next to it, and those that delegated to it. */
 function ourselves(
   script: string,
   env: Readonly<NodeJS.ProcessEnv>,

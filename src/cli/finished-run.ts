@@ -29,7 +29,7 @@ function captureFrom({ fd, head, bytes }: HandedOver): Capture {
   return { head: kept.subarray(0, head), tail: kept.subarray(head), bytes }
 }
 
-export function readEnded(fd: number): Ended {
+export function readFinishedRun(fd: number): Ended {
   const text = readFileSync(fd, 'utf8')
   const end = text.indexOf('\n')
   const status = text.slice(end + 1)

@@ -22,7 +22,7 @@ const upTo = (text: string, end: RegExp) => (text.split(end)[0] ?? text).replace
 /** Defaults that say nothing: a switch is off, a list is empty. */
 const UNSAID = new Set([undefined, 'false', '[]'])
 
-/** Ways to put the meaning, the fullest first. A meaning that only goes through the values says nothing new here. */
+/** Forms of the meaning, the longest first. A meaning that only lists the values adds nothing to the argument. */
 function meanings({ argument = '', help, standard }: ExplainedOption): readonly string[] {
   const goesThroughValues = argument.includes('|') && argument.split('|').includes(upTo(help, /:/))
   const clause = goesThroughValues ? '' : upTo(help, argument.includes('|') ? /[;:]| \(|\. / : /;| \(|\. /)

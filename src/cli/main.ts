@@ -1,6 +1,6 @@
 /**
- * The entry of `llm-do` and `llm-do-exec`, which native/front.c or the script of scripts/commands.mjs start. A first word that is ours is a subcommand, whose code is loaded then and not
- * before; any other one is handed to the next `llm-do` on PATH.
+ * The entry of `llm-do` and `llm-do-exec`, which native/front.c or the script of scripts/commands.mjs start. If the first word names a
+ * subcommand, its code is loaded; any other word is handed to the next `llm-do` on PATH.
  *
  * Edge: the call, stdio, the exit status.
  */
@@ -8,7 +8,7 @@ import { SandboxError } from '../error.ts'
 import { errorLines } from '../report/text.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { type Call, hostEnvironment, readCall, wordsFrom } from './call.ts'
-import { say, tell } from './stdio.ts'
+import { writeStderr, writeStdout } from './stdio.ts'
 import type { Subcommand } from './subcommand.ts'
 import { SUBCOMMANDS, type SubcommandName } from './subcommands.ts'
 import { usageError } from './usage-error.ts'
@@ -16,7 +16,7 @@ import { usageError } from './usage-error.ts'
 /** The sandbox failed; also for a command line that cannot be understood, as with docker(1). */
 const FAILED = 125
 
-/** Code is loaded when it is asked for: the start of the program is what people wait for. */
+/** Each subcommand is loaded when it is used, because loading all of them would slow down every start. */
 const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   exec: async () => (await import('./commands/exec.ts')).exec,
   profiles: async () => (await import('./commands/profiles.ts')).profiles,
@@ -39,13 +39,13 @@ async function subcommandNamed(name: string): Promise<Subcommand | undefined> {
 
 async function usage(): Promise<number> {
   const { programUsage } = await import('./help.ts')
-  await say(programUsage())
+  await writeStdout(programUsage())
   return 0
 }
 
 async function printVersion(): Promise<number> {
   const { packageVersion } = await import('../os/native-helpers.ts')
-  await say(`${packageVersion()}\n`)
+  await writeStdout(`${packageVersion()}\n`)
   return 0
 }
 
@@ -74,7 +74,7 @@ async function dispatch(call: Call): Promise<number> {
   }
   if (first === undefined) {
     const { programUsage } = await import('./help.ts')
-    await tell(programUsage().trimEnd().split('\n'))
+    await writeStderr(programUsage().trimEnd().split('\n'))
     return FAILED
   }
   if (first === '--help' || first === '-h' || first === 'help') return await usage()
@@ -84,7 +84,7 @@ async function dispatch(call: Call): Promise<number> {
   return await subcommand(wordsFrom(call, 1))
 }
 
-/** A defect of ours is an error like any other, with the place for whoever mends it. */
+/** A defect of this program is reported like any other error, with the place in the code. */
 function asSandboxError(error: unknown): SandboxError {
   if (error instanceof SandboxError) return error
   const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
@@ -103,7 +103,7 @@ async function main(): Promise<number> {
     return await dispatch(readCall())
   } catch (error) {
     // When stderr takes nothing either, the exit status has to say it all.
-    await tell(errorLines(asSandboxError(error))).catch(() => undefined)
+    await writeStderr(errorLines(asSandboxError(error))).catch(() => undefined)
     return FAILED
   }
 }

@@ -16,7 +16,7 @@ function failed(stream: NodeJS.WriteStream, { code, message }: NodeJS.ErrnoExcep
 }
 
 /**
- * Resolves when the text is with the kernel, or when nobody reads any more.
+ * Resolves when the kernel has the text, or when the reader is gone.
  * @throws SandboxError OUTPUT_FAILED for any other reason not to take it, e.g. a full disk
  */
 function write(stream: NodeJS.WriteStream, text: string): Promise<void> {
@@ -34,21 +34,21 @@ function write(stream: NodeJS.WriteStream, text: string): Promise<void> {
 }
 
 /** Answers on stdout: one text, line feeds included. */
-export function say(text: string): Promise<void> {
+export function writeStdout(text: string): Promise<void> {
   return write(process.stdout, text)
 }
 
 /** Messages on stderr, one line each. */
-export function tell(lines: readonly string[]): Promise<void> {
+export function writeStderr(lines: readonly string[]): Promise<void> {
   return lines.length === 0 ? Promise.resolve() : write(process.stderr, `${lines.join('\n')}\n`)
 }
 
-const toldAlready = () => undefined
+const reportedByWrite = () => undefined
 
 /**
- * Every failure to write is told to the write itself; without a listener node would also end the process. Only streams that are
+ * Every failure is reported to the callback of its write; without a listener node would also end the process. Only streams that are
  * written to are made: that takes node milliseconds.
  */
 function tolerateClosed(stream: NodeJS.WriteStream): void {
-  if (!stream.listeners('error').includes(toldAlready)) stream.on('error', toldAlready)
+  if (!stream.listeners('error').includes(reportedByWrite)) stream.on('error', reportedByWrite)
 }

@@ -1,7 +1,7 @@
 /** What every subcommand is made of. */
 import type { Arguments } from './arguments.ts'
 import type { Call } from './call.ts'
-import { say } from './stdio.ts'
+import { writeStdout } from './stdio.ts'
 import { DECLARED, type SubcommandDeclaration, type SubcommandName } from './subcommands.ts'
 
 /** Runs with the words after its name; answers with the exit status. A SandboxError becomes a message and 125. */
@@ -20,7 +20,7 @@ export function subcommand(name: SubcommandName, run: (parsed: Arguments, call: 
     const { parseArguments } = await import('./arguments.ts')
     const parsed = parseArguments(declaration, call.text)
     if (!('help' in parsed)) return await run(parsed, call)
-    await say(parsed.help)
+    await writeStdout(parsed.help)
     return 0
   }
 }

@@ -30,7 +30,7 @@ export interface KeyInputs {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** No name more than a plan of the namespace backend depends on: a key is written to a file, and DOCKER_PASSWORD is nobody's to write. */
+/** Only what a plan of the namespace backend depends on: the key is written to a file, where DOCKER_PASSWORD must not appear. */
 const NAMES = [
   'PATH',
   'HOME',

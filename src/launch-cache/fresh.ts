@@ -7,7 +7,7 @@ import { type BigIntStats, lstatSync, readFileSync, readlinkSync, statSync } fro
 import { MAGIC, VERBS, type Verb, writeLaunchFile } from '../backend/launchfile.ts'
 import { type Invocation, type KeyInputs, keyWords } from './cache-key.ts'
 
-/** The guards of a launch file, sorted by what is asked of them, for they are asked before each run. */
+/** The guards of a launch file, sorted by how they are checked, because they are checked before each run. */
 export interface Guards {
   readonly key: readonly string[]
   readonly places: readonly Guard[]

@@ -28,7 +28,7 @@ export function makeLaunchCache(directory: string): void {
   try {
     for (const place of [dirname(cache), cache, directory]) makePrivateDirectory(place)
   } catch {
-    // A read-only home: nothing will be stored there, and storing says so.
+    // A read-only home: storing will fail, and returns false.
   }
 }
 

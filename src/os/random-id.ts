@@ -1,5 +1,5 @@
 /**
- * Random bits for names that nobody else has.
+ * Random bits for unique names.
  * Edge: the kernel's random numbers.
  */
 import { randomBytes } from 'node:crypto'

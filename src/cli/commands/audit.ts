@@ -5,7 +5,7 @@
  */
 import { verifyAudit } from '../../report/audit-file.ts'
 import { neutralise } from '../../report/text.ts'
-import { say, tell } from '../stdio.ts'
+import { writeStderr, writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 
 /** More broken places than this tell nothing new. */
@@ -15,12 +15,12 @@ export const audit = subcommand('audit', async ({ operands: [file = ''] }) => {
   const { lines, last, problems } = await verifyAudit(file)
   const counted = `${lines} ${lines === 1 ? 'line' : 'lines'}`
   if (problems.length === 0) {
-    await say(`ok: ${counted}, last ${last}\n`)
+    await writeStdout(`ok: ${counted}, last ${last}\n`)
     return 0
   }
   const shown = problems.slice(0, SHOWN_PROBLEMS).map((problem) => `${file}: ${problem}`)
   const more = problems.length - shown.length
-  await tell([...shown, ...(more > 0 ? [`and ${more} more`] : [])].map((line) => `llm-do: ${neutralise(line)}`))
-  await say(`broken: ${counted}, ${problems.length} of them wrong\n`)
+  await writeStderr([...shown, ...(more > 0 ? [`and ${more} more`] : [])].map((line) => `llm-do: ${neutralise(line)}`))
+  await writeStdout(`broken: ${counted}, ${problems.length} of them wrong\n`)
   return FOUND_PROBLEMS
 })

@@ -5,12 +5,12 @@
  */
 import { cacheDirectory } from '../../host/cache.ts'
 import { clearLaunches, launchCacheDirectory } from '../../launch-cache/store.ts'
-import { say } from '../stdio.ts'
+import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
 export const cache = subcommand('cache', async (_, { env }) => {
   const directory = cacheDirectory(env)
   const count = directory === undefined ? 0 : clearLaunches(launchCacheDirectory(directory))
-  await say(`${count} ${count === 1 ? 'plan' : 'plans'} forgotten\n`)
+  await writeStdout(`${count} ${count === 1 ? 'plan' : 'plans'} forgotten\n`)
   return 0
 })

@@ -1,6 +1,6 @@
 /** `llm-do completion bash|zsh|fish`. */
 import { bashCompletion, fishCompletion, zshCompletion } from '../completion.ts'
-import { say } from '../stdio.ts'
+import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
 const SHELLS: Readonly<Record<string, () => string>> = {
@@ -10,6 +10,6 @@ const SHELLS: Readonly<Record<string, () => string>> = {
 }
 
 export const completion = subcommand('completion', async ({ operands: [shell = ''] }) => {
-  await say(SHELLS[shell]?.() ?? '')
+  await writeStdout(SHELLS[shell]?.() ?? '')
   return 0
 })

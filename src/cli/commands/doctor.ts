@@ -11,7 +11,7 @@ import { SandboxError } from '../../error.ts'
 import { offersOf } from '../../host/offers.ts'
 import type { EngineName } from '../../policy/values.ts'
 import { type Environment, hostEnvironment } from '../call.ts'
-import { say } from '../stdio.ts'
+import { writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
 
@@ -28,11 +28,11 @@ export const doctor = subcommand('doctor', async ({ flags }, call) => {
   if (named.length > 0)
     throw usageError('--engine belongs to --self-test.', 'llm-do doctor --self-test --engine=unshare')
   if (flags['facts'] === true) {
-    await say(json(await observeForDoctor(env)))
+    await writeStdout(json(await observeForDoctor(env)))
     return 0
   }
   const report = await examine(env)
-  await say(asJson ? json(report) : reportText(report))
+  await writeStdout(asJson ? json(report) : reportText(report))
   return report.ok ? 0 : FOUND_PROBLEMS
 })
 
@@ -58,9 +58,9 @@ async function tryContract({ named, asJson, env }: Contract): Promise<number> {
     rows: CONTRACT,
     engines: named.length > 0 ? named : engines,
     landlockAbi: facts.landlockAbi,
-    ...(asJson ? {} : { onResult: (result: RowResult) => void say(`${rowText(result)}\n`) }),
+    ...(asJson ? {} : { onResult: (result: RowResult) => void writeStdout(`${rowText(result)}\n`) }),
   })
-  await say(
+  await writeStdout(
     asJson ? json({ schema: 1, uid: facts.uid, kernel: facts.kernel, rows: results }) : `${summaryText(results)}\n`,
   )
   if (stopped.signal.aborted) return CANCELLED

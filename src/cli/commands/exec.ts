@@ -20,11 +20,11 @@ import type { Decided } from '../../worker/authorize.ts'
 import type { Call, Environment, Words } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
 import { type CommandLine, commandOf, readCommandLine } from '../exec-arguments.ts'
-import { say, tell } from '../stdio.ts'
+import { writeStderr, writeStdout } from '../stdio.ts'
 import { usageError } from '../usage-error.ts'
 
-/** What is asked of us beside the policy: flags, and below them their twins in the environment. */
-interface Asked {
+/** A parsed command line: flags, and below them the variables of the environment that mean the same. */
+interface ExecRequest {
   readonly given: GivenOptions
   readonly options: ExecOptions
   readonly json: JsonForm | undefined
@@ -56,7 +56,7 @@ function commandBytes({ bytes }: Words, { commandAt, script }: CommandLine): rea
   return [...shell, ...bytes.slice(commandAt)]
 }
 
-function read(call: Call, line: CommandLine): Asked {
+function read(call: Call, line: CommandLine): ExecRequest {
   const { env } = call
   const cwd = currentDirectory(call)
   const given: GivenOptions = { ...environmentLayers(env, cwd).request, ...line.given }
@@ -77,13 +77,13 @@ function read(call: Call, line: CommandLine): Asked {
 }
 
 /** Others must be seen each time; the profile is part of what is compared. */
-function isRepeatable({ given }: Asked): boolean {
+function isRepeatable({ given }: ExecRequest): boolean {
   const others = ['worker', 'workshop', 'approval', 'audit', 'log', 'allow-shell-syntax'].filter((name) => given[name])
   return others.length === 0
 }
 
 /** The worker's room is loaded for those who name a worker, or a workshop. */
-async function workerRoom({ given, options }: Asked) {
+async function workerRoom({ given, options }: ExecRequest) {
   if (given['worker'] === undefined && given['workshop'] === undefined) return undefined
   if (options.commandBytes !== undefined) {
     throw new SandboxError(
@@ -97,26 +97,26 @@ async function workerRoom({ given, options }: Asked) {
   return await import('../under-worker.ts')
 }
 
-async function plannedOptions(asked: Asked): Promise<Partial<ExecOptions>> {
-  return (await workerRoom(asked))?.plannedUnderWorker(asked.given, asked.script) ?? {}
+async function plannedOptions(request: ExecRequest): Promise<Partial<ExecOptions>> {
+  return (await workerRoom(request))?.plannedUnderWorker(request.given, request.script) ?? {}
 }
 
 /** `--plan`, with `--argv` or `--why`: prints what was decided, runs nothing. */
-async function showPlan(asked: Asked): Promise<number> {
-  const { given, options } = asked
+async function showPlan(request: ExecRequest): Promise<number> {
+  const { given, options } = request
   const { prepare, printLaunch } = await import('../../exec.ts')
-  const prepared = await prepare({ ...options, ...(await plannedOptions(asked)) })
+  const prepared = await prepare({ ...options, ...(await plannedOptions(request)) })
   const why = word(given, 'why')
   if (why !== undefined) {
     const { whyText } = await import('../policy-origins.ts')
-    await say(whyText(prepared.policy.origins, why))
+    await writeStdout(whyText(prepared.policy.origins, why))
   } else if (given['argv'] === true) {
-    await say(ended(await printLaunch(prepared)))
-  } else await say(`${JSON.stringify(prepared.plan, null, 2)}\n`)
+    await writeStdout(withLineEnd(await printLaunch(prepared)))
+  } else await writeStdout(`${JSON.stringify(prepared.plan, null, 2)}\n`)
   return 0
 }
 
-const ended = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
+const withLineEnd = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
 
 /** Signals that ask us to stop. The run is ended by our own hand, so that nothing of it is left. */
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -134,7 +134,10 @@ async function runUntilSignal(options: ExecOptions): Promise<Result> {
 }
 
 /** What a run did is not for its command to rewrite: the log stays read-only in every zone that would show it. */
-function keepingLog({ given, options: { cwd = '' } }: Asked, narrow: ExecOptions['narrow']): ExecOptions['narrow'] {
+function keepingLog(
+  { given, options: { cwd = '' } }: ExecRequest,
+  narrow: ExecOptions['narrow'],
+): ExecOptions['narrow'] {
   const file = word(given, 'audit')
   if (file === undefined) return narrow
   return async (grant, request) => {
@@ -151,14 +154,14 @@ function decisionOn({ error }: Result): AuditEntry['decision'] {
   return error.code === 'COMMAND_BLOCKED' ? 'blocked' : 'refused'
 }
 
-interface Ended {
-  readonly asked: Asked
+interface RecordedRun {
+  readonly request: ExecRequest
   readonly result: Result
-  /** By the rules of a worker, where they were asked. */
+  /** By the rules of a worker, where there is one. */
   readonly decided: Decided | undefined
 }
 
-async function record({ asked: { given }, result, decided }: Ended): Promise<void> {
+async function record({ request: { given }, result, decided }: RecordedRun): Promise<void> {
   const file = word(given, 'audit')
   if (file === undefined) return
   const { appendAudit } = await import('../../report/audit-file.ts')
@@ -175,7 +178,7 @@ async function record({ asked: { given }, result, decided }: Ended): Promise<voi
 }
 
 /** A run that cannot be recorded must not happen. */
-async function checkRecord({ given }: Asked): Promise<void> {
+async function checkRecord({ given }: ExecRequest): Promise<void> {
   const file = word(given, 'audit')
   if (file === undefined) return
   const { checkAuditFile } = await import('../../report/audit-file.ts')
@@ -183,72 +186,72 @@ async function checkRecord({ given }: Asked): Promise<void> {
 }
 
 /** A refusal is part of the record, too. */
-async function recordRefusal(asked: Asked, error: unknown, decided: Decided | undefined): Promise<void> {
+async function recordRefusal(request: ExecRequest, error: unknown, decided: Decided | undefined): Promise<void> {
   if (!(error instanceof SandboxError)) return
-  const { command, profile = 'default' } = asked.options
-  await record({ asked, result: refusal(error, command, profile), decided })
+  const { command, profile = 'default' } = request.options
+  await record({ request, result: refusal(error, command, profile), decided })
 }
 
-function invocationFor({ options }: Asked, { text }: Words): Invocation | undefined {
+function invocationFor({ options }: ExecRequest, { text }: Words): Invocation | undefined {
   const command = commandBySplit(text)
   const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
   return isAlike ? invocationOf(text) : undefined
 }
 
-async function run(asked: Asked, words: Words): Promise<number> {
-  const { json } = asked
-  const invocation = words.bytes === undefined && isRepeatable(asked) ? invocationFor(asked, words) : undefined
-  await checkRecord(asked)
-  const result = await runRecorded(asked, invocation)
-  if (asked.given['log'] === true) await tell([isolationLine(result.backend)])
+async function run(request: ExecRequest, words: Words): Promise<number> {
+  const { json } = request
+  const invocation = words.bytes === undefined && isRepeatable(request) ? invocationFor(request, words) : undefined
+  await checkRecord(request)
+  const result = await runRecorded(request, invocation)
+  if (request.given['log'] === true) await writeStderr([isolationLine(result.backend)])
   return await show(result, json)
 }
 
-async function runRecorded(asked: Asked, invocation: Invocation | undefined): Promise<Result> {
-  const under = (await workerRoom(asked))?.underWorker({ ...asked, env: asked.options.env ?? {} })
-  const narrow = keepingLog(asked, under?.options.narrow)
-  const form = asked.json === undefined ? {} : { form: asked.json }
+async function runRecorded(request: ExecRequest, invocation: Invocation | undefined): Promise<Result> {
+  const under = (await workerRoom(request))?.underWorker({ ...request, env: request.options.env ?? {} })
+  const narrow = keepingLog(request, under?.options.narrow)
+  const form = request.json === undefined ? {} : { form: request.json }
   const options = {
-    ...asked.options,
+    ...request.options,
     ...form,
     ...(invocation && { invocation }),
     ...under?.options,
     ...(narrow && { narrow }),
   }
   const ran = await runUntilSignal(options).catch(async (error: unknown) => {
-    await recordRefusal(asked, error, under?.decided())
+    await recordRefusal(request, error, under?.decided())
     throw error
   })
   const decided = under?.decided()
   const result = { ...ran, warnings: [...(decided?.warnings ?? []), ...ran.warnings] }
-  await record({ asked, result, decided })
+  await record({ request, result, decided })
   return result
 }
 
-/** The form of JSON that was asked for, also when nothing else about the command line can be understood. */
-function jsonInspite(words: readonly string[], env: Environment): JsonForm | undefined {
+/** The requested form of JSON, also when nothing else of the command line can be parsed. */
+function jsonFormOf(words: readonly string[], env: Environment): JsonForm | undefined {
   const end = words.indexOf('--')
   const found = (end === -1 ? words : words.slice(0, end)).find((word) => /^--json(=\w+)?$/.test(word))
   return jsonForm(found?.split('=')[1] ?? (found === undefined ? env['LLM_DO_EXEC_JSON'] || undefined : 'native'))
 }
 
 /** What is known of a command line that may be wrong: as much as can be read of it. */
-function readInspite(words: readonly string[]): { readonly command: readonly string[]; readonly profile: string } {
+function readIfPossible(words: readonly string[]): { readonly command: readonly string[]; readonly profile: string } {
   try {
     const line = readCommandLine(words)
     return { command: commandOf(line), profile: word(line.given, 'profile') ?? 'default' }
   } catch {
-    return { command: [], profile: 'default' } // The error that is being reported says what is wrong with it.
+    return { command: [], profile: 'default' } // The error that is being reported describes what is wrong with it.
   }
 }
 
-/** Whoever asked for JSON gets JSON, for a refusal too. */
+/** A refusal is JSON, too, where JSON was requested. */
 async function refuse(error: SandboxError, { text: words, env }: Call): Promise<number> {
-  const json = jsonInspite(words, env)
-  const { command, profile } = readInspite(words)
+  const json = jsonFormOf(words, env)
+  const { command, profile } = readIfPossible(words)
   const result = refusal(error, command, profile)
-  if (json === undefined) await tell(errorLines(error))
-  else await say(printJson(result, json))
+  if (json === undefined) await writeStderr(errorLines(error))
+  else await writeStdout(printJson(result, json))
   return exitStatus(result)
 }
 
@@ -256,26 +259,26 @@ async function answer(call: Call): Promise<number> {
   const line = readCommandLine(call.text)
   if (line.help) {
     const { execUsage } = await import('../help.ts')
-    await say(execUsage())
+    await writeStdout(execUsage())
     return 0
   }
   if (line.version) {
     const { packageVersion } = await import('../../os/native-helpers.ts')
-    await say(`${packageVersion()}\n`)
+    await writeStdout(`${packageVersion()}\n`)
     return 0
   }
-  const asked = read(call, line)
-  const { plan, argv, why } = asked.given
-  if (plan === true) return await showPlan(asked)
+  const request = read(call, line)
+  const { plan, argv, why } = request.given
+  if (plan === true) return await showPlan(request)
   if (argv === true || why !== undefined)
     throw usageError(`${argv === true ? '--argv' : '--why'} belongs to --plan.`, 'llm-do exec --plan ...')
-  return await run(asked, call)
+  return await run(request, call)
 }
 
-/** Text for people, or the JSON that was asked for. */
+/** Text for people, or the requested JSON. */
 async function show(result: Result, json: JsonForm | undefined): Promise<number> {
-  if (json === undefined) await tell(resultLines(result))
-  else await say(printJson(result, json))
+  if (json === undefined) await writeStderr(resultLines(result))
+  else await writeStdout(printJson(result, json))
   return exitStatus(result)
 }
 
@@ -284,8 +287,8 @@ async function show(result: Result, json: JsonForm | undefined): Promise<number>
  * reported. Nothing is run again.
  */
 export async function explain(call: Call, outcome: number): Promise<number> {
-  const { readEnded } = await import('../finished-run.ts')
-  const { status, captured } = readEnded(outcome)
+  const { readFinishedRun } = await import('../finished-run.ts')
+  const { status, captured } = readFinishedRun(outcome)
   try {
     const { explainOutcome } = await import('../../exec.ts')
     const { options, json } = read(call, readCommandLine(call.text))

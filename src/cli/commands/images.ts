@@ -10,7 +10,7 @@ import { dockerObstacle } from '../../host/offers.ts'
 import { neutralise } from '../../report/text.ts'
 import type { Environment } from '../call.ts'
 import { standing } from '../current-directory.ts'
-import { say, tell } from '../stdio.ts'
+import { writeStderr, writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 
 /** @throws SandboxError NO_BACKEND when there is no client or its daemon does not answer */
@@ -34,7 +34,7 @@ export const images = subcommand('images', async ({ flags }, { env }) => {
   const docker = dockerInputs(await usableDocker(env), env)
   const before = await listImages(docker)
   const failed = flags['pull'] ? (await pullImages(docker, before)).filter(({ ok }) => !ok) : []
-  await say(answer(flags['pull'] ? await listImages(docker) : before, flags['json'] === true))
-  await tell(failed.map(failureLine))
+  await writeStdout(answer(flags['pull'] ? await listImages(docker) : before, flags['json'] === true))
+  await writeStderr(failed.map(failureLine))
   return failed.length === 0 ? 0 : FOUND_PROBLEMS
 })

@@ -8,7 +8,7 @@ import { packageRoot } from '../../os/native-helpers.ts'
 import { neutralise } from '../../report/text.ts'
 import { initProject } from '../../worker/init.ts'
 import { currentDirectory } from '../current-directory.ts'
-import { say } from '../stdio.ts'
+import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
 export const init = subcommand('init', async (_, call) => {
@@ -19,6 +19,6 @@ export const init = subcommand('init', async (_, call) => {
     ...kept.map((file) => `kept   ${file}   (it was there already)`),
     'try    llm-do exec --worker helper --workshop workshop.yaml -- ls',
   ]
-  await say(lines.map((line) => `${neutralise(line)}\n`).join(''))
+  await writeStdout(lines.map((line) => `${neutralise(line)}\n`).join(''))
   return 0
 })

@@ -1,6 +1,6 @@
 /**
  * `llm-do pool start|status|stop`: sandboxes that are ready before their command comes. bin/pool keeps them, the front-end uses
- * them; here they are only asked for.
+ * them; here they are only started, listed and ended.
  *
  * Edge: processes, the working directory.
  */
@@ -21,7 +21,7 @@ import type { Arguments } from '../arguments.ts'
 import type { Call, Environment } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
 import { commandOf, readCommandLine } from '../exec-arguments.ts'
-import { say, tell } from '../stdio.ts'
+import { writeStderr, writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
 
@@ -126,7 +126,9 @@ async function start({ flags, operands: rest }: Arguments, call: Call): Promise<
     idleSeconds,
     launchFile: guarded.bytes,
   })
-  await tell([isNew ? `llm-do: ${size} sandboxes are kept ready` : 'llm-do: these sandboxes are kept ready already'])
+  await writeStderr([
+    isNew ? `llm-do: ${size} sandboxes are kept ready` : 'llm-do: these sandboxes are kept ready already',
+  ])
   return 0
 }
 
@@ -151,8 +153,8 @@ interface PoolLine {
 
 async function status({ flags }: Arguments, { env }: Call): Promise<number> {
   const lines = (await askPools('status', pools(env))).split('\n').filter((line) => line !== '')
-  if (flags['json'] === true) await say(`[${lines.join(',')}]\n`)
-  else await say(lines.map((line) => rowOf(JSON.parse(line) as PoolLine)).join('') || 'no pool is kept\n')
+  if (flags['json'] === true) await writeStdout(`[${lines.join(',')}]\n`)
+  else await writeStdout(lines.map((line) => rowOf(JSON.parse(line) as PoolLine)).join('') || 'no pool is kept\n')
   return 0
 }
 
@@ -163,7 +165,7 @@ function rowOf({ pid, size, started, profile, directory, ready }: PoolLine): str
 
 async function stop(_: Arguments, { env }: Call): Promise<number> {
   const count = Number(await askPools('stop', pools(env)))
-  await say(`${count} ${count === 1 ? 'pool' : 'pools'} stopped\n`)
+  await writeStdout(`${count} ${count === 1 ? 'pool' : 'pools'} stopped\n`)
   return 0
 }
 

@@ -1,5 +1,5 @@
 /**
- * `llm-do profiles [show NAME]`: which profiles there are, and what one says with all that it extends.
+ * `llm-do profiles [show NAME]`: lists the profiles, or prints one with all that it extends.
  *
  * Edge: profile files, the working directory.
  */
@@ -9,7 +9,7 @@ import { listProfiles, loadProfile } from '../../policy/load.ts'
 import { neutralise } from '../../report/text.ts'
 import type { Call, Environment } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
-import { say } from '../stdio.ts'
+import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
 const directories = (env: Environment) => profileDirectories(env, homeOf(env))
@@ -31,6 +31,6 @@ async function show(call: Call, name: string): Promise<string> {
 }
 
 export const profiles = subcommand('profiles', async ({ action, flags, operands: [name = ''] }, call) => {
-  await say(action === 'show' ? await show(call, name) : await list(call.env, flags['json'] === true))
+  await writeStdout(action === 'show' ? await show(call, name) : await list(call.env, flags['json'] === true))
   return 0
 })

@@ -10,7 +10,7 @@ import { runsDirectory } from '../../supervisor/runs-directory.ts'
 import type { Environment } from '../call.ts'
 import { standing } from '../current-directory.ts'
 import { askRunsHelper } from '../run-records.ts'
-import { say } from '../stdio.ts'
+import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
 /** Milliseconds; cleaning up does not wait for a daemon that hangs. */
@@ -45,6 +45,6 @@ export const prune = subcommand('prune', async (_, { env }) => {
   const records = isLinux ? Number((await askRunsHelper(env, 'prune')).stdout.trim()) : 0
   const pools = isLinux ? await prunePools(env) : 0
   if (isLinux) await pruneTrials(env)
-  await say(`${records + pools + (await pruneContainers(env))} removed\n`)
+  await writeStdout(`${records + pools + (await pruneContainers(env))} removed\n`)
   return 0
 })

@@ -12,7 +12,7 @@ import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import { type Answer, checkWorkers, listWorkers, showWorker } from '../../worker/list-show-check.ts'
 import type { Environment } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
-import { say } from '../stdio.ts'
+import { writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 import { shippedWorkers } from '../under-worker.ts'
 
@@ -53,6 +53,6 @@ async function answerTo(action: string | undefined, request: WorkersRequest): Pr
 export const workers = subcommand('workers', async ({ action, flags, operands: [operand] }, call) => {
   const { json, ...given } = flags
   const { data, lines, ok } = await answerTo(action, { cwd: currentDirectory(call), env: call.env, given, operand })
-  await say(json === true ? `${JSON.stringify(data)}\n` : lines.map((line) => `${line}\n`).join(''))
+  await writeStdout(json === true ? `${JSON.stringify(data)}\n` : lines.map((line) => `${line}\n`).join(''))
   return ok ? 0 : FOUND_PROBLEMS
 })
