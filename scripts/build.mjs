@@ -1,19 +1,17 @@
 // Builds dist/, everything bundled:
 //   index.js          the library, ES modules with shared chunks, and its type declarations in types/
 //   cli.cjs           what node is given to run: starts the program from what compile.mjs made of it
-//   program-SUM.cjs   what a run of a command needs, one file: every further one costs its start more than what it holds
-//   rest-SUM.cjs      all else of the command, which asks the program for what both have (scripts/halves.mjs)
+//   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 import { execFileSync } from 'node:child_process'
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { findHalves, forProgram, forRest, refuseDoubles } from './halves.mjs'
-import { findKnown } from './known.mjs'
+import { precompile } from './precompile.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const entryPoints = { program: 'src/cli/main.ts', cli: 'src/cli/start.ts', index: 'src/index.ts' }
+const entryPoints = { program: 'src/cli/main.ts', cli: 'src/cli/load-bundle.ts', index: 'src/index.ts' }
 
 const missing = Object.values(entryPoints).filter((entry) => !existsSync(join(root, entry)))
 if (missing.length > 0) {
@@ -43,9 +41,6 @@ const withoutLanguages = {
     bundle.onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({ contents: 'export {}' }))
   },
 }
-
-/** What a run of a command needs, with all that these import. */
-const NEEDED = ['src/cli/main.ts', 'src/cli/exec.ts', 'src/run/exec.ts', 'src/native.ts']
 
 /** Loaded when something is asked of them: together they are larger than all that is ours. */
 const APART = ['zod', 'yaml', 'gray-matter', 'execa']
@@ -79,32 +74,28 @@ const script = {
   define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__filename' },
 }
 
-/** @returns the name of the one file, with the sum of its text in it, and what it was made of */
-async function buildScript(name, { entryPoint, text, plugins }) {
-  const entry =
-    text === undefined
-      ? { entryPoints: { [name]: entryPoint }, entryNames: '[name]-[hash]' }
-      : { stdin: { contents: text, resolveDir: root, sourcefile: `${name}.js` }, entryNames: `${name}-[hash]` }
+/** @returns the name of the one file, with the checksum of its text in it */
+async function buildScript(name, { entryPoint, plugins }) {
+  const entry = { entryPoints: { [name]: entryPoint }, entryNames: '[name]-[hash]' }
   const { metafile } = await build({ ...script, ...entry, plugins, metafile: true })
-  return { file: basename(Object.keys(metafile.outputs)[0]), inputs: Object.keys(metafile.inputs) }
+  return basename(Object.keys(metafile.outputs)[0])
 }
 
 const exporting = (name, value) => `export const ${name} = ${JSON.stringify(value)}`
 
 async function buildAll() {
-  const { policy, filters } = await findKnown(root)
-  const withKnown = {
-    name: 'with-known',
+  const { policy, filters } = await precompile(root)
+  const withPrecompiled = {
+    name: 'with-precompiled',
     setup(bundle) {
-      bundle.onLoad({ filter: /src\/policy\/known\.ts$/ }, () => ({ contents: exporting('KNOWN', policy) }))
-      bundle.onLoad({ filter: /src\/seccomp\/known\.ts$/ }, () => ({ contents: exporting('KNOWN_FILTERS', filters) }))
+      bundle.onLoad({ filter: /src\/policy\/precompiled\.ts$/ }, () => ({ contents: exporting('PRECOMPILED', policy) }))
+      bundle.onLoad({ filter: /src\/seccomp\/precompiled\.ts$/ }, () => ({
+        contents: exporting('PRECOMPILED_FILTERS', filters),
+      }))
     },
   }
   const apart = await Promise.all(
-    APART.map(async (name) => [
-      name,
-      (await buildScript(name, { entryPoint: name, plugins: [withoutLanguages] })).file,
-    ]),
+    APART.map(async (name) => [name, await buildScript(name, { entryPoint: name, plugins: [withoutLanguages] })]),
   ).then(Object.fromEntries)
   const withApart = {
     name: 'with-apart',
@@ -115,23 +106,18 @@ async function buildAll() {
       }))
     },
   }
-  const inOne = { ...script, plugins: [withKnown, withApart], entryPoints: [entryPoints.program] }
-  const halves = await findHalves(inOne, NEEDED)
-  const plugins = [...inOne.plugins, late]
-  const rest = await buildScript('rest', forRest(halves, plugins))
-  const asked = { entryPoint: entryPoints.program, rest: rest.file, plugins }
-  const program = await buildScript('program', forProgram(halves, asked))
-  refuseDoubles(program, rest)
+  const plugins = [withPrecompiled, withApart, late]
+  const program = await buildScript('program', { entryPoint: entryPoints.program, plugins })
   await build({
     ...script,
     entryPoints: { cli: entryPoints.cli },
-    define: { ...script.define, PROGRAM: JSON.stringify(program.file) },
+    define: { ...script.define, PROGRAM: JSON.stringify(program) },
   })
   await build({
     ...common,
     entryPoints: { index: entryPoints.index },
     chunkNames: 'part-[hash]',
-    plugins: [withKnown],
+    plugins: [withPrecompiled],
     splitting: true,
     format: 'esm',
     // Bundled CommonJS packages still ask for node's own modules by require(), which ES modules do not have.

@@ -28,7 +28,7 @@ if (unknown.length > 0) {
   process.exit(2)
 }
 
-/** All but the history. The packages, too: through a link to them the bundle is built of two halves that do not find each other. */
+/** All but the history; the packages too, since a link would lead out of the copy. */
 function copyCheckout() {
   const place = mkdtempSync(join(tmpdir(), 'llm-do-mutants-'))
   chmodSync(place, 0o755)

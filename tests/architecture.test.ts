@@ -22,7 +22,9 @@ const FLOORS: readonly (readonly string[])[] = [
   ['plan'],
   ['host'],
   ['policy', 'cgroup'],
-  ['seccomp', 'network', 'unit', 'native', 'ask', 'random', 'sum'],
+  ['seccomp', 'network'],
+  ['config', 'os'],
+  ['text'],
   ['error'],
   ['contract'],
 ]

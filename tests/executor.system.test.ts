@@ -2,7 +2,7 @@
 import { chown, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { SandboxExecutor } from '../src/index.ts'
+import { SandboxExecutor } from '../src/executor.ts'
 import { temporaryDirectory } from './support/directory.ts'
 import { BUSYBOX_IMAGE, startDocker, type TestDocker } from './support/docker.ts'
 import { describeWith } from './support/needs.ts'

@@ -2,7 +2,7 @@
  * Moving a process into a group, to see whether one may be there.
  * Edge: a short-lived shell.
  */
-import { ask } from '../ask.ts'
+import { runProgram } from '../os/run-program.ts'
 
 /** Why a process could not be in a group. */
 export interface NotEntered {
@@ -19,7 +19,7 @@ const PATIENCE_MS = 10_000
 
 export const enterByShell: Enter = async (group) => {
   const words = ['-c', 'echo 0 >"$1/cgroup.procs"', 'sh', group]
-  const entered = await ask({ file: '/bin/sh', argv: words, patienceMs: PATIENCE_MS })
+  const entered = await runProgram({ file: '/bin/sh', argv: words, patienceMs: PATIENCE_MS })
   return entered.ok ? undefined : { why: lastWordsOf(entered.why), isPassing: !entered.inTime }
 }
 

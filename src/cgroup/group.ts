@@ -19,6 +19,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { isAlive } from '../os/process-identity.ts'
 import type { Enter } from './enter.ts'
 import { WANTED_BY_ALL, type WantedController } from './rungs.ts'
 
@@ -164,9 +165,6 @@ export function removeDeadTrials(directory: string): void {
 }
 
 const makerOf = (trial: string): number => Number.parseInt(trial.slice(TRIAL.length), 10)
-
-/** Signal 0 only looks (kill(2)); EPERM is somebody else's process. */
-const isAlive = (pid: number): boolean => pid > 0 && errorOf(() => process.kill(pid, 0)) !== 'ESRCH'
 
 function absentLimits(group: string): readonly string[] {
   const absent = Object.entries(LIMIT_FILES).filter(([, file]) => !existsSync(join(group, file)))

@@ -7,7 +7,7 @@
  * sleeps: it holds the group open, and runs come and go below it without systemd hearing of them.
  */
 import { existsSync } from 'node:fs'
-import { ask, SYSTEM_PATH } from '../ask.ts'
+import { runProgram, SYSTEM_PATH } from '../os/run-program.ts'
 
 export type Manager = 'user' | 'system'
 
@@ -42,7 +42,7 @@ interface Asked {
 }
 
 const run = (file: string, { manager, uid }: Asked, words: readonly string[]) =>
-  ask({
+  runProgram({
     file,
     argv: manager === 'user' ? ['--user', ...words] : words,
     env: { PATH: SYSTEM_PATH, XDG_RUNTIME_DIR: `/run/user/${uid}` },

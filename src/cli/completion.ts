@@ -1,11 +1,8 @@
-/** `llm-do completion bash|zsh|fish`: the command line for a shell's completion, from the declarations. */
-import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/explained.ts'
-import type { Call } from './call.ts'
-import { say } from './output.ts'
-import { understand, usageError } from './verb.ts'
-import { VERBS } from './verbs.ts'
+/** Completion of the command line for bash, zsh and fish, from the declarations. Pure. */
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
+import { completionsOf, DECLARED } from './subcommands.ts'
 
-const USAGE = 'bash|zsh|fish'
+const SUBCOMMANDS = DECLARED.map((declaration) => ({ ...declaration, completions: completionsOf(declaration) }))
 
 /** What can be completed for the value of an option. */
 type Values =
@@ -43,8 +40,8 @@ function bashValues(option: ExplainedOption): string {
 /** bash cuts words at `=` and `:`, so `--memory=1g` arrives as three words. */
 export function bashCompletion(): string {
   const valued = EXPLAINED_OPTIONS.filter(takesValue).map(flagOf)
-  const verbs = VERBS.map(({ name }) => name).join(' ')
-  const perVerb = VERBS.filter(({ completions }) => completions.length > 0)
+  const verbs = SUBCOMMANDS.map(({ name }) => name).join(' ')
+  const perVerb = SUBCOMMANDS.filter(({ completions }) => completions.length > 0)
     .map(({ name, completions }) => `      ${name}) _llm_do_reply -W ${quoted(completions.join(' '))} ;;\n`)
     .join('')
   return `# bash completion for llm-do and llm-do-exec; load it with: source <(llm-do completion bash)
@@ -143,8 +140,8 @@ export function zshCompletion(): string {
     quoted('-c[Run SCRIPT by /bin/sh -c.]:SCRIPT:'),
     quoted('(- *)--help[Print the usage.]'),
   ]
-  const verbs = VERBS.map(({ name, help }) => `    ${quoted(`${zshText(name)}:${help}`)}`).join('\n')
-  const perVerb = VERBS.filter(({ completions }) => completions.length > 0)
+  const verbs = SUBCOMMANDS.map(({ name, help }) => `    ${quoted(`${zshText(name)}:${help}`)}`).join('\n')
+  const perVerb = SUBCOMMANDS.filter(({ completions }) => completions.length > 0)
     .map(({ name, completions }) => `    ${name}) compadd -- ${completions.join(' ')} ;;`)
     .join('\n')
   return `#compdef llm-do llm-do-exec
@@ -190,12 +187,12 @@ function fishOption(condition: string): (option: ExplainedOption) => string {
 }
 
 export function fishCompletion(): string {
-  const verbNames = VERBS.map(({ name }) => name).join(' ')
-  const verbs = VERBS.map(
+  const verbNames = SUBCOMMANDS.map(({ name }) => name).join(' ')
+  const verbs = SUBCOMMANDS.map(
     ({ name, help }) =>
       `complete -c llm-do -n 'not __fish_seen_subcommand_from ${verbNames}' -f -a ${name} -d ${quoted(help)}`,
   )
-  const words = VERBS.filter(({ completions }) => completions.length > 0).map(
+  const words = SUBCOMMANDS.filter(({ completions }) => completions.length > 0).map(
     ({ name, completions }) =>
       `complete -c llm-do -n '__fish_seen_subcommand_from ${name}' -f -a ${quoted(completions.join(' '))}`,
   )
@@ -207,19 +204,4 @@ export function fishCompletion(): string {
     ...EXPLAINED_OPTIONS.map(fishOption('-c llm-do-exec')),
     '',
   ].join('\n')
-}
-
-const SHELLS: Readonly<Record<string, () => string>> = {
-  bash: bashCompletion,
-  zsh: zshCompletion,
-  fish: fishCompletion,
-}
-
-export async function completion({ text }: Call): Promise<number> {
-  const [shell = ''] = understand(text, { verb: 'completion', usage: USAGE, operands: [1, 1] }).operands
-  const print = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined
-  if (print === undefined)
-    throw usageError(`completion: expected bash, zsh or fish, got "${shell}".`, `llm-do completion ${USAGE}`)
-  await say(print())
-  return 0
 }

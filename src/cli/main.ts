@@ -1,66 +1,67 @@
 /**
- * The entry of `llm-do` and `llm-do-exec`, which native/client/main.c or the script of scripts/commands.mjs start. A first word that is ours is a subcommand, whose code is loaded then and not
- * before; any other one is handed to the next `llm-do` on PATH.
+ * The entry of `llm-do` and `llm-do-exec`, which native/client/main.c or the script of scripts/commands.mjs start. If the first word names a
+ * subcommand, its code is loaded; any other word is handed to the next `llm-do` on PATH.
  *
  * Edge: the call, stdio, the exit status.
  */
 import { SandboxError } from '../error.ts'
-import { didYouMean } from '../policy/nearest.ts'
 import { errorLines } from '../report/text.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 import { type Call, hostEnvironment, readCall, wordsFrom } from './call.ts'
-import { say, tell } from './output.ts'
-import { usageError, type Verb } from './verb.ts'
-import { VERBS, type VerbName } from './verbs.ts'
+import { writeStderr, writeStdout } from './stdio.ts'
+import type { Subcommand } from './subcommand.ts'
+import { SUBCOMMANDS, type SubcommandName } from './subcommands.ts'
+import { usageError } from './usage-error.ts'
 
 /** The sandbox failed; also for a command line that cannot be understood, as with docker(1). */
 const FAILED = 125
 
-/** Code is loaded when it is asked for: the start of the program is what people wait for. */
-const LOADERS: Readonly<Record<VerbName, () => Promise<Verb>>> = {
-  exec: async () => (await import('./exec.ts')).execVerb,
-  profiles: async () => (await import('./profiles.ts')).profiles,
-  workers: async () => (await import('./workers.ts')).workers,
-  init: async () => (await import('./init.ts')).init,
-  doctor: async () => (await import('./doctor.ts')).doctor,
-  ps: async () => (await import('./runs.ts')).ps,
-  kill: async () => (await import('./runs.ts')).kill,
-  prune: async () => (await import('./runs.ts')).prune,
-  images: async () => (await import('./images.ts')).images,
-  audit: async () => (await import('./audit.ts')).audit,
-  pool: async () => (await import('./pool.ts')).pool,
-  cache: async () => (await import('./cache.ts')).cache,
-  completion: async () => (await import('./completion.ts')).completion,
+/** Each subcommand is loaded when it is used, because loading all of them would slow down every start. */
+const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
+  exec: async () => (await import('./commands/exec.ts')).exec,
+  profiles: async () => (await import('./commands/profiles.ts')).profiles,
+  workers: async () => (await import('./commands/workers.ts')).workers,
+  init: async () => (await import('./commands/init.ts')).init,
+  doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  ps: async () => (await import('./commands/ps.ts')).ps,
+  kill: async () => (await import('./commands/kill.ts')).kill,
+  prune: async () => (await import('./commands/prune.ts')).prune,
+  images: async () => (await import('./commands/images.ts')).images,
+  audit: async () => (await import('./commands/audit.ts')).audit,
+  pool: async () => (await import('./commands/pool.ts')).pool,
+  cache: async () => (await import('./commands/cache.ts')).cache,
+  completion: async () => (await import('./commands/completion.ts')).completion,
 }
 
-async function verbNamed(name: string): Promise<Verb | undefined> {
-  return Object.hasOwn(LOADERS, name) ? await LOADERS[name as VerbName]() : undefined
+async function subcommandNamed(name: string): Promise<Subcommand | undefined> {
+  return Object.hasOwn(LOADERS, name) ? await LOADERS[name as SubcommandName]() : undefined
 }
 
 async function usage(): Promise<number> {
-  const { programUsage } = await import('./usage.ts')
-  await say(programUsage())
+  const { programUsage } = await import('./help.ts')
+  await writeStdout(programUsage())
   return 0
 }
 
 async function printVersion(): Promise<number> {
-  const { packageVersion } = await import('../native.ts')
-  await say(`${packageVersion()}\n`)
+  const { packageVersion } = await import('../os/native-helpers.ts')
+  await writeStdout(`${packageVersion()}\n`)
   return 0
 }
 
-function unknownVerb(name: string): SandboxError {
+function unknownSubcommand(name: string): SandboxError {
   const near = didYouMean(
     name,
-    VERBS.map((verb) => verb.name),
+    SUBCOMMANDS.map((subcommand) => subcommand.name),
   )
   return usageError(`no command "${name}".${near}`, 'llm-do --help')
 }
 
-async function forwardOrRefuse(name: string, { text, env }: Call): Promise<number> {
-  if (name.startsWith('-')) throw unknownVerb(name)
-  const { findNext, forward } = await import('./forward.ts')
+async function delegateOrRefuse(name: string, { text, env }: Call): Promise<number> {
+  if (name.startsWith('-')) throw unknownSubcommand(name)
+  const { findNext, forward } = await import('./delegate.ts')
   const next = findNext(process.argv[1] ?? '', { env, path: hostEnvironment({ env })['PATH'] ?? '' })
-  if (next === undefined) throw unknownVerb(name)
+  if (next === undefined) throw unknownSubcommand(name)
   return await forward(next, text)
 }
 
@@ -68,22 +69,22 @@ async function forwardOrRefuse(name: string, { text, env }: Call): Promise<numbe
 async function dispatch(call: Call): Promise<number> {
   const [first] = call.text
   if (call.outcome !== undefined) {
-    const { explainVerb } = await import('./exec.ts')
-    return await explainVerb(wordsFrom(call, 1), call.outcome)
+    const { explain } = await import('./commands/exec.ts')
+    return await explain(wordsFrom(call, 1), call.outcome)
   }
   if (first === undefined) {
-    const { programUsage } = await import('./usage.ts')
-    await tell(programUsage().trimEnd().split('\n'))
+    const { programUsage } = await import('./help.ts')
+    await writeStderr(programUsage().trimEnd().split('\n'))
     return FAILED
   }
   if (first === '--help' || first === '-h' || first === 'help') return await usage()
   if (first === '--version' || first === '-V') return await printVersion()
-  const verb = await verbNamed(first)
-  if (verb === undefined) return await forwardOrRefuse(first, call)
-  return await verb(wordsFrom(call, 1))
+  const subcommand = await subcommandNamed(first)
+  if (subcommand === undefined) return await delegateOrRefuse(first, call)
+  return await subcommand(wordsFrom(call, 1))
 }
 
-/** A defect of ours is an error like any other, with the place for whoever mends it. */
+/** A defect of this program is reported like any other error, with the place in the code. */
 function asSandboxError(error: unknown): SandboxError {
   if (error instanceof SandboxError) return error
   const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
@@ -102,7 +103,7 @@ async function main(): Promise<number> {
     return await dispatch(readCall())
   } catch (error) {
     // When stderr takes nothing either, the exit status has to say it all.
-    await tell(errorLines(asSandboxError(error))).catch(() => undefined)
+    await writeStderr(errorLines(asSandboxError(error))).catch(() => undefined)
     return FAILED
   }
 }

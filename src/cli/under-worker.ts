@@ -6,17 +6,17 @@
  */
 import { join } from 'node:path'
 import { SandboxError } from '../error.ts'
-import { packageRoot } from '../native.ts'
+import { packageRoot } from '../os/native-helpers.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Environment } from '../run/caller.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
 import { APPROVALS, blockedError } from '../worker/approval.ts'
+import { approvalsDirectory, sessionMemory } from '../worker/approval-store.ts'
+import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/authorize.ts'
 import { askOnTerminal } from '../worker/prompt.ts'
-import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/run.ts'
-import { approvalsDirectory, sessionMemory } from '../worker/session.ts'
-import { usageError } from './verb.ts'
+import { usageError } from './usage-error.ts'
 
 export interface UnderWorker {
   readonly options: Required<Pick<ExecOptions, 'narrow' | 'accept'>>

@@ -1,5 +1,5 @@
 /**
- * Tries the contract in real sandboxes: for each row a fresh ground, the attempts, a look at the host, the verdict.
+ * Tries the contract in real sandboxes: for each row a fresh site, the attempts, a look at the host, the verdict.
  * Edge: process.env, processes (by exec).
  */
 import { createHash } from 'node:crypto'
@@ -10,8 +10,8 @@ import type { Result } from '../report/result.ts'
 import type { Environment } from '../run/caller.ts'
 import { exec } from '../run/exec.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
-import type { Attempt, Ground, Row, RunSeen, Verdict } from './contract.ts'
-import { prepareGround } from './ground.ts'
+import type { Attempt, ObservedRun, Row, TestSite, Verdict } from './contract-types.ts'
+import { prepareTestSite } from './test-site.ts'
 
 export interface RowResult {
   readonly id: Row['id']
@@ -21,7 +21,7 @@ export interface RowResult {
 }
 
 /** Who runs an attempt: our own chain, or for a negative control something weaker. */
-export type Runner = (attempt: Attempt, ground: Ground) => Promise<RunSeen>
+export type Runner = (attempt: Attempt, site: TestSite) => Promise<ObservedRun>
 
 export interface SelfTestInputs {
   readonly rows: readonly Row[]
@@ -30,7 +30,7 @@ export interface SelfTestInputs {
   /** The caller's. */
   readonly env: Environment
   readonly onResult?: (result: RowResult) => void
-  /** Ends the test after the row that is being tried, so that its ground is removed. */
+  /** Ends the test after the row that is being tried, so that its site is removed. */
   readonly signal?: AbortSignal
 }
 
@@ -63,15 +63,15 @@ export interface Trial {
   readonly runner: Runner
 }
 
-/** One row on a ground of its own. What cannot even be tried is broken, never passed over. */
+/** One row on a site of its own. What cannot even be tried is broken, never passed over. */
 export async function tryRow(row: Row, { engine, landlockAbi, runner }: Trial): Promise<Verdict> {
-  const { ground, look, remove } = await prepareGround({ engine, landlockAbi })
+  const { site, look, remove } = await prepareTestSite({ engine, landlockAbi })
   try {
-    const attempts = row.attempts(ground)
+    const attempts = row.attempts(site)
     const runs = row.together
-      ? await Promise.all(attempts.map((attempt) => runner(attempt, ground)))
-      : await oneByOne(attempts, (attempt) => runner(attempt, ground))
-    return row.verdict({ runs, world: await look() }, ground)
+      ? await Promise.all(attempts.map((attempt) => runner(attempt, site)))
+      : await oneByOne(attempts, (attempt) => runner(attempt, site))
+    return row.verdict({ runs, hostState: await look() }, site)
   } finally {
     await remove()
   }
@@ -86,14 +86,14 @@ async function oneByOne<In, Out>(all: readonly In[], work: (one: In) => Promise<
 /** Tries attempts by a way to run commands. */
 export const runnerBy =
   (run: (options: ExecOptions) => Promise<Result>, callerEnv: Environment = process.env): Runner =>
-  async (attempt, ground) => {
+  async (attempt, site) => {
     const hash = createHash('sha256')
     try {
       const result = await run({
-        ...optionsOf(attempt, ground, callerEnv),
+        ...optionsOf(attempt, site, callerEnv),
         onStdout: (chunk) => void hash.update(chunk),
       })
-      return seenOf(result, hash.digest('hex'))
+      return observedRun(result, hash.digest('hex'))
     } catch (error) {
       if (!(error instanceof SandboxError)) throw error
       return refusedRun(error)
@@ -103,25 +103,25 @@ export const runnerBy =
 /** By the same door as every other run. */
 export const runInSandbox: Runner = runnerBy(exec)
 
-function optionsOf({ command, policy, stdin, env }: Attempt, ground: Ground, callerEnv: Environment): ExecOptions {
+function optionsOf({ command, policy, stdin, env }: Attempt, site: TestSite, callerEnv: Environment): ExecOptions {
   return {
     command,
-    cwd: ground.base,
+    cwd: site.base,
     env: { ...plainEnvironment(callerEnv), ...env },
     mode: 'capture',
     stdin: stdin ?? 'ignore',
-    layers: [layer(ground, basePolicy(ground)), ...(policy === undefined ? [] : [layer(ground, policy)])],
+    layers: [layer(site, basePolicy(site)), ...(policy === undefined ? [] : [layer(site, policy)])],
   }
 }
 
-const layer = ({ base }: Ground, values: SandboxInput) => ({
+const layer = ({ base }: TestSite, values: SandboxInput) => ({
   layer: 'flag' as const,
   source: 'self-test',
   directory: base,
   values,
 })
 
-function basePolicy({ engine, shown, writable }: Ground): SandboxInput {
+function basePolicy({ engine, shown, writable }: TestSite): SandboxInput {
   return {
     backend: 'namespace',
     engine,
@@ -140,7 +140,7 @@ function plainEnvironment(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !/^(LLM_DO_EXEC_|DOCKER_)/.test(name)))
 }
 
-function seenOf(result: Result, stdoutSha256: string): RunSeen {
+function observedRun(result: Result, stdoutSha256: string): ObservedRun {
   const { stdout, stderr, truncated, exitCode, signal, reason, error, limits, durationMs } = result
   return {
     stdout,
@@ -156,7 +156,7 @@ function seenOf(result: Result, stdoutSha256: string): RunSeen {
   }
 }
 
-function refusedRun({ code, message }: SandboxError): RunSeen {
+function refusedRun({ code, message }: SandboxError): ObservedRun {
   return {
     refused: { code, message },
     stdout: '',

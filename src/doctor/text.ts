@@ -2,7 +2,7 @@
 import type { Part, PartState } from '../backends/backend.ts'
 import { isSandbox } from '../policy/values.ts'
 import type { DoctorReport, Trial } from './checks.ts'
-import type { Verdict } from './contract.ts'
+import type { Verdict } from './contract-types.ts'
 import type { BackendReport } from './describe.ts'
 import type { RowResult } from './self-test.ts'
 

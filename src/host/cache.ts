@@ -1,27 +1,20 @@
 /**
  * Remembers for one boot what was costly to find out. A convenience: whatever goes wrong with it, the answer is "not remembered".
- * Edge: file system (the cache directory), randomness (temporary names).
+ * Edge: file system (the cache directory).
  *
- * One file a key, `facts-<sum of the key>.json`, in a directory that only this user can write: 0700 and owned by the user, else it is
- * not used. A file is written under a temporary name and renamed, so nobody reads half of one.
+ * One private file a key, `facts-<checksum of the key>.json`, in a directory that only this user can write: 0700 and owned by the user,
+ * else it is not used.
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { randomHex } from '../random.ts'
-import { sumOf } from '../sum.ts'
+import { fnv1a64 } from '../os/checksum.ts'
+import {
+  dropOldest,
+  isOwnDirectory,
+  makePrivateDirectory,
+  readPrivateFile,
+  writePrivateFile,
+} from '../os/private-files.ts'
 
 /** Files kept; the oldest go. Each boot, user, container and terminal session has a key of its own. */
 const MOST_FILES = 16
@@ -64,34 +57,22 @@ export interface CacheInputs {
 
 /** What was stored under exactly this key, or undefined. */
 export function recall({ directory, key, uid }: CacheInputs): unknown {
-  if (!isPrivate(directory, uid)) return undefined
-  const text = readPrivate(join(directory, nameFor(key)), uid)
-  const entry = text === undefined ? undefined : parsed(text)
+  if (!isOwnDirectory(directory, uid)) return undefined
+  const bytes = readPrivateFile(join(directory, nameFor(key)), { uid, most: LARGEST_FILE })
+  const entry = bytes === undefined ? undefined : parsed(bytes.toString('utf8'))
   return entry?.key === key ? entry.value : undefined
 }
 
 /** Stores a value; silently does not when the place is read-only, full or not ours. */
 export function remember({ directory, key, uid }: CacheInputs, value: unknown): void {
-  const temporary = join(directory, `.${randomHex(16)}`)
   try {
-    makeDirectory(dirname(directory))
-    makeDirectory(directory)
-    if (!isPrivate(directory, uid)) return
-    writeFileSync(temporary, JSON.stringify({ key, value }), { flag: 'wx', mode: 0o600 })
-    renameSync(temporary, join(directory, nameFor(key)))
-    dropOldest(directory)
+    makePrivateDirectory(dirname(directory))
+    makePrivateDirectory(directory)
   } catch {
-    forget(temporary) // Not remembered is only slower.
+    return // Not remembered is only slower.
   }
-}
-
-/** A file that was begun on a full disk must not stay. */
-function forget(file: string): void {
-  try {
-    rmSync(file, { force: true })
-  } catch {
-    // A place in which nothing can be removed has nothing of ours.
-  }
+  if (writePrivateFile({ directory, name: nameFor(key), uid }, JSON.stringify({ key, value })))
+    dropOldest(directory, MOST_FILES, (name) => /^facts-[0-9a-f]{16}\.json$/.test(name))
 }
 
 export interface Sought<V> {
@@ -111,53 +92,8 @@ export async function recallOrFind<V>(place: CacheInputs | undefined, sought: So
   return found
 }
 
-/** One level at a time: node's `recursive` never returns where the system refuses to make directories, as in /proc. */
-export function makeDirectory(directory: string): void {
-  try {
-    mkdirSync(directory, { mode: 0o700 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
-}
-
 function nameFor(key: string): string {
-  return `facts-${sumOf(Buffer.from(key))}.json`
-}
-
-function isPrivate(directory: string, uid: number): boolean {
-  try {
-    const seen = lstatSync(directory, { throwIfNoEntry: false })
-    return seen?.isDirectory() === true && seen.uid === uid && (seen.mode & 0o077) === 0
-  } catch {
-    return false // Not to be looked at is the same as not ours.
-  }
-}
-
-function readPrivate(file: string, uid: number): string | undefined {
-  try {
-    // O_NONBLOCK: a FIFO of this name would make us wait for a writer.
-    const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    try {
-      return isOurs(fd, uid) ? readFileSync(fd, 'utf8') : undefined
-    } finally {
-      closeSync(fd)
-    }
-  } catch {
-    return undefined // Unreadable is the same as not there.
-  }
-}
-
-function isOurs(fd: number, uid: number): boolean {
-  const seen = fstatSync(fd)
-  return seen.isFile() && seen.uid === uid && (seen.mode & 0o022) === 0 && seen.size <= LARGEST_FILE
-}
-
-function dropOldest(directory: string): void {
-  const names = readdirSync(directory).filter((name) => /^facts-[0-9a-f]{16}\.json$/.test(name))
-  if (names.length <= MOST_FILES) return
-  const dated = names.map((name) => ({ name, at: statSync(join(directory, name)).mtimeMs }))
-  const old = dated.sort((a, b) => b.at - a.at).slice(MOST_FILES)
-  for (const { name } of old) rmSync(join(directory, name), { force: true })
+  return `facts-${fnv1a64(Buffer.from(key))}.json`
 }
 
 function parsed(text: string): { readonly key?: unknown; readonly value?: unknown } | undefined {

@@ -10,11 +10,11 @@
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter } from 'node:path'
+import { countProcessors, statusLine } from '../os/proc-status.ts'
 import { recall, remember } from './cache.ts'
 import { EXPLAINING_SETTINGS } from './explain.ts'
 import { type CgroupFact, type HostFacts, NOT_TRIED, type Probe, type ProgramFact, type Surroundings } from './facts.ts'
 import { type FoundProgram, findProgram, versionOf } from './program.ts'
-import { countProcessors, statusLine } from './status.ts'
 
 /** @returns facts to add; never throws for a program that is missing or fails */
 export type Observer = (question: ObserverQuestion) => Promise<Partial<HostFacts>>

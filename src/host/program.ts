@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join, normalize, resolve, sep } from 'node:path'
-import { ask } from '../ask.ts'
+import { runProgram } from '../os/run-program.ts'
 import type { ProgramFact } from './facts.ts'
 
 /** Longest wait for an answer to `--version`, milliseconds. A program that hangs is as good as absent. */
@@ -107,7 +107,7 @@ function isBelow(path: string, place: string): boolean {
 
 /** Asks a program for its version; the first dotted number of the answer counts, empty when there is none. */
 export async function askVersion({ path, setuid }: FoundProgram): Promise<ProgramFact> {
-  const answer = await ask({ file: path, argv: ['--version'], env: {}, patienceMs: VERSION_TIMEOUT_MS })
+  const answer = await runProgram({ file: path, argv: ['--version'], env: {}, patienceMs: VERSION_TIMEOUT_MS })
   return { path, version: /\d+(?:\.\d+)+/.exec(`${answer.stdout}\n${answer.stderr}`)?.[0] ?? '', setuid }
 }
 

@@ -3,20 +3,9 @@
  * Edge: file system (the directory beside the runs directory), the kernel's random numbers.
  */
 import { createHmac, randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { randomHex } from '../random.ts'
-import { makeDirectory } from './cache.ts'
+import { isOwnDirectory, makePrivateDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
 import { secretDirectory } from './own-directory.ts'
 
 const SECRET_BYTES = 32
@@ -34,9 +23,8 @@ export function takeSecret({ env, uid }: SecretInputs): Buffer | undefined {
   const directory = secretDirectory(env, uid)
   if (directory === undefined) return undefined
   try {
-    makeDirectory(directory)
-    const seen = lstatSync(directory)
-    if (!seen.isDirectory() || seen.uid !== uid || (seen.mode & 0o077) !== 0) return undefined
+    makePrivateDirectory(directory)
+    if (!isOwnDirectory(directory, uid)) return undefined
     return readSecret(directory, uid) ?? makeSecret(directory, uid)
   } catch {
     return undefined // A read-only or full file system: the next run plans again.
@@ -45,24 +33,8 @@ export function takeSecret({ env, uid }: SecretInputs): Buffer | undefined {
 
 /** The same checks as in native/lib/seal.c. */
 function readSecret(directory: string, uid: number): Buffer | undefined {
-  const fd = openIfThere(join(directory, 'key'))
-  if (fd === undefined) return undefined
-  try {
-    const seen = fstatSync(fd)
-    const isOurs = seen.isFile() && seen.uid === uid && (seen.mode & 0o177) === 0 && seen.nlink === 1
-    const bytes = Buffer.alloc(SECRET_BYTES)
-    return isOurs && seen.size === SECRET_BYTES && readSync(fd, bytes) === SECRET_BYTES ? bytes : undefined
-  } finally {
-    closeSync(fd)
-  }
-}
-
-function openIfThere(file: string): number | undefined {
-  try {
-    return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch {
-    return undefined
-  }
+  const bytes = readPrivateFile(join(directory, 'key'), { uid, most: SECRET_BYTES })
+  return bytes?.length === SECRET_BYTES ? bytes : undefined
 }
 
 /**
@@ -70,14 +42,8 @@ function openIfThere(file: string): number | undefined {
  * again. A hard link would leave a key with two names, which is refused, if a run were killed before it took one away.
  */
 function makeSecret(directory: string, uid: number): Buffer | undefined {
-  const [temporary, key] = [join(directory, `.${randomHex(16)}`), join(directory, 'key')]
-  try {
-    if (lstatSync(key, { throwIfNoEntry: false }) !== undefined) return readSecret(directory, uid)
-    writeFileSync(temporary, randomBytes(SECRET_BYTES), { flag: 'wx', mode: 0o600 })
-    renameSync(temporary, key)
-  } catch {
-    rmSync(temporary, { force: true }) // Nothing can be written here, or not enough.
-  }
+  const isThere = lstatSync(join(directory, 'key'), { throwIfNoEntry: false }) !== undefined
+  if (!isThere) writePrivateFile({ directory, name: 'key', uid }, randomBytes(SECRET_BYTES))
   return readSecret(directory, uid)
 }
 

@@ -3,10 +3,11 @@
  * before it starts a command (native/lib/launch-cache.c).
  * Edge: this process, as the caller.
  */
+
 import { readFileSync, readlinkSync } from 'node:fs'
 import { type Verb, writeLaunchFile } from '../backends/namespace/launch-file.ts'
 import { LAUNCH_FILE_MAGIC, VERBS } from '../contract.ts'
-import { type Invocation, type KeyInputs, keyWords } from './key.ts'
+import { type Invocation, type KeyInputs, keyWords } from './cache-key.ts'
 
 /** The guards of a launch file, sorted by who asks for them. */
 export interface Guards {

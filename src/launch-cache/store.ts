@@ -1,24 +1,13 @@
 /**
  * Leaves the launch file of a plan where native/client/main.c finds it. A convenience: what cannot be stored is planned again.
- * Edge: the cache directory, identities of files, the clock, randomness (temporary names).
+ * Edge: the cache directory, identities of files.
  */
-import {
-  type BigIntStats,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { type BigIntStats, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { makeDirectory } from '../host/cache.ts'
 import { observePaths } from '../host/paths.ts'
-import { randomHex } from '../random.ts'
-import { type CachedInputs, poolName, writeCachedFile } from './file.ts'
-import { type Invocation, type KeyInputs, keyName, keyWords } from './key.ts'
+import { dropOldest, makePrivateDirectory, writePrivateFile } from '../os/private-files.ts'
+import { type Invocation, type KeyInputs, keyName, keyWords } from './cache-key.ts'
+import { type CachedInputs, poolName, writeCachedFile } from './cached-launch.ts'
 
 /** Files kept; the oldest go. One a directory and set of options. */
 const MOST_FILES = 512
@@ -37,9 +26,9 @@ export const launchCacheDirectory = (cache: string): string => join(cache, 'laun
 export function makeLaunchCache(directory: string): void {
   const cache = dirname(directory)
   try {
-    for (const place of [dirname(cache), cache, directory]) makeDirectory(place)
+    for (const place of [dirname(cache), cache, directory]) makePrivateDirectory(place)
   } catch {
-    // A read-only home: nothing will be stored there, and storing says so.
+    // A read-only home: storing will fail, and returns false.
   }
 }
 
@@ -77,7 +66,9 @@ export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
 
 /** @returns whether it was stored */
 export function storeLaunch(directory: string, { name, bytes }: GuardedLaunch): boolean {
-  return write({ directory, name, bytes })
+  const isStored = writePrivateFile({ directory, name, uid: process.geteuid?.() ?? -1 }, bytes)
+  if (isStored) dropOldest(directory, MOST_FILES)
+  return isStored
 }
 
 /** What is there now is what front will compare with: nothing, or a place that this user may not look into. */
@@ -147,48 +138,6 @@ function orEmpty(read: () => string): string {
   } catch {
     return ''
   }
-}
-
-interface NewFile {
-  readonly directory: string
-  readonly name: string
-  readonly bytes: Uint8Array
-}
-
-function write({ directory, name, bytes }: NewFile): boolean {
-  const temporary = join(directory, `.${randomHex(16)}`)
-  try {
-    if (!isPrivate(directory)) return false
-    writeFileSync(temporary, bytes, { flag: 'wx', mode: 0o600 })
-    renameSync(temporary, join(directory, name))
-    dropOldest(directory)
-    return true
-  } catch {
-    remove(temporary)
-    return false
-  }
-}
-
-/** A read-only home or a full disk: the next run plans again. What was begun must not stay. */
-function remove(temporary: string): void {
-  try {
-    rmSync(temporary, { force: true })
-  } catch {
-    // Where nothing can be removed, nothing was made.
-  }
-}
-
-function isPrivate(directory: string): boolean {
-  const seen = lstatSync(directory)
-  return seen.isDirectory() && seen.uid === process.geteuid?.() && (seen.mode & 0o077) === 0
-}
-
-function dropOldest(directory: string): void {
-  const names = readdirSync(directory)
-  if (names.length <= MOST_FILES) return
-  const dated = names.map((name) => ({ name, at: statSync(join(directory, name)).mtimeMs }))
-  const old = dated.sort((a, b) => b.at - a.at).slice(MOST_FILES)
-  for (const { name } of old) rmSync(join(directory, name), { force: true })
 }
 
 /** `llm-do cache clear`. @returns how many files there were */

@@ -2,10 +2,11 @@
  * What environment variables say: the twins of the options, and below them the variables of container-based runners.
  * Pure: the environment is an argument. An empty variable says nothing, as everywhere in POSIX land.
  */
-import { quoteText, quoteValue } from '../unit.ts'
+
+import { didYouMean } from '../text/did-you-mean.ts'
+import { quoteText, quoteValue } from '../text/units.ts'
 import type { SandboxInput } from './keys/index.ts'
 import type { PolicyLayer } from './layer.ts'
-import { didYouMean } from './nearest.ts'
 import { layerOfOptions } from './option-layer.ts'
 import { OPTIONS, type OptionDeclaration, wrongChoice } from './options.ts'
 
@@ -80,7 +81,7 @@ function twinProblems(option: OptionDeclaration, env: Environment): readonly str
   const text = env[option.environment] ?? ''
   if (option.argument === undefined && switchOf(text) === undefined) return [notASwitch(option.environment, text)]
   const isBareJson = option.isArgumentOptional && switchOf(text) !== undefined
-  const wrong = isBareJson ? undefined : wrongChoice(option, option.environment, text)
+  const wrong = isBareJson ? undefined : wrongChoice(option.choices, option.environment, text)
   return wrong === undefined ? [] : [wrong]
 }
 

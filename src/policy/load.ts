@@ -6,9 +6,9 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
-import { KNOWN } from './known.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 import type { PolicyLayer } from './layer.ts'
-import { didYouMean } from './nearest.ts'
+import { PRECOMPILED } from './precompiled.ts'
 import { type ParsedProfile, profileLayer } from './profile-layer.ts'
 
 export interface ProfileDirectories {
@@ -98,7 +98,7 @@ async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProf
 
 /** The parser is loaded for profiles that do not come with the program. */
 async function readProfile({ file, bytes }: Pick<FoundProfile, 'file' | 'bytes'>): Promise<ParsedProfile> {
-  const known = KNOWN.profiles.find(({ text }) => Buffer.from(text).equals(bytes))
+  const known = PRECOMPILED.profiles.find(({ text }) => Buffer.from(text).equals(bytes))
   if (known !== undefined) return profileLayer({ ...known, file })
   const { parseProfile } = await import('./parse.ts')
   return parseProfile({ file, bytes })

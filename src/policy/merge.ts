@@ -2,13 +2,14 @@
  * The sum of all layers: each key adds up as its declaration in keys/ says. Nothing here touches the world.
  * Layers come from the lowest authority to the highest.
  */
-import type { CheckedLayer } from './check.ts'
-import { contradictions, type Sums } from './contradictions.ts'
-import { invalidPolicy } from './invalid.ts'
+
+import { contradictions, type Sums } from './cross-key-checks.ts'
 import { ALL_KEYS, type NamedKey, type PolicyValues } from './keys/index.ts'
 import { sourceOf } from './layer.ts'
 import type { LayerSource } from './layer-source.ts'
 import type { Policy } from './policy.ts'
+import { invalidPolicy } from './policy-error.ts'
+import type { CheckedLayer } from './validate-layer.ts'
 import { valueAt, withValueAt } from './value-at.ts'
 import type { Origin } from './values.ts'
 

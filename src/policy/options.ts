@@ -2,10 +2,10 @@
  * Every option of the command line: those that set a key of the policy come with its declaration in keys/, those about the run are
  * here. The command line is built from it, the environment twins are read by it, the manual is printed from it. Pure.
  */
-import { quoteValue } from '../unit.ts'
+import { quoteValue } from '../text/units.ts'
 import { ALL_KEYS, type NamedKey } from './keys/index.ts'
 import type { FlagValues, KeyFlag, OptionGroup } from './keys/key.ts'
-import { listWords } from './value.ts'
+import { listWords } from './readers.ts'
 import { withValueAt } from './value-at.ts'
 
 export const OPTION_GROUPS: readonly OptionGroup[] = [
@@ -113,9 +113,8 @@ export const OPTIONS: readonly OptionDeclaration[] = OPTION_GROUPS.flatMap((grou
   [...OF_RUNS, ...OF_KEYS].filter((option) => option.group === group),
 )
 
-/** A choice that is not one of its words, as a finished line; undefined when all is well. For options that are not policy. */
-export function wrongChoice(option: OptionDeclaration, place: string, value: string): string | undefined {
-  const { choices } = option
+/** A value that is none of the choices, as a finished line; undefined when all is well. For options that are not policy. */
+export function wrongChoice(choices: OptionDeclaration['choices'], place: string, value: string): string | undefined {
   return choices === undefined || choices.includes(value)
     ? undefined
     : `${place}: expected ${listWords(choices)}, got ${quoteValue(value)}.`

@@ -1,12 +1,12 @@
 /** The text of a profile -> a policy layer. Pure. Values are checked later, by mergePolicies(), together with all others. */
+import { readYaml } from '../config/yaml.ts'
 import { SandboxError } from '../error.ts'
-import { quoteText, quoteValue } from '../unit.ts'
-import { invalidPolicy } from './invalid.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
+import { quoteText, quoteValue } from '../text/units.ts'
 import type { SandboxInput } from './keys/index.ts'
-import { didYouMean } from './nearest.ts'
+import { invalidPolicy } from './policy-error.ts'
 import { type ParsedProfile, profileLayer } from './profile-layer.ts'
 import { isMapping } from './value-at.ts'
-import { readYaml } from './yaml.ts'
 
 /**
  * Reads the text of a profile.

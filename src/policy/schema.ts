@@ -3,7 +3,7 @@
  * words (bytes, milliseconds). Unknown keys are refused. The JSON schemas for editors come from it too.
  */
 import { z } from 'zod'
-import type { Reader } from '../unit.ts'
+import type { Reader } from '../text/units.ts'
 import { ABOUT, KEYS, type ParsedSandbox } from './keys/index.ts'
 import { type Field, type Fields, isSection, type Key, type KeyMeaning, type Section } from './keys/key.ts'
 

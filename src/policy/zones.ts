@@ -1,5 +1,5 @@
 /** How zones add up: drafts of each layer, laid over each other by name, then what is wrong with the sum. Pure. */
-import { quoteText } from '../unit.ts'
+import { quoteText } from '../text/units.ts'
 import { type ParsedZone, ZONE_SIZE } from './keys/zone.ts'
 import { type LayerSource, resolveHostPath, type SetKey } from './layer-source.ts'
 import type { Origin, Zone, ZoneMode } from './values.ts'

@@ -14,7 +14,7 @@ import type { Readable } from 'node:stream'
 import { openUnlinked } from '../backends/child-process.ts'
 import { parseLaunchStatus } from '../backends/launch-status.ts'
 import { SandboxError } from '../error.ts'
-import { helpersDirectory } from '../native.ts'
+import { helpersDirectory } from '../os/native-helpers.ts'
 
 export interface KeeperInputs {
   /** Directory of all pools of the user. */

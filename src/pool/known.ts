@@ -5,9 +5,9 @@
  */
 import { closeSync } from 'node:fs'
 import { openUnlinked } from '../backends/child-process.ts'
+import type { Invocation } from '../launch-cache/cache-key.ts'
 import { environmentFor, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/guards.ts'
-import type { Invocation } from '../launch-cache/key.ts'
-import { packageRoot, packageVersion } from '../native.ts'
+import { packageRoot, packageVersion } from '../os/native-helpers.ts'
 import { guardPlan, plainLaunch } from '../run/leave.ts'
 import { prepareZones } from '../run/make-zones.ts'
 import { type ExecOptions, type Prepared, prepare } from '../run/plan-run.ts'

@@ -13,8 +13,8 @@ import { backendNamed } from '../backends/index.ts'
 import { relaunchOf } from '../backends/namespace/build.ts'
 import { superviseNamespace } from '../backends/namespace/run.ts'
 import { STALE_STEP } from '../contract.ts'
-import { isPoolable } from '../launch-cache/cacheable.ts'
-import { helpersDirectory } from '../native.ts'
+import { isPoolable } from '../launch-cache/eligibility.ts'
+import { helpersDirectory } from '../os/native-helpers.ts'
 import type { Result } from '../report/result.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
 import { exec, judge } from '../run/exec.ts'
@@ -67,7 +67,7 @@ const RESTART_MS = 1_000
 
 /** @throws SandboxError for a policy or a host that allows no run */
 export async function openSandbox({ warm = STANDARD_WARM, ...options }: SandboxOptions = {}): Promise<Sandbox> {
-  await makeOwnDirectory(options.env ?? process.env)
+  makeOwnDirectory(options.env ?? process.env)
   const plans = new Plans(options)
   return new OpenSandbox({ options, warm, plans, first: await plans.make(ANY_PROGRAM, undefined) })
 }

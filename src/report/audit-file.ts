@@ -7,8 +7,8 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync, realpathSync, writeSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
+import { whileLocked } from '../os/file-lock.ts'
 import { type AuditEntry, auditLine, CHAIN_START, checkAuditLine, sha256 } from './audit.ts'
-import { whileLocked } from './lock.ts'
 
 const LINE_FEED = 0x0a
 /** Bytes read at once when looking for the last line from behind. */

@@ -9,13 +9,14 @@ import { GROUP_PROCESSES_BWRAP, GROUP_PROCESSES_UNSHARE } from '../contract.ts'
 import type { ErrorCode, SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { EngineName } from '../policy/values.ts'
-import { formatDuration, formatSize } from '../unit.ts'
-import { type DecodedOutput, decodeOutput } from './decode.ts'
-import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './failure.ts'
+import { formatDuration, formatSize } from '../text/units.ts'
+import { type DecodedOutput, decodeOutput } from './decode-output.ts'
+import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './explain-failure.ts'
 import {
   invisiblePathHint,
   isLimit,
   type LimitName,
+  type LimitReason,
   limitSource,
   type Origins,
   raise,
@@ -78,14 +79,13 @@ function limitsOf({ limits }: Plan): Result['limits'] {
 }
 
 /** What ended the command, with the number that was reached. */
-function stoppedBy(reason: LimitName, { limits }: Plan): string {
+function stoppedBy(reason: LimitReason, { limits }: Plan): string {
   const at = (limit: number | undefined, words: (value: number) => string) => (limit === undefined ? '' : words(limit))
-  const words: Readonly<Record<LimitName, string>> = {
+  const words: Readonly<Record<LimitReason, string>> = {
     timeout: `stopped after ${at(limits.timeoutMs, formatDuration)}`,
     'cpu-time': `stopped after ${at(limits.cpuTimeMs, formatDuration)} of processor time`,
     memory: `killed at the memory limit of ${at(limits.memory?.max, formatSize)}`,
     pids: `failed at the limit of ${at(limits.pids?.max, String)} processes`,
-    output: 'stopped at the output limit',
   }
   return words[reason]
 }

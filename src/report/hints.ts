@@ -52,6 +52,9 @@ export function seccompHint(plan: Plan): string {
   return `the system call filter (${plan.seccomp.profile}) stopped it; if the program is trusted with more: ${wider}`
 }
 
-export function isLimit(reason: Reason): reason is LimitName {
+/** Limits that end a run; the cap of the output only drops. */
+export type LimitReason = Extract<Reason, LimitName>
+
+export function isLimit(reason: Reason): reason is LimitReason {
   return Object.hasOwn(LIMITS, reason)
 }

@@ -10,7 +10,6 @@ export type Reason =
   | 'timeout'
   | 'memory'
   | 'cpu-time'
-  | 'output'
   | 'pids'
   | 'seccomp'
   | 'denied'

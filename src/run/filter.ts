@@ -5,7 +5,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
-import { didYouMean } from '../policy/nearest.ts'
 import type { Policy } from '../policy/policy.ts'
 import { filterFor, keptSets, SHIPPED_WAYS } from '../seccomp/filter.ts'
 import type { MountWay } from '../seccomp/ways.ts'
@@ -35,7 +34,7 @@ export async function mountWaysOf(
 async function readFilterFile(file: string) {
   const text = filterTextOf(file)
   const { parseSeccompFile } = await import('../seccomp/file.ts')
-  return parseSeccompFile({ text, source: file, didYouMean })
+  return parseSeccompFile({ text, source: file })
 }
 
 function filterTextOf(file: string): string {

@@ -6,9 +6,9 @@ import { enginePathOf, type LaunchFileInputs, launchFile, launchRecords } from '
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
 import { usableCache } from '../host/cache.ts'
-import { enginesBefore, isCacheable, isPoolable, placesOf } from '../launch-cache/cacheable.ts'
-import { variableRules } from '../launch-cache/file.ts'
-import type { Invocation } from '../launch-cache/key.ts'
+import type { Invocation } from '../launch-cache/cache-key.ts'
+import { variableRules } from '../launch-cache/cached-launch.ts'
+import { enginesBefore, isCacheable, isPoolable, placesOf } from '../launch-cache/eligibility.ts'
 import {
   type GuardedLaunch,
   guardLaunch,
@@ -16,10 +16,10 @@ import {
   makeLaunchCache,
   storeLaunch,
 } from '../launch-cache/store.ts'
-import { helperFiles, packageRoot, packageVersion } from '../native.ts'
+import { helperFiles, packageRoot, packageVersion } from '../os/native-helpers.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
-import { answerRecords } from '../report/answer.ts'
+import { answerRecords } from '../report/result-template.ts'
 import { profileDirectories } from './caller.ts'
 import { existing } from './observe.ts'
 import type { ExecOptions, Prepared } from './plan-run.ts'

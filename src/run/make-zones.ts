@@ -3,10 +3,10 @@
  * Edge: files, processes.
  */
 import { join } from 'node:path'
-import { ask } from '../ask.ts'
 import { SandboxError } from '../error.ts'
-import { makeDirectories } from '../host/directory.ts'
-import { checkHelpers, helpersDirectory } from '../native.ts'
+import { makeDirectories } from '../os/make-directories.ts'
+import { checkHelpers, helpersDirectory } from '../os/native-helpers.ts'
+import { runProgram } from '../os/run-program.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
 
 /**
@@ -44,7 +44,7 @@ async function makeZoneDirectory(source: string): Promise<string> {
   if (process.platform !== 'linux') return makeByPath(source)
   const helpers = helpersDirectory()
   checkHelpers(helpers, process.arch)
-  const { ok, why, stdout } = await ask({
+  const { ok, why, stdout } = await runProgram({
     file: join(helpers, 'runs'),
     argv: ['make', source],
     patienceMs: MAKING_MS,

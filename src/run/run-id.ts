@@ -2,7 +2,7 @@
  * What differs from run to run: its id and the time at which it begins.
  * Edge: the clock, randomness.
  */
-import { randomHex } from '../random.ts'
+import { randomHex } from '../os/random-id.ts'
 
 /** 80 random bits, lower case: unique without coordination. */
 export function newRunId(): string {

@@ -2,7 +2,7 @@
  * The filter of a policy as a plan bears it, and what stays in it whatever was asked for. The compiler is loaded for what was not
  * compiled when the program was built. Pure.
  */
-import { KNOWN_FILTERS, type KnownFilters } from './known.ts'
+import { PRECOMPILED_FILTERS, type PrecompiledFilters } from './precompiled.ts'
 import type { ProfileName, SeccompRules, SetName } from './rules.ts'
 import type { Arch } from './syscalls.ts'
 import type { MountWay } from './ways.ts'
@@ -30,7 +30,7 @@ export interface AskedFilter {
 /** @returns the filter in hexadecimal, as a function of the machine: what is no machine of ours is for the plan to refuse */
 export async function filterFor(
   asked: AskedFilter,
-  known: KnownFilters = KNOWN_FILTERS,
+  known: PrecompiledFilters = PRECOMPILED_FILTERS,
 ): Promise<(arch: Arch) => string> {
   const { profile, always } = asked
   const filter = typeof profile === 'string' ? known[nameOf({ ...asked, profile })] : undefined

@@ -6,7 +6,7 @@ import { showNetwork } from '../policy/keys/network.ts'
 import type { Policy } from '../policy/policy.ts'
 import { neutralise } from '../report/text.ts'
 import type { Verdict } from './rules.ts'
-import { quoteWord } from './tokens.ts'
+import { quoteWord } from './shell-words.ts'
 
 export const APPROVALS = ['prompt', 'approve_all', 'reject_all'] as const
 export type Approval = (typeof APPROVALS)[number]

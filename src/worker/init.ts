@@ -5,8 +5,8 @@
 import { open } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
-import { makeDirectories } from '../host/directory.ts'
-import { quoteText } from '../unit.ts'
+import { makeDirectories } from '../os/make-directories.ts'
+import { quoteText } from '../text/units.ts'
 import { firstFiles } from './templates.ts'
 
 export interface Initialised {

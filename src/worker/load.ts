@@ -7,12 +7,12 @@ import { type FileHandle, open, readdir, realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
 import { isWithin } from '../plan/places.ts'
-import { didYouMean } from '../policy/nearest.ts'
-import { quoteText } from '../unit.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
+import { quoteText } from '../text/units.ts'
 import { LARGEST_FILE } from './frontmatter.ts'
 import { invalidWorker } from './problem.ts'
 import type { FileText } from './read.ts'
-import { hiddenCharacter } from './tokens.ts'
+import { hiddenCharacter } from './shell-words.ts'
 
 export interface Finding {
   /** Absolute and canonical: the project, and what relative names are relative to. */

@@ -7,13 +7,14 @@
  * (no flag, no variable, no profile by name), and it may name variables and credentials; it is the project owner's file and
  * the operator has named it. And what the operator says by flag or variable stays as it is, for it comes last in every policy.
  */
-import { checkLayer } from '../policy/check.ts'
+
 import { ALL_KEYS, type NamedKey, type ParsedSandbox } from '../policy/keys/index.ts'
 import type { Key } from '../policy/keys/key.ts'
 import type { Narrowing } from '../policy/keys/narrowing.ts'
 import { type PolicyLayer, placeOf, sourceOf } from '../policy/layer.ts'
 import type { LayerSource } from '../policy/layer-source.ts'
 import type { Policy } from '../policy/policy.ts'
+import { checkLayer } from '../policy/validate-layer.ts'
 
 import { valueAt, withValueAt } from '../policy/value-at.ts'
 import { invalidWorker, refusal } from './problem.ts'

@@ -3,9 +3,9 @@
  * In front matter of workers an unknown key is a warning, because other programs keep theirs there; in everything that grants
  * or bounds (`sandbox`, rules, workshops) it is an error.
  */
-import { quoteText } from '../unit.ts'
+import { quoteText } from '../text/units.ts'
 import type { FrontMatter } from './frontmatter.ts'
-import { readFrontMatter, readYaml } from './frontmatter.ts'
+import { readFrontMatter, readYamlFile } from './frontmatter.ts'
 import { invalidWorker, type Problem } from './problem.ts'
 import { readSandbox, type Section, type Surroundings } from './sandbox.ts'
 import {
@@ -16,9 +16,9 @@ import {
   sandboxShape,
   workerShape,
   workshopShape,
-} from './shapes.ts'
+} from './schema.ts'
+import { lineOf, problemsOf } from './schema-problems.ts'
 import { readDelegates, readShell, readTools } from './tools.ts'
-import { lineOf, problemsOf } from './understand.ts'
 import type { Warning, Worker, Workshop, WorkshopWorker } from './worker.ts'
 
 export interface FileText {
@@ -39,7 +39,9 @@ const isMapping = (value: unknown): value is Mapping =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function frontOf({ file, text }: FileText): FrontMatter & { readonly value: Mapping } {
-  const front = isYaml(file) ? readYaml({ file, text }) : readFrontMatter({ file, text, knownKeys: KNOWN_WORKER_KEYS })
+  const front = isYaml(file)
+    ? readYamlFile({ file, text })
+    : readFrontMatter({ file, text, knownKeys: KNOWN_WORKER_KEYS })
   if (isMapping(front.value)) return { ...front, value: front.value }
   throw invalidWorker([
     { file, line: isYaml(file) ? 1 : 2, key: '', expected: 'a mapping of keys', got: 'something else' },

@@ -5,9 +5,9 @@
  * A rule's words are compared with the command's words one by one. Nothing is interpreted: `git` is not `/usr/bin/git`, and a
  * program that starts others (`env`, `sh -c`, `find -exec`) is known by its own name only.
  */
-import { quoteText } from '../unit.ts'
+import { quoteText } from '../text/units.ts'
 import { placeLine } from './problem.ts'
-import { divide, hiddenCharacter } from './tokens.ts'
+import { divide, hiddenCharacter } from './shell-words.ts'
 import type { Decision, Rule, Shell } from './worker.ts'
 
 export interface Verdict {

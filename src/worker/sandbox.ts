@@ -1,11 +1,12 @@
 /** A `sandbox` section in any of its spellings -> zones, and a policy layer for all the rest. The shape is already checked. Pure. */
+
 import path from 'node:path'
+import type { KeyLines } from '../config/yaml.ts'
 import type { SandboxInput } from '../policy/keys/index.ts'
-import { parseSize } from '../unit.ts'
-import type { FrontMatter } from './frontmatter.ts'
+import { parseSize } from '../text/units.ts'
 import type { Problem } from './problem.ts'
-import { ADVISORY_KEYS, type MountText, parseMount } from './shapes.ts'
-import { lineOf } from './understand.ts'
+import { ADVISORY_KEYS, type MountText, parseMount } from './schema.ts'
+import { lineOf } from './schema-problems.ts'
 import type { Place, SandboxWish, Warning, Wish, ZoneWish } from './worker.ts'
 
 /** What the text of a file is read with. */
@@ -16,7 +17,7 @@ export interface Surroundings {
   readonly directory: string
   /** What `~/` stands for, absolute; empty when there is none. */
   readonly home: string
-  readonly lines: FrontMatter['lines']
+  readonly lines: KeyLines
 }
 
 export interface Section {

@@ -1,10 +1,10 @@
 /** What a worker may use: tools, toolsets, rules about commands, other workers; every spelling of each. Shapes are checked. Pure. */
-import { quoteText } from '../unit.ts'
+import { quoteText } from '../text/units.ts'
 import type { Problem } from './problem.ts'
 import type { Surroundings } from './sandbox.ts'
-import { APPROVAL_WORDS, shellShape } from './shapes.ts'
-import { divide } from './tokens.ts'
-import { lineOf, problemsOf } from './understand.ts'
+import { APPROVAL_WORDS, shellShape } from './schema.ts'
+import { lineOf, problemsOf } from './schema-problems.ts'
+import { divide } from './shell-words.ts'
 import type { Decision, Place, Rule, Shell, ToolModel, Warning, Wish } from './worker.ts'
 
 type Mapping = Readonly<Record<string, unknown>>

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { chownSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { helpersDirectory } from '../../src/native.ts'
+import { helpersDirectory } from '../../src/os/native-helpers.ts'
 import { type Attack, type Cell, isNamespace } from './attack.ts'
 import { mark, put, quoted, textOf, type World, wasRun } from './world.ts'
 

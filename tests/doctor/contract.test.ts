@@ -2,26 +2,26 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Ground, ROOMS, roomOf, type Seen } from '../../src/doctor/contract.ts'
+import { type Observed, ROOMS, roomOf, type TestSite } from '../../src/doctor/contract-types.ts'
 import { CONTRACT } from '../../src/doctor/rows/index.ts'
 import { CONTROLS } from '../escape/plain-bwrap.ts'
 
-const GROUND: Ground = {
+const SITE: TestSite = {
   uid: 0,
   engine: 'bwrap',
   landlockAbi: 9,
-  base: '/tmp/ground',
-  shown: '/tmp/ground/shown',
-  writable: '/tmp/ground/writable',
-  hidden: '/tmp/ground/hidden',
-  probe: '/tmp/ground/shown/probe',
+  base: '/tmp/site',
+  shown: '/tmp/site/shown',
+  writable: '/tmp/site/writable',
+  hidden: '/tmp/site/hidden',
+  probe: '/tmp/site/shown/probe',
   port: 1,
-  abstract: 'ground',
+  abstract: 'site',
   pid: 1,
 }
-const NOTHING_SEEN: Seen = {
+const NOTHING_OBSERVED: Observed = {
   runs: [],
-  world: { shown: {}, writable: {}, processes: [], connections: 0, namespaces: {} },
+  hostState: { shown: {}, writable: {}, processes: [], connections: 0, namespaces: {} },
 }
 
 test('every row has an identity of its own in one of the rooms', () => {
@@ -36,7 +36,7 @@ test('every row has a negative control, or says why there is none', () => {
 
 describe('a row that was not tried does not hold', () => {
   test.each(CONTRACT)('$id', (row) => {
-    expect(row.verdict(NOTHING_SEEN, GROUND)).toMatchObject({ kind: 'broken' })
+    expect(row.verdict(NOTHING_OBSERVED, SITE)).toMatchObject({ kind: 'broken' })
   })
 })
 

@@ -16,7 +16,7 @@ import {
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { makeDirectories } from '../../src/host/directory.ts'
+import { makeDirectories } from '../../src/os/make-directories.ts'
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
 import { prepareZones } from '../../src/run/make-zones.ts'
 import { prepare } from '../../src/run/plan-run.ts'

@@ -1,7 +1,7 @@
 /** Kernels that lack a call the chain wants: it takes its other way with every protection, or refuses and says what is missing. */
 import { expect, test } from 'vitest'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
-import { statusValue } from '../../src/doctor/contract.ts'
+import { statusValue } from '../../src/doctor/contract-types.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
 import { ENGINES, makePlace, PROBE, sh } from './chain.ts'

@@ -6,7 +6,7 @@ import { chownSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { observeForDoctor } from '../../src/doctor/checks.ts'
-import { type Ground, type Row, type RunSeen, roomOf, type Verdict } from '../../src/doctor/contract.ts'
+import { type ObservedRun, type Row, roomOf, type TestSite, type Verdict } from '../../src/doctor/contract-types.ts'
 import { CONTRACT } from '../../src/doctor/rows/index.ts'
 import { runInSandbox, tryRow } from '../../src/doctor/self-test.ts'
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
@@ -77,12 +77,12 @@ interface Wish {
 
 interface Tried {
   readonly verdict: Verdict
-  readonly runs: readonly RunSeen[]
+  readonly runs: readonly ObservedRun[]
 }
 
 async function tried(row: Row, { values, filter, owner, env }: Wish): Promise<Tried> {
   const { landlockAbi } = await observeForDoctor(process.env)
-  const runs: RunSeen[] = []
+  const runs: ObservedRun[] = []
   const verdict = await tryRow(ownedBy(row, owner), {
     engine: values.engine === 'unshare' ? 'unshare' : 'bwrap',
     landlockAbi,
@@ -100,7 +100,7 @@ async function tried(row: Row, { values, filter, owner, env }: Wish): Promise<Tr
 const ownedBy = (row: Row, owner: number | undefined): Row =>
   owner === undefined ? row : { ...row, verdict: (seen, ground) => row.verdict(seen, { ...ground, uid: owner }) }
 
-function giveAway({ base, shown, writable }: Ground, owner: number): void {
+function giveAway({ base, shown, writable }: TestSite, owner: number): void {
   for (const zone of [shown, writable]) {
     for (const name of ['.', ...(readdirSync(zone, { recursive: true }) as string[])])
       chownSync(join(zone, name), owner, owner)
@@ -108,7 +108,7 @@ function giveAway({ base, shown, writable }: Ground, owner: number): void {
   chownSync(base, owner, owner)
 }
 
-function seccompOf(filter: Filter, { base }: Ground): string {
+function seccompOf(filter: Filter, { base }: TestSite): string {
   if (filter !== 'a file that allows everything') return filter
   const file = join(base, 'filter.yaml')
   writeFileSync(file, `extends: default\nallow: [${SYSCALL_NAMES.join(', ')}]\n`)

@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { openSync, readdirSync, readFileSync } from 'node:fs'
-import type { Attempt, Ground, Row, RunSeen } from '../../src/doctor/contract.ts'
+import type { Attempt, ObservedRun, Row, TestSite } from '../../src/doctor/contract-types.ts'
 import type { Runner } from '../../src/doctor/self-test.ts'
 
 /** How an attack is seen to work: more words for bwrap. */
@@ -77,7 +77,7 @@ export const CONTROLS: Readonly<Record<Row['id'], Control>> = {
   'fallbacks.required-limit': { none: NOT_AN_ATTACK },
 }
 
-const bareRoot = ({ base }: Ground): readonly string[] => [
+const bareRoot = ({ base }: TestSite): readonly string[] => [
   ...['--ro-bind', '/usr', '/usr', '--symlink', 'usr/lib', '/lib', '--symlink', 'usr/lib64', '/lib64'],
   ...['--symlink', 'usr/bin', '/bin', '--dir', '/etc', '--dir', '/home', '--tmpfs', '/tmp', '--dev', '/dev'],
   ...OWN_PROC,
@@ -95,7 +95,7 @@ export function plainBwrap({ words, bare = false }: Weakness): Runner {
   }
 }
 
-function runPlain(words: readonly string[], { env, stdin }: Attempt): Promise<RunSeen> {
+function runPlain(words: readonly string[], { env, stdin }: Attempt): Promise<ObservedRun> {
   const leaked = openSync('/', 'r')
   const begun = performance.now()
   const child = spawn('bwrap', words, {

@@ -1,7 +1,7 @@
 /** Each row of the contract as tests: it holds with both engines, and without our chain the same attempt breaks it. */
 import { expect } from 'vitest'
 import { observeForDoctor } from '../../src/doctor/checks.ts'
-import { type Room, type Row, roomOf } from '../../src/doctor/contract.ts'
+import { type Room, type Row, roomOf } from '../../src/doctor/contract-types.ts'
 import { CONTRACT } from '../../src/doctor/rows/index.ts'
 import { runInSandbox, tryRow } from '../../src/doctor/self-test.ts'
 import { describeWith, type Need, testWith } from '../support/needs.ts'

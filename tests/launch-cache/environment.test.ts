@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
-import { variableRules } from '../../src/launch-cache/file.ts'
+import { variableRules } from '../../src/launch-cache/cached-launch.ts'
 import { environmentOf, readGuards } from '../../src/launch-cache/guards.ts'
 import { commandEnvironment } from '../../src/plan/environment.ts'
 import { PLAIN_POLICY, planIn } from '../plan/world.ts'

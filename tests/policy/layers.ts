@@ -1,10 +1,10 @@
 /** Layers and policies for the tests of this room. */
 import { SandboxError } from '../../src/error.ts'
 import { BUILT_IN } from '../../src/policy/built-in.ts'
-import { checkLayer } from '../../src/policy/check.ts'
 import { inOrder, type PolicyLayer } from '../../src/policy/layer.ts'
 import { type MergeOptions, mergePolicies } from '../../src/policy/merge.ts'
 import type { Policy } from '../../src/policy/policy.ts'
+import { checkLayer } from '../../src/policy/validate-layer.ts'
 import type { Layer } from '../../src/policy/values.ts'
 
 /** All of them read by the schema, over the built-in layer. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { environmentLayers } from '../../src/policy/environment.ts'
-import { EXPLAINED_OPTIONS } from '../../src/policy/explained.ts'
+import { EXPLAINED_OPTIONS } from '../../src/policy/option-help.ts'
 import { flagLayer, type GivenOptions } from '../../src/policy/option-layer.ts'
 import { OPTIONS } from '../../src/policy/options.ts'
 import type { Policy } from '../../src/policy/policy.ts'

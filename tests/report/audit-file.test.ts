@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { dirSync } from 'tmp-promise'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { processTable } from '../../src/os/process-identity.ts'
 import { appendAudit, checkAuditFile, verifyAudit } from '../../src/report/audit-file.ts'
 import { classify } from '../../src/report/classify.ts'
 import { outcome, plan } from './fixtures.ts'
@@ -92,11 +93,13 @@ describe('a log that is no regular file is refused', () => {
 })
 
 describe('the lock', () => {
+  /** A program's own identity, as JavaScript. */
+  const IDENTITY = `${JSON.stringify(`${processTable()}/`)} + process.pid + ':' +
+    require('fs').readFileSync('/proc/self/stat', 'latin1').replace(/.*[)] /s, '').split(' ')[19]`
+
   /** A process that has just ended, and what its lock looked like. */
   async function deadHolder(): Promise<string> {
-    const program = `const { readlinkSync, readFileSync } = require('fs')
-      const stat = readFileSync('/proc/self/stat', 'latin1')
-      process.stdout.write([readlinkSync('/proc/self/ns/pid'), process.pid, stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]].join(' '))`
+    const program = `process.stdout.write(${IDENTITY})`
     return (await promisify(execFile)(process.execPath, ['-e', program])).stdout
   }
 
@@ -110,17 +113,15 @@ describe('the lock', () => {
   })
 
   test('is not believed when its process id belongs to a younger process', async () => {
-    const [namespace] = (await deadHolder()).split(' ')
-    symlinkSync(`${namespace} ${process.pid} 1`, `${file}.lock.0`)
+    symlinkSync(`${processTable()}/${process.pid}:1`, `${file}.lock.0`)
     await appendAudit(file, entry('a'))
     expect(await verifyAudit(file)).toMatchObject({ lines: 1, problems: [] })
   })
 
   test('of a living writer is waited for', async () => {
-    const program = `const { readlinkSync, readFileSync, symlinkSync, unlinkSync, appendFileSync } = require('fs')
-      const stat = readFileSync('/proc/self/stat', 'latin1')
+    const program = `const { symlinkSync, unlinkSync, appendFileSync } = require('fs')
       const lock = ${JSON.stringify(`${file}.lock.0`)}
-      symlinkSync([readlinkSync('/proc/self/ns/pid'), process.pid, stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]].join(' '), lock)
+      symlinkSync(${IDENTITY}, lock)
       process.stdout.write('held')
       setTimeout(() => { appendFileSync(${JSON.stringify(file)}, '{"prev":"' + '0'.repeat(64) + '"}\\n'); unlinkSync(lock) }, 300)`
     const holder = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -14,7 +14,6 @@ const REASONS: Readonly<Record<Reason, true>> = {
   timeout: true,
   memory: true,
   'cpu-time': true,
-  output: true,
   pids: true,
   seccomp: true,
   denied: true,

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { SandboxError } from '../../src/error.ts'
-import { didYouMean } from '../../src/policy/nearest.ts'
 import { parseSeccompFile } from '../../src/seccomp/file.ts'
 
-const parse = (text: string) => parseSeccompFile({ text, source: 'filter.yaml', didYouMean })
+const parse = (text: string) => parseSeccompFile({ text, source: 'filter.yaml' })
 
 function refusal(text: string): SandboxError {
   try {
@@ -46,12 +45,12 @@ describe('a filter file', () => {
     [
       'an unknown key',
       'alow: [bpf]',
-      'filter.yaml: the file: expected the keys extends, allow, deny, got "alow". Did you mean "allow"?',
+      'filter.yaml: alow: expected one of extends, allow, deny, got the unknown key "alow". Did you mean "allow"?',
     ],
     [
       'an unknown key of a denial',
       'deny: [{ names: [bpf], error: EPERM }]',
-      'filter.yaml: deny.0: expected the keys names, errno, got "error". Did you mean "errno"?',
+      'filter.yaml: deny.0.error: expected one of names, errno, got the unknown key "error". Did you mean "errno"?',
     ],
     [
       'an unknown profile',
@@ -68,9 +67,9 @@ describe('a filter file', () => {
       'allow: [7]',
       'filter.yaml: allow.0: expected a system call of Linux on x86_64 or aarch64, got 7 (number).',
     ],
-    ['a word for a list', 'allow: bpf', 'filter.yaml: allow: expected array, got "bpf" (string)'],
-    ['a list for a file', '[bpf]', 'filter.yaml: the file: expected object, got ["bpf"] (object)'],
-    ['an empty file', '', 'filter.yaml: the file: expected object, got null (null)'],
+    ['a word for a list', 'allow: bpf', 'filter.yaml: allow: expected a list, got "bpf" (string).'],
+    ['a list for a file', '[bpf]', 'filter.yaml: the file: expected a mapping, got a list.'],
+    ['an empty file', '', 'filter.yaml: the file: expected a mapping, got nothing.'],
   ]
   test.each(BAD)('with %s is refused, with what was expected', (_, text, problem) => {
     const error = refusal(text)
@@ -85,6 +84,18 @@ describe('a filter file', () => {
   test('that is no YAML is refused with the place', () => {
     const error = refusal('allow: [bpf\n')
     expect(error.code).toBe('PROFILE_UNREADABLE')
-    expect(error.message).toContain('line 2')
+    expect(error.message).toMatch(/^filter\.yaml:2:1: /)
+  })
+})
+
+describe('the one YAML reader', () => {
+  test.each([
+    ['a megabyte of brackets', '['.repeat(1_000_000), /nesting of at most 64 levels/],
+    ['a directive', '%YAML 1.1\n---\nextends: strict\n', /expected no directives/],
+    ['an unknown tag', 'extends: !!js/function "x"\n', /tag/],
+  ])('bounds filter files, too: %s is refused', (_, text, reason) => {
+    const error = refusal(text)
+    expect(error.code).toBe('PROFILE_UNREADABLE')
+    expect(error.message).toMatch(reason)
   })
 })

@@ -2,16 +2,16 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { compileProfile, toHex } from '../../src/seccomp/compile.ts'
 import { type AskedFilter, filterFor, keptSets, nameOf } from '../../src/seccomp/filter.ts'
-import { KNOWN_FILTERS, type KnownFilters } from '../../src/seccomp/known.ts'
+import { PRECOMPILED_FILTERS, type PrecompiledFilters } from '../../src/seccomp/precompiled.ts'
 import { PROFILE_NAMES } from '../../src/seccomp/rules.ts'
 import { ARCHES } from '../../src/seccomp/syscalls.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
 /** What the build is told, by the script of the build. */
-async function filtersOfBuild(): Promise<KnownFilters> {
-  const { findKnown } = await import(join(ROOT, 'scripts/known.mjs'))
-  return (await findKnown(ROOT)).filters
+async function filtersOfBuild(): Promise<PrecompiledFilters> {
+  const { precompile } = await import(join(ROOT, 'scripts/precompile.mjs'))
+  return (await precompile(ROOT)).filters
 }
 
 type Named = AskedFilter & Parameters<typeof nameOf>[0]
@@ -30,7 +30,7 @@ test('No two filters are known by the same words', () => {
 })
 
 test('From the sources nothing is known, and every filter is compiled', async () => {
-  expect(KNOWN_FILTERS).toEqual({})
+  expect(PRECOMPILED_FILTERS).toEqual({})
   for (const asked of EVERY) expect((await filterFor(asked))(asked.arch)).toBe(compiled(asked))
 })
 

@@ -16,8 +16,8 @@ import {
   readAnswer,
   settle,
 } from '../../src/worker/approval.ts'
+import { approvalsDirectory, sessionMemory } from '../../src/worker/approval-store.ts'
 import type { Verdict } from '../../src/worker/rules.ts'
-import { approvalsDirectory, sessionMemory } from '../../src/worker/session.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { operator } from './support.ts'
 

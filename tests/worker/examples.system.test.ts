@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { flagLayer, type GivenOptions } from '../../src/policy/option-layer.ts'
 import { exec } from '../../src/run/exec.ts'
 import { type Answer, processMemory } from '../../src/worker/approval.ts'
-import { narrowByWorker } from '../../src/worker/run.ts'
+import { narrowByWorker } from '../../src/worker/authorize.ts'
 import { project, refusedLater } from './support.ts'
 
 const SHIPPED = path.join(import.meta.dirname, '..', '..', 'workers')

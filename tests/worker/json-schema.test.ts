@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { workerJsonSchema, workshopJsonSchema } from '../../src/worker/json-schema.ts'
-import { KNOWN_WORKER_KEYS, WORKSHOP_KEYS } from '../../src/worker/shapes.ts'
+import { KNOWN_WORKER_KEYS, WORKSHOP_KEYS } from '../../src/worker/schema.ts'
 
 /** As much of a JSON schema as is looked at here. */
 interface Schema {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { checkLayer } from '../../src/policy/check.ts'
+import { checkLayer } from '../../src/policy/validate-layer.ts'
 import { kindOf, readProfileZones, readWorker, readWorkshop } from '../../src/worker/read.ts'
 import type { Worker, ZoneWish } from '../../src/worker/worker.ts'
 import { HOME, refused, sandbox, told, worker, workshop } from './support.ts'

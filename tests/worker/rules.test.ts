@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { decide, decideScript, shadowOf } from '../../src/worker/rules.ts'
-import { divide, hiddenCharacter, quoteWord } from '../../src/worker/tokens.ts'
+import { divide, hiddenCharacter, quoteWord } from '../../src/worker/shell-words.ts'
 import type { Shell } from '../../src/worker/worker.ts'
 import { worker } from './support.ts'
 

@@ -4,11 +4,11 @@
  */
 
 import { rmSync } from 'node:fs'
+import { isGone } from '../../os/process-identity.ts'
 import { LABEL, RUNNER_LABEL, sessionDirectory, sessionPrefix } from './build.ts'
 import { ask, removeContainer } from './client.ts'
 import type { DockerInputs } from './command-environment.ts'
-import { isGone } from './inputs.ts'
-import { type Held, takeSession } from './session-lock.ts'
+import { type HeldLock, takeSession } from './session-lock.ts'
 
 interface Seen {
   readonly Id: string
@@ -70,7 +70,7 @@ export async function sweep(
 /** Also of a run on another machine, or of another login, whose lock is not ours to see. */
 const isQuiet = ({ ExecIDs }: Seen): boolean => (ExecIDs ?? []).length === 0
 
-interface HeldSession extends Held {
+interface HeldSession extends HeldLock {
   readonly container: Seen
   readonly directory: string
 }

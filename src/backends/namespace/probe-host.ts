@@ -3,10 +3,10 @@
  * one costs node 3 ms, so launch answers both at once. What it cannot enter a shell tries again, which has words for what is wrong.
  * Edge: processes.
  */
-import { type Answer, ask } from '../../ask.ts'
 import { type Enter, enterByShell } from '../../cgroup/enter.ts'
 import { SandboxError } from '../../error.ts'
-import { quoteText } from '../../unit.ts'
+import { type ProgramEnd, runProgram } from '../../os/run-program.ts'
+import { quoteText } from '../../text/units.ts'
 
 export interface ProcessQuestions {
   readonly enter: Enter
@@ -23,9 +23,9 @@ const PATIENCE_MS = 10_000
 /** @param helpers a directory of helpers that can be trusted: they are executed */
 export function processQuestions(helpers: string): ProcessQuestions {
   const file = `${helpers}/launch`
-  const askLaunch = (...groups: readonly string[]): Promise<Answer> =>
-    ask({ file, argv: ['--landlock-abi', ...groups], patienceMs: PATIENCE_MS })
-  const answers: { entering?: Promise<Answer> } = {}
+  const askLaunch = (...groups: readonly string[]): Promise<ProgramEnd> =>
+    runProgram({ file, argv: ['--landlock-abi', ...groups], patienceMs: PATIENCE_MS })
+  const answers: { entering?: Promise<ProgramEnd> } = {}
   return {
     enter: async (group) => {
       answers.entering = askLaunch(group)
@@ -38,17 +38,17 @@ export function processQuestions(helpers: string): ProcessQuestions {
   }
 }
 
-function wasEntered({ ok, stdout }: Answer): boolean {
+function wasEntered({ ok, stdout }: ProgramEnd): boolean {
   return ok && /^entered\n\d+\n$/.test(stdout)
 }
 
 /** @returns undefined for anything but an answer */
-function abiIn(answer: Answer | undefined): number | undefined {
+function abiIn(answer: ProgramEnd | undefined): number | undefined {
   const abi = answer?.ok === true ? /^(?:entered\n)?(\d+)\n$/.exec(answer.stdout)?.[1] : undefined
   return abi === undefined ? undefined : Number(abi)
 }
 
-function abiOrRefusal(file: string, answer: Answer): number {
+function abiOrRefusal(file: string, answer: ProgramEnd): number {
   const abi = abiIn(answer)
   if (abi !== undefined) return abi
   const got = answer.why || quoteText(answer.stdout)

@@ -7,8 +7,8 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import pidusage from 'pidusage'
-import { SYSTEM_PATH } from '../../ask.ts'
 import { SandboxError } from '../../error.ts'
+import { SYSTEM_PATH } from '../../os/run-program.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { RunInputs } from '../backend.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'

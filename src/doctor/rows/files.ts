@@ -5,15 +5,15 @@ import {
   judged,
   linesOf,
   NOTES,
+  type ObservedRun,
   probe,
   type Row,
-  type RunSeen,
   shell,
   statusValue,
   unless,
   unlessAnswered,
   unlessRan,
-} from '../contract.ts'
+} from '../contract-types.ts'
 
 /** notes, probe, broken, socket. */
 const SHOWN_FILES = 4
@@ -36,7 +36,7 @@ const WRITE_TO_SHOWN = [
 ].join('\n')
 
 const REMOUNTS = ['mount', 'umount2']
-const answerOf = (run: RunSeen, call: string): string =>
+const answerOf = (run: ObservedRun, call: string): string =>
   linesOf(run).find(({ what }) => what === call)?.answer ?? 'no answer'
 
 /** Everything that could get content to a protected path that exists, or the path out of the way. */
@@ -84,22 +84,22 @@ export const FILE_ROWS: readonly Row[] = [
         ],
       },
     ],
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['ENOENT'], 9)),
+    verdict: (observed) => judged(unlessAnswered(first(observed), ['ENOENT'], 9)),
   },
   {
     id: 'files.read-only-zone',
     sentence:
       'A read-only zone cannot be written, remounted or uncovered, and the command has no capability to try with.',
     attempts: ({ shown, probe: program }) => [{ command: shell(WRITE_TO_SHOWN, shown, program) }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unlessRan(first(seen)),
+        unlessRan(first(observed)),
         ...REMOUNTS.map((call) =>
-          unless(answerOf(first(seen), call) === 'EPERM', `${call}: ${answerOf(first(seen), call)}`),
+          unless(answerOf(first(observed), call) === 'EPERM', `${call}: ${answerOf(first(observed), call)}`),
         ),
-        unless(/^0+$/.test(statusValue(first(seen).stdout, 'CapEff')), 'CapEff is not 0'),
-        unless(seen.world.shown['notes']?.content === NOTES, 'a file of the zone changed'),
-        unless(Object.keys(seen.world.shown).length === SHOWN_FILES, 'the zone has other files than before'),
+        unless(/^0+$/.test(statusValue(first(observed).stdout, 'CapEff')), 'CapEff is not 0'),
+        unless(observed.hostState.shown['notes']?.content === NOTES, 'a file of the zone changed'),
+        unless(Object.keys(observed.hostState.shown).length === SHOWN_FILES, 'the zone has other files than before'),
       ]),
   },
   {
@@ -112,7 +112,7 @@ export const FILE_ROWS: readonly Row[] = [
         policy: { zones: [{ name: 'below', mode: 'ro', hostPath: shown, target: `${writable}/below` }] },
       },
     ],
-    verdict: (seen) => judged([unless(first(seen).refused !== undefined, 'it was not refused')]),
+    verdict: (observed) => judged([unless(first(observed).refused !== undefined, 'it was not refused')]),
   },
   {
     id: 'files.proc-knobs',
@@ -121,17 +121,17 @@ export const FILE_ROWS: readonly Row[] = [
       { command: [program, 'flags', ...KNOBS] },
       { command: [program, 'write-open', '/proc/sys/kernel/core_pattern', '/proc/sysrq-trigger'] },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(seen), [...READ_ONLY, 'ENOENT'], KNOBS.length),
-        ...unlessAnswered(first(seen, 1), ['EACCES', 'EROFS', 'EPERM', 'ENOENT'], 2),
+        ...unlessAnswered(first(observed), [...READ_ONLY, 'ENOENT'], KNOBS.length),
+        ...unlessAnswered(first(observed, 1), ['EACCES', 'EROFS', 'EPERM', 'ENOENT'], 2),
       ]),
   },
   {
     id: 'files.proc-masks',
     sentence: 'What tells about the kernel below /proc is covered by the real /dev/null or an empty directory.',
     attempts: probe('kind', ...MASKED.map((name) => `/proc/${name}`)),
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['null', 'empty', 'ENOENT'], MASKED.length)),
+    verdict: (observed) => judged(unlessAnswered(first(observed), ['null', 'empty', 'ENOENT'], MASKED.length)),
   },
   {
     id: 'files.root-read-only',
@@ -140,10 +140,10 @@ export const FILE_ROWS: readonly Row[] = [
       { command: [program, 'flags', '/', '/dev', '/etc', '/usr'] },
       { command: [program, 'create', '/new', '/dev/new', '/etc/new', '/usr/new', '/home/new', `${base}-new/x`] },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(seen), READ_ONLY, 4),
-        ...unlessAnswered(first(seen, 1), ['EROFS', 'EACCES', 'EPERM', 'ENOENT'], 6),
+        ...unlessAnswered(first(observed), READ_ONLY, 4),
+        ...unlessAnswered(first(observed, 1), ['EROFS', 'EACCES', 'EPERM', 'ENOENT'], 6),
       ]),
   },
   {
@@ -158,7 +158,7 @@ export const FILE_ROWS: readonly Row[] = [
         policy: { resources: { tmp: '2m', run: '2m', shm: '2m', home: '2m' } },
       },
     ],
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['ENOSPC'], 8)),
+    verdict: (observed) => judged(unlessAnswered(first(observed), ['ENOSPC'], 8)),
   },
   {
     id: 'files.no-devices-no-setuid',
@@ -166,20 +166,20 @@ export const FILE_ROWS: readonly Row[] = [
     attempts: ({ probe: program, shown, writable }) => [
       { command: [program, 'flags', shown, writable, '/usr', '/tmp', '/run', '/dev/shm', '/home/sandbox'] },
     ],
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['ro,nosuid,nodev', 'rw,nosuid,nodev'], 7)),
+    verdict: (observed) => judged(unlessAnswered(first(observed), ['ro,nosuid,nodev', 'rw,nosuid,nodev'], 7)),
   },
   {
     id: 'files.setuid-plant',
     sentence: 'No call leaves a program on the host that runs as root: neither by mode bits nor by file capabilities.',
     attempts: ({ probe: program, writable }) => [{ command: [program, 'plant-setuid', writable] }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unlessRan(first(seen)),
-        unless(linesOf(first(seen)).length >= 7, 'not every call was made'),
-        ...linesOf(first(seen))
+        unlessRan(first(observed)),
+        unless(linesOf(first(observed)).length >= 7, 'not every call was made'),
+        ...linesOf(first(observed))
           .filter(({ what, answer }) => what === 'capability' && answer === 'ok')
           .map(() => 'a file capability was set'),
-        ...Object.entries(seen.world.writable)
+        ...Object.entries(observed.hostState.writable)
           .filter(([, { mode, uid }]) => (mode & 0o6000) !== 0 && uid === 0)
           .map(([path]) => `${path} is set-id and belongs to root`),
       ]),
@@ -188,10 +188,13 @@ export const FILE_ROWS: readonly Row[] = [
     id: 'files.owner',
     sentence: 'New files in a writable zone belong to the owner of the zone.',
     attempts: ({ writable }) => [{ command: shell('echo x >"$1/made"', writable) }],
-    verdict: (seen, { uid }) =>
+    verdict: (observed, { uid }) =>
       judged([
-        unless(seen.world.writable['made'] !== undefined, 'no file was made'),
-        unless((seen.world.writable['made']?.uid ?? uid) === uid, `it belongs to ${seen.world.writable['made']?.uid}`),
+        unless(observed.hostState.writable['made'] !== undefined, 'no file was made'),
+        unless(
+          (observed.hostState.writable['made']?.uid ?? uid) === uid,
+          `it belongs to ${observed.hostState.writable['made']?.uid}`,
+        ),
       ]),
   },
   {
@@ -201,7 +204,7 @@ export const FILE_ROWS: readonly Row[] = [
       { command: shell(ATTACK_PROTECTED, writable) },
       ...MAKE_PROTECTED.map((script) => ({ command: shell(`cd "$1" && ${script}`, writable) })),
     ],
-    verdict: ({ runs: [existing, ...made], world: { writable } }) =>
+    verdict: ({ runs: [existing, ...made], hostState: { writable } }) =>
       judged([
         ...(existing === undefined ? ['nothing ran'] : [unlessRan(existing)]),
         ...made.map(({ reason }, index) =>
@@ -220,10 +223,10 @@ export const FILE_ROWS: readonly Row[] = [
     id: 'files.make-sockets',
     sentence: 'Sockets and FIFOs cannot be made in a zone, where they would be a way to processes of the host.',
     attempts: ({ probe: program, writable }) => [{ command: [program, 'make-in', writable] }],
-    verdict: (seen, { landlockAbi }) =>
+    verdict: (observed, { landlockAbi }) =>
       landlockAbi < LANDLOCK_RENAMES
         ? { kind: 'cannot', why: `needs Landlock 2, this kernel has ${landlockAbi || 'none'}` }
-        : judged(unlessAnswered(first(seen), ['EACCES', 'EPERM'], 2)),
+        : judged(unlessAnswered(first(observed), ['EACCES', 'EPERM'], 2)),
   },
   {
     id: 'files.reach-sockets',
@@ -231,16 +234,16 @@ export const FILE_ROWS: readonly Row[] = [
     attempts: ({ probe: program, shown }) => [
       { command: [program, 'unix', `${shown}/socket`], policy: { require: ['sockets-closed'] } },
     ],
-    verdict: (seen, { landlockAbi }) => {
-      const { refused } = first(seen)
+    verdict: (observed, { landlockAbi }) => {
+      const { refused } = first(observed)
       if (refused !== undefined && landlockAbi < LANDLOCK_CLOSES_SOCKETS)
         return {
           kind: 'cannot',
           why: `needs Landlock ${LANDLOCK_CLOSES_SOCKETS} (Linux 7.1), this kernel has ${landlockAbi || 'none'}; --require sockets-closed is refused`,
         }
       return judged([
-        ...unlessAnswered(first(seen), ['EACCES', 'EPERM'], 1),
-        unless(seen.world.connections === 0, 'the host was reached'),
+        ...unlessAnswered(first(observed), ['EACCES', 'EPERM'], 1),
+        unless(observed.hostState.connections === 0, 'the host was reached'),
       ])
     },
   },

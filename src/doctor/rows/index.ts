@@ -1,5 +1,5 @@
 /** Every row of the contract, in the order of the rooms. Pure. */
-import type { Row } from '../contract.ts'
+import type { Row } from '../contract-types.ts'
 import { FILE_ROWS } from './files.ts'
 import { NETWORK_ROWS, SYSCALL_ROWS } from './network.ts'
 import { PROCESS_ROWS } from './processes.ts'

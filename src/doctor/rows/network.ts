@@ -1,6 +1,6 @@
 /** Rows about network, IPC and system calls. Pure. */
 import { LANDLOCK_SCOPES } from '../../contract.ts'
-import { first, judged, linesOf, probe, type Row, shell, unless, unlessAnswered, unlessRan } from '../contract.ts'
+import { first, judged, linesOf, probe, type Row, shell, unless, unlessAnswered, unlessRan } from '../contract-types.ts'
 
 /** Families and protocols of linux/socket.h and linux/netlink.h, each also with upper bits that the kernel cuts. */
 const FORBIDDEN_SOCKETS = [
@@ -72,14 +72,14 @@ export const NETWORK_ROWS: readonly Row[] = [
       { command: shell('cat /proc/net/dev; echo ---; cat /proc/net/route') },
       { command: [program, 'connect', '9'] },
     ],
-    verdict: (seen) => {
-      const [devices = '', routes = ''] = first(seen).stdout.split('---\n')
+    verdict: (observed) => {
+      const [devices = '', routes = ''] = first(observed).stdout.split('---\n')
       const names = [...devices.matchAll(/^\s*(\S+):/gm)].map(([, name]) => name)
       return judged([
-        unlessRan(first(seen)),
+        unlessRan(first(observed)),
         unless(names.length === 1 && names[0] === 'lo', `interfaces ${names.join(' ') || 'unknown'}`),
         unless(routes.trim().split('\n').length <= 1, 'there is a route'),
-        ...unlessAnswered(first(seen, 1), ['ECONNREFUSED'], 1),
+        ...unlessAnswered(first(observed, 1), ['ECONNREFUSED'], 1),
       ])
     },
   },
@@ -87,20 +87,20 @@ export const NETWORK_ROWS: readonly Row[] = [
     id: 'network.host-loopback',
     sentence: "The host's 127.0.0.1 is unreachable.",
     attempts: ({ probe: program, port }) => [{ command: [program, 'connect', `${port}`] }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(seen), ['ECONNREFUSED', 'ENETUNREACH'], 1),
-        unless(seen.world.connections === 0, 'the host was reached'),
+        ...unlessAnswered(first(observed), ['ECONNREFUSED', 'ENETUNREACH'], 1),
+        unless(observed.hostState.connections === 0, 'the host was reached'),
       ]),
   },
   {
     id: 'network.abstract-sockets',
     sentence: "The host's abstract UNIX sockets are unreachable.",
     attempts: ({ probe: program, abstract }) => [{ command: [program, 'unix', `@${abstract}`] }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(seen), ['ECONNREFUSED', 'EPERM'], 1),
-        unless(seen.world.connections === 0, 'the host was reached'),
+        ...unlessAnswered(first(observed), ['ECONNREFUSED', 'EPERM'], 1),
+        unless(observed.hostState.connections === 0, 'the host was reached'),
       ]),
   },
   {
@@ -109,15 +109,15 @@ export const NETWORK_ROWS: readonly Row[] = [
     attempts: ({ probe: program, abstract }) => [
       { command: [program, 'unix', `@${abstract}`], policy: { network: 'host' } },
     ],
-    verdict: (seen, { landlockAbi }) =>
+    verdict: (observed, { landlockAbi }) =>
       landlockAbi < LANDLOCK_SCOPES
         ? {
             kind: 'cannot',
             why: `needs Landlock ${LANDLOCK_SCOPES} (Linux 6.12), this kernel has ${landlockAbi || 'none'}`,
           }
         : judged([
-            ...unlessAnswered(first(seen), ['EPERM'], 1),
-            unless(seen.world.connections === 0, 'the host was reached'),
+            ...unlessAnswered(first(observed), ['EPERM'], 1),
+            unless(observed.hostState.connections === 0, 'the host was reached'),
           ]),
   },
   {
@@ -128,10 +128,10 @@ export const NETWORK_ROWS: readonly Row[] = [
       { command: [program, 'socket', ...FORBIDDEN_SOCKETS] },
       { command: [program, 'socket', ...USUAL_SOCKETS] },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(seen), ['EAFNOSUPPORT', 'EPROTONOSUPPORT', 'EPERM'], FORBIDDEN_SOCKETS.length),
-        ...unlessAnswered(first(seen, 1), ['ok'], USUAL_SOCKETS.length),
+        ...unlessAnswered(first(observed), ['EAFNOSUPPORT', 'EPROTONOSUPPORT', 'EPERM'], FORBIDDEN_SOCKETS.length),
+        ...unlessAnswered(first(observed, 1), ['ok'], USUAL_SOCKETS.length),
       ]),
   },
   {
@@ -145,11 +145,11 @@ export const NETWORK_ROWS: readonly Row[] = [
         ),
       },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unless(linesOf(first(seen)).length === 7, 'not every namespace could be seen'),
-        ...linesOf(first(seen))
-          .filter(({ what, answer }) => seen.world.namespaces[what] === answer)
+        unless(linesOf(first(observed)).length === 7, 'not every namespace could be seen'),
+        ...linesOf(first(observed))
+          .filter(({ what, answer }) => observed.hostState.namespaces[what] === answer)
           .map(({ what }) => `${what} is shared with the host`),
       ]),
   },
@@ -157,13 +157,13 @@ export const NETWORK_ROWS: readonly Row[] = [
     id: 'network.no-keyrings',
     sentence: "The kernel's keyrings, which no namespace parts, are out of reach.",
     attempts: probe('call', 'keyctl', 'add_key', 'request_key'),
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['EPERM'], 3)),
+    verdict: (observed) => judged(unlessAnswered(first(observed), ['EPERM'], 3)),
   },
   {
     id: 'network.no-nested-namespaces',
     sentence: 'No namespace can be made inside, by clone or unshare, with upper bits or without.',
     attempts: probe('namespace', ...NAMESPACES),
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['EPERM'], NAMESPACES.length * 2)),
+    verdict: (observed) => judged(unlessAnswered(first(observed), ['EPERM'], NAMESPACES.length * 2)),
   },
 ]
 
@@ -172,22 +172,24 @@ export const SYSCALL_ROWS: readonly Row[] = [
     id: 'syscalls.refused',
     sentence: 'Modules, kexec, bpf, perf, userfaultfd, mounts, clocks, names, NUMA policy and handles answer EPERM.',
     attempts: probe('call', ...REFUSED_CALLS),
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['EPERM'], REFUSED_CALLS.length)),
+    verdict: (observed) => judged(unlessAnswered(first(observed), ['EPERM'], REFUSED_CALLS.length)),
   },
   {
     id: 'syscalls.unknown',
     sentence: 'io_uring, clone3, the new mount calls, numbers above the last known one and x32 answer ENOSYS.',
     attempts: probe('call', ...UNKNOWN_CALLS),
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['ENOSYS'], UNKNOWN_CALLS.length - 1)),
+    verdict: (observed) => judged(unlessAnswered(first(observed), ['ENOSYS'], UNKNOWN_CALLS.length - 1)),
   },
   {
     id: 'syscalls.foreign',
     sentence: 'A system call of another architecture ends the process.',
     attempts: probe('i386'),
-    verdict: (seen) => {
-      if (first(seen).stdout.includes('absent'))
+    verdict: (observed) => {
+      if (first(observed).stdout.includes('absent'))
         return { kind: 'cannot', why: 'this processor has no other architecture' }
-      return judged([unless(first(seen).reason === 'seccomp' || first(seen).signal === 'SIGSYS', 'it was answered')])
+      return judged([
+        unless(first(observed).reason === 'seccomp' || first(observed).signal === 'SIGSYS', 'it was answered'),
+      ])
     },
   },
   {
@@ -197,7 +199,7 @@ export const SYSCALL_ROWS: readonly Row[] = [
       { command: [program, 'personality', '0', '0x40000', '0xffffffff'] },
       { command: [program, 'personality', '0x8', '0x20000', '0x400000', '0x100000008'] },
     ],
-    verdict: (seen) =>
-      judged([...unlessAnswered(first(seen), ['ok'], 3), ...unlessAnswered(first(seen, 1), ['EPERM'], 4)]),
+    verdict: (observed) =>
+      judged([...unlessAnswered(first(observed), ['ok'], 3), ...unlessAnswered(first(observed, 1), ['EPERM'], 4)]),
   },
 ]

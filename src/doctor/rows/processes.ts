@@ -2,14 +2,14 @@
 import {
   first,
   judged,
+  type ObservedRun,
   type Row,
-  type RunSeen,
   shell,
   statusValue,
   unless,
   unlessAnswered,
   unlessRan,
-} from '../contract.ts'
+} from '../contract-types.ts'
 
 /** Of signals that a process ignores, blocks or catches; real-time ones are in the upper half. */
 const SIGNAL_SETS = ['SigBlk', 'SigIgn', 'SigCgt']
@@ -24,7 +24,7 @@ const MEDDLING_CALLS = 9
 
 const isZero = (text: string): boolean => /^0+$/.test(text)
 
-const unlessZero = ({ stdout }: RunSeen, names: readonly string[]): readonly string[] =>
+const unlessZero = ({ stdout }: ObservedRun, names: readonly string[]): readonly string[] =>
   names
     .filter((name) => !isZero(statusValue(stdout, name)))
     .map((name) => `${name} is ${statusValue(stdout, name) || 'unknown'}`)
@@ -45,21 +45,21 @@ export const PROCESS_ROWS: readonly Row[] = [
     attempts: ({ pid }) => [
       { command: shell('kill -0 "$1" 2>/dev/null && echo reached; test -e /proc/$1/stat && echo seen', `${pid}`) },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unless(first(seen).stdout === '', first(seen).stdout.trim()),
-        unless(first(seen).reason === 'exit', 'no run'),
+        unless(first(observed).stdout === '', first(observed).stdout.trim()),
+        unless(first(observed).reason === 'exit', 'no run'),
       ]),
   },
   {
     id: 'processes.nothing-outlives',
     sentence: 'Nothing outlives the command: nested daemons in sessions of their own, ignoring signals, some stopped.',
     attempts: ({ probe }) => [{ command: [probe, 'daemons', '20'] }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unlessRan(first(seen)),
-        unless(seen.world.processes.length === 0, `${seen.world.processes.length} processes are left`),
-        unless(first(seen).durationMs < 10_000, 'a daemon that held stdout delayed the end'),
+        unlessRan(first(observed)),
+        unless(observed.hostState.processes.length === 0, `${observed.hostState.processes.length} processes are left`),
+        unless(first(observed).durationMs < 10_000, 'a daemon that held stdout delayed the end'),
       ]),
   },
   {
@@ -71,14 +71,14 @@ export const PROCESS_ROWS: readonly Row[] = [
       { command: [probe, 'meddle', '1'] },
       { command: [probe, 'settings', '1'] },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(seen), ['EPERM', 'EACCES', 'ESRCH', 'EBADF', 'reached'], 8),
-        ...unlessAnswered(first(seen, 1), ['EPERM'], STARVING_CALLS),
+        ...unlessAnswered(first(observed), ['EPERM', 'EACCES', 'ESRCH', 'EBADF', 'reached'], 8),
+        ...unlessAnswered(first(observed, 1), ['EPERM'], STARVING_CALLS),
         // EINVAL: it is not ending, so there is nothing to release. ENOSYS: an older kernel.
-        ...unlessAnswered(first(seen, 2), ['EPERM', 'EACCES', 'ESRCH', 'EINVAL', 'ENOSYS'], MEDDLING_CALLS),
+        ...unlessAnswered(first(observed, 2), ['EPERM', 'EACCES', 'ESRCH', 'EINVAL', 'ENOSYS'], MEDDLING_CALLS),
         ...unlessAnswered(
-          { ...first(seen, 3), stdout: first(seen, 3).stdout.replace(/^end ok$/m, 'end EPERM') },
+          { ...first(observed, 3), stdout: first(observed, 3).stdout.replace(/^end ok$/m, 'end EPERM') },
           ['EPERM'],
           1,
         ),
@@ -94,38 +94,44 @@ export const PROCESS_ROWS: readonly Row[] = [
         policy: { env: { set: { [SECRET]: base } } },
       },
     ],
-    verdict: (seen, { base }) =>
+    verdict: (observed, { base }) =>
       judged([
-        unlessRan(first(seen)),
-        unless(first(seen).stdout.includes('end'), 'it did not run'),
-        unless(!`${first(seen).stdout}`.includes(base), 'a secret is visible'),
+        unlessRan(first(observed)),
+        unless(first(observed).stdout.includes('end'), 'it did not run'),
+        unless(!`${first(observed).stdout}`.includes(base), 'a secret is visible'),
       ]),
   },
   {
     id: 'processes.environment',
     sentence: "Of the caller's environment nothing arrives but what the policy names.",
     attempts: ({ base }) => [{ command: ['/usr/bin/env'], env: { [SECRET]: base } }],
-    verdict: (seen, { base }) =>
-      judged([unlessRan(first(seen)), unless(!first(seen).stdout.includes(`${SECRET}=${base}`), 'a variable arrived')]),
+    verdict: (observed, { base }) =>
+      judged([
+        unlessRan(first(observed)),
+        unless(!first(observed).stdout.includes(`${SECRET}=${base}`), 'a variable arrived'),
+      ]),
   },
   {
     id: 'processes.descriptors',
     sentence: 'The command has descriptors 0, 1 and 2 and no other.',
     attempts: ({ probe }) => [{ command: [probe, 'descriptors'] }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unless(first(seen).stdout === '0\n1\n2\n', `descriptors ${first(seen).stdout.trim().split('\n').join(' ')}`),
+        unless(
+          first(observed).stdout === '0\n1\n2\n',
+          `descriptors ${first(observed).stdout.trim().split('\n').join(' ')}`,
+        ),
       ]),
   },
   {
     id: 'processes.clean-start',
     sentence: 'No signal is ignored or blocked, the file mode mask is 022, core dumps are off for pipe handlers too.',
     attempts: () => [{ command: shell('cat /proc/self/status /proc/self/limits; umask') }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        ...unlessZero(first(seen), SIGNAL_SETS),
-        unless(/^Max core file size +1 +1 /m.test(first(seen).stdout), 'the bound of core dumps is not 1'),
-        unless(/^0?022$/m.test(first(seen).stdout), 'the mask is not 022'),
+        ...unlessZero(first(observed), SIGNAL_SETS),
+        unless(/^Max core file size +1 +1 /m.test(first(observed).stdout), 'the bound of core dumps is not 1'),
+        unless(/^0?022$/m.test(first(observed).stdout), 'the mask is not 022'),
       ]),
   },
   {
@@ -137,32 +143,32 @@ export const PROCESS_ROWS: readonly Row[] = [
       { command: [probe, 'write-open', '/dev/tty'] },
       { command: ['/bin/cat', '/proc/self/stat'] },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(seen), ['EPERM'], TERMINAL_REQUESTS.length),
-        ...unlessAnswered(first(seen, 1), ['ENXIO', 'ENOENT'], 1),
-        unless(leadsSession(first(seen, 2).stdout), 'the command is in the session of somebody else'),
+        ...unlessAnswered(first(observed), ['EPERM'], TERMINAL_REQUESTS.length),
+        ...unlessAnswered(first(observed, 1), ['ENXIO', 'ENOENT'], 1),
+        unless(leadsSession(first(observed, 2).stdout), 'the command is in the session of somebody else'),
       ]),
   },
   {
     id: 'processes.no-privileges',
     sentence: 'All five capability sets are empty, no_new_privs is set, a seccomp filter is on.',
     attempts: () => [{ command: ['/bin/cat', '/proc/self/status'] }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        ...unlessZero(first(seen), CAPABILITY_SETS),
-        unless(statusValue(first(seen).stdout, 'NoNewPrivs') === '1', 'no_new_privs is not set'),
-        unless(statusValue(first(seen).stdout, 'Seccomp') === '2', 'no seccomp filter'),
+        ...unlessZero(first(observed), CAPABILITY_SETS),
+        unless(statusValue(first(observed).stdout, 'NoNewPrivs') === '1', 'no_new_privs is not set'),
+        unless(statusValue(first(observed).stdout, 'Seccomp') === '2', 'no seccomp filter'),
       ]),
   },
   {
     id: 'processes.never-root',
     sentence: "The command's id is root's neither inside nor on the host.",
     attempts: () => [{ command: shell('id -u; cat /proc/self/uid_map') }],
-    verdict: (seen) => {
-      const [inside = '0', ...maps] = first(seen).stdout.trim().split('\n')
+    verdict: (observed) => {
+      const [inside = '0', ...maps] = first(observed).stdout.trim().split('\n')
       return judged([
-        unlessRan(first(seen)),
+        unlessRan(first(observed)),
         unless(inside !== '0', 'uid 0 inside'),
         unless(maps.length > 0, 'no id map'),
         ...maps.filter((map) => /^\s*\d+\s+0\s/.test(map)).map((map) => `mapped to root: ${map.trim()}`),
@@ -173,6 +179,6 @@ export const PROCESS_ROWS: readonly Row[] = [
     id: 'processes.debugger',
     sentence: 'A debugger can still trace its own children.',
     attempts: ({ probe }) => [{ command: [probe, 'trace-child'] }],
-    verdict: (seen) => judged(unlessAnswered(first(seen), ['ok'], 1)),
+    verdict: (observed) => judged(unlessAnswered(first(observed), ['ok'], 1)),
   },
 ]

@@ -1,6 +1,6 @@
 /** Rows about limits, results and refusals. Pure. */
 import { createHash } from 'node:crypto'
-import { type Attempt, first, judged, type Row, shell, unless, unlessRan } from '../contract.ts'
+import { type Attempt, first, judged, type Row, shell, unless, unlessRan } from '../contract-types.ts'
 
 const MIB = 1024 ** 2
 
@@ -24,10 +24,10 @@ export const RESOURCE_ROWS: readonly Row[] = [
     id: 'resources.memory',
     sentence: 'Who takes more memory than allowed is ended, and the result says that this was why.',
     attempts: ({ probe }) => [{ command: [probe, 'eat', `${512 * MIB}`], policy: { resources: { memory: '64m' } } }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unless(!first(seen).stdout.includes('eat ok'), 'it got all the memory it wanted'),
-        unless(first(seen).reason === 'memory', `the reason is ${first(seen).reason}`),
+        unless(!first(observed).stdout.includes('eat ok'), 'it got all the memory it wanted'),
+        unless(first(observed).reason === 'memory', `the reason is ${first(observed).reason}`),
       ]),
   },
   {
@@ -39,14 +39,15 @@ export const RESOURCE_ROWS: readonly Row[] = [
         policy: { resources: { memory: '64m', tmp: '1g' } },
       },
     ],
-    verdict: (seen) => judged([unless(first(seen).reason === 'memory', `the reason is ${first(seen).reason}`)]),
+    verdict: (observed) =>
+      judged([unless(first(observed).reason === 'memory', `the reason is ${first(observed).reason}`)]),
   },
   {
     id: 'resources.processes',
     sentence: 'A fork bomb ends at the bound of processes.',
     attempts: ({ probe }) => [{ command: [probe, 'forks', '200'], policy: { resources: { pids: 16 } } }],
-    verdict: (seen) => {
-      const made = Number(/^forks (\d+)$/m.exec(first(seen).stdout)?.[1] ?? Number.NaN)
+    verdict: (observed) => {
+      const made = Number(/^forks (\d+)$/m.exec(first(observed).stdout)?.[1] ?? Number.NaN)
       return judged([unless(made > 0 && made <= 16, `${made} processes`)])
     },
   },
@@ -59,11 +60,11 @@ export const RESOURCE_ROWS: readonly Row[] = [
         policy: { resources: { timeout: '500ms' } },
       },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unless(first(seen).reason === 'timeout', `the reason is ${first(seen).reason}`),
-        unless(first(seen).stdout === 'begun\n', 'the output is lost'),
-        unless(seen.world.processes.length === 0, `${seen.world.processes.length} processes are left`),
+        unless(first(observed).reason === 'timeout', `the reason is ${first(observed).reason}`),
+        unless(first(observed).stdout === 'begun\n', 'the output is lost'),
+        unless(observed.hostState.processes.length === 0, `${observed.hostState.processes.length} processes are left`),
       ]),
   },
   {
@@ -75,10 +76,10 @@ export const RESOURCE_ROWS: readonly Row[] = [
         policy: { resources: { output: '64k' } },
       },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unlessRan(first(seen)),
-        unless(first(seen).truncated === 8 * MIB - 65_536, `${first(seen).truncated} bytes dropped`),
+        unlessRan(first(observed)),
+        unless(first(observed).truncated === 8 * MIB - 65_536, `${first(observed).truncated} bytes dropped`),
       ]),
   },
 ]
@@ -88,10 +89,13 @@ export const RESULT_ROWS: readonly Row[] = [
     id: 'results.exit-or-signal',
     sentence: 'Exit status 137 and death by SIGKILL are told apart.',
     attempts: () => [{ command: shell('exit 137') }, { command: shell('kill -9 $$') }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unless(first(seen).exitCode === 137 && first(seen).signal === null, 'exit 137 is not told as such'),
-        unless(first(seen, 1).signal === 'SIGKILL' && first(seen, 1).exitCode === null, 'SIGKILL is not told as such'),
+        unless(first(observed).exitCode === 137 && first(observed).signal === null, 'exit 137 is not told as such'),
+        unless(
+          first(observed, 1).signal === 'SIGKILL' && first(observed, 1).exitCode === null,
+          'SIGKILL is not told as such',
+        ),
       ]),
   },
   {
@@ -105,24 +109,30 @@ export const RESULT_ROWS: readonly Row[] = [
       { command: shell('exit 127') },
       { command: shell('exit 126') },
     ],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
-        unless(first(seen).errorCode === 'COMMAND_NOT_FOUND', `missing: ${first(seen).errorCode}`),
-        unless(first(seen, 1).errorCode === 'COMMAND_NOT_EXECUTABLE', `not executable: ${first(seen, 1).errorCode}`),
-        unless(first(seen, 2).errorCode === 'COMMAND_NOT_EXECUTABLE', `interpreter: ${first(seen, 2).errorCode}`),
-        unless(first(seen, 3).exitCode === 127 && first(seen, 3).errorCode === undefined, 'exit 127'),
-        unless(first(seen, 4).exitCode === 126 && first(seen, 4).errorCode === undefined, 'exit 126'),
+        unless(first(observed).errorCode === 'COMMAND_NOT_FOUND', `missing: ${first(observed).errorCode}`),
+        unless(
+          first(observed, 1).errorCode === 'COMMAND_NOT_EXECUTABLE',
+          `not executable: ${first(observed, 1).errorCode}`,
+        ),
+        unless(
+          first(observed, 2).errorCode === 'COMMAND_NOT_EXECUTABLE',
+          `interpreter: ${first(observed, 2).errorCode}`,
+        ),
+        unless(first(observed, 3).exitCode === 127 && first(observed, 3).errorCode === undefined, 'exit 127'),
+        unless(first(observed, 4).exitCode === 126 && first(observed, 4).errorCode === undefined, 'exit 126'),
       ]),
   },
   {
     id: 'results.no-forging',
     sentence: 'Nothing that a command prints, on any descriptor, becomes a result.',
     attempts: () => [{ command: shell('for fd in 1 2 3 4 5; do echo "$1" >&$fd; done 2>/dev/null; exit 3', FORGED) }],
-    verdict: (seen) =>
+    verdict: (observed) =>
       judged([
         unless(
-          first(seen).reason === 'exit' && first(seen).exitCode === 3,
-          `${first(seen).reason} ${first(seen).exitCode}`,
+          first(observed).reason === 'exit' && first(observed).exitCode === 3,
+          `${first(observed).reason} ${first(observed).exitCode}`,
         ),
       ]),
   },
@@ -130,14 +140,17 @@ export const RESULT_ROWS: readonly Row[] = [
     id: 'results.arguments',
     sentence: 'Arguments arrive unchanged: empty, options, newlines, quotes, 100 kB.',
     attempts: ({ probe }) => [{ command: [probe, 'arguments', ...WORDS] }],
-    verdict: (seen) => judged([unless(first(seen).stdout === `${WORDS.map(hex).join('\n')}\n`, 'they do not')]),
+    verdict: (observed) => judged([unless(first(observed).stdout === `${WORDS.map(hex).join('\n')}\n`, 'they do not')]),
   },
   {
     id: 'results.bytes',
     sentence: '8 MiB through cat come back identical.',
     attempts: () => [{ command: ['/bin/cat'], stdin: pattern(8 * MIB), policy: { resources: { output: '16m' } } }],
-    verdict: (seen) =>
-      judged([unlessRan(first(seen)), unless(first(seen).stdoutSha256 === sha256(pattern(8 * MIB)), 'they differ')]),
+    verdict: (observed) =>
+      judged([
+        unlessRan(first(observed)),
+        unless(first(observed).stdoutSha256 === sha256(pattern(8 * MIB)), 'they differ'),
+      ]),
   },
   {
     id: 'results.no-mix',
@@ -158,7 +171,7 @@ export const FALLBACK_ROWS: readonly Row[] = [
     id: 'fallbacks.no-engine',
     sentence: 'Without the program that builds the walls a run is refused.',
     attempts: () => [{ command: ['/bin/true'], policy: { engine: 'bwrap' }, env: { PATH: '/nonexistent' } }],
-    verdict: (seen) => judged([unless(first(seen).refused?.code === 'NO_BACKEND', 'it ran')]),
+    verdict: (observed) => judged([unless(first(observed).refused?.code === 'NO_BACKEND', 'it ran')]),
   },
   {
     id: 'fallbacks.never-unsandboxed',
@@ -170,14 +183,14 @@ export const FALLBACK_ROWS: readonly Row[] = [
         env: { LLM_DO_ALLOW_UNSANDBOXED: '' },
       },
     ],
-    verdict: (seen) => judged([unless(first(seen).refused?.code === 'NO_BACKEND', 'it ran')]),
+    verdict: (observed) => judged([unless(first(observed).refused?.code === 'NO_BACKEND', 'it ran')]),
   },
   {
     id: 'fallbacks.required-limit',
     sentence: 'A limit that is required of the kernel is held by it, or the run is refused.',
     attempts: () => [{ command: ['/bin/true'], policy: { require: ['memory-limit'] } }],
-    verdict: (seen) => {
-      const { refused, memoryBy } = first(seen)
+    verdict: (observed) => {
+      const { refused, memoryBy } = first(observed)
       return judged([
         unless(refused?.code === 'NO_BACKEND' || memoryBy === 'cgroup2', `held by ${memoryBy ?? 'nothing'}`),
       ])

@@ -1,6 +1,7 @@
 /** Keys that choose where a command runs. */
-import { type Reader, understood } from '../../unit.ts'
-import { oneOf, readAbsoluteHostPath, readImage } from '../value.ts'
+
+import { type Reader, understood } from '../../text/units.ts'
+import { oneOf, readAbsoluteHostPath, readImage } from '../readers.ts'
 import { BACKEND_NAMES, type BackendChoice, type EngineChoice, isSandbox } from '../values.ts'
 import { type Key, type KeyFlag, scalar, section } from './key.ts'
 import { chosen, operatorsOnly, ranked } from './narrowing.ts'

@@ -1,6 +1,6 @@
 /** Keys about what is visible of the host. zones.ts has how zones add up. */
-import { quoteText, quoteValue } from '../../unit.ts'
-import { oneOf, readBoolean, readHostPath, readTarget, readZoneName } from '../value.ts'
+import { quoteText, quoteValue } from '../../text/units.ts'
+import { oneOf, readBoolean, readHostPath, readTarget, readZoneName } from '../readers.ts'
 import type { Zone } from '../values.ts'
 import { addZones, type DraftZone, draftZones, zoneKeys, zoneOf } from '../zones.ts'
 import { type FlagValues, field, type Key, scalar } from './key.ts'

@@ -1,5 +1,5 @@
 /** Every key of a policy. Each is declared once, in a file of this folder; the order is the order of the manual. */
-import { readLine, readProfileName } from '../value.ts'
+import { readLine, readProfileName } from '../readers.ts'
 import { backend, cgroupParent, docker, engine, image, pool, runtime } from './backend.ts'
 import { samePath, workspace, zones } from './files.ts'
 import { credentials, env, sshAgent, tty, workdir } from './inside.ts'

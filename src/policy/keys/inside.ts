@@ -1,6 +1,13 @@
 /** Keys about what a command finds inside: variables, credentials, its directory, a terminal. */
 import { resolveHostPath, type SetKey } from '../layer-source.ts'
-import { readBoolean, readCredentialTarget, readHostPath, readInherited, readTarget, readVariables } from '../value.ts'
+import {
+  readBoolean,
+  readCredentialTarget,
+  readHostPath,
+  readInherited,
+  readTarget,
+  readVariables,
+} from '../readers.ts'
 import type { Credential, EnvironmentPolicy } from '../values.ts'
 import { type FlagValues, field, type Key, listField, scalar, unite } from './key.ts'
 import { chosen, type Narrowing, ranked } from './narrowing.ts'

@@ -5,7 +5,7 @@
  * merge, how a worker may narrow it, its flags and the need it stands for. Nothing here loads zod: a cached policy is merged
  * without it. schema.ts makes the validating schema of the same table.
  */
-import type { Reader } from '../../unit.ts'
+import type { Reader } from '../../text/units.ts'
 import type { LayerSource, SetKey } from '../layer-source.ts'
 import type { Need } from '../values.ts'
 import { type AnyNarrowing, chosen, type Narrowing, united } from './narrowing.ts'

@@ -1,7 +1,7 @@
 /** The key `network`: how layers add up, and what is within what. Pure. */
-import { misunderstood, type Reader, type Reading, understood } from '../../unit.ts'
+import { misunderstood, type Reader, type Reading, understood } from '../../text/units.ts'
 import type { SetKey } from '../layer-source.ts'
-import { oneOf, readHost } from '../value.ts'
+import { oneOf, readHost } from '../readers.ts'
 import type { NetworkMode, NetworkPolicy } from '../values.ts'
 import { field, type Key, listField, unite } from './key.ts'
 import type { Narrowing } from './narrowing.ts'

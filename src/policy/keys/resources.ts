@@ -9,7 +9,7 @@ import {
   parseSize,
   type Reader,
   within,
-} from '../../unit.ts'
+} from '../../text/units.ts'
 import type { Need } from '../values.ts'
 import { type Key, type KeyFlag, scalar, section } from './key.ts'
 import { atMost } from './narrowing.ts'

@@ -1,8 +1,8 @@
 /** Keys about the walls themselves: the system call filter, protected paths, what must be enforced. */
-import { type Reader, understood } from '../../unit.ts'
+import { type Reader, understood } from '../../text/units.ts'
 import { resolveHostPath } from '../layer-source.ts'
 import { EVERYTHING, OPENABLE_NAMES } from '../protected.ts'
-import { oneOf, readBoolean, readHostPath, readRelativePath } from '../value.ts'
+import { oneOf, readBoolean, readHostPath, readRelativePath } from '../readers.ts'
 import { NEEDS, type Need, type SeccompChoice } from '../values.ts'
 import { type Key, list, scalar } from './key.ts'
 import { type Narrowing, ranked } from './narrowing.ts'

@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { SYSTEM_PATH } from '../../../src/ask.ts'
 import { buildCreate, buildSession, buildSessionExec, identityOf } from '../../../src/backends/docker/build.ts'
 import { clientEnvironment } from '../../../src/backends/docker/client-environment.ts'
-import type { DockerRunInputs } from '../../../src/backends/docker/command-environment.ts'
-import { type DockerInputs, divideEnvironment } from '../../../src/backends/docker/command-environment.ts'
+import {
+  type DockerInputs,
+  type DockerRunInputs,
+  divideEnvironment,
+} from '../../../src/backends/docker/command-environment.ts'
 import { imageFor } from '../../../src/backends/docker/images.ts'
 import { bindWords, csvField, tmpfsWords } from '../../../src/backends/docker/mounts.ts'
 import type { Launch } from '../../../src/backends/launch.ts'
+import { SYSTEM_PATH } from '../../../src/os/run-program.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
 import { DOCKER_INPUTS, dockerPlan, plannedZone, runInputs } from '../plans.ts'
 

@@ -1,21 +1,21 @@
 import { spawnSync } from 'node:child_process'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { processTable, runnerOf } from '../../../src/backends/docker/inputs.ts'
 import { takeSession } from '../../../src/backends/docker/session-lock.ts'
+import { identityOf, ownIdentity, processTable } from '../../../src/os/process-identity.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 
-/** A runs directory, and the lock of a session beside it, with what somebody wrote into it. */
+/** A runs directory, and next to it the lock of a session, with a holder. */
 async function placeWith(holder?: string) {
   const runsDirectory = join(await temporaryDirectory(), 'runs')
   const directory = join(dirname(runsDirectory), 'sessions')
-  const lock = join(directory, 'one')
+  const [lock, second] = [join(directory, 'one.lock.0'), join(directory, 'one.lock.1')]
   if (holder !== undefined) {
     await mkdir(directory, { mode: 0o700 })
-    await writeFile(lock, holder)
+    await symlink(holder, lock)
   }
-  return { directory, lock, take: (name = 'one') => takeSession(runsDirectory, name) }
+  return { directory, lock, second, take: (name = 'one') => takeSession(runsDirectory, name) }
 }
 
 /** A process that has ended; its number may be anybody's by now. */
@@ -30,33 +30,33 @@ describe('the lock of a session', () => {
   test('is held by one at a time, and nothing is left of it', async () => {
     const { directory, lock, take } = await placeWith()
     const held = await take()
-    expect(await readFile(lock, 'utf8')).toBe(runnerOf(process.pid))
+    expect(await readlink(lock)).toBe(ownIdentity())
     expect(await take()).toBeUndefined()
     expect(await take('another')).toBeDefined()
     held?.release()
-    expect(await readdir(directory)).toEqual(['another'])
+    expect(await readdir(directory)).toEqual(['another.lock.0'])
     expect(await take()).toBeDefined()
   })
 
   test.each([
     ['a process that has ended', ended],
     ['a later process of the same number', () => `${processTable()}/${process.pid}:1`],
-    ['nobody, since its maker was killed', () => ''],
   ])('is taken over from %s', async (_, holder) => {
-    const { directory, lock, take } = await placeWith(holder())
-    expect(await take()).toBeDefined()
-    expect(await readFile(lock, 'utf8')).toBe(runnerOf(process.pid))
-    expect(await readdir(directory)).toEqual(['one'])
+    const { directory, second, take } = await placeWith(holder())
+    const held = await take()
+    expect(await readlink(second)).toBe(ownIdentity())
     expect(await take()).toBeUndefined()
+    held?.release()
+    expect(await readdir(directory)).toEqual([])
   })
 
   test.each([
-    ['a process that lives', () => runnerOf(process.pid) ?? ''],
+    ['a process that lives', () => identityOf(process.ppid) ?? ''],
     ['a process of another machine', () => 'another-boot/4026531836/1:1'],
   ])('is left to %s', async (_, holder) => {
     const { directory, lock, take } = await placeWith(holder())
     expect(await take()).toBeUndefined()
-    expect(await readFile(lock, 'utf8')).toBe(holder())
-    expect(await readdir(directory)).toEqual(['one'])
+    expect(await readlink(lock)).toBe(holder())
+    expect(await readdir(directory)).toEqual(['one.lock.0'])
   })
 })

@@ -1,7 +1,9 @@
 /** Captured runs, cold and warm: what a command may do with its streams, and what they cost whoever captures them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { exec, openSandbox, type Result, type SandboxCommand } from '../../../src/index.ts'
+import { exec } from '../../../src/index.ts'
+import { openSandbox, type SandboxCommand } from '../../../src/pool/open.ts'
+import type { Result } from '../../../src/report/result.ts'
 import { until } from '../../pool/pool.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { describeWith } from '../../support/needs.ts'

@@ -1,0 +1,157 @@
+/**
+ * Command lines of subcommands, by commander: declaration and words -> action, flags and operands. Pure. commander finds what is wrong
+ * and its near misses; here its errors become ours, one line each with a hint. exec finds the end of its options by itself, see
+ * exec-arguments.ts.
+ */
+import { Argument, Command, CommanderError, type Option } from 'commander'
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
+import type { GivenOptions } from '../policy/option-layer.ts'
+import { listWords } from '../policy/readers.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
+import { commanderProblem, optionFor } from './commander.ts'
+import { type ArgumentDeclaration, type FlagDeclaration, type SubcommandDeclaration, usageOf } from './subcommands.ts'
+import { usageError } from './usage-error.ts'
+
+export interface Arguments {
+  /** `show` of `workers show`. */
+  readonly action?: string
+  readonly operands: readonly string[]
+  /** Long name without dashes -> value; a switch is true. */
+  readonly flags: GivenOptions
+}
+
+/** @throws SandboxError USAGE */
+export function parseArguments(
+  declaration: SubcommandDeclaration,
+  words: readonly string[],
+): Arguments | { readonly help: string } {
+  // Behind `--` everything belongs to the command, and commander would drop the `--` itself.
+  const action = declaration.actions?.find(({ name }) => name === words[0])
+  const end = action?.takesCommandLine === true ? words.indexOf('--') : -1
+  const own = end === -1 ? words : words.slice(0, end)
+  const found: { help: string; parsed: Arguments } = { help: '', parsed: { operands: [], flags: {} } }
+  const root = commandFor({ declaration, path: declaration.name, words: own, found })
+  try {
+    root.name(`llm-do ${declaration.name}`).parse([...own], { from: 'user' })
+  } catch (error) {
+    if (error instanceof CommanderError && error.code === 'commander.helpDisplayed') return { help: found.help }
+    throw error
+  }
+  const { parsed } = found
+  return end === -1 ? parsed : { ...parsed, operands: [...parsed.operands, ...words.slice(end)] }
+}
+
+interface Building {
+  readonly declaration: SubcommandDeclaration
+  /** As it is typed: `workers show`. */
+  readonly path: string
+  readonly words: readonly string[]
+  /** Filled in while commander parses: it reports by callbacks. */
+  readonly found: { help: string; parsed: Arguments }
+}
+
+function commandFor(building: Building): Command {
+  const { declaration, path, words, found } = building
+  const { actions = [], arguments: operands = [], flags = [], takesCommandLine = false } = declaration
+  const writeOut = (text: string) => {
+    found.help += text
+  }
+  const command = new Command(declaration.name)
+    .description(declaration.help)
+    .usage(usageOf(declaration))
+    .helpOption('-h, --help', 'Print this text.')
+    .helpCommand(false)
+    .allowUnknownOption(takesCommandLine)
+    .allowExcessArguments(takesCommandLine)
+    .configureOutput({ writeOut, writeErr: () => undefined, getOutHelpWidth })
+    .exitOverride((error) => refuse({ error, declaration, path, command }))
+  for (const operand of operands) command.addArgument(argumentFor(path, operand))
+  const hint = `llm-do ${path} ${usageOf(declaration)}`
+  const options = [...flags.map(flagFor(words, hint)), ...execOptionsOf(declaration, words)]
+  for (const { option } of options) command.addOption(option)
+  for (const action of actions)
+    command.addCommand(commandFor({ ...building, declaration: action, path: `${path} ${action.name}` }))
+  if (actions.length > 0 && declaration.isActionOptional !== true) return command
+  return command.action(() => {
+    const given = command.opts()
+    const pairs = options.map(({ name, option }) => [name, given[option.attributeName()]] as const)
+    const isAction = path.includes(' ')
+    found.parsed = {
+      ...(isAction && { action: declaration.name }),
+      operands: [...command.args],
+      flags: Object.fromEntries(pairs.filter(([, value]) => value !== undefined)) as GivenOptions,
+    }
+  })
+}
+
+const getOutHelpWidth = () => 80
+
+interface NamedOption {
+  readonly name: string
+  readonly option: Option
+}
+
+function argumentFor(path: string, { name, isOptional, repeats, choices }: ArgumentDeclaration): Argument {
+  const word = repeats ? `${name}...` : name
+  const argument = new Argument(isOptional ? `[${word}]` : `<${word}>`)
+  if (choices === undefined) return argument
+  return argument.argParser((value: string) => {
+    if (choices.includes(value)) return value
+    const expected = `${path}: expected ${listWords(choices)}, got "${value}".`
+    throw usageError(`${expected}${didYouMean(value, choices)}`, `llm-do ${path} ${choices.join('|')}`)
+  })
+}
+
+const flagFor =
+  (words: readonly string[], hint: string) =>
+  (flag: FlagDeclaration): NamedOption => ({
+    name: flag.name,
+    option: optionFor(flag, { words, hint }),
+  })
+
+/** Grouped as in the help of exec. */
+function execOptionsOf({ execOptions = [] }: SubcommandDeclaration, words: readonly string[]): readonly NamedOption[] {
+  const isTaken = ({ name, sets }: ExplainedOption) =>
+    sets === undefined && name !== 'profile'
+      ? name === 'workshop' && execOptions.includes('workshop')
+      : execOptions.includes('policy')
+  return EXPLAINED_OPTIONS.filter(isTaken).map((option) => ({
+    name: option.name,
+    option: optionFor(option, { words, hint: 'llm-do exec --help' }).helpGroup(`${option.group}:`),
+  }))
+}
+
+const argumentIn =
+  ({ flags = [] }: SubcommandDeclaration) =>
+  (flag: string): string | undefined =>
+    [...flags, ...EXPLAINED_OPTIONS].find(({ name }) => `--${name}` === flag)?.argument
+
+interface Failure {
+  readonly error: CommanderError
+  readonly declaration: SubcommandDeclaration
+  readonly path: string
+  readonly command: Command
+}
+
+/** @throws SandboxError USAGE; CommanderError when it is only the end of `--help` */
+function refuse(failure: Failure): never {
+  const { error, declaration, path, command } = failure
+  if (error.code === 'commander.helpDisplayed') throw error
+  const hint = `llm-do ${path} ${usageOf(declaration)}`.trimEnd()
+  const usage = usageOf(declaration, true)
+  const { arguments: operands = [], actions = [] } = declaration
+  const names = actions.map(({ name }) => name)
+  const word = command.args[operands.length] ?? ''
+  switch (error.code) {
+    case 'commander.help':
+    case 'commander.missingArgument':
+      throw usageError(`${path}: expected ${usage}, got nothing.`, hint)
+    case 'commander.unknownCommand':
+    case 'commander.excessArguments':
+      throw actions.length === 0
+        ? usageError(`${path}: unexpected word "${word}".`, hint)
+        : usageError(`${path}: expected ${usage}, got "${word}".${didYouMean(word, names)}`, hint)
+    default:
+      throw commanderProblem({ error, place: `${path}: `, hint, argumentOf: argumentIn(declaration) })
+  }
+}

@@ -1,0 +1,312 @@
+/**
+ * `llm-do exec`: command line -> request, result -> text and exit status. What happens in between is src/run/exec.ts.
+ *
+ * Edge: stdio, signals.
+ */
+import { resolve } from 'node:path'
+import { SandboxError } from '../../error.ts'
+import { commandBySplit, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
+import { environmentLayers } from '../../policy/environment.ts'
+import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
+import type { AuditEntry } from '../../report/audit.ts'
+import { refusal } from '../../report/classify.ts'
+import { exitStatus } from '../../report/exit-status.ts'
+import { isolationLine } from '../../report/isolation.ts'
+import { JSON_FORMS, type JsonForm, printJson } from '../../report/json.ts'
+import type { Result } from '../../report/result.ts'
+import { errorLines, resultLines } from '../../report/text.ts'
+import type { ExecOptions } from '../../run/plan-run.ts'
+import type { Decided } from '../../worker/authorize.ts'
+import type { Call, Environment, Words } from '../call.ts'
+import { currentDirectory } from '../current-directory.ts'
+import { type CommandLine, commandOf, readCommandLine } from '../exec-arguments.ts'
+import { writeStderr, writeStdout } from '../stdio.ts'
+import { usageError } from '../usage-error.ts'
+
+/** A parsed command line: flags, and below them the variables of the environment that mean the same. */
+interface ExecRequest {
+  readonly given: GivenOptions
+  readonly options: ExecOptions
+  readonly json: JsonForm | undefined
+  /** The text of `-c`. */
+  readonly script: string | undefined
+}
+
+function word(given: GivenOptions, name: string): string | undefined {
+  const value = given[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+/** A switch that the environment turns on (`true`) means the default form. */
+function jsonForm(value: GivenOptions[string]): JsonForm | undefined {
+  if (value === undefined || value === false) return undefined
+  return JSON_FORMS.find((form) => form === value) ?? 'native'
+}
+
+/** The bytes of the command, where its words are not UTF-8. Those of `-c SCRIPT` come before it. */
+function commandBytes({ bytes }: Words, { commandAt, script }: CommandLine): readonly Uint8Array[] | undefined {
+  if (bytes === undefined) return undefined
+  if (bytes.slice(0, commandAt).some((word) => Buffer.from(word).toString().includes('\ufffd'))) {
+    throw usageError(
+      'an option of the command line is not valid UTF-8.',
+      'put the name into a profile, or use another path to the file',
+    )
+  }
+  const shell = script === undefined ? [] : ['/bin/sh', '-c', script].map((word) => Buffer.from(word))
+  return [...shell, ...bytes.slice(commandAt)]
+}
+
+function read(call: Call, line: CommandLine): ExecRequest {
+  const { env } = call
+  const cwd = currentDirectory(call)
+  const given: GivenOptions = { ...environmentLayers(env, cwd).request, ...line.given }
+  const json = jsonForm(given['json'])
+  const profile = word(given, 'profile')
+  const bytes = commandBytes(call, line)
+  const options: ExecOptions = {
+    command: commandOf(line),
+    ...(bytes && { commandBytes: bytes }),
+    layers: [flagLayer(line.given, cwd)],
+    ...(profile !== undefined && { profile }),
+    cwd,
+    env,
+    mode: json === undefined ? 'inherit' : 'capture',
+    stdin: 'inherit',
+  }
+  return { given, options, json, script: line.script }
+}
+
+/** Others must be seen each time; the profile is part of what is compared. */
+function isRepeatable({ given }: ExecRequest): boolean {
+  const others = ['worker', 'workshop', 'approval', 'audit', 'log', 'allow-shell-syntax'].filter((name) => given[name])
+  return others.length === 0
+}
+
+/** The worker's room is loaded for those who name a worker, or a workshop. */
+async function workerRoom({ given, options }: ExecRequest) {
+  if (given['worker'] === undefined && given['workshop'] === undefined) return undefined
+  if (options.commandBytes !== undefined) {
+    throw new SandboxError(
+      'COMMAND_INVALID',
+      'a word of the command is not valid UTF-8, so no rule and no person can tell it from another.',
+      {
+        hint: 'rename the file, or run it without --worker',
+      },
+    )
+  }
+  return await import('../under-worker.ts')
+}
+
+async function plannedOptions(request: ExecRequest): Promise<Partial<ExecOptions>> {
+  return (await workerRoom(request))?.plannedUnderWorker(request.given, request.script) ?? {}
+}
+
+/** `--plan`, with `--argv` or `--why`: prints what was decided, runs nothing. */
+async function showPlan(request: ExecRequest): Promise<number> {
+  const { given, options } = request
+  const [{ prepare }, { printLaunch }] = await Promise.all([
+    import('../../run/plan-run.ts'),
+    import('../../run/start.ts'),
+  ])
+  const prepared = await prepare({ ...options, ...(await plannedOptions(request)) })
+  const why = word(given, 'why')
+  if (why !== undefined) {
+    const { whyText } = await import('../policy-origins.ts')
+    await writeStdout(whyText(prepared.policy.origins, why))
+  } else if (given['argv'] === true) {
+    await writeStdout(withLineEnd(await printLaunch(prepared)))
+  } else await writeStdout(`${JSON.stringify(prepared.plan, null, 2)}\n`)
+  return 0
+}
+
+const withLineEnd = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
+
+/** Signals that ask us to stop. The run is ended by our own hand, so that nothing of it is left. */
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+async function runUntilSignal(options: ExecOptions): Promise<Result> {
+  const { exec: execute } = await import('../../run/exec.ts')
+  const controller = new AbortController()
+  const stop = (signal: NodeJS.Signals) => controller.abort(signal)
+  for (const signal of STOP_SIGNALS) process.on(signal, stop)
+  try {
+    return await execute({ ...options, signal: controller.signal })
+  } finally {
+    for (const signal of STOP_SIGNALS) process.off(signal, stop)
+  }
+}
+
+/** What a run did is not for its command to rewrite: the log stays read-only in every zone that would show it. */
+function keepingLog(
+  { given, options: { cwd = '' } }: ExecRequest,
+  narrow: ExecOptions['narrow'],
+): ExecOptions['narrow'] {
+  const file = word(given, 'audit')
+  if (file === undefined) return narrow
+  return async (grant, request) => {
+    const policy = (await narrow?.(grant, request)) ?? grant
+    return { ...policy, protectFiles: [...policy.protectFiles, resolve(cwd, file)] }
+  }
+}
+
+/** It was let through, and then there was nothing to run. */
+const NOTHING_DECIDED = new Set(['COMMAND_NOT_FOUND', 'COMMAND_NOT_EXECUTABLE'])
+
+function decisionOn({ error }: Result): AuditEntry['decision'] {
+  if (error === undefined || NOTHING_DECIDED.has(error.code)) return 'run'
+  return error.code === 'COMMAND_BLOCKED' ? 'blocked' : 'refused'
+}
+
+interface RecordedRun {
+  readonly request: ExecRequest
+  readonly result: Result
+  /** By the rules of a worker, where there is one. */
+  readonly decided: Decided | undefined
+}
+
+async function record({ request: { given }, result, decided }: RecordedRun): Promise<void> {
+  const file = word(given, 'audit')
+  if (file === undefined) return
+  const { appendAudit } = await import('../../report/audit-file.ts')
+  const worker = decided?.worker ?? word(given, 'worker')
+  const decision = decisionOn(result)
+  await appendAudit(file, {
+    time: new Date().toISOString(),
+    result,
+    ...(worker !== undefined && { worker }),
+    decision,
+    // What a rule let through can still be refused: then it was not the rule that decided.
+    decidedBy: (decision === 'refused' ? undefined : decided?.by) ?? 'policy',
+  })
+}
+
+/** A run that cannot be recorded must not happen. */
+async function checkRecord({ given }: ExecRequest): Promise<void> {
+  const file = word(given, 'audit')
+  if (file === undefined) return
+  const { checkAuditFile } = await import('../../report/audit-file.ts')
+  await checkAuditFile(file)
+}
+
+/** A refusal is part of the record, too. */
+async function recordRefusal(request: ExecRequest, error: unknown, decided: Decided | undefined): Promise<void> {
+  if (!(error instanceof SandboxError)) return
+  const { command, profile = 'default' } = request.options
+  await record({ request, result: refusal(error, command, profile), decided })
+}
+
+function invocationFor({ options }: ExecRequest, { text }: Words): Invocation | undefined {
+  const command = commandBySplit(text)
+  const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
+  return isAlike ? invocationOf(text) : undefined
+}
+
+async function run(request: ExecRequest, words: Words): Promise<number> {
+  const { json } = request
+  const invocation = words.bytes === undefined && isRepeatable(request) ? invocationFor(request, words) : undefined
+  await checkRecord(request)
+  const result = await runRecorded(request, invocation)
+  if (request.given['log'] === true) await writeStderr([isolationLine(result.backend)])
+  return await show(result, json)
+}
+
+async function runRecorded(request: ExecRequest, invocation: Invocation | undefined): Promise<Result> {
+  const under = (await workerRoom(request))?.underWorker({ ...request, env: request.options.env ?? {} })
+  const narrow = keepingLog(request, under?.options.narrow)
+  const form = request.json === undefined ? {} : { form: request.json }
+  const options = {
+    ...request.options,
+    ...form,
+    ...(invocation && { invocation }),
+    ...under?.options,
+    ...(narrow && { narrow }),
+  }
+  const ran = await runUntilSignal(options).catch(async (error: unknown) => {
+    await recordRefusal(request, error, under?.decided())
+    throw error
+  })
+  const decided = under?.decided()
+  const result = { ...ran, warnings: [...(decided?.warnings ?? []), ...ran.warnings] }
+  await record({ request, result, decided })
+  return result
+}
+
+/** The requested form of JSON, also when nothing else of the command line can be parsed. */
+function jsonFormOf(words: readonly string[], env: Environment): JsonForm | undefined {
+  const end = words.indexOf('--')
+  const found = (end === -1 ? words : words.slice(0, end)).find((word) => /^--json(=\w+)?$/.test(word))
+  return jsonForm(found?.split('=')[1] ?? (found === undefined ? env['LLM_DO_EXEC_JSON'] || undefined : 'native'))
+}
+
+/** What is known of a command line that may be wrong: as much as can be read of it. */
+function readIfPossible(words: readonly string[]): { readonly command: readonly string[]; readonly profile: string } {
+  try {
+    const line = readCommandLine(words)
+    return { command: commandOf(line), profile: word(line.given, 'profile') ?? 'default' }
+  } catch {
+    return { command: [], profile: 'default' } // The error that is being reported describes what is wrong with it.
+  }
+}
+
+/** A refusal is JSON, too, where JSON was requested. */
+async function refuse(error: SandboxError, { text: words, env }: Call): Promise<number> {
+  const json = jsonFormOf(words, env)
+  const { command, profile } = readIfPossible(words)
+  const result = refusal(error, command, profile)
+  if (json === undefined) await writeStderr(errorLines(error))
+  else await writeStdout(printJson(result, json))
+  return exitStatus(result)
+}
+
+async function answer(call: Call): Promise<number> {
+  const line = readCommandLine(call.text)
+  if (line.help) {
+    const { execUsage } = await import('../help.ts')
+    await writeStdout(execUsage())
+    return 0
+  }
+  if (line.version) {
+    const { packageVersion } = await import('../../os/native-helpers.ts')
+    await writeStdout(`${packageVersion()}\n`)
+    return 0
+  }
+  const request = read(call, line)
+  const { plan, argv, why } = request.given
+  if (plan === true) return await showPlan(request)
+  if (argv === true || why !== undefined)
+    throw usageError(`${argv === true ? '--argv' : '--why'} belongs to --plan.`, 'llm-do exec --plan ...')
+  return await run(request, call)
+}
+
+/** Text for people, or the requested JSON. */
+async function show(result: Result, json: JsonForm | undefined): Promise<number> {
+  if (json === undefined) await writeStderr(resultLines(result))
+  else await writeStdout(printJson(result, json))
+  return exitStatus(result)
+}
+
+/**
+ * The front-end ran the command and its end needs words: the call has a descriptor with what was captured and what launch
+ * reported. Nothing is run again.
+ */
+export async function explain(call: Call, outcome: number): Promise<number> {
+  const { readFinishedRun } = await import('../finished-run.ts')
+  const { status, captured } = readFinishedRun(outcome)
+  try {
+    const { explainOutcome } = await import('../../run/exec.ts')
+    const { options, json } = read(call, readCommandLine(call.text))
+    return await show(await explainOutcome(options, status, captured), json)
+  } catch (error) {
+    if (error instanceof SandboxError) return await refuse(error, call)
+    throw error
+  }
+}
+
+export async function exec(call: Call): Promise<number> {
+  try {
+    return await answer(call)
+  } catch (error) {
+    if (error instanceof SandboxError) return await refuse(error, call)
+    throw error
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * `llm-do prune`: removes what killed runners left behind: records of runs and what they name, keepers of warm sandboxes, containers.
+ *
+ * Edge: the clock.
+ */
+
+import { runsDirectory } from '../../backends/runs-directory.ts'
+import { askPools } from '../../pool/keeper.ts'
+import { poolsDirectory } from '../../pool/place.ts'
+import { pruneTrials } from '../../run/observe.ts'
+import type { Environment } from '../call.ts'
+import { standing } from '../current-directory.ts'
+import { askRunsHelper } from '../run-records.ts'
+import { writeStdout } from '../stdio.ts'
+import { subcommand } from '../subcommand.ts'
+
+/** Milliseconds; cleaning up does not wait for a daemon that hangs. */
+const DAEMON_ANSWER_MS = 2_000
+
+/** Containers of killed runners and of sessions. @returns how many were removed; 0 where no daemon answers */
+async function pruneContainers(env: Environment): Promise<number> {
+  const { observeDocker } = await import('../../backends/docker/observe.ts')
+  const docker = await observeDocker({ env, notBelow: standing(), answerMs: DAEMON_ANSWER_MS })
+  if (docker?.server.ok !== true) return 0
+  const [{ dockerInputs }, { sweep }] = await Promise.all([
+    import('../../backends/docker/inputs.ts'),
+    import('../../backends/docker/prune.ts'),
+  ])
+  const directory = runsDirectory(env, process.getuid?.() ?? 0)
+  return await sweep(dockerInputs(docker, env), {
+    now: Date.now(),
+    runsDirectory: directory,
+    endsSessions: true,
+  })
+}
+
+/** What killed keepers of warm sandboxes have left. @returns how many there were */
+async function prunePools(env: Environment): Promise<number> {
+  return Number(await askPools('prune', poolsDirectory(env, process.getuid?.() ?? 0)))
+}
+
+/** Prints how many dead runs and keepers were cleaned up after. */
+export const prune = subcommand('prune', async (_, { env }) => {
+  // Where there is no helper (macOS, Windows) there are no records either.
+  const isLinux = process.platform === 'linux'
+  const records = isLinux ? Number((await askRunsHelper(env, 'prune')).stdout.trim()) : 0
+  const pools = isLinux ? await prunePools(env) : 0
+  if (isLinux) await pruneTrials(env)
+  await writeStdout(`${records + pools + (await pruneContainers(env))} removed\n`)
+  return 0
+})

@@ -1,0 +1,82 @@
+/** Help on one screen of 80 columns, from the declarations. Pure. */
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
+import { OPTION_GROUPS } from '../policy/options.ts'
+import { OWN_OPTIONS } from './exec-arguments.ts'
+import { DECLARED, usageOf } from './subcommands.ts'
+
+const WIDTH = 80
+/** Where the meaning begins. */
+const COLUMN = 26
+/** Where it begins on a line of its own. */
+const INDENT = 12
+
+/** `--memory SIZE`, `--json[=native|shell|task]`. */
+function leftOf({ name, argument, isArgumentOptional }: ExplainedOption): string {
+  if (argument === undefined) return `--${name}`
+  return isArgumentOptional ? `--${name}[=${argument}]` : `--${name} ${argument}`
+}
+
+/** Up to where it goes into detail; the manual has all of it. */
+const upTo = (text: string, end: RegExp) => (text.split(end)[0] ?? text).replace(/\.$/, '').trim()
+
+/** Defaults that say nothing: a switch is off, a list is empty. */
+const UNSAID = new Set([undefined, 'false', '[]'])
+
+/** Forms of the meaning, the longest first. A meaning that only lists the values adds nothing to the argument. */
+function meanings({ argument = '', help, standard }: ExplainedOption): readonly string[] {
+  const goesThroughValues = argument.includes('|') && argument.split('|').includes(upTo(help, /:/))
+  const clause = goesThroughValues ? '' : upTo(help, argument.includes('|') ? /[;:]| \(|\. / : /;| \(|\. /)
+  const phrase = upTo(clause, /,/)
+  const standing = UNSAID.has(standard) ? '' : ` (${standard})`
+  return [`${clause}${standing}`, `${phrase}${standing}`, clause, phrase].map((text) => text.trim())
+}
+
+/** One line, or two when nothing else fits. */
+function row(left: string, rights: readonly string[]): string {
+  const start = `  ${left}`.padEnd(COLUMN - 2)
+  const fitting = rights.find((right) => start.length + 2 + right.length <= WIDTH)
+  return fitting === undefined ? `  ${left}\n${' '.repeat(INDENT)}${rights[0]}` : `${start}  ${fitting}`
+}
+
+function groupLines(group: string): readonly string[] {
+  const options = EXPLAINED_OPTIONS.filter((option) => option.group === group)
+  return [`${group}:`, ...options.map((option) => row(leftOf(option), meanings(option)))]
+}
+
+const ownLines = OWN_OPTIONS.map((option) =>
+  row('argument' in option ? `${option.flags} ${option.argument}` : option.flags, [upTo(option.help, /\.$/)]),
+)
+
+/** `llm-do exec --help`. */
+export function execUsage(): string {
+  return [
+    'Usage: llm-do exec [options] -- COMMAND [ARG...]     (also: llm-do-exec)',
+    'Runs one command in a sandbox that shows it only what is named here.',
+    ...OPTION_GROUPS.flatMap(groupLines),
+    ...ownLines,
+    'Sizes: 512m, 2G, 512MiB. Times: 500ms, 30s, 5m. In brackets: the default.',
+    'Examples:',
+    '  llm-do exec -- ls -l',
+    '  llm-do exec --rw . --timeout 5m --json -- make test',
+    'More: man llm-do-exec, docs/profiles.md, docs/result.md; llm-do doctor',
+    '',
+  ].join('\n')
+}
+
+/** `llm-do --help`. */
+export function programUsage(): string {
+  return [
+    'Usage: llm-do COMMAND',
+    'Runs commands in sandboxes: one command in, one result out.',
+    ...DECLARED.map((declaration) => {
+      const { name, help } = declaration
+      return row(`${name} ${usageOf(declaration, true)}`.trim(), [upTo(help, /\.$/), upTo(help, /,/)])
+    }),
+    row('--help, --version', ['Print this text, the version']),
+    'Examples:',
+    '  llm-do exec -- ls -l',
+    '  llm-do doctor',
+    'More: llm-do exec --help, man llm-do-exec',
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,108 @@
+/** docs/llm-do-exec.1.md: the source of the manual page, in the Markdown of pandoc, from the declarations. Pure. */
+import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
+import { OPTION_GROUPS } from '../policy/options.ts'
+import { OWN_OPTIONS } from './exec-arguments.ts'
+import { DECLARED, type SubcommandDeclaration, usageOf } from './subcommands.ts'
+
+const EXIT_STATUSES: readonly (readonly [string, string])[] = [
+  ['0-255', 'the exit code of the command'],
+  ['124', 'stopped at the deadline'],
+  ['125', 'the sandbox failed or was refused, or the command line cannot be understood'],
+  ['126', 'blocked by a rule, stopped at a protected path, or the command cannot be executed'],
+  ['127', 'the command was not found'],
+  ['128+N', 'signal N ended the command'],
+  ['130', 'cancelled'],
+  ['137', 'the memory limit, signal 9, or the end of the command was lost: it may have run'],
+]
+
+/** Asterisks and brackets mean something in Markdown. */
+const plain = (text: string) => text.replace(/[*_[\]<>\\]/g, '\\$&')
+
+function optionEntry(option: ExplainedOption): string {
+  const { name, argument, isArgumentOptional, help, unit, standard, repeats, environment } = option
+  const value = argument === undefined ? '' : isArgumentOptional ? `[=${argument}]` : ` ${argument}`
+  const details = [
+    repeats ? 'May be given more than once.' : '',
+    unit === undefined || argument === undefined || unit.includes('mapping') ? '' : `Value: ${unit}.`,
+    standard === undefined || standard === '[]' || standard === 'false' ? '' : `Default: ${standard}.`,
+    `Variable: ${environment}.`,
+  ]
+  return `**\\--${name}**${plain(value)}\n:   ${plain([help, ...details].filter((part) => part !== '').join(' '))}\n`
+}
+
+/** A subcommand with actions is one entry for each of them. */
+function subcommandEntries(before: string, declaration: SubcommandDeclaration): readonly string[] {
+  const { name, help, flags = [], actions = [], isActionOptional } = declaration
+  const path = `${before} ${name}`
+  const own = actions.length > 0 && isActionOptional !== true ? [] : [{ ...declaration, actions: [] }]
+  const details = flags.map((flag) => `--${flag.name}: ${flag.help}`)
+  return [
+    ...own.map((one) =>
+      `**${path}** ${plain(usageOf(one))}\n:   ${plain([help, ...details].join(' '))}\n`.replace('** \n', '**\n'),
+    ),
+    ...actions.flatMap((action) => subcommandEntries(path, action)),
+  ]
+}
+
+export function manualPage(): string {
+  return [
+    '% LLM-DO-EXEC(1) | User Commands',
+    '',
+    '<!-- Generated from the declarations in src/policy/options.ts and src/cli/subcommands.ts: make golden rewrites it. -->',
+    '',
+    '# NAME',
+    '',
+    'llm-do-exec - run one command in a sandbox',
+    '',
+    '# SYNOPSIS',
+    '',
+    '**llm-do exec** \\[*options*\\] \\-- *COMMAND* \\[*ARG*...\\]',
+    '',
+    "**llm-do exec** \\[*options*\\] -c '*SCRIPT*'",
+    '',
+    '**llm-do-exec** is the same as **llm-do exec**.',
+    '',
+    '# DESCRIPTION',
+    '',
+    'Starts COMMAND in a sandbox with an empty root, in which only the named zones, the system directories and a few files of /etc exist.',
+    'stdin, stdout, stderr and the exit status pass through unchanged; messages of llm-do-exec itself go to stderr and begin with "llm-do: ".',
+    'Options end at \\-- or at the first word that is no option; everything after that belongs to the command.',
+    '',
+    '# OPTIONS',
+    '',
+    'A flag wins over its variable, and that over the profile. Sizes are 1024-based (512m, 2G, 512MiB); times have a unit (500ms, 30s, 5m).',
+    'In a variable, an option that may be given more than once takes one value per line.',
+    '',
+    ...OWN_OPTIONS.map(
+      (option) =>
+        `**${plain(option.flags)}**${'argument' in option ? ` ${option.argument}` : ''}\n:   ${option.help}\n`,
+    ),
+    ...OPTION_GROUPS.flatMap((group) => [
+      `## ${group}`,
+      '',
+      ...EXPLAINED_OPTIONS.filter((option) => option.group === group).map(optionEntry),
+    ]),
+    '# OTHER COMMANDS',
+    '',
+    ...DECLARED.filter(({ name }) => name !== 'exec').flatMap((declaration) =>
+      subcommandEntries('llm-do', declaration),
+    ),
+    'Any other first word is handed to the next **llm-do** on PATH.',
+    '',
+    '# EXIT STATUS',
+    '',
+    ...EXIT_STATUSES.map(([status, meaning]) => `${status}\n:   ${meaning}\n`),
+    'What these leave open (exit code 137, or killed?) is exact in the result of \\--json.',
+    '',
+    '# EXAMPLES',
+    '',
+    '    llm-do exec -- ls -l',
+    '    llm-do exec --rw . --timeout 5m --json -- make test',
+    '    llm-do exec --plan --why network.mode -- true',
+    '',
+    '# SEE ALSO',
+    '',
+    'bwrap(1), timeout(1), docs/profiles.md, docs/result.md, docs/errors.md',
+    '',
+  ].join('\n')
+}

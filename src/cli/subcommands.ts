@@ -1,0 +1,172 @@
+/**
+ * The subcommands, declared once: arguments.ts parses their command lines by it, and help, completion and manual page are printed from
+ * it. main.ts knows where their code is. Pure data: no option of exec is loaded for it.
+ */
+
+export interface ArgumentDeclaration {
+  /** As usages show it: `FILE`. */
+  readonly name: string
+  readonly isOptional?: true
+  /** One or more. */
+  readonly repeats?: true
+  readonly choices?: readonly string[]
+}
+
+export interface FlagDeclaration {
+  /** Long name without dashes. */
+  readonly name: string
+  /** What stands for the value in the usage; absent = a switch. */
+  readonly argument?: string
+  readonly choices?: readonly string[]
+  readonly repeats?: true
+  readonly help: string
+}
+
+export interface SubcommandDeclaration {
+  readonly name: string
+  /** One sentence. */
+  readonly help: string
+  readonly flags?: readonly FlagDeclaration[]
+  readonly arguments?: readonly ArgumentDeclaration[]
+  /** `list` and `show` of `workers list` and `workers show`. */
+  readonly actions?: readonly SubcommandDeclaration[]
+  /** Without an action it does something, too. */
+  readonly isActionOptional?: true
+  /** Options of exec that it takes as well: those that set the policy, and `--workshop`. */
+  readonly execOptions?: readonly ('policy' | 'workshop')[]
+  /** What is not its own is the command line of exec, which exec-arguments.ts parses. */
+  readonly takesCommandLine?: true
+}
+
+const JSON_FLAG: FlagDeclaration = { name: 'json', help: 'Print JSON.' }
+
+export const SUBCOMMANDS = [
+  { name: 'exec', help: 'Run one command in a sandbox.', takesCommandLine: true },
+  {
+    name: 'profiles',
+    help: 'List the profiles, or print one with all that it extends.',
+    flags: [JSON_FLAG],
+    isActionOptional: true,
+    actions: [{ name: 'show', help: 'Print a profile with all that it extends.', arguments: [{ name: 'NAME' }] }],
+  },
+  {
+    name: 'workers',
+    help: 'List the workers of a project, print what one may do, or find mistakes in all their files.',
+    actions: [
+      { name: 'list', help: 'List the workers of a project.', flags: [JSON_FLAG] },
+      {
+        name: 'show',
+        help: 'Print what a worker may do here.',
+        arguments: [{ name: 'NAME' }],
+        flags: [JSON_FLAG],
+        execOptions: ['workshop', 'policy'],
+      },
+      {
+        name: 'check',
+        help: 'Find mistakes in all files of workers and workshops.',
+        arguments: [{ name: 'TREE', isOptional: true }],
+        flags: [JSON_FLAG],
+        execOptions: ['policy'],
+      },
+    ],
+  },
+  { name: 'init', help: 'Write a commented workshop and a first worker for this project.' },
+  {
+    name: 'doctor',
+    help: 'Say what this machine can hold, and how to mend it.',
+    flags: [
+      JSON_FLAG,
+      { name: 'facts', help: 'Print what was observed of this machine.' },
+      { name: 'self-test', help: 'Try the security contract on this machine.' },
+      {
+        name: 'engine',
+        argument: 'ENGINE',
+        choices: ['bwrap', 'unshare'],
+        repeats: true,
+        help: 'With --self-test: only this engine.',
+      },
+    ],
+  },
+  { name: 'ps', help: 'List the runs of this user that are alive.', flags: [JSON_FLAG] },
+  { name: 'kill', help: 'End runs and everything they started.', arguments: [{ name: 'ID', repeats: true }] },
+  { name: 'prune', help: 'Remove what killed runners left behind.' },
+  {
+    name: 'images',
+    help: 'List the images that stand for a runtime, or fetch those that are missing.',
+    flags: [{ name: 'pull', help: 'Fetch the images that are missing.' }, JSON_FLAG],
+  },
+  {
+    name: 'audit',
+    help: 'Check that nobody changed an audit log.',
+    actions: [{ name: 'verify', help: 'Check that nobody changed an audit log.', arguments: [{ name: 'FILE' }] }],
+  },
+  {
+    name: 'pool',
+    help: 'Keep sandboxes ready, so that runs start at once.',
+    actions: [
+      {
+        name: 'start',
+        help: 'Keep sandboxes ready for runs with these options of exec.',
+        flags: [
+          { name: 'size', argument: 'N', help: 'How many are kept ready (4).' },
+          { name: 'idle-timeout', argument: 'T', help: 'End without a run for so long, or none (15m).' },
+        ],
+        takesCommandLine: true,
+      },
+      { name: 'status', help: 'List the pools.', flags: [JSON_FLAG] },
+      { name: 'stop', help: 'End all pools.' },
+    ],
+  },
+  {
+    name: 'cache',
+    help: 'Forget the plans that are kept to start faster.',
+    actions: [{ name: 'clear', help: 'Forget the plans that are kept to start faster.' }],
+  },
+  {
+    name: 'completion',
+    help: 'Print the completion of the command line for a shell.',
+    arguments: [{ name: 'SHELL', choices: ['bash', 'zsh', 'fish'] }],
+  },
+] as const satisfies readonly SubcommandDeclaration[]
+
+export type SubcommandName = (typeof SUBCOMMANDS)[number]['name']
+
+/** The declarations as the general type, which knows of all that may be left out. */
+export const DECLARED: readonly SubcommandDeclaration[] = SUBCOMMANDS
+
+function argumentUsage({ name, isOptional, repeats, choices }: ArgumentDeclaration): string {
+  const word = choices?.join('|') ?? `${name}${repeats ? '...' : ''}`
+  return isOptional ? `[${word}]` : word
+}
+
+function flagUsage({ name, argument, choices }: FlagDeclaration): string {
+  if (choices !== undefined) return `[--${name}=${choices.join('|')}]`
+  return argument === undefined ? `[--${name}]` : `[--${name} ${argument}]`
+}
+
+/** What may follow the name. @param isShort without flags */
+export function usageOf(declaration: SubcommandDeclaration, isShort = false): string {
+  const { flags = [], arguments: operands = [], actions = [], isActionOptional, execOptions, name } = declaration
+  const nested = actions.map((action) => `${action.name} ${usageOf(action, isShort)}`.trim()).join(' | ')
+  const options = declaration.takesCommandLine || execOptions !== undefined ? ['[options]'] : []
+  const command = declaration.takesCommandLine ? (name === 'exec' ? ['-- COMMAND [ARG...]'] : ['[-- COMMAND]']) : []
+  const parts = [
+    ...(isShort && name !== 'exec' ? [] : [...options, ...flags.map(flagUsage)]),
+    ...(isShort && name !== 'exec' ? [] : command),
+    ...operands.map(argumentUsage),
+    ...(nested === '' ? [] : [isActionOptional ? `[${nested}]` : nested]),
+  ]
+  return parts.join(' ')
+}
+
+/** Words and flags that a shell can complete after the name, those of its actions included; options of exec are not among them. */
+export function completionsOf(declaration: SubcommandDeclaration): readonly string[] {
+  const { flags = [], arguments: operands = [], actions = [] } = declaration
+  const words = [
+    ...actions.map(({ name }) => name),
+    ...operands.flatMap(({ choices = [] }) => choices),
+    ...flags.flatMap(({ name, choices }) => choices?.map((choice) => `--${name}=${choice}`) ?? [`--${name}`]),
+    ...actions.flatMap(completionsOf),
+  ]
+  return [...new Set<string>(words)]
+}

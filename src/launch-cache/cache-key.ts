@@ -1,0 +1,105 @@
+/**
+ * What a cached plan was made for, as one list of words. native/client/main.c makes the same list from its own view of the caller;
+ * only where both are equal, word by word, the file is used. Pure.
+ */
+import { KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'
+import { fnv1a64 } from '../os/checksum.ts'
+
+/** How the caller wrote the command, as far as front can tell it without knowing the options. */
+export interface Invocation {
+  readonly kind: 'command' | 'script'
+  /** The words before the command. */
+  readonly options: readonly string[]
+  readonly program: string
+}
+
+export interface KeyInputs {
+  readonly version: string
+  /** Directory of the package. */
+  readonly root: string
+  readonly uid: number
+  readonly gid: number
+  readonly bootId: string
+  /** The line `0::` of /proc/self/cgroup. */
+  readonly cgroup: string
+  /** The line `CapEff:` of /proc/self/status. */
+  readonly capabilities: string
+  readonly userNamespace: string
+  readonly mountNamespace: string
+  readonly cwd: string
+  readonly invocation: Invocation
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** What the words of KEY_CALLER and KEY_PLACE are. */
+const wordsByName = (inputs: KeyInputs): Readonly<Record<(typeof KEY_CALLER | typeof KEY_PLACE)[number], string>> => ({
+  version: inputs.version,
+  root: inputs.root,
+  uid: String(inputs.uid),
+  gid: String(inputs.gid),
+  boot: inputs.bootId,
+  cgroup: inputs.cgroup,
+  capabilities: inputs.capabilities,
+  'user-namespace': inputs.userNamespace,
+  'mount-namespace': inputs.mountNamespace,
+  directory: inputs.cwd,
+})
+
+export function keyWords(inputs: KeyInputs): readonly string[] {
+  const { invocation } = inputs
+  const variables = variablesOf(inputs.env)
+  const named = wordsByName(inputs)
+  return [
+    ...[...KEY_CALLER, ...KEY_PLACE].map((name) => named[name]),
+    invocation.kind,
+    invocation.program,
+    String(invocation.options.length),
+    ...invocation.options,
+    String(variables.length),
+    ...variables,
+  ]
+}
+
+/** Variables that decide about a plan, `NAME=VALUE`, in the order of their bytes. */
+function variablesOf(env: KeyInputs['env']): readonly string[] {
+  return Object.entries(env)
+    .filter(([name, value]) => value !== undefined && concernsUs(name))
+    .map(([name, value]) => `${name}=${value}`)
+    .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+}
+
+function concernsUs(name: string): boolean {
+  return KEY_VARIABLES.some((variable) => variable === name) || name.startsWith(KEY_VARIABLE_PREFIX)
+}
+
+/**
+ * Splits the caller's words as front does: at the first `--`, at a final `-c SCRIPT`, or before a first word that is no option.
+ * @returns undefined where front cannot tell, so that nothing is cached
+ */
+export function invocationOf(words: readonly string[]): Invocation | undefined {
+  const end = words.indexOf('--')
+  if (end !== -1) return commandFrom(words, end, end + 1)
+  if (words.length >= 2 && words.at(-2) === '-c')
+    return { kind: 'script', options: words.slice(0, -2), program: '/bin/sh' }
+  return words[0]?.startsWith('-') === true ? undefined : commandFrom(words, 0, 0)
+}
+
+function commandFrom(words: readonly string[], optionsEnd: number, at: number): Invocation | undefined {
+  const program = words[at]
+  return program === undefined ? undefined : { kind: 'command', options: words.slice(0, optionsEnd), program }
+}
+
+/**
+ * The command that front takes from the same words. Where node reads another one (`-c SCRIPT -- ARGS`, `--option value ls -- x`)
+ * the plan must not be left for front: it would run the wrong command the next time.
+ */
+export function commandBySplit(words: readonly string[]): readonly string[] {
+  const end = words.indexOf('--')
+  if (end !== -1) return words.slice(end + 1)
+  return words.at(-2) === '-c' ? ['/bin/sh', '-c', words.at(-1) ?? ''] : words
+}
+
+/** Name of the file for a key. */
+export function keyName(words: readonly string[]): string {
+  return fnv1a64(Buffer.from(words.map((word) => `${word}\0`).join('')))
+}

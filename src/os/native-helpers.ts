@@ -1,0 +1,89 @@
+/**
+ * Where the package and its native helpers are, and whether the helpers can be trusted.
+ * Edge: reads the package's own files.
+ */
+import { accessSync, closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
+import path from 'node:path'
+import { SandboxError } from '../error.ts'
+
+/** What the namespace backend starts, what is asked about live runs, and what keeps sandboxes ready. */
+export const HELPERS = ['launch', 'init', 'runs', 'pool'] as const
+export type HelperName = (typeof HELPERS)[number]
+
+const REBUILD = 'make native   (or: npm rebuild llm-do-exec)'
+
+/** Root of the installed package: two directories above this module in the sources, one above it in the bundle. */
+export function packageRoot(): string {
+  const above = path.dirname(import.meta.dirname)
+  return existsSync(path.join(above, 'package.json')) ? above : path.dirname(above)
+}
+
+export function packageVersion(): string {
+  const manifest = JSON.parse(readFileSync(path.join(packageRoot(), 'package.json'), 'utf8')) as { version: string }
+  return manifest.version
+}
+
+export function helpersDirectory(): string {
+  return path.join(packageRoot(), 'bin')
+}
+
+/** The helpers that build a sandbox. */
+export function helperFiles(): readonly string[] {
+  return ['launch', 'init'].map((name) => path.join(helpersDirectory(), name))
+}
+
+/**
+ * Refuses helpers that are missing, made for another machine, or that somebody else could have changed.
+ * @throws SandboxError HELPER_MISSING
+ */
+export function checkHelpers(directory: string, arch: string): void {
+  for (const name of HELPERS) checkHelper(path.join(directory, name), arch)
+}
+
+function checkHelper(file: string, arch: string): void {
+  const fd = openHelper(file)
+  try {
+    const status = fstatSync(fd)
+    if (!status.isFile()) throw helperError(file, 'is not a regular file', REBUILD)
+    if ((status.mode & 0o022) !== 0) throw helperError(file, 'can be written by others', `chmod go-w ${file}`)
+    if (status.uid !== 0 && status.uid !== process.getuid?.())
+      throw helperError(file, `belongs to user ${status.uid}, expected root or yourself`, `chown root ${file}`)
+    const header = Buffer.alloc(20)
+    readSync(fd, header, 0, header.length, 0)
+    const machine = machineOf(header)
+    if (machine !== arch) throw helperError(file, `is made for ${machine}, this machine is ${arch}`, REBUILD)
+  } finally {
+    closeSync(fd)
+  }
+  if (!isExecutable(file)) throw helperError(file, 'cannot be executed', `chmod 755 ${file}`)
+}
+
+function openHelper(file: string): number {
+  try {
+    return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW)
+  } catch (cause) {
+    const { code = 'unknown' } = cause as NodeJS.ErrnoException
+    throw helperError(file, `cannot be opened (${code})`, REBUILD)
+  }
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** e_machine of the ELF header (elf(5)) as node names architectures. */
+const MACHINES: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64' }
+
+function machineOf(header: Buffer): string {
+  const isElf = header.subarray(0, 4).equals(Buffer.from('\x7fELF', 'latin1'))
+  return isElf ? (MACHINES[header.readUInt16LE(18)] ?? 'an unknown machine') : 'no machine (not an ELF file)'
+}
+
+function helperError(file: string, what: string, hint: string): SandboxError {
+  return new SandboxError('HELPER_MISSING', `native helper ${file} ${what}`, { hint })
+}

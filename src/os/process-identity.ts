@@ -1,0 +1,73 @@
+/**
+ * Tells a process from a later one with the same number, on this machine or another, in this container or another.
+ * An identity is `<boot>/<pid namespace>/<pid>:<start time>`; where there is no /proc, `<host name>/<pid>`.
+ * Edge: /proc, signal 0.
+ */
+import { readFileSync, readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
+
+/** Changes with every start of the machine; undefined where the kernel or a container hides it. */
+export function bootId(): string | undefined {
+  return readIfThere('/proc/sys/kernel/random/boot_id')?.trim()
+}
+
+/** What a pid is a number of: this boot and pid namespace. Several machines and containers may share a daemon or a directory. */
+export function processTable(): string {
+  const boot = bootId()
+  return boot === undefined ? hostname() : `${boot}/${/\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? ''}`
+}
+
+/** @returns undefined when there is no such process, or this user may not see it */
+export function identityOf(pid: number): string | undefined {
+  const started = statFields(pid)?.[START_TIME]
+  if (started !== undefined) return `${processTable()}/${pid}:${started}`
+  return process.platform !== 'linux' && isAlive(pid) ? `${processTable()}/${pid}` : undefined
+}
+
+/** Of this process. */
+export function ownIdentity(): string {
+  return identityOf(process.pid) ?? `${processTable()}/${process.pid}`
+}
+
+/** Whether that process has ended for sure; one of another table cannot be seen from here and counts as alive. */
+export function isGone(identity: string): boolean {
+  const table = processTable()
+  if (!identity.startsWith(`${table}/`)) return false
+  const pid = Number.parseInt(identity.slice(table.length + 1), 10)
+  const now = identityOf(pid)
+  // A process of another user may be hidden from /proc (hidepid) and yet be alive.
+  return now === undefined ? !isAlive(pid) : now !== identity
+}
+
+/** Also true for a process of another user. */
+export function isAlive(pid: number): boolean {
+  if (!(pid > 0)) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** Positions of fields 6 and 22 of proc_pid_stat(5) after the program's name, which may hold spaces and brackets. */
+const [SESSION, START_TIME] = [6 - 3, 22 - 3]
+
+/** The leader of the session that a process belongs to. @param pid a number, or `self` */
+export function sessionLeaderOf(pid: string): number | undefined {
+  const session = statFields(pid)?.[SESSION]
+  return session === undefined ? undefined : Number(session)
+}
+
+function statFields(pid: number | string): readonly string[] | undefined {
+  const stat = readIfThere(`/proc/${pid}/stat`)
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'latin1')
+  } catch {
+    return undefined // Gone, hidden, or no /proc on this system.
+  }
+}

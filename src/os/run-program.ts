@@ -1,0 +1,64 @@
+/**
+ * Runs a short program of the host and waits for all of its output. Uses node's own means and not execa: these calls are part of a
+ * first run, in which loading a library takes longer than the program.
+ * Edge: processes.
+ */
+import { execFile } from 'node:child_process'
+
+export interface ProgramCall {
+  readonly file: string
+  readonly argv: readonly string[]
+  /** Complete; default: the system's directories as PATH, and nothing else. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** Default: the root, which holds nothing that a program would read by itself. */
+  readonly cwd?: string
+  /** Milliseconds; a program that takes longer is killed. */
+  readonly patienceMs: number
+}
+
+export interface ProgramEnd {
+  /** It ended by itself, in time, with status 0. */
+  readonly ok: boolean
+  readonly stdout: string
+  readonly stderr: string
+  /** What was wrong, one line: the first line of its stderr, else how it ended. Empty when nothing was. */
+  readonly why: string
+  /** It was not killed for being slow. */
+  readonly inTime: boolean
+}
+
+/** Where programs of the system are looked for: never by the caller's PATH, which may name places that a sandbox can write to. */
+export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin'
+
+const PLAIN_ENVIRONMENT = { PATH: SYSTEM_PATH }
+
+/** Bytes of each stream; no program that is run here prints nearly as much. */
+const MOST_OUTPUT = 64 * 1024
+
+/** Never throws: a program that cannot be started has `ok: false`, too. Its stdin is empty. */
+export function runProgram({
+  file,
+  argv,
+  env = PLAIN_ENVIRONMENT,
+  cwd = '/',
+  patienceMs,
+}: ProgramCall): Promise<ProgramEnd> {
+  const options = { env, cwd, timeout: patienceMs, killSignal: 'SIGKILL', maxBuffer: MOST_OUTPUT } as const
+  return new Promise((resolve) => {
+    const child = execFile(file, argv, options, (error, stdout, stderr) => {
+      const firstLine = stderr.trim().split('\n')[0] ?? ''
+      const why = error === null ? '' : firstLine || howItEnded(error, patienceMs)
+      resolve({ ok: error === null, stdout, stderr, why, inTime: error?.killed !== true })
+    })
+    child.stdin?.end()
+  })
+}
+
+function howItEnded(
+  { code, killed, signal }: { code?: unknown; killed?: boolean; signal?: unknown },
+  patienceMs: number,
+): string {
+  if (killed === true) return `no answer within ${patienceMs / 1000} s`
+  if (typeof code === 'number') return `status ${code}`
+  return String(code ?? signal ?? 'no answer')
+}

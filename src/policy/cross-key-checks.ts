@@ -1,0 +1,106 @@
+/** What is wrong although every key was understood: words that cannot all be meant. Pure. */
+import { quoteText } from '../text/units.ts'
+import { headOf } from './layer.ts'
+import type { CheckedLayer } from './validate-layer.ts'
+import type { Credential, NetworkPolicy } from './values.ts'
+import { type DraftZone, zoneProblems } from './zones.ts'
+
+/** The layers and those of their sums that can contradict each other. */
+export interface Sums {
+  readonly checked: readonly CheckedLayer[]
+  readonly zones: readonly DraftZone[]
+  readonly network: NetworkPolicy
+  readonly credentials: readonly Credential[]
+  /** The caller's home directory, empty when there is none. */
+  readonly home: string
+}
+
+export function contradictions(sum: Sums): readonly string[] {
+  const isIncomplete = sum.checked.some(({ problems }) => problems.length > 0)
+  return [
+    ...sum.checked.flatMap(ownContradictions),
+    ...zoneProblems(sum.zones, isIncomplete),
+    ...networkProblems(sum),
+    ...homeProblems(sum),
+    ...sum.credentials.flatMap(credentialProblems),
+  ]
+}
+
+/** Two words of one layer that cannot both be meant. */
+function ownContradictions({ layer, parsed }: CheckedLayer): readonly string[] {
+  return [
+    ...mixedNetwork({ layer, parsed }),
+    ...mixedEngine({ layer, parsed }),
+    ...mixedVariables({ layer, parsed }),
+    ...doubleZones({ layer, parsed }),
+    ...emptyProtect({ layer, parsed }),
+  ]
+}
+
+type Word = Pick<CheckedLayer, 'layer' | 'parsed'>
+
+function mixedNetwork({ layer, parsed: { network } }: Word): readonly string[] {
+  if (network === undefined || network.mode === 'restricted' || network.allow.length === 0) return []
+  return [
+    `${headOf(layer, 'network')} expected mode restricted beside a list of allowed hosts, got mode ${network.mode ?? 'none'}.`,
+  ]
+}
+
+function mixedEngine({ layer, parsed: { backend, engine } }: Word): readonly string[] {
+  if (backend?.engine === undefined || engine === undefined || engine === backend.engine) return []
+  return [`${headOf(layer, 'engine')} expected ${backend.engine}, which the backend names, got ${engine}.`]
+}
+
+function mixedVariables({ layer, parsed: { env } }: Word): readonly string[] {
+  const both = (env?.inherit ?? []).filter((name) => Object.hasOwn(env?.set ?? {}, name))
+  return both.map((name) => `${headOf(layer, 'env.inherit')} expected ${name} either inherited or set, got both.`)
+}
+
+function doubleZones({ layer, parsed: { zones } }: Word): readonly string[] {
+  const names = (zones ?? []).flatMap(({ name }) => (name === undefined ? [] : [name]))
+  const twice = names.filter((name, index) => names.indexOf(name) !== index)
+  return twice.map((name) => `${headOf(layer, 'zones')} expected one zone of a name, got two named "${name}".`)
+}
+
+/** It once took the built-in names away: whoever still means that is told, and the names stay protected. */
+function emptyProtect({ layer, parsed: { protect } }: Word): readonly string[] {
+  if (protect?.length !== 0 || layer.layer === 'built-in') return []
+  return [
+    `${headOf(layer, 'protect')} expected at least one path (protectNot opens built-in names), got an empty list.`,
+  ]
+}
+
+/** An open network cannot keep anybody out: a deny list under it would be a promise that nobody holds. */
+function networkProblems({ checked, network }: Sums): readonly string[] {
+  if (network.mode !== 'host' || network.deny.length === 0) return []
+  const layerOf = checked.filter(({ parsed }) => parsed.network?.mode === 'host').at(-1)
+  const head = layerOf === undefined ? 'network:' : headOf(layerOf.layer, 'network')
+  return [`${head} expected restricted, because hosts are denied (${network.deny.join(', ')}), got host.`]
+}
+
+/** Without a home directory `~/` means nothing, and must not come to mean `/`. */
+function homeProblems({ checked, home }: Sums): readonly string[] {
+  if (home !== '') return []
+  return checked.flatMap(({ layer, parsed }) => {
+    const written = [
+      ...(parsed.zones ?? []).map((zone, index) => ({ key: `zones.${index}`, text: zone.hostPath ?? '' })),
+      ...(parsed.credentials ?? []).map((credential, index) => ({
+        key: `credentials.${index}`,
+        text: credential.file,
+      })),
+    ]
+    return written
+      .filter(({ text }) => text.startsWith('~'))
+      .map(
+        ({ key, text }) =>
+          `${headOf(layer, key)} expected a path without ~ (no home directory is known), got ${quoteText(text)}.`,
+      )
+  })
+}
+
+function credentialProblems({ file, target, origin }: Credential): readonly string[] {
+  if (target !== '') return []
+  return [
+    `${origin.source}: ${origin.key}: expected a target for a file outside the home directory, got only ${quoteText(file)}.`,
+  ]
+}

@@ -1,0 +1,331 @@
+/**
+ * `llm-do workers list | show | check`: each answers with data, and with the lines that people read.
+ * Edge: looks at the files of the project.
+ */
+import { readFile, stat } from 'node:fs/promises'
+import path from 'node:path'
+import { SandboxError } from '../error.ts'
+import { zonesInside } from '../plan/mounts.ts'
+import { showNetwork } from '../policy/keys/network.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { Origin } from '../policy/values.ts'
+import { neutralise } from '../report/text.ts'
+import { formatDuration, formatSize, quoteText } from '../text/units.ts'
+import { loadFiles, narrowPolicy, warningLine } from './authorize.ts'
+import { LARGEST_FILE } from './frontmatter.ts'
+import {
+  type CheckedFile,
+  type CheckFinding,
+  checkTogether,
+  finding,
+  summaryOf,
+  warningFinding,
+  workshopSummary,
+} from './lint.ts'
+import { type Finding, filesOfTree, findWorker, listFiles } from './load.ts'
+import { escalationError } from './narrow.ts'
+import { type FileText, kindOf, readProfileZones, readWorker, readWorkshop } from './read.ts'
+import type { Escalation, Place, Worker, Workshop } from './worker.ts'
+
+export interface Answer<Data> {
+  /** For `--json`. */
+  readonly data: Data
+  /** For people; without control characters. */
+  readonly lines: readonly string[]
+  /** False: exit status 1. */
+  readonly ok: boolean
+}
+
+export interface ListedWorker {
+  readonly name: string
+  readonly file: string
+  readonly from: 'project' | 'shipped'
+  readonly description: string
+  /** Why it cannot be used. */
+  readonly problem?: string
+}
+
+/** Every worker that a name can mean here. */
+export async function listWorkers(asked: Finding): Promise<Answer<readonly ListedWorker[]>> {
+  const files = await listFiles(asked)
+  const data = await Promise.all(files.map((listed) => describe(listed, asked)))
+  const width = Math.max(0, ...data.map(({ name }) => name.length))
+  const lines = data.map(({ name, file, description, problem }) =>
+    neutralise(`${name.padEnd(width)}  ${file}  ${problem === undefined ? description : `(${problem})`}`.trimEnd()),
+  )
+  return { data, lines: lines.length === 0 ? ['no workers here; llm-do init writes a first one'] : lines, ok: true }
+}
+
+async function describe(listed: Omit<ListedWorker, 'description'>, asked: Finding): Promise<ListedWorker> {
+  try {
+    const worker = readWorker(await findWorker(path.resolve(asked.cwd, listed.file), asked))
+    return { ...listed, description: worker.description?.split('\n')[0] ?? '' }
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    return { ...listed, description: '', problem: error.message }
+  }
+}
+
+export interface WorkerAsked extends Finding {
+  /** Name or path. */
+  readonly worker: string
+  /** Path. */
+  readonly workshop?: string | undefined
+  /** The operator's policy. */
+  readonly grant: Policy
+  readonly isProfileChosen: boolean
+}
+
+export interface ShownWorker {
+  readonly worker: Worker
+  readonly workshop?: string
+  readonly policy: Pick<Policy, 'zones' | 'workspace' | 'network' | 'resources' | 'backend' | 'seccomp'>
+  readonly warnings: readonly string[]
+}
+
+/**
+ * What a worker can do after merging, and which file set each.
+ * @throws SandboxError WORKER_NOT_FOUND, WORKER_INVALID, POLICY_ESCALATION
+ */
+export async function showWorker(asked: WorkerAsked): Promise<Answer<ShownWorker>> {
+  const { cwd, home, grant, isProfileChosen } = asked
+  const loaded = await loadFiles(asked)
+  const { policy, escalations, warnings } = await narrowPolicy({ cwd, home, grant, isProfileChosen, ...loaded })
+  if (escalations.length > 0) throw escalationError(escalations)
+  const { worker, workshop } = loaded
+  const { zones, workspace, network, resources, backend, seccomp } = policy
+  const said = [...worker.warnings, ...(workshop?.warnings ?? []), ...warnings].map(warningLine)
+  return {
+    data: {
+      worker,
+      ...(workshop === undefined ? {} : { workshop: workshop.name }),
+      policy: { zones, workspace, network, resources, backend, seccomp },
+      warnings: said,
+    },
+    lines: [...workerLines(worker, workshop), ...policyLines(policy, asked), ...said].map(neutralise),
+    ok: true,
+  }
+}
+
+function workerLines(worker: Worker, workshop: Workshop | undefined): readonly string[] {
+  const { name, file, description, model, tools, toolModel, toolsets, delegates, shell, io } = worker
+  const row = (key: string, text: string | undefined) =>
+    text === undefined || text === '' ? [] : [`${key.padEnd(11)}${text}`]
+  return [
+    ...row('worker', `${name} (${file})`),
+    ...row('workshop', workshop === undefined ? undefined : `${workshop.name} (${workshop.file})`),
+    ...row('does', description?.split('\n')[0]),
+    ...row('model', model),
+    ...row('tools', `${toolModel}${tools === undefined ? '' : `: ${tools.join(', ')}`}`),
+    ...row('toolsets', toolsets.join(', ')),
+    ...(shell === null ? row('shell', 'none: no command can be run for it') : []),
+    ...(shell?.rules ?? []).flatMap(({ pattern, decision, from }) =>
+      row('rule', `${decision.padEnd(5)} ${pattern}   ${at(from)}`),
+    ),
+    ...(shell === null
+      ? []
+      : row('rule', `${(shell.default?.value ?? 'block').padEnd(5)} everything else   ${at(shell.default?.from)}`)),
+    ...row('delegates', delegates.map(({ value }) => value).join(', ')),
+    ...Object.entries(io).flatMap(([key, value]) =>
+      row('io', `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`),
+    ),
+  ]
+}
+
+const at = (place: Place | undefined) =>
+  place === undefined ? '(no default is written)' : `(${place.file}${place.line === undefined ? '' : `:${place.line}`})`
+
+function policyLines(policy: Policy, standing: Pick<WorkerAsked, 'cwd' | 'home'>): readonly string[] {
+  const { network, resources, backend, seccomp, origins, env, credentials, sshAgent } = policy
+  const variables = [...env.inherit, ...Object.keys(env.set)]
+  const by = (key: string) => originWords(origins[key]?.at(-1))
+  const zoneBy = (wanted: string) => {
+    const zone = policy.zones.find(({ name }) => name === wanted)
+    return zone === undefined ? by('workspace') : originWords(zone.origin)
+  }
+  const limit = (value: number | null, shows: (value: number) => string) => (value === null ? 'none' : shows(value))
+  const { memory, cpus, pids, timeout } = resources
+  return [
+    ...zonesInside(policy, standing).map(
+      ({ name, target, mode, source }) =>
+        `zone       ${target} ${mode}${source === undefined ? '' : ` <- ${source}`}   ${zoneBy(name)}`,
+    ),
+    `network    ${showNetwork(network)}   ${by('network')}`,
+    ...credentials.map(({ file, target, origin }) => `credential ${target} <- ${file}   ${originWords(origin)}`),
+    ...(sshAgent ? [`ssh agent  can be used   ${by('sshAgent')}`] : []),
+    ...(variables.length === 0 ? [] : [`variables  ${variables.join(', ')}   (names only)`]),
+    `memory     ${limit(memory, formatSize)}   ${by('resources.memory')}`,
+    `cpus       ${limit(cpus, String)}   ${by('resources.cpus')}`,
+    `pids       ${limit(pids, String)}   ${by('resources.pids')}`,
+    `timeout    ${limit(timeout, formatDuration)}   ${by('resources.timeout')}`,
+    `backend    ${backend}   ${by('backend')}`,
+    `seccomp    ${typeof seccomp === 'string' ? seccomp : seccomp.file}   ${by('seccomp')}`,
+  ]
+}
+
+function originWords(origin: Origin | undefined): string {
+  return origin === undefined || origin.layer === 'built-in' ? '(built-in)' : `(${origin.layer} ${origin.source})`
+}
+
+export interface CheckAsked {
+  /** Absolute directory, or one file. */
+  readonly tree: string
+  readonly home: string
+  /** The operator's policy, against which workshops and workers are held. */
+  readonly grant: Policy
+  readonly isProfileChosen: boolean
+}
+
+export interface CheckedTree {
+  readonly files: readonly CheckedFile[]
+  readonly findings: readonly CheckFinding[]
+  readonly errors: number
+}
+
+/** Reads every worker and workshop of a tree and says what is wrong, alone and together. */
+export async function checkWorkers(asked: CheckAsked): Promise<Answer<CheckedTree>> {
+  const sources = await sourcesOf(asked)
+  const read = sources.map(readOne)
+  const workers = read.flatMap(({ worker }) => worker ?? [])
+  const workshops = read.flatMap(({ workshop }) => workshop ?? [])
+  const escalations = (
+    await Promise.all(workshops.map((workshop) => escalationsOf({ asked, workshop, workers })))
+  ).flat()
+  const findings = [...read.flatMap((one) => one.findings), ...checkTogether(workers, workshops), ...escalations]
+  const files = read.map(({ checked }) => checked)
+  const errors = findings.filter(({ severity }) => severity === 'error').length
+  return { data: { files, findings, errors }, lines: checkLines(files, findings, errors), ok: errors === 0 }
+}
+
+function checkLines(
+  files: readonly CheckedFile[],
+  findings: readonly CheckFinding[],
+  errors: number,
+): readonly string[] {
+  const width = Math.max(0, ...files.map(({ file }) => file.length))
+  const warnings = findings.length - errors
+  return [
+    ...files.map(
+      ({ file, ok, kind, name, summary }) =>
+        `${file.padEnd(width)}  ${ok ? `ok  ${kind} ${name}: ${summary}` : 'refused'}`,
+    ),
+    ...findings.map(({ severity, code, message }) => `${severity}: ${code} ${message}`),
+    `${files.length} files, ${errors} errors, ${warnings} warnings`,
+  ].map(neutralise)
+}
+
+/** A page of Markdown without front matter is a page, no worker; YAML is looked at when one of our keys stands at its top. */
+function isOurs({ file, text }: FileText): boolean {
+  if (file.endsWith('.md')) return /^\uFEFF?---/.test(text)
+  if (!/\.ya?ml$/.test(file)) return true
+  return /^(workshop|workers|sandbox|sandboxes|allow_workers|toolsets|container|shell_rules):/m.test(text)
+}
+
+async function sourcesOf({ tree, home }: CheckAsked): Promise<readonly FileText[]> {
+  const isDirectory = await isDirectoryAt(tree)
+  const files = isDirectory ? await filesOfTree(tree) : [path.basename(tree)]
+  const root = isDirectory ? tree : path.dirname(tree)
+  const read = await Promise.all(
+    files.map(async (file) => ({
+      file,
+      directory: path.dirname(path.join(root, file)),
+      home,
+      text: await textOf(path.join(root, file)),
+    })),
+  )
+  return read.filter(isOurs)
+}
+
+/** Nothing that is there to be checked must not pass for nothing that is wrong. */
+async function isDirectoryAt(tree: string): Promise<boolean> {
+  const seen = await stat(tree).catch((cause: NodeJS.ErrnoException) => {
+    const message = `workers check: ${quoteText(tree)} cannot be read (${cause.code ?? 'unknown error'}).`
+    throw new SandboxError('WORKER_NOT_FOUND', message, { hint: `ls -ld ${quoteText(tree)}`, cause })
+  })
+  return seen.isDirectory()
+}
+
+/** What cannot be read is told as a problem of the file: its text then is no front matter. */
+async function textOf(file: string): Promise<string> {
+  const bytes = await readFile(file).catch(() => Buffer.alloc(0))
+  return bytes.subarray(0, LARGEST_FILE + 1).toString('utf8')
+}
+
+interface ReadOne {
+  readonly checked: CheckedFile
+  readonly worker?: Worker
+  readonly workshop?: Workshop
+  readonly findings: readonly CheckFinding[]
+}
+
+function readOne(source: FileText): ReadOne {
+  const { file } = source
+  try {
+    const kind = kindOf(source)
+    if (kind === 'worker') {
+      const worker = readWorker(source)
+      const checked = { file, kind, name: worker.name, ok: true, summary: summaryOf(worker) }
+      return { checked, worker, findings: worker.warnings.map(warningFinding) }
+    }
+    const name = path.basename(file).replace(/\.ya?ml$/, '')
+    const workshop = kind === 'workshop' ? readWorkshop(source) : readProfileZones({ ...source, name })
+    const checked = { file, kind, name: workshop.name, ok: true, summary: workshopSummary(workshop) }
+    return { checked, ...(kind === 'workshop' ? { workshop } : {}), findings: workshop.warnings.map(warningFinding) }
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error
+    const lines = error.problems.length === 0 ? [error.message] : error.problems
+    const findings = lines.map(
+      (message): CheckFinding => ({ severity: 'error', code: 'INVALID', file, key: '', message }),
+    )
+    return { checked: { file, kind: 'unreadable', name: '', ok: false, summary: '' }, findings }
+  }
+}
+
+/** Every worker of a workshop held against it; without a list, every worker of the tree. */
+async function escalationsOf(input: {
+  readonly asked: CheckAsked
+  readonly workshop: Workshop
+  readonly workers: readonly Worker[]
+}): Promise<readonly CheckFinding[]> {
+  const { asked, workshop, workers } = input
+  const names = workshop.workers?.map(({ name }) => name)
+  const here = workers.filter(({ name }) => names === undefined || names.includes(name))
+  const found = await Promise.all(
+    here.map(async (worker) => {
+      const directory = (file: string) => path.dirname(path.join(asked.tree, file))
+      const narrowing = {
+        cwd: asked.tree,
+        home: asked.home,
+        grant: asked.grant,
+        isProfileChosen: asked.isProfileChosen,
+      }
+      const files = { workerDirectory: directory(worker.file), workshopDirectory: directory(workshop.file) }
+      const { escalations } = await narrowPolicy({ ...narrowing, ...files, worker, workshop })
+      return escalations.map((escalation) => escalationFinding({ escalation, worker, workshop }))
+    }),
+  )
+  const all = found.flat()
+  // What the workshop itself wants too much of is the same for each of its workers.
+  return all.filter(({ message }, index) => all.findIndex((other) => other.message === message) === index)
+}
+
+function escalationFinding(input: {
+  readonly escalation: Escalation
+  readonly worker: Worker
+  readonly workshop: Workshop
+}): CheckFinding {
+  const { escalation, worker, workshop } = input
+  const { place, key, wanted, granted } = escalation
+  const isOfWorker = place.startsWith(worker.file)
+  const [file, line] =
+    place === worker.file || place === workshop.file
+      ? [place]
+      : [place.replace(/:\d+$/, ''), Number(/\d+$/.exec(place)?.[0])]
+  const who = isOfWorker ? ` (worker ${worker.name} in workshop ${workshop.name})` : ''
+  return finding({
+    severity: 'error',
+    code: 'ESCALATION',
+    at: { file: file ?? place, line, key },
+    says: `wanted ${wanted}, granted ${granted}${who}.`,
+  })
+}

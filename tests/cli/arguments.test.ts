@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest'
+import { type Arguments, parseArguments } from '../../src/cli/arguments.ts'
+import { DECLARED } from '../../src/cli/subcommands.ts'
+import { SandboxError } from '../../src/error.ts'
+
+function parse(name: string, ...words: readonly string[]): Arguments | { readonly help: string } {
+  const declaration = DECLARED.find((one) => one.name === name)
+  if (declaration === undefined) throw new Error(`no subcommand ${name}`)
+  return parseArguments(declaration, words)
+}
+
+describe('words of a subcommand become action, operands and flags', () => {
+  test.each<[string, readonly string[], Arguments]>([
+    ['ps', ['--json'], { operands: [], flags: { json: true } }],
+    ['kill', ['a', 'b'], { operands: ['a', 'b'], flags: {} }],
+    ['kill', ['--', '-a'], { operands: ['-a'], flags: {} }],
+    ['profiles', [], { operands: [], flags: {} }],
+    ['profiles', ['show', 'ci'], { action: 'show', operands: ['ci'], flags: {} }],
+    ['audit', ['verify', 'log'], { action: 'verify', operands: ['log'], flags: {} }],
+    [
+      'doctor',
+      ['--self-test', '--engine=bwrap', '--engine', 'unshare'],
+      { operands: [], flags: { 'self-test': true, engine: ['bwrap', 'unshare'] } },
+    ],
+    ['completion', ['zsh'], { operands: ['zsh'], flags: {} }],
+    [
+      'workers',
+      ['show', '--memory', '1g', 'reader', '--ro', 'a', '--ro=b', '--workshop', 'w.yaml'],
+      { action: 'show', operands: ['reader'], flags: { memory: '1g', ro: ['a', 'b'], workshop: 'w.yaml' } },
+    ],
+    ['workers', ['check', '--json'], { action: 'check', operands: [], flags: { json: true } }],
+  ])('%s %j', (name, words, parsed) => {
+    expect(parse(name, ...words)).toEqual(parsed)
+  })
+})
+
+test.each<[readonly string[], readonly string[]]>([
+  [
+    ['--rw', '.', '--size', '2', '--idle-timeout=none', '--', 'make', '--size', '9'],
+    ['--rw', '.', '--', 'make', '--size', '9'],
+  ],
+  [
+    ['--size=2', '--idle-timeout', 'none', '--', '--odd'],
+    ['--', '--odd'],
+  ],
+])('what pool start %j does not know itself stays the command line of exec', (words, operands) => {
+  const flags = { size: '2', 'idle-timeout': 'none' }
+  expect(parse('pool', 'start', ...words)).toEqual({ action: 'start', operands, flags })
+})
+
+describe('what cannot be understood is refused, with what was meant', () => {
+  test.each<[string, readonly string[], string, string]>([
+    ['ps', ['--jsn'], "ps: unknown option '--jsn' (Did you mean --json?).", 'llm-do ps [--json]'],
+    ['ps', ['x'], 'ps: unexpected word "x".', 'llm-do ps [--json]'],
+    ['audit', [], 'audit: expected verify FILE, got nothing.', 'llm-do audit verify FILE'],
+    [
+      'audit',
+      ['verfy'],
+      'audit: expected verify FILE, got "verfy". Did you mean "verify"?',
+      'llm-do audit verify FILE',
+    ],
+    ['audit', ['verify'], 'audit verify: expected FILE, got nothing.', 'llm-do audit verify FILE'],
+    [
+      'profiles',
+      ['shwo', 'x'],
+      'profiles: expected [show NAME], got "shwo". Did you mean "show"?',
+      'llm-do profiles [--json] [show NAME]',
+    ],
+    ['kill', [], 'kill: expected ID..., got nothing.', 'llm-do kill ID...'],
+    [
+      'completion',
+      ['bsh'],
+      'completion: expected bash, zsh or fish, got "bsh". Did you mean "bash"?',
+      'llm-do completion bash|zsh|fish',
+    ],
+    ['doctor', ['--engine=x'], '--engine: expected bwrap or unshare, got "x" (string).', 'llm-do doctor {{flags}}'],
+    ['workers', ['list', '--audit', 'x'], "workers list: unknown option '--audit'.", 'llm-do workers list [--json]'],
+    ['workers', ['show', '--memory'], '--memory: expected SIZE, got nothing.', 'llm-do workers show {{flags}} NAME'],
+    ['workers', ['show', '--ro', '--json', 'x'], '--ro: expected SRC[:TARGET], got "--json".', '--ro=--json {{why}}'],
+  ])('%s %j', (name, words, message, hint) => {
+    const refused = () => parse(name, ...words)
+    expect(refused).toThrow(SandboxError)
+    const pattern = hint.split(/\{\{\w+\}\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+    expect(refused).toThrow(
+      expect.objectContaining({
+        code: 'USAGE',
+        message,
+        hint: expect.stringMatching(new RegExp(`^${pattern.join('.*')}$`)),
+      }),
+    )
+  })
+})
+
+describe('help', () => {
+  const helpOf = (...words: readonly [string, ...string[]]): string => {
+    const parsed = parse(...words, '--help')
+    return 'help' in parsed ? parsed.help : ''
+  }
+
+  test.each(DECLARED.filter(({ name }) => name !== 'exec').map(({ name }) => name))(
+    '%s has one, within 80 columns',
+    (name) => {
+      expect(helpOf(name)).toMatch(new RegExp(`^Usage: llm-do ${name}( |$)`, 'm'))
+      expect(
+        helpOf(name)
+          .split('\n')
+          .filter((line) => line.length > 80 && !line.startsWith('Usage:')),
+      ).toEqual([])
+    },
+  )
+
+  test('of an action lists the options of exec that it takes, in their groups', () => {
+    const text = helpOf('workers', 'show')
+    expect(text).toMatch(/^Usage: llm-do workers show /m)
+    expect(text).toMatch(/^Limits:$/m)
+    expect(text).toMatch(/^ +--memory <value> /m)
+    expect(text).not.toContain('--audit')
+  })
+})

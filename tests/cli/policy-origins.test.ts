@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { whyText } from '../../src/cli/policy-origins.ts'
+
+const origins = {
+  'resources.timeout': [
+    { layer: 'built-in', source: 'built-in', key: 'resources.timeout' },
+    { layer: 'profile', source: 'profiles/ci.yaml', key: 'resources.timeout' },
+    { layer: 'flag', source: '--timeout', key: 'resources.timeout' },
+  ],
+  'resources.memory': [{ layer: 'built-in', source: 'built-in', key: 'resources.memory' }],
+  network: [{ layer: 'flag', source: '--allow-host', key: 'network.allow' }],
+} as const
+
+test('the one who counts comes first', () => {
+  expect(whyText(origins, 'resources.timeout')).toBe(
+    'resources.timeout\n  flag      --timeout\n  profile   profiles/ci.yaml\n  built-in\n',
+  )
+})
+test('a section shows all its keys', () => {
+  expect(whyText(origins, 'resources')).toMatch(/^resources\.memory\n(?:.*\n)*resources\.timeout\n/)
+})
+test('a key that nobody set is an error with the nearest one', () => {
+  expect(() => whyText(origins, 'resources.timeot')).toThrow('Did you mean "resources.timeout"?')
+})

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import { commandBySplit, invocationOf, keyName, keyWords } from '../../src/launch-cache/cache-key.ts'
+import { fnv1a64 } from '../../src/os/checksum.ts'
+
+describe('how the caller wrote the command', () => {
+  test.each([
+    [['true'], { kind: 'command', options: [], program: 'true' }],
+    [['--', 'true', '-x'], { kind: 'command', options: [], program: 'true' }],
+    [['--memory', '1g', '--', 'ls', '--', 'x'], { kind: 'command', options: ['--memory', '1g'], program: 'ls' }],
+    [['--memory', '1g', '-c', 'ls'], { kind: 'script', options: ['--memory', '1g'], program: '/bin/sh' }],
+  ])('%j is understood', (words, invocation) => {
+    expect(invocationOf(words)).toEqual(invocation)
+  })
+
+  test.each([[[]], [['--memory', '1g', 'ls']], [['--']], [['--json']]])('%j is left to the full parser', (words) => {
+    expect(invocationOf(words)).toBeUndefined()
+  })
+})
+
+describe('the command that front takes from the words', () => {
+  test.each([
+    [['--', 'ls', '--', 'x'], ['ls', '--', 'x'], 'is what node takes'],
+    [['-c', 'ls'], ['/bin/sh', '-c', 'ls'], 'is what node takes'],
+    [['-c', 'ls', '--', 'x'], ['x'], 'is not the script that node runs'],
+    [['--memory', '1g', 'ls', '--', 'x'], ['x'], 'is not the `ls` that node runs'],
+  ])('of %j it is %j, which %s', (words, command) => {
+    expect(commandBySplit(words)).toEqual(command)
+  })
+})
+
+describe('the key', () => {
+  const inputs = {
+    version: '1',
+    root: '/opt/llm-do',
+    uid: 1,
+    gid: 2,
+    bootId: 'boot',
+    cgroup: '0::/',
+    capabilities: 'CapEff:\t0',
+    userNamespace: 'user:[1]',
+    mountNamespace: 'mnt:[2]',
+    cwd: '/w',
+    invocation: { kind: 'command', options: ['--memory', '1g'], program: 'ls' },
+    env: {
+      PATH: '/bin',
+      SECRET: 'x',
+      LLM_DO_EXEC_PIDS: '9',
+      DOCKER_TIMEOUT: '1',
+      DOCKER_PASSWORD: 'y',
+      LLM_DO_KEY: 'z',
+    },
+  } as const
+
+  test('holds the variables that decide about plans, in the order of their bytes, and no other', () => {
+    expect(keyWords(inputs).slice(-4)).toEqual(['3', 'DOCKER_TIMEOUT=1', 'LLM_DO_EXEC_PIDS=9', 'PATH=/bin'])
+  })
+
+  test('tells words apart that only differ in where one ends', () => {
+    const other = { ...inputs, invocation: { kind: 'command', options: ['--memory'], program: '1g' } } as const
+    expect(keyName(keyWords(inputs))).not.toBe(keyName(keyWords(other)))
+  })
+
+  test('is named by FNV-1a, whose published sums these are', () => {
+    expect(fnv1a64(Buffer.from(''))).toBe('cbf29ce484222325')
+    expect(fnv1a64(Buffer.from('foobar'))).toBe('85944171f73967e8')
+  })
+})
