@@ -15,8 +15,10 @@ import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const SOURCES = ['launchfile', 'capture', 'result'].map((name) => join(ROOT, 'native', `${name}.c`))
-const FLAGS = ['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=']
+const SOURCES = ['lib/launch-file', 'client/capture', 'client/result-template'].map((name) =>
+  join(ROOT, 'native', `${name}.c`),
+)
+const FLAGS = ['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`]
 const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
 
 const MIB = 1024 ** 2
@@ -112,7 +114,9 @@ const TOLD: readonly (readonly [string, Case])[] = [
   ['every byte below 128', { stdout: ALL_BYTES_BELOW_80, stderr: ALL_BYTES_BELOW_80 }],
   ['text at the borders of UTF-8', { stdout: ODD_TEXT, stderr: `${ODD_TEXT}${ODD_TEXT}` }],
   ['words of all kinds', { command: ['sh', '', '"\\', '\n\u0001', ODD_TEXT] }],
-  ['a path among the words of a command that succeeds', { command: ['ls', '/etc'] }],
+  ['a hidden path among the words of a command that succeeds', { command: ['ls', '/root'] }],
+  ['a failure that names a path which is nowhere', { status: { waitStatus: 256 }, command: ['ls', '/x'] }],
+  ['a failure that names a path of /etc', { status: { waitStatus: 256 }, command: ['cat', '/etc/shadow'] }],
   ['a mebibyte, which is the cap', { stdout: 'ab\n"'.repeat(MIB / 4), stderr: 'é'.repeat(MIB / 2) }],
   ['a few bytes where few are kept', { stdout: 'abc', cap: 3 }],
   ['one byte where one is kept', { stdout: 'a', cap: 1 }],
@@ -162,7 +166,7 @@ describeWith('gcc', 'the answer of the front-end', () => {
     ['a process that was refused', { status: { pidsRefused: 1 } }],
     ['a failure after which as many processes were killed as it may have', { status: { waitStatus: 256, killed: 31 } }],
     ['a failure of as many processes as it may have', { status: { waitStatus: 256, peakPids: 33 } }],
-    ['a failure with a path among the words', { status: { waitStatus: 256 }, command: ['ls', '/x'] }],
+    ['a failure that names a path which is hidden', { status: { waitStatus: 256 }, command: ['ls', '/root'] }],
   ])('is left to node after %s, with what was kept', async (_, run) => {
     const { exitCode, printed } = await byFront(run)
     const { captured } = byNode(run)
