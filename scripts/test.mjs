@@ -268,7 +268,7 @@ function plainEnvironment(env) {
 const sumOf = (counts, key) => counts.reduce((sum, count) => sum + count[key], 0)
 
 /** Stages one after another; each with the count of what it found. */
-async function runLane(stages, { isKept, interrupted }) {
+async function runLane(stages, { isKept, interrupted, plainUsers }) {
   const found = []
   for (const stage of stages) {
     const out = outlet(isKept)
@@ -279,15 +279,13 @@ async function runLane(stages, { isKept, interrupted }) {
     }
     if (interrupted.by !== undefined) break
     const begun = performance.now()
-    const plain = isRoot && stage.plainId !== undefined ? makePlainUser(stage.plainId) : undefined
     say(`${stage.name}: ${stage.title}`, out)
     try {
-      const count = await stage.run({ plain, out })
+      const count = await stage.run({ plain: plainUsers.get(stage), out })
       const seconds = Math.round((performance.now() - begun) / 1000)
       found.push({ stage, count })
       say(`${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped, ${seconds} s`, out)
     } finally {
-      plain?.remove()
       out.end()
     }
   }
@@ -304,9 +302,19 @@ async function runStages(stages) {
   const others = stages.filter((stage) => !ofRoot.includes(stage))
   if (ofRoot.length > 0) others.sort((a, b) => (b.name === 'user') - (a.name === 'user'))
   const lanes = [ofRoot, others].filter((lane) => lane.length > 0)
-  const found = await Promise.all(lanes.map((lane, index) => runLane(lane, { isKept: index > 0, interrupted })))
+  const plainUsers = new Map()
+  const found = []
+  try {
+    // Before anything runs: vitest makes and removes files below node_modules, which a copy would trip over.
+    for (const stage of isRoot ? stages : [])
+      if (stage.plainId !== undefined) plainUsers.set(stage, makePlainUser(stage.plainId))
+    const running = lanes.map((lane, index) => runLane(lane, { isKept: index > 0, interrupted, plainUsers }))
+    found.push(...(await Promise.all(running)).flat())
+  } finally {
+    for (const user of plainUsers.values()) user.remove()
+  }
   if (interrupted.by !== undefined) process.exit(128 + system.signals[interrupted.by])
-  return stages.flatMap((stage) => found.flat().filter((one) => one.stage === stage)).map(({ count }) => count)
+  return stages.flatMap((stage) => found.filter((one) => one.stage === stage)).map(({ count }) => count)
 }
 
 const asked = process.argv.slice(2)
