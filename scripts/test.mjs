@@ -1,12 +1,17 @@
-// Runs the stages of `make test` one after another and adds up what they found.
+// Runs the stages of `make test` and adds up what they found.
 //
 //   node scripts/test.mjs [STAGE...]      without names: all
+//
+// As root with two processors, the stage of root runs beside all others, which run one after another: other stages are other users, pure
+// functions or a machine with a kernel of its own. Its output is shown as it comes, that of the others at the end of each. With
+// LLM_DO_TEST_LANES=1 everything runs one after another.
 //
 // A stage that fails does not keep the next one from running. The last line is `N passed, N failed` over all stages; the exit
 // status is 0 only when nothing failed and something passed.
 //
 // As root, the checkout is copied to a place that a plain user can reach (it may live below a private directory) and owns, and the
-// tests on real components run there once more as a user without a name, groups or privileges. The copy is removed at the end.
+// tests on real components run there once more as a user without a name, groups or privileges. The plain user of the stage of root is
+// another one with another copy: limits of processes count those of a user. The copies are removed at the end.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -21,15 +26,16 @@ import {
   rmSync,
   statSync,
 } from 'node:fs'
-import { constants as system, tmpdir } from 'node:os'
+import { availableParallelism, constants as system, tmpdir } from 'node:os'
 import { delimiter, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)))
 const isRoot = process.getuid?.() === 0
 
-/** An id that no distribution gives to anybody; without an entry in passwd, which is the harder case. */
+/** Ids that no distribution gives to anybody; without an entry in passwd, which is the harder case. The first as in tests/support/users.ts. */
 const PLAIN_ID = 65533
+const PLAIN_ID_OF_STAGE = 65532
 /** Where Debian keeps docker's, nft's and e2fsprogs' programs. */
 const PATH = `${process.env.PATH}${delimiter}/usr/local/sbin:/usr/sbin:/sbin`
 
@@ -47,33 +53,46 @@ const STAGES = [
   {
     name: 'analysis',
     title: 'the static analyzers of gcc and clang over the native code',
-    run: () => summed({ file: join(checkout, 'scripts/analyze') }),
+    run: ({ out }) => summed({ file: join(checkout, 'scripts/analyze'), out }),
   },
   {
     name: 'native',
     title: 'the units of the native code',
-    run: () => summed({ file: 'make', argv: ['--no-print-directory', 'native-unit'] }),
+    run: ({ out }) => summed({ file: 'make', argv: ['--no-print-directory', 'native-unit'], out }),
+  },
+  {
+    name: 'unit',
+    title: 'tests of pure functions, exhaustive ones too',
+    run: ({ out }) => {
+      const env = { LLM_DO_TEST_REQUIRE: required(isRoot ? REQUIRED : REQUIRED_OF_A_USER) }
+      return vitest({ words: ['--project', 'unit', '--project', 'sweep'], env, out })
+    },
   },
   {
     name: 'root',
-    title: 'every test, as root',
+    title: 'tests on real components, as root',
     reasonToSkip: () => (isRoot ? undefined : 'this is not root'),
-    run: ({ plain }) =>
-      vitest({ env: { LLM_DO_TEST_REQUIRE: required(REQUIRED), LLM_DO_TEST_PLAIN_CHECKOUT: plain.checkout } }),
+    plainId: PLAIN_ID,
+    run: ({ plain, out }) => {
+      const env = { LLM_DO_TEST_REQUIRE: required(REQUIRED), LLM_DO_TEST_PLAIN_CHECKOUT: plain.checkout }
+      return vitest({ words: ['--project', 'system'], env, out })
+    },
   },
   {
     name: 'user',
-    title: isRoot ? 'tests on real components, as a plain user' : 'every test, as this user',
-    run: ({ plain }) => {
+    title: `tests on real components, as ${isRoot ? 'a plain' : 'this'} user`,
+    plainId: PLAIN_ID_OF_STAGE,
+    run: ({ plain, out }) => {
       const env = { LLM_DO_TEST_REQUIRE: required(REQUIRED_OF_A_USER) }
-      return isRoot ? vitest({ words: ['--project', 'system'], env, plain }) : vitest({ env })
+      return vitest({ words: ['--project', 'system'], env, plain, out })
     },
   },
   {
     name: 'vm',
     title: 'a virtual machine with full cgroup v2 and systemd',
     reasonToSkip: () => (existsSync(join(checkout, 'tests/vm/run')) ? lacksMachine() : 'there is no tests/vm/run'),
-    run: () => summed({ file: join(checkout, 'tests/vm/run'), env: { LLM_DO_TEST_REQUIRE: required(REQUIRED) } }),
+    run: ({ out }) =>
+      summed({ file: join(checkout, 'tests/vm/run'), env: { LLM_DO_TEST_REQUIRE: required(REQUIRED) }, out }),
   },
 ]
 
@@ -92,30 +111,40 @@ const environment = Object.fromEntries(
   ),
 )
 
-const say = (text) => process.stdout.write(`test: ${text}\n`)
+/** Where the text of a stage goes: out at once, or kept until `end`, so that two stages do not mix. */
+function outlet(isKept) {
+  const kept = []
+  return {
+    write: (chunk) => (isKept ? kept.push(Buffer.from(chunk)) : process.stdout.write(chunk)),
+    end: () => process.stdout.write(Buffer.concat(kept.splice(0))),
+  }
+}
+
+const say = (text, out = process.stdout) => out.write(`test: ${text}\n`)
 
 /** Starts a program, shows all it prints, and resolves to its exit status and standard output. Ctrl-C and TERM reach it. */
-function show({ file, argv = [], cwd = checkout, env }) {
+function show({ file, argv = [], cwd = checkout, env, out }) {
   return new Promise((resolve) => {
-    const child = spawn(file, argv, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(file, argv, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
     const forward = (signal) => child.kill(signal)
     const output = []
     const limit = setTimeout(() => {
-      say(`stopped after ${STAGE_LIMIT_MS / 60_000} minutes`)
+      say(`stopped after ${STAGE_LIMIT_MS / 60_000} minutes`, out)
       child.kill('SIGTERM')
     }, STAGE_LIMIT_MS)
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, forward)
     child.stdout.on('data', (chunk) => {
       output.push(chunk)
-      process.stdout.write(chunk)
+      out.write(chunk)
     })
+    child.stderr.on('data', (chunk) => out.write(chunk))
     const end = (status) => {
       clearTimeout(limit)
       for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, forward)
       resolve({ status, stdout: Buffer.concat(output).toString() })
     }
     child.on('error', (error) => {
-      say(`${file}: ${error.message}`)
+      say(`${file}: ${error.message}`, out)
       end(1)
     })
     child.on('close', (code) => end(code ?? 1))
@@ -123,14 +152,14 @@ function show({ file, argv = [], cwd = checkout, env }) {
 }
 
 /** Runs vitest, as a plain user in that user's copy when one is given, and counts by its JSON report. */
-async function vitest({ words = [], env, plain }) {
+async function vitest({ words = [], env, plain, out }) {
   const place = mkdtempSync(join(tmpdir(), 'llm-do-test-counts-'))
-  if (plain !== undefined) chownSync(place, PLAIN_ID, PLAIN_ID)
+  if (plain !== undefined) chownSync(place, plain.id, plain.id)
   const countsFile = join(place, 'counts.json')
   const argv = ['node_modules/vitest/vitest.mjs', 'run', ...words]
   const asRoot = { file: process.execPath, argv, env: { ...environment, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile } }
   try {
-    const { status } = await show(plain === undefined ? asRoot : plain.started(asRoot))
+    const { status } = await show({ ...(plain === undefined ? asRoot : plain.started(asRoot)), out })
     return countsOf({ status, countsFile })
   } finally {
     rmSync(place, { recursive: true, force: true })
@@ -171,8 +200,8 @@ const excerpt = (message) =>
     .join('\n')
 
 /** Runs a program whose last line of output is `N passed, N failed`. */
-async function summed({ file, argv, env }) {
-  const { status, stdout } = await show({ file, argv, env: { ...environment, PATH, ...env } })
+async function summed({ file, argv, env, out }) {
+  const { status, stdout } = await show({ file, argv, out, env: { ...environment, PATH, ...env } })
   const last = [...stdout.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1)
   const [passed, failed] = last === undefined ? [0, 0] : [Number(last[1]), Number(last[2])]
   const failures = [...stdout.matchAll(/^FAIL .*\n.*/gm)].map(([line]) => line)
@@ -180,7 +209,7 @@ async function summed({ file, argv, env }) {
 }
 
 /** A checkout and a home of the plain user's own. */
-function makePlainUser() {
+function makePlainUser(id) {
   const place = mkdtempSync(join(tmpdir(), 'llm-do-test-plain-'))
   chmodSync(place, 0o755)
   const user = {
@@ -193,11 +222,11 @@ function makePlainUser() {
   for (const directory of [user.checkout, user.home, user.runtime, user.bin]) mkdirSync(directory)
   const parts = readdirSync(checkout).filter((part) => part !== '.git' && part !== 'build')
   execFileSync('cp', ['-a', '--reflink=auto', ...parts.map((part) => join(checkout, part)), user.checkout])
-  execFileSync('chown', ['-R', `${PLAIN_ID}:${PLAIN_ID}`, user.checkout, user.home, user.runtime])
+  execFileSync('chown', ['-R', `${id}:${id}`, user.checkout, user.home, user.runtime])
   execFileSync('chmod', ['-R', 'a+rX', user.checkout])
   for (const directory of [user.home, user.runtime]) chmodSync(directory, 0o700)
 
-  const asPlain = ['--reuid', `${PLAIN_ID}`, '--regid', `${PLAIN_ID}`, '--clear-groups', '--']
+  const asPlain = ['--reuid', `${id}`, '--regid', `${id}`, '--clear-groups', '--']
   const node =
     spawnSync('setpriv', [...asPlain, process.execPath, '--version']).status === 0
       ? process.execPath
@@ -213,7 +242,7 @@ function makePlainUser() {
       XDG_RUNTIME_DIR: user.runtime,
     },
   })
-  return { checkout: user.checkout, started, remove: () => rmSync(place, { recursive: true, force: true }) }
+  return { id, checkout: user.checkout, started, remove: () => rmSync(place, { recursive: true, force: true }) }
 }
 
 /** Root's own places on PATH are none of a plain user's: a lookup there is denied, which is another answer than "not there". */
@@ -238,29 +267,54 @@ function plainEnvironment(env) {
 
 const sumOf = (counts, key) => counts.reduce((sum, count) => sum + count[key], 0)
 
+/** Stages one after another; each with the count of what it found. */
+async function runLane(stages, { isKept, interrupted, plainUsers }) {
+  const found = []
+  for (const stage of stages) {
+    const out = outlet(isKept)
+    const reason = stage.reasonToSkip?.()
+    if (reason !== undefined) {
+      say(`${stage.name}: skipped, ${reason}`)
+      continue
+    }
+    if (interrupted.by !== undefined) break
+    const begun = performance.now()
+    say(`${stage.name}: ${stage.title}`, out)
+    try {
+      const count = await stage.run({ plain: plainUsers.get(stage), out })
+      const seconds = Math.round((performance.now() - begun) / 1000)
+      found.push({ stage, count })
+      say(`${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped, ${seconds} s`, out)
+    } finally {
+      out.end()
+    }
+  }
+  return found
+}
+
+const isBeside = isRoot && availableParallelism() > 1 && process.env.LLM_DO_TEST_LANES !== '1'
+
 async function runStages(stages) {
   const interrupted = { by: undefined }
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => (interrupted.by = signal))
-  const plain = isRoot && stages.some(({ name }) => ['root', 'user'].includes(name)) ? makePlainUser() : undefined
-  const counts = []
+  const ofRoot = isBeside ? stages.filter(({ name }) => name === 'root') : []
+  // The longest first, so that a short one is what the other lane may have to wait for.
+  const others = stages.filter((stage) => !ofRoot.includes(stage))
+  if (ofRoot.length > 0) others.sort((a, b) => (b.name === 'user') - (a.name === 'user'))
+  const lanes = [ofRoot, others].filter((lane) => lane.length > 0)
+  const plainUsers = new Map()
+  const found = []
   try {
-    for (const stage of stages) {
-      const reason = stage.reasonToSkip?.()
-      if (reason !== undefined) {
-        say(`${stage.name}: skipped, ${reason}`)
-        continue
-      }
-      if (interrupted.by !== undefined) break
-      say(`${stage.name}: ${stage.title}`)
-      const count = await stage.run({ plain })
-      counts.push(count)
-      say(`${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`)
-    }
+    // Before anything runs: vitest makes and removes files below node_modules, which a copy would trip over.
+    for (const stage of isRoot ? stages : [])
+      if (stage.plainId !== undefined) plainUsers.set(stage, makePlainUser(stage.plainId))
+    const running = lanes.map((lane, index) => runLane(lane, { isKept: index > 0, interrupted, plainUsers }))
+    found.push(...(await Promise.all(running)).flat())
   } finally {
-    plain?.remove()
+    for (const user of plainUsers.values()) user.remove()
   }
   if (interrupted.by !== undefined) process.exit(128 + system.signals[interrupted.by])
-  return counts
+  return stages.flatMap((stage) => found.filter((one) => one.stage === stage)).map(({ count }) => count)
 }
 
 const asked = process.argv.slice(2)

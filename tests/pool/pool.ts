@@ -44,6 +44,8 @@ export interface PoolOptions {
 }
 
 const WARM_ATTEMPTS = 5
+/** Ends a hang, measures nothing: 32 sandboxes take half a minute where others use the processors. */
+const PATIENCE_MS = 60_000
 
 /** Who has ended and only waits to be noticed by its parent is not alive. */
 export const isAlive = (pid: number): boolean => {
@@ -56,7 +58,7 @@ export const isAlive = (pid: number): boolean => {
 
 /** Asks until the answer is there; a pool is built in its own time. */
 export async function until<T>(ask: () => Promise<T | undefined>, what: string): Promise<T> {
-  const end = performance.now() + 15_000
+  const end = performance.now() + PATIENCE_MS
   for (;;) {
     const answer = await ask()
     if (answer !== undefined) return answer

@@ -136,6 +136,9 @@ async function runsOfOthers(all: readonly Process[], kin: readonly Process[]): P
   return new Set(runs.flat())
 }
 
+/** Ids of runs that are none of this test file's business, at this moment. */
+export const idsOfOthers = async (): Promise<ReadonlySet<string>> => runsOfOthers(await readProcesses(), [])
+
 /** Other test files have their directories beside ours; what is mounted there is theirs. */
 const isElsewhere = (line: string): boolean => line.includes(TEST_DIRECTORY) && !line.includes(tmpdir())
 
