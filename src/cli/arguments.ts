@@ -4,9 +4,9 @@
  * exec-arguments.ts.
  */
 import { Argument, Command, CommanderError, type Option } from 'commander'
-import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
+import type { ExplainedOption } from '../policy/option-help.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
-import { listWords } from '../policy/readers.ts'
+import { listWords } from '../text/choices.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { commanderProblem, optionFor } from './commander.ts'
 import { type ArgumentDeclaration, type FlagDeclaration, type SubcommandDeclaration, usageOf } from './subcommands.ts'
@@ -20,17 +20,21 @@ export interface Arguments {
   readonly flags: GivenOptions
 }
 
-/** @throws SandboxError USAGE */
+/**
+ * @param options those of exec; only needed where the declaration has `execOptions`
+ * @throws SandboxError USAGE
+ */
 export function parseArguments(
   declaration: SubcommandDeclaration,
   words: readonly string[],
+  options: readonly ExplainedOption[] = [],
 ): Arguments | { readonly help: string } {
   // Behind `--` everything belongs to the command, and commander would drop the `--` itself.
   const action = declaration.actions?.find(({ name }) => name === words[0])
   const end = action?.takesCommandLine === true ? words.indexOf('--') : -1
   const own = end === -1 ? words : words.slice(0, end)
   const found: { help: string; parsed: Arguments } = { help: '', parsed: { operands: [], flags: {} } }
-  const root = commandFor({ declaration, path: declaration.name, words: own, found })
+  const root = commandFor({ declaration, path: declaration.name, words: own, options, found })
   try {
     root.name(`llm-do ${declaration.name}`).parse([...own], { from: 'user' })
   } catch (error) {
@@ -46,12 +50,14 @@ interface Building {
   /** As it is typed: `workers show`. */
   readonly path: string
   readonly words: readonly string[]
+  /** Of exec. */
+  readonly options: readonly ExplainedOption[]
   /** Filled in while commander parses: it reports by callbacks. */
   readonly found: { help: string; parsed: Arguments }
 }
 
 function commandFor(building: Building): Command {
-  const { declaration, path, words, found } = building
+  const { declaration, path, words, options, found } = building
   const { actions = [], arguments: operands = [], flags = [], takesCommandLine = false } = declaration
   const writeOut = (text: string) => {
     found.help += text
@@ -64,17 +70,17 @@ function commandFor(building: Building): Command {
     .allowUnknownOption(takesCommandLine)
     .allowExcessArguments(takesCommandLine)
     .configureOutput({ writeOut, writeErr: () => undefined, getOutHelpWidth })
-    .exitOverride((error) => refuse({ error, declaration, path, command }))
+    .exitOverride((error) => refuse({ error, declaration, path, options, command }))
   for (const operand of operands) command.addArgument(argumentFor(path, operand))
   const hint = `llm-do ${path} ${usageOf(declaration)}`
-  const options = [...flags.map(flagFor(words, hint)), ...execOptionsOf(declaration, words)]
-  for (const { option } of options) command.addOption(option)
+  const ownOptions = [...flags.map(flagFor(words, hint)), ...execOptionsOf(building)]
+  for (const { option } of ownOptions) command.addOption(option)
   for (const action of actions)
     command.addCommand(commandFor({ ...building, declaration: action, path: `${path} ${action.name}` }))
   if (actions.length > 0 && declaration.isActionOptional !== true) return command
   return command.action(() => {
     const given = command.opts()
-    const pairs = options.map(({ name, option }) => [name, given[option.attributeName()]] as const)
+    const pairs = ownOptions.map(({ name, option }) => [name, given[option.attributeName()]] as const)
     const isAction = path.includes(' ')
     found.parsed = {
       ...(isAction && { action: declaration.name }),
@@ -110,32 +116,34 @@ const flagFor =
   })
 
 /** Grouped as in the help of exec. */
-function execOptionsOf({ execOptions = [] }: SubcommandDeclaration, words: readonly string[]): readonly NamedOption[] {
+function execOptionsOf({ declaration, words, options }: Building): readonly NamedOption[] {
+  const { execOptions = [] } = declaration
   const isTaken = ({ name, sets }: ExplainedOption) =>
     sets === undefined && name !== 'profile'
       ? name === 'workshop' && execOptions.includes('workshop')
       : execOptions.includes('policy')
-  return EXPLAINED_OPTIONS.filter(isTaken).map((option) => ({
+  return options.filter(isTaken).map((option) => ({
     name: option.name,
     option: optionFor(option, { words, hint: 'llm-do exec --help' }).helpGroup(`${option.group}:`),
   }))
 }
 
 const argumentIn =
-  ({ flags = [] }: SubcommandDeclaration) =>
+  (options: readonly Pick<FlagDeclaration, 'name' | 'argument'>[]) =>
   (flag: string): string | undefined =>
-    [...flags, ...EXPLAINED_OPTIONS].find(({ name }) => `--${name}` === flag)?.argument
+    options.find(({ name }) => `--${name}` === flag)?.argument
 
 interface Failure {
   readonly error: CommanderError
   readonly declaration: SubcommandDeclaration
   readonly path: string
+  readonly options: readonly ExplainedOption[]
   readonly command: Command
 }
 
 /** @throws SandboxError USAGE; CommanderError when it is only the end of `--help` */
 function refuse(failure: Failure): never {
-  const { error, declaration, path, command } = failure
+  const { error, declaration, path, options, command } = failure
   if (error.code === 'commander.helpDisplayed') throw error
   const hint = `llm-do ${path} ${usageOf(declaration)}`.trimEnd()
   const usage = usageOf(declaration, true)
@@ -152,6 +160,11 @@ function refuse(failure: Failure): never {
         ? usageError(`${path}: unexpected word "${word}".`, hint)
         : usageError(`${path}: expected ${usage}, got "${word}".${didYouMean(word, names)}`, hint)
     default:
-      throw commanderProblem({ error, place: `${path}: `, hint, argumentOf: argumentIn(declaration) })
+      throw commanderProblem({
+        error,
+        place: `${path}: `,
+        hint,
+        argumentOf: argumentIn([...(declaration.flags ?? []), ...options]),
+      })
   }
 }

@@ -1,7 +1,7 @@
 /** Options and errors of commander in our terms. Pure. */
 import { type CommanderError, Option } from 'commander'
 import type { SandboxError } from '../error.ts'
-import { wrongChoice } from '../policy/options.ts'
+import { wrongChoice } from '../text/choices.ts'
 import { usageError } from './usage-error.ts'
 
 /** commander's placeholder of a value; ours hold `|` and `,`, which mean something to it. */

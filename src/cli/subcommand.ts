@@ -1,4 +1,6 @@
 /** What every subcommand is made of. */
+
+import type { ExplainedOption } from '../policy/option-help.ts'
 import type { Arguments } from './arguments.ts'
 import type { Call } from './call.ts'
 import { writeStdout } from './stdio.ts'
@@ -18,11 +20,16 @@ export function subcommand(name: SubcommandName, run: (parsed: Arguments, call: 
     if (call.text.length === 0 && !needsWords(declaration)) return await run({ operands: [], flags: {} }, call)
     // Without a word there is nothing to parse, and commander takes milliseconds to load.
     const { parseArguments } = await import('./arguments.ts')
-    const parsed = parseArguments(declaration, call.text)
+    const parsed = parseArguments(declaration, call.text, await execOptionsFor(declaration))
     if (!('help' in parsed)) return await run(parsed, call)
     await writeStdout(parsed.help)
     return 0
   }
+}
+
+async function execOptionsFor({ actions = [] }: SubcommandDeclaration): Promise<readonly ExplainedOption[]> {
+  if (actions.every(({ execOptions }) => execOptions === undefined)) return []
+  return (await import('../policy/option-help.ts')).EXPLAINED_OPTIONS
 }
 
 function needsWords({ actions = [], isActionOptional, arguments: operands = [] }: SubcommandDeclaration): boolean {

@@ -3,12 +3,13 @@
  * Pure: the environment is an argument. An empty variable says nothing, as everywhere in POSIX land.
  */
 
+import { wrongChoice } from '../text/choices.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { quoteText, quoteValue } from '../text/units.ts'
 import type { SandboxInput } from './keys/index.ts'
 import type { PolicyLayer } from './layer.ts'
 import { layerOfOptions } from './option-layer.ts'
-import { OPTIONS, type OptionDeclaration, wrongChoice } from './options.ts'
+import { OPTIONS, type OptionDeclaration } from './options.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

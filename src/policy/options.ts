@@ -2,10 +2,8 @@
  * Every option of the command line: those that set a key of the policy come with its declaration in keys/, those about the run are
  * here. The command line is built from it, the environment twins are read by it, the manual is printed from it. Pure.
  */
-import { quoteValue } from '../text/units.ts'
 import { ALL_KEYS, type NamedKey } from './keys/index.ts'
 import type { FlagValues, KeyFlag, OptionGroup } from './keys/key.ts'
-import { listWords } from './readers.ts'
 import { withValueAt } from './value-at.ts'
 
 export const OPTION_GROUPS: readonly OptionGroup[] = [
@@ -112,10 +110,3 @@ const OF_RUNS: readonly OptionDeclaration[] = [
 export const OPTIONS: readonly OptionDeclaration[] = OPTION_GROUPS.flatMap((group) =>
   [...OF_RUNS, ...OF_KEYS].filter((option) => option.group === group),
 )
-
-/** A value that is none of the choices, as a finished line; undefined when all is well. For options that are not policy. */
-export function wrongChoice(choices: OptionDeclaration['choices'], place: string, value: string): string | undefined {
-  return choices === undefined || choices.includes(value)
-    ? undefined
-    : `${place}: expected ${listWords(choices)}, got ${quoteValue(value)}.`
-}

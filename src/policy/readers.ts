@@ -1,5 +1,6 @@
 /** Readers of the values a policy is made of, apart from sizes and times: words, names, paths, hosts. All pure. */
 import { domainToASCII } from 'node:url'
+import { listWords } from '../text/choices.ts'
 import { nearest } from '../text/did-you-mean.ts'
 import { misunderstood, quoteText, type Reader, type Reading, understood } from '../text/units.ts'
 
@@ -12,12 +13,6 @@ export function oneOf<const W extends string>(words: readonly W[]): Reader<W> {
     const near = typeof value === 'string' ? nearest(value, words) : undefined
     return { ...misunderstood(expected, value), ...(near === undefined ? {} : { near }) }
   }
-}
-
-/** Words as a message lists them: `a, b or c`. */
-export function listWords(words: readonly string[]): string {
-  if (words.length < 2) return words.join('')
-  return `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`
 }
 
 export const readBoolean: Reader<boolean> = (value) =>

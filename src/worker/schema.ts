@@ -4,8 +4,9 @@
  * Pure.
  */
 import { z } from 'zod'
-import { listWords, oneOf, readBoolean, readHostPath, readLine, readTarget, readZoneName } from '../policy/readers.ts'
+import { oneOf, readBoolean, readHostPath, readLine, readTarget, readZoneName } from '../policy/readers.ts'
 import { readBy, sandboxSchema, sectionNamed } from '../policy/schema.ts'
+import { listWords } from '../text/choices.ts'
 import { misunderstood, type Reader, understood } from '../text/units.ts'
 import { codePointName, hiddenCharacter } from './shell-words.ts'
 

@@ -2,11 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { type Arguments, parseArguments } from '../../src/cli/arguments.ts'
 import { DECLARED } from '../../src/cli/subcommands.ts'
 import { SandboxError } from '../../src/error.ts'
+import { EXPLAINED_OPTIONS } from '../../src/policy/option-help.ts'
 
 function parse(name: string, ...words: readonly string[]): Arguments | { readonly help: string } {
   const declaration = DECLARED.find((one) => one.name === name)
   if (declaration === undefined) throw new Error(`no subcommand ${name}`)
-  return parseArguments(declaration, words)
+  return parseArguments(declaration, words, EXPLAINED_OPTIONS)
 }
 
 describe('words of a subcommand become action, operands and flags', () => {
