@@ -11,7 +11,7 @@ export type LaunchDescriptor =
   /** The child writes JSON lines here; see backends/outcome.ts. */
   | { readonly fd: number; readonly carries: 'status' }
   /** End of file on it means that the runner is gone: the child ends everything. */
-  | { readonly fd: number; readonly carries: 'leash' }
+  | { readonly fd: number; readonly carries: 'liveness' }
 
 export interface Launch {
   readonly file: string
@@ -22,6 +22,6 @@ export interface Launch {
   readonly descriptors: readonly LaunchDescriptor[]
   /** With `--framed` it bears the command's streams itself: native/lib/frames.h. */
   readonly canFrame?: boolean
-  /** What to run to end it when the runner must (docker kill); absent where closing the leash is enough. */
+  /** What to run to end it when the runner must (docker kill); absent where closing the liveness pipe is enough. */
   readonly stop?: { readonly file: string; readonly argv: readonly string[] }
 }

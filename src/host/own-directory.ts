@@ -8,7 +8,7 @@
  */
 import { accessSync, constants, lstatSync, type Stats, statSync } from 'node:fs'
 import { posix } from 'node:path'
-import { cacheDirectory } from './cache.ts'
+import { cacheDirectory } from './boot-cache.ts'
 
 type Variables = Readonly<Record<string, string | undefined>>
 

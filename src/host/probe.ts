@@ -11,9 +11,9 @@ import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter } from 'node:path'
 import { countProcessors, statusLine } from '../os/proc-status.ts'
-import { recall, remember } from './cache.ts'
-import { EXPLAINING_SETTINGS } from './explain.ts'
+import { recall, remember } from './boot-cache.ts'
 import { type CgroupFact, type HostFacts, NOT_TRIED, type Probe, type ProgramFact, type Surroundings } from './facts.ts'
+import { EXPLAINING_SETTINGS } from './probe-failures.ts'
 import { type FoundProgram, findProgram, versionOf } from './program.ts'
 
 /** @returns facts to add; never throws for a program that is missing or fails */

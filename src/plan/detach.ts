@@ -8,8 +8,8 @@
 import type { MountWay } from '../seccomp/ways.ts'
 import { usesLandlock } from './landlock.ts'
 import type { BackendTraits } from './offers.ts'
-import { byText, shown } from './places.ts'
 import type { PlannedZone } from './plan.ts'
+import { byText, shown } from './well-known-paths.ts'
 
 export interface DetachInputs {
   readonly traits: Pick<BackendTraits, 'protectsByMounts' | 'hasLandlock'>

@@ -4,10 +4,10 @@ import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/values.ts'
 import { type PathFacts, SSH_AGENT_TARGET } from './mounts.ts'
 import type { BackendTraits } from './offers.ts'
-import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, shown } from './places.ts'
 import type { Plan, PlannedVariable, PlannedZone } from './plan.ts'
 import type { Request } from './request.ts'
 import { insideOf, searchPath } from './toolchain.ts'
+import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, shown } from './well-known-paths.ts'
 
 export interface EnvironmentInputs {
   readonly policy: Policy

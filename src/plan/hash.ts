@@ -1,7 +1,7 @@
 /** The name of a plan: a digest of all it says, the same for the same decisions. Pure. */
 import { createHash } from 'node:crypto'
-import { byText } from './places.ts'
 import type { Plan } from './plan.ts'
+import { byText } from './well-known-paths.ts'
 
 /**
  * A plan with its name, which is made when somebody asks for it: it takes node's cryptography, and a command need not wait for that

@@ -8,6 +8,9 @@ import type { HostFacts, Inode, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Origin, Zone } from '../policy/values.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
+import type { PlannedZone, Scratch } from './plan.ts'
+import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protected-paths.ts'
+import type { Request } from './request.ts'
 import {
   ancestorsOf,
   byText,
@@ -20,10 +23,7 @@ import {
   shown,
   WORKSPACE,
   withheldWorkspace,
-} from './places.ts'
-import type { PlannedZone, Scratch } from './plan.ts'
-import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protect.ts'
-import type { Request } from './request.ts'
+} from './well-known-paths.ts'
 
 export type PathFacts = Readonly<Record<string, PathFact>>
 

@@ -6,7 +6,7 @@
  */
 import { posix } from 'node:path'
 import type { PathFact } from '../host/facts.ts'
-import { ancestorsOf, isWithin, normal, shown } from './places.ts'
+import { ancestorsOf, isWithin, normal, shown } from './well-known-paths.ts'
 
 /** The kernel's own bound (MAXSYMLINKS). */
 const MOST_LINKS = 40

@@ -2,10 +2,10 @@
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING, GIT, GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
-import { isWithin, shown } from './places.ts'
 import type { Plan, PlannedZone } from './plan.ts'
-import { homesIn } from './protect.ts'
+import { homesIn } from './protected-paths.ts'
 import type { Request } from './request.ts'
+import { isWithin, shown } from './well-known-paths.ts'
 
 /** Something that a program of the host runs or obeys by itself, in a zone where the command may write it. */
 export interface OpenedPlace {

@@ -4,9 +4,9 @@
  */
 import { posix } from 'node:path'
 import { type PathFacts, pathFact } from './mounts.ts'
-import { holdsCredentials, isBelow, isWithin, SANDBOX_HOME, shown, withheldWorkspace } from './places.ts'
 import type { PlannedZone } from './plan.ts'
 import type { Request } from './request.ts'
+import { holdsCredentials, isBelow, isWithin, SANDBOX_HOME, shown, withheldWorkspace } from './well-known-paths.ts'
 
 export interface ToolchainKind {
   readonly name: string

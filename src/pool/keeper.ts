@@ -3,7 +3,7 @@
  * Edge: processes, pipes, unlinked temporary files.
  *
  * The keeper prints `ready ID` for each sandbox, `failed` with launch's report when it gives up, `kept` when another keeper has
- * the place. It is a process of its own: whoever started it may go. With a leash it ends when its starter does.
+ * the place. It is a process of its own: its parent may end. With a liveness pipe it ends with its parent.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
@@ -26,7 +26,7 @@ export interface KeeperInputs {
   readonly idleSeconds: number
   readonly launchFile: Uint8Array
   /** Ends with this process. */
-  readonly leashed: boolean
+  readonly endsWithUs: boolean
 }
 
 export type KeeperWord =
@@ -44,13 +44,13 @@ export interface Keeper {
   readonly release: () => void
 }
 
-/** Descriptors of native/tools/pool-keeper.c: 3 the launch file, 5 the leash. */
+/** Descriptors of native/tools/pool-keeper.c: 3 the launch file, 5 the liveness pipe. */
 export function startKeeper(inputs: KeeperInputs): Keeper {
-  const { pools, name, size, idleSeconds, launchFile, leashed } = inputs
+  const { pools, name, size, idleSeconds, launchFile, endsWithUs } = inputs
   const file = openUnlinked(launchFile)
   const nothing = openSync('/dev/null', 'r')
   const child = spawn(join(helpersDirectory(), 'pool'), ['keep', pools, name, String(size), String(idleSeconds)], {
-    stdio: ['ignore', 'pipe', 'pipe', file, nothing, leashed ? 'pipe' : 'ignore'],
+    stdio: ['ignore', 'pipe', 'pipe', file, nothing, endsWithUs ? 'pipe' : 'ignore'],
     env: {},
     cwd: '/',
     detached: true,
@@ -106,8 +106,8 @@ export interface Started {
  * Starts a keeper that stays, and waits until its first sandbox is ready.
  * @throws SandboxError SETUP_FAILED when none can be built
  */
-export async function startDetached(inputs: Omit<KeeperInputs, 'leashed'>): Promise<Started> {
-  const keeper = startKeeper({ ...inputs, leashed: false })
+export async function startDetached(inputs: Omit<KeeperInputs, 'endsWithUs'>): Promise<Started> {
+  const keeper = startKeeper({ ...inputs, endsWithUs: false })
   const first = await new Promise<KeeperWord>((resolve) => keeper.listen(resolve))
   const { pid } = keeper.child
   keeper.release()

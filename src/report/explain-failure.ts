@@ -2,8 +2,8 @@
 
 import type { SetupFailure } from '../backends/outcome.ts'
 import type { ErrorCode } from '../error.ts'
-import { explainFailure } from '../host/explain.ts'
 import type { Surroundings } from '../host/facts.ts'
+import { explainFailure } from '../host/probe-failures.ts'
 import type { PlannedZone } from '../plan/plan.ts'
 import { shellWord } from './hints.ts'
 

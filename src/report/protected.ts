@@ -1,8 +1,8 @@
 /** What is said about protected paths: what was made, where it is now, and the flag that would have allowed it. */
 import { posix } from 'node:path'
 import type { Guarded, ProtectedAttempt } from '../backends/outcome.ts'
-import { isWithin } from '../plan/places.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
+import { isWithin } from '../plan/well-known-paths.ts'
 import { GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
 import { shellWord } from './hints.ts'
 

@@ -5,7 +5,7 @@
 import { enginePathOf, type LaunchFileInputs, launchFile, launchRecords } from '../backends/namespace/build.ts'
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
-import { usableCache } from '../host/cache.ts'
+import { usableCache } from '../host/boot-cache.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { variableRules } from '../launch-cache/cached-launch.ts'
 import { enginesBefore, isCacheable, isPoolable, placesOf } from '../launch-cache/eligibility.ts'

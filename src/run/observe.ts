@@ -12,14 +12,14 @@ import type { Sights } from '../cgroup/fact.ts'
 import { removeDeadTrials } from '../cgroup/group.ts'
 import { observeCgroup } from '../cgroup/ladder.ts'
 import { SandboxError } from '../error.ts'
-import { recallOrFind } from '../host/cache.ts'
+import { recallOrFind } from '../host/boot-cache.ts'
 import type { CgroupFact, PathFact, Probe } from '../host/facts.ts'
+import { findSockets } from '../host/find-sockets.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { observePaths, observeRounds } from '../host/paths.ts'
 import { type MachineFacts, observeHost } from '../host/probe.ts'
-import { findDoors } from '../host/sockets.ts'
 import { checkHelpers, helpersDirectory, packageVersion } from '../os/native-helpers.ts'
-import { followUpPaths, pathsNamedBy } from '../plan/questions.ts'
+import { followUpPaths, pathsNamedBy } from '../plan/paths-to-inspect.ts'
 import type { Request } from '../plan/request.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/values.ts'
@@ -153,8 +153,8 @@ export function observePolicyPaths(policy: Policy, request: Request): Record<str
 }
 
 /** Zone source -> sockets and FIFOs in it. */
-export function doorsIn(zones: readonly { readonly source: string }[]): Record<string, readonly string[]> {
-  return Object.fromEntries(zones.map(({ source }) => [source, findDoors(source)]))
+export function openSocketsIn(zones: readonly { readonly source: string }[]): Record<string, readonly string[]> {
+  return Object.fromEntries(zones.map(({ source }) => [source, findSockets(source)]))
 }
 
 /** Absolute paths that exist here; for hints only. */

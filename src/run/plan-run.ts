@@ -10,12 +10,12 @@ import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { standingAt } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
-import { nextToObserve } from '../plan/choose.ts'
-import { warnOfDoors, zonesWithDoors } from '../plan/doors.ts'
+import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
+import { warnOfOpenSockets, zonesWithOpenSockets } from '../plan/open-sockets.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Request } from '../plan/request.ts'
-import { resolvePlan } from '../plan/resolve.ts'
+import { resolvePlan } from '../plan/resolve-plan.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import type { SandboxInput } from '../policy/keys/index.ts'
 import type { PolicyLayer } from '../policy/layer.ts'
@@ -28,7 +28,7 @@ import type { BackendName } from '../policy/values.ts'
 import type { JsonForm } from '../report/json.ts'
 import { decidingPlaces, describeCaller, type Environment, profileDirectories } from './caller.ts'
 import { filterOf, mountWaysOf } from './filter.ts'
-import { doorsIn, observeMachine, observePolicyPaths } from './observe.ts'
+import { observeMachine, observePolicyPaths, openSocketsIn } from './observe.ts'
 
 export interface ExecOptions {
   readonly command: readonly string[]
@@ -97,8 +97,8 @@ export async function prepareBy(options: ExecOptions, check: EngineCheck): Promi
   const mountWays = await mountWaysOf(policy, seccompFilter(facts.arch), facts)
   const offers = offersFor({ policy, facts, permits })
   const resolved = resolvePlan({ policy, facts, request, needs, offers, seccompFilter, mountWays })
-  const withDoors = zonesWithDoors(resolved, backendNamed(resolved.backend).traits)
-  const plan = warnOfDoors(resolved, withDoors, doorsIn(withDoors))
+  const toSearch = zonesWithOpenSockets(resolved, backendNamed(resolved.backend).traits)
+  const plan = warnOfOpenSockets(resolved, toSearch, openSocketsIn(toSearch))
   options.accept?.(policy, plan)
   return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }
 }

@@ -26,7 +26,7 @@ import { placeLine } from './problem.ts'
 import { readWorker, readWorkshop } from './read.ts'
 import { decide, decideScript, type Verdict } from './rules.ts'
 import type { Escalation, Level, SandboxWish, Warning, Worker, Workshop } from './worker.ts'
-import { pathsToKnow, type ZoneGround } from './zones.ts'
+import { pathsToKnow, type ZoneContext } from './zones.ts'
 
 export interface WorkerRequest extends Finding {
   /** Name or path. */
@@ -166,14 +166,14 @@ export async function narrowPolicy(input: Narrowing): Promise<NarrowedPolicy> {
     ['narrowing', workshop?.workers?.find(({ name }) => name === worker.name)?.narrowing],
     ['worker', worker.sandbox],
   ]
-  const ground = await groundOf(
+  const context = await contextOf(
     input,
     steps.flatMap(([, wish]) => wish ?? []),
   )
   return steps.reduce<NarrowedPolicy>(
     (sofar, [level, wish]) => {
       if (wish === undefined) return sofar
-      const { policy, escalations, warnings } = narrowStep({ ...input, policy: sofar.policy, level, wish, ground })
+      const { policy, escalations, warnings } = narrowStep({ ...input, policy: sofar.policy, level, wish, context })
       return {
         policy,
         escalations: [...sofar.escalations, ...escalations],
@@ -184,7 +184,7 @@ export async function narrowPolicy(input: Narrowing): Promise<NarrowedPolicy> {
   )
 }
 
-async function groundOf(input: Narrowing, wishes: readonly SandboxWish[]): Promise<ZoneGround> {
+async function contextOf(input: Narrowing, wishes: readonly SandboxWish[]): Promise<ZoneContext> {
   const { cwd, home, grant, workshop, workerDirectory, workshopDirectory } = input
   const restricts = wishes.flatMap(({ restrict }) => restrict?.value ?? [])
   const zones = [...grant.zones, ...wishes.flatMap((wish) => wish.zones)]

@@ -19,7 +19,7 @@ import { checkLayer } from '../policy/validate-layer.ts'
 import { valueAt, withValueAt } from '../policy/value-at.ts'
 import { invalidWorker, refusal } from './problem.ts'
 import type { Escalation, Level, SandboxWish, Warning } from './worker.ts'
-import { layZones, type ZoneGround } from './zones.ts'
+import { layZones, type ZoneContext } from './zones.ts'
 
 export interface Narrowed {
   readonly policy: Policy
@@ -31,7 +31,7 @@ export interface NarrowingStep {
   readonly policy: Policy
   readonly level: Level
   readonly wish: SandboxWish
-  readonly ground: ZoneGround
+  readonly context: ZoneContext
   /** The operator chose the profile by name: what it says is said outright. */
   readonly isProfileChosen: boolean
   readonly home: string
@@ -78,8 +78,8 @@ export function narrowStep(step: NarrowingStep): Narrowed {
     escalations: [],
     warnings: [],
   })
-  const { wish, level, ground } = step
-  const zones = layZones({ policy: scalars.policy, wish, level, ground, isOutright: (key) => isOutright(step, key) })
+  const { wish, level, context } = step
+  const zones = layZones({ policy: scalars.policy, wish, level, context, isOutright: (key) => isOutright(step, key) })
   return {
     policy: zones.policy,
     escalations: [...scalars.escalations, ...zones.escalations],

@@ -6,14 +6,14 @@
  * workers do the same.
  */
 import path from 'node:path'
-import { isBelow, isWithin, WORKSPACE } from '../plan/places.ts'
+import { isBelow, isWithin, WORKSPACE } from '../plan/well-known-paths.ts'
 import { ZONE_SIZE } from '../policy/keys/zone.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Origin, Zone } from '../policy/values.ts'
 import type { Escalation, Level, Place, SandboxWish, Warning, ZoneWish } from './worker.ts'
 
 /** What zones are judged by. */
-export interface ZoneGround {
+export interface ZoneContext {
   /** Canonical directory of the caller. */
   readonly cwd: string
   /** Canonical directories that are the project. */
@@ -29,7 +29,7 @@ export interface ZoneStep {
   readonly policy: Policy
   readonly wish: SandboxWish
   readonly level: Level
-  readonly ground: ZoneGround
+  readonly context: ZoneContext
   /** The operator has said this key in so many words. */
   readonly isOutright: (key: string) => boolean
 }
@@ -110,14 +110,14 @@ function isSpokenByOperator({ origin }: Zone): boolean {
 /** The host path of the grant counts; a wish inside of it counts more; one elsewhere in the project was a default, one outside is new. */
 function narrowPath({ step, wish }: ZoneAt, narrower: Zone, granted: Zone): Change {
   if (granted.hostPath === undefined) return { zone: narrower }
-  const shown = step.ground.real(granted.hostPath)
+  const shown = step.context.real(granted.hostPath)
   // The judged path is handed on, so that a link that is changed later leads to a refusal, not elsewhere.
   const same = { zone: { ...narrower, hostPath: shown === '' ? granted.hostPath : shown } }
   if (wish.hostPath === undefined) return same
-  const wanted = step.ground.real(wish.hostPath)
+  const wanted = step.context.real(wish.hostPath)
   if (wanted === shown) return same
   if (isBelow(wanted, shown)) return { zone: { ...narrower, hostPath: wanted } }
-  if (!isInProject(step, wanted) && !step.ground.own.some((directory) => isWithin(wanted, directory))) {
+  if (!isInProject(step, wanted) && !step.context.own.some((directory) => isWithin(wanted, directory))) {
     return refuse(wish, {
       wanted: `the host path ${wanted}`,
       granted: `${shown} by zone ${granted.name} (${saidBy(granted)})`,
@@ -156,7 +156,7 @@ function newZone(at: ZoneAt): Change {
   if (mode === 'tmpfs') return { zone: scratch(wish, step.level) }
   if (hostPath === undefined)
     return refuse(wish, { wanted: `a zone ${wish.name} (${mode})`, granted: 'no zone of that name' })
-  const wanted = step.ground.real(hostPath)
+  const wanted = step.context.real(hostPath)
   const cover = coverOf(at, wanted)
   const zone: Zone = {
     name: wish.name,
@@ -197,13 +197,13 @@ function coverOf({ step }: ZoneAt, wanted: string): Cover | undefined {
 }
 
 /** Zones of this level's own cover nothing: two wishes may overlap only where each of them is granted. */
-function coversOf({ policy, ground, level, isOutright }: ZoneStep): readonly Cover[] {
+function coversOf({ policy, context, level, isOutright }: ZoneStep): readonly Cover[] {
   const zones = policy.zones.flatMap((zone) =>
     zone.mode === 'tmpfs' || zone.hostPath === undefined
       ? []
       : [
           {
-            hostPath: ground.real(zone.hostPath),
+            hostPath: context.real(zone.hostPath),
             mode: zone.mode,
             sockets: zone.sockets,
             what: `zone ${zone.name} (${saidBy(zone)})`,
@@ -214,16 +214,16 @@ function coversOf({ policy, ground, level, isOutright }: ZoneStep): readonly Cov
   const isWorkspaceShown = policy.zones.length === 0 && workspace !== 'none'
   const isCeiling = level !== 'workshop' || isOutright('workspace')
   if (!isWorkspaceShown || !isCeiling) return zones
-  return [{ hostPath: ground.cwd, mode: workspace, sockets: false, what: 'the workspace' }]
+  return [{ hostPath: context.cwd, mode: workspace, sockets: false, what: 'the workspace' }]
 }
 
 function mayAdd(step: ZoneStep, wanted: string): boolean {
-  const isAllowed = step.level === 'workshop' || (step.level === 'worker' && step.ground.allowWorkerZones)
+  const isAllowed = step.level === 'workshop' || (step.level === 'worker' && step.context.allowWorkerZones)
   return isAllowed && isInProject(step, wanted)
 }
 
-function isInProject({ ground }: ZoneStep, wanted: string): boolean {
-  return ground.project.some((directory) => isWithin(wanted, directory))
+function isInProject({ context }: ZoneStep, wanted: string): boolean {
+  return context.project.some((directory) => isWithin(wanted, directory))
 }
 
 /** `readonly: false` under a ro grant. */
@@ -265,12 +265,12 @@ function readOnly(policy: Policy): Policy {
 
 /** Only what lies in the subtree stays; a zone around it is cut down to it. */
 function restricted(step: ZoneStep & Laid): Laid {
-  const { wish, policy, ground, level, escalations, warnings } = step
+  const { wish, policy, context, level, escalations, warnings } = step
   const laid = { policy, escalations, warnings }
   if (wish.restrict === undefined) return laid
   const { value: subtree, from } = wish.restrict
-  const shown = policy.zones.length === 0 ? workspaceZones({ policy, ground, subtree, from, level }) : policy.zones
-  const zones = shown.flatMap((zone) => cutDown({ zone, subtree, ground }))
+  const shown = policy.zones.length === 0 ? workspaceZones({ policy, context, subtree, from, level }) : policy.zones
+  const zones = shown.flatMap((zone) => cutDown({ zone, subtree, context }))
   if (zones.length > 0) return { ...laid, policy: { ...policy, zones } }
   const granted = shown.map(({ target, hostPath }) => target ?? hostPath ?? '').join(', ')
   const escalation = {
@@ -286,37 +286,37 @@ function restricted(step: ZoneStep & Laid): Laid {
 /** Without zones the subtree is one of the caller's directory, called by its place inside or from the project's root. */
 function workspaceZones(input: {
   readonly policy: Policy
-  readonly ground: ZoneGround
+  readonly context: ZoneContext
   readonly subtree: string
   readonly from: Place
   readonly level: Level
 }): readonly Zone[] {
-  const { policy, ground, subtree, from, level } = input
+  const { policy, context, subtree, from, level } = input
   if (policy.workspace === 'none') return []
   const origin: Origin = { layer: level === 'worker' ? 'worker' : 'workshop', source: placeOf(from), key: from.key }
   const common = { mode: policy.workspace, create: false, optional: false, sockets: false, origin } as const
-  const whole: Zone = { name: 'workspace', target: WORKSPACE, hostPath: ground.cwd, ...common }
+  const whole: Zone = { name: 'workspace', target: WORKSPACE, hostPath: context.cwd, ...common }
   if (isWithin(subtree, WORKSPACE)) return [whole]
-  const hostPath = ground.real(path.join(ground.cwd, subtree))
-  if (!isWithin(hostPath, ground.cwd)) return []
+  const hostPath = context.real(path.join(context.cwd, subtree))
+  if (!isWithin(hostPath, context.cwd)) return []
   return [{ name: path.posix.basename(subtree), target: subtree, hostPath, ...common }]
 }
 
 function cutDown({
   zone,
   subtree,
-  ground,
+  context,
 }: {
   readonly zone: Zone
   readonly subtree: string
-  readonly ground: ZoneGround
+  readonly context: ZoneContext
 }): readonly Zone[] {
   const target = zone.target ?? zone.hostPath ?? ''
   if (isWithin(target, subtree)) return [zone]
   if (!isWithin(subtree, target) || zone.hostPath === undefined) return []
-  const hostPath = ground.real(path.join(zone.hostPath, path.posix.relative(target, subtree)))
+  const hostPath = context.real(path.join(zone.hostPath, path.posix.relative(target, subtree)))
   // A link in the subtree's path may lead out of the zone, and then it is not a part of it.
-  return isWithin(hostPath, ground.real(zone.hostPath)) ? [{ ...zone, target: subtree, hostPath }] : []
+  return isWithin(hostPath, context.real(zone.hostPath)) ? [{ ...zone, target: subtree, hostPath }] : []
 }
 
 /** Every path whose canonical form layZones() may ask for. */

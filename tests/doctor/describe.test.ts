@@ -7,7 +7,7 @@ import { describeBackends, describeParts } from '../../src/doctor/describe.ts'
 import { reportText, rowText, summaryText } from '../../src/doctor/text.ts'
 import type { HostFacts } from '../../src/host/facts.ts'
 import type { MachineFacts } from '../../src/host/probe.ts'
-import { chooseBackend } from '../../src/plan/choose.ts'
+import { chooseBackend } from '../../src/plan/choose-backend.ts'
 import { needsOf } from '../../src/policy/needs.ts'
 import { PLAIN_POLICY } from '../plan/world.ts'
 

@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { usableCache } from '../../src/host/cache.ts'
+import { usableCache } from '../../src/host/boot-cache.ts'
 import { ownDirectory, secretDirectory } from '../../src/host/own-directory.ts'
 import { sealOf, takeSecret } from '../../src/host/secret.ts'
 import { temporaryDirectory } from '../support/directory.ts'

@@ -1,6 +1,6 @@
 /** The attempts of the contract, each in a warm sandbox of its own. */
 import { type Runner, runnerBy } from '../../src/doctor/self-test.ts'
-import { openSandbox } from '../../src/pool/open.ts'
+import { openSandbox } from '../../src/pool/sandbox.ts'
 import { until } from './pool.ts'
 
 /** What others mount on this machine meanwhile takes a ready sandbox away; then another one is waited for. */

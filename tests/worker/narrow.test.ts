@@ -7,11 +7,11 @@ import type { GivenOptions } from '../../src/policy/option-layer.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { escalationError, NARROWED_KEYS, type Narrowed, narrowStep } from '../../src/worker/narrow.ts'
 import type { SandboxWish } from '../../src/worker/worker.ts'
-import type { ZoneGround } from '../../src/worker/zones.ts'
+import type { ZoneContext } from '../../src/worker/zones.ts'
 import { mergeLayers } from '../policy/layers.ts'
 import { HOME, operator, sandbox, told, workshop } from './support.ts'
 
-const GROUND: ZoneGround = {
+const GROUND: ZoneContext = {
   cwd: '/project',
   project: ['/project'],
   own: ['/project'],
@@ -22,14 +22,14 @@ interface Case {
   readonly given?: GivenOptions
   readonly shop?: string
   readonly worker?: string
-  readonly ground?: Partial<ZoneGround>
+  readonly context?: Partial<ZoneContext>
   readonly isProfileChosen?: boolean
   readonly grant?: Policy
 }
 
-function narrowed({ given = {}, shop, worker, ground = {}, isProfileChosen = false, grant }: Case): Narrowed {
+function narrowed({ given = {}, shop, worker, context = {}, isProfileChosen = false, grant }: Case): Narrowed {
   const shopWish = shop === undefined ? undefined : workshop(`name: s\nsandbox: ${shop}`).sandbox
-  const common = { ground: { ...GROUND, ...ground }, isProfileChosen, home: HOME }
+  const common = { context: { ...GROUND, ...context }, isProfileChosen, home: HOME }
   const steps: readonly (readonly ['workshop' | 'worker', SandboxWish | undefined])[] = [
     ['workshop', shopWish],
     ['worker', worker === undefined ? undefined : sandbox(worker)],
@@ -257,7 +257,7 @@ describe('what is granted is narrowed', () => {
       {
         shop: '{ zones: [{ name: a, hostPath: ./a }] }',
         worker: '{ zones: [{ name: b, mode: rw, hostPath: ./b }] }',
-        ground: { allowWorkerZones: true },
+        context: { allowWorkerZones: true },
       },
       ['a ro /project/a', 'b rw /project/b'],
     ],
@@ -267,12 +267,12 @@ describe('what is granted is narrowed', () => {
   })
 
   test('leave to add zones ends at the project and at what the operator closed', () => {
-    const ground = { allowWorkerZones: true }
+    const context = { allowWorkerZones: true }
     expect(
-      refusals({ worker: '{ zones: [{ name: e, mode: rw, hostPath: /etc }] }', ground, given: { zone: ['x=./x'] } }),
+      refusals({ worker: '{ zones: [{ name: e, mode: rw, hostPath: /etc }] }', context, given: { zone: ['x=./x'] } }),
     ).toHaveLength(1)
     expect(
-      refusals({ worker: '{ zones: [{ name: b, mode: rw, hostPath: ./x/b }] }', ground, given: { zone: ['x=./x'] } }),
+      refusals({ worker: '{ zones: [{ name: b, mode: rw, hostPath: ./x/b }] }', context, given: { zone: ['x=./x'] } }),
     ).toHaveLength(1)
   })
 

@@ -1,6 +1,7 @@
 /** What the docker backend can hold, as its daemon says. Pure: facts in, words out. */
-import { explainFailure } from '../../host/explain.ts'
+
 import type { DockerFact, HostFacts } from '../../host/facts.ts'
+import { explainFailure } from '../../host/probe-failures.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Need } from '../../policy/values.ts'
 import { NO_RESTRICTED_NETWORK, NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'

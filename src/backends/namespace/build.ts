@@ -103,7 +103,7 @@ export function launchOf({ file, bytes, env, tty, ...words }: LaunchInputs): Lau
     descriptors: [
       { fd: LAUNCH_FILE_FD, carries: 'bytes', bytes, what: 'launch file' },
       { fd: STATUS_FD, carries: 'status' },
-      { fd: LIVENESS_FD, carries: 'leash' },
+      { fd: LIVENESS_FD, carries: 'liveness' },
       { fd: COMMAND_FD, carries: 'bytes', bytes: commandWords(words), what: 'command' },
     ],
   }

@@ -72,7 +72,7 @@ interface OpenFile {
   readonly open: number
 }
 
-/** Status and leash are the frames' own. */
+/** With frames, status and liveness are the socket's. */
 function isFile(one: { readonly fd: number; readonly open: number | 'pipe' }): one is OpenFile {
   return one.open !== 'pipe'
 }

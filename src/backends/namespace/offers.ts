@@ -4,8 +4,8 @@
  */
 import { ioLack, rungsFor } from '../../cgroup/rungs.ts'
 import { LANDLOCK_CLOSES_SOCKETS } from '../../contract.ts'
-import { explainFailure } from '../../host/explain.ts'
 import { type HostFacts, NOT_TRIED, type Probe, type ProgramFact } from '../../host/facts.ts'
+import { explainFailure } from '../../host/probe-failures.ts'
 import { isOlder } from '../../host/version.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Policy } from '../../policy/policy.ts'

@@ -3,7 +3,7 @@
  *
  * Edge: the cache directory.
  */
-import { cacheDirectory } from '../../host/cache.ts'
+import { cacheDirectory } from '../../host/boot-cache.ts'
 import { clearLaunches, launchCacheDirectory } from '../../launch-cache/store.ts'
 import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'

@@ -6,14 +6,14 @@
  */
 
 import { SandboxError } from '../../error.ts'
-import { usableCache } from '../../host/cache.ts'
+import { usableCache } from '../../host/boot-cache.ts'
 import { secretDirectory } from '../../host/own-directory.ts'
 import { isPoolable } from '../../launch-cache/eligibility.ts'
 import { launchCacheDirectory, makeLaunchCache } from '../../launch-cache/store.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import { askPools, startDetached } from '../../pool/keeper.ts'
-import { poolsDirectory } from '../../pool/place.ts'
+import { poolsDirectory } from '../../pool/pool-directory.ts'
 import { neutralise } from '../../report/text.ts'
 import { makeOwnDirectory } from '../../run/caller.ts'
 import { leaveForClient } from '../../run/leave.ts'

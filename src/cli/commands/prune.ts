@@ -6,7 +6,7 @@
 
 import { runsDirectory } from '../../backends/runs-directory.ts'
 import { askPools } from '../../pool/keeper.ts'
-import { poolsDirectory } from '../../pool/place.ts'
+import { poolsDirectory } from '../../pool/pool-directory.ts'
 import { pruneTrials } from '../../run/observe.ts'
 import type { Environment } from '../call.ts'
 import { standing } from '../current-directory.ts'

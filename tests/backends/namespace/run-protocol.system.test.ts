@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { exec } from '../../../src/index.ts'
-import { openSandbox, type SandboxCommand } from '../../../src/pool/open.ts'
+import { openSandbox, type SandboxCommand } from '../../../src/pool/sandbox.ts'
 import type { Result } from '../../../src/report/result.ts'
 import { until } from '../../pool/pool.ts'
 import { temporaryDirectory } from '../../support/directory.ts'

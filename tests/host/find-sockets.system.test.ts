@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { findDoors } from '../../src/host/sockets.ts'
+import { findSockets } from '../../src/host/find-sockets.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 test('a socket and a FIFO in a directory are found, files and directories are not', async () => {
@@ -15,9 +15,9 @@ test('a socket and a FIFO in a directory are found, files and directories are no
   onTestFinished(() => {
     server.close()
   })
-  expect(await findDoors(directory)).toEqual([join(directory, 'door'), join(directory, 'below', 'pipe')])
+  expect(await findSockets(directory)).toEqual([join(directory, 'door'), join(directory, 'below', 'pipe')])
 })
 
 test('a directory that is not there has none', async () => {
-  expect(await findDoors('/nonexistent/llm-do')).toEqual([])
+  expect(await findSockets('/nonexistent/llm-do')).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { EXPLAINED, explainFailure } from '../../src/host/explain.ts'
 import type { Surroundings } from '../../src/host/facts.ts'
+import { EXPLAINED, explainFailure } from '../../src/host/probe-failures.ts'
 
 const around = (settings: Record<string, string>, filtered = false): Surroundings => ({ filtered, settings })
 const NO_NAMESPACE =

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type ProtectedWords, protectedIn, protectedWords, protectProblem } from '../../src/plan/protect.ts'
+import { type ProtectedWords, protectedIn, protectedWords, protectProblem } from '../../src/plan/protected-paths.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { OPENABLE_NAMES, PROTECTED_NAMES } from '../../src/policy/protected.ts'
 import { PLAIN_TREE, planIn, type Tree, zone } from './world.ts'

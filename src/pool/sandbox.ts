@@ -1,5 +1,5 @@
 /**
- * A sandbox that stays open: it is planned once, and again when something that the plan was made from has changed (known.ts);
+ * A sandbox that stays open: it is planned once, and again when something that the plan was made from has changed (plan-cache.ts);
  * sandboxes built from it are kept ready, and every run gets a fresh one.
  * Edge: process.env, the clock, its pool's directory.
  *
@@ -21,9 +21,9 @@ import { exec, judge } from '../run/exec.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
 import { newRunId } from '../run/run-id.ts'
 import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
-import { type PlannedRun, type PlanOptions, Plans } from './known.ts'
-import { poolsDirectory } from './place.ts'
-import { WarmSandbox } from './warm-run.ts'
+import { type PlannedRun, type PlanOptions, Plans } from './plan-cache.ts'
+import { poolsDirectory } from './pool-directory.ts'
+import { WarmSandbox } from './warm-sandbox.ts'
 
 export interface SandboxOptions extends Pick<ExecOptions, 'profile' | 'policy' | 'layers' | 'cwd' | 'env'> {
   /** Sandboxes that are kept ready, 0 to 64; default 2. */
@@ -213,7 +213,7 @@ class OpenSandbox implements Sandbox {
       size: this.size,
       idleSeconds: 0,
       launchFile: this.built.launchFile,
-      leashed: true,
+      endsWithUs: true,
     })
     this.keeper = { keeper, directory: `${this.pools}/${name}` }
     keeper.listen((word) => void this.hear(keeper, word))

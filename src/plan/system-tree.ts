@@ -5,8 +5,8 @@
 import { posix } from 'node:path'
 import type { NetworkMode } from '../policy/values.ts'
 import { type PathFacts, pathFact } from './mounts.ts'
-import { ancestorsOf, byText, isBelow, isWithin, RUNTIME_ROOTS } from './places.ts'
 import type { PlannedZone, Scratch, SystemEntry } from './plan.ts'
+import { ancestorsOf, byText, isBelow, isWithin, RUNTIME_ROOTS } from './well-known-paths.ts'
 
 /** Numeric identity inside; the name is the home directory's. */
 export const SANDBOX_UID = 1000

@@ -2,8 +2,8 @@
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING, GIT, GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
-import { byText, isBelow, isWithin } from './places.ts'
 import type { PlannedGit } from './plan.ts'
+import { byText, isBelow, isWithin } from './well-known-paths.ts'
 
 /** The names that a policy protects. */
 export interface ProtectedWords {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { holdsCredentials } from '../../src/plan/places.ts'
+import { holdsCredentials } from '../../src/plan/well-known-paths.ts'
 
 const HOME = '/home/ann'
 
-/** Written a second time by hand: a place that is lost from the list of src/plan/places.ts is noticed here. */
+/** Written a second time by hand: a place that is lost from the list of src/plan/well-known-paths.ts is noticed here. */
 const PLACES = `
   .ssh .aws .gnupg .config .netrc .npmrc .yarnrc .yarnrc.yml .pypirc .docker .kube .azure .gcloud .oci .git-credentials .gitconfig
   .m2 .gradle .composer .gem/credentials .cargo/credentials .cargo/credentials.toml .vault-token .terraform.d .terraformrc

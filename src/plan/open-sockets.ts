@@ -3,14 +3,14 @@ import { LANDLOCK_CLOSES_SOCKETS } from '../contract.ts'
 import { named } from './hash.ts'
 import { closesSockets } from './landlock.ts'
 import type { BackendTraits } from './offers.ts'
-import { shown } from './places.ts'
 import type { Plan, PlannedZone } from './plan.ts'
+import { shown } from './well-known-paths.ts'
 
-/** Zones in which somebody should look for doors: Landlock closes sockets from its version 9 on, and FIFOs never. */
-export function zonesWithDoors(plan: Plan, { hasLandlock }: BackendTraits): readonly PlannedZone[] {
+/** Zones that must be searched for sockets and FIFOs: Landlock closes sockets from its version 9 on, and FIFOs never. */
+export function zonesWithOpenSockets(plan: Plan, { hasLandlock }: BackendTraits): readonly PlannedZone[] {
   const { zones } = plan
   if (!hasLandlock || closesSockets(plan)) return []
-  // Nobody's server listens in an installation, and some of them hold thousands of files.
+  // No server listens in an installation, and some of them hold thousands of files.
   return zones.filter(({ kind, sockets, from }) => kind === 'directory' && !sockets && !from.startsWith('toolchain '))
 }
 
@@ -18,12 +18,12 @@ const whyOpen = ({ landlockAbi, seccomp }: Plan): string =>
   landlockAbi >= LANDLOCK_CLOSES_SOCKETS ? `seccomp ${seccomp.profile} leaves it open` : 'this kernel cannot close it'
 
 /** Source of a zone -> sockets and FIFOs in it. */
-export type Doors = Readonly<Record<string, readonly string[]>>
+export type OpenSockets = Readonly<Record<string, readonly string[]>>
 
-/** The plan with one warning for each zone that has doors. */
-export function warnOfDoors(plan: Plan, zones: readonly PlannedZone[], doors: Doors): Plan {
+/** The plan with one warning for each zone that has some. */
+export function warnOfOpenSockets(plan: Plan, zones: readonly PlannedZone[], openSockets: OpenSockets): Plan {
   const warnings = zones.flatMap(({ source, target }) => {
-    const [first, ...rest] = doors[source] ?? []
+    const [first, ...rest] = openSockets[source] ?? []
     if (first === undefined) return []
     const more = rest.length === 0 ? '' : ` and ${rest.length} more`
     return [

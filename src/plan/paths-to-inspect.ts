@@ -3,11 +3,11 @@ import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import { mountPointOf, type PathFacts, type Wanted, wantedMounts } from './mounts.ts'
 import { openPlaces, stepsAsWritten } from './names.ts'
-import { isBelow } from './places.ts'
-import { protectedSteps, protectedWords } from './protect.ts'
+import { protectedSteps, protectedWords } from './protected-paths.ts'
 import type { Request } from './request.ts'
-import { SYSTEM_QUESTIONS } from './system.ts'
+import { SYSTEM_QUESTIONS } from './system-tree.ts'
 import { commandPlaces, searchPath, toolchainQuestions } from './toolchain.ts'
+import { isBelow } from './well-known-paths.ts'
 
 /** The first round: what can be asked before anything is known. Sorted, without repetition. */
 export function pathsNamedBy(policy: Policy, request: Request): readonly string[] {

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { cacheDirectory, recall, recallOrFind, remember } from '../../src/host/cache.ts'
+import { cacheDirectory, recall, recallOrFind, remember } from '../../src/host/boot-cache.ts'
 
 const uid = process.getuid?.() ?? 0
 const value = { works: true }

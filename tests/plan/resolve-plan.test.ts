@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { offersFor } from '../../src/backends/index.ts'
 import { canonicalJson } from '../../src/plan/hash.ts'
-import { pathsNamedBy } from '../../src/plan/questions.ts'
-import { resolvePlan } from '../../src/plan/resolve.ts'
+import { pathsNamedBy } from '../../src/plan/paths-to-inspect.ts'
+import { resolvePlan } from '../../src/plan/resolve-plan.ts'
 import { factsOf, PLAIN_POLICY, PLAIN_REQUEST, PLAIN_TREE, planIn, zone } from './world.ts'
 
 describe('A plan', () => {
