@@ -1,9 +1,35 @@
 /** Which rung holds each limit of the policy on the chosen backend. Pure. */
+import type { HeldBy } from '../host/facts.ts'
 import { IO_RATES } from '../policy/needs.ts'
 import type { Policy, Resources } from '../policy/policy.ts'
 import type { Need } from '../policy/values.ts'
 import type { Offers } from './offers.ts'
-import type { HeldBy, PlannedLimit, PlannedLimits, PlannedRates } from './plan.ts'
+
+/** A limit of the plan, and what holds it. */
+export interface PlannedLimit {
+  readonly max: number
+  readonly by: HeldBy
+}
+
+/** Per second and disk; what is absent has no limit. */
+export interface PlannedRates {
+  readonly readBps?: number
+  readonly writeBps?: number
+  readonly readIops?: number
+  readonly writeIops?: number
+  readonly by: HeldBy
+}
+
+export interface PlannedLimits {
+  readonly memory?: PlannedLimit
+  readonly swap?: PlannedLimit
+  readonly cpus?: PlannedLimit
+  readonly pids?: PlannedLimit
+  readonly io?: PlannedRates
+  readonly timeoutMs?: number
+  readonly cpuTimeMs?: number
+  readonly output?: number
+}
 
 export interface LimitInputs {
   readonly policy: Policy

@@ -2,8 +2,9 @@
  * Everything decided, nothing done. A plan is JSON, holds no secret value and no run-specific word (id, time), so the
  * same policy on the same host gives the same bytes. Backends read it; nothing else says what a sandbox looks like.
  */
-import type { HeldBy, Inode } from '../host/facts.ts'
+import type { Inode } from '../host/facts.ts'
 import type { BackendName, EngineName, Need, NetworkPolicy } from '../policy/values.ts'
+import type { PlannedLimits } from './limits.ts'
 
 /** Whose account of a file tree counts: a zone is the user's, everything else is the system's. */
 export interface PlannedZone {
@@ -63,32 +64,6 @@ export type SystemEntry =
       readonly kind: 'directory' | 'file'
       readonly from: string
     }
-
-export type { HeldBy }
-export interface PlannedLimit {
-  readonly max: number
-  readonly by: HeldBy
-}
-
-/** Per second and disk; what is absent has no limit. */
-export interface PlannedRates {
-  readonly readBps?: number
-  readonly writeBps?: number
-  readonly readIops?: number
-  readonly writeIops?: number
-  readonly by: HeldBy
-}
-
-export interface PlannedLimits {
-  readonly memory?: PlannedLimit
-  readonly swap?: PlannedLimit
-  readonly cpus?: PlannedLimit
-  readonly pids?: PlannedLimit
-  readonly io?: PlannedRates
-  readonly timeoutMs?: number
-  readonly cpuTimeMs?: number
-  readonly output?: number
-}
 
 export interface PlannedVariable {
   readonly name: string

@@ -1,7 +1,7 @@
 /** What it means: the object of `--json` and of the library. `schema` changes only when a field changes its meaning. */
 
 import type { Isolation } from '../backends/backend.ts'
-import type { PlannedLimit, PlannedRates } from '../plan/plan.ts'
+import type { PlannedLimit, PlannedRates } from '../plan/limits.ts'
 import type { BackendName } from '../policy/values.ts'
 
 export type Reason =

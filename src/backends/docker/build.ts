@@ -9,7 +9,8 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { SandboxError } from '../../error.ts'
-import type { Plan, PlannedLimit, PlannedLimits, PlannedZone } from '../../plan/plan.ts'
+import type { PlannedLimit, PlannedLimits } from '../../plan/limits.ts'
+import type { Plan, PlannedZone } from '../../plan/plan.ts'
 import { isWithin, WORKSPACE } from '../../plan/well-known-paths.ts'
 import type { Launch, LaunchDescriptor } from '../launch.ts'
 import {

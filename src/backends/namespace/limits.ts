@@ -1,7 +1,8 @@
 /** Which records of the launch file hold the limits of a plan. Pure. */
 import { type GroupLimits, groupSettings } from '../../cgroup/limits.ts'
 import { GROUP_PROCESSES_START, GROUP_PROCESSES_UNSHARE, NAMESPACE_PROCESSES } from '../../contract.ts'
-import type { Plan, PlannedLimits } from '../../plan/plan.ts'
+import type { PlannedLimits } from '../../plan/limits.ts'
+import type { Plan } from '../../plan/plan.ts'
 import type { LaunchRecord } from './launch-file.ts'
 
 /** Numbers of getrlimit(2), the same on x86_64 and aarch64. */
