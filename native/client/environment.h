@@ -1,4 +1,4 @@
-/* The environment of the command: the rules of a cached launch file, applied to ours. src/launch-cache/file.ts writes them. */
+/* The environment of the command: the rules of a cached launch file, applied to ours. src/launch-cache/cached-launch.ts writes them. */
 #pragma once
 
 #include "lib/launch-file.h"

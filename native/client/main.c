@@ -221,7 +221,7 @@ static int add_word(struct key *key, enum key_word word, const struct call *call
   return -1;
 }
 
-/* src/launch-cache/key.ts makes the same words. */
+/* src/launch-cache/cache-key.ts makes the same words. */
 static int make_key(struct key *key, const struct call *call) {
   for (int word = 0; word < KEY_WORDS; word++)
     if (add_word(key, (enum key_word)word, call) < 0) return -1;

@@ -1,6 +1,6 @@
 /*
  * The JSON answer for a run that ended in an ordinary way. Node has left it in the launch file as pieces of text with holes
- * between them (src/report/answer.ts); what stands in the holes is known here: the streams, the numbers of launch's report, the
+ * between them (src/report/result-template.ts); what stands in the slots is known here: the streams, the numbers of launch's report, the
  * command. Every other end is reported by node, from the same outcome.
  */
 #pragma once
