@@ -1,5 +1,5 @@
 /*
- * The JSON answer for a run that ended in an ordinary way. Node has left it in the launch file as pieces of text with holes
+ * The JSON answer for a run that ended in an ordinary way. Node has left it in the launch file as segments of text with slots
  * between them (src/report/result-template.ts); what stands in the slots is known here: the streams, the numbers of launch's report, the
  * command. Every other end is reported by node, from the same outcome.
  */
