@@ -25,7 +25,7 @@ export interface SandboxExecutorOptions {
   readonly workspaceDir?: string
   /** Variables of the command; what is not named here is not inherited. */
   readonly env?: Readonly<Record<string, string>>
-  /** Gets one line about how each run is isolated; default: nobody does. */
+  /** Gets one line about how each run is isolated; default: it is dropped. */
   readonly log?: (line: string) => void
 }
 

@@ -4,7 +4,7 @@
  * Edge: /proc, the cgroup file system, systemd.
  *
  * parent     --cgroup-parent, checked and never silently replaced by something else
- * delegated  the caller's own group, when whoever manages the tree gave it away
+ * delegated  the caller's own group, when the tree's manager delegated it
  * systemd    one transient unit, see systemd.ts
  * direct     root, no service manager: straight below the root of the tree
  * accounting any of these without the controllers: kill, freeze and cpu time still work
@@ -129,7 +129,7 @@ const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly Wanted
 
 const heldByKernel = (place: Pick<Tried, 'controllers'>): number => WANTED_BY_ALL.length - missingOf(place).length
 
-/** The place with most limits; the higher rung where two are equal. What each rung lacks is told once. */
+/** The place with most limits; the higher rung where two are equal. What each rung lacks is reported once. */
 function settleFor(tried: readonly Tried[]): CgroupFact {
   const lacking = [...new Set(tried.map(withFix))].filter(Boolean).join('; ')
   const fix = tried.find((one) => one.fix !== '')?.fix ?? ''
@@ -183,7 +183,7 @@ const chanceIn = (directory: string): Sights => ({ [directory]: undefined })
 const NO_VERSION_ONE =
   'version 1 holds the controllers: boot with cgroup_no_v1=all, under systemd with systemd.unified_cgroup_hierarchy=1'
 
-/** Controllers that version 1 has taken are nobody's to delegate. */
+/** Controllers that version 1 holds cannot be delegated. */
 function controllerFix(missing: readonly string[], fix: string): string {
   const taken = heldByVersionOne()
   return missing.some((name) => taken.includes(name)) ? NO_VERSION_ONE : fix
@@ -241,7 +241,7 @@ function obstaclesOf(directory: string): readonly string[] {
   return obstacle === undefined ? [] : [obstacle.path]
 }
 
-/** Under systemd only what the manager calls delegated is ours, whoever may write there (systemd.io, CGROUP_DELEGATION). */
+/** Under systemd only what the manager calls delegated is ours, even if more is writable (systemd.io, CGROUP_DELEGATION). */
 async function tryDelegatedUnit(host: Host, ownPath: string): Promise<Tried> {
   const unit = unitOf(ownPath)
   const directory = unit && directoryOf(host.mount, unit.path)

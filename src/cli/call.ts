@@ -12,7 +12,7 @@
  */
 import { closeSync, readFileSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
-import { standingAt, withTrustedPath } from '../host/program.ts'
+import { untrustedFrom, withTrustedPath } from '../host/program.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -168,7 +168,7 @@ const TEMPORARY = ['TMPDIR', 'TEMP', 'TMP'] as const
 
 /** The caller's environment for programs of the host that a verb starts: its PATH leads to nothing in the directory it was called from. */
 export function hostEnvironment({ env }: Pick<Call, 'env'>): Environment {
-  return withTrustedPath(env, standingAt(process.cwd()))
+  return withTrustedPath(env, untrustedFrom(process.cwd()))
 }
 
 /** @throws SandboxError USAGE when node was started with this program by hand */

@@ -5,7 +5,7 @@
  */
 import { realpathSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
-import { standingAt } from '../host/program.ts'
+import { untrustedFrom } from '../host/program.ts'
 import type { Call } from './call.ts'
 
 /** @returns canonical; @throws SandboxError ZONE_INVALID when it was removed meanwhile, or may not be entered */
@@ -35,9 +35,9 @@ function unusable(cause: unknown): SandboxError {
 }
 
 /** Where programs are not searched: a command may have been able to write to the current directory, unless it is the system's. */
-export function standing(): readonly string[] {
+export function untrustedDirectories(): readonly string[] {
   try {
-    return standingAt(realpathSync(process.cwd()))
+    return untrustedFrom(realpathSync(process.cwd()))
   } catch {
     return [] // It was removed: no program is below it.
   }

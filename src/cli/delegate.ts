@@ -1,6 +1,6 @@
 /**
  * A first word that is not ours belongs to the next `llm-do` on PATH (the Python package of that name may be installed
- * beside us): it gets the same words and stdio, and its exit status or signal becomes ours.
+ * after us): it gets the same words and stdio, and its exit status or signal becomes ours.
  *
  * Edge: processes, the file system.
  */
@@ -10,7 +10,7 @@ import { constants as system } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 
 const NAME = 'llm-do'
-/** Canonical paths of ours that have forwarded already, so that two installations never forward to each other for ever. */
+/** Canonical paths of ours that have forwarded already, so that two installations do not forward to each other endlessly. */
 const PASSED_BY = 'LLM_DO_FORWARDED_BY'
 
 const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const

@@ -27,8 +27,8 @@ function meanings({ argument = '', help, standard }: ExplainedOption): readonly 
   const goesThroughValues = argument.includes('|') && argument.split('|').includes(upTo(help, /:/))
   const clause = goesThroughValues ? '' : upTo(help, argument.includes('|') ? /[;:]| \(|\. / : /;| \(|\. /)
   const phrase = upTo(clause, /,/)
-  const standing = UNSAID.has(standard) ? '' : ` (${standard})`
-  return [`${clause}${standing}`, `${phrase}${standing}`, clause, phrase].map((text) => text.trim())
+  const byDefault = UNSAID.has(standard) ? '' : ` (${standard})`
+  return [`${clause}${byDefault}`, `${phrase}${byDefault}`, clause, phrase].map((text) => text.trim())
 }
 
 /** One line, or two when nothing else fits. */

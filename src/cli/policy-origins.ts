@@ -5,7 +5,7 @@ import { didYouMean } from '../text/did-you-mean.ts'
 
 /**
  * One paragraph per key: `KEY` itself and everything below it (`resources` shows all limits).
- * @throws SandboxError USAGE for a key that nobody set, naming the nearest one that somebody did
+ * @throws SandboxError USAGE for a key that no layer set, naming the nearest one that a layer did
  */
 export function whyText(origins: Policy['origins'], key: string): string {
   const known = Object.keys(origins)

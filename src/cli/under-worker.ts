@@ -67,7 +67,7 @@ export function underWorker({ given, script, env }: AskedWorker): UnderWorker {
   }
 }
 
-/** The same for a run that is only planned: nobody is asked, and a command that is blocked has no plan. */
+/** The same for a run that is only planned: no question is asked, and a command that is blocked has no plan. */
 export function plannedUnderWorker(given: GivenOptions, script: string | undefined): UnderWorker['options'] {
   return {
     narrow: async (grant, { cwd, home, command }) => {

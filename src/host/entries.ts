@@ -5,7 +5,7 @@
 import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Of one directory; what is beyond is told by the directory's own change. */
+/** Of one directory; beyond that the directory's own change has to do. */
 const MOST_ENTRIES = 256
 
 /** Path -> identity. What cannot be looked at is as absent. */

@@ -74,7 +74,7 @@ export interface DockerFact {
   readonly labelled?: true
 }
 
-/** An engine that nobody wanted is not started. */
+/** An engine that was not asked for is not started. */
 export const NOT_TRIED: Probe & { readonly ok: false } = { ok: false, step: 'probe', errno: '', message: 'not tried' }
 
 export interface HostFacts {

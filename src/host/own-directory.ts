@@ -13,7 +13,7 @@ import { cacheDirectory } from './boot-cache.ts'
 type Variables = Readonly<Record<string, string | undefined>>
 
 const ROOT = '/run/llm-do'
-/** Names below /tmp; whoever takes all of them can keep this user from having records there. */
+/** Names below /tmp; another user that takes all of them can keep this user from having records there. */
 const MOST_NAMES = 9
 
 /**
@@ -25,7 +25,7 @@ export function secretDirectory(env: Variables, uid: number): string | undefined
   return runtimeDirectories(env, uid).find((directory) => isUsable(directory, uid))
 }
 
-/** What holds the records of live runs, and beside them what a user allowed for a session. */
+/** Holds the records of live runs and what a user allowed for a session. */
 export function ownDirectory(env: Variables, uid: number): string {
   const first = secretDirectory(env, uid)
   if (first !== undefined) return first

@@ -99,7 +99,7 @@ interface Self {
   readonly capabilities: string
   readonly cpus: number
   readonly surroundings: Surroundings
-  /** What decides which namespaces this process may make, beside the programs: part of the key of what is remembered. */
+  /** What decides which namespaces this process may make, besides the programs: part of the key of what is remembered. */
   readonly stamp: string
 }
 
@@ -208,7 +208,7 @@ async function tryUnshare({ inputs, helpers, known }: Trial): Promise<Probe> {
   return inputs.believe ? { ok: true } : inputs.probeEngine('unshare')
 }
 
-/** A setuid program is not even started: it would run with rights that nobody here is meant to have. */
+/** A setuid program is not even started: it would run with rights that no user here is meant to have. */
 async function tryBwrap({ inputs, helpers, bwrap, known }: Trial): Promise<Probe> {
   if (known.bwrap !== undefined) return { ok: true }
   if (bwrap === undefined) return { ok: false, step: 'search', errno: 'ENOENT', message: 'no bwrap on PATH' }

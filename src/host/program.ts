@@ -22,13 +22,13 @@ export interface SearchInputs {
   readonly name: string
   /** PATH, split. */
   readonly path: readonly string[]
-  /** Directories in which nothing counts as a program of the host: whoever writes there could plant one. */
+  /** Directories in which nothing counts as a program of the host: a command that can write there could plant one. */
   readonly notBelow: readonly string[]
   readonly uid: number
 }
 
 /** The caller's directory as one of `notBelow`. Who stands in the system's own tree does not work there. */
-export function standingAt(directory: string): readonly string[] {
+export function untrustedFrom(directory: string): readonly string[] {
   const isSystem = SYSTEM_TREES.some((tree) => directory === tree || isBelow(directory, tree))
   return directory === '/' || isSystem ? [] : [directory]
 }
@@ -111,7 +111,7 @@ export async function askVersion({ path, setuid }: FoundProgram): Promise<Progra
   return { path, version: /\d+(?:\.\d+)+/.exec(`${answer.stdout}\n${answer.stderr}`)?.[0] ?? '', setuid }
 }
 
-/** A setuid program is not even started: it would run with rights that nobody here is meant to have. */
+/** A setuid program is not even started: it would run with rights that no user here is meant to have. */
 export async function versionOf(found: FoundProgram | undefined): Promise<ProgramFact | undefined> {
   if (found === undefined) return undefined
   return found.setuid ? { path: found.path, version: '', setuid: true } : askVersion(found)

@@ -1,6 +1,6 @@
 /**
- * Files that only this user may read or write: each is written under a temporary name and renamed, so that nobody reads half of one,
- * and is not believed when somebody else could have changed it. What cannot be written or read safely counts as missing.
+ * Files that only this user may read or write: each is written under a temporary name and renamed, so that no reader sees half of one,
+ * and is not believed when another user could have changed it. What cannot be written or read safely counts as missing.
  * Edge: the file system, randomness (temporary names).
  */
 import {
@@ -29,7 +29,7 @@ export function makePrivateDirectory(directory: string): void {
   }
 }
 
-/** A directory, no link to one, that belongs to this user. @param forbidden mode bits that nobody else may have */
+/** A directory, no link to one, that belongs to this user. @param forbidden mode bits that must not be set */
 export function isOwnDirectory(directory: string, uid: number, forbidden = 0o077): boolean {
   try {
     const found = lstatSync(directory, { throwIfNoEntry: false })

@@ -90,7 +90,7 @@ function leftOpen({ need, offer, inputs: { policy, facts } }: Comparison): Lack 
   }
 }
 
-/** Needs that the kernel can hold; `require` of any other one (deadline, tty) is met by whoever does it. */
+/** Needs that the kernel can hold; `require` of any other one (deadline, tty) is met by any holder. */
 const BY_KERNEL: readonly Need[] = NEEDS.filter(
   (need) => !['deadline', 'output-limit', 'tty', 'wasi-command', 'net-host'].includes(need),
 )

@@ -78,13 +78,13 @@ export function pathFact(paths: PathFacts, path: string): PathFact {
   return fact
 }
 
-/** Who asks, as far as the places of zones depend on it. */
-type Standing = Pick<Request, 'cwd' | 'home'>
+/** The caller, as far as the targets of zones depend on it. */
+type Caller = Pick<Request, 'cwd' | 'home'>
 type Shown = Pick<Policy, 'zones' | 'workspace' | 'samePath'>
 
 /** What will be visible inside and where, the workspace included, for people; nothing is checked yet. */
-export function zonesInside(policy: Shown, standing: Standing): readonly Wanted[] {
-  return [...implicitWorkspace(policy, standing), ...policy.zones.map((zone) => wantedZone(zone, policy, standing))]
+export function zonesInside(policy: Shown, caller: Caller): readonly Wanted[] {
+  return [...implicitWorkspace(policy, caller), ...policy.zones.map((zone) => wantedZone(zone, policy, caller))]
 }
 
 /** All mounts that the policy and the request ask for, the workspace included; nothing is checked yet. */
@@ -131,12 +131,12 @@ export function said(origin: Origin): { readonly from: string; readonly at: stri
   return { from, at: origin.layer === 'flag' ? origin.source : from }
 }
 
-/** True when the caller's directory is to be shown although nobody named a zone. */
+/** True when the caller's directory is to be shown although no zone was named. */
 function wantsWorkspace(policy: Shown): boolean {
   return policy.workspace !== 'none' && !policy.zones.some(({ mode }) => mode !== 'tmpfs')
 }
 
-function implicitWorkspace(policy: Shown, { cwd, home }: Standing): readonly Wanted[] {
+function implicitWorkspace(policy: Shown, { cwd, home }: Caller): readonly Wanted[] {
   if (!wantsWorkspace(policy) || policy.workspace === 'none' || withheldWorkspace(cwd, home) !== undefined) return []
   const target = policy.samePath ? cwd : WORKSPACE
   return [
@@ -152,13 +152,13 @@ function implicitWorkspace(policy: Shown, { cwd, home }: Standing): readonly Wan
   ]
 }
 
-function wantedZone(zone: Zone, policy: Shown, standing: Standing): Wanted {
+function wantedZone(zone: Zone, policy: Shown, caller: Caller): Wanted {
   return {
     ...PLAIN,
     name: zone.name,
     mode: zone.mode,
     ...(zone.hostPath === undefined ? {} : { source: normal(zone.hostPath) }),
-    target: normal(zone.target ?? defaultTarget(zone, policy, standing)),
+    target: normal(zone.target ?? defaultTarget(zone, policy, caller)),
     ...(zone.size === undefined ? {} : { size: zone.size }),
     create: zone.create,
     optional: zone.optional,
@@ -169,7 +169,7 @@ function wantedZone(zone: Zone, policy: Shown, standing: Standing): Wanted {
 }
 
 /** The same path, or its place in the workspace for a source inside it; a tmpfs appears under its name. */
-function defaultTarget({ name, hostPath }: Zone, { samePath }: Shown, { cwd }: Standing): string {
+function defaultTarget({ name, hostPath }: Zone, { samePath }: Shown, { cwd }: Caller): string {
   if (hostPath === undefined) return posix.join('/', name)
   const source = normal(hostPath)
   if (samePath || !isWithin(source, cwd) || cwd === '/') return source
@@ -236,7 +236,7 @@ function linkedDecisions({ mode, source, at }: Wanted, { policy, paths }: MountI
   return linksInZone(policy.protectFiles, real, paths).map((problem) => `${at}: ${problem}`)
 }
 
-/** Each home is some two hundred protected paths. Whoever shows more of them than this means something else. */
+/** Each home is some two hundred protected paths. A policy that shows more of them than this is a mistake. */
 const MOST_HOMES = 12
 
 function tooManyHomes({ mode, source, at }: Wanted, { request, paths }: MountInputs): readonly string[] {
@@ -504,7 +504,7 @@ function scratchOf(wanted: readonly Wanted[], inputs: MountInputs): readonly Scr
   return [...standard, ...asked].sort((a, b) => byText(a.target, b.target))
 }
 
-/** Nobody showed anything: an empty workspace to work in. With zones, writing there would lose the results without a word. */
+/** No zone was named: an empty workspace to work in. With zones, writing there would lose the results without a word. */
 function needsEmptyWorkspace(wanted: readonly Wanted[], { policy }: MountInputs): boolean {
   const shows = policy.zones.some(({ mode }) => mode !== 'tmpfs')
   return (

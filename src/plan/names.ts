@@ -1,7 +1,7 @@
 /**
  * The names by which a path is reached: each step as written and each place that a symbolic link leads to on the way. Pure.
  *
- * Whoever can replace one of these steps decides what the next run reads, so a writable zone keeps every step: an existing one is
+ * A command that can replace one of these steps decides what the next run reads, so a writable zone keeps every step: an existing one is
  * covered, a missing one is not to be made, and a symbolic link, which nothing can be mounted on, is a reason to refuse the zone.
  */
 import { posix } from 'node:path'
@@ -21,7 +21,7 @@ export interface NameWalk {
   readonly steps: readonly NameStep[]
   /** Where the name ends; for a missing one where it would be. */
   readonly end: string
-  /** A place that nobody has looked at yet: the walk stopped there. */
+  /** A path that was not looked at yet: the walk stopped there. */
   readonly open?: string
 }
 

@@ -75,11 +75,9 @@ function refuseIf(code: 'ZONE_INVALID' | 'POLICY_INVALID', problems: readonly st
 }
 
 function requestProblems({ facts, request, policy }: PlanInputs): readonly string[] {
-  const standing = pathFact(facts.paths, request.cwd).kind
+  const kind = pathFact(facts.paths, request.cwd).kind
   const gone =
-    standing === 'directory'
-      ? []
-      : [`the working directory ${shown(request.cwd)} is ${standing === 'missing' ? 'gone' : standing}`]
+    kind === 'directory' ? [] : [`the working directory ${shown(request.cwd)} is ${kind === 'missing' ? 'gone' : kind}`]
   const agent =
     policy.sshAgent && request.sshAgentSocket === undefined
       ? ['ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent to show']

@@ -1,10 +1,10 @@
-/** Words about absolute POSIX paths, and the tables of places that mean something special. Pure; nothing is looked at. */
+/** Questions about absolute POSIX paths, and the tables of paths with a special meaning. Pure; nothing is looked at. */
 import { posix } from 'node:path'
 
 export const WORKSPACE = '/workspace'
 export const SANDBOX_HOME = '/home/sandbox'
 
-/** Directories of programs and libraries at the host's root: shown as the host has them, see system.ts. */
+/** Directories of programs and libraries at the host's root: shown as the host has them, see system-tree.ts. */
 export const RUNTIME_ROOTS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'] as const
 
 /** Where programs are looked for inside when the caller's PATH names none of them. */
@@ -89,7 +89,7 @@ export function closedSource(source: string): string | undefined {
   return CLOSED_SOURCES.find((place) => covers(place, source))?.why
 }
 
-/** Places where people stand by accident, so that standing there is no wish to show them. */
+/** Directories that people are in by accident, so that being there is no wish to show them. */
 const SHARED_PLACES: readonly Place[] = [
   ...RUNTIME_ROOTS.map((at) => ({ at, scope: 'tree', why: 'is a system directory' }) as const),
   ...['/etc', '/proc', '/sys', '/dev', '/boot', '/run'].map(

@@ -1,4 +1,4 @@
-/** What holds when nobody sets anything: the lowest layer of every policy, made of the defaults of the keys. */
+/** The lowest layer of every policy, made of the defaults of the keys. */
 import { KEYS, type SandboxInput } from './keys/index.ts'
 import { isSection, type Key, type Section } from './keys/key.ts'
 import type { PolicyLayer } from './layer.ts'

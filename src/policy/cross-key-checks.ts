@@ -62,7 +62,7 @@ function doubleZones({ layer, parsed: { zones } }: Word): readonly string[] {
   return twice.map((name) => `${headOf(layer, 'zones')} expected one zone of a name, got two named "${name}".`)
 }
 
-/** It once took the built-in names away: whoever still means that is told, and the names stay protected. */
+/** It once took the built-in names away: a policy that still means that gets a warning, and the names stay protected. */
 function emptyProtect({ layer, parsed: { protect } }: Word): readonly string[] {
   if (protect?.length !== 0 || layer.layer === 'built-in') return []
   return [
@@ -70,7 +70,7 @@ function emptyProtect({ layer, parsed: { protect } }: Word): readonly string[] {
   ]
 }
 
-/** An open network cannot keep anybody out: a deny list under it would be a promise that nobody holds. */
+/** An open network keeps no host out: a deny list under it would be an empty promise. */
 function networkProblems({ checked, network }: Sums): readonly string[] {
   if (network.mode !== 'host' || network.deny.length === 0) return []
   const layerOf = checked.filter(({ parsed }) => parsed.network?.mode === 'host').at(-1)

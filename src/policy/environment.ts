@@ -90,7 +90,7 @@ function notASwitch(name: string, text: string): string {
   return `${name}: expected 1, true, yes or on, or 0, false, no or off, got ${quoteValue(text)}.`
 }
 
-/** A misspelt variable would be a limit that nobody holds. */
+/** A misspelt variable would be a limit that does not hold. */
 function strangers(env: Environment): readonly string[] {
   const known = OPTIONS.map(({ environment }) => environment)
   const unknown = Object.keys(env).filter(

@@ -81,7 +81,7 @@ function wordOrMapping({ read, fields, join }: Extract<Field['shape'], { kind: '
   })
 }
 
-/** Old names become the new ones; beside the new one an old name is an unknown key like any other. */
+/** Old names become the new ones; where the new one is present, too, an old name is an unknown key like any other. */
 function renameOld(value: unknown, renamed: Section['renamed']): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   const entries = Object.entries(value).map(([name, inner]) => {
@@ -113,7 +113,7 @@ export const sandboxSchema = z.strictObject(
 export const parseSandbox = (values: unknown): z.ZodSafeParseResult<ParsedSandbox> =>
   sandboxSchema.safeParse(values) as z.ZodSafeParseResult<ParsedSandbox>
 
-/** A profile file: everything below one key, so that other programs can have theirs beside it. */
+/** A profile file: everything below one key, so that other programs can have theirs in the same file. */
 export const profileSchema = z.strictObject({ sandbox: sandboxSchema })
 
 /** The mappings below the keys of that name, which a message about an unknown key and the JSON schemas must see through. */

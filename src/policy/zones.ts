@@ -24,7 +24,7 @@ export function draftZones(parsed: readonly ParsedZone[], source: LayerSource): 
             hostPath: resolveHostPath(zone.hostPath, source),
             meansDirectory: zone.hostPath.endsWith('/'),
           }
-    // A name that nobody can write: unnamed zones are never merged with others.
+    // A name that no file can contain: unnamed zones are never merged with others.
     const name = zone.name ?? `zone#${source.rank}.${index + 1}`
     return {
       ...zone,

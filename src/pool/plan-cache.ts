@@ -136,7 +136,7 @@ export class Plans {
 }
 
 function drop(plan: Promise<KeptPlan>): void {
-  // What could not be planned holds nothing, and whoever asked has been told.
+  // What could not be planned holds nothing, and its caller got the error.
   plan.then((kept) => kept.close()).catch(() => undefined)
 }
 

@@ -1,4 +1,4 @@
-/** Where pools are: beside the records of runs, see native/client/pool-client.c. Pure. */
+/** Where pools are: next to the records of runs, see native/client/pool-client.c. Pure. */
 import { posix } from 'node:path'
 import { runsDirectory } from '../backends/runs-directory.ts'
 

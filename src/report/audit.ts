@@ -1,7 +1,7 @@
 /**
  * One run -> one line of the audit log. Each line carries the SHA-256 of the line before it, so a line that is changed,
  * removed or slipped in later breaks the chain from there on. (Lines cut off at the very end leave a valid shorter
- * chain: whoever must notice that keeps the last hash somewhere else.) Values of the environment are never written.
+ * chain: to notice that, keep the last hash somewhere else.) Values of the environment are never written.
  */
 import { createHash } from 'node:crypto'
 import type { Result } from './result.ts'

@@ -143,7 +143,7 @@ function warningsOf(reason: Reason, outcome: Outcome, plan: Plan): string[] {
   ]
 }
 
-/** Threads counted beside the command's: the engine's monitor and init; without an engine program init alone. */
+/** Processes of ours that are counted together with the command's. */
 const OWN_PROCESSES: Readonly<Record<EngineName, number>> = {
   bwrap: GROUP_PROCESSES_BWRAP,
   unshare: GROUP_PROCESSES_UNSHARE,
@@ -206,7 +206,7 @@ function denialsOf(reason: Reason, plan: Plan, extras: ClassifyExtras): Denial[]
 /**
  * What an outcome means.
  * @param command as the caller gave it
- * @returns a result; `ok` is true only for exit code 0 that no limit and nobody else brought about
+ * @returns a result; `ok` is true only for exit code 0 that neither a limit nor a signal from outside brought about
  */
 export function classify(
   plan: Plan,

@@ -168,7 +168,7 @@ function hostPathOf(path: string, zones: FailurePlace['zones'] = []): string {
 /** The command had begun, and its end is not known. Nothing here may sound as if it can simply be run again. */
 export function explainLost({ step, path, errno, detail }: SetupFailure): Explained {
   const what = [step, path, errno, detail].filter((part) => part !== '').join(': ')
-  // Launch would have told what it set aside at the end; native/runner/sweeper.c, which did it instead, tells nobody.
+  // Launch would have told what it set aside at the end; native/runner/sweeper.c, which did it instead, reports nothing.
   const swept =
     step === 'launch'
       ? '; new files at protected names are renamed to NAME.set-aside.RUN, unless what does that was killed too'

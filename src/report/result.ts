@@ -56,9 +56,9 @@ export interface Result {
   readonly usage: {
     readonly cpuMs: number
     readonly peakMemory: number
-    /** Processes and threads at once, the sandbox's own one or two among them; absent where nobody counted. */
+    /** Processes and threads at once, the sandbox's own one or two among them; absent without a counter. */
     readonly peakPids?: number
-    /** Bytes from and to disks while the run lived; absent where nobody counted. */
+    /** Bytes from and to disks while the run lived; absent without a counter. */
     readonly readBytes?: number
     readonly writeBytes?: number
   }

@@ -8,7 +8,7 @@ import type { ChildStdio } from '../backends/child-process.ts'
 import { BACKENDS, backendNamed, offersFor } from '../backends/index.ts'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
-import { standingAt } from '../host/program.ts'
+import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
@@ -189,7 +189,7 @@ interface FactsQuestion {
 /** Where a command can write, or could when it was called from here: no program of the host is looked for there. */
 function untrustedPlaces({ policy, request }: Pick<Prepared, 'policy' | 'request'>): readonly string[] {
   return [
-    ...standingAt(request.cwd),
+    ...untrustedFrom(request.cwd),
     ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
   ]
 }

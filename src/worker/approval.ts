@@ -49,7 +49,7 @@ export function questionText(question: Question): string {
     .join('\n')
 }
 
-/** Everything that is visible, the caller's directory too where nobody named it. */
+/** Everything that is visible, the caller's directory too where no zone names it. */
 function zoneWords({ policy, cwd, home }: Question): string {
   const zones = zonesInside(policy, { cwd, home })
   if (zones.length === 0) return 'none'
@@ -113,7 +113,7 @@ export interface Settling {
   readonly ask: (text: string, key: string) => Promise<Answer | undefined>
 }
 
-/** Who decides where nobody can be asked. */
+/** The decider of record where there is no terminal to ask on. */
 const NOBODY = 'no terminal'
 
 /** Makes yes or no of a verdict. A block stays a block whatever `--approval` says, and no terminal means no. */

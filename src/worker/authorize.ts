@@ -190,7 +190,7 @@ async function contextOf(input: Narrowing, wishes: readonly SandboxWish[]): Prom
   const zones = [...grant.zones, ...wishes.flatMap((wish) => wish.zones)]
   const first = [...pathsToKnow({ zones, restricts, cwd }), home].filter((known) => known !== '')
   const facts = observeRounds(first, (seen) => pathsToKnow({ zones: zones.map(realZone(seen)), restricts, cwd }))
-  // Nobody calls a home directory or the whole host a project, whoever keeps a workshop there.
+  // A home directory or the whole host is no project, even with a workshop in it.
   const isProject = (directory: string) => directory !== '/' && directory !== (facts[home]?.real ?? home)
   return {
     cwd,

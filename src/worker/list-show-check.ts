@@ -135,7 +135,7 @@ function workerLines(worker: Worker, workshop: Workshop | undefined): readonly s
 const at = (place: Place | undefined) =>
   place === undefined ? '(no default is written)' : `(${place.file}${place.line === undefined ? '' : `:${place.line}`})`
 
-function policyLines(policy: Policy, standing: Pick<WorkerAsked, 'cwd' | 'home'>): readonly string[] {
+function policyLines(policy: Policy, caller: Pick<WorkerAsked, 'cwd' | 'home'>): readonly string[] {
   const { network, resources, backend, seccomp, origins, env, credentials, sshAgent } = policy
   const variables = [...env.inherit, ...Object.keys(env.set)]
   const by = (key: string) => originWords(origins[key]?.at(-1))
@@ -146,7 +146,7 @@ function policyLines(policy: Policy, standing: Pick<WorkerAsked, 'cwd' | 'home'>
   const limit = (value: number | null, shows: (value: number) => string) => (value === null ? 'none' : shows(value))
   const { memory, cpus, pids, timeout } = resources
   return [
-    ...zonesInside(policy, standing).map(
+    ...zonesInside(policy, caller).map(
       ({ name, target, mode, source }) =>
         `zone       ${target} ${mode}${source === undefined ? '' : ` <- ${source}`}   ${zoneBy(name)}`,
     ),
@@ -245,7 +245,7 @@ async function isDirectoryAt(tree: string): Promise<boolean> {
   return seen.isDirectory()
 }
 
-/** What cannot be read is told as a problem of the file: its text then is no front matter. */
+/** A file that cannot be read is reported as a problem of the file: it has no front matter then. */
 async function textOf(file: string): Promise<string> {
   const bytes = await readFile(file).catch(() => Buffer.alloc(0))
   return bytes.subarray(0, LARGEST_FILE + 1).toString('utf8')

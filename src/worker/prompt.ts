@@ -39,6 +39,6 @@ function openTerminal(): { readonly input: ReadStream; readonly output: WriteStr
   try {
     return { input: new ReadStream(openSync('/dev/tty', 'r')), output: new WriteStream(openSync('/dev/tty', 'w')) }
   } catch {
-    return undefined // ENXIO, ENOENT: no controlling terminal, so nobody who could answer.
+    return undefined // ENXIO, ENOENT: no controlling terminal, so no person to answer.
   }
 }

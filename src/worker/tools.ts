@@ -221,7 +221,7 @@ function olderShell(around: Surroundings, value: Mapping): readonly ShellPart[] 
   return [shellPart({ listed: rules ?? [], place, fallback, fallbackPlace: placeIn(around, 'shell_default') })]
 }
 
-/** Nobody listed the tools, so nobody said that commands may run: a person has to. */
+/** The tools are not listed, so nothing says that commands may run: a person has to. */
 function inherited(file: string): ShellPart {
   return { rules: [], default: { value: 'ask', from: { file, key: 'tools' } }, problems: [] }
 }

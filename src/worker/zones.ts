@@ -20,7 +20,7 @@ export interface ZoneContext {
   readonly project: readonly string[]
   /** Canonical directories of the files in use: a path in them under a granted name is a default, not a wish for more. */
   readonly own: readonly string[]
-  /** Canonical path of an absolute one; empty for one that nobody looked at. */
+  /** Canonical path of an absolute one; empty for one that was not looked at. */
   readonly real: (path: string) => string
   readonly allowWorkerZones: boolean
 }
@@ -149,7 +149,7 @@ function scratch(wish: ZoneWish, level: Level): Zone {
   }
 }
 
-/** Nobody above has this zone: it must lie inside of what is shown, or be inside the project where that is enough. */
+/** No level above has this zone: it must lie inside of what is shown, or be inside the project where that is enough. */
 function newZone(at: ZoneAt): Change {
   const { step, wish } = at
   const { hostPath, mode } = wish

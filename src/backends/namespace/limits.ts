@@ -53,10 +53,10 @@ function processRlimit({ pids }: PlannedLimits): readonly LaunchRecord[] {
 
 /** `pids` is a promise about the command's processes; the chain's own come on top, as long as they are there. */
 function groupRecords({ pids, ...others }: PlannedLimits, engine: Plan['engine']): readonly LaunchRecord[] {
-  const beside = (chain: number) => (pids === undefined ? {} : { pids: { ...pids, max: pids.max + chain } })
+  const withOwn = (chain: number) => (pids === undefined ? {} : { pids: { ...pids, max: pids.max + chain } })
   return [
-    ...recordsOf('set', { ...others, ...beside(GROUP_PROCESSES_START) }),
-    ...(engine === 'bwrap' ? [] : recordsOf('narrow', beside(GROUP_PROCESSES_UNSHARE))),
+    ...recordsOf('set', { ...others, ...withOwn(GROUP_PROCESSES_START) }),
+    ...(engine === 'bwrap' ? [] : recordsOf('narrow', withOwn(GROUP_PROCESSES_UNSHARE))),
   ]
 }
 

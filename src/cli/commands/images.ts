@@ -15,13 +15,13 @@ import { SandboxError } from '../../error.ts'
 import type { DockerFact } from '../../host/facts.ts'
 import { neutralise } from '../../report/text.ts'
 import type { Environment } from '../call.ts'
-import { standing } from '../current-directory.ts'
+import { untrustedDirectories } from '../current-directory.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 
 /** @throws SandboxError NO_BACKEND when there is no client or its daemon does not answer */
 async function usableDocker(env: Environment): Promise<DockerFact> {
-  const docker = await observeDocker({ env, notBelow: standing() })
+  const docker = await observeDocker({ env, notBelow: untrustedDirectories() })
   const obstacle = dockerObstacle({ ...(docker && { docker }) })
   if (docker !== undefined && obstacle === undefined) return docker
   const { why = '', fix = '' } = obstacle ?? {}

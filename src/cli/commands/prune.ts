@@ -9,7 +9,7 @@ import { askPools } from '../../pool/keeper.ts'
 import { poolsDirectory } from '../../pool/pool-directory.ts'
 import { pruneTrials } from '../../run/observe.ts'
 import type { Environment } from '../call.ts'
-import { standing } from '../current-directory.ts'
+import { untrustedDirectories } from '../current-directory.ts'
 import { askRunsHelper } from '../run-records.ts'
 import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
@@ -20,7 +20,7 @@ const DAEMON_ANSWER_MS = 2_000
 /** Containers of killed runners and of sessions. @returns how many were removed; 0 where no daemon answers */
 async function pruneContainers(env: Environment): Promise<number> {
   const { observeDocker } = await import('../../backends/docker/observe.ts')
-  const docker = await observeDocker({ env, notBelow: standing(), answerMs: DAEMON_ANSWER_MS })
+  const docker = await observeDocker({ env, notBelow: untrustedDirectories(), answerMs: DAEMON_ANSWER_MS })
   if (docker?.server.ok !== true) return 0
   const [{ dockerInputs }, { sweep }] = await Promise.all([
     import('../../backends/docker/inputs.ts'),

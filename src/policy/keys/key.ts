@@ -16,7 +16,7 @@ export interface KeyMeaning {
   readonly description: string
   /** What a value looks like, in words, e.g. `size`, `time`, `cores`. */
   readonly unit: string
-  /** What holds when nobody sets it, as a person would write it; absent when nothing does. */
+  /** The default, as a person would write it; absent when there is none. */
   readonly standard?: string
   readonly type?: string | readonly string[]
   readonly enum?: readonly (string | boolean)[]

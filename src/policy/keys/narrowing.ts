@@ -10,11 +10,11 @@ export interface Narrowing<Wanted, Granted = Wanted> {
   readonly takes: (wanted: Wanted, granted: Granted, isFlagged: boolean) => Granted
   readonly shows: (wanted: Wanted) => string
   readonly grants: (granted: Granted) => string
-  /** `default`: a workshop may go beyond what nobody set by name. `always`: beyond anything. */
+  /** `default`: a workshop may go beyond a value that no layer has set by name. `always`: beyond anything. */
   readonly sets?: 'default' | 'always'
   /** A flag that grants less than a workshop wants is no refusal: the operator has the last word. */
   readonly yields?: true
-  /** Values of the levels add up, so they also count beside a flag's. */
+  /** Values of the levels add up, so they also apply when a flag sets the key. */
   readonly adds?: true
   /** Flags that would grant it; absent = the flag of the key. */
   readonly fix?: (wanted: Wanted) => string
