@@ -1,6 +1,6 @@
 /** The warm way: the same results as the cold one, the same walls, and nothing left of it. */
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
@@ -299,7 +299,8 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     const launch = await launcherOf(pool, name.slice(1))
     const count = join(pool.cwd, 'count')
     const run = pool.run(sh('echo x >>count; sleep 2; exit 7'))
-    await until(async () => existsSync(count) || undefined, 'the command')
+    // The shell makes the file a moment before it writes to it.
+    await until(async () => (existsSync(count) && statSync(count).size > 0) || undefined, 'the command')
     process.kill(launch, 'SIGKILL')
     const { status } = await run
     expect(await readFile(count, 'utf8')).toBe('x\n')
