@@ -6,20 +6,16 @@ export const LAUNCH_FILE_MAGIC = 'llm-do-launch-2'
 export const KEY_VARIABLE_PREFIX = 'LLM_DO_EXEC_'
 /** descriptor of launch, the pool keeper and the guard program: the launch file */
 export const LAUNCH_FILE_FD = 3
-/** descriptor of launch: where its line of JSON goes, or the socket of frames */
-export const STATUS_FD = 4
-/** descriptor of launch and the pool keeper: its end of file means that the caller is gone */
-export const LIVENESS_FD = 5
-/** descriptor of launch: the command's words, each ended by NUL, where they are not on its argv */
-export const COMMAND_FD = 6
-/** that come with the first frame: three streams and the gate */
+/** descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
+export const RUN_FD = 4
+/** descriptor of the pool keeper (optional): its end of file means that its parent is gone */
+export const KEEPER_LIVENESS_FD = 4
+/** that come with the first frame: three streams, and the gate of a warm sandbox */
 export const FRAME_DESCRIPTORS_MAX = 4
 /** bytes of stdin in one frame */
 export const FRAME_DATA_MAX = 65536
 /** bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
 export const FRAME_RUN_MAX = 16777216
-/** step of a run that was refused because something its plan was made from has changed */
-export const STALE_STEP = 'launch: guards'
 /** where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
 export const STAGING_DIRECTORY = '/sys'
 /** init in the root of the tree */

@@ -30,6 +30,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -242,8 +243,6 @@ struct run {
   int signals;     /* signalfd: what comes is passed on */
 
   pid_t launch;
-  int status; /* read end */
-  int liveness; /* write end: launch ends everything when we are gone */
 };
 
 static int raise_fd(int fd) {
@@ -252,69 +251,30 @@ static int raise_fd(int fd) {
   return high;
 }
 
-static char **launch_words(const struct call *call) {
-  char **argv = calloc(count(call->command) + 3, sizeof *argv);
-  if (!argv) return NULL;
-  argv[0] = "launch";
-  argv[1] = "--";
-  memcpy(argv + 2, call->command, count(call->command) * sizeof *argv);
-  return argv;
-}
-
-/* Descriptor `at` of launch is given[at], for each that has another number here. */
-static int spawn_with(pid_t *pid, const char *path, char **argv, char **env, const int given[LIVENESS_FD + 1]) {
-  posix_spawn_file_actions_t actions;
-  int failed = posix_spawn_file_actions_init(&actions);
-  for (int at = 0; at <= LIVENESS_FD && !failed; at++)
-    if (given[at] != at) failed = posix_spawn_file_actions_adddup2(&actions, given[at], at);
-  if (!failed) failed = posix_spawn(pid, path, &actions, NULL, argv, env);
-  posix_spawn_file_actions_destroy(&actions);
-  return failed ? -1 : 0;
-}
-
+/* Launch as a program of its own, on descriptors 3 and 4. Returns our end of its socket, or -1. */
 static int start_launch(struct run *run) {
-  char path[4200];
-  int status[2], liveness[2], given[LIVENESS_FD + 1];
+  char path[4200], *argv[] = {"launch", "--streams", "own", NULL}, *env[] = {NULL};
+  int ends[2], file = raise_fd(run->fd);
   snprintf(path, sizeof path, "%s/bin/launch", run->call->root);
-  char **argv = launch_words(run->call);
-  if (!argv || pipe2(status, O_CLOEXEC) < 0 || pipe2(liveness, O_CLOEXEC) < 0) return free(argv), -1;
-  run->status = raise_fd(status[0]);
-  run->liveness = raise_fd(liveness[1]);
-  capture_streams(&run->capture, given);
-  given[LAUNCH_FILE_FD] = raise_fd(run->fd);
-  given[STATUS_FD] = raise_fd(status[1]);
-  given[LIVENESS_FD] = raise_fd(liveness[0]);
-  int failed = spawn_with(&run->launch, path, argv, run->env, given);
-  for (int at = LAUNCH_FILE_FD; at <= LIVENESS_FD; at++) close(given[at]);
-  free(argv);
-  return failed;
-}
-
-static void pass_on(const struct run *run) {
-  struct signalfd_siginfo info;
-  while (read(run->signals, &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD) kill(run->launch, (int)info.ssi_signo);
-}
-
-/* Waits for launch, and reads what the command prints if that is ours to read. Returns its exit status, -1 for none. */
-static int wait_for(struct run *run) {
-  for (int status;;) {
-    pid_t ended = waitpid(run->launch, &status, WNOHANG);
-    if (ended == run->launch) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    struct pollfd watched[1 + CAPTURE_POLLS] = {{run->signals, POLLIN, 0}};
-    capture_watch(&run->capture, watched + 1);
-    if (ended < 0 || (poll(watched, 1 + CAPTURE_POLLS, -1) < 0 && errno != EINTR)) return -1;
-    if (watched[0].revents) pass_on(run);
-    capture_read(&run->capture, watched + 1);
+  if (file < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return -1;
+  int ours = raise_fd(ends[0]), theirs = raise_fd(ends[1]);
+  posix_spawn_file_actions_t actions;
+  int failed = ours < 0 || theirs < 0 || posix_spawn_file_actions_init(&actions);
+  if (!failed) {
+    failed = posix_spawn_file_actions_adddup2(&actions, file, LAUNCH_FILE_FD) || posix_spawn_file_actions_adddup2(&actions, theirs, RUN_FD) ||
+             posix_spawn(&run->launch, path, &actions, NULL, argv, env);
+    posix_spawn_file_actions_destroy(&actions);
   }
+  close(file);
+  if (theirs >= 0) close(theirs);
+  if (!failed) return ours;
+  if (ours >= 0) close(ours);
+  return -1;
 }
 
-static void read_status(int fd, char *text, size_t room) {
-  size_t used = 0;
-  ssize_t got;
-  while (used + 1 < room && ((got = read(fd, text + used, room - used - 1)) > 0 || (got < 0 && errno == EINTR)))
-    if (got > 0) used += (size_t)got;
-  text[used] = 0;
+/* Nothing of the run is left when launch has ended. */
+static void wait_for_launch(const struct run *run) {
+  while (waitpid(run->launch, NULL, 0) < 0 && errno == EINTR) continue;
 }
 
 /* ---- signals ---- */
@@ -411,10 +371,11 @@ static void run_cached(const struct call *call, const char *directory) {
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
   if (!cached_holds_all(&run.file, V_AT)) return forget_run(&run);
   if (!run.capture.is_on && !has_children()) launch_here(&(struct launch_call){&run.file, call->command, run.env, on_ended, &run});
-  if (start_launch(&run) == 0) {
-    status = wait_for(&run);
-    read_status(run.status, json, sizeof json);
-    conclude(&run, status, json);
+  int launch = start_launch(&run);
+  if (launch >= 0) {
+    enum claim end = run_by(launch, &claimant, &status, json, sizeof json);
+    wait_for_launch(&run);
+    conclude(&run, end == CLAIM_DONE ? status : -1, json);
   }
   forget_run(&run);
 }

@@ -169,9 +169,8 @@ struct message {
 static int write_message(struct message *message, const struct claimant *claimant) {
   size_t size;
   capture_streams(claimant->capture, message->given);
-  message->given[3] = eventfd(0, EFD_CLOEXEC);
   message->block = command_block(claimant->command, claimant->env, &size);
-  if (message->given[3] < 0 || !message->block || size > FRAME_RUN_MAX || inherited_read(&message->inherited) < 0) return -1;
+  if (!message->block || size > FRAME_RUN_MAX || inherited_read(&message->inherited) < 0) return -1;
   message->caller = (struct frame){FRAME_CALLER, sizeof message->inherited};
   message->run = (struct frame){FRAME_RUN, (uint32_t)size};
   return 0;
@@ -191,7 +190,8 @@ static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
   return 0;
 }
 
-static int send_message(int fd, struct message *message) {
+/* @param is_warm the sandbox is not our child: it looks at what we have inherited, and waits at a gate */
+static int send_message(int fd, struct message *message, int is_warm) {
   struct iovec parts[] = {{&message->caller, sizeof message->caller},
                           {&message->inherited, sizeof message->inherited},
                           {&message->run, sizeof message->run},
@@ -200,11 +200,13 @@ static int send_message(int fd, struct message *message) {
     struct cmsghdr header;
     char room[CMSG_SPACE(sizeof message->given)];
   } control;
-  control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof message->given)};
-  memcpy(CMSG_DATA(&control.header), message->given, sizeof message->given);
-  struct msghdr header = {.msg_iov = parts, .msg_iovlen = 4, .msg_control = control.room, .msg_controllen = sizeof control.room};
+  size_t given = sizeof message->given - (is_warm ? 0 : sizeof *message->given), skipped = is_warm ? 0 : 2;
+  control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(given)};
+  memcpy(CMSG_DATA(&control.header), message->given, given);
+  struct msghdr header = {
+      .msg_iov = parts + skipped, .msg_iovlen = 4 - skipped, .msg_control = control.room, .msg_controllen = CMSG_SPACE(given)};
   ssize_t sent = sendmsg(fd, &header, MSG_NOSIGNAL);
-  return sent < 0 ? -1 : send_rest(fd, parts, 4, (size_t)sent);
+  return sent < 0 ? -1 : send_rest(fd, parts + skipped, (int)(4 - skipped), (size_t)sent);
 }
 
 /* ---- its end ---- */
@@ -309,14 +311,26 @@ enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json
   struct message message = {.given = {-1, -1, -1, -1}};
   int pool = open_pool(claimant->file);
   if (pool < 0) return CLAIM_NONE;
-  int is_ours = is_what_we_would_build(pool, claimant->file) && write_message(&message, claimant) == 0;
+  int is_ours = is_what_we_would_build(pool, claimant->file) && write_message(&message, claimant) == 0 &&
+                (message.given[3] = eventfd(0, EFD_CLOEXEC)) >= 0;
   int fd = is_ours ? claim_any(pool) : -1;
   close(pool);
   struct answers answers = {.json = json, .room = room};
   /* A command that was not sent whole is never taken. */
-  enum claim end = fd < 0 || send_message(fd, &message) < 0 ? CLAIM_NONE : run_in(fd, message.given[3], claimant, &answers);
+  enum claim end = fd < 0 || send_message(fd, &message, 1) < 0 ? CLAIM_NONE : run_in(fd, message.given[3], claimant, &answers);
   if (message.given[3] >= 0) close(message.given[3]);
   if (fd >= 0) close(fd);
+  free(message.block);
+  *exit_code = (int)answers.exit_code;
+  if (end != CLAIM_DONE) *json = 0;
+  return end;
+}
+
+enum claim run_by(int launch, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
+  struct message message = {.given = {-1, -1, -1, -1}};
+  struct answers answers = {.json = json, .room = room, .taken = 1};
+  enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message, 0) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &answers);
+  close(launch);
   free(message.block);
   *exit_code = (int)answers.exit_code;
   if (end != CLAIM_DONE) *json = 0;

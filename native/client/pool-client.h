@@ -28,3 +28,8 @@ struct claimant {
 
 /* Runs a command in a warm sandbox, if the places of the file (V_AT) still hold; json has room for `room` bytes. */
 enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room);
+
+/*
+ * The same by a launch of our own, a child at the other end of the socket `launch`, which is closed. CLAIM_LOST: its end is unknown.
+ */
+enum claim run_by(int launch, const struct claimant *claimant, int *exit_code, char *json, size_t room);

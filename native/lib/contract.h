@@ -4,13 +4,11 @@
 #define LAUNCH_FILE_MAGIC "llm-do-launch-2" /* first word of every launch file */
 #define KEY_VARIABLE_PREFIX "LLM_DO_EXEC_" /* of the variables that are options */
 #define LAUNCH_FILE_FD 3 /* descriptor of launch, the pool keeper and the guard program: the launch file */
-#define STATUS_FD 4 /* descriptor of launch: where its line of JSON goes, or the socket of frames */
-#define LIVENESS_FD 5 /* descriptor of launch and the pool keeper: its end of file means that the caller is gone */
-#define COMMAND_FD 6 /* descriptor of launch: the command's words, each ended by NUL, where they are not on its argv */
-#define FRAME_DESCRIPTORS_MAX 4 /* that come with the first frame: three streams and the gate */
+#define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
+#define KEEPER_LIVENESS_FD 4 /* descriptor of the pool keeper (optional): its end of file means that its parent is gone */
+#define FRAME_DESCRIPTORS_MAX 4 /* that come with the first frame: three streams, and the gate of a warm sandbox */
 #define FRAME_DATA_MAX 65536 /* bytes of stdin in one frame */
 #define FRAME_RUN_MAX 16777216 /* bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
-#define STALE_STEP "launch: guards" /* step of a run that was refused because something its plan was made from has changed */
 #define STAGING_DIRECTORY "/sys" /* where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
 #define INIT_NAME ".init" /* init in the root of the tree */
 #define LANDLOCK_RENAMES 2 /* version of Landlock from which on files can be renamed between directories */

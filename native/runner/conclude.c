@@ -24,7 +24,6 @@ static _Noreturn void answer_caller(const struct run *run) {
 }
 
 _Noreturn void run_finish(struct run *run) {
-  if (run->framed && !run_has_client(run) && run->status >= 0) run_give_client(run);
   if (run_has_client(run)) run_finish_client(run);
   terminal_finish(&run->terminal);
   streams_restore(&run->streams);
@@ -33,7 +32,7 @@ _Noreturn void run_finish(struct run *run) {
   warm_close(&run->warm); /* a socket without a sandbox must not be found */
   run_release(run);
   if (run->caller) answer_caller(run);
-  if (run->status >= 0 ? status_write(run->status, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
+  if (run->keeper >= 0 ? status_write(run->keeper, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
   _exit(status_exit_code(&run->outcome));
 }
 

@@ -69,7 +69,7 @@ static void find_init(struct run *run) {
 void run_begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
   run->records = run->record = run->cgroup_parent = run->cgroup = run->control = run->errors = run->signals = -1;
-  run->status = run->liveness = -1;
+  run->keeper = -1;
   terminal_none(&run->terminal);
   streams_note(&run->streams);
   run->warm = (struct warm)WARM_NONE;
@@ -117,7 +117,6 @@ void launch_here(const struct launch_call *call) {
   run.caller = call;
   run.file = *call->file;
   run.command = call->command;
-  run.env = call->env;
   if (sys_close_range(STDERR_FILENO + 1, ~0u) < 0) run_refuse(&run, "launch: close_range", "");
   run_prepare_process(&run);
   run_carry_out(&run);

@@ -1,17 +1,14 @@
 /*
  * launch: runs one command in one sandbox and says what happened.
  *
- *   launch [--id ID] [--verify] [--framed output|all] [-- COMMAND [ARG...]]
- *   launch [--id ID] --warm DIRECTORY      a sandbox without a command, which a client brings (runner/run-protocol.h)
- *   launch --landlock-abi [GROUP]         its version, after `entered` when a process could be started in that cgroup
+ *   launch [--id ID] --streams own|output|all   one command, which its caller sends
+ *   launch [--id ID] --warm DIRECTORY           a sandbox without a command, which a client brings (runner/run-protocol.h)
+ *   launch --landlock-abi [GROUP]               its version, after `entered` when a process could be started in that cgroup
  *
- * Descriptors: 0-2 the command's own, 3 the launch file, 4 the status (optional), 5 the liveness pipe (optional), 6 the command's
- * words, each ended by NUL, when they are not on our argv. Its environment is the command's environment.
- * Framed, descriptor 4 is a connected socket that bears stdout, stderr, with `all` stdin, signals and the status (lib/frames.h), and its
- * end means that the caller is gone: a caller that captures has one descriptor to read, and the command has pipes, which can be opened
- * again as /dev/stdout.
- *
- * With --verify the run is refused where something has changed that the launch file says its plan was made from.
+ * Descriptors: 3 the launch file; 4 the socket of the caller. The caller sends the frames FRAME_GUARDS (optional) and FRAME_RUN and gets
+ * FRAME_STATUS, or FRAME_REFUSED where something has changed that its plan was made from (lib/frames.h); the end of the socket ends the
+ * run. With `own` the command has the streams that come with FRAME_RUN, else launch's 0-2. With `output` its stdout and stderr are frames
+ * (it writes to pipes, which can be opened again as /dev/stdout), with `all` its stdin, too. The socket of a warm sandbox is its keeper's.
  *
  * The front-end, which has the plan in memory already, runs it in its own process instead: one program less to start, and to end.
  */

@@ -1,17 +1,10 @@
 /* The program: what it is given by descriptors and words (runner/launch.h). */
-#include "lib/launch-cache.h"
 #include "runner/run.h"
 
 #include <linux/landlock.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#define COMMAND_BYTES_MAX FRAME_RUN_MAX
-
-extern char **environ;
-
-static int verify; /* --verify */
 
 static int is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
@@ -23,11 +16,18 @@ static int fill_streams(void) {
 }
 
 static void clean_descriptors(struct run *run) {
-  run->liveness = is_open(LIVENESS_FD) && !run->framed ? LIVENESS_FD : -1; /* framed, this descriptor is not ours */
   if (fill_streams() < 0) run_refuse(run, "launch: open", "/dev/null");
-  if (sys_close_range(COMMAND_FD + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
-  for (int fd = LAUNCH_FILE_FD; fd <= COMMAND_FD; fd++)
+  if (sys_close_range(RUN_FD + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
+  for (int fd = LAUNCH_FILE_FD; fd <= RUN_FD; fd++)
     if (is_open(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
+}
+
+/* From here on every refusal reaches whoever has the other end. */
+static void take_caller(struct run *run, int is_warm) {
+  if (!is_open(RUN_FD)) return;
+  if (!is_warm) return warm_adopt(&run->warm, RUN_FD);
+  run->keeper = RUN_FD;
+  run->is_kept = 1;
 }
 
 static void read_launch_file(struct run *run) {
@@ -39,24 +39,7 @@ static void read_launch_file(struct run *run) {
   if (launchfile_check(bytes, size, &run->file, &problem) < 0) run_refuse(run, "launch: launch file", problem);
 }
 
-/* A plan that its caller has kept: whether what it was made from is still as it was. */
-static void verify_guards(struct run *run) {
-  errno = ESTALE;
-  if (!cached_holds_all(&run->file, V_AT) || !cached_holds_all(&run->file, V_CONTENT)) run_refuse(run, STALE_STEP, "");
-}
-
-static char **read_words(struct run *run) {
-  size_t size, count = 0;
-  char *bytes = read_all(COMMAND_FD, COMMAND_BYTES_MAX, &size);
-  if (!bytes) run_refuse(run, "launch: read command", "");
-  close(COMMAND_FD);
-  if (size == 0 || bytes[size - 1]) errno = EINVAL, run_refuse(run, "launch: read command", "");
-  for (size_t i = 0; i < size; i++) count += bytes[i] == 0;
-  char **words = calloc(count + 1, sizeof *words);
-  if (!words) run_refuse(run, "launch: memory", "");
-  for (size_t i = 0; i < count; i++, bytes += strlen(bytes) + 1) words[i] = bytes;
-  return words;
-}
+#define USAGE "launch [--id ID] --streams own|output|all | --warm DIRECTORY, with a socket as descriptor 4"
 
 static void parse_arguments(struct run *run, int argc, char **argv) {
   int at = 1;
@@ -66,19 +49,12 @@ static void parse_arguments(struct run *run, int argc, char **argv) {
     copy_text(run->id, sizeof run->id, argv[at + 1]);
     at += 2;
   }
-  if (at < argc && strcmp(argv[at], "--verify") == 0) {
-    verify = 1;
-    at++;
+  if (at + 2 == argc && strcmp(argv[at], "--warm") == 0) run->warm_directory = argv[at + 1];
+  else if (at + 2 == argc && strcmp(argv[at], "--streams") == 0 && run_has_client(run)) run->stream_mode = argv[at + 1];
+  else {
+    errno = EINVAL;
+    run_refuse(run, "launch: usage", USAGE);
   }
-  if (at + 1 < argc && strcmp(argv[at], "--framed") == 0) {
-    run->framed = argv[at + 1];
-    at += 2;
-  }
-  errno = EINVAL;
-  if (at + 2 == argc && !run->framed && strcmp(argv[at], "--warm") == 0) run->warm_directory = argv[at + 1];
-  else if (at == argc) run->command = read_words(run);
-  else if (at + 1 < argc && strcmp(argv[at], "--") == 0) run->command = argv + at + 1;
-  else run_refuse(run, "launch: usage", "launch [--id ID] [--verify] [--framed output|all] [--warm DIRECTORY | -- COMMAND [ARG...]]");
 }
 
 /*
@@ -107,13 +83,12 @@ int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--landlock-abi") == 0 && can_start_in(argv[2])) puts("entered");
   if ((argc == 2 || argc == 3) && strcmp(argv[1], "--landlock-abi") == 0) return print_landlock_abi();
   run_begin(&run);
-  run.env = environ;
-  run.status = is_open(STATUS_FD) ? STATUS_FD : -1;
+  take_caller(&run, argc > 2 && strcmp(argv[argc - 2], "--warm") == 0);
   parse_arguments(&run, argc, argv);
   clean_descriptors(&run);
   run_prepare_process(&run);
-  run_take_client(&run);
+  if (run.stream_mode) run_make_streams(&run);
   read_launch_file(&run);
-  if (verify) verify_guards(&run);
+  if (run.stream_mode) run_await_command(&run);
   run_carry_out(&run);
 }

@@ -171,6 +171,7 @@ static int read_frame(struct warm *warm) {
 
 /* A client without descriptors is the library: the keeper is its own child and has inherited the same. */
 static int is_acceptable(const struct warm *warm) {
+  if (warm->directory < 0) return 1; /* a cold run is its client's own child */
   int is_known = warm->given_count == 0 || (warm->given_count >= 3 && warm->same_inherited);
   return is_known && !mounts_are_stale(&warm->mounts);
 }
@@ -189,6 +190,7 @@ static enum warm_event on_guards(struct warm *warm) {
 }
 
 static enum warm_event on_run(struct warm *warm) {
+  warm->has_command = 1;
   if (is_acceptable(warm)) return WARM_RUN;
   warm_refuse(warm);
   return WARM_GONE;
@@ -224,9 +226,10 @@ static enum warm_event on_input(struct warm *warm) {
 static enum warm_event on_frame(struct warm *warm) {
   warm->have = 0;
   int whole = warm->header.kind != FRAME_SIGNAL || warm->header.size == sizeof(int32_t);
-  if (!warm->taken && warm->header.kind == FRAME_CALLER) return on_caller(warm);
-  if (!warm->taken && warm->header.kind == FRAME_GUARDS) return on_guards(warm);
-  if (!warm->taken && warm->header.kind == FRAME_RUN) return on_run(warm);
+  if (!warm->has_command && warm->header.kind == FRAME_CALLER) return on_caller(warm);
+  if (!warm->has_command && warm->header.kind == FRAME_GUARDS) return on_guards(warm);
+  if (!warm->has_command && warm->header.kind == FRAME_RUN) return on_run(warm);
+  if (!warm->has_command) return WARM_GONE;
   if (warm->taken && warm->header.kind == FRAME_SIGNAL && whole) return WARM_SIGNAL;
   if (warm->taken && warm->header.kind == FRAME_INPUT) return on_input(warm);
   return WARM_GONE;
@@ -307,15 +310,21 @@ static int frame_output(struct warm *warm, int streams[3]) {
   return make_pipe(&warm->output[0], &streams[1], 1) < 0 || make_pipe(&warm->output[1], &streams[2], 1) < 0 ? -1 : 0;
 }
 
-int warm_streams(struct warm *warm, int streams[3]) {
+int warm_take_given(struct warm *warm, int streams[3]) {
+  if (warm->given_count < 3) return 0;
   memcpy(streams, warm->given, sizeof(int) * 3);
-  if (warm->given_count >= 3) return 0;
+  return 1;
+}
+
+int warm_streams(struct warm *warm, int streams[3]) {
+  if (warm_take_given(warm, streams)) return 0;
   return frame_input(warm, streams) < 0 || frame_output(warm, streams) < 0 ? -1 : 0;
 }
 
 int warm_gate(const struct warm *warm) { return warm->given[3]; }
 
 void warm_adopt(struct warm *warm, int client) {
+  fcntl(client, F_SETFL, O_NONBLOCK);
   warm->client = client;
   warm->taken = 1;
 }

@@ -41,7 +41,8 @@ struct warm {
   int given_count;
   int same_inherited;
   struct launchfile guards; /* none: count is 0 */
-  int taken;
+  int has_command;
+  int taken; /* it will run: what the client sends is for it */
   int is_over; /* the last frame has been told, or is queued */
 
   /* Framed streams: our ends of the command's pipes. */
@@ -66,7 +67,7 @@ enum warm_event {
 int warm_prepare(struct warm *warm, const char *directory, const char *id, const struct launchfile *file, const char *init);
 /* Shows the socket. */
 int warm_show(struct warm *warm);
-/* For an ordinary run: this client gets its frames. */
+/* For a cold run: this client brings the command and gets its frames. */
 void warm_adopt(struct warm *warm, int client);
 /* And pipes for the command's streams, stdin too if that is wanted. `streams` become the command's ends, which are the
  * caller's. 0, or -1 with errno. */
@@ -80,6 +81,8 @@ int warm_guards_hold(const struct warm *warm);
 /* The bytes are the command block; the descriptors are the command's streams. All become the caller's. */
 char *warm_command(struct warm *warm, size_t *size);
 int warm_streams(struct warm *warm, int streams[3]);
+/* The descriptors that came with the command, if any did; 1 = they did. */
+int warm_take_given(struct warm *warm, int streams[3]);
 /* The client's gate, which becomes the caller's; -1 = none. */
 int warm_gate(const struct warm *warm);
 /* Tells the client that there is no way back. -1 = it is gone already, and nothing has been started. */

@@ -36,13 +36,15 @@
 struct run {
   struct launchfile file;
   char id[RUN_ID_MAX + 1];
-  char **command, **env;
+  char **command; /* of a block only what its record shows */
+  char *block;    /* the command and its environment, as for init; NULL = those of `caller`, or none yet */
+  size_t block_size;
   const struct launch_call *caller; /* in this process; NULL = our own program */
   char init[PATH_MAX];
-  const char *framed; /* `output`, `all`; NULL = the command has our own streams */
+  const char *stream_mode; /* `own`: the command has ours, or those that come with it; `output`, `all`: frames; NULL = no word about it */
   int stdio[3];       /* the command's ends */
-  int status;         /* -1 without */
-  int liveness; /* its end of file means that the caller is gone; -1 without */
+  int keeper;         /* the socket of a warm sandbox's keeper; -1 without */
+  int is_kept;        /* the end of the keeper is ours */
 
   int records, record;
   int cgroup_parent, cgroup;
@@ -114,8 +116,10 @@ void run_start(struct run *run);
 /* ---- captured output, and the command of a warm run (runner/warm-request.c) ---- */
 
 int run_has_client(const struct run *run);
-void run_give_client(struct run *run);
-void run_take_client(struct run *run);
+/* Makes the pipes of framed streams. */
+void run_make_streams(struct run *run);
+/* Waits for the command of a cold run. */
+void run_await_command(struct run *run);
 /* Closes the command's ends of its streams on our side. */
 void run_drop_stdio(struct run *run);
 void run_prepare_warm(struct run *run);

@@ -14,23 +14,16 @@
 
 int run_has_client(const struct run *run) { return run->warm.taken; }
 
-/* Descriptor 4 speaks frames, also when all that is left to say is why there was no run. */
-void run_give_client(struct run *run) {
-  warm_adopt(&run->warm, run->status);
-  run->status = -1;
-}
-
-/* From here on every refusal reaches the client as a frame. */
-void run_take_client(struct run *run) {
-  if (!run->framed) return;
+void run_make_streams(struct run *run) {
   errno = EINVAL;
-  if (run->status < 0 || (strcmp(run->framed, "output") != 0 && strcmp(run->framed, "all") != 0)) run_refuse(run, "launch: usage", "--framed");
-  run_give_client(run);
-  if (warm_make_streams(&run->warm, run->framed[0] == 'a', run->stdio) < 0) run_refuse(run, "launch: pipe", "");
+  int with_input = strcmp(run->stream_mode, "all") == 0;
+  if (strcmp(run->stream_mode, "own") == 0) return;
+  if (!with_input && strcmp(run->stream_mode, "output") != 0) run_refuse(run, "launch: usage", "--streams");
+  if (warm_make_streams(&run->warm, with_input, run->stdio) < 0) run_refuse(run, "launch: pipe", "");
 }
 
 void run_drop_stdio(struct run *run) {
-  for (int i = 0; run->framed && i < 3; i++) {
+  for (int i = 0; i < 3; i++) {
     if (run->stdio[i] > 2) close(run->stdio[i]);
     run->stdio[i] = i;
   }
@@ -45,7 +38,7 @@ void run_prepare_warm(struct run *run) {
 #define DEFERRED_NS (5 * MS)
 
 static void tell_keeper(const struct run *run, char what) {
-  if (run->status >= 0) (void)!write(run->status, &what, 1);
+  if (run->keeper >= 0) (void)!write(run->keeper, &what, 1);
 }
 
 static char *next_word(char **at, const char *end) {
@@ -104,14 +97,14 @@ static int guard_late(struct run *run) {
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
 static int make_ready(struct run *run, const char *block, size_t size) {
   if (hand_over(run, block, size) < 0) return -1;
-  if (!warm_guards_hold(&run->warm)) return run_record_failure(run, ESTALE, STALE_STEP, ""), -1;
+  if (!warm_guards_hold(&run->warm)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
   return guard_late(run);
 }
 
 /* The client hears of it first: before FRAME_TAKEN it may still take another way. */
 static int start_warm(struct run *run) {
   if (warm_accept(&run->warm) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
-  run->liveness = -1; /* the client's connection takes the place of the keeper's pipe */
+  run->is_kept = 0; /* the client's connection takes the place of the keeper's */
   if (say_start(run) == 0) return run_on_started(run, now_ns()), run_start_sweeper(run), 0;
   return run_record_failure(run, errno, "launch: start", ""), run_kill(run), -1;
 }
@@ -147,7 +140,7 @@ void run_on_ready(struct run *run, const int *fds, int count) {
 }
 
 void run_relay(struct run *run, const struct pollfd *watched) {
-  if (!run->warm_directory && !run->framed) return;
+  if (run->caller) return;
   switch (warm_relay(&run->warm, watched)) {
     case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
     case WARM_SIGNAL: return run_on_signal(run, warm_signal(&run->warm));
@@ -167,15 +160,6 @@ static void answer(struct run *run) {
   free(line);
 }
 
-/* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
-void run_answer_early(struct run *run) {
-  if (!run_has_client(run) || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
-  run_sweep(run); /* before the client's next step, which may be to make what was protected */
-  run_conclude(run);
-  answer(run);
-  run_do_deferred(run);
-}
-
 /* What a client has not read yet, after everything else is over. */
 static void hand_over_the_rest(struct run *run) {
   while (!run->answered || warm_is_busy(&run->warm)) {
@@ -186,6 +170,35 @@ static void hand_over_the_rest(struct run *run) {
     if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) return;
     warm_relay(&run->warm, watched);
   }
+}
+
+/* Nothing has been made yet. A plan whose files have changed is refused by the frame that says so, and not by an outcome. */
+void run_await_command(struct run *run) {
+  for (enum warm_event event = WARM_NOTHING; event != WARM_RUN;) {
+    struct pollfd watched[WARM_POLLS];
+    warm_watch(&run->warm, watched);
+    if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) run_refuse(run, "launch: poll", "");
+    event = warm_relay(&run->warm, watched);
+    if (event == WARM_GONE) _exit(EXIT_SETUP);
+  }
+  run->block = warm_command(&run->warm, &run->block_size);
+  run->command = words_of(run->block, run->block_size);
+  warm_take_given(&run->warm, run->stdio);
+  if (warm_guards_hold(&run->warm)) return;
+  run->answered = 1;
+  warm_refuse(&run->warm);
+  hand_over_the_rest(run);
+  warm_linger(&run->warm);
+  _exit(EXIT_SETUP);
+}
+
+/* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
+void run_answer_early(struct run *run) {
+  if (!run_has_client(run) || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
+  run_sweep(run); /* before the client's next step, which may be to make what was protected */
+  run_conclude(run);
+  answer(run);
+  run_do_deferred(run);
 }
 
 void run_finish_client(struct run *run) {

@@ -154,12 +154,12 @@ static void read_signals(struct run *run) {
   while (read(run->signals, &info, sizeof info) == sizeof info) run_on_signal(run, (int)info.ssi_signo);
 }
 
-static void read_leash(struct run *run) {
+static void read_keeper(struct run *run) {
   char nothing[64];
-  ssize_t got = read(run->liveness, nothing, sizeof nothing);
+  ssize_t got = read(run->keeper, nothing, sizeof nothing);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  run->liveness = -1;
-  run_stop(run, CAUSE_CANCELLED, 0); /* the caller is gone: a polite end serves no purpose */
+  run->is_kept = 0;
+  run_stop(run, CAUSE_CANCELLED, 0); /* there is no command yet to end politely */
 }
 
 /* What it has reported last may not have been read yet. */
@@ -235,12 +235,13 @@ static void show_the_rest(struct run *run) {
     uint64_t now = now_ns(), last = run->stopping ? moment : run->deadline_ns;
     if (last && now >= last && run->stopping) return;
     if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), moment = now;
-    struct pollfd watched[2 + TERMINAL_POLLS] = {{run->signals, POLLIN, 0}, {run->liveness, POLLIN, 0}};
-    terminal_watch(&run->terminal, &watched[2]);
+    struct pollfd watched[1 + TERMINAL_POLLS + WARM_POLLS] = {{run->signals, POLLIN, 0}}, *warm = &watched[1 + TERMINAL_POLLS];
+    terminal_watch(&run->terminal, &watched[1]);
+    warm_watch(&run->warm, warm);
     if (poll(watched, sizeof watched / sizeof *watched, last ? milliseconds_until(last) : -1) < 0 && errno != EINTR) return;
     if (watched[0].revents) read_signals(run);
-    if (watched[1].revents) read_leash(run);
-    terminal_relay(&run->terminal, &watched[2]);
+    terminal_relay(&run->terminal, &watched[1]);
+    run_relay(run, warm);
   }
 }
 
@@ -254,7 +255,7 @@ static void look_at_guard(struct run *run, int has_events) {
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
     struct pollfd watched[5 + TERMINAL_POLLS + WARM_POLLS] = {
-        {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->liveness, POLLIN, 0}, {run->errors, POLLIN, 0},
+        {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->is_kept ? run->keeper : -1, POLLIN, 0}, {run->errors, POLLIN, 0},
         {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}};
     struct pollfd *terminal = &watched[5], *warm = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);
@@ -265,7 +266,7 @@ void run_watch(struct run *run) {
     }
     if (watched[1].revents && !read_report(run)) close(run->control), run->control = -1;
     if (watched[0].revents) read_signals(run);
-    if (watched[2].revents) read_leash(run);
+    if (watched[2].revents) read_keeper(run);
     if (watched[3].revents) read_errors(run);
     terminal_relay(&run->terminal, terminal);
     run_relay(run, warm);

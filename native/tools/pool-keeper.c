@@ -1,7 +1,7 @@
 /*
  * pool: keeps warm sandboxes ready (runner/run-protocol.h), and tells about the keepers of this user.
  *
- *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 5 the liveness pipe (optional); IDLE seconds, 0 = for ever
+ *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 4 the liveness pipe (optional); IDLE seconds, 0 = for ever
  *   pool status POOLS                 one JSON line a keeper
  *   pool stop POOLS                   ends them, prints how many
  *   pool prune POOLS                  takes away what killed keepers left, prints how many there were
@@ -30,6 +30,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -55,7 +56,7 @@ enum state { FREE, BUILDING, READY, IN_USE };
 struct place {
   enum state state;
   pid_t pid;
-  int pipe;
+  int socket;
   uint64_t since, missing; /* missing: when its socket was seen to be gone */
   char id[RUN_ID_MAX + 1];
   char said[2048];
@@ -64,7 +65,6 @@ struct place {
 
 struct pool {
   int directory, lock, file, liveness;
-  int our_leash[2]; /* launchers hold the read end */
   char path[4096], launch[4096];
   int size, polls;
   uint64_t idle_ns;
@@ -144,11 +144,11 @@ static void remove_socket_of(const struct pool *pool, const struct place *place)
 static void forget(struct pool *pool, struct place *place) {
   for (int i = 0; i < PLACES_MAX; i++)
     if (pool->place[i] == place) pool->place[i] = NULL;
-  close(place->pipe);
+  if (place->socket >= 0) close(place->socket);
   free(place);
 }
 
-static int spawn_launch(struct pool *pool, struct place *place, int report) {
+static int spawn_launch(struct pool *pool, struct place *place, int theirs) {
   char path[32];
   /* Each reads the file from its start: an offset of its own. */
   snprintf(path, sizeof path, "/proc/self/fd/%d", pool->file);
@@ -160,8 +160,7 @@ static int spawn_launch(struct pool *pool, struct place *place, int report) {
   posix_spawn_file_actions_init(&actions);
   for (int fd = 0; fd < 3; fd++) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
   posix_spawn_file_actions_adddup2(&actions, copy, LAUNCH_FILE_FD);
-  posix_spawn_file_actions_adddup2(&actions, report, STATUS_FD);
-  posix_spawn_file_actions_adddup2(&actions, pool->our_leash[0], LIVENESS_FD);
+  posix_spawn_file_actions_adddup2(&actions, theirs, RUN_FD);
   int failed = posix_spawn(&place->pid, pool->launch, &actions, NULL, argv, env);
   posix_spawn_file_actions_destroy(&actions);
   close(copy);
@@ -175,13 +174,13 @@ static int build_one(struct pool *pool) {
   snprintf(place->id, sizeof place->id, "%s%lx", pool->tag, pool->count++);
   place->state = BUILDING;
   place->since = now_ns();
-  if (pipe2(ends, O_CLOEXEC) < 0) return place->pipe = -1, forget(pool, place), -1;
-  place->pipe = fcntl(ends[0], F_DUPFD_CLOEXEC, FD_HIGH);
-  int report = fcntl(ends[1], F_DUPFD_CLOEXEC, FD_HIGH);
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return place->socket = -1, forget(pool, place), -1;
+  place->socket = fcntl(ends[0], F_DUPFD_CLOEXEC, FD_HIGH);
+  int theirs = fcntl(ends[1], F_DUPFD_CLOEXEC, FD_HIGH);
   close(ends[0]), close(ends[1]);
-  fcntl(place->pipe, F_SETFL, O_NONBLOCK);
-  int done = spawn_launch(pool, place, report);
-  close(report);
+  fcntl(place->socket, F_SETFL, O_NONBLOCK);
+  int done = spawn_launch(pool, place, theirs);
+  close(theirs);
   if (done < 0) forget(pool, place);
   return done;
 }
@@ -222,7 +221,7 @@ static void on_byte(struct pool *pool, struct place *place, char byte) {
 
 static void listen_to(struct pool *pool, struct place *place) {
   char bytes[512];
-  ssize_t got = read(place->pipe, bytes, sizeof bytes);
+  ssize_t got = read(place->socket, bytes, sizeof bytes);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   for (ssize_t i = 0; i < got; i++) on_byte(pool, place, bytes[i]);
   if (got > 0) return;
@@ -273,15 +272,16 @@ static int patience(const struct pool *pool) {
 /* Sandboxes in use belong to their clients and live on. */
 static _Noreturn void give_up(struct pool *pool) {
   unlinkat(pool->directory, "plan", 0); /* without a plan no client looks for a socket */
-  close(pool->our_leash[1]);
   uint64_t end = now_ns() + 2000 * MS;
+  for (int i = 0; i < PLACES_MAX; i++)
+    if (pool->place[i]) shutdown(pool->place[i]->socket, SHUT_WR); /* all at once; one in use does not look any more */
   for (int i = 0; i < PLACES_MAX; i++) {
     struct place *place = pool->place[i];
     if (!place || place->state == IN_USE) continue;
-    struct pollfd pipe = {place->pipe, POLLIN, 0};
+    struct pollfd socket = {place->socket, POLLIN, 0};
     char bytes[512];
-    while (now_ns() < end && poll(&pipe, 1, 100) >= 0)
-      if (pipe.revents && read(place->pipe, bytes, sizeof bytes) == 0) break;
+    while (now_ns() < end && poll(&socket, 1, 100) >= 0)
+      if (socket.revents && read(place->socket, bytes, sizeof bytes) == 0) break;
   }
   remove_sockets(pool->directory);
   unlinkat(pool->directory, "keeper", 0);
@@ -303,7 +303,7 @@ static void keep(struct pool *pool, int signals) {
     for (int i = 0; i < PLACES_MAX; i++) {
       if (!pool->place[i]) continue;
       whose[count] = pool->place[i];
-      watched[count++] = (struct pollfd){pool->place[i]->pipe, POLLIN, 0};
+      watched[count++] = (struct pollfd){pool->place[i]->socket, POLLIN, 0};
     }
     if (poll(watched, (nfds_t)count, patience(pool)) < 0 && errno != EINTR) give_up(pool);
     struct signalfd_siginfo info;
@@ -386,16 +386,6 @@ static int take_file(struct pool *pool, struct launchfile *file) {
   return pool->file < 0 ? -1 : 0;
 }
 
-static int make_leash(struct pool *pool) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) < 0) return -1;
-  for (int i = 0; i < 2; i++) {
-    pool->our_leash[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, FD_HIGH);
-    close(ends[i]); /* one end that is left open would keep all launchers alive */
-  }
-  return pool->our_leash[0] < 0 || pool->our_leash[1] < 0 ? -1 : 0;
-}
-
 static int start_keeper(char **word) {
   static struct pool pool;
   struct launchfile file;
@@ -403,7 +393,7 @@ static int start_keeper(char **word) {
   if (parse_number(word[2], SIZE_MOST, &size) < 0 || size == 0 || parse_number(word[3], UINT32_MAX, &idle) < 0 || !is_run_id(word[1])) return usage();
   pool.size = (int)size;
   pool.idle_ns = idle * 1000 * MS;
-  pool.liveness = is_open(LIVENESS_FD) ? fcntl(LIVENESS_FD, F_DUPFD_CLOEXEC, FD_HIGH) : -1;
+  pool.liveness = is_open(KEEPER_LIVENESS_FD) ? fcntl(KEEPER_LIVENESS_FD, F_DUPFD_CLOEXEC, FD_HIGH) : -1;
   snprintf(pool.path, sizeof pool.path, "%s/%s", word[0], word[1]);
   snprintf(pool.tag, sizeof pool.tag, "%lx%dn", (unsigned long)now_ns() & 0xffffffffff, getpid());
   if (find_launch(&pool) < 0) return failed("find launch", pool.launch);
@@ -415,7 +405,6 @@ static int start_keeper(char **word) {
   if (taken > 0) return say("kept", word[1]), 1;
   remove_sockets(pool.directory);
   if (take_file(&pool, &file) < 0 || write_lock(&pool, &file) < 0) return failed("write", pool.path);
-  if (make_leash(&pool) < 0) return failed("pipe", "");
   int signals = take_signals();
   if (signals < 0) return failed("signalfd", "");
   setsid();

@@ -167,13 +167,13 @@ function statusPipe(child: ChildProcess, descriptors: Launch['descriptors']): Re
   return fd === undefined ? null : ((streamsOf(child)[fd] ?? null) as Readable | null)
 }
 
-interface Collected {
+export interface Collected {
   readonly capture: () => Capture
   readonly bytes: () => number
   readonly closed: Promise<void>
 }
 
-function collect(
+export function collect(
   stream: Readable | null | undefined,
   cap: number | null,
   listener?: (chunk: Uint8Array) => void,
@@ -191,7 +191,7 @@ function collect(
 }
 
 /** Waits until all streams are closed, or silent for a while: the pipe may hold the last output of a child that is gone. */
-async function drain(streams: readonly Collected[]): Promise<void> {
+export async function drain(streams: readonly Collected[]): Promise<void> {
   const bytes = (): number => streams.reduce((sum, stream) => sum + stream.bytes(), 0)
   const closed = Promise.all(streams.map((stream) => stream.closed)).then(() => true)
   for (let round = 0; round < DRAIN_ROUNDS; round += 1) {
@@ -203,7 +203,7 @@ async function drain(streams: readonly Collected[]): Promise<void> {
   }
 }
 
-function feed(child: ChildProcess, stdin: ChildStdio['stdin']): void {
+export function feed(child: ChildProcess, stdin: ChildStdio['stdin']): void {
   if (!(stdin instanceof Uint8Array) || !child.stdin) return
   // EPIPE: a command may end without reading its input.
   child.stdin.on('error', () => child.stdin?.destroy())

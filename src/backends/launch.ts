@@ -10,18 +10,30 @@ export type LaunchDescriptor =
   | { readonly fd: number; readonly carries: 'file'; readonly path: string; readonly what: string }
   /** The child writes JSON lines here; see backends/outcome.ts. */
   | { readonly fd: number; readonly carries: 'status' }
-  /** End of file on it means that the runner is gone: the child ends everything. */
-  | { readonly fd: number; readonly carries: 'liveness' }
+
+export interface RunRequest {
+  /** The command's words; bytes where they may not be UTF-8. */
+  readonly words: readonly (string | Uint8Array)[]
+  /** The command has a terminal of its own, whose bytes go to the runner's stdout. */
+  readonly tty: boolean
+  /** Entries of a launch file: what must be on disk still, or nothing is run. */
+  readonly guards?: Uint8Array
+}
 
 export interface Launch {
   readonly file: string
   readonly argv: readonly string[]
-  /** Complete environment of `file`. */
+  /** Complete environment of `file`; of the command, where there is a `request`: then that of `file` is empty. */
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
   readonly descriptors: readonly LaunchDescriptor[]
-  /** With `--framed` it bears the command's streams itself: native/lib/frames.h. */
-  readonly canFrame?: boolean
-  /** What to run to end it when the runner must (docker kill); absent where closing the liveness pipe is enough. */
+  /** For the native runner, which gets its command by frames (native/lib/frames.h). */
+  readonly request?: RunRequest
+  /** What to run to end it when the runner must (docker kill); absent where the end of the caller is enough. */
   readonly stop?: { readonly file: string; readonly argv: readonly string[] }
 }
+
+/** Of the native runner. */
+export type NativeLaunch = Launch & { readonly request: RunRequest }
+
+export const isNative = (launch: Launch): launch is NativeLaunch => launch.request !== undefined

@@ -14,7 +14,7 @@ export interface Guards {
   readonly key: readonly string[]
   /** How the command's environment is made of the caller's. */
   readonly rules: readonly Rule[]
-  /** FRAME_GUARDS: what must be on disk, for a warm sandbox to look at. A cold one has it in its launch file. */
+  /** FRAME_GUARDS: what must be on disk, for the runner to look at. */
   readonly files: Uint8Array
 }
 

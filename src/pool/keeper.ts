@@ -6,7 +6,7 @@
  * the place. It is a process of its own: its parent may end. With a liveness pipe it ends with its parent.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -44,19 +44,17 @@ export interface Keeper {
   readonly release: () => void
 }
 
-/** Descriptors of native/tools/pool-keeper.c: 3 the launch file, 5 the liveness pipe. */
+/** Descriptors of native/tools/pool-keeper.c: 3 the launch file, 4 the liveness pipe. */
 export function startKeeper(inputs: KeeperInputs): Keeper {
   const { pools, name, size, idleSeconds, launchFile, endsWithUs } = inputs
   const file = openUnlinked(launchFile)
-  const nothing = openSync('/dev/null', 'r')
   const child = spawn(join(helpersDirectory(), 'pool'), ['keep', pools, name, String(size), String(idleSeconds)], {
-    stdio: ['ignore', 'pipe', 'pipe', file, nothing, endsWithUs ? 'pipe' : 'ignore'],
+    stdio: ['ignore', 'pipe', 'pipe', file, ...(endsWithUs ? (['pipe'] as const) : [])],
     env: {},
     cwd: '/',
     detached: true,
   })
   closeSync(file)
-  closeSync(nothing)
   return { child, listen: (hear) => listen(child, hear), unref: () => unref(child), release: () => release(child) }
 }
 

@@ -46,7 +46,7 @@ export class KeptPlan {
     this.launchFile = Buffer.from(plainLaunch(prepared))
     this.caller = { version: packageVersion(), root: packageRoot(), cwd: prepared.request.cwd }
     this.invocation = invocationOf(prepared.request.command)
-    this.file = openUnlinked(guarded ?? this.launchFile)
+    this.file = openUnlinked(this.launchFile)
   }
 
   /** @returns the environment of the next command; undefined for another caller than the plan was made for */
@@ -57,12 +57,12 @@ export class KeptPlan {
     return environmentFor({ guards, lasting, invocation, caller: { ...this.caller, env: { ...env } } })
   }
 
-  /** What a warm sandbox looks at before it starts the command. */
+  /** What the runner looks at before it starts the command. */
   get files(): Uint8Array | undefined {
     return this.guards?.files
   }
 
-  /** Path of the launch file with its guards for this process, which opens it anew for each child; undefined when the plan has been dropped. */
+  /** Path of the launch file for this process, which opens it anew for each child; undefined when the plan has been dropped. */
   get path(): string | undefined {
     return this.file === undefined ? undefined : `/proc/self/fd/${this.file}`
   }

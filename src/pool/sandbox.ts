@@ -11,8 +11,7 @@ import type { Listener } from '../backends/capture.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
 import { backendNamed } from '../backends/index.ts'
 import { relaunchOf } from '../backends/namespace/build.ts'
-import { superviseNamespace } from '../backends/namespace/run.ts'
-import { STALE_STEP } from '../contract.ts'
+import { superviseKept } from '../backends/namespace/run.ts'
 import { isPoolable } from '../launch-cache/eligibility.ts'
 import { helpersDirectory } from '../os/native-helpers.ts'
 import type { Result } from '../report/result.ts'
@@ -60,8 +59,6 @@ export interface Sandbox extends AsyncDisposable {
 const STANDARD_WARM = 2
 /** The plan of most commands does not depend on which one it is; this one stands for them. */
 const ANY_PROGRAM = 'true'
-/** Characters of a command that launch gets on its own argv; a longer one comes by a file. */
-const LONGEST_ARGV = 32 * 1024
 /** Milliseconds before a keeper that has ended is started again. */
 const RESTART_MS = 1_000
 
@@ -166,10 +163,15 @@ class OpenSandbox implements Sandbox {
   private async runCold(asked: SandboxCommand, { prepared, env, kept }: PlannedRun): Promise<Served | undefined> {
     const { command, stdin, onStdout, onStderr, signal } = asked
     const { plan } = prepared
-    const isShort = command.reduce((sum, word) => sum + word.length, 0) <= LONGEST_ARGV
-    if (!backendNamed(plan.backend).hasLaunchFile || plan.tty || !isShort || kept.path === undefined)
+    if (!backendNamed(plan.backend).hasLaunchFile || plan.tty || kept.path === undefined)
       return { result: await this.runAnew(asked), isWarm: false }
-    const launch = relaunchOf({ file: `${helpersDirectory()}/launch`, launchFile: kept.path, command, env })
+    const launch = relaunchOf({
+      file: `${helpersDirectory()}/launch`,
+      launchFile: kept.path,
+      command,
+      env,
+      guards: kept.files,
+    })
     const stdio: ChildStdio = {
       mode: 'capture',
       stdin: stdin ?? 'ignore',
@@ -177,8 +179,8 @@ class OpenSandbox implements Sandbox {
       ...(onStdout === undefined ? {} : { onStdout }),
       ...(onStderr === undefined ? {} : { onStderr }),
     }
-    const outcome = await superviseNamespace({ launch, stdio, signal, isEarly: true })
-    if (outcome.failure?.step === STALE_STEP) return undefined
+    const outcome = await superviseKept({ launch, stdio, signal, isEarly: true })
+    if (outcome === undefined) return undefined
     return { result: await judge({ ...prepared, request: { ...prepared.request, command } }, outcome), isWarm: false }
   }
 

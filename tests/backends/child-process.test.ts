@@ -13,7 +13,6 @@ const launch = (script: string): Launch => ({
   env: { PATH: process.env.PATH ?? '' },
   cwd: '/',
   descriptors: [],
-  canFrame: false,
 })
 
 const STDIO = { mode: 'capture', stdin: 'ignore', outputCap: null } as const

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Launch } from '../../src/backends/launch.ts'
+import type { NativeLaunch } from '../../src/backends/launch.ts'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { LAUNCH_FILE_MAGIC } from '../../src/contract.ts'
 import { helpersDirectory } from '../../src/os/native-helpers.ts'
@@ -75,7 +75,7 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
 })
 
 /** With one more record in its launch file. */
-const withRecord = (launch: Launch, ...words: readonly string[]): Launch => ({
+const withRecord = (launch: NativeLaunch, ...words: readonly string[]): NativeLaunch => ({
   ...launch,
   descriptors: launch.descriptors.map((one) =>
     one.carries === 'bytes' && Buffer.from(one.bytes).toString().startsWith(`${LAUNCH_FILE_MAGIC}\0`)

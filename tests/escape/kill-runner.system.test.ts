@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { runChild } from '../../src/backends/child-process.ts'
+import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
 import { helpersDirectory } from '../../src/os/native-helpers.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -101,9 +101,10 @@ for (const engine of ENGINES) {
       const ids = await collect(KILLS, async (n) => {
         const launch = planned.launch()
         const started = { pid: 0 }
-        const end = runChild({
+        const end = runLaunch({
           launch,
           stdio: STDIO,
+          isEarly: false,
           onStart: (pid) => (started.pid = pid),
           stop: async () => undefined,
         })

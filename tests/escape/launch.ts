@@ -1,6 +1,6 @@
 /** The native chain without the runner around it: planned once, launched as often as a test likes. */
 import { randomBytes } from 'node:crypto'
-import type { Launch } from '../../src/backends/launch.ts'
+import type { NativeLaunch } from '../../src/backends/launch.ts'
 import { buildNamespace } from '../../src/backends/namespace/build.ts'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import type { Outcome } from '../../src/backends/outcome.ts'
@@ -11,7 +11,7 @@ import { type Engine, type Place, PROBE } from './chain.ts'
 
 export interface Planned {
   /** The exact process of one more run. */
-  readonly launch: () => Launch
+  readonly launch: () => NativeLaunch
   readonly run: () => Promise<{ readonly outcome: Outcome; readonly stdout: string }>
 }
 
@@ -66,7 +66,7 @@ export async function planOnce({
     ...(withoutLandlock && { landlockAbi: 0 }),
   }
   const enginePath = engine === 'bwrap' ? facts.bwrap?.path : undefined
-  const launch = (): Launch =>
+  const launch = (): NativeLaunch =>
     buildNamespace(plan, {
       runId: randomBytes(10).toString('hex'),
       command,

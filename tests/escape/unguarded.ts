@@ -1,6 +1,6 @@
 /** The negative control of protected paths: the same launch without the records that native/lib/guard.c reads. */
 
-import type { Launch } from '../../src/backends/launch.ts'
+import type { NativeLaunch } from '../../src/backends/launch.ts'
 import { type LaunchRecord, type Verb, writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 import { VERBS } from '../../src/contract.ts'
 
@@ -17,9 +17,9 @@ export function recordsOf(bytes: Uint8Array): readonly LaunchRecord[] {
 }
 
 export function withRecords(
-  launch: Launch,
+  launch: NativeLaunch,
   change: (records: readonly LaunchRecord[]) => readonly LaunchRecord[],
-): Launch {
+): NativeLaunch {
   const descriptors = launch.descriptors.map((descriptor) =>
     descriptor.fd === 3 && descriptor.carries === 'bytes'
       ? { ...descriptor, bytes: writeLaunchFile(change(recordsOf(descriptor.bytes))) }
@@ -28,5 +28,5 @@ export function withRecords(
   return { ...launch, descriptors }
 }
 
-export const unguarded = (launch: Launch): Launch =>
+export const unguarded = (launch: NativeLaunch): NativeLaunch =>
   withRecords(launch, (records) => records.filter(([verb]) => verb !== 'protect' && verb !== 'git'))

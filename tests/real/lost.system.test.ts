@@ -8,8 +8,8 @@ import { chmodSync, copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { runChild } from '../../src/backends/child-process.ts'
 import { outcomeOfLaunch } from '../../src/backends/launch-status.ts'
+import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
 import { helpersDirectory } from '../../src/os/native-helpers.ts'
 import { explainLost } from '../../src/report/explain-failure.ts'
 import { ENGINES, makePlace, type Place, sh, words } from '../escape/chain.ts'
@@ -115,7 +115,13 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
     const runsDirectory = join(place.base, 'llm-do/runs')
     const launch = (await planOnce({ place, engine, command: COUNT, runsDirectory })).launch()
     const started = { pid: 0 }
-    const end = runChild({ launch, stdio: STDIO, onStart: (pid) => (started.pid = pid), stop: async () => undefined })
+    const end = runLaunch({
+      launch,
+      stdio: STDIO,
+      isEarly: false,
+      onStart: (pid) => (started.pid = pid),
+      stop: async () => undefined,
+    })
     await whenBegun(place)
     process.kill(started.pid, 'SIGKILL')
     // Its cgroup is left to the janitor.
@@ -138,7 +144,13 @@ describeWith('userns', 'a run whose sandbox was killed from outside before its c
     writeFileSync(join(helpers, 'init'), STANDSTILL, { mode: 0o755 })
     const launch = { ...(await planOnce({ place, engine, command: COUNT })).launch(), file: join(helpers, 'launch') }
     const started = { pid: 0 }
-    const end = runChild({ launch, stdio: STDIO, onStart: (pid) => (started.pid = pid), stop: async () => undefined })
+    const end = runLaunch({
+      launch,
+      stdio: STDIO,
+      isEarly: false,
+      onStart: (pid) => (started.pid = pid),
+      stop: async () => undefined,
+    })
     const init = await until('init', () =>
       descendantsOf(started.pid).find((pid) => isInit(pid) && commOf(pid) === 'sleep'),
     )

@@ -3,12 +3,12 @@
  * Pure text; tests/golden/*.launch are its specification.
  */
 
-import { COMMAND_FD, INIT_NAME, LAUNCH_FILE_FD, LIVENESS_FD, STAGING_DIRECTORY, STATUS_FD } from '../../contract.ts'
+import { INIT_NAME, LAUNCH_FILE_FD, STAGING_DIRECTORY } from '../../contract.ts'
 import type { HostFacts } from '../../host/facts.ts'
 import { usesLandlock } from '../../plan/landlock.ts'
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
 import type { RunInputs } from '../backend.ts'
-import type { Launch } from '../launch.ts'
+import type { NativeLaunch } from '../launch.ts'
 import { type LaunchRecord, writeLaunchFile } from './launch-file.ts'
 import { controlledBy } from './limits.ts'
 
@@ -66,7 +66,7 @@ export interface NamespaceInputs extends RunInputs {
 }
 
 /** The process that runs a plan. Pure: the same plan and inputs give the same launch. */
-export function buildNamespace(plan: Plan, run: NamespaceInputs): Launch {
+export function buildNamespace(plan: Plan, run: NamespaceInputs): NativeLaunch {
   const launch = launchOf({
     ...run,
     file: `${run.helpers}/launch`,
@@ -83,46 +83,41 @@ export function enginePathOf({ bwrap }: Pick<HostFacts, 'bwrap'>, { engine }: Pl
 }
 
 export interface LaunchInputs extends Pick<RunInputs, 'command' | 'commandBytes'> {
-  /** The helper itself. */
+  /** The runner itself. */
   readonly file: string
   /** The launch file. */
   readonly bytes: Uint8Array
   readonly env: Readonly<Record<string, string>>
-  /** The command has a terminal of its own, whose bytes go to launch's stdout. */
   readonly tty: boolean
 }
 
 /** The process that reads a launch file; without `--id` it names the run itself. */
-export function launchOf({ file, bytes, env, tty, ...words }: LaunchInputs): Launch {
+export function launchOf({ file, bytes, env, tty, command, commandBytes }: LaunchInputs): NativeLaunch {
   return {
     file,
     argv: [],
     env,
     cwd: '/',
-    canFrame: !tty,
-    descriptors: [
-      { fd: LAUNCH_FILE_FD, carries: 'bytes', bytes, what: 'launch file' },
-      { fd: STATUS_FD, carries: 'status' },
-      { fd: LIVENESS_FD, carries: 'liveness' },
-      { fd: COMMAND_FD, carries: 'bytes', bytes: commandWords(words), what: 'command' },
-    ],
+    descriptors: [{ fd: LAUNCH_FILE_FD, carries: 'bytes', bytes, what: 'launch file' }],
+    request: { words: commandBytes ?? command, tty },
   }
 }
 
 export interface RelaunchInputs extends Pick<LaunchInputs, 'file' | 'command' | 'env'> {
   /** Path of the launch file. */
   readonly launchFile: string
+  readonly guards: Uint8Array | undefined
 }
 
-/** The same for a launch file that is kept, with the command on launch's own argv; for captured runs without a terminal. */
-export function relaunchOf({ file, launchFile, command, env }: RelaunchInputs): Launch {
+/** The same for a launch file that is kept; for captured runs without a terminal. */
+export function relaunchOf({ file, launchFile, command, env, guards }: RelaunchInputs): NativeLaunch {
   return {
     file,
-    argv: ['--verify', '--', ...command],
+    argv: [],
     env,
     cwd: '/',
-    canFrame: true,
     descriptors: [{ fd: LAUNCH_FILE_FD, carries: 'file', path: launchFile, what: 'launch file' }],
+    request: { words: command, tty: false, ...(guards === undefined ? {} : { guards }) },
   }
 }
 
@@ -150,11 +145,6 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ...(run.runsDirectory === '' ? [] : [['runs', run.runsDirectory] satisfies LaunchRecord]),
     ['profile', plan.profile],
   ]
-}
-
-function commandWords({ command, commandBytes }: Pick<RunInputs, 'command' | 'commandBytes'>): Uint8Array {
-  const words = commandBytes ?? command.map((word) => Buffer.from(word, 'utf8'))
-  return Buffer.concat(words.flatMap((word) => [word, Buffer.alloc(1)]))
 }
 
 /* ---- the engine ---- */

@@ -1,86 +1,110 @@
 /**
- * One child that speaks frames: a captured run by the native launcher. The command has pipes that launch reads, so programs that
- * open /dev/stdout or /dev/stderr again find what they expect (node's own pipes are sockets, which cannot be opened), and this
- * process has one descriptor to watch.
+ * One child that is the native runner: every run of node's is started here. It gets the launch file by a descriptor and everything else
+ * as frames on one socket, whose end is the end of the run. A captured command writes to pipes that the runner reads, so programs that
+ * open /dev/stdout or /dev/stderr again find what they expect (node's own pipes are sockets, which cannot be opened).
  * Edge: processes, the clock, files that the child reads.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { FRAME, RUN_FD } from '../../contract.ts'
 import { NO_CAPTURE } from '../capture.ts'
-import { armStopper, type ChildEnd, type ChildStdio, endOf, openFor } from '../child-process.ts'
-import type { Launch } from '../launch.ts'
+import { armStopper, type ChildEnd, type ChildStdio, collect, drain, endOf, feed, openFor } from '../child-process.ts'
+import type { Launch, NativeLaunch } from '../launch.ts'
+import { commandBlock } from './frames.ts'
 import { FramedLine, FramedRun } from './run-protocol.ts'
 
-export interface FramedChild {
-  readonly launch: Launch
+export interface LaunchProcess {
+  readonly launch: NativeLaunch
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
   readonly stop: (child: ChildProcess) => Promise<void>
   /** Whether the result may come when the command has ended and nothing of it is left, before its walls are taken down. */
   readonly isEarly: boolean
+  /** Called once with the pid, as soon as the child exists. */
+  readonly onStart?: (pid: number) => void
+}
+
+export interface LaunchEnd extends ChildEnd {
+  /** What the plan was made from has changed, and nothing was run. */
+  readonly isStale: boolean
 }
 
 /** Milliseconds for what a launcher that was killed had sent. */
 const DRAIN_MS = 200
 
-export async function runFramed(input: FramedChild): Promise<ChildEnd> {
+export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
   const { launch, stdio } = input
   const started = performance.now()
-  const child = spawnFramed(launch, stdio)
+  const mode = modeOf(input)
+  const child = spawnLaunch(launch, stdio, mode)
   const ended = endOf(child)
   if (child.pid === undefined) return { ...(await ended), ...NOTHING, elapsedMs: performance.now() - started }
-  const line = FramedLine.adopt(child.stdio[FRAMES_FD] as Socket)
-  const { stdin } = stdio
-  const run = new FramedRun(line, { ...stdio, stdin: stdin instanceof Uint8Array ? stdin : NO_INPUT, isTaken: true })
-  if (stdin instanceof Uint8Array) run.begin([])
+  input.onStart?.(child.pid)
+  const line = FramedLine.adopt(child.stdio[RUN_FD] as Socket)
+  const stdin = mode === 'all' && stdio.stdin instanceof Uint8Array ? stdio.stdin : undefined
+  const run = new FramedRun(line, { ...stdio, stdin: stdin ?? NO_INPUT, isTaken: true })
+  // Of a terminal's run only: its bytes come by the runner's own streams.
+  const own = [
+    collect(child.stdout, stdio.outputCap, stdio.onStdout),
+    collect(child.stderr, stdio.outputCap, stdio.onStderr),
+  ] as const
+  feed(child, stdio.stdin)
+  run.begin(framesOf(launch), { withInput: stdin !== undefined })
   const stopper = armStopper(child, input)
   const gone = ended.then(() => closeSoon(line.socket))
-  const { stdout, stderr, status } = await run.end()
-  const isDone = input.isEarly && status !== ''
+  const { taken, status, ...framed } = await run.end()
+  const isDone = input.isEarly && (status !== '' || !taken)
   const end = isDone ? { exitCode: null, signal: null } : await ended
   stopper.disarm()
   if (!isDone) await gone
-  return { ...end, ...stopper.why(), stdout, stderr, status, elapsedMs: performance.now() - started }
-}
-
-const NO_INPUT = new Uint8Array(0)
-const NOTHING = { cause: 'exit', stdout: NO_CAPTURE, stderr: NO_CAPTURE, status: '' } as const
-/** Descriptor of native/runner/launch.h: the status, or the frames. */
-const FRAMES_FD = 4
-
-function spawnFramed({ file, argv, env, cwd, descriptors }: Launch, { stdin }: ChildStdio): ChildProcess {
-  const files = descriptors.map((one) => ({ fd: one.fd, open: openFor(one) })).filter(isFile)
-  const last = Math.max(FRAMES_FD, ...files.map(({ fd }) => fd))
-  const extra = Array.from({ length: last - 2 }, (_, index) =>
-    index + 3 === FRAMES_FD ? 'pipe' : (files.find(({ fd }) => fd === index + 3)?.open ?? 'ignore'),
-  )
-  const isFed = stdin instanceof Uint8Array
-  try {
-    return spawn(file, withOptions(argv, ['--framed', isFed ? 'all' : 'output']), {
-      env: { ...env },
-      cwd,
-      stdio: [isFed ? 'ignore' : stdin, 'ignore', 'ignore', ...extra],
-    })
-  } finally {
-    for (const { open } of files) closeSync(open)
+  if (mode === 'own') await drain(own)
+  const [stdout, stderr] = mode === 'own' ? own.map(({ capture }) => capture()) : [framed.stdout, framed.stderr]
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
+  return {
+    ...end,
+    ...stopper.why(),
+    stdout: stdout ?? NO_CAPTURE,
+    stderr: stderr ?? NO_CAPTURE,
+    status,
+    isStale: !taken,
+    elapsedMs: performance.now() - started,
   }
 }
 
-interface OpenFile {
-  readonly fd: number
-  readonly open: number
+const NO_INPUT = new Uint8Array(0)
+const NOTHING = { cause: 'exit', stdout: NO_CAPTURE, stderr: NO_CAPTURE, status: '', isStale: false } as const
+
+/** Which of the command's streams are frames: none, its output, its stdin, too. A terminal has none of them. */
+type StreamMode = 'own' | 'output' | 'all'
+
+function modeOf({ launch: { request }, stdio }: LaunchProcess): StreamMode {
+  if (stdio.mode === 'inherit' || request.tty) return 'own'
+  return stdio.stdin instanceof Uint8Array ? 'all' : 'output'
 }
 
-/** With frames, status and liveness are the socket's. */
-function isFile(one: { readonly fd: number; readonly open: number | 'pipe' }): one is OpenFile {
-  return one.open !== 'pipe'
+function framesOf({ env, request }: NativeLaunch): readonly (readonly [kind: number, bytes: Uint8Array])[] {
+  const run = [FRAME.run, commandBlock(request.words, env)] as const
+  return request.guards === undefined ? [run] : [[FRAME.guards, request.guards], run]
 }
 
-/** The words of the command come last. */
-function withOptions(argv: readonly string[], options: readonly string[]): string[] {
-  const end = argv.indexOf('--')
-  return end === -1 ? [...argv, ...options] : argv.toSpliced(end, 0, ...options)
+function spawnLaunch(
+  { file, argv, cwd, descriptors }: Launch,
+  { mode: output, stdin }: ChildStdio,
+  mode: StreamMode,
+): ChildProcess {
+  const files = descriptors.map((one) => openFor(one)).filter((one) => one !== 'pipe')
+  const out = mode !== 'own' ? 'ignore' : output === 'capture' ? 'pipe' : 'inherit'
+  const fed = mode === 'own' ? 'pipe' : 'ignore'
+  try {
+    return spawn(file, [...argv, '--streams', mode], {
+      env: {},
+      cwd,
+      stdio: [stdin instanceof Uint8Array ? fed : stdin, out, out, ...files, 'pipe'],
+    })
+  } finally {
+    for (const open of files) closeSync(open)
+  }
 }
 
 /** The end of the process is the end of the run; its last words may still be on their way. */

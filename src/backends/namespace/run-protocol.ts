@@ -1,6 +1,5 @@
 /**
- * One run whose streams, signals and end are frames (frames.ts) on one socket: that of a warm sandbox, or that of a launcher which
- * was started with `--framed`.
+ * One run whose streams, signals and end are frames (frames.ts) on one socket: that of a warm sandbox, or that of a launcher.
  * Edge: sockets.
  *
  * Whatever comes is read into one buffer and copied no further than it is kept: node's own way of reading allocates 64 KiB for
@@ -116,8 +115,8 @@ export class FramedRun {
   }
 
   /** These frames and the first piece of stdin, in one write: each wakes the other side. */
-  begin(frames: readonly (readonly [kind: number, bytes: Uint8Array])[]): void {
-    const all = [...frames, [FRAME.input, this.nextInput()] as const]
+  begin(frames: readonly (readonly [kind: number, bytes: Uint8Array])[], { withInput = true } = {}): void {
+    const all = withInput ? [...frames, [FRAME.input, this.nextInput()] as const] : frames
     this.write(Buffer.concat(all.map(([kind, bytes]) => writeFrame(kind, bytes))))
   }
 

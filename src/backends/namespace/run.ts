@@ -1,16 +1,16 @@
 /**
- * One run by the native chain. launch holds the deadline, the limits and the clean-up; here are only its pipes.
+ * One run by the native runner, which holds the deadline, the limits and the clean-up.
  * Edge: processes.
  */
 import type { ChildProcess } from 'node:child_process'
-import { type ChildStdio, runChild } from '../child-process.ts'
-import type { Launch } from '../launch.ts'
+import type { ChildStdio } from '../child-process.ts'
+import type { NativeLaunch } from '../launch.ts'
 import { outcomeOfLaunch } from '../launch-status.ts'
 import type { Outcome } from '../outcome.ts'
-import { runFramed } from './launch-process.ts'
+import { type LaunchEnd, runLaunch } from './launch-process.ts'
 
 export interface NamespaceRun {
-  readonly launch: Launch
+  readonly launch: NativeLaunch
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
   /** The outcome may come when the command has ended and nothing of it is left, before its walls are taken down. */
@@ -18,15 +18,21 @@ export interface NamespaceRun {
 }
 
 /** Never throws for a sandbox that could not be built: that is an outcome, too. */
-export async function superviseNamespace({ launch, stdio, signal, isEarly = false }: NamespaceRun): Promise<Outcome> {
+export async function superviseNamespace(run: NamespaceRun): Promise<Outcome> {
+  return outcomeOfLaunch(await supervise(run))
+}
+
+/** The same for a plan that was made earlier. @returns undefined when something that it was made from has changed */
+export async function superviseKept(run: NamespaceRun): Promise<Outcome | undefined> {
+  const end = await supervise(run)
+  return end.isStale ? undefined : outcomeOfLaunch(end)
+}
+
+function supervise({ launch, stdio, signal, isEarly = false }: NamespaceRun): Promise<LaunchEnd> {
   const stop = async (child: ChildProcess): Promise<void> => {
     child.kill(signalOf(signal?.reason))
   }
-  const isFramed = stdio.mode === 'capture' && launch.canFrame === true
-  const end = isFramed
-    ? await runFramed({ launch, stdio, signal, stop, isEarly })
-    : await runChild({ launch, stdio, signal, stop })
-  return outcomeOfLaunch(end)
+  return runLaunch({ launch, stdio, signal, stop, isEarly })
 }
 
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

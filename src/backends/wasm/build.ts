@@ -6,7 +6,7 @@
 import { posix } from 'node:path'
 import { SandboxError } from '../../error.ts'
 import type { Plan, PlannedZone, SystemEntry } from '../../plan/plan.ts'
-import type { Launch } from '../launch.ts'
+import type { Launch, NativeLaunch } from '../launch.ts'
 import { buildNamespace, type NamespaceInputs } from '../namespace/build.ts'
 import {
   MODULE_VARIABLE_PREFIX,
@@ -31,7 +31,7 @@ const PAGE_BYTES = 65_536
 /** All that 32-bit addresses reach. */
 const MOST_PAGES = 65_536
 
-export function buildWasm(plan: Plan, run: WasmRunInputs): Launch {
+export function buildWasm(plan: Plan, run: WasmRunInputs): Launch | NativeLaunch {
   refuseScratch(plan)
   if (plan.engine !== undefined) return buildInside(plan, run)
   if (plan.runtime !== WASMTIME) return buildBare(plan, run)
@@ -44,7 +44,7 @@ const WASMTIME_TARGET = '/.llm-do-wasmtime'
 const PYTHON_TARGET = '/.llm-do-python.wasm'
 
 /** The same as the command of a namespace sandbox, where every path is the one inside. */
-function buildInside(plan: Plan, run: WasmRunInputs): Launch {
+function buildInside(plan: Plan, run: WasmRunInputs): NativeLaunch {
   const module = moduleInside(plan, run)
   const runner = plan.runtime === WASMTIME ? wasmtimeInside(plan, run, module) : nodeInside(plan, run, module)
   const { commandBytes: _words, ...others } = run

@@ -11,7 +11,7 @@ import type { constants } from 'node:os'
 import { SandboxError } from '../../error.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
-import type { Launch } from '../launch.ts'
+import { isNative, type Launch } from '../launch.ts'
 import { superviseNamespace } from '../namespace/run.ts'
 import type { Outcome } from '../outcome.ts'
 import { buildWasm, moduleOf, type WasmRunInputs } from './build.ts'
@@ -31,7 +31,7 @@ export async function superviseWasm(input: WasmRun): Promise<Outcome> {
   const launch = buildWasm(plan, run)
   const program = run.command[0] ?? ''
   if (!existsSync(moduleOf(plan, run))) throw notFound(program)
-  if (plan.engine === undefined) return superviseBare(input, launch)
+  if (!isNative(launch)) return superviseBare(input, launch)
   const outcome = await superviseNamespace({ ...input, launch })
   return plan.runtime === WASMTIME ? concludeWasmtime(outcome) : concludeInside(outcome, program)
 }
