@@ -1,12 +1,16 @@
 /*
- * What is said over the socket of a warm sandbox: frames, each a header and `size` bytes, in the byte order of the machine.
+ * What goes over the socket between a run and its caller: frames, each a header and `size` bytes, in the byte order of the machine.
  * Spoken by native/client/pool-client.c and src/backends/namespace/frames.ts on one side, by native/runner/run-protocol.c on the other.
  *
- * A client sends FRAME_CALLER, FRAME_GUARDS (both optional) and FRAME_RUN, with its three streams as descriptors of the first
- * byte, or without descriptors: then the streams come as frames, too. A fourth descriptor is the gate, an eventfd: nothing is
- * started before something is written to it. FRAME_TAKEN is the promise that the command may have been started, as soon as the
- * gate is open: a client that has not seen it, or keeps the gate closed, may run the command in another way; a client that has
- * seen it must not, unless FRAME_REFUSED follows. After the last frame the sandbox shuts its side of the socket.
+ * The caller of a cold run has started launch with its end of the socket as RUN_FD; the client of a warm sandbox has claimed one. Either
+ * sends FRAME_GUARDS (optional) and FRAME_RUN, with the command's three streams as descriptors of the first byte, or without: then they
+ * are launch's own or come as frames, too. launch answers FRAME_STATUS at the end, or FRAME_REFUSED: the command was not and will not be
+ * started. After the last frame it shuts its side of the socket.
+ *
+ * A warm sandbox is somebody else's child. Its client sends FRAME_CALLER first, and may send a fourth descriptor, the gate, an eventfd:
+ * nothing is started before something is written to it. FRAME_TAKEN is the promise that the command may have been started, as soon as
+ * the gate is open: a client that has not seen it, or keeps the gate closed, may run the command in another way; a client that has seen
+ * it must not, unless FRAME_REFUSED follows.
  */
 #pragma once
 
