@@ -194,7 +194,7 @@ void run_await_command(struct run *run) {
 
 /* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
 void run_answer_early(struct run *run) {
-  if (!run_has_client(run) || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm)) return;
+  if (!run_has_client(run) || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm) || terminal_is_pending(&run->terminal)) return;
   run_sweep(run); /* before the client's next step, which may be to make what was protected */
   run_conclude(run);
   answer(run);
