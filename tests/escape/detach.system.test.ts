@@ -26,7 +26,7 @@ beforeAll(async () => {
   place.program = join(place.directory, 'detach')
   execFileSync('cc', ['-O2', '-static', '-o', place.program, SOURCE])
   for (const [name, text] of Object.entries(FILTERS)) writeFileSync(join(place.directory, name), text)
-  return () => execFileSync('rm', ['-r', place.directory])
+  return () => execFileSync('rm', ['-rf', place.directory])
 })
 
 /** A name of the shipped filters, or the file of one of FILTERS. */
