@@ -6,11 +6,12 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parse } from 'yaml'
 import { makeStage, ROOT } from './stage.mjs'
 import { median, quantile } from './statistics.mjs'
-import { timeByTurns } from './stopwatch.mjs'
+import { makeProgram, timeByTurns } from './stopwatch.mjs'
 
-/** Records of limits: native/lib/launch-file.h. The limits of kernel memory that every run has are in both files. */
+/** Entries of limits: native/contract.yaml. The limits of kernel memory that every run has are in both files. */
 const LIMITS = new Set(['affinity', 'cgroup', 'set', 'watch', 'cpu-time', 'deadline'])
 /** RLIMIT_NPROC is the limit of processes where there is no controller. */
 const NPROC = '6'
@@ -18,12 +19,10 @@ const NPROC = '6'
 /** Milliseconds: the whole of making, limiting, entering, reading and removing a group. */
 const GOAL_MS = 0.3
 
-/** Verb -> how many words follow it, by the table of the program that reads the file. */
+/** Verb -> how many words follow it. */
 function readVerbs() {
-  const source = readFileSync(join(ROOT, 'native/lib/launch-file.c'), 'utf8')
-  const verbs = new Map([...source.matchAll(/\{"([\w-]+)", (\d)\}/g)].map(([, verb, count]) => [verb, Number(count)]))
-  if (!verbs.has('engine')) throw new Error('native/lib/launch-file.c: the table of verbs was not found')
-  return verbs
+  const { verbs } = parse(readFileSync(join(ROOT, 'native/contract.yaml'), 'utf8'))
+  return new Map(Object.entries(verbs).map(([verb, { words }]) => [verb, words.length]))
 }
 
 function records([, ...words]) {
@@ -62,7 +61,8 @@ export async function limits({ stage, runs, times = {} }) {
   const exec = [stage.exec, '--', '/bin/true']
   stage.warm(exec)
   const { files, said } = launchFiles(stage)
-  const launch = (file) => ['sh', '-c', `exec ${join(ROOT, 'bin/launch')} -- /bin/true 3<"$0" 4>&- 5>&-`, file]
+  const starter = makeProgram('launch')
+  const launch = (file) => [starter, join(ROOT, 'bin/launch'), file, '/bin/true']
   // A B B A: whatever a run leaves to the next one, and whatever grows with time, falls on both alike.
   const [one, other] = [launch(files.with), launch(files.without)]
   const commands = {

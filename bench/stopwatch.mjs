@@ -6,24 +6,35 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 const HERE = dirname(fileURLToPath(import.meta.url))
-const PROGRAM = join(dirname(HERE), 'build/bench-run')
-const FLAGS = ['-D_GNU_SOURCE', '-std=gnu11', '-O2', '-Wall', '-Wextra', '-Werror', '-static', '-s']
+const ROOT = dirname(HERE)
+const FLAGS = [
+  '-D_GNU_SOURCE',
+  '-std=gnu11',
+  '-O2',
+  '-Wall',
+  '-Wextra',
+  '-Werror',
+  '-static',
+  '-s',
+  `-I${join(ROOT, 'native')}`,
+]
 
 const changedAt = (path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
 
-/** musl, because its start-up and spawn are the shortest; gcc where there is no musl. */
-export function makeStopwatch() {
-  const source = join(HERE, 'run.c')
-  if (changedAt(PROGRAM) > changedAt(source)) return PROGRAM
-  mkdirSync(dirname(PROGRAM), { recursive: true })
-  const made = `${PROGRAM}.${process.pid}`
+/** The program of bench/NAME.c. musl, because its start-up and spawn are the shortest; gcc where there is no musl. */
+export function makeProgram(name) {
+  const source = join(HERE, `${name}.c`)
+  const program = join(ROOT, `build/bench-${name}`)
+  if (changedAt(program) > changedAt(source)) return program
+  mkdirSync(dirname(program), { recursive: true })
+  const made = `${program}.${process.pid}`
   const tries = ['musl-gcc', 'gcc'].map((compiler) =>
     spawnSync(compiler, [...FLAGS, '-o', made, source], { encoding: 'utf8' }),
   )
   if (!tries.some(({ status }) => status === 0))
-    throw new Error(`run.c: cannot be compiled: ${tries.map(({ stderr }) => stderr).join('')}`)
-  renameSync(made, PROGRAM)
-  return PROGRAM
+    throw new Error(`${name}.c: cannot be compiled: ${tries.map(({ stderr }) => stderr).join('')}`)
+  renameSync(made, program)
+  return program
 }
 
 /**
@@ -47,7 +58,7 @@ export async function timeByTurns({ stage, commands, rounds, atOnce = 1, onRound
 
 async function runRounds({ stage, commands, rounds, atOnce, onRow }) {
   const words = Object.values(commands).flatMap((command, index) => (index === 0 ? command : [':::', ...command]))
-  const child = spawn(makeStopwatch(), [String(rounds), String(atOnce), ...words], {
+  const child = spawn(makeProgram('run'), [String(rounds), String(atOnce), ...words], {
     cwd: stage.cwd,
     env: stage.env,
     stdio: ['ignore', 'pipe', 'pipe'],
