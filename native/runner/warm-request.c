@@ -172,6 +172,16 @@ static void hand_over_the_rest(struct run *run) {
   }
 }
 
+/* The streams that came with the command become our own 0-2: a terminal's bytes go there, too. */
+static void take_given_streams(struct run *run) {
+  int given[3];
+  if (!warm_take_given(&run->warm, given)) return;
+  for (int i = 0; i < 3; i++) {
+    if (dup2(given[i], i) < 0) run_refuse(run, "launch: stream", stream_name(i));
+    close(given[i]);
+  }
+}
+
 /* Nothing has been made yet. A plan whose files have changed is refused by the frame that says so, and not by an outcome. */
 void run_await_command(struct run *run) {
   for (enum warm_event event = WARM_NOTHING; event != WARM_RUN;) {
@@ -183,7 +193,7 @@ void run_await_command(struct run *run) {
   }
   run->block = warm_command(&run->warm, &run->block_size);
   run->command = words_of(run->block, run->block_size);
-  warm_take_given(&run->warm, run->stdio);
+  take_given_streams(run);
   if (warm_guards_hold(&run->warm)) return;
   run->answered = 1;
   warm_refuse(&run->warm);
