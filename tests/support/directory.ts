@@ -9,14 +9,16 @@ export interface DirectoryOptions {
   readonly owner?: User
   /** Permission bits. */
   readonly mode?: number
+  /** Where it is made; the test file's own directory by default. */
+  readonly below?: string
 }
 
 /** A new directory that the caller removes with `remove`; for what outlives one test. Its path is canonical. */
-export async function newDirectory({ owner = currentUser(), mode = 0o700 }: DirectoryOptions = {}): Promise<{
+export async function newDirectory({ owner = currentUser(), mode = 0o700, below }: DirectoryOptions = {}): Promise<{
   readonly path: string
   readonly remove: () => Promise<void>
 }> {
-  const made = await dir({ prefix: 'llm-do-test', unsafeCleanup: true })
+  const made = await dir({ prefix: 'llm-do-test', unsafeCleanup: true, ...(below === undefined ? {} : { tmpdir: below }) })
   await chmod(made.path, mode)
   if (owner !== currentUser()) await chown(made.path, PLAIN_ID, PLAIN_ID)
   return { path: await realpath(made.path), remove: () => made.cleanup() }

@@ -7,6 +7,7 @@
  */
 import { spawn } from 'node:child_process'
 import { chmod, copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -89,7 +90,8 @@ const LAST_LINES = 20
 
 /** podman as root needs words for machines without systemd; they go by its own files, as a user's would. */
 export async function startPodman(): Promise<TestDocker> {
-  const { path: root, remove } = await newDirectory()
+  // conmon's sockets lie below it, and a socket's address has room for 107 bytes: without them podman waits 20 s for each end.
+  const { path: root, remove } = await newDirectory({ below: dirname(tmpdir()) })
   const containers = join(root, 'containers.conf')
   const storage = join(root, 'storage.conf')
   await writeFile(
