@@ -18,7 +18,11 @@ export async function newDirectory({ owner = currentUser(), mode = 0o700, below 
   readonly path: string
   readonly remove: () => Promise<void>
 }> {
-  const made = await dir({ prefix: 'llm-do-test', unsafeCleanup: true, ...(below === undefined ? {} : { tmpdir: below }) })
+  const made = await dir({
+    prefix: 'llm-do-test',
+    unsafeCleanup: true,
+    ...(below === undefined ? {} : { tmpdir: below }),
+  })
   await chmod(made.path, mode)
   if (owner !== currentUser()) await chown(made.path, PLAIN_ID, PLAIN_ID)
   return { path: await realpath(made.path), remove: () => made.cleanup() }
