@@ -154,6 +154,7 @@ UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/n
 UNIT_FLAGS := -std=gnu11 -D_GNU_SOURCE= -O0 -g1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
               -Inative
 
+# What the launch file's reader returns is never freed: a run needs it to its end.
 native-unit: build/unit/run ## unit tests of the native part, in a second: make native-unit NAME='part of a title'
 	@ASAN_OPTIONS=detect_leaks=0 $< $(if $(NAME),'$(NAME)')
 

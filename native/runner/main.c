@@ -22,7 +22,7 @@ static void clean_descriptors(struct run *run) {
     if (is_open(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
 }
 
-/* From here on every refusal reaches whoever has the other end. */
+/* From here on every refusal reaches the caller, by a frame or as the keeper's line. */
 static void take_caller(struct run *run, int is_warm) {
   if (!is_open(RUN_FD)) return;
   if (!is_warm) return warm_adopt(&run->warm, RUN_FD);

@@ -171,7 +171,8 @@ static int read_frame(struct warm *warm) {
 
 /* A client without descriptors is the library: the keeper is its own child and has inherited the same. */
 static int is_acceptable(const struct warm *warm) {
-  if (warm->directory < 0) return 1; /* a cold run is its client's own child */
+  /* A cold run is its client's own child, and has no gate: a client that sends one must not believe that it holds. */
+  if (warm->directory < 0) return warm->given_count == 0 || warm->given_count == 3;
   int is_known = warm->given_count == 0 || (warm->given_count >= 3 && warm->same_inherited);
   return is_known && !mounts_are_stale(&warm->mounts);
 }
@@ -324,7 +325,6 @@ int warm_streams(struct warm *warm, int streams[3]) {
 int warm_gate(const struct warm *warm) { return warm->given[3]; }
 
 void warm_adopt(struct warm *warm, int client) {
-  fcntl(client, F_SETFL, O_NONBLOCK);
   warm->client = client;
   warm->taken = 1;
 }

@@ -197,8 +197,7 @@ void run_await_command(struct run *run) {
   if (warm_guards_hold(&run->warm)) return;
   run->answered = 1;
   warm_refuse(&run->warm);
-  hand_over_the_rest(run);
-  warm_linger(&run->warm);
+  run_finish_client(run);
   _exit(EXIT_SETUP);
 }
 

@@ -224,7 +224,7 @@ static int all_gone(struct run *run) {
     run->engine_gone = 1;
     if (run->outcome.started_ns || run->stopping) continue;
     run_record_failure(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
-    run_kill(run); /* its waiter would wait for ever */
+    run_kill(run); /* without it the sandbox would never end */
   }
 }
 

@@ -1,7 +1,7 @@
 /*
  * pool: keeps warm sandboxes ready (runner/run-protocol.h), and tells about the keepers of this user.
  *
- *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 4 the liveness pipe (optional); IDLE seconds, 0 = for ever
+ *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 4 the liveness pipe (optional); IDLE seconds, 0 = no end
  *   pool status POOLS                 one JSON line a keeper
  *   pool stop POOLS                   ends them, prints how many
  *   pool prune POOLS                  takes away what killed keepers left, prints how many there were
@@ -11,7 +11,7 @@
  * Theory of operation. The keeper owns POOLS/NAME: a lock file `keeper`, the launch file as `plan`, and the sockets of the
  * sandboxes that are ready. It starts launchers, one at a time, and hears from each by a pipe: ready, taken, and at its end
  * gone. It is not on the way of a run: clients find the sockets by themselves, so a keeper that is dead or slow costs a
- * cold start and nothing else. It builds when there was no run for a moment, because building beside a run makes that
+ * cold start and nothing else. It builds when there was no run for a moment, because building during a run makes that
  * run slower; only when hardly anything is left it does not wait. All launchers hold the end of one pipe: when the keeper is gone,
  * however, those that are not in use end.
  */
@@ -246,7 +246,7 @@ static uint64_t until_build(const struct pool *pool) {
   return at > now ? at - now : 0;
 }
 
-/* A sandbox whose client never connects would count as ready for ever. */
+/* A sandbox whose client never connects would always count as ready. */
 static void look_for_lost_claims(struct pool *pool) {
   uint64_t now = now_ns();
   for (int i = 0; i < PLACES_MAX; i++) {

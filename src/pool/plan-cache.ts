@@ -96,7 +96,15 @@ export class Plans {
   ): Promise<T | undefined> {
     const before = this.kept.get(program)
     const known = await this.forCaller(before, env)
-    return (known && (await attempt(known))) ?? attempt(await this.make(program, env, before))
+    const done = known && (await attempt(known))
+    if (done !== undefined) return done
+    const run = await this.make(program, env, before)
+    try {
+      return await attempt(run)
+    } finally {
+      // A plan for an environment of its own is not kept, so nothing else would close its file.
+      if (env !== undefined) run.kept.close()
+    }
   }
 
   /** @param before what is no longer of use; undefined: there is nothing yet */

@@ -100,7 +100,7 @@ describe('An old spelling', () => {
     expect(policyOf({ require: ['cpu-limit'] })).toEqual(policyOf({ require: ['cpus-limit'] }))
   })
 
-  test('is an unknown key beside the new one, and is told where it stands', () => {
+  test('is an unknown key where the new one is set, too, and is reported with its line', () => {
     expect(() => policyOf({ resources: { cpu: '1', cpus: '2' } })).toThrow('got the unknown key "cpu"')
     const layer = {
       layer: 'profile',

@@ -159,6 +159,17 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     expect(sandbox.served()).toEqual({ warm: 0, cold: 1 })
   })
 
+  test('keeps nothing open of plans for other environments', async () => {
+    await using sandbox = await openSandbox({ warm: 0 })
+    const runs = 6
+    const before = openDescriptors()
+    for (let n = 0; n < runs; n++) {
+      const env = { ...process.env, PATH: `/usr/bin:/bin:/usr/no-${n}` }
+      expect(await sandbox.exec({ command: ['true'], env })).toMatchObject({ exitCode: 0 })
+    }
+    await until(async () => (openDescriptors() < before + runs ? true : undefined), 'as few descriptors as before')
+  })
+
   test(`does not grow in ${GROWTH_RUNS} runs`, { timeout: 600_000 }, async () => {
     await using sandbox = await open(4)
     for (let n = 0; n < 20; n++) await sandbox.exec({ command: ['true'] })

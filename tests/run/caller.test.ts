@@ -26,7 +26,7 @@ describe('Of the caller a plan may depend on', () => {
     expect(described({ HOME: place.root }, join(place.root, 'link')).cwd).toBe(place.root)
   })
 
-  test('its home, and the homes of the accounts beside it', () => {
+  test('its home, and the homes of all other accounts', () => {
     const { home, homes } = described({ HOME: place.root })
     expect(home).toBe(place.root)
     expect(homes[0]).toBe(place.root)

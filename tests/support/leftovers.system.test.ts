@@ -105,7 +105,7 @@ describeWith(['userns'], 'a live run', () => {
     await expectNothingLeft({ before, mark, graceMs: 1_000 })
   })
 
-  test('that this file has started is named, whoever its parent is', async () => {
+  test('that this file has started is named, whatever its parent is', async () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
     const record = await startElsewhere({ MARK: process.env.TMPDIR })

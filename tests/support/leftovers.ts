@@ -14,7 +14,7 @@
  * Others may run sandboxes on the same machine as the same user. A cgroup or record is theirs when a living launcher (`launch --id
  * ID`) with a living runner or pool holds the run, and nothing of these comes from this test file: is a child of this process, is
  * kin of the mark, or names TMPDIR in its command line, its environment, its working directory or the plan of its pool. A cgroup or
- * record that no such launcher holds is a leftover, whoever made it.
+ * record that no such launcher holds is a leftover, even where another process made it.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

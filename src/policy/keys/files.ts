@@ -96,7 +96,9 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
       }),
       create: yesOrNo('Make the host directory when it is missing.'),
       optional: yesOrNo('Leave the zone out when its source is missing.'),
-      sockets: yesOrNo('Sockets and FIFOs in the zone may be used and made: a way out to whoever listens there.'),
+      sockets: yesOrNo(
+        'Sockets and FIFOs in the zone may be used and made: a way out to any process that listens there.',
+      ),
     },
   },
   merging: {

@@ -29,7 +29,7 @@ UNIT("a filter lets a number through that it answers with allow") {
   EXPECT(filter_lets_through(&program, 8));
 }
 
-UNIT("every comparison of a filter is understood at its border") {
+UNIT("each comparison of a filter is evaluated just below, at and above its value") {
   static const struct {
     unsigned test, k;
     int number, goes;
