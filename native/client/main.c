@@ -308,7 +308,7 @@ static _Noreturn void explain(const struct run *run, const char *json) {
 }
 
 /* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
-static void tell(const struct result *result, int status) {
+static void print_result(const struct result *result, int status) {
   signal(SIGPIPE, SIG_IGN);
   int error = result_write(result, 1);
   if (error == 0 || error == EPIPE) _exit(status);
@@ -328,7 +328,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
-  if (is_plain && result_is_text(&result)) tell(&result, status);
+  if (is_plain && result_is_text(&result)) print_result(&result, status);
   explain(run, json);
 }
 

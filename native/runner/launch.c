@@ -59,11 +59,11 @@ static void read_limits(struct run *run) {
 
 static void find_init(struct run *run) {
   ssize_t length = readlink("/proc/self/exe", run->init, sizeof run->init - sizeof "init");
-  if (length < 0) run_refuse(run, "launch: find helpers", "/proc/self/exe");
+  if (length < 0) run_refuse(run, "launch: find init", "/proc/self/exe");
   run->init[length] = 0;
   char *slash = strrchr(run->init, '/'), *name = slash ? slash + 1 : run->init;
   copy_text(name, sizeof run->init - (size_t)(name - run->init), "init");
-  if (access(run->init, X_OK) < 0) run_refuse(run, "launch: find helpers", run->init);
+  if (access(run->init, X_OK) < 0) run_refuse(run, "launch: find init", run->init);
 }
 
 void run_begin(struct run *run) {

@@ -49,7 +49,7 @@ struct warm {
   int input, output[2];
   char *kept; /* stdin that the pipe had no room for yet */
   size_t kept_size, kept_sent;
-  int owes_want;
+  int want_pending;
   char *queued; /* frames that the client had no room for yet */
   size_t queued_size, queued_sent;
 };

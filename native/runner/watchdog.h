@@ -47,7 +47,7 @@ struct watchdog {
   dev_t memory_files;  /* 0 until the first sample */
   int swap;
   long long foreign;  /* bytes of memory files that are not the run's, at their least */
-  int closed_looks, missed_looks, long_looks; /* in a row: with something out of sight, and too long */
+  int closed_scans, missed_scans, long_scans; /* in a row: with something out of sight, and too long */
   struct listed *listed;
   size_t listed_count, listed_room;
   struct process *processes;

@@ -65,13 +65,13 @@ export interface Trial {
 
 /** One row on a site of its own. What cannot even be tried is broken, never passed over. */
 export async function tryRow(row: Row, { engine, landlockAbi, runner }: Trial): Promise<Verdict> {
-  const { site, look, remove } = await prepareTestSite({ engine, landlockAbi })
+  const { site, observe, remove } = await prepareTestSite({ engine, landlockAbi })
   try {
     const attempts = row.attempts(site)
     const runs = row.together
       ? await Promise.all(attempts.map((attempt) => runner(attempt, site)))
       : await oneByOne(attempts, (attempt) => runner(attempt, site))
-    return row.verdict({ runs, hostState: await look() }, site)
+    return row.verdict({ runs, hostState: await observe() }, site)
   } finally {
     await remove()
   }

@@ -39,7 +39,7 @@ export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): 
 }
 
 /** Everything that planning saw, as it saw it; with the places that would tell of a better cgroup. */
-export function placesOf({ facts }: Planned): Readonly<Record<string, string | undefined>> {
+export function inspectedPaths({ facts }: Planned): Readonly<Record<string, string | undefined>> {
   const paths = Object.fromEntries(Object.values(facts.paths).map(({ path, identity }) => [path, identity]))
   return { ...facts.cgroup.seen, ...paths }
 }

@@ -47,14 +47,14 @@ export function runProgram({
   return new Promise((resolve) => {
     const child = execFile(file, argv, options, (error, stdout, stderr) => {
       const firstLine = stderr.trim().split('\n')[0] ?? ''
-      const why = error === null ? '' : firstLine || howItEnded(error, patienceMs)
+      const why = error === null ? '' : firstLine || endText(error, patienceMs)
       resolve({ ok: error === null, stdout, stderr, why, inTime: error?.killed !== true })
     })
     child.stdin?.end()
   })
 }
 
-function howItEnded(
+function endText(
   { code, killed, signal }: { code?: unknown; killed?: boolean; signal?: unknown },
   patienceMs: number,
 ): string {

@@ -20,9 +20,9 @@ for (const engine of ENGINES) {
     }
 
     test('a change of an opened name is told, each time', async () => {
-      const told = 'tasks.json, which Visual Studio Code may run or obey'
+      const warning = 'tasks.json, which Visual Studio Code may run or obey'
       const warnings = await warningsOf(['--protect-not', '.vscode'], 'echo x >>.vscode/tasks.json')
-      expect(warnings).toEqual([[expect.stringContaining(told)], [expect.stringContaining(told)]])
+      expect(warnings).toEqual([[expect.stringContaining(warning)], [expect.stringContaining(warning)]])
     })
 
     test('a run that leaves it alone says nothing', async () => {

@@ -102,7 +102,7 @@ describeWith(['bwrap', 'unshare', 'userns'], 'where the launcher is killed', () 
   })
 })
 
-describeWith(['unshare', 'userns'], 'where nobody is killed', () => {
+describeWith(['unshare', 'userns'], 'where no process is killed', () => {
   test('no such process is left', async () => {
     const run = await cold({ engine: 'unshare', isCached: true })
     process.kill(run.launcher, 'SIGTERM')

@@ -258,7 +258,7 @@ async function refuse(error: SandboxError, { text: words, env }: Call): Promise<
   return exitStatus(result)
 }
 
-async function answer(call: Call): Promise<number> {
+async function runCall(call: Call): Promise<number> {
   const line = readCommandLine(call.text)
   if (line.help) {
     const { execUsage } = await import('../help.ts')
@@ -266,7 +266,7 @@ async function answer(call: Call): Promise<number> {
     return 0
   }
   if (line.version) {
-    const { packageVersion } = await import('../../os/native-helpers.ts')
+    const { packageVersion } = await import('../../os/native-programs.ts')
     await writeStdout(`${packageVersion()}\n`)
     return 0
   }
@@ -304,7 +304,7 @@ export async function explain(call: Call, outcome: number): Promise<number> {
 
 export async function exec(call: Call): Promise<number> {
   try {
-    return await answer(call)
+    return await runCall(call)
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, call)
     throw error
