@@ -43,7 +43,7 @@ function writeLaunchFile(path, magic, some) {
 function launchFiles(stage) {
   const cache = join(stage.env.XDG_CACHE_HOME, 'llm-do/launch')
   const [name] = readdirSync(cache)
-  if (name === undefined) throw new Error('no launch file was left for the front end: see llm-do exec --plan')
+  if (name === undefined) throw new Error('no launch file was left for the client: see llm-do exec --plan')
   const words = readFileSync(join(cache, name), 'latin1').split('\0')
   const all = records(words)
   const files = { with: join(stage.directory, 'with-limits'), without: join(stage.directory, 'without-limits') }

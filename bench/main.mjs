@@ -41,7 +41,7 @@ const ratio = (times, one, other) => median(times[one]) / median(times[other])
 function launchWords(stage) {
   const directory = join(stage.env.XDG_CACHE_HOME, 'llm-do/launch')
   const [name] = readdirSync(directory)
-  if (name === undefined) throw new Error('no launch file was left for the front end: see llm-do exec --plan')
+  if (name === undefined) throw new Error('no launch file was left for the client: see llm-do exec --plan')
   return readFileSync(join(directory, name), 'latin1').split('\0')
 }
 
@@ -324,7 +324,7 @@ async function memory(bench) {
   ]
 }
 
-/** The front end and what it starts on the host, while it still runs: high-water marks of each, over those of an idle run. */
+/** The client and what it starts on the host, while it still runs: high-water marks of each, over those of an idle run. */
 async function jsonFlood({ stage }) {
   const most = async (script) => {
     const words = ['--json', '--', 'sh', '-c', `${script}; sleep 0.5`]

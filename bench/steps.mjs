@@ -16,8 +16,8 @@ import { median, table } from './statistics.mjs'
  */
 const BEGIN = [
   ['HOST', 'sched_process_exec', undefined],
-  ['llm-do-exec', 'sys_enter_clone', 'front: key, cache file, every input checked'],
-  ['launch', 'sched_process_exec', 'front: spawn of launch'],
+  ['llm-do-exec', 'sys_enter_clone', 'client: key, cache file, every input checked'],
+  ['launch', 'sched_process_exec', 'client: spawn of launch'],
   ['HOST', 'sys_enter_clone3', 'launch: record, cgroup, launch file'],
   ['HOST', 'sys_enter_unshare', 'launch: clone of the stager into the cgroup'],
 ]
@@ -44,7 +44,7 @@ const END = [
   ['.init', 'sched_process_exit', 'init: reap, report'],
   ['bwrap', 'sys_enter_exit_group', 'kernel: end of the namespaces'],
   ['HOST', 'sys_enter_exit_group', 'end of the namespaces and of the engine; launch: cgroup and record away'],
-  ['llm-do-exec', 'sched_process_exit', 'exit of launch, front'],
+  ['llm-do-exec', 'sched_process_exit', 'exit of launch, client'],
 ]
 const HOST = new Set(['llm-do-exec', 'launch'])
 
@@ -99,7 +99,7 @@ function record(stage, words, scope) {
 
 const isWho = (who, comm, names) => (who === 'HOST' ? HOST.has(comm) : comm === (names[who] ?? who))
 
-/** @returns one time a mark that was found, or undefined for a run that took another way (front handed it to node) */
+/** @returns one time a mark that was found, or undefined for a run that took another way (the client handed it to node) */
 function times(events, { marks, names, least, isPlanned }) {
   const found = []
   let from = 0

@@ -1,6 +1,6 @@
 // Which program the commands `llm-do` and `llm-do-exec` are.
 //   portable  a script of the shell that starts node (portable.sh), which runs everywhere: what a package ships
-//   native    the front-end, which starts a known sandbox without node: what an installation on Linux turns them into
+//   native    the client, which starts a known sandbox without node: what an installation on Linux turns them into
 
 import { spawnSync } from 'node:child_process'
 import {

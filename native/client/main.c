@@ -1,13 +1,13 @@
 /*
- * front: what is installed as `llm-do` and `llm-do-exec`.
+ * client: what is installed as `llm-do` and `llm-do-exec`.
  *
  * Theory of operation. Node starts slower than a sandbox, and most runs repeat an earlier one's options in the same
- * directory. So node leaves the launch file of a plan in the cache, with everything the plan was made from, and front looks
+ * directory. So node leaves the launch file of a plan in the cache, with everything the plan was made from, and the client looks
  * there first: if the words of the key are the same and every path on disk is still what it was, it starts launch with the
  * caller's command, environment and streams, or gives them to a sandbox of the pool that is ready (client/pool-client.h). For everything
  * else (another verb, a plan that is not there or stale) it becomes node, which knows everything. Where JSON was asked for, it
  * reads what the command prints (client/capture.h) and fills it into the answer that node has prepared (client/result-template.h). A run that ends in
- * a way that needs an explanation is reported by node: front hands it the outcome. So there is one implementation of every
+ * a way that needs an explanation is reported by node: the client hands it the outcome. So there is one implementation of every
  * message and every decision; this one only remembers.
  */
 #include "lib/launch-cache.h"

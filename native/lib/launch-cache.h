@@ -1,5 +1,5 @@
 /*
- * Launch files that the front-end may use without asking node: what they were made for, and whether that still holds.
+ * Launch files that the client may use without asking node: what they were made for, and whether that still holds.
  * src/launch-cache/ writes them; both sides compute the same words.
  */
 #pragma once

@@ -10,7 +10,7 @@
  * run. With `own` the command has the streams that come with FRAME_RUN, else launch's 0-2. With `output` its stdout and stderr are frames
  * (it writes to pipes, which can be opened again as /dev/stdout), with `all` its stdin, too. The socket of a warm sandbox is its keeper's.
  *
- * The front-end, which has the plan in memory already, runs it in its own process instead: one program less to start, and to end.
+ * The client, which has the plan in memory already, runs it in its own process instead: one program less to start, and to end.
  */
 #pragma once
 

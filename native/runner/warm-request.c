@@ -60,7 +60,7 @@ static char **words_of(char *block, size_t size) {
   return words;
 }
 
-/* The front-end has looked before it came here; this is for any other client. */
+/* bin/llm-do has checked before it came here; this is for any other client. */
 static int check_streams(struct run *run, const int *streams) {
   for (int i = 0; i < 3; i++)
     if (stream_check(streams[i]) < 0) return run_record_failure(run, errno, "launch: stream", stream_name(i)), -1;

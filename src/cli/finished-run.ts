@@ -1,5 +1,5 @@
 /**
- * What the front-end hands over of a run that has ended: two lines, of what was captured and of what launch reported.
+ * What the client hands over of a run that has ended: two lines, of what was captured and of what launch reported.
  * native/client/main.c writes them.
  *
  * Edge: inherited descriptors.

@@ -14,7 +14,7 @@ export interface CachedInputs {
   readonly variables: readonly LaunchRecord[]
   /** Whether a warm sandbox may serve this plan. */
   readonly isPoolable: boolean
-  /** How front tells the result, where it is not the command that does. */
+  /** How the client tells the result, where it is not the command that does. */
   readonly resultTemplate: readonly LaunchRecord[]
   readonly records: readonly LaunchRecord[]
   /** Makes the seal of all the rest; absent: the file stays in memory. */
@@ -56,7 +56,7 @@ const LOCALE = ['LANG', 'TERM', 'TZ']
 /** What plan/environment.ts gives to a caller that has none. */
 const LOCALE_DEFAULTS: Readonly<Record<string, string>> = { LANG: 'C.UTF-8', TERM: 'dumb', TZ: '' }
 
-/** Rules by which front makes the command's environment from the caller's; later ones win, as in plan/environment.ts. */
+/** Rules by which the client makes the command's environment from the caller's; later ones win, as in plan/environment.ts. */
 export function variableRules(
   planned: readonly PlannedVariable[],
   { env }: Pick<Policy, 'env'>,

@@ -1,4 +1,4 @@
-/** Which plans front may start by itself, and what they depend on. Pure. */
+/** Which plans the client may start by itself, and what they depend on. Pure. */
 import { posix } from 'node:path'
 import { backendNamed } from '../backends/index.ts'
 import type { HostFacts } from '../host/facts.ts'

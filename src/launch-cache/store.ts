@@ -19,7 +19,7 @@ const LARGEST_FILE = 4 * 1024 ** 2
  */
 const SETTLED_MS = 50
 
-/** `launch` below the cache directory; front computes the same. */
+/** `launch` below the cache directory; the client computes the same. */
 export const launchCacheDirectory = (cache: string): string => join(cache, 'launch')
 
 /** Makes the directory before planning observes it: a plan that saw it missing would be stale as soon as it is stored. */
@@ -71,7 +71,7 @@ export function storeLaunch(directory: string, { name, bytes }: GuardedLaunch): 
   return isStored
 }
 
-/** What is there now is what front will compare with: nothing, or a place that this user may not look into. */
+/** What is there now is what the client will compare with: nothing, or a place that this user may not look into. */
 function identitiesOf(paths: readonly string[]): StoreInputs['paths'] {
   const facts = observePaths(paths)
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
@@ -81,7 +81,7 @@ function known(paths: StoreInputs['paths']): Readonly<Record<string, string>> | 
   return Object.values(paths).includes(undefined) ? undefined : (paths as Readonly<Record<string, string>>)
 }
 
-/** Node shows bytes that are not UTF-8 as U+FFFD; front compares bytes. */
+/** Node shows bytes that are not UTF-8 as U+FFFD; the client compares bytes. */
 function hasOddNames({ caller, invocation }: StoreInputs): boolean {
   return JSON.stringify([caller, invocation]).includes('\ufffd')
 }
@@ -131,7 +131,7 @@ function lineOf(file: string, start: string): string {
   return text.split('\n').find((line) => line.startsWith(start)) ?? ''
 }
 
-/** What the kernel or a container hides is an empty word of the key, to front as well. */
+/** What the kernel or a container hides is an empty word of the key, to the client as well. */
 function orEmpty(read: () => string): string {
   try {
     return read()

@@ -1,5 +1,5 @@
 /**
- * Ask, look, decide: from the caller's wish to a plan, without starting or making anything.
+ * Ask, look, decide: from the caller's request to a plan, without starting or making anything.
  * Edge: this process as the caller: its environment and directory.
  */
 import type { Permits } from '../backends/backend.ts'

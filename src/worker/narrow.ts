@@ -68,7 +68,7 @@ const NARROWED = ALL_KEYS.flatMap(narrowedKeys)
 export const NARROWED_KEYS: readonly string[] = NARROWED.map(({ path }) => path)
 
 /**
- * One level's wishes laid over the policy above it.
+ * One level's requests laid over the policy above it.
  * @throws SandboxError WORKER_INVALID when the section itself says something impossible
  */
 export function narrowStep(step: NarrowingStep): Narrowed {

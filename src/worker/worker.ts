@@ -1,6 +1,6 @@
 /**
  * The normal form of workers and workshops: what every accepted spelling is reduced to before anything else sees it.
- * A worker says what is to be done and wishes; a workshop says where, and grants.
+ * A worker says what is to be done and requests; a workshop says where, and grants.
  */
 import type { PolicyLayer } from '../policy/layer.ts'
 import type { ZoneMode } from '../policy/values.ts'
@@ -65,7 +65,7 @@ export interface SandboxRequest {
   readonly layer: PolicyLayer
   /** Only this subtree of what is visible inside. */
   readonly restrict?: Requested<string>
-  /** true: every zone ro. false: a wish that they are rw. */
+  /** true: every zone ro. false: a request that they are rw. */
   readonly readonly?: Requested<boolean>
   /** The section itself. */
   readonly from: SourceLocation

@@ -1,7 +1,7 @@
 /**
- * The zones that are left of a policy's under the wishes of a level below. Pure: what a path really is comes in as `real`.
+ * The zones that are left of a policy's under the requests of a level below. Pure: what a path really is comes in as `real`.
  *
- * A wish is granted by name (or by its place inside) or because what it wants to see lies in what is shown already, as wide or
+ * A request is granted by name (or by its path inside) or because what it wants to see lies in what is shown already, as wide or
  * wider. Anything else is a new host path, which only a workshop may add, and only inside the project; `allow_worker_zones` lets
  * workers do the same.
  */
@@ -18,7 +18,7 @@ export interface ZoneContext {
   readonly cwd: string
   /** Canonical directories that are the project. */
   readonly project: readonly string[]
-  /** Canonical directories of the files in use: a path in them under a granted name is a default, not a wish for more. */
+  /** Canonical directories of the files in use: a path in them under a granted name is a default, not a request for more. */
   readonly own: readonly string[]
   /** Canonical path of an absolute one; empty for one that was not looked at. */
   readonly real: (path: string) => string
@@ -88,7 +88,7 @@ function refuse(
 
 const positionOf = ({ file, line }: SourceLocation) => (line === undefined ? file : `${file}:${line}`)
 
-/** A zone of this name, or at this place, is granted: the wish may make it smaller. */
+/** A zone of this name, or at this path, is granted: the request may make it smaller. */
 function knownZone({ step, sofar, request }: ZoneAt, zone: Zone): Change {
   const from = `zone ${zone.name} (${originText(zone)})`
   if (request.mode === 'rw' && zone.mode === 'ro')
@@ -112,7 +112,7 @@ function isSpokenByOperator({ origin }: Zone): boolean {
   return origin.layer === 'flag' || origin.layer === 'environment'
 }
 
-/** The host path of the grant counts; a wish inside of it counts more; one elsewhere in the project was a default, one outside is new. */
+/** The host path of the grant counts; a request inside of it counts more; another one in the project was a default, one outside is new. */
 function narrowPath({ step, request }: ZoneAt, narrower: Zone, granted: Zone): Change {
   if (granted.hostPath === undefined) return { zone: narrower }
   const shown = step.context.real(granted.hostPath)
@@ -201,7 +201,7 @@ function coverOf({ step }: ZoneAt, wanted: string): Cover | undefined {
     .sort((a, b) => b.hostPath.length - a.hostPath.length)[0]
 }
 
-/** Zones of this level's own cover nothing: two wishes may overlap only where each of them is granted. */
+/** Zones of this level's own cover nothing: two requests may overlap only where each of them is granted. */
 function coversOf({ policy, context, level, isOutright }: ZoneStep): readonly Cover[] {
   const zones = policy.zones.flatMap((zone) =>
     zone.mode === 'tmpfs' || zone.hostPath === undefined

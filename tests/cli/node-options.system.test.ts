@@ -118,7 +118,7 @@ describe.each(NODES)('node $major', ({ major, file }) => {
   })
 })
 
-const WAYS = ['the front-end', 'the script of an install without scripts'] as const
+const WAYS = ['the client', 'the script of an install without scripts'] as const
 const built: { package?: PackageCopy } = {}
 
 describe.each(WAYS)('by %s', (way) => {

@@ -52,7 +52,7 @@ describeWith(['userns'], 'inside a sandbox', () => {
       expect(await under(as, limits, ['--', 'bash', '-c', script])).toMatchObject({ status: 0, out })
     })
 
-    test(`of ${as} that may write no files is an error with a message, for node and for the front-end`, async () => {
+    test(`of ${as} that may write no files is an error with a message, for node and for the client`, async () => {
       const seen = await under(as, 'ulimit -f 0', ['--', 'true'])
       expect(seen).toMatchObject({ status: 125, signal: undefined, err: expect.stringContaining('ulimit -f') })
     })

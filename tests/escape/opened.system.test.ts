@@ -14,7 +14,7 @@ for (const engine of ENGINES) {
       mkdirSync(join(cwd, '.vscode'))
       writeFileSync(join(cwd, '.vscode', 'tasks.json'), 'host\n')
       const words = ['--json', '--engine', engine, '--rw', '.', ...options, '--', ...sh(script)]
-      // A second run finds what the first has left for the front-end, and must tell all the same.
+      // A second run finds what the first has left for the client, and must tell all the same.
       const runs = [await runCli(words, { cwd }), await runCli(words, { cwd })]
       return runs.map(({ stdout }) => (JSON.parse(stdout.toString()) as { warnings: string[] }).warnings)
     }

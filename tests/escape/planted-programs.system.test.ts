@@ -161,7 +161,7 @@ describeWith('userns', 'what the runner starts', () => {
   })
 })
 
-const WAYS = ['the front-end', 'the script of an install without scripts'] as const
+const WAYS = ['the client', 'the script of an install without scripts'] as const
 
 describe.each(WAYS)('node, by %s', (way) => {
   beforeAll(() => {

@@ -155,7 +155,7 @@ for (const engine of ENGINES) {
       const home = await temporaryDirectory({ mode: 0o755 })
       const run = () =>
         runCli(['--engine', engine, '--rw', site.zone, '--', 'true'], { env: { HOME: home }, cwd: site.base })
-      for (const time of ['by node', 'by front', 'by front again'])
+      for (const time of ['by node', 'by client', 'by client again'])
         expect([time, (await run()).status, namesIn(site.zone)]).toEqual([time, 0, ['notes']])
     })
 

@@ -22,7 +22,7 @@ interface Started {
   readonly sweeper: number
 }
 
-/** The process that has the sweeper as its child: launch, or the front-end that is launch itself. */
+/** The process that has the sweeper as its child: launch, or the client that is launch itself. */
 const launcherBelow = (pid: number): number | undefined =>
   [pid, ...descendantsOf(pid)].find((one) => childrenOf(one).some((child) => commOf(child) === 'sweeper'))
 

@@ -89,7 +89,7 @@ async function runWords([file = '', ...argv]: readonly string[], env: Record<str
   }
 }
 
-/** What the package takes for node fails at once, so that only front can have run the command. */
+/** What the package takes for node fails at once, so that only the client can have run the command. */
 const withoutNode = { TEST_WITHOUT_NODE: 'yes' }
 
 async function warm(words: readonly string[]): Promise<void> {

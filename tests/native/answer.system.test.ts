@@ -133,7 +133,7 @@ const TOLD: readonly (readonly [string, Case])[] = [
   ),
 ]
 
-describeWith('gcc', 'the answer of the front-end', () => {
+describeWith('gcc', 'the answer of the client', () => {
   beforeAll(build)
 
   test.each(TOLD)('is what node would print, in each form: %s', async (_, run) => {

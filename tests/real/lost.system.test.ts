@@ -64,7 +64,7 @@ function start({ site, home, options, engine }: Call, command: readonly string[]
 const WAYS = ['first', 'repeated'] as const
 const CASES = ENGINES.flatMap((engine) => WAYS.map((way) => ({ engine, way })))
 
-/** One run before it, so that the front-end finds a plan. It does not touch the count. */
+/** One run before it, so that the client finds a plan. It does not touch the count. */
 async function prepareWay(call: Call, way: (typeof WAYS)[number]): Promise<void> {
   if (way === 'first') return
   const [shell = ''] = COUNT

@@ -83,7 +83,7 @@ describeWith('userns', 'in the place of a standard stream', () => {
       cwd: home,
     }
     const at = STREAMS.indexOf(stream)
-    // By node, with the plan in the cache, and again: the front-end starts launch itself then.
+    // By node, with the plan in the cache, and again: the client starts launch itself then.
     const first = await startWith({ ...call, at, fd: opened(site, kind) })
     expect((await startWith({ ...call, at: 0, fd: 'ignore' })).stdout).toBe('end\n')
     const again = await startWith({ ...call, at, fd: opened(site, kind) })

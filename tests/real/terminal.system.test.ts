@@ -34,10 +34,10 @@ async function sit(argv: readonly string[], steps: readonly Step[] = []): Promis
   return sitAt(await directoryWith(), [programFor(currentUser()), ...argv], steps)
 }
 
-/** In one place the second run is the front-end's. */
+/** In one place the second run is the client's. */
 async function sitAt(cwd: string, argv: readonly string[], steps: readonly Step[] = []): Promise<TerminalRun> {
   const home = join(cwd, '..', `${basename(cwd)}-home`)
-  // A plain user's plans are kept only where there is a runtime directory: without, no run goes by the front-end.
+  // A plain user's plans are kept only where there is a runtime directory: without, no run goes by the client.
   const runtime = join(home, 'runtime')
   await mkdir(runtime, { recursive: true, mode: 0o700 })
   onTestFinished(() => rm(home, { recursive: true, force: true }))
@@ -157,13 +157,13 @@ describeWith(['userns', 'python'], 'the caller’s terminal', () => {
     ['captures nothing but its input', ['--json'], 'sleep 0.5; exit 3', [], 3],
   ] as const)('is given back as it was when the command %s', async (_, options, then, steps, status) => {
     const directory = await directoryWith()
-    for (const way of ['by node', 'by the front-end']) {
+    for (const way of ['by node', 'by the client']) {
       const seen = await sitAt(directory, [programFor(currentUser()), ...options, '--', ...spoilAnd(then)], steps)
       expect({ way, ...seen }).toMatchObject({ way, restored: true, status, signal: null, raw: true })
     }
   })
 
-  // Node puts its terminal back whatever happens, so this is about the front-end, which is the second to run.
+  // Node puts its terminal back whatever happens, so this is about the client, which is the second to run.
   test('is left alone while another program of the same job uses it', async () => {
     const directory = await directoryWith()
     const other =

@@ -286,7 +286,7 @@ async function show(result: Result, json: JsonForm | undefined): Promise<number>
 }
 
 /**
- * The front-end ran the command and its end needs words: the call has a descriptor with what was captured and what launch
+ * The client ran the command and its end needs words: the call has a descriptor with what was captured and what launch
  * reported. Nothing is run again.
  */
 export async function explain(call: Call, outcome: number): Promise<number> {

@@ -72,7 +72,7 @@ function networkKeys({ mode, allow, deny }: ParsedNetwork): readonly SetKey[] {
 
 const WIDTH = { none: 0, restricted: 1, host: 2 } as const
 
-/** True when every host that the wish allows is reachable by the grant too. */
+/** True when every host that the request allows is reachable by the grant too. */
 function isWithinNetwork(wanted: ParsedNetwork, grant: NetworkPolicy): boolean {
   const mode = wanted.mode ?? grant.mode
   if (WIDTH[mode] > WIDTH[grant.mode]) return false
@@ -94,7 +94,7 @@ function hostAndPort(pattern: string): { readonly host: string; readonly port?: 
   return { host, ...(port === undefined ? {} : { port }) }
 }
 
-/** The grant, narrowed by a wish that is within it. */
+/** The grant, narrowed by a request that is within it. */
 function takeNetwork(wanted: ParsedNetwork, grant: NetworkPolicy, isFlagged: boolean): NetworkPolicy {
   const compared = isFlagged ? { allow: [], deny: wanted.deny } : wanted
   const mode = compared.mode ?? grant.mode
