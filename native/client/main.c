@@ -399,7 +399,7 @@ static int are_streams(void) { return stream_check(0) == 0 && stream_check(1) ==
 
 int main(int argc, char **argv) {
   static char root[4096], directory[4096];
-  signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be told, by node too */
+  signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be reported, by node too */
   find_root(root, sizeof root);
   int is_exec = argc > 0 && strcmp(base_name(argv[0]), "llm-do-exec") == 0;
   char **rest = argv + (argc > 0);

@@ -65,7 +65,7 @@ void node_call_exec(const char *node, const char *script, const struct node_call
   char variable[64];
   char *const argv[] = {"node", (char *)(uintptr_t)script, NULL};
   char *const environment[] = {SYSTEM_PATH, variable, NULL};
-  signal(SIGXFSZ, SIG_IGN); /* EFBIG can be told; node ignores this signal as well */
+  signal(SIGXFSZ, SIG_IGN); /* EFBIG can be reported; node ignores this signal as well */
   int call = call_file(handover), directory = call < 0 ? -1 : caller_directory();
   if (directory < 0 || chdir("/") < 0) return;
   snprintf(variable, sizeof variable, "LLM_DO_CALL=%d:%d", call, directory);

@@ -297,7 +297,7 @@ static int may_go_another_way(enum claim end, const struct reply *reply) {
   return !reply->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (reply->exit_code == EXIT_SETUP || reply->exit_code == EXIT_KILLED)));
 }
 
-/* The sandbox gets ready while we look at the disk. It starts the command when it has said FRAME_TAKEN and the gate is open. */
+/* The sandbox gets ready while the paths are checked. It starts the command after FRAME_TAKEN, once the gate is open. */
 static enum claim run_in(int fd, int gate, const struct claimant *claimant, struct reply *reply) {
   static const uint64_t one = 1;
   int end = cached_holds_all(claimant->file, V_AT) ? read_reply(fd, reply) : -1;

@@ -152,7 +152,7 @@ static int close_git(struct guard *guard, struct guard_zone *zone, struct walk *
   find->path = arena_copy(&guard->arena, find->path, strlen(find->path));
   if (add_repository(guard, zone, find, find->path) < 0) return -1;
   if (S_ISLNK(find->type)) return errno = ELOOP, mark_unprotected(guard, zone, find->path);
-  /* A file leads to a git directory elsewhere; a directory is kept where it is, its parts are closed one by one. */
+  /* A `.git` file points to another git directory; a directory is kept where it is, its parts are closed one by one. */
   if (!is_kept(zone, walk, find) && find->path[0] && add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return mark_unprotected(guard, zone, find->path);
   return S_ISDIR(find->type) ? close_git_directory(guard, zone, walk, index) : 0;
 }

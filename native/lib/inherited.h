@@ -12,5 +12,5 @@ struct inherited {
   uint64_t limits[STANDING_LIMITS][2];
 };
 
-/* Of this process. 0, or -1 when it cannot be told. */
+/* Of this process. 0, or -1 when it cannot be read. */
 int inherited_read(struct inherited *inherited);

@@ -22,7 +22,7 @@ static void take_signals(struct run *run) {
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse */
   sigaction(SIGPIPE, &ignore, NULL);
-  sigaction(SIGXFSZ, &ignore, NULL); /* a caller's limit of file sizes is an error to be told */
+  sigaction(SIGXFSZ, &ignore, NULL); /* a caller's limit of file sizes is an error to be reported */
   sigset_t set;
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&set, watched[i]);

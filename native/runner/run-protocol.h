@@ -43,7 +43,7 @@ struct warm {
   struct launchfile guards; /* none: count is 0 */
   int has_command;
   int taken; /* it will run: what the client sends is for it */
-  int is_over; /* the last frame has been told, or is queued */
+  int is_over; /* the last frame has been sent, or is queued */
 
   /* Framed streams: our ends of the command's pipes. */
   int input, output[2];

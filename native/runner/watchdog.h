@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Most scratch file systems a run can be told to count. */
+/* Most scratch file systems a run can count. */
 enum { WATCHDOG_SCRATCH = 64 };
 
 enum { WATCHDOG_UNDER = 0, WATCHDOG_OVER = 1 };

@@ -188,7 +188,7 @@ static int is_directory(const char *path) {
   return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* execve says ENOENT also for a missing interpreter, and EACCES also for a directory; the caller must be told which. */
+/* execve says ENOENT also for a missing interpreter, and EACCES also for a directory; the caller must learn which. */
 static _Noreturn void no_exec(int pipe, const char *path) {
   int error = errno;
   struct stat status;

@@ -8,7 +8,7 @@
  * connects to the runner's socket before the command exists; the runner takes one connection, so no other process in here can speak for it,
  * and it is not dumpable, so the command, which has the same id, cannot take its descriptor. It passes signals on, reaps, and
  * when the command has ended it kills what is left and writes the status line of launch (lib/status.h). Its own exit status is
- * what docker's init would have used. With --mounts nothing runs before the mounts were compared and the runner can be told of it;
+ * what docker's init would have used. With --mounts nothing runs before the mounts were compared and reported to the runner;
  * else, without a socket, it does all but the telling. Inside a container that goes on it kills
  * no process: what a command leaves behind there is the runner's matter.
  */

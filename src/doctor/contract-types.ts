@@ -138,7 +138,8 @@ export function first({ runs }: Observed, index = 0): ObservedRun {
   return runs[index] ?? NO_RUN
 }
 
-const NO_RUN: ObservedRun = {
+/** What an attempt without a run has to show. */
+export const NO_RUN: ObservedRun = {
   stdout: '',
   stderr: '',
   stdoutSha256: '',

@@ -10,7 +10,7 @@ import type { Result } from '../report/result.ts'
 import type { Environment } from '../run/caller.ts'
 import { exec } from '../run/exec.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
-import type { Attempt, ObservedRun, Row, TestSite, Verdict } from './contract-types.ts'
+import { type Attempt, NO_RUN, type ObservedRun, type Row, type TestSite, type Verdict } from './contract-types.ts'
 import { prepareTestSite } from './test-site.ts'
 
 export interface RowResult {
@@ -156,16 +156,8 @@ function observedRun(result: Result, stdoutSha256: string): ObservedRun {
   }
 }
 
-function refusedRun({ code, message }: SandboxError): ObservedRun {
-  return {
-    refused: { code, message },
-    stdout: '',
-    stderr: '',
-    stdoutSha256: '',
-    truncated: 0,
-    exitCode: null,
-    signal: null,
-    reason: 'denied',
-    durationMs: 0,
-  }
-}
+const refusedRun = ({ code, message }: SandboxError): ObservedRun => ({
+  ...NO_RUN,
+  refused: { code, message },
+  reason: 'denied',
+})

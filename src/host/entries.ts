@@ -1,5 +1,5 @@
 /**
- * What lies at some places and one level below them, to be compared with a later look.
+ * Identities of paths and of the entries one level below them, to be compared with later ones.
  * Edge: file system (lstat, readdir); follows no link and changes nothing.
  */
 import { lstatSync, readdirSync } from 'node:fs'

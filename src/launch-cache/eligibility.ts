@@ -38,7 +38,7 @@ export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): 
   return backendNamed(plan.backend).hasLaunchFile && policy.pool === 'auto' && !plan.tty
 }
 
-/** Everything that planning saw, as it saw it; with the places that would tell of a better cgroup. */
+/** Everything that planning saw, as it saw it; with the paths whose change could mean a better cgroup. */
 export function inspectedPaths({ facts }: Planned): Readonly<Record<string, string | undefined>> {
   const paths = Object.fromEntries(Object.values(facts.paths).map(({ path, identity }) => [path, identity]))
   return { ...facts.cgroup.seen, ...paths }

@@ -35,11 +35,11 @@ export function makeLaunchCache(directory: string): void {
 export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'paths'> {
   readonly invocation: Invocation
   readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'env'>
-  /** Path -> identity as planning saw it; undefined = it could not be told, and nothing is stored. */
+  /** Path -> identity as planning saw it; undefined = it could not be read, and nothing is stored. */
   readonly paths: Readonly<Record<string, string | undefined>>
   /** Files whose content planning read. */
   readonly read: readonly string[]
-  /** Places that were only looked at for being empty. */
+  /** Paths that were only inspected for being absent. */
   readonly absent: readonly string[]
   /** When planning began, milliseconds since 1970. */
   readonly begunMs: number
@@ -71,7 +71,7 @@ export function storeLaunch(directory: string, { name, bytes }: GuardedLaunch): 
   return isStored
 }
 
-/** What is there now is what the client will compare with: nothing, or a place that this user may not look into. */
+/** What is there now is what the client will compare with: nothing, or a path that this user may not inspect. */
 function identitiesOf(paths: readonly string[]): StoreInputs['paths'] {
   const facts = observePaths(paths)
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))

@@ -27,7 +27,7 @@ export interface ProgramEnd {
   readonly inTime: boolean
 }
 
-/** Where programs of the system are looked for: never by the caller's PATH, which may name places that a sandbox can write to. */
+/** Where programs of the system are looked for: never by the caller's PATH, which may name directories that a sandbox can write to. */
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin'
 
 const PLAIN_ENVIRONMENT = { PATH: SYSTEM_PATH }

@@ -66,7 +66,7 @@ function wordsOf(path: string): string[] {
   return path.split('/').filter((word) => word !== '' && word !== '.')
 }
 
-/** The places to look at before the walks of these names can go on. */
+/** The paths to inspect before these names can be resolved further. */
 export function unresolvedPaths(names: readonly string[], paths: Facts): readonly string[] {
   return names.flatMap((name) => walkName(name, paths).unresolved ?? [])
 }

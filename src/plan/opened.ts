@@ -21,7 +21,7 @@ export interface OpenedInputs {
   readonly homes: readonly string[]
 }
 
-/** Places whose change the result of a run reports; mostly none. */
+/** Paths whose change the result of a run reports; mostly none. */
 export function openedIn({ policy, plan, request }: OpenedRun): readonly OpenedPath[] {
   return policy.protectNot.length === 0 ? [] : openedPaths({ policy, zones: plan.zones, homes: request.homes })
 }
@@ -52,12 +52,12 @@ export function openedPaths({ policy: { protectNot }, zones, homes }: OpenedInpu
   )
 }
 
-/** What is at a place: a text that is another one when it was changed; absent for nothing. */
+/** Path -> its identity, which differs after a change; absent where nothing exists. */
 export type Sight = ReadonlyMap<string, string>
 
 export interface OpenedComparison {
   readonly opened: readonly OpenedPath[]
-  /** Identities of the places and, for directories, of what is in them. */
+  /** Identities of the paths and, for directories, of their entries. */
   readonly before: Sight
   readonly after: Sight
 }

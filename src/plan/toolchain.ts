@@ -149,7 +149,7 @@ function fits(wanted: string, word: string | undefined): boolean {
   return wanted.endsWith('*') ? word.startsWith(wanted.slice(0, -1)) : word === wanted
 }
 
-/** Absolute places where the command may be, in the caller's order; a command with a slash is one place. */
+/** Absolute paths where the command may be, in the caller's order; a command with a slash is one path. */
 export function commandCandidates({ command, cwd, path }: Request): readonly string[] {
   const name = command[0] ?? ''
   if (name === '' || name.includes('\0')) return []
@@ -190,7 +190,7 @@ function isInterpreter(path: string, home: string): boolean {
   return found !== undefined && INTERPRETERS.has(found.kind.name) && found.base === home
 }
 
-/** Everything whose toolchain matters: the canonical places of PATH entries and of the command, and where their links lead. */
+/** Everything whose toolchain matters: the canonical paths of PATH entries and of the command, and where their links lead. */
 function tracks(request: Request, paths: PathFacts, writable: readonly string[] = []): readonly string[] {
   const command = foundCommand(request, paths)
   const seen = [...searchPath(request.path), ...(command === undefined ? [] : [command])].filter((path) =>

@@ -166,7 +166,7 @@ const CREDENTIAL_PATHS = [
   '.netlify',
 ] as const
 
-/** True when showing this canonical directory by itself would show credentials: a whole home, one of the places, or what holds one. */
+/** True when showing this canonical directory by itself would show credentials: a whole home, one of these paths, or a parent of one. */
 export function holdsCredentials(directory: string, home: string): boolean {
   if (directory === '/' || withheldWorkspace(directory, home) !== undefined) return true
   if (home === '') return false

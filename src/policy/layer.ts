@@ -19,7 +19,7 @@ export interface PolicyLayer {
   readonly problems?: readonly string[]
 }
 
-/** Authority, lowest first: a later one replaces what an earlier one said. */
+/** Authority, lowest first: a later one replaces what an earlier one set. */
 export const LAYER_ORDER: readonly Layer[] = [
   'built-in',
   'profile',

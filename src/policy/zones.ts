@@ -10,7 +10,7 @@ export interface DraftZone extends Omit<ParsedZone, 'name'> {
   readonly named: boolean
   readonly meansDirectory?: boolean
   readonly origin: Origin
-  /** Where it is said, for messages. */
+  /** Where it is set, for messages. */
   readonly head: string
 }
 
@@ -77,7 +77,7 @@ export function zoneOf(draft: DraftZone): Zone {
   }
 }
 
-/** @param broken some layer could not be read completely, so that what is missing here may have been said there */
+/** @param broken some layer could not be read completely, so that what is missing here may have been set there */
 export function zoneProblems(zones: readonly DraftZone[], broken: boolean): readonly string[] {
   return [
     ...zones.flatMap((zone) => sourceProblems({ zone, broken })),

@@ -168,7 +168,7 @@ function hostPathOf(path: string, zones: FailureContext['zones'] = []): string {
 /** The command had begun, and its end is not known. Nothing here may sound as if it can simply be run again. */
 export function explainLost({ step, path, errno, detail }: SetupFailure): Explained {
   const what = [step, path, errno, detail].filter((part) => part !== '').join(': ')
-  // Launch would have told what it set aside at the end; native/runner/sweeper.c, which did it instead, reports nothing.
+  // Launch would have reported what it set aside at the end; native/runner/sweeper.c, which did it instead, reports nothing.
   const swept =
     step === 'launch'
       ? '; new files at protected names are renamed to NAME.set-aside.RUN, unless what does that was killed too'
@@ -190,7 +190,7 @@ function explainStep(
   return { message: row.why(shownPath), hint: row.hint(shownPath) }
 }
 
-/** A step of building the sandbox that failed: which one, on what, what the kernel said, and what that means here. */
+/** A step of building the sandbox that failed: which one, on what, the errno, and what that means here. */
 export function explainSetup(failure: SetupFailure, context: FailureContext = {}): Explained {
   const { program = 'bwrap', around } = context
   const { step, path, errno, detail } = failure

@@ -1,5 +1,5 @@
 /**
- * The caller of a run: its directory, home, environment and profiles, and the places that decide what its next run may do.
+ * The caller of a run: its directory, home, environment and profiles, and the paths that decide what its next run may do.
  * Edge: process.env, the account, files.
  */
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
@@ -116,7 +116,7 @@ export function decidingPaths(env: Environment, { cwd }: Pick<Request, 'cwd'>): 
   return paths.filter((path) => isAbsolute(path))
 }
 
-/** Where the command finds node: on PATH, but never in the caller's directory; with the places that it looks at before. */
+/** Where the command finds node: on PATH, but never in the caller's directory; with the paths that it tries before. */
 function namesOfNode(env: Environment, cwd: string): readonly string[] {
   const entries = (env['PATH'] ?? '').split(delimiter).filter((entry) => isAbsolute(entry) && !isWithin(entry, cwd))
   const paths = entries.map((entry) => join(entry, 'node'))

@@ -72,7 +72,7 @@ export interface Prepared {
   /** The command's complete environment, secrets included. */
   readonly commandEnv: Readonly<Record<string, string>>
   readonly options: ExecOptions
-  /** Files that were read for the policy, and places where one of them could have been. */
+  /** Files that were read for the policy, and paths where one of them could have been. */
   readonly sources: { readonly read: readonly string[]; readonly missing: readonly string[] }
 }
 

@@ -87,7 +87,7 @@ function unknownDelegates({ delegates }: Worker, names: readonly string[]): read
     })
 }
 
-/** Each circle once, told where it closes. */
+/** Each circle once, reported where it closes. */
 function cycles(workers: readonly Worker[]): readonly CheckFinding[] {
   const byName = new Map(workers.map((worker) => [worker.name, worker]))
   const done = new Set<string>()

@@ -28,7 +28,7 @@ export interface FoundFile extends FileText {
   readonly real: string
   /** Absolute, as it was named. */
   readonly at: string
-  /** Absolute places that were looked at before, where a file would be found first. */
+  /** Absolute paths that were tried before, where a file would be found first. */
   readonly before: readonly string[]
 }
 

@@ -120,7 +120,7 @@ export function holdCovers({ zones, covers }: CoverInputs): HeldCovers {
   }
 }
 
-/** A source may be shown at two places. */
+/** A source may be mounted at two targets. */
 function unique(covers: readonly Cover[]): readonly Cover[] {
   return [...new Map(covers.map((cover) => [`${cover.zone}\0${cover.path}`, cover])).values()]
 }

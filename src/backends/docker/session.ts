@@ -149,7 +149,7 @@ interface Opened {
 async function openContainer(input: DockerRun, session: Session): Promise<Opened> {
   const { plan, run } = input
   const there = await inspectContainer(session.docker, session.name)
-  // After one OOM kill Docker's flag stays set, and a second could not be told from it.
+  // After one OOM kill Docker's flag stays set, and a second could not be distinguished from it.
   const isFit = there?.State.Status === 'running' && !there.State.OOMKilled && hasTime(there, plan.limits.timeoutMs)
   if (isFit && (await isIntact(input, session))) {
     const warnings = checkLimits(input, { report: there, complaints: [], docker: session.docker })
