@@ -110,7 +110,7 @@ build: dist/cli.cjs $(COMMANDS) ## bundle src/ into dist/, declarations into dis
 dist/cli.cjs: $(SOURCES) $(wildcard profiles/*.yaml scripts/*.mjs) package.json tsconfig.json $(NODE_MODULES)
 	@node scripts/build.mjs
 
-# On Linux the commands are the front end (which finds dist/cli.cjs beside itself), elsewhere two lines of node.
+# On Linux the commands are the client (which finds dist/cli.cjs next to itself), elsewhere two lines of node.
 ifeq ($(shell uname -s),Linux)
 $(COMMANDS): $(BIN)/front
 	@ln -f $< $@

@@ -1,13 +1,13 @@
 /*
- * front: what is installed as `llm-do` and `llm-do-exec`.
+ * client: what is installed as `llm-do` and `llm-do-exec`.
  *
  * Theory of operation. Node starts slower than a sandbox, and most runs repeat an earlier one's options in the same
- * directory. So node leaves the launch file of a plan in the cache, with everything the plan was made from, and front looks
+ * directory. So node leaves the launch file of a plan in the cache, with everything the plan was made from, and the client looks
  * there first: if the words of the key are the same and every path on disk is still what it was, it starts launch with the
  * caller's command, environment and streams, or gives them to a sandbox of the pool that is ready (client/pool-client.h). For everything
  * else (another verb, a plan that is not there or stale) it becomes node, which knows everything. Where JSON was asked for, it
  * reads what the command prints (client/capture.h) and fills it into the answer that node has prepared (client/result-template.h). A run that ends in
- * a way that needs an explanation is reported by node: front hands it the outcome. So there is one implementation of every
+ * a way that needs an explanation is reported by node: the client hands it the outcome. So there is one implementation of every
  * message and every decision; this one only remembers.
  */
 #include "lib/launch-cache.h"
@@ -308,7 +308,7 @@ static _Noreturn void explain(const struct run *run, const char *json) {
 }
 
 /* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
-static void tell(const struct result *result, int status) {
+static void print_result(const struct result *result, int status) {
   signal(SIGPIPE, SIG_IGN);
   int error = result_write(result, 1);
   if (error == 0 || error == EPIPE) _exit(status);
@@ -328,7 +328,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
-  if (is_plain && result_is_text(&result)) tell(&result, status);
+  if (is_plain && result_is_text(&result)) print_result(&result, status);
   explain(run, json);
 }
 
@@ -399,7 +399,7 @@ static int are_streams(void) { return stream_check(0) == 0 && stream_check(1) ==
 
 int main(int argc, char **argv) {
   static char root[4096], directory[4096];
-  signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be told, by node too */
+  signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be reported, by node too */
   find_root(root, sizeof root);
   int is_exec = argc > 0 && strcmp(base_name(argv[0]), "llm-do-exec") == 0;
   char **rest = argv + (argc > 0);

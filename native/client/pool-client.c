@@ -20,7 +20,7 @@
 
 /* ---- the pool ---- */
 
-/* Beside the records of runs: RUNTIME/llm-do/runs -> RUNTIME/llm-do/pool/NAME. */
+/* Next to the records of runs: RUNTIME/llm-do/runs -> RUNTIME/llm-do/pool/NAME. */
 static int open_pool(const struct launchfile *file) {
   struct entry runs, pool;
   char path[4200];
@@ -211,7 +211,7 @@ static int send_message(int fd, struct message *message, int is_warm) {
 
 /* ---- its end ---- */
 
-struct answers {
+struct reply {
   struct frame header;
   size_t have;
   int taken, refused, signalled;
@@ -221,38 +221,38 @@ struct answers {
 };
 
 /* Where the next bytes belong: the header, the exit status, then the JSON. */
-static struct iovec next_room(struct answers *answers) {
-  size_t have = answers->have, head = sizeof answers->header, code = head + sizeof answers->exit_code;
-  if (have < head) return (struct iovec){(char *)&answers->header + have, head - have};
-  if (have < code) return (struct iovec){(char *)&answers->exit_code + have - head, code - have};
-  return (struct iovec){answers->json + have - code, head + answers->header.size - have};
+static struct iovec next_room(struct reply *reply) {
+  size_t have = reply->have, head = sizeof reply->header, code = head + sizeof reply->exit_code;
+  if (have < head) return (struct iovec){(char *)&reply->header + have, head - have};
+  if (have < code) return (struct iovec){(char *)&reply->exit_code + have - head, code - have};
+  return (struct iovec){reply->json + have - code, head + reply->header.size - have};
 }
 
-static int is_whole(const struct answers *answers) {
-  return answers->have >= sizeof answers->header && answers->have == sizeof answers->header + answers->header.size;
+static int is_whole(const struct reply *reply) {
+  return reply->have >= sizeof reply->header && reply->have == sizeof reply->header + reply->header.size;
 }
 
 /* 1 = the last frame is here, 0 = more must come, -1 = the sandbox is gone. */
-static int read_answers(int fd, struct answers *answers) {
+static int read_reply(int fd, struct reply *reply) {
   for (;;) {
-    struct iovec room = next_room(answers);
+    struct iovec room = next_room(reply);
     ssize_t got = recv(fd, room.iov_base, room.iov_len, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return 0;
     if (got <= 0) return -1;
-    answers->have += (size_t)got;
-    uint32_t least = answers->header.kind == FRAME_STATUS ? sizeof answers->exit_code : 0;
-    if (answers->have == sizeof answers->header && (answers->header.size > answers->room || answers->header.size < least)) return -1;
-    if (!is_whole(answers)) continue;
-    if (answers->header.kind == FRAME_STATUS) {
-      size_t size = answers->header.size - sizeof answers->exit_code;
-      answers->json[size < answers->room ? size : answers->room - 1] = 0;
+    reply->have += (size_t)got;
+    uint32_t least = reply->header.kind == FRAME_STATUS ? sizeof reply->exit_code : 0;
+    if (reply->have == sizeof reply->header && (reply->header.size > reply->room || reply->header.size < least)) return -1;
+    if (!is_whole(reply)) continue;
+    if (reply->header.kind == FRAME_STATUS) {
+      size_t size = reply->header.size - sizeof reply->exit_code;
+      reply->json[size < reply->room ? size : reply->room - 1] = 0;
       return 1;
     }
-    if (answers->header.kind == FRAME_REFUSED) answers->refused = 1;
-    if (answers->header.kind != FRAME_TAKEN) return -1;
-    answers->taken = 1;
-    answers->have = 0;
+    if (reply->header.kind == FRAME_REFUSED) reply->refused = 1;
+    if (reply->header.kind != FRAME_TAKEN) return -1;
+    reply->taken = 1;
+    reply->have = 0;
   }
 }
 
@@ -267,7 +267,7 @@ static void pass_on(int fd, int signals) {
 }
 
 /* Only a client with a signal to forward must know whether the command was taken; otherwise it sleeps until the end. */
-static enum claim wait_for_end(int fd, const struct claimant *claimant, struct answers *answers) {
+static enum claim wait_for_end(int fd, const struct claimant *claimant, struct reply *reply) {
   int must_know = 0;
   for (int end = 0; end == 0;) {
     struct pollfd watched[2 + CAPTURE_POLLS] = {{fd, must_know ? POLLIN : POLLRDHUP, 0}, {must_know ? -1 : claimant->signals, POLLIN, 0}};
@@ -278,12 +278,12 @@ static enum claim wait_for_end(int fd, const struct claimant *claimant, struct a
     }
     capture_read(claimant->capture, watched + 2);
     if (!watched[0].revents && !watched[1].revents) continue;
-    end = read_answers(fd, answers);
-    must_know = !answers->taken;
-    if (watched[1].revents && answers->taken) answers->signalled = 1, pass_on(fd, claimant->signals);
+    end = read_reply(fd, reply);
+    must_know = !reply->taken;
+    if (watched[1].revents && reply->taken) reply->signalled = 1, pass_on(fd, claimant->signals);
     if (end == 1) return CLAIM_DONE;
   }
-  return answers->taken && !answers->refused ? CLAIM_LOST : CLAIM_NONE;
+  return reply->taken && !reply->refused ? CLAIM_LOST : CLAIM_NONE;
 }
 
 /* Reading the gate decides: if the sandbox reads it, it starts the command; if we do, it never will. */
@@ -293,18 +293,18 @@ static int take_back(int gate) {
 }
 
 /* A sandbox that has been killed, or says that it was, need not have begun. A client that was stopped does not want it to begin. */
-static int may_go_another_way(enum claim end, const struct answers *answers) {
-  return !answers->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (answers->exit_code == EXIT_SETUP || answers->exit_code == EXIT_KILLED)));
+static int may_go_another_way(enum claim end, const struct reply *reply) {
+  return !reply->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (reply->exit_code == EXIT_SETUP || reply->exit_code == EXIT_KILLED)));
 }
 
-/* The sandbox gets ready while we look at the disk. It starts the command when it has said FRAME_TAKEN and the gate is open. */
-static enum claim run_in(int fd, int gate, const struct claimant *claimant, struct answers *answers) {
+/* The sandbox gets ready while the paths are checked. It starts the command after FRAME_TAKEN, once the gate is open. */
+static enum claim run_in(int fd, int gate, const struct claimant *claimant, struct reply *reply) {
   static const uint64_t one = 1;
-  int end = cached_holds_all(claimant->file, V_AT) ? read_answers(fd, answers) : -1;
+  int end = cached_holds_all(claimant->file, V_AT) ? read_reply(fd, reply) : -1;
   if (end != 0) return end == 1 ? CLAIM_DONE : CLAIM_NONE; /* a deadline of no time at all */
   if (write(gate, &one, sizeof one) != sizeof one) return CLAIM_NONE;
-  enum claim how = wait_for_end(fd, claimant, answers);
-  return may_go_another_way(how, answers) && take_back(gate) ? CLAIM_NONE : how;
+  enum claim how = wait_for_end(fd, claimant, reply);
+  return may_go_another_way(how, reply) && take_back(gate) ? CLAIM_NONE : how;
 }
 
 enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room) {
@@ -315,24 +315,24 @@ enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json
                 (message.given[3] = eventfd(0, EFD_CLOEXEC)) >= 0;
   int fd = is_ours ? claim_any(pool) : -1;
   close(pool);
-  struct answers answers = {.json = json, .room = room};
+  struct reply reply = {.json = json, .room = room};
   /* A command that was not sent whole is never taken. */
-  enum claim end = fd < 0 || send_message(fd, &message, 1) < 0 ? CLAIM_NONE : run_in(fd, message.given[3], claimant, &answers);
+  enum claim end = fd < 0 || send_message(fd, &message, 1) < 0 ? CLAIM_NONE : run_in(fd, message.given[3], claimant, &reply);
   if (message.given[3] >= 0) close(message.given[3]);
   if (fd >= 0) close(fd);
   free(message.block);
-  *exit_code = (int)answers.exit_code;
+  *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;
   return end;
 }
 
 enum claim run_by(int launch, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
   struct message message = {.given = {-1, -1, -1, -1}};
-  struct answers answers = {.json = json, .room = room, .taken = 1};
-  enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message, 0) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &answers);
+  struct reply reply = {.json = json, .room = room, .taken = 1};
+  enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message, 0) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &reply);
   close(launch);
   free(message.block);
-  *exit_code = (int)answers.exit_code;
+  *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;
   return end;
 }

@@ -5,7 +5,7 @@
  * from which the sandboxes were built. It must be the caller's own, byte by byte, or have the same caller, the same plan, and
  * every input on disk still as it was. Then a ready socket is claimed by renaming it, and the command handed over with a gate
  * before it. While the sandbox wakes up, every place that the caller's plan looked at is looked at again; then the gate is opened.
- * Whatever goes wrong before that, or before the sandbox has said FRAME_TAKEN, is no event at all: the cold way is always there.
+ * Whatever goes wrong before that, or before FRAME_TAKEN, costs nothing: the cold start is always possible.
  * After both there is no second run, unless the sandbox says FRAME_REFUSED, or has ended with the gate still to be gone through.
  */
 #pragma once
@@ -26,7 +26,7 @@ struct claimant {
   struct capture *capture;
 };
 
-/* Runs a command in a warm sandbox, if the places of the file (V_AT) still hold; json has room for `room` bytes. */
+/* Runs a command in a warm sandbox, if the paths of the file (V_AT) are unchanged; json has room for `room` bytes. */
 enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room);
 
 /*

@@ -20,7 +20,7 @@ struct result {
 /* Nothing to say: the command ended by itself, no limit was met, and nothing may deserve a hint. */
 int result_needs_no_words(const struct result *result);
 
-/* Is everything that is to be told there, and text? */
+/* Is everything that is reported complete, and text? */
 int result_is_text(const struct result *result);
 
 /* Writes the answer, one line. 0, or an errno. */

@@ -21,7 +21,7 @@ enum {
 enum report_kind {
   REPORT_FAILED = 1,  /* the walls could not be finished: step, path, error */
   REPORT_STARTED = 2, /* about to run the command; carries the terminal's master by SCM_RIGHTS if there is one. Of a command that
-                         came late only init is told */
+                         came late only init gets it */
   REPORT_NO_EXEC = 3, /* execve failed: path, error */
   REPORT_ENDED = 4,   /* the command ended: wait_status, usage */
   REPORT_STAGED = 5,  /* from the stager: the tree stands; `pid` is init's if that is launch's own child (engine unshare), else 0;

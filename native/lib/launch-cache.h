@@ -1,5 +1,5 @@
 /*
- * Launch files that the front-end may use without asking node: what they were made for, and whether that still holds.
+ * Launch files that the client may use without asking node: what they were made for, and whether that still holds.
  * src/launch-cache/ writes them; both sides compute the same words.
  */
 #pragma once
@@ -27,7 +27,7 @@ int key_add_number(struct key *key, unsigned long long number);
 uint64_t key_sum(const struct key *key);
 
 /* Opens and checks the file of that key in the cache directory: owner, modes, seal (lib/seal.h), key, and the content of every input. What
- * is at the places that planning looked at (V_AT) is the caller's to ask: it takes longer than all the rest.
+ * is at the paths that planning inspected (V_AT) is for the caller to check: it takes longer than all the rest.
  * Returns a descriptor at offset 0 and the content, or -1: not there, not ours, stale. */
 int cached_open(const char *directory, const struct key *key, struct launchfile *file);
 
@@ -42,6 +42,6 @@ int cached_holds(const struct entry *entry);
 /* All of that verb. */
 int cached_holds_all(const struct launchfile *file, enum verb verb);
 
-/* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be told. */
+/* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be read. */
 int identity_at(const char *path, char *text, size_t room);
 int identity_of_content(const char *path, char *text, size_t room);

@@ -22,7 +22,7 @@ static void take_signals(struct run *run) {
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse */
   sigaction(SIGPIPE, &ignore, NULL);
-  sigaction(SIGXFSZ, &ignore, NULL); /* a caller's limit of file sizes is an error to be told */
+  sigaction(SIGXFSZ, &ignore, NULL); /* a caller's limit of file sizes is an error to be reported */
   sigset_t set;
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&set, watched[i]);
@@ -59,11 +59,11 @@ static void read_limits(struct run *run) {
 
 static void find_init(struct run *run) {
   ssize_t length = readlink("/proc/self/exe", run->init, sizeof run->init - sizeof "init");
-  if (length < 0) run_refuse(run, "launch: find helpers", "/proc/self/exe");
+  if (length < 0) run_refuse(run, "launch: find init", "/proc/self/exe");
   run->init[length] = 0;
   char *slash = strrchr(run->init, '/'), *name = slash ? slash + 1 : run->init;
   copy_text(name, sizeof run->init - (size_t)(name - run->init), "init");
-  if (access(run->init, X_OK) < 0) run_refuse(run, "launch: find helpers", run->init);
+  if (access(run->init, X_OK) < 0) run_refuse(run, "launch: find init", run->init);
 }
 
 void run_begin(struct run *run) {

@@ -43,13 +43,13 @@ struct warm {
   struct launchfile guards; /* none: count is 0 */
   int has_command;
   int taken; /* it will run: what the client sends is for it */
-  int is_over; /* the last frame has been told, or is queued */
+  int is_over; /* the last frame has been sent, or is queued */
 
   /* Framed streams: our ends of the command's pipes. */
   int input, output[2];
   char *kept; /* stdin that the pipe had no room for yet */
   size_t kept_size, kept_sent;
-  int owes_want;
+  int want_pending;
   char *queued; /* frames that the client had no room for yet */
   size_t queued_size, queued_sent;
 };

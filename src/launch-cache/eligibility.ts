@@ -1,4 +1,4 @@
-/** Which plans front may start by itself, and what they depend on. Pure. */
+/** Which plans the client may start by itself, and what they depend on. Pure. */
 import { posix } from 'node:path'
 import { backendNamed } from '../backends/index.ts'
 import type { HostFacts } from '../host/facts.ts'
@@ -38,8 +38,8 @@ export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): 
   return backendNamed(plan.backend).hasLaunchFile && policy.pool === 'auto' && !plan.tty
 }
 
-/** Everything that planning saw, as it saw it; with the places that would tell of a better cgroup. */
-export function placesOf({ facts }: Planned): Readonly<Record<string, string | undefined>> {
+/** Everything that planning saw, as it saw it; with the paths whose change could mean a better cgroup. */
+export function inspectedPaths({ facts }: Planned): Readonly<Record<string, string | undefined>> {
   const paths = Object.fromEntries(Object.values(facts.paths).map(({ path, identity }) => [path, identity]))
   return { ...facts.cgroup.seen, ...paths }
 }

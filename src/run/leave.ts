@@ -8,7 +8,7 @@ import { ACCOUNTS } from '../host/accounts.ts'
 import { usableCache } from '../host/boot-cache.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { variableRules } from '../launch-cache/cached-launch.ts'
-import { enginesBefore, isCacheable, isPoolable, placesOf } from '../launch-cache/eligibility.ts'
+import { enginesBefore, inspectedPaths, isCacheable, isPoolable } from '../launch-cache/eligibility.ts'
 import {
   type GuardedLaunch,
   guardLaunch,
@@ -16,10 +16,10 @@ import {
   makeLaunchCache,
   storeLaunch,
 } from '../launch-cache/store.ts'
-import { helperFiles, packageRoot, packageVersion } from '../os/native-helpers.ts'
+import { nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
-import { answerRecords } from '../report/result-template.ts'
+import { templateRecords } from '../report/result-template.ts'
 import { profileDirectories } from './caller.ts'
 import { existing } from './observe.ts'
 import type { ExecOptions, Prepared } from './plan-run.ts'
@@ -67,8 +67,8 @@ export async function guardPlan(
   return guardLaunch({
     invocation,
     caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
-    places: placesOf(prepared),
-    read: [...sources.read, ...accounts.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],
+    paths: inspectedPaths(prepared),
+    read: [...sources.read, ...accounts.read, ...(enginePath === undefined ? [] : [enginePath]), ...nativeFiles()],
     absent: [
       ...sources.missing,
       ...accounts.missing,
@@ -76,7 +76,7 @@ export async function guardPlan(
     ],
     variables: variableRules(plan.env, policy),
     isPoolable: isPoolable(prepared),
-    answer: options.form === undefined ? [] : answerRecords(plan, options.form),
+    resultTemplate: options.form === undefined ? [] : templateRecords(plan, options.form),
     records: launchRecords(plan, fileInputs(prepared)),
     begunMs,
     seal,

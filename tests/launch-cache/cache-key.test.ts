@@ -17,7 +17,7 @@ describe('how the caller wrote the command', () => {
   })
 })
 
-describe('the command that front takes from the words', () => {
+describe('the command that the client takes from the words', () => {
   test.each([
     [['--', 'ls', '--', 'x'], ['ls', '--', 'x'], 'is what node takes'],
     [['-c', 'ls'], ['/bin/sh', '-c', 'ls'], 'is what node takes'],

@@ -57,11 +57,11 @@ export const isAlive = (pid: number): boolean => {
 }
 
 /** Asks until the answer is there; a pool is built in its own time. */
-export async function until<T>(ask: () => Promise<T | undefined>, what: string): Promise<T> {
+export async function until<T>(probe: () => Promise<T | undefined>, what: string): Promise<T> {
   const end = performance.now() + PATIENCE_MS
   for (;;) {
-    const answer = await ask()
-    if (answer !== undefined) return answer
+    const value = await probe()
+    if (value !== undefined) return value
     if (performance.now() > end) throw new Error(`never came: ${what}`)
     await sleep(10)
   }
@@ -77,19 +77,19 @@ export async function startPool({
 }: PoolOptions = {}): Promise<TestPool> {
   const home = await temporaryDirectory({ owner: as })
   const runtime = await temporaryDirectory({ owner: as })
-  const place = cwd ?? (await temporaryDirectory({ owner: as, mode: 0o755 }))
+  const workdir = cwd ?? (await temporaryDirectory({ owner: as, mode: 0o755 }))
   const env = { HOME: home, XDG_RUNTIME_DIR: runtime }
-  const call = { as, cwd: place, env, program: 'llm-do' as const }
+  const call = { as, cwd: workdir, env, program: 'llm-do' as const }
   const started = await runCli(['pool', 'start', '--size', `${size}`, ...options], { ...call, through })
   if (started.status !== 0) throw new Error(`pool start: ${started.stderr}`)
-  const keeper = (await keepers(call)).find(({ directory }) => directory === place)
+  const keeper = (await keepers(call)).find(({ directory }) => directory === workdir)
   if (keeper === undefined) throw new Error('the pool that was started is not in the list')
   const pools = as === 'root' ? '/run/llm-do/pool' : join(runtime, 'llm-do/pool')
   const directory = join(pools, keeper.name)
   const names = async () => (await readdir(directory).catch(() => [])).filter((name) => name.startsWith('r'))
   const pool: TestPool = {
     keeper,
-    cwd: place,
+    cwd: workdir,
     call,
     directory,
     names,

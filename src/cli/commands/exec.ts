@@ -258,7 +258,7 @@ async function refuse(error: SandboxError, { text: words, env }: Call): Promise<
   return exitStatus(result)
 }
 
-async function answer(call: Call): Promise<number> {
+async function runCall(call: Call): Promise<number> {
   const line = readCommandLine(call.text)
   if (line.help) {
     const { execUsage } = await import('../help.ts')
@@ -266,7 +266,7 @@ async function answer(call: Call): Promise<number> {
     return 0
   }
   if (line.version) {
-    const { packageVersion } = await import('../../os/native-helpers.ts')
+    const { packageVersion } = await import('../../os/native-programs.ts')
     await writeStdout(`${packageVersion()}\n`)
     return 0
   }
@@ -286,7 +286,7 @@ async function show(result: Result, json: JsonForm | undefined): Promise<number>
 }
 
 /**
- * The front-end ran the command and its end needs words: the call has a descriptor with what was captured and what launch
+ * The client ran the command and its end needs words: the call has a descriptor with what was captured and what launch
  * reported. Nothing is run again.
  */
 export async function explain(call: Call, outcome: number): Promise<number> {
@@ -304,7 +304,7 @@ export async function explain(call: Call, outcome: number): Promise<number> {
 
 export async function exec(call: Call): Promise<number> {
   try {
-    return await answer(call)
+    return await runCall(call)
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, call)
     throw error
