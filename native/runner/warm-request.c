@@ -1,7 +1,7 @@
 /*
  * The client of a run: it captures the streams, or brings the command to a warm sandbox (runner/run-protocol.h). A client of a warm
- * sandbox may go another way as long as its gate is closed, or where it has none, as long as it has not been told that its command was taken; so a
- * command is never run twice.
+ * sandbox may go another way as long as it has not been told that its command was taken, and after that only when it has read the gate
+ * itself; so a command is never run twice.
  */
 #include "runner/run.h"
 
