@@ -369,13 +369,12 @@ static void run_cached(const struct call *call, const char *directory) {
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, &run.capture};
   enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
-  if (!cached_holds_all(&run.file, V_AT)) return forget_run(&run);
   if (!run.capture.is_on && !has_children()) launch_here(&(struct launch_call){&run.file, call->command, run.env, on_ended, &run});
   int launch = start_launch(&run);
   if (launch >= 0) {
     enum claim end = run_by(launch, &claimant, &status, json, sizeof json);
     wait_for_launch(&run);
-    conclude(&run, end == CLAIM_DONE ? status : -1, json);
+    if (end != CLAIM_NONE) conclude(&run, end == CLAIM_DONE ? status : -1, json);
   }
   forget_run(&run);
 }

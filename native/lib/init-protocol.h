@@ -51,7 +51,7 @@ struct report {
 
 /* What the process that waits for a command gets on its socket (SOCK_SEQPACKET): this, as far as it is filled, and descriptors
  * that it makes its own, the command's three streams and then whatever is said to be there. Then a byte when it may start, as
- * soon as something is written to the gate. The end of the socket means that there will be no command. */
+ * soon as the gate can be read. The end of the socket means that there will be no command. */
 struct handover {
   uint8_t is_long;  /* a sealed memfd holds the block */
   uint8_t has_gate; /* an eventfd */

@@ -131,19 +131,11 @@ static int is_for(const struct launchfile *file, const struct key *key) {
   return next == key->count;
 }
 
-int cached_holds(const struct entry *entry) {
+int guard_holds(const struct entry *entry) {
   char identity[256];
   int failed = entry->verb == V_AT ? identity_at(entry->word[0], identity, sizeof identity)
                                   : identity_of_content(entry->word[0], identity, sizeof identity);
   return failed == 0 && strcmp(identity, entry->word[1]) == 0;
-}
-
-int cached_holds_all(const struct launchfile *file, enum verb verb) {
-  struct entry entry;
-  size_t position = 0;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == verb && !cached_holds(&entry)) return 0;
-  return 1;
 }
 
 int cached_open(const char *directory, const struct key *key, struct launchfile *file) {
@@ -153,7 +145,7 @@ int cached_open(const char *directory, const struct key *key, struct launchfile 
   if (fd < 0) return -1;
   char *bytes = read_all(fd, LAUNCHFILE_MAX, &size);
   if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && cached_is_sealed(file) && is_sound(file) && is_for(file, key) &&
-      cached_holds_all(file, V_CONTENT) && lseek(fd, 0, SEEK_SET) == 0)
+      lseek(fd, 0, SEEK_SET) == 0)
     return fd;
   close(fd);
   return -1;

@@ -9,6 +9,7 @@
  */
 #include "runner/run.h"
 
+#include "runner/freshness.h"
 #include "runner/stream-check.h"
 
 #include <signal.h>
@@ -113,6 +114,7 @@ _Noreturn void run_carry_out(struct run *run) {
 static struct run run; /* too big for the stack of a constrained caller */
 
 void launch_here(const struct launch_call *call) {
+  if (!is_fresh(call->file)) return;
   run_begin(&run);
   run.caller = call;
   run.file = *call->file;

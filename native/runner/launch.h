@@ -26,6 +26,7 @@ struct launch_call {
 
 /*
  * A run in the calling process, which must have no children and no threads, and 0, 1 and 2 open. Its other descriptors are closed,
- * its signals taken. Should it be killed, the sandbox ends with it, and the next launch removes what the record names.
+ * its signals taken. Should it be killed, the sandbox ends with it, and the next launch removes what the record names. Returns, before
+ * anything is touched, when the plan is stale.
  */
-_Noreturn void launch_here(const struct launch_call *call);
+void launch_here(const struct launch_call *call);

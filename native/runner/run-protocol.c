@@ -1,6 +1,5 @@
 #include "runner/run-protocol.h"
 
-#include "lib/launch-cache.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -184,8 +183,8 @@ static enum warm_event on_caller(struct warm *warm) {
 
 static enum warm_event on_guards(struct warm *warm) {
   const char *problem;
-  if (warm->guards.bytes) return WARM_GONE; /* one list for each command: every further one would take more memory */
-  if (launchfile_check(warm->body, warm->header.size, &warm->guards, &problem) < 0) return WARM_GONE;
+  if (warm->plan.bytes) return WARM_GONE; /* one list for each command: every further one would take more memory */
+  if (launchfile_check(warm->body, warm->header.size, &warm->plan, &problem) < 0) return WARM_GONE;
   warm->body = NULL; /* its words are the guards' */
   return WARM_NOTHING;
 }
@@ -285,8 +284,6 @@ enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_P
 }
 
 /* ---- the run ---- */
-
-int warm_guards_hold(const struct warm *warm) { return cached_holds_all(&warm->guards, V_AT) && cached_holds_all(&warm->guards, V_CONTENT); }
 
 char *warm_command(struct warm *warm, size_t *size) {
   char *block = warm->body;

@@ -1,12 +1,13 @@
 /*
  * The client of a run: it captures the streams, or brings the command to a warm sandbox (runner/run-protocol.h). A client of a warm
- * sandbox may go another way as long as its gate is closed, or where it has none, as long as FRAME_TAKEN has not been sent; so a
- * command is never run twice.
+ * sandbox may go another way as long as it has not been told that its command was taken, and after that only when it has read the gate
+ * itself; so a command is never run twice.
  */
 #include "runner/run.h"
 
 #include "lib/fd-message.h"
 #include "sandbox/root-fs.h"
+#include "runner/freshness.h"
 #include "runner/stream-check.h"
 
 #include <stddef.h>
@@ -31,6 +32,8 @@ void run_drop_stdio(struct run *run) {
 
 void run_prepare_warm(struct run *run) {
   if (!run->warm_directory) return;
+  errno = ESTALE;
+  if (!is_fresh(&run->file)) run_refuse(run, "launch: plan", ""); /* what it builds would serve no client */
   if (warm_prepare(&run->warm, run->warm_directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm_directory);
 }
 
@@ -97,7 +100,7 @@ static int guard_late(struct run *run) {
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
 static int make_ready(struct run *run, const char *block, size_t size) {
   if (hand_over(run, block, size) < 0) return -1;
-  if (!warm_guards_hold(&run->warm)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
+  if (!serves(&run->file, &run->warm.plan)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
   return guard_late(run);
 }
 
@@ -194,7 +197,7 @@ void run_await_command(struct run *run) {
   run->block = warm_command(&run->warm, &run->block_size);
   run->command = words_of(run->block, run->block_size);
   take_given_streams(run);
-  if (warm_guards_hold(&run->warm)) return;
+  if (serves(&run->file, &run->warm.plan)) return;
   run->status_sent = 1;
   warm_refuse(&run->warm);
   run_finish_client(run);

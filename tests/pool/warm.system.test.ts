@@ -11,7 +11,7 @@ import { WarmSandbox } from '../../src/pool/warm-sandbox.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { descendantsOf, isAlive, startPool, type TestPool, until } from './pool.ts'
+import { descendantsOf, isAlive, sandboxesOf, startPool, type TestPool, until, WHICH_SANDBOX } from './pool.ts'
 
 /** A server at a path that everybody can reach; it hangs up at the first byte. */
 async function listenAs(path: string) {
@@ -151,18 +151,24 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     await sleep(100) // A file that was changed a moment ago is not trusted to stay as it was read.
     const pool = await startPool({ cwd, options: ['--profile', profile] })
     const more = { env: { WORD: 'something' } }
-    const printWord = () => pool.run(['printenv', 'WORD'], more)
-    await printWord()
-    expect(await pool.runWarm(['printenv', 'WORD'], more)).toMatchObject({
-      isWarm: true,
-      stdout: Buffer.from('something\n'),
-    })
+    const script = `${WHICH_SANDBOX.join(' ')}; printenv WORD`
+    const look = async () => {
+      const [sandbox = '', word] = (await pool.run(['sh', '-c', script], more)).stdout.toString().split('\n')
+      return { sandbox, word }
+    }
+    await look()
     await pool.whenReady()
+    const before = await sandboxesOf(pool.keeper.pid)
+    const warm = await look()
+    expect([before.includes(warm.sandbox), warm.word]).toEqual([true, 'something'])
+    await pool.whenReady()
+    const ready = await sandboxesOf(pool.keeper.pid)
     await writeFile(profile, 'sandbox:\n  env:\n    inherit: []\n')
-    expect(await printWord()).toMatchObject({ isWarm: false, stdout: Buffer.from('') })
-    await sleep(100)
-    await printWord()
-    expect(await printWord()).toMatchObject({ isWarm: false, stdout: Buffer.from('') })
+    for (const wait of [0, 100, 0]) {
+      await sleep(wait)
+      const { sandbox, word } = await look()
+      expect([ready.includes(sandbox), word]).toEqual([false, ''])
+    }
   })
 
   test('is not had with --pool off', async () => {
