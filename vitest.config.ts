@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { LongestFirst } from './tests/support/longest-first.ts'
 import { unusedGoldens } from './tests/support/unused-goldens.ts'
 
 // `scripts/test.mjs` asks for machine-readable counts beside what people read.
@@ -14,6 +15,7 @@ export default defineConfig({
   test: {
     reporters: ['default', unusedGoldens(), ...(countsFile === undefined ? [] : ['json' as const])],
     ...(countsFile === undefined ? {} : { outputFile: { json: countsFile } }),
+    sequence: { sequencer: LongestFirst },
     allowOnly: process.env.CI !== 'true',
     projects: [
       {
@@ -47,10 +49,10 @@ export default defineConfig({
           name: 'system',
           include: ['tests/**/*.system.test.ts'],
           // A small machine under load: a time limit here ends a hang, it measures nothing.
-          testTimeout: 30_000,
+          testTimeout: 120_000,
           hookTimeout: 120_000,
-          // One file at a time: bombs, floods and the search for leftovers would disturb each other.
-          maxWorkers: 1,
+          // Two at a time: half of the time of a file is spent waiting. A test must stand the sandboxes of others anyway (docs/development.md).
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },

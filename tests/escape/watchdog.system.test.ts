@@ -8,9 +8,9 @@ import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { canBePlain, currentUser, type User } from '../support/users.ts'
+import { callers, type User } from '../support/users.ts'
 
-const USERS: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
+const USERS = callers()
 
 async function hide(as: User, limit: string, words: readonly string[], engine = 'unshare') {
   const place = await temporaryDirectory({ mode: 0o755 })

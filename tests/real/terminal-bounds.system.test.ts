@@ -4,11 +4,8 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith, type Need, testWith } from '../support/needs.ts'
-import { currentUser, type User } from '../support/users.ts'
-
-const USERS: readonly (readonly [User, readonly Need[]])[] =
-  currentUser() === 'root' ? [['root', []] as const, ['plain', ['plain-user']] as const] : [['plain', []] as const]
+import { describeWith } from '../support/needs.ts'
+import { callers, type User } from '../support/users.ts'
 
 /** What stands around the runner, `"$@"`. Nobody reads the far end of `pipe`, which is a FIFO. */
 const AROUND = {
@@ -69,9 +66,8 @@ describeUsers('a signal', async (as, around) => {
 
 function describeUsers(what: string, body: (as: User, around: string) => Promise<void>): void {
   describeWith(['userns', 'python'], `with --tty ${what} holds`, () => {
-    for (const [as, needs] of USERS)
-      for (const [title, around] of Object.entries(AROUND))
-        testWith(needs, `as ${as}, although ${title}`, () => body(as, around))
+    for (const as of callers())
+      for (const [title, around] of Object.entries(AROUND)) test(`as ${as}, although ${title}`, () => body(as, around))
   })
 }
 

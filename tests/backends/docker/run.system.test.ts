@@ -17,6 +17,7 @@ import {
   BUSYBOX_IMAGE,
   ENVIRONMENT_IMAGE,
   LINKS_IMAGE,
+  oncePerFile,
   startDocker,
   startPodman,
   VOLUME_IMAGE,
@@ -25,8 +26,11 @@ import { describeWith } from '../../support/needs.ts'
 import { dockerPlan } from '../plans.ts'
 import { containers, engine, OWNER, ownedDirectory, runIds, runIn, seenZone, text, type Wish } from './runs.ts'
 
+const docker = oncePerFile(startDocker)
+const podman = oncePerFile(startPodman)
+
 describeWith('docker', 'a docker container', () => {
-  const here = engine(startDocker)
+  const here = engine(docker)
   const run = (wish: Wish) => runIn(here(), wish)
 
   test('is reported with what its daemon can hold', () => {
@@ -519,7 +523,7 @@ describeWith('docker', 'a docker container', () => {
 })
 
 describeWith(['docker', 'podman'], 'a podman container', () => {
-  const here = engine(startPodman)
+  const here = engine(podman)
   const run = (wish: Wish) => runIn(here(), wish)
 
   test('is reported with what podman can hold', () => {
