@@ -245,7 +245,7 @@ static void show_the_rest(struct run *run) {
   }
 }
 
-/* Once the command has ended the sweep and guard_on_end say the rest. */
+/* Once the command has ended the sweep says the rest. */
 static int is_guarding(const struct run *run) { return run->outcome.started_ns && !run->outcome.ended_ns && !run->stopping; }
 
 static void look_at_guard(struct run *run, int has_events) {
@@ -275,7 +275,6 @@ void run_watch(struct run *run) {
     run_answer_early(run);
   }
   read_pending_reports(run);
-  guard_on_end(&run->guard);
   if (run->errors >= 0) read_errors(run);
   show_the_rest(run);
 }
