@@ -1,15 +1,21 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { LongestFirst } from './tests/support/longest-first.ts'
+import { ALONE, LongestFirst } from './tests/support/file-order.ts'
 import { unusedGoldens } from './tests/support/unused-goldens.ts'
 
 // `scripts/test.mjs` asks for machine-readable counts beside what people read.
 const countsFile = process.env.LLM_DO_TEST_COUNTS
+
+// One file of system tests at a time, or as many as `scripts/test.mjs` asks for; some run alone all the same.
+const workers = Number(process.env.LLM_DO_TEST_WORKERS ?? 1)
 
 const shared = {
   setupFiles: ['tests/support/surroundings.ts', 'tests/support/golden.ts'],
   exclude: [...configDefaults.exclude, 'tests/vm/**'],
   pool: 'forks' as const,
 }
+
+// A small machine under load: a time limit here ends a hang, it measures nothing.
+const system = { ...shared, testTimeout: 120_000, hookTimeout: 120_000 }
 
 export default defineConfig({
   test: {
@@ -45,15 +51,22 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          ...shared,
+          ...system,
           name: 'system',
           include: ['tests/**/*.system.test.ts'],
-          // A small machine under load: a time limit here ends a hang, it measures nothing.
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          // Two at a time: half of the time of a file is spent waiting. A test must stand the sandboxes of others anyway (docs/development.md).
-          maxWorkers: 2,
+          exclude: [...shared.exclude, ...(workers > 1 ? ALONE : [])],
+          maxWorkers: workers,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...system,
+          name: 'system-alone',
+          include: workers > 1 ? ALONE : [],
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

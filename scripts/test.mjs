@@ -47,8 +47,11 @@ const STAGE_LIMIT_MS = 40 * 60_000
 
 const required = (words) => process.env.LLM_DO_TEST_REQUIRE ?? (process.env.CI === 'true' ? words.join(',') : '')
 
+/** Half of the time of a file of system tests is spent waiting. */
+const WORKERS = '2'
+
 /** The quick file tries some rows of the table in one of its cells: it is for whoever does not run the table. */
-const SYSTEM = ['--project', 'system', '--exclude', 'tests/adversary/quick.system.test.ts']
+const SYSTEM = ['--project', 'system', '--project', 'system-alone', '--exclude', 'tests/adversary/quick.system.test.ts']
 
 const STAGES = [
   {
@@ -153,7 +156,11 @@ async function vitest({ words, env, plain }) {
   if (plain !== undefined) chownSync(place, plain.id, plain.id)
   const countsFile = join(place, 'counts.json')
   const argv = ['node_modules/vitest/vitest.mjs', 'run', ...words]
-  const asRoot = { file: process.execPath, argv, env: { ...environment, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile } }
+  const asRoot = {
+    file: process.execPath,
+    argv,
+    env: { ...environment, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile, LLM_DO_TEST_WORKERS: WORKERS },
+  }
   try {
     const { status } = await show(plain === undefined ? asRoot : plain.started(asRoot))
     return countsOf({ status, countsFile })

@@ -1,8 +1,27 @@
 /**
- * The files that take longest begin first: with two files at a time, a long one that begins last would have the machine for itself. vitest
- * knows how long a file took from an earlier run only, and a fresh checkout has none.
+ * Which files of system tests run alone, and which begin first: with two files at a time, a long one that begins last would have the
+ * machine for itself. vitest knows how long a file took from an earlier run only, and a fresh checkout has none.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+const fileOf = (name: string): string => `tests/${name}.system.test.ts`
+
+/** They count what `prune` removes, leave records in the one directory of root's for it, or compare times. */
+export const ALONE = [
+  'backends/command-line',
+  'cli/node-options',
+  'escape/group',
+  'escape/own-directory',
+  'escape/stuck',
+  'escape/sweeper',
+  'pool/kills',
+  'pool/stale',
+  'pool/warm',
+  'real/lost',
+  'real/many',
+  'real/terminal-bounds',
+  'support/leftovers',
+].map(fileOf)
 
 /** Over ten seconds on two processors. */
 const LONG = [
@@ -11,22 +30,19 @@ const LONG = [
   'backends/docker/run',
   'backends/docker/protect',
   'escape/filters',
-  'pool/library',
   'launch-cache/front',
-  'real/terminal-bounds',
+  'pool/library',
   'escape/watchdog',
-  'escape/kill-runner',
-  'pool/warm',
   'escape/protect',
   'doctor/threat-model',
-  'pool/kills',
+  'escape/kill-runner',
   'escape/links',
   'escape/planted-programs',
   'real/bad-input',
-].map((name) => `/tests/${name}.system.test.ts`)
+].map(fileOf)
 
 const rankOf = ({ moduleId }: TestSpecification): number => {
-  const at = LONG.findIndex((name) => moduleId.endsWith(name))
+  const at = LONG.findIndex((name) => moduleId.endsWith(`/${name}`))
   return at < 0 ? LONG.length : at
 }
 
