@@ -1,5 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { ALONE, LongestFirst } from './tests/support/file-order.ts'
+import { ALONE, COVERED, LongestFirst } from './tests/support/file-order.ts'
 import { unusedGoldens } from './tests/support/unused-goldens.ts'
 
 // `scripts/test.mjs` asks for machine-readable counts beside what people read.
@@ -54,7 +54,7 @@ export default defineConfig({
           ...system,
           name: 'system',
           include: ['tests/**/*.system.test.ts'],
-          exclude: [...shared.exclude, ...(workers > 1 ? ALONE : [])],
+          exclude: [...shared.exclude, ...(workers > 1 ? [...ALONE, ...COVERED] : [])],
           maxWorkers: workers,
           sequence: { groupOrder: 1 },
         },

@@ -50,8 +50,7 @@ const required = (words) => process.env.LLM_DO_TEST_REQUIRE ?? (process.env.CI =
 /** Half of the time of a file of system tests is spent waiting. */
 const WORKERS = '2'
 
-/** The quick file tries some rows of the table in one of its cells: it is for whoever does not run the table. */
-const SYSTEM = ['--project', 'system', '--project', 'system-alone', '--exclude', 'tests/adversary/quick.system.test.ts']
+const SYSTEM = ['--project', 'system', '--project', 'system-alone']
 
 const STAGES = [
   {
