@@ -1,8 +1,12 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { ALONE, COVERED, LongestFirst } from './tests/support/file-order.ts'
 import { unusedGoldens } from './tests/support/unused-goldens.ts'
 
 // `scripts/test.mjs` asks for machine-readable counts beside what people read.
 const countsFile = process.env.LLM_DO_TEST_COUNTS
+
+// One file of system tests at a time, or as many as `scripts/test.mjs` asks for; some run alone all the same.
+const workers = Number(process.env.LLM_DO_TEST_WORKERS ?? 1)
 
 const shared = {
   setupFiles: ['tests/support/surroundings.ts', 'tests/support/golden.ts'],
@@ -10,10 +14,14 @@ const shared = {
   pool: 'forks' as const,
 }
 
+// A small machine under load: a time limit here ends a hang, it measures nothing.
+const system = { ...shared, testTimeout: 120_000, hookTimeout: 120_000 }
+
 export default defineConfig({
   test: {
     reporters: ['default', unusedGoldens(), ...(countsFile === undefined ? [] : ['json' as const])],
     ...(countsFile === undefined ? {} : { outputFile: { json: countsFile } }),
+    sequence: { sequencer: LongestFirst },
     allowOnly: process.env.CI !== 'true',
     projects: [
       {
@@ -43,15 +51,22 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          ...shared,
+          ...system,
           name: 'system',
           include: ['tests/**/*.system.test.ts'],
-          // A small machine under load: a time limit here ends a hang, it measures nothing.
-          testTimeout: 30_000,
-          hookTimeout: 120_000,
-          // One file at a time: bombs, floods and the search for leftovers would disturb each other.
-          maxWorkers: 1,
+          exclude: [...shared.exclude, ...(workers > 1 ? [...ALONE, ...COVERED] : [])],
+          maxWorkers: workers,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...system,
+          name: 'system-alone',
+          include: workers > 1 ? ALONE : [],
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

@@ -2,9 +2,7 @@
 //
 //   node scripts/test.mjs [STAGE...]      without names: all
 //
-// Stages run one after another. With LLM_DO_TEST_LANES=2, as root, the stage of root runs at the same time as the others, which are other
-// users, pure functions or a machine with a kernel of its own. Its output is shown as it comes, that of the others at the end of each.
-// That needs four processors: with two it saved a quarter of the time, and time limits of tests ran out.
+// Stages run one after another, and within a stage two test files at a time (vitest.config.ts).
 //
 // A stage that fails does not keep the next one from running. The last line is `N passed, N failed` over all stages; the exit
 // status is 0 only when nothing failed and something passed.
@@ -49,23 +47,28 @@ const STAGE_LIMIT_MS = 40 * 60_000
 
 const required = (words) => process.env.LLM_DO_TEST_REQUIRE ?? (process.env.CI === 'true' ? words.join(',') : '')
 
+/** Half of the time of a file of system tests is spent waiting. */
+const WORKERS = '2'
+
+const SYSTEM = ['--project', 'system', '--project', 'system-alone']
+
 const STAGES = [
   {
     name: 'analysis',
     title: 'the static analyzers of gcc and clang over the native code',
-    run: ({ out }) => summed({ file: join(checkout, 'scripts/analyze'), out }),
+    run: () => summed({ file: join(checkout, 'scripts/analyze') }),
   },
   {
     name: 'native',
     title: 'the units of the native code',
-    run: ({ out }) => summed({ file: 'make', argv: ['--no-print-directory', 'native-unit'], out }),
+    run: () => summed({ file: 'make', argv: ['--no-print-directory', 'native-unit'] }),
   },
   {
     name: 'unit',
     title: 'tests of pure functions, exhaustive ones too',
-    run: ({ out }) => {
+    run: () => {
       const env = { LLM_DO_TEST_REQUIRE: required(isRoot ? REQUIRED : REQUIRED_OF_A_USER) }
-      return vitest({ words: ['--project', 'unit', '--project', 'sweep'], env, out })
+      return vitest({ words: ['--project', 'unit', '--project', 'sweep'], env })
     },
   },
   {
@@ -73,26 +76,30 @@ const STAGES = [
     title: 'tests on real components, as root',
     reasonToSkip: () => (isRoot ? undefined : 'this is not root'),
     plainId: PLAIN_ID,
-    run: ({ plain, out }) => {
-      const env = { LLM_DO_TEST_REQUIRE: required(REQUIRED), LLM_DO_TEST_PLAIN_CHECKOUT: plain.checkout }
-      return vitest({ words: ['--project', 'system'], env, out })
+    run: ({ plain, stages }) => {
+      const isRunAsPlainToo = stages.some(({ name }) => name === 'user')
+      const env = {
+        LLM_DO_TEST_REQUIRE: required(REQUIRED),
+        LLM_DO_TEST_PLAIN_CHECKOUT: plain.checkout,
+        ...(isRunAsPlainToo && { LLM_DO_TEST_PLAIN_STAGE: 'user' }),
+      }
+      return vitest({ words: SYSTEM, env })
     },
   },
   {
     name: 'user',
     title: `tests on real components, as ${isRoot ? 'a plain' : 'this'} user`,
     plainId: PLAIN_ID_OF_STAGE,
-    run: ({ plain, out }) => {
+    run: ({ plain }) => {
       const env = { LLM_DO_TEST_REQUIRE: required(REQUIRED_OF_A_USER) }
-      return vitest({ words: ['--project', 'system'], env, plain, out })
+      return vitest({ words: SYSTEM, env, plain })
     },
   },
   {
     name: 'vm',
     title: 'a virtual machine with full cgroup v2 and systemd',
     reasonToSkip: () => (existsSync(join(checkout, 'tests/vm/run')) ? lacksMachine() : 'there is no tests/vm/run'),
-    run: ({ out }) =>
-      summed({ file: join(checkout, 'tests/vm/run'), env: { LLM_DO_TEST_REQUIRE: required(REQUIRED) }, out }),
+    run: () => summed({ file: join(checkout, 'tests/vm/run'), env: { LLM_DO_TEST_REQUIRE: required(REQUIRED) } }),
   },
 ]
 
@@ -111,40 +118,31 @@ const environment = Object.fromEntries(
   ),
 )
 
-/** Where the text of a stage goes: out at once, or kept until `end`, so that two stages do not mix. */
-function outlet(isKept) {
-  const kept = []
-  return {
-    write: (chunk) => (isKept ? kept.push(Buffer.from(chunk)) : process.stdout.write(chunk)),
-    end: () => process.stdout.write(Buffer.concat(kept.splice(0))),
-  }
-}
-
-const print = (text, out = process.stdout) => out.write(`test: ${text}\n`)
+const print = (text) => process.stdout.write(`test: ${text}\n`)
 
 /** Starts a program, shows all it prints, and resolves to its exit status and standard output. Ctrl-C and TERM reach it. */
-function show({ file, argv = [], cwd = checkout, env, out }) {
+function show({ file, argv = [], cwd = checkout, env }) {
   return new Promise((resolve) => {
     const child = spawn(file, argv, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
     const forward = (signal) => child.kill(signal)
     const output = []
     const limit = setTimeout(() => {
-      print(`stopped after ${STAGE_LIMIT_MS / 60_000} minutes`, out)
+      print(`stopped after ${STAGE_LIMIT_MS / 60_000} minutes`)
       child.kill('SIGTERM')
     }, STAGE_LIMIT_MS)
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, forward)
     child.stdout.on('data', (chunk) => {
       output.push(chunk)
-      out.write(chunk)
+      process.stdout.write(chunk)
     })
-    child.stderr.on('data', (chunk) => out.write(chunk))
+    child.stderr.on('data', (chunk) => process.stdout.write(chunk))
     const end = (status) => {
       clearTimeout(limit)
       for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, forward)
       resolve({ status, stdout: Buffer.concat(output).toString() })
     }
     child.on('error', (error) => {
-      print(`${file}: ${error.message}`, out)
+      print(`${file}: ${error.message}`)
       end(1)
     })
     child.on('close', (code) => end(code ?? 1))
@@ -152,14 +150,18 @@ function show({ file, argv = [], cwd = checkout, env, out }) {
 }
 
 /** Runs vitest, as a plain user in that user's copy when one is given, and counts by its JSON report. */
-async function vitest({ words = [], env, plain, out }) {
+async function vitest({ words, env, plain }) {
   const directory = mkdtempSync(join(tmpdir(), 'llm-do-test-counts-'))
   if (plain !== undefined) chownSync(directory, plain.id, plain.id)
   const countsFile = join(directory, 'counts.json')
   const argv = ['node_modules/vitest/vitest.mjs', 'run', ...words]
-  const asRoot = { file: process.execPath, argv, env: { ...environment, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile } }
+  const asRoot = {
+    file: process.execPath,
+    argv,
+    env: { ...environment, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile, LLM_DO_TEST_WORKERS: WORKERS },
+  }
   try {
-    const { status } = await show({ ...(plain === undefined ? asRoot : plain.started(asRoot)), out })
+    const { status } = await show(plain === undefined ? asRoot : plain.started(asRoot))
     return countsOf({ status, countsFile })
   } finally {
     rmSync(directory, { recursive: true, force: true })
@@ -200,8 +202,8 @@ const excerpt = (message) =>
     .join('\n')
 
 /** Runs a program whose last line of output is `N passed, N failed`. */
-async function summed({ file, argv, env, out }) {
-  const { status, stdout } = await show({ file, argv, out, env: { ...environment, PATH, ...env } })
+async function summed({ file, argv, env }) {
+  const { status, stdout } = await show({ file, argv, env: { ...environment, PATH, ...env } })
   const last = [...stdout.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1)
   const [passed, failed] = last === undefined ? [0, 0] : [Number(last[1]), Number(last[2])]
   const failures = [...stdout.matchAll(/^FAIL .*\n.*/gm)].map(([line]) => line)
@@ -267,57 +269,36 @@ function plainEnvironment(env) {
 
 const sumOf = (counts, key) => counts.reduce((sum, count) => sum + count[key], 0)
 
-/** Stages one after another; each with the count of what it found. */
-async function runLane(stages, { isKept, interrupted, plainUsers }) {
-  const found = []
-  for (const stage of stages) {
-    const out = outlet(isKept)
-    const reason = stage.reasonToSkip?.()
-    if (reason !== undefined) {
-      print(`${stage.name}: skipped, ${reason}`)
-      continue
-    }
-    if (interrupted.by !== undefined) break
-    const begun = performance.now()
-    print(`${stage.name}: ${stage.title}`, out)
-    try {
-      const count = await stage.run({ plain: plainUsers.get(stage), out })
-      const seconds = Math.round((performance.now() - begun) / 1000)
-      found.push({ stage, count })
-      print(
-        `${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped, ${seconds} s`,
-        out,
-      )
-    } finally {
-      out.end()
-    }
-  }
-  return found
+/** Runs a stage and returns what it counted. */
+async function runStage(stage, { stages, plain }) {
+  const begun = performance.now()
+  print(`${stage.name}: ${stage.title}`)
+  const count = await stage.run({ plain, stages })
+  const seconds = Math.round((performance.now() - begun) / 1000)
+  print(`${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped, ${seconds} s`)
+  return count
 }
-
-const isBeside = isRoot && process.env.LLM_DO_TEST_LANES === '2'
 
 async function runStages(stages) {
   const interrupted = { by: undefined }
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => (interrupted.by = signal))
-  const ofRoot = isBeside ? stages.filter(({ name }) => name === 'root') : []
-  // The longest first, so that a short one is what the other lane may have to wait for.
-  const others = stages.filter((stage) => !ofRoot.includes(stage))
-  if (ofRoot.length > 0) others.sort((a, b) => (b.name === 'user') - (a.name === 'user'))
-  const lanes = [ofRoot, others].filter((lane) => lane.length > 0)
   const plainUsers = new Map()
-  const found = []
+  const counts = []
   try {
     // Before anything runs: vitest makes and removes files below node_modules, which a copy would trip over.
     for (const stage of isRoot ? stages : [])
       if (stage.plainId !== undefined) plainUsers.set(stage, makePlainUser(stage.plainId))
-    const running = lanes.map((lane, index) => runLane(lane, { isKept: index > 0, interrupted, plainUsers }))
-    found.push(...(await Promise.all(running)).flat())
+    for (const stage of stages) {
+      const reason = stage.reasonToSkip?.()
+      if (reason !== undefined) print(`${stage.name}: skipped, ${reason}`)
+      else if (interrupted.by === undefined)
+        counts.push(await runStage(stage, { stages, plain: plainUsers.get(stage) }))
+    }
   } finally {
     for (const user of plainUsers.values()) user.remove()
   }
   if (interrupted.by !== undefined) process.exit(128 + system.signals[interrupted.by])
-  return stages.flatMap((stage) => found.filter((one) => one.stage === stage)).map(({ count }) => count)
+  return counts
 }
 
 const requested = process.argv.slice(2)

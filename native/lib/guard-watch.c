@@ -187,13 +187,14 @@ static int on_event(struct guard *guard, const struct inotify_event *event) {
   return is_new || is_interesting(&guard->zone[watch->zone], event->name);
 }
 
-int guard_on_events(struct guard *guard) {
+/* 1 = something has changed that is worth a look. */
+static int read_events(struct guard *guard) {
   static char room[32 << 10] __attribute__((aligned(8)));
   int must_lookup = 0;
   for (;;) {
     ssize_t got = guard->events < 0 ? 0 : read(guard->events, room, sizeof room);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return must_lookup && lookup_all(guard);
+    if (got <= 0) return must_lookup;
     for (ssize_t at = 0; at < got;) {
       const struct inotify_event *event = (const struct inotify_event *)(room + at);
       must_lookup |= on_event(guard, event);
@@ -201,6 +202,10 @@ int guard_on_events(struct guard *guard) {
     }
   }
 }
+
+int guard_on_events(struct guard *guard) { return read_events(guard) && lookup_all(guard); }
+
+void guard_on_end(struct guard *guard) { read_events(guard); }
 
 /* ---- walks ---- */
 

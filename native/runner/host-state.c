@@ -94,6 +94,7 @@ void run_sweep(struct run *run) {
   struct outcome *outcome = &run->outcome;
   if (run->swept || !outcome->started_ns) return; /* nothing of the command's has run */
   run->swept = 1;
+  guard_on_end(&run->guard);
   if (guard_sweep(&run->guard, run->id) > 0 && outcome->cause != CAUSE_SETUP) outcome->cause = CAUSE_PROTECTED;
   outcome->guard = &run->guard;
   sweeper_dismiss(run->sweeper); /* what is made from now on is not the command's */

@@ -155,7 +155,8 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     attempt: async (stage) => {
       await stage.inside(`${stage.world.tools}/hide-memory undumpable 300`, {
         opened: true,
-        options: ['--memory', '64m'],
+        // For longer than a loaded machine needs to find it.
+        options: ['--memory', '64m', '--env', 'HOLD_SECONDS=15'],
       })
     },
     harmed: ({ printed }) => (printed.includes('held 300 MiB') ? 'more was held than the limit' : undefined),

@@ -1,12 +1,12 @@
 /** The rows of the adversary that share one sandbox, with the default engine and filter: seconds, before each landing. */
 import { expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
-import { canBePlain, currentUser, type User } from '../support/users.ts'
+import { callers } from '../support/users.ts'
 import { isShared, tryCell } from './matrix.ts'
 import { ATTACKS } from './table.ts'
 import { compilePrograms } from './world.ts'
 
-const USERS: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
+const USERS = callers()
 
 describeWith(['gcc', 'git', 'unshare', 'userns'], 'the adversary in short', () => {
   test.each(USERS)('harms nothing as %s', { timeout: 60_000 }, async (user) => {

@@ -1,6 +1,6 @@
 /** The backends of the conformance table: how each is started here, what it lacks, and where it differs and why. */
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
-import { BUSYBOX_IMAGE, startDocker, startPodman, type TestDocker } from '../support/docker.ts'
+import { BUSYBOX_IMAGE, oncePerFile, startDocker, startPodman, type TestDocker } from '../support/docker.ts'
 import type { Need } from '../support/needs.ts'
 import type { Ability, SentenceRun } from './sentences.ts'
 
@@ -20,6 +20,9 @@ export interface Column {
   /** The command is the WASI guest. */
   readonly wasi?: true
 }
+
+const docker = oncePerFile(startDocker)
+const podman = oncePerFile(startPodman)
 
 const NO_SHELL = 'a WASI module starts no other program'
 const NO_WALLS = 'a host process has no walls'
@@ -45,7 +48,7 @@ export const COLUMNS: readonly Column[] = [
     values: { backend: 'docker', image: BUSYBOX_IMAGE },
     lacks: {},
     differs: {},
-    start: startDocker,
+    start: docker,
   },
   {
     name: 'docker (session)',
@@ -53,7 +56,7 @@ export const COLUMNS: readonly Column[] = [
     values: { backend: 'docker', image: BUSYBOX_IMAGE, docker: { reuse: 'session' } },
     lacks: {},
     differs: {},
-    start: startDocker,
+    start: docker,
   },
   {
     name: 'podman',
@@ -61,7 +64,7 @@ export const COLUMNS: readonly Column[] = [
     values: { backend: 'docker', image: BUSYBOX_IMAGE },
     lacks: {},
     differs: {},
-    start: startPodman,
+    start: podman,
   },
   {
     name: 'wasm',

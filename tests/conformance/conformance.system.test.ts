@@ -84,8 +84,7 @@ for (const column of COLUMNS) {
   describeWith(column.needs, column.name, () => {
     beforeAll(async () => {
       if (column.start !== undefined) {
-        const docker = await column.start()
-        Object.assign(state, { started: { docker }, stop: docker.stop })
+        Object.assign(state, { started: { docker: await column.start() } })
       }
       if (column.wasi) {
         const { path, remove } = await newDirectory()

@@ -23,7 +23,7 @@ import { prepare } from '../../src/run/plan-run.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { canBePlain, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
+import { callers, checkoutFor, PLAIN_ID } from '../support/users.ts'
 import { startSwapping } from './swapping.ts'
 
 const RUNS = 30
@@ -125,7 +125,7 @@ describeWith(['root', 'gcc', 'userns'], "a zone that root makes in another user'
   })
 })
 
-const USERS: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
+const USERS = callers()
 
 describeWith('userns', 'a zone that is missing', () => {
   describe.each(USERS)('as %s', (user) => {

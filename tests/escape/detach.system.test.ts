@@ -9,7 +9,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { currentUser, type User } from '../support/users.ts'
+import { callers, type User } from '../support/users.ts'
 import { ENGINES } from './chain.ts'
 
 const SOURCE = join(import.meta.dirname, '..', 'programs', 'detach.c')
@@ -68,46 +68,42 @@ async function attack({ engine, user, filter, options = [] }: Attack): Promise<D
   return { status, stdout: run.stdout.toString(), stderr: run.stderr.toString(), names: readdirSync(zone) }
 }
 
-const USERS: readonly User[] = currentUser() === 'root' ? ['root', 'plain'] : ['plain']
+const USERS = callers()
 
 for (const user of USERS) {
   for (const engine of ENGINES) {
-    describeWith(
-      [engine, 'userns', 'gcc', ...(user === 'plain' ? ['plain-user' as const] : [])],
-      `as ${user} with ${engine}`,
-      () => {
-        test.each([
-          ['default', 'unshare: EPERM'],
-          ['strict', 'unshare: EPERM'],
-          ['off', 'tmpfs: EPERM'],
-          ['extends nested', 'tmpfs: EPERM'],
-          ['default with namespaces', 'tmpfs: EPERM'],
-        ])('under %s a protected path stays in its place', async (filter, stopped) => {
-          const { stdout, names } = await attack({ engine, user, filter })
-          expect(stdout).toContain('before .vscode: EBUSY\n')
-          expect(stdout).toContain(`${stopped}\n`)
-          expect(names).toEqual(['.vscode'])
-        })
+    describeWith([engine, 'userns', 'gcc'], `as ${user} with ${engine}`, () => {
+      test.each([
+        ['default', 'unshare: EPERM'],
+        ['strict', 'unshare: EPERM'],
+        ['off', 'tmpfs: EPERM'],
+        ['extends nested', 'tmpfs: EPERM'],
+        ['default with namespaces', 'tmpfs: EPERM'],
+      ])('under %s a protected path stays in its place', async (filter, stopped) => {
+        const { stdout, names } = await attack({ engine, user, filter })
+        expect(stdout).toContain('before .vscode: EBUSY\n')
+        expect(stdout).toContain(`${stopped}\n`)
+        expect(names).toEqual(['.vscode'])
+      })
 
-        test('under nested the run is refused, and the way is named', async () => {
-          const { status, stdout, stderr, names } = await attack({ engine, user, filter: 'nested' })
-          expect([status, stdout, names]).toEqual([125, '', ['.vscode']])
-          expect(stderr).toMatch(
-            user === 'root'
-              ? /is root's and cannot be writable under seccomp nested/
-              : /it could move its protected paths \(.*--protect-not '\*'/,
-          )
-        })
+      test('under nested the run is refused, and the way is named', async () => {
+        const { status, stdout, stderr, names } = await attack({ engine, user, filter: 'nested' })
+        expect([status, stdout, names]).toEqual([125, '', ['.vscode']])
+        expect(stderr).toMatch(
+          user === 'root'
+            ? /is root's and cannot be writable under seccomp nested/
+            : /it could move its protected paths \(.*--protect-not '\*'/,
+        )
+      })
 
-        test('under nested the program can leave every mount: what is given up moves', async () => {
-          const options = ['--protect-not', '*']
-          const { stdout, names } = await attack({ engine, user, filter: 'nested', options })
-          // A zone of root is refused all the same: an overlay over it could leave a program of root there.
-          const isRefused = user === 'root'
-          expect(stdout.includes('detach: done\n')).toBe(!isRefused)
-          expect(names).toEqual([isRefused ? '.vscode' : 'moved'])
-        })
-      },
-    )
+      test('under nested the program can leave every mount: what is given up moves', async () => {
+        const options = ['--protect-not', '*']
+        const { stdout, names } = await attack({ engine, user, filter: 'nested', options })
+        // A zone of root is refused all the same: an overlay over it could leave a program of root there.
+        const isRefused = user === 'root'
+        expect(stdout.includes('detach: done\n')).toBe(!isRefused)
+        expect(names).toEqual([isRefused ? '.vscode' : 'moved'])
+      })
+    })
   }
 }

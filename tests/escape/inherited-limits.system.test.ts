@@ -3,9 +3,9 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { describeWith } from '../support/needs.ts'
-import { canBePlain, currentUser, type User } from '../support/users.ts'
+import { callers, type User } from '../support/users.ts'
 
-const USERS: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
+const USERS = callers()
 
 /** As in docs/limits.md. */
 const SHOW = 'for one in s n c l q e r; do echo "$one $(ulimit -S$one) $(ulimit -H$one)"; done'

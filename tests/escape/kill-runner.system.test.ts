@@ -1,6 +1,7 @@
 /**
  * Runners and launchers that are ended at any moment, and many runs: nothing is left, nothing grows.
- * LLM_DO_TEST_KILLS and LLM_DO_TEST_RUNS say how many; the defaults take about a minute on two slow processors.
+ * LLM_DO_TEST_KILLS and LLM_DO_TEST_RUNS say how many. The defaults are every moment of a start twice, and enough runs that a thing
+ * which each of them leaves is seen; `make soak` kills by chance for as long as one likes.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,8 +18,8 @@ import { describeWith } from '../support/needs.ts'
 import { collect, ENGINES, makeTestSite, PROBE, sh, words } from './chain.ts'
 import { planOnce } from './launch.ts'
 
-const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 200)
-const RUNS = Number(process.env.LLM_DO_TEST_RUNS ?? 1000)
+const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 80)
+const RUNS = Number(process.env.LLM_DO_TEST_RUNS ?? 200)
 const STDIO = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
 
 function readOr(path: string): string {

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { canBePlain, currentUser, PLAIN_ID, type User } from '../support/users.ts'
+import { callers, currentUser, PLAIN_ID, type User } from '../support/users.ts'
 import { startSwapping } from './swapping.ts'
 
 async function makeScene() {
@@ -117,7 +117,7 @@ async function makeRace({ user, swapped }: Race) {
   return { work, other, swappedPath, link, source }
 }
 
-const USERS: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
+const USERS = callers()
 const SWAPPED = ['output', 'output/data'] as const
 const RACES: readonly Race[] = [
   ...USERS.map((user) => ({ user, swapped: 'output', at: 'work', pauseUs: 1 }) as const),

@@ -8,9 +8,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { canBePlain, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
+import { callers, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
 
-const USERS: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
+const USERS = callers()
 const ENGINES = ['unshare', 'bwrap'] as const
 
 interface Scene {

@@ -2,11 +2,13 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync, watch } from 'node:fs'
 import { appendFile, chmod, link, mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import type { Outcome } from '../../src/backends/outcome.ts'
-import { runCli } from '../support/cli.ts'
+import { descendantsOf } from '../pool/pool.ts'
+import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { collect, ENGINES, type Engine, makeTestSite, sh, type TestSite } from './chain.ts'
@@ -429,4 +431,36 @@ describeWith(['git', 'userns'], 'what needs the closed parts of git', () => {
       expect((await git('--protect-not', '.git')).status).toBe(0)
     },
   )
+
+  test.each(ENGINES)(
+    'names its flag when the launcher gets to its work only after the command is over (%s)',
+    async (engine) => {
+      const { zone } = await makeTestSite()
+      const home = await temporaryDirectory()
+      await execa('git', ['init', '-q', zone])
+      const script =
+        'touch begun; until [ -e go ]; do sleep 0.02; done; git config user.name x || { touch over; exit 1; }'
+      const [file = '', ...words] = cliWords(['--engine', engine, '--rw', '.', '--', 'sh', '-c', script])
+      const env = { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home }
+      const run = execa(file, words, { cwd: zone, env, extendEnv: false, reject: false })
+      const until = async (name: string) => {
+        while (!existsSync(join(zone, name))) await sleep(10)
+      }
+      await until('begun')
+      const launcher = await launcherOf(run.pid ?? 0)
+      process.kill(launcher, 'SIGSTOP')
+      await writeFile(join(zone, 'go'), '')
+      await until('over')
+      // What the shell does after its last word: it ends.
+      await sleep(100)
+      process.kill(launcher, 'SIGCONT')
+      expect(await run).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('--protect-not .git/config') })
+    },
+  )
 })
+
+/** The process below the command that is called launch. */
+async function launcherOf(pid: number): Promise<number> {
+  for (const one of await descendantsOf(pid)) if (readFileSync(`/proc/${one}/comm`, 'latin1') === 'launch\n') return one
+  throw new Error(`no launcher below ${pid}`)
+}

@@ -14,8 +14,8 @@ import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
 import { descendantsOf, isAlive, keepers, startPool, stopKeeper, type TestPool, until } from './pool.ts'
 
-const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 200)
-const RUNS = Number(process.env.LLM_DO_TEST_RUNS ?? 1000)
+const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 100)
+const RUNS = Number(process.env.LLM_DO_TEST_RUNS ?? 320)
 const SEED = Number(process.env.LLM_DO_TEST_SEED ?? 20_261_122)
 /** A slow machine stops earlier; milliseconds. */
 const SOAK_MS = 60_000

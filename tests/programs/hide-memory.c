@@ -1,6 +1,6 @@
 /*
- * hide-memory WAY MIB [PROCESSES DESCRIPTORS]: holds memory where a watchdog that reads /proc does not look, for 3 seconds, and
- * then says how much. The ways:
+ * hide-memory WAY MIB [PROCESSES DESCRIPTORS]: holds memory where a watchdog that reads /proc does not look, for 3 seconds or
+ * HOLD_SECONDS, and then says how much. The ways:
  *   open         in an anonymous file that everybody sees (the control)
  *   undumpable   the same, by a process whose descriptors belong to root
  *   passing      the same, by one that passes it to a child and ends, again and again, next to PROCESSES with DESCRIPTORS each
@@ -26,9 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECONDS 3.0
-
 static size_t size;
+static double seconds = 3;
 
 static double now(void) {
   struct timespec at;
@@ -64,7 +63,7 @@ static void say(void) {
 }
 
 static void hold(void) {
-  usleep((useconds_t)(SECONDS * 1e6));
+  usleep((useconds_t)(seconds * 1e6));
   say();
 }
 
@@ -84,7 +83,7 @@ static void make_decoys(int processes, int descriptors) {
     must(child >= 0, "fork");
     if (child > 0) continue;
     for (int fd = 0; fd < descriptors; fd++) (void)!open("/dev/null", O_RDONLY);
-    usleep((useconds_t)((SECONDS + 2) * 1e6));
+    usleep((useconds_t)((seconds + 2) * 1e6));
     _exit(0);
   }
   usleep(300000);
@@ -153,14 +152,14 @@ static void start_others(double end) {
 }
 
 static void crowd(int processes, int descriptors) {
-  double end = now() + SECONDS;
+  double end = now() + seconds;
   for (int i = 0; i < processes; i++) {
     pid_t child = fork();
     must(child >= 0, "fork");
     if (child > 0) continue;
     for (int fd = 0; fd < descriptors; fd++) (void)!open("/dev/null", O_RDONLY);
     if (i % (processes / 10) == 0) start_others(end);
-    else usleep((useconds_t)(SECONDS * 1e6));
+    else usleep((useconds_t)(seconds * 1e6));
     _exit(0);
   }
   while (wait(NULL) > 0) continue;
@@ -169,7 +168,7 @@ static void crowd(int processes, int descriptors) {
 
 static void serve(void) {
   volatile char *pages = fill_pages();
-  for (double end = now() + SECONDS; now() < end;) {
+  for (double end = now() + seconds; now() < end;) {
     pid_t child = fork();
     must(child >= 0, "fork");
     if (child == 0) pages[0]++, usleep(3000), _exit(0);
@@ -180,7 +179,8 @@ static void serve(void) {
 
 int main(int argc, char **argv) {
   if (argc < 3) return 2;
-  const char *way = argv[1];
+  const char *way = argv[1], *asked = getenv("HOLD_SECONDS");
+  if (asked) seconds = atof(asked);
   int processes = argc > 4 ? atoi(argv[3]) : 0, descriptors = argc > 4 ? atoi(argv[4]) : 0;
   size = (size_t)atoi(argv[2]) << 20;
   if (strcmp(way, "crowd") == 0) crowd(processes, descriptors);
@@ -202,7 +202,7 @@ int main(int argc, char **argv) {
     } else {
       fill_pages();
     }
-    pass_on(now() + SECONDS);
+    pass_on(now() + seconds);
   }
   if (strcmp(way, "undumpable") == 0) must(prctl(PR_SET_DUMPABLE, 0) == 0, "prctl");
   if (strcmp(way, "leader") == 0) {

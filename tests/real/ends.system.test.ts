@@ -9,7 +9,7 @@ import { until } from '../pool/pool.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
-import { canBePlain, currentUser, type User } from '../support/users.ts'
+import { callers } from '../support/users.ts'
 import { directoryWith, runForText } from './directory.ts'
 
 interface Running {
@@ -127,7 +127,7 @@ describeWith(['bwrap', 'userns'], 'the deadline', () => {
 })
 
 describeWith(['userns'], 'the limit of processor time', () => {
-  const users: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
+  const users = callers()
 
   test.each(users)('ends a command of %s that uses more, its children counted, and no other', async (as) => {
     const spin = 'i=0; while :; do i=$((i + 1)); done'

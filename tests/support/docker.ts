@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
+import { afterAll } from 'vitest'
 import { newDirectory } from './directory.ts'
 
 /** busybox as every program it knows; plain users can run it. */
@@ -31,6 +32,20 @@ export interface TestDocker {
   /** Runs the client; throws when it fails. */
   readonly client: (...argv: readonly string[]) => Promise<string>
   readonly stop: () => Promise<void>
+}
+
+/** Starts one for all that ask in a test file; it ends after the file's last test. */
+export function oncePerFile(start: () => Promise<TestDocker>): () => Promise<TestDocker> {
+  const state: { started?: Promise<TestDocker> } = {}
+  afterAll(async () => {
+    // A start that failed has been told to those who asked, and has cleaned up.
+    const started = await state.started?.catch(() => undefined)
+    await started?.stop()
+  })
+  return () => {
+    state.started ??= start()
+    return state.started
+  }
 }
 
 /** Debian keeps the daemon and the runtimes out of a plain user's PATH. */

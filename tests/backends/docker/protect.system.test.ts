@@ -13,10 +13,13 @@ import { dockerInputs } from '../../../src/backends/docker/inputs.ts'
 import type { Outcome } from '../../../src/backends/outcome.ts'
 import type { PlannedZone } from '../../../src/plan/plan.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { BUSYBOX_IMAGE, startDocker, startPodman } from '../../support/docker.ts'
+import { BUSYBOX_IMAGE, oncePerFile, startDocker, startPodman } from '../../support/docker.ts'
 import { describeWith } from '../../support/needs.ts'
 import { DOCKER_INPUTS, dockerPlan } from '../plans.ts'
 import { containers, engine, OWNER, observedZone, ownedDirectory, type RunRequest, runIn, text } from './runs.ts'
+
+const docker = oncePerFile(startDocker)
+const podman = oncePerFile(startPodman)
 
 /** A repository of the owner's, with a protected path at three depths. */
 async function repository(): Promise<string> {
@@ -46,8 +49,8 @@ const RENAMES = [
 ].join('\n')
 
 for (const [program, start] of [
-  ['docker', startDocker],
-  ['podman', startPodman],
+  ['docker', docker],
+  ['podman', podman],
 ] as const) {
   describeWith(
     program === 'docker' ? 'docker' : ['docker', 'podman'],
@@ -97,8 +100,8 @@ for (const [program, start] of [
 }
 
 for (const [program, start] of [
-  ['docker', startDocker],
-  ['podman', startPodman],
+  ['docker', docker],
+  ['podman', podman],
 ] as const) {
   describeWith(
     program === 'docker' ? 'docker' : ['docker', 'podman'],
@@ -173,7 +176,7 @@ for (const [program, start] of [
 }
 
 describeWith(['docker', 'root'], 'a container', () => {
-  const here = engine(startDocker)
+  const here = engine(docker)
   const run = (request: RunRequest) => runIn(here(), request)
 
   test('is refused when its zone is another directory than was planned', async () => {
@@ -295,7 +298,7 @@ describeWith(
   ['docker', 'root', 'gcc'],
   'the owner of a zone, who exchanges a directory for a link while root makes the container',
   () => {
-    const here = engine(startDocker)
+    const here = engine(docker)
     const script = 'cat /w/.git/secret; ls -R /w'
 
     test('gets nothing that the link leads to: the run is refused, or sees what was planned', {
@@ -366,7 +369,7 @@ describeWith(
   ['docker', 'root', 'gcc'],
   'the owner of a zone, who exchanges a protected name for a link to a file of root',
   () => {
-    const here = engine(startDocker)
+    const here = engine(docker)
     const owned = async (victim: string) => {
       const { uid, mode } = await stat(victim)
       return { uid, mode: mode & 0o7777 }

@@ -17,6 +17,7 @@ import {
   BUSYBOX_IMAGE,
   ENVIRONMENT_IMAGE,
   LINKS_IMAGE,
+  oncePerFile,
   startDocker,
   startPodman,
   VOLUME_IMAGE,
@@ -35,8 +36,11 @@ import {
   text,
 } from './runs.ts'
 
+const docker = oncePerFile(startDocker)
+const podman = oncePerFile(startPodman)
+
 describeWith('docker', 'a docker container', () => {
-  const here = engine(startDocker)
+  const here = engine(docker)
   const run = (request: RunRequest) => runIn(here(), request)
 
   test('is reported with what its daemon can hold', () => {
@@ -529,7 +533,7 @@ describeWith('docker', 'a docker container', () => {
 })
 
 describeWith(['docker', 'podman'], 'a podman container', () => {
-  const here = engine(startPodman)
+  const here = engine(podman)
   const run = (request: RunRequest) => runIn(here(), request)
 
   test('is reported with what podman can hold', () => {

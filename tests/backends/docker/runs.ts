@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { chown } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
+import { beforeAll } from 'vitest'
 import type { DockerRunInputs } from '../../../src/backends/docker/command-environment.ts'
 import { dockerInputs } from '../../../src/backends/docker/inputs.ts'
 import { observeDocker } from '../../../src/backends/docker/observe.ts'
@@ -70,6 +70,7 @@ export function runIn(
 
 export const containers = async ({ docker }: Engine): Promise<string> => docker.client('ps', '--all', '--quiet')
 
+/** @param start of oncePerFile: what a test leaves is in the way of the next */
 export function engine(start: () => Promise<TestDocker>): () => Engine {
   const state: { engine?: Engine } = {}
   beforeAll(async () => {
@@ -77,6 +78,5 @@ export function engine(start: () => Promise<TestDocker>): () => Engine {
     const fact = await observeDocker({ env: { ...docker.env, LLM_DO_DOCKER: docker.program }, notBelow: [] })
     state.engine = { docker, fact: fact as DockerFact, runsDirectory: join(docker.root, 'llm-do/runs') }
   })
-  afterAll(() => state.engine?.docker.stop())
   return () => state.engine as Engine
 }
