@@ -4,6 +4,8 @@
 export const LAUNCH_FILE_MAGIC = 'llm-do-launch-2'
 /** of the variables that are options */
 export const KEY_VARIABLE_PREFIX = 'LLM_DO_EXEC_'
+/** in a key, for every program that needs no plan of its own; a directory is no program's name */
+export const KEY_ANY_PROGRAM = '/'
 /** descriptor of launch, the pool keeper and the guard program: the launch file */
 export const LAUNCH_FILE_FD = 3
 /** descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
@@ -118,6 +120,8 @@ export const VERBS = {
   content: 2,
   /** NAME VALUE; read by client; of the command's environment */
   variable: 2,
+  /** NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */
+  given: 1,
   /** NAME VALUE; read by client; unless the caller has one */
   locale: 2,
   /** NAME; read by client; or PREFIX*, taken from the caller */
@@ -280,4 +284,47 @@ export const KEY_VARIABLES = [
   'DOCKER_TIMEOUT',
   'DOCKER_MEMORY_LIMIT',
   'DOCKER_CPU_LIMIT',
+] as const
+/** One of them is in every path of a toolchain. */
+export const TOOLCHAIN_WORDS = [
+  '.asdf',
+  '.bun',
+  '.cargo',
+  '.conda',
+  '.deno',
+  '.dotnet',
+  '.gem',
+  '.ghcup',
+  '.goenv',
+  '.jdks',
+  '.jenv',
+  '.juliaup',
+  '.linuxbrew',
+  '.local',
+  '.nimble',
+  '.nodenv',
+  '.npm-global',
+  '.nvm',
+  '.opam',
+  '.pixi',
+  '.pyenv',
+  '.rbenv',
+  '.rustup',
+  '.rye',
+  '.sdkman',
+  '.volta',
+  '.yarn',
+  'anaconda',
+  'anaconda3',
+  'cargo',
+  'fnm',
+  'go',
+  'mambaforge',
+  'micromamba',
+  'miniconda',
+  'miniconda3',
+  'miniforge3',
+  'nix',
+  'opt',
+  'sdk',
 ] as const

@@ -7,8 +7,9 @@ import { runsDirectory } from '../backends/runs-directory.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
 import { usableCache } from '../host/boot-cache.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
-import { variableRules } from '../launch-cache/cached-launch.ts'
+import { variableRules, variablesOf } from '../launch-cache/cached-launch.ts'
 import { enginesBefore, isCacheable, isPoolable, placesOf } from '../launch-cache/eligibility.ts'
+import { guardsOfProgram } from '../launch-cache/program.ts'
 import {
   type GuardedLaunch,
   guardLaunch,
@@ -17,6 +18,7 @@ import {
   storeLaunch,
 } from '../launch-cache/store.ts'
 import { helperFiles, packageRoot, packageVersion } from '../os/native-helpers.ts'
+import type { PathFacts } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
 import { answerRecords } from '../report/result-template.ts'
@@ -38,16 +40,26 @@ function launchCache({ env = process.env }: ExecOptions): string | undefined {
 export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
   const { request, options } = prepared
   const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
-  if (options.invocation === undefined || !isCacheable({ ...prepared, shippedProfiles })) return undefined
+  const { invocation } = options
+  const given = variablesOf(invocation?.variables ?? [])
+  if (invocation === undefined || !isCacheable({ ...prepared, shippedProfiles, given })) return undefined
   const { sealOf, takeSecret } = await import('../host/secret.ts')
   const secret = takeSecret({ env: options.env ?? process.env, uid: prepared.facts.uid })
   // Without a place that no sandbox can see, nothing on disk could be believed.
   if (secret === undefined) return undefined
-  return guardPlan(prepared, { invocation: options.invocation, begunMs, seal: (bytes) => sealOf(secret, bytes) })
+  const { program, paths } = guardsOfProgram(prepared.policy, prepared.request, prepared.facts.paths)
+  return guardPlan(prepared, {
+    invocation: { ...invocation, program },
+    paths,
+    begunMs,
+    seal: (bytes) => sealOf(secret, bytes),
+  })
 }
 
 export interface Guarding {
   readonly invocation: Invocation
+  /** What was seen and led to the plan. */
+  readonly paths: PathFacts
   /** When planning began. */
   readonly begunMs: number
   /** For a plan that is left on disk. */
@@ -57,7 +69,7 @@ export interface Guarding {
 /** A plan with all that it was made from, for memory; a file may hold less, see isCacheable. */
 export async function guardPlan(
   prepared: Prepared,
-  { invocation, begunMs, seal }: Guarding,
+  { invocation, paths, begunMs, seal }: Guarding,
 ): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources } = prepared
   const { enginePath } = enginePathOf(facts, plan)
@@ -67,14 +79,14 @@ export async function guardPlan(
   return guardLaunch({
     invocation,
     caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
-    places: placesOf(prepared),
+    places: placesOf(facts, paths),
     read: [...sources.read, ...accounts.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],
     absent: [
       ...sources.missing,
       ...accounts.missing,
       ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path)),
     ],
-    variables: variableRules(plan.env, policy),
+    variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),
     isPoolable: isPoolable(prepared),
     answer: options.form === undefined ? [] : answerRecords(plan, options.form),
     records: launchRecords(plan, fileInputs(prepared)),
