@@ -146,6 +146,151 @@ describeWith('bwrap', 'a plan that is known', () => {
   })
 })
 
+const PATH = process.env['PATH'] ?? ''
+const toolchain = (): string => join(place.current.home, '.nvm/versions/node/v1')
+
+/** A program of a toolchain, which is not on PATH: only a link leads to it. */
+function makeToolchain(): string {
+  const bin = join(toolchain(), 'bin')
+  mkdirSync(bin, { recursive: true })
+  writeFileSync(join(bin, 'tool'), '#!/bin/sh\necho of the toolchain\n')
+  chmodSync(join(bin, 'tool'), 0o755)
+  return join(bin, 'tool')
+}
+
+describeWith('bwrap', 'a plan that was made for another program', () => {
+  beforeEach(async () => warm(['--', 'true']))
+
+  test.each([
+    [['--', 'cat']],
+    [['--', 'uname', '-s']],
+    [['--', '/bin/echo', 'x']],
+    [['--', 'sh', '-c', 'exit 7']],
+    [['--', './here']],
+    [['here']],
+  ])('runs %j without node, as node would', async (words) => {
+    writeFileSync(join(place.current.work, 'here'), '#!/bin/sh\necho "$0" "$PATH"\n')
+    chmodSync(join(place.current.work, 'here'), 0o755)
+    const env = { PATH: `${place.current.work}:${PATH}` }
+    await setTimeout(SETTLE_MS)
+    await runIn(['--', 'true'], env)
+    const byFront = await runIn(words, { ...env, ...withoutNode })
+    for (const file of cachedFiles()) rmSync(file)
+    await setTimeout(SETTLE_MS)
+    expect(await runIn(words, env)).toEqual(byFront)
+  })
+
+  test.each([
+    [['--', 'no-such-program']],
+    [['--', '/no/such/program']],
+    [['--', '/etc']],
+    [['--', './closed']],
+    [['--', './no-interpreter']],
+    [['--', '']],
+    [['--', 'tool.wasm']],
+  ])('says of %j what a plan of its own says', async (words) => {
+    writeFileSync(join(place.current.work, 'closed'), '', { mode: 0o644 })
+    writeFileSync(join(place.current.work, 'no-interpreter'), '#!/no/such/interpreter\n', { mode: 0o755 })
+    const shared = await runIn(words)
+    for (const file of cachedFiles()) rmSync(file)
+    await setTimeout(SETTLE_MS)
+    const own = await runIn(words)
+    expect(own.status).not.toBe(0)
+    expect(shared).toEqual(own)
+  })
+
+  test('is not for one that a link leads to a toolchain, which its own plan shows', async () => {
+    const bin = join(place.current.home, 'bin')
+    mkdirSync(bin)
+    const env = { PATH: `${bin}:${PATH}` }
+    const tool = makeToolchain()
+    symlinkSync(tool, join(bin, 'tool'))
+    await setTimeout(SETTLE_MS)
+    await runIn(['--', 'true'], env)
+    expect((await runIn(['--', 'true'], { ...env, ...withoutNode })).status).toBe(0)
+    for (const name of ['tool', join(bin, 'tool'), tool]) {
+      expect((await runIn(['--', name], { ...env, ...withoutNode })).status).toBe(99)
+    }
+    await setTimeout(SETTLE_MS)
+    const byNode = await runIn(['--', tool], env)
+    expect(byNode.stdout.toString()).toBe('of the toolchain\n')
+    expect(await runIn(['--', tool], { ...env, ...withoutNode })).toEqual(byNode)
+  })
+
+  test('shows nothing to a link that was planted in the workspace since', async () => {
+    const outside = join(place.current.home, 'secret')
+    mkdirSync(outside)
+    writeFileSync(join(outside, 'tool'), '#!/bin/sh\necho secret\n', { mode: 0o755 })
+    const env = { PATH: `${place.current.work}:${PATH}` }
+    await setTimeout(SETTLE_MS)
+    await runIn(['--', 'true'], env)
+    symlinkSync(join(outside, 'tool'), join(place.current.work, 'tool'))
+    for (const words of [
+      ['--', 'tool'],
+      ['--', './tool'],
+    ]) {
+      const { status, stdout, stderr } = await runIn(words, env)
+      expect({ status, stdout: stdout.toString() }).toEqual({ status: 127, stdout: '' })
+      expect(stderr.toString()).toContain(words[1] === 'tool' ? 'is not visible inside' : 'not found in the sandbox')
+      // Node's each time, since it is node that warns.
+      expect((await runIn(words, { ...env, ...withoutNode })).status).toBe(99)
+    }
+  })
+
+  test('is not for another PATH', async () => {
+    expect((await runIn(['--', 'cat'], { ...withoutNode, PATH: `/nowhere:${PATH}` })).status).toBe(99)
+  })
+})
+
+describeWith('bwrap', 'a plan that was made for another value of --env', () => {
+  beforeEach(async () => warm(['--env', 'K=one', '--env=L=one', '--', 'env']))
+
+  test.each([
+    [['--env', 'K=two', '--env=L=three', '--', 'env']],
+    [['--env', 'K=', '--env=L==a=', '--', 'env']],
+    [['--env', 'K=a\nb ü', '--env=L=--', '--', 'env']],
+  ])('gives %j without node, as node would', async (words) => {
+    const byFront = await runIn(words, withoutNode)
+    expect(byFront.status).toBe(0)
+    for (const file of cachedFiles()) rmSync(file)
+    await setTimeout(SETTLE_MS)
+    expect(await runIn(words)).toEqual(byFront)
+  })
+
+  test.each([
+    [['--env', 'K=two', '--', 'env']],
+    [['--env', 'L=two', '--env=K=one', '--', 'env']],
+    [['--env', 'K', '--env=L=one', '--', 'env']],
+    [['--env', 'K=one', '--env=L', '--', 'env']],
+    [['--env', '=one', '--env=L=one', '--', 'env']],
+    [['--env', 'K=\ufffd', '--env=L=one', '--', 'env']],
+  ])('is not for %j', async (words) => {
+    expect((await runIn(words, withoutNode)).status).toBe(99)
+  })
+
+  test('gives the last value of a name, and HOME and PATH where they are named', async () => {
+    const words = (value: string) => ['--env', `K=${value}`, '--env', `K=${value}x`, '--env', `PATH=/bin:/${value}`]
+    const env = ['--', '/usr/bin/env']
+    await setTimeout(SETTLE_MS)
+    await runIn([...words('a'), ...env])
+    const byFront = await runIn([...words('b'), ...env], withoutNode)
+    expect(byFront.stdout.toString()).toContain('K=bx\n')
+    expect(byFront.stdout.toString()).toContain('PATH=/bin:/b\n')
+    for (const file of cachedFiles()) rmSync(file)
+    await setTimeout(SETTLE_MS)
+    expect(await runIn([...words('b'), ...env])).toEqual(byFront)
+  })
+
+  test('is not left where a word only looks like a variable', async () => {
+    for (const size of ['64MiB', '65MiB']) {
+      const words = ['--workdir', '--env', `--memory=${size}`, '--', 'true']
+      await setTimeout(SETTLE_MS)
+      expect((await runIn(words)).status).toBe(125)
+      expect((await runIn(words, withoutNode)).status).toBe(99)
+    }
+  })
+})
+
 /** Without what differs from run to run: times, usage, and how many of a tree had ended of the polite signal. */
 const timeless = ({ stdout, ...rest }: CliResult) => ({
   ...rest,
@@ -573,6 +718,16 @@ describeWith('userns', 'a plan that was made with a variable set', () => {
 describe('the store', () => {
   test('never holds a value that came with the command line', async () => {
     await warm(['--env', 'TOKEN=planted-secret', '--', 'true'])
+    expect(cachedFiles()).toHaveLength(1)
+    expect(readFileSync(cachedFiles()[0] ?? '', 'latin1')).not.toContain('planted')
+  })
+
+  test('keeps no plan with a value of the caller’s own profile', async () => {
+    writeFileSync(
+      join(place.current.work, 'p.yaml'),
+      'sandbox: { extends: default, env: { set: { TOKEN: planted-secret } } }\n',
+    )
+    await warm(['--profile', './p.yaml', '--', 'true'])
     expect(cachedFiles()).toEqual([])
   })
 
