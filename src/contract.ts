@@ -126,6 +126,12 @@ export const VERBS = {
   locale: 2,
   /** NAME; read by client; or PREFIX*, taken from the caller */
   inherit: 1,
+  /** run|ask|block; read by client; of a plan under a worker: what is said of a command that no rule matches */
+  default: 1,
+  /** run|ask|block prefix|exact COUNT; read by client; of the worker, followed by so many token entries; the first that matches counts */
+  rule: 3,
+  /** WORD; read by client; a word of a rule */
+  token: 1,
   /** NAME; read by client; the pool that may serve the plan */
   pool: 1,
   /** BYTES|all; read by client; most that is kept of each stream */
@@ -327,4 +333,32 @@ export const TOOLCHAIN_WORDS = [
   'nix',
   'opt',
   'sdk',
+] as const
+/** By which a shell begins something of its own. */
+export const SHELL_WORDS = [
+  '!',
+  '.',
+  ':',
+  'if',
+  'then',
+  'else',
+  'elif',
+  'fi',
+  'for',
+  'while',
+  'until',
+  'do',
+  'done',
+  'case',
+  'esac',
+  'eval',
+  'exec',
+  'source',
+  'command',
+  'builtin',
+  'trap',
+  'alias',
+  'set',
+  'time',
+  'function',
 ] as const

@@ -17,6 +17,7 @@
 #include "lib/syscalls.h"
 #include "client/find-node.h"
 #include "client/result-template.h"
+#include "client/rules.h"
 #include "runner/stream-check.h"
 #include "runner/streams.h"
 #include "client/environment.h"
@@ -201,6 +202,7 @@ static int find_plan(struct run *run, const char *directory) {
   static struct key key;
   run->fd = call_key(run->call, &key) < 0 ? -1 : cached_open(directory, &key, &run->file);
   if (run->fd < 0 || !program_is_shown(&run->call->program, &run->file)) return -1;
+  if (!rules_let_run(&run->file, run->call->script, run->call->command)) return -1;
   if (!result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
   run->env = command_environment(&run->file, run->call->given);
   return run->env ? 0 : -1;

@@ -67,6 +67,9 @@ enum verb {
   V_GIVEN, /* NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */
   V_LOCALE, /* NAME VALUE; read by client; unless the caller has one */
   V_INHERIT, /* NAME; read by client; or PREFIX*, taken from the caller */
+  V_DEFAULT, /* run|ask|block; read by client; of a plan under a worker: what is said of a command that no rule matches */
+  V_RULE, /* run|ask|block prefix|exact COUNT; read by client; of the worker, followed by so many token entries; the first that matches counts */
+  V_TOKEN, /* WORD; read by client; a word of a rule */
   V_POOL, /* NAME; read by client; the pool that may serve the plan */
   V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
   V_RESULT, /* TEXT SLOT; read by client; a segment of the JSON result and what follows it */
@@ -114,6 +117,9 @@ enum verb {
   ROW(V_GIVEN, "given", 1) \
   ROW(V_LOCALE, "locale", 2) \
   ROW(V_INHERIT, "inherit", 1) \
+  ROW(V_DEFAULT, "default", 1) \
+  ROW(V_RULE, "rule", 3) \
+  ROW(V_TOKEN, "token", 1) \
   ROW(V_POOL, "pool", 1) \
   ROW(V_CAPTURE, "capture", 1) \
   ROW(V_RESULT, "result", 2) \
@@ -241,3 +247,5 @@ enum key_word {
 #define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"
 /* One of them is in every path of a toolchain. */
 #define TOOLCHAIN_WORDS ".asdf", ".bun", ".cargo", ".conda", ".deno", ".dotnet", ".gem", ".ghcup", ".goenv", ".jdks", ".jenv", ".juliaup", ".linuxbrew", ".local", ".nimble", ".nodenv", ".npm-global", ".nvm", ".opam", ".pixi", ".pyenv", ".rbenv", ".rustup", ".rye", ".sdkman", ".volta", ".yarn", "anaconda", "anaconda3", "cargo", "fnm", "go", "mambaforge", "micromamba", "miniconda", "miniconda3", "miniforge3", "nix", "opt", "sdk"
+/* By which a shell begins something of its own. */
+#define SHELL_WORDS "!", ".", ":", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "eval", "exec", "source", "command", "builtin", "trap", "alias", "set", "time", "function"

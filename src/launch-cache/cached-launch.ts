@@ -14,6 +14,8 @@ export interface CachedInputs {
   readonly variables: readonly LaunchRecord[]
   /** Whether a warm sandbox may serve this plan. */
   readonly isPoolable: boolean
+  /** By which front judges a command, under a worker. */
+  readonly judgement: readonly LaunchRecord[]
   /** How front tells the result, where it is not the command that does. */
   readonly answer: readonly LaunchRecord[]
   readonly records: readonly LaunchRecord[]
@@ -28,6 +30,7 @@ export function writeCachedFile(inputs: CachedInputs): Uint8Array {
     ...pairs('content', inputs.contents),
     ...inputs.variables,
     ...(inputs.isPoolable ? [['pool', poolName(inputs)] satisfies LaunchRecord] : []),
+    ...inputs.judgement,
     ...inputs.answer,
     ...inputs.records,
   ]

@@ -59,8 +59,8 @@ export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
   const contents = contentsOf(inputs)
   if (places === undefined || contents === undefined || hasOddNames(inputs)) return undefined
   const key = keyWords({ ...inputs.caller, ...observeProcess(), invocation: inputs.invocation })
-  const { variables, isPoolable, answer, records, seal } = inputs
-  const bytes = writeCachedFile({ key, places, contents, variables, isPoolable, answer, records, seal })
+  const { variables, isPoolable, judgement, answer, records, seal } = inputs
+  const bytes = writeCachedFile({ key, places, contents, variables, isPoolable, judgement, answer, records, seal })
   return bytes.length > LARGEST_FILE ? undefined : { name: keyName(key), bytes, pool: poolName({ key, records }) }
 }
 

@@ -24,7 +24,7 @@ import type { Plan } from '../plan/plan.ts'
 import { answerRecords } from '../report/result-template.ts'
 import { profileDirectories } from './caller.ts'
 import { existing } from './observe.ts'
-import type { ExecOptions, Prepared } from './plan-run.ts'
+import type { ExecOptions, NarrowingSources, Prepared } from './plan-run.ts'
 
 /** Made before anything is looked at: a plan that saw the directory missing would be stale as soon as it is stored. */
 export function makeCacheFor(options: ExecOptions): void {
@@ -47,19 +47,25 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   const secret = takeSecret({ env: options.env ?? process.env, uid: prepared.facts.uid })
   // Without a place that no sandbox can see, nothing on disk could be believed.
   if (secret === undefined) return undefined
+  const narrowing = options.narrow === undefined ? NOT_NARROWED : options.narrowedFrom?.()
+  if (narrowing === undefined) return undefined
   const { program, paths } = guardsOfProgram(prepared.policy, prepared.request, prepared.facts.paths)
   return guardPlan(prepared, {
     invocation: { ...invocation, program },
     paths,
+    narrowing,
     begunMs,
     seal: (bytes) => sealOf(secret, bytes),
   })
 }
 
+const NOT_NARROWED: NarrowingSources = { read: [], missing: [], paths: {}, judgement: [] }
+
 export interface Guarding {
   readonly invocation: Invocation
   /** What was seen and led to the plan. */
   readonly paths: PathFacts
+  readonly narrowing?: NarrowingSources
   /** When planning began. */
   readonly begunMs: number
   /** For a plan that is left on disk. */
@@ -69,7 +75,7 @@ export interface Guarding {
 /** A plan with all that it was made from, for memory; a file may hold less, see isCacheable. */
 export async function guardPlan(
   prepared: Prepared,
-  { invocation, paths, begunMs, seal }: Guarding,
+  { invocation, paths, narrowing = NOT_NARROWED, begunMs, seal }: Guarding,
 ): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources } = prepared
   const { enginePath } = enginePathOf(facts, plan)
@@ -79,20 +85,30 @@ export async function guardPlan(
   return guardLaunch({
     invocation,
     caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
-    places: placesOf(facts, paths),
-    read: [...sources.read, ...accounts.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],
+    places: agreeing(placesOf(facts, paths), placesOf({ cgroup: facts.cgroup }, narrowing.paths)),
+    read: [...sources.read, ...narrowing.read, ...accounts.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],
     absent: [
       ...sources.missing,
+      ...narrowing.missing,
       ...accounts.missing,
       ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path)),
     ],
     variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),
     isPoolable: isPoolable(prepared),
+    judgement: narrowing.judgement,
     answer: options.form === undefined ? [] : answerRecords(plan, options.form),
     records: launchRecords(plan, fileInputs(prepared)),
     begunMs,
     seal,
   })
+}
+
+type Places = Readonly<Record<string, string | undefined>>
+
+/** Two looks at one place that differ are none that a plan could rest on. */
+function agreeing(one: Places, other: Places): Places {
+  const torn = Object.keys(one).filter((path) => path in other && other[path] !== one[path])
+  return { ...other, ...one, ...Object.fromEntries(torn.map((path) => [path, undefined])) }
 }
 
 /** Names of homes are protected in the homes of all accounts, so another list of accounts is another plan. */

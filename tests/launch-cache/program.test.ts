@@ -29,7 +29,7 @@ const TREE: Tree = {
   [`${HOME}/other/tool`]: 'file',
 }
 
-const worldOf = (program: string, path = ['/usr/local/bin', '/usr/bin', '/bin']): World => ({
+const worldOf = (program: string, path: readonly string[] = ['/usr/local/bin', '/usr/bin', '/bin']): World => ({
   tree: TREE,
   request: { command: [program], path, cwd: `${HOME}/project` },
 })
@@ -39,9 +39,12 @@ function shares(world: World): boolean {
   return sharesPlan(request, facts.paths)
 }
 
-type Lookup = { readonly program: string; readonly path?: readonly string[] }
+interface Lookup {
+  readonly program: string
+  readonly path?: readonly string[]
+}
 
-const SHARING: readonly (readonly [string, (readonly string[])?])[] = [
+const SHARING: readonly Lookup[] = [
   { program: 'true' },
   { program: 'ls' },
   { program: 'vi' },
@@ -57,7 +60,7 @@ const SHARING: readonly (readonly [string, (readonly string[])?])[] = [
   { program: '/usr/bin' },
 ]
 
-const OWN: readonly (readonly [string, (readonly string[])?])[] = [
+const OWN: readonly Lookup[] = [
   { program: 'node' },
   { program: 'opt' },
   { program: 'cargo2' },

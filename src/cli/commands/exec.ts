@@ -82,7 +82,7 @@ function read(call: Call, line: CommandLine): ExecRequest {
 
 /** Others must be seen each time; the profile is part of what is compared. */
 function isRepeatable({ given }: ExecRequest): boolean {
-  const others = ['worker', 'workshop', 'approval', 'audit', 'log', 'allow-shell-syntax'].filter((name) => given[name])
+  const others = ['audit', 'log'].filter((name) => given[name])
   return others.length === 0
 }
 
@@ -300,8 +300,9 @@ export async function explain(call: Call, outcome: number): Promise<number> {
   const { status, captured } = readFinishedRun(outcome)
   try {
     const { explainOutcome } = await import('../../run/exec.ts')
-    const { options, json } = read(call, readCommandLine(call.text))
-    return await show(await explainOutcome(options, status, captured), json)
+    const request = read(call, readCommandLine(call.text))
+    const options = { ...request.options, ...(await plannedOptions(request)) }
+    return await show(await explainOutcome(options, status, captured), request.json)
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, call)
     throw error
