@@ -39,7 +39,19 @@ const table = (macro, prefix, names, more = () => '') => [
 const named = (names) => names.map((name) => ({ name }))
 
 export function header(contract) {
-  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, toolchainWords, shellWords, constants } = contract
+  const {
+    verbs,
+    frames,
+    causes,
+    status,
+    guardStatus,
+    slots,
+    key,
+    keyVariables,
+    toolchainWords,
+    shellWords,
+    constants,
+  } = contract
   const verbNames = Object.keys(verbs)
   const lines = [
     `/* Made from ${SOURCE} by scripts/contract.mjs: change it there. */`,
@@ -112,7 +124,19 @@ const mapping = (name, pairs) => [
 ]
 
 export function module(contract) {
-  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, toolchainWords, shellWords, constants } = contract
+  const {
+    verbs,
+    frames,
+    causes,
+    status,
+    guardStatus,
+    slots,
+    key,
+    keyVariables,
+    toolchainWords,
+    shellWords,
+    constants,
+  } = contract
   const fields = (keys, mark) =>
     Object.entries(keys).map(([name, type]) => `  readonly ${name}${mark}: ${TS_TYPES[type]}`)
   const lines = [

@@ -86,7 +86,13 @@ export async function guardPlan(
     invocation,
     caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
     places: agreeing(placesOf(facts, paths), placesOf({ cgroup: facts.cgroup }, narrowing.paths)),
-    read: [...sources.read, ...narrowing.read, ...accounts.read, ...(enginePath === undefined ? [] : [enginePath]), ...helperFiles()],
+    read: [
+      ...sources.read,
+      ...narrowing.read,
+      ...accounts.read,
+      ...(enginePath === undefined ? [] : [enginePath]),
+      ...helperFiles(),
+    ],
     absent: [
       ...sources.missing,
       ...narrowing.missing,

@@ -11,6 +11,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -288,6 +289,120 @@ describeWith('bwrap', 'a plan that was made for another value of --env', () => {
       expect((await runIn(words)).status).toBe(125)
       expect((await runIn(words, withoutNode)).status).toBe(99)
     }
+  })
+})
+
+const WORKER = (rules: readonly string[], more = ''): string =>
+  ['---', 'name: w', more, 'toolsets:', '  shell:', '    rules:', ...rules, '---', 'Do it.', '']
+    .filter((line) => line !== '')
+    .join('\n')
+const LETS_RUN = ['echo', 'cat', 'sh', 'ls', 'no-such-program'].map(
+  (pattern) => `      - { pattern: ${pattern}, approval: preApproved }`,
+)
+const ASKS = '      - { pattern: env, approval: ask }'
+
+describeWith('bwrap', 'a plan under a worker', () => {
+  const leave = (text: string, file = 'workers/w.worker') => {
+    mkdirSync(dirname(join(place.current.work, file)), { recursive: true })
+    writeFileSync(join(place.current.work, file), text)
+  }
+  const under = (...words: readonly string[]): readonly string[] => ['--worker', 'w', ...words]
+
+  beforeEach(async () => {
+    leave(WORKER([...LETS_RUN, ASKS], 'sandbox: { resources: { pids: 9 } }'))
+    await warm(under('--', 'echo', 'first'))
+    await warm(under('-c', 'echo first'))
+  })
+
+  const forget = (): void => {
+    for (const file of cachedFiles()) rmSync(file)
+  }
+
+  test.each([
+    [under('--', 'echo', 'second', 'ü')],
+    [under('--', 'cat')],
+    [under('--', 'sh', '-c', 'echo out; echo err >&2; exit 7')],
+    [under('-c', 'echo "a  b" \'c\'')],
+  ])('runs %j, which the rules let run, without node and as node would', async (words) => {
+    const byFront = await runIn(words, withoutNode)
+    expect(byFront.status).not.toBe(99)
+    forget()
+    await setTimeout(SETTLE_MS)
+    expect(await runIn(words)).toEqual(byFront)
+  })
+
+  test.each([
+    [under('--', 'uname')],
+    [under('--', '/bin/echo')],
+    [under('--', 'env')],
+    [under('-c', 'echo a; echo b')],
+    [under('-c', 'uname')],
+    [under('-c', 'exec echo a')],
+    [under('--', 'sh', '-c', 'kill -SEGV $$')],
+    [under('--', 'no-such-program')],
+    [under('--', 'sh', '-c', 'ls /root; exit 1', '/root')],
+  ])('leaves %j to node, which says the same as without the plan', async (words) => {
+    const shared = await runIn(words)
+    expect((await runIn(words, withoutNode)).status).toBe(99)
+    forget()
+    await setTimeout(SETTLE_MS)
+    expect(await runIn(words)).toEqual(shared)
+  })
+
+  test('has the limits of the worker by both ways, also in what node explains', async () => {
+    const words = ['--json', ...under('--', 'sh', '-c', 'kill -SEGV $$')]
+    await setTimeout(SETTLE_MS)
+    const byNode = timeless(await runIn(words))
+    expect(byNode.stdout).toContain('"pids":{"max":9')
+    expect(timeless(await runIn(words))).toEqual(byNode)
+  })
+
+  test.each<readonly [string, () => void]>([
+    ['its worker has changed', () => leave(WORKER(LETS_RUN.slice(1)))],
+    ['a worker of that name is found before it', () => leave(WORKER([]), 'w.worker')],
+    ['its worker is gone', () => rmSync(join(place.current.work, 'workers/w.worker'))],
+    [
+      'another worker has its place, size and times',
+      () => {
+        const file = join(place.current.work, 'workers/w.worker')
+        const text = readFileSync(file, 'utf8')
+        writeFileSync(`${file}.new`, text.replace('pattern: echo', 'pattern: ecHo'))
+        const { atime, mtime } = statSync(file)
+        utimesSync(`${file}.new`, atime, mtime)
+        renameSync(`${file}.new`, file)
+      },
+    ],
+  ])('is not used when %s', async (_, change) => {
+    const words = under('--', 'echo', 'x')
+    expect((await runIn(words, withoutNode)).status).toBe(0)
+    change()
+    expect((await runIn(words, withoutNode)).status).toBe(99)
+  })
+
+  test('is not used for a run that names another worker, or none', async () => {
+    leave(WORKER([]), 'workers/v.worker')
+    for (const words of [
+      ['--worker', 'v', '--', 'echo'],
+      ['--', 'echo'],
+    ])
+      expect((await runIn(words, withoutNode)).status).toBe(99)
+  })
+
+  test('is not used when the workshop has changed', async () => {
+    const workshop = (pids: number) =>
+      `workshop: { name: s, workers: [w], sandbox: { resources: { pids: ${pids} } } }\n`
+    const words = ['--worker', 'w', '--workshop', 'shop.yaml', '--', 'echo', 'x']
+    leave(workshop(30), 'shop.yaml')
+    await warm(words)
+    expect((await runIn(words, withoutNode)).status).toBe(0)
+    leave(workshop(20), 'shop.yaml')
+    expect((await runIn(words, withoutNode)).status).toBe(99)
+  })
+
+  test('is not left with an audit, whose line is node’s', async () => {
+    forget()
+    await warm(under('--audit', 'log', '--', 'echo'))
+    expect(cachedFiles()).toEqual([])
   })
 })
 
