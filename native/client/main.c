@@ -20,6 +20,7 @@
 #include "client/rules.h"
 #include "runner/stream-check.h"
 #include "runner/streams.h"
+#include "client/ending-words.h"
 #include "client/environment.h"
 
 #include <errno.h>
@@ -178,6 +179,13 @@ static void forget_signals(void) {
   while (sigtimedwait(&signals, NULL, &(struct timespec){0, 0}) > 0) continue;
 }
 
+/* Returns when node has to tell. */
+static void end_with_words(const struct result *result) {
+  signal(SIGPIPE, SIG_IGN);
+  int status = ending_tell(result, 2);
+  if (status >= 0) _exit(status);
+}
+
 static _Noreturn void conclude(struct run *run, int status, const char *json) {
   streams_restore(&run->streams);
   struct result result = {&run->file, json, run->call->command, &run->capture};
@@ -186,6 +194,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
+  if (!run->capture.is_on && status >= 0) end_with_words(&result);
   if (is_plain && result_is_text(&result)) tell(&result, status);
   explain(run, json);
 }

@@ -21,6 +21,7 @@ import { helperFiles, packageRoot, packageVersion } from '../os/native-helpers.t
 import type { PathFacts } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
+import { endingRecords } from '../report/ending-words.ts'
 import { answerRecords } from '../report/result-template.ts'
 import { profileDirectories } from './caller.ts'
 import { existing } from './observe.ts'
@@ -102,7 +103,7 @@ export async function guardPlan(
     variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),
     isPoolable: isPoolable(prepared),
     judgement: narrowing.judgement,
-    answer: options.form === undefined ? [] : answerRecords(plan, options.form),
+    answer: options.form === undefined ? endingRecords(plan, policy.origins) : answerRecords(plan, options.form),
     records: launchRecords(plan, fileInputs(prepared)),
     begunMs,
     seal,

@@ -323,6 +323,8 @@ describeWith('bwrap', 'a plan under a worker', () => {
     [under('--', 'cat')],
     [under('--', 'sh', '-c', 'echo out; echo err >&2; exit 7')],
     [under('-c', 'echo "a  b" \'c\'')],
+    [under('--', 'sh', '-c', 'kill -SEGV $$')],
+    [under('--', 'no-such-program')],
   ])('runs %j, which the rules let run, without node and as node would', async (words) => {
     const byFront = await runIn(words, withoutNode)
     expect(byFront.status).not.toBe(99)
@@ -338,8 +340,6 @@ describeWith('bwrap', 'a plan under a worker', () => {
     [under('-c', 'echo a; echo b')],
     [under('-c', 'uname')],
     [under('-c', 'exec echo a')],
-    [under('--', 'sh', '-c', 'kill -SEGV $$')],
-    [under('--', 'no-such-program')],
     [under('--', 'sh', '-c', 'ls /root; exit 1', '/root')],
   ])('leaves %j to node, which says the same as without the plan', async (words) => {
     const shared = await runIn(words)
@@ -403,6 +403,51 @@ describeWith('bwrap', 'a plan under a worker', () => {
     forget()
     await warm(under('--audit', 'log', '--', 'echo'))
     expect(cachedFiles()).toEqual([])
+  })
+})
+
+describeWith('bwrap', 'a known plan whose run ends by no exit', () => {
+  const plant = (): void => {
+    const make = (name: string, text: string, mode: number) =>
+      writeFileSync(join(place.current.work, name), text, { mode })
+    make('closed', '', 0o644)
+    make('no-interpreter', '#!/no/such/interpreter\n', 0o755)
+    make('nothing', 'no program', 0o755)
+    symlinkSync('loop', join(place.current.work, 'loop'))
+  }
+
+  test.each([
+    [['--', 'no-such-program', 'x']],
+    [['--', '/no/such/program']],
+    [['--', './closed']],
+    [['--', './closed/below']],
+    [['--', './no-interpreter']],
+    [['--', './nothing']],
+    [['--', './loop']],
+    [['--', '/etc']],
+    ...['SEGV', 'TERM', 'INT', 'KILL', 'ABRT', 'PIPE', 'USR1'].map((name) => [['--', 'sh', '-c', `kill -${name} $$`]]),
+    [['--timeout', '200ms', '--', 'sleep', '9']],
+    [['--timeout', '200ms', '-c', 'sleep 9 & sleep 9 & sleep 9']],
+  ])('is told without node in the same words: %j', async (words) => {
+    plant()
+    await setTimeout(SETTLE_MS)
+    const byNode = await runIn(words)
+    expect(byNode.status).toBeGreaterThan(123)
+    expect(await runIn(words, withoutNode)).toEqual(byNode)
+  })
+
+  test.each([
+    [['--', 'sh', '-c', 'kill -SYS $$']],
+    [['--', 'no\u001bprogram']],
+    [['--', '']],
+    [['--', 'sh', '-c', 'kill -SEGV $$', '/root']],
+    [['--', 'sh', '-c', 'sleep 9 & kill -SEGV $$']],
+    [['--json', '--', 'no-such-program']],
+  ])('is told by node where more is to be said: %j', async (words) => {
+    await setTimeout(SETTLE_MS)
+    const byNode = timeless(await runIn(words))
+    expect(timeless(await runIn(words))).toEqual(byNode)
+    expect((await runIn(words, withoutNode)).status).toBe(99)
   })
 })
 
