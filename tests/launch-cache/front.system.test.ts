@@ -340,7 +340,7 @@ describeWith('bwrap', 'a plan under a worker', () => {
     [under('-c', 'echo a; echo b')],
     [under('-c', 'uname')],
     [under('-c', 'exec echo a')],
-    [under('--', 'sh', '-c', 'ls /root; exit 1', '/root')],
+    [under('--', 'sh', '-c', 'exit 1', '/var/log')],
   ])('leaves %j to node, which says the same as without the plan', async (words) => {
     const shared = await runIn(words)
     expect((await runIn(words, withoutNode)).status).toBe(99)
@@ -440,7 +440,7 @@ describeWith('bwrap', 'a known plan whose run ends by no exit', () => {
     [['--', 'sh', '-c', 'kill -SYS $$']],
     [['--', 'no\u001bprogram']],
     [['--', '']],
-    [['--', 'sh', '-c', 'kill -SEGV $$', '/root']],
+    [['--', 'sh', '-c', 'kill -SEGV $$', '/var/log']],
     [['--', 'sh', '-c', 'sleep 9 & kill -SEGV $$']],
     [['--json', '--', 'no-such-program']],
   ])('is told by node where more is to be said: %j', async (words) => {
