@@ -110,7 +110,7 @@ build: dist/cli.cjs $(COMMANDS) ## bundle src/ into dist/, declarations into dis
 dist/cli.cjs: $(SOURCES) $(wildcard profiles/*.yaml scripts/*.mjs) package.json tsconfig.json $(NODE_MODULES)
 	@node scripts/build.mjs
 
-# On Linux the commands are the front end (which finds dist/cli.cjs beside itself), elsewhere two lines of node.
+# On Linux the commands are the client (which finds dist/cli.cjs next to itself), elsewhere two lines of node.
 ifeq ($(shell uname -s),Linux)
 $(COMMANDS): $(BIN)/front
 	@ln -f $< $@
@@ -148,7 +148,8 @@ sweep: $(NODE_MODULES) ## the exhaustive comparisons that make test has and make
 	@$(VITEST) run --project sweep $(FILE)
 
 # Sources of the native part that have units.
-UNIT_TESTED := lib/launch-file sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/utf8 client/capture
+UNIT_TESTED := lib/launch-file sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/utf8 client/capture \
+               runner/freshness lib/launch-cache lib/seal
 UNIT_SOURCES := $(UNIT_TESTED:%=native/%.c)
 UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/native/unit/*.c))
 UNIT_FLAGS := -std=gnu11 -D_GNU_SOURCE= -O0 -g1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \

@@ -1,5 +1,5 @@
 /*
- * launch: starts the native runner on a launch file as its callers do, without node or the front-end: one command without an environment,
+ * launch: starts the native runner on a launch file as its callers do, without node or the client: one command without an environment,
  * its streams our own.
  *
  *   launch RUNNER LAUNCH_FILE COMMAND [ARG...]

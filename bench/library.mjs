@@ -12,7 +12,7 @@ const { exec, openSandbox } = await import(pathToFileURL(join(process.env.LLM_DO
 
 const TRUE = ['true']
 const FLOOD = ['head', '-c', String(1024 ** 3), '/dev/zero']
-/** Kept ready; a run waits for two of them, so that none is built beside it. */
+/** Kept ready; a run waits for two of them, so that none is built during it. */
 const SIZE = 4
 const READY_MS = 10_000
 

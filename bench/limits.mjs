@@ -1,6 +1,6 @@
 // What the limits of a run cost: the launch file of the default profile with and without the records that hold them, by turns.
 //   node bench/limits.mjs [RUNS]
-// Everything else is the same in both, the walls, the record of the run and the deadline of nobody included. Exit status 0 when the
+// Everything else is the same in both, the walls, the record of the run included. Exit status 0 when the
 // goal is met, 1 when it is not, 2 when the measuring itself failed.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
@@ -43,7 +43,7 @@ function writeLaunchFile(path, magic, some) {
 function launchFiles(stage) {
   const cache = join(stage.env.XDG_CACHE_HOME, 'llm-do/launch')
   const [name] = readdirSync(cache)
-  if (name === undefined) throw new Error('no launch file was left for the front end: see llm-do exec --plan')
+  if (name === undefined) throw new Error('no launch file was left for the client: see llm-do exec --plan')
   const words = readFileSync(join(cache, name), 'latin1').split('\0')
   const all = records(words)
   const files = { with: join(stage.directory, 'with-limits'), without: join(stage.directory, 'without-limits') }

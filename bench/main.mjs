@@ -1,4 +1,4 @@
-// `make bench`: start-up and throughput beside bwrap and its peers. Everything that is compared is run by turns, in another order each round,
+// `make bench`: start-up and throughput compared with bwrap and its peers. Everything that is compared is run by turns, in another order each round,
 // in one go, and only ratios of medians are judged: absolute times drift with the machine.
 //   node bench/main.mjs [--runs N] [--rows NAME,...] [--json]
 // Exit status 0 when every row that was measured met its goal, 1 when one did not, 2 when the bench itself failed.
@@ -42,7 +42,7 @@ const ratio = (times, one, other) => median(times[one]) / median(times[other])
 function launchWords(stage) {
   const directory = join(stage.env.XDG_CACHE_HOME, 'llm-do/launch')
   const [name] = readdirSync(directory)
-  if (name === undefined) throw new Error('no launch file was left for the front end: see llm-do exec --plan')
+  if (name === undefined) throw new Error('no launch file was left for the client: see llm-do exec --plan')
   return readFileSync(join(directory, name), 'latin1').split('\0')
 }
 
@@ -65,7 +65,7 @@ async function start(bench) {
   ]
 }
 
-/** `auto` is one of them; each is measured beside the same naive bwrap. */
+/** `auto` is one of them; each is measured against the same naive bwrap. */
 const ENGINES = ['unshare', 'bwrap']
 
 async function engines(bench) {
@@ -219,9 +219,9 @@ async function costOfLimits({ runs, times }) {
 
 /* ---- long commands: what the walls cost once they stand ---- */
 
-function manyFiles(place, count) {
+function manyFiles(root, count) {
   for (let directory = 0; directory < count / 200; directory += 1) {
-    const below = join(place, String(directory))
+    const below = join(root, String(directory))
     mkdirSync(below, { recursive: true })
     for (let file = 0; file < 200; file += 1)
       writeFileSync(join(below, `${file}.txt`), `file ${file} of ${directory}\n`)
@@ -236,10 +236,10 @@ int main(void) { printf("%d\\n", f1(2)); return 0; }
 /** A repository for each side: git notes the ids of files, which are others inside, and would read all of them again each time. */
 function makeRepositories(stage) {
   for (const side of ['inside', 'outside']) {
-    const place = join(stage.cwd, side)
-    manyFiles(place, 10_000)
-    stage.run(['git', 'init', '-q'], { cwd: place })
-    stage.run(['git', 'add', '-A'], { cwd: place })
+    const directory = join(stage.cwd, side)
+    manyFiles(directory, 10_000)
+    stage.run(['git', 'init', '-q'], { cwd: directory })
+    stage.run(['git', 'add', '-A'], { cwd: directory })
   }
   const noted = stage.run([stage.exec, '--rw', 'inside', '--', 'sh', '-c', 'cd inside && git status --short'])
   if (noted.status !== 0) throw new Error(`git status in a writable zone: ${noted.stderr}`)
@@ -325,7 +325,7 @@ async function memory(bench) {
   ]
 }
 
-/** The front end and what it starts on the host, while it still runs: high-water marks of each, over those of an idle run. */
+/** The client and what it starts on the host, while it still runs: high-water marks of each, over those of an idle run. */
 async function jsonFlood({ stage }) {
   const most = async (script) => {
     const words = ['--json', '--', 'sh', '-c', `${script}; sleep 0.5`]
@@ -407,7 +407,7 @@ function timesTable(times) {
   return table(['command', 'runs', 'median ms', 'p95', 'min', 'x first'], rows)
 }
 
-function tell({ rows, times, peers, where }) {
+function printReport({ rows, times, peers, where }) {
   console.log(
     `${where.processor}, ${where.processors} processors, Linux ${where.kernel}, node ${where.node}, load ${where.load.join(' ')}\n`,
   )
@@ -453,8 +453,8 @@ async function main() {
     })
   try {
     const help = spawnSync(join(ROOT, 'bin/llm-do'), ['exec', '--help'], { encoding: 'utf8' }).stdout ?? ''
-    const isAsked = options.rows.includes('start') || options.rows.includes('peers')
-    const peers = isAsked ? availablePeers(stage) : { here: [], missing: [] }
+    const hasStartRows = options.rows.includes('start') || options.rows.includes('peers')
+    const peers = hasStartRows ? availablePeers(stage) : { here: [], missing: [] }
     const bench = {
       stage,
       options,
@@ -475,7 +475,7 @@ async function main() {
           missing: Object.fromEntries(peers.missing.map(({ name, missing }) => [name, missing])),
         }),
       )
-    else tell({ rows, times: bench.times, peers, where })
+    else printReport({ rows, times: bench.times, peers, where })
     return rows.some((row) => verdict(row) === 'NOT MET') ? 1 : 0
   } finally {
     stage.remove()

@@ -30,7 +30,7 @@ export const NAIVE = [
 ]
 
 /**
- * The walls of a launch file as somebody would write them for bwrap: the same mounts, bounds, namespaces and filter. What bwrap
+ * The walls of a launch file as one would write them for bwrap: the same mounts, bounds, namespaces and filter. What bwrap
  * cannot do (id maps, Landlock, inode bounds, masks below /proc, limits, exact status) is left out, so it has less to do.
  */
 export function byHand(words) {
@@ -152,8 +152,8 @@ function tryPeer(stage, { program, words: wordsOf }) {
     const words = wordsOf(stage)
     const { status, error, stderr } = stage.run(words, { timeout: 30_000 })
     if (status === 0) return { words }
-    const said = stderr?.toString().trim().split('\n').at(-1) ?? ''
-    return { missing: `does not run here: ${error?.message ?? (said || `status ${status}`)}` }
+    const message = stderr?.toString().trim().split('\n').at(-1) ?? ''
+    return { missing: `does not run here: ${error?.message ?? (message || `status ${status}`)}` }
   } catch (error) {
     return { missing: error.message }
   }

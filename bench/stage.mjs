@@ -1,4 +1,4 @@
-// The place of a bench: a home, a cache and a project of its own, so that nobody's files are read and nothing is left behind.
+// The place of a bench: a home, a cache and a project of its own, so that no user's files are read and nothing is left behind.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,27 +15,27 @@ const LEFT_OUT = /^(LLM_DO_|NODE_|DOCKER_|XDG_)/
 const LARGEST = 64 * 1024 ** 2
 
 export function makeStage() {
-  const directory = mkdtempSync(join(tmpdir(), 'llm-do-bench-'))
-  chmodSync(directory, 0o755) // a plain user may be among the runners
-  const place = (name) => {
-    const path = join(directory, name)
+  const root = mkdtempSync(join(tmpdir(), 'llm-do-bench-'))
+  chmodSync(root, 0o755) // a plain user may be among the runners
+  const directory = (name) => {
+    const path = join(root, name)
     mkdirSync(path, { mode: 0o700 })
     return path
   }
   const kept = Object.entries(process.env).filter(([name]) => !LEFT_OUT.test(name))
   const env = {
     ...Object.fromEntries(kept),
-    HOME: place('home'),
-    XDG_CACHE_HOME: place('cache'),
-    XDG_RUNTIME_DIR: place('runtime'),
+    HOME: directory('home'),
+    XDG_CACHE_HOME: directory('cache'),
+    XDG_RUNTIME_DIR: directory('runtime'),
   }
-  const cwd = place('project')
+  const cwd = directory('project')
   const exec = join(ROOT, 'bin/llm-do-exec')
   if (!existsSync(exec)) throw new Error(`${exec}: not built (hint: make native build)`)
   const run = (words, options = {}) =>
     spawnSync(words[0], words.slice(1), { cwd, env, stdio: 'pipe', maxBuffer: LARGEST, ...options })
   return {
-    directory,
+    directory: root,
     cwd,
     env,
     exec,
@@ -47,6 +47,6 @@ export function makeStage() {
         if (status !== 0) throw new Error(`${words.join(' ')}: ${error?.message ?? `status ${status}: ${stderr}`}`)
       }
     },
-    remove: () => rmSync(directory, { recursive: true, force: true }),
+    remove: () => rmSync(root, { recursive: true, force: true }),
   }
 }

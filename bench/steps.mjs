@@ -1,5 +1,5 @@
 // Where the milliseconds of a cold run go, or with --warm those of a warm one: the kernel's own events (perf record, tracepoints), cut at
-// the marks below. A warm sandbox is nobody's child, so then the whole machine is listened to, which should be doing nothing else.
+// the marks below. A warm sandbox is no child of the caller, so then the whole machine is listened to, which should be doing nothing else.
 //   node bench/steps.mjs [--warm] [RUNS] [COMMAND...]
 // Tracing costs about a microsecond an event, so the sum is a little more than an untraced run; the shares are what counts.
 // Needs perf and the right to read tracepoints (root, or kernel.perf_event_paranoid=-1 and a readable tracefs).
@@ -16,8 +16,8 @@ import { median, table } from './statistics.mjs'
  */
 const BEGIN = [
   ['HOST', 'sched_process_exec', undefined],
-  ['llm-do-exec', 'sys_enter_clone', 'front: key, cache file, every input checked'],
-  ['launch', 'sched_process_exec', 'front: spawn of launch'],
+  ['llm-do-exec', 'sys_enter_clone', 'client: key, cache file, every input checked'],
+  ['launch', 'sched_process_exec', 'client: spawn of launch'],
   ['HOST', 'sys_enter_clone3', 'launch: record, cgroup, launch file'],
   ['HOST', 'sys_enter_unshare', 'launch: clone of the stager into the cgroup'],
 ]
@@ -25,7 +25,7 @@ const ENGINES = {
   unshare: [
     ['HOST', 'sys_enter_clone3', 'stager: mount namespace, zones opened'],
     ['HOST', 'sys_enter_unshare', "stager: id map, clone of init's process"],
-    ['HOST', 'sys_enter_exit_group', "stager: the tree; beside it init's process: namespaces, /proc"],
+    ['HOST', 'sys_enter_exit_group', "stager: the tree; at the same time init's process: namespaces, /proc"],
     ['HOST', 'sys_enter_execve', "init's process: the tree, pivot"],
   ],
   bwrap: [
@@ -44,7 +44,7 @@ const END = [
   ['.init', 'sched_process_exit', 'init: reap, report'],
   ['bwrap', 'sys_enter_exit_group', 'kernel: end of the namespaces'],
   ['HOST', 'sys_enter_exit_group', 'end of the namespaces and of the engine; launch: cgroup and record away'],
-  ['llm-do-exec', 'sched_process_exit', 'exit of launch, front'],
+  ['llm-do-exec', 'sched_process_exit', 'exit of launch, client'],
 ]
 const HOST = new Set(['llm-do-exec', 'launch'])
 
@@ -53,7 +53,7 @@ const WARM = [
   ['llm-do-exec', 'sched_process_exec', undefined],
   ['llm-do-exec', 'sys_enter_sendmsg', 'client: start, key, cache file, plan compared, a socket claimed'],
   ['launch', 'sys_enter_sendmsg', 'launch: awake, message read and checked, command handed over'],
-  ['.init', 'sys_enter_execve', "the command's process: awake, streams; beside it the client: looks, gate"],
+  ['.init', 'sys_enter_execve', "the command's process: awake, streams; at the same time the client: looks, gate"],
   ['COMMAND', 'sched_process_exec', 'kernel: execve'],
   ['COMMAND', 'sched_process_exit', 'the command itself'],
   ['.init', 'sys_enter_sendmsg', 'init: awake, reaps, tells'],
@@ -71,11 +71,11 @@ const EVENTS = [
   ...SYSCALLS.map((name) => `syscalls:sys_enter_${name}`),
 ]
 
-function record(stage, words, whom) {
+function record(stage, words, scope) {
   const file = join(stage.directory, 'perf.data')
   const recorded = spawnSync(
     'perf',
-    ['record', '-q', ...whom, '-o', file, ...EVENTS.flatMap((event) => ['-e', event]), '--', ...words],
+    ['record', '-q', ...scope, '-o', file, ...EVENTS.flatMap((event) => ['-e', event]), '--', ...words],
     {
       cwd: stage.cwd,
       env: stage.env,
@@ -84,8 +84,8 @@ function record(stage, words, whom) {
   )
   if (recorded.error || recorded.status !== 0)
     throw new Error(`perf record: ${recorded.error?.message ?? recorded.stderr.toString().trim()}`)
-  const told = spawnSync('perf', ['script', '-i', file, '--ns', '-F', 'comm,tid,time,event'], { maxBuffer: 1 << 26 })
-  return told.stdout
+  const script = spawnSync('perf', ['script', '-i', file, '--ns', '-F', 'comm,tid,time,event'], { maxBuffer: 1 << 26 })
+  return script.stdout
     .toString()
     .split('\n')
     .map((line) => /^\s*(\S+)\s+(\d+)\s+(\d+)\.(\d+):\s+\w+:(\w+):/.exec(line))
@@ -99,7 +99,7 @@ function record(stage, words, whom) {
 
 const isWho = (who, comm, names) => (who === 'HOST' ? HOST.has(comm) : comm === (names[who] ?? who))
 
-/** @returns one time a mark that was found, or undefined for a run that took another way (front handed it to node) */
+/** @returns one time a mark that was found, or undefined for a run that took another way (the client handed it to node) */
 function times(events, { marks, names, least, isPlanned }) {
   const found = []
   let from = 0
@@ -137,17 +137,17 @@ const cold = (engine) => ({
   marks: [...BEGIN, ...(ENGINES[engine] ?? []), ...END],
   least: BEGIN.length + END.length,
   isPlanned: (events) => events.some(({ comm }) => comm === 'node'),
-  whom: [],
+  scope: [],
 })
 
 /** The keeper is node, and builds when it likes; a run that found nothing ready lacks most of the marks. */
-const warm = { marks: WARM, least: WARM.length, isPlanned: () => false, whom: ['-a'] }
+const warm = { marks: WARM, least: WARM.length, isPlanned: () => false, scope: ['-a'] }
 
 async function recordAll(stage, { words, plan, runs, before }) {
   const recorded = []
   for (let run = 0; run < runs; run += 1) {
     await before()
-    recorded.push(times(record(stage, words, plan.whom), plan))
+    recorded.push(times(record(stage, words, plan.scope), plan))
   }
   const seen = alike(recorded.filter((found) => found !== undefined))
   if (seen.length === 0)
@@ -180,10 +180,10 @@ try {
   const words = [stage.exec, '--', ...(command.length > 0 ? command : ['true'])]
   stage.warm(words)
   const engine = engineOf(stage)
-  const ask = (plan, before) => recordAll(stage, { words, plan: { ...plan, names }, runs: Number(runs), before })
+  const recordPlan = (plan, before) => recordAll(stage, { words, plan: { ...plan, names }, runs: Number(runs), before })
   const seen = isWarm
-    ? await withPool(stage, 1, (pool) => ask(warm, pool.fill))
-    : await ask(cold(engine), () => undefined)
+    ? await withPool(stage, 1, (pool) => recordPlan(warm, pool.fill))
+    : await recordPlan(cold(engine), () => undefined)
   print(seen, `engine: ${engine}${isWarm ? ', warm' : ''}`, runs)
 } catch (error) {
   console.error(`steps: ${error.message}`)

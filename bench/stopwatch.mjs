@@ -63,10 +63,10 @@ async function runRounds({ stage, commands, rounds, atOnce, onRow }) {
     env: stage.env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const said = []
-  child.stderr.on('data', (chunk) => said.push(chunk))
+  const chunks = []
+  child.stderr.on('data', (chunk) => chunks.push(chunk))
   const ended = new Promise((resolve) => child.once('close', resolve))
   for await (const line of createInterface({ input: child.stdout })) onRow(line.split(' ').map(Number))
   const status = await ended
-  if (status !== 0) throw new Error(`the stopwatch stopped: ${Buffer.concat(said).toString().trim()}`)
+  if (status !== 0) throw new Error(`the stopwatch stopped: ${Buffer.concat(chunks).toString().trim()}`)
 }

@@ -20,7 +20,7 @@ if (missing.length > 0) {
 }
 
 // Built aside and moved at the end: a failed build leaves the last good one, and no run sees half of one.
-const [made, place] = [join(root, 'build/dist'), join(root, 'dist')]
+const [made, target] = [join(root, 'build/dist'), join(root, 'dist')]
 rmSync(made, { recursive: true, force: true })
 
 const common = {
@@ -143,7 +143,7 @@ try {
   process.exit(1) // the compiler has printed what is wrong and where
 }
 
-rmSync(place, { recursive: true, force: true })
-renameSync(made, place)
+rmSync(target, { recursive: true, force: true })
+renameSync(made, target)
 // What `true` has to say of this machine's sandboxes is of no interest here.
-execFileSync(process.execPath, [join(root, 'scripts/compile.mjs'), place], { stdio: 'ignore' })
+execFileSync(process.execPath, [join(root, 'scripts/compile.mjs'), target], { stdio: 'ignore' })

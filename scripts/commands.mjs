@@ -1,6 +1,6 @@
 // Which program the commands `llm-do` and `llm-do-exec` are.
 //   portable  a script of the shell that starts node (portable.sh), which runs everywhere: what a package ships
-//   native    the front-end, which starts a known sandbox without node: what an installation on Linux turns them into
+//   native    the client, which starts a known sandbox without node: what an installation on Linux turns them into
 
 import { spawnSync } from 'node:child_process'
 import {
@@ -22,7 +22,7 @@ import { fileURLToPath } from 'node:url'
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const bin = join(root, 'bin')
 const commands = ['llm-do', 'llm-do-exec'].map((name) => join(bin, name))
-const front = join(bin, 'front')
+const client = join(bin, 'front')
 
 /** e_machine of elf(5). */
 const machines = { x64: 62, arm64: 183 }
@@ -52,11 +52,11 @@ function makePortable(file) {
 
 const wanted = process.argv[2]
 if (wanted !== 'portable' && wanted !== 'native') throw new Error('usage: commands.mjs portable|native')
-const isNative = wanted === 'native' && isForThisMachine(front)
+const isNative = wanted === 'native' && isForThisMachine(client)
 // Installed from a checkout that is not built yet: `make` makes the commands.
 if (wanted === 'portable' || isNative) {
   mkdirSync(bin, { recursive: true })
-  for (const file of commands) replace(file, isNative ? (at) => linkSync(front, at) : makePortable)
+  for (const file of commands) replace(file, isNative ? (at) => linkSync(client, at) : makePortable)
 }
 // Compiled for the node that is here; without it everything works, only more slowly.
 if (wanted === 'native' && existsSync(join(root, 'dist/cli.cjs')))

@@ -1,4 +1,4 @@
-// Keeps what node's compiler makes of the command's program beside it, so that its starts need not compile:
+// Keeps what node's compiler makes of the command's program next to it, so that its starts need not compile:
 //   node scripts/compile.mjs [DIRECTORY of dist]
 // Only the node that ran this can use it, so it is made again where the package is installed. The program is run here, on `true`,
 // for the compiler to see which functions a run needs; where there can be no sandbox (docker is left alone), those up to the refusal.

@@ -21,7 +21,7 @@ const comment = (text) => (text === undefined || text === '' ? '' : ` /* ${text}
 const remark = ({ words, reader, about }) =>
   [words.join(' '), `read by ${reader}`, about].filter((part) => part !== undefined && part !== '').join('; ')
 
-/** An enum, a macro that lists its members beside their names, and their number. */
+/** An enum, a macro that lists its members next to their names, and their number. */
 function enumeration(type, prefix, last, names) {
   const members = names.map(({ name, value, about }) => {
     const set = value === undefined ? '' : ` = ${value}`

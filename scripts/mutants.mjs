@@ -21,8 +21,8 @@ const BUILD_MS = 300_000
 const rows = readdirSync(table)
   .filter((name) => name.endsWith('.yaml'))
   .flatMap((name) => parse(readFileSync(join(table, name), 'utf8')))
-const asked = process.argv.slice(2)
-const unknown = asked.filter((name) => !rows.some((row) => row.name === name))
+const requested = process.argv.slice(2)
+const unknown = requested.filter((name) => !rows.some((row) => row.name === name))
 if (unknown.length > 0) {
   console.error(`mutants: no row ${unknown.join(', ')} in tests/mutants`)
   process.exit(2)
@@ -30,15 +30,19 @@ if (unknown.length > 0) {
 
 /** All but the history; the packages too, since a link would lead out of the copy. */
 function copyCheckout() {
-  const place = mkdtempSync(join(tmpdir(), 'llm-do-mutants-'))
-  chmodSync(place, 0o755)
+  const checkout = mkdtempSync(join(tmpdir(), 'llm-do-mutants-'))
+  chmodSync(checkout, 0o755)
   for (const name of readdirSync(root).filter((one) => one !== '.git'))
-    cpSync(join(root, name), join(place, name), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true })
-  return place
+    cpSync(join(root, name), join(checkout, name), {
+      recursive: true,
+      preserveTimestamps: true,
+      verbatimSymlinks: true,
+    })
+  return checkout
 }
 
-function edit(place, { file, find, replace }) {
-  const path = join(place, file)
+function edit(checkout, { file, find, replace }) {
+  const path = join(checkout, file)
   const text = readFileSync(path, 'utf8')
   const parts = text.split(find)
   if (parts.length !== 2) throw new Error(`${file}: expected the text of the row once, got ${parts.length - 1} times`)
@@ -50,9 +54,9 @@ const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(MAKE|MFLAGS|GNUMAKE|LLM_DO_TEST_)/.test(name)),
 )
 
-const run = (place, words, timeout, env = {}) =>
+const run = (checkout, words, timeout, env = {}) =>
   spawnSync(words[0], words.slice(1), {
-    cwd: place,
+    cwd: checkout,
     encoding: 'utf8',
     timeout,
     killSignal: 'SIGKILL',
@@ -63,7 +67,7 @@ const run = (place, words, timeout, env = {}) =>
 const stale = new Set()
 
 /** Native programs follow their sources by make; the bundle is made by its script alone: make looks for npm packages first. */
-function build(place, files) {
+function build(checkout, files) {
   const parts = files.map((file) => file.split('/')[0])
   const needed = new Set([...stale, ...parts])
   stale.clear()
@@ -73,15 +77,15 @@ function build(place, files) {
     ...(needed.has('src') ? [['node', 'scripts/build.mjs']] : []),
   ]
   for (const words of steps) {
-    const { status, stderr, stdout } = run(place, words, BUILD_MS)
+    const { status, stderr, stdout } = run(checkout, words, BUILD_MS)
     if (status !== 0) return `${words.join(' ')}: ${(stderr || stdout).trim().split('\n').slice(-3).join(' ')}`
   }
   return undefined
 }
 
 /** Which tests failed; undefined when vitest wrote no report, a text when no test fits the row. */
-function tried(place, { project, file, name }) {
-  const counts = join(place, 'counts.json')
+function tried(checkout, { project, file, name }) {
+  const counts = join(checkout, 'counts.json')
   rmSync(counts, { force: true })
   const words = [
     'node_modules/vitest/vitest.mjs',
@@ -91,7 +95,7 @@ function tried(place, { project, file, name }) {
     file,
     ...(name === '' ? [] : ['-t', name]),
   ]
-  const { error } = run(place, [process.execPath, ...words], TEST_MS, { LLM_DO_TEST_COUNTS: counts })
+  const { error } = run(checkout, [process.execPath, ...words], TEST_MS, { LLM_DO_TEST_COUNTS: counts })
   if (error?.code === 'ETIMEDOUT') return { failed: ['it did not end'], ran: 1 }
   if (!existsSync(counts)) return undefined
   const report = JSON.parse(readFileSync(counts, 'utf8'))
@@ -102,15 +106,15 @@ function tried(place, { project, file, name }) {
 }
 
 /** @returns `noticed`, or what is wrong */
-function play(place, { edits, test }) {
+function play(checkout, { edits, test }) {
   const undo = []
   try {
-    for (const one of edits) undo.unshift(edit(place, one))
+    for (const one of edits) undo.unshift(edit(checkout, one))
     const files = edits.map(({ file }) => file)
     // Unit tests read the sources themselves.
-    const broken = test.project === 'unit' ? undefined : build(place, files)
+    const broken = test.project === 'unit' ? undefined : build(checkout, files)
     if (broken !== undefined) return `ERROR: it does not build: ${broken}`
-    const result = tried(place, test)
+    const result = tried(checkout, test)
     if (result === undefined || result.ran === 0) return `ERROR: no test of that name in ${test.file}: ${test.name}`
     return result.failed.length > 0 ? 'noticed' : 'SURVIVES'
   } catch (error) {
@@ -120,13 +124,13 @@ function play(place, { edits, test }) {
   }
 }
 
-const place = copyCheckout()
-process.on('exit', () => rmSync(place, { recursive: true, force: true }))
+const checkout = copyCheckout()
+process.on('exit', () => rmSync(checkout, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
 const bad = []
-for (const row of rows.filter(({ name }) => asked.length === 0 || asked.includes(name))) {
+for (const row of rows.filter(({ name }) => requested.length === 0 || requested.includes(name))) {
   const begun = performance.now()
-  const verdict = play(place, row)
+  const verdict = play(checkout, row)
   if (verdict !== 'noticed') bad.push(row.name)
   const seconds = ((performance.now() - begun) / 1000).toFixed(0).padStart(4)
   console.log(`${verdict.padEnd(9)} ${seconds} s  ${row.name}: ${row.breaks}`)

@@ -29,7 +29,7 @@ _named() {
   done 2>/dev/null
 }
 
-# Whether a command in a sandbox may have made what is there. The system's own directories are nobody's to write to.
+# Whether a command in a sandbox may have made what is there. The system's own directories cannot be written by users.
 _is_planted() {
   case $1 in /usr/local/sbin | /usr/local/bin | /usr/sbin | /usr/bin | /sbin | /bin) return 1 ;; esac
   [ "$_here" = / ] || case $1/ in "$_here"/*) return 0 ;; esac
@@ -55,7 +55,7 @@ _follow() {
   _real=${_directory%/}/${_real##*/}
 }
 
-# Root's or the caller's, and nobody else may write to it. Windows has other rules, which find(1) does not know.
+# Root's or the caller's, and no other user may write to it. Windows has other rules, which find(1) does not know.
 _is_trusted() {
   [ -f "$1" ] && [ -x "$1" ] || return 1
   case $(uname -s) in MINGW* | MSYS* | CYGWIN*) return 0 ;; esac

@@ -48,7 +48,7 @@ function checked({ parsed, problems }) {
 function precompiledProfile(file, { parseProfile, checkLayer }) {
   const bytes = readFileSync(file)
   const { layer } = parseProfile({ file, bytes })
-  const lines = Object.entries(layer.places).map(([key, place]) => [key, Number(place.slice(file.length + 1))])
+  const lines = Object.entries(layer.locations).map(([key, location]) => [key, Number(location.slice(file.length + 1))])
   return {
     text: bytes.toString('utf8'),
     values: layer.values,
@@ -60,10 +60,10 @@ function precompiledProfile(file, { parseProfile, checkLayer }) {
 function precompiledFilters({ PROFILE_NAMES, ARCHES, compileProfile, toHex, nameOf, keptSets }) {
   // As src/run/filter.ts asks for them.
   const kept = [false, true].map((isRoot) => keptSets({ isRoot }))
-  const asked = [...PROFILE_NAMES, 'off'].flatMap((profile) =>
+  const requests = [...PROFILE_NAMES, 'off'].flatMap((profile) =>
     ARCHES.flatMap((arch) => kept.map((always) => ({ profile, arch, always }))),
   )
-  return Object.fromEntries(asked.map((one) => [nameOf(one), toHex(compileProfile(one).filter)]))
+  return Object.fromEntries(requests.map((one) => [nameOf(one), toHex(compileProfile(one).filter)]))
 }
 
 /** @returns the values of PRECOMPILED in src/policy/precompiled.ts and of PRECOMPILED_FILTERS in src/seccomp/precompiled.ts */

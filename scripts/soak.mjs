@@ -9,7 +9,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const outfile = join(root, 'build/soak.mjs')
 
 /** Each module goes on knowing where it lies. */
-const places = {
+const directories = {
   name: 'places',
   setup(bundle) {
     bundle.onLoad({ filter: /tests[\\/].*\.ts$/ }, ({ path }) => ({
@@ -27,7 +27,7 @@ await build({
   target: 'node20',
   format: 'esm',
   logLevel: 'warning',
-  plugins: [places],
+  plugins: [directories],
 })
 
 const child = spawn(process.execPath, [outfile, ...process.argv.slice(2)], { stdio: 'inherit' })

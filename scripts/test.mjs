@@ -120,7 +120,7 @@ function outlet(isKept) {
   }
 }
 
-const say = (text, out = process.stdout) => out.write(`test: ${text}\n`)
+const print = (text, out = process.stdout) => out.write(`test: ${text}\n`)
 
 /** Starts a program, shows all it prints, and resolves to its exit status and standard output. Ctrl-C and TERM reach it. */
 function show({ file, argv = [], cwd = checkout, env, out }) {
@@ -129,7 +129,7 @@ function show({ file, argv = [], cwd = checkout, env, out }) {
     const forward = (signal) => child.kill(signal)
     const output = []
     const limit = setTimeout(() => {
-      say(`stopped after ${STAGE_LIMIT_MS / 60_000} minutes`, out)
+      print(`stopped after ${STAGE_LIMIT_MS / 60_000} minutes`, out)
       child.kill('SIGTERM')
     }, STAGE_LIMIT_MS)
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, forward)
@@ -144,7 +144,7 @@ function show({ file, argv = [], cwd = checkout, env, out }) {
       resolve({ status, stdout: Buffer.concat(output).toString() })
     }
     child.on('error', (error) => {
-      say(`${file}: ${error.message}`, out)
+      print(`${file}: ${error.message}`, out)
       end(1)
     })
     child.on('close', (code) => end(code ?? 1))
@@ -153,16 +153,16 @@ function show({ file, argv = [], cwd = checkout, env, out }) {
 
 /** Runs vitest, as a plain user in that user's copy when one is given, and counts by its JSON report. */
 async function vitest({ words = [], env, plain, out }) {
-  const place = mkdtempSync(join(tmpdir(), 'llm-do-test-counts-'))
-  if (plain !== undefined) chownSync(place, plain.id, plain.id)
-  const countsFile = join(place, 'counts.json')
+  const directory = mkdtempSync(join(tmpdir(), 'llm-do-test-counts-'))
+  if (plain !== undefined) chownSync(directory, plain.id, plain.id)
+  const countsFile = join(directory, 'counts.json')
   const argv = ['node_modules/vitest/vitest.mjs', 'run', ...words]
   const asRoot = { file: process.execPath, argv, env: { ...environment, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile } }
   try {
     const { status } = await show({ ...(plain === undefined ? asRoot : plain.started(asRoot)), out })
     return countsOf({ status, countsFile })
   } finally {
-    rmSync(place, { recursive: true, force: true })
+    rmSync(directory, { recursive: true, force: true })
   }
 }
 
@@ -191,7 +191,7 @@ function failuresOf(file) {
   return tests.map(({ fullName, failureMessages }) => `${name}: ${fullName}\n${excerpt(failureMessages.join('\n'))}`)
 }
 
-/** Whoever reads a log sees its end first, and often nothing else: enough of a message to tell what was expected and what came. */
+/** A reader of a log sees its end first, and often nothing else: enough of a message to tell what was expected and what came. */
 const excerpt = (message) =>
   message
     .split('\n')
@@ -210,14 +210,14 @@ async function summed({ file, argv, env, out }) {
 
 /** A checkout and a home of the plain user's own. */
 function makePlainUser(id) {
-  const place = mkdtempSync(join(tmpdir(), 'llm-do-test-plain-'))
-  chmodSync(place, 0o755)
+  const directory = mkdtempSync(join(tmpdir(), 'llm-do-test-plain-'))
+  chmodSync(directory, 0o755)
   const user = {
-    place,
-    checkout: join(place, 'checkout'),
-    home: join(place, 'home'),
-    runtime: join(place, 'runtime'),
-    bin: join(place, 'bin'),
+    directory,
+    checkout: join(directory, 'checkout'),
+    home: join(directory, 'home'),
+    runtime: join(directory, 'runtime'),
+    bin: join(directory, 'bin'),
   }
   for (const directory of [user.checkout, user.home, user.runtime, user.bin]) mkdirSync(directory)
   const parts = readdirSync(checkout).filter((part) => part !== '.git' && part !== 'build')
@@ -242,7 +242,7 @@ function makePlainUser(id) {
       XDG_RUNTIME_DIR: user.runtime,
     },
   })
-  return { id, checkout: user.checkout, started, remove: () => rmSync(place, { recursive: true, force: true }) }
+  return { id, checkout: user.checkout, started, remove: () => rmSync(directory, { recursive: true, force: true }) }
 }
 
 /** Root's own places on PATH are none of a plain user's: a lookup there is denied, which is another answer than "not there". */
@@ -274,17 +274,20 @@ async function runLane(stages, { isKept, interrupted, plainUsers }) {
     const out = outlet(isKept)
     const reason = stage.reasonToSkip?.()
     if (reason !== undefined) {
-      say(`${stage.name}: skipped, ${reason}`)
+      print(`${stage.name}: skipped, ${reason}`)
       continue
     }
     if (interrupted.by !== undefined) break
     const begun = performance.now()
-    say(`${stage.name}: ${stage.title}`, out)
+    print(`${stage.name}: ${stage.title}`, out)
     try {
       const count = await stage.run({ plain: plainUsers.get(stage), out })
       const seconds = Math.round((performance.now() - begun) / 1000)
       found.push({ stage, count })
-      say(`${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped, ${seconds} s`, out)
+      print(
+        `${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped, ${seconds} s`,
+        out,
+      )
     } finally {
       out.end()
     }
@@ -317,14 +320,14 @@ async function runStages(stages) {
   return stages.flatMap((stage) => found.filter((one) => one.stage === stage)).map(({ count }) => count)
 }
 
-const asked = process.argv.slice(2)
-const unknown = asked.filter((name) => !STAGES.some((stage) => stage.name === name))
+const requested = process.argv.slice(2)
+const unknown = requested.filter((name) => !STAGES.some((stage) => stage.name === name))
 if (unknown.length > 0) {
   console.error(`test: no stage ${unknown.join(', ')}: expected ${STAGES.map(({ name }) => name).join(', ')}`)
   process.exit(2)
 }
-const counts = await runStages(asked.length === 0 ? STAGES : STAGES.filter(({ name }) => asked.includes(name)))
-for (const failure of counts.flatMap(({ failures }) => failures)) say(`failed: ${failure}`)
+const counts = await runStages(requested.length === 0 ? STAGES : STAGES.filter(({ name }) => requested.includes(name)))
+for (const failure of counts.flatMap(({ failures }) => failures)) print(`failed: ${failure}`)
 const [passed, failed] = [sumOf(counts, 'passed'), sumOf(counts, 'failed')]
 process.stdout.write(`${passed} passed, ${failed} failed\n`)
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1

@@ -152,7 +152,7 @@ export const FRAME = {
   signal: 3,
   /** the command's stdin, at most FRAME_DATA_MAX, the first unasked, then one for each want; empty = its end */
   input: 4,
-  /** a launch file of at and content entries: what must be on disk, or the command is refused */
+  /** a launch file: its at and content entries must hold, and a warm sandbox must have been built from the rest, if there is any, or the command is refused */
   guards: 5,
   /** from now on the command may have been started */
   taken: 16,

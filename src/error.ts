@@ -20,7 +20,7 @@ export const ERROR_CODES = {
   COMMAND_NOT_EXECUTABLE: 'The command exists inside the sandbox but cannot be executed.',
   COMMAND_BLOCKED: 'A rule of the worker blocks this command.',
   NO_BACKEND: 'No backend offers all that the policy needs.',
-  HELPER_MISSING: 'A native helper is missing, foreign or not trustworthy.',
+  HELPER_MISSING: 'A native program is missing, foreign or not trustworthy.',
   SETUP_FAILED: 'The sandbox could not be built.',
   BACKEND_FAILED: 'The backend broke while the command ran.',
   OUTPUT_FAILED: 'A result or a message could not be written.',

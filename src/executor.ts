@@ -107,7 +107,7 @@ export function layerOf(options: ExecuteOptions, more: Pick<SandboxInput, 'backe
     layer: 'flag',
     source: 'SandboxExecutor',
     directory: options.workspaceDir ?? process.cwd(),
-    places: PLACES,
+    locations: PLACES,
     values: { ...more, resources, ...(env && { env: { set: { ...env } } }), ...(image !== undefined && { image }) },
   }
 }

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { SandboxError } from '../src/error.ts'
 import { exec, plan } from '../src/index.ts'
 import type { SandboxInput } from '../src/policy/keys/index.ts'
-import { placeWith } from './real/place.ts'
+import { directoryWith } from './real/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from './support/leftovers.ts'
 import { describeWith } from './support/needs.ts'
 
@@ -21,7 +21,7 @@ const errorOf = async (run: Promise<unknown>): Promise<SandboxError> => {
 
 describeWith(['bwrap', 'userns'], 'exec', () => {
   test('resolves to the result of the command', async () => {
-    const cwd = await placeWith({ file: 'data\n' })
+    const cwd = await directoryWith({ file: 'data\n' })
     expect(await exec({ command: ['sh', '-c', 'cat file; echo err >&2; exit 3'], cwd })).toMatchObject({
       schema: 1,
       ok: false,
@@ -37,9 +37,9 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
     'is the same user to itself in every run, with a name, by engine %s',
     async (engine) => {
       const run = () => exec({ command: ['sh', '-c', 'id; stat -c %u:%U file'], policy: { engine }, cwd })
-      const cwd = await placeWith({ file: 'data\n' })
-      const said = 'uid=1000(sandbox) gid=1000(sandbox) groups=1000(sandbox)\n1000:sandbox\n'
-      expect([(await run()).stdout, (await run()).stdout]).toEqual([said, said])
+      const cwd = await directoryWith({ file: 'data\n' })
+      const expected = 'uid=1000(sandbox) gid=1000(sandbox) groups=1000(sandbox)\n1000:sandbox\n'
+      expect([(await run()).stdout, (await run()).stdout]).toEqual([expected, expected])
     },
   )
 
@@ -49,7 +49,7 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
   })
 
   test('takes a policy in the words of a profile, relative to its directory', async () => {
-    const cwd = await placeWith({ 'in/file': 'data\n', 'out/.keep': '' })
+    const cwd = await directoryWith({ 'in/file': 'data\n', 'out/.keep': '' })
     const result = await exec({
       command: ['sh', '-c', 'cp /in/file /out/copy && echo "$MODE" && cat /in/../workspace/x'],
       cwd,
@@ -73,7 +73,7 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
       command: ['sh', '-c', 'for i in 1 2 3; do echo $i; echo e$i >&2; sleep 0.2; done'],
       onStdout: (chunk) => chunks.push(Buffer.from(chunk).toString()),
       onStderr: (chunk) => errors.push(Buffer.from(chunk).toString()),
-      cwd: await placeWith(),
+      cwd: await directoryWith(),
     })
     expect({ out: chunks.join(''), err: errors.join('') }).toEqual({ out: '1\n2\n3\n', err: 'e1\ne2\ne3\n' })
     expect(chunks.length).toBeGreaterThan(1)
@@ -82,7 +82,7 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
 
   test('feeds bytes to the command', async () => {
     const bytes = Buffer.from([0, 255, 10, 13])
-    const result = await exec({ command: ['od', '-An', '-tx1'], stdin: bytes, cwd: await placeWith() })
+    const result = await exec({ command: ['od', '-An', '-tx1'], stdin: bytes, cwd: await directoryWith() })
     expect(result.stdout.trim()).toBe('00 ff 0a 0d')
   })
 
@@ -90,7 +90,7 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
     const abort = new AbortController()
-    const cwd = await placeWith()
+    const cwd = await directoryWith()
     const result = await exec({
       command: ['sh', '-c', 'echo begun; (setsid sleep 300 &) ; sleep 300', mark],
       cwd,
@@ -102,7 +102,7 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
   })
 
   test('with a signal that is aborted already runs nothing to its end', async () => {
-    const cwd = await placeWith()
+    const cwd = await directoryWith()
     const signal = AbortSignal.abort()
     const command = ['sh', '-c', 'sleep 5; touch ran']
     const result = await exec({ command, cwd, signal, policy: { zones: [{ hostPath: '.', mode: 'rw' }] } })
@@ -111,9 +111,9 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
   })
 
   test('keeps runs apart that overlap', async () => {
-    const places = await Promise.all(['one', 'two', 'three'].map((name) => placeWith({ name })))
+    const directories = await Promise.all(['one', 'two', 'three'].map((name) => directoryWith({ name })))
     const results = await Promise.all(
-      places.map((cwd, index) =>
+      directories.map((cwd, index) =>
         exec({ command: ['sh', '-c', 'sleep 0.3; cat name; id -u; exit $0', `${index}`], cwd }),
       ),
     )
@@ -128,20 +128,20 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
     ['a NUL in an argument', ['printf', 'a\0b'], 'COMMAND_INVALID', 'argument 1 of the command contains a NUL byte'],
     ['no command', [], 'COMMAND_INVALID', 'there is no command'],
   ])('throws for %s, with a code and a hint', async (_title, command, code, message) => {
-    const error = await errorOf(exec({ command, cwd: await placeWith() }))
+    const error = await errorOf(exec({ command, cwd: await directoryWith() }))
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) })
     expect(error.hint).not.toBe('')
   })
 
   test('throws all problems of a policy at once', async () => {
     const policy = { resources: { memory: '5', timeout: '5' } } as const
-    const error = await errorOf(exec({ command: ['true'], cwd: await placeWith(), policy }))
+    const error = await errorOf(exec({ command: ['true'], cwd: await directoryWith(), policy }))
     expect(error).toMatchObject({ code: 'POLICY_INVALID' })
     expect(error.problems).toHaveLength(2)
   })
 
   test('a command that is not there is a result, not an exception', async () => {
-    expect(await exec({ command: ['nope-nope'], cwd: await placeWith() })).toMatchObject({
+    expect(await exec({ command: ['nope-nope'], cwd: await directoryWith() })).toMatchObject({
       ok: false,
       exitCode: null,
       reason: 'setup',
@@ -152,11 +152,11 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
   test('leaves no way from the command to the variables of this process', async () => {
     process.env.LLM_DO_TEST_SECRET = 'swordfish'
     try {
-      const { stdout } = await exec({ command: ['env'], cwd: await placeWith() })
+      const { stdout } = await exec({ command: ['env'], cwd: await directoryWith() })
       expect(stdout).not.toContain('swordfish')
       const named = await exec({
         command: ['env'],
-        cwd: await placeWith(),
+        cwd: await directoryWith(),
         policy: { env: { inherit: ['LLM_DO_TEST_SECRET'] } },
       })
       expect(named.stdout).toContain('LLM_DO_TEST_SECRET=swordfish')
@@ -168,7 +168,7 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
 
 describeWith(['bwrap', 'userns'], 'plan', () => {
   test('decides everything and does nothing', async () => {
-    const cwd = await realpath(await placeWith())
+    const cwd = await realpath(await directoryWith())
     const policy = {
       zones: [{ name: 'made', hostPath: './made', mode: 'rw' as const, create: true }],
     } satisfies SandboxInput
@@ -181,7 +181,7 @@ describeWith(['bwrap', 'userns'], 'plan', () => {
   })
 
   test('is the same for the same question, and has no secret in it', async () => {
-    const cwd = await placeWith()
+    const cwd = await directoryWith()
     const question = { command: ['true'], cwd, policy: { env: { set: { TOKEN: 'swordfish' } } } }
     const [first, second] = await Promise.all([plan(question), plan(question)])
     expect(JSON.stringify(first)).toBe(JSON.stringify(second))

@@ -7,7 +7,7 @@ import { exec } from '../src/index.ts'
 import { OPTIONS } from '../src/policy/options.ts'
 import { playSession } from './cli/play.ts'
 import { parseTranscript } from './cli/transcript.ts'
-import { placeWith } from './real/place.ts'
+import { directoryWith } from './real/directory.ts'
 import { describeWith } from './support/needs.ts'
 import { checkoutFor, currentUser } from './support/users.ts'
 
@@ -34,7 +34,7 @@ describeWith(['bwrap', 'userns'], 'an example of README.md', () => {
   test('in JavaScript runs as it stands', async () => {
     const [example = ''] = blocksOf(README, 'js')
     const library = join(checkoutFor(currentUser()), 'dist/index.js')
-    const cwd = await placeWith({
+    const cwd = await directoryWith({
       'data/lines.txt': 'a\nb\n',
       'example.mjs': example.replace("'llm-do-exec'", JSON.stringify(library)),
     })
@@ -48,7 +48,7 @@ describeWith(['bwrap', 'userns'], 'an example of README.md', () => {
         ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, keysOf(inner)]))
         : typeof value
     const [shown = ''] = blocksOf(README, 'json')
-    const result = await exec({ command: ['echo', 'hi'], cwd: await placeWith() })
+    const result = await exec({ command: ['echo', 'hi'], cwd: await directoryWith() })
     // Left out where nothing counts processes: no controller, and too short a run for the watchdog. There where disks are counted.
     const { readBytes, writeBytes, ...usage } = result.usage
     const counted = { ...result, usage: { peakPids: 0, ...usage } }

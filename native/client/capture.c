@@ -72,7 +72,7 @@ static size_t most_of(const struct stream *stream) { return stream->head + strea
 int stream_is_whole(const struct stream *stream) { return stream->seen <= most_of(stream); }
 
 /* Where the next byte belongs: at the end, or over the oldest one of the tail. */
-static size_t place_of(const struct stream *stream) {
+static size_t write_offset(const struct stream *stream) {
   if (stream->seen < most_of(stream)) return stream->seen;
   return stream->tail ? stream->head + (stream->seen - stream->head) % stream->tail : stream->head;
 }
@@ -93,8 +93,8 @@ static void grow(struct stream *stream) {
 
 static void read_stream(struct stream *stream) {
   static char waste[WASTE_ROOM];
-  if (place_of(stream) == stream->room && stream->room < most_of(stream)) grow(stream);
-  size_t at = place_of(stream), left = stream->room - at;
+  if (write_offset(stream) == stream->room && stream->room < most_of(stream)) grow(stream);
+  size_t at = write_offset(stream), left = stream->room - at;
   ssize_t got = read(stream->ours, left ? stream->bytes + at : waste, left ? left : sizeof waste);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return drop(&stream->ours);
@@ -150,7 +150,7 @@ static size_t smaller(size_t one, size_t other) { return one < other ? one : oth
 static int write_kept(const struct stream *stream, int fd) {
   if (stream->seen == 0 || stream->room == 0) return 0;
   size_t in_head = smaller(stream->seen, stream->head), end = smaller(stream->seen, most_of(stream));
-  size_t oldest = stream_is_whole(stream) ? in_head : place_of(stream);
+  size_t oldest = stream_is_whole(stream) ? in_head : write_offset(stream);
   if (write_all(fd, stream->bytes, in_head) < 0 || write_all(fd, stream->bytes + oldest, end - oldest) < 0) return -1;
   return write_all(fd, stream->bytes + in_head, oldest - in_head);
 }

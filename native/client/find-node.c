@@ -96,11 +96,11 @@ static int find_recorded(struct search *search, const char *root, char *node) {
 
 /* ---- by PATH ---- */
 
-/* The system's own directories, where a caller may stand, and which words may name (`ls /usr`), without anybody having planted something. */
+/* The system's own directories, where a caller may stand, and which words may name (`ls /usr`): only root can plant something there. */
 static int is_system(const char *directory) {
-  static const char *const places[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-    if (strcmp(directory, places[i]) == 0) return 1;
+  static const char *const directories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
+  for (size_t i = 0; i < sizeof directories / sizeof *directories; i++)
+    if (strcmp(directory, directories[i]) == 0) return 1;
   return 0;
 }
 

@@ -1,13 +1,13 @@
 /*
- * front: what is installed as `llm-do` and `llm-do-exec`.
+ * client: what is installed as `llm-do` and `llm-do-exec`.
  *
  * Theory of operation. Node starts slower than a sandbox, and most runs repeat an earlier one's options in the same
- * directory. So node leaves the launch file of a plan in the cache, with everything the plan was made from, and front looks
+ * directory. So node leaves the launch file of a plan in the cache, with everything the plan was made from, and the client looks
  * there first: if the words of the key are the same and every path on disk is still what it was, it starts launch with the
  * caller's command, environment and streams, or gives them to a sandbox of the pool that is ready (client/pool-client.h). For everything
  * else (another verb, a plan that is not there or stale) it becomes node, which knows everything. Where JSON was asked for, it
  * reads what the command prints (client/capture.h) and fills it into the answer that node has prepared (client/result-template.h). A run that ends in
- * a way that needs an explanation is reported by node: front hands it the outcome. So there is one implementation of every
+ * a way that needs an explanation is reported by node: the client hands it the outcome. So there is one implementation of every
  * message and every decision; this one only remembers.
  */
 #include "client/call.h"
@@ -167,7 +167,7 @@ static _Noreturn void explain(const struct run *run, const char *json) {
 }
 
 /* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
-static void tell(const struct result *result, int status) {
+static void print_result(const struct result *result, int status) {
   signal(SIGPIPE, SIG_IGN);
   int error = result_write(result, 1);
   if (error == 0 || error == EPIPE) _exit(status);
@@ -195,7 +195,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
   if (!run->capture.is_on && status >= 0) end_with_words(&result);
-  if (is_plain && result_is_text(&result)) tell(&result, status);
+  if (is_plain && result_is_text(&result)) print_result(&result, status);
   explain(run, json);
 }
 
@@ -238,13 +238,12 @@ static void run_cached(struct call *call, const char *directory) {
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, &run.capture};
   enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
-  if (!cached_holds_all(&run.file, V_AT)) return forget_run(&run);
   if (!run.capture.is_on && !has_children()) launch_here(&(struct launch_call){&run.file, call->command, run.env, on_ended, &run});
   int launch = start_launch(&run);
   if (launch >= 0) {
     enum claim end = run_by(launch, &claimant, &status, json, sizeof json);
     wait_for_launch(&run);
-    conclude(&run, end == CLAIM_DONE ? status : -1, json);
+    if (end != CLAIM_NONE) conclude(&run, end == CLAIM_DONE ? status : -1, json);
   }
   forget_run(&run);
 }
@@ -268,7 +267,7 @@ static int are_streams(void) { return stream_check(0) == 0 && stream_check(1) ==
 
 int main(int argc, char **argv) {
   static char root[4096], directory[4096];
-  signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be told, by node too */
+  signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be reported, by node too */
   find_root(root, sizeof root);
   int is_exec = argc > 0 && strcmp(base_name(argv[0]), "llm-do-exec") == 0;
   char **rest = argv + (argc > 0);

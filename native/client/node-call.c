@@ -62,12 +62,12 @@ static int call_file(const struct node_call *handover) {
 static int caller_directory(void) { return above_streams(open("/proc/self/cwd", O_PATH | O_DIRECTORY)); }
 
 void node_call_exec(const char *node, const char *script, const struct node_call *handover) {
-  char told[64];
+  char variable[64];
   char *const argv[] = {"node", (char *)(uintptr_t)script, NULL};
-  char *const environment[] = {SYSTEM_PATH, told, NULL};
-  signal(SIGXFSZ, SIG_IGN); /* EFBIG can be told; node ignores this signal as well */
+  char *const environment[] = {SYSTEM_PATH, variable, NULL};
+  signal(SIGXFSZ, SIG_IGN); /* EFBIG can be reported; node ignores this signal as well */
   int call = call_file(handover), directory = call < 0 ? -1 : caller_directory();
   if (directory < 0 || chdir("/") < 0) return;
-  snprintf(told, sizeof told, "LLM_DO_CALL=%d:%d", call, directory);
+  snprintf(variable, sizeof variable, "LLM_DO_CALL=%d:%d", call, directory);
   execve(node, argv, environment);
 }

@@ -1,5 +1,5 @@
 /*
- * handover: how front gives node what it was called with.
+ * handover: how the client gives node what it was called with.
  *
  * Node reads some options of its own wherever they stand on its command line (--env-file before the first `--`,
  * --experimental-config-file even behind it), and its environment and working directory decide what code it loads. So nothing of

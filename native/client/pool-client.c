@@ -20,7 +20,7 @@
 
 /* ---- the pool ---- */
 
-/* Beside the records of runs: RUNTIME/llm-do/runs -> RUNTIME/llm-do/pool/NAME. */
+/* Next to the records of runs: RUNTIME/llm-do/runs -> RUNTIME/llm-do/pool/NAME. */
 static int open_pool(const struct launchfile *file) {
   struct entry runs, pool;
   char path[4200];
@@ -32,75 +32,6 @@ static int open_pool(const struct launchfile *file) {
   if (fd < 0 || cached_is_private(fd, S_IFDIR)) return fd;
   close(fd);
   return -1;
-}
-
-/* Where the records begin that a sandbox is made of: behind the verb of the first one. */
-static size_t plan_start(const struct launchfile *file) {
-  struct entry entry;
-  return launchfile_find(file, V_ENGINE, &entry) ? (size_t)(entry.word[0] - file->bytes) : 0;
-}
-
-static int same_plan(const struct launchfile *a, const struct launchfile *b) {
-  size_t from = plan_start(a), at = plan_start(b);
-  return a->size - from == b->size - at && memcmp(a->bytes + from, b->bytes + at, a->size - from) == 0;
-}
-
-static int same_caller(const struct launchfile *a, const struct launchfile *b) {
-  struct entry one, other;
-  size_t at = 0, there = 0;
-  for (int words = 0; words < KEY_CALLER_WORDS; words++) {
-    do
-      if (!launchfile_next(a, &at, &one)) return 0;
-    while (one.verb != V_KEY);
-    do
-      if (!launchfile_next(b, &there, &other)) return 0;
-    while (other.verb != V_KEY);
-    if (strcmp(one.word[0], other.word[0]) != 0) return 0;
-  }
-  return 1;
-}
-
-static int is_guard(const struct entry *entry) { return entry->verb == V_AT || entry->verb == V_CONTENT; }
-
-static int is_same_guard(const struct entry *a, const struct entry *b) {
-  return a->verb == b->verb && strcmp(a->word[0], b->word[0]) == 0 && strcmp(a->word[1], b->word[1]) == 0;
-}
-
-/* How far two lists of the same things may be apart where one has more than the other. */
-#define GUARDS_APART 16
-
-/* Looks for the record a little further on than `position`, which then is behind it. */
-static int has_guard(const struct launchfile *file, size_t *position, const struct entry *wanted) {
-  struct entry entry;
-  size_t at = *position;
-  for (int seen = 0; seen < GUARDS_APART && launchfile_next(file, &at, &entry);) {
-    if (!is_guard(&entry)) continue;
-    if (is_same_guard(&entry, wanted)) return *position = at, 1;
-    seen++;
-  }
-  return 0;
-}
-
-/* What `ours` says of the disk is looked at anyway; of `theirs`, only the rest. */
-static int is_fresh_beside(const struct launchfile *theirs, const struct launchfile *ours) {
-  struct entry entry;
-  size_t position = 0, there = 0;
-  while (launchfile_next(theirs, &position, &entry))
-    if (is_guard(&entry) && !has_guard(ours, &there, &entry) && !cached_holds(&entry)) return 0;
-  return 1;
-}
-
-static int is_what_we_would_build(int pool, const struct launchfile *file) {
-  const char *problem;
-  struct launchfile theirs;
-  size_t size;
-  int fd = openat(pool, "plan", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  char *bytes = fd >= 0 && cached_is_private(fd, S_IFREG) ? read_all(fd, LAUNCHFILE_MAX, &size) : NULL;
-  if (fd >= 0) close(fd);
-  if (!bytes) return 0;
-  if (size == file->size && memcmp(bytes, file->bytes, size) == 0) return 1; /* and that one is looked at anyway */
-  return launchfile_check(bytes, size, &theirs, &problem) == 0 && cached_is_sealed(&theirs) && same_caller(file, &theirs) && same_plan(file, &theirs) &&
-         is_fresh_beside(&theirs, file);
 }
 
 /* ---- a sandbox ---- */
@@ -160,7 +91,7 @@ static char *command_block(char **command, char **env, size_t *size) {
 
 /* The first message, made before there is a sandbox: all of it comes with the connection and wakes the sandbox once. */
 struct message {
-  struct frame caller, run;
+  struct frame caller, plan, run;
   struct inherited inherited;
   int given[FRAME_DESCRIPTORS_MAX];
   char *block;
@@ -172,6 +103,7 @@ static int write_message(struct message *message, const struct claimant *claiman
   message->block = command_block(claimant->command, claimant->env, &size);
   if (!message->block || size > FRAME_RUN_MAX || inherited_read(&message->inherited) < 0) return -1;
   message->caller = (struct frame){FRAME_CALLER, sizeof message->inherited};
+  message->plan = (struct frame){FRAME_GUARDS, (uint32_t)claimant->file->size};
   message->run = (struct frame){FRAME_RUN, (uint32_t)size};
   return 0;
 }
@@ -190,28 +122,32 @@ static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
   return 0;
 }
 
-/* @param is_warm the sandbox is not our child: it looks at what we have inherited, and waits at a gate */
-static int send_message(int fd, struct message *message, int is_warm) {
+/* @param plan of a sandbox that is not our child: it looks at what we have inherited, and whether it is what the plan asks for;
+ *   NULL = our own child, which has the plan already, and no gate */
+static int send_message(int fd, struct message *message, const struct launchfile *plan) {
   struct iovec parts[] = {{&message->caller, sizeof message->caller},
                           {&message->inherited, sizeof message->inherited},
+                          {&message->plan, sizeof message->plan},
+                          {plan ? (char *)plan->bytes : NULL, plan ? plan->size : 0},
                           {&message->run, sizeof message->run},
                           {message->block, message->run.size}};
+  int count = sizeof parts / sizeof *parts, skipped = plan ? 0 : 4;
   union {
     struct cmsghdr header;
     char room[CMSG_SPACE(sizeof message->given)];
   } control;
-  size_t given = sizeof message->given - (is_warm ? 0 : sizeof *message->given), skipped = is_warm ? 0 : 2;
+  size_t given = sizeof message->given - (plan ? 0 : sizeof *message->given);
   control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(given)};
   memcpy(CMSG_DATA(&control.header), message->given, given);
   struct msghdr header = {
-      .msg_iov = parts + skipped, .msg_iovlen = 4 - skipped, .msg_control = control.room, .msg_controllen = CMSG_SPACE(given)};
+      .msg_iov = parts + skipped, .msg_iovlen = (size_t)(count - skipped), .msg_control = control.room, .msg_controllen = CMSG_SPACE(given)};
   ssize_t sent = sendmsg(fd, &header, MSG_NOSIGNAL);
-  return sent < 0 ? -1 : send_rest(fd, parts + skipped, (int)(4 - skipped), (size_t)sent);
+  return sent < 0 ? -1 : send_rest(fd, parts + skipped, count - skipped, (size_t)sent);
 }
 
 /* ---- its end ---- */
 
-struct answers {
+struct reply {
   struct frame header;
   size_t have;
   int taken, refused, signalled;
@@ -221,38 +157,38 @@ struct answers {
 };
 
 /* Where the next bytes belong: the header, the exit status, then the JSON. */
-static struct iovec next_room(struct answers *answers) {
-  size_t have = answers->have, head = sizeof answers->header, code = head + sizeof answers->exit_code;
-  if (have < head) return (struct iovec){(char *)&answers->header + have, head - have};
-  if (have < code) return (struct iovec){(char *)&answers->exit_code + have - head, code - have};
-  return (struct iovec){answers->json + have - code, head + answers->header.size - have};
+static struct iovec next_room(struct reply *reply) {
+  size_t have = reply->have, head = sizeof reply->header, code = head + sizeof reply->exit_code;
+  if (have < head) return (struct iovec){(char *)&reply->header + have, head - have};
+  if (have < code) return (struct iovec){(char *)&reply->exit_code + have - head, code - have};
+  return (struct iovec){reply->json + have - code, head + reply->header.size - have};
 }
 
-static int is_whole(const struct answers *answers) {
-  return answers->have >= sizeof answers->header && answers->have == sizeof answers->header + answers->header.size;
+static int is_whole(const struct reply *reply) {
+  return reply->have >= sizeof reply->header && reply->have == sizeof reply->header + reply->header.size;
 }
 
 /* 1 = the last frame is here, 0 = more must come, -1 = the sandbox is gone. */
-static int read_answers(int fd, struct answers *answers) {
+static int read_reply(int fd, struct reply *reply) {
   for (;;) {
-    struct iovec room = next_room(answers);
+    struct iovec room = next_room(reply);
     ssize_t got = recv(fd, room.iov_base, room.iov_len, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return 0;
     if (got <= 0) return -1;
-    answers->have += (size_t)got;
-    uint32_t least = answers->header.kind == FRAME_STATUS ? sizeof answers->exit_code : 0;
-    if (answers->have == sizeof answers->header && (answers->header.size > answers->room || answers->header.size < least)) return -1;
-    if (!is_whole(answers)) continue;
-    if (answers->header.kind == FRAME_STATUS) {
-      size_t size = answers->header.size - sizeof answers->exit_code;
-      answers->json[size < answers->room ? size : answers->room - 1] = 0;
+    reply->have += (size_t)got;
+    uint32_t least = reply->header.kind == FRAME_STATUS ? sizeof reply->exit_code : 0;
+    if (reply->have == sizeof reply->header && (reply->header.size > reply->room || reply->header.size < least)) return -1;
+    if (!is_whole(reply)) continue;
+    if (reply->header.kind == FRAME_STATUS) {
+      size_t size = reply->header.size - sizeof reply->exit_code;
+      reply->json[size < reply->room ? size : reply->room - 1] = 0;
       return 1;
     }
-    if (answers->header.kind == FRAME_REFUSED) answers->refused = 1;
-    if (answers->header.kind != FRAME_TAKEN) return -1;
-    answers->taken = 1;
-    answers->have = 0;
+    if (reply->header.kind == FRAME_REFUSED) reply->refused = 1;
+    if (reply->header.kind != FRAME_TAKEN) return -1;
+    reply->taken = 1;
+    reply->have = 0;
   }
 }
 
@@ -267,7 +203,7 @@ static void pass_on(int fd, int signals) {
 }
 
 /* Only a client with a signal to forward must know whether the command was taken; otherwise it sleeps until the end. */
-static enum claim wait_for_end(int fd, const struct claimant *claimant, struct answers *answers) {
+static enum claim wait_for_end(int fd, const struct claimant *claimant, struct reply *reply) {
   int must_know = 0;
   for (int end = 0; end == 0;) {
     struct pollfd watched[2 + CAPTURE_POLLS] = {{fd, must_know ? POLLIN : POLLRDHUP, 0}, {must_know ? -1 : claimant->signals, POLLIN, 0}};
@@ -278,61 +214,55 @@ static enum claim wait_for_end(int fd, const struct claimant *claimant, struct a
     }
     capture_read(claimant->capture, watched + 2);
     if (!watched[0].revents && !watched[1].revents) continue;
-    end = read_answers(fd, answers);
-    must_know = !answers->taken;
-    if (watched[1].revents && answers->taken) answers->signalled = 1, pass_on(fd, claimant->signals);
+    end = read_reply(fd, reply);
+    must_know = !reply->taken;
+    if (watched[1].revents && reply->taken) reply->signalled = 1, pass_on(fd, claimant->signals);
     if (end == 1) return CLAIM_DONE;
   }
-  return answers->taken && !answers->refused ? CLAIM_LOST : CLAIM_NONE;
+  return reply->taken && !reply->refused ? CLAIM_LOST : CLAIM_NONE;
 }
 
-/* Reading the gate decides: if the sandbox reads it, it starts the command; if we do, it never will. */
+/* The reader of the gate has the run: the sandbox right before it starts the command, or we, and then it never will. */
 static int take_back(int gate) {
   uint64_t opened;
   return fcntl(gate, F_SETFL, O_NONBLOCK) == 0 && read(gate, &opened, sizeof opened) == sizeof opened;
 }
 
 /* A sandbox that has been killed, or says that it was, need not have begun. A client that was stopped does not want it to begin. */
-static int may_go_another_way(enum claim end, const struct answers *answers) {
-  return !answers->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (answers->exit_code == EXIT_SETUP || answers->exit_code == EXIT_KILLED)));
+static int may_go_another_way(enum claim end, const struct reply *reply) {
+  return !reply->signalled && (end == CLAIM_LOST || (end == CLAIM_DONE && (reply->exit_code == EXIT_SETUP || reply->exit_code == EXIT_KILLED)));
 }
 
-/* The sandbox gets ready while we look at the disk. It starts the command when it has said FRAME_TAKEN and the gate is open. */
-static enum claim run_in(int fd, int gate, const struct claimant *claimant, struct answers *answers) {
-  static const uint64_t one = 1;
-  int end = cached_holds_all(claimant->file, V_AT) ? read_answers(fd, answers) : -1;
-  if (end != 0) return end == 1 ? CLAIM_DONE : CLAIM_NONE; /* a deadline of no time at all */
-  if (write(gate, &one, sizeof one) != sizeof one) return CLAIM_NONE;
-  enum claim how = wait_for_end(fd, claimant, answers);
-  return may_go_another_way(how, answers) && take_back(gate) ? CLAIM_NONE : how;
+static enum claim run_in(int fd, int gate, const struct claimant *claimant, struct reply *reply) {
+  enum claim how = wait_for_end(fd, claimant, reply);
+  return may_go_another_way(how, reply) && take_back(gate) ? CLAIM_NONE : how;
 }
 
 enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room) {
   struct message message = {.given = {-1, -1, -1, -1}};
   int pool = open_pool(claimant->file);
   if (pool < 0) return CLAIM_NONE;
-  int is_ours = is_what_we_would_build(pool, claimant->file) && write_message(&message, claimant) == 0 &&
-                (message.given[3] = eventfd(0, EFD_CLOEXEC)) >= 0;
-  int fd = is_ours ? claim_any(pool) : -1;
+  int is_ready = write_message(&message, claimant) == 0 && (message.given[3] = eventfd(1, EFD_CLOEXEC)) >= 0;
+  int fd = is_ready ? claim_any(pool) : -1;
   close(pool);
-  struct answers answers = {.json = json, .room = room};
+  struct reply reply = {.json = json, .room = room};
   /* A command that was not sent whole is never taken. */
-  enum claim end = fd < 0 || send_message(fd, &message, 1) < 0 ? CLAIM_NONE : run_in(fd, message.given[3], claimant, &answers);
+  enum claim end = fd < 0 || send_message(fd, &message, claimant->file) < 0 ? CLAIM_NONE : run_in(fd, message.given[3], claimant, &reply);
   if (message.given[3] >= 0) close(message.given[3]);
   if (fd >= 0) close(fd);
   free(message.block);
-  *exit_code = (int)answers.exit_code;
+  *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;
   return end;
 }
 
 enum claim run_by(int launch, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
   struct message message = {.given = {-1, -1, -1, -1}};
-  struct answers answers = {.json = json, .room = room, .taken = 1};
-  enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message, 0) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &answers);
+  struct reply reply = {.json = json, .room = room, .taken = 1};
+  enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message, NULL) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &reply);
   close(launch);
   free(message.block);
-  *exit_code = (int)answers.exit_code;
+  *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;
   return end;
 }

@@ -1,12 +1,10 @@
 /*
  * The client's side of a warm sandbox: finds one that is exactly what the cold way would build now, and gives it the command.
  *
- * Theory of operation. A cached launch file that may be served by a pool names the pool's directory. There lies the launch file
- * from which the sandboxes were built. It must be the caller's own, byte by byte, or have the same caller, the same plan, and
- * every input on disk still as it was. Then a ready socket is claimed by renaming it, and the command handed over with a gate
- * before it. While the sandbox wakes up, every place that the caller's plan looked at is looked at again; then the gate is opened.
- * Whatever goes wrong before that, or before the sandbox has said FRAME_TAKEN, is no event at all: the cold way is always there.
- * After both there is no second run, unless the sandbox says FRAME_REFUSED, or has ended with the gate still to be gone through.
+ * Theory of operation. A cached launch file that may be served by a pool names the pool's directory. There a ready socket is claimed by
+ * renaming it, and gets the plan and the command. The sandbox refuses a plan that it was not built from, or that is stale
+ * (runner/freshness.h). Whatever goes wrong before it has said FRAME_TAKEN costs nothing: the cold start is always possible. After that
+ * there is no second run, unless the sandbox says FRAME_REFUSED, or was killed before its command went through the gate.
  */
 #pragma once
 
@@ -26,7 +24,7 @@ struct claimant {
   struct capture *capture;
 };
 
-/* Runs a command in a warm sandbox, if the places of the file (V_AT) still hold; json has room for `room` bytes. */
+/* Runs a command in a warm sandbox, if one serves the plan; json has room for `room` bytes. */
 enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room);
 
 /*

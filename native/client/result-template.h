@@ -30,7 +30,7 @@ int result_names_hidden_path(const struct result *result);
 long long status_number(const char *status, const char *key);
 int status_says(const char *status, const char *key, const char *text);
 
-/* Is everything that is to be told there, and text? */
+/* Is everything that is reported complete, and text? */
 int result_is_text(const struct result *result);
 
 /* Writes the answer, one line. 0, or an errno. */

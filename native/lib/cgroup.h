@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 /* Names of run groups start with this; cgroup_create and cgroup_remove refuse any other with EINVAL, because a stale or
- * foreign record must never make the janitor remove somebody else's group. */
+ * foreign record must never make the janitor remove another user's group. */
 #define CGROUP_PREFIX "llm-do-"
 
 /* Returned by cgroup_set for a file that does not exist: the kernel is too old for it or the controller is not enabled here. */

@@ -135,7 +135,7 @@ enum frame_kind {
   FRAME_RUN = 2, /* the command: argc, envc, then the words, each ended by NUL, as for init */
   FRAME_SIGNAL = 3, /* int32: a signal that the client got */
   FRAME_INPUT = 4, /* the command's stdin, at most FRAME_DATA_MAX, the first unasked, then one for each want; empty = its end */
-  FRAME_GUARDS = 5, /* a launch file of at and content entries: what must be on disk, or the command is refused */
+  FRAME_GUARDS = 5, /* a launch file: its at and content entries must hold, and a warm sandbox must have been built from the rest, if there is any, or the command is refused */
   FRAME_TAKEN = 16, /* from now on the command may have been started */
   FRAME_REFUSED = 17, /* the command was not and will not be started, even if it had been taken */
   FRAME_WANT = 18, /* what came is with the command: room for one more input */

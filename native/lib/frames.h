@@ -7,10 +7,11 @@
  * are launch's own or come as frames, too. launch answers FRAME_STATUS at the end, or FRAME_REFUSED: the command was not and will not be
  * started. After the last frame it shuts its side of the socket.
  *
- * A warm sandbox is somebody else's child. Its client sends FRAME_CALLER first, and may send a fourth descriptor, the gate, an eventfd:
- * nothing is started before something is written to it. FRAME_TAKEN is the promise that the command may have been started, as soon as
- * the gate is open: a client that has not seen it, or keeps the gate closed, may run the command in another way; a client that has seen
- * it must not, unless FRAME_REFUSED follows.
+ * A warm sandbox is a child of the keeper, not of its client. The client sends FRAME_CALLER first, and may send a fourth descriptor, the
+ * gate, an eventfd that holds 1. The command's process reads it right before the command starts, or the client does, and then it never
+ * will: that decides which of them has the run when the sandbox is killed. FRAME_TAKEN is the promise that the command may have been
+ * started: a client that has not seen it, or has read the gate, may run the command in another way; any other must not, unless
+ * FRAME_REFUSED follows.
  */
 #pragma once
 

@@ -69,22 +69,22 @@ static void on_attempt(struct guard *guard, const struct guard_zone *zone, const
   guard->attempts++;
 }
 
-static enum look look_behind_doors(const struct guard_zone *zone, const char *path, char *at) {
+static enum lookup lookup_unlocked(const struct guard_zone *zone, const char *path, char *at) {
   struct unlocked unlocked = {.count = 0};
   struct stat status;
-  enum look look = guard_look(zone->fd, path, at, &status);
-  if (look == LOOK_FAILED && errno == EACCES && unlock_way(&unlocked, zone->fd, path, 0100)) look = guard_look(zone->fd, path, at, &status);
+  enum lookup lookup = guard_lookup(zone->fd, path, at, &status);
+  if (lookup == LOOKUP_FAILED && errno == EACCES && unlock_way(&unlocked, zone->fd, path, 0100)) lookup = guard_lookup(zone->fd, path, at, &status);
   unlock_end(&unlocked);
-  return look;
+  return lookup;
 }
 
 static void sweep_names(struct guard *guard, const struct guard_zone *zone, const char *run) {
   char at[PATH_MAX];
   for (size_t i = 0; i < zone->names; i++) {
-    enum look look = look_behind_doors(zone, zone->name[i].path, at);
-    if (look == LOOK_THERE || look == LOOK_LINK) on_attempt(guard, zone, at, run);
+    enum lookup lookup = lookup_unlocked(zone, zone->name[i].path, at);
+    if (lookup == LOOKUP_FOUND || lookup == LOOKUP_LINK) on_attempt(guard, zone, at, run);
     /* A command that cannot enter another user's directory cannot have made anything in it. */
-    if (look == LOOK_FAILED && errno != EACCES) on_attempt(guard, zone, zone->name[i].path, NULL);
+    if (lookup == LOOKUP_FAILED && errno != EACCES) on_attempt(guard, zone, zone->name[i].path, NULL);
   }
 }
 

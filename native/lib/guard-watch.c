@@ -104,8 +104,8 @@ static int note(struct guard *guard, const struct guard_zone *zone, const char *
 static int is_there(struct guard *guard, const struct guard_zone *zone, const char *path) {
   char at[PATH_MAX];
   struct stat status;
-  enum look look = guard_look(zone->fd, path, at, &status);
-  return (look == LOOK_THERE || look == LOOK_LINK) && note(guard, zone, at);
+  enum lookup lookup = guard_lookup(zone->fd, path, at, &status);
+  return (lookup == LOOKUP_FOUND || lookup == LOOKUP_LINK) && note(guard, zone, at);
 }
 
 static int has_new_git(struct guard *guard, const struct guard_watch *watch) {
@@ -136,7 +136,7 @@ static int look_at_all(struct guard *guard) {
 }
 
 /* A directory may have been filled before it was watched, and a look is worth nothing before the watch. */
-static int look_again(struct guard *guard) {
+static int lookup_all(struct guard *guard) {
   while (watch_ways(guard)) continue;
   return look_at_all(guard);
 }
@@ -189,14 +189,14 @@ static int on_event(struct guard *guard, const struct inotify_event *event) {
 
 int guard_on_events(struct guard *guard) {
   static char room[32 << 10] __attribute__((aligned(8)));
-  int is_worth_a_look = 0;
+  int must_lookup = 0;
   for (;;) {
     ssize_t got = guard->events < 0 ? 0 : read(guard->events, room, sizeof room);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return is_worth_a_look && look_again(guard);
+    if (got <= 0) return must_lookup && lookup_all(guard);
     for (ssize_t at = 0; at < got;) {
       const struct inotify_event *event = (const struct inotify_event *)(room + at);
-      is_worth_a_look |= on_event(guard, event);
+      must_lookup |= on_event(guard, event);
       at += (ssize_t)(sizeof *event + event->len);
     }
   }
@@ -238,7 +238,7 @@ int guard_on_time(struct guard *guard) {
   uint64_t before = now_ns(), least;
   if (!guard->next_walk_ns || before < guard->next_walk_ns) return 0;
   least = LEAST_PAUSE_NS;
-  int found = look_again(guard) || walk_a_piece(guard, before, &least);
+  int found = lookup_all(guard) || walk_a_piece(guard, before, &least);
   uint64_t after = now_ns(), pause = (after - before) * WALK_SHARE;
   guard->next_walk_ns = after + (found || pause > least ? pause : least);
   return found;

@@ -27,7 +27,7 @@ void guard_host_path(const struct guard_zone *zone, const char *path, char *to, 
   copy_text(to + used, room - used, path);
 }
 
-static int give_up(struct guard *guard, const struct guard_zone *zone, const char *path) {
+static int mark_unprotected(struct guard *guard, const struct guard_zone *zone, const char *path) {
   guard_host_path(zone, path, guard->failed, sizeof guard->failed);
   return -1;
 }
@@ -35,7 +35,7 @@ static int give_up(struct guard *guard, const struct guard_zone *zone, const cha
 /* ---- one path ---- */
 
 /* The first link on the way to `path`, in `at`. */
-static enum look find_link(int zone, const char *path, char *at, struct stat *status) {
+static enum lookup find_link(int zone, const char *path, char *at, struct stat *status) {
   for (size_t length = 1; length < PATH_MAX; length++) {
     if (path[length] && path[length] != '/') continue;
     memcpy(at, path, length);
@@ -44,20 +44,20 @@ static enum look find_link(int zone, const char *path, char *at, struct stat *st
     int done = fd < 0 ? -1 : fstat(fd, status);
     if (fd >= 0) close(fd);
     if (done < 0) break;
-    if (S_ISLNK(status->st_mode)) return LOOK_LINK;
-    if (!path[length]) return LOOK_THERE;
+    if (S_ISLNK(status->st_mode)) return LOOKUP_LINK;
+    if (!path[length]) return LOOKUP_FOUND;
   }
-  return errno == ENOENT || errno == ENOTDIR ? LOOK_MISSING : LOOK_FAILED;
+  return errno == ENOENT || errno == ENOTDIR ? LOOKUP_MISSING : LOOKUP_FAILED;
 }
 
-enum look guard_look(int zone, const char *path, char *at, struct stat *status) {
+enum lookup guard_lookup(int zone, const char *path, char *at, struct stat *status) {
   copy_text(at, PATH_MAX, path);
   int fd = sys_openat2(zone, path, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
   if (fd < 0 && errno == ELOOP) return find_link(zone, path, at, status);
-  if (fd < 0) return errno == ENOENT || errno == ENOTDIR ? LOOK_MISSING : LOOK_FAILED;
+  if (fd < 0) return errno == ENOENT || errno == ENOTDIR ? LOOKUP_MISSING : LOOKUP_FAILED;
   int done = fstat(fd, status);
   close(fd);
-  return done < 0 ? LOOK_FAILED : S_ISLNK(status->st_mode) ? LOOK_LINK : LOOK_THERE;
+  return done < 0 ? LOOKUP_FAILED : S_ISLNK(status->st_mode) ? LOOKUP_LINK : LOOKUP_FOUND;
 }
 
 /* ---- what is to be done about each path ---- */
@@ -83,11 +83,11 @@ static int add_name(struct guard_zone *zone, const char *path) {
 static int close_path(struct guard *guard, struct guard_zone *zone, const char *path) {
   char at[PATH_MAX];
   struct stat status;
-  switch (guard_look(zone->fd, path, at, &status)) {
-    case LOOK_THERE: return add_cover(zone, path, &status, 0) < 0 ? give_up(guard, zone, path) : 1;
-    case LOOK_MISSING: return add_name(zone, path) < 0 ? give_up(guard, zone, path) : 0;
-    case LOOK_LINK: return errno = ELOOP, give_up(guard, zone, at);
-    case LOOK_FAILED: return errno == EACCES ? 0 : give_up(guard, zone, path);
+  switch (guard_lookup(zone->fd, path, at, &status)) {
+    case LOOKUP_FOUND: return add_cover(zone, path, &status, 0) < 0 ? mark_unprotected(guard, zone, path) : 1;
+    case LOOKUP_MISSING: return add_name(zone, path) < 0 ? mark_unprotected(guard, zone, path) : 0;
+    case LOOKUP_LINK: return errno = ELOOP, mark_unprotected(guard, zone, at);
+    case LOOKUP_FAILED: return errno == EACCES ? 0 : mark_unprotected(guard, zone, path);
   }
   return -1;
 }
@@ -111,7 +111,7 @@ static int cover_kept(struct guard *guard, struct guard_zone *zone, const struct
     if (find->kind != FIND_KEPT || find->owner != owner) continue;
     if (strncmp(find->path, directory, length) != 0 || find->path[length] != '/') continue;
     struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
-    if (add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 1) < 0) return give_up(guard, zone, find->path);
+    if (add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 1) < 0) return mark_unprotected(guard, zone, find->path);
     zone->cover[holder].kept++;
   }
   return 0;
@@ -140,7 +140,7 @@ static int close_git_directory(struct guard *guard, struct guard_zone *zone, con
 
 static int add_repository(struct guard *guard, struct guard_zone *zone, const struct find *find, const char *path) {
   struct guard_repository *more = path ? grow(zone->repository, zone->repositories, sizeof *more) : NULL;
-  if (!more) return give_up(guard, zone, find->path);
+  if (!more) return mark_unprotected(guard, zone, find->path);
   zone->repository = more;
   zone->repository[zone->repositories++] = (struct guard_repository){find->kind, find->type, find->identity, path};
   return 0;
@@ -151,9 +151,9 @@ static int close_git(struct guard *guard, struct guard_zone *zone, struct walk *
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
   find->path = arena_copy(&guard->arena, find->path, strlen(find->path));
   if (add_repository(guard, zone, find, find->path) < 0) return -1;
-  if (S_ISLNK(find->type)) return errno = ELOOP, give_up(guard, zone, find->path);
-  /* A file leads to a git directory elsewhere; a directory is kept where it is, its parts are closed one by one. */
-  if (!is_kept(zone, walk, find) && find->path[0] && add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return give_up(guard, zone, find->path);
+  if (S_ISLNK(find->type)) return errno = ELOOP, mark_unprotected(guard, zone, find->path);
+  /* A `.git` file points to another git directory; a directory is kept where it is, its parts are closed one by one. */
+  if (!is_kept(zone, walk, find) && find->path[0] && add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return mark_unprotected(guard, zone, find->path);
   return S_ISDIR(find->type) ? close_git_directory(guard, zone, walk, index) : 0;
 }
 
@@ -168,7 +168,7 @@ static void note_set_id(struct guard *guard, const struct guard_zone *zone, cons
 static int close_file(struct guard *guard, struct guard_zone *zone, const struct find *find) {
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
   if (find->kind == FIND_SET_ID) note_set_id(guard, zone, find->path);
-  return add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 0) < 0 ? give_up(guard, zone, find->path) : 0;
+  return add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 0) < 0 ? mark_unprotected(guard, zone, find->path) : 0;
 }
 
 /* ---- a zone ---- */
@@ -177,7 +177,7 @@ static int close_file(struct guard *guard, struct guard_zone *zone, const struct
 static int runs_with_other_rights(int file, const struct stat *status) {
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-  return (status->st_mode & (S_ISUID | S_ISGID)) || walk_tells_capabilities(getxattr(path, "security.capability", NULL, 0));
+  return (status->st_mode & (S_ISUID | S_ISGID)) || walk_has_capabilities(getxattr(path, "security.capability", NULL, 0));
 }
 
 static int open_zone(struct guard *guard, struct guard_zone *zone, const struct entry *entry) {
@@ -185,15 +185,15 @@ static int open_zone(struct guard *guard, struct guard_zone *zone, const struct 
   struct stat status;
   errno = EINVAL;
   if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0)
-    return give_up(guard, zone, "");
+    return mark_unprotected(guard, zone, "");
   zone->fd = sys_openat2(AT_FDCWD, zone->source, O_PATH, NO_LINKS);
-  if (zone->fd < 0 || fstat(zone->fd, &status) < 0) return give_up(guard, zone, "");
-  if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, give_up(guard, zone, "");
+  if (zone->fd < 0 || fstat(zone->fd, &status) < 0) return mark_unprotected(guard, zone, "");
+  if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, mark_unprotected(guard, zone, "");
   if (S_ISDIR(status.st_mode)) return 0;
   int is_safe = geteuid() != 0 || !runs_with_other_rights(zone->fd, &status);
   close(zone->fd); /* a single file: nothing can be made in it */
   zone->fd = -1;
-  return is_safe ? 0 : (errno = EPERM, give_up(guard, zone, ""));
+  return is_safe ? 0 : (errno = EPERM, mark_unprotected(guard, zone, ""));
 }
 
 int guard_walk(const struct guard_zone *zone, int for_set_id, struct walk *walk) {
@@ -206,7 +206,7 @@ static int close_finds(struct guard *guard, struct guard_zone *zone, struct walk
     enum find_kind kind = walk->find[i].kind;
     int done = kind == FIND_GIT || kind == FIND_BARE || kind == FIND_KEPT ? close_git(guard, zone, walk, (int)i)
                : kind == FIND_SET_ID                                      ? close_file(guard, zone, &walk->find[i])
-                                                                          : (errno = ENAMETOOLONG, give_up(guard, zone, ""));
+                                                                          : (errno = ENAMETOOLONG, mark_unprotected(guard, zone, ""));
     if (done < 0) return -1;
   }
   return 0;
@@ -221,7 +221,7 @@ static int knows_path(const struct guard_zone *zone, const char *path) {
 static int look_through(struct guard *guard, struct guard_zone *zone) {
   struct walk walk;
   int done = guard_walk(zone, geteuid() == 0, &walk);
-  if (done < 0) give_up(guard, zone, walk.failed ? walk.failed : "");
+  if (done < 0) mark_unprotected(guard, zone, walk.failed ? walk.failed : "");
   else done = close_finds(guard, zone, &walk);
   int error = errno;
   walk_free(&walk);
@@ -265,7 +265,7 @@ static int find_links_of(struct links *links, const struct guard_zone *zone, con
   struct stat status;
   if (cover->writable) return 0;
   if (S_ISDIR(cover->type)) return add_links_below(links, zone, cover);
-  if (!S_ISREG(cover->type) || guard_look(zone->fd, cover->path, at, &status) != LOOK_THERE || status.st_nlink < 2) return 0;
+  if (!S_ISREG(cover->type) || guard_lookup(zone->fd, cover->path, at, &status) != LOOKUP_FOUND || status.st_nlink < 2) return 0;
   return add_link(links, status.st_dev, status.st_ino);
 }
 
@@ -285,7 +285,7 @@ static int is_covered(const struct guard_zone *zone, const char *path) {
 static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
   struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count};
   int done = walk_zone(&walk);
-  if (done < 0) give_up(guard, zone, walk.failed ? walk.failed : "");
+  if (done < 0) mark_unprotected(guard, zone, walk.failed ? walk.failed : "");
   for (size_t i = 0; done == 0 && i < walk.count; i++)
     if (walk.find[i].kind == FIND_TWIN && !is_covered(zone, walk.find[i].path)) done = close_file(guard, zone, &walk.find[i]);
   int error = errno;
@@ -314,7 +314,7 @@ static int close_links(struct guard *guard, const struct launchfile *file) {
   int done = add_links_of_plan(guard, &links, file);
   for (size_t i = 0; i < guard->zones && done == 0; i++)
     for (size_t j = 0; j < guard->zone[i].covers && done == 0; j++)
-      if ((done = find_links_of(&links, &guard->zone[i], &guard->zone[i].cover[j])) < 0) give_up(guard, &guard->zone[i], guard->zone[i].cover[j].path);
+      if ((done = find_links_of(&links, &guard->zone[i], &guard->zone[i].cover[j])) < 0) mark_unprotected(guard, &guard->zone[i], guard->zone[i].cover[j].path);
   for (size_t i = 0; links.count > 0 && i < guard->zones && done == 0; i++)
     if (guard->zone[i].fd >= 0) done = cover_links(guard, &guard->zone[i], &links);
   int error = errno;

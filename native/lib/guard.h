@@ -109,15 +109,15 @@ void guard_close(struct guard *guard);
 
 /* ---- between its parts ---- */
 
-enum look {
-  LOOK_MISSING,
-  LOOK_THERE,
-  LOOK_LINK,  /* a link is in the way */
-  LOOK_FAILED /* errno */
+enum lookup {
+  LOOKUP_MISSING,
+  LOOKUP_FOUND,
+  LOOKUP_LINK,  /* a link is in the way */
+  LOOKUP_FAILED /* errno */
 };
 
 /* Looks for `path` in a zone. `at` gets what is there: the path itself, or the link. */
-enum look guard_look(int zone, const char *path, char *at, struct stat *status);
+enum lookup guard_lookup(int zone, const char *path, char *at, struct stat *status);
 /* As a person on the host would call it, cut where there is no room. */
 void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room);
 /* Whether a find was there when the run began. */

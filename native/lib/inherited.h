@@ -1,4 +1,4 @@
-/* What a process inherits that no plan holds: a sandbox of somebody with another inherited is not the caller's. */
+/* Attributes that a process inherits and no plan holds: a sandbox that was built under other attributes must not serve the caller. */
 #pragma once
 
 #include <stdint.h>
@@ -12,5 +12,5 @@ struct inherited {
   uint64_t limits[STANDING_LIMITS][2];
 };
 
-/* Of this process. 0, or -1 when it cannot be told. */
+/* Of this process. 0, or -1 when it cannot be read. */
 int inherited_read(struct inherited *inherited);

@@ -21,7 +21,7 @@ enum {
 enum report_kind {
   REPORT_FAILED = 1,  /* the walls could not be finished: step, path, error */
   REPORT_STARTED = 2, /* about to run the command; carries the terminal's master by SCM_RIGHTS if there is one. Of a command that
-                         came late only init is told */
+                         came late only init gets it */
   REPORT_NO_EXEC = 3, /* execve failed: path, error */
   REPORT_ENDED = 4,   /* the command ended: wait_status, usage */
   REPORT_STAGED = 5,  /* from the stager: the tree stands; `pid` is init's if that is launch's own child (engine unshare), else 0;
@@ -51,7 +51,7 @@ struct report {
 
 /* What the process that waits for a command gets on its socket (SOCK_SEQPACKET): this, as far as it is filled, and descriptors
  * that it makes its own, the command's three streams and then whatever is said to be there. Then a byte when it may start, as
- * soon as something is written to the gate. The end of the socket means that there will be no command. */
+ * soon as the gate can be read. The end of the socket means that there will be no command. */
 struct handover {
   uint8_t is_long;  /* a sealed memfd holds the block */
   uint8_t has_gate; /* an eventfd */

@@ -51,7 +51,7 @@ static int describe(const unsigned long long *numbers, size_t count, char *text,
   return (int)(at - text);
 }
 
-static int describe_place(const struct stat *status, char *text, size_t room) {
+static int describe_status(const struct stat *status, char *text, size_t room) {
   unsigned long long numbers[] = {status->st_dev, status->st_ino, status->st_mode, status->st_uid, status->st_gid};
   return describe(numbers, sizeof numbers / sizeof *numbers, text, room);
 }
@@ -65,11 +65,11 @@ static int absent(int error, char *text, size_t room) {
 int identity_at(const char *path, char *text, size_t room) {
   struct stat status;
   if (lstat(path, &status) < 0) return absent(errno, text, room);
-  int used = describe_place(&status, text, room);
+  int used = describe_status(&status, text, room);
   if (used < 0 || !S_ISLNK(status.st_mode)) return used < 0 ? -1 : 0;
   text[used++] = '>';
   if (stat(path, &status) < 0) return absent(errno, text + used, room - (size_t)used);
-  return describe_place(&status, text + used, room - (size_t)used) < 0 ? -1 : 0;
+  return describe_status(&status, text + used, room - (size_t)used) < 0 ? -1 : 0;
 }
 
 int identity_of_content(const char *path, char *text, size_t room) {
@@ -114,7 +114,7 @@ static int is_engine(const char *path) {
          (status.st_uid == 0 || status.st_uid == geteuid());
 }
 
-/* A plan is made of places and of files, and starts no program of anybody else's: whatever says otherwise is not node's. */
+/* node writes a plan with V_AT and V_CONTENT records, and with programs of root's or the caller's only: any other file is refused. */
 static int is_sound(const struct launchfile *file) {
   struct entry at, content, engine, word;
   if (!launchfile_find(file, V_AT, &at) || !launchfile_find(file, V_CONTENT, &content) || !launchfile_find(file, V_ENGINE, &engine)) return 0;
@@ -134,19 +134,11 @@ static int is_for(const struct launchfile *file, const struct key *key) {
   return next == key->count;
 }
 
-int cached_holds(const struct entry *entry) {
+int guard_holds(const struct entry *entry) {
   char identity[256];
-  int told = entry->verb == V_AT ? identity_at(entry->word[0], identity, sizeof identity)
+  int failed = entry->verb == V_AT ? identity_at(entry->word[0], identity, sizeof identity)
                                   : identity_of_content(entry->word[0], identity, sizeof identity);
-  return told == 0 && strcmp(identity, entry->word[1]) == 0;
-}
-
-int cached_holds_all(const struct launchfile *file, enum verb verb) {
-  struct entry entry;
-  size_t position = 0;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == verb && !cached_holds(&entry)) return 0;
-  return 1;
+  return failed == 0 && strcmp(identity, entry->word[1]) == 0;
 }
 
 int cached_open(const char *directory, const struct key *key, struct launchfile *file) {
@@ -156,7 +148,7 @@ int cached_open(const char *directory, const struct key *key, struct launchfile 
   if (fd < 0) return -1;
   char *bytes = read_all(fd, LAUNCHFILE_MAX, &size);
   if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && cached_is_sealed(file) && is_sound(file) && is_for(file, key) &&
-      cached_holds_all(file, V_CONTENT) && lseek(fd, 0, SEEK_SET) == 0)
+      lseek(fd, 0, SEEK_SET) == 0)
     return fd;
   close(fd);
   return -1;

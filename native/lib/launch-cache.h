@@ -1,5 +1,5 @@
 /*
- * Launch files that the front-end may use without asking node: what they were made for, and whether that still holds.
+ * Launch files that the client may use without asking node: what they were made for, and whether that still holds.
  * src/launch-cache/ writes them; both sides compute the same words.
  */
 #pragma once
@@ -27,9 +27,9 @@ int key_add_number(struct key *key, unsigned long long number);
 /* FNV-1a, 64 bits: names the file, no more. */
 uint64_t key_sum(const struct key *key);
 
-/* Opens and checks the file of that key in the cache directory: owner, modes, seal (lib/seal.h), key, and the content of every input. What
- * is at the places that planning looked at (V_AT) is the caller's to ask: it takes longer than all the rest.
- * Returns a descriptor at offset 0 and the content, or -1: not there, not ours, stale. */
+/* Opens and checks the file of that key in the cache directory: owner, modes, seal (lib/seal.h), key. Whether what it was made from is
+ * still on disk is looked at right before the command starts (runner/freshness.h).
+ * Returns a descriptor at offset 0 and the content, or -1: not there, or not ours. */
 int cached_open(const char *directory, const struct key *key, struct launchfile *file);
 
 /* Is all of it node's work for this user? */
@@ -39,10 +39,8 @@ int cached_is_sealed(const struct launchfile *file);
 int cached_is_private(int fd, mode_t type);
 
 /* Is it on disk still as this V_AT or V_CONTENT record of a checked file says? */
-int cached_holds(const struct entry *entry);
-/* All of that verb. */
-int cached_holds_all(const struct launchfile *file, enum verb verb);
+int guard_holds(const struct entry *entry);
 
-/* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be told. */
+/* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be read. */
 int identity_at(const char *path, char *text, size_t room);
 int identity_of_content(const char *path, char *text, size_t room);

@@ -1,4 +1,4 @@
-/* Directories made below others that somebody else may be changing. */
+/* Makes directories below others that another process may be changing. */
 #pragma once
 
 /*

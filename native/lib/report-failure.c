@@ -32,7 +32,7 @@ void fail_with(int error, const char *step, const char *path) {
   struct report report = {.kind = REPORT_FAILED, .error = error, .at_ns = now_ns()};
   copy_text(report.step, sizeof report.step, step);
   copy_text(report.path, sizeof report.path, path);
-  /* Nobody is left to tell when this fails: launch sees the status 125 without a report and says so. */
+  /* Nothing can be reported when this fails: launch sees the status 125 without a report and says so. */
   (void)!send(control_fd, &report, sizeof report, MSG_NOSIGNAL);
   _exit(125);
 }

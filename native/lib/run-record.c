@@ -27,7 +27,7 @@ static int is_private(int fd) {
   return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
 }
 
-/* Somebody else may have put a link in its place, which fs.protected_symlinks need not stop. */
+/* Another user may have put a link in its place, which fs.protected_symlinks need not stop. */
 static int open_private(int parent, const char *name) {
   if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST) return -1;
   int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -30,7 +30,7 @@ static const unsigned char SIGMA[10][16] = {
 
 static inline uint64_t turn(uint64_t word, int bits) { return (word >> bits) | (word << (64 - bits)); }
 
-/* Both machines that this is made for are little-endian (src/os/native-helpers.ts). */
+/* Both machines that this is made for are little-endian (src/os/native-programs.ts). */
 static inline uint64_t load(const unsigned char *bytes) {
   uint64_t word;
   memcpy(&word, bytes, sizeof word);

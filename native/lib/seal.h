@@ -1,9 +1,9 @@
 /*
- * The seal of what node leaves for front: a MAC with a key that no sandbox can see.
+ * The seal of what node leaves for the client: a MAC with a key that no sandbox can see.
  *
  * A file that decides what runs on the host must be node's own work, even where a command got at the directory that it lies in. The
  * key is 32 random bytes in the parent of the runs directory (root: /run/llm-do; others: $XDG_RUNTIME_DIR/llm-do or
- * /run/user/UID/llm-do), which no zone may hold. node makes it (src/host/secret.ts); front only reads it. Without one there is no
+ * /run/user/UID/llm-do), which no zone may hold. node makes it (src/host/secret.ts); the client only reads it. Without one there is no
  * seal, and nothing that lies on disk is believed.
  */
 #pragma once

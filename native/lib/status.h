@@ -29,7 +29,7 @@ char *status_line(const struct outcome *outcome, size_t *size);
 /* What it saw, as members of a JSON object, each with a comma before it; nothing where there is nothing to tell. */
 void status_put_guard(FILE *out, const struct guard *guard);
 
-/* Writes one line of JSON. Returns 0, or -1 when the runner cannot be told. */
+/* Writes one line of JSON. Returns 0, or -1 when it cannot be written. */
 int status_write(int fd, const struct outcome *outcome);
 
 /* Exit status of launch: the command's own, 128+signal, 124, 125, 126, 127, 130. */

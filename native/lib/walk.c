@@ -13,7 +13,7 @@
 
 #define BENEATH (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH)
 
-enum place {
+enum context {
   IN_TREE,  /* anything may be here */
   IN_GIT,   /* a git directory that has been found by its name */
   IN_KEPT,  /* in `modules` or `worktrees` of a git directory */
@@ -23,7 +23,7 @@ enum place {
 
 struct pending {
   const char *path;
-  enum place place;
+  enum context context;
   int owner; /* index of a find */
 };
 
@@ -92,11 +92,11 @@ static int add_find(struct walk *walk, const struct find *find) {
   return 0;
 }
 
-static int add_pending(struct walk *walk, const char *path, enum place place, int owner) {
+static int add_pending(struct walk *walk, const char *path, enum context context, int owner) {
   struct pending *more = path ? grow(walk->pending, walk->pending_count, sizeof *more) : NULL;
   if (!more) return -1;
   walk->pending = more;
-  walk->pending[walk->pending_count++] = (struct pending){path, place, owner};
+  walk->pending[walk->pending_count++] = (struct pending){path, context, owner};
   return 0;
 }
 
@@ -104,7 +104,7 @@ static struct find find_of(enum find_kind kind, const char *path, const struct s
   return (struct find){kind, status->st_mode & S_IFMT, {status->st_dev, status->st_ino}, path, -1};
 }
 
-static int looks_at_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->wanted_count > 0; }
+static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->wanted_count > 0; }
 
 static const struct identity *wanted_inode(const struct walk *walk, ino_t ino) {
   for (size_t i = 0; i < walk->wanted_count; i++)
@@ -113,7 +113,7 @@ static const struct identity *wanted_inode(const struct walk *walk, ino_t ino) {
 }
 
 /* The working directory is the file's own: the shortest way for a call that takes no descriptor. */
-static int has_capabilities(const char *name) { return walk_tells_capabilities(lgetxattr(name, "security.capability", NULL, 0)); }
+static int has_capabilities(const char *name) { return walk_has_capabilities(lgetxattr(name, "security.capability", NULL, 0)); }
 
 static int on_file(struct walk *walk, int directory, const char *path, const char *name, ino_t ino) {
   const struct identity *wanted = wanted_inode(walk, ino);
@@ -138,9 +138,9 @@ struct listing {
 };
 
 /* Whose place the directory `name` of a git directory is. */
-static enum place place_in_git(const struct walk *walk, const char *name) {
+static enum context context_in_git(const struct walk *walk, const char *name) {
   if (strcmp(name, "modules") == 0 || strcmp(name, "worktrees") == 0) return IN_KEPT;
-  return looks_at_files(walk) ? IN_PLAIN : NOWHERE;
+  return checks_files(walk) ? IN_PLAIN : NOWHERE;
 }
 
 static int on_git(const struct listing *listing, const char *name) {
@@ -152,21 +152,21 @@ static int on_git(const struct listing *listing, const char *name) {
   return S_ISDIR(status.st_mode) ? add_pending(walk, find.path, IN_GIT, (int)walk->count - 1) : 0;
 }
 
-static enum place place_of(const struct listing *listing, const char *name) {
-  switch (listing->at.place) {
-    case IN_GIT: return place_in_git(listing->walk, name);
+static enum context context_of(const struct listing *listing, const char *name) {
+  switch (listing->at.context) {
+    case IN_GIT: return context_in_git(listing->walk, name);
     case IN_TREE:
     case IN_KEPT:
     case IN_PLAIN:
     case NOWHERE: break;
   }
-  return listing->at.place;
+  return listing->at.context;
 }
 
 static int on_directory(const struct listing *listing, const char *name) {
-  enum place place = place_of(listing, name);
-  if (place == NOWHERE) return 0;
-  return add_pending(listing->walk, arena_join(&listing->walk->arena, listing->at.path, name), place, listing->at.owner);
+  enum context context = context_of(listing, name);
+  if (context == NOWHERE) return 0;
+  return add_pending(listing->walk, arena_join(&listing->walk->arena, listing->at.path, name), context, listing->at.owner);
 }
 
 static unsigned char type_of(int directory, const char *name, unsigned char known) {
@@ -189,7 +189,7 @@ static int on_entry(struct listing *listing, const struct entry *entry) {
   struct walk *walk = listing->walk;
   if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) return 0;
   if (++walk->entries > WALK_ENTRIES_MAX) return errno = E2BIG, -1;
-  if (walk->for_git && listing->at.place == IN_TREE && strcmp(name, ".git") == 0) return on_git(listing, name);
+  if (walk->for_git && listing->at.context == IN_TREE && strcmp(name, ".git") == 0) return on_git(listing, name);
   listing->parts |= part_named(name);
   unsigned char type = type_of(listing->fd, name, entry->type);
   if (type == DT_DIR) return on_directory(listing, name);
@@ -225,17 +225,17 @@ static int on_repository(struct listing *listing, size_t first) {
   struct walk *walk = listing->walk;
   struct stat status;
   if (fstat(listing->fd, &status) < 0) return -1;
-  struct find find = find_of(listing->at.place == IN_KEPT ? FIND_KEPT : FIND_BARE, listing->at.path, &status);
+  struct find find = find_of(listing->at.context == IN_KEPT ? FIND_KEPT : FIND_BARE, listing->at.path, &status);
   if (find.kind == FIND_KEPT) find.owner = listing->at.owner;
   if (add_find(walk, &find) < 0) return -1;
   for (size_t i = first; i < walk->pending_count; i++) {
     struct pending *below = &walk->pending[i];
     const char *name = last_word(below->path);
-    enum place place = below->place == IN_GIT ? IN_GIT : place_in_git(walk, name);
+    enum context context = below->context == IN_GIT ? IN_GIT : context_in_git(walk, name);
     /* A directory that holds more than a repository's files is looked through, except for its objects. */
-    if (place != IN_KEPT && below->place == IN_TREE && strcmp(name, "objects") != 0) continue;
-    if (place != IN_GIT) below->owner = (int)walk->count - 1;
-    below->place = place;
+    if (context != IN_KEPT && below->context == IN_TREE && strcmp(name, "objects") != 0) continue;
+    if (context != IN_GIT) below->owner = (int)walk->count - 1;
+    below->context = context;
   }
   return 0;
 }
@@ -244,7 +244,7 @@ static int on_repository(struct listing *listing, size_t first) {
 static int look_by_name(struct walk *walk, const struct pending *at) {
   int fd = sys_openat2(walk->zone, at->path[0] ? at->path : ".", O_PATH | O_DIRECTORY, BENEATH);
   struct listing listing = {walk, *at, fd, 0};
-  int done = fd >= 0 && walk->for_git && at->place == IN_TREE ? on_git(&listing, ".git") : 0;
+  int done = fd >= 0 && walk->for_git && at->context == IN_TREE ? on_git(&listing, ".git") : 0;
   if (fd >= 0) close(fd);
   return done < 0 && (errno == EACCES || errno == ENOENT) ? 0 : done;
 }
@@ -270,7 +270,7 @@ static int visit(struct walk *walk, struct unlocked *unlocked, struct pending at
   struct listing listing = {walk, at, open_directory(walk, unlocked, at.path), 0};
   if (listing.fd < 0) return on_closed(walk, &at);
   int done = walk->for_set_id && fchdir(listing.fd) < 0 ? -1 : read_entries(&listing);
-  int is_found = at.place == IN_TREE ? is_repository(listing.parts) : at.place == IN_KEPT && (listing.parts & HAS_HEAD);
+  int is_found = at.context == IN_TREE ? is_repository(listing.parts) : at.context == IN_KEPT && (listing.parts & HAS_HEAD);
   if (done == 0 && walk->for_git && is_found) done = on_repository(&listing, first);
   close(listing.fd);
   return done;
@@ -289,8 +289,8 @@ static int walk_pending(struct walk *walk, struct unlocked *unlocked) {
     if (walk->until_ns && now_ns() > walk->until_ns) return 1;
     struct pending at = walk->pending[walk->next++];
     walk->failed = at.path;
-    if (at.place == NOWHERE) continue;
-    int done = at.place == IN_GIT && !looks_at_files(walk) ? visit_git(walk, &at) : visit(walk, unlocked, at);
+    if (at.context == NOWHERE) continue;
+    int done = at.context == IN_GIT && !checks_files(walk) ? visit_git(walk, &at) : visit(walk, unlocked, at);
     if (done < 0) return -1;
   }
   return 0;

@@ -80,5 +80,5 @@ struct unlocked {
 int unlock_way(struct unlocked *unlocked, int zone, const char *path, mode_t wants);
 void unlock_end(struct unlocked *unlocked);
 
-/* What getxattr(2) says of security.capability: 1 = there are some, or it cannot be told. */
-static inline int walk_tells_capabilities(ssize_t answer) { return answer >= 0 || (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOENT); }
+/* What getxattr(2) says of security.capability: 1 = there are some, or it cannot be read. */
+static inline int walk_has_capabilities(ssize_t size) { return size >= 0 || (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOENT); }

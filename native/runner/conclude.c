@@ -16,7 +16,7 @@ void run_record_failure_as(struct run *run, enum cause cause, int error, const c
   copy_text(run->outcome.path, sizeof run->outcome.path, path);
 }
 
-static _Noreturn void answer_caller(const struct run *run) {
+static _Noreturn void report_to_caller(const struct run *run) {
   size_t size;
   const char *line = status_line(&run->outcome, &size);
   run->caller->ended(run->caller->context, status_exit_code(&run->outcome), line ? line : "");
@@ -31,7 +31,7 @@ _Noreturn void run_finish(struct run *run) {
   run_do_deferred(run);
   warm_close(&run->warm); /* a socket without a sandbox must not be found */
   run_release(run);
-  if (run->caller) answer_caller(run);
+  if (run->caller) report_to_caller(run);
   if (run->keeper >= 0 ? status_write(run->keeper, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
   _exit(status_exit_code(&run->outcome));
 }
@@ -68,7 +68,7 @@ static int was_out_of_memory(const struct outcome *outcome) {
 
 void run_conclude(struct run *run) {
   struct outcome *outcome = &run->outcome;
-  if (run->answered) return;
+  if (run->status_sent) return;
   run_sweep(run);
   terminal_finish(&run->terminal);
   if (!outcome->ended_ns) {

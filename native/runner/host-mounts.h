@@ -17,7 +17,7 @@ struct mounts {
  * 0, or -1 with errno. */
 int mounts_watch(struct mounts *mounts, const struct launchfile *file, const char *init);
 
-/* After poll has said POLLPRI: is something of it ours? What cannot be told is. */
+/* After poll has said POLLPRI: is something of it ours? What cannot be read counts as ours. */
 int mounts_have_changed(const struct mounts *mounts);
 /* Asks poll, too. */
 int mounts_are_stale(const struct mounts *mounts);

@@ -9,6 +9,7 @@
  */
 #include "runner/run.h"
 
+#include "runner/freshness.h"
 #include "runner/stream-check.h"
 
 #include <signal.h>
@@ -22,7 +23,7 @@ static void take_signals(struct run *run) {
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse */
   sigaction(SIGPIPE, &ignore, NULL);
-  sigaction(SIGXFSZ, &ignore, NULL); /* a caller's limit of file sizes is an error to be told */
+  sigaction(SIGXFSZ, &ignore, NULL); /* a caller's limit of file sizes is an error to be reported */
   sigset_t set;
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&set, watched[i]);
@@ -59,11 +60,11 @@ static void read_limits(struct run *run) {
 
 static void find_init(struct run *run) {
   ssize_t length = readlink("/proc/self/exe", run->init, sizeof run->init - sizeof "init");
-  if (length < 0) run_refuse(run, "launch: find helpers", "/proc/self/exe");
+  if (length < 0) run_refuse(run, "launch: find init", "/proc/self/exe");
   run->init[length] = 0;
   char *slash = strrchr(run->init, '/'), *name = slash ? slash + 1 : run->init;
   copy_text(name, sizeof run->init - (size_t)(name - run->init), "init");
-  if (access(run->init, X_OK) < 0) run_refuse(run, "launch: find helpers", run->init);
+  if (access(run->init, X_OK) < 0) run_refuse(run, "launch: find init", run->init);
 }
 
 void run_begin(struct run *run) {
@@ -113,6 +114,7 @@ _Noreturn void run_carry_out(struct run *run) {
 static struct run run; /* too big for the stack of a constrained caller */
 
 void launch_here(const struct launch_call *call) {
+  if (!is_fresh(call->file)) return;
   run_begin(&run);
   run.caller = call;
   run.file = *call->file;

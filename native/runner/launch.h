@@ -3,14 +3,14 @@
  *
  *   launch [--id ID] --streams own|output|all   one command, which its caller sends
  *   launch [--id ID] --warm DIRECTORY           a sandbox without a command, which a client brings (runner/run-protocol.h)
- *   launch --landlock-abi [GROUP]               its version, after `entered` when a process could be started in that cgroup
+ *   launch --probe-host [GROUP]                 prints `entered` when a process could be started in that cgroup, then the Landlock version
  *
  * Descriptors: 3 the launch file; 4 the socket of the caller. The caller sends the frames FRAME_GUARDS (optional) and FRAME_RUN and gets
  * FRAME_STATUS, or FRAME_REFUSED where something has changed that its plan was made from (lib/frames.h); the end of the socket ends the
  * run. With `own` the command has the streams that come with FRAME_RUN, else launch's 0-2. With `output` its stdout and stderr are frames
  * (it writes to pipes, which can be opened again as /dev/stdout), with `all` its stdin, too. The socket of a warm sandbox is its keeper's.
  *
- * The front-end, which has the plan in memory already, runs it in its own process instead: one program less to start, and to end.
+ * The client, which has the plan in memory already, runs it in its own process instead: one program less to start, and to end.
  */
 #pragma once
 
@@ -26,6 +26,7 @@ struct launch_call {
 
 /*
  * A run in the calling process, which must have no children and no threads, and 0, 1 and 2 open. Its other descriptors are closed,
- * its signals taken. Should it be killed, the sandbox ends with it, and the next launch removes what the record names.
+ * its signals taken. Should it be killed, the sandbox ends with it, and the next launch removes what the record names. Returns, before
+ * anything is touched, when the plan is stale.
  */
-_Noreturn void launch_here(const struct launch_call *call);
+void launch_here(const struct launch_call *call);

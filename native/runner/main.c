@@ -71,7 +71,7 @@ static int can_start_in(const char *path) {
   return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static int print_landlock_abi(void) {
+static int print_landlock_version(void) {
   long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
   printf("%ld\n", abi < 0 ? 0 : abi);
   return 0;
@@ -80,8 +80,8 @@ static int print_landlock_abi(void) {
 static struct run run; /* too big for the stack of a constrained caller */
 
 int main(int argc, char **argv) {
-  if (argc == 3 && strcmp(argv[1], "--landlock-abi") == 0 && can_start_in(argv[2])) puts("entered");
-  if ((argc == 2 || argc == 3) && strcmp(argv[1], "--landlock-abi") == 0) return print_landlock_abi();
+  if (argc == 3 && strcmp(argv[1], "--probe-host") == 0 && can_start_in(argv[2])) puts("entered");
+  if ((argc == 2 || argc == 3) && strcmp(argv[1], "--probe-host") == 0) return print_landlock_version();
   run_begin(&run);
   take_caller(&run, argc > 2 && strcmp(argv[argc - 2], "--warm") == 0);
   parse_arguments(&run, argc, argv);

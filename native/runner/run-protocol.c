@@ -1,6 +1,5 @@
 #include "runner/run-protocol.h"
 
-#include "lib/launch-cache.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -112,15 +111,15 @@ static void flush(struct warm *warm) {
   if (warm->is_over && !warm->queued && warm->client >= 0) shutdown(warm->client, SHUT_WR);
 }
 
-static void tell(struct warm *warm, uint32_t kind, const void *bytes, size_t size) {
+static void send_frame(struct warm *warm, uint32_t kind, const void *bytes, size_t size) {
   if (warm->client < 0) return;
   queue(warm, kind, bytes, size);
   flush(warm);
 }
 
-static void tell_last(struct warm *warm, uint32_t kind, const void *bytes, size_t size) {
+static void send_last_frame(struct warm *warm, uint32_t kind, const void *bytes, size_t size) {
   warm->is_over = 1;
-  tell(warm, kind, bytes, size);
+  send_frame(warm, kind, bytes, size);
 }
 
 /* ---- frames in ---- */
@@ -184,8 +183,8 @@ static enum warm_event on_caller(struct warm *warm) {
 
 static enum warm_event on_guards(struct warm *warm) {
   const char *problem;
-  if (warm->guards.bytes) return WARM_GONE; /* one list for each command: every further one would take more memory */
-  if (launchfile_check(warm->body, warm->header.size, &warm->guards, &problem) < 0) return WARM_GONE;
+  if (warm->plan.bytes) return WARM_GONE; /* one list for each command: every further one would take more memory */
+  if (launchfile_check(warm->body, warm->header.size, &warm->plan, &problem) < 0) return WARM_GONE;
   warm->body = NULL; /* its words are the guards' */
   return WARM_NOTHING;
 }
@@ -206,7 +205,7 @@ static int feed(struct warm *warm) {
     if (sent < 0) drop(&warm->input); /* the command reads no more, as it may */
     else warm->kept_sent += (size_t)sent;
   }
-  if (warm->kept) warm->owes_want = 1;
+  if (warm->kept) warm->want_pending = 1;
   free(warm->kept);
   warm->kept = NULL;
   return 1;
@@ -257,7 +256,7 @@ static void relay_output(struct warm *warm, int which) {
   ssize_t got = read(warm->output[which], bytes, sizeof bytes);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) return drop(&warm->output[which]);
-  tell(warm, which == 0 ? FRAME_OUTPUT : FRAME_ERRORS, bytes, (size_t)got);
+  send_frame(warm, which == 0 ? FRAME_OUTPUT : FRAME_ERRORS, bytes, (size_t)got);
 }
 
 static enum warm_event read_client(struct warm *warm) {
@@ -277,7 +276,7 @@ enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_P
   if (watched[1].revents) let_in(warm);
   if (watched[3].revents) feed(warm);
   if (watched[2].revents & POLLOUT) flush(warm);
-  if (warm->owes_want && !warm->is_over && is_free(warm)) warm->owes_want = 0, tell(warm, FRAME_WANT, NULL, 0);
+  if (warm->want_pending && !warm->is_over && is_free(warm)) warm->want_pending = 0, send_frame(warm, FRAME_WANT, NULL, 0);
   for (int i = 0; i < 2; i++)
     if (watched[4 + i].revents) relay_output(warm, i);
   /* A client that came with its connection has often sent everything already. */
@@ -285,8 +284,6 @@ enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_P
 }
 
 /* ---- the run ---- */
-
-int warm_guards_hold(const struct warm *warm) { return cached_holds_all(&warm->guards, V_AT) && cached_holds_all(&warm->guards, V_CONTENT); }
 
 char *warm_command(struct warm *warm, size_t *size) {
   char *block = warm->body;
@@ -335,7 +332,7 @@ int warm_make_streams(struct warm *warm, int with_input, int streams[3]) {
 
 int warm_accept(struct warm *warm) {
   warm->taken = 1;
-  tell(warm, FRAME_TAKEN, NULL, 0);
+  send_frame(warm, FRAME_TAKEN, NULL, 0);
   return warm->client < 0 ? -1 : 0;
 }
 
@@ -359,11 +356,11 @@ void warm_reply(struct warm *warm, int exit_code, const char *json, size_t size)
   if (!body) return drop(&warm->client);
   memcpy(body, &code, sizeof code);
   memcpy(body + sizeof code, json, size);
-  tell_last(warm, FRAME_STATUS, body, sizeof code + size);
+  send_last_frame(warm, FRAME_STATUS, body, sizeof code + size);
   free(body);
 }
 
-void warm_refuse(struct warm *warm) { tell_last(warm, FRAME_REFUSED, NULL, 0); }
+void warm_refuse(struct warm *warm) { send_last_frame(warm, FRAME_REFUSED, NULL, 0); }
 
 #define LINGER_MS 1000
 

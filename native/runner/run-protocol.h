@@ -5,7 +5,7 @@
  * and asks for the command. Then launch shows a socket `r<id>` in the directory, which only this user can enter. A client
  * claims it by renaming it to `c<id>`, so that no two have the same, connects and sends the command (lib/frames.h). Launch checks its uid,
  * that it has inherited the same limits and priority, that the host's mounts that the tree shows are what they were when it was
- * made, and, while the command's process gets ready, that every place is as the client's plan found it; otherwise it refuses, and
+ * made, and, while the command's process gets ready, that it serves the client's plan (runner/freshness.h); otherwise it refuses, and
  * the client takes the cold way. From FRAME_TAKEN on it is an ordinary run that ends with the client's connection.
  * The sandbox serves one command and ends.
  */
@@ -40,16 +40,16 @@ struct warm {
   int given[FRAME_DESCRIPTORS_MAX]; /* by the client, until they are handed over */
   int given_count;
   int same_inherited;
-  struct launchfile guards; /* none: count is 0 */
+  struct launchfile plan; /* of the client, or its guards alone; none: size is 0 */
   int has_command;
   int taken; /* it will run: what the client sends is for it */
-  int is_over; /* the last frame has been told, or is queued */
+  int is_over; /* the last frame has been sent, or is queued */
 
   /* Framed streams: our ends of the command's pipes. */
   int input, output[2];
   char *kept; /* stdin that the pipe had no room for yet */
   size_t kept_size, kept_sent;
-  int owes_want;
+  int want_pending;
   char *queued; /* frames that the client had no room for yet */
   size_t queued_size, queued_sent;
 };
@@ -76,9 +76,7 @@ int warm_make_streams(struct warm *warm, int with_input, int streams[3]);
 void warm_watch(const struct warm *warm, struct pollfd watched[WARM_POLLS]);
 enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_POLLS]);
 
-/* After WARM_RUN. Is on disk what the client's plan was made from? */
-int warm_guards_hold(const struct warm *warm);
-/* The bytes are the command block; the descriptors are the command's streams. All become the caller's. */
+/* After WARM_RUN. The bytes are the command block; the descriptors are the command's streams. All become the caller's. */
 char *warm_command(struct warm *warm, size_t *size);
 int warm_streams(struct warm *warm, int streams[3]);
 /* The descriptors that came with the command, if any did; 1 = they did. */

@@ -56,14 +56,14 @@ struct run {
   int control; /* our end */
   int errors;  /* what the engine prints */
   pid_t stager, engine; /* the same until the stager has named init */
-  int engine_gone; /* reaped: its pid may be somebody else's */
+  int engine_gone; /* reaped: its pid may belong to another process */
   int signals;
 
   struct streams streams; /* the caller's, as they were */
   struct terminal terminal;
   struct warm warm;
   const char *warm_directory; /* NULL = an ordinary run */
-  int answered;               /* the warm client has its status */
+  int status_sent;               /* the warm client has its status */
   uint64_t deferred_at;           /* when run_do_deferred is due; 0 = nothing is owed */
   int namespaces[2];          /* user and mount namespace of a warm sandbox that waits */
   int waiting;                /* the socket of its process that waits for the command */
@@ -127,7 +127,7 @@ void run_on_ready(struct run *run, const int *fds, int count);
 void run_relay(struct run *run, const struct pollfd *watched);
 /* What the start of a warm run has left for a quiet moment. */
 void run_do_deferred(struct run *run);
-void run_answer_early(struct run *run);
+void run_send_status_early(struct run *run);
 void run_finish_client(struct run *run);
 
 /* ---- until nothing is left (runner/watch.c) ---- */

@@ -101,7 +101,7 @@ pid_t sweeper_start(const struct sweeper *sweeper) {
 }
 
 void sweeper_dismiss(pid_t pid) {
-  if (pid > 0) (void)kill(pid, SIGKILL); /* ESRCH: somebody else has killed it */
+  if (pid > 0) (void)kill(pid, SIGKILL); /* ESRCH: it has ended already */
 }
 
 void sweeper_end(pid_t pid) {

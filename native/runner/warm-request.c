@@ -1,12 +1,13 @@
 /*
  * The client of a run: it captures the streams, or brings the command to a warm sandbox (runner/run-protocol.h). A client of a warm
- * sandbox may go another way as long as its gate is closed, or where it has none, as long as it has not been told that its command was taken; so a
- * command is never run twice.
+ * sandbox may go another way as long as it has not been told that its command was taken, and after that only when it has read the gate
+ * itself; so a command is never run twice.
  */
 #include "runner/run.h"
 
 #include "lib/fd-message.h"
 #include "sandbox/root-fs.h"
+#include "runner/freshness.h"
 #include "runner/stream-check.h"
 
 #include <stddef.h>
@@ -31,13 +32,15 @@ void run_drop_stdio(struct run *run) {
 
 void run_prepare_warm(struct run *run) {
   if (!run->warm_directory) return;
+  errno = ESTALE;
+  if (!is_fresh(&run->file)) run_refuse(run, "launch: plan", ""); /* what it builds would serve no client */
   if (warm_prepare(&run->warm, run->warm_directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm_directory);
 }
 
 /* Most commands are over by then, and neither their words in the record nor a keeper that wakes up takes the processor from them. */
 #define DEFERRED_NS (5 * MS)
 
-static void tell_keeper(const struct run *run, char what) {
+static void notify_keeper(const struct run *run, char what) {
   if (run->keeper >= 0) (void)!write(run->keeper, &what, 1);
 }
 
@@ -60,7 +63,7 @@ static char **words_of(char *block, size_t size) {
   return words;
 }
 
-/* The front-end has looked before it came here; this is for any other client. */
+/* bin/llm-do has checked before it came here; this is for any other client. */
 static int check_streams(struct run *run, const int *streams) {
   for (int i = 0; i < 3; i++)
     if (stream_check(streams[i]) < 0) return run_record_failure(run, errno, "launch: stream", stream_name(i)), -1;
@@ -84,7 +87,7 @@ static int hand_over(struct run *run, const char *block, size_t size) {
   return done;
 }
 
-static int say_start(const struct run *run) { return message_send(run->waiting, "", 1, NULL, 0); }
+static int signal_start(const struct run *run) { return message_send(run->waiting, "", 1, NULL, 0); }
 
 /* The covers were made with the tree: the client goes the cold way where they would be others now. The watches come first, so
  * that what is made after the look is seen by them. */
@@ -97,7 +100,7 @@ static int guard_late(struct run *run) {
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
 static int make_ready(struct run *run, const char *block, size_t size) {
   if (hand_over(run, block, size) < 0) return -1;
-  if (!warm_guards_hold(&run->warm)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
+  if (!serves(&run->file, &run->warm.plan)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
   return guard_late(run);
 }
 
@@ -105,7 +108,7 @@ static int make_ready(struct run *run, const char *block, size_t size) {
 static int start_warm(struct run *run) {
   if (warm_accept(&run->warm) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
   run->is_kept = 0; /* the client's connection takes the place of the keeper's */
-  if (say_start(run) == 0) return run_on_started(run, now_ns()), run_start_sweeper(run), 0;
+  if (signal_start(run) == 0) return run_on_started(run, now_ns()), run_start_sweeper(run), 0;
   return run_record_failure(run, errno, "launch: start", ""), run_kill(run), -1;
 }
 
@@ -126,15 +129,15 @@ void run_do_deferred(struct run *run) {
   run->deferred_at = 0;
   /* The command has begun: a refusal would send the client the cold way, and run it twice. All that is missing where the record
    * cannot be written are the words of the command in `llm-do ps`; what is to be removed has been there from the beginning. */
-  if (!run->answered) (void)run_put_record(run);
-  tell_keeper(run, WARM_IS_TAKEN);
+  if (!run->status_sent) (void)run_put_record(run);
+  notify_keeper(run, WARM_IS_TAKEN);
 }
 
 void run_on_ready(struct run *run, const int *fds, int count) {
   if (run->stopping || count != READY_DESCRIPTORS) return;
   memcpy(run->namespaces, fds, sizeof run->namespaces);
   run->waiting = fds[2];
-  if (warm_show(&run->warm) == 0) return tell_keeper(run, WARM_IS_READY);
+  if (warm_show(&run->warm) == 0) return notify_keeper(run, WARM_IS_READY);
   run_record_failure(run, errno, "launch: show socket", run->warm_directory);
   run_kill(run);
 }
@@ -144,15 +147,15 @@ void run_relay(struct run *run, const struct pollfd *watched) {
   switch (warm_relay(&run->warm, watched)) {
     case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
     case WARM_SIGNAL: return run_on_signal(run, warm_signal(&run->warm));
-    case WARM_GONE: return run->answered ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
+    case WARM_GONE: return run->status_sent ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
     case WARM_NOTHING: return;
   }
 }
 
-static void answer(struct run *run) {
+static void send_status(struct run *run) {
   size_t size;
   char *line = status_line(&run->outcome, &size);
-  run->answered = 1;
+  run->status_sent = 1;
   /* init says that it starts the command before it does: without that word another way is open to the client of a pool. */
   if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return free(line), warm_refuse(&run->warm);
   if (!line) return; /* the client sees the end of the connection and says what it knows */
@@ -162,9 +165,9 @@ static void answer(struct run *run) {
 
 /* What a client has not read yet, after everything else is over. */
 static void hand_over_the_rest(struct run *run) {
-  while (!run->answered || warm_is_busy(&run->warm)) {
+  while (!run->status_sent || warm_is_busy(&run->warm)) {
     struct pollfd watched[WARM_POLLS];
-    if (!run->answered && warm_is_drained(&run->warm)) answer(run);
+    if (!run->status_sent && warm_is_drained(&run->warm)) send_status(run);
     if (!warm_is_busy(&run->warm)) continue;
     warm_watch(&run->warm, watched);
     if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) return;
@@ -194,24 +197,24 @@ void run_await_command(struct run *run) {
   run->block = warm_command(&run->warm, &run->block_size);
   run->command = words_of(run->block, run->block_size);
   take_given_streams(run);
-  if (warm_guards_hold(&run->warm)) return;
-  run->answered = 1;
+  if (serves(&run->file, &run->warm.plan)) return;
+  run->status_sent = 1;
   warm_refuse(&run->warm);
   run_finish_client(run);
   _exit(EXIT_SETUP);
 }
 
 /* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
-void run_answer_early(struct run *run) {
-  if (!run_has_client(run) || run->answered || !run->outcome.ended_ns || !warm_is_drained(&run->warm) || terminal_is_pending(&run->terminal)) return;
+void run_send_status_early(struct run *run) {
+  if (!run_has_client(run) || run->status_sent || !run->outcome.ended_ns || !warm_is_drained(&run->warm) || terminal_is_pending(&run->terminal)) return;
   run_sweep(run); /* before the client's next step, which may be to make what was protected */
   run_conclude(run);
-  answer(run);
+  send_status(run);
   run_do_deferred(run);
 }
 
 void run_finish_client(struct run *run) {
-  run_drop_stdio(run); /* refused before anybody had them: they would never be drained */
+  run_drop_stdio(run); /* refused before they were handed over: they would never be drained */
   hand_over_the_rest(run);
   warm_linger(&run->warm);
 }

@@ -272,7 +272,7 @@ void run_watch(struct run *run) {
     run_relay(run, warm);
     look_at_limits(run);
     if (is_guarding(run)) look_at_guard(run, watched[4].revents != 0);
-    run_answer_early(run);
+    run_send_status_early(run);
   }
   read_pending_reports(run);
   if (run->errors >= 0) read_errors(run);

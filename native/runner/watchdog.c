@@ -177,7 +177,7 @@ static int add_memory_files(struct watchdog *watchdog, int directory, enum sight
 
 /* ---- one look ---- */
 
-struct look {
+struct scan {
   int missed; /* processes that ended after they were listed: a child may hold what they held */
   int closed; /* processes whose descriptors we may not see */
   long threads;
@@ -187,13 +187,13 @@ static int shares_descriptors(pid_t one, pid_t other) {
   return syscall(SYS_kcmp, one, other, KCMP_FILES, 0, 0) == 0;
 }
 
-static void note_sight(struct look *look, enum sight sight) {
-  look->missed += sight == GONE;
-  look->closed += sight == CLOSED;
+static void note_sight(struct scan *scan, enum sight sight) {
+  scan->missed += sight == GONE;
+  scan->closed += sight == CLOSED;
 }
 
 /* Threads may have descriptors of their own, and the first may have ended before the others. */
-static int visit_thread(struct watchdog *watchdog, int threads, pid_t thread, struct process *process, pid_t *shown, struct look *look) {
+static int visit_thread(struct watchdog *watchdog, int threads, pid_t thread, struct process *process, pid_t *shown, struct scan *scan) {
   char name[16];
   enum sight sight;
   snprintf(name, sizeof name, "%d", (int)thread);
@@ -204,11 +204,11 @@ static int visit_thread(struct watchdog *watchdog, int threads, pid_t thread, st
   int result = add_memory_files(watchdog, directory, &sight);
   close(directory);
   if (sight != GONE) *shown = thread;
-  if (sight == CLOSED) look->closed++;
+  if (sight == CLOSED) scan->closed++;
   return result;
 }
 
-static int visit_threads(struct watchdog *watchdog, int directory, struct process *process, enum sight sight, struct look *look) {
+static int visit_threads(struct watchdog *watchdog, int directory, struct process *process, enum sight sight, struct scan *scan) {
   pid_t shown = sight == GONE ? 0 : process->pid;
   int list = openat(directory, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
   DIR *threads = list < 0 ? NULL : fdopendir(list);
@@ -221,10 +221,10 @@ static int visit_threads(struct watchdog *watchdog, int directory, struct proces
   struct dirent *thread;
   while (result == 0 && (thread = readdir(threads)) != NULL) {
     if (thread->d_name[0] == '.') continue;
-    look->threads++;
+    scan->threads++;
     pid_t id = (pid_t)atoi(thread->d_name);
     if (watchdog->group < 0) result = push_children(watchdog, dirfd(threads), thread->d_name, process->pid);
-    if (result == 0 && id != process->pid) result = visit_thread(watchdog, dirfd(threads), id, process, &shown, look);
+    if (result == 0 && id != process->pid) result = visit_thread(watchdog, dirfd(threads), id, process, &shown, scan);
   }
   closedir(threads);
   return result;
@@ -244,19 +244,19 @@ static int keep_process(struct watchdog *watchdog, const struct process *process
 }
 
 /* Everything about one process at once, as soon as it is known: what is looked at later may be gone by then. */
-static int visit(struct watchdog *watchdog, const struct listed *listed, struct look *look) {
+static int visit(struct watchdog *watchdog, const struct listed *listed, struct scan *scan) {
   char path[32];
   struct process process = {.pid = listed->pid, .parent = listed->parent};
   enum sight sight;
   snprintf(path, sizeof path, "/proc/%d", (int)listed->pid);
   int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return is_gone(errno) ? (look->missed++, 0) : -1;
+  if (directory < 0) return is_gone(errno) ? (scan->missed++, 0) : -1;
   int result = add_memory_files(watchdog, directory, &sight);
   take_pages(watchdog, directory, &process);
   if (!process.parent && watchdog->group >= 0) process.parent = parent_of(directory);
   if (sight == CLOSED && is_ours(watchdog, &process)) sight = SEEN;
-  note_sight(look, sight);
-  if (result == 0) result = visit_threads(watchdog, directory, &process, sight, look);
+  note_sight(scan, sight);
+  if (result == 0) result = visit_threads(watchdog, directory, &process, sight, scan);
   close(directory);
   return result == 0 ? keep_process(watchdog, &process) : -1;
 }
@@ -297,12 +297,12 @@ static int push_children_of(struct watchdog *watchdog, pid_t pid) {
 }
 
 /* Depth first, the youngest child first: a process that hands its memory to a child and ends is looked at while it is young. */
-static int walk(struct watchdog *watchdog, struct look *look) {
+static int walk(struct watchdog *watchdog, struct scan *scan) {
   watchdog->listed_count = 0;
   int result = watchdog->group >= 0 ? cgroup_each_process(watchdog->group, push_member, watchdog) : push(watchdog, watchdog->engine, 0);
   while (result == 0 && watchdog->listed_count > 0) {
     struct listed next = watchdog->listed[--watchdog->listed_count];
-    if (!was_visited(watchdog, next.pid)) result = visit(watchdog, &next, look);
+    if (!was_visited(watchdog, next.pid)) result = visit(watchdog, &next, scan);
     else if (watchdog->group < 0) result = push_children_of(watchdog, next.pid);
   }
   return result;
@@ -311,15 +311,15 @@ static int walk(struct watchdog *watchdog, struct look *look) {
 /* Rounds of a look that finds processes which have just ended: each visits what is new. */
 enum { ROUNDS = 3 };
 
-static int look_around(struct watchdog *watchdog, struct look *look) {
+static int scan_processes(struct watchdog *watchdog, struct scan *scan) {
   int result = 0;
   watchdog->process_count = watchdog->visited_count = watchdog->file_count = 0;
-  for (int round = 0; result == 0 && round < ROUNDS && (round == 0 || look->missed > 0); round++) {
+  for (int round = 0; result == 0 && round < ROUNDS && (round == 0 || scan->missed > 0); round++) {
     if (round > 0) result = note_visited(watchdog);
-    look->missed = 0;
-    if (result == 0) result = walk(watchdog, look);
+    scan->missed = 0;
+    if (result == 0) result = walk(watchdog, scan);
   }
-  long threads = watchdog->group >= 0 ? cgroup_count_threads(watchdog->group) : look->threads;
+  long threads = watchdog->group >= 0 ? cgroup_count_threads(watchdog->group) : scan->threads;
   if (threads > watchdog->threads) watchdog->threads = threads;
   return result;
 }
@@ -426,7 +426,7 @@ int watchdog_add_scratch(struct watchdog *watchdog, int tmpfs) {
 int watchdog_is_due(const struct watchdog *watchdog) { return now_ms() - watchdog->looked_ms >= WATCHDOG_PAUSE_MS; }
 
 /* What is found in a row of looks, and by chance in one. */
-enum { CLOSED_LOOKS = 2, MISSED_LOOKS = 8, LONG_LOOKS = 2 };
+enum { CLOSED_SCANS = 2, MISSED_SCANS = 8, LONG_SCANS = 2 };
 
 static void count_row(int *row, int is_so) { *row = is_so ? *row + 1 : 0; }
 
@@ -434,18 +434,18 @@ static void count_row(int *row, int is_so) { *row = is_so ? *row + 1 : 0; }
  * Upper bound of what memory files may hold that were not seen: all by which those of the host have grown since the run began. It
  * counts only while something stays out of sight, since others on the host have such files, too.
  */
-static long long hidden_bytes(struct watchdog *watchdog, const struct look *look, long long known) {
+static long long hidden_bytes(struct watchdog *watchdog, const struct scan *scan, long long known) {
   long long rest = host_shared_bytes() - known;
   if (rest < 0) rest = 0;
   if (rest < watchdog->foreign) watchdog->foreign = rest;
-  count_row(&watchdog->closed_looks, look->closed > 0);
-  count_row(&watchdog->missed_looks, look->missed > 0);
-  int is_hidden = watchdog->closed_looks >= CLOSED_LOOKS || watchdog->missed_looks >= MISSED_LOOKS;
+  count_row(&watchdog->closed_scans, scan->closed > 0);
+  count_row(&watchdog->missed_scans, scan->missed > 0);
+  int is_hidden = watchdog->closed_scans >= CLOSED_SCANS || watchdog->missed_scans >= MISSED_SCANS;
   return is_hidden ? rest - watchdog->foreign : 0;
 }
 
 /* Most processor time of a look, about 100 000 descriptors; the clock on the wall says how busy the host is. */
-#define LOOK_NS (250 * 1000000ll)
+#define SCAN_NS (250 * 1000000ll)
 
 static long long processor_ns(void) {
   struct timespec used;
@@ -454,16 +454,16 @@ static long long processor_ns(void) {
 }
 
 int watchdog_sample(struct watchdog *watchdog) {
-  struct look look = {0};
+  struct scan scan = {0};
   watchdog->looked_ms = now_ms();
   if (watchdog->memory_files == 0 && learn(watchdog) != 0) return -1;
   long long begun = processor_ns();
-  if (look_around(watchdog, &look) != 0) return -1;
-  count_row(&watchdog->long_looks, processor_ns() - begun > LOOK_NS);
+  if (scan_processes(watchdog, &scan) != 0) return -1;
+  count_row(&watchdog->long_scans, processor_ns() - begun > SCAN_NS);
   long long files = memory_file_bytes(watchdog), scratch = scratch_bytes(watchdog);
   if (scratch < 0) return -1;
   files += scratch;
-  files += hidden_bytes(watchdog, &look, files);
+  files += hidden_bytes(watchdog, &scan, files);
   long long upper = files, own = files;
   for (size_t i = 0; i < watchdog->process_count; i++) {
     upper += watchdog->processes[i].upper;
@@ -471,7 +471,7 @@ int watchdog_sample(struct watchdog *watchdog) {
   }
   watchdog->used = upper > watchdog->limit ? exact_bytes(watchdog, files) : own;
   if (watchdog->used > watchdog->peak) watchdog->peak = watchdog->used;
-  return watchdog->used > watchdog->limit || watchdog->long_looks >= LONG_LOOKS ? WATCHDOG_OVER : WATCHDOG_UNDER;
+  return watchdog->used > watchdog->limit || watchdog->long_scans >= LONG_SCANS ? WATCHDOG_OVER : WATCHDOG_UNDER;
 }
 
 /* utime + stime + cutime + cstime of one process in clock ticks: fields 14 to 17, counted from behind the name, which may hold anything. */

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Most scratch file systems a run can be told to count. */
+/* Most scratch file systems a run can count. */
 enum { WATCHDOG_SCRATCH = 64 };
 
 enum { WATCHDOG_UNDER = 0, WATCHDOG_OVER = 1 };
@@ -47,7 +47,7 @@ struct watchdog {
   dev_t memory_files;  /* 0 until the first sample */
   int swap;
   long long foreign;  /* bytes of memory files that are not the run's, at their least */
-  int closed_looks, missed_looks, long_looks; /* in a row: with something out of sight, and too long */
+  int closed_scans, missed_scans, long_scans; /* in a row: with something out of sight, and too long */
   struct listed *listed;
   size_t listed_count, listed_room;
   struct process *processes;

@@ -10,7 +10,7 @@
  * kernel ends everything else in here.
  *
  * In a warm sandbox the command's process is there before its command: it has done what does not depend on one, gets it from
- * launch by a socket of its own, does the rest, and starts when launch says so. Nobody else in here is woken for that: that it
+ * launch by a socket of its own, does the rest, and starts when launch says so. No other process in here is woken for that: that it
  * has started stands in a pipe which init reads at the end.
  */
 #include "lib/init-protocol.h"
@@ -76,7 +76,7 @@ static struct command read_command(int fd) {
 }
 
 /* A warm sandbox: all walls stand, and the first client brings the command. */
-static void ask_for_command(int waiting) {
+static void request_command(int waiting) {
   struct report ready = {.kind = REPORT_READY, .at_ns = now_ns()};
   int with[READY_DESCRIPTORS] = {open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC), open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), waiting};
   if (with[0] < 0 || with[1] < 0) fail("init: open namespace", "/proc/self/ns");
@@ -138,7 +138,7 @@ static int has_covered_proc(const struct launchfile *file) {
 /* ---- the command's process ---- */
 
 /* Sent by the child through a close-on-exec pipe: nothing comes when execve succeeds. */
-static _Noreturn void give_up(int pipe, uint32_t kind, const char *step, const char *path) {
+static _Noreturn void report_and_exit(int pipe, uint32_t kind, const char *step, const char *path) {
   struct report report = {.kind = kind, .error = errno, .at_ns = now_ns()};
   copy_text(report.step, sizeof report.step, step);
   copy_text(report.path, sizeof report.path, path);
@@ -156,11 +156,11 @@ static void set_limits(const struct launchfile *file, int pipe) {
     errno = EINVAL;
     if (parse_number(entry.word[0], RLIM_NLIMITS - 1, &resource) < 0 || parse_number(entry.word[1], UINT64_MAX, &soft) < 0 ||
         parse_number(entry.word[2], UINT64_MAX, &hard) < 0 || getrlimit((int)resource, &now) < 0)
-      give_up(pipe, REPORT_FAILED, "init: rlimit", entry.word[0]);
+      report_and_exit(pipe, REPORT_FAILED, "init: rlimit", entry.word[0]);
     /* Never above what the host allows: raising would need a capability. */
     limit.rlim_max = hard < now.rlim_max ? hard : now.rlim_max;
     limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
-    if (setrlimit((int)resource, &limit) < 0) give_up(pipe, REPORT_FAILED, "init: setrlimit", entry.word[0]);
+    if (setrlimit((int)resource, &limit) < 0) report_and_exit(pipe, REPORT_FAILED, "init: setrlimit", entry.word[0]);
   }
 }
 
@@ -173,8 +173,8 @@ static void reset_signals(void) {
 
 static void take_streams(int slave, int pipe) {
   for (int i = 0; i < 3; i++)
-    if (dup2(slave < 0 ? INIT_STDIN + i : slave, i) < 0) give_up(pipe, REPORT_FAILED, "init: dup2", "");
-  if (slave >= 0 && ioctl(0, TIOCSCTTY, 0) < 0) give_up(pipe, REPORT_FAILED, "init: terminal", "");
+    if (dup2(slave < 0 ? INIT_STDIN + i : slave, i) < 0) report_and_exit(pipe, REPORT_FAILED, "init: dup2", "");
+  if (slave >= 0 && ioctl(0, TIOCSCTTY, 0) < 0) report_and_exit(pipe, REPORT_FAILED, "init: terminal", "");
 }
 
 static const char *search_path(char **env) {
@@ -188,13 +188,13 @@ static int is_directory(const char *path) {
   return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* execve says ENOENT also for a missing interpreter, and EACCES also for a directory; the caller must be told which. */
+/* execve says ENOENT also for a missing interpreter, and EACCES also for a directory; the caller must learn which. */
 static _Noreturn void no_exec(int pipe, const char *path) {
   int error = errno;
   struct stat status;
   const char *step = error == ENOENT && stat(path, &status) == 0 ? "interpreter" : "execve";
   errno = error == EACCES && is_directory(path) ? EISDIR : error;
-  give_up(pipe, REPORT_NO_EXEC, step, path);
+  report_and_exit(pipe, REPORT_NO_EXEC, step, path);
 }
 
 static _Noreturn void search_and_exec(const struct command *command, int pipe) {
@@ -214,7 +214,7 @@ static _Noreturn void search_and_exec(const struct command *command, int pipe) {
     else if ((errno != ENOENT && errno != ENOTDIR) || stat(path, &status) == 0) no_exec(pipe, path);
   }
   errno = denied[0] ? EACCES : ENOENT;
-  give_up(pipe, REPORT_NO_EXEC, "execve", denied[0] ? denied : name);
+  report_and_exit(pipe, REPORT_NO_EXEC, "execve", denied[0] ? denied : name);
 }
 
 /* The command's process: where it reports a failure, and what was found out for it before there was a command. */
@@ -240,17 +240,17 @@ static int lets_through_the_rest(const struct sock_fprog *filter) {
 
 /* What does not depend on the command, and may be done long before it comes. The filter takes longer than all the rest. */
 static void settle(struct child *child) {
-  if (setsid() < 0) give_up(child->pipe, REPORT_FAILED, "init: setsid", "");
+  if (setsid() < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: setsid", "");
   umask(022);
   reset_signals();
   if (child->waiting < 0 || !lets_through_the_rest(&child->filter)) return;
-  if (seccomp_install(&child->filter) < 0) give_up(child->pipe, REPORT_FAILED, "init: seccomp", "");
+  if (seccomp_install(&child->filter) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: seccomp", "");
   child->filter.len = 0;
 }
 
 /* Moves a descriptor to that place. Each has been made after those that are moved before it, so it is not in their places. */
 static void move(int *fd, int to, int pipe) {
-  if (*fd >= 0 && *fd != to && dup3(*fd, to, O_CLOEXEC) < 0) give_up(pipe, REPORT_FAILED, "init: dup3", "");
+  if (*fd >= 0 && *fd != to && dup3(*fd, to, O_CLOEXEC) < 0) report_and_exit(pipe, REPORT_FAILED, "init: dup3", "");
   if (*fd >= 0) *fd = to;
 }
 
@@ -259,7 +259,7 @@ static void keep_descriptors(struct child *child) {
   move(&child->pipe, 3, child->pipe);
   move(&child->waiting, 4, child->pipe);
   move(&child->gate, 5, child->pipe);
-  if (sys_close_range(child->gate >= 0 ? 6 : child->waiting >= 0 ? 5 : 4, ~0u) < 0) give_up(child->pipe, REPORT_FAILED, "init: close_range", "");
+  if (sys_close_range(child->gate >= 0 ? 6 : child->waiting >= 0 ? 5 : 4, ~0u) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: close_range", "");
 }
 
 /* The note sends no wake-up. After it there is no way back: a reader that finds it knows that the command may have run. */
@@ -276,11 +276,11 @@ static _Noreturn void run(const struct launchfile *file, const struct command *c
   struct entry workdir;
   take_streams(child->slave, child->pipe);
   if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
-    give_up(child->pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
+    report_and_exit(child->pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
   keep_descriptors(child);
   set_limits(file, child->pipe);
   if (child->waiting >= 0) wait_for_start(child);
-  if (seccomp_install(&child->filter) < 0) give_up(child->pipe, REPORT_FAILED, "init: seccomp", "");
+  if (seccomp_install(&child->filter) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: seccomp", "");
   if (strchr(command->argv[0], '/')) {
     execve(command->argv[0], command->argv, command->env);
     no_exec(child->pipe, command->argv[0]);
@@ -295,7 +295,7 @@ static void send_report(struct report *report, int master) {
   if (report_send(INIT_CONTROL, report, &master, master >= 0) < 0) _exit(125); /* launch is gone */
 }
 
-static void tell_start(int master) {
+static void report_start(int master) {
   struct report report = {.kind = REPORT_STARTED};
   send_report(&report, master);
 }
@@ -323,7 +323,7 @@ static struct started start(const struct launchfile *file, const struct command 
   own.pipe = pipe[1];
   if (is_late) far = open_waiting(&own);
   if (is_on(file, V_TERMINAL)) terminal_open(&master, &own.slave);
-  if (!is_late) tell_start(master);
+  if (!is_late) report_start(master);
   pid_t child = fork();
   if (child < 0) fail("init: fork", "");
   if (child == 0) {
@@ -333,7 +333,7 @@ static struct started start(const struct launchfile *file, const struct command 
     own.gate = late.gate;
     run(file, &late.command, &own);
   }
-  if (is_late) ask_for_command(far), close(far), close(own.waiting);
+  if (is_late) request_command(far), close(far), close(own.waiting);
   close(own.pipe);
   if (master >= 0) close(master), close(own.slave);
   /* The command's streams end with the command, not with us. */

@@ -37,7 +37,7 @@ void engine_map_ids(const char *process, const struct ids *inside, const struct 
   write_map(process, "gid_map", map);
 }
 
-static void place(int from, int to) {
+static void move_to(int from, int to) {
   if (dup2(from, to) < 0) fail("engine: dup2", "");
 }
 
@@ -45,22 +45,22 @@ static void place(int from, int to) {
 #define GATE (INIT_STDERR + 1)
 
 /* `gate`: -1 without. */
-static void place_descriptors(const struct stage *stage, int gate) {
+static void move_descriptors(const struct stage *stage, int gate) {
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) fail("engine: open", "/dev/null");
-  place(null, 0);
-  place(null, 1);
-  place(stage->errors, 2);
-  place(stage->launch_file, INIT_LAUNCH_FILE);
-  place(stage->command, INIT_COMMAND);
-  place(stage->control, INIT_CONTROL);
-  for (int i = 0; i < 3; i++) place(stage->stdio[i], INIT_STDIN + i);
+  move_to(null, 0);
+  move_to(null, 1);
+  move_to(stage->errors, 2);
+  move_to(stage->launch_file, INIT_LAUNCH_FILE);
+  move_to(stage->command, INIT_COMMAND);
+  move_to(stage->control, INIT_CONTROL);
+  for (int i = 0; i < 3; i++) move_to(stage->stdio[i], INIT_STDIN + i);
   fail_through(INIT_CONTROL);
   if (gate >= 0 && dup3(gate, GATE, O_CLOEXEC) < 0) fail("engine: dup3", "");
   if (sys_close_range(gate < 0 ? GATE : GATE + 1, ~0u) < 0) fail("engine: close_range", "");
 }
 
-/* The id of the run is all of the environment: by it the janitor knows whom to end. */
+/* The id of the run is all of the environment: the janitor finds the processes of a run by it. */
 static _Noreturn void execute(const struct stage *stage, const char *path, char *const argv[]) {
   char mark[sizeof RUN_MARK + RUN_ID_MAX];
   snprintf(mark, sizeof mark, RUN_MARK "%s", stage->id);
@@ -85,7 +85,7 @@ void engine_execute(const struct stage *stage) {
   }
   if (words == 0) fail_with(EINVAL, "engine: no words", "bwrap");
   argv[words] = NULL;
-  place_descriptors(stage, -1);
+  move_descriptors(stage, -1);
   execute(stage, argv[0], (char *const *)argv);
 }
 
@@ -158,7 +158,7 @@ static void take_identity(const struct ids *inside) {
 /* Until our user namespace has its id map. */
 static void wait_for_ids(void) {
   char byte;
-  if (read(GATE, &byte, 1) != 1) _exit(125); /* the stager has failed, and said why */
+  if (read(GATE, &byte, 1) != 1) _exit(125); /* the stager has failed, and has reported why */
 }
 
 static int wait_for_tree(void) {
@@ -195,7 +195,7 @@ static void bound_segments(const struct launchfile *file) {
 
 static _Noreturn void become_init(const struct stage *stage, const struct engine *engine) {
   char *const argv[] = {"init", NULL};
-  place_descriptors(stage, engine->gate[0]);
+  move_descriptors(stage, engine->gate[0]);
   if (setsid() < 0) fail("engine: setsid", "");
   enter_namespaces(stage->file);
   bound_segments(stage->file);
@@ -207,7 +207,7 @@ static _Noreturn void become_init(const struct stage *stage, const struct engine
   execute(stage, "/" INIT_NAME, argv);
 }
 
-/* Nobody at the gate: init's process has failed, and said why. */
+/* EPIPE: init's process has failed, and has reported why. */
 static void pass_gate(const struct engine *engine, const int *fds, int count) {
   if (message_send(engine->gate[1], "", 1, fds, count) < 0) _exit(125);
 }

@@ -22,7 +22,7 @@ static int open_null(void) {
   struct stat status;
   int null = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (null < 0 || fstat(null, &status) < 0) fail("proc: open mask", "/dev/null");
-  /* A mask that is a file of somebody's would show what it should hide. */
+  /* A mask made of a user's file would show what it should hide. */
   if (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(1, 3)) fail_with(ENODEV, "proc: mask is not null", "/dev/null");
   return null;
 }
@@ -59,7 +59,7 @@ static void mask(struct covers *covers, const char *path) {
   if (cover != covers->directory) close(cover);
 }
 
-/* Elsewhere is not there yet, or somebody else's. */
+/* Elsewhere the mask does not exist yet, or is another user's. */
 static const char *below_proc(const struct entry *entry) {
   if (strncmp(entry->word[0], "/proc/", 6) != 0) fail_with(EINVAL, "proc: path", entry->word[0]);
   return entry->word[0];

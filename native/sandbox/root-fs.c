@@ -568,7 +568,7 @@ static void prepare_as_user(struct staging *staging) {
 /* ---- the end ---- */
 
 /* What is written to a tmpfs is memory of the run, which only its file system counts. */
-static void tell_launch(const struct staging *staging) {
+static void notify_launch(const struct staging *staging) {
   struct entry entry;
   struct report report = {.kind = REPORT_STAGED, .pid = staging->engine.init, .at_ns = now_ns()};
   int count = launchfile_find(staging->stage->file, V_WATCH, &entry) ? staging->scratch_count : 0;
@@ -600,7 +600,7 @@ void stage_and_exec(const struct stage *stage) {
   if (getppid() != stage->launch) _exit(125);
   idmap_reap(); /* not before: by now they have ended */
   int tree = engine_clone_tree(&staging.engine, staging.root);
-  tell_launch(&staging); /* not before: it wakes launch, which would take the processor from us */
+  notify_launch(&staging); /* not before: it wakes launch, which would take the processor from us */
   engine_finish(&staging.engine, tree);
   become_engine(&staging);
 }

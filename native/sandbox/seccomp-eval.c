@@ -39,7 +39,7 @@ static int known_word(size_t at, int number, const uint64_t *first, uint32_t *wo
   return 1;
 }
 
-/* Jumps go forward only, so this ends. What depends on another argument, or is calculated in a way that ours are not, is not told. */
+/* Jumps go forward only, so this ends. What depends on another argument, or is calculated in a way that ours are not, is not decided. */
 static int lets_through(const struct sock_fprog *program, int number, const uint64_t *first) {
   uint32_t accumulator = 0;
   for (size_t at = 0; at < program->len;) {

@@ -8,7 +8,7 @@
  * connects to the runner's socket before the command exists; the runner takes one connection, so no other process in here can speak for it,
  * and it is not dumpable, so the command, which has the same id, cannot take its descriptor. It passes signals on, reaps, and
  * when the command has ended it kills what is left and writes the status line of launch (lib/status.h). Its own exit status is
- * what docker's init would have used. With --mounts nothing runs before the mounts were compared and the runner can be told of it;
+ * what docker's init would have used. With --mounts nothing runs before the mounts were compared and reported to the runner;
  * else, without a socket, it does all but the telling. Inside a container that goes on it kills
  * no process: what a command leaves behind there is the runner's matter.
  */
@@ -53,7 +53,7 @@ static int connect_to(const char *path) {
 
 /* ---- the command's process ---- */
 
-static _Noreturn void give_up(int pipe, int error, const char *step, const char *path) {
+static _Noreturn void report_and_exit(int pipe, int error, const char *step, const char *path) {
   struct failure failure = {.error = error};
   snprintf(failure.step, sizeof failure.step, "%s", step);
   snprintf(failure.path, sizeof failure.path, "%s", path);
@@ -88,7 +88,7 @@ static _Noreturn void run(char **command, char **env, int pipe) {
   struct stat status;
   sigset_t none;
   int error = look_up(command[0], path, sizeof path);
-  if (error) give_up(pipe, error, "execve", path[0] ? path : command[0]);
+  if (error) report_and_exit(pipe, error, "execve", path[0] ? path : command[0]);
   take_terminal();
   for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse, rightly */
   sigemptyset(&none);
@@ -97,7 +97,7 @@ static _Noreturn void run(char **command, char **env, int pipe) {
   error = errno;
   int is_there = stat(path, &status) == 0;
   if (error == EACCES && is_there && S_ISDIR(status.st_mode)) error = EISDIR;
-  give_up(pipe, error, error == ENOENT && is_there ? "interpreter" : "execve", path);
+  report_and_exit(pipe, error, error == ENOENT && is_there ? "interpreter" : "execve", path);
 }
 
 /* ---- PID 1 ---- */
@@ -234,9 +234,9 @@ static int are_held(const struct words *words, struct outcome *outcome) {
   return 0;
 }
 
-static int refuse(int told, struct outcome *outcome) {
+static int refuse(int report_fd, struct outcome *outcome) {
   outcome->ended_ns = now();
-  if (told >= 0) status_write(told, outcome);
+  if (report_fd >= 0) status_write(report_fd, outcome);
   return EXIT_SETUP;
 }
 
@@ -250,14 +250,14 @@ int main(int argc, char **argv, char **env) {
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return EXIT_SETUP;
   outcome.oom_kills = out_of_memory();
   outcome.pids_refused = refused_processes();
-  int told = connect_to(words.rest[0]);
-  if (!is_meant || (words.mounts && told < 0)) return refuse(told, &outcome);
+  int report_fd = connect_to(words.rest[0]);
+  if (!is_meant || (words.mounts && report_fd < 0)) return refuse(report_fd, &outcome);
   hold_signals(&signals);
   pid_t child = start(words.rest + 1, env, &outcome);
   if (child > 0) outcome.wait_status = wait_for(child, &signals);
   outcome.ended_ns = now();
   if (!words.is_inside) outcome.killed = kill_the_rest();
   measure(&outcome);
-  if (told >= 0) status_write(told, &outcome);
+  if (report_fd >= 0) status_write(report_fd, &outcome);
   return status_exit_code(&outcome);
 }

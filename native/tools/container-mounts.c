@@ -26,7 +26,7 @@
 struct held {
   const char *target, *path, *dev, *ino;
   int readonly;
-  char place[PATH_MAX]; /* as the kernel names it, without links */
+  char mount_point[PATH_MAX]; /* as the kernel names it, without links */
 };
 
 static int parse(char **words, struct held *held) {
@@ -72,21 +72,21 @@ static int is_readonly(int fd) {
   return fstatfs(fd, &status) == 0 && (status.f_flags & ST_RDONLY);
 }
 
-static int find_place(int fd, struct held *held) {
+static int find_mount_point(int fd, struct held *held) {
   char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t length = readlink(link, held->place, sizeof held->place - 1);
+  ssize_t length = readlink(link, held->mount_point, sizeof held->mount_point - 1);
   if (length < 0) return errno;
-  held->place[length] = 0;
+  held->mount_point[length] = 0;
   return 0;
 }
 
 static int check_open(int fd, struct held *held) {
-  if (strcmp(held->dev, ANY_DEVICE) == 0) return find_place(fd, held);
+  if (strcmp(held->dev, ANY_DEVICE) == 0) return find_mount_point(fd, held);
   if (!is_inode(fd, held)) return ESTALE;
   if (!is_mount(fd)) return ENOTBLK;
   if (held->readonly && !is_readonly(fd)) return EROFS;
-  return find_place(fd, held);
+  return find_mount_point(fd, held);
 }
 
 /* Returns 0 or an errno. */
@@ -113,18 +113,18 @@ static void unescape(char *text) {
   *to = 0;
 }
 
-static size_t covers(const struct held *held, const char *place) {
-  size_t length = strlen(held->place);
-  if (length == 0 || strncmp(place, held->place, length) != 0) return 0;
-  return place[length] == 0 || place[length] == '/' ? length : 0;
+static size_t covers(const struct held *held, const char *mount_point) {
+  size_t length = strlen(held->mount_point);
+  if (length == 0 || strncmp(mount_point, held->mount_point, length) != 0) return 0;
+  return mount_point[length] == 0 || mount_point[length] == '/' ? length : 0;
 }
 
 /* The innermost of ours that `place` lies in decides. */
-static int may_be_writable(const struct held *all, int count, const char *place) {
+static int may_be_writable(const struct held *all, int count, const char *mount_point) {
   size_t longest = 0;
   int readonly = 0;
   for (int i = 0; i < count; i++) {
-    size_t length = covers(&all[i], place);
+    size_t length = covers(&all[i], mount_point);
     if (length > longest) longest = length, readonly = all[i].readonly;
   }
   return !readonly;
@@ -139,7 +139,7 @@ static int is_option(const char *options, const char *name) {
 
 /* A read-only bind mount is not recursive with every daemon: a file system below it would stay writable. */
 static const char *writable_below(const struct held *all, int count, int *error) {
-  static char place[PATH_MAX];
+  static char mount_point[PATH_MAX];
   FILE *mounts = fopen("/proc/self/mountinfo", "re");
   char *line = NULL, *options = NULL;
   size_t room = 0;
@@ -152,13 +152,13 @@ static const char *writable_below(const struct held *all, int count, int *error)
     if (!field || !options) continue;
     unescape(field);
     found = !is_option(options, "ro") && !may_be_writable(all, count, field);
-    if (found) snprintf(place, sizeof place, "%s", field);
+    if (found) snprintf(mount_point, sizeof mount_point, "%s", field);
   }
   if (found) *error = EROFS;
-  else if (ferror(mounts)) *error = EIO, found = 1, snprintf(place, sizeof place, "/proc/self/mountinfo");
+  else if (ferror(mounts)) *error = EIO, found = 1, snprintf(mount_point, sizeof mount_point, "/proc/self/mountinfo");
   free(line);
   fclose(mounts);
-  return found ? place : NULL;
+  return found ? mount_point : NULL;
 }
 
 const char *container_mounts_problem(char **words, int count, int *error) {

@@ -53,7 +53,7 @@ static const char *error_name(int error) {
 }
 
 /* `result` is -1 with errno for a failure. */
-static void say(const char *what, long result) {
+static void print_result(const char *what, long result) {
   printf("%s %s\n", what, result >= 0 ? "ok" : error_name(errno));
   fflush(stdout);
 }
@@ -62,16 +62,16 @@ static void say(const char *what, long result) {
 
 static void try_stat(const char *path) {
   struct stat status;
-  say(path, lstat(path, &status));
+  print_result(path, lstat(path, &status));
 }
 
-static void try_write_open(const char *path) { say(path, open(path, O_WRONLY | O_CLOEXEC)); }
+static void try_write_open(const char *path) { print_result(path, open(path, O_WRONLY | O_CLOEXEC)); }
 
-static void try_create(const char *path) { say(path, open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)); }
+static void try_create(const char *path) { print_result(path, open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)); }
 
 static void print_flags(const char *path) {
   struct statvfs status;
-  if (statvfs(path, &status) < 0) return say(path, -1);
+  if (statvfs(path, &status) < 0) return print_result(path, -1);
   printf("%s %s%s%s\n", path, status.f_flag & ST_RDONLY ? "ro" : "rw", status.f_flag & ST_NOSUID ? ",nosuid" : "",
          status.f_flag & ST_NODEV ? ",nodev" : "");
 }
@@ -88,7 +88,7 @@ static int is_empty(const char *path) {
 /* What stands at a path that should be masked. */
 static void print_kind(const char *path) {
   struct stat status;
-  if (stat(path, &status) < 0) return say(path, -1);
+  if (stat(path, &status) < 0) return print_result(path, -1);
   const char *kind = "other";
   if (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)) kind = "null";
   if (S_ISDIR(status.st_mode) && is_empty(path)) kind = "empty";
@@ -111,7 +111,7 @@ static void fill(const char *path, long long most) {
   static char block[1 << 16];
   long long written = 0;
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  if (fd < 0) return say(path, -1);
+  if (fd < 0) return print_result(path, -1);
   while (written < most) {
     ssize_t got = write(fd, block, sizeof block);
     if (got < 0) break;
@@ -125,25 +125,25 @@ static void fill(const char *path, long long most) {
 /* Every call that can put set-id bits on a file of the directory. Each leaves its file for a look from outside. */
 static void plant_setuid(const char *directory) {
   const mode_t bits = 06755;
-  if (chdir(directory) < 0) return say(directory, -1);
+  if (chdir(directory) < 0) return print_result(directory, -1);
   int fd = open("fchmod", O_CREAT | O_WRONLY, 0755);
   close(open("chmod", O_CREAT | O_WRONLY, 0755)), close(open("fchmodat", O_CREAT | O_WRONLY, 0755));
   close(open("fchmodat2", O_CREAT | O_WRONLY, 0755)), close(open("capability", O_CREAT | O_WRONLY, 0755));
 #ifdef SYS_chmod
-  say("chmod", syscall(SYS_chmod, "chmod", bits));
-  say("open", syscall(SYS_open, "open", O_CREAT | O_WRONLY, bits));
-  say("creat", syscall(SYS_creat, "creat", bits));
-  say("mknod", syscall(SYS_mknod, "mknod", S_IFREG | bits, 0));
+  print_result("chmod", syscall(SYS_chmod, "chmod", bits));
+  print_result("open", syscall(SYS_open, "open", O_CREAT | O_WRONLY, bits));
+  print_result("creat", syscall(SYS_creat, "creat", bits));
+  print_result("mknod", syscall(SYS_mknod, "mknod", S_IFREG | bits, 0));
 #endif
-  say("fchmod", syscall(SYS_fchmod, fd, bits));
-  say("fchmodat", syscall(SYS_fchmodat, AT_FDCWD, "fchmodat", bits));
-  say("fchmodat2", syscall(452, AT_FDCWD, "fchmodat2", bits, 0)); /* Linux 6.6, newer than many headers */
-  say("openat", syscall(SYS_openat, AT_FDCWD, "openat", O_CREAT | O_WRONLY, bits));
-  say("mknodat", syscall(SYS_mknodat, AT_FDCWD, "mknodat", S_IFREG | bits, 0));
+  print_result("fchmod", syscall(SYS_fchmod, fd, bits));
+  print_result("fchmodat", syscall(SYS_fchmodat, AT_FDCWD, "fchmodat", bits));
+  print_result("fchmodat2", syscall(452, AT_FDCWD, "fchmodat2", bits, 0)); /* Linux 6.6, newer than many headers */
+  print_result("openat", syscall(SYS_openat, AT_FDCWD, "openat", O_CREAT | O_WRONLY, bits));
+  print_result("mknodat", syscall(SYS_mknodat, AT_FDCWD, "mknodat", S_IFREG | bits, 0));
   /* The compare must not stop at 32 bits of an argument that the kernel cuts. */
-  say("fchmod-high", syscall(SYS_fchmod, fd, (1ull << 32) | bits));
+  print_result("fchmod-high", syscall(SYS_fchmod, fd, (1ull << 32) | bits));
   static const uint32_t capability[] = {0x02000001, 0xffffffff, 0xffffffff, 0, 0}; /* VFS_CAP_REVISION_2, effective */
-  say("capability", syscall(SYS_setxattr, "capability", "security.capability", capability, sizeof capability, 0));
+  print_result("capability", syscall(SYS_setxattr, "capability", "security.capability", capability, sizeof capability, 0));
 }
 
 /* Exchanges two names for ever: the other half of a race. */
@@ -194,15 +194,15 @@ static void try_call(const char *name) {
     if (strcmp(CALLS[i].name, name) != 0) continue;
     if (CALLS[i].number == NO) return;
     const unsigned long *argument = CALLS[i].argument;
-    return say(name, syscall(CALLS[i].number, argument[0], argument[1], argument[2], argument[3], argument[4]));
+    return print_result(name, syscall(CALLS[i].number, argument[0], argument[1], argument[2], argument[3], argument[4]));
   }
   printf("%s unknown\n", name);
 }
 
 /* Makes a mount writable and takes it away, with arguments that are good: what refuses is not how the call is made. */
 static void try_remount(const char *path) {
-  say("mount", mount(NULL, path, NULL, MS_REMOUNT | MS_BIND, NULL));
-  say("umount2", umount2(path, MNT_DETACH));
+  print_result("mount", mount(NULL, path, NULL, MS_REMOUNT | MS_BIND, NULL));
+  print_result("umount2", umount2(path, MNT_DETACH));
 }
 
 /* FAMILY,TYPE,PROTOCOL; numbers may have upper bits, which the kernel cuts. */
@@ -213,7 +213,7 @@ static void try_socket(const char *word) {
     number[i] = strtoull(at, &at, 0);
     if (*at != ',') break;
   }
-  say(word, syscall(SYS_socket, number[0], number[1], number[2]));
+  print_result(word, syscall(SYS_socket, number[0], number[1], number[2]));
 }
 
 /* Namespace flags to clone and unshare; each in a child, so that one success does not change the next attempt. */
@@ -223,23 +223,23 @@ static void try_namespace(const char *word) {
   long made = syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
   if (made == 0) _exit(0);
   snprintf(what, sizeof what, "clone:%s", word);
-  say(what, made);
+  print_result(what, made);
   if (made > 0) waitpid((pid_t)made, NULL, 0);
   fflush(stdout);
   if (fork() == 0) {
     snprintf(what, sizeof what, "unshare:%s", word);
-    say(what, syscall(SYS_unshare, flags));
+    print_result(what, syscall(SYS_unshare, flags));
     _exit(0);
   }
   wait(NULL);
 }
 
-static void try_personality(const char *word) { say(word, syscall(SYS_personality, strtoull(word, NULL, 0)) < 0 ? -1 : 0); }
+static void try_personality(const char *word) { print_result(word, syscall(SYS_personality, strtoull(word, NULL, 0)) < 0 ? -1 : 0); }
 
 /* A request on standard input, with upper bits that the kernel cuts. */
 static void try_ioctl(const char *word) {
   char byte[8] = "";
-  say(word, syscall(SYS_ioctl, 0, strtoull(word, NULL, 0), byte));
+  print_result(word, syscall(SYS_ioctl, 0, strtoull(word, NULL, 0), byte));
 }
 
 /* The door of 32-bit programs. */
@@ -258,19 +258,19 @@ static void call_i386(void) {
 static void attack(pid_t pid) {
   char path[64];
   int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-  say("ptrace", ptrace(PTRACE_SEIZE, pid, NULL, NULL));
+  print_result("ptrace", ptrace(PTRACE_SEIZE, pid, NULL, NULL));
   snprintf(path, sizeof path, "/proc/%d/mem", pid);
-  say("mem", open(path, O_RDWR));
+  print_result("mem", open(path, O_RDWR));
   snprintf(path, sizeof path, "/proc/%d/fd", pid);
-  say("descriptors", open(path, O_RDONLY | O_DIRECTORY));
+  print_result("descriptors", open(path, O_RDONLY | O_DIRECTORY));
   snprintf(path, sizeof path, "/proc/%d/environ", pid);
-  say("environ", open(path, O_RDONLY));
+  print_result("environ", open(path, O_RDONLY));
   snprintf(path, sizeof path, "/proc/%d/root", pid);
-  say("root", open(path, O_PATH));
+  print_result("root", open(path, O_PATH));
   char byte;
   struct iovec here = {&byte, 1}, there = {(void *)0x400000, 1};
-  say("vm", syscall(SYS_process_vm_readv, pid, &here, 1, &there, 1, 0));
-  say("getfd", syscall(438, pidfd, 0, 0)); /* pidfd_getfd */
+  print_result("vm", syscall(SYS_process_vm_readv, pid, &here, 1, &there, 1, 0));
+  print_result("getfd", syscall(438, pidfd, 0, 0)); /* pidfd_getfd */
   kill(pid, SIGSTOP);
   kill(pid, SIGKILL);
   kill(pid, SIGTERM);
@@ -283,24 +283,24 @@ static void starve(pid_t pid) {
   struct sched_param priority = {0};
   unsigned long processors[16] = {~0ul};
   struct { uint32_t size, policy; uint64_t flags; int32_t nice; uint32_t priority; uint64_t rest[5]; } schedule = {sizeof schedule, 0, 0, 0, 0, {0}};
-  say("prlimit64", syscall(SYS_prlimit64, pid, RLIMIT_CPU, &limit, NULL));
-  say("prlimit64-high", syscall(SYS_prlimit64, high, RLIMIT_CPU, &limit, NULL));
-  say("prlimit64-read", syscall(SYS_prlimit64, pid, RLIMIT_CPU, NULL, &limit));
-  say("sched_setscheduler", syscall(SYS_sched_setscheduler, pid, SCHED_OTHER, &priority));
-  say("sched_setscheduler-high", syscall(SYS_sched_setscheduler, high, SCHED_OTHER, &priority));
-  say("sched_setparam", syscall(SYS_sched_setparam, pid, &priority));
-  say("sched_setattr", syscall(SYS_sched_setattr, pid, &schedule, 0));
-  say("sched_setaffinity", syscall(SYS_sched_setaffinity, pid, sizeof processors, processors));
-  say("setpriority", syscall(SYS_setpriority, PRIO_PROCESS, pid, 0));
-  say("setpriority-high", syscall(SYS_setpriority, PRIO_PROCESS, high, 0));
-  say("setpriority-group", syscall(SYS_setpriority, PRIO_PGRP, pid, 0));
-  say("setpriority-user", syscall(SYS_setpriority, PRIO_USER, geteuid(), 0));
-  say("setpriority-own-user", syscall(SYS_setpriority, PRIO_USER, 0, 0));
-  say("ioprio_set", syscall(SYS_ioprio_set, 1, pid, 0));
-  say("ioprio_set-high", syscall(SYS_ioprio_set, 1, high, 0));
-  say("ioprio_set-group", syscall(SYS_ioprio_set, 2, pid, 0));
-  say("ioprio_set-user", syscall(SYS_ioprio_set, 3, geteuid(), 0));
-  say("ioprio_set-own-user", syscall(SYS_ioprio_set, 3, 0, 0));
+  print_result("prlimit64", syscall(SYS_prlimit64, pid, RLIMIT_CPU, &limit, NULL));
+  print_result("prlimit64-high", syscall(SYS_prlimit64, high, RLIMIT_CPU, &limit, NULL));
+  print_result("prlimit64-read", syscall(SYS_prlimit64, pid, RLIMIT_CPU, NULL, &limit));
+  print_result("sched_setscheduler", syscall(SYS_sched_setscheduler, pid, SCHED_OTHER, &priority));
+  print_result("sched_setscheduler-high", syscall(SYS_sched_setscheduler, high, SCHED_OTHER, &priority));
+  print_result("sched_setparam", syscall(SYS_sched_setparam, pid, &priority));
+  print_result("sched_setattr", syscall(SYS_sched_setattr, pid, &schedule, 0));
+  print_result("sched_setaffinity", syscall(SYS_sched_setaffinity, pid, sizeof processors, processors));
+  print_result("setpriority", syscall(SYS_setpriority, PRIO_PROCESS, pid, 0));
+  print_result("setpriority-high", syscall(SYS_setpriority, PRIO_PROCESS, high, 0));
+  print_result("setpriority-group", syscall(SYS_setpriority, PRIO_PGRP, pid, 0));
+  print_result("setpriority-user", syscall(SYS_setpriority, PRIO_USER, geteuid(), 0));
+  print_result("setpriority-own-user", syscall(SYS_setpriority, PRIO_USER, 0, 0));
+  print_result("ioprio_set", syscall(SYS_ioprio_set, 1, pid, 0));
+  print_result("ioprio_set-high", syscall(SYS_ioprio_set, 1, high, 0));
+  print_result("ioprio_set-group", syscall(SYS_ioprio_set, 2, pid, 0));
+  print_result("ioprio_set-user", syscall(SYS_ioprio_set, 3, geteuid(), 0));
+  print_result("ioprio_set-own-user", syscall(SYS_ioprio_set, 3, 0, 0));
 }
 
 /* The calls that name a process and are the kernel's to refuse, where the process may not be traced. */
@@ -309,15 +309,15 @@ static void meddle(pid_t pid) {
   void *page = &node;
   struct iovec one = {(void *)0x400000, 4096};
   size_t size;
-  say("move_pages", syscall(SYS_move_pages, pid, 1, &page, &node, &status, 2 /* MPOL_MF_MOVE */));
-  say("migrate_pages", syscall(SYS_migrate_pages, pid, 8, &(unsigned long){1}, &(unsigned long){1}));
-  say("kcmp", syscall(SYS_kcmp, getpid(), pid, 0, 0, 0));
-  say("process_madvise", syscall(440, pidfd, &one, 1, 20 /* MADV_COLD */, 0));
-  say("process_mrelease", syscall(448, pidfd, 0));
-  say("process_vm_writev", syscall(SYS_process_vm_writev, pid, &(struct iovec){&node, 4}, 1, &one, 1, 0));
-  say("get_robust_list", syscall(SYS_get_robust_list, pid, &page, &size));
-  say("setpgid", syscall(SYS_setpgid, pid, 0));
-  say("setns", syscall(SYS_setns, pidfd, 0x20000 /* CLONE_NEWNS */));
+  print_result("move_pages", syscall(SYS_move_pages, pid, 1, &page, &node, &status, 2 /* MPOL_MF_MOVE */));
+  print_result("migrate_pages", syscall(SYS_migrate_pages, pid, 8, &(unsigned long){1}, &(unsigned long){1}));
+  print_result("kcmp", syscall(SYS_kcmp, getpid(), pid, 0, 0, 0));
+  print_result("process_madvise", syscall(440, pidfd, &one, 1, 20 /* MADV_COLD */, 0));
+  print_result("process_mrelease", syscall(448, pidfd, 0));
+  print_result("process_vm_writev", syscall(SYS_process_vm_writev, pid, &(struct iovec){&node, 4}, 1, &one, 1, 0));
+  print_result("get_robust_list", syscall(SYS_get_robust_list, pid, &page, &size));
+  print_result("setpgid", syscall(SYS_setpgid, pid, 0));
+  print_result("setns", syscall(SYS_setns, pidfd, 0x20000 /* CLONE_NEWNS */));
 }
 
 /* Every file of the process's own directory that can be opened for writing, by its name. */
@@ -328,12 +328,12 @@ static void open_settings(pid_t pid) {
   int directory = entries ? dirfd(entries) : -1;
   for (struct dirent *entry; entries && (entry = readdir(entries));) {
     int fd = openat(directory, entry->d_name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-    /* Anybody may open it; whose it is is asked when it is written. */
-    if (fd >= 0 && strcmp(entry->d_name, "timerslack_ns") == 0) say(entry->d_name, write(fd, "50000", 5));
-    else if (fd >= 0) say(entry->d_name, fd);
+    /* Any process may open it; the kernel checks the owner at the write. */
+    if (fd >= 0 && strcmp(entry->d_name, "timerslack_ns") == 0) print_result(entry->d_name, write(fd, "50000", 5));
+    else if (fd >= 0) print_result(entry->d_name, fd);
     if (fd >= 0) close(fd);
   }
-  say("end", entries ? 0 : -1);
+  print_result("end", entries ? 0 : -1);
 }
 
 static void trace_own_child(void) {
@@ -345,7 +345,7 @@ static void trace_own_child(void) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  say("ptrace-child", WIFSTOPPED(status) && ptrace(PTRACE_CONT, child, NULL, NULL) == 0 && waitpid(child, &status, 0) == child &&
+  print_result("ptrace-child", WIFSTOPPED(status) && ptrace(PTRACE_CONT, child, NULL, NULL) == 0 && waitpid(child, &status, 0) == child &&
                               WIFEXITED(status) && WEXITSTATUS(status) == 7 ? 0 : -1);
 }
 
@@ -387,7 +387,7 @@ static void eat(long long bytes) {
   static char *held;
   for (long long eaten = 0; eaten < bytes; eaten += page) {
     char *more = malloc((size_t)page);
-    if (!more) return say("eat", -1);
+    if (!more) return print_result("eat", -1);
     memset(more, 1, (size_t)page);
     *(char **)more = held; /* kept: memory that is freed would be no load */
     held = more;
@@ -418,7 +418,7 @@ static void become_dirty(char **words) {
   int leak = open("/", O_RDONLY | O_DIRECTORY);
   dup2(leak, 9), dup2(leak, 1000);
   execv(words[0], words);
-  say(words[0], -1);
+  print_result(words[0], -1);
 }
 
 /* ---- sockets ---- */
@@ -426,7 +426,7 @@ static void become_dirty(char **words) {
 static void connect_port(const char *port) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  say("connect", connect(fd, (struct sockaddr *)&address, sizeof address));
+  print_result("connect", connect(fd, (struct sockaddr *)&address, sizeof address));
 }
 
 /* A name that begins with @ is abstract; node before 22 pads such names to the whole of the address. */
@@ -439,15 +439,15 @@ static void connect_unix(const char *name) {
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   int done = connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
   if (done < 0 && name[0] == '@') done = connect(fd, (struct sockaddr *)&address, sizeof address);
-  say("unix", done);
+  print_result("unix", done);
 }
 
 static void make_in(const char *directory) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (chdir(directory) < 0) return say(directory, -1);
-  say("fifo", mkfifo("fifo", 0600));
+  if (chdir(directory) < 0) return print_result(directory, -1);
+  print_result("fifo", mkfifo("fifo", 0600));
   strcpy(address.sun_path, "socket");
-  say("socket", bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address, sizeof address));
+  print_result("socket", bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address, sizeof address));
 }
 
 /* ---- */

@@ -22,7 +22,7 @@
 #include <string.h>
 
 
-static _Noreturn void give_up(const char *step, const char *path) {
+static _Noreturn void fail_step(const char *step, const char *path) {
   fprintf(stderr, "guard: %s: %s: %s\n", step, path, strerror(errno));
   exit(125);
 }
@@ -31,9 +31,9 @@ static void read_launch_file(struct launchfile *file) {
   size_t size;
   const char *problem = "";
   char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
-  if (!bytes) give_up("read launch file", "descriptor 3");
+  if (!bytes) fail_step("read launch file", "descriptor 3");
   errno = EINVAL;
-  if (launchfile_check(bytes, size, file, &problem) < 0) give_up("launch file", problem);
+  if (launchfile_check(bytes, size, file, &problem) < 0) fail_step("launch file", problem);
   close(LAUNCH_FILE_FD);
 }
 
@@ -65,7 +65,7 @@ static void print_way(const struct guard_zone *zone, size_t index, int *first) {
     struct guard_cover step = {.path = path, .type = S_IFDIR};
     char at[PATH_MAX];
     if (is_known) continue;
-    if (guard_look(zone->fd, path, at, &status) != LOOK_THERE) errno = ESTALE, give_up("protect", path);
+    if (guard_lookup(zone->fd, path, at, &status) != LOOKUP_FOUND) errno = ESTALE, fail_step("protect", path);
     step.identity = (struct identity){status.st_dev, status.st_ino};
     print_cover(zone, &step, "rw", first);
   }
@@ -90,7 +90,7 @@ static void print_plan(const struct guard *guard) {
 
 /* ---- the watch ---- */
 
-static void tell_attempt(const struct guard *guard) {
+static void report_attempt(const struct guard *guard) {
   printf("{\"attempt\":");
   put_json(stdout, guard->seen);
   puts("}");
@@ -106,11 +106,11 @@ static int patience(const struct guard *guard) {
 /* Until the caller says, by closing our input, that nothing inside is left. */
 static void watch_until_end(struct guard *guard) {
   char bytes[256];
-  int told = 0;
+  int reported = 0;
   for (;;) {
-    struct pollfd watched[] = {{0, POLLIN, 0}, {told ? -1 : guard->events, POLLIN, 0}};
-    if (poll(watched, 2, told ? -1 : patience(guard)) < 0 && errno != EINTR) give_up("poll", "");
-    if (!told && ((watched[1].revents && guard_on_events(guard)) || guard_on_time(guard))) told = 1, tell_attempt(guard);
+    struct pollfd watched[] = {{0, POLLIN, 0}, {reported ? -1 : guard->events, POLLIN, 0}};
+    if (poll(watched, 2, reported ? -1 : patience(guard)) < 0 && errno != EINTR) fail_step("poll", "");
+    if (!reported && ((watched[1].revents && guard_on_events(guard)) || guard_on_time(guard))) reported = 1, report_attempt(guard);
     if (!watched[0].revents) continue;
     ssize_t got = read(0, bytes, sizeof bytes);
     if (got == 0 || (got < 0 && errno != EINTR)) return;
@@ -129,7 +129,7 @@ int main(int argc, char **argv) {
   int only_plan = argc > 1 && strcmp(argv[1], "--plan") == 0;
   const char *run = argc > 1 + only_plan ? argv[1 + only_plan] : "run";
   read_launch_file(&file);
-  if (guard_prepare(&guard, &file) < 0) give_up("protect", guard.failed);
+  if (guard_prepare(&guard, &file) < 0) fail_step("protect", guard.failed);
   if (only_plan) {
     print_plan(&guard);
   } else {

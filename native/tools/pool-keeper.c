@@ -40,7 +40,7 @@
 
 #define SIZE_MOST 64
 /* Sandboxes that are being built, ready or in use. */
-#define PLACES_MAX 1024
+#define SANDBOXES_MAX 1024
 #define MS 1000000ull
 /* Without a run for this long, a pool is filled up. */
 #define QUIET_NS (20 * MS)
@@ -53,13 +53,13 @@
 
 enum state { FREE, BUILDING, READY, IN_USE };
 
-struct place {
+struct sandbox {
   enum state state;
   pid_t pid;
   int socket;
   uint64_t since, missing; /* missing: when its socket was seen to be gone */
   char id[RUN_ID_MAX + 1];
-  char said[2048];
+  char line[2048];
   size_t used;
 };
 
@@ -68,9 +68,9 @@ struct pool {
   char path[4096], launch[4096];
   int size, polls;
   uint64_t idle_ns;
-  struct place *place[PLACES_MAX];
+  struct sandbox *sandbox[SANDBOXES_MAX];
   uint64_t last_use, next_try;
-  int failures, losses, ever_ready; /* in a row: could not be built, or ended before anybody used them */
+  int failures, losses, ever_ready; /* in a row: could not be built, or ended before a client used them */
   unsigned long count;
   char tag[32];
 };
@@ -122,46 +122,46 @@ static int write_lock(struct pool *pool, const struct launchfile *file) {
 
 static int count_of(const struct pool *pool, enum state state) {
   int count = 0;
-  for (int i = 0; i < PLACES_MAX; i++) count += pool->place[i] && pool->place[i]->state == state;
+  for (int i = 0; i < SANDBOXES_MAX; i++) count += pool->sandbox[i] && pool->sandbox[i]->state == state;
   return count;
 }
 
-static struct place *new_place(struct pool *pool) {
-  for (int i = 0; i < PLACES_MAX; i++)
-    if (!pool->place[i]) return pool->place[i] = calloc(1, sizeof **pool->place);
+static struct sandbox *new_sandbox(struct pool *pool) {
+  for (int i = 0; i < SANDBOXES_MAX; i++)
+    if (!pool->sandbox[i]) return pool->sandbox[i] = calloc(1, sizeof **pool->sandbox);
   return NULL;
 }
 
 /* Launch removes its socket, unless it was killed. */
-static void remove_socket_of(const struct pool *pool, const struct place *place) {
+static void remove_socket_of(const struct pool *pool, const struct sandbox *sandbox) {
   char name[RUN_ID_MAX + 2];
   for (const char *first = ".rc"; *first; first++) {
-    snprintf(name, sizeof name, "%c%s", *first, place->id);
+    snprintf(name, sizeof name, "%c%s", *first, sandbox->id);
     unlinkat(pool->directory, name, 0);
   }
 }
 
-static void forget(struct pool *pool, struct place *place) {
-  for (int i = 0; i < PLACES_MAX; i++)
-    if (pool->place[i] == place) pool->place[i] = NULL;
-  if (place->socket >= 0) close(place->socket);
-  free(place);
+static void forget(struct pool *pool, struct sandbox *sandbox) {
+  for (int i = 0; i < SANDBOXES_MAX; i++)
+    if (pool->sandbox[i] == sandbox) pool->sandbox[i] = NULL;
+  if (sandbox->socket >= 0) close(sandbox->socket);
+  free(sandbox);
 }
 
-static int spawn_launch(struct pool *pool, struct place *place, int theirs) {
+static int spawn_launch(struct pool *pool, struct sandbox *sandbox, int theirs) {
   char path[32];
   /* Each reads the file from its start: an offset of its own. */
   snprintf(path, sizeof path, "/proc/self/fd/%d", pool->file);
   int file = open(path, O_RDONLY | O_CLOEXEC), copy = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, FD_HIGH);
   if (file >= 0) close(file);
   if (copy < 0) return -1;
-  char *argv[] = {"launch", "--id", place->id, "--warm", pool->path, NULL}, *env[] = {NULL};
+  char *argv[] = {"launch", "--id", sandbox->id, "--warm", pool->path, NULL}, *env[] = {NULL};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   for (int fd = 0; fd < 3; fd++) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
   posix_spawn_file_actions_adddup2(&actions, copy, LAUNCH_FILE_FD);
   posix_spawn_file_actions_adddup2(&actions, theirs, RUN_FD);
-  int failed = posix_spawn(&place->pid, pool->launch, &actions, NULL, argv, env);
+  int failed = posix_spawn(&sandbox->pid, pool->launch, &actions, NULL, argv, env);
   posix_spawn_file_actions_destroy(&actions);
   close(copy);
   return failed ? errno = failed, -1 : 0;
@@ -169,69 +169,69 @@ static int spawn_launch(struct pool *pool, struct place *place, int theirs) {
 
 static int build_one(struct pool *pool) {
   int ends[2];
-  struct place *place = new_place(pool);
-  if (!place) return -1;
-  snprintf(place->id, sizeof place->id, "%s%lx", pool->tag, pool->count++);
-  place->state = BUILDING;
-  place->since = now_ns();
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return place->socket = -1, forget(pool, place), -1;
-  place->socket = fcntl(ends[0], F_DUPFD_CLOEXEC, FD_HIGH);
+  struct sandbox *sandbox = new_sandbox(pool);
+  if (!sandbox) return -1;
+  snprintf(sandbox->id, sizeof sandbox->id, "%s%lx", pool->tag, pool->count++);
+  sandbox->state = BUILDING;
+  sandbox->since = now_ns();
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return sandbox->socket = -1, forget(pool, sandbox), -1;
+  sandbox->socket = fcntl(ends[0], F_DUPFD_CLOEXEC, FD_HIGH);
   int theirs = fcntl(ends[1], F_DUPFD_CLOEXEC, FD_HIGH);
   close(ends[0]), close(ends[1]);
-  fcntl(place->socket, F_SETFL, O_NONBLOCK);
-  int done = spawn_launch(pool, place, theirs);
+  fcntl(sandbox->socket, F_SETFL, O_NONBLOCK);
+  int done = spawn_launch(pool, sandbox, theirs);
   close(theirs);
-  if (done < 0) forget(pool, place);
+  if (done < 0) forget(pool, sandbox);
   return done;
 }
 
 /* For our parent: `ready ID`, or `failed` and launch's own words. A reader that is gone is fine. */
-static void say(const char *what, const char *more) { dprintf(1, "%s %s\n", what, more); }
+static void print_word(const char *what, const char *more) { dprintf(1, "%s %s\n", what, more); }
 
-static _Noreturn void give_up(struct pool *pool);
+static _Noreturn void shut_down(struct pool *pool);
 
 static void on_failure(struct pool *pool, const char *why) {
   pool->failures++;
   pool->next_try = now_ns() + BACKOFF_NS * (uint64_t)pool->failures;
   if (pool->ever_ready && pool->failures < FAILURES_MAX) return;
-  say("failed", why[0] ? why : "{}");
-  give_up(pool);
+  print_word("failed", why[0] ? why : "{}");
+  shut_down(pool);
 }
 
-/* The host's mounts have changed, or somebody ended it. Where that goes on and on, building in vain must not take a processor. */
+/* The host's mounts have changed, or it was killed. Where that goes on and on, rebuilding must not take a whole processor. */
 static void on_loss(struct pool *pool) {
   if (pool->losses < LOSSES_SLOWED) pool->losses++;
   pool->next_try = now_ns() + BACKOFF_NS * (uint64_t)pool->losses;
 }
 
-static void on_byte(struct pool *pool, struct place *place, char byte) {
-  if (byte == WARM_IS_READY && place->state == BUILDING) {
-    place->state = READY;
+static void on_byte(struct pool *pool, struct sandbox *sandbox, char byte) {
+  if (byte == WARM_IS_READY && sandbox->state == BUILDING) {
+    sandbox->state = READY;
     pool->failures = 0;
     pool->ever_ready = 1;
-    say("ready", place->id);
-  } else if (byte == WARM_IS_TAKEN && place->state == READY) {
-    place->state = IN_USE;
+    print_word("ready", sandbox->id);
+  } else if (byte == WARM_IS_TAKEN && sandbox->state == READY) {
+    sandbox->state = IN_USE;
     pool->last_use = now_ns();
     pool->losses = 0;
-  } else if (place->used + 1 < sizeof place->said && byte != '\n') {
-    place->said[place->used++] = byte;
+  } else if (sandbox->used + 1 < sizeof sandbox->line && byte != '\n') {
+    sandbox->line[sandbox->used++] = byte;
   }
 }
 
-static void listen_to(struct pool *pool, struct place *place) {
+static void listen_to(struct pool *pool, struct sandbox *sandbox) {
   char bytes[512];
-  ssize_t got = read(place->socket, bytes, sizeof bytes);
+  ssize_t got = read(sandbox->socket, bytes, sizeof bytes);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  for (ssize_t i = 0; i < got; i++) on_byte(pool, place, bytes[i]);
+  for (ssize_t i = 0; i < got; i++) on_byte(pool, sandbox, bytes[i]);
   if (got > 0) return;
-  enum state was = place->state;
-  char said[sizeof place->said];
-  memcpy(said, place->said, sizeof said);
+  enum state was = sandbox->state;
+  char line[sizeof sandbox->line];
+  memcpy(line, sandbox->line, sizeof line);
   if (was == IN_USE) pool->last_use = now_ns();
-  remove_socket_of(pool, place);
-  forget(pool, place);
-  if (was == BUILDING) on_failure(pool, said);
+  remove_socket_of(pool, sandbox);
+  forget(pool, sandbox);
+  if (was == BUILDING) on_failure(pool, line);
   if (was == READY) on_loss(pool);
 }
 
@@ -247,16 +247,16 @@ static uint64_t until_build(const struct pool *pool) {
 }
 
 /* A sandbox whose client never connects would always count as ready. */
-static void look_for_lost_claims(struct pool *pool) {
+static void find_lost_claims(struct pool *pool) {
   uint64_t now = now_ns();
-  for (int i = 0; i < PLACES_MAX; i++) {
-    struct place *place = pool->place[i];
+  for (int i = 0; i < SANDBOXES_MAX; i++) {
+    struct sandbox *sandbox = pool->sandbox[i];
     char name[RUN_ID_MAX + 2];
-    if (!place || place->state != READY) continue;
-    snprintf(name, sizeof name, "r%s", place->id);
-    if (faccessat(pool->directory, name, F_OK, 0) == 0) place->missing = 0;
-    else if (!place->missing) place->missing = now;
-    else if (now - place->missing > CLAIM_NS) kill(place->pid, SIGTERM);
+    if (!sandbox || sandbox->state != READY) continue;
+    snprintf(name, sizeof name, "r%s", sandbox->id);
+    if (faccessat(pool->directory, name, F_OK, 0) == 0) sandbox->missing = 0;
+    else if (!sandbox->missing) sandbox->missing = now;
+    else if (now - sandbox->missing > CLAIM_NS) kill(sandbox->pid, SIGTERM);
   }
 }
 
@@ -270,18 +270,18 @@ static int patience(const struct pool *pool) {
 /* ---- the keeper's life ---- */
 
 /* Sandboxes in use belong to their clients and live on. */
-static _Noreturn void give_up(struct pool *pool) {
+static _Noreturn void shut_down(struct pool *pool) {
   unlinkat(pool->directory, "plan", 0); /* without a plan no client looks for a socket */
   uint64_t end = now_ns() + 2000 * MS;
-  for (int i = 0; i < PLACES_MAX; i++)
-    if (pool->place[i]) shutdown(pool->place[i]->socket, SHUT_WR); /* all at once; one in use does not look any more */
-  for (int i = 0; i < PLACES_MAX; i++) {
-    struct place *place = pool->place[i];
-    if (!place || place->state == IN_USE) continue;
-    struct pollfd socket = {place->socket, POLLIN, 0};
+  for (int i = 0; i < SANDBOXES_MAX; i++)
+    if (pool->sandbox[i]) shutdown(pool->sandbox[i]->socket, SHUT_WR); /* all at once; one in use does not look any more */
+  for (int i = 0; i < SANDBOXES_MAX; i++) {
+    struct sandbox *sandbox = pool->sandbox[i];
+    if (!sandbox || sandbox->state == IN_USE) continue;
+    struct pollfd socket = {sandbox->socket, POLLIN, 0};
     char bytes[512];
     while (now_ns() < end && poll(&socket, 1, 100) >= 0)
-      if (socket.revents && read(place->socket, bytes, sizeof bytes) == 0) break;
+      if (socket.revents && read(sandbox->socket, bytes, sizeof bytes) == 0) break;
   }
   remove_sockets(pool->directory);
   unlinkat(pool->directory, "keeper", 0);
@@ -294,27 +294,27 @@ static void reap(void) {
 }
 
 static void keep(struct pool *pool, int signals) {
-  static struct pollfd watched[PLACES_MAX + 2];
-  static struct place *whose[PLACES_MAX + 2];
+  static struct pollfd watched[SANDBOXES_MAX + 2];
+  static struct sandbox *whose[SANDBOXES_MAX + 2];
   for (;;) {
     int count = 2;
     watched[0] = (struct pollfd){signals, POLLIN, 0};
     watched[1] = (struct pollfd){pool->liveness, POLLIN, 0};
-    for (int i = 0; i < PLACES_MAX; i++) {
-      if (!pool->place[i]) continue;
-      whose[count] = pool->place[i];
-      watched[count++] = (struct pollfd){pool->place[i]->socket, POLLIN, 0};
+    for (int i = 0; i < SANDBOXES_MAX; i++) {
+      if (!pool->sandbox[i]) continue;
+      whose[count] = pool->sandbox[i];
+      watched[count++] = (struct pollfd){pool->sandbox[i]->socket, POLLIN, 0};
     }
-    if (poll(watched, (nfds_t)count, patience(pool)) < 0 && errno != EINTR) give_up(pool);
+    if (poll(watched, (nfds_t)count, patience(pool)) < 0 && errno != EINTR) shut_down(pool);
     struct signalfd_siginfo info;
     while (read(signals, &info, sizeof info) == sizeof info)
-      if (info.ssi_signo != SIGCHLD) give_up(pool);
+      if (info.ssi_signo != SIGCHLD) shut_down(pool);
     reap();
-    if (watched[1].revents) give_up(pool);
+    if (watched[1].revents) shut_down(pool);
     for (int i = 2; i < count; i++)
       if (watched[i].revents) listen_to(pool, whose[i]);
-    look_for_lost_claims(pool);
-    if (pool->idle_ns && now_ns() >= pool->last_use + pool->idle_ns && !count_of(pool, IN_USE)) give_up(pool);
+    find_lost_claims(pool);
+    if (pool->idle_ns && now_ns() >= pool->last_use + pool->idle_ns && !count_of(pool, IN_USE)) shut_down(pool);
     if (until_build(pool) == 0 && build_one(pool) < 0) on_failure(pool, "{}");
   }
 }
@@ -323,7 +323,7 @@ static void keep(struct pool *pool, int signals) {
 
 /* The directory and its lock. A process that removes a dead keeper's directory holds the lock for a moment: then try again.
  * 1 = there is a keeper already, -1 with errno. */
-static int take_place(struct pool *pool) {
+static int lock_directory(struct pool *pool) {
   for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
     struct stat status;
     pool->directory = records_open(pool->path);
@@ -400,9 +400,9 @@ static int start_keeper(char **word) {
   int pools = records_open(word[0]);
   if (pools < 0) return failed("open", word[0]);
   close(pools);
-  int taken = take_place(&pool);
+  int taken = lock_directory(&pool);
   if (taken < 0) return failed("open", pool.path);
-  if (taken > 0) return say("kept", word[1]), 1;
+  if (taken > 0) return print_word("kept", word[1]), 1;
   remove_sockets(pool.directory);
   if (take_file(&pool, &file) < 0 || write_lock(&pool, &file) < 0) return failed("write", pool.path);
   int signals = take_signals();

@@ -52,7 +52,7 @@ export interface OfferQuestion {
 export interface Observation {
   /** Whether a run under this policy observes them at once; otherwise only when the backend is the next candidate. */
   readonly isWanted: (policy: Policy) => boolean
-  readonly look: Observer
+  readonly observe: Observer
 }
 
 /** Everything about one run that must not be in a plan, because it differs every time or is secret. */
@@ -64,8 +64,8 @@ export interface RunInputs {
   readonly commandBytes?: readonly Uint8Array[]
   /** The command's complete environment, secrets included. */
   readonly commandEnv: Readonly<Record<string, string>>
-  /** Directory of the native helpers, see native.ts. */
-  readonly helpers: string
+  /** Directory of the native programs, see src/os/native-programs.ts. */
+  readonly nativeDirectory: string
   /** Where records of live runs are kept, see docs/architecture.md; empty = no record. */
   readonly runsDirectory: string
   readonly stdinIsTerminal: boolean

@@ -1,6 +1,6 @@
 /**
  * The exact process that a backend wants started: an argv array and descriptors, never a shell string.
- * Bulk goes by descriptor, the command's secrets only by the environment of the launched helper.
+ * Bulk goes by descriptor, the command's secrets only by the environment of the launched program.
  */
 
 export type LaunchDescriptor =

@@ -17,5 +17,5 @@ export interface CgroupFact {
   readonly seen?: Sights
 }
 
-/** Path -> identity before anything was tried there; undefined = it could not be told, or the answer may have been chance. */
+/** Path -> identity before anything was tried there; undefined = it could not be read, or the result may have been chance. */
 export type Sights = Readonly<Record<string, string | undefined>>

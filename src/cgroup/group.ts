@@ -47,7 +47,7 @@ export interface Obstacle {
   readonly isPassing: boolean
 }
 
-export const isObstacle = (answer: Group | Obstacle): answer is Obstacle => 'why' in answer
+export const isObstacle = (tried: Group | Obstacle): tried is Obstacle => 'why' in tried
 
 export const readWords = (file: string): readonly string[] => readFileSync(file, 'utf8').split(/\s+/).filter(Boolean)
 
@@ -70,7 +70,7 @@ export const tellingFiles = (directory: string): readonly string[] => [
 export const filesOf = (directory: string, controllers: readonly WantedController[]): readonly string[] =>
   controllers.map((name) => join(directory, LIMIT_FILES[name]))
 
-/** Errors that stay until somebody changes something that can be seen. */
+/** Errors that stay until something observable changes. */
 const LASTING = ['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'EINVAL', 'EOPNOTSUPP']
 const isPassing = (code: string): boolean => !LASTING.includes(code)
 

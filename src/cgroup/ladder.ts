@@ -41,11 +41,11 @@ export interface LadderInputs {
   /** Default: a shell is moved. */
   readonly enter?: Enter
   /** Identities of paths. */
-  readonly look: (paths: readonly string[]) => Sights
+  readonly observe: (paths: readonly string[]) => Sights
 }
 
 /** How a group is tried: who enters it, and how it looked before. */
-type Trial = Required<Pick<LadderInputs, 'enter' | 'look'>>
+type Trial = Required<Pick<LadderInputs, 'enter' | 'observe'>>
 
 interface Host extends Trial {
   readonly uid: number
@@ -76,11 +76,11 @@ export async function observeCgroup({
   uid,
   cgroupParent,
   enter = enterByShell,
-  look,
+  observe,
 }: LadderInputs): Promise<CgroupFact> {
-  if (cgroupParent !== undefined) return openParent(cgroupParent, { enter, look })
-  const mountPoint = look([MOUNT_POINT])
-  const host = lookAround(uid, { enter, look })
+  if (cgroupParent !== undefined) return openParent(cgroupParent, { enter, observe })
+  const mountPoint = observe([MOUNT_POINT])
+  const host = observeHost(uid, { enter, observe })
   if (host === undefined)
     return {
       ...nowhere('no cgroup v2 file system is mounted here', `mount -t cgroup2 none ${MOUNT_POINT}`),
@@ -112,7 +112,7 @@ const WRITABLE_MOUNT =
 
 const withFix = ({ why, fix }: Pick<Tried, 'why' | 'fix'>): string => (fix === '' ? why : `${why} (${fix})`)
 
-function lookAround(uid: number, trial: Trial): Host | undefined {
+function observeHost(uid: number, trial: Trial): Host | undefined {
   const mount = findCgroupMount(readFileSync('/proc/self/mountinfo', 'utf8'))
   if (mount === undefined) return undefined
   const ownPath = findOwnPath(readFileSync('/proc/self/cgroup', 'utf8'))
@@ -127,28 +127,28 @@ const isComplete = (tried: Tried): tried is Tried & { readonly parent: string } 
 const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly WantedController[] =>
   WANTED_BY_ALL.filter((name) => !controllers.includes(name))
 
-const heldByKernel = (place: Pick<Tried, 'controllers'>): number => WANTED_BY_ALL.length - missingOf(place).length
+const heldByKernel = (tried: Pick<Tried, 'controllers'>): number => WANTED_BY_ALL.length - missingOf(tried).length
 
 /** The place with most limits; the higher rung where two are equal. What each rung lacks is reported once. */
 function settleFor(tried: readonly Tried[]): CgroupFact {
   const lacking = [...new Set(tried.map(withFix))].filter(Boolean).join('; ')
   const fix = tried.find((one) => one.fix !== '')?.fix ?? ''
   const seen: Sights = Object.assign({}, ...tried.map((one) => one.seen))
-  const places = tried.filter(({ parent }) => parent !== undefined)
-  const best = places.toSorted((left, right) => heldByKernel(right) - heldByKernel(left))[0]
+  const usable = tried.filter(({ parent }) => parent !== undefined)
+  const best = usable.toSorted((left, right) => heldByKernel(right) - heldByKernel(left))[0]
   if (best?.parent === undefined) return { rung: 'none', controllers: [], lacking, fix, seen }
   const rung = heldByKernel(best) === 0 ? 'accounting' : best.rung
   return { rung, parent: best.parent, controllers: best.controllers, lacking, fix: best.fix || fix, seen }
 }
 
-interface Place {
+interface Candidate {
   readonly rung: CgroupRung
   readonly directory: string
   readonly fix: string
 }
 
-async function tryPlace({ enter, look }: Host, { rung, directory, fix }: Place): Promise<Tried> {
-  const before = look(tellingFiles(directory))
+async function tryCandidate({ enter, observe }: Host, { rung, directory, fix }: Candidate): Promise<Tried> {
+  const before = observe(tellingFiles(directory))
   const obstacle = writeObstacle(directory)
   // Where version 1 has every controller, a place that may be written to would still hold no limit.
   if (obstacle !== undefined) {
@@ -159,10 +159,10 @@ async function tryPlace({ enter, look }: Host, { rung, directory, fix }: Place):
   const seen = group.isPassing ? chanceIn(directory) : only(before, tellingOf(directory, group))
   if (isObstacle(group)) return { ...refused(rung, group.why, fix), seen }
   const missing = missingOf(group)
-  const place = { rung, parent: directory, controllers: group.controllers, seen }
-  if (missing.length === 0) return { ...place, why: '', fix: '' }
+  const tried = { rung, parent: directory, controllers: group.controllers, seen }
+  if (missing.length === 0) return { ...tried, why: '', fix: '' }
   return {
-    ...place,
+    ...tried,
     why: `${directory} has no ${missing.join(', ')} controller`,
     fix: controllerFix(missing, fix),
   }
@@ -222,11 +222,11 @@ async function tryDelegated(host: Host): Promise<Tried> {
   // Root with the whole tree in sight takes a place of its own (direct) rather than moving the callers of others about.
   if (host.uid === 0 && host.wholeTree) return refused('delegated', '')
   const own = { rung: 'delegated', directory: host.own, fix: CHOWN_FIX } as const
-  if (host.own === host.mount.directory) return tryPlace(host, own)
+  if (host.own === host.mount.directory) return tryCandidate(host, own)
   const parent = dirname(host.own)
-  const before = host.look(tellingFiles(parent))
-  if (holdsControllers(parent)) return tryPlace(host, { ...own, directory: parent })
-  const tried = await tryPlace(host, own)
+  const before = host.observe(tellingFiles(parent))
+  if (holdsControllers(parent)) return tryCandidate(host, { ...own, directory: parent })
+  const tried = await tryCandidate(host, own)
   return { ...tried, seen: { ...only(before, obstaclesOf(parent)), ...tried.seen } }
 }
 
@@ -248,7 +248,7 @@ async function tryDelegatedUnit(host: Host, ownPath: string): Promise<Tried> {
   if (unit === undefined || directory === undefined) return refused('delegated', '')
   const shown = await showUnit({ manager: unit.manager, uid: host.uid, unit: unit.name })
   if ('why' in shown || !shown.delegated) return refused('delegated', '')
-  return tryPlace(host, { rung: 'delegated', directory, fix: DELEGATE_FIX })
+  return tryCandidate(host, { rung: 'delegated', directory, fix: DELEGATE_FIX })
 }
 
 /* ---- systemd ---- */
@@ -257,14 +257,14 @@ async function trySystemd(host: Host): Promise<Tried> {
   const manager: Manager = host.uid === 0 ? 'system' : 'user'
   const rung = `systemd-${manager}` as const
   if (!host.systemd) return refused(rung, '')
-  const asked = { manager, uid: host.uid, unit: UNIT }
-  const before = await showUnit(asked)
+  const request = { manager, uid: host.uid, unit: UNIT }
+  const before = await showUnit(request)
   if ('why' in before) {
     const silent = refused(rung, noManager(manager, before.why), manager === 'user' ? 'loginctl enable-linger' : '')
     return before.isPassing ? { ...silent, seen: chanceIn(UNIT) } : silent
   }
-  if (!before.active) await startUnit(asked)
-  const unit = before.active ? before : await showUnit(asked)
+  if (!before.active) await startUnit(request)
+  const unit = before.active ? before : await showUnit(request)
   const directory = 'why' in unit || unit.path === '' ? undefined : directoryOf(host.mount, unit.path)
   if (directory === undefined)
     return {
@@ -275,7 +275,7 @@ async function trySystemd(host: Host): Promise<Tried> {
       seen: chanceIn(UNIT),
     }
   const entry = manager === 'user' && !host.ownPath?.includes(`/user@${host.uid}.service/`)
-  return tryPlace(host, { rung, directory, fix: entry ? DELEGATE_FIX : DROP_IN })
+  return tryCandidate(host, { rung, directory, fix: entry ? DELEGATE_FIX : DROP_IN })
 }
 
 const noManager = (manager: Manager, why: string): string =>
@@ -287,7 +287,7 @@ async function tryDirect(host: Host): Promise<Tried> {
   if (host.systemd) return refused('direct', '')
   if (!host.wholeTree) return refused('direct', '')
   if (host.uid !== 0) return refused('direct', '')
-  return tryPlace(host, {
+  return tryCandidate(host, {
     rung: 'direct',
     directory: host.mount.directory,
     fix: 'boot with cgroup_enable=memory, or a kernel that has it',
@@ -302,8 +302,8 @@ const refuseParent = (directory: string, why: string, hint: string): SandboxErro
 const PARENT_HINT =
   'expected the absolute path of an empty cgroup v2 directory that this user may write to, e.g. --cgroup-parent /sys/fs/cgroup/sandboxes'
 
-async function openParent(directory: string, { enter, look }: Trial): Promise<CgroupFact> {
-  const seen = look(tellingFiles(directory))
+async function openParent(directory: string, { enter, observe }: Trial): Promise<CgroupFact> {
+  const seen = observe(tellingFiles(directory))
   const wrong = parentObstacle(directory)
   if (wrong !== undefined) throw wrong
   const group = await prepareGroup(directory, enter)

@@ -78,6 +78,6 @@ const cpuMax = (cpus: number): string =>
  */
 const ioMax = ({ readBps, writeBps, readIops, writeIops }: Rates): string => {
   const words = { rbps: readBps, wbps: writeBps, riops: readIops, wiops: writeIops }
-  const said = Object.entries(words).filter(([, most]) => most !== undefined)
-  return ['*', ...said.map(([word, most]) => `${word}=${most}`)].join(' ')
+  const set = Object.entries(words).filter(([, most]) => most !== undefined)
+  return ['*', ...set.map(([word, most]) => `${word}=${most}`)].join(' ')
 }

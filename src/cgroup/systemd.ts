@@ -35,13 +35,13 @@ export interface UnitFact {
   readonly path: string
 }
 
-interface Asked {
+interface UnitRequest {
   readonly manager: Manager
   readonly uid: number
   readonly unit: string
 }
 
-const run = (file: string, { manager, uid }: Asked, words: readonly string[]) =>
+const run = (file: string, { manager, uid }: UnitRequest, words: readonly string[]) =>
   runProgram({
     file,
     argv: manager === 'user' ? ['--user', ...words] : words,
@@ -51,24 +51,24 @@ const run = (file: string, { manager, uid }: Asked, words: readonly string[]) =>
 
 /** What the manager says of a unit; the reason in words when it does not answer, and whether it may have been slow only. */
 export async function showUnit(
-  asked: Asked,
+  request: UnitRequest,
 ): Promise<UnitFact | { readonly why: string; readonly isPassing: boolean }> {
-  const shown = await run('systemctl', asked, ['show', '--property=ActiveState,Delegate,ControlGroup', asked.unit])
+  const shown = await run('systemctl', request, ['show', '--property=ActiveState,Delegate,ControlGroup', request.unit])
   if (!shown.ok) return { why: shown.why, isPassing: !shown.inTime }
   const lines = new Set(shown.stdout.split('\n'))
   const path = [...lines].find((line) => line.startsWith('ControlGroup='))?.slice('ControlGroup='.length) ?? ''
   return { active: lines.has('ActiveState=active'), delegated: lines.has('Delegate=yes'), path }
 }
 
-/** Starts our unit and waits for its job; harmless when somebody else has just done so. */
-export async function startUnit(asked: Asked): Promise<void> {
+/** Starts our unit and waits for its job; harmless when another run has just done so. */
+export async function startUnit(request: UnitRequest): Promise<void> {
   const properties = PROPERTIES.map((property) => `--property=${property}`)
   const words = [
     '--quiet',
     '--collect',
-    `--unit=${asked.unit}`,
+    `--unit=${request.unit}`,
     '--description=llm-do exec: parent of sandboxes',
     ...properties,
   ]
-  await run('systemd-run', asked, [...words, '--', 'sleep', 'infinity'])
+  await run('systemd-run', request, [...words, '--', 'sleep', 'infinity'])
 }

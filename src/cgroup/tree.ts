@@ -18,9 +18,9 @@ const unescapePath = (path: string): string =>
  */
 export function findCgroupMount(mountinfo: string): CgroupMount | undefined {
   const mounts = mountinfo.split('\n').flatMap((line): CgroupMount[] => {
-    const [place, source] = line.split(' - ')
-    if (place === undefined || !source?.startsWith('cgroup2 ')) return []
-    const [, , , root = '/', directory = '', options = ''] = place.split(' ')
+    const [mount, source] = line.split(' - ')
+    if (mount === undefined || !source?.startsWith('cgroup2 ')) return []
+    const [, , , root = '/', directory = '', options = ''] = mount.split(' ')
     const readOnly = options.split(',').includes('ro')
     return [{ directory: unescapePath(directory), root: unescapePath(root), readOnly }]
   })

@@ -162,7 +162,7 @@ function refuse(failure: Failure): never {
     default:
       throw commanderProblem({
         error,
-        place: `${path}: `,
+        prefix: `${path}: `,
         hint,
         argumentOf: argumentIn([...(declaration.flags ?? []), ...options]),
       })

@@ -156,10 +156,10 @@ function notByNode(): SandboxError {
 }
 
 function read(): Call {
-  const told = process.env[CALL] ?? ''
-  const [, words, directory] = /^(\d+):(\d+)$/.exec(told) ?? []
+  const form = process.env[CALL] ?? ''
+  const [, words, directory] = /^(\d+):(\d+)$/.exec(form) ?? []
   if (words !== undefined) return fromDescriptors(Number(words), Number(directory))
-  if (told === 'argv') return fromScript()
+  if (form === 'argv') return fromScript()
   throw notByNode()
 }
 

@@ -37,13 +37,13 @@ export function optionFor(
  */
 export function commanderProblem(input: {
   readonly error: CommanderError
-  readonly place: string
+  readonly prefix: string
   readonly hint: string
   readonly argumentOf: (flag: string) => string | undefined
 }): SandboxError {
-  const { error, place, hint, argumentOf } = input
+  const { error, prefix, hint, argumentOf } = input
   const flag = /'(-[\w-]+)/.exec(error.message)?.[1] ?? ''
   if (error.code === 'commander.optionMissingArgument')
     return usageError(`${flag}: expected ${argumentOf(flag) ?? 'a value'}, got nothing.`, hint)
-  return usageError(`${place}${error.message.replace(/^error: /, '').replaceAll('\n', ' ')}.`, hint)
+  return usageError(`${prefix}${error.message.replace(/^error: /, '').replaceAll('\n', ' ')}.`, hint)
 }

@@ -65,7 +65,7 @@ function optionsOf(own: readonly string[]): {
   const silent = { writeOut: () => undefined, writeErr: () => undefined }
   const command = new Command('exec').configureOutput(silent).helpOption(false).helpCommand(false)
   command.exitOverride((error) => {
-    throw commanderProblem({ error, place: '', hint: HINT, argumentOf })
+    throw commanderProblem({ error, prefix: '', hint: HINT, argumentOf })
   })
   const options = OPTIONS.map((declared) => ({ declared, option: optionFor(declared, { words: own, hint: HINT }) }))
   for (const { option } of options) command.addOption(option)

@@ -1,5 +1,5 @@
 /**
- * What the front-end hands over of a run that has ended: two lines, of what was captured and of what launch reported.
+ * What the client hands over of a run that has ended: two lines, of what was captured and of what launch reported.
  * native/client/main.c writes them.
  *
  * Edge: inherited descriptors.
@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import type { Captured } from '../backends/launch-status.ts'
 import type { Capture } from '../backends/outcome.ts'
 
-export interface Ended {
+export interface FinishedRun {
   /** The line of launch; half of it, or nothing, when launch was killed. */
   readonly status: string
   /** Absent when the output passed through. */
@@ -29,7 +29,7 @@ function captureFrom({ fd, head, bytes }: HandedOver): Capture {
   return { head: kept.subarray(0, head), tail: kept.subarray(head), bytes }
 }
 
-export function readFinishedRun(fd: number): Ended {
+export function readFinishedRun(fd: number): FinishedRun {
   const text = readFileSync(fd, 'utf8')
   const end = text.indexOf('\n')
   const status = text.slice(end + 1)

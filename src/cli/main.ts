@@ -44,7 +44,7 @@ async function usage(): Promise<number> {
 }
 
 async function printVersion(): Promise<number> {
-  const { packageVersion } = await import('../os/native-helpers.ts')
+  const { packageVersion } = await import('../os/native-programs.ts')
   await writeStdout(`${packageVersion()}\n`)
   return 0
 }
@@ -92,7 +92,7 @@ function asSandboxError(error: unknown): SandboxError {
     problems: stack
       .split('\n')
       .slice(1, 4)
-      .map((place) => place.trim()),
+      .map((candidate) => candidate.trim()),
     hint: 'please report this, with the command line that led here',
     cause: error,
   })

@@ -97,8 +97,8 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'audit',
-    help: 'Check that nobody changed an audit log.',
-    actions: [{ name: 'verify', help: 'Check that nobody changed an audit log.', arguments: [{ name: 'FILE' }] }],
+    help: 'Check that an audit log was not changed.',
+    actions: [{ name: 'verify', help: 'Check that an audit log was not changed.', arguments: [{ name: 'FILE' }] }],
   },
   {
     name: 'pool',

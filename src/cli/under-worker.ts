@@ -6,7 +6,7 @@
  */
 import { join } from 'node:path'
 import { SandboxError } from '../error.ts'
-import { packageRoot } from '../os/native-helpers.ts'
+import { packageRoot } from '../os/native-programs.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -43,7 +43,7 @@ function wordsOf({ worker, workshop, profile, approval, 'allow-shell-syntax': al
   }
 }
 
-export interface AskedWorker {
+export interface WorkerInputs {
   readonly given: GivenOptions
   /** The text of `-c`. */
   readonly script: string | undefined
@@ -51,8 +51,8 @@ export interface AskedWorker {
   readonly env: Environment
 }
 
-export function underWorker({ given, script, env }: AskedWorker): UnderWorker {
-  const told: Decided[] = []
+export function underWorker({ given, script, env }: WorkerInputs): UnderWorker {
+  const decisions: Decided[] = []
   const uid = process.getuid?.() ?? -1
   const words = wordsOf(given)
   const narrow = narrowByWorker({
@@ -60,12 +60,12 @@ export function underWorker({ given, script, env }: AskedWorker): UnderWorker {
     script,
     memory: sessionMemory({ directory: approvalsDirectory(env, uid), uid }),
     ask: askOnTerminal,
-    onDecided: (decided) => void told.push(decided),
+    onDecided: (decided) => void decisions.push(decided),
   })
   return {
-    options: { narrow, accept: refuseMovedZones, narrowedFrom: () => sourcesOf(told.at(-1), words.approval) },
+    options: { narrow, accept: refuseMovedZones, narrowedFrom: () => sourcesOf(decisions.at(-1), words.approval) },
     // A run may be planned twice. A refusal is the last word; who let it run was asked the first time.
-    decided: () => told.find(({ run }) => !run) ?? told[0],
+    decided: () => decisions.find(({ run }) => !run) ?? decisions[0],
   }
 }
 

@@ -84,16 +84,16 @@ function readFromFirstLine(text: string, levels: number): YamlData | YamlProblem
     lineCounter: counter,
   }) as Document
   // Warnings are errors: the author of an unknown tag expects something other than plain data.
-  const trouble = document.errors[0] ?? document.warnings[0]
-  if (trouble !== undefined) return parserProblem({ text, trouble, counter })
+  const parserError = document.errors[0] ?? document.warnings[0]
+  if (parserError !== undefined) return parserProblem({ text, parserError, counter })
   return shapeProblem({ node: document.contents, counter, levels, key: '', depth: 0 }) ?? dataOf(document, counter)
 }
 
-type Place = Pick<YamlProblem, 'line' | 'column' | 'key'>
+type Location = Pick<YamlProblem, 'line' | 'column' | 'key'>
 
-const problem = (place: Place, expected: string, got: string): YamlProblem => ({
+const problem = (location: Location, expected: string, got: string): YamlProblem => ({
   ok: false,
-  ...place,
+  ...location,
   expected,
   got,
   reason: `expected ${expected}, got ${got}`,
@@ -108,17 +108,17 @@ function excessOf(text: string, levels: number): YamlProblem | undefined {
   let [tokens, line, flow, indicators, isLineStart] = [0, 1, 0, 0, true]
   for (const token of new Lexer().lex(text)) {
     const type = CST.tokenType(token)
-    const place = { line, key: '' }
-    if (type === 'explicit-key-ind') return problem(place, EXPECTED_PLAIN_KEYS, 'an explicit key (? ...)')
-    if (type === 'directive-line') return problem(place, 'no directives', quoteText(token))
+    const location = { line, key: '' }
+    if (type === 'explicit-key-ind') return problem(location, EXPECTED_PLAIN_KEYS, 'an explicit key (? ...)')
+    if (type === 'directive-line') return problem(location, 'no directives', quoteText(token))
     if (type === 'flow-map-start' || type === 'flow-seq-start') flow += 1
     if (type === 'flow-map-end' || type === 'flow-seq-end') flow = Math.max(0, flow - 1)
     if (flow === 0 && (type === 'seq-item-ind' || type === 'map-value-ind')) indicators += 1
     if (token.includes('\n')) indicators = 0
     tokens += 1
     const isWide = isLineStart && type === 'space' && token.length > WIDEST_INDENT
-    if (flow > levels || indicators > levels || isWide) return problem(place, nesting(levels), 'more')
-    if (tokens > MOST_TOKENS) return problem(place, `at most ${MOST_TOKENS} words and signs`, 'more')
+    if (flow > levels || indicators > levels || isWide) return problem(location, nesting(levels), 'more')
+    if (tokens > MOST_TOKENS) return problem(location, `at most ${MOST_TOKENS} words and signs`, 'more')
     isLineStart = token.endsWith('\n')
     line += token.split('\n').length - 1
   }
@@ -127,21 +127,21 @@ function excessOf(text: string, levels: number): YamlProblem | undefined {
 
 function parserProblem(input: {
   readonly text: string
-  readonly trouble: YAMLError
+  readonly parserError: YAMLError
   readonly counter: LineCounter
 }): YamlProblem {
-  const { text, trouble, counter } = input
-  const at = counter.linePos(trouble.pos[0])
-  const place = { line: at.line, column: at.col }
+  const { text, parserError, counter } = input
+  const at = counter.linePos(parserError.pos[0])
+  const location = { line: at.line, column: at.col }
   const line = lineOf(text, at.line)
-  const reason = trouble.message.split('\n')[0] ?? ''
-  if (trouble.code === 'DUPLICATE_KEY') {
+  const reason = parserError.message.split('\n')[0] ?? ''
+  if (parserError.code === 'DUPLICATE_KEY') {
     const key = /^\s*(?:- )?([^:]+):/.exec(line)?.[1]?.trim()
-    const found = problem({ ...place, ...(key === undefined ? {} : { key }) }, 'every key once', 'it a second time')
+    const found = problem({ ...location, ...(key === undefined ? {} : { key }) }, 'every key once', 'it a second time')
     return { ...found, reason }
   }
-  const expected = trouble.code === 'TAG_RESOLVE_FAILED' ? 'plain YAML without tags' : 'valid YAML'
-  return { ...problem(place, expected, `${quoteText(line.trim())} (${reason})`), reason }
+  const expected = parserError.code === 'TAG_RESOLVE_FAILED' ? 'plain YAML without tags' : 'valid YAML'
+  return { ...problem(location, expected, `${quoteText(line.trim())} (${reason})`), reason }
 }
 
 /** The parser's position may be behind the last line. */
@@ -160,10 +160,10 @@ interface Walk {
 /** Indentation can nest too, and a key can be a mapping or a list. */
 function shapeProblem(walk: Walk & { readonly levels: number; readonly depth: number }): YamlProblem | undefined {
   const { node, counter, key, levels, depth } = walk
-  const place = { line: counter.linePos(startOf(node)).line, key }
-  if (depth > levels) return problem(place, nesting(levels), 'more')
+  const location = { line: counter.linePos(startOf(node)).line, key }
+  if (depth > levels) return problem(location, nesting(levels), 'more')
   if (isMap(node) && node.items.some((pair) => !isScalar(pair.key)))
-    return problem(place, EXPECTED_PLAIN_KEYS, 'a key that is a list or mapping')
+    return problem(location, EXPECTED_PLAIN_KEYS, 'a key that is a list or mapping')
   for (const child of childrenOf(node)) {
     const inner = { ...walk, node: child.node, key: dotted(key, child.name), depth: depth + 1 }
     const found = shapeProblem(inner)

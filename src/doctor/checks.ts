@@ -56,12 +56,12 @@ export async function observeForDoctor(env: Environment): Promise<HostFacts> {
 export async function doctor(env: Environment): Promise<DoctorReport> {
   const facts = await observeForDoctor(env)
   const trial = await tryDefault(env)
-  const parts = [...(await describeParts(facts)), ...(facts.platform === 'linux' ? [lookAtKey(env, facts.uid)] : [])]
+  const parts = [...(await describeParts(facts)), ...(facts.platform === 'linux' ? [sealKeyPart(env, facts.uid)] : [])]
   return { schema: 1, ok: trial.ok, trial, parts, backends: describeBackends(facts) }
 }
 
 /** As a run does, so it is made if it can be. */
-function lookAtKey(env: Environment, uid: number): Part {
+function sealKeyPart(env: Environment, uid: number): Part {
   const isUsable = takeSecret({ env, uid }) !== undefined
   return keyPart({ uid, directory: secretDirectory(env, uid), isUsable })
 }

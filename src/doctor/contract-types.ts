@@ -77,7 +77,7 @@ export interface HostState {
   readonly writable: Readonly<Record<string, ObservedFile>>
   /** Command lines of live processes that were started from the site. */
   readonly processes: readonly string[]
-  /** How often somebody reached one of the host's listeners. */
+  /** Connections that one of the host's listeners accepted. */
   readonly connections: number
   /** The runner's own namespaces: `ipc` -> `ipc:[4026531839]`. */
   readonly namespaces: Readonly<Record<string, string>>
@@ -112,8 +112,8 @@ export const HOLDS: Verdict = { kind: 'holds' }
 
 /** Holds when nothing is wrong. */
 export function judged(wrong: readonly string[]): Verdict {
-  const told = wrong.filter((line) => line !== '')
-  return told.length === 0 ? HOLDS : { kind: 'broken', why: told.join('; ') }
+  const failures = wrong.filter((line) => line !== '')
+  return failures.length === 0 ? HOLDS : { kind: 'broken', why: failures.join('; ') }
 }
 
 /** A complaint when the claim is not true. */
@@ -138,7 +138,8 @@ export function first({ runs }: Observed, index = 0): ObservedRun {
   return runs[index] ?? NO_RUN
 }
 
-const NO_RUN: ObservedRun = {
+/** What an attempt without a run has to show. */
+export const NO_RUN: ObservedRun = {
   stdout: '',
   stderr: '',
   stdoutSha256: '',
@@ -151,23 +152,23 @@ const NO_RUN: ObservedRun = {
 
 export interface Line {
   readonly what: string
-  readonly answer: string
+  readonly result: string
 }
 
 /** The probe's lines: what was tried and the last word of the answer. */
 export function linesOf(run: ObservedRun): readonly Line[] {
   const lines = run.stdout.split('\n').filter((line) => line.includes(' '))
-  return lines.map((line) => ({ what: line.split(' ')[0] ?? '', answer: line.split(' ').at(-1) ?? '' }))
+  return lines.map((line) => ({ what: line.split(' ')[0] ?? '', result: line.split(' ').at(-1) ?? '' }))
 }
 
 /** Complaints about a run that did not get as far as it must, and about answers that are not among the good ones. */
-export function unlessAnswered(run: ObservedRun, good: readonly string[], count: number): readonly string[] {
+export function unlessResultIs(run: ObservedRun, good: readonly string[], count: number): readonly string[] {
   const lines = linesOf(run)
-  const bad = lines.filter(({ answer }) => !good.includes(answer))
+  const bad = lines.filter(({ result }) => !good.includes(result))
   return [
     unlessRan(run),
     unless(lines.length >= count, `${lines.length} answers instead of ${count}`),
-    ...bad.map(({ what, answer }) => `${what}: ${answer}`),
+    ...bad.map(({ what, result }) => `${what}: ${result}`),
   ]
 }
 

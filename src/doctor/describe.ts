@@ -52,7 +52,7 @@ export async function describeParts(facts: HostFacts): Promise<readonly Part[]> 
   return parts.flat()
 }
 
-/** What the front-end needs to believe a plan that lies on disk. */
+/** What the client needs to believe a plan that lies on disk. */
 export interface KeyFact {
   readonly uid: number
   /** undefined where this user has no directory that no zone may show. */

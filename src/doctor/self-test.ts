@@ -10,7 +10,7 @@ import type { Result } from '../report/result.ts'
 import type { Environment } from '../run/caller.ts'
 import { exec } from '../run/exec.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
-import type { Attempt, ObservedRun, Row, TestSite, Verdict } from './contract-types.ts'
+import { type Attempt, NO_RUN, type ObservedRun, type Row, type TestSite, type Verdict } from './contract-types.ts'
 import { prepareTestSite } from './test-site.ts'
 
 export interface RowResult {
@@ -65,13 +65,13 @@ export interface Trial {
 
 /** One row on a site of its own. What cannot even be tried is broken, never passed over. */
 export async function tryRow(row: Row, { engine, landlockAbi, runner }: Trial): Promise<Verdict> {
-  const { site, look, remove } = await prepareTestSite({ engine, landlockAbi })
+  const { site, observe, remove } = await prepareTestSite({ engine, landlockAbi })
   try {
     const attempts = row.attempts(site)
     const runs = row.together
       ? await Promise.all(attempts.map((attempt) => runner(attempt, site)))
       : await oneByOne(attempts, (attempt) => runner(attempt, site))
-    return row.verdict({ runs, hostState: await look() }, site)
+    return row.verdict({ runs, hostState: await observe() }, site)
   } finally {
     await remove()
   }
@@ -156,16 +156,8 @@ function observedRun(result: Result, stdoutSha256: string): ObservedRun {
   }
 }
 
-function refusedRun({ code, message }: SandboxError): ObservedRun {
-  return {
-    refused: { code, message },
-    stdout: '',
-    stderr: '',
-    stdoutSha256: '',
-    truncated: 0,
-    exitCode: null,
-    signal: null,
-    reason: 'denied',
-    durationMs: 0,
-  }
-}
+const refusedRun = ({ code, message }: SandboxError): ObservedRun => ({
+  ...NO_RUN,
+  refused: { code, message },
+  reason: 'denied',
+})

@@ -20,14 +20,14 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../error.ts'
-import { helpersDirectory } from '../os/native-helpers.ts'
+import { nativeDirectory } from '../os/native-programs.ts'
 import type { EngineName } from '../policy/values.ts'
 import { type HostState, NOTES, type ObservedFile, type TestSite } from './contract-types.ts'
 
 export interface PreparedTestSite {
   readonly site: TestSite
   /** Looks at the host once the processes have had their time to go. */
-  readonly look: () => Promise<HostState>
+  readonly observe: () => Promise<HostState>
   readonly remove: () => Promise<void>
 }
 
@@ -49,8 +49,8 @@ export async function prepareTestSite({ engine, landlockAbi }: TestSiteInputs): 
   ]
   const listeners: Server[] = []
   const counter = { connections: 0 }
-  const open = async (place: string | { readonly host: string; readonly port: number }): Promise<Server> => {
-    const server = await listen(place, () => counter.connections++)
+  const open = async (address: string | { readonly host: string; readonly port: number }): Promise<Server> => {
+    const server = await listen(address, () => counter.connections++)
     listeners.push(server)
     return server
   }
@@ -78,7 +78,7 @@ export async function prepareTestSite({ engine, landlockAbi }: TestSiteInputs): 
       abstract,
       pid: process.pid,
     }
-    return { site, look: () => lookAround(site, counter), remove }
+    return { site, observe: () => observeSite(site, counter), remove }
   } catch (error) {
     await remove()
     throw error
@@ -91,9 +91,9 @@ async function fillTestSite({
   hidden,
 }: Pick<TestSite, 'shown' | 'writable' | 'hidden'>): Promise<void> {
   await Promise.all([shown, join(writable, '.git', 'hooks'), hidden].map((path) => mkdir(path, { recursive: true })))
-  const probe = join(helpersDirectory(), 'probe')
+  const probe = join(nativeDirectory(), 'probe')
   await copyFile(probe, join(shown, 'probe')).catch((cause: NodeJS.ErrnoException) => {
-    throw new SandboxError('HELPER_MISSING', `native helper ${probe} cannot be copied (${cause.code})`, {
+    throw new SandboxError('HELPER_MISSING', `native program ${probe} cannot be copied (${cause.code})`, {
       hint: 'make native',
       cause,
     })
@@ -105,7 +105,10 @@ async function fillTestSite({
   await writeFile(join(hidden, 'secret'), NOTES, { mode: 0o644 })
 }
 
-function listen(place: string | { readonly host: string; readonly port: number }, count: () => void): Promise<Server> {
+function listen(
+  address: string | { readonly host: string; readonly port: number },
+  count: () => void,
+): Promise<Server> {
   const server = createServer((socket) => {
     count()
     socket.on('error', () => socket.destroy())
@@ -114,11 +117,11 @@ function listen(place: string | { readonly host: string; readonly port: number }
   server.unref()
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(place, () => resolve(server))
+    server.listen(address, () => resolve(server))
   })
 }
 
-async function lookAround(site: TestSite, { connections }: { connections: number }): Promise<HostState> {
+async function observeSite(site: TestSite, { connections }: { connections: number }): Promise<HostState> {
   return {
     processes: await lastingProcesses(site.base),
     shown: await filesBelow(site.shown),

@@ -29,7 +29,7 @@ export function cacheDirectory(env: Readonly<Record<string, string | undefined>>
 }
 
 /**
- * The same, where only this user decides what is there. root with the HOME of somebody else (sudo may keep it) has no cache: it would
+ * The same, where only this user decides what is there. root with the HOME of another user (sudo may keep it) has no cache: it would
  * be made, and looked for, where that user can put links.
  */
 export function usableCache(env: Readonly<Record<string, string | undefined>>, uid: number): string | undefined {
@@ -37,12 +37,12 @@ export function usableCache(env: Readonly<Record<string, string | undefined>>, u
   if (directory === undefined) return undefined
   const base = dirname(directory)
   const around = env['XDG_CACHE_HOME']?.startsWith('/') === true ? [base] : [dirname(base), base]
-  return around.every((place) => isOwnOrMissing(place, uid)) ? directory : undefined
+  return around.every((path) => isOwnOrMissing(path, uid)) ? directory : undefined
 }
 
-function isOwnOrMissing(place: string, uid: number): boolean {
+function isOwnOrMissing(path: string, uid: number): boolean {
   try {
-    const seen = lstatSync(place, { throwIfNoEntry: false })
+    const seen = lstatSync(path, { throwIfNoEntry: false })
     return seen === undefined || seen.uid === uid
   } catch {
     return false
@@ -83,12 +83,12 @@ export interface Sought<V> {
   readonly holds: (known: V) => boolean
 }
 
-/** What is remembered, else what is found. @param place undefined = nothing is remembered */
-export async function recallOrFind<V>(place: CacheInputs | undefined, sought: Sought<V>): Promise<V> {
-  const known = place === undefined ? undefined : (recall(place) as V | undefined)
+/** What is remembered, else what is found. @param inputs undefined = nothing is remembered */
+export async function recallOrFind<V>(inputs: CacheInputs | undefined, sought: Sought<V>): Promise<V> {
+  const known = inputs === undefined ? undefined : (recall(inputs) as V | undefined)
   if (known !== undefined && sought.holds(known)) return known
   const found = await sought.find()
-  if (place !== undefined && sought.isLasting(found)) remember(place, found)
+  if (inputs !== undefined && sought.isLasting(found)) remember(inputs, found)
   return found
 }
 

@@ -1,5 +1,5 @@
 /**
- * What lies at some places and one level below them, to be compared with a later look.
+ * Identities of paths and of the entries one level below them, to be compared with later ones.
  * Edge: file system (lstat, readdir); follows no link and changes nothing.
  */
 import { lstatSync, readdirSync } from 'node:fs'
@@ -9,11 +9,11 @@ import { join } from 'node:path'
 const MOST_ENTRIES = 256
 
 /** Path -> identity. What cannot be looked at is as absent. */
-export function lookAtEntries(places: readonly string[]): ReadonlyMap<string, string> {
+export function entryIdentities(paths: readonly string[]): ReadonlyMap<string, string> {
   const seen = new Map<string, string>()
-  for (const place of places) {
-    const isDirectory = note(seen, place)
-    for (const name of isDirectory ? namesIn(place) : []) note(seen, join(place, name))
+  for (const path of paths) {
+    const isDirectory = note(seen, path)
+    for (const name of isDirectory ? namesIn(path) : []) note(seen, join(path, name))
   }
   return seen
 }

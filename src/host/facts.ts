@@ -87,7 +87,7 @@ export interface HostFacts {
   /** Effective capabilities, hexadecimal as in /proc/self/status. */
   readonly capabilities: string
   readonly cpus: number
-  readonly helpers: Probe
+  readonly nativePrograms: Probe
   readonly bwrap?: ProgramFact
   /** A real empty sandbox was started by each engine. */
   readonly engines: Readonly<Record<'bwrap' | 'unshare', Probe>>

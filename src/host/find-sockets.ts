@@ -15,11 +15,11 @@ export function findSockets(directory: string): readonly string[] {
   const found: string[] = []
   const waiting = [directory]
   for (let seen = 0; waiting.length > 0 && seen < MOST_ENTRIES && found.length < MOST_SOCKETS; ) {
-    const place = waiting.shift() ?? directory
-    const entries = entriesOf(place)
+    const at = waiting.shift() ?? directory
+    const entries = entriesOf(at)
     seen += entries.length
-    found.push(...entries.filter(isSocketOrFifo).map(({ name }) => posix.join(place, name)))
-    waiting.push(...entries.filter((entry) => entry.isDirectory()).map(({ name }) => posix.join(place, name)))
+    found.push(...entries.filter(isSocketOrFifo).map(({ name }) => posix.join(at, name)))
+    waiting.push(...entries.filter((entry) => entry.isDirectory()).map(({ name }) => posix.join(at, name)))
   }
   return found.slice(0, MOST_SOCKETS)
 }

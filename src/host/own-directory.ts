@@ -3,7 +3,7 @@
  * Edge: file system (lstat, access); makes nothing.
  *
  * root has /run/llm-do. A user has the runtime directory of the session, which is emptied with it: $XDG_RUNTIME_DIR, else
- * /run/user/UID. Where there is none the records go below /tmp, and where somebody else took that name, below the cache directory or
+ * /run/user/UID. Where there is none the records go below /tmp, and where another user took that name, below the cache directory or
  * under a name with a number. Every verb looks in the same order, so that ps and prune find what exec made.
  */
 import { accessSync, constants, lstatSync, type Stats, statSync } from 'node:fs'
@@ -32,15 +32,17 @@ export function ownDirectory(env: Variables, uid: number): string {
   const shared = `/tmp/llm-do-${uid}`
   const cache = cacheDirectory(env)
   const numbered = Array.from({ length: MOST_NAMES }, (_, index) => `${shared}-${index + 1}`)
-  const places = [shared, ...(cache === undefined ? [] : [posix.join(cache, 'run')]), ...numbered]
-  return places.find((place) => isUsable(place, uid)) ?? shared
+  const candidates = [shared, ...(cache === undefined ? [] : [posix.join(cache, 'run')]), ...numbered]
+  return candidates.find((candidate) => isUsable(candidate, uid)) ?? shared
 }
 
 /** The same rule as in native/lib/seal.c. */
-function runtimeDirectories({ XDG_RUNTIME_DIR: said = '' }: Variables, uid: number): readonly string[] {
+function runtimeDirectories({ XDG_RUNTIME_DIR: runtimeDirectory = '' }: Variables, uid: number): readonly string[] {
   const standard = `/run/user/${uid}`
   const bases = [
-    ...(posix.isAbsolute(said) && isOwn(statusOf(statSync, said), uid, 0o022) ? [said] : []),
+    ...(posix.isAbsolute(runtimeDirectory) && isOwn(statusOf(statSync, runtimeDirectory), uid, 0o022)
+      ? [runtimeDirectory]
+      : []),
     ...(isOwn(statusOf(statSync, standard), uid, 0o077) ? [standard] : []),
   ]
   return bases.map((base) => posix.join(base, 'llm-do'))
@@ -67,9 +69,9 @@ function isOwn(seen: Stats | undefined, uid: number, forbidden: number): boolean
   return seen?.isDirectory() === true && seen.uid === uid && (seen.mode & forbidden) === 0
 }
 
-function statusOf(look: typeof lstatSync | typeof statSync, path: string): Stats | undefined {
+function statusOf(stat: typeof lstatSync | typeof statSync, path: string): Stats | undefined {
   try {
-    return look(path, { throwIfNoEntry: false })
+    return stat(path, { throwIfNoEntry: false })
   } catch {
     return undefined // Closed to us, or in the way of a file: as good as not there.
   }

@@ -49,7 +49,7 @@ export function observeRounds(
 type Parents = Map<string, string>
 
 function observePath(path: string, parents: Parents): PathFact {
-  const seen = lookBy(lstatSync, path)
+  const seen = statBy(lstatSync, path)
   const real = canonical(path, parents)
   if (typeof seen === 'string') return { ...nothingAt({ path, kind: seen, real }), ...identity(seen) }
   if (seen.isSymbolicLink()) return observeLink({ path, own: real, seen })
@@ -59,9 +59,9 @@ function observePath(path: string, parents: Parents): PathFact {
 /** An exception costs five times as much as the look, and most places that are looked at are empty. */
 const QUIETLY = { bigint: true, throwIfNoEntry: false } as const
 
-function lookBy(look: typeof lstatSync | typeof statSync, path: string): BigIntStats | PathKind {
+function statBy(stat: typeof lstatSync | typeof statSync, path: string): BigIntStats | PathKind {
   try {
-    return look(path, QUIETLY) ?? 'missing'
+    return stat(path, QUIETLY) ?? 'missing'
   } catch (error) {
     return kindOfFailure(error)
   }
@@ -84,7 +84,7 @@ function identity(kind: PathKind): { readonly identity?: string } {
   return kind === 'missing' || kind === 'denied' ? { identity: kind } : {}
 }
 
-interface SeenLink {
+interface ObservedLink {
   readonly path: string
   /** Canonical place of the link itself, for one that leads nowhere. */
   readonly own: string
@@ -92,8 +92,8 @@ interface SeenLink {
 }
 
 /** Each look may fail on its own: the link can vanish between them, and is then a link that leads nowhere. */
-function observeLink({ path, own, seen: itself }: SeenLink): PathFact {
-  const seen = lookBy(statSync, path)
+function observeLink({ path, own, seen: itself }: ObservedLink): PathFact {
+  const seen = statBy(statSync, path)
   const real = canonicalOr(path, () => own)
   return {
     ...(typeof seen === 'string' ? nothingAt({ path, kind: seen, real: own }) : factOf({ path, real, seen })),

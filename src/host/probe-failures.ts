@@ -156,11 +156,11 @@ export function explainFailure(
 ): Explanation {
   const text = `${failure.step}: ${failure.message} ${failure.errno}`
   const row = EXPLANATIONS.find(({ matches, when }) => matches.test(text) && (when?.(around) ?? true))
-  if (row === undefined) return { cause: asSeen(failure), fix: '' }
+  if (row === undefined) return { cause: reportedText(failure), fix: '' }
   return { cause: row.cause, fix: row.fix(program) }
 }
 
-function asSeen({ step, errno, message }: Extract<Probe, { ok: false }>): string {
+function reportedText({ step, errno, message }: Extract<Probe, { ok: false }>): string {
   return [step, message || errno].filter(Boolean).join(': ')
 }
 

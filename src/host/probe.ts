@@ -48,8 +48,8 @@ export interface HostInputs {
   readonly version: string
   /** Where results are remembered; undefined = nowhere. */
   readonly cache: string | undefined
-  /** Whether the native helpers are there and trustworthy. `stamp` changes when they do. */
-  readonly helpers: () => { readonly probe: Probe; readonly stamp: string }
+  /** Whether the native programs are there and trustworthy. `stamp` changes when they do. */
+  readonly nativePrograms: () => { readonly probe: Probe; readonly stamp: string }
   /** Starts a real empty sandbox. */
   readonly probeEngine: (engine: Engine, bwrap?: string) => Promise<Probe>
   readonly landlockAbi: () => Promise<number>
@@ -147,22 +147,22 @@ interface EngineInputs {
   readonly search: (name: string) => FoundProgram | undefined
 }
 
-type EngineFacts = Pick<HostFacts, 'helpers' | 'bwrap' | 'engines' | 'untried' | 'landlockAbi'>
+type EngineFacts = Pick<HostFacts, 'nativePrograms' | 'bwrap' | 'engines' | 'untried' | 'landlockAbi'>
 
 async function observeEngines({ inputs, own, search }: EngineInputs): Promise<EngineFacts> {
   if (!inputs.wantsEngines || platform() !== 'linux') {
-    return { helpers: NOT_TRIED, engines: { bwrap: NOT_TRIED, unshare: NOT_TRIED }, landlockAbi: 0 }
+    return { nativePrograms: NOT_TRIED, engines: { bwrap: NOT_TRIED, unshare: NOT_TRIED }, landlockAbi: 0 }
   }
-  const [helpers, bwrap] = [inputs.helpers(), search('bwrap')]
-  const key = ['engines', inputs.version, own.stamp, helpers.stamp, bwrap?.path, bwrap?.stamp].join('\n')
+  const [nativePrograms, bwrap] = [inputs.nativePrograms(), search('bwrap')]
+  const key = ['engines', inputs.version, own.stamp, nativePrograms.stamp, bwrap?.path, bwrap?.stamp].join('\n')
   const cache = inputs.cache === undefined ? undefined : { directory: inputs.cache, key, uid: own.uid }
   const known = (cache === undefined ? undefined : asProven(recall(cache), bwrap)) ?? {}
-  const engines = await lookAtEngines({ inputs, helpers: helpers.probe, bwrap, known })
-  const landlockAbi = known.landlockAbi ?? (helpers.probe.ok ? await inputs.landlockAbi() : 0)
-  const facts: EngineFacts = { helpers: helpers.probe, ...engines, landlockAbi }
+  const engines = await tryEngines({ inputs, nativePrograms: nativePrograms.probe, bwrap, known })
+  const landlockAbi = known.landlockAbi ?? (nativePrograms.probe.ok ? await inputs.landlockAbi() : 0)
+  const facts: EngineFacts = { nativePrograms: nativePrograms.probe, ...engines, landlockAbi }
   const proven = { ...known, ...provenBy(facts) }
   const isNew = Object.keys(proven).length > Object.keys(known).length
-  if (cache !== undefined && helpers.probe.ok && isNew) remember(cache, proven)
+  if (cache !== undefined && nativePrograms.probe.ok && isNew) remember(cache, proven)
   return facts
 }
 
@@ -180,7 +180,7 @@ function provenBy({ landlockAbi, untried, engines, bwrap }: EngineFacts): Proven
 
 interface Trial {
   readonly inputs: HostInputs
-  readonly helpers: Probe
+  readonly nativePrograms: Probe
   readonly bwrap: FoundProgram | undefined
   readonly known: Proven
 }
@@ -188,7 +188,7 @@ interface Trial {
 type Engines = Pick<EngineFacts, 'bwrap' | 'engines' | 'untried'>
 
 /** One after the other: two sandboxes starting at once on a small machine only make each other slow. */
-async function lookAtEngines(trial: Trial): Promise<Engines> {
+async function tryEngines(trial: Trial): Promise<Engines> {
   const { engine, believe } = trial.inputs
   const isBwrapKnown = trial.known.bwrap !== undefined && trial.known.unshare === undefined
   // Where bwrap is what is known to work, unshare was tried and did not.
@@ -201,19 +201,19 @@ async function lookAtEngines(trial: Trial): Promise<Engines> {
   return { ...(bwrap && { bwrap }), engines: { unshare, bwrap: await tryBwrap(trial) }, ...untried }
 }
 
-/** It is a part of the helpers. */
-async function tryUnshare({ inputs, helpers, known }: Trial): Promise<Probe> {
+/** It is a part of the native programs. */
+async function tryUnshare({ inputs, nativePrograms, known }: Trial): Promise<Probe> {
   if (known.unshare === true) return { ok: true }
-  if (!helpers.ok) return helpers
+  if (!nativePrograms.ok) return nativePrograms
   return inputs.believe ? { ok: true } : inputs.probeEngine('unshare')
 }
 
 /** A setuid program is not even started: it would run with rights that no user here is meant to have. */
-async function tryBwrap({ inputs, helpers, bwrap, known }: Trial): Promise<Probe> {
+async function tryBwrap({ inputs, nativePrograms, bwrap, known }: Trial): Promise<Probe> {
   if (known.bwrap !== undefined) return { ok: true }
   if (bwrap === undefined) return { ok: false, step: 'search', errno: 'ENOENT', message: 'no bwrap on PATH' }
   if (bwrap.setuid) return { ok: false, step: 'check', errno: '', message: `${bwrap.path} is setuid` }
-  return helpers.ok ? inputs.probeEngine('bwrap', bwrap.path) : helpers
+  return nativePrograms.ok ? inputs.probeEngine('bwrap', bwrap.path) : nativePrograms
 }
 
 /** What is remembered was written by this very version (it is in the key); the shape is still looked at once, since files can rot. */

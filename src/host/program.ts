@@ -40,8 +40,9 @@ const SYSTEM_TREES = ['/usr', '/bin', '/sbin', '/lib', '/lib64'] as const
  * directory that a command can write to.
  */
 export function trustedEntries({ path, notBelow }: Pick<SearchInputs, 'path' | 'notBelow'>): readonly string[] {
-  const places = notBelow.flatMap((place) => [place, realOr(place)])
-  const isPlanted = (entry: string): boolean => places.some((place) => entry === place || isBelow(entry, place))
+  const excluded = notBelow.flatMap((directory) => [directory, realOr(directory)])
+  const isPlanted = (entry: string): boolean =>
+    excluded.some((directory) => entry === directory || isBelow(entry, directory))
   return path.filter((entry) => isAbsolute(entry) && !isPlanted(normalize(entry)) && !isPlanted(realOr(entry)))
 }
 
@@ -58,8 +59,8 @@ export function withTrustedPath<Env extends Readonly<Record<string, string | und
 ): Env {
   const { PATH } = env
   if (PATH === undefined) return env
-  const places = notBelow.map(realOr)
-  const leadsAway = (file: string): boolean => places.some((place) => isBelow(realOr(file), place))
+  const excluded = notBelow.map(realOr)
+  const leadsAway = (file: string): boolean => excluded.some((directory) => isBelow(realOr(file), directory))
   const entries = trustedEntries({ path: PATH.split(delimiter), notBelow })
   const kept = entries.filter((entry) => !STARTED.some((name) => leadsAway(join(entry, name))))
   return { ...env, PATH: kept.join(delimiter) }
@@ -77,11 +78,11 @@ function realOr(path: string): string {
 /** The first program of this name on PATH that only the system or the caller can have put there. */
 export function findProgram({ name, path, notBelow, uid }: SearchInputs): FoundProgram | undefined {
   const directories = isAbsolute(name) ? [''] : trustedEntries({ path, notBelow })
-  const places = notBelow.map(realOr)
+  const excluded = notBelow.map(realOr)
   const files = process.platform === 'win32' ? [`${name}.exe`, name] : [name]
   for (const file of directories.flatMap((directory) => files.map((one) => join(directory, one)))) {
     const found = programAt(file, uid)
-    if (found !== undefined && !places.some((place) => isBelow(found.path, place))) return found
+    if (found !== undefined && !excluded.some((directory) => isBelow(found.path, directory))) return found
   }
   return undefined
 }
@@ -101,18 +102,18 @@ function programAt(path: string, uid: number): FoundProgram | undefined {
   }
 }
 
-function isBelow(path: string, place: string): boolean {
-  return path.startsWith(place.endsWith(sep) ? place : `${place}${sep}`)
+function isBelow(path: string, directory: string): boolean {
+  return path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`)
 }
 
 /** Asks a program for its version; the first dotted number of the answer counts, empty when there is none. */
-export async function askVersion({ path, setuid }: FoundProgram): Promise<ProgramFact> {
-  const answer = await runProgram({ file: path, argv: ['--version'], env: {}, patienceMs: VERSION_TIMEOUT_MS })
-  return { path, version: /\d+(?:\.\d+)+/.exec(`${answer.stdout}\n${answer.stderr}`)?.[0] ?? '', setuid }
+export async function readVersion({ path, setuid }: FoundProgram): Promise<ProgramFact> {
+  const end = await runProgram({ file: path, argv: ['--version'], env: {}, patienceMs: VERSION_TIMEOUT_MS })
+  return { path, version: /\d+(?:\.\d+)+/.exec(`${end.stdout}\n${end.stderr}`)?.[0] ?? '', setuid }
 }
 
 /** A setuid program is not even started: it would run with rights that no user here is meant to have. */
 export async function versionOf(found: FoundProgram | undefined): Promise<ProgramFact | undefined> {
   if (found === undefined) return undefined
-  return found.setuid ? { path: found.path, version: '', setuid: true } : askVersion(found)
+  return found.setuid ? { path: found.path, version: '', setuid: true } : readVersion(found)
 }

@@ -1,5 +1,5 @@
 /**
- * The secret that seals what is left on disk for the front-end: 32 random bytes of this user, see native/lib/seal.h, and the seal itself.
+ * The secret that seals what is left on disk for the client: 32 random bytes of this user, see native/lib/seal.h, and the seal itself.
  * Edge: file system (the parent of the runs directory), the kernel's random numbers.
  */
 import { createHmac, randomBytes } from 'node:crypto'

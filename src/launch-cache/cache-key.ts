@@ -5,7 +5,7 @@
 import { KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'
 import { fnv1a64 } from '../os/checksum.ts'
 
-/** How the caller wrote the command, as far as front can tell it without knowing the options. */
+/** How the caller wrote the command, as far as the client can tell it without knowing the options. */
 export interface Invocation {
   readonly kind: 'command' | 'script'
   /** The words before the command; of a variable's value (`--env NAME=VALUE`) only that there is one. */
@@ -76,8 +76,8 @@ function concernsUs(name: string): boolean {
 }
 
 /**
- * Splits the caller's words as front does: at the first `--`, at a final `-c SCRIPT`, or before a first word that is no option.
- * @returns undefined where front cannot tell, so that nothing is cached
+ * Splits the caller's words as the client does: at the first `--`, at a final `-c SCRIPT`, or before a first word that is no option.
+ * @returns undefined where the client cannot tell, so that nothing is cached
  */
 export function invocationOf(words: readonly string[]): Invocation | undefined {
   const end = words.indexOf('--')
@@ -121,8 +121,8 @@ export function areVariables({ variables }: Invocation, read: readonly string[])
 }
 
 /**
- * The command that front takes from the same words. Where node reads another one (`-c SCRIPT -- ARGS`, `--option value ls -- x`)
- * the plan must not be left for front: it would run the wrong command the next time.
+ * The command that the client takes from the same words. Where node reads another one (`-c SCRIPT -- ARGS`, `--option value ls -- x`)
+ * the plan must not be left for the client: it would run the wrong command the next time.
  */
 export function commandBySplit(words: readonly string[]): readonly string[] {
   const end = words.indexOf('--')

@@ -8,16 +8,16 @@ import type { Policy } from '../policy/policy.ts'
 export interface CachedInputs {
   readonly key: readonly string[]
   /** Path -> identity of what must be there. */
-  readonly places: Readonly<Record<string, string>>
+  readonly paths: Readonly<Record<string, string>>
   /** Path -> identity of a file that must not have changed. */
   readonly contents: Readonly<Record<string, string>>
   readonly variables: readonly LaunchRecord[]
   /** Whether a warm sandbox may serve this plan. */
   readonly isPoolable: boolean
-  /** By which front judges a command, under a worker. */
+  /** By which the client judges a command, under a worker. */
   readonly judgement: readonly LaunchRecord[]
-  /** How front tells the result, where it is not the command that does. */
-  readonly answer: readonly LaunchRecord[]
+  /** How the client tells the result, where it is not the command that does. */
+  readonly resultTemplate: readonly LaunchRecord[]
   readonly records: readonly LaunchRecord[]
   /** Makes the seal of all the rest; absent: the file stays in memory. */
   readonly seal?: ((bytes: Uint8Array) => string) | undefined
@@ -26,12 +26,12 @@ export interface CachedInputs {
 export function writeCachedFile(inputs: CachedInputs): Uint8Array {
   const records: readonly LaunchRecord[] = [
     ...inputs.key.map((word): LaunchRecord => ['key', word]),
-    ...pairs('at', inputs.places),
+    ...pairs('at', inputs.paths),
     ...pairs('content', inputs.contents),
     ...inputs.variables,
     ...(inputs.isPoolable ? [['pool', poolName(inputs)] satisfies LaunchRecord] : []),
     ...inputs.judgement,
-    ...inputs.answer,
+    ...inputs.resultTemplate,
     ...inputs.records,
   ]
   const whole = writeLaunchFile(records)
@@ -65,8 +65,8 @@ export function variablesOf(texts: readonly string[]): Readonly<Record<string, s
 }
 
 /**
- * Rules by which front makes the command's environment from the caller's; later ones win, as in plan/environment.ts.
- * @param given variables whose values front finds among the caller's words
+ * Rules by which the client makes the command's environment from the caller's; later ones win, as in plan/environment.ts.
+ * @param given variables whose values the client finds among the caller's words
  */
 export function variableRules(
   planned: readonly PlannedVariable[],

@@ -1,4 +1,4 @@
-/** Which plans front may start by itself, and what they depend on. Pure. */
+/** Which plans the client may start by itself, and what they depend on. Pure. */
 import { posix } from 'node:path'
 import { backendNamed } from '../backends/index.ts'
 import type { HostFacts } from '../host/facts.ts'
@@ -14,7 +14,7 @@ export interface Planned {
 export interface Cacheable extends Planned {
   /** Directory of the profiles that come with the program, canonical. */
   readonly shippedProfiles: string
-  /** Variables whose values front takes from the caller's words. */
+  /** Variables whose values the client takes from the caller's words. */
   readonly given: Readonly<Record<string, string>>
 }
 
@@ -40,8 +40,8 @@ export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): 
   return backendNamed(plan.backend).hasLaunchFile && policy.pool === 'auto' && !plan.tty
 }
 
-/** What planning saw, as it saw it; with the places that would tell of a better cgroup. */
-export function placesOf(
+/** What planning saw, as it saw it; with the paths whose change could mean a better cgroup. */
+export function inspectedPaths(
   { cgroup }: Pick<HostFacts, 'cgroup'>,
   paths: HostFacts['paths'],
 ): Readonly<Record<string, string | undefined>> {

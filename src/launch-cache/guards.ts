@@ -100,8 +100,8 @@ function lineOf(file: string, start: string): string {
   return lines.find((line) => line.startsWith(start)) ?? ''
 }
 
-const isFor = ({ key }: Guards, asked: readonly string[]): boolean =>
-  key.length === asked.length && key.every((word, at) => word === asked[at])
+const isFor = ({ key }: Guards, current: readonly string[]): boolean =>
+  key.length === current.length && key.every((word, at) => word === current[at])
 
 /* ---- the command's environment ---- */
 

@@ -8,7 +8,7 @@ import { KEY_ANY_PROGRAM, TOOLCHAIN_WORDS } from '../contract.ts'
 import type { PathFacts } from '../plan/mounts.ts'
 import { askedFor } from '../plan/paths-to-inspect.ts'
 import type { Request } from '../plan/request.ts'
-import { foundCommand, placesOfProgram } from '../plan/toolchain.ts'
+import { foundCommand, pathsOfProgram } from '../plan/toolchain.ts'
 import type { Policy } from '../policy/policy.ts'
 
 /** What a plan depends on, as far as its program decides about that. */
@@ -30,7 +30,7 @@ export function sharesPlan(request: Request, paths: PathFacts): boolean {
   // An empty name and a name of WASI are the policy's and the backend's to judge.
   if (name === '' || /\/$|\.wasm$/.test(name) || [name, ...request.path].some(goesUp)) return false
   const found = foundCommand(request, paths)
-  return found === undefined || ![found, ...placesOfProgram(found, paths)].some(isOfToolchain)
+  return found === undefined || ![found, ...pathsOfProgram(found, paths)].some(isOfToolchain)
 }
 
 /** `..` is resolved as text in src/plan/, and by links in the kernel. */

@@ -19,27 +19,27 @@ const LARGEST_FILE = 4 * 1024 ** 2
  */
 const SETTLED_MS = 50
 
-/** `launch` below the cache directory; front computes the same. */
+/** `launch` below the cache directory; the client computes the same. */
 export const launchCacheDirectory = (cache: string): string => join(cache, 'launch')
 
-/** Makes the directory before anybody looks: a plan that saw it missing would be stale as soon as it is stored. */
+/** Makes the directory before planning observes it: a plan that saw it missing would be stale as soon as it is stored. */
 export function makeLaunchCache(directory: string): void {
   const cache = dirname(directory)
   try {
-    for (const place of [dirname(cache), cache, directory]) makePrivateDirectory(place)
+    for (const made of [dirname(cache), cache, directory]) makePrivateDirectory(made)
   } catch {
     // A read-only home: storing will fail, and returns false.
   }
 }
 
-export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'places'> {
+export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'paths'> {
   readonly invocation: Invocation
   readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'env'>
-  /** Path -> identity as planning saw it; undefined = it could not be told, and nothing is stored. */
-  readonly places: Readonly<Record<string, string | undefined>>
+  /** Path -> identity as planning saw it; undefined = it could not be read, and nothing is stored. */
+  readonly paths: Readonly<Record<string, string | undefined>>
   /** Files whose content planning read. */
   readonly read: readonly string[]
-  /** Places that were only looked at for being empty. */
+  /** Paths that were only inspected for being absent. */
   readonly absent: readonly string[]
   /** When planning began, milliseconds since 1970. */
   readonly begunMs: number
@@ -55,12 +55,22 @@ export interface GuardedLaunch {
 
 /** @returns undefined when something that the plan depends on cannot be guarded */
 export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
-  const places = known({ ...identitiesOf(inputs.absent), ...inputs.places })
+  const paths = known({ ...identitiesOf(inputs.absent), ...inputs.paths })
   const contents = contentsOf(inputs)
-  if (places === undefined || contents === undefined || hasOddNames(inputs)) return undefined
+  if (paths === undefined || contents === undefined || hasOddNames(inputs)) return undefined
   const key = keyWords({ ...inputs.caller, ...observeProcess(), invocation: inputs.invocation })
-  const { variables, isPoolable, judgement, answer, records, seal } = inputs
-  const bytes = writeCachedFile({ key, places, contents, variables, isPoolable, judgement, answer, records, seal })
+  const { variables, isPoolable, judgement, resultTemplate, records, seal } = inputs
+  const bytes = writeCachedFile({
+    key,
+    paths,
+    contents,
+    variables,
+    isPoolable,
+    judgement,
+    resultTemplate,
+    records,
+    seal,
+  })
   return bytes.length > LARGEST_FILE ? undefined : { name: keyName(key), bytes, pool: poolName({ key, records }) }
 }
 
@@ -71,17 +81,17 @@ export function storeLaunch(directory: string, { name, bytes }: GuardedLaunch): 
   return isStored
 }
 
-/** What is there now is what front will compare with: nothing, or a place that this user may not look into. */
-function identitiesOf(paths: readonly string[]): StoreInputs['places'] {
+/** What is there now is what the client will compare with: nothing, or a path that this user may not inspect. */
+function identitiesOf(paths: readonly string[]): StoreInputs['paths'] {
   const facts = observePaths(paths)
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
 }
 
-function known(places: StoreInputs['places']): Readonly<Record<string, string>> | undefined {
-  return Object.values(places).includes(undefined) ? undefined : (places as Readonly<Record<string, string>>)
+function known(paths: StoreInputs['paths']): Readonly<Record<string, string>> | undefined {
+  return Object.values(paths).includes(undefined) ? undefined : (paths as Readonly<Record<string, string>>)
 }
 
-/** Node shows bytes that are not UTF-8 as U+FFFD; front compares bytes. */
+/** Node shows bytes that are not UTF-8 as U+FFFD; the client compares bytes. */
 function hasOddNames({ caller, invocation }: StoreInputs): boolean {
   return JSON.stringify([caller, invocation]).includes('\ufffd')
 }
@@ -131,7 +141,7 @@ function lineOf(file: string, start: string): string {
   return text.split('\n').find((line) => line.startsWith(start)) ?? ''
 }
 
-/** What the kernel or a container hides is an empty word of the key, to front as well. */
+/** What the kernel or a container hides is an empty word of the key, to the client as well. */
 function orEmpty(read: () => string): string {
   try {
     return read()

@@ -27,7 +27,7 @@ export interface ProgramEnd {
   readonly inTime: boolean
 }
 
-/** Where programs of the system are looked for: never by the caller's PATH, which may name places that a sandbox can write to. */
+/** Where programs of the system are looked for: never by the caller's PATH, which may name directories that a sandbox can write to. */
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin'
 
 const PLAIN_ENVIRONMENT = { PATH: SYSTEM_PATH }
@@ -47,14 +47,14 @@ export function runProgram({
   return new Promise((resolve) => {
     const child = execFile(file, argv, options, (error, stdout, stderr) => {
       const firstLine = stderr.trim().split('\n')[0] ?? ''
-      const why = error === null ? '' : firstLine || howItEnded(error, patienceMs)
+      const why = error === null ? '' : firstLine || endText(error, patienceMs)
       resolve({ ok: error === null, stdout, stderr, why, inTime: error?.killed !== true })
     })
     child.stdin?.end()
   })
 }
 
-function howItEnded(
+function endText(
   { code, killed, signal }: { code?: unknown; killed?: boolean; signal?: unknown },
   patienceMs: number,
 ): string {

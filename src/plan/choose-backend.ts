@@ -126,13 +126,13 @@ function refusal(
     missing.map(({ what, lack }) => problemText(offer.name, what, lack)),
   )
   const words = judged.map(({ offer, missing }) => missingText(offer.name, missing))
-  const asked =
+  const reason =
     inputs.policy.backend === 'auto'
       ? 'no backend offers all that the policy needs'
       : `backend ${inputs.policy.backend} does not offer all that the policy needs`
   const hint =
     judged.flatMap(({ missing }) => missing.map(({ lack }) => lack.fix)).find((fix) => fix !== '') ?? 'llm-do doctor'
-  return new SandboxError('NO_BACKEND', `${asked}: ${words.join('; ')}`, { hint, problems })
+  return new SandboxError('NO_BACKEND', `${reason}: ${words.join('; ')}`, { hint, problems })
 }
 
 function missingText(backend: string, missing: readonly Missing[]): string {

@@ -66,7 +66,7 @@ function problemOf(zone: PlannedZone, { profile, isOpen, isRoot, ownIn }: Detach
 function copyUpProblem(zone: PlannedZone, profile: string): string {
   return (
     `${zone.from}: ${shown(zone.source)} is root's and cannot be writable under seccomp ${shown(profile)}, which lets the command make mounts: ` +
-    'by an overlay it could leave a program there that is root for anybody; run llm-do as a plain user, give the directory to one (chown), or show it read-only'
+    'by an overlay it could leave a set-id program there that is root for every user; run llm-do as a plain user, give the directory to one (chown), or show it read-only'
   )
 }
 

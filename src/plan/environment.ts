@@ -74,11 +74,11 @@ export function insidePath({
   paths,
   zones,
 }: Pick<EnvironmentInputs, 'request' | 'paths' | 'zones'>): readonly string[] {
-  const visible = searchPath(request.path).flatMap((entry) => visiblePlace({ entry, paths, zones }))
+  const visible = searchPath(request.path).flatMap((entry) => visibleEntry({ entry, paths, zones }))
   return [...new Set([...visible, ...STANDARD_PATH])].filter((entry) => !entry.includes(':'))
 }
 
-function visiblePlace({
+function visibleEntry({
   entry,
   paths,
   zones,

@@ -4,7 +4,7 @@ import type { Plan } from './plan.ts'
 import { byText } from './well-known-paths.ts'
 
 /**
- * A plan with its name, which is made when somebody asks for it: it takes node's cryptography, and a command need not wait for that
+ * A plan with its name, which is computed at its first use: it takes node's cryptography, and a command need not wait for that
  * to be loaded.
  */
 export function named(plan: Omit<Plan, 'hash'>): Plan {

@@ -70,8 +70,8 @@ export function plannedLimits({ policy: { resources }, offers, cpus }: LimitInpu
 }
 
 function plannedRates(resources: Resources, by: HeldBy): { readonly io?: PlannedRates } {
-  const asked = IO_RATES.flatMap((rate) => (resources[rate] === null ? [] : [[rate, resources[rate]] as const]))
-  return asked.length === 0 ? {} : { io: { ...Object.fromEntries(asked), by } }
+  const requested = IO_RATES.flatMap((rate) => (resources[rate] === null ? [] : [[rate, resources[rate]] as const]))
+  return requested.length === 0 ? {} : { io: { ...Object.fromEntries(requested), by } }
 }
 
 /** Rounded down: a limit may be held tighter than asked, never looser. */
@@ -91,10 +91,16 @@ function unheld(limits: PlannedLimits): readonly string[] {
     .map(([name]) => `nothing on this host holds the limit of ${name}; it runs without (--best-effort)`)
 }
 
-function rounded({ cpus: planned }: PlannedLimits, { cpus: asked }: Resources, cpus: number): readonly string[] {
-  if (planned === undefined || asked === null || planned.by !== 'affinity' || planned.max === asked || asked >= cpus)
+function rounded({ cpus: planned }: PlannedLimits, { cpus: requested }: Resources, cpus: number): readonly string[] {
+  if (
+    planned === undefined ||
+    requested === null ||
+    planned.by !== 'affinity' ||
+    planned.max === requested ||
+    requested >= cpus
+  )
     return []
   return [
-    `cpus ${asked} is held as ${planned.max}: without the cgroup's cpu controller only whole processors can be counted`,
+    `cpus ${requested} is held as ${planned.max}: without the cgroup's cpu controller only whole processors can be counted`,
   ]
 }

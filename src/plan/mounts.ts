@@ -71,7 +71,7 @@ export const SSH_AGENT_TARGET = '/run/ssh-agent.sock'
 export function pathFact(paths: PathFacts, path: string): PathFact {
   const fact = paths[path]
   if (fact === undefined) {
-    throw new SandboxError('INTERNAL', `plan: nobody looked at ${shown(path)}`, {
+    throw new SandboxError('INTERNAL', `plan: no facts were gathered for ${shown(path)}`, {
       hint: 'report this with the output of llm-do doctor --facts',
     })
   }
@@ -99,7 +99,7 @@ export function wantedMounts({ policy, request }: Omit<MountInputs, 'paths'>): r
         source: normal(file),
         target: normal(target),
         expects: 'file',
-        ...said(origin),
+        ...originText(origin),
       }),
     ),
     ...sshAgent(policy, request),
@@ -126,7 +126,7 @@ function sshAgent(policy: Policy, { sshAgentSocket }: Request): readonly Wanted[
 }
 
 /** `flag --rw`, or `profiles/ci.yaml: zones.input`. */
-export function said(origin: Origin): { readonly from: string; readonly at: string } {
+export function originText(origin: Origin): { readonly from: string; readonly at: string } {
   const from = origin.layer === 'flag' ? `flag ${origin.source}` : `${origin.source}: ${origin.key}`
   return { from, at: origin.layer === 'flag' ? origin.source : from }
 }
@@ -164,7 +164,7 @@ function wantedZone(zone: Zone, policy: Shown, caller: Caller): Wanted {
     optional: zone.optional,
     sockets: zone.sockets,
     meansDirectory: zone.meansDirectory ?? false,
-    ...said(zone.origin),
+    ...originText(zone.origin),
   }
 }
 
@@ -205,7 +205,7 @@ function isLeftOut({ optional, source }: Wanted, paths: PathFacts): boolean {
 
 function protectProblems({ protect, origins }: Policy): readonly string[] {
   const origin = origins['protect']?.at(-1)
-  const at = origin === undefined ? 'protect' : said(origin).at
+  const at = origin === undefined ? 'protect' : originText(origin).at
   return protect.flatMap((path) => {
     const problem = protectProblem(path)
     return problem === undefined ? [] : [`${at}: ${shown(path)}: ${problem}`]
@@ -250,29 +250,29 @@ function tooManyHomes({ mode, source, at }: Wanted, { request, paths }: MountInp
 
 /**
  * A link in the caller's directory or in a writable zone may be the work of an earlier command: a source does not lead out of there
- * by one. root follows no link of somebody else, but to what is that user's own (fs.protected_symlinks has the same aim).
+ * by one. root follows no link of another user, except to what is that user's own (fs.protected_symlinks has the same aim).
  */
 function linkedSource({ source, at }: Wanted, all: readonly Wanted[], inputs: MountInputs): readonly string[] {
   const { request, paths, uid, platform = 'linux' } = inputs
   if (source === undefined) return []
   const writable = all.flatMap((one) => (one.mode === 'rw' && one.source !== undefined ? [one.source] : []))
   const bases = [request.cwd, ...writable.map((one) => pathFact(paths, one).real)].filter((base) => base !== '/')
-  const { steps, end, open } = walkName(source, paths)
+  const { steps, end, unresolved } = walkName(source, paths)
   const { real, kind, link: last } = pathFact(paths, source)
   // Every look is a moment of its own: a step may have been a directory for one and a link for the next. Elsewhere than on Linux the
   // system's canonical path may be written differently.
   const isThere = ['directory', 'file', 'socket'].includes(kind) || (kind === 'missing' && last === undefined)
-  if (platform === 'linux' && isThere && (open !== undefined || end !== real))
+  if (platform === 'linux' && isThere && (unresolved !== undefined || end !== real))
     return [`${at}: ${shown(source)} was changed while it was looked at: ${shown(end)}, then ${shown(real)}`]
-  for (const { place, fact } of steps) {
+  for (const { path, fact } of steps) {
     if (fact.link === undefined) continue
-    const link = `${at}: ${shown(place)} is a symbolic link to ${shown(fact.link)}`
-    const base = bases.find((one) => isBelow(place, one) && !isWithin(real, one))
+    const link = `${at}: ${shown(path)} is a symbolic link to ${shown(fact.link)}`
+    const base = bases.find((one) => isBelow(path, one) && !isWithin(real, one))
     if (base !== undefined)
       return [
         `${link}, which leads out of ${shown(base)}, where a command may have put it; if it is meant, name ${shown(real)} itself`,
       ]
-    if (uid === 0 && isForeign(place, fact, paths))
+    if (uid === 0 && isForeign(path, fact, paths))
       return [
         `${link} that belongs to another user, and root does not follow it; if it is meant, name ${shown(real)} itself`,
       ]
@@ -282,12 +282,12 @@ function linkedSource({ source, at }: Wanted, all: readonly Wanted[], inputs: Mo
 
 const STICKY_FOR_ALL = 0o1002
 
-function isForeign(place: string, fact: PathFact, paths: PathFacts): boolean {
-  // A link whose owner could not be seen is somebody else's.
+function isForeign(link: string, fact: PathFact, paths: PathFacts): boolean {
+  // A link whose owner could not be seen counts as another user's.
   const owner = Number(fact.identity?.split(':')[3] ?? -1)
-  const mode = paths[posix.dirname(place)]?.mode ?? 0
+  const mode = paths[posix.dirname(link)]?.mode ?? 0
   // Seen by itself, too: the link may have led elsewhere when its text was read.
-  const led = paths[walkName(posix.resolve(posix.dirname(place), fact.link ?? ''), paths).end]
+  const led = paths[walkName(posix.resolve(posix.dirname(link), fact.link ?? ''), paths).end]
   const isOwn = owner === fact.uid && owner === led?.uid
   return owner !== 0 && (!isOwn || (mode & STICKY_FOR_ALL) === STICKY_FOR_ALL)
 }
@@ -319,7 +319,7 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
   const closed = closedSource(fact.real)
   if (closed !== undefined) return `it ${closed} and cannot be a zone`
   const secret = secretIn(fact, inputs)
-  if (secret !== undefined) return `${secret}, and cannot be a zone, read-only or not; show single paths beside it`
+  if (secret !== undefined) return `${secret}, and cannot be a zone, read-only or not; show single paths next to it`
   if (fact.kind === 'missing') return missingProblem(wanted, fact, inputs)
   const wrong = WRONG_KIND[fact.kind]
   if (wrong !== undefined) return wrong
@@ -339,9 +339,9 @@ const PART_OF_OWN_STATE = 'it is, or is part of, what decides the policy of the 
 /** The secret makes what lies on disk believable: no command may see it. */
 function secretIn({ real }: PathFact, { request: { secretDirectory }, paths }: MountInputs): string | undefined {
   if (secretDirectory === undefined) return undefined
-  const place = pathFact(paths, secretDirectory).real
-  if (isWithin(real, place)) return "it is, or is part of, the runner's own directory"
-  return isWithin(place, real) ? `it holds the runner's own directory ${shown(place)}` : undefined
+  const directory = pathFact(paths, secretDirectory).real
+  if (isWithin(real, directory)) return "it is, or is part of, the runner's own directory"
+  return isWithin(directory, real) ? `it holds the runner's own directory ${shown(directory)}` : undefined
 }
 
 function missingProblem({ create, source = '' }: Wanted, fact: PathFact, inputs: MountInputs): string | undefined {
@@ -356,7 +356,7 @@ function missingProblem({ create, source = '' }: Wanted, fact: PathFact, inputs:
 
 function decidesThePolicy({ real, dev, ino, kind }: PathFact, { policy, paths }: MountInputs): boolean {
   const isTwin = kind === 'file' && linkedFiles(policy, paths).some((file) => file.dev === dev && file.ino === ino)
-  return isTwin || endsOf(policy.protectFiles, paths).some((place) => isWithin(real, place))
+  return isTwin || endsOf(policy.protectFiles, paths).some((end) => isWithin(real, end))
 }
 
 /** Bounds of Linux: PATH_MAX and NAME_MAX of linux/limits.h, in bytes. */
@@ -414,12 +414,12 @@ function nestingProblem({
   if (outer.mode === 'rw') {
     return `is below the writable ${called(outer)} (${shown(outer.target)}): the command could swap the mount point; choose a target outside it`
   }
-  const place = mountPointOf(inner, outer)
-  const fact = place === undefined ? undefined : pathFact(paths, place)
+  const mountPoint = mountPointOf(inner, outer)
+  const fact = mountPoint === undefined ? undefined : pathFact(paths, mountPoint)
   const wants = kindOf(inner, paths)
   if (fact === undefined || fact.kind === (wants === 'directory' ? 'directory' : 'file'))
     return linkProblem(fact, outer, paths)
-  return `has no mount point: ${shown(place ?? '')} in the read-only ${called(outer)} is ${fact.kind}, expected a ${wants}`
+  return `has no mount point: ${shown(mountPoint ?? '')} in the read-only ${called(outer)} is ${fact.kind}, expected a ${wants}`
 }
 
 /** A link on the way would put the mount somewhere else than the policy says. */
@@ -498,10 +498,10 @@ function scratchOf(wanted: readonly Wanted[], inputs: MountInputs): readonly Scr
     scratch('/tmp', tmp, 0o1777),
     ...(needsEmptyWorkspace(wanted, inputs) ? [scratch(WORKSPACE, tmp, 0o755)] : []),
   ].filter(({ target }) => !wanted.some((one) => one.target === target))
-  const asked = wanted
+  const requested = wanted
     .filter(({ mode }) => mode === 'tmpfs')
     .map((one) => scratch(one.target, one.size ?? tmp, one.target === '/tmp' ? 0o1777 : 0o755))
-  return [...standard, ...asked].sort((a, b) => byText(a.target, b.target))
+  return [...standard, ...requested].sort((a, b) => byText(a.target, b.target))
 }
 
 /** No zone was named: an empty workspace to work in. With zones, writing there would lose the results without a word. */

@@ -13,7 +13,7 @@ const MOST_LINKS = 40
 
 export interface NameStep {
   /** Canonical directory and name; the step itself may be a link. */
-  readonly place: string
+  readonly path: string
   readonly fact: PathFact
 }
 
@@ -22,7 +22,7 @@ export interface NameWalk {
   /** Where the name ends; for a missing one where it would be. */
   readonly end: string
   /** A path that was not looked at yet: the walk stopped there. */
-  readonly open?: string
+  readonly unresolved?: string
 }
 
 type Facts = Readonly<Record<string, PathFact>>
@@ -44,18 +44,18 @@ export function walkName(name: string, paths: Facts): NameWalk {
       at = posix.dirname(at)
       continue
     }
-    const place = posix.join(at, word)
-    const fact = paths[place]
-    if (fact === undefined) return { steps, end: posix.join(place, ...rest), open: place }
-    steps.push({ place, fact })
+    const path = posix.join(at, word)
+    const fact = paths[path]
+    if (fact === undefined) return { steps, end: posix.join(path, ...rest), unresolved: path }
+    steps.push({ path, fact })
     if (fact.link === undefined) {
-      at = place
+      at = path
       // Below what is missing or closed there is nothing to look at.
-      if (fact.kind !== 'directory') return { steps, end: posix.join(place, ...rest) }
+      if (fact.kind !== 'directory') return { steps, end: posix.join(path, ...rest) }
       continue
     }
     links += 1
-    if (links > MOST_LINKS || fact.link === '') return { steps, end: posix.join(place, ...rest) }
+    if (links > MOST_LINKS || fact.link === '') return { steps, end: posix.join(path, ...rest) }
     if (posix.isAbsolute(fact.link)) at = '/'
     rest.unshift(...wordsOf(fact.link))
   }
@@ -66,9 +66,9 @@ function wordsOf(path: string): string[] {
   return path.split('/').filter((word) => word !== '' && word !== '.')
 }
 
-/** The places to look at before the walks of these names can go on. */
-export function openPlaces(names: readonly string[], paths: Facts): readonly string[] {
-  return names.flatMap((name) => walkName(name, paths).open ?? [])
+/** The paths to inspect before these names can be resolved further. */
+export function unresolvedPaths(names: readonly string[], paths: Facts): readonly string[] {
+  return names.flatMap((name) => walkName(name, paths).unresolved ?? [])
 }
 
 /** Where these names end. */
@@ -79,15 +79,15 @@ export function endsOf(names: readonly string[], paths: Facts): readonly string[
 /** Links on the way of these names that lie in a zone, where a command could replace them; one line of a message each. */
 export function linksInZone(names: readonly string[], zone: string, paths: Facts): readonly string[] {
   const lines = names.flatMap((name) => {
-    const { steps, open } = walkName(name, paths)
-    if (open !== undefined)
+    const { steps, unresolved } = walkName(name, paths)
+    if (unresolved !== undefined)
       return [`${shown(name)}, which decides what the next run may do, is behind too many symbolic links`]
-    const step = steps.find(({ place, fact }) => fact.link !== undefined && isWithin(place, zone))
+    const step = steps.find(({ path, fact }) => fact.link !== undefined && isWithin(path, zone))
     if (step === undefined) return []
-    const { place, fact } = step
-    const whose = place === normal(name) ? '' : ` on the way to ${shown(name)}`
+    const { path, fact } = step
+    const whose = path === normal(name) ? '' : ` on the way to ${shown(name)}`
     return [
-      `${shown(place)} is a symbolic link to ${shown(fact.link ?? '')}${whose}, which decides what the next run may do: a command could replace the link. Put a real file or directory in its place, name ${shown(fact.real)} itself, or show the zone read-only`,
+      `${shown(path)} is a symbolic link to ${shown(fact.link ?? '')}${whose}, which decides what the next run may do: a command could replace the link. Put a real file or directory in its place, name ${shown(fact.real)} itself, or show the zone read-only`,
     ]
   })
   return [...new Set(lines)]

@@ -8,7 +8,7 @@ import type { Request } from './request.ts'
 import { isWithin, shown } from './well-known-paths.ts'
 
 /** Something that a program of the host runs or obeys by itself, in a zone where the command may write it. */
-export interface OpenedPlace {
+export interface OpenedPath {
   readonly path: string
   /** Who runs or obeys it. */
   readonly tool: string
@@ -21,9 +21,9 @@ export interface OpenedInputs {
   readonly homes: readonly string[]
 }
 
-/** Places whose change the result of a run reports; mostly none. */
-export function openedIn({ policy, plan, request }: OpenedRun): readonly OpenedPlace[] {
-  return policy.protectNot.length === 0 ? [] : openedPlaces({ policy, zones: plan.zones, homes: request.homes })
+/** Paths whose change the result of a run reports; mostly none. */
+export function openedIn({ policy, plan, request }: OpenedRun): readonly OpenedPath[] {
+  return policy.protectNot.length === 0 ? [] : openedPaths({ policy, zones: plan.zones, homes: request.homes })
 }
 
 interface OpenedRun extends Pick<OpenedInputs, 'policy'> {
@@ -32,32 +32,32 @@ interface OpenedRun extends Pick<OpenedInputs, 'policy'> {
 }
 
 /** Git directories are looked at where they mostly are, at the root of a zone. */
-export function openedPlaces({ policy: { protectNot }, zones, homes }: OpenedInputs): readonly OpenedPlace[] {
+export function openedPaths({ policy: { protectNot }, zones, homes }: OpenedInputs): readonly OpenedPath[] {
   const isOpen = (name: string) => protectNot.includes(name) || protectNot.includes(EVERYTHING)
-  const opened = PROTECTED_NAMES.filter(({ name }) => isOpen(name))
+  const names = PROTECTED_NAMES.filter(({ name }) => isOpen(name))
   const git = GIT_NAMES.map((name) => `${GIT}/${name}`).filter((name) => isOpen(name) || isOpen(GIT))
   const writable = zones.filter(({ mode, kind }) => mode === 'rw' && kind === 'directory')
-  const places = writable.flatMap(({ source }) => [
+  const opened = writable.flatMap(({ source }) => [
     ...git.map((name) => ({ path: posix.join(source, name), tool: 'git' })),
-    ...opened.flatMap(({ name, where, tool }) =>
+    ...names.flatMap(({ name, where, tool }) =>
       [...(where === 'zone' ? [source] : []), ...homesIn(source, homes)].map((root) => ({
         path: posix.join(root, name),
         tool,
       })),
     ),
   ])
-  return places.filter(
+  return opened.filter(
     ({ path }, index) =>
-      writable.some(({ source }) => isWithin(path, source)) && places.findIndex((one) => one.path === path) === index,
+      writable.some(({ source }) => isWithin(path, source)) && opened.findIndex((one) => one.path === path) === index,
   )
 }
 
-/** What is at a place: a text that is another one when it was changed; absent for nothing. */
+/** Path -> its identity, which differs after a change; absent where nothing exists. */
 export type Sight = ReadonlyMap<string, string>
 
-export interface OpenedLook {
-  readonly places: readonly OpenedPlace[]
-  /** Identities of the places and, for directories, of what is in them. */
+export interface OpenedComparison {
+  readonly opened: readonly OpenedPath[]
+  /** Identities of the paths and, for directories, of their entries. */
   readonly before: Sight
   readonly after: Sight
 }
@@ -66,19 +66,19 @@ export interface OpenedLook {
 const MOST_NAMED = 5
 
 /** One warning for each thing that appeared, changed or went away; the first of them by name. */
-export function changedWarnings({ places, before, after }: OpenedLook): readonly string[] {
+export function changedWarnings({ opened, before, after }: OpenedComparison): readonly string[] {
   const paths = [...new Set([...before.keys(), ...after.keys()])].filter((path) => before.get(path) !== after.get(path))
   // A directory changes with each name in it: what is in it says more.
   const inner = paths.filter((path) => !paths.some((other) => other.startsWith(`${path}/`))).sort()
   const warnings = inner
     .slice(0, MOST_NAMED)
-    .map((path) => `the command changed ${shown(path)}, which ${toolOf(path, places)} may run or obey`)
+    .map((path) => `the command changed ${shown(path)}, which ${toolOf(path, opened)} may run or obey`)
   const rest = inner.length - warnings.length
   return rest > 0
     ? [...warnings, `the command changed ${rest} more files that programs of the host may run or obey`]
     : warnings
 }
 
-function toolOf(path: string, places: readonly OpenedPlace[]): string {
-  return places.find((place) => isWithin(path, place.path))?.tool ?? 'a program'
+function toolOf(path: string, opened: readonly OpenedPath[]): string {
+  return opened.find((candidate) => isWithin(path, candidate.path))?.tool ?? 'a program'
 }

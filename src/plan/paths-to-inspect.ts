@@ -2,11 +2,11 @@
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import { mountPointOf, type PathFacts, type Wanted, wantedMounts } from './mounts.ts'
-import { openPlaces, stepsAsWritten } from './names.ts'
+import { stepsAsWritten, unresolvedPaths } from './names.ts'
 import { protectedSteps, protectedWords } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import { SYSTEM_QUESTIONS } from './system-tree.ts'
-import { commandPlaces, searchPath, toolchainQuestions } from './toolchain.ts'
+import { commandCandidates, searchPath, toolchainQuestions } from './toolchain.ts'
 import { isBelow } from './well-known-paths.ts'
 
 /** The first round: what can be asked before anything is known. Sorted, without repetition. */
@@ -18,11 +18,11 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     ...(request.home === '' ? [] : [request.home]),
     ...(request.secretDirectory === undefined ? [] : [request.secretDirectory]),
     ...searchPath(request.path),
-    ...commandPlaces(request),
+    ...commandCandidates(request),
     ...wanted.flatMap((one) => sourceQuestions(one)),
     ...mountPoints(wanted),
     ...decidingNames(policy, request).flatMap(stepsAsWritten),
-    ...protectedPlaces({ policy, request, sources: writableSources(wanted) }),
+    ...protectedPaths({ policy, request, sources: writableSources(wanted) }),
   ])
 }
 
@@ -31,8 +31,8 @@ export function followUpPaths(policy: Policy, request: Request, seen: PathFacts)
   const sources = writableSources(wantedMounts({ policy, request })).flatMap((source) => seen[source]?.real ?? [])
   return tidy([
     ...(policy.toolchains === 'off' ? [] : toolchainQuestions(request, seen)),
-    ...openPlaces([...decidingNames(policy, request), ...sourceNames(policy, request)], seen),
-    ...protectedPlaces({ policy, request, sources }),
+    ...unresolvedPaths([...decidingNames(policy, request), ...sourceNames(policy, request)], seen),
+    ...protectedPaths({ policy, request, sources }),
   ]).filter((path) => seen[path] === undefined)
 }
 
@@ -70,7 +70,7 @@ function mountPoints(wanted: readonly Wanted[]): readonly string[] {
 }
 
 /** Protected paths inside writable zones, with the directories on the way: a symbolic link there would lead elsewhere. */
-function protectedPlaces({ policy, request: { homes }, sources }: Writable): readonly string[] {
+function protectedPaths({ policy, request: { homes }, sources }: Writable): readonly string[] {
   const words = protectedWords(policy)
   return sources.flatMap((source) => protectedSteps({ source, words, homes }))
 }

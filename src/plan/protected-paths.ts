@@ -86,7 +86,7 @@ function remainders(source: string, path: string): readonly string[] {
   return [path, ...rest.map((taken) => words.slice(taken).join('/'))]
 }
 
-export interface ProtectedPlaces extends Pick<ProtectInputs, 'source' | 'homes'> {
+export interface ProtectedRoots extends Pick<ProtectInputs, 'source' | 'homes'> {
   readonly words: ProtectedWords
 }
 
@@ -94,7 +94,7 @@ export interface ProtectedPlaces extends Pick<ProtectInputs, 'source' | 'homes'>
  * Host paths of everything protected by name in a zone, and of the directories on the way to it, outermost first; `.git` is among
  * them, because a link of that name at the root could be replaced.
  */
-export function protectedSteps({ source, words, homes }: ProtectedPlaces): readonly string[] {
+export function protectedSteps({ source, words, homes }: ProtectedRoots): readonly string[] {
   const atRoot = [...words.zone, ...(words.git === undefined ? [] : [GIT])]
   const named = atRoot
     .filter((path) => protectProblem(path) === undefined)

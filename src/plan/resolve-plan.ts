@@ -213,11 +213,11 @@ interface WorkdirCheck extends Omit<Parts, 'toolchains'> {
 /** A directory inside that nothing shows cannot be started in. What is in an image is not known here. */
 function workdirProblems({ inputs, mounts, zones, system, workdir, choice }: WorkdirCheck): readonly string[] {
   if (inputs.policy.workdir === undefined || choice.traits.root !== 'assembled') return []
-  const places = [...zones, ...mounts.scratch].map(({ target }) => target)
+  const shownTargets = [...zones, ...mounts.scratch].map(({ target }) => target)
   const shownBySystem = system.entries.some(({ op, target }) =>
     op === 'directory' ? target === workdir : op !== 'file' && isWithin(workdir, target),
   )
-  if (shownBySystem || workdir === '/' || places.some((place) => isWithin(workdir, place))) return []
+  if (shownBySystem || workdir === '/' || shownTargets.some((shownTarget) => isWithin(workdir, shownTarget))) return []
   return [
     `workdir: ${shown(workdir)} does not exist inside; expected a directory in a zone, for example ${posix.join(WORKSPACE, '.')}`,
   ]

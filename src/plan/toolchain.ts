@@ -149,15 +149,15 @@ function fits(wanted: string, word: string | undefined): boolean {
   return wanted.endsWith('*') ? word.startsWith(wanted.slice(0, -1)) : word === wanted
 }
 
-/** Absolute places where the command may be, in the caller's order; a command with a slash is one place. */
-export function commandPlaces({ command, cwd, path }: Request): readonly string[] {
+/** Absolute paths where the command may be, in the caller's order; a command with a slash is one path. */
+export function commandCandidates({ command, cwd, path }: Request): readonly string[] {
   const name = command[0] ?? ''
   if (name === '' || name.includes('\0')) return []
   if (name.includes('/')) return [posix.resolve(cwd, name)]
   return searchPath(path).map((directory) => posix.join(directory, name))
 }
 
-/** The PATH entries that count: absolute ones. An empty or relative entry means the caller's directory, where anybody may plant programs. */
+/** The PATH entries that count: absolute ones. An empty or relative entry means the caller's directory, where any user may plant programs. */
 export function searchPath(path: readonly string[]): readonly string[] {
   return [
     ...new Set(
@@ -168,7 +168,7 @@ export function searchPath(path: readonly string[]): readonly string[] {
 
 /** The first place of the command that is a file, as the caller's shell would find it. */
 export function foundCommand(request: Request, paths: PathFacts): string | undefined {
-  return commandPlaces(request).find((place) => pathFact(paths, place).kind === 'file')
+  return commandCandidates(request).find((candidate) => pathFact(paths, candidate).kind === 'file')
 }
 
 /** Managers of interpreters: what they install is public software. */
@@ -190,7 +190,7 @@ function isInterpreter(path: string, home: string): boolean {
   return found !== undefined && INTERPRETERS.has(found.kind.name) && found.base === home
 }
 
-/** Everything whose toolchain matters: the canonical places of PATH entries and of the command, and where their links lead. */
+/** Everything whose toolchain matters: the canonical paths of PATH entries and of the command, and where their links lead. */
 function tracks(request: Request, paths: PathFacts, writable: readonly string[] = []): readonly string[] {
   const command = foundCommand(request, paths)
   const seen = [...searchPath(request.path), ...(command === undefined ? [] : [command])].filter((path) =>
@@ -201,9 +201,9 @@ function tracks(request: Request, paths: PathFacts, writable: readonly string[] 
   const closed = [...(withheldWorkspace(request.cwd, request.home) === undefined ? [request.cwd] : []), ...writable]
   const leaves = (path: string, to: string): boolean =>
     !isInterpreter(to, request.home) &&
-    closed.some((base) => [path, placeOf(paths, path)].some((from) => isWithin(from, base)) && !isWithin(to, base))
+    closed.some((base) => [path, realPathOf(paths, path)].some((from) => isWithin(from, base)) && !isWithin(to, base))
   const direct = seen.flatMap((path) =>
-    [placeOf(paths, path), pathFact(paths, path).real].filter((to) => !leaves(path, to)),
+    [realPathOf(paths, path), pathFact(paths, path).real].filter((to) => !leaves(path, to)),
   )
   const led = direct.flatMap(leadsOf).flatMap((path) => (paths[path] === undefined ? [] : [pathFact(paths, path).real]))
   return [...new Set([...direct, ...led])]
@@ -214,15 +214,15 @@ function isThere(paths: PathFacts, path: string): boolean {
 }
 
 /** Canonical place of the name itself, its own link not followed. */
-function placeOf(paths: PathFacts, path: string): string {
+function realPathOf(paths: PathFacts, path: string): string {
   const { link, real } = pathFact(paths, path)
   const parent = paths[posix.dirname(path)]
   return link === undefined ? real : parent === undefined ? path : posix.join(parent.real, posix.basename(path))
 }
 
 /** The canonical paths by which a program can belong to a toolchain: that of its name, and where its links lead. */
-export function placesOfProgram(found: string, paths: PathFacts): readonly string[] {
-  return [placeOf(paths, found), pathFact(paths, found).real]
+export function pathsOfProgram(found: string, paths: PathFacts): readonly string[] {
+  return [realPathOf(paths, found), pathFact(paths, found).real]
 }
 
 /** The interpreter of a virtual environment that a path belongs to. */
@@ -349,12 +349,12 @@ export function insideOf(path: string, zones: readonly PlannedZone[]): string | 
 
 /** One line when the caller's shell would find the command in a place that the sandbox does not show. */
 export function hiddenCommand({ request, paths, zones }: ToolchainInputs): readonly string[] {
-  const place = foundCommand(request, paths)
-  if (place === undefined || (request.command[0] ?? '').startsWith('.')) return []
-  const { real } = pathFact(paths, place)
+  const program = foundCommand(request, paths)
+  if (program === undefined || (request.command[0] ?? '').startsWith('.')) return []
+  const { real } = pathFact(paths, program)
   const visible =
     isWithin(real, '/usr') ||
     ['/bin', '/sbin'].some((root) => isWithin(real, root)) ||
     insideOf(real, zones) !== undefined
-  return visible ? [] : [`${shown(place)} is not visible inside; to show it: --ro ${shown(posix.dirname(real))}`]
+  return visible ? [] : [`${shown(program)} is not visible inside; to show it: --ro ${shown(posix.dirname(real))}`]
 }

@@ -42,18 +42,18 @@ export function shown(path: string): string {
   return path.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
-interface Place {
+interface KnownPath {
   readonly at: string
   /** `tree`: everything under it too. */
   readonly scope: 'exact' | 'tree'
   readonly why: string
 }
 
-function covers({ at, scope }: Place, path: string): boolean {
+function covers({ at, scope }: KnownPath, path: string): boolean {
   return scope === 'tree' ? isWithin(path, at) : path === at
 }
 
-const CLOSED_TARGETS: readonly Place[] = [
+const CLOSED_TARGETS: readonly KnownPath[] = [
   { at: '/', scope: 'exact', why: 'is the root of the sandbox' },
   ...RUNTIME_ROOTS.map(
     (at) => ({ at, scope: 'tree', why: "holds the system's programs, which are there already" }) as const,
@@ -74,10 +74,10 @@ const CLOSED_TARGETS: readonly Place[] = [
 
 /** Why nothing may be mounted there, or undefined when it may. */
 export function closedTarget(target: string): string | undefined {
-  return CLOSED_TARGETS.find((place) => covers(place, target))?.why
+  return CLOSED_TARGETS.find((known) => covers(known, target))?.why
 }
 
-const CLOSED_SOURCES: readonly Place[] = [
+const CLOSED_SOURCES: readonly KnownPath[] = [
   { at: '/', scope: 'exact', why: 'is the whole host' },
   { at: '/proc', scope: 'tree', why: "shows the host's processes" },
   { at: '/sys', scope: 'tree', why: "shows the host's devices" },
@@ -86,11 +86,11 @@ const CLOSED_SOURCES: readonly Place[] = [
 /** Why this host directory can be no zone, or undefined when it can. /dev/shm holds ordinary files, the rest of /dev does not. */
 export function closedSource(source: string): string | undefined {
   if (isWithin(source, '/dev') && !isBelow(source, '/dev/shm')) return "holds the host's devices"
-  return CLOSED_SOURCES.find((place) => covers(place, source))?.why
+  return CLOSED_SOURCES.find((known) => covers(known, source))?.why
 }
 
 /** Directories that people are in by accident, so that being there is no wish to show them. */
-const SHARED_PLACES: readonly Place[] = [
+const SHARED_PATHS: readonly KnownPath[] = [
   ...RUNTIME_ROOTS.map((at) => ({ at, scope: 'tree', why: 'is a system directory' }) as const),
   ...['/etc', '/proc', '/sys', '/dev', '/boot', '/run'].map(
     (at) => ({ at, scope: 'tree', why: 'is a system directory' }) as const,
@@ -115,11 +115,11 @@ const SHARED_PLACES: readonly Place[] = [
 export function withheldWorkspace(cwd: string, home: string): string | undefined {
   if (home !== '' && cwd === home) return 'is the home directory'
   if (home !== '' && isBelow(home, cwd)) return 'holds the home directory'
-  return SHARED_PLACES.find((place) => covers(place, cwd))?.why
+  return SHARED_PATHS.find((known) => covers(known, cwd))?.why
 }
 
 /** Words of a home directory that hold credentials or decide what programs do; never shown without being named. */
-const CREDENTIAL_PLACES = [
+const CREDENTIAL_PATHS = [
   '.ssh',
   '.aws',
   '.gnupg',
@@ -166,12 +166,12 @@ const CREDENTIAL_PLACES = [
   '.netlify',
 ] as const
 
-/** True when showing this canonical directory by itself would show credentials: a whole home, one of the places, or what holds one. */
+/** True when showing this canonical directory by itself would show credentials: a whole home, one of these paths, or a parent of one. */
 export function holdsCredentials(directory: string, home: string): boolean {
   if (directory === '/' || withheldWorkspace(directory, home) !== undefined) return true
   if (home === '') return false
-  return CREDENTIAL_PLACES.some((place) => {
-    const secret = posix.join(home, place)
+  return CREDENTIAL_PATHS.some((known) => {
+    const secret = posix.join(home, known)
     return isWithin(directory, secret) || isBelow(secret, directory)
   })
 }

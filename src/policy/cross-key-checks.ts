@@ -42,7 +42,7 @@ type Word = Pick<CheckedLayer, 'layer' | 'parsed'>
 function mixedNetwork({ layer, parsed: { network } }: Word): readonly string[] {
   if (network === undefined || network.mode === 'restricted' || network.allow.length === 0) return []
   return [
-    `${headOf(layer, 'network')} expected mode restricted beside a list of allowed hosts, got mode ${network.mode ?? 'none'}.`,
+    `${headOf(layer, 'network')} expected mode restricted together with a list of allowed hosts, got mode ${network.mode ?? 'none'}.`,
   ]
 }
 

@@ -29,7 +29,7 @@ export function environmentLayers(env: Environment, cwd: string): EnvironmentWor
   const docker = dockerWords(env)
   return {
     layers: [
-      { layer: 'docker-environment', source: 'environment', directory: cwd, ...docker.said },
+      { layer: 'docker-environment', source: 'environment', directory: cwd, ...docker.layer },
       twinLayer(env, cwd),
     ],
     request: requestOf(env),
@@ -45,7 +45,7 @@ function twinLayer(env: Environment, cwd: string): PolicyLayer {
     cwd,
     layer: 'environment',
     source: 'environment',
-    placeName: (option) => option.environment,
+    locationName: (option) => option.environment,
   })
   return {
     ...layer,
@@ -114,7 +114,7 @@ function requestOf(env: Environment): EnvironmentWords['request'] {
 }
 
 interface DockerWords {
-  readonly said: Pick<PolicyLayer, 'values' | 'places' | 'problems'>
+  readonly layer: Pick<PolicyLayer, 'values' | 'locations' | 'problems'>
   readonly withoutDocker: boolean
 }
 
@@ -131,7 +131,7 @@ function dockerWords(env: Environment): DockerWords {
     ...(memory === '' ? {} : { memory: /^\d+$/.test(memory) ? Number(memory) : memory }),
     ...(cpus === '' ? {} : { cpus }),
   }
-  const places = {
+  const locations = {
     'resources.timeout': 'DOCKER_TIMEOUT',
     'resources.memory': 'DOCKER_MEMORY_LIMIT',
     'resources.cpus': 'DOCKER_CPU_LIMIT',
@@ -141,5 +141,5 @@ function dockerWords(env: Environment): DockerWords {
     ...(isWrongSwitch ? [notASwitch('ENABLE_DOCKER', enabled)] : []),
   ]
   const values = Object.keys(resources).length === 0 ? {} : { resources }
-  return { said: { values, places, problems }, withoutDocker: switchOf(enabled) === false }
+  return { layer: { values, locations, problems }, withoutDocker: switchOf(enabled) === false }
 }

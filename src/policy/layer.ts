@@ -14,12 +14,12 @@ export interface PolicyLayer {
   /** What the schema made of exactly these values, where that is known beforehand. */
   readonly parsed?: ParsedSandbox
   /** Dotted key (`resources.memory`, `zones.0`) -> the exact place that says it: `ci.yaml:7`, `--memory`. */
-  readonly places?: Readonly<Record<string, string>>
+  readonly locations?: Readonly<Record<string, string>>
   /** What could not even be put into `values`, one finished line each. */
   readonly problems?: readonly string[]
 }
 
-/** Authority, lowest first: a later one replaces what an earlier one said. */
+/** Authority, lowest first: a later one replaces what an earlier one set. */
 export const LAYER_ORDER: readonly Layer[] = [
   'built-in',
   'profile',
@@ -36,12 +36,12 @@ export function inOrder(layers: readonly PolicyLayer[]): readonly PolicyLayer[] 
 }
 
 /** The place that says a key, as exactly as the layer knows: the key's own, else the nearest one around it, else the source. */
-export function placeOf(layer: PolicyLayer, key: string): string {
-  const places = layer.places ?? {}
+export function locationOf(layer: PolicyLayer, key: string): string {
+  const locations = layer.locations ?? {}
   const parts = key.split('.')
   const around = parts.map((_, index) => parts.slice(0, parts.length - index).join('.'))
-  const found = around.find((candidate) => Object.hasOwn(places, candidate))
-  return found === undefined ? layer.source : (places[found] ?? layer.source)
+  const found = around.find((candidate) => Object.hasOwn(locations, candidate))
+  return found === undefined ? layer.source : (locations[found] ?? layer.source)
 }
 
 /** The layer, as the merging of keys sees it. */
@@ -50,7 +50,7 @@ export function sourceOf(layer: PolicyLayer, { rank, home }: Pick<LayerSource, '
     directory: layer.directory,
     rank,
     home,
-    originOf: (key) => ({ layer: layer.layer, source: placeOf(layer, key), key }),
+    originOf: (key) => ({ layer: layer.layer, source: locationOf(layer, key), key }),
     headOf: (key) => headOf(layer, key),
   }
 }
@@ -62,6 +62,6 @@ export function isSpoken(layer: PolicyLayer): boolean {
 
 /** The head of a message about a key: place and key. */
 export function headOf(layer: PolicyLayer, key: string): string {
-  const place = placeOf(layer, key)
-  return isSpoken(layer) || key === '' ? `${place}:` : `${place}: ${key}:`
+  const location = locationOf(layer, key)
+  return isSpoken(layer) || key === '' ? `${location}:` : `${location}: ${key}:`
 }

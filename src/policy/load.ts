@@ -40,7 +40,7 @@ export interface LoadedProfile {
 const LARGEST_PROFILE = 1024 ** 2
 /** More than any real chain, so that a generated one cannot keep us busy. */
 const LONGEST_CHAIN = 32
-const ENDINGS = ['.yaml', '.yml'] as const
+const EXTENSIONS = ['.yaml', '.yml'] as const
 
 /** Where a user's own profiles are, by the XDG base directory rules; empty when there is neither variable nor home. */
 export function profileDirectoryOf(env: Readonly<Record<string, string | undefined>>, home: string): string {
@@ -79,20 +79,20 @@ async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProf
   if (chain.length >= LONGEST_CHAIN) throw cycle([...chain, { name: request.name, file: found.file }])
   const profile = await readProfile(found)
   const longer = [...chain, { name: request.name, candidate: found.candidate, file: found.file, profile }]
-  const looked = [...missing, ...found.missing]
+  const tried = [...missing, ...found.missing]
   const base = profile.extends
   if (base !== undefined)
     return await loadChain({
       request: { ...request, name: base, cwd: path.dirname(found.file) },
       chain: longer,
-      missing: looked,
+      missing: tried,
     })
   const links = longer.toReversed()
   return {
     layers: links.map((link) => link.profile.layer),
     read: links.map(({ file }) => file),
     found: links.map(({ candidate }) => candidate),
-    missing: looked,
+    missing: tried,
   }
 }
 
@@ -130,10 +130,12 @@ function findProfile(request: ProfileRequest, extendedBy: string | undefined): F
 function candidatesOf(request: ProfileRequest, extendedBy: string | undefined): readonly string[] {
   if (isPath(request.name)) return [path.resolve(request.cwd, request.name)]
   const directories = directoriesOf(request)
-  const all = directories.flatMap((directory) => ENDINGS.map((ending) => path.join(directory, request.name + ending)))
+  const all = directories.flatMap((directory) =>
+    EXTENSIONS.map((extension) => path.join(directory, request.name + extension)),
+  )
   const hides =
     extendedBy !== undefined && all.includes(extendedBy) ? directories.indexOf(path.dirname(extendedBy)) : -1
-  const hidden = all.slice((hides + 1) * ENDINGS.length)
+  const hidden = all.slice((hides + 1) * EXTENSIONS.length)
   // Nothing is hidden by the last directory: the profile extends itself, and the circle is reported as one.
   return hidden.length === 0 ? all : hidden
 }
@@ -143,7 +145,7 @@ function directoriesOf({ configDirectory, shippedDirectory }: ProfileDirectories
 }
 
 function isPath(name: string): boolean {
-  return name.includes('/') || ENDINGS.some((ending) => name.endsWith(ending))
+  return name.includes('/') || EXTENSIONS.some((extension) => name.endsWith(extension))
 }
 
 /** O_NONBLOCK: a FIFO in the place of a profile must not make us wait for its writer. */
@@ -241,8 +243,10 @@ export function listProfiles(directories: ProfileDirectories): readonly ListedPr
 
 function profilesIn(directory: string, from: ListedProfile['from']): readonly ListedProfile[] {
   return namesIn(directory).flatMap((file) => {
-    const ending = ENDINGS.find((candidate) => file.endsWith(candidate) && file.length > candidate.length)
-    return ending === undefined ? [] : [{ name: file.slice(0, -ending.length), file: path.join(directory, file), from }]
+    const extension = EXTENSIONS.find((candidate) => file.endsWith(candidate) && file.length > candidate.length)
+    return extension === undefined
+      ? []
+      : [{ name: file.slice(0, -extension.length), file: path.join(directory, file), from }]
   })
 }
 

@@ -15,7 +15,7 @@ export type GivenOptions = Readonly<Record<string, string | boolean | readonly s
  * @param cwd absolute; what host paths are relative to
  */
 export function flagLayer(given: GivenOptions, cwd: string): PolicyLayer {
-  return layerOfOptions({ given, cwd, layer: 'flag', source: 'command line', placeName: ({ name }) => `--${name}` })
+  return layerOfOptions({ given, cwd, layer: 'flag', source: 'command line', locationName: ({ name }) => `--${name}` })
 }
 
 /** The layer of options from anywhere; `placeName` is how a message calls one. */
@@ -24,16 +24,16 @@ export function layerOfOptions(input: {
   readonly cwd: string
   readonly layer: Layer
   readonly source: string
-  readonly placeName: (option: OptionDeclaration) => string
+  readonly locationName: (option: OptionDeclaration) => string
 }): PolicyLayer {
-  const { given, cwd, layer, source, placeName } = input
+  const { given, cwd, layer, source, locationName } = input
   const settings = OPTIONS.flatMap((option) => {
-    const place = placeName(option)
+    const location = locationName(option)
     return textsOf(given[option.name]).flatMap((text) =>
-      option.sets === undefined ? [] : [{ place, sets: option.sets(text) }],
+      option.sets === undefined ? [] : [{ location, sets: option.sets(text) }],
     )
   })
-  const sum = settings.reduce(addSetting, { values: {}, places: {}, problems: [] })
+  const sum = settings.reduce(addSetting, { values: {}, locations: {}, problems: [] })
   return { layer, source, directory: cwd, ...sum, values: sum.values as SandboxInput }
 }
 
@@ -44,15 +44,15 @@ function textsOf(value: GivenOptions[string]): readonly string[] {
 
 interface Sum {
   readonly values: object
-  readonly places: Readonly<Record<string, string>>
+  readonly locations: Readonly<Record<string, string>>
   readonly problems: readonly string[]
 }
 
-function addSetting(sum: Sum, { place, sets }: { readonly place: string; readonly sets: FlagValues }): Sum {
-  if ('problem' in sets) return { ...sum, problems: [...sum.problems, `${place}: ${sets.problem}`] }
+function addSetting(sum: Sum, { location, sets }: { readonly location: string; readonly sets: FlagValues }): Sum {
+  if ('problem' in sets) return { ...sum, problems: [...sum.problems, `${location}: ${sets.problem}`] }
   const keys = keysSetBy({ below: sum.values, above: sets.values, key: '' })
-  const places = Object.fromEntries(keys.map((key) => [key, place]))
-  return { ...sum, values: combine(sum.values, sets.values) as object, places: { ...sum.places, ...places } }
+  const locations = Object.fromEntries(keys.map((key) => [key, location]))
+  return { ...sum, values: combine(sum.values, sets.values) as object, locations: { ...sum.locations, ...locations } }
 }
 
 /** Lists continue, mappings fill up, anything else is replaced: of an option given twice the last counts. */

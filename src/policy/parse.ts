@@ -47,8 +47,8 @@ function decode({ file, bytes }: { readonly file: string; readonly bytes: Uint8A
   }
 }
 
-function unreadable(place: readonly (string | number | undefined)[], reason: string, cause?: unknown): SandboxError {
-  const where = place.filter((part) => part !== undefined).join(':')
+function unreadable(location: readonly (string | number | undefined)[], reason: string, cause?: unknown): SandboxError {
+  const where = location.filter((part) => part !== undefined).join(':')
   const hint = 'llm-do profiles show default   (a profile that works)'
   return new SandboxError('PROFILE_UNREADABLE', `${where}: ${reason.replace(/\.$/, '')}.`, { hint, cause })
 }

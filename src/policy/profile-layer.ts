@@ -24,7 +24,7 @@ export function profileLayer({ file, values, lines, parsed }: ReadProfile): Pars
     source: file,
     directory: path.dirname(file),
     values,
-    places: Object.fromEntries(Object.entries(lines).map(([key, line]) => [key, `${file}:${line}`])),
+    locations: Object.fromEntries(Object.entries(lines).map(([key, line]) => [key, `${file}:${line}`])),
     ...(parsed === undefined ? {} : { parsed }),
   }
   const base: unknown = values.extends

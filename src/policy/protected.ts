@@ -8,12 +8,12 @@
  */
 
 /** `zone`: at the root of every rw zone, and in home directories. `home`: only in home directories. */
-export type ProtectedPlace = 'zone' | 'home'
+export type ProtectedRoot = 'zone' | 'home'
 
 export interface ProtectedName {
   /** Relative to the root of the zone, or to the home directory. */
   readonly name: string
-  readonly where: ProtectedPlace
+  readonly where: ProtectedRoot
   /** What runs or obeys it. */
   readonly tool: string
   /** When, or what for. */
@@ -146,7 +146,7 @@ const IN_HOMES: readonly Row[] = [
   ['.config/systemd', 'systemd', 'starts its units at login'],
   ['.config/environment.d', 'systemd', 'sets variables of each login'],
   ['.local/share/systemd', 'systemd', 'starts its units at login'],
-  ['.local/share/dbus-1', 'D-Bus', 'starts its services when somebody asks for them'],
+  ['.local/share/dbus-1', 'D-Bus', 'starts its services on request'],
   ['.local/share/applications', 'desktops', 'start its programs to open files'],
   ['.config/mimeapps.list', 'desktops', 'choose the programs that open files'],
   ['.config/i3', 'i3', 'starts its programs at login'],
@@ -214,7 +214,7 @@ const IN_HOMES: readonly Row[] = [
   ['.config/goose', 'goose', 'starts its extensions'],
 ]
 
-const rows = (where: ProtectedPlace, table: readonly Row[]): readonly ProtectedName[] =>
+const rows = (where: ProtectedRoot, table: readonly Row[]): readonly ProtectedName[] =>
   table.map(([name, tool, why]) => ({ name, where, tool, why }))
 
 export const PROTECTED_NAMES: readonly ProtectedName[] = [...rows('zone', IN_ZONES), ...rows('home', IN_HOMES)]

@@ -7,7 +7,7 @@ import type { Reader } from '../text/units.ts'
 import { ABOUT, KEYS, type ParsedSandbox } from './keys/index.ts'
 import { type Field, type Fields, isSection, type Key, type KeyMeaning, type Section } from './keys/key.ts'
 
-/** More than anybody writes by hand, few enough to compare each with each. */
+/** More than a person writes by hand, few enough to compare each with each. */
 const LONGEST_LIST = 1000
 /** Every zone is several mounts. */
 const MOST_MAPPINGS = 256

@@ -32,11 +32,11 @@ const RENAMED: Readonly<Record<string, string>> = Object.fromEntries(
 
 /** Places are looked up by the names of today. */
 function withNewNames(layer: PolicyLayer): PolicyLayer {
-  const old = Object.entries(layer.places ?? {}).filter(([key]) => Object.hasOwn(RENAMED, key))
+  const old = Object.entries(layer.locations ?? {}).filter(([key]) => Object.hasOwn(RENAMED, key))
   if (old.length === 0) return layer
   return {
     ...layer,
-    places: { ...Object.fromEntries(old.map(([key, place]) => [RENAMED[key], place])), ...layer.places },
+    locations: { ...Object.fromEntries(old.map(([key, location]) => [RENAMED[key], location])), ...layer.locations },
   }
 }
 

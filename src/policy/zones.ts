@@ -10,7 +10,7 @@ export interface DraftZone extends Omit<ParsedZone, 'name'> {
   readonly named: boolean
   readonly meansDirectory?: boolean
   readonly origin: Origin
-  /** Where it is said, for messages. */
+  /** Where it is set, for messages. */
   readonly head: string
 }
 
@@ -52,8 +52,8 @@ function overlay(below: DraftZone, above: DraftZone): DraftZone {
   const wasTmpfs = below.mode === 'tmpfs'
   const becomesTmpfs = above.mode === 'tmpfs' || (above.mode === undefined && above.hostPath === undefined && wasTmpfs)
   if (wasTmpfs !== becomesTmpfs) return above
-  const said = Object.fromEntries(Object.entries(above).filter(([, value]) => value !== undefined))
-  return { ...below, ...said }
+  const set = Object.fromEntries(Object.entries(above).filter(([, value]) => value !== undefined))
+  return { ...below, ...set }
 }
 
 export function zoneKeys(zones: readonly DraftZone[]): readonly SetKey[] {
@@ -77,7 +77,7 @@ export function zoneOf(draft: DraftZone): Zone {
   }
 }
 
-/** @param broken some layer could not be read completely, so that what is missing here may have been said there */
+/** @param broken some layer could not be read completely, so that what is missing here may have been set there */
 export function zoneProblems(zones: readonly DraftZone[], broken: boolean): readonly string[] {
   return [
     ...zones.flatMap((zone) => sourceProblems({ zone, broken })),
@@ -90,12 +90,12 @@ function sourceProblems({ zone, broken }: { readonly zone: DraftZone; readonly b
   if (mode === 'tmpfs') {
     const hasTarget = zone.named || zone.target !== undefined
     return [
-      ...(hasTarget ? [] : [`${head} expected a name or a target beside mode tmpfs, got neither.`]),
+      ...(hasTarget ? [] : [`${head} expected a name or a target together with mode tmpfs, got neither.`]),
       ...(hostPath === undefined
         ? []
-        : [`${head} expected no hostPath beside mode tmpfs, got ${quoteText(hostPath)}.`]),
+        : [`${head} expected no hostPath together with mode tmpfs, got ${quoteText(hostPath)}.`]),
       ...(create === true || optional === true
-        ? [`${head} expected no create or optional beside mode tmpfs, got one.`]
+        ? [`${head} expected no create or optional together with mode tmpfs, got one.`]
         : []),
     ]
   }
@@ -104,7 +104,7 @@ function sourceProblems({ zone, broken }: { readonly zone: DraftZone; readonly b
     ...(hostPath === undefined && !broken
       ? [`${head} expected a hostPath, from this file or one that grants it, got nothing.`]
       : []),
-    ...(size === undefined ? [] : [`${head} expected size only beside mode tmpfs, got mode ${mode ?? 'ro'}.`]),
+    ...(size === undefined ? [] : [`${head} expected size only together with mode tmpfs, got mode ${mode ?? 'ro'}.`]),
   ]
 }
 

@@ -14,7 +14,7 @@ import type { Readable } from 'node:stream'
 import { openUnlinked } from '../backends/child-process.ts'
 import { parseLaunchStatus } from '../backends/launch-status.ts'
 import { SandboxError } from '../error.ts'
-import { helpersDirectory } from '../os/native-helpers.ts'
+import { nativeDirectory } from '../os/native-programs.ts'
 
 export interface KeeperInputs {
   /** Directory of all pools of the user. */
@@ -37,7 +37,7 @@ export type KeeperWord =
 export interface Keeper {
   readonly child: ChildProcess
   /** Called for each word; the last one is `failed` when the keeper ends by itself. */
-  readonly listen: (hear: (word: KeeperWord) => void) => void
+  readonly listen: (onWord: (word: KeeperWord) => void) => void
   /** Nothing of it keeps this process alive. */
   readonly unref: () => void
   /** The keeper goes its own way. */
@@ -48,14 +48,14 @@ export interface Keeper {
 export function startKeeper(inputs: KeeperInputs): Keeper {
   const { pools, name, size, idleSeconds, launchFile, endsWithUs } = inputs
   const file = openUnlinked(launchFile)
-  const child = spawn(join(helpersDirectory(), 'pool'), ['keep', pools, name, String(size), String(idleSeconds)], {
+  const child = spawn(join(nativeDirectory(), 'pool'), ['keep', pools, name, String(size), String(idleSeconds)], {
     stdio: ['ignore', 'pipe', 'pipe', file, ...(endsWithUs ? (['pipe'] as const) : [])],
     env: {},
     cwd: '/',
     detached: true,
   })
   closeSync(file)
-  return { child, listen: (hear) => listen(child, hear), unref: () => unref(child), release: () => release(child) }
+  return { child, listen: (onWord) => listen(child, onWord), unref: () => unref(child), release: () => release(child) }
 }
 
 function unref(child: ChildProcess): void {
@@ -63,15 +63,15 @@ function unref(child: ChildProcess): void {
   for (const stream of child.stdio) (stream as Socket | null)?.unref()
 }
 
-function listen(child: ChildProcess, hear: (word: KeeperWord) => void): void {
+function listen(child: ChildProcess, onWord: (word: KeeperWord) => void): void {
   const complaint: string[] = []
   child.stderr?.on('data', (chunk: Buffer) => complaint.push(chunk.toString()))
-  child.once('error', (error) => hear({ word: 'failed', why: error.message }))
-  child.once('close', () => hear({ word: 'failed', why: complaint.join('').trim() }))
+  child.once('error', (error) => onWord({ word: 'failed', why: error.message }))
+  child.once('close', () => onWord({ word: 'failed', why: complaint.join('').trim() }))
   if (child.stdout === null) return
   createInterface({ input: child.stdout }).on('line', (line) => {
     const word = wordOf(line)
-    if (word !== undefined) hear(word)
+    if (word !== undefined) onWord(word)
   })
 }
 
@@ -125,18 +125,18 @@ export async function startDetached(inputs: Omit<KeeperInputs, 'endsWithUs'>): P
  * @returns what it printed: a line of JSON a keeper, or how many were ended, or cleaned up after
  * @throws SandboxError when it cannot do its work
  */
-export async function askPools(action: 'status' | 'stop' | 'prune', pools: string): Promise<string> {
+export async function runPoolProgram(action: 'status' | 'stop' | 'prune', pools: string): Promise<string> {
   const { execa } = await import('execa')
-  const helper = join(helpersDirectory(), 'pool')
-  const { exitCode, stdout, stderr, code } = await execa(helper, [action, pools], {
+  const program = join(nativeDirectory(), 'pool')
+  const { exitCode, stdout, stderr, code } = await execa(program, [action, pools], {
     env: {},
     extendEnv: false,
     reject: false,
     stdin: 'ignore',
   })
-  if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${helper}: no such file.`, { hint: 'make native' })
+  if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${program}: no such file.`, { hint: 'make native' })
   if (exitCode === 0) return stdout
-  throw new SandboxError('BACKEND_FAILED', `pool ${action}: ${stderr.trim() || `${helper} failed`}`, {
+  throw new SandboxError('BACKEND_FAILED', `pool ${action}: ${stderr.trim() || `${program} failed`}`, {
     hint: 'ls -ld the directory named above; it must be yours alone',
   })
 }

@@ -7,7 +7,7 @@ import { closeSync } from 'node:fs'
 import { openUnlinked } from '../backends/child-process.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { environmentFor, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/guards.ts'
-import { packageRoot, packageVersion } from '../os/native-helpers.ts'
+import { packageRoot, packageVersion } from '../os/native-programs.ts'
 import { guardPlan, plainLaunch } from '../run/leave.ts'
 import { prepareZones } from '../run/make-zones.ts'
 import { type ExecOptions, type Prepared, prepare } from '../run/plan-run.ts'
@@ -160,9 +160,9 @@ async function keepPlan({
   readonly options: PlanOptions
   readonly program: string
 }): Promise<KeptPlan> {
-  const asked: ExecOptions = { ...options, command: [program], mode: 'capture' }
+  const request: ExecOptions = { ...options, command: [program], mode: 'capture' }
   const begunMs = now()
-  const prepared = await prepareZones(() => prepare(asked))
+  const prepared = await prepareZones(() => prepare(request))
   const guarded = await guardPlan(prepared, {
     invocation: invocationOf([program]),
     paths: prepared.facts.paths,

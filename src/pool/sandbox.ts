@@ -13,7 +13,7 @@ import { backendNamed } from '../backends/index.ts'
 import { relaunchOf } from '../backends/namespace/build.ts'
 import { superviseKept } from '../backends/namespace/run.ts'
 import { isPoolable } from '../launch-cache/eligibility.ts'
-import { helpersDirectory } from '../os/native-helpers.ts'
+import { nativeDirectory } from '../os/native-programs.ts'
 import type { Result } from '../report/result.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
 import { exec, judge } from '../run/exec.ts'
@@ -72,7 +72,7 @@ export async function openSandbox({ warm = STANDARD_WARM, ...options }: SandboxO
 const NO_INPUT = new Uint8Array(0)
 
 /** A keeper that was killed leaves its directory; the name is ours alone. */
-const removePlace = (directory: string): Promise<void> => rm(directory, { recursive: true, force: true })
+const removePoolDirectory = (directory: string): Promise<void> => rm(directory, { recursive: true, force: true })
 
 interface Opening {
   readonly options: PlanOptions
@@ -112,11 +112,13 @@ class OpenSandbox implements Sandbox {
 
   served = () => ({ ...this.counts })
 
-  exec = async (asked: SandboxCommand): Promise<Result> => {
-    const [program] = asked.command
-    if (program === undefined || asked.command.some((word) => word.includes('\0'))) return this.runAnew(asked)
-    const planned = await this.plans.attempt({ program, env: asked.env }, (run) => this.runPlanned(program, asked, run))
-    const { result, isWarm } = planned ?? { result: await this.runAnew(asked), isWarm: false }
+  exec = async (request: SandboxCommand): Promise<Result> => {
+    const [program] = request.command
+    if (program === undefined || request.command.some((word) => word.includes('\0'))) return this.runAnew(request)
+    const planned = await this.plans.attempt({ program, env: request.env }, (run) =>
+      this.runPlanned(program, request, run),
+    )
+    const { result, isWarm } = planned ?? { result: await this.runAnew(request), isWarm: false }
     this.counts[isWarm ? 'warm' : 'cold'] += 1
     return result
   }
@@ -130,10 +132,10 @@ class OpenSandbox implements Sandbox {
   [Symbol.asyncDispose] = (): Promise<void> => this.close()
 
   /** @returns undefined when something that the plan was made from has changed */
-  private async runPlanned(program: string, asked: SandboxCommand, run: PlannedRun): Promise<Served | undefined> {
+  private async runPlanned(program: string, request: SandboxCommand, run: PlannedRun): Promise<Served | undefined> {
     await this.follow(program, run)
     this.keep()
-    return (await this.runWarm(asked, run)) ?? (await this.runCold(asked, run))
+    return (await this.runWarm(request, run)) ?? (await this.runCold(request, run))
   }
 
   private fits({ kept, prepared }: PlannedRun): boolean {
@@ -148,9 +150,9 @@ class OpenSandbox implements Sandbox {
     await this.endKeeper()
   }
 
-  private async runWarm(asked: SandboxCommand, run: PlannedRun): Promise<Served | undefined> {
+  private async runWarm(request: SandboxCommand, run: PlannedRun): Promise<Served | undefined> {
     const { prepared, env, kept } = run
-    const { command, stdin = NO_INPUT, onStdout, onStderr, signal } = asked
+    const { command, stdin = NO_INPUT, onStdout, onStderr, signal } = request
     if (!this.fits(run) || signal?.aborted === true) return undefined
     const outputCap = prepared.plan.limits.output ?? null
     const { files } = kept
@@ -160,13 +162,13 @@ class OpenSandbox implements Sandbox {
   }
 
   /** The plan is known, so launch is all that has to be started. @returns undefined when launch found it stale */
-  private async runCold(asked: SandboxCommand, { prepared, env, kept }: PlannedRun): Promise<Served | undefined> {
-    const { command, stdin, onStdout, onStderr, signal } = asked
+  private async runCold(request: SandboxCommand, { prepared, env, kept }: PlannedRun): Promise<Served | undefined> {
+    const { command, stdin, onStdout, onStderr, signal } = request
     const { plan } = prepared
     if (!backendNamed(plan.backend).hasLaunchFile || plan.tty || kept.path === undefined)
-      return { result: await this.runAnew(asked), isWarm: false }
+      return { result: await this.runAnew(request), isWarm: false }
     const launch = relaunchOf({
-      file: `${helpersDirectory()}/launch`,
+      file: `${nativeDirectory()}/launch`,
       launchFile: kept.path,
       command,
       env,
@@ -218,7 +220,7 @@ class OpenSandbox implements Sandbox {
       endsWithUs: true,
     })
     this.keeper = { keeper, directory: `${this.pools}/${name}` }
-    keeper.listen((word) => void this.hear(keeper, word))
+    keeper.listen((word) => void this.onKeeperWord(keeper, word))
     keeper.unref()
   }
 
@@ -233,16 +235,16 @@ class OpenSandbox implements Sandbox {
     child.ref()
     if (child.exitCode === null && child.signalCode === null && child.kill('SIGTERM')) await ended
     keeper.release()
-    await removePlace(directory)
+    await removePoolDirectory(directory)
   }
 
-  private async hear(keeper: Keeper, word: KeeperWord): Promise<void> {
+  private async onKeeperWord(keeper: Keeper, word: KeeperWord): Promise<void> {
     if (keeper !== this.keeper?.keeper) return
     if (word.word !== 'ready') {
       const { directory } = this.keeper
       this.keeper = undefined
       this.restartAt = performance.now() + RESTART_MS
-      await removePlace(directory)
+      await removePoolDirectory(directory)
       return
     }
     const warm = await WarmSandbox.open(`${this.keeper.directory}/r${word.id}`, (gone) => this.idle.delete(gone))

@@ -89,17 +89,17 @@ interface Cancelling {
 /** Before the command is taken there is nothing to end: the answer to that question comes first. */
 function canceller(run: FramedRun, { signal, cut }: Cancelling) {
   const state: { cutOff?: NodeJS.Timeout } = {}
-  const tell = (): void => {
+  const reportGone = (): void => {
     const number = Buffer.alloc(4)
     number.writeInt32LE(signalNumber(signal?.reason))
     run.send(FRAME.signal, number)
   }
   run.whenTaken(() => {
-    if (signal?.aborted === true) tell()
+    if (signal?.aborted === true) reportGone()
   })
   return {
     cancel: (): void => {
-      if (run.isTaken) tell()
+      if (run.isTaken) reportGone()
       state.cutOff ??= setTimeout(cut, CANCEL_MS)
     },
     disarm: (): void => clearTimeout(state.cutOff),

@@ -57,7 +57,7 @@ export function auditLine({ time, result, worker, decision, decidedBy }: AuditEn
 /** What is wrong with one line, `undefined` for nothing. */
 export function checkAuditLine(line: string | Uint8Array, previous: string): string | undefined {
   const entry = parse(typeof line === 'string' ? line : Buffer.from(line).toString('utf8'))
-  if (entry === undefined) return 'is not a JSON object: its writer died half-way, or somebody wrote here by hand'
+  if (entry === undefined) return 'is not a JSON object: its writer died half-way, or the file was edited by hand'
   if (entry['prev'] === previous) return undefined
   return `does not continue the line before: expected prev ${previous}, got ${JSON.stringify(entry['prev'] ?? null)}`
 }

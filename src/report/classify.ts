@@ -11,7 +11,7 @@ import type { Plan } from '../plan/plan.ts'
 import type { EngineName } from '../policy/values.ts'
 import { formatDuration, formatSize } from '../text/units.ts'
 import { type DecodedOutput, decodeOutput } from './decode-output.ts'
-import { type Explained, explainExec, explainLost, explainSetup, type FailurePlace } from './explain-failure.ts'
+import { type Explained, explainExec, explainLost, explainSetup, type FailureContext } from './explain-failure.ts'
 import {
   invisiblePathHint,
   isLimit,
@@ -27,7 +27,7 @@ import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } 
 import type { Denial, Reason, Result } from './result.ts'
 
 /** What only the caller of the run knows, all optional. */
-export interface ClassifyExtras extends FailurePlace {
+export interface ClassifyExtras extends FailureContext {
   /** Who set what (policy.origins), to name the file or flag behind a limit. */
   readonly origins?: Origins
   /** Absolute paths among the command's words that exist on the host and are not visible inside. */
@@ -61,11 +61,11 @@ function reasonOf(outcome: Outcome, plan: Plan): Reason {
 
 const NO_FAILURE = { step: 'sandbox', path: '', errno: '', detail: 'ended without saying why' }
 
-function explain(outcome: Outcome, command: readonly string[], place: FailurePlace): Explained | undefined {
+function explain(outcome: Outcome, command: readonly string[], context: FailureContext): Explained | undefined {
   const failure = outcome.failure ?? NO_FAILURE
   if (outcome.cause === 'exec') return explainExec(failure, command[0] ?? '')
   if (outcome.cause === 'lost') return explainLost(failure)
-  return outcome.cause === 'setup' ? explainSetup(failure, place) : undefined
+  return outcome.cause === 'setup' ? explainSetup(failure, context) : undefined
 }
 
 function limitsOf({ limits }: Plan): Result['limits'] {

@@ -88,7 +88,7 @@ export function explainExec(failure: SetupFailure, program: string): Explained {
 const ASK_DOCTOR = 'llm-do doctor   # tries every part of a sandbox on this machine and names what fails'
 
 /** What is known about the place where a set-up step failed; it makes the explanation narrower. */
-export interface FailurePlace {
+export interface FailureContext {
   /** Executable of the engine, for fixes that name it. */
   readonly program?: string
   readonly around?: Surroundings
@@ -159,7 +159,7 @@ const SETUP_FAILURES: readonly SetupRow[] = [
 ]
 
 /** The host's path of a path inside; itself where no zone shows it. */
-function hostPathOf(path: string, zones: FailurePlace['zones'] = []): string {
+function hostPathOf(path: string, zones: FailureContext['zones'] = []): string {
   const around = zones.filter(({ target }) => path === target || path.startsWith(`${target}/`))
   const [nearest] = around.toSorted((one, other) => other.target.length - one.target.length)
   return nearest === undefined ? path : nearest.source + path.slice(nearest.target.length)
@@ -168,7 +168,7 @@ function hostPathOf(path: string, zones: FailurePlace['zones'] = []): string {
 /** The command had begun, and its end is not known. Nothing here may sound as if it can simply be run again. */
 export function explainLost({ step, path, errno, detail }: SetupFailure): Explained {
   const what = [step, path, errno, detail].filter((part) => part !== '').join(': ')
-  // Launch would have told what it set aside at the end; native/runner/sweeper.c, which did it instead, reports nothing.
+  // Launch would have reported what it set aside at the end; native/runner/sweeper.c, which did it instead, reports nothing.
   const swept =
     step === 'launch'
       ? '; new files at protected names are renamed to NAME.set-aside.RUN, unless what does that was killed too'
@@ -182,22 +182,22 @@ export function explainLost({ step, path, errno, detail }: SetupFailure): Explai
 
 function explainStep(
   { step, path, errno }: SetupFailure,
-  { zones }: FailurePlace,
+  { zones }: FailureContext,
 ): Omit<Explained, 'code'> | undefined {
   const row = SETUP_FAILURES.find((known) => known.step === step && (known.errno ?? errno) === errno)
   if (row === undefined) return undefined
-  const place = /^(container-)?init:/.test(step) ? hostPathOf(path, zones) : path
-  return { message: row.why(place), hint: row.hint(place) }
+  const shownPath = /^(container-)?init:/.test(step) ? hostPathOf(path, zones) : path
+  return { message: row.why(shownPath), hint: row.hint(shownPath) }
 }
 
-/** A step of building the sandbox that failed: which one, on what, what the kernel said, and what that means here. */
-export function explainSetup(failure: SetupFailure, place: FailurePlace = {}): Explained {
-  const { program = 'bwrap', around } = place
+/** A step of building the sandbox that failed: which one, on what, the errno, and what that means here. */
+export function explainSetup(failure: SetupFailure, context: FailureContext = {}): Explained {
+  const { program = 'bwrap', around } = context
   const { step, path, errno, detail } = failure
   const where = path === '' ? '' : ` ${path}`
   const why = errno === '' ? '' : `: ${errno}`
   const seen = `${step}${where}${why}${inBrackets(detail)}`
-  const known = explainStep(failure, place)
+  const known = explainStep(failure, context)
   if (known !== undefined) return { code: 'SETUP_FAILED', message: `${seen}: ${known.message}`, hint: known.hint }
   const { cause, fix } = explainFailure({ ok: false, step, errno, message: detail }, { program, around })
   return { code: 'SETUP_FAILED', message: fix === '' ? seen : `${seen}: ${cause}`, hint: fix === '' ? ASK_DOCTOR : fix }

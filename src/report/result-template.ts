@@ -67,7 +67,7 @@ const marksOf = (slots: object): object =>
 const COUNTED = /,"(?:peakPids|readBytes|writeBytes)":$/
 
 /** Records of a launch file: how much of each stream is kept, and the template, segment by segment. */
-export function answerRecords(plan: Plan, form: JsonForm): readonly LaunchRecord[] {
+export function templateRecords(plan: Plan, form: JsonForm): readonly LaunchRecord[] {
   const line = jsonLine({ ...inForm(classify(plan, ORDINARY, []), form), ...marksOf(SLOTS[form]) })
   const segments = line.trimEnd().split(MARKED)
   // Segments and names of slots alternate, with a segment first and last.

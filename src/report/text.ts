@@ -1,5 +1,5 @@
 /**
- * Result and error -> lines for people, on stderr. Nothing is said when nothing is off. Every line starts with `llm-do: `,
+ * Result and error -> lines for people, on stderr. Nothing is printed when nothing is off. Every line starts with `llm-do: `,
  * so that it cannot be taken for a line of the command, and no character of it moves a cursor or hides another one.
  */
 import type { SandboxError } from '../error.ts'

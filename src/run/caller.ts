@@ -1,5 +1,5 @@
 /**
- * The caller of a run: its directory, home, environment and profiles, and the places that decide what its next run may do.
+ * The caller of a run: its directory, home, environment and profiles, and the paths that decide what its next run may do.
  * Edge: process.env, the account, files.
  */
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { ACCOUNTS, homesOfAccounts } from '../host/accounts.ts'
 import { cacheDirectory } from '../host/boot-cache.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { makeDirectories } from '../os/make-directories.ts'
-import { packageRoot } from '../os/native-helpers.ts'
+import { packageRoot } from '../os/native-programs.ts'
 import type { Request } from '../plan/request.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { type ProfileDirectories, profileDirectoryOf } from '../policy/load.ts'
@@ -108,20 +108,20 @@ export function profileDirectories(env: Environment, home: string): ProfileDirec
  * What decides about the next run in addition to the files of its policy, by the names that lead there: a command that can write
  * there could widen what it is given then.
  */
-export function decidingPlaces(env: Environment, { cwd }: Pick<Request, 'cwd'>): readonly string[] {
+export function decidingPaths(env: Environment, { cwd }: Pick<Request, 'cwd'>): readonly string[] {
   const own = ownDirectory(env, process.getuid?.() ?? -1)
   // As the variables say it, links included; the canonical home is not where the next run begins to look.
   const config = profileDirectoryOf(env, env['HOME'] || accountHome())
-  const places = [config, cacheDirectory(env) ?? '', own, packageRoot(), process.execPath, ...namesOfNode(env, cwd)]
-  return places.filter((place) => isAbsolute(place))
+  const paths = [config, cacheDirectory(env) ?? '', own, packageRoot(), process.execPath, ...namesOfNode(env, cwd)]
+  return paths.filter((path) => isAbsolute(path))
 }
 
-/** Where the command finds node: on PATH, but never in the caller's directory; with the places that it looks at before. */
+/** Where the command finds node: on PATH, but never in the caller's directory; with the paths that it tries before. */
 function namesOfNode(env: Environment, cwd: string): readonly string[] {
   const entries = (env['PATH'] ?? '').split(delimiter).filter((entry) => isAbsolute(entry) && !isWithin(entry, cwd))
-  const places = entries.map((entry) => join(entry, 'node'))
-  const found = places.findIndex((place) => existsSync(place))
-  return found === -1 ? [] : places.slice(0, found + 1)
+  const paths = entries.map((entry) => join(entry, 'node'))
+  const found = paths.findIndex((path) => existsSync(path))
+  return found === -1 ? [] : paths.slice(0, found + 1)
 }
 
 /**

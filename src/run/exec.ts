@@ -5,9 +5,9 @@
  */
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
 import type { Outcome } from '../backends/outcome.ts'
-import { lookAtEntries } from '../host/entries.ts'
+import { entryIdentities } from '../host/entries.ts'
 import type { GuardedLaunch } from '../launch-cache/store.ts'
-import { helpersDirectory } from '../os/native-helpers.ts'
+import { nativeDirectory } from '../os/native-programs.ts'
 import { changedWarnings, openedIn } from '../plan/opened.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { classify } from '../report/classify.ts'
@@ -51,13 +51,13 @@ async function run(options: ExecOptions, begunMs: number): Promise<Ran> {
 
 /** The plan for the C client is written while the command runs. A plan that cannot be guarded is made again next time. */
 async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
-  const places = openedIn(prepared)
-  const before = lookAtEntries(places.map(({ path }) => path))
+  const opened = openedIn(prepared)
+  const before = entryIdentities(opened.map(({ path }) => path))
   const supervised = start(prepared)
   const guarding = afterStart(() => guardedLaunch(prepared, begunMs)).catch(() => undefined)
   const [outcome, guarded] = await Promise.all([supervised, guarding])
-  const after = lookAtEntries(places.map(({ path }) => path))
-  const warnings = [...outcome.warnings, ...changedWarnings({ places, before, after })]
+  const after = entryIdentities(opened.map(({ path }) => path))
+  const warnings = [...outcome.warnings, ...changedWarnings({ opened, before, after })]
   return { prepared, outcome: { ...outcome, warnings }, guarded }
 }
 
@@ -86,7 +86,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
   return classify(plan, outcome, request.command, {
     origins: policy.origins,
     invisible: await invisibleWords(prepared, outcome),
-    ...(plan.engine === undefined ? {} : { program: `${helpersDirectory()}/launch` }),
+    ...(plan.engine === undefined ? {} : { program: `${nativeDirectory()}/launch` }),
     ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
   })
 }

@@ -8,7 +8,7 @@ import { ACCOUNTS } from '../host/accounts.ts'
 import { usableCache } from '../host/boot-cache.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { variableRules, variablesOf } from '../launch-cache/cached-launch.ts'
-import { enginesBefore, isCacheable, isPoolable, placesOf } from '../launch-cache/eligibility.ts'
+import { enginesBefore, inspectedPaths, isCacheable, isPoolable } from '../launch-cache/eligibility.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
 import {
   type GuardedLaunch,
@@ -17,12 +17,12 @@ import {
   makeLaunchCache,
   storeLaunch,
 } from '../launch-cache/store.ts'
-import { helperFiles, packageRoot, packageVersion } from '../os/native-helpers.ts'
+import { nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
 import type { PathFacts } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
 import { endingRecords } from '../report/ending-words.ts'
-import { answerRecords } from '../report/result-template.ts'
+import { templateRecords } from '../report/result-template.ts'
 import { profileDirectories } from './caller.ts'
 import { existing } from './observe.ts'
 import type { ExecOptions, NarrowingSources, Prepared } from './plan-run.ts'
@@ -86,13 +86,13 @@ export async function guardPlan(
   return guardLaunch({
     invocation,
     caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
-    places: agreeing(placesOf(facts, paths), placesOf({ cgroup: facts.cgroup }, narrowing.paths)),
+    paths: agreeing(inspectedPaths(facts, paths), inspectedPaths({ cgroup: facts.cgroup }, narrowing.paths)),
     read: [
       ...sources.read,
       ...narrowing.read,
       ...accounts.read,
       ...(enginePath === undefined ? [] : [enginePath]),
-      ...helperFiles(),
+      ...nativeFiles(),
     ],
     absent: [
       ...sources.missing,
@@ -103,7 +103,8 @@ export async function guardPlan(
     variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),
     isPoolable: isPoolable(prepared),
     judgement: narrowing.judgement,
-    answer: options.form === undefined ? endingRecords(plan, policy.origins) : answerRecords(plan, options.form),
+    resultTemplate:
+      options.form === undefined ? endingRecords(plan, policy.origins) : templateRecords(plan, options.form),
     records: launchRecords(plan, fileInputs(prepared)),
     begunMs,
     seal,

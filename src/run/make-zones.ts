@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { makeDirectories } from '../os/make-directories.ts'
-import { checkHelpers, helpersDirectory } from '../os/native-helpers.ts'
+import { checkNativePrograms, nativeDirectory } from '../os/native-programs.ts'
 import { runProgram } from '../os/run-program.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
 
@@ -36,16 +36,16 @@ const UNKNOWN = ''
 const MAKING_MS = 30_000
 
 /**
- * By the native helper, which follows no link that was put in the way since the path was looked at: root may have to make a
- * directory in that of another user. Only Linux has the helper.
+ * By the native program, which follows no link that was put in the way since the path was looked at: root may have to make a
+ * directory in that of another user. Only Linux has it.
  * @returns device and inode of the directory
  */
 async function makeZoneDirectory(source: string): Promise<string> {
   if (process.platform !== 'linux') return makeByPath(source)
-  const helpers = helpersDirectory()
-  checkHelpers(helpers, process.arch)
+  const directory = nativeDirectory()
+  checkNativePrograms(directory, process.arch)
   const { ok, why, stdout } = await runProgram({
-    file: join(helpers, 'runs'),
+    file: join(directory, 'runs'),
     argv: ['make', source],
     patienceMs: MAKING_MS,
   })

@@ -18,7 +18,7 @@ import { findSockets } from '../host/find-sockets.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { observePaths, observeRounds } from '../host/paths.ts'
 import { type MachineFacts, observeHost } from '../host/probe.ts'
-import { checkHelpers, helpersDirectory, packageVersion } from '../os/native-helpers.ts'
+import { checkNativePrograms, nativeDirectory, packageVersion } from '../os/native-programs.ts'
 import { followUpPaths, pathsNamedBy } from '../plan/paths-to-inspect.ts'
 import type { Request } from '../plan/request.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -44,9 +44,9 @@ export async function observeMachine({
   notBelow,
   believe = false,
 }: MachineQuestion): Promise<MachineFacts> {
-  const helpers = helpersDirectory()
-  const seen = lookAtHelpers(helpers)
-  const questions = processQuestions(helpers)
+  const directory = nativeDirectory()
+  const seen = probePrograms(directory)
+  const questions = processQuestions(directory)
   const uid = process.getuid?.() ?? -1
   // Remembered for this boot, and believed: it must lie where no zone can be.
   const cache = secretDirectory(env, uid)
@@ -54,18 +54,18 @@ export async function observeMachine({
   const enter = seen.probe.ok ? questions.enter : enterByShell
   return observeHost({
     wantsEngines: true,
-    observers: also.flatMap((name) => backendNamed(name).observe?.look ?? []),
+    observers: also.flatMap((name) => backendNamed(name).observe?.observe ?? []),
     engine: policy.engine,
     env,
     notBelow,
     believe,
     version: packageVersion(),
     cache,
-    helpers: () => seen,
+    nativePrograms: () => seen,
     probeEngine: (engine, bwrap) =>
-      probeEngine({ engine, bwrap, helpers, uid, arch: machineArch(), runId: newRunId() }),
+      probeEngine({ engine, bwrap, nativeDirectory: directory, uid, arch: machineArch(), runId: newRunId() }),
     landlockAbi: questions.landlockAbi,
-    cgroup: () => lookAtCgroup({ uid, enter, cache, cgroupParent: policy.cgroupParent }),
+    cgroup: () => findCgroup({ uid, enter, cache, cgroupParent: policy.cgroupParent }),
   })
 }
 
@@ -73,9 +73,9 @@ function machineArch(): 'x64' | 'arm64' {
   return process.arch === 'arm64' ? 'arm64' : 'x64'
 }
 
-function lookAtHelpers(directory: string): { readonly probe: Probe; readonly stamp: string } {
+function probePrograms(directory: string): { readonly probe: Probe; readonly stamp: string } {
   try {
-    checkHelpers(directory, process.arch)
+    checkNativePrograms(directory, process.arch)
     const seen = ['launch', 'init'].map((name) => statSync(join(directory, name)))
     return {
       probe: { ok: true, detail: join(directory, 'launch') },
@@ -83,7 +83,10 @@ function lookAtHelpers(directory: string): { readonly probe: Probe; readonly sta
     }
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
-    return { probe: { ok: false, step: 'helpers', errno: '', message: `${error.message}; ${error.hint}` }, stamp: '' }
+    return {
+      probe: { ok: false, step: 'native programs', errno: '', message: `${error.message}; ${error.hint}` },
+      stamp: '',
+    }
   }
 }
 
@@ -96,7 +99,7 @@ export async function pruneTrials(env: Environment): Promise<void> {
     cache: secretDirectory(env, uid),
     cgroupParent: undefined,
   }
-  const { parent } = await lookAtCgroup(question)
+  const { parent } = await findCgroup(question)
   if (parent !== undefined) removeDeadTrials(parent)
 }
 
@@ -113,12 +116,12 @@ const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is
  * The ladder takes tens of milliseconds to climb, so its answer is remembered for the boot, user and group, but only one that
  * lacks nothing: what was missing may come, or was missing by chance. A parent that was named is looked at every time.
  */
-async function lookAtCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): Promise<CgroupFact> {
+async function findCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): Promise<CgroupFact> {
   if (process.platform !== 'linux') return NO_CGROUP
-  if (cgroupParent !== undefined) return observeCgroup({ uid, enter, look: identitiesOf, cgroupParent })
-  const place = cache === undefined ? undefined : { directory: cache, uid, key: cgroupKey() }
-  return recallOrFind<CgroupFact>(place, {
-    find: () => observeCgroup({ uid, enter, look: identitiesOf }),
+  if (cgroupParent !== undefined) return observeCgroup({ uid, enter, observe: identitiesOf, cgroupParent })
+  const cacheInputs = cache === undefined ? undefined : { directory: cache, uid, key: cgroupKey() }
+  return recallOrFind<CgroupFact>(cacheInputs, {
+    find: () => observeCgroup({ uid, enter, observe: identitiesOf }),
     isLasting: ({ lacking }) => lacking === '',
     holds: ({ parent }) => isThere(parent),
   })

@@ -1,5 +1,5 @@
 /**
- * Ask, look, decide: from the caller's wish to a plan, without starting or making anything.
+ * Ask, look, decide: from the caller's request to a plan, without starting or making anything.
  * Edge: this process as the caller: its environment and directory.
  */
 import type { Permits } from '../backends/backend.ts'
@@ -28,7 +28,7 @@ import type { Policy } from '../policy/policy.ts'
 import { checkLayers } from '../policy/validate-layers.ts'
 import type { BackendName } from '../policy/values.ts'
 import type { JsonForm } from '../report/json.ts'
-import { decidingPlaces, describeCaller, type Environment, profileDirectories } from './caller.ts'
+import { decidingPaths, describeCaller, type Environment, profileDirectories } from './caller.ts'
 import { filterOf, mountWaysOf } from './filter.ts'
 import { observeMachine, observePolicyPaths, openSocketsIn } from './observe.ts'
 
@@ -85,7 +85,7 @@ export interface Prepared {
   /** The command's complete environment, secrets included. */
   readonly commandEnv: Readonly<Record<string, string>>
   readonly options: ExecOptions
-  /** Files that were read for the policy, and places where one of them could have been. */
+  /** Files that were read for the policy, and paths where one of them could have been. */
   readonly sources: { readonly read: readonly string[]; readonly missing: readonly string[] }
 }
 
@@ -185,7 +185,7 @@ async function policyOf({
   // Also what would have been found before them: the next run looks there first.
   const files = [...loaded.found, ...loaded.read, ...loaded.missing, ...filter]
   return {
-    policy: { ...merged, protectFiles: [...new Set([...files, ...decidingPlaces(env, request)])] },
+    policy: { ...merged, protectFiles: [...new Set([...files, ...decidingPaths(env, request)])] },
     sources: { read: [...new Set([...loaded.read, ...loaded.found, ...filter])], missing: loaded.missing },
   }
 }
@@ -200,7 +200,7 @@ interface FactsQuestion {
 }
 
 /** Where a command can write, or could when it was called from here: no program of the host is looked for there. */
-function untrustedPlaces({ policy, request }: Pick<Prepared, 'policy' | 'request'>): readonly string[] {
+function untrustedDirectories({ policy, request }: Pick<Prepared, 'policy' | 'request'>): readonly string[] {
   return [
     ...untrustedFrom(request.cwd),
     ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
@@ -210,13 +210,13 @@ function untrustedPlaces({ policy, request }: Pick<Prepared, 'policy' | 'request
 /** Facts of one backend, such as the answer of a daemon, are observed only when no backend before it is enough. */
 async function factsFor(question: FactsQuestion): Promise<HostFacts> {
   const { policy, request, env, check } = question
-  const notBelow = untrustedPlaces(question)
-  const look = (also: readonly BackendName[]) =>
+  const notBelow = untrustedDirectories(question)
+  const observe = (also: readonly BackendName[]) =>
     observeMachine({ also, policy, env, notBelow, believe: check === 'run' })
   const wanted = BACKENDS.filter(({ observe }) => observe?.isWanted(policy)).map(({ name }) => name)
   // The machine comes first: the paths are looked at while the processes that answer for it run.
-  const [machine, paths] = await Promise.all([look(wanted), observePolicyPaths(policy, request)])
+  const [machine, paths] = await Promise.all([observe(wanted), observePolicyPaths(policy, request)])
   const first: HostFacts = { ...machine, paths }
   const next = nextToObserve({ ...question, facts: first, offers: offersFor({ ...question, facts: first }) })
-  return next === undefined ? first : { ...(await look([...wanted, next])), paths }
+  return next === undefined ? first : { ...(await observe([...wanted, next])), paths }
 }

@@ -9,7 +9,7 @@ import { backendNamed } from '../backends/index.ts'
 import type { Launch } from '../backends/launch.ts'
 import type { Outcome } from '../backends/outcome.ts'
 import { runsDirectory } from '../backends/runs-directory.ts'
-import { helpersDirectory } from '../os/native-helpers.ts'
+import { nativeDirectory } from '../os/native-programs.ts'
 import { shellWord } from '../report/hints.ts'
 import type { Prepared } from './plan-run.ts'
 import { newRunId } from './run-id.ts'
@@ -49,7 +49,7 @@ function plannedRun({ plan, facts, request, commandEnv, options }: Prepared, run
       command: request.command,
       ...(options.commandBytes === undefined ? {} : { commandBytes: options.commandBytes }),
       commandEnv,
-      helpers: helpersDirectory(),
+      nativeDirectory: nativeDirectory(),
       runsDirectory: runsDirectory(env, facts.uid),
       stdinIsTerminal: isatty(0),
     },

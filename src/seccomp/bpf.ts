@@ -27,7 +27,7 @@ export const OPCODE = {
   /** A = A & k. */
   and: 0x54,
   /** The answer is k. */
-  answer: 0x06,
+  ret: 0x06,
 } as const
 
 /** Bytes of one `struct sock_filter`. */
@@ -42,7 +42,7 @@ export const OFFSET = { number: 0, arch: 4, firstArgument: 16, argumentBytes: 8,
 export const AUDIT_ARCH: Readonly<Record<Arch, number>> = { x64: 0xc000_003e, arm64: 0xc000_00b7 }
 
 /** SECCOMP_RET_*; the errno goes into the low 16 bits. */
-export const ANSWER = { killProcess: 0x8000_0000, errno: 0x0005_0000, allow: 0x7fff_0000 } as const
+export const ACTION = { killProcess: 0x8000_0000, errno: 0x0005_0000, allow: 0x7fff_0000 } as const
 
 /** The bytes that the kernel reads: code u16, jt u8, jf u8, k u32, little-endian. */
 export function encode(program: readonly Instruction[]): Uint8Array {

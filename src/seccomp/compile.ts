@@ -2,13 +2,13 @@
  * Rules to classic BPF. Pure.
  *
  * Theory: first a graph of decisions, each one made once (equal pieces are shared), then a layout of that graph.
- *   machine? -> number: balanced search over ranges of numbers with the same decision -> tests on arguments -> answer
+ *   machine? -> number: balanced search over ranges of numbers with the same decision -> tests on arguments -> return
  * The kernel runs a filter for every possible number when it is installed (to cache the plain "allow" ones), so short paths make a
  * cheap installation; and a linear list of 300 comparisons costs ten times as much.
  * The layout goes backwards from the last instruction: what is jumped to is always placed already, and conditional jumps, which
  * reach only 255 instructions, get a long jump in between when their target is further away.
  */
-import { ANSWER, AUDIT_ARCH, encode, type Instruction, OFFSET, OPCODE } from './bpf.ts'
+import { ACTION, AUDIT_ARCH, encode, type Instruction, OFFSET, OPCODE } from './bpf.ts'
 import { ERRNO } from './errno.ts'
 import {
   type Clause,
@@ -30,7 +30,7 @@ export interface Filter {
 
 /** A decision and everything that follows from it. `id` is equal for equal decisions. */
 type Node = { readonly id: number } & (
-  | { readonly is: 'answer'; readonly value: number }
+  | { readonly is: 'ret'; readonly value: number }
   | { readonly is: 'load'; readonly offset: number; readonly mask: number; readonly next: Node }
   | { readonly is: 'jump'; readonly code: number; readonly value: number; readonly yes: Node; readonly no: Node }
 )
@@ -45,7 +45,7 @@ function graph() {
     return node
   }
   return {
-    answer: (value: number) => once(`answer ${value}`, (id) => ({ id, is: 'answer', value })),
+    ret: (value: number) => once(`ret ${value}`, (id) => ({ id, is: 'ret', value })),
     load: (offset: number, mask: number, next: Node) =>
       once(`load ${offset} ${mask} ${next.id}`, (id) => ({ id, is: 'load', offset, mask, next })),
     jump: (code: JumpCode, value: number, { yes, no }: { readonly yes: Node; readonly no: Node }): Node =>
@@ -69,10 +69,10 @@ function nodeForTest(g: Graph, test: Test, { holds, fails }: { readonly holds: N
 }
 
 function nodeForClauses(g: Graph, clauses: readonly Clause[]): Node {
-  return clauses.reduceRight((otherwise, { answer, when }) => {
-    const refused = g.answer(ANSWER.errno | ERRNO[answer])
+  return clauses.reduceRight((otherwise, { errno, when }) => {
+    const refused = g.ret(ACTION.errno | ERRNO[errno])
     return (when ?? []).reduceRight((holds, test) => nodeForTest(g, test, { holds, fails: otherwise }), refused)
-  }, g.answer(ANSWER.allow))
+  }, g.ret(ACTION.allow))
 }
 
 /** All numbers from `first` up to the next range. */
@@ -82,7 +82,7 @@ interface Range {
 }
 
 function ranges(g: Graph, clauses: ReadonlyMap<number, readonly Clause[]>): readonly Range[] {
-  const unknown = g.answer(ANSWER.errno | ERRNO.ENOSYS)
+  const unknown = g.ret(ACTION.errno | ERRNO.ENOSYS)
   const each = Array.from({ length: MAX_SYSCALL + 2 }, (_, number) => {
     const known = clauses.get(number)
     return { first: number, node: known === undefined ? unknown : nodeForClauses(g, known) }
@@ -129,25 +129,25 @@ function layOut(root: Node): readonly Instruction[] {
     distance(target, extra) > SHORT_REACH ? emit(OPCODE.jump, distance(target)) : target
 
   const emitNode = (node: Node): number => {
-    if (node.is === 'answer') return emit(OPCODE.answer, node.value)
+    if (node.is === 'ret') return emit(OPCODE.ret, node.value)
     if (node.is === 'load') {
-      const next = place(node.next)
+      const next = emitOnce(node.next)
       if (distance(next) > 0) emit(OPCODE.jump, distance(next))
       if (node.mask !== WHOLE) emit(OPCODE.and, node.mask)
       return emit(OPCODE.load, node.offset)
     }
-    const targets = [place(node.yes), place(node.no)] as const
+    const targets = [emitOnce(node.yes), emitOnce(node.no)] as const
     // The second long jump, when there is one, pushes the first target one further away.
     const yes = nearer(targets[0], 1)
     const no = nearer(targets[1], 0)
     return emit(node.code, node.value, distance(yes), distance(no))
   }
-  const place = (node: Node): number => {
+  const emitOnce = (node: Node): number => {
     const at = placed.get(node.id) ?? emitNode(node)
     placed.set(node.id, at)
     return at
   }
-  place(root)
+  emitOnce(root)
   return backwards.reverse()
 }
 
@@ -162,11 +162,11 @@ export function compileRules(rules: SeccompRules, arch: Arch, always: readonly S
 
 /** Calls of another machine end the process, but for 32-bit programs of this one where there are clauses for them. */
 function nodeForForeign(g: Graph, clauses: ReadonlyMap<number, readonly Clause[]> | undefined, audit: number): Node {
-  const end = g.answer(ANSWER.killProcess)
+  const end = g.ret(ACTION.killProcess)
   if (clauses === undefined) return end
   const known = [...clauses].reduceRight<Node>(
     (no, [number, refused]) => g.jump(OPCODE.jumpEqual, number, { yes: nodeForClauses(g, refused), no }),
-    g.answer(ANSWER.allow),
+    g.ret(ACTION.allow),
   )
   return g.jump(OPCODE.jumpEqual, audit, { yes: g.load(OFFSET.number, WHOLE, known), no: end })
 }
@@ -175,13 +175,13 @@ function nodeForForeign(g: Graph, clauses: ReadonlyMap<number, readonly Clause[]
  * The filter of a profile, ready for seccomp(2), bwrap's --seccomp or a plan.
  * @param profile a shipped name, `off` for none, or the rules of a user's file
  */
-export function compileProfile(asked: {
+export function compileProfile(request: {
   readonly profile: ProfileName | 'off' | SeccompRules
   readonly arch: Arch
   /** Sets that are kept whatever the profile says. */
   readonly always?: readonly SetName[]
 }): Filter {
-  const { profile, arch, always = [] } = asked
+  const { profile, arch, always = [] } = request
   if (profile === 'off' && always.length === 0) return { filter: new Uint8Array(0), instructions: 0 }
   const program = compileRules(typeof profile === 'string' ? rulesOf(profile) : profile, arch, always)
   return { filter: encode(program), instructions: program.length }

@@ -48,9 +48,9 @@ export const seccompFileSchema = z.strictObject({
 export function parseSeccompFile({ text, source }: { readonly text: string; readonly source: string }): SeccompRules {
   const reading = readYaml(text)
   if (!reading.ok) {
-    const place = [source, reading.line, ...(reading.column === undefined ? [] : [reading.column])].join(':')
+    const location = [source, reading.line, ...(reading.column === undefined ? [] : [reading.column])].join(':')
     const hint = 'An empty filter file is `extends: default`.'
-    throw new SandboxError('PROFILE_UNREADABLE', `${place}: ${reading.reason.replace(/\.$/, '')}.`, { hint })
+    throw new SandboxError('PROFILE_UNREADABLE', `${location}: ${reading.reason.replace(/\.$/, '')}.`, { hint })
   }
   const parsed = seccompFileSchema.safeParse(reading.value)
   if (parsed.success) return parsed.data

@@ -19,7 +19,7 @@ export function keptSets({ isRoot }: { readonly isRoot: boolean }): readonly Set
 const KEPT = ['first-process'] as const satisfies readonly SetName[]
 const KEPT_FOR_ROOT = [...KEPT, 'setuid-bits', 'extended-attributes', 'io-uring'] as const satisfies readonly SetName[]
 
-export interface AskedFilter {
+export interface FilterRequest {
   /** A shipped name, `off` for none, or the rules of a user's file. */
   readonly profile: ProfileName | 'off' | SeccompRules
   readonly arch: Arch
@@ -29,11 +29,11 @@ export interface AskedFilter {
 
 /** @returns the filter in hexadecimal, as a function of the machine: what is no machine of ours is for the plan to refuse */
 export async function filterFor(
-  asked: AskedFilter,
+  request: FilterRequest,
   known: PrecompiledFilters = PRECOMPILED_FILTERS,
 ): Promise<(arch: Arch) => string> {
-  const { profile, always } = asked
-  const filter = typeof profile === 'string' ? known[nameOf({ ...asked, profile })] : undefined
+  const { profile, always } = request
+  const filter = typeof profile === 'string' ? known[nameOf({ ...request, profile })] : undefined
   if (filter !== undefined) return () => filter
   const { compileProfile, toHex } = await import('./compile.ts')
   return (arch) => toHex(compileProfile({ profile, arch, always }).filter)
@@ -48,6 +48,6 @@ export const SHIPPED_WAYS: Readonly<Record<ProfileName | 'off', readonly MountWa
 }
 
 /** The words under which a filter is known. */
-export function nameOf({ profile, arch, always }: AskedFilter & { readonly profile: ProfileName | 'off' }): string {
+export function nameOf({ profile, arch, always }: FilterRequest & { readonly profile: ProfileName | 'off' }): string {
   return [profile, arch, ...always].join(' ')
 }

@@ -5,17 +5,17 @@ import { PROFILE_NAMES, PROFILES, type Refusal, type RuleSet, SETS, type SetName
 const hex = (value: number): string => (value < 256 ? String(value) : `0x${value.toString(16)}`)
 
 function phrase(test: Test): string {
-  const place = `argument ${test.argument + 1}${test.half === 'high' ? ' (high half)' : ''}`
-  if ('anyBit' in test) return `${place} has a bit of 0x${test.anyBit.toString(16)}`
-  const subject = test.mask === undefined ? place : `${place} & 0x${test.mask.toString(16)}`
+  const operand = `argument ${test.argument + 1}${test.half === 'high' ? ' (high half)' : ''}`
+  if ('anyBit' in test) return `${operand} has a bit of 0x${test.anyBit.toString(16)}`
+  const subject = test.mask === undefined ? operand : `${operand} & 0x${test.mask.toString(16)}`
   return 'among' in test
     ? `${subject} is ${test.among.map(hex).join(' or ')}`
     : `${subject} is not ${test.notAmong.map(hex).join(', ')}`
 }
 
-function sentence({ names, answer, when }: Refusal): string {
+function sentence({ names, errno, when }: Refusal): string {
   const calls = names.map((name) => `\`${name}\``).join(' ')
-  return when === undefined ? `${calls}: ${answer}` : `${calls}: ${answer} when ${when.map(phrase).join(' and ')}`
+  return when === undefined ? `${calls}: ${errno}` : `${calls}: ${errno} when ${when.map(phrase).join(' and ')}`
 }
 
 /** The profiles, and what is kept under every filter. */

@@ -26,7 +26,7 @@ export type Test = { readonly argument: Argument; readonly half?: 'low' | 'high'
 /** Refuses the named calls when every test holds; without tests, always. */
 export interface Refusal {
   readonly names: readonly string[]
-  readonly answer: ErrnoName
+  readonly errno: ErrnoName
   readonly when?: readonly Test[]
 }
 
@@ -36,7 +36,7 @@ export interface RuleSet {
   readonly refusals: readonly Refusal[]
 }
 
-const always = (answer: ErrnoName, names: string): Refusal => ({ names: names.split(' '), answer })
+const always = (errno: ErrnoName, names: string): Refusal => ({ names: names.split(' '), errno })
 
 /** include/uapi/linux/sched.h: NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const CLONE_NEW_FLAGS = 0x7e02_0000
@@ -101,9 +101,9 @@ export const SETS = {
     why: 'Inside a user namespace of its own a program has every capability, and with it most of the kernel to attack.',
     refusals: [
       // The old clone reads only the low half of its flags (lower_32_bits in kernel/fork.c).
-      { names: ['clone'], answer: 'EPERM', when: [{ argument: 0, anyBit: CLONE_NEW_FLAGS }] },
-      { names: ['unshare'], answer: 'EPERM', when: [{ argument: 0, anyBit: ~UNSHARE_HARMLESS >>> 0 }] },
-      { names: ['unshare'], answer: 'EPERM', when: [{ argument: 0, half: 'high', anyBit: 0xffff_ffff }] },
+      { names: ['clone'], errno: 'EPERM', when: [{ argument: 0, anyBit: CLONE_NEW_FLAGS }] },
+      { names: ['unshare'], errno: 'EPERM', when: [{ argument: 0, anyBit: ~UNSHARE_HARMLESS >>> 0 }] },
+      { names: ['unshare'], errno: 'EPERM', when: [{ argument: 0, half: 'high', anyBit: 0xffff_ffff }] },
       always('EPERM', 'setns'),
     ],
   },
@@ -155,7 +155,7 @@ export const SETS = {
   personality: {
     why: 'Old personalities switch off protections. Allowed: 0, ADDR_NO_RANDOMIZE (debuggers, ASan), 0xffffffff (query).',
     refusals: [
-      { names: ['personality'], answer: 'EPERM', when: [{ argument: 0, notAmong: [0, 0x0004_0000, 0xffff_ffff] }] },
+      { names: ['personality'], errno: 'EPERM', when: [{ argument: 0, notAmong: [0, 0x0004_0000, 0xffff_ffff] }] },
     ],
   },
   'socket-families': {
@@ -163,12 +163,12 @@ export const SETS = {
     refusals: [
       {
         names: ['socket'],
-        answer: 'EAFNOSUPPORT',
+        errno: 'EAFNOSUPPORT',
         when: [{ argument: 0, notAmong: [AF.UNIX, AF.INET, AF.INET6, AF.NETLINK] }],
       },
       {
         names: ['socket'],
-        answer: 'EPROTONOSUPPORT',
+        errno: 'EPROTONOSUPPORT',
         when: [
           { argument: 0, among: [AF.NETLINK] },
           { argument: 2, notAmong: [NETLINK.ROUTE, NETLINK.SOCK_DIAG, NETLINK.KOBJECT_UEVENT, NETLINK.GENERIC] },
@@ -177,18 +177,18 @@ export const SETS = {
       // __sock_create turns (AF_INET, SOCK_PACKET) into AF_PACKET: a family off the list by another name.
       {
         names: ['socket'],
-        answer: 'EAFNOSUPPORT',
+        errno: 'EAFNOSUPPORT',
         when: [
           { argument: 0, among: [AF.INET] },
           { argument: 1, mask: SOCK_TYPE_MASK, among: [SOCK.PACKET] },
         ],
       },
-      { names: ['socketpair'], answer: 'EAFNOSUPPORT', when: [{ argument: 0, notAmong: [AF.UNIX] }] },
+      { names: ['socketpair'], errno: 'EAFNOSUPPORT', when: [{ argument: 0, notAmong: [AF.UNIX] }] },
     ],
   },
   'terminal-injection': {
     why: 'TIOCSTI and TIOCLINUX type into the terminal of the caller, TIOCSETD changes its line discipline.',
-    refusals: [{ names: ['ioctl'], answer: 'EPERM', when: [{ argument: 1, among: [0x5412, 0x541c, 0x5423] }] }],
+    refusals: [{ names: ['ioctl'], errno: 'EPERM', when: [{ argument: 1, among: [0x5412, 0x541c, 0x5423] }] }],
   },
   'setuid-bits': {
     why: 'A setuid or setgid file in a zone would work on the host. openat2 keeps its mode in memory; programs fall back to openat.',
@@ -218,7 +218,7 @@ export const SETS = {
     refusals: [
       {
         names: ['setsockopt'],
-        answer: 'EPERM',
+        errno: 'EPERM',
         // SOL_IP and SOL_IPV6; {IPT,ARPT,EBT}_BASE_CTL of include/uapi/linux/netfilter* and the number after each. Not more:
         // 66 and 67 are IPV6_RECVTCLASS and IPV6_TCLASS.
         when: [
@@ -237,7 +237,7 @@ export const SETS = {
     refusals: [
       {
         names: ['socket'],
-        answer: 'EPROTONOSUPPORT',
+        errno: 'EPROTONOSUPPORT',
         when: [
           { argument: 0, among: [AF.NETLINK] },
           { argument: 2, notAmong: [NETLINK.ROUTE] },
@@ -250,7 +250,7 @@ export const SETS = {
     refusals: [
       {
         names: ['socket'],
-        answer: 'EPROTONOSUPPORT',
+        errno: 'EPROTONOSUPPORT',
         when: [
           { argument: 0, among: [AF.INET, AF.INET6] },
           { argument: 1, mask: SOCK_TYPE_MASK, notAmong: [SOCK.STREAM, SOCK.DGRAM] },
@@ -258,7 +258,7 @@ export const SETS = {
       },
       {
         names: ['socket'],
-        answer: 'EPROTONOSUPPORT',
+        errno: 'EPROTONOSUPPORT',
         when: [
           { argument: 0, among: [AF.INET, AF.INET6] },
           {
@@ -271,7 +271,7 @@ export const SETS = {
   },
   'filter-listener': {
     why: 'SECCOMP_FILTER_FLAG_NEW_LISTENER lets one process hold and answer the system calls of another.',
-    refusals: [{ names: ['seccomp'], answer: 'EPERM', when: [{ argument: 1, anyBit: 8 }] }],
+    refusals: [{ names: ['seccomp'], errno: 'EPERM', when: [{ argument: 1, anyBit: 8 }] }],
   },
   'kernel-aio': {
     why: 'The old asynchronous input and output; databases fall back to threads.',
@@ -352,7 +352,7 @@ export type Clause = Omit<Refusal, 'names'>
 
 function refusalsOf(rules: SeccompRules, always: readonly SetName[]): readonly Refusal[] {
   const kept = always.flatMap((name): readonly Refusal[] => SETS[name].refusals)
-  const denied = rules.deny.map(({ names, errno }): Refusal => ({ names, answer: errno }))
+  const denied = rules.deny.map(({ names, errno }): Refusal => ({ names, errno: errno }))
   const sets: readonly SetName[] = rules.extends === 'off' ? [] : PROFILES[rules.extends].sets
   // A set that is kept is asked about once.
   const inherited = sets

@@ -14,9 +14,9 @@ export interface Call {
   readonly args: readonly bigint[]
 }
 
-export interface Answered {
+export interface SimulatedCall {
   /** SECCOMP_RET_* with its data. */
-  readonly answer: number
+  readonly action: number
   /** Instructions that were executed. */
   readonly executed: number
 }
@@ -49,7 +49,7 @@ const CONDITIONS: ReadonlyMap<number, (a: number, k: number) => boolean> = new M
  * @param program what `decode` makes of the bytes
  * @throws RangeError for a program that `problemsOf` complains about
  */
-export function simulate(program: readonly Instruction[], call: Call): Answered {
+export function simulate(program: readonly Instruction[], call: Call): SimulatedCall {
   let accumulator = 0
   let at = 0
   for (let executed = 1; executed <= MAX_INSTRUCTIONS; executed++) {
@@ -58,7 +58,7 @@ export function simulate(program: readonly Instruction[], call: Call): Answered 
     const { code, jt, jf, k } = instruction
     const condition = CONDITIONS.get(code)
     at += 1
-    if (code === OPCODE.answer) return { answer: k, executed }
+    if (code === OPCODE.ret) return { action: k, executed }
     if (code === OPCODE.load) accumulator = word(call, k)
     else if (code === OPCODE.and) accumulator = (accumulator & k) >>> 0
     else if (code === OPCODE.jump) at += k
@@ -74,7 +74,7 @@ function problemOf({ code, jt, jf, k }: Instruction, index: number, length: numb
     return k % 4 === 0 && k < OFFSET.end ? undefined : `${index}: loads byte ${k}, which is no word of seccomp_data`
   if (code === OPCODE.jump) return index + 1 + k <= last ? undefined : `${index}: jumps past the end`
   if (CONDITIONS.has(code)) return index + 1 + Math.max(jt, jf) <= last ? undefined : `${index}: jumps past the end`
-  return code === OPCODE.and || code === OPCODE.answer
+  return code === OPCODE.and || code === OPCODE.ret
     ? undefined
     : `${index}: no such instruction: 0x${code.toString(16)}`
 }
@@ -90,7 +90,7 @@ export function problemsOf(filter: Uint8Array): readonly string[] {
     program.length > 0 && program.length <= MAX_INSTRUCTIONS
       ? []
       : [`expected 1 to ${MAX_INSTRUCTIONS} instructions, got ${program.length}`]
-  const end = program.at(-1)?.code === OPCODE.answer ? [] : ['the last instruction is no answer']
+  const end = program.at(-1)?.code === OPCODE.ret ? [] : ['the last instruction is no answer']
   const inner = program.map((instruction, index) => problemOf(instruction, index, program.length))
   return [...whole, ...size, ...end, ...inner.filter((problem) => problem !== undefined)]
 }

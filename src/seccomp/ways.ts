@@ -1,5 +1,5 @@
 /** By which calls a command could leave the mounts that hold its zones, if only its filter counted. Pure. */
-import { ANSWER, decode } from './bpf.ts'
+import { ACTION, decode } from './bpf.ts'
 import { nativeCall, simulate } from './simulate.ts'
 import { type Arch, SYSCALLS } from './syscalls.ts'
 
@@ -31,7 +31,7 @@ export function mountWays(filter: string, arch: Arch): readonly MountWay[] {
   const lets = ({ call, args = [] }: Attempt) => {
     const number = SYSCALLS[arch].get(call)
     if (number === undefined) return false
-    return filter === '' || simulate(program, nativeCall(arch, number, args)).answer === ANSWER.allow
+    return filter === '' || simulate(program, nativeCall(arch, number, args)).action === ACTION.allow
   }
   if (!MAKES_NAMESPACE.some(lets)) return []
   return [

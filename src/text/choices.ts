@@ -8,8 +8,12 @@ export function listWords(words: readonly string[]): string {
 }
 
 /** A value that is none of the choices, as a finished line; undefined when all is well. */
-export function wrongChoice(choices: readonly string[] | undefined, place: string, value: string): string | undefined {
+export function wrongChoice(
+  choices: readonly string[] | undefined,
+  location: string,
+  value: string,
+): string | undefined {
   return choices === undefined || choices.includes(value)
     ? undefined
-    : `${place}: expected ${listWords(choices)}, got ${quoteValue(value)}.`
+    : `${location}: expected ${listWords(choices)}, got ${quoteValue(value)}.`
 }

@@ -30,7 +30,7 @@ export const misunderstood = (expected: string, value: unknown): Misunderstood =
   got: quoteValue(value),
 })
 
-/** Longest piece of somebody's text that a message repeats. */
+/** Longest piece of foreign text that a message repeats. */
 const QUOTED_LENGTH = 80
 
 /** A value as a message shows it: its type is named, control and invisible characters are escaped, long text is cut. */
@@ -61,7 +61,7 @@ const EXPECTED_SIZE = 'a size such as 512m, 2G or 512MiB'
 
 /**
  * Reads a size, 1024-based: `512m`, `2G`, `512MiB`, `1.5g`, `100b`. A number is bytes; text needs a unit, because
- * `512` meant megabytes to somebody. `0` needs none.
+ * `512` may be meant as megabytes. `0` needs none.
  * @returns bytes, a whole number from 0 to 2^53 - 1
  */
 export function parseSize(value: unknown): Reading<number> {

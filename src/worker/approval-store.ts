@@ -68,7 +68,7 @@ function keysOf(file: string, uid: number): readonly string[] {
 }
 
 const isSafe = (directory: string, uid: number): boolean =>
-  [path.dirname(directory), directory].every((place) => isOwnDirectory(place, uid, 0o022))
+  [path.dirname(directory), directory].every((path) => isOwnDirectory(path, uid, 0o022))
 
 /** The leader's identity as a file name; undefined where /proc does not show it, or not which boot this is. */
 function sessionName(member: string): string | undefined {

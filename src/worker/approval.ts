@@ -86,8 +86,8 @@ export function approvalKey({ command, worker, workerFile, workshop, policy, cwd
     sockets,
   ])
   const files = credentials.map(({ file, target }) => [file, target])
-  const places = [cwd, shown, workspace, samePath]
-  const facts = [command, worker, workerFile, workshop ?? '', ...places, network, backend, files, sshAgent]
+  const paths = [cwd, shown, workspace, samePath]
+  const facts = [command, worker, workerFile, workshop ?? '', ...paths, network, backend, files, sshAgent]
   return createHash('sha256').update(JSON.stringify(facts)).digest('hex')
 }
 
@@ -114,7 +114,7 @@ export interface Settling {
 }
 
 /** The decider of record where there is no terminal to ask on. */
-const NOBODY = 'no terminal'
+const UNASKED = 'no terminal'
 
 /** Makes yes or no of a verdict. A block stays a block whatever `--approval` says, and no terminal means no. */
 export async function settle(settling: Settling): Promise<Settled> {
@@ -124,7 +124,8 @@ export async function settle(settling: Settling): Promise<Settled> {
   const key = approvalKey(question)
   if (await memory.has(key)) return { run: true, by: 'session', why: 'approved before in this session' }
   const answer = await ask(questionText(question), key)
-  if (answer === undefined) return { run: false, by: NOBODY, why: `${verdict.why}, and there is no terminal to ask on` }
+  if (answer === undefined)
+    return { run: false, by: UNASKED, why: `${verdict.why}, and there is no terminal to ask on` }
   if (answer === 'session') await memory.add(key)
   return { run: answer === 'yes' || answer === 'session', by: 'user', why: `the answer was ${answer}` }
 }
@@ -143,7 +144,7 @@ export function blockedError(input: {
   const message = neutralise(`worker ${worker} may not run this command: ${why}.`)
   return new SandboxError('COMMAND_BLOCKED', message, {
     hint:
-      by === NOBODY
+      by === UNASKED
         ? 'run it at a terminal, or answer with --approval approve_all, or give its rule approval: preApproved'
         : `llm-do workers show ${quoteWord(word)}   (its rules, and where they are written)`,
   })

@@ -24,10 +24,10 @@ import {
 } from './approval.ts'
 import { type Finding, type FoundFile, findWorker, findWorkshop } from './load.ts'
 import { escalationError, narrowStep } from './narrow.ts'
-import { placeLine } from './problem.ts'
+import { locationText } from './problem.ts'
 import { readWorker, readWorkshop } from './read.ts'
 import { decide, decideScript, type Verdict } from './rules.ts'
-import type { Escalation, Level, SandboxWish, Shell, Warning, Worker, Workshop } from './worker.ts'
+import type { Escalation, Level, SandboxRequest, Shell, Warning, Worker, Workshop } from './worker.ts'
 import { pathsToKnow, type ZoneContext } from './zones.ts'
 
 export interface WorkerRequest extends Finding {
@@ -112,7 +112,7 @@ export async function prepareWorker(request: WorkerRequest): Promise<PreparedRun
 
 /** `W_MODE box.yaml:7: workshop.container.mounts.0: ...`. */
 export function warningLine(warning: Warning): string {
-  return `${warning.code} ${placeLine(warning)} ${warning.message}`
+  return `${warning.code} ${locationText(warning)} ${warning.message}`
 }
 
 /** Finds and reads the worker and its workshop. A workshop that lists its workers runs no other. */
@@ -125,7 +125,7 @@ export async function loadFiles(request: Finding & Pick<WorkerRequest, 'worker' 
   }
   const workshopFile = await findWorkshop(request.workshop, request)
   const workshop = readWorkshop(workshopFile)
-  refuseStranger(worker, workshop)
+  refuseUnlistedWorker(worker, workshop)
   const files = namesOf([workerFile, workshopFile])
   const missing = [...workerFile.before, ...workshopFile.before]
   return { worker, workshop, workerDirectory, workshopDirectory: workshopFile.directory, files, missing }
@@ -136,7 +136,7 @@ function namesOf(found: readonly FoundFile[]): readonly string[] {
   return [...new Set(found.flatMap(({ real, at, before }) => [real, at, ...before]))]
 }
 
-function refuseStranger(worker: Worker, workshop: Workshop): void {
+function refuseUnlistedWorker(worker: Worker, workshop: Workshop): void {
   const names = workshop.workers?.map(({ name }) => name)
   if (names === undefined || names.includes(worker.name)) return
   const listed = names.length === 0 ? 'none' : names.join(', ')
@@ -173,19 +173,19 @@ export interface NarrowedPolicy {
 /** The operator's policy under the workshop, its word about the worker, and the worker, one after the other. */
 export async function narrowPolicy(input: Narrowing): Promise<NarrowedPolicy> {
   const { worker, workshop, grant } = input
-  const steps: readonly (readonly [Level, SandboxWish | undefined])[] = [
+  const steps: readonly (readonly [Level, SandboxRequest | undefined])[] = [
     ['workshop', workshop?.sandbox],
     ['narrowing', workshop?.workers?.find(({ name }) => name === worker.name)?.narrowing],
     ['worker', worker.sandbox],
   ]
   const { context, seen } = await contextOf(
     input,
-    steps.flatMap(([, wish]) => wish ?? []),
+    steps.flatMap(([, request]) => request ?? []),
   )
   return steps.reduce<NarrowedPolicy>(
-    (sofar, [level, wish]) => {
-      if (wish === undefined) return sofar
-      const { policy, escalations, warnings } = narrowStep({ ...input, policy: sofar.policy, level, wish, context })
+    (sofar, [level, request]) => {
+      if (request === undefined) return sofar
+      const { policy, escalations, warnings } = narrowStep({ ...input, policy: sofar.policy, level, request, context })
       return {
         policy,
         escalations: [...sofar.escalations, ...escalations],
@@ -202,10 +202,10 @@ interface SeenContext {
   readonly seen: PathFacts
 }
 
-async function contextOf(input: Narrowing, wishes: readonly SandboxWish[]): Promise<SeenContext> {
+async function contextOf(input: Narrowing, requests: readonly SandboxRequest[]): Promise<SeenContext> {
   const { cwd, home, grant, workshop, workerDirectory, workshopDirectory } = input
-  const restricts = wishes.flatMap(({ restrict }) => restrict?.value ?? [])
-  const zones = [...grant.zones, ...wishes.flatMap((wish) => wish.zones)]
+  const restricts = requests.flatMap(({ restrict }) => restrict?.value ?? [])
+  const zones = [...grant.zones, ...requests.flatMap((request) => request.zones)]
   const first = [...pathsToKnow({ zones, restricts, cwd }), home].filter((known) => known !== '')
   const facts = observeRounds(withSteps(first), (seen) =>
     withSteps(pathsToKnow({ zones: zones.map(realZone(seen)), restricts, cwd })),
@@ -309,15 +309,15 @@ export async function passWorker(request: PassRequest): Promise<Policy> {
 export function narrowByWorker(
   options: Omit<PassRequest, 'grant' | 'cwd' | 'home' | 'command'>,
 ): (grant: Policy, request: Pick<Request, 'cwd' | 'home' | 'command'>) => Promise<Policy> {
-  const answered = processMemory()
+  const approved = processMemory()
   const memory: Memory = {
-    has: async (key) => (await answered.has(key)) || (await options.memory.has(key)),
+    has: async (key) => (await approved.has(key)) || (await options.memory.has(key)),
     add: options.memory.add,
   }
   return async (grant, { cwd, home, command }) => {
     const ask: PassRequest['ask'] = async (text, key) => {
       const answer = await options.ask(text, key)
-      if (answer === 'yes') await answered.add(key)
+      if (answer === 'yes') await approved.add(key)
       return answer
     }
     return passWorker({ ...options, grant, cwd, home, command, memory, ask })

@@ -1,9 +1,9 @@
 /** What is wrong with a whole tree of workers and workshops, beyond what each file says by itself. Pure. */
 import { nearest } from '../text/did-you-mean.ts'
 import { quoteText } from '../text/units.ts'
-import { placeLine } from './problem.ts'
+import { locationText } from './problem.ts'
 import { shadowOf } from './rules.ts'
-import type { Place, Warning, Worker, Workshop } from './worker.ts'
+import type { SourceLocation, Warning, Worker, Workshop } from './worker.ts'
 
 export type FindingCode =
   | 'INVALID'
@@ -46,19 +46,26 @@ const FOREIGN_AGENTS: readonly string[] = [
 export function finding(input: {
   readonly severity: CheckFinding['severity']
   readonly code: FindingCode
-  readonly at: Place
-  readonly says: string
+  readonly at: SourceLocation
+  readonly message: string
 }): CheckFinding {
-  const { severity, code, at, says } = input
+  const { severity, code, at, message } = input
   const { file, line, key } = at
-  return { severity, code, file, key, ...(line === undefined ? {} : { line }), message: `${placeLine(at)} ${says}` }
+  return {
+    severity,
+    code,
+    file,
+    key,
+    ...(line === undefined ? {} : { line }),
+    message: `${locationText(at)} ${message}`,
+  }
 }
 
 export function warningFinding(warning: Warning): CheckFinding {
-  return finding({ severity: 'warning', code: warning.code, at: warning, says: warning.message })
+  return finding({ severity: 'warning', code: warning.code, at: warning, message: warning.message })
 }
 
-/** Unknown delegates, circles of delegation, rules that nothing reaches, workshops that name nobody. */
+/** Unknown delegates, circles of delegation, rules that nothing reaches, workshops that name no worker. */
 export function checkTogether(workers: readonly Worker[], workshops: readonly Workshop[]): readonly CheckFinding[] {
   const names = workers.map(({ name }) => name)
   return [
@@ -75,12 +82,12 @@ function unknownDelegates({ delegates }: Worker, names: readonly string[]): read
     .filter(({ value }) => value !== '*' && !known.includes(value))
     .map(({ value, from }) => {
       const near = nearest(value, names)
-      const says = `no worker is called ${quoteText(value)}.${near === undefined ? '' : ` Did you mean "${near}"?`}`
-      return finding({ severity: 'error', code: 'UNKNOWN_DELEGATE', at: from, says })
+      const message = `no worker is called ${quoteText(value)}.${near === undefined ? '' : ` Did you mean "${near}"?`}`
+      return finding({ severity: 'error', code: 'UNKNOWN_DELEGATE', at: from, message })
     })
 }
 
-/** Each circle once, told where it closes. */
+/** Each circle once, reported where it closes. */
 function cycles(workers: readonly Worker[]): readonly CheckFinding[] {
   const byName = new Map(workers.map((worker) => [worker.name, worker]))
   const done = new Set<string>()
@@ -91,7 +98,7 @@ function cycles(workers: readonly Worker[]): readonly CheckFinding[] {
       if (at >= 0) {
         const circle = [...chain.slice(at), value].join(' -> ')
         found.push(
-          finding({ severity: 'error', code: 'CYCLE', at: from, says: `workers delegate in a circle: ${circle}.` }),
+          finding({ severity: 'error', code: 'CYCLE', at: from, message: `workers delegate in a circle: ${circle}.` }),
         )
       } else if (!done.has(value)) visit(value, [...chain, value])
     }
@@ -106,8 +113,8 @@ function unreachableRules({ shell }: Worker): readonly CheckFinding[] {
   return rules.flatMap(({ pattern, from }, index) => {
     const shadow = shadowOf(rules, index)
     if (shadow === undefined) return []
-    const says = `rule ${quoteText(pattern)} is never reached: ${quoteText(shadow.pattern)} above it takes the same commands.`
-    return [finding({ severity: 'warning', code: 'UNREACHABLE_RULE', at: from, says })]
+    const message = `rule ${quoteText(pattern)} is never reached: ${quoteText(shadow.pattern)} above it takes the same commands.`
+    return [finding({ severity: 'warning', code: 'UNREACHABLE_RULE', at: from, message })]
   })
 }
 
@@ -116,8 +123,8 @@ function unknownWorkers({ workers }: Workshop, names: readonly string[]): readon
     .filter(({ name }) => !names.includes(name))
     .map(({ name, from }) => {
       const near = nearest(name, names)
-      const says = `no worker is called ${quoteText(name)}.${near === undefined ? '' : ` Did you mean "${near}"?`}`
-      return finding({ severity: 'error', code: 'UNKNOWN_WORKER', at: from, says })
+      const message = `no worker is called ${quoteText(name)}.${near === undefined ? '' : ` Did you mean "${near}"?`}`
+      return finding({ severity: 'error', code: 'UNKNOWN_WORKER', at: from, message })
     })
 }
 

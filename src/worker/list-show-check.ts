@@ -25,9 +25,9 @@ import {
 import { type Finding, filesOfTree, findWorker, listFiles } from './load.ts'
 import { escalationError } from './narrow.ts'
 import { type FileText, kindOf, readProfileZones, readWorker, readWorkshop } from './read.ts'
-import type { Escalation, Place, Worker, Workshop } from './worker.ts'
+import type { Escalation, SourceLocation, Worker, Workshop } from './worker.ts'
 
-export interface Answer<Data> {
+export interface Report<Data> {
   /** For `--json`. */
   readonly data: Data
   /** For people; without control characters. */
@@ -46,9 +46,9 @@ export interface ListedWorker {
 }
 
 /** Every worker that a name can mean here. */
-export async function listWorkers(asked: Finding): Promise<Answer<readonly ListedWorker[]>> {
-  const files = await listFiles(asked)
-  const data = await Promise.all(files.map((listed) => describe(listed, asked)))
+export async function listWorkers(finding: Finding): Promise<Report<readonly ListedWorker[]>> {
+  const files = await listFiles(finding)
+  const data = await Promise.all(files.map((listed) => describe(listed, finding)))
   const width = Math.max(0, ...data.map(({ name }) => name.length))
   const lines = data.map(({ name, file, description, problem }) =>
     neutralise(`${name.padEnd(width)}  ${file}  ${problem === undefined ? description : `(${problem})`}`.trimEnd()),
@@ -56,9 +56,9 @@ export async function listWorkers(asked: Finding): Promise<Answer<readonly Liste
   return { data, lines: lines.length === 0 ? ['no workers here; llm-do init writes a first one'] : lines, ok: true }
 }
 
-async function describe(listed: Omit<ListedWorker, 'description'>, asked: Finding): Promise<ListedWorker> {
+async function describe(listed: Omit<ListedWorker, 'description'>, finding: Finding): Promise<ListedWorker> {
   try {
-    const worker = readWorker(await findWorker(path.resolve(asked.cwd, listed.file), asked))
+    const worker = readWorker(await findWorker(path.resolve(finding.cwd, listed.file), finding))
     return { ...listed, description: worker.description?.split('\n')[0] ?? '' }
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
@@ -66,7 +66,7 @@ async function describe(listed: Omit<ListedWorker, 'description'>, asked: Findin
   }
 }
 
-export interface WorkerAsked extends Finding {
+export interface ShowRequest extends Finding {
   /** Name or path. */
   readonly worker: string
   /** Path. */
@@ -87,22 +87,22 @@ export interface ShownWorker {
  * What a worker can do after merging, and which file set each.
  * @throws SandboxError WORKER_NOT_FOUND, WORKER_INVALID, POLICY_ESCALATION
  */
-export async function showWorker(asked: WorkerAsked): Promise<Answer<ShownWorker>> {
-  const { cwd, home, grant, isProfileChosen } = asked
-  const loaded = await loadFiles(asked)
+export async function showWorker(request: ShowRequest): Promise<Report<ShownWorker>> {
+  const { cwd, home, grant, isProfileChosen } = request
+  const loaded = await loadFiles(request)
   const { policy, escalations, warnings } = await narrowPolicy({ cwd, home, grant, isProfileChosen, ...loaded })
   if (escalations.length > 0) throw escalationError(escalations)
   const { worker, workshop } = loaded
   const { zones, workspace, network, resources, backend, seccomp } = policy
-  const said = [...worker.warnings, ...(workshop?.warnings ?? []), ...warnings].map(warningLine)
+  const messages = [...worker.warnings, ...(workshop?.warnings ?? []), ...warnings].map(warningLine)
   return {
     data: {
       worker,
       ...(workshop === undefined ? {} : { workshop: workshop.name }),
       policy: { zones, workspace, network, resources, backend, seccomp },
-      warnings: said,
+      warnings: messages,
     },
-    lines: [...workerLines(worker, workshop), ...policyLines(policy, asked), ...said].map(neutralise),
+    lines: [...workerLines(worker, workshop), ...policyLines(policy, request), ...messages].map(neutralise),
     ok: true,
   }
 }
@@ -132,10 +132,12 @@ function workerLines(worker: Worker, workshop: Workshop | undefined): readonly s
   ]
 }
 
-const at = (place: Place | undefined) =>
-  place === undefined ? '(no default is written)' : `(${place.file}${place.line === undefined ? '' : `:${place.line}`})`
+const at = (location: SourceLocation | undefined) =>
+  location === undefined
+    ? '(no default is written)'
+    : `(${location.file}${location.line === undefined ? '' : `:${location.line}`})`
 
-function policyLines(policy: Policy, caller: Pick<WorkerAsked, 'cwd' | 'home'>): readonly string[] {
+function policyLines(policy: Policy, caller: Pick<ShowRequest, 'cwd' | 'home'>): readonly string[] {
   const { network, resources, backend, seccomp, origins, env, credentials, sshAgent } = policy
   const variables = [...env.inherit, ...Object.keys(env.set)]
   const by = (key: string) => originWords(origins[key]?.at(-1))
@@ -167,7 +169,7 @@ function originWords(origin: Origin | undefined): string {
   return origin === undefined || origin.layer === 'built-in' ? '(built-in)' : `(${origin.layer} ${origin.source})`
 }
 
-export interface CheckAsked {
+export interface CheckRequest {
   /** Absolute directory, or one file. */
   readonly tree: string
   readonly home: string
@@ -183,13 +185,13 @@ export interface CheckedTree {
 }
 
 /** Reads every worker and workshop of a tree and says what is wrong, alone and together. */
-export async function checkWorkers(asked: CheckAsked): Promise<Answer<CheckedTree>> {
-  const sources = await sourcesOf(asked)
+export async function checkWorkers(request: CheckRequest): Promise<Report<CheckedTree>> {
+  const sources = await sourcesOf(request)
   const read = sources.map(readOne)
   const workers = read.flatMap(({ worker }) => worker ?? [])
   const workshops = read.flatMap(({ workshop }) => workshop ?? [])
   const escalations = (
-    await Promise.all(workshops.map((workshop) => escalationsOf({ asked, workshop, workers })))
+    await Promise.all(workshops.map((workshop) => escalationsOf({ request, workshop, workers })))
   ).flat()
   const findings = [...read.flatMap((one) => one.findings), ...checkTogether(workers, workshops), ...escalations]
   const files = read.map(({ checked }) => checked)
@@ -221,7 +223,7 @@ function isOurs({ file, text }: FileText): boolean {
   return /^(workshop|workers|sandbox|sandboxes|allow_workers|toolsets|container|shell_rules):/m.test(text)
 }
 
-async function sourcesOf({ tree, home }: CheckAsked): Promise<readonly FileText[]> {
+async function sourcesOf({ tree, home }: CheckRequest): Promise<readonly FileText[]> {
   const isDirectory = await isDirectoryAt(tree)
   const files = isDirectory ? await filesOfTree(tree) : [path.basename(tree)]
   const root = isDirectory ? tree : path.dirname(tree)
@@ -283,21 +285,21 @@ function readOne(source: FileText): ReadOne {
 
 /** Every worker of a workshop held against it; without a list, every worker of the tree. */
 async function escalationsOf(input: {
-  readonly asked: CheckAsked
+  readonly request: CheckRequest
   readonly workshop: Workshop
   readonly workers: readonly Worker[]
 }): Promise<readonly CheckFinding[]> {
-  const { asked, workshop, workers } = input
+  const { request, workshop, workers } = input
   const names = workshop.workers?.map(({ name }) => name)
   const here = workers.filter(({ name }) => names === undefined || names.includes(name))
   const found = await Promise.all(
     here.map(async (worker) => {
-      const directory = (file: string) => path.dirname(path.join(asked.tree, file))
+      const directory = (file: string) => path.dirname(path.join(request.tree, file))
       const narrowing = {
-        cwd: asked.tree,
-        home: asked.home,
-        grant: asked.grant,
-        isProfileChosen: asked.isProfileChosen,
+        cwd: request.tree,
+        home: request.home,
+        grant: request.grant,
+        isProfileChosen: request.isProfileChosen,
       }
       const files = { workerDirectory: directory(worker.file), workshopDirectory: directory(workshop.file) }
       const { escalations } = await narrowPolicy({ ...narrowing, ...files, worker, workshop })
@@ -315,17 +317,17 @@ function escalationFinding(input: {
   readonly workshop: Workshop
 }): CheckFinding {
   const { escalation, worker, workshop } = input
-  const { place, key, wanted, granted } = escalation
-  const isOfWorker = place.startsWith(worker.file)
+  const { location, key, wanted, granted } = escalation
+  const isOfWorker = location.startsWith(worker.file)
   const [file, line] =
-    place === worker.file || place === workshop.file
-      ? [place]
-      : [place.replace(/:\d+$/, ''), Number(/\d+$/.exec(place)?.[0])]
+    location === worker.file || location === workshop.file
+      ? [location]
+      : [location.replace(/:\d+$/, ''), Number(/\d+$/.exec(location)?.[0])]
   const who = isOfWorker ? ` (worker ${worker.name} in workshop ${workshop.name})` : ''
   return finding({
     severity: 'error',
     code: 'ESCALATION',
-    at: { file: file ?? place, line, key },
-    says: `wanted ${wanted}, granted ${granted}${who}.`,
+    at: { file: file ?? location, line, key },
+    message: `wanted ${wanted}, granted ${granted}${who}.`,
   })
 }

@@ -28,17 +28,17 @@ export interface FoundFile extends FileText {
   readonly real: string
   /** Absolute, as it was named. */
   readonly at: string
-  /** Absolute places that were looked at before, where a file would be found first. */
+  /** Absolute paths that were tried before, where a file would be found first. */
   readonly before: readonly string[]
 }
 
-const ENDINGS = ['.worker', '.agent', '.md'] as const
+const EXTENSIONS = ['.worker', '.agent', '.md'] as const
 
 /** Where a name is looked for, best first, relative to the project. */
-function placesOf(name: string): readonly string[] {
+function candidatesFor(name: string): readonly string[] {
   return [
-    ...ENDINGS.map((ending) => name + ending),
-    ...ENDINGS.map((ending) => path.join('workers', name + ending)),
+    ...EXTENSIONS.map((extension) => name + extension),
+    ...EXTENSIONS.map((extension) => path.join('workers', name + extension)),
     path.join('workers', name, 'worker.worker'),
     path.join('.claude', 'agents', `${name}.md`),
     path.join('.claude', 'skills', name, 'SKILL.md'),
@@ -57,10 +57,13 @@ function isPath(word: string): boolean {
 export async function findWorker(word: string, finding: Finding): Promise<FoundFile> {
   refuseHidden(word)
   if (isPath(word)) return await readNamed(word, finding)
-  const places = placesOf(word).map((place) => ({ shown: place, at: path.join(finding.cwd, place) }))
-  for (const [index, place] of places.entries()) {
-    const found = await readIfThere({ ...place, within: finding.cwd, home: finding.home })
-    if (found !== undefined) return { ...found, before: places.slice(0, index).map(({ at }) => at) }
+  const candidates = candidatesFor(word).map((candidate) => ({
+    shown: candidate,
+    at: path.join(finding.cwd, candidate),
+  }))
+  for (const [index, candidate] of candidates.entries()) {
+    const found = await readIfThere({ ...candidate, within: finding.cwd, home: finding.home })
+    if (found !== undefined) return { ...found, before: candidates.slice(0, index).map(({ at }) => at) }
   }
   const { shippedDirectory: within, home } = finding
   const shipped =
@@ -72,7 +75,7 @@ export async function findWorker(word: string, finding: Finding): Promise<FoundF
           within,
           home,
         })
-  if (shipped !== undefined) return { ...shipped, before: places.map(({ at }) => at) }
+  if (shipped !== undefined) return { ...shipped, before: candidates.map(({ at }) => at) }
   throw await notFound(word, finding)
 }
 
@@ -94,7 +97,7 @@ function refuseHidden(word: string): void {
 
 async function readNamed(word: string, { cwd, home }: Finding): Promise<FoundFile> {
   const at = path.resolve(cwd, word)
-  // A file that is named outside the project is meant; a link in the project that leads out of it may be anybody's.
+  // A file that is named outside the project is meant; a link in the project that leads out of it may have been put there by any user.
   const within = isWithin(at, cwd) ? cwd : await realpath(path.dirname(at)).catch(() => path.dirname(at))
   const found = await readIfThere({ shown: word, at, within, home })
   if (found !== undefined) return found
@@ -183,14 +186,14 @@ export interface ListedFile {
 /** Every file that a name can mean, sorted by name; the first of a name is the one that is used. */
 export async function listFiles({ cwd, shippedDirectory }: Finding): Promise<readonly ListedFile[]> {
   const own = [
-    ...(await namesIn({ cwd, directory: '', endings: ['.worker', '.agent'] })),
-    ...(await namesIn({ cwd, directory: 'workers', endings: ENDINGS })),
+    ...(await namesIn({ cwd, directory: '', extensions: ['.worker', '.agent'] })),
+    ...(await namesIn({ cwd, directory: 'workers', extensions: EXTENSIONS })),
     ...(await namesBelow({ cwd, directory: 'workers', file: 'worker.worker' })),
-    ...(await namesIn({ cwd, directory: path.join('.claude', 'agents'), endings: ['.md'] })),
+    ...(await namesIn({ cwd, directory: path.join('.claude', 'agents'), extensions: ['.md'] })),
     ...(await namesBelow({ cwd, directory: path.join('.claude', 'skills'), file: 'SKILL.md' })),
   ].map((found) => ({ ...found, from: 'project' as const }))
   const shipped =
-    shippedDirectory === '' ? [] : await namesIn({ cwd: shippedDirectory, directory: '', endings: ['.worker'] })
+    shippedDirectory === '' ? [] : await namesIn({ cwd: shippedDirectory, directory: '', extensions: ['.worker'] })
   const visible = shipped.filter(({ name }) => !own.some((found) => found.name === name))
   const all = [
     ...own,
@@ -208,14 +211,14 @@ type Named = Pick<ListedFile, 'name' | 'file'>
 async function namesIn({
   cwd,
   directory,
-  endings,
-}: Listing & { readonly endings: readonly string[] }): Promise<readonly Named[]> {
+  extensions,
+}: Listing & { readonly extensions: readonly string[] }): Promise<readonly Named[]> {
   return (await namesOf(path.join(cwd, directory))).flatMap((file) => {
-    const ending = endings.find((candidate) => file.endsWith(candidate) && file.length > candidate.length)
+    const extension = extensions.find((candidate) => file.endsWith(candidate) && file.length > candidate.length)
     const isPage = /^(README|CHANGELOG|LICENSE|CONTRIBUTING)\.md$/i.test(file)
-    return ending === undefined || isPage
+    return extension === undefined || isPage
       ? []
-      : [{ name: file.slice(0, -ending.length), file: path.join(directory, file) }]
+      : [{ name: file.slice(0, -extension.length), file: path.join(directory, file) }]
   })
 }
 

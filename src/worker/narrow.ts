@@ -11,14 +11,14 @@
 import { ALL_KEYS, type NamedKey, type ParsedSandbox } from '../policy/keys/index.ts'
 import type { Key } from '../policy/keys/key.ts'
 import type { Narrowing } from '../policy/keys/narrowing.ts'
-import { type PolicyLayer, placeOf, sourceOf } from '../policy/layer.ts'
+import { locationOf, type PolicyLayer, sourceOf } from '../policy/layer.ts'
 import type { LayerSource } from '../policy/layer-source.ts'
 import type { Policy } from '../policy/policy.ts'
 import { checkLayer } from '../policy/validate-layer.ts'
 
 import { valueAt, withValueAt } from '../policy/value-at.ts'
 import { invalidWorker, refusal } from './problem.ts'
-import type { Escalation, Level, SandboxWish, Warning } from './worker.ts'
+import type { Escalation, Level, SandboxRequest, Warning } from './worker.ts'
 import { layZones, type ZoneContext } from './zones.ts'
 
 export interface Narrowed {
@@ -30,7 +30,7 @@ export interface Narrowed {
 export interface NarrowingStep {
   readonly policy: Policy
   readonly level: Level
-  readonly wish: SandboxWish
+  readonly request: SandboxRequest
   readonly context: ZoneContext
   /** The operator chose the profile by name: what it says is said outright. */
   readonly isProfileChosen: boolean
@@ -68,7 +68,7 @@ const NARROWED = ALL_KEYS.flatMap(narrowedKeys)
 export const NARROWED_KEYS: readonly string[] = NARROWED.map(({ path }) => path)
 
 /**
- * One level's wishes laid over the policy above it.
+ * One level's requests laid over the policy above it.
  * @throws SandboxError WORKER_INVALID when the section itself says something impossible
  */
 export function narrowStep(step: NarrowingStep): Narrowed {
@@ -78,8 +78,14 @@ export function narrowStep(step: NarrowingStep): Narrowed {
     escalations: [],
     warnings: [],
   })
-  const { wish, level, context } = step
-  const zones = layZones({ policy: scalars.policy, wish, level, context, isOutright: (key) => isOutright(step, key) })
+  const { request, level, context } = step
+  const zones = layZones({
+    policy: scalars.policy,
+    request,
+    level,
+    context,
+    isOutright: (key) => isOutright(step, key),
+  })
   return {
     policy: zones.policy,
     escalations: [...scalars.escalations, ...zones.escalations],
@@ -94,18 +100,18 @@ interface LevelSettings {
   readonly source: LayerSource
 }
 
-function settingsOf({ wish, home }: NarrowingStep): LevelSettings {
-  const { layer, parsed, problems } = checkLayer(wish.layer)
+function settingsOf({ request, home }: NarrowingStep): LevelSettings {
+  const { layer, parsed, problems } = checkLayer(request.layer)
   if (problems.length > 0) throw refusal({ code: 'WORKER_INVALID', lines: problems, hint: 'llm-do workers check' })
   const { network, env } = parsed
   const both = (env?.inherit ?? []).filter((name) => Object.hasOwn(env?.set ?? {}, name))
-  const { file, line, key } = wish.from
+  const { file, line, key } = request.from
   const at = (inner: string) => ({ file, line, key: key === '' ? inner : `${key}.${inner}` })
   if (both.length > 0)
     throw invalidWorker([{ ...at('env'), expected: `${both.join(', ')} inherited or set`, got: 'both' }])
   if (network !== undefined && network.mode !== 'restricted' && network.allow.length > 0) {
     const got = `mode ${network.mode ?? 'none'}`
-    throw invalidWorker([{ ...at('network'), expected: 'mode restricted beside a list of allowed hosts', got }])
+    throw invalidWorker([{ ...at('network'), expected: 'mode restricted together with a list of allowed hosts', got }])
   }
   return { parsed, layer, source: sourceOf(layer, { rank: 0, home }) }
 }
@@ -134,7 +140,7 @@ function applyKey({ step, sofar, narrowed, settings }: Applied): Narrowed {
   if (rule.isWider(wanted, granted) && !maySet(step, narrowed)) {
     if (rule.yields === true && step.level === 'workshop' && isFlagged(policy, path)) return sofar
     const escalation = {
-      place: placeOf(layer, path),
+      location: locationOf(layer, path),
       key: path,
       wanted: rule.shows(wanted),
       granted: `${rule.grants(granted)} (${setBy(policy, path)})`,
@@ -160,7 +166,7 @@ function fixFor({ key, rule }: NarrowedKey, wanted: unknown): string {
 }
 
 function withoutEffect({ sofar, narrowed, step, wanted }: Applied & { readonly wanted: unknown }): Narrowed {
-  const { file, line, key } = step.wish.from
+  const { file, line, key } = step.request.from
   const { path, holder, rule } = narrowed
   const granted = rule.grants(valueAt(sofar.policy, holder))
   const message = `${path} ${rule.shows(wanted)} was not needed: ${granted} was said by ${setBy(sofar.policy, path)}.`
@@ -198,7 +204,7 @@ function setBy({ origins }: Policy, key: string): string {
 /** One error for everything that was wanted beyond what was granted. */
 export function escalationError(escalations: readonly Escalation[]) {
   const lines = escalations.map(
-    ({ place, key, wanted, granted }) => `${place}: ${key}: wanted ${wanted}, granted ${granted}.`,
+    ({ location, key, wanted, granted }) => `${location}: ${key}: wanted ${wanted}, granted ${granted}.`,
   )
   const fixes = [...new Set(escalations.map(({ fix }) => fix).filter((fix) => fix !== ''))]
   const hint =

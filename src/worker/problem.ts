@@ -17,13 +17,13 @@ export interface Problem {
 /** `reviewer.worker:7: sandbox.zones.0.mode: expected ro, rw or tmpfs, got "wr" (string). Did you mean "rw"?` */
 export function problemLine({ near, expected, got, ...where }: Problem): string {
   const question = near === undefined ? '' : ` Did you mean "${near}"?`
-  return `${placeLine(where)} expected ${expected}, got ${got}.${question}`
+  return `${locationText(where)} expected ${expected}, got ${got}.${question}`
 }
 
 /** `reviewer.worker:7: sandbox.network:`, safe to print whatever the file is called. */
-export function placeLine({ file, line, key }: Pick<Problem, 'file' | 'line' | 'key'>): string {
-  const place = line === undefined ? file : `${file}:${line}`
-  return neutralise(key === '' ? `${place}:` : `${place}: ${key}:`)
+export function locationText({ file, line, key }: Pick<Problem, 'file' | 'line' | 'key'>): string {
+  const position = line === undefined ? file : `${file}:${line}`
+  return neutralise(key === '' ? `${position}:` : `${position}: ${key}:`)
 }
 
 const FORMATS = 'llm-do workers check   (docs/workers.md has every shape)'

@@ -20,7 +20,7 @@ export async function askOnTerminal(text: string): Promise<Answer | undefined> {
   const lines = reader[Symbol.asyncIterator]()
   try {
     output.write(text)
-    for (let asked = 0; asked < MOST_QUESTIONS; asked += 1) {
+    for (let questions = 0; questions < MOST_QUESTIONS; questions += 1) {
       const line = await lines.next()
       if (line.done === true) return 'no'
       const answer = readAnswer(line.value)

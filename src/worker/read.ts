@@ -38,11 +38,11 @@ const isYaml = (file: string) => /\.ya?ml$/.test(file)
 const isMapping = (value: unknown): value is Mapping =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function frontOf({ file, text }: FileText): FrontMatter & { readonly value: Mapping } {
-  const front = isYaml(file)
+function frontMatterOf({ file, text }: FileText): FrontMatter & { readonly value: Mapping } {
+  const frontMatter = isYaml(file)
     ? readYamlFile({ file, text })
     : readFrontMatter({ file, text, knownKeys: KNOWN_WORKER_KEYS })
-  if (isMapping(front.value)) return { ...front, value: front.value }
+  if (isMapping(frontMatter.value)) return { ...frontMatter, value: frontMatter.value }
   throw invalidWorker([
     { file, line: isYaml(file) ? 1 : 2, key: '', expected: 'a mapping of keys', got: 'something else' },
   ])
@@ -53,7 +53,7 @@ function frontOf({ file, text }: FileText): FrontMatter & { readonly value: Mapp
  * @throws SandboxError WORKER_INVALID when it cannot be parsed
  */
 export function kindOf(source: FileText): FileKind {
-  const keys = Object.keys(frontOf(source).value)
+  const keys = Object.keys(frontMatterOf(source).value)
   if (keys.some((key) => ['workshop', 'workers', 'container', 'isolation', 'allow_worker_zones'].includes(key)))
     return 'workshop'
   return isYaml(source.file) && keys.length === 1 && keys[0] === 'sandbox' ? 'profile' : 'worker'
@@ -65,8 +65,8 @@ export function kindOf(source: FileText): FileKind {
  * @throws SandboxError WORKER_INVALID with every problem of the file
  */
 export function readWorker({ fallbackName, ...source }: FileText & { readonly fallbackName?: string }): Worker {
-  const front = frontOf(source)
-  const { value, lines } = front
+  const frontMatter = frontMatterOf(source)
+  const { value, lines } = frontMatter
   const { file } = source
   const around: Surroundings = { ...source, lines }
   const shapeProblems = [
@@ -86,16 +86,16 @@ export function readWorker({ fallbackName, ...source }: FileText & { readonly fa
     file,
     ...(typeof description === 'string' ? { description: description.trim() } : {}),
     ...(typeof model === 'string' ? { model } : {}),
-    instructions: front.body,
+    instructions: frontMatter.body,
     ...(tools.listed === undefined ? {} : { tools: tools.listed }),
     toolModel: tools.model,
     toolsets: tools.toolsets,
     delegates: delegates.delegates,
-    ...(sandbox === undefined ? {} : { sandbox: sandbox.wish }),
+    ...(sandbox === undefined ? {} : { sandbox: sandbox.request }),
     shell: shell.shell,
     io: Object.fromEntries(IO_KEYS.filter((key) => value[key] !== undefined).map((key) => [key, value[key]])),
     warnings: [
-      ...front.warnings,
+      ...frontMatter.warnings,
       ...nameWarning({ file, value, fallbackName }),
       ...(isYaml(file) ? [legacy(file)] : []),
       ...unknownKeys(around, value),
@@ -162,19 +162,19 @@ function workerSandbox(around: Surroundings, value: Mapping) {
  * @throws SandboxError WORKER_INVALID with every problem of the file
  */
 export function readWorkshop(source: FileText): Workshop {
-  const front = frontOf(source)
+  const frontMatter = frontMatterOf(source)
   const { file } = source
-  const isNested = Object.hasOwn(front.value, 'workshop')
+  const isNested = Object.hasOwn(frontMatter.value, 'workshop')
   const shape = isNested ? nestedWorkshopShape : workshopShape
-  const wrong = problemsOf({ file, lines: front.lines, value: front.value, shape })
+  const wrong = problemsOf({ file, lines: frontMatter.lines, value: frontMatter.value, shape })
   if (wrong.length > 0) throw invalidWorker(wrong)
-  const value = (isNested ? front.value['workshop'] : front.value) as Mapping & { readonly name: string }
-  return workshopOf({ around: { ...source, lines: front.lines }, value, prefix: isNested ? 'workshop.' : '' })
+  const value = (isNested ? frontMatter.value['workshop'] : frontMatter.value) as Mapping & { readonly name: string }
+  return workshopOf({ around: { ...source, lines: frontMatter.lines }, value, prefix: isNested ? 'workshop.' : '' })
 }
 
 /** Reads a file that has only a `sandbox` section, as a workshop without workers. */
 export function readProfileZones({ name, ...source }: FileText & { readonly name: string }): Workshop {
-  const { value, lines } = frontOf(source)
+  const { value, lines } = frontMatterOf(source)
   const wrong = problemsOf({ file: source.file, lines, value: value['sandbox'], shape: sandboxShape, key: 'sandbox' })
   if (wrong.length > 0) throw invalidWorker(wrong)
   return workshopOf({ around: { ...source, lines }, value: { ...value, name }, prefix: '' })
@@ -208,7 +208,7 @@ function workshopOf({ around, value, prefix }: WorkshopValue): Workshop {
     file: around.file,
     ...(typeof description === 'string' ? { description } : {}),
     ...(workers === undefined ? {} : { workers: workers.map(({ worker }) => worker) }),
-    ...(own === undefined ? {} : { sandbox: own.wish }),
+    ...(own === undefined ? {} : { sandbox: own.request }),
     allowWorkerZones: allow_worker_zones === true,
     warnings: [...(own?.warnings ?? []), ...(workers ?? []).flatMap(({ warnings }) => warnings)],
   }
@@ -247,7 +247,7 @@ function entryOf(input: {
   if (Object.keys(narrowing).length === 0) return { worker: { name, from }, warnings: [], problems }
   const read = readSandbox({ around, layer: 'workshop', sections: [{ key, value: narrowing }] })
   return {
-    worker: { name, narrowing: read.wish, from },
+    worker: { name, narrowing: read.request, from },
     warnings: read.warnings,
     problems: [...problems, ...read.problems],
   }

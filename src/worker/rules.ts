@@ -9,7 +9,7 @@
  */
 import { SHELL_WORDS } from '../contract.ts'
 import { quoteText } from '../text/units.ts'
-import { placeLine } from './problem.ts'
+import { locationText } from './problem.ts'
 import { divide, hiddenCharacter } from './shell-words.ts'
 import type { Decision, Rule, Shell } from './worker.ts'
 
@@ -34,7 +34,7 @@ export function decide(shell: Shell, argv: readonly string[]): Verdict {
   const rule = shell.rules.find((candidate) => matches(candidate, argv))
   if (rule !== undefined) {
     const by = `rule ${quoteText(rule.pattern)}`
-    return { decision: rule.decision, by, why: `${placeLine(rule.from)} ${by} says ${rule.decision}` }
+    return { decision: rule.decision, by, why: `${locationText(rule.from)} ${by} says ${rule.decision}` }
   }
   if (shell.default === undefined) {
     return {
@@ -44,7 +44,7 @@ export function decide(shell: Shell, argv: readonly string[]): Verdict {
     }
   }
   const { value, from } = shell.default
-  return { decision: value, by: 'default', why: `${placeLine(from)} no rule matches, and the default says ${value}` }
+  return { decision: value, by: 'default', why: `${locationText(from)} no rule matches, and the default says ${value}` }
 }
 
 /** Signs by which a shell does more than start one program with the words that are seen. */

@@ -7,7 +7,7 @@ import { parseSize } from '../text/units.ts'
 import type { Problem } from './problem.ts'
 import { ADVISORY_KEYS, type MountText, parseMount } from './schema.ts'
 import { lineOf } from './schema-problems.ts'
-import type { Place, SandboxWish, Warning, Wish, ZoneWish } from './worker.ts'
+import type { Requested, SandboxRequest, SourceLocation, Warning, ZoneRequest } from './worker.ts'
 
 /** What the text of a file is read with. */
 export interface Surroundings {
@@ -27,7 +27,7 @@ export interface Section {
 }
 
 export interface ReadSandbox {
-  readonly wish: SandboxWish
+  readonly request: SandboxRequest
   readonly warnings: readonly Warning[]
   readonly problems: readonly Problem[]
 }
@@ -77,47 +77,47 @@ export function readSandbox(input: {
 }): ReadSandbox {
   const { around, sections } = input
   const raw: RawSandbox = Object.assign({}, ...sections.map(({ value }) => value))
-  const place = placesIn(around, sections)
+  const locate = locatorOf(around, sections)
   const base = resolvePath(around, around.directory, raw.root ?? (raw.mode === 'sandboxed' ? SANDBOXED_ROOT : '.'))
   const entries = [
-    ...entriesOf(raw, place),
-    ...mapEntries(input.zones?.value as RawSandbox['paths'], () => olderPlace(input)),
+    ...entriesOf(raw, locate),
+    ...mapEntries(input.zones?.value as RawSandbox['paths'], () => olderLocation(input)),
   ]
   const zones =
     entries.length === 0 && raw.root !== undefined
-      ? [rootZone({ raw, base, place })]
+      ? [rootZone({ raw, base, locate })]
       : entries.map(zoneReader(around, base))
   const isRootOnly = entries.length === 0 && raw.root !== undefined
-  const wish: SandboxWish = {
+  const request: SandboxRequest = {
     zones,
-    layer: layerOf({ ...input, raw, place }),
-    ...(raw.restrict === undefined ? {} : { restrict: wished(trimmed(raw.restrict), place('restrict')) }),
-    ...(raw.readonly === undefined || isRootOnly ? {} : { readonly: wished(raw.readonly, place('readonly')) }),
-    from: place(''),
+    layer: layerOf({ ...input, raw, locate }),
+    ...(raw.restrict === undefined ? {} : { restrict: requested(trimmed(raw.restrict), locate('restrict')) }),
+    ...(raw.readonly === undefined || isRootOnly ? {} : { readonly: requested(raw.readonly, locate('readonly')) }),
+    from: locate(''),
   }
   return {
-    wish,
+    request,
     warnings: [...entries.flatMap(modeWarning), ...zones.flatMap(advisoryWarning)],
     problems: [
-      ...twiceSaid(around, sections),
-      ...isolationProblem(raw, place),
+      ...duplicateFields(around, sections),
+      ...isolationProblem(raw, locate),
       ...entries.flatMap(entryProblems),
       ...sameNames(zones),
     ],
   }
 }
 
-const wished = <V>(value: V, from: Place): Wish<V> => ({ value, from })
+const requested = <V>(value: V, from: SourceLocation): Requested<V> => ({ value, from })
 const trimmed = (target: string) => (target.length > 1 ? target.replace(/\/$/, '') : target)
 
-type PlaceOf = (field: string) => Place
+type Locate = (field: string) => SourceLocation
 
-function olderPlace({ around, zones }: { readonly around: Surroundings; readonly zones?: Section }): Place {
+function olderLocation({ around, zones }: { readonly around: Surroundings; readonly zones?: Section }): SourceLocation {
   return { file: around.file, line: lineOf(around.lines, zones?.key ?? ''), key: zones?.key ?? '' }
 }
 
 /** The place of a dotted field: in the section that has it. */
-function placesIn({ file, lines }: Surroundings, sections: readonly Section[]): PlaceOf {
+function locatorOf({ file, lines }: Surroundings, sections: readonly Section[]): Locate {
   return (field) => {
     const [first = ''] = field.split('.')
     const section = sections.find(({ value }) => Object.hasOwn(value, first)) ?? sections[0]
@@ -135,38 +135,38 @@ function resolvePath({ home }: Surroundings, base: string, written: string): str
 interface Entry {
   readonly name: string
   readonly raw: RawZone
-  readonly from: Place
+  readonly from: SourceLocation
   /** Written in docker's words. */
   readonly isMount?: true
 }
 
-function entriesOf(raw: RawSandbox, place: PlaceOf): readonly Entry[] {
+function entriesOf(raw: RawSandbox, locate: Locate): readonly Entry[] {
   const { zones } = raw
   const listed = Array.isArray(zones)
     ? (zones as readonly (RawZone & { readonly name: string })[]).map((zone, index) => ({
         name: zone.name,
         raw: zone,
-        from: place(`zones.${index}`),
+        from: locate(`zones.${index}`),
       }))
-    : mapEntries(zones as RawSandbox['paths'], (name) => place(`zones.${name}`))
+    : mapEntries(zones as RawSandbox['paths'], (name) => locate(`zones.${name}`))
   return [
     ...listed,
-    ...mapEntries(raw.paths, (name) => place(`paths.${name}`)),
-    ...mountEntries(raw.mounts ?? [], place),
+    ...mapEntries(raw.paths, (name) => locate(`paths.${name}`)),
+    ...mountEntries(raw.mounts ?? [], locate),
   ]
 }
 
 function mapEntries(
   zones: Readonly<Record<string, RawZone>> | undefined,
-  placeOf: (name: string) => Place,
+  locate: (name: string) => SourceLocation,
 ): readonly Entry[] {
-  return Object.entries(zones ?? {}).map(([name, raw]) => ({ name, raw, from: placeOf(name) }))
+  return Object.entries(zones ?? {}).map(([name, raw]) => ({ name, raw, from: locate(name) }))
 }
 
-function mountEntries(mounts: readonly (string | RawZone)[], place: PlaceOf): readonly Entry[] {
+function mountEntries(mounts: readonly (string | RawZone)[], locate: Locate): readonly Entry[] {
   const raws = mounts.map((mount) => (typeof mount === 'string' ? fromText(parseMount(mount)) : mount))
   const names = mountNames(raws.map((raw) => targetOf(raw) ?? '/'))
-  return raws.map((raw, index) => ({ name: names[index] ?? '', raw, from: place(`mounts.${index}`), isMount: true }))
+  return raws.map((raw, index) => ({ name: names[index] ?? '', raw, from: locate(`mounts.${index}`), isMount: true }))
 }
 
 function fromText(mount: MountText | undefined): RawZone {
@@ -195,7 +195,7 @@ function modeOf({ mode, readonly }: RawZone): 'ro' | 'rw' | 'tmpfs' {
   return mode ?? (readonly === false ? 'rw' : 'ro')
 }
 
-function zoneReader(around: Surroundings, base: string): (entry: Entry) => ZoneWish {
+function zoneReader(around: Surroundings, base: string): (entry: Entry) => ZoneRequest {
   return ({ name, raw, from }) => {
     const [source] = sourcesOf(raw)
     const mode = modeOf(raw)
@@ -221,14 +221,14 @@ function zoneReader(around: Surroundings, base: string): (entry: Entry) => ZoneW
 function rootZone({
   raw,
   base,
-  place,
+  locate,
 }: {
   readonly raw: RawSandbox
   readonly base: string
-  readonly place: PlaceOf
-}): ZoneWish {
+  readonly locate: Locate
+}): ZoneRequest {
   const mode = raw.readonly === false ? 'rw' : 'ro'
-  const from = place(raw.readonly === undefined ? 'root' : 'readonly')
+  const from = locate(raw.readonly === undefined ? 'root' : 'readonly')
   return { name: 'workspace', target: '/workspace', mode, hostPath: base, from }
 }
 
@@ -237,29 +237,29 @@ function layerOf(input: {
   readonly layer: 'worker' | 'workshop'
   readonly sections: readonly Section[]
   readonly raw: RawSandbox
-  readonly place: PlaceOf
-}): SandboxWish['layer'] {
+  readonly locate: Locate
+}): SandboxRequest['layer'] {
   const { around, layer, sections, raw } = input
   const own: ReadonlySet<string> = new Set(OWN_FIELDS)
   const rest = Object.fromEntries(Object.entries(raw).filter(([field]) => !own.has(field)))
   const backend = raw.backend ?? raw.isolation
   const values = { ...rest, ...(backend === undefined ? {} : { backend }) } as SandboxInput
-  return { layer, source: around.file, directory: around.directory, values, places: placesOf(around, sections) }
+  return { layer, source: around.file, directory: around.directory, values, locations: locationsOf(around, sections) }
 }
 
 /** `network.allow` -> `reviewer.worker:9`, as policy layers have it. */
-function placesOf({ file, lines }: Surroundings, sections: readonly Section[]): Readonly<Record<string, string>> {
+function locationsOf({ file, lines }: Surroundings, sections: readonly Section[]): Readonly<Record<string, string>> {
   const below = sections.flatMap(({ key }) =>
     Object.entries(lines)
       .filter(([line]) => key === '' || line.startsWith(`${key}.`))
       .map(([line, number]) => [key === '' ? line : line.slice(key.length + 1), `${file}:${number}`] as const),
   )
-  const places = Object.fromEntries(below)
-  const { isolation } = places
-  return isolation === undefined ? places : { backend: isolation, ...places }
+  const locations = Object.fromEntries(below)
+  const { isolation } = locations
+  return isolation === undefined ? locations : { backend: isolation, ...locations }
 }
 
-function twiceSaid({ file, lines }: Surroundings, sections: readonly Section[]): readonly Problem[] {
+function duplicateFields({ file, lines }: Surroundings, sections: readonly Section[]): readonly Problem[] {
   const [first, second] = sections
   if (first === undefined || second === undefined) return []
   const both = Object.keys(second.value).filter((field) => Object.hasOwn(first.value, field))
@@ -269,9 +269,9 @@ function twiceSaid({ file, lines }: Surroundings, sections: readonly Section[]):
   })
 }
 
-function isolationProblem({ isolation, backend }: RawSandbox, place: PlaceOf): readonly Problem[] {
+function isolationProblem({ isolation, backend }: RawSandbox, locate: Locate): readonly Problem[] {
   if (isolation === undefined || backend === undefined || isolation === backend) return []
-  return [{ ...place('isolation'), expected: `${backend}, which backend says`, got: isolation }]
+  return [{ ...locate('isolation'), expected: `${backend}, which backend says`, got: isolation }]
 }
 
 function entryProblems({ name, raw, from, isMount }: Entry): readonly Problem[] {
@@ -290,15 +290,15 @@ function entryProblems({ name, raw, from, isMount }: Entry): readonly Problem[] 
           {
             ...from,
             expected: 'a mode and readonly that agree',
-            got: `mode ${raw.mode} beside readonly ${raw.readonly}`,
+            got: `mode ${raw.mode} together with readonly ${raw.readonly}`,
           },
         ]
       : []),
     ...(isTmpfs && sources.length > 0
-      ? [{ ...from, expected: 'no host path beside mode tmpfs', got: sources.join(', ') }]
+      ? [{ ...from, expected: 'no host path together with mode tmpfs', got: sources.join(', ') }]
       : []),
     ...(!isTmpfs && raw.size !== undefined
-      ? [{ ...from, expected: 'size only beside mode tmpfs', got: `mode ${modeOf(raw)}` }]
+      ? [{ ...from, expected: 'size only together with mode tmpfs', got: `mode ${modeOf(raw)}` }]
       : []),
     ...(isMount === true && (sources.length === 0 || targetOf(raw) === undefined)
       ? [{ ...from, expected: 'a source and a target', got: sources.length === 0 ? 'no source' : 'no target' }]
@@ -307,7 +307,7 @@ function entryProblems({ name, raw, from, isMount }: Entry): readonly Problem[] 
   ]
 }
 
-function sameNames(zones: readonly ZoneWish[]): readonly Problem[] {
+function sameNames(zones: readonly ZoneRequest[]): readonly Problem[] {
   return zones.flatMap((zone, index) => {
     const other = zones.slice(0, index).find(({ name, target }) => name === zone.name || target === zone.target)
     if (other === undefined) return []
@@ -323,7 +323,7 @@ function modeWarning({ raw, from, isMount, name }: Entry): readonly Warning[] {
   return [{ code: 'W_MODE', ...from, message }]
 }
 
-function advisoryWarning({ advisory, name, from }: ZoneWish): readonly Warning[] {
+function advisoryWarning({ advisory, name, from }: ZoneRequest): readonly Warning[] {
   if (advisory === undefined) return []
   const message = `zone ${name}: ${Object.keys(advisory).join(', ')}: kept, but a mount cannot enforce it.`
   return [{ code: 'W_ADVISORY', ...from, message }]

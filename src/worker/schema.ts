@@ -25,19 +25,19 @@ const EXPECTED_NAME = 'a name of 1 to 64 ASCII letters, digits, spaces, "-", "_"
 /** The name of a worker or workshop: ASCII, so that no two look alike, and never a path. */
 export const readName: Reader<string> = (value) => {
   if (typeof value === 'string' && NAME.test(value)) return understood(value)
-  return { ...misunderstood(EXPECTED_NAME, value), got: `${misunderstood('', value).got}${strangerIn(value)}` }
+  return { ...misunderstood(EXPECTED_NAME, value), got: `${misunderstood('', value).got}${unusualCharacter(value)}` }
 }
 
 /** The zone's name as policies read it, with the character that does not belong named: it may look as if it did. */
-const readWishedZone: Reader<string> = (value) => {
+const readRequestedZone: Reader<string> = (value) => {
   const reading = readZoneName(value)
-  return reading.ok ? reading : { ...reading, got: `${reading.got}${strangerIn(value)}` }
+  return reading.ok ? reading : { ...reading, got: `${reading.got}${unusualCharacter(value)}` }
 }
 
-function strangerIn(value: unknown): string {
+function unusualCharacter(value: unknown): string {
   if (typeof value !== 'string') return ''
-  const stranger = [...value].find((character) => character > '~' || hiddenCharacter(character) !== undefined)
-  return stranger === undefined ? '' : ` with ${codePointName(stranger)}`
+  const unusual = [...value].find((character) => character > '~' || hiddenCharacter(character) !== undefined)
+  return unusual === undefined ? '' : ` with ${codePointName(unusual)}`
 }
 
 const text: Reader<string> = (value) => (typeof value === 'string' ? understood(value) : misunderstood('text', value))
@@ -82,14 +82,14 @@ const zoneFields = {
   ...ADVISORY,
 } as const
 
-const zoneName = word(readWishedZone, 'Its name; it appears at /NAME.')
+const zoneName = word(readRequestedZone, 'Its name; it appears at /NAME.')
 const listedZone = z.strictObject({ name: zoneName, ...zoneFields })
 const mappedZone = z.strictObject(zoneFields)
 const zoneMap = z
   .record(z.string(), mappedZone)
   .superRefine((zones, context) => {
     for (const name of Object.keys(zones)) {
-      const reading = readWishedZone(name)
+      const reading = readRequestedZone(name)
       if (!reading.ok)
         context.addIssue({ code: 'custom', path: [name], message: reading.expected, params: { ...reading } })
     }

@@ -5,7 +5,7 @@ import type { Surroundings } from './sandbox.ts'
 import { APPROVAL_WORDS, shellShape } from './schema.ts'
 import { lineOf, problemsOf } from './schema-problems.ts'
 import { divide } from './shell-words.ts'
-import type { Decision, Place, Rule, Shell, ToolModel, Warning, Wish } from './worker.ts'
+import type { Decision, Requested, Rule, Shell, SourceLocation, ToolModel, Warning } from './worker.ts'
 
 type Mapping = Readonly<Record<string, unknown>>
 const isMapping = (value: unknown): value is Mapping =>
@@ -15,13 +15,13 @@ interface ToolSpec {
   readonly name: string
   /** What stands in parentheses; undefined = none. */
   readonly argument?: string
-  readonly from: Place
+  readonly from: SourceLocation
 }
 
 interface Toolset {
   readonly name: string
   readonly options: unknown
-  readonly from: Place
+  readonly from: SourceLocation
 }
 
 export interface Tools {
@@ -108,19 +108,19 @@ function specProblem({ name, from }: ToolSpec): readonly Problem[] {
 }
 
 function toolsetsOf({ file, lines }: Surroundings, value: unknown): readonly Toolset[] {
-  const place = (key: string): Place => ({ file, line: lineOf(lines, key), key })
+  const locate = (key: string): SourceLocation => ({ file, line: lineOf(lines, key), key })
   if (Array.isArray(value)) {
     return value.flatMap((entry: string | Mapping, index): readonly Toolset[] =>
       typeof entry === 'string'
-        ? [{ name: entry, options: null, from: place(`toolsets.${index}`) }]
-        : setsIn(entry, (name) => place(`toolsets.${index}.${name}`)),
+        ? [{ name: entry, options: null, from: locate(`toolsets.${index}`) }]
+        : setsIn(entry, (name) => locate(`toolsets.${index}.${name}`)),
     )
   }
-  return isMapping(value) ? setsIn(value, (name) => place(`toolsets.${name}`)) : []
+  return isMapping(value) ? setsIn(value, (name) => locate(`toolsets.${name}`)) : []
 }
 
-function setsIn(value: Mapping, placeOf: (name: string) => Place): readonly Toolset[] {
-  return Object.entries(value).map(([name, options]) => ({ name, options, from: placeOf(name) }))
+function setsIn(value: Mapping, locate: (name: string) => SourceLocation): readonly Toolset[] {
+  return Object.entries(value).map(([name, options]) => ({ name, options, from: locate(name) }))
 }
 
 interface RawRule {
@@ -189,7 +189,7 @@ export function readShell({ around, value, tools }: WithTools): ReadShell {
 
 interface ShellPart {
   readonly rules: readonly Rule[]
-  readonly default?: Wish<Decision>
+  readonly default?: Requested<Decision>
   readonly problems: readonly Problem[]
 }
 
@@ -207,8 +207,8 @@ function setShell(around: Surroundings, { name, options, from }: Toolset): Shell
     readonly default?: RawRule | string
   }
   const listed = rules ?? BUILT_IN_RULES[name] ?? []
-  const place = (index: number) => (rules === undefined ? from : placeIn(around, `${from.key}.rules.${index}`))
-  return shellPart({ listed, place, fallback, fallbackPlace: placeIn(around, `${from.key}.default`) })
+  const locate = (index: number) => (rules === undefined ? from : locationIn(around, `${from.key}.rules.${index}`))
+  return shellPart({ listed, locate, fallback, fallbackLocation: locationIn(around, `${from.key}.default`) })
 }
 
 function olderShell(around: Surroundings, value: Mapping): readonly ShellPart[] {
@@ -217,8 +217,8 @@ function olderShell(around: Surroundings, value: Mapping): readonly ShellPart[] 
     readonly shell_default?: RawRule | string
   }
   if (rules === undefined && fallback === undefined) return []
-  const place = (index: number) => placeIn(around, `shell_rules.${index}`)
-  return [shellPart({ listed: rules ?? [], place, fallback, fallbackPlace: placeIn(around, 'shell_default') })]
+  const locate = (index: number) => locationIn(around, `shell_rules.${index}`)
+  return [shellPart({ listed: rules ?? [], locate, fallback, fallbackLocation: locationIn(around, 'shell_default') })]
 }
 
 /** The tools are not listed, so nothing says that commands may run: a person has to. */
@@ -226,28 +226,32 @@ function inherited(file: string): ShellPart {
   return { rules: [], default: { value: 'ask', from: { file, key: 'tools' } }, problems: [] }
 }
 
-const placeIn = ({ file, lines }: Surroundings, key: string): Place => ({ file, line: lineOf(lines, key), key })
+const locationIn = ({ file, lines }: Surroundings, key: string): SourceLocation => ({
+  file,
+  line: lineOf(lines, key),
+  key,
+})
 
 function shellPart(input: {
   readonly listed: readonly RawRule[]
-  readonly place: (index: number) => Place
+  readonly locate: (index: number) => SourceLocation
   readonly fallback: RawRule | string | undefined
-  readonly fallbackPlace: Place
+  readonly fallbackLocation: SourceLocation
 }): ShellPart {
-  const { listed, place, fallback, fallbackPlace } = input
-  const read = listed.map((raw, index) => readRule(raw, place(index)))
+  const { listed, locate, fallback, fallbackLocation } = input
+  const read = listed.map((raw, index) => readRule(raw, locate(index)))
   const last =
     fallback === undefined
       ? undefined
-      : readDecision(typeof fallback === 'string' ? { approval: fallback } : fallback, fallbackPlace)
+      : readDecision(typeof fallback === 'string' ? { approval: fallback } : fallback, fallbackLocation)
   return {
     rules: read.flatMap(({ rule }) => rule ?? []),
-    ...(last?.decision === undefined ? {} : { default: { value: last.decision, from: fallbackPlace } }),
+    ...(last?.decision === undefined ? {} : { default: { value: last.decision, from: fallbackLocation } }),
     problems: [...read.flatMap(({ problems }) => problems), ...(last?.problems ?? [])],
   }
 }
 
-function readRule(raw: RawRule, from: Place): { readonly rule?: Rule; readonly problems: readonly Problem[] } {
+function readRule(raw: RawRule, from: SourceLocation): { readonly rule?: Rule; readonly problems: readonly Problem[] } {
   const { decision, problems } = readDecision(raw, from)
   const pattern = raw.pattern ?? ''
   const division = divide(pattern)
@@ -272,7 +276,7 @@ function prefix(tokens: readonly string[]): Pick<Rule, 'tokens' | 'match'> {
 /** `allowed: false` blocks whatever else is said; nothing said about approval means ask. */
 function readDecision(
   raw: RawRule,
-  from: Place,
+  from: SourceLocation,
 ): { readonly decision?: Decision; readonly problems: readonly Problem[] } {
   const word = raw.approval === undefined ? undefined : APPROVAL_WORDS[raw.approval]
   const flag = raw.approval_required === undefined ? undefined : raw.approval_required ? 'ask' : 'run'
@@ -344,13 +348,13 @@ const DELEGATE_OPTIONS = ['allow_workers', 'allowed_workers'] as const
 const DELEGATE_TOOLS: ReadonlySet<string> = new Set(['Task', 'Agent'])
 
 export interface ReadDelegates {
-  readonly delegates: readonly Wish<string>[]
+  readonly delegates: readonly Requested<string>[]
   readonly problems: readonly Problem[]
 }
 
 /** One list of every worker that may be called, whichever key names it. */
 export function readDelegates({ around, value, tools }: WithTools): ReadDelegates {
-  const wishes = [
+  const requests = [
     ...DELEGATE_KEYS.flatMap((key) => namesAt(around, key, value[key])),
     ...tools.sets
       .filter(({ name }) => (DELEGATE_SETS as readonly string[]).includes(name))
@@ -359,24 +363,26 @@ export function readDelegates({ around, value, tools }: WithTools): ReadDelegate
       .filter(({ name }) => DELEGATE_TOOLS.has(name))
       .flatMap(({ argument, from }) => (argument ?? '*').split(',').map((name) => ({ value: name.trim(), from }))),
   ]
-  const unique = wishes.filter(({ value: name }, index) => wishes.findIndex((other) => other.value === name) === index)
+  const unique = requests.filter(
+    ({ value: name }, index) => requests.findIndex((other) => other.value === name) === index,
+  )
   return { delegates: unique, problems: unique.flatMap(delegateProblem) }
 }
 
-function setDelegates(around: Surroundings, { options, from }: Toolset): readonly Wish<string>[] {
+function setDelegates(around: Surroundings, { options, from }: Toolset): readonly Requested<string>[] {
   if (!isMapping(options)) return []
   return DELEGATE_OPTIONS.flatMap((key) => namesAt(around, `${from.key}.${key}`, options[key]))
 }
 
-function namesAt(around: Surroundings, key: string, value: unknown): readonly Wish<string>[] {
+function namesAt(around: Surroundings, key: string, value: unknown): readonly Requested<string>[] {
   if (value === undefined || value === null) return []
   const texts = Array.isArray(value) ? value : String(value).split(',')
   return texts
-    .map((text) => ({ value: String(text).trim(), from: placeIn(around, key) }))
-    .filter((wish) => wish.value !== '')
+    .map((text) => ({ value: String(text).trim(), from: locationIn(around, key) }))
+    .filter((request) => request.value !== '')
 }
 
-function delegateProblem({ value, from }: Wish<string>): readonly Problem[] {
+function delegateProblem({ value, from }: Requested<string>): readonly Problem[] {
   if (value === '*' || /^[A-Za-z0-9_][\w .:/-]{0,127}$/.test(value)) return []
   return [{ ...from, expected: 'names of workers', got: quoteText(value) }]
 }

@@ -1,12 +1,12 @@
 /**
  * The normal form of workers and workshops: what every accepted spelling is reduced to before anything else sees it.
- * A worker says what is to be done and wishes; a workshop says where, and grants.
+ * A worker says what is to be done and requests; a workshop says where, and grants.
  */
 import type { PolicyLayer } from '../policy/layer.ts'
 import type { ZoneMode } from '../policy/values.ts'
 
 /** Where something is written. */
-export interface Place {
+export interface SourceLocation {
   readonly file: string
   readonly line?: number | undefined
   /** Dotted. */
@@ -16,7 +16,7 @@ export interface Place {
 export const WARNINGS = {
   W_LENIENT: 'The description was not valid YAML and was taken as plain text.',
   W_UNKNOWN_KEY: 'A key that means nothing here was passed over.',
-  W_ADVISORY: 'A rule that a mount cannot enforce was kept and shown, but nobody holds it.',
+  W_ADVISORY: 'A rule that a mount cannot enforce was kept and shown, but is not enforced.',
   W_MODE: 'A mount without mode is read-only here; with docker it would be read-write.',
   W_INHERIT: 'No tools are listed, so the file means all of them; here that is: ask before every command.',
   W_NO_RULES: 'The shell toolset has no rules, so every command is blocked.',
@@ -28,25 +28,25 @@ export const WARNINGS = {
 } as const
 export type WarningCode = keyof typeof WARNINGS
 
-export interface Warning extends Place {
+export interface Warning extends SourceLocation {
   readonly code: WarningCode
   readonly message: string
 }
 
-export interface Wish<V> {
+export interface Requested<V> {
   readonly value: V
-  readonly from: Place
+  readonly from: SourceLocation
 }
 
 /** A zone as a worker or workshop asks for it. */
-export interface ZoneWish {
+export interface ZoneRequest {
   readonly name: string
   /** Absolute, inside. */
   readonly target: string
   readonly mode: ZoneMode
   /** Absolute on the host, not canonical. */
   readonly hostPath?: string
-  /** No hostPath: somebody above must grant a zone of this name. */
+  /** No hostPath: the operator or the workshop must grant a zone of this name. */
   readonly request?: true
   /** tmpfs only, bytes. */
   readonly size?: number
@@ -55,20 +55,20 @@ export interface ZoneWish {
   readonly sockets?: true
   /** Size and suffix rules and the like: shown, but no mount can enforce them. */
   readonly advisory?: Readonly<Record<string, unknown>>
-  readonly from: Place
+  readonly from: SourceLocation
 }
 
 /** A `sandbox` section: zones, and all the rest as a layer of the policy. */
-export interface SandboxWish {
-  readonly zones: readonly ZoneWish[]
+export interface SandboxRequest {
+  readonly zones: readonly ZoneRequest[]
   /** Everything but the zones, in the words of a profile. */
   readonly layer: PolicyLayer
   /** Only this subtree of what is visible inside. */
-  readonly restrict?: Wish<string>
-  /** true: every zone ro. false: a wish that they are rw. */
-  readonly readonly?: Wish<boolean>
+  readonly restrict?: Requested<string>
+  /** true: every zone ro. false: a request that they are rw. */
+  readonly readonly?: Requested<boolean>
   /** The section itself. */
-  readonly from: Place
+  readonly from: SourceLocation
 }
 
 export type Decision = 'run' | 'ask' | 'block'
@@ -81,13 +81,13 @@ export interface Rule {
   readonly tokens: readonly string[]
   readonly match: 'prefix' | 'exact'
   readonly decision: Decision
-  readonly from: Place
+  readonly from: SourceLocation
 }
 
 export interface Shell {
   readonly rules: readonly Rule[]
   /** For what no rule matches; absent = blocked. */
-  readonly default?: Wish<Decision>
+  readonly default?: Requested<Decision>
 }
 
 /** `opt-in`: what no toolset names is not there. `listed`: the tools of a list. `inherit`: no list, so all there are. */
@@ -104,8 +104,8 @@ export interface Worker {
   readonly toolModel: ToolModel
   readonly toolsets: readonly string[]
   /** Workers it may call; `*` = any. */
-  readonly delegates: readonly Wish<string>[]
-  readonly sandbox?: SandboxWish
+  readonly delegates: readonly Requested<string>[]
+  readonly sandbox?: SandboxRequest
   /** null: it has no shell, so no command may be run for it. */
   readonly shell: Shell | null
   /** Opaque references to schemas of input and output. */
@@ -116,8 +116,8 @@ export interface Worker {
 export interface WorkshopWorker {
   readonly name: string
   /** What this workshop takes away from this worker. */
-  readonly narrowing?: SandboxWish
-  readonly from: Place
+  readonly narrowing?: SandboxRequest
+  readonly from: SourceLocation
 }
 
 export interface Workshop {
@@ -126,7 +126,7 @@ export interface Workshop {
   readonly description?: string
   /** The workers that may run here; absent = any. */
   readonly workers?: readonly WorkshopWorker[]
-  readonly sandbox?: SandboxWish
+  readonly sandbox?: SandboxRequest
   /** Workers may add zones inside the project directory. */
   readonly allowWorkerZones: boolean
   readonly warnings: readonly Warning[]
@@ -137,7 +137,7 @@ export type Level = 'workshop' | 'narrowing' | 'worker'
 
 export interface Escalation {
   /** `reviewer.worker:9`. */
-  readonly place: string
+  readonly location: string
   /** Dotted. */
   readonly key: string
   readonly wanted: string

@@ -1,7 +1,7 @@
 /**
- * The zones that are left of a policy's under the wishes of a level below. Pure: what a path really is comes in as `real`.
+ * The zones that are left of a policy's under the requests of a level below. Pure: what a path really is comes in as `real`.
  *
- * A wish is granted by name (or by its place inside) or because what it wants to see lies in what is shown already, as wide or
+ * A request is granted by name (or by its path inside) or because what it wants to see lies in what is shown already, as wide or
  * wider. Anything else is a new host path, which only a workshop may add, and only inside the project; `allow_worker_zones` lets
  * workers do the same.
  */
@@ -10,7 +10,7 @@ import { isBelow, isWithin, WORKSPACE } from '../plan/well-known-paths.ts'
 import { ZONE_SIZE } from '../policy/keys/zone.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Origin, Zone } from '../policy/values.ts'
-import type { Escalation, Level, Place, SandboxWish, Warning, ZoneWish } from './worker.ts'
+import type { Escalation, Level, SandboxRequest, SourceLocation, Warning, ZoneRequest } from './worker.ts'
 
 /** What zones are judged by. */
 export interface ZoneContext {
@@ -18,7 +18,7 @@ export interface ZoneContext {
   readonly cwd: string
   /** Canonical directories that are the project. */
   readonly project: readonly string[]
-  /** Canonical directories of the files in use: a path in them under a granted name is a default, not a wish for more. */
+  /** Canonical directories of the files in use: a path in them under a granted name is a default, not a request for more. */
   readonly own: readonly string[]
   /** Canonical path of an absolute one; empty for one that was not looked at. */
   readonly real: (path: string) => string
@@ -27,7 +27,7 @@ export interface ZoneContext {
 
 export interface ZoneStep {
   readonly policy: Policy
-  readonly wish: SandboxWish
+  readonly request: SandboxRequest
   readonly level: Level
   readonly context: ZoneContext
   /** The operator has said this key in so many words. */
@@ -41,22 +41,22 @@ interface Laid {
 }
 
 export function layZones(step: ZoneStep): Laid {
-  const first: Laid = { policy: step.policy, escalations: openWish(step), warnings: [] }
-  const laid = step.wish.zones.reduce<Laid>((sofar, wish) => layZone({ step, sofar, wish }), first)
+  const first: Laid = { policy: step.policy, escalations: reopeningEscalations(step), warnings: [] }
+  const laid = step.request.zones.reduce<Laid>((sofar, request) => layZone({ step, sofar, request }), first)
   const opened = opensWorkspace(step) ? { ...laid.policy, workspace: 'rw' as const } : laid.policy
-  const closed = step.wish.readonly?.value === true ? readOnly(opened) : opened
+  const closed = step.request.readonly?.value === true ? readOnly(opened) : opened
   return restricted({ ...step, policy: closed, escalations: laid.escalations, warnings: laid.warnings })
 }
 
 interface ZoneAt {
   readonly step: ZoneStep
   readonly sofar: Laid
-  readonly wish: ZoneWish
+  readonly request: ZoneRequest
 }
 
 function layZone(at: ZoneAt): Laid {
-  const { sofar, wish } = at
-  const same = sofar.policy.zones.find(({ name, target }) => name === wish.name || target === wish.target)
+  const { sofar, request } = at
+  const same = sofar.policy.zones.find(({ name, target }) => name === request.name || target === request.target)
   const change = same === undefined ? newZone(at) : knownZone(at, same)
   if ('escalation' in change) return { ...sofar, escalations: [...sofar.escalations, change.escalation] }
   const zones =
@@ -77,66 +77,71 @@ function spoken({ origins }: Policy, { name, origin }: Zone): Policy['origins'] 
 
 type Change = { readonly zone: Zone; readonly warnings?: readonly Warning[] } | { readonly escalation: Escalation }
 
-function refuse(wish: ZoneWish, words: Pick<Escalation, 'wanted' | 'granted'> & { readonly fix?: string }): Change {
-  const { fix = `--zone ${wish.name}=${wish.hostPath ?? 'DIRECTORY'}${wish.mode === 'rw' ? ':rw' : ''}` } = words
-  return { escalation: { place: placeOf(wish.from), key: wish.from.key, ...words, fix } }
+function refuse(
+  request: ZoneRequest,
+  words: Pick<Escalation, 'wanted' | 'granted'> & { readonly fix?: string },
+): Change {
+  const { fix = `--zone ${request.name}=${request.hostPath ?? 'DIRECTORY'}${request.mode === 'rw' ? ':rw' : ''}` } =
+    words
+  return { escalation: { location: positionOf(request.from), key: request.from.key, ...words, fix } }
 }
 
-const placeOf = ({ file, line }: Place) => (line === undefined ? file : `${file}:${line}`)
+const positionOf = ({ file, line }: SourceLocation) => (line === undefined ? file : `${file}:${line}`)
 
-/** A zone of this name, or at this place, is granted: the wish may make it smaller. */
-function knownZone({ step, sofar, wish }: ZoneAt, zone: Zone): Change {
-  const from = `zone ${zone.name} (${saidBy(zone)})`
-  if (wish.mode === 'rw' && zone.mode === 'ro') return refuse(wish, { wanted: 'mode rw', granted: `ro by ${from}` })
-  if (wish.sockets === true && !zone.sockets) {
-    return refuse(wish, { wanted: 'sockets', granted: `none by ${from}`, fix: '' })
+/** A zone of this name, or at this path, is granted: the request may make it smaller. */
+function knownZone({ step, sofar, request }: ZoneAt, zone: Zone): Change {
+  const from = `zone ${zone.name} (${originText(zone)})`
+  if (request.mode === 'rw' && zone.mode === 'ro')
+    return refuse(request, { wanted: 'mode rw', granted: `ro by ${from}` })
+  if (request.sockets === true && !zone.sockets) {
+    return refuse(request, { wanted: 'sockets', granted: `none by ${from}`, fix: '' })
   }
   if (zone.mode === 'tmpfs') return { zone }
-  if (wish.mode === 'tmpfs') return isSpokenByOperator(zone) ? { zone } : { zone: scratch(wish, step.level) }
+  if (request.mode === 'tmpfs') return isSpokenByOperator(zone) ? { zone } : { zone: scratch(request, step.level) }
   const narrower: Zone = {
     ...zone,
-    mode: wish.mode,
-    optional: zone.optional || wish.optional === true,
-    create: zone.create || (wish.create === true && wish.mode === 'rw'),
-    origin: originOf(wish, step.level),
+    mode: request.mode,
+    optional: zone.optional || request.optional === true,
+    create: zone.create || (request.create === true && request.mode === 'rw'),
+    origin: originOf(request, step.level),
   }
-  return narrowPath({ step, sofar, wish }, { ...narrower, sockets: zone.sockets && wish.sockets === true }, zone)
+  return narrowPath({ step, sofar, request }, { ...narrower, sockets: zone.sockets && request.sockets === true }, zone)
 }
 
 function isSpokenByOperator({ origin }: Zone): boolean {
   return origin.layer === 'flag' || origin.layer === 'environment'
 }
 
-/** The host path of the grant counts; a wish inside of it counts more; one elsewhere in the project was a default, one outside is new. */
-function narrowPath({ step, wish }: ZoneAt, narrower: Zone, granted: Zone): Change {
+/** The host path of the grant counts; a request inside of it counts more; another one in the project was a default, one outside is new. */
+function narrowPath({ step, request }: ZoneAt, narrower: Zone, granted: Zone): Change {
   if (granted.hostPath === undefined) return { zone: narrower }
   const shown = step.context.real(granted.hostPath)
   // The judged path is handed on, so that a link that is changed later leads to a refusal, not elsewhere.
   const same = { zone: { ...narrower, hostPath: shown === '' ? granted.hostPath : shown } }
-  if (wish.hostPath === undefined) return same
-  const wanted = step.context.real(wish.hostPath)
+  if (request.hostPath === undefined) return same
+  const wanted = step.context.real(request.hostPath)
   if (wanted === shown) return same
   if (isBelow(wanted, shown)) return { zone: { ...narrower, hostPath: wanted } }
   if (!isInProject(step, wanted) && !step.context.own.some((directory) => isWithin(wanted, directory))) {
-    return refuse(wish, {
+    return refuse(request, {
       wanted: `the host path ${wanted}`,
-      granted: `${shown} by zone ${granted.name} (${saidBy(granted)})`,
+      granted: `${shown} by zone ${granted.name} (${originText(granted)})`,
     })
   }
-  const message = `zone ${wish.name} shows ${shown} (${saidBy(granted)}), not ${wanted}.`
-  return { ...same, warnings: [{ code: 'W_MOVED', ...wish.from, message }] }
+  const message = `zone ${request.name} shows ${shown} (${originText(granted)}), not ${wanted}.`
+  return { ...same, warnings: [{ code: 'W_MOVED', ...request.from, message }] }
 }
 
-function saidBy({ origin }: Zone): string {
+function originText({ origin }: Zone): string {
   return `${origin.layer} ${origin.source}`
 }
 
-function originOf(wish: ZoneWish, level: Level): Origin {
-  return { layer: level === 'worker' ? 'worker' : 'workshop', source: placeOf(wish.from), key: wish.from.key }
+function originOf(request: ZoneRequest, level: Level): Origin {
+  return { layer: level === 'worker' ? 'worker' : 'workshop', source: positionOf(request.from), key: request.from.key }
 }
 
-function scratch(wish: ZoneWish, level: Level): Zone {
-  const { name, target, size = ZONE_SIZE } = wish
+function scratch(request: ZoneRequest, level: Level): Zone {
+  const { name, target, size = ZONE_SIZE } = request
   return {
     name,
     target,
@@ -145,38 +150,38 @@ function scratch(wish: ZoneWish, level: Level): Zone {
     create: false,
     optional: false,
     sockets: false,
-    origin: originOf(wish, level),
+    origin: originOf(request, level),
   }
 }
 
 /** No level above has this zone: it must lie inside of what is shown, or be inside the project where that is enough. */
 function newZone(at: ZoneAt): Change {
-  const { step, wish } = at
-  const { hostPath, mode } = wish
-  if (mode === 'tmpfs') return { zone: scratch(wish, step.level) }
+  const { step, request } = at
+  const { hostPath, mode } = request
+  if (mode === 'tmpfs') return { zone: scratch(request, step.level) }
   if (hostPath === undefined)
-    return refuse(wish, { wanted: `a zone ${wish.name} (${mode})`, granted: 'no zone of that name' })
+    return refuse(request, { wanted: `a zone ${request.name} (${mode})`, granted: 'no zone of that name' })
   const wanted = step.context.real(hostPath)
   const cover = coverOf(at, wanted)
   const zone: Zone = {
-    name: wish.name,
-    target: wish.target,
+    name: request.name,
+    target: request.target,
     mode,
     hostPath: wanted,
-    create: wish.create === true,
-    optional: wish.optional === true,
-    sockets: wish.sockets === true,
-    origin: originOf(wish, step.level),
+    create: request.create === true,
+    optional: request.optional === true,
+    sockets: request.sockets === true,
+    origin: originOf(request, step.level),
   }
-  if (wish.sockets === true && cover?.sockets !== true)
-    return refuse(wish, { wanted: 'sockets', granted: 'none', fix: '' })
+  if (request.sockets === true && cover?.sockets !== true)
+    return refuse(request, { wanted: 'sockets', granted: 'none', fix: '' })
   if (cover === undefined)
     return mayAdd(step, wanted)
       ? { zone }
-      : refuse(wish, { wanted: `the host path ${wanted} (${mode})`, granted: 'no zone that shows it' })
-  const writes = mode === 'rw' || wish.create === true
+      : refuse(request, { wanted: `the host path ${wanted} (${mode})`, granted: 'no zone that shows it' })
+  const writes = mode === 'rw' || request.create === true
   if (!writes || cover.mode === 'rw') return { zone }
-  return refuse(wish, {
+  return refuse(request, {
     wanted: mode === 'rw' ? `mode rw on ${wanted}` : `to create ${wanted}`,
     granted: `ro by ${cover.what}`,
   })
@@ -196,7 +201,7 @@ function coverOf({ step }: ZoneAt, wanted: string): Cover | undefined {
     .sort((a, b) => b.hostPath.length - a.hostPath.length)[0]
 }
 
-/** Zones of this level's own cover nothing: two wishes may overlap only where each of them is granted. */
+/** Zones of this level's own cover nothing: two requests may overlap only where each of them is granted. */
 function coversOf({ policy, context, level, isOutright }: ZoneStep): readonly Cover[] {
   const zones = policy.zones.flatMap((zone) =>
     zone.mode === 'tmpfs' || zone.hostPath === undefined
@@ -206,7 +211,7 @@ function coversOf({ policy, context, level, isOutright }: ZoneStep): readonly Co
             hostPath: context.real(zone.hostPath),
             mode: zone.mode,
             sockets: zone.sockets,
-            what: `zone ${zone.name} (${saidBy(zone)})`,
+            what: `zone ${zone.name} (${originText(zone)})`,
           },
         ],
   )
@@ -227,16 +232,16 @@ function isInProject({ context }: ZoneStep, wanted: string): boolean {
 }
 
 /** `readonly: false` under a ro grant. */
-function openWish(step: ZoneStep): readonly Escalation[] {
-  const { wish, policy } = step
-  if (wish.readonly?.value !== false || opensWorkspace(step)) return []
+function reopeningEscalations(step: ZoneStep): readonly Escalation[] {
+  const { request, policy } = step
+  if (request.readonly?.value !== false || opensWorkspace(step)) return []
   const closed = policy.zones.find(({ mode }) => mode === 'ro')
-  const what = closed === undefined ? workspaceWords(policy) : `zone ${closed.name} (${saidBy(closed)})`
+  const what = closed === undefined ? workspaceWords(policy) : `zone ${closed.name} (${originText(closed)})`
   if (what === undefined) return []
-  const { from } = wish.readonly
+  const { from } = request.readonly
   return [
     {
-      place: placeOf(from),
+      location: positionOf(from),
       key: from.key,
       wanted: 'rw (readonly: false)',
       granted: `ro by ${what}`,
@@ -250,8 +255,8 @@ function workspaceWords({ zones, workspace }: Policy): string | undefined {
 }
 
 /** The project owner may open the project's directory where the operator has not closed it. */
-function opensWorkspace({ wish, policy, level, isOutright }: ZoneStep): boolean {
-  const isOpening = wish.readonly?.value === false && level === 'workshop'
+function opensWorkspace({ request, policy, level, isOutright }: ZoneStep): boolean {
+  const isOpening = request.readonly?.value === false && level === 'workshop'
   return isOpening && policy.zones.length === 0 && policy.workspace === 'ro' && !isOutright('workspace')
 }
 
@@ -265,16 +270,16 @@ function readOnly(policy: Policy): Policy {
 
 /** Only what lies in the subtree stays; a zone around it is cut down to it. */
 function restricted(step: ZoneStep & Laid): Laid {
-  const { wish, policy, context, level, escalations, warnings } = step
+  const { request, policy, context, level, escalations, warnings } = step
   const laid = { policy, escalations, warnings }
-  if (wish.restrict === undefined) return laid
-  const { value: subtree, from } = wish.restrict
+  if (request.restrict === undefined) return laid
+  const { value: subtree, from } = request.restrict
   const shown = policy.zones.length === 0 ? workspaceZones({ policy, context, subtree, from, level }) : policy.zones
   const zones = shown.flatMap((zone) => cutDown({ zone, subtree, context }))
   if (zones.length > 0) return { ...laid, policy: { ...policy, zones } }
   const granted = shown.map(({ target, hostPath }) => target ?? hostPath ?? '').join(', ')
   const escalation = {
-    place: placeOf(from),
+    location: positionOf(from),
     key: from.key,
     wanted: subtree,
     granted: granted === '' ? 'no zones' : granted,
@@ -288,12 +293,12 @@ function workspaceZones(input: {
   readonly policy: Policy
   readonly context: ZoneContext
   readonly subtree: string
-  readonly from: Place
+  readonly from: SourceLocation
   readonly level: Level
 }): readonly Zone[] {
   const { policy, context, subtree, from, level } = input
   if (policy.workspace === 'none') return []
-  const origin: Origin = { layer: level === 'worker' ? 'worker' : 'workshop', source: placeOf(from), key: from.key }
+  const origin: Origin = { layer: level === 'worker' ? 'worker' : 'workshop', source: positionOf(from), key: from.key }
   const common = { mode: policy.workspace, create: false, optional: false, sockets: false, origin } as const
   const whole: Zone = { name: 'workspace', target: WORKSPACE, hostPath: context.cwd, ...common }
   if (isWithin(subtree, WORKSPACE)) return [whole]

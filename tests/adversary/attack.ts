@@ -16,10 +16,10 @@ export interface Cell {
   readonly user: User
 }
 
-export interface Seen {
+export interface Observed {
   readonly world: World
   /** What the attack itself printed. */
-  readonly said: string
+  readonly printed: string
   /** Every run of it, in order. */
   readonly runs: readonly Ran[]
 }
@@ -39,9 +39,9 @@ export interface Attack {
   readonly prepare?: (world: World) => Promise<void>
   /** A shell script for the inside; rows with nothing but this share one sandbox, and the soak takes its steps from all of them. */
   readonly script?: (world: World) => string
-  /** Runs of its own: a script in a sandbox with other options, or several, or a racer beside it. */
+  /** Runs of its own: a script in a sandbox with other options, or several, or a racer at the same time. */
   readonly attempt?: (stage: Stage) => Promise<void>
-  readonly harmed: (seen: Seen) => Harm | Promise<Harm>
+  readonly harmed: (seen: Observed) => Harm | Promise<Harm>
   /** Without the wall: the same on the host, the same with only pids of its own, or another way, or why there is none. */
   readonly control: 'bare' | 'pids' | ((stage: Stage) => Promise<void>) | { readonly none: string }
   /** Only where the control can be shown: root alone may do some of it on the host. */
@@ -63,8 +63,8 @@ const REFUSALS = new Set([
 ])
 
 /** The calls of a program of programs/ that were let through. */
-export function letThrough(said: string, { among }: { readonly among?: RegExp } = {}): Harm {
-  const lines = said
+export function letThrough(printed: string, { among }: { readonly among?: RegExp } = {}): Harm {
+  const lines = printed
     .split('\n')
     .filter((line) => /^[\w-]+ (done|E[A-Z0-9]+)$/.test(line) && (among?.test(line) ?? true))
   const done = lines.filter((line) => !REFUSALS.has(line.split(' ')[1] ?? ''))

@@ -1,18 +1,18 @@
 /** Files of the host: what is hidden, read-only or protected, and what must not be planted. */
 import { chmodSync, existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Attack, type Cell, type Harm, isFiltered, isNamespace, letThrough, type Seen } from './attack.ts'
+import { type Attack, type Cell, type Harm, isFiltered, isNamespace, letThrough, type Observed } from './attack.ts'
 import { put, textOf, type World } from './world.ts'
 
 const isRoot = ({ user }: Cell): boolean => user === 'root'
-const said =
+const printed =
   (word: string) =>
-  ({ said: text }: Seen): Harm =>
+  ({ printed: text }: Observed): Harm =>
     text.includes(word) ? `it said ${word}` : undefined
 /** The path is in the zone, whatever it is. */
 const made =
   (name: string) =>
-  ({ world }: Seen): Harm => {
+  ({ world }: Observed): Harm => {
     const path = join(world.zone, name)
     return existsSync(path) || isLink(path) ? `${name} was made` : undefined
   }
@@ -31,7 +31,7 @@ const REACH: readonly Attack[] = [
     sentence: 'What no zone shows is read, by its own path and by paths round about.',
     script: ({ hidden, base }) =>
       `for at in ${hidden} /..${hidden} /proc/1/root${hidden} /proc/self/root/..${hidden} /proc/self/cwd/../hidden ${base}/shown/../hidden; do cat $at/secret; done`,
-    harmed: ({ world, said: text }) => (text.includes(world.token) ? 'the secret was read' : undefined),
+    harmed: ({ world, printed: text }) => (text.includes(world.token) ? 'the secret was read' : undefined),
     control: 'bare',
   },
   {
@@ -42,7 +42,7 @@ const REACH: readonly Attack[] = [
       'test "$(ls -a /)" = "$(ls -a /..)" || echo DIFFERS; for at in /../etc/shadow /../sys/kernel /../root; do test -e $at && echo SEEN; done',
     // What the image of a container shows is the daemon's choice.
     on: isNamespace,
-    harmed: ({ said: text }) => (/DIFFERS|SEEN/.test(text) ? 'the root of the host can be seen' : undefined),
+    harmed: ({ printed: text }) => (/DIFFERS|SEEN/.test(text) ? 'the root of the host can be seen' : undefined),
     control: 'bare',
   },
   {
@@ -78,7 +78,7 @@ const REACH: readonly Attack[] = [
     sentence: 'Settings of the kernel below /proc and /sys are opened for writing.',
     script: () =>
       'for at in /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe /proc/sysrq-trigger /proc/sys/vm/overcommit_memory /sys/kernel/uevent_helper; do ( : >>$at ) 2>/dev/null && echo "WRITABLE $at"; done; umount -l /proc/sys && ( : >>/proc/sys/kernel/core_pattern ) && echo WRITABLE',
-    harmed: said('WRITABLE'),
+    harmed: printed('WRITABLE'),
     control: 'bare',
     controlAs: 'root',
   },
@@ -90,7 +90,7 @@ const REACH: readonly Attack[] = [
       'for name in kcore kallsyms keys key-users kmsg timer_list slabinfo vmallocinfo interrupts cmdline zoneinfo buddyinfo diskstats softirqs; do head -c 16 /proc/$name 2>/dev/null | grep -q . && echo "READ $name"; done',
     // A container of docker's shows some of them: the daemon's own masks hold there.
     on: isNamespace,
-    harmed: said('READ'),
+    harmed: printed('READ'),
     control: 'bare',
   },
   {
@@ -100,7 +100,7 @@ const REACH: readonly Attack[] = [
     script: () =>
       'grep -l cgroup /proc/self/mounts >/dev/null && grep " cgroup" /proc/self/mounts && echo FOUND; mkdir /tmp/cg; mount -t cgroup -o rdma cgroup /tmp/cg && echo MOUNTED; mount -t cgroup2 cgroup /tmp/cg && : >>/tmp/cg/cgroup.procs && echo MOUNTED; umount /tmp/cg',
     on: isNamespace,
-    harmed: ({ said: text }) => (/FOUND|MOUNTED/.test(text) ? 'a cgroup file system can be used' : undefined),
+    harmed: ({ printed: text }) => (/FOUND|MOUNTED/.test(text) ? 'a cgroup file system can be used' : undefined),
     control: 'bare',
     controlAs: 'root',
   },
@@ -110,7 +110,7 @@ const REACH: readonly Attack[] = [
     sentence: 'A device node is made and opened.',
     script: ({ zone }) =>
       `mknod ${zone}/memory c 1 1; mknod /tmp/memory c 1 1; for at in ${zone} /tmp; do head -c 1 $at/memory >/dev/null && echo OPENED; done`,
-    harmed: (seen) => made('memory')(seen) ?? said('OPENED')(seen),
+    harmed: (seen) => made('memory')(seen) ?? printed('OPENED')(seen),
     control: 'bare',
     controlAs: 'root',
   },
@@ -143,7 +143,7 @@ const PLANTS: readonly Attack[] = [
     sentence: 'A file of the zone gets file capabilities that hold on the host.',
     script: ({ zone, tools }) =>
       `cp /bin/true ${zone}/planted-caps; chmod 755 ${zone}/planted-caps; ${tools}/plant caps ${zone}/planted-caps`,
-    harmed: ({ said: text }) => letThrough(text),
+    harmed: ({ printed: text }) => letThrough(text),
     control: 'bare',
     controlAs: 'root',
   },
@@ -155,7 +155,7 @@ const PLANTS: readonly Attack[] = [
     on: isRoot,
     script: ({ zone, tools }) =>
       `cp /bin/true ${zone}/planted-ns; chmod 755 ${zone}/planted-ns; ${tools}/plant namespace ${zone}/planted-ns`,
-    harmed: ({ said: text }) => letThrough(text, { among: /xattr/ }),
+    harmed: ({ printed: text }) => letThrough(text, { among: /xattr/ }),
     control: 'bare',
     controlAs: 'root',
   },

@@ -1,8 +1,8 @@
-/** Git on the host must not run what a sandbox wrote: each row plants a program, then somebody uses git as always. */
+/** Git on the host must not run what a sandbox wrote: each row plants a program, then a user runs git as always. */
 import { execFileSync } from 'node:child_process'
 import { linkSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Attack, Harm, Seen } from './attack.ts'
+import type { Attack, Harm, Observed } from './attack.ts'
 import { copyRepository, mark, put, type Stage, type World, wasRun } from './world.ts'
 
 /** A configuration of git whose program leaves a mark when git asks for the state of the tree. */
@@ -34,7 +34,7 @@ function gitAttack({ id, sentence, prepare, script, in: below = '', git = ['stat
       const identity = ['-c', 'user.name=a', '-c', 'user.email=a@b']
       await stage.host(['git', ...identity, ...git], { cwd: join(stage.world.zone, below) })
     },
-    harmed: ({ world }: Seen): Harm => (wasRun(world, id) ? 'git ran the program of the sandbox' : undefined),
+    harmed: ({ world }: Observed): Harm => (wasRun(world, id) ? 'git ran the program of the sandbox' : undefined),
     control: 'bare',
   }
 }

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { chownSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { helpersDirectory } from '../../src/os/native-helpers.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { type Attack, type Cell, isNamespace } from './attack.ts'
 import { mark, put, quoted, textOf, type World, wasRun } from './world.ts'
 
@@ -95,7 +95,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
         closeSync(stdinFd)
       }
     },
-    harmed: ({ said }) => (said.includes('LISTED') ? 'the tree of the host was listed' : undefined),
+    harmed: ({ printed }) => (printed.includes('LISTED') ? 'the tree of the host was listed' : undefined),
     control: 'bare',
   },
   {
@@ -151,8 +151,8 @@ export const HOST_ATTACKS: readonly Attack[] = [
     on: isOneCell,
     attempt: (stage) => stage.inside('true').then(() => undefined),
     harmed: ({ world }) => {
-      const places = [helpersDirectory(), world.cwd]
-      const found = execFileSync(join(world.tools, 'scan'), places, { encoding: 'utf8' })
+      const paths = [nativeDirectory(), world.cwd]
+      const found = execFileSync(join(world.tools, 'scan'), paths, { encoding: 'utf8' })
       return found === '' ? undefined : found
     },
     control: async (stage) => {
@@ -167,7 +167,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
     on: ({ user, filter }) => user === 'root' && filter === 'default',
     prepare: async (world) => {
       put(world, join(world.base, 'victim/root-file'), 'host\n', 0o600)
-      // The zone is somebody else's than what is to be taken, with a container too.
+      // The zone is another user's than what is to be taken, with a container too.
       for (const name of ['victim', 'victim/root-file']) chownSync(join(world.base, name), 0, 0)
       chownSync(world.zone, OTHER, OTHER)
     },

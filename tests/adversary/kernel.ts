@@ -14,7 +14,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     script: ({ tools }) => `${tools}/doors`,
     // No filter is no filter.
     on: isFiltered,
-    harmed: ({ said }) => letThrough(said),
+    harmed: ({ printed }) => letThrough(printed),
     control: 'bare',
   },
   {
@@ -24,7 +24,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     script: () =>
       'unshare -Urm sh -c "umount /proc/keys; umount -l /proc; umount /dev; test -c /proc/keys || echo UNCOVERED; mount -o remount,rw,bind /proc/sys && echo UNCOVERED"; true',
     on: isNamespace,
-    harmed: ({ said }) => (said.includes('UNCOVERED') ? 'a cover came away' : undefined),
+    harmed: ({ printed }) => (printed.includes('UNCOVERED') ? 'a cover came away' : undefined),
     // A cover made in the same user namespace is not locked.
     control: async (stage) => {
       await stage.command([
@@ -42,7 +42,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     of: 'finding 8',
     sentence: 'PID 1 is stopped, slowed, limited or read from inside.',
     script: ({ tools }) => `${tools}/first`,
-    harmed: ({ said }) => letThrough(said),
+    harmed: ({ printed }) => letThrough(printed),
     control: 'pids',
   },
   {
@@ -52,7 +52,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     script: () =>
       'for at in /proc/1/exe /.init /init /sbin/docker-init /dev/init; do ( : >>$at ) 2>/dev/null && echo "WRITABLE $at"; done; find / -xdev -name "*init*" -perm -u+w -type f -writable 2>/dev/null | grep -q "^/\\.init" && echo WRITABLE; true',
     on: isNamespace,
-    harmed: ({ said }) => (said.includes('WRITABLE') ? 'a program of ours can be written' : undefined),
+    harmed: ({ printed }) => (printed.includes('WRITABLE') ? 'a program of ours can be written' : undefined),
     control: async (stage) => {
       await stage.command(['--', 'sh', '-c', `echo attack begun; ( : >>${stage.world.tools}/first ) && echo WRITABLE`])
     },
@@ -65,7 +65,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     sentence: 'A process of the host is seen or sent a signal.',
     script: () =>
       `kill -0 ${process.pid} && echo REACHED; test -d /proc/${process.pid} && grep -q node /proc/${process.pid}/comm && echo REACHED; true`,
-    harmed: ({ said }) => (said.includes('REACHED') ? 'a process of the host was reached' : undefined),
+    harmed: ({ printed }) => (printed.includes('REACHED') ? 'a process of the host was reached' : undefined),
     control: 'bare',
     controlAs: 'root',
   },
@@ -92,7 +92,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     sentence: 'A descriptor that the caller left open, or the working directory, leads out.',
     script: () =>
       'for fd in 3 4 5 6 9 10 63 255; do test -e /proc/self/fd/$fd && readlink /proc/self/fd/$fd | grep -v "^/proc/[0-9]*/fd$" && echo "LEAKED $fd"; done; ls /proc/self/cwd/../../../../root 2>/dev/null | grep -q . && echo LEAKED; true',
-    harmed: ({ said }) => (said.includes('LEAKED') ? 'a descriptor of the caller arrived' : undefined),
+    harmed: ({ printed }) => (printed.includes('LEAKED') ? 'a descriptor of the caller arrived' : undefined),
     control: async (stage) => {
       await stage.command(['--', 'sh', '-c', 'echo attack begun; exec 9</; test -e /proc/self/fd/9 && echo LEAKED'])
     },
@@ -111,7 +111,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
         through: (words) => ['script', '-qec', `${quoted(words)}; ${typed}`, '/dev/null'],
       })
     },
-    harmed: ({ said }) => (said.includes('TYPED') ? 'the terminal of the caller was typed into' : undefined),
+    harmed: ({ printed }) => (printed.includes('TYPED') ? 'the terminal of the caller was typed into' : undefined),
     control: 'bare',
   },
   {
@@ -130,7 +130,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
         ],
       })
     },
-    harmed: ({ said }) => (said.includes('LEFT') ? 'the terminal has no echo' : undefined),
+    harmed: ({ printed }) => (printed.includes('LEFT') ? 'the terminal has no echo' : undefined),
     control: 'bare',
   },
   {
@@ -144,13 +144,13 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
         through: (words) => ['sh', '-c', `ulimit -S -s unlimited; exec ${quoted(words)}`],
       })
     },
-    harmed: ({ said }) => (said.includes('STACK unlimited') ? 'the stack has no limit' : undefined),
+    harmed: ({ printed }) => (printed.includes('STACK unlimited') ? 'the stack has no limit' : undefined),
     control: 'bare',
   },
   {
     id: 'memory.hidden',
     of: 'finding 12',
-    sentence: 'Memory above the limit is held by a process that nobody may look into.',
+    sentence: 'Memory above the limit is held by a process that cannot be inspected.',
     on: isNamespace,
     attempt: async (stage) => {
       await stage.inside(`${stage.world.tools}/hide-memory undumpable 300`, {
@@ -158,7 +158,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
         options: ['--memory', '64m'],
       })
     },
-    harmed: ({ said }) => (said.includes('held 300 MiB') ? 'more was held than the limit' : undefined),
+    harmed: ({ printed }) => (printed.includes('held 300 MiB') ? 'more was held than the limit' : undefined),
     control: 'bare',
   },
   {
@@ -170,7 +170,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
       await stage.inBackground([`${tools}/abstract`, 'listen', nameOf(stage.world)])
       await stage.inside(`${tools}/abstract connect ${nameOf(stage.world)}`, { opened: true })
     },
-    harmed: ({ said }) => (said.includes('connect done') ? 'a server of the host was reached' : undefined),
+    harmed: ({ printed }) => (printed.includes('connect done') ? 'a server of the host was reached' : undefined),
     control: 'bare',
   },
 ]

@@ -1,11 +1,11 @@
 /** Tries rows of the table in one cell, and once without the wall. */
-import type { Attack, Harm, Seen } from './attack.ts'
+import type { Attack, Harm, Observed } from './attack.ts'
 import {
   BEGUN,
   endProcessesWith,
   harmTo,
+  hostState,
   isRefused,
-  lookAt,
   makeWorld,
   type Ran,
   type StageInputs,
@@ -21,20 +21,20 @@ export interface Verdict {
   readonly why: string
 }
 
-export interface Ground extends Pick<StageInputs, 'cell' | 'container'> {
+export interface CellSite extends Pick<StageInputs, 'cell' | 'container'> {
   /** Of compilePrograms. */
   readonly programs: string
-  /** Who owns the zones, when that is somebody else than the caller. */
+  /** Who owns the zones, when that is another user than the caller. */
   readonly owner?: number
 }
 
 /** Every row that claims something here, one verdict each. Rows that are only a script share a sandbox. */
-export async function tryCell(attacks: readonly Attack[], ground: Ground): Promise<readonly Verdict[]> {
-  const here = attacks.filter(({ on }) => on?.(ground.cell) ?? true)
+export async function tryCell(attacks: readonly Attack[], site: CellSite): Promise<readonly Verdict[]> {
+  const here = attacks.filter(({ on }) => on?.(site.cell) ?? true)
   const together = here.filter(isShared)
-  const shared = await tryTogether(together, ground)
+  const shared = await tryTogether(together, site)
   const verdicts: Verdict[] = []
-  for (const attack of here) verdicts.push(shared.get(attack.id) ?? (await tryAlone(attack, ground)))
+  for (const attack of here) verdicts.push(shared.get(attack.id) ?? (await tryAlone(attack, site)))
   return verdicts
 }
 
@@ -45,19 +45,19 @@ export const isShared = ({ script, prepare, attempt }: Attack): boolean =>
 const section = (id: string): string => `=== ${id}`
 
 /** Nothing for a row whose part was not reached, and for none when something was harmed: then each is tried by itself. */
-async function tryTogether(attacks: readonly Attack[], ground: Ground): Promise<ReadonlyMap<string, Verdict>> {
-  return withWorld(ground, async (world) => {
-    const stage = stageFor({ world, ...ground })
-    const before = lookAt(world)
+async function tryTogether(attacks: readonly Attack[], site: CellSite): Promise<ReadonlyMap<string, Verdict>> {
+  return withWorld(site, async (world) => {
+    const stage = stageFor({ world, ...site })
+    const before = hostState(world)
     const parts = attacks.map(({ id, script }) => `echo '${section(id)}'\n(\n${script?.(world)}\n) 2>&1`)
     const ran = await stage.inside(`${parts.join('\n')}\necho '${section('end')}'`, { opened: true })
     if (isRefused(ran)) return new Map(attacks.map(({ id }) => [id, { id, kind: 'refused', why: reasonOf(ran) }]))
     if ((await harmTo(world, before, [ran])).length > 0) return new Map()
     const verdicts = new Map<string, Verdict>()
     for (const { id, harmed } of attacks) {
-      const said = partOf(ran.stdout, id)
-      if (said === undefined) continue
-      const harm = await harmed({ world, said, runs: [ran] })
+      const printed = partOf(ran.stdout, id)
+      if (printed === undefined) continue
+      const harm = await harmed({ world, printed, runs: [ran] })
       if (harm === undefined) verdicts.set(id, { id, kind: 'held', why: '' })
     }
     return verdicts
@@ -71,20 +71,20 @@ function partOf(text: string, id: string): string | undefined {
   return end < 0 ? undefined : after?.slice(0, end)
 }
 
-async function tryAlone(attack: Attack, ground: Ground): Promise<Verdict> {
+async function tryAlone(attack: Attack, site: CellSite): Promise<Verdict> {
   const { id } = attack
-  return withWorld(ground, async (world) => {
+  return withWorld(site, async (world) => {
     await attack.prepare?.(world)
-    const before = lookAt(world)
-    const stage = stageFor({ world, ...ground })
+    const before = hostState(world)
+    const stage = stageFor({ world, ...site })
     try {
       await attempt(attack, stage)
     } finally {
       stage.end()
     }
-    const harms = [await attack.harmed(seenOf(world, stage)), ...(await harmTo(world, before, stage.runs))]
-    const told = harms.filter((harm) => harm !== undefined)
-    if (told.length > 0) return { id, kind: 'harmed', why: `${told.join('; ')}${aside(stage.runs)}` }
+    const harms = [await attack.harmed(observedOf(world, stage)), ...(await harmTo(world, before, stage.runs))]
+    const found = harms.filter((harm) => harm !== undefined)
+    if (found.length > 0) return { id, kind: 'harmed', why: `${found.join('; ')}${aside(stage.runs)}` }
     const refusal = stage.runs.find(isRefused)
     if (refusal !== undefined) return { id, kind: 'refused', why: reasonOf(refusal) }
     const begun = stage.runs.length > 0 && stage.runs.every(({ stdout }) => stdout.includes(BEGUN))
@@ -98,15 +98,15 @@ const attempt = async ({ attempt, script }: Attack, stage: Trial): Promise<void>
 }
 
 /** The same attack without the wall. @returns what it harmed */
-export async function tryControl(attack: Attack, ground: Ground): Promise<Harm> {
-  return withWorld(ground, async (world) => {
+export async function tryControl(attack: Attack, site: CellSite): Promise<Harm> {
+  return withWorld(site, async (world) => {
     await attack.prepare?.(world)
     const { control } = attack
-    const stage = stageFor({ world, ...ground, control: control === 'pids' ? 'pids' : 'bare' })
+    const stage = stageFor({ world, ...site, control: control === 'pids' ? 'pids' : 'bare' })
     try {
       if (typeof control === 'function') await control(stage)
       else await attempt(attack, stage)
-      return await attack.harmed(seenOf(world, stage))
+      return await attack.harmed(observedOf(world, stage))
     } finally {
       stage.end()
       endProcessesWith(world.base)
@@ -114,7 +114,7 @@ export async function tryControl(attack: Attack, ground: Ground): Promise<Harm> 
   })
 }
 
-async function withWorld<T>({ cell, programs, owner }: Ground, work: (world: World) => Promise<T>): Promise<T> {
+async function withWorld<T>({ cell, programs, owner }: CellSite, work: (world: World) => Promise<T>): Promise<T> {
   const world = makeWorld({ user: cell.user, programs, ...(owner === undefined ? {} : { owner }) })
   try {
     return await work(world)
@@ -123,10 +123,10 @@ async function withWorld<T>({ cell, programs, owner }: Ground, work: (world: Wor
   }
 }
 
-const seenOf = (world: World, { runs }: Trial): Seen => ({
+const observedOf = (world: World, { runs }: Trial): Observed => ({
   world,
   runs,
-  said: runs.map(({ stdout, stderr }) => `${stdout}\n${stderr}`).join('\n'),
+  printed: runs.map(({ stdout, stderr }) => `${stdout}\n${stderr}`).join('\n'),
 })
 
 const reasonOf = ({ stderr }: Ran): string => /^llm-do: (.*)$/m.exec(stderr)?.[1] ?? stderr.trim()

@@ -1,5 +1,5 @@
 /**
- * make soak: sandboxes with policies, attacks and kills that a seed chooses, several at once, for as long as somebody likes; and a
+ * make soak: sandboxes with policies, attacks and kills that a seed chooses, several at once, for as long as asked; and a
  * look at the host after each. Run by scripts/soak.mjs.
  *
  *   soak --minutes 30 [--seed N] [--round N] [--jobs N]
@@ -20,7 +20,7 @@ import {
   compilePrograms,
   endProcessesWith,
   harmTo,
-  lookAt,
+  hostState,
   makeWorld,
   optionsOf,
   put,
@@ -132,23 +132,23 @@ function roundOf(seed: number, number: number, users: readonly User[]): Round {
 
 /* ---- one round ---- */
 
-interface Place {
+interface SoakInputs {
   readonly programs: string
 }
 
-interface Told {
+interface RoundOutcome {
   readonly harms: readonly string[]
   readonly outcome: 'ran' | 'killed' | 'refused'
 }
 
-async function playRound(round: Round, { programs }: Place): Promise<Told> {
+async function playRound(round: Round, { programs }: SoakInputs): Promise<RoundOutcome> {
   const world = makeWorld({ user: round.cell.user, programs })
   try {
     prepareRepositories(world)
     put(world, join(world.base, 'count/lines'), '')
     put(world, join(world.runtime, 'tmp/.keep'), '')
     const keeper = round.isWarm ? await startPool(round, world) : undefined
-    const before = lookAt(world)
+    const before = hostState(world)
     const protectedBefore = protectedIn(world)
     const ran = await runAndKill(round, world, keeper)
     if (keeper !== undefined) await stopKeeper(keeper)
@@ -169,7 +169,7 @@ async function playRound(round: Round, { programs }: Place): Promise<Told> {
   }
 }
 
-const outcomeOf = ({ status, stdout, stderr, signal }: Ran, { kill }: Round): Told['outcome'] => {
+const outcomeOf = ({ status, stdout, stderr, signal }: Ran, { kill }: Round): RoundOutcome['outcome'] => {
   if (kill !== undefined && (signal !== null || /killed|ended by|SIGTERM|SIGKILL|lost/.test(stderr))) return 'killed'
   return status === 125 && !stdout.includes(BEGUN) ? 'refused' : 'ran'
 }
@@ -397,7 +397,7 @@ async function groupsLeft(before: readonly string[]): Promise<readonly string[]>
 
 /* ---- all rounds ---- */
 
-interface Wish {
+interface SoakOptions {
   readonly seed: number
   readonly minutes: number
   readonly jobs: number
@@ -406,7 +406,7 @@ interface Wish {
 
 const print = (text: string): void => void process.stdout.write(`soak: ${text}\n`)
 
-async function soak({ seed, minutes, jobs, round: only }: Wish): Promise<boolean> {
+async function soak({ seed, minutes, jobs, round: only }: SoakOptions): Promise<boolean> {
   const users: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
   print(
     `seed ${seed}, ${only === undefined ? `${minutes} minutes, ${jobs} at once` : `round ${only}`}, as ${users.join(' and ')}${users.length > 1 ? ` (${PLAIN_ID})` : ''}`,
@@ -447,7 +447,7 @@ async function soak({ seed, minutes, jobs, round: only }: Wish): Promise<boolean
   return state.harmed === undefined
 }
 
-function wishOf(words: readonly string[]): Wish {
+function soakOptions(words: readonly string[]): SoakOptions {
   const value = (name: string): number | undefined => {
     const at = words.indexOf(name)
     const text = at < 0 ? '' : (words[at + 1] ?? '')
@@ -466,4 +466,4 @@ function wishOf(words: readonly string[]): Wish {
 }
 
 mkdirSync(join(import.meta.dirname, '../../build'), { recursive: true })
-process.exitCode = (await soak(wishOf(process.argv.slice(2)))) ? 0 : 1
+process.exitCode = (await soak(soakOptions(process.argv.slice(2)))) ? 0 : 1

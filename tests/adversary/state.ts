@@ -16,7 +16,7 @@ const evilProfile = ({ base }: World): string =>
   `sandbox: { workspace: rw, zones: [{ name: victim, hostPath: ${base}/victim, target: /victim, mode: rw }] }`
 
 const escaped = ({ world }: { readonly world: World }): string | undefined =>
-  existsSync(join(world.base, 'victim/escape')) ? 'the next run wrote to a directory that nobody gave it' : undefined
+  existsSync(join(world.base, 'victim/escape')) ? 'the next run wrote to a directory that it was not given' : undefined
 
 /** A link of the world's owner. */
 function link(world: World, target: string, path: string): void {
@@ -238,7 +238,8 @@ export const STATE_ATTACKS: readonly Attack[] = [
       const PATH = `${world.zone}/bin:/usr/bin:/bin`
       await stage.inside(`cat ${world.base}/other/.opam/bin/key bin/key`, { cwd: world.zone, env: { PATH } })
     },
-    harmed: ({ world, said }) => (said.includes(world.token) ? 'a file of another directory was read' : undefined),
+    harmed: ({ world, printed }) =>
+      printed.includes(world.token) ? 'a file of another directory was read' : undefined,
     control: 'bare',
   },
   {

@@ -61,7 +61,7 @@ describeWith(['gcc', 'git'], 'the adversary', () => {
         test.each(filters)('harms nothing under the filter %s', LIMIT, async (filter) => {
           const cell: Cell = { backend, filter, user }
           const { docker } = running
-          // Containers refuse zones of root: these are somebody else's.
+          // Containers refuse zones of root: these are another user's.
           const container = docker === undefined ? {} : { container: containerOf(docker), owner: OTHER }
           const found = await tryCell(ATTACKS, { cell, programs: programs(), ...container })
           for (const { id, kind } of found) verdicts.set(key(id, cell), kind)
@@ -142,7 +142,7 @@ function isSame(written: string, found: string): boolean {
   return [...found].every((sign, at) => sign === written[at] || (sign === '.' && /[+R.]/.test(written[at] ?? '')))
 }
 
-/** For whoever reads the log of a test run: the same table, below build/. */
+/** For readers of a test run's log: the same table, below build/. */
 function keep(user: User, table: string): void {
   try {
     mkdirSync(join(import.meta.dirname, '../../build'), { recursive: true })

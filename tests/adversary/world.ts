@@ -131,7 +131,7 @@ export interface WorldInputs {
   readonly user: User
   /** Of compilePrograms. */
   readonly programs: string
-  /** Who owns zone and home, when that is somebody else than the caller. */
+  /** Who owns zone and home, when that is another user than the caller. */
   readonly owner?: number
 }
 
@@ -325,7 +325,7 @@ export function runProgram(
   const err: Buffer[] = []
   child.stdout?.on('data', (chunk: Buffer) => out.push(chunk))
   child.stderr?.on('data', (chunk: Buffer) => err.push(chunk))
-  // Whoever does not read its input ends the pipe, not the test.
+  // A command that does not read its input ends the pipe, not the test.
   child.stdin?.on('error', () => undefined)
   if (stdin !== undefined) child.stdin?.end(stdin)
   const state = { hung: false }
@@ -354,12 +354,12 @@ export const isRefused = ({ status, stdout, stderr }: Ran): boolean =>
   /^llm-do: (?!error (INTERNAL|NO_BACKEND|HELPER_MISSING))/m.test(stderr) &&
   !stdout.includes(BEGUN)
 
-/** The first line of each script: whoever sees it knows that the attack was really tried. */
+/** The first line of each script: it shows that the attack was really tried. */
 export const BEGUN = 'attack begun'
 
 /* ---- what the host sees ---- */
 
-export interface Look {
+export interface HostState {
   /** Path -> kind, owner, mode, content. */
   readonly files: ReadonlyMap<string, string>
   /** Set-id bits and file capabilities. */
@@ -369,7 +369,7 @@ export interface Look {
 /** Below the base, what a run may change: the zone, caches, and what the host was made to run. */
 const isFree = (path: string): boolean => /^(zone|cwd|count|runtime|marks|home\/\.(cache|config))(\/|$)/.test(path)
 
-export function lookAt(world: World): Look {
+export function hostState(world: World): HostState {
   const files = new Map<string, string>()
   const visit = (below: string): void => {
     for (const name of readdirSync(join(world.base, below))) {
@@ -396,8 +396,8 @@ function contentOf(path: string): string {
 }
 
 /** What is not as it was, whatever the attack was about. */
-export async function harmTo(world: World, before: Look, runs: readonly Ran[]): Promise<readonly string[]> {
-  const after = lookAt(world)
+export async function harmTo(world: World, before: HostState, runs: readonly Ran[]): Promise<readonly string[]> {
+  const after = hostState(world)
   const paths = new Set([...before.files.keys(), ...after.files.keys()])
   const changed = [...paths].filter((path) => before.files.get(path) !== after.files.get(path))
   const planted = after.planted.filter((line) => !before.planted.includes(line))
@@ -444,7 +444,7 @@ function wordsOf(pid: string, part: string): string {
   try {
     return readFileSync(`/proc/${pid}/${part}`, 'latin1')
   } catch {
-    return '' // It has ended, or is somebody else's.
+    return '' // It has ended, or is another user's.
   }
 }
 

@@ -1,4 +1,4 @@
-/** A child that somebody has to end. */
+/** A child that does not end by itself. */
 import { closeSync, readFileSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -26,7 +26,7 @@ describe('a child', () => {
       stop: async (child) => void child.kill('SIGTERM'),
     })
     expect(end).toMatchObject({ cause: 'deadline', exitCode: null, signal: 'SIGKILL' })
-    // 300 ms and the second of grace; a child that nobody kills takes a minute.
+    // 300 ms and the second of grace; a child that is not killed takes a minute.
     expect(end.elapsedMs).toBeLessThan(10_000)
   })
 
@@ -50,17 +50,17 @@ describe('a child', () => {
 test.runIf(process.platform === 'linux')(
   'a file without a name never had one, so a killed process leaves none',
   async () => {
-    const place = await temporaryDirectory()
-    vi.stubEnv('TMPDIR', place)
+    const directory = await temporaryDirectory()
+    vi.stubEnv('TMPDIR', directory)
     onTestFinished(() => void vi.unstubAllEnvs())
     const seen: (string | null)[] = []
-    const watcher = watch(place, (_, name) => void seen.push(name))
+    const watcher = watch(directory, (_, name) => void seen.push(name))
     onTestFinished(() => watcher.close())
     const fd = openUnlinked(Buffer.from('content'))
     expect(readFileSync(`/proc/self/fd/${fd}`, 'utf8')).toBe('content')
     closeSync(fd)
     // The control comes last: what is seen of it is all there was.
-    writeFileSync(join(place, 'named'), '')
+    writeFileSync(join(directory, 'named'), '')
     for (let left = 2_000; left > 0 && !seen.includes('named'); left -= 10) await sleep(10)
     // The kernel calls a nameless file by its inode there.
     expect(new Set(seen.filter((name) => !/^#\d+$/.test(name ?? '')))).toEqual(new Set(['named']))

@@ -94,8 +94,8 @@ describeWith('docker', 'the command line on docker', () => {
     ['a zone that is not there', ['--ro', '/nonexistent/x', '--', 'true'], BUSYBOX_IMAGE, 125, /\/nonexistent\/x/],
     ['a network by name', ['--allow-host', 'example.com', '--', 'true'], BUSYBOX_IMAGE, 125, /net-restricted/],
   ])('refuses %s, with the fix, and leaves nothing', async (_what, words, image, status, message) => {
-    const said = await inDocker(words, image)
-    expect(said).toMatchObject({ status, stdout: '', stderr: expect.stringMatching(message) })
+    const ran = await inDocker(words, image)
+    expect(ran).toMatchObject({ status, stdout: '', stderr: expect.stringMatching(message) })
     expect(await containers()).toBe('')
   })
 
@@ -139,12 +139,12 @@ describeWith('docker', 'the command line on docker', () => {
     const server = createServer().listen(socket)
     await new Promise((resolve) => server.once('listening', resolve))
     await chmod(socket, 0o600)
-    const said = await run(['--backend', 'docker', '--', 'true'], {
+    const ran = await run(['--backend', 'docker', '--', 'true'], {
       as: 'plain',
       env: { ...env(), HOME: directory, DOCKER_HOST: `unix://${socket}` },
     })
     server.close()
-    expect(said).toMatchObject({ status: 125, stderr: expect.stringMatching(/NO_BACKEND.*(permission|may not)/i) })
+    expect(ran).toMatchObject({ status: 125, stderr: expect.stringMatching(/NO_BACKEND.*(permission|may not)/i) })
   })
 })
 
@@ -157,8 +157,8 @@ describe('the command line where no container can be had', () => {
       /does not answer.*\n.*systemctl start docker/,
     ],
   ])('with %s refuses, says why, and prune passes over it', async (_what, env, message) => {
-    const said = await run(['--backend', 'docker', '--', 'true'], { env })
-    expect(said).toMatchObject({ status: 125, stderr: expect.stringMatching(message) })
+    const ran = await run(['--backend', 'docker', '--', 'true'], { env })
+    expect(ran).toMatchObject({ status: 125, stderr: expect.stringMatching(message) })
     expect(await run(['prune'], { program: 'llm-do', env })).toMatchObject({
       status: 0,
       stdout: expect.stringMatching(/^\d+ removed\n$/),
@@ -191,8 +191,8 @@ describeWith('wasi', 'the command line on wasm', () => {
     [['trap'], 134, /SIGABRT/],
     [['write', 'made'], 0, ''],
   ] as const)('%j ends with %i', async (words, status, stderr) => {
-    const said = await inWasm('--', './guest.wasm', ...words)
-    expect(said).toMatchObject({ status, stderr: stderr === '' ? '' : expect.stringMatching(stderr) })
+    const ran = await inWasm('--', './guest.wasm', ...words)
+    expect(ran).toMatchObject({ status, stderr: stderr === '' ? '' : expect.stringMatching(stderr) })
   })
 
   test.each([
@@ -217,9 +217,9 @@ describe('the command line on process', () => {
   })
 
   test('runs with both, and says that nothing is isolated', async () => {
-    const said = await run(['--log', ...words], { env: { LLM_DO_ALLOW_UNSANDBOXED: '1' } })
-    expect(said).toMatchObject({ status: 3, stdout: 'out\n' })
-    expect(said.stderr).toContain('Isolation: DISABLED (Host process)')
-    expect(said.stderr).toContain('Execution context: Host process (LEGACY MODE)')
+    const ran = await run(['--log', ...words], { env: { LLM_DO_ALLOW_UNSANDBOXED: '1' } })
+    expect(ran).toMatchObject({ status: 3, stdout: 'out\n' })
+    expect(ran.stderr).toContain('Isolation: DISABLED (Host process)')
+    expect(ran.stderr).toContain('Execution context: Host process (LEGACY MODE)')
   })
 })

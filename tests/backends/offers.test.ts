@@ -31,8 +31,8 @@ describe('Every need is either given or lacking, never both and never neither', 
   ])('%s', (_title, machine) => {
     for (const { gives, lacks, unusable } of offersOf(machine)) {
       if (unusable !== undefined) continue
-      const told = [...Object.keys(gives), ...Object.keys(lacks)].sort()
-      expect(told).toEqual([...NEEDS].sort())
+      const answered = [...Object.keys(gives), ...Object.keys(lacks)].sort()
+      expect(answered).toEqual([...NEEDS].sort())
     }
   })
 })

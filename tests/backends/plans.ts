@@ -84,7 +84,7 @@ export function runInputs<Own extends object>(changes?: Own): RunInputs & Own {
     runId: 'run1',
     command: ['true'],
     commandEnv: { HOME: '/home/sandbox', LLM_DO_SANDBOX: 'docker' },
-    helpers: '/opt/llm-do/helpers',
+    nativeDirectory: '/opt/llm-do/helpers',
     runsDirectory: '/run/user/1000/llm-do/runs',
     stdinIsTerminal: false,
     ...changes,

@@ -70,7 +70,7 @@ test('the walls by hand are the mounts of the launch file, and nothing that only
     'closed',
     'end',
   ]
-  const told = byHand([...words, ...tree]).join(' ')
-  expect(told).toMatch(/--size 64 --tmpfs \/tmp --ro-bind \/usr \/usr --bind \/w \/workspace --remount-ro \/$/)
-  expect(told).not.toContain('missing')
+  const line = byHand([...words, ...tree]).join(' ')
+  expect(line).toMatch(/--size 64 --tmpfs \/tmp --ro-bind \/usr \/usr --bind \/w \/workspace --remount-ro \/$/)
+  expect(line).not.toContain('missing')
 })

@@ -8,25 +8,25 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { newGroup } from './groups.ts'
 
-const HELPERS = join(import.meta.dirname, '../../bin')
+const NATIVE_DIRECTORY = join(import.meta.dirname, '../../bin')
 
-const askLaunch = async (...groups: readonly string[]): Promise<string> =>
-  (await execa(join(HELPERS, 'launch'), ['--landlock-abi', ...groups])).stdout
+const probe = async (...groups: readonly string[]): Promise<string> =>
+  (await execa(join(NATIVE_DIRECTORY, 'launch'), ['--probe-host', ...groups])).stdout
 
 const VERSION = /^\d+$/
 const ENTERED = /^entered\n\d+$/
 
 test('A directory that is no group is not entered, and the version is told all the same', async () => {
-  expect(await askLaunch()).toMatch(VERSION)
-  expect(await askLaunch(await temporaryDirectory())).toMatch(VERSION)
-  expect(await askLaunch('/nonexistent/group')).toMatch(VERSION)
+  expect(await probe()).toMatch(VERSION)
+  expect(await probe(await temporaryDirectory())).toMatch(VERSION)
+  expect(await probe('/nonexistent/group')).toMatch(VERSION)
 })
 
 describeWith('root', 'a process is started in a group', () => {
   test('that takes one, which is gone when the answer is there', async () => {
     const group = join(newGroup(), 'inner')
     mkdirSync(group)
-    expect(await askLaunch(group)).toMatch(ENTERED)
+    expect(await probe(group)).toMatch(ENTERED)
     expect(readFileSync(join(group, 'cgroup.procs'), 'utf8')).toBe('')
     rmdirSync(group)
   })
@@ -36,16 +36,16 @@ describeWith('root', 'a process is started in a group', () => {
     const [threads, group] = [join(above, 'threads'), join(above, 'invalid')]
     mkdirSync(threads)
     writeFileSync(join(threads, 'cgroup.type'), 'threaded')
-    mkdirSync(group) // "domain invalid", beside threads (cgroup-v2.rst)
-    expect(await askLaunch(group)).toMatch(VERSION)
-    const questions = processQuestions(HELPERS)
+    mkdirSync(group) // "domain invalid", next to threads (cgroup-v2.rst)
+    expect(await probe(group)).toMatch(VERSION)
+    const questions = processQuestions(NATIVE_DIRECTORY)
     expect(await questions.enter(group)).toEqual({ why: expect.stringMatching(/.+/), isPassing: false })
-    expect(await questions.landlockAbi()).toBe(Number(await askLaunch()))
+    expect(await questions.landlockAbi()).toBe(Number(await probe()))
   })
 
   test('and not through a symbolic link', async () => {
     const link = join(await temporaryDirectory(), 'link')
     symlinkSync(newGroup(), link)
-    expect(await askLaunch(link)).toMatch(VERSION)
+    expect(await probe(link)).toMatch(VERSION)
   })
 })

@@ -18,7 +18,7 @@ import { newGroup } from './groups.ts'
 
 const uid = process.getuid?.() ?? 0
 /** As run/observe.ts looks. */
-function look(paths: readonly string[]): Sights {
+function observe(paths: readonly string[]): Sights {
   const facts = observePaths(paths)
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
 }
@@ -26,9 +26,9 @@ const childrenOf = (group: string): readonly string[] =>
   readdirSync(group, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
 
 async function refusalOf(cgroupParent: string): Promise<SandboxError> {
-  const answer = await observeCgroup({ uid, cgroupParent, look }).catch((error: unknown) => error)
-  if (answer instanceof SandboxError) return answer
-  throw new Error(`expected a refusal of ${cgroupParent}, got ${JSON.stringify(answer)}`)
+  const observed = await observeCgroup({ uid, cgroupParent, observe }).catch((error: unknown) => error)
+  if (observed instanceof SandboxError) return observed
+  throw new Error(`expected a refusal of ${cgroupParent}, got ${JSON.stringify(observed)}`)
 }
 
 describe('a cgroup parent that cannot hold runs is refused', () => {
@@ -53,7 +53,7 @@ test.runIf(existsSync(join(versionOne, 'tasks')))('a cgroup of version 1 is refu
 describeWith('root', 'on the cgroup v2 tree of this host', () => {
   test('an empty group is taken as a parent and left as it was', async () => {
     const group = newGroup()
-    const fact = await observeCgroup({ uid, cgroupParent: group, look })
+    const fact = await observeCgroup({ uid, cgroupParent: group, observe })
     expect(fact).toMatchObject({ rung: 'parent', parent: group })
     expect(childrenOf(group)).toEqual([])
     // What would be there if the kernel gave it more.
@@ -73,13 +73,13 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
   })
 
   test('the observed rung is one that was really tried: a group can be made there', async () => {
-    const { parent } = await observeCgroup({ uid, look })
+    const { parent } = await observeCgroup({ uid, observe })
     if (parent === undefined) throw new Error("expected a place on the host's tree")
     const probe = join(parent, 'llm-do-test-probe')
     mkdirSync(probe)
     rmdirSync(probe)
     const before = childrenOf(parent)
-    await observeCgroup({ uid, look })
+    await observeCgroup({ uid, observe })
     // Others may be trying the same place at this moment, or were killed while they did: what counts is what is new and stays.
     const added = childrenOf(parent).filter((name) => name.startsWith('llm-do-probe') && !before.includes(name))
     await until(async () => !added.some((name) => childrenOf(parent).includes(name)) || undefined, 'the end of probes')
@@ -89,7 +89,7 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
     const group = newGroup()
     const dead = spawnSync('true').pid
     for (const maker of [dead, process.pid]) mkdirSync(join(group, `llm-do-probe-${maker}-aBcDeF`))
-    await observeCgroup({ uid, cgroupParent: group, look })
+    await observeCgroup({ uid, cgroupParent: group, observe })
     expect(childrenOf(group)).toEqual([`llm-do-probe-${process.pid}-aBcDeF`])
   })
 
@@ -99,14 +99,14 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
       if (isRemoved) rmdirSync(probe)
       return { why: 'no such file', isPassing: false }
     }
-    const look = async (isRemoved: boolean) => await prepareGroup(group, refusing(isRemoved))
-    expect(await look(true)).toMatchObject({ why: expect.stringContaining('no such file'), isPassing: true })
-    expect(await look(false)).toMatchObject({ isPassing: false })
+    const tryGroup = async (isRemoved: boolean) => await prepareGroup(group, refusing(isRemoved))
+    expect(await tryGroup(true)).toMatchObject({ why: expect.stringContaining('no such file'), isPassing: true })
+    expect(await tryGroup(false)).toMatchObject({ isPassing: false })
     expect(childrenOf(group)).toEqual([])
   })
 
   test('without all three controllers it says why', async () => {
-    const fact = await observeCgroup({ uid, look })
+    const fact = await observeCgroup({ uid, observe })
     const complete = ['memory', 'pids', 'cpu'].every((name) => fact.controllers.includes(name))
     expect(fact.lacking === '').toBe(complete)
   })
@@ -181,11 +181,11 @@ describeWith(['root', 'plain-user'], 'a plain user', () => {
   })
 
   test('is refused a parent outside the part of the tree where it stands', async () => {
-    const [own, elsewhere] = [newGroup(), newGroup()]
-    delegate(elsewhere)
-    const refusal = await observeAsPlain(own, { cgroupParent: elsewhere })
+    const [own, other] = [newGroup(), newGroup()]
+    delegate(other)
+    const refusal = await observeAsPlain(own, { cgroupParent: other })
     expect(refusal.message).toContain('no process may be moved')
     expect(refusal.hint).toContain('systemd-run --user --scope')
-    expect(childrenOf(elsewhere)).toEqual([])
+    expect(childrenOf(other)).toEqual([])
   })
 })

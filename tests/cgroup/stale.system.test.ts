@@ -1,4 +1,4 @@
-/** A plan that had to do without a group is made again as soon as there is one: nobody has to clear a cache. */
+/** A plan that had to do without a group is made again as soon as there is one: no cache has to be cleared. */
 import { chownSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -9,7 +9,7 @@ import { PLAIN_ID } from '../support/users.ts'
 import { newGroup } from './groups.ts'
 
 /** Starts what follows in a group, before it becomes another user. */
-const standingIn = (group: string): readonly string[] => [
+const processIn = (group: string): readonly string[] => [
   'sh',
   '-c',
   'echo 0 > "$1/cgroup.procs" && shift && exec "$@"',
@@ -23,7 +23,7 @@ describeWith(['root', 'plain-user', 'userns'], 'a plan without a group', () => {
     const [home, cwd] = [await temporaryDirectory({ owner: 'plain' }), await temporaryDirectory({ owner: 'plain' })]
     const run = async () => {
       const env = { HOME: home, XDG_RUNTIME_DIR: home }
-      const { status } = await runCli(['--', 'true'], { as: 'plain', cwd, env, through: standingIn(group) })
+      const { status } = await runCli(['--', 'true'], { as: 'plain', cwd, env, through: processIn(group) })
       expect(status).toBe(0)
       const cache = join(home, '.cache/llm-do/launch')
       return readdirSync(cache).map((name) => readFileSync(join(cache, name), 'utf8').includes(`\0cgroup\0${group}\0`))

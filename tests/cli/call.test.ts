@@ -47,7 +47,7 @@ describe('the words of the command line', () => {
   })
 })
 
-describe('what the front-end hands over', () => {
+describe('what the client hands over', () => {
   test('is words, then variables, of which the first of a name counts', () => {
     const call = readHandover(commandLine('-1', '2', '4', 'exec', '', 'A=1', 'B=x=y\n', 'A=2', 'no variable'))
     expect(call.text).toEqual(['exec', ''])

@@ -57,7 +57,7 @@ describe.each([
     expect(print()).toMatch(new RegExp(shell === 'zsh' ? `--${name}(=|=-)?\\[` : ` -l ${name} `))
   })
   testWith(shell, 'accepts the text', () => {
-    // Not by stdin: node's is a socket, which nobody can open again.
+    // Not by stdin: node's is a socket, which cannot be opened again.
     const file = join(directory.name, `llm-do.${shell}`)
     writeFileSync(file, print())
     const { status, stderr } = spawnSync(shell, [...check, file], { encoding: 'utf8' })

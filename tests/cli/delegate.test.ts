@@ -8,8 +8,8 @@ let directory: ReturnType<typeof dirSync>
 let script: string
 beforeEach(() => {
   directory = dirSync({ unsafeCleanup: true, prefix: 'llm-do-forward-' })
-  for (const place of ['ours/bin', 'ours/dist', 'links', 'other', 'dead'])
-    mkdirSync(join(directory.name, place), { recursive: true })
+  for (const name of ['ours/bin', 'ours/dist', 'links', 'other', 'dead'])
+    mkdirSync(join(directory.name, name), { recursive: true })
   script = join(directory.name, 'ours/dist/cli.cjs')
   program('ours/dist/cli.cjs')
   program('ours/bin/llm-do')

@@ -40,7 +40,7 @@ describeWith('docker', 'llm-do images', () => {
     expect(refused.status).toBe(125)
     expect(refused.stderr.toString()).toContain('images --pull')
     // A run fetches nothing, not even when it is refused for it.
-    expect(here.registry?.asked).toEqual([])
+    expect(here.registry?.requests).toEqual([])
 
     const before = await call('images', '--json')
     expect(JSON.parse(before.stdout.toString())).toEqual(states(RUNTIMES.map(() => false)))
@@ -49,12 +49,12 @@ describeWith('docker', 'llm-do images', () => {
     expect(JSON.parse(pulled.stdout.toString())).toEqual(states(RUNTIMES.map((runtime) => HUB.includes(runtime))))
     expect(pulled.status).toBe(1)
     for (const { image } of OTHERS) expect(pulled.stderr.toString()).toContain(`llm-do: ${image}: `)
-    expect(here.registry?.asked.some((line) => line.includes('/blobs/sha256:'))).toBe(true)
+    expect(here.registry?.requests.some((line) => line.includes('/blobs/sha256:'))).toBe(true)
 
     expect((await run()).status).toBe(3)
-    const again = here.registry?.asked.length
+    const again = here.registry?.requests.length
     await call('images', '--pull')
-    const more = here.registry?.asked.slice(again).filter((line) => !line.startsWith('CONNECT'))
+    const more = here.registry?.requests.slice(again).filter((line) => !line.startsWith('CONNECT'))
     expect(more).toEqual([])
   })
 })

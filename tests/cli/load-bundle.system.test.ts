@@ -73,7 +73,7 @@ describe('The program', () => {
   })
 })
 
-describeWith(['userns'], 'A run that nobody planned before', () => {
+describeWith(['userns'], 'A run that was not planned before', () => {
   test('loads neither schema nor parser nor libraries, when only shipped profiles speak', async () => {
     const started = await start(['exec', '--', 'true'])
     expect({ status: started.status, names: namesOf(started) }).toEqual({ status: 0, names: ['program'] })

@@ -60,7 +60,7 @@ const VARIABLES: readonly Attack[] = [
   },
 ]
 
-const place: { home: string; work: string } = { home: '', work: '' }
+const site: { home: string; work: string } = { home: '', work: '' }
 
 /** What the sandbox has left in the workspace. */
 function plant(work: string): void {
@@ -76,19 +76,19 @@ function plant(work: string): void {
   writeFileSync(join(work, 'script.cjs'), '')
 }
 
-const ran = (): readonly string[] => readdirSync(place.work).filter((name) => name.startsWith('ran-'))
+const ran = (): readonly string[] => readdirSync(site.work).filter((name) => name.startsWith('ran-'))
 
 beforeEach(async () => {
-  place.home = await temporaryDirectory()
-  place.work = join(place.home, 'work')
-  mkdirSync(place.work)
-  plant(place.work)
+  site.home = await temporaryDirectory()
+  site.work = join(site.home, 'work')
+  mkdirSync(site.work)
+  plant(site.work)
 })
 
 async function call(file: string, words: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const { exitCode, stdout, stderr } = await execa(file, words, {
-    cwd: place.work,
-    env: { PATH: process.env['PATH'], HOME: place.home, ...env },
+    cwd: site.work,
+    env: { PATH: process.env['PATH'], HOME: site.home, ...env },
     extendEnv: false,
     reject: false,
     stdin: 'ignore',
@@ -108,17 +108,17 @@ describeWith('newer-nodes', 'every supported line of node', () => {
 
 describe.each(NODES)('node $major', ({ major, file }) => {
   test.each(WORDS)('given the words of $name behind a script: the control', async ({ name, words, works }) => {
-    await call(file, ['script.cjs', ...(words?.(place.work) ?? [])])
+    await call(file, ['script.cjs', ...(words?.(site.work) ?? [])])
     expect(ran()).toEqual(works.includes(major) ? [`ran-${name}`] : [])
   })
 
   test.each(VARIABLES)('given the variables of $name: the control', async ({ name, env, works }) => {
-    await call(file, ['script.cjs'], env?.(place.work))
+    await call(file, ['script.cjs'], env?.(site.work))
     expect(ran()).toEqual(works.includes(major) ? [`ran-${name}`] : [])
   })
 })
 
-const WAYS = ['the front-end', 'the script of an install without scripts'] as const
+const WAYS = ['the client', 'the script of an install without scripts'] as const
 const built: { package?: PackageCopy } = {}
 
 describe.each(WAYS)('by %s', (way) => {
@@ -129,8 +129,8 @@ describe.each(WAYS)('by %s', (way) => {
   afterAll(() => built.package?.remove())
 
   const program = (name = 'llm-do'): string => join(built.package?.root ?? '', 'bin', name)
-  const allWords = () => WORDS.flatMap(({ words }) => words?.(place.work) ?? [])
-  const allVariables = () => Object.assign({}, ...VARIABLES.map(({ env }) => env?.(place.work)))
+  const allWords = () => WORDS.flatMap(({ words }) => words?.(site.work) ?? [])
+  const allVariables = () => Object.assign({}, ...VARIABLES.map(({ env }) => env?.(site.work)))
 
   /** As words of a command, of a verb, and of no verb. Each gets all words at once: a payload leaves a file of its own. */
   const POSITIONS: readonly (readonly [string, (words: readonly string[]) => readonly string[]])[] = [
@@ -167,7 +167,7 @@ describe.each(WAYS)('by %s', (way) => {
       'takes no value of %s for an option',
       async (flag) => {
         for (const { words } of WORDS.filter(({ works }) => works.length > 0))
-          await call(program(), ['exec', flag, ...(words?.(place.work) ?? []), '--', 'true'])
+          await call(program(), ['exec', flag, ...(words?.(site.work) ?? []), '--', 'true'])
         expect(ran()).toEqual([])
       },
     )
@@ -184,26 +184,26 @@ describe.each(WAYS)('by %s', (way) => {
 
     test('gets every word as it was written', async () => {
       const words = [...allWords(), '', ' ', '=', 'a=b', 'new\nline', '--', '-e', "it's", '$HOME', '\\']
-      const said = await call(program(), ['exec', '--', 'printf', '%s|', ...words])
-      expect(said).toMatchObject({ status: 0, stdout: words.map((word) => `${word}|`).join('') })
+      const run = await call(program(), ['exec', '--', 'printf', '%s|', ...words])
+      expect(run).toMatchObject({ status: 0, stdout: words.map((word) => `${word}|`).join('') })
     })
 
     test('gets the variables that the policy names, and the caller’s directory', async () => {
       const env = { NODE_OPTIONS: '--no-such-option', LINES: 'one\nHOME=two', EMPTY: '' }
       const flags = ['--env', 'NODE_OPTIONS', '--env', 'LINES', '--env', 'EMPTY', '--ro', '.']
       const script = 'printf "%s|" "$NODE_OPTIONS" "$LINES" "$EMPTY"; ls script.cjs'
-      const said = await call(program(), ['exec', ...flags, '-c', script], env)
-      expect(said).toMatchObject({ status: 0, stdout: '--no-such-option|one\nHOME=two||script.cjs' })
+      const run = await call(program(), ['exec', ...flags, '-c', script], env)
+      expect(run).toMatchObject({ status: 0, stdout: '--no-such-option|one\nHOME=two||script.cjs' })
     })
 
     test('has an end that is told without a word for an option', async () => {
       for (const _ of [1, 2]) {
-        const said = await call(
+        const run = await call(
           program(),
           ['exec', '--timeout', '300ms', '--', 'sh', '-c', 'sleep 9', ...allWords()],
           allVariables(),
         )
-        expect(said).toMatchObject({ status: 124, stderr: expect.stringContaining('stopped after 300ms') })
+        expect(run).toMatchObject({ status: 124, stderr: expect.stringContaining('stopped after 300ms') })
         await new Promise((resolve) => setTimeout(resolve, 150))
       }
       expect(ran()).toEqual([])
@@ -211,7 +211,7 @@ describe.each(WAYS)('by %s', (way) => {
   })
 
   test('nothing is read from the directory where the caller stands', async () => {
-    writeFileSync(join(place.work, '.env'), `NODE_OPTIONS=--require=${payload(place.work, 'env-file')}\n`)
+    writeFileSync(join(site.work, '.env'), `NODE_OPTIONS=--require=${payload(site.work, 'env-file')}\n`)
     await call(program(), ['--version'])
     expect(ran()).toEqual([])
   })
@@ -220,8 +220,8 @@ describe.each(WAYS)('by %s', (way) => {
 test('node given the program by hand does nothing', async () => {
   built.package = await packageCopy()
   const program = join(built.package.root, 'dist/cli.cjs')
-  const said = await call(process.execPath, [program, 'exec', '--', 'touch', 'made'])
+  const run = await call(process.execPath, [program, 'exec', '--', 'touch', 'made'])
   await built.package.remove()
-  expect(said).toMatchObject({ status: 125, stderr: expect.stringContaining('start bin/llm-do') })
-  expect(existsSync(join(place.work, 'made'))).toBe(false)
+  expect(run).toMatchObject({ status: 125, stderr: expect.stringContaining('start bin/llm-do') })
+  expect(existsSync(join(site.work, 'made'))).toBe(false)
 })

@@ -9,12 +9,12 @@ import { matches, type Session, type Step } from './transcript.ts'
 
 const BIN = join(checkoutFor(currentUser()), 'bin')
 
-async function play({ command }: Step, place: string) {
+async function play({ command }: Step, directory: string) {
   const { all, exitCode } = await execa('bash', ['-c', command], {
-    cwd: join(place, 'work'),
-    env: { PATH: `${BIN}${delimiter}${process.env.PATH ?? ''}`, HOME: join(place, 'home'), LANG: 'C.UTF-8' },
+    cwd: join(directory, 'work'),
+    env: { PATH: `${BIN}${delimiter}${process.env.PATH ?? ''}`, HOME: join(directory, 'home'), LANG: 'C.UTF-8' },
     extendEnv: false,
-    // One pipe for both streams keeps their order; our own stdin is nobody's.
+    // One pipe for both streams keeps their order; our own stdin is not used.
     all: true,
     stdin: 'ignore',
     reject: false,
@@ -25,11 +25,11 @@ async function play({ command }: Step, place: string) {
 
 /** Fails with the whole output, ready to be read against the block. @param file for messages */
 export async function playSession({ steps }: Session, file: string): Promise<void> {
-  const place = await newDirectory({ mode: 0o755 })
+  const directory = await newDirectory({ mode: 0o755 })
   try {
-    for (const name of ['work', 'home']) await mkdir(join(place.path, name))
+    for (const name of ['work', 'home']) await mkdir(join(directory.path, name))
     for (const step of steps) {
-      const { output, status } = await play(step, place.path)
+      const { output, status } = await play(step, directory.path)
       const shown = { at: `${file}:${step.line}`, command: step.command, status, output }
       const isExpected = matches(step.expected, output) && status === step.status
       expect(isExpected ? shown : { ...shown, mismatch: true }).toEqual(
@@ -37,6 +37,6 @@ export async function playSession({ steps }: Session, file: string): Promise<voi
       )
     }
   } finally {
-    await place.remove()
+    await directory.remove()
   }
 }

@@ -19,6 +19,6 @@ test('the one who counts comes first', () => {
 test('a section shows all its keys', () => {
   expect(whyText(origins, 'resources')).toMatch(/^resources\.memory\n(?:.*\n)*resources\.timeout\n/)
 })
-test('a key that nobody set is an error with the nearest one', () => {
+test('a key that is not set is an error with the nearest one', () => {
   expect(() => whyText(origins, 'resources.timeot')).toThrow('Did you mean "resources.timeout"?')
 })

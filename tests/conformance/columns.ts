@@ -2,11 +2,11 @@
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
 import { BUSYBOX_IMAGE, startDocker, startPodman, type TestDocker } from '../support/docker.ts'
 import type { Need } from '../support/needs.ts'
-import type { Ability, Answer } from './sentences.ts'
+import type { Ability, SentenceRun } from './sentences.ts'
 
 export interface Difference {
   readonly why: string
-  readonly holds: (answer: Answer) => void
+  readonly holds: (run: SentenceRun) => void
 }
 
 export interface Column {

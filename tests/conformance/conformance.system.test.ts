@@ -36,7 +36,7 @@ interface Started {
 }
 
 async function check(sentence: Sentence, { column, started }: { column: Column; started: Started }): Promise<void> {
-  const { ask, id } = sentence
+  const { input, id } = sentence
   const world = await newWorld(started.guest)
   const outside = join(world, 'outside/file')
   const layer: PolicyLayer = {
@@ -45,8 +45,8 @@ async function check(sentence: Sentence, { column, started }: { column: Column; 
     directory: world,
     values: {
       ...column.values,
-      ...ask.values,
-      resources: { ...column.values.resources, ...ask.values?.resources },
+      ...input.values,
+      resources: { ...column.values.resources, ...input.values?.resources },
       ...(column.lacks.walls === undefined && {
         zones: [
           { name: 'ro', mode: 'ro', hostPath: join(world, 'ro') },
@@ -57,15 +57,15 @@ async function check(sentence: Sentence, { column, started }: { column: Column; 
     },
   }
   const missing = id === 'not-found' ? ['llm-do-no-such-program'] : undefined
-  const script = ['sh', '-c', ask.script.replace('$OUTSIDE', outside)]
-  const guest = ['/ro/guest.wasm', ...(ask.wasi ?? []).map((word) => word.replace('$OUTSIDE', outside))]
+  const script = ['sh', '-c', input.script.replace('$OUTSIDE', outside)]
+  const guest = ['/ro/guest.wasm', ...(input.wasi ?? []).map((word) => word.replace('$OUTSIDE', outside))]
   const result = await exec({
     command: missing ?? (column.wasi ? guest : script),
     layers: [layer],
     profile: 'task',
     cwd: join(world, 'rw'),
     mode: 'capture',
-    stdin: ask.stdin ?? 'ignore',
+    stdin: input.stdin ?? 'ignore',
     env: {
       ...process.env,
       LLM_DO_TEST_SECRET: 'secret',

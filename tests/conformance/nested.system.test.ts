@@ -48,8 +48,8 @@ describeWith(['docker', 'bwrap', 'userns'], 'a namespace sandbox inside a contai
     ].flatMap(([source, target]) => ['--mount', `type=bind,source=${source},target=${target},readonly`])
     const scratch = ['--tmpfs', '/tmp:exec,mode=1777', '--workdir', '/app']
     const run = ['run', '--rm', '--pull', 'never', '--network', 'none', ...mounts, ...scratch, ...words, LINKS_IMAGE]
-    const said = await state.docker?.client(...run, process.execPath, '/app/dist/program.mjs', ...command)
-    return JSON.parse(said ?? '') as Partial<Result>
+    const stdout = await state.docker?.client(...run, process.execPath, '/app/dist/program.mjs', ...command)
+    return JSON.parse(stdout ?? '') as Partial<Result>
   }
 
   test('works in full with the recipe: no filter, unmasked /proc, an ordinary user without capabilities', async () => {

@@ -22,7 +22,7 @@ const PROFILE = `sandbox:
   credentials: [{ file: ~/${CREDENTIAL} }, { file: ~/token, target: /run/secrets/token }]
 `
 
-interface Place {
+interface TestSite {
   readonly home: string
   readonly work: string
   readonly audit: string
@@ -30,7 +30,7 @@ interface Place {
   readonly env: Readonly<Record<string, string>>
 }
 
-async function place(): Promise<Place> {
+async function makeTestSite(): Promise<TestSite> {
   const home = await temporaryDirectory()
   const work = path.join(home, 'work')
   for (const directory of ['work', 'runtime', path.dirname(CREDENTIAL)]) {
@@ -51,7 +51,7 @@ async function place(): Promise<Place> {
       XDG_RUNTIME_DIR: path.join(home, 'runtime'),
       INHERITED: secret('inherited'),
       LLM_DO_EXEC_ENV: `TWIN=${secret('twin')}`,
-      // Nobody asked for these: they are the ones that a CI runner or a shell has lying about.
+      // No test needs these: they are the ones that a CI runner or a shell has lying about.
       GITHUB_TOKEN: secret('github'),
       AWS_SECRET_ACCESS_KEY: secret('aws'),
       DOCKER_PASSWORD: secret('docker'),
@@ -60,7 +60,7 @@ async function place(): Promise<Place> {
   }
 }
 
-function start({ env, work }: Place, words: readonly string[]) {
+function start({ env, work }: TestSite, words: readonly string[]) {
   const [file = '', ...argv] = cliWords(words)
   const child = execa(file, argv, { cwd: work, env, extendEnv: false, reject: false })
   onTestFinished(() => {
@@ -70,14 +70,14 @@ function start({ env, work }: Place, words: readonly string[]) {
 }
 
 /** The whole output of a run whose stdin is closed. */
-async function finished(at: Place, words: readonly string[]) {
+async function finished(at: TestSite, words: readonly string[]) {
   const child = start(at, words)
   child.stdin.end()
   return child
 }
 
 /** Waits for a line of a run that goes on. */
-function said(child: ReturnType<typeof start>, line: string): Promise<void> {
+function printed(child: ReturnType<typeof start>, line: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const seen: string[] = []
     child.stdout.on('data', (chunk: Buffer) => {
@@ -92,7 +92,7 @@ const text = (file: string): string => {
   try {
     return readFileSync(file, 'latin1')
   } catch {
-    return '' // gone meanwhile, a socket, or somebody else's
+    return '' // gone meanwhile, a socket, or another user's
   }
 }
 
@@ -119,19 +119,19 @@ function programsWith(wanted: string): readonly string[] {
 
 /** What the person wrote, and nothing that we did. */
 const WRITTEN_BY_THE_USER = ['p.yaml', 'token', CREDENTIAL]
-const inHome = ({ home }: Place) => WRITTEN_BY_THE_USER.map((file) => path.join(home, file)).toSorted()
+const inHome = ({ home }: TestSite) => WRITTEN_BY_THE_USER.map((file) => path.join(home, file)).toSorted()
 
 const TELL = `cat ~/${CREDENTIAL} /run/secrets/token; echo " $INHERITED $WRITTEN $TWIN"; env`
 
 describeWith(['bwrap', 'userns'], 'secrets', () => {
   test('that were granted reach the command, those that were not do not', async () => {
-    const { stdout } = await finished(await place(), ['--profile', '../p.yaml', '-c', TELL])
+    const { stdout } = await finished(await makeTestSite(), ['--profile', '../p.yaml', '-c', TELL])
     const reached = [...new Set(stdout.match(new RegExp(`${PLANTED}-[a-z-]+?(?=${PLANTED}|[^a-z-]|$)`, 'g')))]
     expect(reached.toSorted()).toEqual(['credential', 'inherited', 'profile', 'token', 'twin'].map(secret).toSorted())
   })
 
   test('are absent where nothing is named: the environment is cleared', async () => {
-    const at = await place()
+    const at = await makeTestSite()
     const { LLM_DO_EXEC_ENV: _, ...env } = at.env
     const { stdout } = await finished({ ...at, env }, ['--profile', '../bare.yaml', '--', 'env'])
     expect(stdout).not.toContain(PLANTED)
@@ -144,7 +144,7 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
   })
 
   test('of a credential are read-only at their target, and the file is as it was', async () => {
-    const at = await place()
+    const at = await makeTestSite()
     const spoil = `echo x >> ~/${CREDENTIAL}; : > /run/secrets/token; rm -f ~/${CREDENTIAL}; mv ~/${CREDENTIAL} ~/x; ln -f ~/${CREDENTIAL} /tmp/x; chmod 666 /run/secrets/token`
     await finished(at, ['--profile', '../p.yaml', '-c', spoil])
     expect([text(path.join(at.home, CREDENTIAL)), text(path.join(at.home, 'token'))]).toEqual([
@@ -154,11 +154,11 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
   })
 
   test('are in no argument, no record and no file while the command runs, nor in the environment of its PID 1', async () => {
-    const at = await place()
+    const at = await makeTestSite()
     const marker = `marker-${path.basename(at.home)}`
     const script = `cat /proc/1/environ /proc/1/cmdline 2>/dev/null | grep -c ${PLANTED.slice(0, 7)}; ${TELL}; echo ready; read line # ${marker}`
     const child = start(at, ['--profile', '../p.yaml', '--audit', at.audit, '-c', script])
-    await said(child, 'ready')
+    await printed(child, 'ready')
     // The control: arguments of the command are seen.
     expect(programsWith(marker).length).toBeGreaterThanOrEqual(1)
     expect(programsWith(PLANTED)).toEqual([])
@@ -176,7 +176,7 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
   })
 
   test('are in no file afterwards: cache, records and audit log', async () => {
-    const at = await place()
+    const at = await makeTestSite()
     // Twice with a pause: a plan is cached once what it was made of has settled.
     for (const words of [['--profile', '../p.yaml'], ['--profile', '../bare.yaml'], []]) {
       await new Promise((resolve) => setTimeout(resolve, 120))
@@ -198,23 +198,30 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
     ['a refusal as JSON', ['--json', '--memory', 'much']],
     ['the end of a command that failed', ['--timeout', '10ms']],
   ])('are not in %s', async (_title, words) => {
-    const { stdout, stderr } = await finished(await place(), ['--profile', '../p.yaml', ...words, '--', 'sleep', '9'])
+    const { stdout, stderr } = await finished(await makeTestSite(), [
+      '--profile',
+      '../p.yaml',
+      ...words,
+      '--',
+      'sleep',
+      '9',
+    ])
     expect(stdout + stderr).not.toBe('')
     expect(stdout + stderr).not.toContain(PLANTED)
   })
 
   test('are not in a message about a variable that cannot be one', async () => {
-    const at = await place()
+    const at = await makeTestSite()
     await writeFile(path.join(at.home, 'wrong.yaml'), `sandbox: { env: { set: { "A B": ${secret('wrong')} } } }\n`)
     const { exitCode, stderr } = await finished(at, ['--profile', '../wrong.yaml', '--', 'true'])
     expect([exitCode, stderr.includes(PLANTED)]).toEqual([125, false])
   })
 
   test('on the command line itself are in the argv of no program that runs: node is told them by a descriptor', async () => {
-    const at = await place()
+    const at = await makeTestSite()
     const typed = `typed-${path.basename(at.home)}`
     const child = start(at, ['--env', `TYPED=${typed}`, '-c', 'echo "$TYPED"; echo ready; read line'])
-    await said(child, 'ready')
+    await printed(child, 'ready')
     expect(programsWith(typed)).toEqual([])
     child.stdin.end('\n')
     expect((await child).stdout).toContain(typed)
@@ -224,8 +231,8 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
 describe('the SSH agent', () => {
   const AGENT = ['-c', 'printenv SSH_AUTH_SOCK || echo none; ssh-add -l']
 
-  async function withAgent(): Promise<Place> {
-    const at = await place()
+  async function withAgent(): Promise<TestSite> {
+    const at = await makeTestSite()
     const socket = path.join(at.home, 'agent.sock')
     const agent = execa('ssh-agent', ['-D', '-a', socket], { reject: false, stdin: 'ignore' })
     onTestFinished(async () => {
@@ -242,17 +249,17 @@ describe('the SSH agent', () => {
       expect([stdout, stderr]).toEqual(['none', expect.stringContaining('Could not open a connection')])
     })
 
-    test('is reached by --ssh-agent, by its socket alone; an agent of root answers nobody but root', async () => {
+    test('is reached by --ssh-agent, by its socket alone; an agent of root answers only root', async () => {
       const at = await withAgent()
       const { stdout, stderr } = await finished(at, ['--ssh-agent', '-c', `${AGENT[1]}; ls ${at.home} 2>&1`])
-      const answered = process.getuid?.() === 0 ? ['', /run llm-do as the user of the agent/] : [/no identities/, /^/]
+      const expected = process.getuid?.() === 0 ? ['', /run llm-do as the user of the agent/] : [/no identities/, /^/]
       expect(stdout).toMatch(/^\/run\/ssh-agent\.sock\n/)
-      expect([stdout, stderr]).toEqual(answered.map((pattern) => expect.stringMatching(pattern)))
+      expect([stdout, stderr]).toEqual(expected.map((pattern) => expect.stringMatching(pattern)))
       expect(stdout).toContain('No such file')
     })
 
     test('is refused where there is none', async () => {
-      const { exitCode, stderr } = await finished(await place(), ['--ssh-agent', '--', 'true'])
+      const { exitCode, stderr } = await finished(await makeTestSite(), ['--ssh-agent', '--', 'true'])
       expect([exitCode, stderr]).toEqual([125, expect.stringContaining('SSH_AUTH_SOCK is not set')])
     })
   })
@@ -263,7 +270,7 @@ describeWith(['bwrap', 'userns', 'git', 'ssh-agent'], 'git push from inside', ()
     ['by ssh', 'git@example.com:o/r.git'],
     ['by https', 'https://example.com/o/r.git'],
   ])('%s has no way out and no key, and says which host it wanted', async (_title, remote) => {
-    const at = await place()
+    const at = await makeTestSite()
     const prepare = `git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m x && git remote add origin ${remote}`
     await execa('sh', ['-c', prepare], { cwd: at.work, env: at.env, extendEnv: false })
     const { exitCode, stderr } = await finished(at, [

@@ -9,7 +9,7 @@ import { kernelThat, type Refusal } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
 import { PLAIN_ID } from '../support/users.ts'
 
-async function ask(words: readonly string[], refusals: readonly Refusal[] = []) {
+async function doctor(words: readonly string[], refusals: readonly Refusal[] = []) {
   const through = refusals.length === 0 ? [] : await kernelThat(refusals)
   const { status, stdout } = await runCli(['doctor', ...words], { program: 'llm-do', through })
   return { status, out: stdout.toString() }
@@ -21,18 +21,18 @@ const KEEPS_ROOT: Refusal = { refuses: ['umount2'], with: 'success' }
 
 describeWith(['userns', 'gcc'], 'the doctor', () => {
   test('has status 1 on a machine that can run nothing, and says so as JSON', async () => {
-    const { status, out } = await ask(['--json'], [NO_UNSHARE])
+    const { status, out } = await doctor(['--json'], [NO_UNSHARE])
     expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 1, ok: false, trial: { ok: false } })
-    expect((await ask([], [NO_UNSHARE])).status).toBe(1)
+    expect((await doctor([], [NO_UNSHARE])).status).toBe(1)
   })
 
   test('has status 0 here', async () => {
-    const { status, out } = await ask(['--json'])
+    const { status, out } = await doctor(['--json'])
     expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 0, ok: true, trial: { ok: true } })
   })
 
   test('names a row of the contract that is broken, and has status 1', async () => {
-    const { status, out } = await ask(['--self-test', '--engine=unshare'], [KEEPS_ROOT])
+    const { status, out } = await doctor(['--self-test', '--engine=unshare'], [KEEPS_ROOT])
     expect(out).toMatch(/^FAIL +unshare +files\.host-absent /m)
     expect(out).toMatch(/\n\d+ passed, [1-9]\d* failed, /)
     expect(status).toBe(1)
@@ -54,7 +54,7 @@ describeWith(['root', 'plain-user', 'userns'], 'the doctor of a plain user', () 
     })
     const own = await temporaryDirectory({ owner: 'plain' })
     expect(await partFor({ XDG_RUNTIME_DIR: own })).toMatchObject({ state: 'ok', fix: '' })
-    // Somebody else could have read or written it.
+    // Another user could have read or written it.
     chmodSync(join(own, 'llm-do/key'), 0o644)
     expect(await partFor({ XDG_RUNTIME_DIR: own })).toMatchObject({
       state: 'limited',

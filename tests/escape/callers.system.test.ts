@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { statusValue } from '../../src/doctor/contract-types.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { ENGINES, makePlace, PROBE, sh } from './chain.ts'
+import { ENGINES, makeTestSite, PROBE, sh } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 const LOOK = `${PROBE} descriptors; cat /proc/self/status; umask`
@@ -31,9 +31,9 @@ function readOr(path: string): string {
 for (const engine of ENGINES) {
   describeWith([engine, 'userns'], `with ${engine}`, () => {
     test('descriptors 9 and 1000, ignored and blocked signals and a mask of 777 do not reach the command', async () => {
-      const place = await makePlace()
-      const launch = (await planOnce({ place, engine, command: sh(LOOK) })).launch()
-      const dirty = { ...launch, file: place.probe, argv: ['dirty', launch.file, ...launch.argv] }
+      const site = await makeTestSite()
+      const launch = (await planOnce({ site, engine, command: sh(LOOK) })).launch()
+      const dirty = { ...launch, file: site.probe, argv: ['dirty', launch.file, ...launch.argv] }
       const { stdout } = await superviseNamespace({
         launch: dirty,
         stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
@@ -44,10 +44,10 @@ for (const engine of ENGINES) {
       expect(text).toMatch(/^0022$/m)
     })
 
-    test('the command has the same ids whoever runs it, and they have a name', async () => {
-      const place = await makePlace()
+    test('the command has the same ids for every caller, and they have a name', async () => {
+      const site = await makeTestSite()
       const planned = await planOnce({
-        place,
+        site,
         engine,
         command: sh('id -u; id -g; id -un; id -gn; cat /proc/self/setgroups'),
       })
@@ -55,10 +55,10 @@ for (const engine of ENGINES) {
     })
 
     testWith('root', "on the host the command is never root, and its files belong to the zone's owner", async () => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const word = `999${process.pid}`
       const planned = await planOnce({
-        place,
+        site,
         engine,
         command: sh(`echo x >/zone/made; sleep 0.${word}; sleep 0.${word}`),
       })
@@ -71,17 +71,17 @@ for (const engine of ENGINES) {
       await running
       expect(seen.length).toBeGreaterThan(0)
       for (const status of seen) expect(statusValue(status, 'Uid').split('\t')).not.toContain('0')
-      expect((await stat(join(place.zone, 'made'))).uid).toBe(0)
+      expect((await stat(join(site.zone, 'made'))).uid).toBe(0)
     })
 
-    testWith('root', 'a file of somebody else in a zone of root stays closed, with its permissions', async () => {
-      const place = await makePlace()
-      const file = join(place.zone, 'private')
+    testWith('root', 'a file of another user in a zone of root stays closed, with its permissions', async () => {
+      const site = await makeTestSite()
+      const file = join(site.zone, 'private')
       await writeFile(file, 'secret\n')
       await chmod(file, 0o600)
       await chown(file, 12345, 12345)
       const planned = await planOnce({
-        place,
+        site,
         engine,
         command: sh('cat /zone/private; echo evil >/zone/private; chmod 777 /zone/private'),
       })
@@ -94,7 +94,7 @@ for (const engine of ENGINES) {
 
 describeWith(['bwrap', 'userns'], 'without the chain', () => {
   test('descriptors and ignored signals arrive', async () => {
-    const place = await makePlace()
+    const site = await makeTestSite()
     const bwrap = (await execa('which', ['bwrap'])).stdout
     const argv = [
       'dirty',
@@ -103,10 +103,10 @@ describeWith(['bwrap', 'userns'], 'without the chain', () => {
       '/',
       '/',
       '--die-with-parent',
-      ...sh(`${place.probe} descriptors; cat /proc/self/status`),
+      ...sh(`${site.probe} descriptors; cat /proc/self/status`),
     ]
     // It may hang for ever with SIGCHLD ignored; what it printed until then is enough.
-    const { stdout } = await execa(place.probe, argv, {
+    const { stdout } = await execa(site.probe, argv, {
       reject: false,
       timeout: 3_000,
       forceKillAfterDelay: 100,

@@ -7,7 +7,7 @@ import { checkoutFor, currentUser } from '../support/users.ts'
 export const ENGINES = ['bwrap', 'unshare'] as const
 export type Engine = (typeof ENGINES)[number]
 
-export interface Place {
+export interface TestSite {
   readonly base: string
   /** Holds `notes` with `host`. */
   readonly zone: string
@@ -19,7 +19,7 @@ export const PROBE = '/probe'
 
 export const probeFile = (): string => join(checkoutFor(currentUser()), 'bin', 'probe')
 
-export async function makePlace(): Promise<Place> {
+export async function makeTestSite(): Promise<TestSite> {
   const base = await temporaryDirectory({ mode: 0o755 })
   const zone = join(base, 'zone')
   await mkdir(zone)
@@ -32,22 +32,22 @@ export async function makePlace(): Promise<Place> {
 
 /** Words of a run that shows the probe and has the zone at /zone. */
 export const words = (
-  place: Place,
+  site: TestSite,
   { engine, mode = 'rw', options = [] }: { engine: Engine; mode?: 'ro' | 'rw'; options?: readonly string[] },
   command: readonly string[],
 ): readonly string[] => [
-  ...['--engine', engine, '--ro', `${place.probe}:${PROBE}`, '--zone', `zone=${place.zone}:/zone:${mode}`],
+  ...['--engine', engine, '--ro', `${site.probe}:${PROBE}`, '--zone', `zone=${site.zone}:/zone:${mode}`],
   ...['--workdir', '/tmp', ...options, '--', ...command],
 ]
 
 export const sh = (script: string): readonly string[] => ['/bin/sh', '-c', script]
 
 /** The answers of so many attempts, one after the other. */
-export async function collect<Answer>(
+export async function collect<Outcome>(
   count: number,
-  attempt: (n: number) => Promise<Answer>,
-): Promise<readonly Answer[]> {
-  const answers: Answer[] = []
-  for (let n = 0; n < count; n++) answers.push(await attempt(n))
-  return answers
+  attempt: (n: number) => Promise<Outcome>,
+): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = []
+  for (let n = 0; n < count; n++) outcomes.push(await attempt(n))
+  return outcomes
 }

@@ -11,7 +11,7 @@ import type { Arch } from '../../src/seccomp/syscalls.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { ENGINES, type Engine, type Place } from './chain.ts'
+import { ENGINES, type Engine, type TestSite } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 const SCRIPT = `
@@ -20,12 +20,12 @@ mount -t overlay -o lowerdir=/probe,upperdir=/zone/upper,workdir=/zone/work,user
 mv /tmp/merged/program /tmp/merged/moved
 `
 
-interface Ground extends Place {
+interface CopyUpSite extends TestSite {
   readonly upper: string
 }
 
 /** `probe` is the lower zone, with a set-id program of root. */
-async function ground(): Promise<Ground> {
+async function makeCopyUpSite(): Promise<CopyUpSite> {
   const base = await temporaryDirectory({ mode: 0o755 })
   const [zone, probe] = [join(base, 'zone'), join(base, 'lower')]
   for (const directory of [zone, probe]) mkdirSync(directory)
@@ -38,7 +38,7 @@ const COMMAND = ['/usr/bin/unshare', '--user', '--map-root-user', '--mount', '/b
 
 describeWith(['root', 'userns'], 'a command of root that may make mounts', () => {
   test.each(ENGINES)('gets no writable zone of root, open names or not (%s)', async (engine) => {
-    const { zone, probe } = await ground()
+    const { zone, probe } = await makeCopyUpSite()
     const zones = ['--engine', engine, '--zone', `z=${zone}:/zone:rw`, '--zone', `l=${probe}:/probe:ro`]
     const { status, stderr } = await runCli(['--seccomp', 'nested', '--protect-not', '*', ...zones, '--', 'true'])
     expect(status).toBe(125)
@@ -46,7 +46,7 @@ describeWith(['root', 'userns'], 'a command of root that may make mounts', () =>
   })
 
   test('gets one that is read-only, and a writable one of a user', async () => {
-    const { zone, probe } = await ground()
+    const { zone, probe } = await makeCopyUpSite()
     await execa('chown', ['65534:65534', zone])
     const zones = ['--zone', `z=${zone}:/zone:rw`, '--zone', `l=${probe}:/probe:ro`]
     const run = await runCli(['--seccomp', 'nested', '--protect-not', '*', ...zones, '--', ...COMMAND])
@@ -56,9 +56,9 @@ describeWith(['root', 'userns'], 'a command of root that may make mounts', () =>
   })
 
   test.each(ENGINES)('would copy a set-id program into it: the control (%s)', async (engine: Engine) => {
-    const place = await ground()
+    const site = await makeCopyUpSite()
     const planned = await planOnce({
-      place,
+      site,
       engine,
       command: COMMAND,
       filter: toHex(compileProfile({ profile: 'nested', arch: process.arch as Arch }).filter),
@@ -66,7 +66,7 @@ describeWith(['root', 'userns'], 'a command of root that may make mounts', () =>
     })
     const { outcome } = await planned.run()
     expect({ code: outcome.exitCode, said: Buffer.from(outcome.stderr.head).toString() }).toEqual({ code: 0, said: '' })
-    const { mode, uid } = statSync(join(place.upper, 'moved'))
+    const { mode, uid } = statSync(join(site.upper, 'moved'))
     expect({ setId: (mode & 0o4000) !== 0, uid }).toEqual({ setId: true, uid: 0 })
   })
 })

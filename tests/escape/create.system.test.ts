@@ -27,15 +27,15 @@ import { canBePlain, checkoutFor, currentUser, PLAIN_ID, type User } from '../su
 import { startSwapping } from './swapping.ts'
 
 const RUNS = 30
-/** Of the helper or the old calls alone, which take less than a millisecond. */
+/** Of the native program or the old calls alone, which take less than a millisecond. */
 const TRIES = 2000
 
 async function makeScene() {
   const base = await temporaryDirectory({ mode: 0o755 })
   const [work, victim] = [join(base, 'work'), join(base, 'victim')]
-  for (const place of [work, join(work, 'mid')]) {
-    mkdirSync(place)
-    chownSync(place, PLAIN_ID, PLAIN_ID)
+  for (const directory of [work, join(work, 'mid')]) {
+    mkdirSync(directory)
+    chownSync(directory, PLAIN_ID, PLAIN_ID)
   }
   mkdirSync(victim, { mode: 0o700 })
   symlinkSync(victim, join(work, 'link'))
@@ -45,7 +45,7 @@ async function makeScene() {
 
 /** What was made in the user's own directory, whichever name it has just now. */
 function madeIn(work: string): readonly string[] {
-  const own = ['mid', 'link'].map((name) => join(work, name)).find((place) => statSync(place).uid === PLAIN_ID)
+  const own = ['mid', 'link'].map((name) => join(work, name)).find((path) => statSync(path).uid === PLAIN_ID)
   return readdirSync(own ?? work)
 }
 
@@ -74,11 +74,11 @@ describeWith(['root', 'gcc', 'userns'], "a zone that root makes in another user'
         rmSync(join(work, 'mid'), { recursive: true, force: true })
         symlinkSync(victim, join(work, 'mid'))
       }
-      const told = await make(join(work, 'mid/out'), exchange).then(
+      const outcome = await make(join(work, 'mid/out'), exchange).then(
         () => 'made',
         ({ message }: Error) => message.replaceAll(work, ''),
       )
-      return { told, behind: readdirSync(victim) }
+      return { outcome, behind: readdirSync(victim) }
     }
     const byRun = (source: string, exchange: () => void) =>
       prepareZones(async () => {
@@ -96,19 +96,19 @@ describeWith(['root', 'gcc', 'userns'], "a zone that root makes in another user'
       makeDirectories(source)
     }
     expect(await attack(byRun)).toEqual({
-      told: expect.stringMatching(/\/mid: a symbolic link is in the way/),
+      outcome: expect.stringMatching(/\/mid: a symbolic link is in the way/),
       behind: [],
     })
-    expect(await attack(byPath)).toEqual({ told: 'made', behind: ['out'] })
+    expect(await attack(byPath)).toEqual({ outcome: 'made', behind: ['out'] })
   })
 
-  test('is never made behind a link by the helper, which makes others', async () => {
+  test('is never made behind a link by the native program, which makes others', async () => {
     const { work, victim } = await makeScene()
-    const helper = join(checkoutFor('root'), 'bin/runs')
+    const program = join(checkoutFor('root'), 'bin/runs')
     const swapping = await startSwapping(join(work, 'mid'), join(work, 'link'), 0)
     const why = new Set<string>()
     for (let index = 0; index < TRIES / 4; index++) {
-      const { exitCode, stderr } = await execa(helper, ['make', join(work, 'mid', `a${index}/b`)], { reject: false })
+      const { exitCode, stderr } = await execa(program, ['make', join(work, 'mid', `a${index}/b`)], { reject: false })
       if (exitCode !== 0) why.add(stderr)
     }
     await swapping.stop()
@@ -129,7 +129,7 @@ const USERS: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root
 
 describeWith('userns', 'a zone that is missing', () => {
   describe.each(USERS)('as %s', (user) => {
-    test('is made with the directories above it, by whoever runs, with the mode that mkdir gives', async () => {
+    test('is made with the directories above it, by every caller, with the mode that mkdir gives', async () => {
       const cwd = await temporaryDirectory({ owner: user })
       const uid = user === 'root' ? 0 : statSync(cwd).uid
       writeFileSync(join(cwd, 'p.yaml'), profileOf('./a/b'))
@@ -138,7 +138,7 @@ describeWith('userns', 'a zone that is missing', () => {
         const through = ['sh', '-c', `umask ${umask}; exec "$@"`, 'sh']
         const ran = await runCli(words, { as: user, cwd, through })
         expect([ran.status, ran.stderr.toString()]).toEqual([0, ''])
-        const seen = ['a', 'a/b'].map((place) => statSync(join(cwd, place)))
+        const seen = ['a', 'a/b'].map((path) => statSync(join(cwd, path)))
         expect(seen.map((status) => [status.mode & 0o7777, status.uid])).toEqual(
           seen.map(() => [0o777 & ~Number.parseInt(umask, 8), uid]),
         )

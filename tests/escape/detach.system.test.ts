@@ -19,18 +19,18 @@ const FILTERS: Readonly<Record<string, string>> = {
   'default with namespaces': 'extends: default\nallow: [unshare, mount, umount2, pivot_root]\n',
 }
 
-const place = { directory: '', program: '' }
+const site = { directory: '', program: '' }
 
 beforeAll(async () => {
-  place.directory = (await newDirectory({ mode: 0o755 })).path
-  place.program = join(place.directory, 'detach')
-  execFileSync('cc', ['-O2', '-static', '-o', place.program, SOURCE])
-  for (const [name, text] of Object.entries(FILTERS)) writeFileSync(join(place.directory, name), text)
-  return () => execFileSync('rm', ['-rf', place.directory])
+  site.directory = (await newDirectory({ mode: 0o755 })).path
+  site.program = join(site.directory, 'detach')
+  execFileSync('cc', ['-O2', '-static', '-o', site.program, SOURCE])
+  for (const [name, text] of Object.entries(FILTERS)) writeFileSync(join(site.directory, name), text)
+  return () => execFileSync('rm', ['-rf', site.directory])
 })
 
 /** A name of the shipped filters, or the file of one of FILTERS. */
-const filterOf = (filter: string): string => (filter in FILTERS ? join(place.directory, filter) : filter)
+const filterOf = (filter: string): string => (filter in FILTERS ? join(site.directory, filter) : filter)
 
 interface Attack {
   readonly engine: (typeof ENGINES)[number]
@@ -39,7 +39,7 @@ interface Attack {
   readonly options?: readonly string[]
 }
 
-interface Seen {
+interface DetachedRun {
   readonly status: number | undefined
   readonly stdout: string
   readonly stderr: string
@@ -47,7 +47,7 @@ interface Seen {
   readonly names: readonly string[]
 }
 
-async function attack({ engine, user, filter, options = [] }: Attack): Promise<Seen> {
+async function attack({ engine, user, filter, options = [] }: Attack): Promise<DetachedRun> {
   const zone = await temporaryDirectory({ owner: user, mode: 0o755 })
   mkdirSync(join(zone, '.vscode'))
   writeFileSync(join(zone, '.vscode', 'tasks.json'), 'host\n')
@@ -62,7 +62,7 @@ async function attack({ engine, user, filter, options = [] }: Attack): Promise<S
     '/tmp',
     ...options,
   ]
-  const shown = ['--ro', `${place.program}:/detach`]
+  const shown = ['--ro', `${site.program}:/detach`]
   const run = await runCli([...words, ...shown, '--', '/detach', '/zone', '.vscode', 'moved'], { as: user })
   const { status } = run
   return { status, stdout: run.stdout.toString(), stderr: run.stderr.toString(), names: readdirSync(zone) }

@@ -4,7 +4,7 @@ import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { statusValue } from '../../src/doctor/contract-types.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
-import { ENGINES, makePlace, PROBE, sh } from './chain.ts'
+import { ENGINES, makeTestSite, PROBE, sh } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 const MISSING = [
@@ -43,9 +43,9 @@ function expectWalls(text: string): void {
 describeWith(['gcc', 'userns'], 'on a kernel without a call', () => {
   for (const engine of ENGINES) {
     test.each(MISSING)(`${engine}: without $calls the walls stand or the run is refused`, async ({ names }) => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const [file, filter] = await kernelThat([{ refuses: names, with: 'ENOSYS' }])
-      const launch = (await planOnce({ place, engine, command: sh(LOOK) })).launch()
+      const launch = (await planOnce({ site, engine, command: sh(LOOK) })).launch()
       const outcome = await superviseNamespace({
         launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
         stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },

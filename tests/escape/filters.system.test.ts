@@ -26,7 +26,7 @@ const REFUSALS = [
 ]
 
 const isRoot = currentUser() === 'root'
-/** Somebody else than the caller: containers, and filters with mounts, refuse writable zones of root. */
+/** Another user than the caller: containers, and filters with mounts, refuse writable zones of root. */
 const OTHER = 1000
 
 /** What a cell does not claim, told exactly; docs/backends.md and docs/seccomp.md say so. */
@@ -67,7 +67,7 @@ const COLUMNS: readonly Column[] = [
   },
 ]
 
-interface Wish {
+interface FilterCase {
   readonly values: SandboxInput
   readonly filter: Filter
   /** Who owns the zones; the caller by default. */
@@ -80,16 +80,16 @@ interface Tried {
   readonly runs: readonly ObservedRun[]
 }
 
-async function tried(row: Row, { values, filter, owner, env }: Wish): Promise<Tried> {
+async function tried(row: Row, { values, filter, owner, env }: FilterCase): Promise<Tried> {
   const { landlockAbi } = await observeForDoctor(process.env)
   const runs: ObservedRun[] = []
   const verdict = await tryRow(ownedBy(row, owner), {
     engine: values.engine === 'unshare' ? 'unshare' : 'bwrap',
     landlockAbi,
-    runner: async (attempt, ground) => {
-      if (owner !== undefined && runs.length === 0) giveAway(ground, owner)
-      const policy = { ...values, seccomp: seccompOf(filter, ground), ...attempt.policy }
-      const seen = await runInSandbox({ ...attempt, policy, env: { ...attempt.env, ...env } }, ground)
+    runner: async (attempt, site) => {
+      if (owner !== undefined && runs.length === 0) giveAway(site, owner)
+      const policy = { ...values, seccomp: seccompOf(filter, site), ...attempt.policy }
+      const seen = await runInSandbox({ ...attempt, policy, env: { ...attempt.env, ...env } }, site)
       runs.push(seen)
       return seen
     },
@@ -98,7 +98,7 @@ async function tried(row: Row, { values, filter, owner, env }: Wish): Promise<Tr
 }
 
 const ownedBy = (row: Row, owner: number | undefined): Row =>
-  owner === undefined ? row : { ...row, verdict: (seen, ground) => row.verdict(seen, { ...ground, uid: owner }) }
+  owner === undefined ? row : { ...row, verdict: (seen, site) => row.verdict(seen, { ...site, uid: owner }) }
 
 function giveAway({ base, shown, writable }: TestSite, owner: number): void {
   for (const zone of [shown, writable]) {
@@ -135,12 +135,12 @@ for (const { title, needs, values, owner, differs, start } of COLUMNS) {
 
     describe.each(FILTERS)('under %s', (filter) => {
       test.each(ROWS)('$id holds, or is refused', { timeout: 60_000 }, async (row) => {
-        const wish: Wish = { values, filter, owner, env: running.docker?.env ?? {} }
-        const asked = await tried(row, wish)
-        if (!isRefused(asked)) return expect(brokenOf(row, asked, differs(filter))).toBeUndefined()
+        const filterCase: FilterCase = { values, filter, owner, env: running.docker?.env ?? {} }
+        const tested = await tried(row, filterCase)
+        if (!isRefused(tested)) return expect(brokenOf(row, tested, differs(filter))).toBeUndefined()
         expect(MAY_REFUSE).toContain(filter)
         if (row.id === 'files.protected') return
-        const given = { ...wish, values: { ...values, protectNot: ['*'] }, ...(isRoot && { owner: OTHER }) }
+        const given = { ...filterCase, values: { ...values, protectNot: ['*'] }, ...(isRoot && { owner: OTHER }) }
         const rest = await tried(row, given)
         if (!isRefused(rest)) expect(brokenOf(row, rest, differs(filter))).toBeUndefined()
       })
@@ -149,13 +149,13 @@ for (const { title, needs, values, owner, differs, start } of COLUMNS) {
     test('who requires closed sockets is refused where they are open', async () => {
       const row = ROWS.find(({ id }) => id === 'files.make-sockets') as Row
       const required: SandboxInput = { ...values, require: ['sockets-closed'], protectNot: ['*'] }
-      const wish: Wish = {
+      const filterCase: FilterCase = {
         values: required,
         filter: 'nested',
         env: running.docker?.env ?? {},
         ...(isRoot && { owner: OTHER }),
       }
-      const { runs } = await tried(row, wish)
+      const { runs } = await tried(row, filterCase)
       expect(runs.map(({ refused }) => refused?.message)).toEqual([expect.stringContaining('sockets-closed')])
     })
   })

@@ -6,11 +6,11 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { NativeLaunch } from '../../src/backends/launch.ts'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { LAUNCH_FILE_MAGIC } from '../../src/contract.ts'
-import { helpersDirectory } from '../../src/os/native-helpers.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { until } from '../pool/pool.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
-import { ENGINES, makePlace, sh } from './chain.ts'
+import { ENGINES, makeTestSite, sh } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 /** unlinkat with AT_REMOVEDIR, fcntl.h: what rmdir is. */
@@ -24,7 +24,7 @@ const groupOf = (record: string): string => /(?:^|\0)cgroup\0([^\0]*)/.exec(read
 
 /** A janitor at work holds the lock of a dead record, as the launcher of a live run does: neither ps nor kill may take one for the other. */
 async function expectNotListed(runsDirectory: string, id: string): Promise<void> {
-  const runs = (...words: readonly string[]) => execa(join(helpersDirectory(), 'runs'), words, { reject: false })
+  const runs = (...words: readonly string[]) => execa(join(nativeDirectory(), 'runs'), words, { reject: false })
   const record = join(runsDirectory, id)
   const janitor = execa('flock', ['--exclusive', '--no-fork', record, 'sleep', '60'], { reject: false })
   try {
@@ -47,9 +47,9 @@ async function expectNotListed(runsDirectory: string, id: string): Promise<void>
 
 describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
   test.each(ENGINES)('of %s that cannot be removed stays on record until prune removes both', async (engine) => {
-    const place = await makePlace()
-    const runsDirectory = join(place.base, 'llm-do/runs')
-    const planned = await planOnce({ place, engine, command: sh('exit 7'), runsDirectory })
+    const site = await makeTestSite()
+    const runsDirectory = join(site.base, 'llm-do/runs')
+    const planned = await planOnce({ site, engine, command: sh('exit 7'), runsDirectory })
     expect((await planned.run()).outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
     expect(readdirSync(runsDirectory)).toEqual([])
 
@@ -59,14 +59,14 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
       launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
       stdio: QUIET,
     })
-    const prune = () => execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])
+    const prune = () => execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])
     onTestFinished(async () => void (await prune()))
     expect(outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
     const records = readdirSync(runsDirectory)
     expect(records).toHaveLength(1)
     const group = groupOf(join(runsDirectory, ...records))
     expect(existsSync(group)).toBe(true)
-    await execa(file, [filter, join(helpersDirectory(), 'runs'), 'prune', runsDirectory])
+    await execa(file, [filter, join(nativeDirectory(), 'runs'), 'prune', runsDirectory])
     expect([existsSync(group), readdirSync(runsDirectory)]).toEqual([true, records])
     await expectNotListed(runsDirectory, records[0] ?? '')
     await prune()
@@ -96,19 +96,19 @@ const FILE = 'cgroup.max.depth'
 
 describeWith(['root', 'userns'], 'what a limit holds more for the stager', () => {
   test('is taken away when that has gone, while the command runs', async () => {
-    const place = await makePlace()
-    const runsDirectory = join(place.base, 'llm-do/runs')
+    const site = await makeTestSite()
+    const runsDirectory = join(site.base, 'llm-do/runs')
     const command = sh('until [ -e /zone/seen ]; do sleep 0.05; done; exit 7')
-    const planned = await planOnce({ place, engine: 'unshare', command, runsDirectory })
+    const planned = await planOnce({ site, engine: 'unshare', command, runsDirectory })
     const launch = withRecord(planned.launch(), 'narrow', FILE, '3')
     const run = superviseNamespace({ launch, stdio: QUIET })
     await until(async () => (settingOf(runsDirectory, FILE) === '3' ? true : undefined), 'the narrower limit')
-    writeFileSync(join(place.zone, 'seen'), '')
+    writeFileSync(join(site.zone, 'seen'), '')
     expect(await run).toMatchObject({ cause: 'exit', exitCode: 7 })
   })
 
   test('ends the run where it cannot be taken away', async () => {
-    const planned = await planOnce({ place: await makePlace(), engine: 'unshare', command: ['sleep', '60'] })
+    const planned = await planOnce({ site: await makeTestSite(), engine: 'unshare', command: ['sleep', '60'] })
     const launch = withRecord(planned.launch(), 'narrow', FILE, 'nothing')
     const failure = { step: 'launch: set limit', path: FILE, errno: 'EINVAL' }
     expect(await superviseNamespace({ launch, stdio: QUIET })).toMatchObject({ cause: 'setup', failure })

@@ -25,7 +25,7 @@ describeWith(['userns'], 'inside a sandbox', () => {
       }
     })
 
-    test(`of ${as} programs lie where nobody can guess, though the caller's stack is unlimited`, async () => {
+    test(`of ${as} programs lie at addresses that cannot be guessed, though the caller's stack is unlimited`, async () => {
       const where = 'grep -m1 libc.so /proc/self/maps'
       const control = await execa('bash', ['-c', `ulimit -s unlimited; ${where}`])
       const seen = await under(as, 'ulimit -s unlimited', ['-c', where])
@@ -48,11 +48,11 @@ describeWith(['userns'], 'inside a sandbox', () => {
       ['ulimit -v 4000000', 'ulimit -Hv', '4000000\n'],
       ['ulimit -S -f 100000', 'ulimit -Sf', '100000\n'],
       ['ulimit -n 512', 'ulimit -n; ulimit -Hn', '512\n512\n'],
-    ])(`of ${as} a stricter limit of the caller's stays: %s`, async (limits, ask, out) => {
-      expect(await under(as, limits, ['--', 'bash', '-c', ask])).toMatchObject({ status: 0, out })
+    ])(`of ${as} a stricter limit of the caller's stays: %s`, async (limits, script, out) => {
+      expect(await under(as, limits, ['--', 'bash', '-c', script])).toMatchObject({ status: 0, out })
     })
 
-    test(`of ${as} that may write no files is an error with a message, for node and for the front-end`, async () => {
+    test(`of ${as} that may write no files is an error with a message, for node and for the client`, async () => {
       const seen = await under(as, 'ulimit -f 0', ['--', 'true'])
       expect(seen).toMatchObject({ status: 125, signal: undefined, err: expect.stringContaining('ulimit -f') })
     })

@@ -10,11 +10,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
-import { helpersDirectory } from '../../src/os/native-helpers.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { collect, ENGINES, makePlace, PROBE, sh, words } from './chain.ts'
+import { collect, ENGINES, makeTestSite, PROBE, sh, words } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 200)
@@ -43,7 +43,7 @@ async function expectGone(word: string, withinMs: number): Promise<void> {
   expect(processesWith(word)).toEqual([])
 }
 
-/** Groups of runs that nobody has any more, by the ids of the runs. */
+/** Groups that outlived their runs, by the ids of the runs. */
 function groupsOf(ids: readonly string[]): readonly string[] {
   const root = /^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(readFileSync('/proc/self/mountinfo', 'utf8'))?.[1]
   if (root === undefined || !existsSync(root)) return []
@@ -64,10 +64,10 @@ for (const engine of ENGINES) {
     test.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)(
       'a runner that gets %s takes its daemons with it',
       async (signal) => {
-        const place = await makePlace()
+        const site = await makeTestSite()
         const word = `mark-${process.pid}-${signal}-${engine}`
         const command = sh(`: ${word}; ${PROBE} daemons 5; echo ready; sleep 60; : ${word}`)
-        const [file = '', ...argv] = cliWords(words(place, { engine, options: ['--env', `MARK=${word}`] }, command))
+        const [file = '', ...argv] = cliWords(words(site, { engine, options: ['--env', `MARK=${word}`] }, command))
         const runner = spawn(file, argv, { stdio: ['ignore', 'pipe', 'inherit'] })
         onTestFinished(() => void runner.kill('SIGKILL'))
         const text: Buffer[] = []
@@ -77,7 +77,7 @@ for (const engine of ENGINES) {
         runner.kill(signal)
         await ended
         await expectGone(word, 2_000)
-        expect(readdirSync(place.zone)).toEqual(['notes'])
+        expect(readdirSync(site.zone)).toEqual(['notes'])
       },
     )
   })
@@ -88,11 +88,11 @@ for (const engine of ENGINES) {
     test(`${KILLS} launchers that are killed at a random moment leave nothing after the janitor`, {
       timeout: 120_000,
     }, async () => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       const word = `mark-${process.pid}-${engine}-soak`
       const planned = await planOnce({
-        place,
+        site,
         engine,
         command: sh(`${PROBE} daemons 3; sleep 60`),
         values: { env: { set: { MARK: word } } },
@@ -115,19 +115,19 @@ for (const engine of ENGINES) {
         return launch.argv[1] ?? ''
       })
       await expectGone(word, 3_000)
-      await execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])
+      await execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])
       expect(readdirSync(runsDirectory)).toEqual([])
-      expect(readdirSync(place.zone)).toEqual(['notes'])
+      expect(readdirSync(site.zone)).toEqual(['notes'])
       expect(groupsOf(ids)).toEqual([])
-      expect(mountsBelow(place.base)).toEqual([])
+      expect(mountsBelow(site.base)).toEqual([])
     })
 
     test(`${RUNS} short runs are complete and let nothing grow`, { timeout: 180_000 }, async () => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       const word = `mark-${process.pid}-${engine}-runs`
       const planned = await planOnce({
-        place,
+        site,
         engine,
         command: ['/usr/bin/printf', 'DONE'],
         values: { env: { set: { MARK: word } } },
@@ -135,13 +135,13 @@ for (const engine of ENGINES) {
       })
       await planned.run()
       const before = openDescriptors()
-      const answers = await collect(RUNS / 2, () => Promise.all([planned.run(), planned.run()]))
-      expect(answers.flat().filter(({ stdout }) => stdout !== 'DONE')).toEqual([])
+      const outcomes = await collect(RUNS / 2, () => Promise.all([planned.run(), planned.run()]))
+      expect(outcomes.flat().filter(({ stdout }) => stdout !== 'DONE')).toEqual([])
       await expectGone(word, 1_000)
       expect(openDescriptors()).toBe(before)
-      expect(mountsBelow(place.base)).toEqual([])
+      expect(mountsBelow(site.base)).toEqual([])
       expect(readdirSync(runsDirectory)).toEqual([])
-      expect(readdirSync(place.zone)).toEqual(['notes'])
+      expect(readdirSync(site.zone)).toEqual(['notes'])
     })
   })
 }

@@ -4,10 +4,10 @@ import type { NativeLaunch } from '../../src/backends/launch.ts'
 import { buildNamespace } from '../../src/backends/namespace/build.ts'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import type { Outcome } from '../../src/backends/outcome.ts'
-import { helpersDirectory } from '../../src/os/native-helpers.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
 import { prepare } from '../../src/run/plan-run.ts'
-import { type Engine, type Place, PROBE } from './chain.ts'
+import { type Engine, PROBE, type TestSite } from './chain.ts'
 
 export interface Planned {
   /** The exact process of one more run. */
@@ -16,7 +16,7 @@ export interface Planned {
 }
 
 export interface PlanInputs {
-  readonly place: Place
+  readonly site: TestSite
   readonly engine: Engine
   readonly command: readonly string[]
   readonly mode?: 'ro' | 'rw'
@@ -30,7 +30,7 @@ export interface PlanInputs {
 }
 
 export async function planOnce({
-  place,
+  site,
   engine,
   command,
   mode = 'rw',
@@ -40,8 +40,8 @@ export async function planOnce({
   runsDirectory = '',
 }: PlanInputs): Promise<Planned> {
   const zones: SandboxInput['zones'] = [
-    { name: 'probe', mode: 'ro', hostPath: place.probe, target: PROBE },
-    { name: 'zone', mode, hostPath: place.zone, target: '/zone' },
+    { name: 'probe', mode: 'ro', hostPath: site.probe, target: PROBE },
+    { name: 'zone', mode, hostPath: site.zone, target: '/zone' },
   ]
   const {
     plan: planned,
@@ -50,12 +50,12 @@ export async function planOnce({
   } = await prepare({
     command,
     mode: 'capture',
-    cwd: place.base,
+    cwd: site.base,
     layers: [
       {
         layer: 'flag',
         source: 'test',
-        directory: place.base,
+        directory: site.base,
         values: { engine, toolchains: 'off', workdir: '/tmp', zones, ...values },
       },
     ],
@@ -72,7 +72,7 @@ export async function planOnce({
       command,
       commandEnv,
       ...(enginePath === undefined ? {} : { enginePath }),
-      helpers: helpersDirectory(),
+      nativeDirectory: nativeDirectory(),
       runsDirectory,
       stdinIsTerminal: false,
     })

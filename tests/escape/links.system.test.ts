@@ -56,15 +56,15 @@ describeWith('root', 'a toolchain of root', () => {
 describeWith(['root', 'userns'], 'a link of another user, outside of the directory where root starts,', () => {
   const runThrough = async (linkOwner: number, targetOwner: number, mode = 0o755) => {
     const base = await temporaryDirectory({ mode: 0o755 })
-    const [place, target] = [join(base, 'place'), join(base, 'target')]
-    mkdirSync(place)
+    const [directory, target] = [join(base, 'place'), join(base, 'target')]
+    mkdirSync(directory)
     mkdirSync(target)
     writeFileSync(join(target, 'file'), 'shown\n', { mode: 0o600 })
-    chmodSync(place, mode)
-    symlinkSync(target, join(place, 'link'))
-    execFileSync('chown', ['-h', String(linkOwner), join(place, 'link')])
+    chmodSync(directory, mode)
+    symlinkSync(target, join(directory, 'link'))
+    execFileSync('chown', ['-h', String(linkOwner), join(directory, 'link')])
     execFileSync('chown', ['-R', String(targetOwner), target])
-    const { status, stdout } = await runCli(['--zone', `in=${place}/link:ro`, '--', 'cat', '/in/file'])
+    const { status, stdout } = await runCli(['--zone', `in=${directory}/link:ro`, '--', 'cat', '/in/file'])
     return [status, stdout.toString()]
   }
 
@@ -96,25 +96,25 @@ const own = (user: User): number => (user === 'root' || currentUser() !== 'root'
 /** `output/data/id_rsa` is `fine` in the work directory of the plain user, and secret behind the link, in a directory of who runs. */
 async function makeRace({ user, swapped }: Race) {
   const base = await temporaryDirectory({ mode: 0o755 })
-  const [work, victim, elsewhere] = ['work', 'victim', 'elsewhere'].map((name) => join(base, name)) as [
+  const [work, victim, other] = ['work', 'victim', 'elsewhere'].map((name) => join(base, name)) as [
     string,
     string,
     string,
   ]
-  for (const place of [work, victim]) mkdirSync(join(place, 'output/data'), { recursive: true })
-  mkdirSync(elsewhere)
+  for (const directory of [work, victim]) mkdirSync(join(directory, 'output/data'), { recursive: true })
+  mkdirSync(other)
   writeFileSync(join(work, 'output/data/id_rsa'), 'fine\n')
   writeFileSync(join(victim, 'output/data/id_rsa'), 'SECRET\n', { mode: 0o600 })
   chmodSync(victim, 0o700)
   symlinkSync(join(victim, swapped), join(work, 'link'))
   execFileSync('chown', ['-hR', String(own('plain')), work])
-  execFileSync('chown', ['-hR', String(own(user)), victim, elsewhere])
-  const [place, link, source] = [swapped, 'link', 'output/data'].map((name) => join(work, name)) as [
+  execFileSync('chown', ['-hR', String(own(user)), victim, other])
+  const [swappedPath, link, source] = [swapped, 'link', 'output/data'].map((name) => join(work, name)) as [
     string,
     string,
     string,
   ]
-  return { work, elsewhere, place, link, source }
+  return { work, other, swappedPath, link, source }
 }
 
 const USERS: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
@@ -130,12 +130,12 @@ const RACES: readonly Race[] = [
 
 describeWith(['userns', 'gcc'], 'a source that another process exchanges for a link', () => {
   test.each(RACES)('never shows where it leads: $swapped, every $pauseUs us, as $user in $at', async (race) => {
-    const { work, elsewhere, place, link, source } = await makeRace(race)
+    const { work, other, swappedPath, link, source } = await makeRace(race)
     const home = await temporaryDirectory({ owner: race.user })
-    const cwd = race.at === 'work' ? work : elsewhere
+    const cwd = race.at === 'work' ? work : other
     const run = () => runCli(['--zone', `output=${source}:ro`, ...WORDS], { as: race.user, cwd, env: { HOME: home } })
     expect((await run()).stdout.toString()).toBe('fine\n')
-    const swapping = await startSwapping(place, link, race.pauseUs)
+    const swapping = await startSwapping(swappedPath, link, race.pauseUs)
     const seen = new Set<string>()
     for (let index = 0; index < RUNS; index++) seen.add((await run()).stdout.toString())
     await swapping.stop()
@@ -143,16 +143,16 @@ describeWith(['userns', 'gcc'], 'a source that another process exchanges for a l
   })
 
   test.each(SWAPPED)('is shown by who looks at %s and goes there by path (control)', async (swapped) => {
-    const { source, place, link } = await makeRace({ user: currentUser(), swapped, at: 'work', pauseUs: 0 })
-    const swapping = await startSwapping(place, link, 0)
+    const { source, swappedPath, link } = await makeRace({ user: currentUser(), swapped, at: 'work', pauseUs: 0 })
+    const swapping = await startSwapping(swappedPath, link, 0)
     const seen = new Set<string>()
-    for (let index = 0; index < 5000; index++) seen.add(lookAndGo(source))
+    for (let index = 0; index < 5000; index++) seen.add(waitForExchange(source))
     await swapping.stop()
     expect([...seen].sort()).toEqual(expect.arrayContaining(['SECRET\n', 'fine\n']))
   })
 })
 
-function lookAndGo(source: string): string {
+function waitForExchange(source: string): string {
   try {
     return readFileSync(join(realpathSync.native(source), 'id_rsa'), 'utf8')
   } catch {

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { cliWords, runCli } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { ENGINES, makePlace, sh, words } from './chain.ts'
+import { ENGINES, makeTestSite, sh, words } from './chain.ts'
 
 function mountTmpfs(target: string): void {
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'llm-do-test', target])
@@ -38,13 +38,13 @@ for (const engine of ENGINES) {
       'root',
       'a file system of the host that is mounted below a zone during the run does not arrive',
       async () => {
-        const place = await makePlace()
-        const later = join(place.zone, 'later')
+        const site = await makeTestSite()
+        const later = join(site.zone, 'later')
         await mkdir(later)
-        execFileSync('mount', ['--bind', place.zone, place.zone])
-        onTestFinished(() => void execFileSync('umount', [place.zone]))
-        execFileSync('mount', ['--make-shared', place.zone])
-        const run = await startWaiting(cliWords(words(place, { engine }, WAIT_AND_LOOK('/zone'))))
+        execFileSync('mount', ['--bind', site.zone, site.zone])
+        onTestFinished(() => void execFileSync('umount', [site.zone]))
+        execFileSync('mount', ['--make-shared', site.zone])
+        const run = await startWaiting(cliWords(words(site, { engine }, WAIT_AND_LOOK('/zone'))))
         mountTmpfs(later)
         await writeFile(join(later, 'arrived'), 'leaked\n')
         expect(await run.goOn()).not.toContain('leaked')
@@ -52,13 +52,13 @@ for (const engine of ENGINES) {
     )
 
     testWith('root', 'a file system below the source of a read-only zone is read-only, too', async () => {
-      const place = await makePlace()
-      const deep = join(place.zone, 'deep')
+      const site = await makeTestSite()
+      const deep = join(site.zone, 'deep')
       await mkdir(deep)
       mountTmpfs(deep)
       await writeFile(join(deep, 'notes'), 'host\n', { mode: 0o666 })
       const result = await runCli(
-        words(place, { engine, mode: 'ro' }, sh('cat /zone/deep/notes; echo evil >/zone/deep/notes')),
+        words(site, { engine, mode: 'ro' }, sh('cat /zone/deep/notes; echo evil >/zone/deep/notes')),
       )
       expect(result.stdout.toString()).toBe('host\n')
       expect(await readFile(join(deep, 'notes'), 'utf8')).toBe('host\n')
@@ -68,13 +68,13 @@ for (const engine of ENGINES) {
 
 describeWith(['root', 'bwrap'], 'without the chain', () => {
   testWith('root', 'a late mount of the host arrives', async () => {
-    const place = await makePlace()
-    const later = join(place.zone, 'later')
+    const site = await makeTestSite()
+    const later = join(site.zone, 'later')
     await mkdir(later)
-    execFileSync('mount', ['--bind', place.zone, place.zone])
-    onTestFinished(() => void execFileSync('umount', [place.zone]))
-    execFileSync('mount', ['--make-shared', place.zone])
-    const run = await startWaiting(['bwrap', '--dev-bind', '/', '/', '--', ...WAIT_AND_LOOK(place.zone)])
+    execFileSync('mount', ['--bind', site.zone, site.zone])
+    onTestFinished(() => void execFileSync('umount', [site.zone]))
+    execFileSync('mount', ['--make-shared', site.zone])
+    const run = await startWaiting(['bwrap', '--dev-bind', '/', '/', '--', ...WAIT_AND_LOOK(site.zone)])
     mountTmpfs(later)
     await writeFile(join(later, 'arrived'), 'leaked\n')
     expect(await run.goOn()).toContain('leaked')

@@ -6,7 +6,7 @@ import { readdir } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { describeWith } from '../support/needs.ts'
-import { ENGINES, makePlace, sh, words } from './chain.ts'
+import { ENGINES, makeTestSite, sh, words } from './chain.ts'
 
 const ATTEMPTS = [
   'mount -t tmpfs own /tmp && umount /tmp && echo a mount of its own comes away',
@@ -23,13 +23,13 @@ const ATTEMPTS = [
 for (const engine of ENGINES) {
   describeWith([engine, 'userns'], `with ${engine}`, () => {
     test('namespaces inside take nothing of the tree away', async () => {
-      const place = await makePlace()
-      const before = await readdir(place.zone)
+      const site = await makeTestSite()
+      const before = await readdir(site.zone)
       const nested = ['unshare', '-Urm', ...sh(`${ATTEMPTS.join('\n')}\ntrue`)]
       const options = ['--seccomp', 'nested']
-      const { status, stdout } = await runCli(words(place, { engine, mode: 'ro', options }, nested))
+      const { status, stdout } = await runCli(words(site, { engine, mode: 'ro', options }, nested))
       expect([status, stdout.toString()]).toEqual([0, 'a mount of its own comes away\n'])
-      expect(await readdir(place.zone)).toEqual(before)
+      expect(await readdir(site.zone)).toEqual(before)
     })
   })
 }

@@ -24,11 +24,11 @@ interface Scene {
 async function makeScene(user: User): Promise<Scene> {
   const base = await temporaryDirectory()
   const scene = { user, home: join(base, 'home'), work: join(base, 'home/work'), canary: join(base, 'canary') }
-  for (const place of [scene.home, scene.work, scene.canary]) mkdirSync(place)
+  for (const directory of [scene.home, scene.work, scene.canary]) mkdirSync(directory)
   return scene
 }
 
-/** Everything belongs to whoever runs. */
+/** Everything belongs to the caller. */
 function give({ user, home }: Scene): void {
   const base = join(home, '..')
   if (user !== 'plain' || currentUser() !== 'root') return
@@ -201,9 +201,9 @@ for (const user of USERS) {
         ...['', 'bin', 'workers', 'src/plan'].map((name) => join(root, name)),
         process.execPath,
       ]
-      for (const place of own) {
-        const refused = await run(scene, ['--rw', `${place}:/zone`, '--', 'true'])
-        expect([place, refused.status]).toEqual([place, 125])
+      for (const directory of own) {
+        const refused = await run(scene, ['--rw', `${directory}:/zone`, '--', 'true'])
+        expect([directory, refused.status]).toEqual([directory, 125])
         expect(refused.stderr.toString()).toContain('decides the policy of the next run')
       }
     })

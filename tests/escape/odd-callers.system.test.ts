@@ -7,16 +7,16 @@ import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 
-interface Said {
+interface CallerRun {
   readonly status: number | undefined
   readonly err: string
 }
 
 /** `script` ends in the run, "$@". */
-async function tell(
+async function runFrom(
   script: string,
   { words = ['--', 'true'], env = {} }: { words?: string[]; env?: object } = {},
-): Promise<Said> {
+): Promise<CallerRun> {
   const home = await temporaryDirectory()
   const cwd = await temporaryDirectory()
   const { exitCode, stderr } = await execa('bash', ['-c', script, 'bash', ...cliWords(words)], {
@@ -30,7 +30,7 @@ async function tell(
 
 describeWith(['userns'], 'a caller', () => {
   test('whose HOME is relative is told so', async () => {
-    expect(await tell('"$@"', { env: { HOME: 'relative' } })).toEqual({
+    expect(await runFrom('"$@"', { env: { HOME: 'relative' } })).toEqual({
       status: 125,
       err: expect.stringMatching(
         /^llm-do: error POLICY_INVALID: HOME: expected an absolute path, got "relative"\nllm-do: hint: .*HOME/,
@@ -39,7 +39,7 @@ describeWith(['userns'], 'a caller', () => {
   })
 
   test.each([10, 18, 24, 28, 32, 48])('who may open %i files runs, or is told to raise the limit', async (most) => {
-    const { status, err } = await tell(`ulimit -n ${most}; "$@"`)
+    const { status, err } = await runFrom(`ulimit -n ${most}; "$@"`)
     expect(err).not.toContain('INTERNAL')
     expect({ status, err }).toEqual(
       status === 0
@@ -47,7 +47,7 @@ describeWith(['userns'], 'a caller', () => {
         : { status: 125, err: expect.stringMatching(/^llm-do: error [\s\S]+ulimit -n/) },
     )
     // A limit that is only asked for is raised: the command has the one of its plan.
-    expect(await tell(`ulimit -S -n ${most}; "$@"`)).toEqual({ status: 0, err: '' })
+    expect(await runFrom(`ulimit -S -n ${most}; "$@"`)).toEqual({ status: 0, err: '' })
   })
 
   test.each([
@@ -58,7 +58,7 @@ describeWith(['userns'], 'a caller', () => {
       'has a path that is too long',
     ],
   ])('whose directory %s is told so', async (_, script, why) => {
-    expect(await tell(script)).toEqual({
+    expect(await runFrom(script)).toEqual({
       status: 125,
       err: expect.stringMatching(
         new RegExp(`^llm-do: error ZONE_INVALID: .*${why}.*\nllm-do: hint: cd to another directory$`),
@@ -73,30 +73,30 @@ describeWith(['root', 'userns'], 'a caller', () => {
     ['without HOME', 'env -u HOME'],
   ])('without an account runs, %s', async (_, how) => {
     const words = 'cd /; setpriv --reuid 54321 --regid 54321 --clear-groups --'
-    expect(await tell(`${words} ${how} "$@"`, { words: ['--', 'sh', '-c', 'exit 7'] })).toMatchObject({ status: 7 })
+    expect(await runFrom(`${words} ${how} "$@"`, { words: ['--', 'sh', '-c', 'exit 7'] })).toMatchObject({ status: 7 })
   })
 
   test('whose /run is full is told which step had no room, and nothing of namespaces', async () => {
     const full =
       'mount -t tmpfs -o size=16k,nr_inodes=3 none /run; install -d -m 700 /run/llm-do /run/llm-do/runs; "$@"'
-    const seen = await tell(`unshare -m bash -c '${full}' bash "$@"`)
+    const seen = await runFrom(`unshare -m bash -c '${full}' bash "$@"`)
     expect(seen).toEqual({ status: 125, err: expect.stringMatching(/ENOSPC.*full[\s\S]*df -h/) })
     expect(seen.err).not.toContain('namespaces')
   })
 
   // docs/threat-model.md says so: the kernel lets no plain user give up a group.
-  test('with groups beside its own has them for zones; root has none', async () => {
+  test('with supplementary groups has them for zones; root has none', async () => {
     const shown = await temporaryDirectory({ mode: 0o755 })
     await writeFile(join(shown, 'theirs'), 'group 4242\n')
     await chown(join(shown, 'theirs'), 0, 4242)
     await chmod(join(shown, 'theirs'), 0o040)
     const words = ['--ro', `${shown}:/shown`, '--', 'cat', '/shown/theirs']
     const plain = 'cd /; setpriv --reuid 54321 --regid 54321'
-    expect((await tell(`${plain} --groups 4242 env -u HOME "$@"`, { words })).status).toBe(0)
-    expect((await tell(`${plain} --clear-groups env -u HOME "$@"`, { words })).status).toBe(1)
+    expect((await runFrom(`${plain} --groups 4242 env -u HOME "$@"`, { words })).status).toBe(0)
+    expect((await runFrom(`${plain} --clear-groups env -u HOME "$@"`, { words })).status).toBe(1)
     expect(
       (
-        await tell('setpriv --groups 4242 "$@"', {
+        await runFrom('setpriv --groups 4242 "$@"', {
           words: ['--', 'sh', '-c', 'grep -q "^Groups:.*4242" /proc/self/status'],
         })
       ).status,

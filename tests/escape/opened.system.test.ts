@@ -14,15 +14,15 @@ for (const engine of ENGINES) {
       mkdirSync(join(cwd, '.vscode'))
       writeFileSync(join(cwd, '.vscode', 'tasks.json'), 'host\n')
       const words = ['--json', '--engine', engine, '--rw', '.', ...options, '--', ...sh(script)]
-      // A second run finds what the first has left for the front-end, and must tell all the same.
+      // A second run finds what the first has left for the client, and must tell all the same.
       const runs = [await runCli(words, { cwd }), await runCli(words, { cwd })]
       return runs.map(({ stdout }) => (JSON.parse(stdout.toString()) as { warnings: string[] }).warnings)
     }
 
     test('a change of an opened name is told, each time', async () => {
-      const told = 'tasks.json, which Visual Studio Code may run or obey'
+      const warning = 'tasks.json, which Visual Studio Code may run or obey'
       const warnings = await warningsOf(['--protect-not', '.vscode'], 'echo x >>.vscode/tasks.json')
-      expect(warnings).toEqual([[expect.stringContaining(told)], [expect.stringContaining(told)]])
+      expect(warnings).toEqual([[expect.stringContaining(warning)], [expect.stringContaining(warning)]])
     })
 
     test('a run that leaves it alone says nothing', async () => {

@@ -1,21 +1,21 @@
-/** Somebody else takes the name below /tmp where a user without a runtime directory has the records of runs. */
+/** Another user takes the name below /tmp where a user without a runtime directory has the records of runs. */
 import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
-import { helpersDirectory } from '../../src/os/native-helpers.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { type PackageCopy, packageCopy } from '../support/package.ts'
-import { makePlace } from './chain.ts'
+import { makeTestSite } from './chain.ts'
 import { planOnce } from './launch.ts'
 
-/** A user of this file alone: the name below /tmp is nobody else's to use. */
+/** A user of this file alone: no other test uses the name below /tmp. */
 const UID = 64_777
 const TAKEN = `/tmp/llm-do-${UID}`
 
-/** Root's own, where everybody can read it: a user takes no helpers that belong to another user. */
+/** Root's own, where everybody can read it: a user takes no native programs that belong to another user. */
 const built: { package?: PackageCopy } = {}
 beforeAll(async () => {
   built.package = await packageCopy()
@@ -41,8 +41,8 @@ const asUser = (home: string, words: readonly string[]) =>
   })
 
 const TAKERS: readonly (readonly [string, (home: string) => void])[] = [
-  ["somebody else's directory", () => mkdirSync(TAKEN, { mode: 0o755 })],
-  ["somebody else's private directory", () => mkdirSync(TAKEN, { mode: 0o700 })],
+  ["another user's directory", () => mkdirSync(TAKEN, { mode: 0o755 })],
+  ["another user's private directory", () => mkdirSync(TAKEN, { mode: 0o700 })],
   [
     "a link to the user's own private directory",
     (home) => {
@@ -81,19 +81,19 @@ describeWith(['root', 'plain-user', 'userns'], 'the name below /tmp', () => {
     mkdirSync(join(base, 'own'), { mode: 0o700 })
     symlinkSync('real', join(base, 'link'))
     symlinkSync('../real/runs', join(base, 'own/runs'))
-    const list = async (place: string) =>
-      (await execa(join(helpersDirectory(), 'runs'), ['list', join(base, place)], { reject: false })).exitCode
+    const list = async (directory: string) =>
+      (await execa(join(nativeDirectory(), 'runs'), ['list', join(base, directory)], { reject: false })).exitCode
     expect([await list('real/runs'), await list('link/runs'), await list('own/runs')]).toEqual([0, 125, 125])
   })
 
-  test.each(['own', 'own/runs'])('root believes no record in a directory of somebody else (%s)', async (given) => {
+  test.each(['own', 'own/runs'])('root believes no record in a directory of another user (%s)', async (given) => {
     const base = await temporaryDirectory()
     const runs = join(base, 'own/runs')
     mkdirSync(runs, { recursive: true, mode: 0o700 })
     // As if its run had been killed: what bears its mark is what was left of it.
     const prune = async () => {
       writeFileSync(join(runs, 'planted'), 'id\0planted\0')
-      return (await execa(join(helpersDirectory(), 'runs'), ['prune', runs], { reject: false })).exitCode
+      return (await execa(join(nativeDirectory(), 'runs'), ['prune', runs], { reject: false })).exitCode
     }
     const victim = execa('/bin/sleep', ['60'], { env: { LLM_DO_RUN: 'planted' }, extendEnv: false, reject: false })
     onTestFinished(() => void victim.kill('SIGKILL'))
@@ -110,11 +110,11 @@ describeWith('userns', 'the record of a run', () => {
   test.each(['a/../../planted', '../planted', '/planted', ''])(
     'is not made where its id is a path (%j)',
     async (id) => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const own = await temporaryDirectory()
       mkdirSync(join(own, 'runs/a'), { recursive: true, mode: 0o700 })
       const runsDirectory = join(own, 'runs')
-      const planned = await planOnce({ place, engine: 'unshare', command: ['/bin/true'], runsDirectory })
+      const planned = await planOnce({ site, engine: 'unshare', command: ['/bin/true'], runsDirectory })
       const run = async (name: string) => {
         const launch = { ...planned.launch(), argv: ['--id', name], canFrame: false }
         return superviseNamespace({ launch, stdio: { mode: 'capture', stdin: 'ignore', outputCap: null } })

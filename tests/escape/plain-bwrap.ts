@@ -89,8 +89,8 @@ const LIMIT_MS = 3_000
 
 /** Runs attempts in plain bwrap, with one leaked descriptor as any careless caller has it. */
 export function plainBwrap({ words, bare = false }: Weakness): Runner {
-  return (attempt, ground) => {
-    const root = bare ? bareRoot(ground) : ['--dev-bind', '/', '/']
+  return (attempt, site) => {
+    const root = bare ? bareRoot(site) : ['--dev-bind', '/', '/']
     return runPlain([...root, ...words, '--', ...attempt.command], attempt)
   }
 }

@@ -12,7 +12,7 @@ import { rulesOf } from '../../src/seccomp/rules.ts'
 import { type Arch, SYSCALL_NAMES } from '../../src/seccomp/syscalls.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { ENGINES, type Engine, type Place, sh } from './chain.ts'
+import { ENGINES, type Engine, sh, type TestSite } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 const ARCH = process.arch as Arch
@@ -26,7 +26,7 @@ const CASES = ENGINES.flatMap((engine) => FILTERS.map((filter) => ({ engine, fil
 
 const built: { plant: string } = { plant: '' }
 
-async function placeOf(): Promise<Place> {
+async function makePlantSite(): Promise<TestSite> {
   const base = await temporaryDirectory({ mode: 0o755 })
   const zone = join(base, 'zone')
   mkdirSync(zone)
@@ -41,12 +41,12 @@ interface Planted {
 }
 
 async function plant(engine: Engine, seccomp: string, filter?: string): Promise<Planted> {
-  const place = await placeOf()
-  const file = join(place.base, 'filter.yaml')
+  const site = await makePlantSite()
+  const file = join(site.base, 'filter.yaml')
   writeFileSync(file, seccomp)
   const isName = !seccomp.includes('\n')
   const planned = await planOnce({
-    place,
+    site,
     engine,
     // Protected names are of no interest here, and a filter with namespaces might be refused for them.
     values: { seccomp: isName ? seccomp : file, protectNot: ['*'] },
@@ -55,16 +55,16 @@ async function plant(engine: Engine, seccomp: string, filter?: string): Promise<
   })
   const { outcome, stdout } = await planned.run()
   expect(outcome).toMatchObject({ cause: 'exit', exitCode: 0 })
-  const names = readdirSync(place.zone)
+  const names = readdirSync(site.zone)
   const root: string[] = []
   for (const name of names) {
-    const { stdout: said } = await execa('setpriv', [...PLAIN, join(place.zone, name), 'check'], { reject: false })
-    if (said === 'root') root.push(name)
+    const { stdout: checked } = await execa('setpriv', [...PLAIN, join(site.zone, name), 'check'], { reject: false })
+    if (checked === 'root') root.push(name)
   }
   return {
     lines: stdout.trim().split('\n'),
     root,
-    setId: names.filter((name) => (statSync(join(place.zone, name)).mode & 0o6000) !== 0),
+    setId: names.filter((name) => (statSync(join(site.zone, name)).mode & 0o6000) !== 0),
   }
 }
 
@@ -136,9 +136,9 @@ describeWith(['root', 'userns'], 'everyday tools of root', () => {
     ],
   ]
   test.each(TOOLS)('%s works without attributes', async (_, script) => {
-    const place = await placeOf()
+    const site = await makePlantSite()
     const planned = await planOnce({
-      place: { ...place, probe: '/bin/true' },
+      site: { ...site, probe: '/bin/true' },
       engine: 'unshare',
       command: sh(`cd /tmp && ${script}`),
     })

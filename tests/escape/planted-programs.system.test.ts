@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { type PackageCopy, packageCopy } from '../support/package.ts'
 
-const place: { home: string; work: string; zone: string; outside: string } = {
+const site: { home: string; work: string; zone: string; outside: string } = {
   home: '',
   work: '',
   zone: '',
@@ -27,10 +27,10 @@ afterAll(() => built.package?.remove())
 beforeEach(async () => {
   const home = await temporaryDirectory()
   for (const name of ['work/bin', 'zone/bin', 'outside', 'links']) mkdirSync(join(home, name), { recursive: true })
-  Object.assign(place, { home, work: join(home, 'work'), zone: join(home, 'zone'), outside: join(home, 'outside') })
+  Object.assign(site, { home, work: join(home, 'work'), zone: join(home, 'zone'), outside: join(home, 'outside') })
 })
 
-const mark = (): string => join(place.home, 'started')
+const mark = (): string => join(site.home, 'started')
 
 /** Leaves a program that says that it was started. */
 function plant(directory: string, name: string): string {
@@ -43,8 +43,8 @@ function plant(directory: string, name: string): string {
 /** @param entries come before the PATH of the test */
 async function call(words: readonly string[], entries: readonly string[], program = 'llm-do'): Promise<void> {
   await execa(join(built.package?.root ?? '', 'bin', program), words, {
-    cwd: place.work,
-    env: { PATH: [...entries, process.env['PATH']].join(':'), HOME: place.home, ENABLE_DOCKER: 'true' },
+    cwd: site.work,
+    env: { PATH: [...entries, process.env['PATH']].join(':'), HOME: site.home, ENABLE_DOCKER: 'true' },
     extendEnv: false,
     reject: false,
     stdin: 'ignore',
@@ -54,7 +54,7 @@ async function call(words: readonly string[], entries: readonly string[], progra
 /** A way by which PATH leads to what was planted. @returns the entry */
 type Way = (program: string) => string
 
-const inBin = (program: string): string => plant(join(place.work, 'bin'), program)
+const inBin = (program: string): string => plant(join(site.work, 'bin'), program)
 
 /** An entry that leads to what was made. */
 const entryFor =
@@ -65,12 +65,12 @@ const entryFor =
   }
 
 const WORKSPACE: readonly (readonly [string, Way])[] = [
-  ['an absolute entry below the directory', entryFor(() => join(place.work, 'bin'), inBin)],
+  ['an absolute entry below the directory', entryFor(() => join(site.work, 'bin'), inBin)],
   [
     'the directory itself',
     entryFor(
-      () => place.work,
-      (program) => plant(place.work, program),
+      () => site.work,
+      (program) => plant(site.work, program),
     ),
   ],
   ['a relative entry', entryFor(() => 'bin', inBin)],
@@ -78,41 +78,41 @@ const WORKSPACE: readonly (readonly [string, Way])[] = [
     'an entry `.`',
     entryFor(
       () => '.',
-      (program) => plant(place.work, program),
+      (program) => plant(site.work, program),
     ),
   ],
   [
     'an empty entry',
     entryFor(
       () => '',
-      (program) => plant(place.work, program),
+      (program) => plant(site.work, program),
     ),
   ],
-  ['an entry with `..`', entryFor(() => `${place.outside}/../${basename(place.work)}/bin`, inBin)],
+  ['an entry with `..`', entryFor(() => `${site.outside}/../${basename(site.work)}/bin`, inBin)],
   [
     'an entry that is a link into the directory',
     entryFor(
-      () => join(place.home, 'links/bin'),
+      () => join(site.home, 'links/bin'),
       (program) => {
         inBin(program)
-        symlinkSync(join(place.work, 'bin'), join(place.home, 'links/bin'))
+        symlinkSync(join(site.work, 'bin'), join(site.home, 'links/bin'))
       },
     ),
   ],
   [
     'a link to a program in the directory',
     entryFor(
-      () => place.outside,
-      (program) => symlinkSync(inBin(program), join(place.outside, program)),
+      () => site.outside,
+      (program) => symlinkSync(inBin(program), join(site.outside, program)),
     ),
   ],
   [
     'an entry below the directory that is a link out of it',
     entryFor(
-      () => join(place.work, 'tools'),
+      () => join(site.work, 'tools'),
       (program) => {
-        plant(place.outside, program)
-        symlinkSync(place.outside, join(place.work, 'tools'))
+        plant(site.outside, program)
+        symlinkSync(site.outside, join(site.work, 'tools'))
       },
     ),
   ],
@@ -131,16 +131,16 @@ const ASKING: readonly (readonly [string, string, readonly string[]])[] = [
 describeWith('userns', 'what the runner starts', () => {
   describe.each(ASKING)('%s, for %s', (program, _, words) => {
     test('is started from an entry outside: the control', async () => {
-      plant(place.outside, program)
-      await call(words, [place.outside])
+      plant(site.outside, program)
+      await call(words, [site.outside])
       expect(existsSync(mark())).toBe(true)
     })
 
     test('is not started by any entry that leads into the directory of the call', async () => {
       for (const [at, [title, way]] of WORKSPACE.entries()) {
-        place.work = join(place.home, `work-${at}`)
-        place.outside = join(place.home, `outside-${at}`)
-        for (const directory of [join(place.work, 'bin'), place.outside]) mkdirSync(directory, { recursive: true })
+        site.work = join(site.home, `work-${at}`)
+        site.outside = join(site.home, `outside-${at}`)
+        for (const directory of [join(site.work, 'bin'), site.outside]) mkdirSync(directory, { recursive: true })
         await call(words, [way(program)])
         expect({ title, started: existsSync(mark()) }).toEqual({ title, started: false })
       }
@@ -151,17 +151,17 @@ describeWith('userns', 'what the runner starts', () => {
     ['bwrap', ['--engine', 'bwrap']],
     ['docker', ['--backend', 'docker']],
   ])('%s is not started from a zone that the run may write to', async (program, flags) => {
-    const entry = join(plant(join(place.zone, 'bin'), program), '..')
+    const entry = join(plant(join(site.zone, 'bin'), program), '..')
     await call(['exec', ...flags, '--', 'true'], [entry])
     expect(existsSync(mark())).toBe(true)
     execFileSync('rm', [mark()])
-    await call(['exec', ...flags, '--rw', place.zone, '--', 'true'], [entry])
-    await call(['exec', ...flags, '--rw', place.zone, '--plan', '--', 'true'], [entry])
+    await call(['exec', ...flags, '--rw', site.zone, '--', 'true'], [entry])
+    await call(['exec', ...flags, '--rw', site.zone, '--plan', '--', 'true'], [entry])
     expect(existsSync(mark())).toBe(false)
   })
 })
 
-const WAYS = ['the front-end', 'the script of an install without scripts'] as const
+const WAYS = ['the client', 'the script of an install without scripts'] as const
 
 describe.each(WAYS)('node, by %s', (way) => {
   beforeAll(() => {
@@ -171,8 +171,8 @@ describe.each(WAYS)('node, by %s', (way) => {
   })
 
   test('is started from an entry outside: the control', async () => {
-    plant(place.outside, 'node')
-    await call(['--version'], [place.outside])
+    plant(site.outside, 'node')
+    await call(['--version'], [site.outside])
     expect(existsSync(mark())).toBe(true)
   })
 
@@ -187,8 +187,8 @@ describe.each(WAYS)('node, by %s', (way) => {
     [(zone: string) => ['exec', '--zone', `one=${zone}:rw`, '--plan', '--', 'true']],
     [(zone: string) => ['exec', '--workdir', zone, '--plan', 'true']],
   ])('is not started from a directory that the words name', async (words) => {
-    const entry = join(plant(join(place.zone, 'bin'), 'node'), '..')
-    await call(words(place.zone), [entry])
+    const entry = join(plant(join(site.zone, 'bin'), 'node'), '..')
+    await call(words(site.zone), [entry])
     expect(existsSync(mark())).toBe(false)
     await call(['exec', '--plan', '--', 'true'], [entry])
     expect(existsSync(mark())).toBe(true)
@@ -198,27 +198,27 @@ describe.each(WAYS)('node, by %s', (way) => {
     ['its group', 0o775],
     ['others', 0o757],
   ])('is not started when %s can write to it', async (_, mode) => {
-    chmodSync(plant(place.outside, 'node'), mode)
-    await call(['--version'], [place.outside])
+    chmodSync(plant(site.outside, 'node'), mode)
+    await call(['--version'], [site.outside])
     expect(existsSync(mark())).toBe(false)
   })
 
-  test('on record is started whatever PATH says, unless somebody else can write to it', async () => {
-    const own = plant(place.home, 'node')
+  test('on record is started whatever PATH says, unless another user can write to it', async () => {
+    const own = plant(site.home, 'node')
     built.package?.recordNode(own)
-    await call(['--version'], [place.outside])
+    await call(['--version'], [site.outside])
     expect(existsSync(mark())).toBe(true)
     execFileSync('rm', [mark()])
     chmodSync(own, 0o777)
-    await call(['--version'], [place.outside])
+    await call(['--version'], [site.outside])
     built.package?.recordNode(undefined)
     expect(existsSync(mark())).toBe(false)
   })
 
   describeWith('root', 'of another user', () => {
     test('is not started', async () => {
-      execFileSync('chown', ['12345', plant(place.outside, 'node')])
-      await call(['--version'], [place.outside])
+      execFileSync('chown', ['12345', plant(site.outside, 'node')])
+      await call(['--version'], [site.outside])
       expect(existsSync(mark())).toBe(false)
     })
   })
@@ -226,24 +226,24 @@ describe.each(WAYS)('node, by %s', (way) => {
 
 test('a node that may not be started is named with the reason and what helps', async () => {
   const { root, recordNode, remove } = await packageCopy()
-  chmodSync(plant(place.outside, 'node'), 0o777)
+  chmodSync(plant(site.outside, 'node'), 0o777)
   recordNode('/no/such/node')
-  const PATH = ['bin', '', place.outside, plant(join(place.work, 'bin'), 'x').slice(0, -2)].join(':')
+  const PATH = ['bin', '', site.outside, plant(join(site.work, 'bin'), 'x').slice(0, -2)].join(':')
   const { exitCode, stderr } = await execa(join(root, 'bin/llm-do'), ['--version'], {
-    cwd: place.work,
-    env: { PATH, HOME: place.home },
+    cwd: site.work,
+    env: { PATH, HOME: site.home },
     extendEnv: false,
     reject: false,
   })
   await remove()
   expect(exitCode).toBe(125)
-  const looked = [
+  const expected = [
     `/no/such/node (of ${root}/dist/node-path): No such file or directory`,
     'bin in PATH: not absolute',
     'an empty entry in PATH: not absolute',
-    `${place.outside}/node: writable by its group or by others`,
-    `${place.work}/bin in PATH: at or below the current directory`,
+    `${site.outside}/node: writable by its group or by others`,
+    `${site.work}/bin in PATH: at or below the current directory`,
   ]
-  for (const line of looked) expect(stderr).toContain(line)
+  for (const line of expected) expect(stderr).toContain(line)
   expect(stderr).toContain('llm-do: hint: put node 20.19 or newer')
 })

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest'
 import { describeWith, testWith } from '../support/needs.ts'
-import { ENGINES, type Engine, makePlace, sh } from './chain.ts'
+import { ENGINES, type Engine, makeTestSite, sh } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 /** Needed by programs, of the sandbox's own namespaces, or the same on every machine with this kernel. */
@@ -30,7 +30,7 @@ async function inside(
   engine: Engine,
   script: string,
 ): Promise<{ readonly code: number | null; readonly text: string }> {
-  const planned = await planOnce({ place: await makePlace(), engine, command: sh(script) })
+  const planned = await planOnce({ site: await makeTestSite(), engine, command: sh(script) })
   const { outcome, stdout } = await planned.run()
   return { code: outcome.exitCode, text: stdout }
 }
@@ -64,10 +64,10 @@ describeWith('userns', 'of /proc', () => {
     ['nproc', 'nproc', /^\d+$/],
     ['df', 'df /tmp | tail -1', /\/tmp$/],
   ]
-  test.each(PROGRAMS)('%s has what it needs', async (_, script, answer) => {
+  test.each(PROGRAMS)('%s has what it needs', async (_, script, expected) => {
     const { code, text } = await inside('unshare', script)
     expect(code).toBe(0)
-    expect(text.trim()).toMatch(answer)
+    expect(text.trim()).toMatch(expected)
   })
 
   testWith('python', 'python has what it needs', async () => {

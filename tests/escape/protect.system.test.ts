@@ -9,7 +9,7 @@ import type { Outcome } from '../../src/backends/outcome.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { collect, ENGINES, type Engine, makePlace, type Place, sh } from './chain.ts'
+import { collect, ENGINES, type Engine, makeTestSite, sh, type TestSite } from './chain.ts'
 import { planOnce } from './launch.ts'
 import { unguarded } from './unguarded.ts'
 
@@ -32,7 +32,7 @@ async function commit(directory: string): Promise<void> {
 }
 
 /** A repository in the zone, with a submodule and two linked worktrees. */
-async function makeRepository({ zone }: Place): Promise<void> {
+async function makeRepository({ zone }: TestSite): Promise<void> {
   for (const name of ['library', 'app']) {
     await mkdir(join(zone, name))
     await git(join(zone, name), 'init', '-q', '-b', 'main')
@@ -45,15 +45,15 @@ async function makeRepository({ zone }: Place): Promise<void> {
 }
 
 interface Attempt {
-  readonly place: Place
+  readonly site: TestSite
   readonly engine: Engine
   readonly script: string
   readonly guarded?: boolean
 }
 
-async function attempt({ place, engine, script, guarded = true }: Attempt): Promise<Outcome> {
+async function attempt({ site, engine, script, guarded = true }: Attempt): Promise<Outcome> {
   const planned = await planOnce({
-    place,
+    site,
     engine,
     command: sh(script),
     values: { protect: ['.config/fish/config.fish'] },
@@ -92,92 +92,92 @@ const ATTEMPTS: readonly { readonly name: string; readonly script: string; reado
 for (const engine of ENGINES) {
   describeWith([engine, 'userns'], `with ${engine}, in a directory without a repository`, () => {
     test.each(ATTEMPTS)('a command that makes $name by "$script" is stopped', async ({ name, script }) => {
-      const place = await makePlace()
-      const outcome = await attempt({ place, engine, script: `cd /zone; ${script}; sleep 20` })
+      const site = await makeTestSite()
+      const outcome = await attempt({ site, engine, script: `cd /zone; ${script}; sleep 20` })
       expect(outcome.cause).toBe('protected')
       const [made] = outcome.guarded?.attempts.first ?? []
-      expect(made?.path).toBe(join(place.zone, name))
-      expect(existsSync(join(place.zone, name))).toBe(false)
-      expect(readdirSync(join(place.zone, dirname(name)))).toContain(made?.aside)
+      expect(made?.path).toBe(join(site.zone, name))
+      expect(existsSync(join(site.zone, name))).toBe(false)
+      expect(readdirSync(join(site.zone, dirname(name)))).toContain(made?.aside)
     })
 
     test.each(ATTEMPTS)(
       'a command that has ended before it was stopped has not made $name either',
       async ({ name, script }) => {
-        const place = await makePlace()
-        const outcome = await attempt({ place, engine, script: `cd /zone; ${script}` })
+        const site = await makeTestSite()
+        const outcome = await attempt({ site, engine, script: `cd /zone; ${script}` })
         expect(outcome.cause).toBe('protected')
-        expect(existsSync(join(place.zone, name))).toBe(false)
+        expect(existsSync(join(site.zone, name))).toBe(false)
       },
     )
 
     test.each(ATTEMPTS)('control: without the protection "$script" makes $name', async ({ name, script }) => {
-      const place = await makePlace()
-      const outcome = await attempt({ place, engine, script: `cd /zone; ${script}`, guarded: false })
+      const site = await makeTestSite()
+      const outcome = await attempt({ site, engine, script: `cd /zone; ${script}`, guarded: false })
       expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
-      expect(namesIn(join(place.zone, dirname(name)))).toContain(name.split('/').at(-1))
+      expect(namesIn(join(site.zone, dirname(name)))).toContain(name.split('/').at(-1))
     })
 
     test('a second name of a protected file is read-only as well', async () => {
-      const place = await makePlace()
-      await git(place.zone, 'init', '-q')
+      const site = await makeTestSite()
+      await git(site.zone, 'init', '-q')
       const write = 'cd /zone; echo evil >>copy/config; echo evil >>copy/hook; echo mine >>copy/own; echo x >copy/new'
-      await mkdir(join(place.zone, 'copy'))
-      await writeFile(join(place.zone, 'copy/own'), '')
-      await writeFile(join(place.zone, '.git/hooks/pre-commit'), 'host\n')
-      await link(join(place.zone, '.git/config'), join(place.zone, 'copy/config'))
-      await link(join(place.zone, '.git/hooks/pre-commit'), join(place.zone, 'copy/hook'))
+      await mkdir(join(site.zone, 'copy'))
+      await writeFile(join(site.zone, 'copy/own'), '')
+      await writeFile(join(site.zone, '.git/hooks/pre-commit'), 'host\n')
+      await link(join(site.zone, '.git/config'), join(site.zone, 'copy/config'))
+      await link(join(site.zone, '.git/hooks/pre-commit'), join(site.zone, 'copy/hook'))
       const content = () =>
         ['.git/config', '.git/hooks/pre-commit', 'copy/own', 'copy/new'].map((path) =>
-          readFileSync(join(place.zone, path), 'utf8'),
+          readFileSync(join(site.zone, path), 'utf8'),
         )
-      await attempt({ place, engine, script: write })
+      await attempt({ site, engine, script: write })
       expect(content()).toEqual([expect.not.stringContaining('evil'), 'host\n', 'mine\n', 'x\n'])
-      await attempt({ place, engine, script: write, guarded: false })
+      await attempt({ site, engine, script: write, guarded: false })
       expect(content()).toEqual([expect.stringContaining('evil'), 'host\nevil\n', 'mine\nmine\n', 'x\n'])
     })
 
     test('directories on the way to protected names can be made, and nothing else is there after the run', async () => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const outcome = await attempt({
-        place,
+        site,
         engine,
         script: 'cd /zone; ls -A >seen; mkdir .config .config/x; echo x >.config/y',
       })
       expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
-      expect(readFileSync(join(place.zone, 'seen'), 'utf8')).toBe('notes\nseen\n')
-      expect(namesIn(place.zone)).toEqual(['.config', 'notes', 'seen'])
-      expect(namesIn(join(place.zone, '.config'))).toEqual(['x', 'y'])
+      expect(readFileSync(join(site.zone, 'seen'), 'utf8')).toBe('notes\nseen\n')
+      expect(namesIn(site.zone)).toEqual(['.config', 'notes', 'seen'])
+      expect(namesIn(join(site.zone, '.config'))).toEqual(['x', 'y'])
     })
 
     test('a run of the command line leaves nothing, with the streams of the caller, the first time and every other', async () => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const home = await temporaryDirectory({ mode: 0o755 })
       const run = () =>
-        runCli(['--engine', engine, '--rw', place.zone, '--', 'true'], { env: { HOME: home }, cwd: place.base })
-      for (const time of ['by node', 'by front', 'by front again'])
-        expect([time, (await run()).status, namesIn(place.zone)]).toEqual([time, 0, ['notes']])
+        runCli(['--engine', engine, '--rw', site.zone, '--', 'true'], { env: { HOME: home }, cwd: site.base })
+      for (const time of ['by node', 'by client', 'by client again'])
+        expect([time, (await run()).status, namesIn(site.zone)]).toEqual([time, 0, ['notes']])
     })
 
     test('who exchanges directories while something is set aside has nothing of the victim moved or changed', async () => {
-      const place = await makePlace()
-      const victim = join(place.base, 'victim')
+      const site = await makeTestSite()
+      const victim = join(site.base, 'victim')
       await mkdir(join(victim, '.git'), { recursive: true })
       await chmod(join(victim, '.git'), 0o700)
       const facts = () =>
         [victim, join(victim, '.git')].map((path) => statSync(path)).map(({ ino, mode, uid }) => [ino, mode, uid])
       const before = facts()
-      await mkdir(join(place.zone, 'a'))
-      await symlink(victim, join(place.zone, 'link'))
-      const swapper = execa(place.probe, ['swap', join(place.zone, 'a'), join(place.zone, 'link')], { reject: false })
+      await mkdir(join(site.zone, 'a'))
+      await symlink(victim, join(site.zone, 'link'))
+      const swapper = execa(site.probe, ['swap', join(site.zone, 'a'), join(site.zone, 'link')], { reject: false })
       try {
         // Control: a path leads to the victim half of the time.
-        await expect.poll(() => lstatSync(join(place.zone, 'a')).isSymbolicLink(), { interval: 1 }).toBe(true)
+        await expect.poll(() => lstatSync(join(site.zone, 'a')).isSymbolicLink(), { interval: 1 }).toBe(true)
         const script = 'for name in a link; do mkdir /zone/$name/.git; done 2>/dev/null; true'
         const causes = await collect(20, async () => {
           // A link in the way of a protected name is set aside, too.
-          await symlink(victim, join(place.zone, 'link')).catch(() => undefined)
-          return (await attempt({ place, engine, script })).cause
+          await symlink(victim, join(site.zone, 'link')).catch(() => undefined)
+          return (await attempt({ site, engine, script })).cause
         })
         expect(causes).toContain('protected')
         expect([facts(), namesIn(victim)]).toEqual([before, ['.git']])
@@ -187,12 +187,12 @@ for (const engine of ENGINES) {
     })
 
     test('a program that watches the directory sees nothing of a run', async () => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const seen: (string | null)[] = []
-      const watcher = watch(place.zone, (_, name) => seen.push(name))
+      const watcher = watch(site.zone, (_, name) => seen.push(name))
       try {
-        expect((await attempt({ place, engine, script: 'ls -A /zone' })).exitCode).toBe(0)
-        await appendFile(join(place.zone, 'notes'), 'control\n')
+        expect((await attempt({ site, engine, script: 'ls -A /zone' })).exitCode).toBe(0)
+        await appendFile(join(site.zone, 'notes'), 'control\n')
         await expect.poll(() => seen).not.toEqual([])
       } finally {
         watcher.close()
@@ -201,24 +201,24 @@ for (const engine of ENGINES) {
     })
 
     test('a parent that the command has closed hides nothing', async () => {
-      const place = await makePlace()
-      await mkdir(join(place.zone, 'a/b'), { recursive: true })
+      const site = await makeTestSite()
+      await mkdir(join(site.zone, 'a/b'), { recursive: true })
       const script = 'cd /zone; git init -q a/b 2>/dev/null; chmod 0 a/b; chmod 0 a'
-      const outcome = await attempt({ place, engine, script })
+      const outcome = await attempt({ site, engine, script })
       expect(outcome.cause).toBe('protected')
-      expect(statSync(join(place.zone, 'a')).mode & 0o777).toBe(0)
-      await chmod(join(place.zone, 'a'), 0o755)
-      await chmod(join(place.zone, 'a/b'), 0o755)
-      expect(existsSync(join(place.zone, 'a/b/.git'))).toBe(false)
+      expect(statSync(join(site.zone, 'a')).mode & 0o777).toBe(0)
+      await chmod(join(site.zone, 'a'), 0o755)
+      await chmod(join(site.zone, 'a/b'), 0o755)
+      expect(existsSync(join(site.zone, 'a/b/.git'))).toBe(false)
     })
 
     test('every process of the command is dead when what it made is set aside', async () => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const again =
         '(while :; do mkdir /zone/.idea 2>/dev/null; done) & (while :; do mkdir /zone/.git 2>/dev/null; done) & sleep 20'
-      const outcome = await attempt({ place, engine, script: again })
+      const outcome = await attempt({ site, engine, script: again })
       expect(outcome.cause).toBe('protected')
-      expect(namesIn(place.zone).filter((name) => !name.includes('.set-aside.'))).toEqual(['notes'])
+      expect(namesIn(site.zone).filter((name) => !name.includes('.set-aside.'))).toEqual(['notes'])
     })
   })
 
@@ -265,59 +265,59 @@ for (const engine of ENGINES) {
       Buffer.from(stdout.head).toString().split('\n').filter(Boolean)
 
     test('what git runs or obeys can be neither changed nor moved away', async () => {
-      const place = await makePlace()
-      await makeRepository(place)
-      expect(printed(await attempt({ place, engine, script: plant(CHANGES) }))).toEqual([])
-      expect(printed(await attempt({ place, engine, script: move }))).toEqual([])
+      const site = await makeTestSite()
+      await makeRepository(site)
+      expect(printed(await attempt({ site, engine, script: plant(CHANGES) }))).toEqual([])
+      expect(printed(await attempt({ site, engine, script: move }))).toEqual([])
     })
 
     test('control: without the protection all of it can', async () => {
-      const place = await makePlace()
-      await makeRepository(place)
-      expect(printed(await attempt({ place, engine, script: move, guarded: false }))).toEqual(MOVES)
-      expect(printed(await attempt({ place, engine, script: plant(CHANGES), guarded: false }))).toEqual(CHANGES)
+      const site = await makeTestSite()
+      await makeRepository(site)
+      expect(printed(await attempt({ site, engine, script: move, guarded: false }))).toEqual(MOVES)
+      expect(printed(await attempt({ site, engine, script: plant(CHANGES), guarded: false }))).toEqual(CHANGES)
     })
 
     test.each(NEW)('%s cannot be made', async (path) => {
-      const place = await makePlace()
-      await makeRepository(place)
-      const outcome = await attempt({ place, engine, script: `${plant([path])}; sleep 20` })
+      const site = await makeTestSite()
+      await makeRepository(site)
+      const outcome = await attempt({ site, engine, script: `${plant([path])}; sleep 20` })
       expect(outcome.cause).toBe('protected')
-      expect(outcome.guarded?.attempts.first[0]?.path).toBe(join(place.zone, path))
-      expect(existsSync(join(place.zone, path))).toBe(false)
+      expect(outcome.guarded?.attempts.first[0]?.path).toBe(join(site.zone, path))
+      expect(existsSync(join(site.zone, path))).toBe(false)
     })
 
     test('control: without the protection all of that can be made', async () => {
-      const place = await makePlace()
-      await makeRepository(place)
-      expect(printed(await attempt({ place, engine, script: plant(NEW), guarded: false }))).toEqual(NEW)
+      const site = await makeTestSite()
+      await makeRepository(site)
+      expect(printed(await attempt({ site, engine, script: plant(NEW), guarded: false }))).toEqual(NEW)
     })
 
     test('git on the host does not run what the command wrote', async () => {
-      const place = await makePlace()
-      await makeRepository(place)
-      const witness = join(place.base, 'witness')
+      const site = await makeTestSite()
+      await makeRepository(site)
+      const witness = join(site.base, 'witness')
       const evil = `mkdir -p .evil/objects .evil/refs; printf '[core]\\nfsmonitor = touch ${witness}\\n' >.evil/config; echo ../.evil >.git/commondir`
-      const outcome = await attempt({ place, engine, script: `cd /zone/app; ${evil}` })
+      const outcome = await attempt({ site, engine, script: `cd /zone/app; ${evil}` })
       expect(outcome.cause).toBe('protected')
-      await git(join(place.zone, 'app'), 'status')
+      await git(join(site.zone, 'app'), 'status')
       expect(existsSync(witness)).toBe(false)
-      await attempt({ place, engine, script: `cd /zone/app; ${evil}`, guarded: false })
-      await execa('git', ['status'], { cwd: join(place.zone, 'app'), env: GIT_ENV, reject: false })
+      await attempt({ site, engine, script: `cd /zone/app; ${evil}`, guarded: false })
+      await execa('git', ['status'], { cwd: join(site.zone, 'app'), env: GIT_ENV, reject: false })
       expect(existsSync(witness)).toBe(true)
     })
 
     test('everyday git goes on working: commit, branch, rebase, merge, stash, tag, gc', {
       timeout: 60_000,
     }, async () => {
-      const place = await makePlace()
-      await makeRepository(place)
+      const site = await makeTestSite()
+      await makeRepository(site)
       const everyday = [
         'set -e',
         `export ${Object.entries(GIT_ENV)
           .map(([name, value]) => `${name}=${value}`)
           .join(' ')}`,
-        `for d in app app/vendor/sub beside library; do cd ${place.zone}/$d`,
+        `for d in app app/vendor/sub beside library; do cd ${site.zone}/$d`,
         'b=$(git symbolic-ref --short HEAD || { git checkout -qB work; echo work; })',
         'echo 1 >>file; git add file; git commit -qm one; echo 2 >>file; git commit -qam two',
         'git branch side-$b; git checkout -q side-$b; echo s >g; git add g; git commit -qm side',
@@ -328,11 +328,11 @@ for (const engine of ENGINES) {
         'done',
       ].join('\n')
       const planned = await planOnce({
-        place,
+        site,
         engine,
         command: sh(everyday),
         values: {
-          zones: [{ name: 'zone', mode: 'rw', hostPath: place.zone, target: place.zone }],
+          zones: [{ name: 'zone', mode: 'rw', hostPath: site.zone, target: site.zone }],
           resources: { timeout: '50s' },
         },
       })
@@ -356,32 +356,32 @@ describeWith(['root', 'gcc', 'userns'], 'files of root that run with its rights'
       return 0;
     }`
 
-  async function prepare(): Promise<Place> {
-    const place = await makePlace()
-    await writeFile(join(place.base, 'mapped.c'), MAPPED)
-    await execa('gcc', ['-o', join(place.zone, 'mapped'), join(place.base, 'mapped.c')])
-    for (const name of ['set-id', 'capable', 'ordinary']) await writeFile(join(place.zone, name), 'host')
-    await mkdir(join(place.zone, '.git/objects/x'), { recursive: true })
-    await writeFile(join(place.zone, '.git/objects/x/hidden'), 'host')
-    for (const name of ['set-id', '.git/objects/x/hidden']) await chmod(join(place.zone, name), 0o4755)
-    await execa('setcap', ['cap_dac_override+ep', join(place.zone, 'capable')])
-    return place
+  async function prepare(): Promise<TestSite> {
+    const site = await makeTestSite()
+    await writeFile(join(site.base, 'mapped.c'), MAPPED)
+    await execa('gcc', ['-o', join(site.zone, 'mapped'), join(site.base, 'mapped.c')])
+    for (const name of ['set-id', 'capable', 'ordinary']) await writeFile(join(site.zone, name), 'host')
+    await mkdir(join(site.zone, '.git/objects/x'), { recursive: true })
+    await writeFile(join(site.zone, '.git/objects/x/hidden'), 'host')
+    for (const name of ['set-id', '.git/objects/x/hidden']) await chmod(join(site.zone, name), 0o4755)
+    await execa('setcap', ['cap_dac_override+ep', join(site.zone, 'capable')])
+    return site
   }
 
   const FILES = ['set-id', 'capable', '.git/objects/x/hidden', 'ordinary']
   const script = `cd /zone; for name in ${FILES.join(' ')}; do ./mapped $name; done 2>/dev/null; true`
-  const contents = ({ zone }: Place) => FILES.map((name) => readFileSync(join(zone, name), 'utf8'))
+  const contents = ({ zone }: TestSite) => FILES.map((name) => readFileSync(join(zone, name), 'utf8'))
 
   for (const engine of ENGINES) {
     testWith(
       [engine],
       `cannot be written with ${engine}, not through a mapping either, and a warning names them`,
       async () => {
-        const place = await prepare()
-        const outcome = await attempt({ place, engine, script })
-        expect(contents(place)).toEqual(['host', 'host', 'host', 'evil'])
+        const site = await prepare()
+        const outcome = await attempt({ site, engine, script })
+        expect(contents(site)).toEqual(['host', 'host', 'host', 'evil'])
         expect(outcome.guarded?.setId.count).toBe(3)
-        expect(outcome.guarded?.setId.first).toContain(join(place.zone, 'capable'))
+        expect(outcome.guarded?.setId.first).toContain(join(site.zone, 'capable'))
       },
     )
   }
@@ -403,10 +403,10 @@ describeWith(['root', 'gcc', 'userns'], 'files of root that run with its rights'
   })
 
   test('control: what plain bwrap lets be written keeps its bit', async () => {
-    const place = await prepare()
-    await execa('bwrap', ['--ro-bind', '/', '/', '--bind', place.zone, '/mnt', '/mnt/mapped', '/mnt/set-id'])
-    expect(contents(place)).toEqual(['evil', 'host', 'host', 'host'])
-    expect(statSync(join(place.zone, 'set-id')).mode & 0o7777).toBe(0o4755)
+    const site = await prepare()
+    await execa('bwrap', ['--ro-bind', '/', '/', '--bind', site.zone, '/mnt', '/mnt/mapped', '/mnt/set-id'])
+    expect(contents(site)).toEqual(['evil', 'host', 'host', 'host'])
+    expect(statSync(join(site.zone, 'set-id')).mode & 0o7777).toBe(0o4755)
   })
 })
 
@@ -414,7 +414,7 @@ describeWith(['git', 'userns'], 'what needs the closed parts of git', () => {
   test.each(ENGINES)(
     'names its flag, also by a command that is over at once and has a plan already (%s)',
     async (engine) => {
-      const { zone } = await makePlace()
+      const { zone } = await makeTestSite()
       const home = await temporaryDirectory()
       await execa('git', ['init', '-q', zone])
       const git = (...flags: readonly string[]) =>

@@ -54,9 +54,9 @@ function testControl({ row, control }: { readonly row: Row; readonly control: We
       const verdict = await tryRow(row, {
         engine: 'bwrap',
         landlockAbi: 8, // A row that a kernel cannot hold has no control; sockets that can be reached have.
-        runner: (attempt, ground) => {
-          bases.push(ground.base)
-          return runner(attempt, ground)
+        runner: (attempt, site) => {
+          bases.push(site.base)
+          return runner(attempt, site)
         },
       })
       expect(verdict, `${row.id} as ${currentUser()}`).toMatchObject({ kind: 'broken' })

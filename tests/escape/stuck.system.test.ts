@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { runsDirectory } from '../../src/backends/runs-directory.ts'
-import { helpersDirectory } from '../../src/os/native-helpers.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { idsOfOthers } from '../support/leftovers.ts'
@@ -66,10 +66,10 @@ describeWith('bwrap', 'launcher and engine killed together', () => {
     }
     await sleep(300)
     expect(seen.size).toBeGreaterThan(0)
-    // Root has one directory of records for all its runs: those that a living launcher of somebody else holds are none of ours, and
-    // somebody else's janitor may have one of ours in its hands just now.
+    // Root has one directory of records for all its runs: those that a living launcher of another user holds are none of ours, and
+    // another user's janitor may have one of ours in its hands just now.
     const leftAfterJanitor = async () => {
-      await execa(join(helpersDirectory(), 'runs'), ['prune', runs])
+      await execa(join(nativeDirectory(), 'runs'), ['prune', runs])
       await sleep(300)
       const others = await idsOfOthers()
       return leftBy(home, new Set([...seen].filter((id) => !others.has(id))))

@@ -22,7 +22,7 @@ interface Started {
   readonly sweeper: number
 }
 
-/** The process that has the sweeper as its child: launch, or the front-end that is launch itself. */
+/** The process that has the sweeper as its child: launch, or the client that is launch itself. */
 const launcherBelow = (pid: number): number | undefined =>
   [pid, ...descendantsOf(pid)].find((one) => childrenOf(one).some((child) => commOf(child) === 'sweeper'))
 
@@ -102,7 +102,7 @@ describeWith(['bwrap', 'unshare', 'userns'], 'where the launcher is killed', () 
   })
 })
 
-describeWith(['unshare', 'userns'], 'where nobody is killed', () => {
+describeWith(['unshare', 'userns'], 'where no process is killed', () => {
   test('no such process is left', async () => {
     const run = await cold({ engine: 'unshare', isCached: true })
     process.kill(run.launcher, 'SIGTERM')

@@ -6,14 +6,14 @@ import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { describeWith } from '../support/needs.ts'
-import { collect, ENGINES, makePlace, type Place, sh, words } from './chain.ts'
+import { collect, ENGINES, makeTestSite, sh, type TestSite, words } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 const ATTEMPTS = 100
 
 /** Exchanges two names as fast as one process can, until the test ends. */
-function keepSwapping(place: Place, one: string, other: string): void {
-  const swapper = spawn(place.probe, ['swap', one, other], { stdio: 'ignore' })
+function keepSwapping(site: TestSite, one: string, other: string): void {
+  const swapper = spawn(site.probe, ['swap', one, other], { stdio: 'ignore' })
   onTestFinished(() => void swapper.kill('SIGKILL'))
 }
 
@@ -27,11 +27,11 @@ async function makeSecret(base: string): Promise<string> {
 for (const engine of ENGINES) {
   describeWith([engine, 'userns'], `with ${engine}`, () => {
     test('a zone that is exchanged for a link after planning is refused or shown as it was, never followed', async () => {
-      const place = await makePlace()
-      const link = join(place.base, 'link')
-      await symlink(await makeSecret(place.base), link)
-      const planned = await planOnce({ place, engine, command: ['/bin/cat', '/zone/notes'] })
-      keepSwapping(place, place.zone, link)
+      const site = await makeTestSite()
+      const link = join(site.base, 'link')
+      await symlink(await makeSecret(site.base), link)
+      const planned = await planOnce({ site, engine, command: ['/bin/cat', '/zone/notes'] })
+      keepSwapping(site, site.zone, link)
       const seen = await collect(ATTEMPTS, async () => {
         const { outcome, stdout } = await planned.run()
         return outcome.cause === 'setup' ? 'refused' : stdout.trim()
@@ -40,10 +40,10 @@ for (const engine of ENGINES) {
     })
 
     test('a zone that is exchanged for another directory after planning is refused, never shown', async () => {
-      const place = await makePlace()
-      const secret = await makeSecret(place.base)
-      const planned = await planOnce({ place, engine, command: ['/bin/cat', '/zone/notes'] })
-      keepSwapping(place, place.zone, secret)
+      const site = await makeTestSite()
+      const secret = await makeSecret(site.base)
+      const planned = await planOnce({ site, engine, command: ['/bin/cat', '/zone/notes'] })
+      keepSwapping(site, site.zone, secret)
       const seen = await collect(ATTEMPTS, async () => {
         const { outcome, stdout } = await planned.run()
         return outcome.cause === 'setup' ? 'refused' : stdout.trim()
@@ -52,21 +52,21 @@ for (const engine of ENGINES) {
     })
 
     test('a path in a writable zone that leads out by a link leads nowhere', async () => {
-      const place = await makePlace()
-      const secret = await makeSecret(place.base)
-      await symlink(secret, join(place.zone, 'out'))
+      const site = await makeTestSite()
+      const secret = await makeSecret(site.base)
+      await symlink(secret, join(site.zone, 'out'))
       const { stdout } = await runCli(
-        words(place, { engine }, sh('cat /zone/out/notes; echo evil >/zone/out/notes; true')),
+        words(site, { engine }, sh('cat /zone/out/notes; echo evil >/zone/out/notes; true')),
       )
       expect(stdout.toString()).toBe('')
       expect(await readFile(join(secret, 'notes'), 'utf8')).toBe('secret\n')
     })
 
     test('a protected name that is a link to another place is refused, not followed', async () => {
-      const place = await makePlace()
-      const secret = await makeSecret(place.base)
-      await symlink(secret, join(place.zone, '.vscode'))
-      const { status, stderr } = await runCli(words(place, { engine }, ['/bin/true']))
+      const site = await makeTestSite()
+      const secret = await makeSecret(site.base)
+      await symlink(secret, join(site.zone, '.vscode'))
+      const { status, stderr } = await runCli(words(site, { engine }, ['/bin/true']))
       expect(status).toBe(125)
       expect(stderr.toString()).toContain('.vscode')
       expect((await stat(secret)).isDirectory()).toBe(true)
@@ -76,12 +76,12 @@ for (const engine of ENGINES) {
 
 describeWith(['bwrap', 'userns'], 'without the chain', () => {
   test('the link is followed', async () => {
-    const place = await makePlace()
-    const link = join(place.base, 'link')
-    await symlink(await makeSecret(place.base), link)
-    keepSwapping(place, place.zone, link)
+    const site = await makeTestSite()
+    const link = join(site.base, 'link')
+    await symlink(await makeSecret(site.base), link)
+    keepSwapping(site, site.zone, link)
     const seen = await collect(ATTEMPTS, async () => {
-      const argv = ['--ro-bind', '/', '/', '--tmpfs', '/mnt', '--bind', place.zone, '/mnt', 'cat', '/mnt/notes']
+      const argv = ['--ro-bind', '/', '/', '--tmpfs', '/mnt', '--bind', site.zone, '/mnt', 'cat', '/mnt/notes']
       return (await execa('bwrap', argv, { reject: false })).stdout.trim()
     })
     expect(seen).toContain('secret')

@@ -7,7 +7,7 @@ import { statusValue } from '../../src/doctor/contract-types.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { ENGINES, makePlace, PROBE, sh, words } from './chain.ts'
+import { ENGINES, makeTestSite, PROBE, sh, words } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 /** In a mount namespace of its own, in which every mount is shared, as on a host with systemd. */
@@ -22,7 +22,7 @@ for (const engine of ENGINES) {
       const script = `ls -a / >/tmp/a; ls -a /.. >/tmp/b; cmp /tmp/a /tmp/b && echo same
         ls -d /../etc/shadow /../var/log /../sys/kernel /../../../../root/.ssh 2>/dev/null
         cut -d" " -f5 /proc/self/mountinfo; stat -c "%d:%i" / /.. | sort -u | wc -l`
-      const planned = await planOnce({ place: await makePlace(), engine, command: sh(script) })
+      const planned = await planOnce({ site: await makeTestSite(), engine, command: sh(script) })
       const { stdout } = await planned.run()
       const [first, ...lines] = stdout.trim().split('\n')
       expect(first).toBe('same')
@@ -39,17 +39,17 @@ for (const engine of ENGINES) {
     test('the nodes of /dev are nosuid and cannot be executed from', async () => {
       const script = `for node in null zero full random urandom; do
         grep " /dev/$node " /proc/self/mountinfo | cut -d" " -f6; done`
-      const planned = await planOnce({ place: await makePlace(), engine, command: sh(script) })
+      const planned = await planOnce({ site: await makeTestSite(), engine, command: sh(script) })
       const flags = (await planned.run()).stdout.trim().split('\n')
       expect(flags).toHaveLength(5)
       for (const one of flags) expect(one.split(',')).toEqual(expect.arrayContaining(['nosuid', 'noexec']))
     })
 
-    testWith('root', 'groups that root has beside its own do not reach the command', async () => {
-      const place = await makePlace()
+    testWith('root', 'supplementary groups of root do not reach the command', async () => {
+      const site = await makeTestSite()
       const script = sh('cat /proc/self/status')
       const call = (groups: readonly string[]) =>
-        execa('setpriv', [...groups, ...cliWords(words(place, { engine, mode: 'ro' }, script))], { stdin: 'ignore' })
+        execa('setpriv', [...groups, ...cliWords(words(site, { engine, mode: 'ro' }, script))], { stdin: 'ignore' })
       const { stdout } = await call(['--groups', '4,27'])
       expect(stdout).toMatch(/^Groups:[ \t]*$/m)
       // The control: without us they are there.
@@ -58,9 +58,9 @@ for (const engine of ENGINES) {
     })
 
     testWith('root', 'no mount of a run reaches a host whose mounts are shared', async () => {
-      const place = await makePlace()
+      const site = await makeTestSite()
       const home = await temporaryDirectory()
-      const run = cliWords(words(place, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
+      const run = cliWords(words(site, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
       const script = `${MOUNTS} >${home}/before; ${run}; ${MOUNTS} >${home}/after; cmp ${home}/before ${home}/after; wc -l <${home}/after`
       const [shell = '', ...rest] = SHARED
       const { stdout } = await execa(shell, [...rest, script], { env: { HOME: home, XDG_RUNTIME_DIR: home } })
@@ -72,11 +72,11 @@ for (const engine of ENGINES) {
       ['/dev/null', 'the mask of /proc', /stage: not that device|proc: mask is not null/],
     ]
     for (const [node, what, step] of COVERED)
-      testWith('root', `a file of somebody's at ${node}, which is ${what}, is refused`, async () => {
-        const place = await makePlace()
+      testWith('root', `a user's file at ${node}, which is ${what}, is refused`, async () => {
+        const site = await makeTestSite()
         const home = await temporaryDirectory()
-        const run = cliWords(words(place, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
-        const file = join(place.base, 'file')
+        const run = cliWords(words(site, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
+        const file = join(site.base, 'file')
         execFileSync('touch', [file])
         const script = `mount --bind ${file} ${node}; ${run} </dev/zero`
         const { exitCode, stderr } = await execa('unshare', ['--mount', '/bin/sh', '-ec', script], {
@@ -92,7 +92,7 @@ for (const engine of ENGINES) {
       })
 
     test('the probe sees device nodes as they are', async () => {
-      const planned = await planOnce({ place: await makePlace(), engine, command: [PROBE, 'kind', '/dev/null'] })
+      const planned = await planOnce({ site: await makeTestSite(), engine, command: [PROBE, 'kind', '/dev/null'] })
       expect((await planned.run()).stdout).toBe('/dev/null null\n')
     })
   })

@@ -13,10 +13,21 @@ import { canBePlain, currentUser, type User } from '../support/users.ts'
 const USERS: readonly User[] = currentUser() === 'root' && canBePlain() ? ['root', 'plain'] : [currentUser()]
 
 async function hide(as: User, limit: string, words: readonly string[], engine = 'unshare') {
-  const place = await temporaryDirectory({ mode: 0o755 })
+  const directory = await temporaryDirectory({ mode: 0o755 })
   const source = join(import.meta.dirname, '../programs/hide-memory.c')
-  await execa('gcc', ['-O1', '-pthread', '-o', join(place, 'hide'), source])
-  const options = ['--memory', limit, '--timeout', '25s', '--pids', '300', '--engine', engine, '--ro', `${place}:/tool`]
+  await execa('gcc', ['-O1', '-pthread', '-o', join(directory, 'hide'), source])
+  const options = [
+    '--memory',
+    limit,
+    '--timeout',
+    '25s',
+    '--pids',
+    '300',
+    '--engine',
+    engine,
+    '--ro',
+    `${directory}:/tool`,
+  ]
   const { status, stdout, stderr } = await runCli([...options, '--', '/tool/hide', ...words], { as })
   return { status, out: stdout.toString(), err: stderr.toString() }
 }

@@ -15,9 +15,9 @@ describeWith('libfuzzer', 'the parsers of the native part', () => {
       all: true,
       reject: false,
     })
-    const told = targets.map((file) =>
+    const expected = targets.map((file) =>
       expect.stringMatching(new RegExp(`^fuzz: ${file.slice(0, -2)}: \\d{4,} inputs, no fault$`)),
     )
-    expect([exitCode, all.split('\n').sort()]).toEqual([0, expect.arrayContaining(told)])
+    expect([exitCode, all.split('\n').sort()]).toEqual([0, expect.arrayContaining(expected)])
   })
 })

@@ -1,4 +1,4 @@
-/* The launch file, and the answer that a cached one holds: front, launch, the stager and init read it. */
+/* The launch file, and the answer that a cached one holds: the client, launch, the stager and init read it. */
 #include "lib/launch-file.h"
 #include "client/result-template.h"
 #include "fuzz.h"

@@ -17,17 +17,17 @@ import { cacheDirectory, recall, recallOrFind, remember } from '../../src/host/b
 
 const uid = process.getuid?.() ?? 0
 const value = { works: true }
-const place: { root: string } = { root: '' }
+const site: { root: string } = { root: '' }
 const inputs = (
   key = 'key',
-  directory = join(place.root, 'llm-do'),
+  directory = join(site.root, 'llm-do'),
 ): { directory: string; key: string; uid: number } => ({ directory, key, uid })
 const fileOf = (directory: string): string => join(directory, readdirSync(directory)[0] ?? 'none')
 
 beforeEach(() => {
-  place.root = mkdtempSync(join(tmpdir(), 'llm-do-cache-'))
+  site.root = mkdtempSync(join(tmpdir(), 'llm-do-cache-'))
 })
-afterEach(() => rmSync(place.root, { recursive: true, force: true }))
+afterEach(() => rmSync(site.root, { recursive: true, force: true }))
 
 describe('What was remembered', () => {
   test('is recalled under the same key and no other', () => {
@@ -69,14 +69,14 @@ describe('Nothing is recalled', () => {
       'through a symbolic link',
       (directory) => {
         const file = fileOf(directory)
-        const copy = join(place.root, 'copy')
+        const copy = join(site.root, 'copy')
         writeFileSync(copy, readFileSync(file), { mode: 0o600 })
         rmSync(file)
         symlinkSync(copy, file)
       },
     ],
     [
-      'from a FIFO, and nobody waits for it',
+      'from a FIFO, and nothing waits for it',
       (directory) => {
         const file = fileOf(directory)
         rmSync(file)
@@ -96,18 +96,18 @@ describe('Nothing is recalled', () => {
   })
 
   test('from a directory that is a link', () => {
-    mkdirSync(join(place.root, 'real'), { mode: 0o700 })
-    symlinkSync('real', join(place.root, 'link'))
-    remember(inputs('key', join(place.root, 'link')), value)
-    expect(readdirSync(join(place.root, 'real'))).toEqual([])
+    mkdirSync(join(site.root, 'real'), { mode: 0o700 })
+    symlinkSync('real', join(site.root, 'link'))
+    remember(inputs('key', join(site.root, 'link')), value)
+    expect(readdirSync(join(site.root, 'real'))).toEqual([])
   })
 })
 
 describe('What takes long to find', () => {
   /** How often it was looked for in two questions. */
-  const looks = async (
+  const countFinds = async (
     found: { readonly lacking: string },
-    { holds = true, place = inputs() } = {},
+    { holds = true, cache = inputs() } = {},
   ): Promise<number> => {
     const times: number[] = []
     const sought = {
@@ -118,21 +118,21 @@ describe('What takes long to find', () => {
       isLasting: ({ lacking }: typeof found) => lacking === '',
       holds: () => holds,
     }
-    expect(await recallOrFind(place, sought)).toEqual(found)
-    expect(await recallOrFind(place, sought)).toEqual(found)
+    expect(await recallOrFind(cache, sought)).toEqual(found)
+    expect(await recallOrFind(cache, sought)).toEqual(found)
     return times.length
   }
 
   test('is found once', async () => {
-    expect(await looks({ lacking: '' })).toBe(1)
+    expect(await countFinds({ lacking: '' })).toBe(1)
   })
 
   test('is looked for again when something was lacking: it may have been by chance', async () => {
-    expect(await looks({ lacking: 'no process may be moved there (EAGAIN)' })).toBe(2)
+    expect(await countFinds({ lacking: 'no process may be moved there (EAGAIN)' })).toBe(2)
   })
 
   test('is looked for again when it holds no more', async () => {
-    expect(await looks({ lacking: '' }, { holds: false })).toBe(2)
+    expect(await countFinds({ lacking: '' }, { holds: false })).toBe(2)
   })
 })
 
@@ -140,7 +140,7 @@ test.each<[title: string, directory: () => string]>([
   ['is a file', () => '/dev/null/llm-do'],
   ['is read-only', () => '/proc/llm-do'],
   ['is full', () => '/dev/full/llm-do'],
-])('A place for the cache that %s is not used, and nobody complains', (_title, directory) => {
+])('A place for the cache that %s is not used, without a complaint', (_title, directory) => {
   remember(inputs('key', directory()), value)
   expect(recall(inputs('key', directory()))).toBeUndefined()
 })

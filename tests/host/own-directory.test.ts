@@ -10,10 +10,10 @@ const self = process.getuid?.() ?? 0
 /** As a user that is not root; as root the directories are given to that id. */
 const uid = self === 0 ? 64_321 : self
 
-async function ownPlace(): Promise<string> {
-  const place = await temporaryDirectory()
-  if (self === 0) chownSync(place, uid, uid)
-  return place
+async function privateDirectory(): Promise<string> {
+  const directory = await temporaryDirectory()
+  if (self === 0) chownSync(directory, uid, uid)
+  return directory
 }
 
 describe('The directory of the secret', () => {
@@ -22,26 +22,26 @@ describe('The directory of the secret', () => {
   })
 
   test("is in a user's runtime directory", async () => {
-    const place = await ownPlace()
-    expect(secretDirectory({ XDG_RUNTIME_DIR: place }, uid)).toBe(join(place, 'llm-do'))
+    const directory = await privateDirectory()
+    expect(secretDirectory({ XDG_RUNTIME_DIR: directory }, uid)).toBe(join(directory, 'llm-do'))
   })
 
-  test.each<[title: string, spoil: (place: string) => void]>([
-    ['others may write to', (place) => chmodSync(place, 0o777)],
-    ['others may write to, although it is sticky', (place) => chmodSync(place, 0o1777)],
-    ['holds a link of that name', (place) => symlinkSync('/', join(place, 'llm-do'))],
+  test.each<[title: string, spoil: (directory: string) => void]>([
+    ['others may write to', (directory) => chmodSync(directory, 0o777)],
+    ['others may write to, although it is sticky', (directory) => chmodSync(directory, 0o1777)],
+    ['holds a link of that name', (directory) => symlinkSync('/', join(directory, 'llm-do'))],
     [
       'holds a directory of that name that others may enter',
-      (place) => mkdirSync(join(place, 'llm-do'), { mode: 0o755 }),
+      (directory) => mkdirSync(join(directory, 'llm-do'), { mode: 0o755 }),
     ],
-    ['holds a file of that name', (place) => writeFileSync(join(place, 'llm-do'), '')],
+    ['holds a file of that name', (directory) => writeFileSync(join(directory, 'llm-do'), '')],
   ])('is not in one that %s', async (_title, spoil) => {
-    const place = await ownPlace()
-    spoil(place)
-    expect(secretDirectory({ XDG_RUNTIME_DIR: place }, uid)).toBeUndefined()
+    const directory = await privateDirectory()
+    spoil(directory)
+    expect(secretDirectory({ XDG_RUNTIME_DIR: directory }, uid)).toBeUndefined()
   })
 
-  test.runIf(self === 0)('is not in one of somebody else', async () => {
+  test.runIf(self === 0)('is not in one of another user', async () => {
     expect(secretDirectory({ XDG_RUNTIME_DIR: await temporaryDirectory() }, uid)).toBeUndefined()
   })
 
@@ -61,20 +61,20 @@ describe('The secret', () => {
   const inputs = async () => ({ env: { XDG_RUNTIME_DIR: await temporaryDirectory() }, ...owner })
 
   test.runIf(self !== 0)('is 32 random bytes in a file that only its user can read, and stays', async () => {
-    const asked = await inputs()
-    const secret = takeSecret(asked)
-    const file = join(asked.env.XDG_RUNTIME_DIR, 'llm-do/key')
+    const request = await inputs()
+    const secret = takeSecret(request)
+    const file = join(request.env.XDG_RUNTIME_DIR, 'llm-do/key')
     expect([secret?.length, statSync(file).mode & 0o777, statSync(file).nlink]).toEqual([32, 0o600, 1])
-    expect([takeSecret(asked), readFileSync(file)]).toEqual([secret, secret])
+    expect([takeSecret(request), readFileSync(file)]).toEqual([secret, secret])
     expect(takeSecret(await inputs())).not.toEqual(secret)
   })
 
   test.runIf(self !== 0)('is none when the file is not safely ours', async () => {
-    const asked = await inputs()
-    takeSecret(asked)
-    const file = join(asked.env.XDG_RUNTIME_DIR, 'llm-do/key')
+    const request = await inputs()
+    takeSecret(request)
+    const file = join(request.env.XDG_RUNTIME_DIR, 'llm-do/key')
     linkSync(file, `${file}2`)
-    expect(takeSecret(asked)).toBeUndefined()
+    expect(takeSecret(request)).toBeUndefined()
   })
 
   test('seals by HMAC with BLAKE2b-512, as a published example has it', () => {
@@ -92,7 +92,7 @@ describe('A cache', () => {
     expect(usableCache({ HOME: home }, self)).toBe(join(home, '.cache/llm-do'))
   })
 
-  test('is not used in the home of somebody else, as sudo may leave it', async () => {
+  test('is not used in the home of another user, as sudo may leave it', async () => {
     const home = await temporaryDirectory()
     expect(usableCache({ HOME: home }, self + 1)).toBeUndefined()
     expect(usableCache({ HOME: '/nowhere', XDG_CACHE_HOME: home }, self + 1)).toBeUndefined()

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 
 const isRoot = process.getuid?.() === 0
 
-/** Only root can become somebody else; a plain user is denied as he is. */
+/** Only root can become another user; a plain user is denied as he is. */
 test('A path behind a closed directory is denied to a plain user and seen by root', () => {
   const root = mkdtempSync(join(tmpdir(), 'llm-do-denied-'))
   try {
@@ -27,12 +27,12 @@ test('A path behind a closed directory is denied to a plain user and seen by roo
       outfile: script,
       logLevel: 'silent',
     })
-    const look = [process.execPath, script, join(root, 'closed/file')]
-    const asUser = isRoot ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups', ...look] : look
+    const command = [process.execPath, script, join(root, 'closed/file')]
+    const asUser = isRoot ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups', ...command] : command
     const run = ([file, ...args]: string[]): { kind: string; real: string } =>
       JSON.parse(execFileSync(file!, args, { encoding: 'utf8', cwd: '/' }))
     expect(run(asUser)).toMatchObject({ kind: 'denied', real: join(root, 'closed/file') })
-    if (isRoot) expect(run(look).kind).toBe('file')
+    if (isRoot) expect(run(command).kind).toBe('file')
   } finally {
     chmodSync(join(root, 'closed'), 0o700)
     rmSync(root, { recursive: true, force: true })

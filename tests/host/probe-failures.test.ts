@@ -117,7 +117,7 @@ describe('A failed probe is explained:', () => {
     expect(fix).not.toContain('sysctl')
   })
 
-  test('what nobody knows is told as it was seen, without a made-up fix', () => {
+  test('what is not known is reported as it was seen, without a made-up fix', () => {
     expect(explainFailure({ ok: false, step: 'engine', errno: 'EIO', message: '' }, { program: 'x' })).toEqual({
       cause: 'engine: EIO',
       fix: '',

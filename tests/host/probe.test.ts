@@ -6,12 +6,12 @@ import { backendNamed } from '../../src/backends/index.ts'
 import type { Probe } from '../../src/host/facts.ts'
 import { type HostInputs, type Observer, observeHost } from '../../src/host/probe.ts'
 
-const OF_DOCKER = [backendNamed('docker').observe?.look as Observer]
-const place: { root: string; tried: string[] } = { root: '', tried: [] }
+const OF_DOCKER = [backendNamed('docker').observe?.observe as Observer]
+const site: { root: string; tried: string[] } = { root: '', tried: [] }
 
 /** A program that answers `--version` and notes that it was started. */
 function program(name: string, text: string, mode = 0o755): void {
-  const file = join(place.root, name)
+  const file = join(site.root, name)
   mkdirSync(join(file, '..'), { recursive: true })
   writeFileSync(file, `#!/bin/sh\n${text}\n`)
   chmodSync(file, mode)
@@ -23,13 +23,13 @@ function inputs(some: Partial<HostInputs> = {}, probe: Probe = { ok: true }): Ho
     observers: [],
     engine: 'all',
     believe: false,
-    env: { PATH: join(place.root, 'bin') },
+    env: { PATH: join(site.root, 'bin') },
     notBelow: [],
     version: '1.0.0',
     cache: undefined,
-    helpers: () => ({ probe: { ok: true }, stamp: 'helpers' }),
+    nativePrograms: () => ({ probe: { ok: true }, stamp: 'helpers' }),
     probeEngine: async (engine) => {
-      place.tried.push(engine)
+      site.tried.push(engine)
       return probe
     },
     landlockAbi: async () => 4,
@@ -39,10 +39,10 @@ function inputs(some: Partial<HostInputs> = {}, probe: Probe = { ok: true }): Ho
 }
 
 beforeEach(() => {
-  place.root = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-probe-')))
-  place.tried = []
+  site.root = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-probe-')))
+  site.tried = []
 })
-afterEach(() => rmSync(place.root, { recursive: true, force: true }))
+afterEach(() => rmSync(site.root, { recursive: true, force: true }))
 
 describe('Of the machine', () => {
   test('its numbers are those of this process', async () => {
@@ -62,10 +62,10 @@ describe('Of the machine', () => {
   test('programs are found on PATH with their versions', async () => {
     program('bin/bwrap', 'echo bubblewrap 0.9.0')
     expect(await observeHost(inputs())).toMatchObject({
-      bwrap: { path: join(place.root, 'bin/bwrap'), version: '0.9.0', setuid: false },
+      bwrap: { path: join(site.root, 'bin/bwrap'), version: '0.9.0', setuid: false },
       engines: { bwrap: { ok: true }, unshare: { ok: true } },
     })
-    expect(place.tried).toEqual(['unshare', 'bwrap'])
+    expect(site.tried).toEqual(['unshare', 'bwrap'])
   })
 
   test.each<[engine: HostInputs['engine'], tried: readonly string[]]>([
@@ -75,13 +75,13 @@ describe('Of the machine', () => {
   ])('no more is tried than the engine %s needs', async (engine, tried) => {
     program('bin/bwrap', 'echo bubblewrap 0.9.0')
     await observeHost(inputs({ engine }))
-    expect(place.tried).toEqual(tried)
+    expect(site.tried).toEqual(tried)
   })
 
   test('bwrap is tried when the other engine does not work', async () => {
     program('bin/bwrap', 'echo bubblewrap 0.9.0')
     await observeHost(inputs({ engine: 'auto' }, { ok: false, step: 'engine', errno: 'EPERM', message: 'no' }))
-    expect(place.tried).toEqual(['unshare', 'bwrap'])
+    expect(site.tried).toEqual(['unshare', 'bwrap'])
   })
 
   test('a missing program is a failed probe', async () => {
@@ -91,11 +91,11 @@ describe('Of the machine', () => {
   })
 
   test('a setuid program is never started', async () => {
-    program('bin/bwrap', `touch ${place.root}/started; echo bubblewrap 0.9.0`, 0o4755)
+    program('bin/bwrap', `touch ${site.root}/started; echo bubblewrap 0.9.0`, 0o4755)
     const facts = await observeHost(inputs())
     expect(facts.bwrap).toMatchObject({ setuid: true, version: '' })
-    expect(place.tried).toEqual(['unshare'])
-    expect(() => realpathSync(join(place.root, 'started'))).toThrow()
+    expect(site.tried).toEqual(['unshare'])
+    expect(() => realpathSync(join(site.root, 'started'))).toThrow()
   })
 
   test('a program without a version has an empty one', async () => {
@@ -103,19 +103,19 @@ describe('Of the machine', () => {
     expect((await observeHost(inputs())).bwrap?.version).toBe('')
   })
 
-  test('nothing is tried when nobody wants namespaces', async () => {
+  test('nothing is tried when namespaces are not wanted', async () => {
     program('bin/bwrap', 'echo 1.0')
     const facts = await observeHost(inputs({ wantsEngines: false }))
-    expect(place.tried).toEqual([])
+    expect(site.tried).toEqual([])
     expect(facts.engines.bwrap).toMatchObject({ ok: false, message: 'not tried' })
   })
 
-  test('a container engine is asked only when somebody wants it, and podman by its variable', async () => {
+  test('a container engine is asked only when it is wanted, and podman by its variable', async () => {
     program(
       'bin/podman',
       `echo '{"host":{"cgroupVersion":"v2","cgroupControllers":["memory"]},"version":{"Version":"5.0"}}'`,
     )
-    const env = { PATH: join(place.root, 'bin'), LLM_DO_DOCKER: 'podman' }
+    const env = { PATH: join(site.root, 'bin'), LLM_DO_DOCKER: 'podman' }
     expect((await observeHost(inputs({ env }))).docker).toBeUndefined()
     expect((await observeHost(inputs({ env, observers: OF_DOCKER }))).docker).toMatchObject({
       program: 'podman',
@@ -136,24 +136,24 @@ describe('Of the machine', () => {
   test('a container engine that lies in the tree of the caller is not asked', async () => {
     program('bin/docker', `echo '{"ServerVersion":"1"}'`)
     expect((await observeHost(inputs({ observers: OF_DOCKER }))).docker).toBeDefined()
-    expect((await observeHost(inputs({ observers: OF_DOCKER, notBelow: [place.root] }))).docker).toBeUndefined()
+    expect((await observeHost(inputs({ observers: OF_DOCKER, notBelow: [site.root] }))).docker).toBeUndefined()
   })
 })
 
 describe('A program is not taken for the host', () => {
   test.each<[title: string, arrange: () => Partial<HostInputs>]>([
-    ['when it lies in a directory that the command may write', () => ({ notBelow: [place.root] })],
+    ['when it lies in a directory that the command may write', () => ({ notBelow: [site.root] })],
     [
       'when anybody may write it',
       () => {
-        chmodSync(join(place.root, 'bin/bwrap'), 0o777)
+        chmodSync(join(site.root, 'bin/bwrap'), 0o777)
         return {}
       },
     ],
     [
       'when it cannot be executed',
       () => {
-        chmodSync(join(place.root, 'bin/bwrap'), 0o644)
+        chmodSync(join(site.root, 'bin/bwrap'), 0o644)
         return {}
       },
     ],
@@ -167,8 +167,8 @@ describe('A program is not taken for the host', () => {
   test('and the search goes on behind it', async () => {
     program('planted/bwrap', 'echo bubblewrap 9.9.9')
     program('bin/bwrap', 'echo bubblewrap 0.9.0')
-    const env = { PATH: `${place.root}/planted:${place.root}/bin` }
-    expect((await observeHost(inputs({ env, notBelow: [join(place.root, 'planted')] }))).bwrap?.version).toBe('0.9.0')
+    const env = { PATH: `${site.root}/planted:${site.root}/bin` }
+    expect((await observeHost(inputs({ env, notBelow: [join(site.root, 'planted')] }))).bwrap?.version).toBe('0.9.0')
   })
 })
 
@@ -178,18 +178,18 @@ describe('What was found out is remembered', () => {
     second: Partial<HostInputs>,
     probe: Probe = { ok: true },
   ): Promise<number> => {
-    const cache = join(place.root, 'cache')
+    const cache = join(site.root, 'cache')
     await observeHost(inputs({ engine: 'bwrap', cache, ...first }, probe))
-    place.tried = []
+    site.tried = []
     await observeHost(inputs({ engine: 'bwrap', cache, ...second }, probe))
-    return place.tried.length
+    return site.tried.length
   }
 
   beforeEach(() => program('bin/bwrap', 'echo bubblewrap 0.9.0'))
 
   test('for each engine by itself', async () => {
     expect(await twice({}, { engine: 'all' })).toBe(1)
-    expect(place.tried).toEqual(['unshare'])
+    expect(site.tried).toEqual(['unshare'])
   })
 
   test('for the same machine, programs and version', async () => {
@@ -200,8 +200,8 @@ describe('What was found out is remembered', () => {
     expect(await twice({}, { version: '1.0.1' })).toBe(1)
   })
 
-  test('not for other helpers', async () => {
-    expect(await twice({}, { helpers: () => ({ probe: { ok: true }, stamp: 'rebuilt' }) })).toBe(1)
+  test('not for other native programs', async () => {
+    expect(await twice({}, { nativePrograms: () => ({ probe: { ok: true }, stamp: 'rebuilt' }) })).toBe(1)
   })
 
   test('not when no engine works, so that a repair is seen at once', async () => {
@@ -209,24 +209,24 @@ describe('What was found out is remembered', () => {
   })
 
   test('not when an engine failed while the other one worked: it may have been chance', async () => {
-    const cache = join(place.root, 'cache')
+    const cache = join(site.root, 'cache')
     const failing = new Set(['bwrap'])
     const probeEngine: HostInputs['probeEngine'] = async (engine) => {
-      place.tried.push(engine)
+      site.tried.push(engine)
       return failing.delete(engine)
         ? { ok: false, step: 'clone', errno: 'EAGAIN', message: 'clone: EAGAIN' }
         : { ok: true }
     }
     const first = await observeHost(inputs({ cache, probeEngine }))
     expect(first.engines).toMatchObject({ unshare: { ok: true }, bwrap: { ok: false } })
-    place.tried = []
+    site.tried = []
     const second = await observeHost(inputs({ cache, probeEngine }))
     expect(second.engines).toEqual({ unshare: { ok: true }, bwrap: { ok: true } })
-    expect(place.tried).toEqual(['bwrap'])
+    expect(site.tried).toEqual(['bwrap'])
   })
 
   test('not when the kernel did not say which Landlock it has', async () => {
-    const cache = join(place.root, 'cache')
+    const cache = join(site.root, 'cache')
     const landlockAbi = async (): Promise<number> => {
       throw new Error('launch did not answer')
     }
@@ -235,7 +235,7 @@ describe('What was found out is remembered', () => {
   })
 
   test('not when the program is another one', async () => {
-    const cache = join(place.root, 'cache')
+    const cache = join(site.root, 'cache')
     await observeHost(inputs({ cache }))
     program('bin/bwrap', 'echo bubblewrap 0.10.0 # newer')
     expect((await observeHost(inputs({ cache }))).bwrap?.version).toBe('0.10.0')
@@ -248,44 +248,44 @@ describe('What was found out is remembered', () => {
 
 describe('Before a run', () => {
   const believing = (some: Partial<HostInputs> = {}): HostInputs =>
-    inputs({ engine: 'auto', believe: true, cache: join(place.root, 'cache'), ...some })
+    inputs({ engine: 'auto', believe: true, cache: join(site.root, 'cache'), ...some })
   const failing: HostInputs['probeEngine'] = async (engine) =>
     engine === 'unshare' ? { ok: false, step: 'clone', errno: 'EPERM', message: '' } : { ok: true }
 
   test('our own engine is believed, and nothing is started', async () => {
-    program('bin/bwrap', `touch ${place.root}/started`)
+    program('bin/bwrap', `touch ${site.root}/started`)
     const facts = await observeHost(believing())
     expect(facts).toMatchObject({
       engines: { unshare: { ok: true }, bwrap: { message: 'not tried' } },
       untried: 'unshare',
     })
-    expect(place.tried).toEqual([])
-    expect(() => realpathSync(join(place.root, 'started'))).toThrow()
+    expect(site.tried).toEqual([])
+    expect(() => realpathSync(join(site.root, 'started'))).toThrow()
   })
 
   test('what is only believed is not remembered', async () => {
     await observeHost(believing())
     expect((await observeHost(believing())).untried).toBe('unshare')
     await observeHost(believing({ believe: false }))
-    expect(place.tried).toEqual(['unshare'])
+    expect(site.tried).toEqual(['unshare'])
     expect((await observeHost(believing())).untried).toBeUndefined()
   })
 
-  test('nothing is believed of helpers that are not trusted', async () => {
-    const helpers: HostInputs['helpers'] = () => ({
-      probe: { ok: false, step: 'helpers', errno: '', message: 'can be written by others' },
+  test('nothing is believed of native programs that are not trusted', async () => {
+    const nativePrograms: HostInputs['nativePrograms'] = () => ({
+      probe: { ok: false, step: 'native programs', errno: '', message: 'can be written by others' },
       stamp: '',
     })
-    const facts = await observeHost(believing({ helpers }))
+    const facts = await observeHost(believing({ nativePrograms }))
     expect(facts.engines.unshare).toMatchObject({ ok: false, message: 'can be written by others' })
     expect(facts.untried).toBeUndefined()
   })
 
-  test("bwrap is tried, since it is somebody else's", async () => {
+  test("bwrap is tried, since it is another user's", async () => {
     program('bin/bwrap', 'echo bubblewrap 0.9.0')
     const facts = await observeHost(believing({ engine: 'bwrap' }))
     expect(facts).toMatchObject({ bwrap: { version: '0.9.0' }, engines: { bwrap: { ok: true } } })
-    expect(place.tried).toEqual(['bwrap'])
+    expect(site.tried).toEqual(['bwrap'])
   })
 
   test('bwrap is used at once where it is what is known to work', async () => {
@@ -297,6 +297,6 @@ describe('Before a run', () => {
       engines: { unshare: { ok: false }, bwrap: { ok: true } },
     })
     expect(facts.untried).toBeUndefined()
-    expect(place.tried).toEqual([])
+    expect(site.tried).toEqual([])
   })
 })

@@ -45,7 +45,7 @@ describe('a word that looks like a variable', () => {
   })
 })
 
-describe('the command that front takes from the words', () => {
+describe('the command that the client takes from the words', () => {
   test.each([
     [['--', 'ls', '--', 'x'], ['ls', '--', 'x'], 'is what node takes'],
     [['-c', 'ls'], ['/bin/sh', '-c', 'ls'], 'is what node takes'],

@@ -1,4 +1,4 @@
-/** The same table as for the plan and the library, for the front-end. */
+/** The same table as for the plan and the library, for the client. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -27,7 +27,7 @@ const FLAGS = [
 
 const built = { directory: '' }
 
-describeWith('gcc', 'the front-end', () => {
+describeWith('gcc', 'the client', () => {
   beforeAll(async () => {
     const { path, remove } = await newDirectory()
     built.directory = path

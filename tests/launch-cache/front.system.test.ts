@@ -1,4 +1,4 @@
-/** The front-end beside node: the same words give the same bytes by both ways, and nothing stale or changed is used. */
+/** The client compared with node: the same words give the same bytes by both ways, and nothing stale or changed is used. */
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -26,7 +26,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { type PackageCopy, packageCopy } from '../support/package.ts'
 
-interface Place {
+interface TestSite {
   readonly home: string
   readonly work: string
 }
@@ -34,7 +34,7 @@ interface Place {
 /** Longer than store.ts wants a file to be settled. */
 const SETTLE_MS = 120
 
-const place: { current: Place } = { current: { home: '', work: '' } }
+const site: { current: TestSite } = { current: { home: '', work: '' } }
 
 const built: { package?: PackageCopy } = {}
 beforeAll(async () => {
@@ -49,23 +49,23 @@ beforeEach(async () => {
   const home = await temporaryDirectory()
   const work = join(home, 'work')
   mkdirSync(work)
-  place.current = { home, work }
-  mkdirSync(runtimeOf(place.current), { mode: 0o700 })
+  site.current = { home, work }
+  mkdirSync(runtimeOf(site.current), { mode: 0o700 })
 })
 
-const cacheOf = ({ home }: Place): string => join(home, '.cache', 'llm-do', 'launch')
+const cacheOf = ({ home }: TestSite): string => join(home, '.cache', 'llm-do', 'launch')
 const cachedFiles = (): readonly string[] => {
   try {
-    return readdirSync(cacheOf(place.current)).map((name) => join(cacheOf(place.current), name))
+    return readdirSync(cacheOf(site.current)).map((name) => join(cacheOf(site.current), name))
   } catch {
     return []
   }
 }
 
 /** Where the secret of a user other than root is. */
-const runtimeOf = ({ home }: Place): string => join(home, 'runtime')
+const runtimeOf = ({ home }: TestSite): string => join(home, 'runtime')
 
-const callIn = ({ home, work }: Place, env: Record<string, string>) => ({
+const callIn = ({ home, work }: TestSite, env: Record<string, string>) => ({
   cwd: work,
   env: { PATH: process.env['PATH'], HOME: home, LANG: 'C.UTF-8', XDG_RUNTIME_DIR: runtimeOf({ home, work }), ...env },
   extendEnv: false,
@@ -79,7 +79,7 @@ async function runIn(words: readonly string[], env: Record<string, string> = {})
 }
 
 async function runWords([file = '', ...argv]: readonly string[], env: Record<string, string> = {}): Promise<CliResult> {
-  const run = () => execa(file, argv, { ...callIn(place.current, env), input: 'input\n' })
+  const run = () => execa(file, argv, { ...callIn(site.current, env), input: 'input\n' })
   const result = await (env['TEST_WITHOUT_NODE'] === undefined ? run() : built.package?.withoutNode(run))
   if (result === undefined) throw new Error('there is no copy of the package')
   return {
@@ -90,7 +90,7 @@ async function runWords([file = '', ...argv]: readonly string[], env: Record<str
   }
 }
 
-/** What the package takes for node fails at once, so that only front can have run the command. */
+/** What the package takes for node fails at once, so that only the client can have run the command. */
 const withoutNode = { TEST_WITHOUT_NODE: 'yes' }
 
 async function warm(words: readonly string[]): Promise<void> {
@@ -115,7 +115,7 @@ describeWith('bwrap', 'a plan that is known', () => {
   })
 
   test('is started without node by a user whose PATH names a place that is closed to him', async () => {
-    const closed = join(place.current.home, 'closed')
+    const closed = join(site.current.home, 'closed')
     mkdirSync(closed, { mode: 0o000 })
     const PATH = `${closed}:${process.env['PATH']}`
     await setTimeout(SETTLE_MS)
@@ -148,7 +148,7 @@ describeWith('bwrap', 'a plan that is known', () => {
 })
 
 const PATH = process.env['PATH'] ?? ''
-const toolchain = (): string => join(place.current.home, '.nvm/versions/node/v1')
+const toolchain = (): string => join(site.current.home, '.nvm/versions/node/v1')
 
 /** A program of a toolchain, which is not on PATH: only a link leads to it. */
 function makeToolchain(): string {
@@ -170,9 +170,9 @@ describeWith('bwrap', 'a plan that was made for another program', () => {
     [['--', './here']],
     [['here']],
   ])('runs %j without node, as node would', async (words) => {
-    writeFileSync(join(place.current.work, 'here'), '#!/bin/sh\necho "$0" "$PATH"\n')
-    chmodSync(join(place.current.work, 'here'), 0o755)
-    const env = { PATH: `${place.current.work}:${PATH}` }
+    writeFileSync(join(site.current.work, 'here'), '#!/bin/sh\necho "$0" "$PATH"\n')
+    chmodSync(join(site.current.work, 'here'), 0o755)
+    const env = { PATH: `${site.current.work}:${PATH}` }
     await setTimeout(SETTLE_MS)
     await runIn(['--', 'true'], env)
     const byFront = await runIn(words, { ...env, ...withoutNode })
@@ -190,8 +190,8 @@ describeWith('bwrap', 'a plan that was made for another program', () => {
     [['--', '']],
     [['--', 'tool.wasm']],
   ])('says of %j what a plan of its own says', async (words) => {
-    writeFileSync(join(place.current.work, 'closed'), '', { mode: 0o644 })
-    writeFileSync(join(place.current.work, 'no-interpreter'), '#!/no/such/interpreter\n', { mode: 0o755 })
+    writeFileSync(join(site.current.work, 'closed'), '', { mode: 0o644 })
+    writeFileSync(join(site.current.work, 'no-interpreter'), '#!/no/such/interpreter\n', { mode: 0o755 })
     const shared = await runIn(words)
     for (const file of cachedFiles()) rmSync(file)
     await setTimeout(SETTLE_MS)
@@ -201,7 +201,7 @@ describeWith('bwrap', 'a plan that was made for another program', () => {
   })
 
   test('is not for one that a link leads to a toolchain, which its own plan shows', async () => {
-    const bin = join(place.current.home, 'bin')
+    const bin = join(site.current.home, 'bin')
     mkdirSync(bin)
     const env = { PATH: `${bin}:${PATH}` }
     const tool = makeToolchain()
@@ -219,13 +219,13 @@ describeWith('bwrap', 'a plan that was made for another program', () => {
   })
 
   test('shows nothing to a link that was planted in the workspace since', async () => {
-    const outside = join(place.current.home, 'secret')
+    const outside = join(site.current.home, 'secret')
     mkdirSync(outside)
     writeFileSync(join(outside, 'tool'), '#!/bin/sh\necho secret\n', { mode: 0o755 })
-    const env = { PATH: `${place.current.work}:${PATH}` }
+    const env = { PATH: `${site.current.work}:${PATH}` }
     await setTimeout(SETTLE_MS)
     await runIn(['--', 'true'], env)
-    symlinkSync(join(outside, 'tool'), join(place.current.work, 'tool'))
+    symlinkSync(join(outside, 'tool'), join(site.current.work, 'tool'))
     for (const words of [
       ['--', 'tool'],
       ['--', './tool'],
@@ -303,8 +303,8 @@ const ASKS = '      - { pattern: env, approval: ask }'
 
 describeWith('bwrap', 'a plan under a worker', () => {
   const leave = (text: string, file = 'workers/w.worker') => {
-    mkdirSync(dirname(join(place.current.work, file)), { recursive: true })
-    writeFileSync(join(place.current.work, file), text)
+    mkdirSync(dirname(join(site.current.work, file)), { recursive: true })
+    writeFileSync(join(site.current.work, file), text)
   }
   const under = (...words: readonly string[]): readonly string[] => ['--worker', 'w', ...words]
 
@@ -360,11 +360,11 @@ describeWith('bwrap', 'a plan under a worker', () => {
   test.each<readonly [string, () => void]>([
     ['its worker has changed', () => leave(WORKER(LETS_RUN.slice(1)))],
     ['a worker of that name is found before it', () => leave(WORKER([]), 'w.worker')],
-    ['its worker is gone', () => rmSync(join(place.current.work, 'workers/w.worker'))],
+    ['its worker is gone', () => rmSync(join(site.current.work, 'workers/w.worker'))],
     [
       'another worker has its place, size and times',
       () => {
-        const file = join(place.current.work, 'workers/w.worker')
+        const file = join(site.current.work, 'workers/w.worker')
         const text = readFileSync(file, 'utf8')
         writeFileSync(`${file}.new`, text.replace('pattern: echo', 'pattern: ecHo'))
         const { atime, mtime } = statSync(file)
@@ -409,11 +409,11 @@ describeWith('bwrap', 'a plan under a worker', () => {
 describeWith('bwrap', 'a known plan whose run ends by no exit', () => {
   const plant = (): void => {
     const make = (name: string, text: string, mode: number) =>
-      writeFileSync(join(place.current.work, name), text, { mode })
+      writeFileSync(join(site.current.work, name), text, { mode })
     make('closed', '', 0o644)
     make('no-interpreter', '#!/no/such/interpreter\n', 0o755)
     make('nothing', 'no program', 0o755)
-    symlinkSync('loop', join(place.current.work, 'loop'))
+    symlinkSync('loop', join(site.current.work, 'loop'))
   }
 
   test.each([
@@ -494,7 +494,7 @@ describeWith('bwrap', 'a known plan whose result is JSON', () => {
     ['a profile with a quote in its name', ['--json', '--profile', './a"b.yaml', '--', 'true']],
     ['a terminal', ['--json', '--tty', '-c', 'tty; stty -a | head -n 1']],
   ])('is told without node, in the same bytes: %s', async (_, words) => {
-    writeFileSync(join(place.current.work, 'a"b.yaml'), 'sandbox: { extends: default }\n')
+    writeFileSync(join(site.current.work, 'a"b.yaml'), 'sandbox: { extends: default }\n')
     await setTimeout(SETTLE_MS)
     const byNode = withoutEcho(timeless(await runIn(words)))
     expect(byNode.stdout).toMatch(/^\{.*\}\n$/)
@@ -519,12 +519,12 @@ describeWith('bwrap', 'a known plan whose result is JSON', () => {
     expect(timeless(await runIn(words))).toEqual(byNode)
   })
 
-  test('is run once, whoever tells of it', async () => {
+  test('is run once, by client and by node', async () => {
     const words = ['--json', '--rw', '.', '-c', 'echo run >>runs; printf "\\377"']
     await setTimeout(SETTLE_MS)
     for (const runs of [1, 2, 3]) {
       await runIn(words)
-      expect(readFileSync(join(place.current.work, 'runs'), 'utf8')).toBe('run\n'.repeat(runs))
+      expect(readFileSync(join(site.current.work, 'runs'), 'utf8')).toBe('run\n'.repeat(runs))
     }
   })
 
@@ -579,22 +579,22 @@ describeWith('bwrap', 'a known plan whose result is JSON', () => {
   })
 
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('is told after %s, by both ways', async (signal) => {
-    const started = join(place.current.work, 'started')
+    const started = join(site.current.work, 'started')
     const words = ['--json', '--rw', '.', '-c', 'echo so far; touch started; exec sleep 60']
     const cancelled: unknown[] = []
     await setTimeout(SETTLE_MS)
     for (const _ of [1, 2]) {
       rmSync(started, { force: true })
       const [file = '', ...argv] = cliWords(words)
-      const run = execa(file, argv, callIn(place.current, {}))
+      const run = execa(file, argv, callIn(site.current, {}))
       while (!existsSync(started)) await setTimeout(10)
       run.kill(signal)
       const { exitCode, stdout } = await run
       const { reason, message, stdout: text } = JSON.parse(Buffer.from(stdout).toString())
       cancelled.push({ exitCode, reason, message: message.replace(/; \d+ process.*/, ''), text })
     }
-    const told = { exitCode: 130, reason: 'cancelled', message: `cancelled by ${signal}`, text: 'so far\n' }
-    expect(cancelled).toEqual([told, told])
+    const expected = { exitCode: 130, reason: 'cancelled', message: `cancelled by ${signal}`, text: 'so far\n' }
+    expect(cancelled).toEqual([expected, expected])
   })
 })
 
@@ -602,7 +602,7 @@ describeWith('bwrap', 'a cached plan is not used', () => {
   const words = ['--profile', './p.yaml', '--', 'cat']
   const profile = (memory: string): void =>
     writeFileSync(
-      join(place.current.work, 'p.yaml'),
+      join(site.current.work, 'p.yaml'),
       `sandbox: { extends: default, resources: { memory: ${memory} } }\n`,
     )
 
@@ -618,11 +618,11 @@ describeWith('bwrap', 'a cached plan is not used', () => {
 
   test.each<readonly [string, () => void]>([
     ['when the profile has changed', () => profile('200m')],
-    ['when the profile is gone', () => rmSync(join(place.current.work, 'p.yaml'))],
+    ['when the profile is gone', () => rmSync(join(site.current.work, 'p.yaml'))],
     [
       'when the profile has the same size and times but other content',
       () => {
-        const file = join(place.current.work, 'p.yaml')
+        const file = join(site.current.work, 'p.yaml')
         profile('900m')
         utimesSync(file, new Date(0), new Date(0))
       },
@@ -630,13 +630,13 @@ describeWith('bwrap', 'a cached plan is not used', () => {
     [
       'when a profile that it extends appears earlier in the search order',
       () => {
-        const directory = join(place.current.home, '.config', 'llm-do', 'profiles')
+        const directory = join(site.current.home, '.config', 'llm-do', 'profiles')
         mkdirSync(directory, { recursive: true })
         writeFileSync(join(directory, 'default.yaml'), 'sandbox: {}\n')
       },
     ],
     ['when others may read it', () => chmodSync(cachedFiles()[0] ?? '', 0o644)],
-    ['when others may reach its directory', () => chmodSync(cacheOf(place.current), 0o755)],
+    ['when others may reach its directory', () => chmodSync(cacheOf(site.current), 0o755)],
     [
       'when it is a symbolic link',
       () => {
@@ -658,9 +658,9 @@ describeWith('bwrap', 'a cached plan is not used', () => {
     expect((await runIn(words, withoutNode)).status).not.toBe(0)
   })
 
-  /** The secret of whoever runs this test, which is also who runs the command. */
+  /** The secret of the user who runs this test and the command. */
   const secretHere = (): Buffer =>
-    takeSecret({ env: { XDG_RUNTIME_DIR: runtimeOf(place.current) }, uid: process.getuid?.() ?? 0 }) ?? Buffer.alloc(0)
+    takeSecret({ env: { XDG_RUNTIME_DIR: runtimeOf(site.current) }, uid: process.getuid?.() ?? 0 }) ?? Buffer.alloc(0)
 
   /** With the seal that belongs to it: only what it says is wrong. */
   const forge = (bytes: Buffer, change: (records: string) => string, secret: Uint8Array = secretHere()): Buffer => {
@@ -732,7 +732,7 @@ describeWith('bwrap', 'a cached plan is not used', () => {
         () => plant((records) => records.replace('\0engine\0unshare\0', '\0engine\0bwrap\0word\0/no/such/bwrap\0')),
       ],
       [
-        'with the key, but with an engine that nobody knows',
+        'with the key, but with an engine of an unknown name',
         () => plant((records) => records.replace('\0engine\0unshare\0', '\0engine\0other\0')),
       ],
     ])('%s is not used', async (_, change) => {
@@ -744,8 +744,8 @@ describeWith('bwrap', 'a cached plan is not used', () => {
       expect((await runIn(words)).status).toBe(0)
     })
 
-    test.runIf(process.getuid?.() === 0)('with the key, but with an engine of somebody else is not used', async () => {
-      const engine = join(place.current.home, 'bwrap')
+    test.runIf(process.getuid?.() === 0)('with the key, but with an engine of another user is not used', async () => {
+      const engine = join(site.current.home, 'bwrap')
       writeFileSync(engine, '#!/bin/sh\n', { mode: 0o755 })
       plant((records) => records.replace('\0engine\0unshare\0', `\0engine\0bwrap\0word\0${engine}\0`))
       // The control: one of root's own is believed, and turns out to be none.
@@ -771,47 +771,47 @@ describeWith('bwrap', 'a cached plan is not used', () => {
     ['lies in a directory that others may enter', (key) => chmodSync(dirname(key), 0o755)],
     ['lies below a directory that others may write', (key) => chmodSync(join(key, '../..'), 0o777)],
   ])('when the key %s', async (_, change) => {
-    change(join(runtimeOf(place.current), 'llm-do/key'))
+    change(join(runtimeOf(site.current), 'llm-do/key'))
     expect((await runIn(words, withoutNode)).status).not.toBe(0)
     expect((await runIn(words)).status).toBe(0)
   })
 
   test.runIf(process.getuid?.() !== 0)('where there is no directory for a key, and nothing is stored', async () => {
     const env = { XDG_RUNTIME_DIR: '' }
-    rmSync(cacheOf(place.current), { recursive: true })
+    rmSync(cacheOf(site.current), { recursive: true })
     await runIn(words, env)
     expect([cachedFiles(), (await runIn(words, { ...withoutNode, ...env })).status === 0]).toEqual([[], false])
   })
 
   test.each<readonly [string, (records: string) => string]>([
-    ['has a hole that nobody knows', (records) => records.replace('\0stdout\0', '\0secret\0')],
+    ['has an unknown slot', (records) => records.replace('\0stdout\0', '\0secret\0')],
     ['has no end', (records) => records.replace('\0end\0engine', '\0stdout\0engine')],
     ['ends twice', (records) => records.replace('\0stdout\0', '\0end\0')],
     ['is there, but nothing is captured', (records) => records.replace('\0capture\x001048576\0', '\0')],
     ['is not there, but the output is captured', (records) => records.replaceAll(/result\0[^\0]*\0[^\0]*\0/g, '')],
     ['keeps a number of bytes that is none', (records) => records.replace('capture\x001048576', 'capture\x00-1')],
   ])('when its answer %s', async (_, change) => {
-    const asked = ['--json', ...words]
-    await warm(asked)
+    const command = ['--json', ...words]
+    await warm(command)
     const file = cachedFiles().find((name) => readFileSync(name, 'latin1').includes('\0capture\0')) ?? ''
     const good = readFileSync(file)
     writeFileSync(file, forge(good, asIs))
-    expect((await runIn(asked, withoutNode)).status).toBe(0)
+    expect((await runIn(command, withoutNode)).status).toBe(0)
     const bad = forge(good, change)
     expect(bad).not.toEqual(good)
     writeFileSync(file, bad)
-    expect((await runIn(asked, withoutNode)).status).not.toBe(0)
-    expect(await runIn(asked)).toMatchObject({ status: 0 })
+    expect((await runIn(command, withoutNode)).status).not.toBe(0)
+    expect(await runIn(command)).toMatchObject({ status: 0 })
   })
 
   test('for another directory', async () => {
-    place.current = { ...place.current, work: join(place.current.work, 'below') }
-    mkdirSync(place.current.work)
+    site.current = { ...site.current, work: join(site.current.work, 'below') }
+    mkdirSync(site.current.work)
     expect((await runIn(['--', 'cat'], withoutNode)).status).not.toBe(0)
   })
 
   test('when the profile has the same size and times but other content, and both were written long ago', async () => {
-    const file = join(place.current.work, 'p.yaml')
+    const file = join(site.current.work, 'p.yaml')
     const old = (memory: string): void => {
       profile(memory)
       utimesSync(file, new Date(0), new Date(0))
@@ -827,7 +827,7 @@ describeWith('bwrap', 'a cached plan is not used', () => {
     const OTHER = 12345
 
     test.each([
-      ['its directory', () => cacheOf(place.current), 0o700],
+      ['its directory', () => cacheOf(site.current), 0o700],
       ['its file', () => cachedFiles()[0] ?? '', 0o600],
     ])('by %s', async (_, of, mode) => {
       const path = of()
@@ -861,7 +861,7 @@ const DECIDING: readonly (readonly [name: string, values: (home: string) => read
 
 describeWith('userns', 'a plan that was made with a variable set', () => {
   test.each(DECIDING)('%s is started without node for the same value only', async (name, values) => {
-    const { home } = place.current
+    const { home } = site.current
     const [one, two] = values(home)
     for (const directory of [one, two]) if (directory.startsWith(home)) mkdirSync(directory, { mode: 0o700 })
     // Where the cache lies is not what is asked here.
@@ -884,7 +884,7 @@ describe('the store', () => {
 
   test('keeps no plan with a value of the caller’s own profile', async () => {
     writeFileSync(
-      join(place.current.work, 'p.yaml'),
+      join(site.current.work, 'p.yaml'),
       'sandbox: { extends: default, env: { set: { TOKEN: planted-secret } } }\n',
     )
     await warm(['--profile', './p.yaml', '--', 'true'])
@@ -894,13 +894,13 @@ describe('the store', () => {
   test('is private', async () => {
     await warm(['--', 'true'])
     expect(cachedFiles()).toHaveLength(1)
-    const modes = execFileSync('stat', ['-c', '%a', cacheOf(place.current), ...cachedFiles()], { encoding: 'utf8' })
+    const modes = execFileSync('stat', ['-c', '%a', cacheOf(site.current), ...cachedFiles()], { encoding: 'utf8' })
     expect(modes).toBe('700\n600\n')
   })
 
   test('is emptied by `llm-do cache clear`', async () => {
     await warm(['--', 'true'])
-    const { home, work } = place.current
+    const { home, work } = site.current
     await execa(program('llm-do'), ['cache', 'clear'], {
       cwd: work,
       env: { HOME: home, PATH: process.env['PATH'] },

@@ -1,5 +1,5 @@
 /*
- * answer FILE STATUS OUT ERR COMMAND...   what the front-end makes of a run of COMMAND whose launch reported the line STATUS, and
+ * answer FILE STATUS OUT ERR COMMAND...   what the client makes of a run of COMMAND whose launch reported the line STATUS, and
  * which wrote the contents of OUT and ERR. FILE is a launch file with an answer.
  * Prints the answer and exits with 0, or prints what it would hand to node and exits with 3: the line about the streams, then what
  * was kept of them.
@@ -78,5 +78,5 @@ int main(int argc, char **argv) {
   read_while(&capture, print(&capture, argv + 3));
   struct result result = {&file, status, argv + 5, &capture};
   int is_told = result_needs_no_words(&result) && result_is_text(&result);
-  _exit(is_told ? result_write(&result, 1) : hand_over(&capture)); /* what is kept is never given back, as in front */
+  _exit(is_told ? result_write(&result, 1) : hand_over(&capture)); /* what is kept is never given back, as in the client */
 }

@@ -1,4 +1,4 @@
-/** The front-end's own answer beside node's: the same run gives the same bytes, and what is handed over is what node keeps. */
+/** The client's own result compared with node's: the same run gives the same bytes, and what is handed over is what node keeps. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -9,7 +9,7 @@ import { type LaunchRecord, writeLaunchFile } from '../../src/backends/namespace
 import type { LaunchStatus } from '../../src/contract.ts'
 import { classify } from '../../src/report/classify.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../../src/report/json.ts'
-import { answerRecords } from '../../src/report/result-template.ts'
+import { templateRecords } from '../../src/report/result-template.ts'
 import { plan } from '../report/fixtures.ts'
 import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -85,11 +85,11 @@ function byNode({ form = 'native', status = {}, stdout = '', stderr = '', comman
   return { captured: [out, err] as const, line: printJson(classify(planWith(cap), outcome, command), form) }
 }
 
-async function byFront(
+async function byClient(
   { form = 'native', status = {}, stdout = '', stderr = '', command = ['true'], cap = MIB, most = 33 }: Case,
   { program = built.sanitized, around = [] as readonly string[] } = {},
 ) {
-  const records: readonly LaunchRecord[] = [...answerRecords(planWith(cap), form), ['rlimit', 6, most, most]]
+  const records: readonly LaunchRecord[] = [...templateRecords(planWith(cap), form), ['rlimit', 6, most, most]]
   const files = ['file', 'status', 'out', 'err'].map((name) => join(built.directory, name))
   const contents = [writeLaunchFile(records), `${JSON.stringify({ ...STATUS, ...status })}\n`, stdout, stderr]
   await Promise.all(files.map((file, at) => writeFile(file, contents[at] ?? '')))
@@ -126,19 +126,19 @@ const TOLD: readonly (readonly [string, Case])[] = [
   ['no usage', { status: { cpuUs: -1, peakMemory: -1, peakPids: -1 } }],
   ['disks that were not used', { status: { readBytes: 0, writeBytes: 0 } }],
   ['disks that were used', { status: { readBytes: 3 * 1024 ** 4, writeBytes: 512 } }],
-  ['disks where nobody counted processes', { status: { peakPids: 0, readBytes: 4096, writeBytes: 0 } }],
+  ['disks where processes were not counted', { status: { peakPids: 0, readBytes: 4096, writeBytes: 0 } }],
   ['large usage', { status: { cpuUs: 86_400_000_001, peakMemory: 4 * 1024 ** 4, peakPids: 4_194_304 } }],
   ...[0, 499, 500, 999, 1_000, 499_500, 500_000, 1_499_999, 12_500_000, 60_000_000_499, 8e13].map(
     (ns) => [`a run of ${ns} ns`, { status: { endedNs: STATUS.startedNs + ns, cpuUs: ns } }] as const,
   ),
 ]
 
-describeWith('gcc', 'the answer of the front-end', () => {
+describeWith('gcc', 'the answer of the client', () => {
   beforeAll(build)
 
   test.each(TOLD)('is what node would print, in each form: %s', async (_, run) => {
     for (const form of JSON_FORMS) {
-      const { exitCode, printed } = await byFront({ ...run, form })
+      const { exitCode, printed } = await byClient({ ...run, form })
       expect({ form, exitCode, printed: printed.toString() }).toEqual({
         form,
         exitCode: 0,
@@ -168,12 +168,12 @@ describeWith('gcc', 'the answer of the front-end', () => {
     ['a failure of as many processes as it may have', { status: { waitStatus: 256, peakPids: 33 } }],
     ['a failure that names a path which is hidden', { status: { waitStatus: 256 }, command: ['ls', '/root'] }],
   ])('is left to node after %s, with what was kept', async (_, run) => {
-    const { exitCode, printed } = await byFront(run)
+    const { exitCode, printed } = await byClient(run)
     const { captured } = byNode(run)
     const [line = '', kept] = [printed.toString('latin1').split('\n', 1)[0], printed]
-    const told = JSON.parse(line) as Record<'stdout' | 'stderr', { head: number; bytes: number }>
+    const handedOver = JSON.parse(line) as Record<'stdout' | 'stderr', { head: number; bytes: number }>
     expect(exitCode).toBe(3)
-    expect([told.stdout, told.stderr]).toEqual(
+    expect([handedOver.stdout, handedOver.stderr]).toEqual(
       captured.map(({ head, bytes }) => expect.objectContaining({ head: head.length, bytes })),
     )
     const expected = Buffer.concat(captured.flatMap(({ head, tail }) => [head, tail]))
@@ -184,7 +184,7 @@ describeWith('gcc', 'the answer of the front-end', () => {
     const run = { stdout: Buffer.alloc(64 * MIB, '0123456789'), cap: MIB }
     // Kilobytes of address space: the program, one cap, and little more.
     const small = { program: built.plain, around: ['prlimit', `--as=${16 * MIB}`] }
-    const { printed } = await byFront(run, small)
+    const { printed } = await byClient(run, small)
     const [{ head, tail }] = byNode(run).captured
     const from = printed.indexOf('\n') + 1
     expect(printed.subarray(from).equals(Buffer.concat([head, tail]))).toBe(true)
@@ -192,7 +192,7 @@ describeWith('gcc', 'the answer of the front-end', () => {
 
   test('counts what there was no memory for as dropped', async () => {
     const run = { stdout: Buffer.alloc(64 * MIB, '0123456789'), cap: null }
-    const { exitCode, printed } = await byFront(run, {
+    const { exitCode, printed } = await byClient(run, {
       program: built.plain,
       around: ['prlimit', `--as=${16 * MIB}`],
     })
@@ -208,7 +208,7 @@ describeWith('gcc', 'the answer of the front-end', () => {
   test('keeps the same ends of a stream as node, wherever the cap lies', async () => {
     const text = await readFile(join(ROOT, 'LICENSE'))
     for (const cap of [0, 1, 2, 3, 10, 99, 100, 101, text.length - 1]) {
-      const { printed } = await byFront({ stdout: text, cap })
+      const { printed } = await byClient({ stdout: text, cap })
       const [{ head, tail }] = byNode({ stdout: text, cap }).captured
       expect({ cap, kept: printed.subarray(printed.indexOf('\n') + 1).toString() }).toEqual({
         cap,

@@ -3,15 +3,15 @@ import { cp, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { makePlace } from '../escape/chain.ts'
+import { makeTestSite } from '../escape/chain.ts'
 import { planOnce } from '../escape/launch.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 async function realLaunchFile(directory: string): Promise<string> {
-  const place = await makePlace()
-  const planned = await planOnce({ place, engine: 'bwrap', command: ['/bin/true'] })
+  const site = await makeTestSite()
+  const planned = await planOnce({ site, engine: 'bwrap', command: ['/bin/true'] })
   const carried = planned.launch().descriptors.find(({ fd }) => fd === 3)
   if (carried?.carries !== 'bytes') throw new Error('no launch file on descriptor 3')
   const file = join(directory, 'launch-file')
@@ -30,7 +30,7 @@ describeWith(['bwrap', 'userns'], 'a launch file', () => {
 })
 
 describeWith('aarch64-cc', 'a cross compiler', () => {
-  test('builds every helper for aarch64', { timeout: 120_000 }, async () => {
+  test('builds every native program for aarch64', { timeout: 120_000 }, async () => {
     const directory = await temporaryDirectory()
     await cp(join(ROOT, 'native'), join(directory, 'native'), { recursive: true })
     for (const name of ['Makefile', 'package.json', 'package-lock.json'])

@@ -1,9 +1,9 @@
-/** What init believes of a filter, beside what the filter answers. */
+/** What init concludes from a filter, compared with what the filter does. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { ANSWER, encode, type Instruction, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
+import { ACTION, encode, type Instruction, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
 import { compileRules } from '../../src/seccomp/compile.ts'
 import { PROFILE_NAMES, rulesOf } from '../../src/seccomp/rules.ts'
 import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
@@ -50,7 +50,7 @@ describeWith(['gcc'], 'a filter, as init reads it', () => {
   test.each(PROFILE_NAMES)('(%s) lets nothing through that it refuses for some argument', async (profile) => {
     const program = compileRules(rulesOf(profile), ARCH)
     const allowed = (number: number) =>
-      ARGUMENTS.every((args) => simulate(program, nativeCall(ARCH, number, args)).answer === ANSWER.allow)
+      ARGUMENTS.every((args) => simulate(program, nativeCall(ARCH, number, args)).action === ACTION.allow)
     const numbers = await believed(program)
     expect(numbers.filter((number) => !allowed(number))).toEqual([])
     expect(numbers).toEqual(expect.arrayContaining(['read', 'recvmsg', 'execve'].map(numberOf)))
@@ -61,15 +61,15 @@ describeWith(['gcc'], 'a filter, as init reads it', () => {
   test.each([
     ['is empty', []],
     ['never answers', [step(OPCODE.load, OFFSET.number)]],
-    ['jumps past its end', [step(OPCODE.jump, 9), step(OPCODE.answer, ANSWER.allow)]],
-    ['asks for an argument', [step(OPCODE.load, OFFSET.firstArgument), step(OPCODE.answer, ANSWER.allow)]],
-    ['calculates', [step(OPCODE.load, OFFSET.number), step(OPCODE.and, 1), step(OPCODE.answer, ANSWER.allow)]],
-    ['allows with data', [step(OPCODE.answer, ANSWER.allow + 1)]],
+    ['jumps past its end', [step(OPCODE.jump, 9), step(OPCODE.ret, ACTION.allow)]],
+    ['asks for an argument', [step(OPCODE.load, OFFSET.firstArgument), step(OPCODE.ret, ACTION.allow)]],
+    ['calculates', [step(OPCODE.load, OFFSET.number), step(OPCODE.and, 1), step(OPCODE.ret, ACTION.allow)]],
+    ['allows with data', [step(OPCODE.ret, ACTION.allow + 1)]],
   ])('that %s lets nothing through', async (_case, program) => {
     expect(await believed(program)).toEqual([])
   })
 
   test('that always allows lets everything through', async () => {
-    expect(await believed([step(OPCODE.answer, ANSWER.allow)])).toHaveLength(MAX_SYSCALL + 6)
+    expect(await believed([step(OPCODE.ret, ACTION.allow)])).toHaveLength(MAX_SYSCALL + 6)
   })
 })

@@ -1,5 +1,5 @@
 /*
- * program FILE NAME...   prints, for each name, by which plan the front-end runs it: the word of the key, and whether the plan of FILE, a launch
+ * program FILE NAME...   prints, for each name, by which plan the client runs it: the word of the key, and whether the plan of FILE, a launch
  * file, shows it. PATH is the caller's.
  */
 #include "client/program.h"
@@ -23,5 +23,5 @@ int main(int argc, char **argv) {
     printf("%s%c%s%c", program.key, 0, program_is_shown(&program, &file) ? "shown" : "hidden", 0);
   }
   fflush(stdout);
-  _exit(0); /* what is kept is never given back, as in front */
+  _exit(0); /* what is kept is never given back, as in the client */
 }

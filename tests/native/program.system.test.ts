@@ -1,4 +1,4 @@
-/** The front-end's look at a program beside that of planning: what C takes for a program of the shared plan, TypeScript does, too. */
+/** The client's look at a program beside that of planning: what C takes for a program of the shared plan, TypeScript does, too. */
 import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -7,7 +7,7 @@ import { writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 import { KEY_ANY_PROGRAM } from '../../src/contract.ts'
 import { observePaths } from '../../src/host/paths.ts'
 import { sharesPlan } from '../../src/launch-cache/program.ts'
-import { commandPlaces, searchPath } from '../../src/plan/toolchain.ts'
+import { commandCandidates, searchPath } from '../../src/plan/toolchain.ts'
 import { PLAIN_REQUEST } from '../plan/world.ts'
 import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -40,7 +40,7 @@ function plantTree(): void {
   chmodSync(join(place.top, 'closed'), 0o000)
 }
 
-describeWith('gcc', 'the front-end', () => {
+describeWith('gcc', 'the client', () => {
   beforeAll(async () => {
     const { path, remove } = await newDirectory()
     Object.assign(place, { top: path, zone: join(path, 'zone'), program: join(path, 'program'), file: join(path, 'f') })
@@ -70,7 +70,7 @@ describeWith('gcc', 'the front-end', () => {
 
   function planned(name: string, entries: readonly string[]): string {
     const request = { ...PLAIN_REQUEST, command: [name], cwd: place.zone, path: entries }
-    const paths = observePaths([...searchPath(entries), ...commandPlaces(request)])
+    const paths = observePaths([...searchPath(entries), ...commandCandidates(request)])
     return sharesPlan(request, paths) ? KEY_ANY_PROGRAM : name
   }
 

@@ -39,5 +39,5 @@ int main(int argc, char **argv) {
   if (!bytes || !cases || launchfile_check(bytes, size, &file, &problem) < 0) errx(2, "no launch file, or no commands");
   for (const char *at = cases; at < cases + length;) putchar(judge(&file, &at) ? '1' : '0');
   fflush(stdout);
-  _exit(0); /* what is kept is never given back, as in front */
+  _exit(0); /* what is kept is never given back, as in the client */
 }

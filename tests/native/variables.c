@@ -1,4 +1,4 @@
-/* variables FILE   prints the environment that the front-end gives the command by the rules of FILE, each variable ended by NUL. */
+/* variables FILE   prints the environment that the client gives the command by the rules of FILE, each variable ended by NUL. */
 #include "client/environment.h"
 
 #include <err.h>
@@ -19,5 +19,5 @@ int main(int argc, char **argv) {
   if (!all) errx(2, "no memory");
   for (char **one = all; *one; one++) fwrite(*one, 1, strlen(*one) + 1, stdout);
   fflush(stdout);
-  _exit(0); /* what is kept is never given back, as in front */
+  _exit(0); /* what is kept is never given back, as in the client */
 }

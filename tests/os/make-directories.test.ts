@@ -22,7 +22,7 @@ test('what is there stays as it is', async () => {
 })
 
 test.each([
-  ['in /proc, where nobody can make directories', '/proc/nosuch/deep/er', /ENOENT|EPERM|EACCES/],
+  ['in /proc, where no directory can be made', '/proc/nosuch/deep/er', /ENOENT|EPERM|EACCES/],
   ['below a file', '/proc/self/status/a/b', /ENOTDIR/],
 ])('it is an error %s, and not a wait for ever', (_where, path, why) => {
   expect(() => makeDirectories(path)).toThrow(expect.objectContaining({ code: expect.stringMatching(why) }))

@@ -128,10 +128,10 @@ describe('A run is refused', () => {
       '--engine unshare',
     ],
     [
-      'without helpers',
+      'without native programs',
       {
         policy: { backend: 'namespace' },
-        machine: { helpers: { ok: false, step: 'find', errno: 'ENOENT', message: 'no launch in bin' } },
+        machine: { nativePrograms: { ok: false, step: 'find', errno: 'ENOENT', message: 'no launch in bin' } },
       },
       'no launch in bin',
       'make',

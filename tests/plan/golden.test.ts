@@ -124,17 +124,17 @@ const ROWS: readonly (readonly [name: string, host: string])[] = [
   ['every-problem', 'debian-12-user'],
 ]
 
-function decided(name: string, host: string): { readonly ending: string; readonly text: string } {
+function decided(name: string, host: string): { readonly extension: string; readonly text: string } {
   const { machine, tree } = hostNamed(host)
   const world = CASES[name] ?? {}
   try {
     const plan = planIn({ ...world, machine, tree: { ...tree, ...HOME, ...world.tree } })
-    return { ending: 'plan.json', text: `${JSON.stringify(plan, null, 2)}\n` }
+    return { extension: 'plan.json', text: `${JSON.stringify(plan, null, 2)}\n` }
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
     const { code, message, hint, problems } = error
     return {
-      ending: 'err',
+      extension: 'err',
       text: [`${code}: ${message}`, `hint: ${hint}`, ...problems.map((problem) => `- ${problem}`), ''].join('\n'),
     }
   }
@@ -142,8 +142,8 @@ function decided(name: string, host: string): { readonly ending: string; readonl
 
 describe('On captured hosts', () => {
   test.each(ROWS)('the policy %s on %s comes to what was reviewed', (name, host) => {
-    const { ending, text } = decided(name, host)
-    expect(text).toMatchGolden(`${name}.${host}.${ending}`)
+    const { extension, text } = decided(name, host)
+    expect(text).toMatchGolden(`${name}.${host}.${extension}`)
   })
 
   test('no plan holds a secret value', () => {

@@ -175,7 +175,7 @@ describe('A zone is refused', () => {
     ['when it is a FIFO', zone({ mode: 'ro', hostPath: '/srv/f' }), { '/srv/f': 'fifo' }, 'FIFO'],
     ['when it is a device', zone({ mode: 'ro', hostPath: '/srv/d' }), { '/srv/d': 'device' }, 'device'],
     [
-      'when it is a socket that nobody allowed',
+      'when it is a socket that was not allowed',
       zone({ mode: 'ro', hostPath: '/srv/s' }),
       { '/srv/s': 'socket' },
       'sockets: true',
@@ -375,14 +375,14 @@ describe('The workspace', () => {
     expect(plan.workdir).toBe(CWD)
   })
 
-  test('is not shown beside a zone, and is then an empty read-only directory', () => {
+  test('is not shown together with a zone, and is then an empty read-only directory', () => {
     const plan = planIn(inTree({ '/srv/data': 'directory' }, zone({ mode: 'ro', hostPath: '/srv/data' })))
     expect(plan.zones.map(({ target }) => target)).toEqual(['/srv/data'])
     expect(plan.system).toContainEqual({ op: 'directory', target: '/workspace', mode: 0o755 })
     expect(plan.workdir).toBe('/workspace')
   })
 
-  test('is shown beside a tmpfs, which hides nothing of the host', () => {
+  test('is shown together with a tmpfs, which hides nothing of the host', () => {
     expect(planIn({ policy: { zones: [zone({ mode: 'tmpfs', target: '/t', size: 4096 })] } }).zones).toHaveLength(1)
   })
 
@@ -405,7 +405,7 @@ describe('The workspace', () => {
     },
   )
 
-  test('may be the home directory when somebody names it', () => {
+  test('may be the home directory when it is named', () => {
     const plan = planIn({ request: { cwd: HOME }, policy: { zones: [zone({ mode: 'ro', hostPath: HOME })] } })
     expect(plan.zones.map(({ source, target }) => [source, target])).toEqual([[HOME, '/workspace']])
   })
@@ -504,7 +504,7 @@ describe('The SSH agent', () => {
 describe("The runner's own directory, which holds its secret,", () => {
   const secretDirectory = '/run/user/1000/llm-do'
   const tree = { [`${secretDirectory}/key`]: 'file', '/run/user/1000/bus': 'socket', '/srv/l': '-> /run/user' }
-  const asked = (mode: 'ro' | 'rw', hostPath: string): World => ({
+  const showing = (mode: 'ro' | 'rw', hostPath: string): World => ({
     ...inTree(tree, zone({ mode, hostPath, target: '/z', sockets: true })),
     request: { secretDirectory },
   })
@@ -515,12 +515,12 @@ describe("The runner's own directory, which holds its secret,", () => {
     ['with what is above it', '/run/user/1000', `holds the runner's own directory ${secretDirectory}`],
     ['with all of /run', '/run', 'holds'],
     ['through a link', '/srv/l', 'holds'],
-  ])('is not shown %s', (_title, hostPath, says) => {
-    for (const mode of ['ro', 'rw'] as const) expect(refusal(asked(mode, hostPath)).message).toContain(says)
+  ])('is not shown %s', (_title, hostPath, message) => {
+    for (const mode of ['ro', 'rw'] as const) expect(refusal(showing(mode, hostPath)).message).toContain(message)
   })
 
-  test('closes nothing that lies beside it', () => {
-    expect(summary(asked('rw', '/run/user/1000/bus'))).toEqual(['rw /run/user/1000/bus /z'])
+  test('closes no sibling of it', () => {
+    expect(summary(showing('rw', '/run/user/1000/bus'))).toEqual(['rw /run/user/1000/bus /z'])
   })
 })
 
@@ -594,7 +594,7 @@ describe('A source that leads through a link', () => {
 
     test.each<[title: string, otherwise: NonNullable<World['otherwise']>]>([
       ["where it is another user's", { [at]: by(7) }],
-      ['where nobody knows whose it is', { [at]: { identity: '' } }],
+      ['where the owner is unknown', { [at]: { identity: '' } }],
       ["where it led to that user's own only for one look", { [at]: { ...by(7), uid: 7 } }],
       [
         'where everybody may put links',

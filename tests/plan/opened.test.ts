@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { changedWarnings, openedPlaces } from '../../src/plan/opened.ts'
+import { changedWarnings, openedPaths } from '../../src/plan/opened.ts'
 import type { PlannedZone } from '../../src/plan/plan.ts'
 import { PROTECTED_NAMES } from '../../src/policy/protected.ts'
 import { plannedZone } from '../backends/plans.ts'
@@ -7,7 +7,7 @@ import { plannedZone } from '../backends/plans.ts'
 const rw = (source: string, more: Partial<PlannedZone> = {}) =>
   plannedZone({ source, target: '/z', mode: 'rw', ...more })
 const pathsOf = (protectNot: readonly string[], zones: readonly PlannedZone[]) =>
-  openedPlaces({ policy: { protectNot }, zones, homes: ['/home/ann'] }).map(({ path }) => path)
+  openedPaths({ policy: { protectNot }, zones, homes: ['/home/ann'] }).map(({ path }) => path)
 
 describe('Opened names', () => {
   test('are looked for at the root of each writable zone and in homes', () => {
@@ -32,37 +32,39 @@ describe('Opened names', () => {
 })
 
 describe('The warning of a change', () => {
-  const places = [
+  const opened = [
     { path: '/p/.vscode', tool: 'Visual Studio Code' },
     { path: '/p/.envrc', tool: 'direnv' },
   ]
-  const told = (before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>) =>
-    changedWarnings({ places, before: new Map(Object.entries(before)), after: new Map(Object.entries(after)) })
+  const warningsFor = (before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>) =>
+    changedWarnings({ opened, before: new Map(Object.entries(before)), after: new Map(Object.entries(after)) })
 
   test.each([
     ['that appeared', {}, { '/p/.envrc': '1' }],
     ['that changed', { '/p/.envrc': '1' }, { '/p/.envrc': '2' }],
     ['that went away', { '/p/.envrc': '1' }, {}],
   ])('names the file %s and the program', (_title, before, after) => {
-    expect(told(before as never, after as never)).toEqual([
+    expect(warningsFor(before as never, after as never)).toEqual([
       'the command changed /p/.envrc, which direnv may run or obey',
     ])
   })
 
   test('names what is in a directory instead of the directory', () => {
     const before = { '/p/.vscode': '1' }
-    expect(told(before, { '/p/.vscode': '2', '/p/.vscode/tasks.json': '1' })).toEqual([
+    expect(warningsFor(before, { '/p/.vscode': '2', '/p/.vscode/tasks.json': '1' })).toEqual([
       'the command changed /p/.vscode/tasks.json, which Visual Studio Code may run or obey',
     ])
   })
 
   test('is none for what stayed as it was', () => {
-    expect(told({ '/p/.envrc': '1' }, { '/p/.envrc': '1' })).toEqual([])
+    expect(warningsFor({ '/p/.envrc': '1' }, { '/p/.envrc': '1' })).toEqual([])
   })
 
   test('counts what is beyond five', () => {
     const after = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`/p/.vscode/${index}`, '1']))
-    expect(told({}, after)).toHaveLength(6)
-    expect(told({}, after).at(-1)).toBe('the command changed 3 more files that programs of the host may run or obey')
+    expect(warningsFor({}, after)).toHaveLength(6)
+    expect(warningsFor({}, after).at(-1)).toBe(
+      'the command changed 3 more files that programs of the host may run or obey',
+    )
   })
 })

@@ -91,13 +91,13 @@ describe('A plan', () => {
 
 test('Questions are asked once each, sorted and absolute, and none about a path that cannot be', () => {
   const zones = [zone({ mode: 'ro', hostPath: '/srv/a\0b' }), zone({ mode: 'rw', hostPath: '/srv/x' })]
-  const asked = pathsNamedBy(
+  const inspected = pathsNamedBy(
     { ...PLAIN_POLICY, zones },
     { ...PLAIN_REQUEST, command: ['tool\0'], path: ['', '.', 'relative', '/usr/bin'] },
   )
-  expect(asked).toEqual([...new Set(asked)].sort())
-  expect(asked.filter((path) => !path.startsWith('/') || path.includes('\0'))).toEqual([])
-  expect(asked).toEqual(expect.arrayContaining(['/srv/x', '/srv/x/.git', '/srv/x/.vscode', '/usr/bin']))
+  expect(inspected).toEqual([...new Set(inspected)].sort())
+  expect(inspected.filter((path) => !path.startsWith('/') || path.includes('\0'))).toEqual([])
+  expect(inspected).toEqual(expect.arrayContaining(['/srv/x', '/srv/x/.git', '/srv/x/.vscode', '/usr/bin']))
 })
 
 describe('Canonical JSON', () => {

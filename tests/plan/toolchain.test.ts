@@ -299,8 +299,8 @@ test('A command that the sandbox does not show is told with the flag that shows 
 
 test('Every kind of toolchain is recognised by its own pattern', () => {
   for (const { name, pattern } of TOOLCHAINS) {
-    const place = pattern.startsWith('/') ? pattern : `/base/${pattern}`
-    expect(toolchainAt(`${place.replaceAll('*', 'x')}/bin/tool`)?.kind.name).toBe(name)
+    const path = pattern.startsWith('/') ? pattern : `/base/${pattern}`
+    expect(toolchainAt(`${path.replaceAll('*', 'x')}/bin/tool`)?.kind.name).toBe(name)
   }
 })
 

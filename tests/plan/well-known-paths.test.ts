@@ -4,7 +4,7 @@ import { holdsCredentials } from '../../src/plan/well-known-paths.ts'
 const HOME = '/home/ann'
 
 /** Written a second time by hand: a place that is lost from the list of src/plan/well-known-paths.ts is noticed here. */
-const PLACES = `
+const PATHS = `
   .ssh .aws .gnupg .config .netrc .npmrc .yarnrc .yarnrc.yml .pypirc .docker .kube .azure .gcloud .oci .git-credentials .gitconfig
   .m2 .gradle .composer .gem/credentials .cargo/credentials .cargo/credentials.toml .vault-token .terraform.d .terraformrc
   .password-store .mozilla .thunderbird .pki .local/share/keyrings .claude .codex .cache .bash_history .zsh_history .pgpass .my.cnf
@@ -14,8 +14,8 @@ const PLACES = `
   .split(/\s+/)
 
 describe('A directory holds credentials', () => {
-  test.each(PLACES)('when it is ~/%s, below it or above it', (place) => {
-    const inside = `${HOME}/${place}`
+  test.each(PATHS)('when it is ~/%s, below it or above it', (path) => {
+    const inside = `${HOME}/${path}`
     expect([inside, `${inside}/x`, HOME, '/home', '/'].map((path) => holdsCredentials(path, HOME))).toEqual([
       true,
       true,

@@ -22,13 +22,13 @@ export type Tree = Readonly<Record<string, string>>
 
 const MOST_LINKS = 40
 
-interface Place {
+interface ResolvedPath {
   readonly real: string
   readonly kind: PathKind
 }
 
 /** Follows a path as the kernel does. */
-function follow(tree: Tree, path: string, links = 0): Place {
+function follow(tree: Tree, path: string, links = 0): ResolvedPath {
   if (links > MOST_LINKS) return { real: path, kind: 'loop' }
   const words = path.split('/').filter(Boolean)
   for (const index of words.keys()) {
@@ -37,8 +37,8 @@ function follow(tree: Tree, path: string, links = 0): Place {
     if (entry?.startsWith('-> ')) {
       const rest = words.slice(index + 1)
       const next = posix.resolve(posix.dirname(here), entry.slice(3), ...rest)
-      const place = follow(tree, next, links + 1)
-      return place.kind === 'loop' ? { real: path, kind: 'loop' } : place
+      const resolved = follow(tree, next, links + 1)
+      return resolved.kind === 'loop' ? { real: path, kind: 'loop' } : resolved
     }
     const last = index === words.length - 1
     if (!last && entry === 'denied') return { real: path, kind: 'denied' }
@@ -67,7 +67,7 @@ function linkOf(link: string, own: string, { uid, gid }: Owner): Pick<PathFact, 
 }
 
 /** What observePaths would say of these paths in this tree. */
-export function lookAt(tree: Tree, paths: readonly string[], owner: Owner): Record<string, PathFact> {
+export function observePaths(tree: Tree, paths: readonly string[], owner: Owner): Record<string, PathFact> {
   const numbers = new Map(
     Object.keys(tree)
       .sort()
@@ -175,7 +175,7 @@ export const GOOD_MACHINE: MachineFacts = {
   gid: 1000,
   capabilities: '0000000000000000',
   cpus: 4,
-  helpers: { ok: true },
+  nativePrograms: { ok: true },
   bwrap: { path: '/usr/bin/bwrap', version: '0.8.0', setuid: false },
   engines: { bwrap: { ok: true }, unshare: { ok: true } },
   landlockAbi: 2,
@@ -237,15 +237,15 @@ export function factsOf({
   otherwise = {},
 }: World): Planned {
   const wanted = { ...PLAIN_POLICY, ...policy }
-  const asked = { ...PLAIN_REQUEST, ...request }
+  const full = { ...PLAIN_REQUEST, ...request }
   const whole = { ...GOOD_MACHINE, ...machine }
   const rounds = (seen: Record<string, PathFact>): Record<string, PathFact> => {
-    const next = followUpPaths(wanted, asked, seen)
-    return next.length === 0 ? seen : rounds({ ...seen, ...lookAt(tree, next, whole) })
+    const next = followUpPaths(wanted, full, seen)
+    return next.length === 0 ? seen : rounds({ ...seen, ...observePaths(tree, next, whole) })
   }
-  const paths = rounds(lookAt(tree, pathsNamedBy(wanted, asked), whole))
+  const paths = rounds(observePaths(tree, pathsNamedBy(wanted, full), whole))
   const seen = Object.entries(paths).map(([path, fact]) => [path, { ...fact, ...otherwise[path] }])
-  return { policy: wanted, request: asked, facts: { ...whole, paths: Object.fromEntries(seen) } }
+  return { policy: wanted, request: full, facts: { ...whole, paths: Object.fromEntries(seen) } }
 }
 
 /** The plan of this world, by all three steps. */

@@ -1,4 +1,4 @@
-/** Every key of the schema changes the policy: one that did nothing would be a promise that nobody keeps. */
+/** Every key of the schema changes the policy: one that did nothing would be a broken promise. */
 import { describe, expect, test } from 'vitest'
 import { KEY_ROWS } from '../../src/policy/key-table.ts'
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
@@ -106,7 +106,7 @@ describe('An old spelling', () => {
       layer: 'profile',
       source: 'p.yaml',
       directory: '/',
-      places: { 'resources.cpu': 'p.yaml:3' },
+      locations: { 'resources.cpu': 'p.yaml:3' },
     } as const
     const values = { resources: { cpu: 'many' } } as SandboxInput
     expect(() => mergeLayers([{ ...layer, values }], { profile: 'p', home: '' })).toThrow('p.yaml:3: resources.cpus:')

@@ -8,7 +8,7 @@ import { mergeLayers } from './layers.ts'
 
 const SHIPPED = path.join(import.meta.dirname, '../../profiles')
 
-interface Place {
+interface ProfileSite {
   readonly root: string
   readonly own: string
   readonly shipped: string
@@ -16,7 +16,7 @@ interface Place {
   readonly load: (name: string, change?: Partial<ProfileRequest>) => ReturnType<typeof loadProfile>
 }
 
-function makePlace(): Place {
+function makeSite(): ProfileSite {
   const root = realpathSync(mkdtempSync(path.join(tmpdir(), 'profiles-')))
   const [own, shipped] = [path.join(root, 'own'), path.join(root, 'shipped')]
   mkdirSync(own)
@@ -35,69 +35,69 @@ function makePlace(): Place {
   }
 }
 
-const current: { place?: Place } = {}
-const place = (): Place => current.place!
+const current: { site?: ProfileSite } = {}
+const site = (): ProfileSite => current.site!
 beforeEach(() => {
-  current.place = makePlace()
+  current.site = makeSite()
 })
-afterEach(() => rmSync(place().root, { recursive: true }))
+afterEach(() => rmSync(site().root, { recursive: true }))
 
 const profile = (text: string) => `sandbox:\n  ${text}\n`
 
 describe('a profile', () => {
   test('by name comes from the user before the shipped one', async () => {
-    place().write('shipped/a.yaml', profile('tty: false'))
-    const own = place().write('own/a.yaml', profile('tty: true'))
-    expect((await place().load('a')).read).toEqual([own])
+    site().write('shipped/a.yaml', profile('tty: false'))
+    const own = site().write('own/a.yaml', profile('tty: true'))
+    expect((await site().load('a')).read).toEqual([own])
   })
 
   test('brings what it extends, base first, and says which files were read and which were looked for', async () => {
-    const base = place().write('shipped/base.yaml', profile('description: base'))
-    const top = place().write('own/top.yml', profile('extends: base'))
-    const loaded = await place().load('top')
+    const base = site().write('shipped/base.yaml', profile('description: base'))
+    const top = site().write('own/top.yml', profile('extends: base'))
+    const loaded = await site().load('top')
     expect(loaded.read).toEqual([base, top])
     expect(loaded.missing).toEqual([
-      path.join(place().own, 'top.yaml'),
-      path.join(place().own, 'base.yaml'),
-      path.join(place().own, 'base.yml'),
+      path.join(site().own, 'top.yaml'),
+      path.join(site().own, 'base.yaml'),
+      path.join(site().own, 'base.yml'),
     ])
     expect(loaded.layers.map(({ source, directory }) => [source, directory])).toEqual([
-      [base, place().shipped],
-      [top, place().own],
+      [base, site().shipped],
+      [top, site().own],
     ])
   })
 
   test('by path is relative to the caller, what it extends by path to itself', async () => {
-    mkdirSync(path.join(place().root, 'sub'))
-    const base = place().write('base.yaml', profile('description: base'))
-    const top = place().write('sub/top.yaml', profile('extends: ../base.yaml'))
-    expect((await place().load('./sub/top.yaml')).read).toEqual([base, top])
+    mkdirSync(path.join(site().root, 'sub'))
+    const base = site().write('base.yaml', profile('description: base'))
+    const top = site().write('sub/top.yaml', profile('extends: ../base.yaml'))
+    expect((await site().load('./sub/top.yaml')).read).toEqual([base, top])
   })
 
   test('of the user may extend the shipped one of the same name, also through a symbolic link', async () => {
-    const shipped = place().write('shipped/a.yaml', profile('tty: false'))
-    const own = place().write('own/a.yaml', profile('extends: a'))
-    expect((await place().load('a')).read).toEqual([shipped, own])
-    symlinkSync(place().own, path.join(place().root, 'link'))
-    const linked = await place().load('a', { configDirectory: path.join(place().root, 'link') })
-    expect([linked.read, linked.found.at(-1)]).toEqual([[shipped, own], path.join(place().root, 'link/a.yaml')])
+    const shipped = site().write('shipped/a.yaml', profile('tty: false'))
+    const own = site().write('own/a.yaml', profile('extends: a'))
+    expect((await site().load('a')).read).toEqual([shipped, own])
+    symlinkSync(site().own, path.join(site().root, 'link'))
+    const linked = await site().load('a', { configDirectory: path.join(site().root, 'link') })
+    expect([linked.read, linked.found.at(-1)]).toEqual([[shipped, own], path.join(site().root, 'link/a.yaml')])
   })
 
   test('host paths are relative to the real place of the file', async () => {
-    mkdirSync(path.join(place().root, 'real'))
-    place().write('real/a.yaml', profile('zones: [{name: d, hostPath: ./d}]'))
-    symlinkSync(path.join(place().root, 'real/a.yaml'), path.join(place().own, 'a.yaml'))
-    const policy = mergeLayers((await place().load('a')).layers, { profile: 'a', home: '' })
+    mkdirSync(path.join(site().root, 'real'))
+    site().write('real/a.yaml', profile('zones: [{name: d, hostPath: ./d}]'))
+    symlinkSync(path.join(site().root, 'real/a.yaml'), path.join(site().own, 'a.yaml'))
+    const policy = mergeLayers((await site().load('a')).layers, { profile: 'a', home: '' })
     expect(policy.zones[0]).toMatchObject({
-      hostPath: path.join(place().root, 'real/d'),
-      origin: { source: `${path.join(place().root, 'real/a.yaml')}:2` },
+      hostPath: path.join(site().root, 'real/d'),
+      origin: { source: `${path.join(site().root, 'real/a.yaml')}:2` },
     })
   })
 })
 
 describe('a profile that cannot be used', () => {
   const refusal = async (name: string) =>
-    await place()
+    await site()
       .load(name)
       .then(
         () => undefined,
@@ -105,20 +105,20 @@ describe('a profile that cannot be used', () => {
       )
 
   test('that is not there is told with where was looked and the nearest name', async () => {
-    place().write('shipped/node-build.yaml', profile('tty: true'))
+    site().write('shipped/node-build.yaml', profile('tty: true'))
     expect(await refusal('nod-build')).toMatchObject({
       code: 'PROFILE_NOT_FOUND',
-      message: `no profile "nod-build" in ${place().own} or ${place().shipped}. Did you mean "node-build"?`,
+      message: `no profile "nod-build" in ${site().own} or ${site().shipped}. Did you mean "node-build"?`,
       hint: 'llm-do profiles',
     })
     expect(await refusal('./x.yaml')).toMatchObject({
       code: 'PROFILE_NOT_FOUND',
-      message: `no profile file ${place().root}/x.yaml.`,
+      message: `no profile file ${site().root}/x.yaml.`,
     })
   })
 
   test('whose base is not there names the file that extends it', async () => {
-    const file = place().write('own/a.yaml', profile('extends: b'))
+    const file = site().write('own/a.yaml', profile('extends: b'))
     expect(await refusal('a')).toMatchObject({
       code: 'PROFILE_NOT_FOUND',
       message: expect.stringContaining(`${file}: extends: no profile "b"`),
@@ -131,7 +131,7 @@ describe('a profile that cannot be used', () => {
     ['a circle', { 'own/a.yaml': 'b', 'own/b.yaml': 'c', 'own/c.yaml': 'b' }, 'a', 'b -> c -> b'],
     ["the user's and the shipped one in turn", { 'own/a.yaml': 'a', 'shipped/a.yaml': 'a' }, 'a', 'a -> a -> a'],
   ])('that extends %s is told as a circle', async (_what, files, name, chain) => {
-    for (const [file, base] of Object.entries(files)) place().write(file, profile(`extends: ${base}`))
+    for (const [file, base] of Object.entries(files)) site().write(file, profile(`extends: ${base}`))
     expect(await refusal(name)).toMatchObject({
       code: 'PROFILE_CYCLE',
       message: expect.stringContaining(`: ${chain}.`),
@@ -140,7 +140,7 @@ describe('a profile that cannot be used', () => {
   })
 
   test('that extends without end is told as one', async () => {
-    for (let index = 0; index < 40; index++) place().write(`own/p${index}.yaml`, profile(`extends: p${index + 1}`))
+    for (let index = 0; index < 40; index++) site().write(`own/p${index}.yaml`, profile(`extends: p${index + 1}`))
     expect(await refusal('p0')).toMatchObject({ code: 'PROFILE_CYCLE' })
   })
 
@@ -157,7 +157,7 @@ describe('a profile that cannot be used', () => {
       ':3:3: Map keys must be unique',
     ],
   ])('because it is %s is told with the reason', async (_what, make, reason) => {
-    const file = path.join(place().own, 'a.yaml')
+    const file = path.join(site().own, 'a.yaml')
     make(file)
     const error = await refusal('a')
     expect(error).toMatchObject({
@@ -174,13 +174,13 @@ describe('a profile that cannot be used', () => {
     ['sandbox:', 'sandbox: expected a mapping, got nothing.'],
     ['sandbx: {}', 'expected only the key sandbox at the top, got "sandbx". Did you mean "sandbox"?'],
   ])('because its text is %j is told what was expected', async (text, problem) => {
-    place().write('own/a.yaml', text)
+    site().write('own/a.yaml', text)
     expect(await refusal('a')).toMatchObject({ code: 'POLICY_INVALID', message: expect.stringContaining(problem) })
   })
 
   test('because it is closed to the user is told so, and no other profile is taken instead', async () => {
-    chmodSync(place().write('own/a.yaml', profile('tty: true')), 0o000)
-    place().write('shipped/a.yaml', profile('tty: false'))
+    chmodSync(site().write('own/a.yaml', profile('tty: true')), 0o000)
+    site().write('shipped/a.yaml', profile('tty: false'))
     const error = await asPlainUser(() => refusal('a'))
     expect(error).toMatchObject({
       code: 'PROFILE_UNREADABLE',
@@ -196,18 +196,18 @@ describe('a profile that cannot be used', () => {
   })
 
   test('problems of its keys name file and line', async () => {
-    const file = place().write('own/a.yaml', 'sandbox:\n  tty: true\n  resources:\n    memry: 1g\n')
-    const { layers } = await place().load('a')
+    const file = site().write('own/a.yaml', 'sandbox:\n  tty: true\n  resources:\n    memry: 1g\n')
+    const { layers } = await site().load('a')
     expect(() => mergeLayers(layers, { profile: 'a', home: '' })).toThrow(
       `${file}:4: resources.memry: expected one of memory, `,
     )
   })
 })
 
-/** Root may read everything, so root becomes somebody else for the moment. */
+/** Root may read everything, so root becomes another user for the moment. */
 async function asPlainUser<T>(act: () => Promise<T>): Promise<T> {
   if (process.geteuid?.() !== 0) return await act()
-  chmodSync(place().root, 0o755)
+  chmodSync(site().root, 0o755)
   process.seteuid?.(65_534)
   try {
     return await act()
@@ -218,8 +218,8 @@ async function asPlainUser<T>(act: () => Promise<T>): Promise<T> {
 
 test("all profiles with a name are listed, the user's own in place of shipped ones", async () => {
   for (const file of ['shipped/a.yaml', 'shipped/b.yaml', 'own/b.yml', 'own/c.yaml', 'own/readme.md', 'own/.yaml'])
-    place().write(file, profile('tty: true'))
-  const listed = await listProfiles({ configDirectory: place().own, shippedDirectory: place().shipped })
+    site().write(file, profile('tty: true'))
+  const listed = await listProfiles({ configDirectory: site().own, shippedDirectory: site().shipped })
   expect(listed.map(({ name, from }) => [name, from])).toEqual([
     ['a', 'shipped'],
     ['b', 'user'],

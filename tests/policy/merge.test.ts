@@ -66,8 +66,8 @@ describe('a word replaces the one below it', () => {
     [{ workdir: '/a' }, { workdir: '/b/' }, (p) => p.workdir, '/b'],
     [{ image: 'a' }, { image: 'b:1' }, (p) => p.image, 'b:1'],
   ]
-  test.each(cases)('%j, then %j', (below, above, look, wanted) => {
-    expect(look(merged(below, above))).toEqual(wanted)
+  test.each(cases)('%j, then %j', (below, above, select, wanted) => {
+    expect(select(merged(below, above))).toEqual(wanted)
   })
 })
 
@@ -263,11 +263,11 @@ describe('authority', () => {
 test('origins name every layer that spoke, with the exact place', () => {
   const profile = {
     ...saying({ resources: { memory: '1g' }, zones: [{ name: 'a', hostPath: 'x' }] }),
-    places: { 'resources.memory': 'a.yaml:3', 'zones.0': 'a.yaml:5' },
+    locations: { 'resources.memory': 'a.yaml:3', 'zones.0': 'a.yaml:5' },
   }
   const flag = {
     ...saying({ resources: { memory: '2g' } }, 'flag', 'command line'),
-    places: { 'resources.memory': '--memory' },
+    locations: { 'resources.memory': '--memory' },
   }
   const { origins } = mergeLayers([profile, flag], OPTIONS)
   expect(origins['resources.memory']?.map(({ layer, source }) => [layer, source])).toEqual([
@@ -325,9 +325,15 @@ describe('what is wrong', () => {
     ],
     [{ zones: [{ name: 'a', hostPath: '/h', rw: true }] }, 'got the unknown key "rw".'],
     [{ zones: [{ name: 'a' }] }, 'expected a hostPath'],
-    [{ zones: [{ name: 'a', mode: 'tmpfs', hostPath: '/h' }] }, 'expected no hostPath beside mode tmpfs, got "/h".'],
-    [{ zones: [{ name: 'a', hostPath: '/h', size: '5m' }] }, 'expected size only beside mode tmpfs, got mode ro.'],
-    [{ zones: [{ mode: 'tmpfs' }] }, 'expected a name or a target beside mode tmpfs'],
+    [
+      { zones: [{ name: 'a', mode: 'tmpfs', hostPath: '/h' }] },
+      'expected no hostPath together with mode tmpfs, got "/h".',
+    ],
+    [
+      { zones: [{ name: 'a', hostPath: '/h', size: '5m' }] },
+      'expected size only together with mode tmpfs, got mode ro.',
+    ],
+    [{ zones: [{ mode: 'tmpfs' }] }, 'expected a name or a target together with mode tmpfs'],
     [
       {
         zones: [

@@ -131,7 +131,10 @@ test.each<[GivenOptions, string]>([
   [{ memory: '512' }, '--memory: expected a size'],
   [{ timeout: '30' }, '--timeout: expected a time'],
   [{ net: 'yes' }, '--net: expected none, restricted or host (yes could mean'],
-  [{ net: 'none', 'allow-host': ['a'] }, 'expected mode restricted beside a list of allowed hosts, got mode none.'],
+  [
+    { net: 'none', 'allow-host': ['a'] },
+    'expected mode restricted together with a list of allowed hosts, got mode none.',
+  ],
   [{ env: ['=x'] }, '--env: expected NAME[=VALUE], got no name.'],
   [{ require: ['memory-limt'] }, '--require: expected'],
   [{ 'cgroup-parent': 'x' }, '--cgroup-parent: expected an absolute path'],

@@ -1,6 +1,6 @@
 /**
- * Keepers, clients and sandboxes that are killed at any moment, and many runs: no exit status is lost, nobody hangs, nothing is left.
- * LLM_DO_TEST_KILLS and LLM_DO_TEST_RUNS say how many, LLM_DO_TEST_SEED when and whom; the seed is in every message.
+ * Keepers, clients and sandboxes that are killed at any moment, and many runs: no exit status is lost, nothing hangs, nothing is left.
+ * LLM_DO_TEST_KILLS and LLM_DO_TEST_RUNS say how many, LLM_DO_TEST_SEED which and when; the seed is in every message.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -33,7 +33,7 @@ function chance(seed: number): () => number {
   }
 }
 
-interface Ended {
+interface EndedClient {
   readonly status: number | null
   readonly signal: NodeJS.Signals | null
   readonly stderr: string
@@ -41,7 +41,7 @@ interface Ended {
 
 interface Client {
   readonly child: ChildProcess
-  readonly ended: Promise<Ended>
+  readonly ended: Promise<EndedClient>
 }
 
 function startClient({ call, cwd }: TestPool, mark: string): Client {
@@ -56,7 +56,7 @@ function startClient({ call, cwd }: TestPool, mark: string): Client {
   })
   const chunks: Buffer[] = []
   child.stderr?.on('data', (chunk: Buffer) => chunks.push(chunk))
-  const ended = new Promise<Ended>((resolve) =>
+  const ended = new Promise<EndedClient>((resolve) =>
     child.once('close', (status, signal) => resolve({ status, signal, stderr: Buffer.concat(chunks).toString() })),
   )
   return { child, ended }
@@ -92,8 +92,8 @@ async function victimOf({
   return all[Math.floor(random * all.length)]
 }
 
-/** What is told of a run beside which something was killed: a sandbox that was killed cannot say how its command ended, but says so. */
-function expectTold(kind: Kind, { status, signal, stderr }: Ended, note: string): void {
+/** What is reported of a run while something was killed: a sandbox that was killed cannot say how its command ended, but says so. */
+function expectReported(kind: Kind, { status, signal, stderr }: EndedClient, note: string): void {
   if (kind === 'client' && signal === 'SIGKILL') return
   if (kind === 'sandbox') {
     expect([7, 125, 130, 137, 143], `${note}: ${stderr}`).toContain(status)
@@ -113,7 +113,9 @@ async function keeperOf(pool: TestPool): Promise<number> {
 }
 
 describeWith(['bwrap', 'userns'], 'warm sandboxes', () => {
-  test(`${KILLS} kills (seed ${SEED}) lose no exit status and hang nobody`, { timeout: SOAK_MS * 3 }, async () => {
+  test(`${KILLS} kills (seed ${SEED}) lose no exit status and leave no client waiting`, {
+    timeout: SOAK_MS * 3,
+  }, async () => {
     const mark = newMark()
     const random = chance(SEED)
     const pool = await startPool({ size: 3 })
@@ -133,7 +135,7 @@ describeWith(['bwrap', 'userns'], 'warm sandboxes', () => {
       kill(victim)
       const ended = await Promise.race([client.ended, sleep(HANG_MS, undefined, { ref: false })])
       if (ended === undefined) throw new Error(`${note}: it hangs`)
-      expectTold(kind, ended, note)
+      expectReported(kind, ended, note)
       // Dying takes the kernel a moment, in which the next client could begin in there: then that one would be the victim.
       await until(async () => (below.some(isAlive) ? undefined : true), `${note}: the end of the victim`)
       if (kind === 'keeper') keeper = await keeperOf(pool)
@@ -151,7 +153,7 @@ describeWith(['bwrap', 'userns'], 'warm sandboxes', () => {
     const before = await takeSnapshot({ mark, runsDirectories })
     await pool.run(['true'])
     await pool.whenReady()
-    const standing = await standingOf(pool)
+    const idle = await countsOf(pool)
     const served = new Set<string>()
     while (served.size < RUNS) {
       for (const name of await pool.whenReady()) served.add(name)
@@ -159,7 +161,7 @@ describeWith(['bwrap', 'userns'], 'warm sandboxes', () => {
       expect(exitCode).toBe(0)
     }
     await pool.whenReady()
-    await until(async () => ((await standingOf(pool)) === standing ? true : undefined), `${standing} again`)
+    await until(async () => ((await countsOf(pool)) === idle ? true : undefined), `${idle} again`)
     await pool.stop()
     await expectNothingLeft({ before, mark, runsDirectories })
   })
@@ -177,7 +179,7 @@ function runMany({ cwd, call }: TestPool, count: number) {
 }
 
 /** Descriptors and processes of the keeper, and what lies in its directory, in numbers. */
-async function standingOf({ keeper, directory }: TestPool): Promise<string> {
+async function countsOf({ keeper, directory }: TestPool): Promise<string> {
   const [descriptors, processes, files] = await Promise.all([
     readdir(`/proc/${keeper.pid}/fd`),
     descendantsOf(keeper.pid),

@@ -121,9 +121,13 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     const options = { cwd: await temporaryDirectory({ mode: 0o755 }), policy: { env: { inherit: ['MY_WORD'] } }, warm }
     await using sandbox = await openSandbox(options)
     if (warm > 0) await whenReady(sandbox, warm)
-    const said = async (env: NodeJS.ProcessEnv) =>
+    const printed = async (env: NodeJS.ProcessEnv) =>
       (await sandbox.exec({ command: ['sh', '-c', 'echo "$MY_WORD"'], env: { ...process.env, ...env } })).stdout
-    expect([await said({ MY_WORD: 'a' }), await said({ MY_WORD: 'b' }), await said({})]).toEqual(['a\n', 'b\n', '\n'])
+    expect([await printed({ MY_WORD: 'a' }), await printed({ MY_WORD: 'b' }), await printed({})]).toEqual([
+      'a\n',
+      'b\n',
+      '\n',
+    ])
   })
 
   test.each([0, 2])(
@@ -196,7 +200,7 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
         await sleep((n * 37) % 100)
         await killSomething(n, sandbox)
         const { exitCode, reason } = await run
-        // Whoever was killed under a running command takes its end along, and that is what must be told.
+        // A sandbox that is killed under a running command loses its end, and that must be reported.
         expect([7, null]).toContain(exitCode)
         expect(['exit', 'setup', 'lost', 'signal', 'cancelled']).toContain(reason)
       }

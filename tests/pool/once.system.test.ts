@@ -11,17 +11,17 @@ const LONG = 1 << 16
 const nearlyFullDisk = () => kernelThat([{ refuses: ['pwrite64'], with: 'ENOSPC', from: { argument: 2, value: LONG } }])
 
 describeWith(['gcc', 'bwrap', 'userns'], 'a warm sandbox whose run cannot be recorded', () => {
-  test('runs its command, and nobody else does', async () => {
+  test('runs its command, and no other sandbox does', async () => {
     const pool = await startPool({ size: 1, through: await nearlyFullDisk() })
     // A line for each run, and whose it was: the pool's sandboxes have one filter more than those of its clients.
-    const look = (word: string) => ['sh', '-c', 'grep Seccomp_filters /proc/self/status', 'sh', word]
-    const [, count] = /^Seccomp_filters:\t(\d+)\n$/.exec((await pool.run(look(''))).stdout.toString()) ?? []
+    const command = (word: string) => ['sh', '-c', 'grep Seccomp_filters /proc/self/status', 'sh', word]
+    const [, count] = /^Seccomp_filters:\t(\d+)\n$/.exec((await pool.run(command(''))).stdout.toString()) ?? []
     const inPool = {
       status: 0,
       stdout: Buffer.from(`Seccomp_filters:\t${Number(count) + 1}\n`),
       stderr: Buffer.from(''),
     }
-    expect(await pool.runWarm(look(''))).toMatchObject(inPool)
-    expect(await pool.runWarm(look('x'.repeat(LONG)))).toMatchObject(inPool)
+    expect(await pool.runWarm(command(''))).toMatchObject(inPool)
+    expect(await pool.runWarm(command('x'.repeat(LONG)))).toMatchObject(inPool)
   })
 })

@@ -1,6 +1,6 @@
 /** Pools for tests: a place of its own, kept ready, and whether a run took one of its sandboxes. */
 import { readFileSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
@@ -26,7 +26,7 @@ export interface TestPool {
   /** Ready sandboxes. */
   readonly names: () => Promise<readonly string[]>
   readonly whenReady: (count?: number) => Promise<readonly string[]>
-  /** A run with the options of the pool, and whether the pool served it. */
+  /** A run with the options of the pool, and whether it has claimed a sandbox, which may have refused it. */
   readonly run: (command: readonly string[], options?: CliOptions) => Promise<CliResult & { readonly isWarm: boolean }>
   /** The same, tried again when the pool had nothing: what others mount on this machine empties it. */
   readonly runWarm: TestPool['run']
@@ -57,11 +57,11 @@ export const isAlive = (pid: number): boolean => {
 }
 
 /** Asks until the answer is there; a pool is built in its own time. */
-export async function until<T>(ask: () => Promise<T | undefined>, what: string): Promise<T> {
+export async function until<T>(probe: () => Promise<T | undefined>, what: string): Promise<T> {
   const end = performance.now() + PATIENCE_MS
   for (;;) {
-    const answer = await ask()
-    if (answer !== undefined) return answer
+    const value = await probe()
+    if (value !== undefined) return value
     if (performance.now() > end) throw new Error(`never came: ${what}`)
     await sleep(10)
   }
@@ -77,19 +77,19 @@ export async function startPool({
 }: PoolOptions = {}): Promise<TestPool> {
   const home = await temporaryDirectory({ owner: as })
   const runtime = await temporaryDirectory({ owner: as })
-  const place = cwd ?? (await temporaryDirectory({ owner: as, mode: 0o755 }))
+  const workdir = cwd ?? (await temporaryDirectory({ owner: as, mode: 0o755 }))
   const env = { HOME: home, XDG_RUNTIME_DIR: runtime }
-  const call = { as, cwd: place, env, program: 'llm-do' as const }
+  const call = { as, cwd: workdir, env, program: 'llm-do' as const }
   const started = await runCli(['pool', 'start', '--size', `${size}`, ...options], { ...call, through })
   if (started.status !== 0) throw new Error(`pool start: ${started.stderr}`)
-  const keeper = (await keepers(call)).find(({ directory }) => directory === place)
+  const keeper = (await keepers(call)).find(({ directory }) => directory === workdir)
   if (keeper === undefined) throw new Error('the pool that was started is not in the list')
   const pools = as === 'root' ? '/run/llm-do/pool' : join(runtime, 'llm-do/pool')
   const directory = join(pools, keeper.name)
   const names = async () => (await readdir(directory).catch(() => [])).filter((name) => name.startsWith('r'))
   const pool: TestPool = {
     keeper,
-    cwd: place,
+    cwd: workdir,
     call,
     directory,
     names,
@@ -135,6 +135,16 @@ export async function keepers(call: CliOptions): Promise<readonly Keeper[]> {
 
 /** The ids that the tests may be. */
 export const ids = (user: User): number => (user === 'root' ? 0 : PLAIN_ID)
+
+/** The command that says in which sandbox it runs: its mount namespace is nobody else's. */
+export const WHICH_SANDBOX = ['readlink', '/proc/self/ns/mnt'] as const
+
+/** The mount namespaces of a keeper's sandboxes, as `WHICH_SANDBOX` prints them. */
+export async function sandboxesOf(keeper: number): Promise<readonly string[]> {
+  const links = (await descendantsOf(keeper)).map((pid) => readlink(`/proc/${pid}/ns/mnt`).catch(() => ''))
+  const own = await readlink('/proc/self/ns/mnt')
+  return [...new Set(await Promise.all(links))].filter((link) => link !== '' && link !== own)
+}
 
 /** Everything that a process has started and that is still there. */
 export async function descendantsOf(pid: number): Promise<readonly number[]> {

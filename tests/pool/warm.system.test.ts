@@ -11,7 +11,7 @@ import { WarmSandbox } from '../../src/pool/warm-sandbox.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { descendantsOf, isAlive, startPool, type TestPool, until } from './pool.ts'
+import { descendantsOf, isAlive, sandboxesOf, startPool, type TestPool, until, WHICH_SANDBOX } from './pool.ts'
 
 /** A server at a path that everybody can reach; it hangs up at the first byte. */
 async function listenAs(path: string) {
@@ -52,7 +52,7 @@ const TRANSCRIPTS: readonly Transcript[] = [
   { title: 'eight megabytes', command: sh('head -c 8388608 /dev/zero | tr "\\0" x') },
   { title: 'stdin', command: ['cat'], stdin: 'one\ntwo\n' },
   { title: 'a megabyte of stdin', command: ['sha256sum'], stdin: Buffer.alloc(1 << 20, 3) },
-  { title: 'stdin that nobody reads', command: ['true'], stdin: Buffer.alloc(1 << 20, 3) },
+  { title: 'stdin that is not read', command: ['true'], stdin: Buffer.alloc(1 << 20, 3) },
   { title: 'closed stdout', command: sh('exec >&-; exit 5') },
   { title: 'odd arguments', command: ['printf', '%s|', '', '--bind', 'a\nb', 'x'.repeat(100_000)] },
   { title: 'a deadline', command: sh('echo begun; exec sleep 30'), options: ['--timeout', '300ms'] },
@@ -124,7 +124,7 @@ const shownOf = (
   isWarm,
   status,
   stdout: timeless(stdout.toString('latin1')),
-  // How many of a tree had already ended of the polite signal is a race that nobody promises to win.
+  // How many of a tree had already ended of the polite signal is a race without a promised winner.
   stderr: stderr.toString('latin1').replace(/; \d+ process(es)? killed/, ''),
 })
 
@@ -151,18 +151,24 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     await sleep(100) // A file that was changed a moment ago is not trusted to stay as it was read.
     const pool = await startPool({ cwd, options: ['--profile', profile] })
     const more = { env: { WORD: 'something' } }
-    const say = () => pool.run(['printenv', 'WORD'], more)
-    await say()
-    expect(await pool.runWarm(['printenv', 'WORD'], more)).toMatchObject({
-      isWarm: true,
-      stdout: Buffer.from('something\n'),
-    })
+    const script = `${WHICH_SANDBOX.join(' ')}; printenv WORD`
+    const look = async () => {
+      const [sandbox = '', word] = (await pool.run(['sh', '-c', script], more)).stdout.toString().split('\n')
+      return { sandbox, word }
+    }
+    await look()
     await pool.whenReady()
+    const before = await sandboxesOf(pool.keeper.pid)
+    const warm = await look()
+    expect([before.includes(warm.sandbox), warm.word]).toEqual([true, 'something'])
+    await pool.whenReady()
+    const ready = await sandboxesOf(pool.keeper.pid)
     await writeFile(profile, 'sandbox:\n  env:\n    inherit: []\n')
-    expect(await say()).toMatchObject({ isWarm: false, stdout: Buffer.from('') })
-    await sleep(100)
-    await say()
-    expect(await say()).toMatchObject({ isWarm: false, stdout: Buffer.from('') })
+    for (const wait of [0, 100, 0]) {
+      await sleep(wait)
+      const { sandbox, word } = await look()
+      expect([ready.includes(sandbox), word]).toEqual([false, ''])
+    }
   })
 
   test('is not had with --pool off', async () => {
@@ -194,12 +200,12 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     const same = await pool.runWarm(sh(script))
     expect(same).toMatchObject({ isWarm: true, status: 0 })
     await pool.whenReady()
-    const { isWarm: isAsked, status, stdout } = await pool.run(sh(script), { through })
-    expect({ isAsked, status, stdout: stdout.toString() }).toEqual({ isAsked: true, status: 0, stdout: says })
+    const { isWarm: isServedWarm, status, stdout } = await pool.run(sh(script), { through })
+    expect({ isServedWarm, status, stdout: stdout.toString() }).toEqual({ isServedWarm: true, status: 0, stdout: says })
     if (script !== 'nproc' || availableParallelism() > 1) expect(same.stdout.toString()).not.toBe(says)
   })
 
-  test('protects what does not exist yet, and shows nothing of that while nobody runs', async () => {
+  test('protects what does not exist yet, and shows nothing of that while no command runs', async () => {
     const cwd = await temporaryDirectory({ mode: 0o755 })
     const pool = await startPool({ cwd, options: ['--rw', '.'] })
     await pool.run(sh('true'))
@@ -322,7 +328,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     const [name = ''] = await pool.whenReady()
     const launch = await launcherOf(pool, name.slice(1))
     const [init = 0, waiting = 0] = (await descendantsOf(launch)).slice(-2)
-    process.kill(init, 'SIGSTOP') // So that nobody tells.
+    process.kill(init, 'SIGSTOP') // So that it cannot report.
     process.kill(waiting, 'SIGKILL')
     const run = pool.run(sh('exit 3'))
     await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
@@ -381,7 +387,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     expect(after.filter((name) => !before.includes(name)).length).toBeGreaterThan(0)
   })
 
-  test('ends by itself when nobody runs anything', async () => {
+  test('ends by itself when it is idle', async () => {
     const pool = await startPool({ options: ['--idle-timeout', '1s'] })
     await until(
       async () => ((await readdir(pool.directory).catch(() => undefined)) === undefined ? true : undefined),
@@ -407,7 +413,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     ['root', 'plain-user'],
     'of one user does not talk to another who reaches its socket, be it root',
     async () => {
-      const said = async (pool: TestPool): Promise<string | undefined> => {
+      const userSeen = async (pool: TestPool): Promise<string | undefined> => {
         const [name = ''] = await pool.whenReady()
         const warm = await WarmSandbox.open(join(pool.directory, name), () => undefined)
         const outcome = await warm?.run({
@@ -418,9 +424,9 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
         })
         return outcome === undefined ? undefined : Buffer.from(outcome.stdout.head).toString()
       }
-      expect(await said(await startPool({ as: 'plain' }))).toBeUndefined()
+      expect(await userSeen(await startPool({ as: 'plain' }))).toBeUndefined()
       // What is refused there is served to its own user.
-      expect(await said(await startPool({ as: 'root' }))).toMatch(/^\d+\n$/)
+      expect(await userSeen(await startPool({ as: 'root' }))).toMatch(/^\d+\n$/)
     },
   )
 
@@ -434,13 +440,13 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
         const [name = ''] = await pool.whenReady()
         process.kill(pool.keeper.pid, 'SIGSTOP')
         await rename(join(pool.directory, name), join(pool.directory, `away-${name}`))
-        const stranger = await listenAs(join(pool.directory, name))
+        const impostor = await listenAs(join(pool.directory, name))
         const { status, stdout } = await runCli(['--', 'id', '-u'], { ...pool.call, program: 'llm-do-exec' })
-        stranger.close()
+        impostor.close()
         process.kill(pool.keeper.pid, 'SIGCONT')
-        return { status, said: stdout.toString(), asked: stranger.connections(), bytes: stranger.bytes() }
+        return { status, userSeen: stdout.toString(), asked: impostor.connections(), bytes: impostor.bytes() }
       }
-      expect(await sent('plain')).toEqual({ status: 0, said: '1000\n', asked: 1, bytes: 0 })
+      expect(await sent('plain')).toEqual({ status: 0, userSeen: '1000\n', asked: 1, bytes: 0 })
       // The control: to its own user's listener the run sends all it knows.
       expect((await sent('root')).bytes).toBeGreaterThan(100)
     },
@@ -453,7 +459,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     expect(kilobytes / 4).toBeLessThan(600)
   })
 
-  testWith('root', 'gives each an id on the host that nobody has as long as it is there', async () => {
+  testWith('root', 'gives each an id on the host that no other process has as long as it is there', async () => {
     const pool = await startPool({ size: 2, options: ['--engine', 'unshare'] })
     const launches = await Promise.all((await pool.whenReady()).map((name) => launcherOf(pool, name.slice(1))))
     const ids = await Promise.all(launches.map(async (launch) => idsOf(await descendantsOf(launch))))
@@ -482,7 +488,7 @@ async function launcherOf({ keeper }: TestPool, id: string): Promise<number> {
     const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
     if (words.includes(id)) return Number(pid)
   }
-  throw new Error(`nobody holds ${id}`)
+  throw new Error(`no process holds ${id}`)
 }
 
 /** The ids that processes have here, each once. */

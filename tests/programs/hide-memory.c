@@ -3,11 +3,11 @@
  * then says how much. The ways:
  *   open         in an anonymous file that everybody sees (the control)
  *   undumpable   the same, by a process whose descriptors belong to root
- *   passing      the same, by one that passes it to a child and ends, again and again, beside PROCESSES with DESCRIPTORS each
+ *   passing      the same, by one that passes it to a child and ends, again and again, next to PROCESSES with DESCRIPTORS each
  *   copying      private pages, passed on in the same way
  *   leader       private pages of a thread, after the process's first one has ended
  *   thread       an anonymous file that is open in one thread only
- *   segment      System V segments that nobody has attached
+ *   segment      System V segments that no process has attached
  *   crowd        nothing: PROCESSES with DESCRIPTORS that do no harm, ten of which start another program all the time
  *   copies       private pages of one process that makes short-lived children, as a server does: MIB once, not twice
  */
@@ -188,7 +188,7 @@ int main(int argc, char **argv) {
   if (strcmp(way, "passing") == 0 || strcmp(way, "copying") == 0) {
     outlive();
     make_decoys(processes, descriptors);
-    /* Little by little, from one to the next: nobody is there long enough to be asked for all of it. */
+    /* Little by little, from one to the next: no process lives long enough to be charged with all of it. */
     if (way[0] == 'p') {
       int fd = memfd_create("hidden", 0);
       static char block[1 << 20];

@@ -4,7 +4,7 @@ import { superviseDocker } from '../../src/backends/docker/run.ts'
 import type { DockerFact } from '../../src/host/facts.ts'
 import type { Plan } from '../../src/plan/plan.ts'
 
-interface Told {
+interface RunInputs {
   readonly plan: Plan
   readonly fact: DockerFact
   readonly env: Readonly<Record<string, string>>
@@ -16,7 +16,7 @@ interface Told {
   readonly runsDirectory: string
 }
 
-const { plan, fact, env, command, init, guard, runsDirectory } = JSON.parse(process.argv[2] ?? '') as Told
+const { plan, fact, env, command, init, guard, runsDirectory } = JSON.parse(process.argv[2] ?? '') as RunInputs
 await superviseDocker({
   plan,
   run: {
@@ -24,7 +24,7 @@ await superviseDocker({
     docker: { ...dockerInputs(fact, env), init, guard },
     command,
     commandEnv: {},
-    helpers: '/nonexistent',
+    nativeDirectory: '/nonexistent',
     runsDirectory,
     stdinIsTerminal: false,
   },

@@ -3,7 +3,7 @@
 stdin: one JSON object {argv, cwd, env, rows, columns, steps}. A step waits until the screen shows a text, then types,
 resizes or sends a signal to the program: {"until": "ready", "type": "\\u0003", "resize": [30, 100], "signal": 15}.
 stdout: one JSON object {status, signal, screen, restored, raw}: restored is whether the terminal has its modes, its open file its
-flags, and nobody exclusive use of it, as before; raw is whether the terminal was ever out of line mode.
+flags, and no exclusive use of it, as before; raw is whether the terminal was ever out of line mode.
 """
 import fcntl, json, os, pty, select, struct, sys, termios, time
 

@@ -1,4 +1,4 @@
-/** How a run ends: by signals to the runner, by the clock, by its own output; and that it never waits for nobody. */
+/** How a run ends: by signals to the runner, by the clock, by its own output; and that it never waits in vain. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { cliWords, runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { canBePlain, currentUser, type User } from '../support/users.ts'
-import { placeWith, tell } from './place.ts'
+import { directoryWith, runForText } from './directory.ts'
 
 interface Running {
   /** Where it was started. */
@@ -29,8 +29,8 @@ interface Running {
 /** Starts a script that prints `ready` when it is. */
 async function start(script: string, options: readonly string[] = []): Promise<Running> {
   const [file = '', ...words] = cliWords([...options, '-c', script])
-  const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await placeWith() }
-  const cwd = await placeWith()
+  const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await directoryWith() }
+  const cwd = await directoryWith()
   const child = spawn(file, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   onTestFinished(() => void child.kill('SIGKILL'))
   const [out, err]: [Buffer[], Buffer[]] = [[], []]
@@ -102,7 +102,7 @@ describeWith(['bwrap', 'userns'], 'the deadline', () => {
   test('ends the whole tree and keeps what was printed', async () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
-    const { status, out, err } = await tell(['--timeout', '700ms', '-c', `echo early; ${STAYERS(mark)}`])
+    const { status, out, err } = await runForText(['--timeout', '700ms', '-c', `echo early; ${STAYERS(mark)}`])
     expect({ status, out }).toEqual({ status: 124, out: 'early\nready\n' })
     expect(err).toMatch(/llm-do: stopped after 700ms \(resources\.timeout, --timeout\)/)
     await expectNothingLeft({ before, mark })
@@ -110,10 +110,10 @@ describeWith(['bwrap', 'userns'], 'the deadline', () => {
 
   test('is not held up by an orphan that keeps stdout open, nor by a reader that stopped reading', async () => {
     const [file = '', ...words] = cliWords(['--timeout', '500ms', '--', 'yes'])
-    const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await placeWith() }
-    const child = spawn(file, words, { cwd: await placeWith(), env, stdio: ['ignore', 'pipe', 'ignore'] })
+    const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await directoryWith() }
+    const child = spawn(file, words, { cwd: await directoryWith(), env, stdio: ['ignore', 'pipe', 'ignore'] })
     onTestFinished(() => void child.kill('SIGKILL'))
-    // Nobody reads child.stdout.
+    // child.stdout is not read.
     expect(await once(child, 'exit')).toEqual([124, null])
   })
 
@@ -131,21 +131,21 @@ describeWith(['userns'], 'the limit of processor time', () => {
 
   test.each(users)('ends a command of %s that uses more, its children counted, and no other', async (as) => {
     const spin = 'i=0; while :; do i=$((i + 1)); done'
-    const { status, out } = await tell(['--json', '--cpu-time', '300ms', '-c', `(${spin}) & ${spin}`], { as })
+    const { status, out } = await runForText(['--json', '--cpu-time', '300ms', '-c', `(${spin}) & ${spin}`], { as })
     expect({ status, ...JSON.parse(out) }).toMatchObject({
       status: 143,
       reason: 'cpu-time',
       signal: 'SIGTERM',
       ok: false,
     })
-    expect(await tell(['--cpu-time', '20s', '-c', 'sleep 1; exit 3'], { as })).toMatchObject({ status: 3 })
+    expect(await runForText(['--cpu-time', '20s', '-c', 'sleep 1; exit 3'], { as })).toMatchObject({ status: 3 })
   })
 })
 
 describeWith(['bwrap', 'userns'], 'the output cap', () => {
   test('keeps head and tail of each stream and counts the rest', async () => {
     const script = 'i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done; seq 5000 >&2'
-    const { status, out } = await tell(['--json', '--output', '1k', '-c', script])
+    const { status, out } = await runForText(['--json', '--output', '1k', '-c', script])
     const result = JSON.parse(out) as { stdout: string; stderr: string; truncated: { stdout: number; stderr: number } }
     expect(status).toBe(0)
     expect(result.stdout).toMatch(/^line 0\n.*line 19999\n$/s)
@@ -158,7 +158,7 @@ describeWith(['bwrap', 'userns'], 'stdin', () => {
   test('that is closed is an end of file', async () => {
     const [file = '', ...words] = cliWords(['-c', 'cat; echo $?'])
     const script = '"$0" "$@" <&-'
-    const home = await placeWith()
+    const home = await directoryWith()
     const child = spawn('sh', ['-c', script, file, ...words], {
       cwd: home,
       env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: home },
@@ -171,16 +171,16 @@ describeWith(['bwrap', 'userns'], 'stdin', () => {
     expect(Buffer.concat(chunks).toString()).toMatch(/^[01]\n$/)
   })
 
-  test('that nobody writes to does not keep a command that ignores it', async () => {
+  test('without a writer does not keep a command that ignores it', async () => {
     const [file = '', ...words] = cliWords(['--', 'true'])
-    const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await placeWith() }
-    const child = spawn(file, words, { cwd: await placeWith(), env, stdio: ['pipe', 'ignore', 'ignore'] })
+    const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await directoryWith() }
+    const child = spawn(file, words, { cwd: await directoryWith(), env, stdio: ['pipe', 'ignore', 'ignore'] })
     onTestFinished(() => void child.kill('SIGKILL'))
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
-  test('that the command does not read ends with it, whoever writes', async () => {
-    const home = await placeWith()
+  test('that the command does not read ends with it, whichever process writes', async () => {
+    const home = await directoryWith()
     const script = 'yes | "$0" "$@"; echo $?'
     const child = spawn('bash', ['-c', script, ...cliWords(['--', 'true'])], {
       cwd: home,
@@ -195,12 +195,12 @@ describeWith(['bwrap', 'userns'], 'stdin', () => {
   })
 
   test('is a file, too', async () => {
-    const place = await placeWith({ data: 'from a file\n' })
-    const fd = openSync(`${place}/data`, 'r')
+    const directory = await directoryWith({ data: 'from a file\n' })
+    const fd = openSync(`${directory}/data`, 'r')
     const [file = '', ...words] = cliWords(['--', 'cat'])
     const child = spawn(file, words, {
-      cwd: place,
-      env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: place },
+      cwd: directory,
+      env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: directory },
       stdio: [fd, 'pipe', 'ignore'],
     })
     closeSync(fd)
@@ -212,7 +212,7 @@ describeWith(['bwrap', 'userns'], 'stdin', () => {
 
 describeWith(['bwrap', 'userns'], 'JSON', () => {
   test('tells all about a run in the native form', async () => {
-    const { out, err, status } = await tell(['--json', '-c', 'echo out; echo err >&2; exit 4'])
+    const { out, err, status } = await runForText(['--json', '-c', 'echo out; echo err >&2; exit 4'])
     expect({ err, status, lines: out.split('\n').length }).toEqual({ err: '', status: 4, lines: 2 })
     expect(JSON.parse(out)).toMatchObject({
       schema: 1,
@@ -229,13 +229,13 @@ describeWith(['bwrap', 'userns'], 'JSON', () => {
 
   test('has a form for shell tools and one for tasks', async () => {
     const script = 'echo out; echo err >&2; exit 4'
-    expect(JSON.parse((await tell(['--json=shell', '-c', script])).out)).toEqual({
+    expect(JSON.parse((await runForText(['--json=shell', '-c', script])).out)).toEqual({
       stdout: 'out\n',
       stderr: 'err\n',
       exit_code: 4,
       truncated: false,
     })
-    expect(JSON.parse((await tell(['--json=task', '-c', script])).out)).toMatchObject({
+    expect(JSON.parse((await runForText(['--json=task', '-c', script])).out)).toMatchObject({
       success: false,
       stdout: 'out\n',
       stderr: 'err\n',
@@ -245,13 +245,13 @@ describeWith(['bwrap', 'userns'], 'JSON', () => {
   })
 
   test('tells exit 137 from a kill', async () => {
-    const of = async (script: string) => JSON.parse((await tell(['--json', '-c', script])).out) as unknown
+    const of = async (script: string) => JSON.parse((await runForText(['--json', '-c', script])).out) as unknown
     expect(await of('exit 137')).toMatchObject({ exitCode: 137, signal: null, reason: 'exit' })
     expect(await of('kill -9 $$')).toMatchObject({ exitCode: null, signal: 'SIGKILL', reason: 'signal' })
   })
 
   test('cannot be forged by what a command prints', async () => {
-    const { out } = await tell(['--json', '--', 'printf', '%s\\n', '"}', '{"schema":1,"ok":false}', '\u001b[2J'])
+    const { out } = await runForText(['--json', '--', 'printf', '%s\\n', '"}', '{"schema":1,"ok":false}', '\u001b[2J'])
     expect(out.split('\n').filter(Boolean)).toHaveLength(1)
     expect(JSON.parse(out)).toMatchObject({ ok: true, stdout: '"}\n{"schema":1,"ok":false}\n\u001b[2J\n' })
   })
@@ -261,21 +261,21 @@ describeWith(['userns'], 'a program that runs out of processes', () => {
   /** Starts sleepers until it cannot, or until there are as many as it wants; the shell is one process more. */
   const sleepers = (count: number) => `for i in $(seq ${count}); do sleep 60 & done; exit 3`
   const endOf = async (script: string) => {
-    const { out } = await tell(['--json', '--pids', '8', '-c', script], { cwd: await placeWith() })
+    const { out } = await runForText(['--json', '--pids', '8', '-c', script], { cwd: await directoryWith() })
     return JSON.parse(out) as Result
   }
-  const saysPids = ({ hints }: Result) => hints.some((hint) => hint.includes('raise --pids or resources.pids'))
+  const hintsAtPids = ({ hints }: Result) => hints.some((hint) => hint.includes('raise --pids or resources.pids'))
 
   test('is told so: as the reason where the kernel counts refusals, else as a hint', async () => {
     const result = await endOf(sleepers(20))
     expect(result.reason).toBe(result.limits.pids?.by === 'cgroup2' ? 'pids' : 'exit')
-    expect(saysPids(result)).toBe(true)
+    expect(hintsAtPids(result)).toBe(true)
     expect(result.ok).toBe(false)
   })
 
   test('is told nothing of the kind while it had some left', async () => {
     const result = await endOf(sleepers(3))
-    expect({ reason: result.reason, exitCode: result.exitCode, said: saysPids(result) }).toEqual({
+    expect({ reason: result.reason, exitCode: result.exitCode, said: hintsAtPids(result) }).toEqual({
       reason: 'exit',
       exitCode: 3,
       said: false,

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { cliWords, runCli } from '../support/cli.ts'
 import { describeWith } from '../support/needs.ts'
-import { placeWith } from './place.ts'
+import { directoryWith } from './directory.ts'
 
 const GIB = 1024 ** 3
 const MIB = 1024 ** 2
@@ -49,7 +49,7 @@ interface Measured {
 
 /** Feeds `input` bytes through a run and watches the memory of every process of it. */
 async function measure(argv: readonly string[], { cwd, input }: { cwd: string; input: number }): Promise<Measured> {
-  const home = await placeWith()
+  const home = await directoryWith()
   const [file = '', ...words] = cliWords(argv)
   const child = spawn(file, words, {
     cwd,
@@ -78,14 +78,14 @@ async function measure(argv: readonly string[], { cwd, input }: { cwd: string; i
 
 describeWith(['bwrap', 'userns'], 'streams', () => {
   test('a gibibyte goes through cat in flat memory', LONG, async () => {
-    const { status, bytes, peaks } = await measure(['--', 'cat'], { cwd: await placeWith(), input: GIB })
+    const { status, bytes, peaks } = await measure(['--', 'cat'], { cwd: await directoryWith(), input: GIB })
     expect({ status, bytes }).toEqual({ status: 0, bytes: GIB })
     expect(Object.keys(peaks)).toContain('cat')
     expect(Object.entries(peaks).filter(([, peak]) => peak > MOST_BYTES)).toEqual([])
   })
 
   test('a gibibyte of captured output is counted, cut and kept in flat memory', LONG, async () => {
-    const cwd = await placeWith()
+    const cwd = await directoryWith()
     const flood = ['--json', '--output', '64k', '--', 'head', '-c', `${GIB}`, '/dev/zero']
     const { status, text, peaks } = await measure(flood, { cwd, input: 0 })
     const result = JSON.parse(text) as { stdout: string; truncated: { stdout: number } }
@@ -102,7 +102,7 @@ describeWith(['bwrap', 'userns'], 'streams', () => {
   test('eight mebibytes of anything come out as they went in', async () => {
     const bytes = randomBytes(8 * MIB)
     const digest = (data: Uint8Array) => createHash('sha256').update(data).digest('hex')
-    const { status, stdout } = await runCli(['--', 'cat'], { cwd: await placeWith(), stdin: bytes })
+    const { status, stdout } = await runCli(['--', 'cat'], { cwd: await directoryWith(), stdin: bytes })
     expect({ status, digest: digest(stdout) }).toEqual({ status: 0, digest: digest(bytes) })
   })
 })

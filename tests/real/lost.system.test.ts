@@ -10,9 +10,9 @@ import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { outcomeOfLaunch } from '../../src/backends/launch-status.ts'
 import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
-import { helpersDirectory } from '../../src/os/native-helpers.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { explainLost } from '../../src/report/explain-failure.ts'
-import { ENGINES, makePlace, type Place, sh, words } from '../escape/chain.ts'
+import { ENGINES, makeTestSite, sh, type TestSite, words } from '../escape/chain.ts'
 import { planOnce } from '../escape/launch.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -29,16 +29,16 @@ const initBelow = (pid: number): Promise<number> => until('PID 1 of the sandbox'
 /** Words of a command that counts how often it has begun. */
 const COUNT = sh('echo begun >>/zone/count; echo printed; exec sleep 600')
 
-const begun = ({ zone }: Place): string => readOr(join(zone, 'count'))
-const whenBegun = (place: Place): Promise<true> => until('the command', () => begun(place) !== '' || undefined)
+const begun = ({ zone }: TestSite): string => readOr(join(zone, 'count'))
+const whenBegun = (site: TestSite): Promise<true> => until('the command', () => begun(site) !== '' || undefined)
 
-interface Ended {
+interface EndedRun {
   readonly status: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
-function endOf(child: ChildProcess): Promise<Ended> {
+function endOf(child: ChildProcess): Promise<EndedRun> {
   const text = { stdout: '', stderr: '' }
   child.stdout?.on('data', (chunk: Buffer) => (text.stdout += chunk.toString()))
   child.stderr?.on('data', (chunk: Buffer) => (text.stderr += chunk.toString()))
@@ -46,16 +46,16 @@ function endOf(child: ChildProcess): Promise<Ended> {
 }
 
 interface Call {
-  readonly place: Place
+  readonly site: TestSite
   readonly home: string
   readonly options: readonly string[]
   readonly engine: (typeof ENGINES)[number]
 }
 
-function start({ place, home, options, engine }: Call, command: readonly string[]): ChildProcess {
-  const [file = '', ...argv] = cliWords(words(place, { engine, options }, command))
+function start({ site, home, options, engine }: Call, command: readonly string[]): ChildProcess {
+  const [file = '', ...argv] = cliWords(words(site, { engine, options }, command))
   const env = { PATH: process.env['PATH'], HOME: home, XDG_RUNTIME_DIR: home }
-  const child = spawn(file, argv, { cwd: place.base, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(file, argv, { cwd: site.base, env, stdio: ['ignore', 'pipe', 'pipe'] })
   onTestFinished(() => void child.kill('SIGKILL'))
   return child
 }
@@ -64,7 +64,7 @@ function start({ place, home, options, engine }: Call, command: readonly string[
 const WAYS = ['first', 'repeated'] as const
 const CASES = ENGINES.flatMap((engine) => WAYS.map((way) => ({ engine, way })))
 
-/** One run before it, so that the front-end finds a plan. It does not touch the count. */
+/** One run before it, so that the client finds a plan. It does not touch the count. */
 async function prepareWay(call: Call, way: (typeof WAYS)[number]): Promise<void> {
   if (way === 'first') return
   const [shell = ''] = COUNT
@@ -76,12 +76,12 @@ const TOLD =
 
 describeWith('userns', 'a run whose sandbox was killed from outside after its command had begun', () => {
   test.each(CASES)('is lost ($engine, $way run)', async ({ engine, way }) => {
-    const place = await makePlace()
-    const call = { place, home: await temporaryDirectory(), engine, options: ['--json'] }
+    const site = await makeTestSite()
+    const call = { site, home: await temporaryDirectory(), engine, options: ['--json'] }
     await prepareWay(call, way)
     const runner = start(call, COUNT)
     const ended = endOf(runner)
-    await whenBegun(place)
+    await whenBegun(site)
     process.kill(await initBelow(runner.pid ?? 0), 'SIGKILL')
     const { status, stdout } = await ended
     const result = JSON.parse(stdout)
@@ -94,16 +94,16 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
       stdout: 'printed\n',
       error: { code: 'BACKEND_FAILED', message: expect.stringMatching(TOLD) },
     })
-    expect(begun(place)).toBe('begun\n')
+    expect(begun(site)).toBe('begun\n')
   })
 
   test.each(CASES)('says so to people ($engine, $way run)', async ({ engine, way }) => {
-    const place = await makePlace()
-    const call = { place, home: await temporaryDirectory(), engine, options: [] }
+    const site = await makeTestSite()
+    const call = { site, home: await temporaryDirectory(), engine, options: [] }
     await prepareWay(call, way)
     const runner = start(call, COUNT)
     const ended = endOf(runner)
-    await whenBegun(place)
+    await whenBegun(site)
     process.kill(await initBelow(runner.pid ?? 0), 'SIGKILL')
     const { status, stderr } = await ended
     expect(status).toBe(137)
@@ -111,9 +111,9 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
   })
 
   test.each(ENGINES)('is lost when its launcher is killed (%s)', async (engine) => {
-    const place = await makePlace()
-    const runsDirectory = join(place.base, 'llm-do/runs')
-    const launch = (await planOnce({ place, engine, command: COUNT, runsDirectory })).launch()
+    const site = await makeTestSite()
+    const runsDirectory = join(site.base, 'llm-do/runs')
+    const launch = (await planOnce({ site, engine, command: COUNT, runsDirectory })).launch()
     const started = { pid: 0 }
     const end = runLaunch({
       launch,
@@ -122,10 +122,10 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
       onStart: (pid) => (started.pid = pid),
       stop: async () => undefined,
     })
-    await whenBegun(place)
+    await whenBegun(site)
     process.kill(started.pid, 'SIGKILL')
     // Its cgroup is left to the janitor.
-    onTestFinished(async () => void (await execa(join(helpersDirectory(), 'runs'), ['prune', runsDirectory])))
+    onTestFinished(async () => void (await execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])))
     const { failure, ...outcome } = outcomeOfLaunch(await end)
     expect(outcome).toMatchObject({ cause: 'lost', exitCode: null })
     expect(failure && explainLost(failure).message).toContain('new files at protected names are renamed')
@@ -137,12 +137,12 @@ describeWith('userns', 'a run whose sandbox was killed from outside before its c
   const STANDSTILL = '#!/bin/sh\nexec sleep 600\n'
 
   test.each(ENGINES)('was never set up (%s)', async (engine) => {
-    const place = await makePlace()
-    const helpers = await temporaryDirectory({ mode: 0o755 })
-    copyFileSync(join(helpersDirectory(), 'launch'), join(helpers, 'launch'))
-    chmodSync(join(helpers, 'launch'), 0o755)
-    writeFileSync(join(helpers, 'init'), STANDSTILL, { mode: 0o755 })
-    const launch = { ...(await planOnce({ place, engine, command: COUNT })).launch(), file: join(helpers, 'launch') }
+    const site = await makeTestSite()
+    const directory = await temporaryDirectory({ mode: 0o755 })
+    copyFileSync(join(nativeDirectory(), 'launch'), join(directory, 'launch'))
+    chmodSync(join(directory, 'launch'), 0o755)
+    writeFileSync(join(directory, 'init'), STANDSTILL, { mode: 0o755 })
+    const launch = { ...(await planOnce({ site, engine, command: COUNT })).launch(), file: join(directory, 'launch') }
     const started = { pid: 0 }
     const end = runLaunch({
       launch,
@@ -157,7 +157,7 @@ describeWith('userns', 'a run whose sandbox was killed from outside before its c
     process.kill(init, 'SIGKILL')
     const outcome = outcomeOfLaunch(await end)
     expect(outcome).toMatchObject({ cause: 'setup', exitCode: null, durationMs: 0 })
-    expect(existsSync(join(place.zone, 'count'))).toBe(false)
+    expect(existsSync(join(site.zone, 'count'))).toBe(false)
   })
 
   test('was never set up where launch could not be started', () => {

@@ -6,7 +6,7 @@ import { runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
-import { placeWith } from './place.ts'
+import { directoryWith } from './directory.ts'
 
 const MANY = Array.from({ length: 100 }, (_, index) => index)
 const LONG = { timeout: 180_000 }
@@ -15,9 +15,9 @@ describeWith(['bwrap', 'userns'], 'a hundred runs at once', () => {
   test('each get their own input, output and exit status', LONG, async () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
-    const cwd = await placeWith()
+    const cwd = await directoryWith()
     // One home for all: the first ones also meet in its cache.
-    const env = { HOME: await placeWith() }
+    const env = { HOME: await directoryWith() }
     const results = await Promise.all(
       MANY.map(async (index) => {
         const script = `test -z "${mark}" || { read word; echo "<$word>"; echo "${index} err" >&2; exit ${index}; }`
@@ -39,7 +39,7 @@ describeWith(['bwrap', 'userns'], 'a hundred runs at once', () => {
   test('in one process of the library do not mix', LONG, async () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
-    const cwd = await placeWith({
+    const cwd = await directoryWith({
       'many.mjs': `
         import { exec } from ${JSON.stringify(join(checkoutFor(currentUser()), 'dist/index.js'))}
         const run = (index) => exec({
@@ -51,7 +51,7 @@ describeWith(['bwrap', 'userns'], 'a hundred runs at once', () => {
         console.log(JSON.stringify(results.map(({ exitCode, stdout, stderr }) => ({ exitCode, stdout, stderr }))))
       `,
     })
-    const home = await placeWith()
+    const home = await directoryWith()
     const { stdout } = await execa(process.execPath, ['many.mjs'], {
       cwd,
       env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: home },

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { cliWords } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
-import { placeWith } from './place.ts'
+import { directoryWith } from './directory.ts'
 
 const SERVER = `#!/usr/bin/env python3
 import json, os, sys
@@ -26,16 +26,16 @@ for line in sys.stdin:
 print('goodbye', file=sys.stderr)
 `
 
-async function connect(argv: readonly string[], place: string) {
-  const home = await placeWith()
+async function connect(argv: readonly string[], directory: string) {
+  const home = await directoryWith()
   const [file = '', ...words] = cliWords(argv)
   const child = spawn(file, words, {
-    cwd: place,
+    cwd: directory,
     env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: home },
     stdio: 'pipe',
   })
   onTestFinished(() => void child.kill('SIGKILL'))
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const replies = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const errors: Buffer[] = []
   child.stderr.on('data', (chunk: Buffer) => errors.push(chunk))
   const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
@@ -44,7 +44,7 @@ async function connect(argv: readonly string[], place: string) {
     send,
     ask: async (id: number, method: string, params: unknown): Promise<unknown> => {
       send({ id, method, params })
-      const { value } = await answers.next()
+      const { value } = await replies.next()
       return (JSON.parse(value as string) as { result: unknown }).result
     },
     bye: async () => {
@@ -57,8 +57,8 @@ async function connect(argv: readonly string[], place: string) {
 
 describeWith(['bwrap', 'userns', 'python'], 'a stdio server under the mcp profile', () => {
   test('answers as without a sandbox, and ends when its client closes stdin', async () => {
-    const place = await placeWith({ 'server.py': SERVER })
-    const { ask, bye, send } = await connect(['--profile', 'mcp', '--', './server.py'], place)
+    const directory = await directoryWith({ 'server.py': SERVER })
+    const { ask, bye, send } = await connect(['--profile', 'mcp', '--', './server.py'], directory)
     expect(await ask(1, 'initialize', { protocolVersion: '2025-06-18' })).toMatchObject({
       serverInfo: { name: 'echo' },
     })
@@ -71,19 +71,19 @@ describeWith(['bwrap', 'userns', 'python'], 'a stdio server under the mcp profil
     expect(await bye()).toEqual({ status: 0, signal: null, errors: 'goodbye\n' })
   })
 
-  test('sees nothing of the host beside its own files', async () => {
-    const place = await placeWith({ 'server.py': SERVER })
-    const { ask, bye } = await connect(['--profile', 'mcp', '--', './server.py'], place)
-    const places = ['/etc/shadow', '/sys', '/var', place, '/usr/bin/env']
-    expect(await ask(1, 'secrets', places)).toEqual(['/usr/bin/env'])
+  test('sees nothing of the host but its own files', async () => {
+    const directory = await directoryWith({ 'server.py': SERVER })
+    const { ask, bye } = await connect(['--profile', 'mcp', '--', './server.py'], directory)
+    const paths = ['/etc/shadow', '/sys', '/var', directory, '/usr/bin/env']
+    expect(await ask(1, 'secrets', paths)).toEqual(['/usr/bin/env'])
     await bye()
   })
 
   test('is gone when its client is', async () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
-    const place = await placeWith({ 'server.py': SERVER })
-    const { ask, child } = await connect(['--profile', 'mcp', '--', './server.py', mark], place)
+    const directory = await directoryWith({ 'server.py': SERVER })
+    const { ask, child } = await connect(['--profile', 'mcp', '--', './server.py', mark], directory)
     await ask(1, 'tools/list', {})
     child.kill('SIGKILL')
     await expectNothingLeft({ before, mark })

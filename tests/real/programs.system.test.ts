@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { checkoutFor, currentUser, PLAIN_ID } from '../support/users.ts'
-import { fill, placeWith, tell } from './place.ts'
+import { directoryWith, fill, runForText } from './directory.ts'
 
 const MAIN = '#include <stdio.h>\nint twice(int);\nint main(void) { printf("%d\\n", twice(21)); return 3; }\n'
 const TWICE = 'int twice(int number) { return 2 * number; }\n'
@@ -15,50 +15,57 @@ const MAKEFILE = 'main: main.o twice.o\n\t$(CC) -o $@ $^\n%.o: %.c\n\t$(CC) -c -
 
 /** A repository with one commit and one change, made by git itself. */
 async function repository(): Promise<string> {
-  const place = await placeWith({ 'poem.txt': 'one\n' })
-  const git = (...words: readonly string[]) => execa('git', ['-C', place, ...words], { env: { HOME: place } })
+  const directory = await directoryWith({ 'poem.txt': 'one\n' })
+  const git = (...words: readonly string[]) => execa('git', ['-C', directory, ...words], { env: { HOME: directory } })
   await git('init', '--quiet')
   await git('add', '.')
   await git('-c', 'user.name=Ann', '-c', 'user.email=ann@example.com', 'commit', '--quiet', '-m', 'Begin a poem')
-  await fill(place, { 'poem.txt': 'one\ntwo\n' })
-  return place
+  await fill(directory, { 'poem.txt': 'one\ntwo\n' })
+  return directory
 }
 
 describeWith(['bwrap', 'userns'], 'real programs', () => {
   testWith('gcc', 'gcc compiles a program, and the program runs', async () => {
-    const place = await placeWith({ 'main.c': MAIN, 'twice.c': TWICE })
-    const compiled = await tell(['--rw', '.', '--', 'gcc', '-Wall', '-O2', '-o', 'main', 'main.c', 'twice.c'], {
-      cwd: place,
+    const directory = await directoryWith({ 'main.c': MAIN, 'twice.c': TWICE })
+    const compiled = await runForText(['--rw', '.', '--', 'gcc', '-Wall', '-O2', '-o', 'main', 'main.c', 'twice.c'], {
+      cwd: directory,
     })
     expect(compiled).toEqual({ status: 0, out: '', err: '' })
-    expect(await tell(['--', './main'], { cwd: place })).toEqual({ status: 3, out: '42\n', err: '' })
+    expect(await runForText(['--', './main'], { cwd: directory })).toEqual({ status: 3, out: '42\n', err: '' })
   })
 
   testWith('gcc', 'a parallel make builds under the limits of the build profile', async () => {
-    const place = await placeWith({ 'main.c': MAIN, 'twice.c': TWICE, Makefile: MAKEFILE })
-    const made = await tell(['--profile', 'build', '--', 'make', '-j4', 'CC=gcc'], { cwd: place })
+    const directory = await directoryWith({ 'main.c': MAIN, 'twice.c': TWICE, Makefile: MAKEFILE })
+    const made = await runForText(['--profile', 'build', '--', 'make', '-j4', 'CC=gcc'], { cwd: directory })
     expect({ ...made, out: made.out.split('\n').toSorted() }).toEqual({
       status: 0,
       err: '',
       out: ['', 'gcc -c -o main.o main.c', 'gcc -c -o twice.o twice.c', 'gcc -o main main.o twice.o'],
     })
-    expect((await readdir(place)).toSorted()).toEqual(['Makefile', 'main', 'main.c', 'main.o', 'twice.c', 'twice.o'])
+    expect((await readdir(directory)).toSorted()).toEqual([
+      'Makefile',
+      'main',
+      'main.c',
+      'main.o',
+      'twice.c',
+      'twice.o',
+    ])
   })
 
   testWith('git', 'git tells history and changes of a repository that it can only read', async () => {
     const cwd = await repository()
-    const log = await tell(['--', 'git', 'log', '--format=%an: %s'], { cwd })
+    const log = await runForText(['--', 'git', 'log', '--format=%an: %s'], { cwd })
     expect(log).toEqual({ status: 0, out: 'Ann: Begin a poem\n', err: '' })
-    const diff = await tell(['--', 'git', 'diff', '--unified=0'], { cwd })
+    const diff = await runForText(['--', 'git', 'diff', '--unified=0'], { cwd })
     expect(diff).toEqual({ status: 0, out: expect.stringContaining('+two\n'), err: '' })
   })
 
   testWith('git', 'git commits into a repository that it may write, and its hooks stay as they are', async () => {
     const cwd = await repository()
     const who = ['-c', 'user.name=Bob', '-c', 'user.email=bob@example.com']
-    const committed = await tell(['--rw', '.', '--', 'git', ...who, 'commit', '-qam', 'Add a line'], { cwd })
+    const committed = await runForText(['--rw', '.', '--', 'git', ...who, 'commit', '-qam', 'Add a line'], { cwd })
     expect(committed).toEqual({ status: 0, out: '', err: '' })
-    const planted = await tell(['--rw', '.', '-c', 'echo x > .git/hooks/pre-commit'], { cwd })
+    const planted = await runForText(['--rw', '.', '-c', 'echo x > .git/hooks/pre-commit'], { cwd })
     expect(planted).toMatchObject({ status: 2, err: expect.stringContaining('Read-only file system') })
     const { stdout } = await execa('git', ['-C', cwd, 'log', '--format=%s'], { env: { HOME: cwd } })
     expect(stdout.split('\n')).toEqual(['Add a line', 'Begin a poem'])
@@ -72,7 +79,7 @@ describeWith(['bwrap', 'userns'], 'real programs', () => {
       const cwd = await repository()
       await execa('chown', ['-R', `${PLAIN_ID}:${PLAIN_ID}`, cwd])
       const who = ['-c', 'user.name=Bob', '-c', 'user.email=bob@example.com']
-      const committed = await tell(['--rw', '.', '--', 'git', ...who, 'commit', '-qam', 'Add a line'], { cwd })
+      const committed = await runForText(['--rw', '.', '--', 'git', ...who, 'commit', '-qam', 'Add a line'], { cwd })
       expect(committed).toEqual({ status: 0, out: '', err: '' })
       const { stdout } = await execa('find', [cwd, '!', '-uid', `${PLAIN_ID}`])
       expect(stdout).toBe('')
@@ -81,9 +88,9 @@ describeWith(['bwrap', 'userns'], 'real programs', () => {
 
   test('npm test runs a real package, its dependencies in a zone of their own', async () => {
     const modules = join(checkoutFor(currentUser()), 'node_modules')
-    const place = await temporaryDirectory()
-    await cp(join(modules, 'gray-matter'), join(place, 'gray-matter'), { recursive: true, dereference: true })
-    const cwd = join(place, 'gray-matter')
+    const directory = await temporaryDirectory()
+    await cp(join(modules, 'gray-matter'), join(directory, 'gray-matter'), { recursive: true, dereference: true })
+    const cwd = join(directory, 'gray-matter')
     const manifest = JSON.parse(await readFile(join(cwd, 'package.json'), 'utf8')) as Record<string, unknown>
     await fill(cwd, {
       'package.json': JSON.stringify({ ...manifest, scripts: { test: 'node --test' } }),
@@ -95,33 +102,33 @@ describeWith(['bwrap', 'userns'], 'real programs', () => {
       ].join('\n'),
     })
     const zones = ['--ro', '.', '--zone', `node_modules=${modules}`]
-    const tested = await tell([...zones, '--', 'npm', 'test'], { cwd })
+    const tested = await runForText([...zones, '--', 'npm', 'test'], { cwd })
     expect(tested).toMatchObject({ status: 0, out: expect.stringMatching(/^# pass 1$|ℹ pass 1$/m) })
-    const withoutZone = await tell(['--', 'npm', 'test'], { cwd })
+    const withoutZone = await runForText(['--', 'npm', 'test'], { cwd })
     expect(withoutZone).toMatchObject({ status: 1, out: expect.stringContaining('MODULE_NOT_FOUND') })
   })
 
   testWith('python', 'a Python unittest run tells its result by its exit status', async () => {
     const suite = (expected: number) =>
       `import unittest\nclass Sum(unittest.TestCase):\n  def test_sum(self):\n    self.assertEqual(1 + 1, ${expected})\n`
-    const good = await placeWith({ 'test_sum.py': suite(2) })
-    const bad = await placeWith({ 'test_sum.py': suite(3) })
+    const good = await directoryWith({ 'test_sum.py': suite(2) })
+    const bad = await directoryWith({ 'test_sum.py': suite(3) })
     const argv = ['--', 'python3', '-m', 'unittest']
-    expect(await tell(argv, { cwd: good })).toMatchObject({ status: 0, err: expect.stringMatching(/\nOK\n$/) })
-    expect(await tell(argv, { cwd: bad })).toMatchObject({ status: 1, err: expect.stringContaining('2 != 3') })
+    expect(await runForText(argv, { cwd: good })).toMatchObject({ status: 0, err: expect.stringMatching(/\nOK\n$/) })
+    expect(await runForText(argv, { cwd: bad })).toMatchObject({ status: 1, err: expect.stringContaining('2 != 3') })
   })
 
   testWith('python', 'Python starts worker processes', async () => {
     const script = 'import multiprocessing as m\nif __name__ == "__main__":\n  print(m.Pool(2).map(abs, [-1, -2]))\n'
-    const cwd = await placeWith({ 'pool.py': script })
-    expect(await tell(['--', 'python3', 'pool.py'], { cwd })).toEqual({ status: 0, out: '[1, 2]\n', err: '' })
+    const cwd = await directoryWith({ 'pool.py': script })
+    expect(await runForText(['--', 'python3', 'pool.py'], { cwd })).toEqual({ status: 0, out: '[1, 2]\n', err: '' })
   })
 
   testWith('python', 'a database file is written in a zone', async () => {
-    const cwd = await placeWith()
+    const cwd = await directoryWith()
     const script =
       'import sqlite3; c = sqlite3.connect("data.db"); c.execute("create table t (a)"); c.execute("insert into t values (7)"); c.commit(); print(c.execute("select a from t").fetchone())'
-    expect(await tell(['--rw', '.', '--', 'python3', '-c', script], { cwd })).toEqual({
+    expect(await runForText(['--rw', '.', '--', 'python3', '-c', script], { cwd })).toEqual({
       status: 0,
       out: '(7,)\n',
       err: '',
@@ -130,9 +137,9 @@ describeWith(['bwrap', 'userns'], 'real programs', () => {
   })
 
   test('tar packs a directory and unpacks it elsewhere', async () => {
-    const cwd = await placeWith({ 'in/a/b': 'deep\n', 'in/tool': '#!/bin/sh\necho tool\n' })
+    const cwd = await directoryWith({ 'in/a/b': 'deep\n', 'in/tool': '#!/bin/sh\necho tool\n' })
     const script = 'mkdir out && tar -czf - -C in . | tar -xzf - -C out && cat out/a/b && out/tool'
-    expect(await tell(['--rw', '.', '-c', script], { cwd })).toEqual({ status: 0, out: 'deep\ntool\n', err: '' })
+    expect(await runForText(['--rw', '.', '-c', script], { cwd })).toEqual({ status: 0, out: 'deep\ntool\n', err: '' })
   })
 })
 
@@ -154,9 +161,9 @@ describeWith(['bwrap', 'userns'], 'a toolchain in a home directory', () => {
 
   test('a tool that npm installed globally works without a word', async () => {
     const { home, bin } = await nvmHome()
-    const cwd = await placeWith()
+    const cwd = await directoryWith()
     const env = { HOME: home, PATH: `${bin}:/usr/bin:/bin` }
-    expect(await tell(['--', 'greet'], { cwd, env })).toEqual({
+    expect(await runForText(['--', 'greet'], { cwd, env })).toEqual({
       status: 0,
       out: `hello from ${bin}/node\n`,
       err: '',
@@ -165,18 +172,18 @@ describeWith(['bwrap', 'userns'], 'a toolchain in a home directory', () => {
 
   test('the rest of that home directory stays invisible', async () => {
     const { home, bin } = await nvmHome()
-    const cwd = await placeWith()
+    const cwd = await directoryWith()
     const env = { HOME: home, PATH: `${bin}:/usr/bin:/bin` }
     const script = `cat '${home}/.npmrc' '${home}/.ssh/id_ed25519'; ls -A '${home}'`
-    const { out, status } = await tell(['-c', script], { cwd, env })
+    const { out, status } = await runForText(['-c', script], { cwd, env })
     expect({ out, status }).toEqual({ out: '.nvm\n', status: 0 })
   })
 
   test('the plan says which prefix was added and why', async () => {
     const { home, bin } = await nvmHome()
-    const cwd = await placeWith()
+    const cwd = await directoryWith()
     const env = { HOME: home, PATH: `${bin}:/usr/bin:/bin` }
-    const { out } = await tell(['--plan', '--', 'greet'], { cwd, env })
+    const { out } = await runForText(['--plan', '--', 'greet'], { cwd, env })
     const { zones } = JSON.parse(out) as { zones: readonly { source: string; mode: string; from: string }[] }
     expect(zones.find(({ source }) => source.startsWith(home))).toMatchObject({
       source: join(bin, '..'),

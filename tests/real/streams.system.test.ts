@@ -22,15 +22,15 @@ const KINDS = {
 type Kind = keyof typeof KINDS
 
 const STREAMS = ['stdin', 'stdout', 'stderr'] as const
-/** Reads the secret beside the directory that it was given, in any of the three places. */
+/** Reads the secret next to the directory that it was given, as any of the three descriptors. */
 const ATTACK = 'for fd in 0 1 2; do cat /proc/self/fd/$fd/secret && echo evil >/proc/self/fd/$fd/evil; done; echo end'
 
-interface Ground {
+interface StreamSite {
   readonly base: string
   readonly host: string
 }
 
-async function ground(): Promise<Ground> {
+async function makeStreamSite(): Promise<StreamSite> {
   const base = await temporaryDirectory({ mode: 0o755 })
   const host = join(base, 'host')
   mkdirSync(host)
@@ -38,7 +38,7 @@ async function ground(): Promise<Ground> {
   return { base, host }
 }
 
-interface Told {
+interface StreamRun {
   readonly status: number | null
   readonly stdout: string
   readonly stderr: string
@@ -53,17 +53,17 @@ interface Starting {
   readonly fd: number | 'ignore'
 }
 
-async function startWith({ words: [file = '', ...words], env, cwd, at, fd }: Starting): Promise<Told> {
+async function startWith({ words: [file = '', ...words], env, cwd, at, fd }: Starting): Promise<StreamRun> {
   const stdio = STREAMS.map((_, index) => (index === at ? fd : index === 0 ? ('ignore' as const) : ('pipe' as const)))
   const child = spawn(file, words, { cwd, env, stdio })
-  const told = { stdout: '', stderr: '' }
-  child.stdout?.on('data', (chunk: Buffer) => (told.stdout += chunk.toString()))
-  child.stderr?.on('data', (chunk: Buffer) => (told.stderr += chunk.toString()))
+  const run = { stdout: '', stderr: '' }
+  child.stdout?.on('data', (chunk: Buffer) => (run.stdout += chunk.toString()))
+  child.stderr?.on('data', (chunk: Buffer) => (run.stderr += chunk.toString()))
   const [status] = await once(child, 'close')
-  return { status, ...told }
+  return { status, ...run }
 }
 
-function opened({ base }: Ground, kind: Kind): number {
+function opened({ base }: StreamSite, kind: Kind): number {
   const fd = openSync(join(base, KINDS[kind].name), KINDS[kind].flags)
   onTestFinished(() => closeSync(fd))
   return fd
@@ -75,7 +75,7 @@ const CASES = (['unshare', 'bwrap'] as const).flatMap((engine) =>
 
 describeWith('userns', 'in the place of a standard stream', () => {
   test.each(CASES)('$kind is refused ($stream, $engine)', async ({ engine, kind, stream }) => {
-    const place = await ground()
+    const site = await makeStreamSite()
     const home = await temporaryDirectory()
     const call = {
       words: cliWords(['--engine', engine, '--', '/bin/sh', '-c', ATTACK]),
@@ -83,20 +83,20 @@ describeWith('userns', 'in the place of a standard stream', () => {
       cwd: home,
     }
     const at = STREAMS.indexOf(stream)
-    // By node, with the plan in the cache, and again: the front-end starts launch itself then.
-    const first = await startWith({ ...call, at, fd: opened(place, kind) })
+    // By node, with the plan in the cache, and again: the client starts launch itself then.
+    const first = await startWith({ ...call, at, fd: opened(site, kind) })
     expect((await startWith({ ...call, at: 0, fd: 'ignore' })).stdout).toBe('end\n')
-    const again = await startWith({ ...call, at, fd: opened(place, kind) })
+    const again = await startWith({ ...call, at, fd: opened(site, kind) })
     for (const { status, stdout, stderr } of [first, again]) {
       expect({ status, stdout }).toEqual({ status: 125, stdout: '' })
       if (stream !== 'stderr') expect(stderr).toMatch(new RegExp(`launch: stream ${stream}: (EISDIR|EBADF)`))
     }
-    expect(readFileSync(join(place.host, 'secret'), 'utf8')).toBe('SECRET\n')
-    await expect(execa('ls', [place.host])).resolves.toMatchObject({ stdout: 'secret' })
+    expect(readFileSync(join(site.host, 'secret'), 'utf8')).toBe('SECRET\n')
+    await expect(execa('ls', [site.host])).resolves.toMatchObject({ stdout: 'secret' })
   })
 
   testWith('bwrap', 'a directory leads out of a sandbox that does not look: the control', async () => {
-    const place = await ground()
+    const site = await makeStreamSite()
     const words = [
       'bwrap',
       '--unshare-all',
@@ -110,29 +110,29 @@ describeWith('userns', 'in the place of a standard stream', () => {
       '/proc',
     ]
     const links = ['lib', 'lib64'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`])
-    const told = await startWith({
+    const run = await startWith({
       words: [...words, ...links, '--', '/bin/sh', '-c', ATTACK],
       env: { PATH: process.env['PATH'] },
       cwd: '/',
       at: 0,
-      fd: opened(place, 'a directory'),
+      fd: opened(site, 'a directory'),
     })
-    expect(told.stdout).toContain('SECRET')
-    expect(readFileSync(join(place.host, 'evil'), 'utf8')).toBe('evil\n')
+    expect(run.stdout).toContain('SECRET')
+    expect(readFileSync(join(site.host, 'evil'), 'utf8')).toBe('evil\n')
   })
 
   test.each(Object.keys(KINDS) as Kind[])('%s is refused by a caller of a warm sandbox, too', async (kind) => {
-    const place = await ground()
+    const site = await makeStreamSite()
     const pool = await startPool({ size: 1 })
     await pool.whenReady()
-    const told = await startWith({
+    const run = await startWith({
       words: cliWords(['exec', '--', '/bin/sh', '-c', ATTACK], pool.call),
       env: { PATH: process.env['PATH'], ...pool.call.env },
       cwd: pool.cwd,
       at: 0,
-      fd: opened(place, kind),
+      fd: opened(site, kind),
     })
-    expect({ status: told.status, stdout: told.stdout }).toEqual({ status: 125, stdout: '' })
-    expect(told.stderr).toMatch(/launch: stream stdin/)
+    expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 125, stdout: '' })
+    expect(run.stderr).toMatch(/launch: stream stdin/)
   })
 })

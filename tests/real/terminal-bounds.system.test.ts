@@ -1,4 +1,4 @@
-/** A terminal between a command and somebody who does not read, or who types without end: it delays nothing. */
+/** A terminal between a command and a user who does not read, or who types without end: it delays nothing. */
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
@@ -10,11 +10,11 @@ import { currentUser, type User } from '../support/users.ts'
 const USERS: readonly (readonly [User, readonly Need[]])[] =
   currentUser() === 'root' ? [['root', []] as const, ['plain', ['plain-user']] as const] : [['plain', []] as const]
 
-/** What stands around the runner, `"$@"`. Nobody reads the far end of `pipe`, which is a FIFO. */
+/** What stands around the runner, `"$@"`. Nothing reads the far end of `pipe`, which is a FIFO. */
 const AROUND = {
-  'somebody types without end': 'yes | { run "$@" >/dev/null; }',
-  'nobody reads': 'exec 9<>pipe; run "$@" </dev/null >&9',
-  'nobody reads what another process writes to, too': 'exec 9<>pipe; yes >&9 & run "$@" </dev/null >&9; kill $!',
+  'input without end': 'yes | { run "$@" >/dev/null; }',
+  'output without a reader': 'exec 9<>pipe; run "$@" </dev/null >&9',
+  'output without a reader that another process fills': 'exec 9<>pipe; yes >&9 & run "$@" </dev/null >&9; kill $!',
   'another process reads the same input': 'yes | { cat >/dev/null & run "$@" >/dev/null; kill $!; }',
 } as const
 
@@ -23,7 +23,7 @@ const RUN = 'run() { from=$EPOCHREALTIME; "$@" 2>said; echo "$? $from $EPOCHREAL
 interface End {
   readonly status: number
   readonly seconds: number
-  readonly said: string
+  readonly lines: string
 }
 
 async function end(as: User, around: string, words: readonly string[]): Promise<End> {
@@ -32,9 +32,9 @@ async function end(as: User, around: string, words: readonly string[]): Promise<
   const env = { PATH: process.env.PATH, HOME: home, LANG: 'C.UTF-8' }
   const script = `mkfifo -m 666 pipe; ${RUN}; ${around} 2>/dev/null; cat end said`
   const { stdout } = await execa('bash', ['-c', script, 'bash', ...words], { cwd, env, extendEnv: false })
-  const [first = '', ...said] = stdout.split('\n')
+  const [first = '', ...lines] = stdout.split('\n')
   const [status, from, to] = first.split(' ').map(Number)
-  return { status: status ?? -1, seconds: (to ?? 0) - (from ?? 0), said: said.join('\n') }
+  return { status: status ?? -1, seconds: (to ?? 0) - (from ?? 0), lines: lines.join('\n') }
 }
 
 /** Deaf and greedy: in raw mode nothing that is typed gets lost, so the buffers fill up. */
@@ -46,16 +46,16 @@ time.sleep(60)`
 
 describeUsers('the memory limit', async (as, around) => {
   const limits = ['--memory', '64m', '--timeout', '20s', '--', 'python3', '-c', HOG]
-  const control = await end(as, AROUND['somebody types without end'], cliWords(limits, { as }))
+  const control = await end(as, AROUND['input without end'], cliWords(limits, { as }))
   const seen = await end(as, around, cliWords(['--tty', ...limits], { as }))
   expect({ with: seen.status, without: control.status }).toEqual({ with: 137, without: 137 })
-  expect(seen.said).toContain('killed at the memory limit')
+  expect(seen.lines).toContain('killed at the memory limit')
   expect(seen.seconds).toBeLessThan(control.seconds + 3)
 })
 
 describeUsers('the deadline', async (as, around) => {
   const limits = ['--timeout', '1s', '--', 'sh', '-c', 'stty raw -echo 2>/dev/null; yes & sleep 60']
-  const control = await end(as, AROUND['somebody types without end'], cliWords(limits, { as }))
+  const control = await end(as, AROUND['input without end'], cliWords(limits, { as }))
   const seen = await end(as, around, cliWords(['--tty', ...limits], { as }))
   expect({ with: seen.status, without: control.status }).toEqual({ with: 124, without: 124 })
   expect(seen.seconds).toBeLessThan(control.seconds + 2)

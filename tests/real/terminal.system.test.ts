@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { programFor } from '../support/cli.ts'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
-import { placeWith, tell } from './place.ts'
+import { directoryWith, runForText } from './directory.ts'
 
 const HARNESS = join(import.meta.dirname, '../programs/terminal.py')
 
@@ -20,7 +20,7 @@ interface Step {
   readonly signal?: number
 }
 
-interface Seen {
+interface TerminalRun {
   readonly status: number | null
   readonly signal: number | null
   readonly screen: string
@@ -30,18 +30,18 @@ interface Seen {
   readonly raw: boolean
 }
 
-async function sit(argv: readonly string[], steps: readonly Step[] = []): Promise<Seen> {
-  return sitAt(await placeWith(), [programFor(currentUser()), ...argv], steps)
+async function sit(argv: readonly string[], steps: readonly Step[] = []): Promise<TerminalRun> {
+  return sitAt(await directoryWith(), [programFor(currentUser()), ...argv], steps)
 }
 
-/** In one place the second run is the front-end's. */
-async function sitAt(cwd: string, argv: readonly string[], steps: readonly Step[] = []): Promise<Seen> {
+/** In one place the second run is the client's. */
+async function sitAt(cwd: string, argv: readonly string[], steps: readonly Step[] = []): Promise<TerminalRun> {
   const home = join(cwd, '..', `${basename(cwd)}-home`)
-  // A plain user's plans are kept only where there is a runtime directory: without, no run goes by the front-end.
+  // A plain user's plans are kept only where there is a runtime directory: without, no run goes by the client.
   const runtime = join(home, 'runtime')
   await mkdir(runtime, { recursive: true, mode: 0o700 })
   onTestFinished(() => rm(home, { recursive: true, force: true }))
-  const asked = {
+  const request = {
     argv,
     cwd,
     env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: runtime, TERM: 'xterm', LANG: 'C.UTF-8' },
@@ -49,8 +49,8 @@ async function sitAt(cwd: string, argv: readonly string[], steps: readonly Step[
     columns: 101,
     steps,
   }
-  const { stdout } = await execa('python3', [HARNESS], { input: JSON.stringify(asked) })
-  return JSON.parse(stdout) as Seen
+  const { stdout } = await execa('python3', [HARNESS], { input: JSON.stringify(request) })
+  return JSON.parse(stdout) as TerminalRun
 }
 
 const AT_EASE = { signal: null, restored: true }
@@ -121,7 +121,7 @@ describeWith(['bwrap', 'userns', 'python'], 'without --tty the command', () => {
   })
 })
 
-/** What is left behind without the runner: a blind terminal that nobody else may open, and reads that fail. */
+/** What is left behind without the runner: a blind terminal that no other process may open, and reads that fail. */
 const SPOIL = `import fcntl, os, termios
 modes = termios.tcgetattr(0)
 modes[3] &= ~(termios.ECHO | termios.ICANON)
@@ -134,7 +134,7 @@ describeWith(['userns', 'python'], 'the caller’s terminal', () => {
   const spoilAnd = (then: string) => ['sh', '-c', `python3 -c '${SPOIL}'; ${then}`]
 
   test('is spoiled by a command that runs without us', async () => {
-    expect(await sitAt(await placeWith(), ['/bin/sh', ...spoilAnd('exit 3').slice(1)])).toMatchObject({
+    expect(await sitAt(await directoryWith(), ['/bin/sh', ...spoilAnd('exit 3').slice(1)])).toMatchObject({
       status: 3,
       restored: false,
     })
@@ -153,32 +153,34 @@ describeWith(['userns', 'python'], 'the caller’s terminal', () => {
     ],
     ['is cancelled by SIGTERM', [], 'sleep 20', [{ until: 'spoiled', signal: 15 }], 130],
     ['is cancelled by SIGHUP', [], 'sleep 20', [{ until: 'spoiled', signal: 1 }], 130],
-    // Its output wakes nobody, so it stays until the terminal has been looked at.
+    // Its output wakes no process, so it stays until the terminal has been looked at.
     ['captures nothing but its input', ['--json'], 'sleep 0.5; exit 3', [], 3],
   ] as const)('is given back as it was when the command %s', async (_, options, then, steps, status) => {
-    const place = await placeWith()
-    for (const way of ['by node', 'by the front-end']) {
-      const seen = await sitAt(place, [programFor(currentUser()), ...options, '--', ...spoilAnd(then)], steps)
+    const directory = await directoryWith()
+    for (const way of ['by node', 'by the client']) {
+      const seen = await sitAt(directory, [programFor(currentUser()), ...options, '--', ...spoilAnd(then)], steps)
       expect({ way, ...seen }).toMatchObject({ way, restored: true, status, signal: null, raw: true })
     }
   })
 
-  // Node puts its terminal back whatever happens, so this is about the front-end, which is the second to run.
+  // Node puts its terminal back whatever happens, so this is about the client, which is the second to run.
   test('is left alone while another program of the same job uses it', async () => {
-    const place = await placeWith()
+    const directory = await directoryWith()
     const other =
       'import sys, termios, tty; tty.setraw(2, termios.TCSANOW); sys.stdin.read(); m = termios.tcgetattr(2); print("raw", not m[3] & termios.ICANON, end=" ")'
     const runner = `'${programFor(currentUser())}' -- sh -c 'sleep 1; stty -echo'`
-    await sitAt(place, ['/bin/sh', '-c', runner])
-    expect((await sitAt(place, ['/bin/sh', '-c', `${runner} | python3 -c '${other}'`])).screen).toContain('raw True')
+    await sitAt(directory, ['/bin/sh', '-c', runner])
+    expect((await sitAt(directory, ['/bin/sh', '-c', `${runner} | python3 -c '${other}'`])).screen).toContain(
+      'raw True',
+    )
   })
 })
 
 describeWith(['bwrap', 'userns'], 'with --tty and no terminal around', () => {
   test('a pipe is typed into it', async () => {
-    const told = await tell(['--tty', '--', 'sh', '-c', 'test -t 0 && read word && echo "<$word>"'], {
+    const run = await runForText(['--tty', '--', 'sh', '-c', 'test -t 0 && read word && echo "<$word>"'], {
       stdin: 'hello\n',
     })
-    expect(told).toMatchObject({ status: 0, out: expect.stringContaining('<hello>') })
+    expect(run).toMatchObject({ status: 0, out: expect.stringContaining('<hello>') })
   })
 })

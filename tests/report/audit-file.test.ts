@@ -45,7 +45,7 @@ test('fifty runs at once leave fifty lines in one chain', async () => {
   expect(await verifyAudit(file)).toMatchObject({ lines: 50, problems: [] })
 })
 
-test('a line that somebody changed, removed or added is named', async () => {
+test('a line that was changed, removed or added is named', async () => {
   for (const word of ['a', 'b', 'c']) await appendAudit(file, entry(word))
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
   const forge = async (forged: readonly string[]) => {

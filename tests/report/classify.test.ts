@@ -25,7 +25,7 @@ describe('the reason comes from events', () => {
     ['any other exit code is an exit', { exitCode: 3 }, 'exit', 3],
     ['exit code 137 is an exit', { exitCode: 137 }, 'exit', 137],
     ['exit code 124 is an exit', { exitCode: 124 }, 'exit', 124],
-    ['SIGKILL by somebody is a signal', { ...noExit, signal: 'SIGKILL' }, 'signal', 137],
+    ['SIGKILL from outside is a signal', { ...noExit, signal: 'SIGKILL' }, 'signal', 137],
     ['SIGSEGV is a signal', { ...noExit, signal: 'SIGSEGV' }, 'signal', 139],
     ['a real-time signal has its number', { ...noExit, signal: 'SIGRTMIN+3' }, 'signal', 165],
     ['the deadline is a timeout', { cause: 'deadline', ...noExit, signal: 'SIGTERM' }, 'timeout', 124],
@@ -228,16 +228,16 @@ describe('hints', () => {
   const crowds: readonly [string, Partial<Outcome>, boolean][] = [
     ['it left as many as it may have, itself included', { exitCode: 1, killed: 15 }, true],
     ['it left one less', { exitCode: 1, killed: 14 }, false],
-    ['the watchdog saw as many beside the two of the sandbox', { exitCode: 1, usage: peak(18) }, true],
+    ['the watchdog saw as many in addition to the two of the sandbox', { exitCode: 1, usage: peak(18) }, true],
     ['the watchdog saw one less', { exitCode: 1, usage: peak(17) }, false],
     ['a signal ended it in a full house', { exitCode: null, signal: 'SIGABRT', killed: 15 }, true],
     ['it was killed with all the rest', { cause: 'deadline', exitCode: null, killed: 16 }, true],
     ['it succeeded', { killed: 40, usage: peak(60) }, false],
   ]
-  test.each(crowds)('where nothing counts refused processes: %s', (_, more, told) => {
+  test.each(crowds)('where nothing counts refused processes: %s', (_, more, expected) => {
     const { reason, hints } = classify(rlimit, outcome(more), ['x'])
     expect(reason).not.toBe('pids')
-    expect(hints.some((hint) => hint.includes('raise --pids or resources.pids'))).toBe(told)
+    expect(hints.some((hint) => hint.includes('raise --pids or resources.pids'))).toBe(expected)
   })
 
   test('guess nothing about processes where the kernel counts refusals', () => {
@@ -253,7 +253,7 @@ describe('hints', () => {
   })
 })
 
-test('a peak of processes that nobody counted is left out', () => {
+test('a peak of processes that was not counted is left out', () => {
   expect(resultOf({ usage: { cpuMs: 1, peakMemory: 2, peakPids: 0 } }).usage).toEqual({ cpuMs: 1, peakMemory: 2 })
   expect(resultOf({ usage: { cpuMs: 1, peakMemory: 2, peakPids: 3 } }).usage.peakPids).toBe(3)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { classify } from '../../src/report/classify.ts'
 import { JSON_FORMS, printJson } from '../../src/report/json.ts'
-import { answerRecords } from '../../src/report/result-template.ts'
+import { templateRecords } from '../../src/report/result-template.ts'
 import { capture, outcome, plan } from './fixtures.ts'
 
 /** As native/client/result-template.c fills it in, for one run. */
@@ -36,7 +36,7 @@ function valueAt(slot: string): string {
   return slot in KEYS ? `,"${KEYS[slot]}":${value}` : value
 }
 
-const filled = (records: ReturnType<typeof answerRecords>): string =>
+const filled = (records: ReturnType<typeof templateRecords>): string =>
   records
     .slice(1)
     .map(([, text, slot = '']) => `${text}${valueAt(`${slot}`)}`)
@@ -45,13 +45,13 @@ const filled = (records: ReturnType<typeof answerRecords>): string =>
 describe('a prepared answer', () => {
   test.each(JSON_FORMS)('is the result of a run as soon as its slots are filled in: %s', (form) => {
     const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err'), usage: USED })
-    expect(filled(answerRecords(plan(), form))).toBe(printJson(classify(plan(), run, ['sh', '-c', 'x']), form))
+    expect(filled(templateRecords(plan(), form))).toBe(printJson(classify(plan(), run, ['sh', '-c', 'x']), form))
   })
 
   test('is not misled by a profile that is named like a slot', () => {
     const odd = plan({ profile: '"\\u0000hole stdout"' })
     const run = outcome({ exitCode: 3, stdout: capture('out "\n'), stderr: capture('err'), usage: USED })
-    expect(filled(answerRecords(odd, 'native'))).toBe(printJson(classify(odd, run, ['sh', '-c', 'x'])))
+    expect(filled(templateRecords(odd, 'native'))).toBe(printJson(classify(odd, run, ['sh', '-c', 'x'])))
   })
 
   test.each([
@@ -60,7 +60,10 @@ describe('a prepared answer', () => {
     [undefined, 'all'],
   ])('says how much of each stream is kept: a cap of %j is %j', (output, kept) => {
     const { limits } = plan()
-    const [first] = answerRecords(plan({ limits: { ...limits, ...(output === undefined ? {} : { output }) } }), 'shell')
+    const [first] = templateRecords(
+      plan({ limits: { ...limits, ...(output === undefined ? {} : { output }) } }),
+      'shell',
+    )
     expect(first).toEqual(['capture', kept])
   })
 })

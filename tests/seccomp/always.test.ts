@@ -1,7 +1,7 @@
 /** What stays in a filter whatever was asked for: for everybody what would reach PID 1, for root what would plant a program of root's. */
 import { describe, expect, test } from 'vitest'
 
-import { ANSWER, AUDIT_ARCH, decode } from '../../src/seccomp/bpf.ts'
+import { ACTION, AUDIT_ARCH, decode } from '../../src/seccomp/bpf.ts'
 import { compileProfile } from '../../src/seccomp/compile.ts'
 import { ERRNO } from '../../src/seccomp/errno.ts'
 import { keptSets } from '../../src/seccomp/filter.ts'
@@ -11,11 +11,11 @@ import { ARCHES, type Arch, COMPAT, MAX_SYSCALL, SYSCALL_NAMES, SYSCALLS } from 
 import { declared, interestingArguments } from './declared.ts'
 import { KEPT_FOR_ROOT, PID_ARGUMENT } from './words.ts'
 
-type Asked = ProfileName | 'off' | SeccompRules
+type FilterProfile = ProfileName | 'off' | SeccompRules
 
 /** A file that gives everything back that a file can give back. */
 const OPEN_FILE: SeccompRules = { extends: 'default', allow: SYSCALL_NAMES, deny: [] }
-const FILTERS: readonly (readonly [string, Asked])[] = [
+const FILTERS: readonly (readonly [string, FilterProfile])[] = [
   ...[...PROFILE_NAMES, 'off' as const].map((name) => [name, name] as const),
   ['a file that allows every call', OPEN_FILE],
 ]
@@ -27,13 +27,13 @@ const CASES = ARCHES.flatMap((arch) =>
   USERS.flatMap(({ user, isRoot }) => FILTERS.map(([title, profile]) => ({ arch, user, isRoot, title, profile }))),
 )
 
-const refused = (errno: keyof typeof ERRNO) => ANSWER.errno | ERRNO[errno]
+const refused = (errno: keyof typeof ERRNO) => ACTION.errno | ERRNO[errno]
 
-function answerer(profile: Asked, arch: Arch, isRoot: boolean) {
+function simulator(profile: FilterProfile, arch: Arch, isRoot: boolean) {
   const { filter } = compileProfile({ profile, arch, always: keptSets({ isRoot }) })
   const program = decode(filter)
   return (name: string, args: readonly bigint[] = []) =>
-    simulate(program, nativeCall(arch, SYSCALLS[arch].get(name) ?? -1, args)).answer
+    simulate(program, nativeCall(arch, SYSCALLS[arch].get(name) ?? -1, args)).action
 }
 
 const has = (arch: Arch, name: string): boolean => SYSCALLS[arch].has(name)
@@ -45,7 +45,7 @@ const argumentsOn = (name: string, argument: number, pid: bigint): bigint[] =>
   Array.from({ length: 6 }, (_, at) => (at === argument ? pid : name === 'ioprio_set' && at === 0 ? 1n : 0n))
 
 describe.each(CASES)('$title for $user on $arch', ({ arch, isRoot, profile }) => {
-  const answer = answerer(profile, arch, isRoot)
+  const actionOf = simulator(profile, arch, isRoot)
   const always = keptSets({ isRoot })
 
   test('is a filter that the kernel would load, and a short one', () => {
@@ -62,32 +62,32 @@ describe.each(CASES)('$title for $user on $arch', ({ arch, isRoot, profile }) =>
     const calls = [...Array(MAX_SYSCALL + 65).keys()].flatMap((number) =>
       interestingArguments(kept.get(number) ?? []).map((args) => nativeCall(arch, number, args)),
     )
-    const differing = calls.filter((call) => simulate(program, call).answer !== declared(rules, arch, call, always))
+    const differing = calls.filter((call) => simulate(program, call).action !== declared(rules, arch, call, always))
     expect(differing).toEqual([])
   })
 
-  test.each(Object.entries(PID_ARGUMENT))('refuses %s on PID 1, and on nobody else', (name, argument) => {
-    const on = (pid: bigint) => answer(name, argumentsOn(name, argument, pid))
+  test.each(Object.entries(PID_ARGUMENT))('refuses %s on PID 1, and on no other process', (name, argument) => {
+    const on = (pid: bigint) => actionOf(name, argumentsOn(name, argument, pid))
     expect([on(1n), on(HIGH | 1n)]).toEqual([refused('EPERM'), refused('EPERM')])
-    expect([on(0n), on(2n), on(0x1_0000_0000n), on(4_194_304n)]).toEqual(Array(4).fill(ANSWER.allow))
+    expect([on(0n), on(2n), on(0x1_0000_0000n), on(4_194_304n)]).toEqual(Array(4).fill(ACTION.allow))
   })
 
   test('refuses priorities of all processes of a user or group, PID 1 among them', () => {
     const PRIO = { process: 0n, group: 1n, user: 2n }
     const IOPRIO = { process: 1n, group: 2n, user: 3n }
-    expect([answer('setpriority', [PRIO.user, 0n]), answer('setpriority', [HIGH | PRIO.user, 65_534n])]).toEqual([
+    expect([actionOf('setpriority', [PRIO.user, 0n]), actionOf('setpriority', [HIGH | PRIO.user, 65_534n])]).toEqual([
       refused('EPERM'),
       refused('EPERM'),
     ])
-    expect([answer('ioprio_set', [IOPRIO.user, 0n]), answer('ioprio_set', [HIGH | IOPRIO.user, 65_534n])]).toEqual([
+    expect([actionOf('ioprio_set', [IOPRIO.user, 0n]), actionOf('ioprio_set', [HIGH | IOPRIO.user, 65_534n])]).toEqual([
       refused('EPERM'),
       refused('EPERM'),
     ])
-    expect([answer('setpriority', [PRIO.process, 0n]), answer('ioprio_set', [IOPRIO.process, 0n])]).toEqual([
-      ANSWER.allow,
-      ANSWER.allow,
+    expect([actionOf('setpriority', [PRIO.process, 0n]), actionOf('ioprio_set', [IOPRIO.process, 0n])]).toEqual([
+      ACTION.allow,
+      ACTION.allow,
     ])
-    expect([answer('setpriority', [PRIO.group, 0n]), answer('ioprio_set', [IOPRIO.group, 0n])]).toEqual([
+    expect([actionOf('setpriority', [PRIO.group, 0n]), actionOf('ioprio_set', [IOPRIO.group, 0n])]).toEqual([
       refused('EPERM'),
       refused('EPERM'),
     ])
@@ -96,8 +96,8 @@ describe.each(CASES)('$title for $user on $arch', ({ arch, isRoot, profile }) =>
   const rootTest = isRoot ? test : () => undefined
 
   rootTest('refuses what writes capabilities, and what does so without a call of its own', () => {
-    const answers = [...KEPT_FOR_ROOT.keys()].map((name) => [name, answer(name)])
-    expect(answers).toEqual([...KEPT_FOR_ROOT].map(([name, errno]) => [name, refused(errno)]))
+    const actions = [...KEPT_FOR_ROOT.keys()].map((name) => [name, actionOf(name)])
+    expect(actions).toEqual([...KEPT_FOR_ROOT].map(([name, errno]) => [name, refused(errno)]))
   })
 
   rootTest('refuses set-id bits', () => {
@@ -111,18 +111,18 @@ describe.each(CASES)('$title for $user on $arch', ({ arch, isRoot, profile }) =>
       ['creat', (mode) => [0n, mode]],
     ]
     for (const [name, args] of rows.filter(([name]) => has(arch, name))) {
-      expect([name, answer(name, args(0o4755n)), answer(name, args(0o2755n | HIGH))]).toEqual([
+      expect([name, actionOf(name, args(0o4755n)), actionOf(name, args(0o2755n | HIGH))]).toEqual([
         name,
         refused('EPERM'),
         refused('EPERM'),
       ])
-      expect([name, answer(name, args(SOME))]).toEqual([name, ANSWER.allow])
+      expect([name, actionOf(name, args(SOME))]).toEqual([name, ACTION.allow])
     }
   })
 
   test('lets everything through that everyday programs ask for themselves', () => {
     for (const name of ['prlimit64', 'sched_setaffinity', 'sched_setscheduler', 'getxattr', 'removexattr', 'openat'])
-      expect([name, answer(name)]).toEqual([name, ANSWER.allow])
+      expect([name, actionOf(name)]).toEqual([name, ACTION.allow])
   })
 })
 
@@ -131,7 +131,7 @@ describe.each(ARCHES)('without what is kept, on %s', (arch) => {
     simulate(
       decode(compileProfile({ profile: OPEN_FILE, arch }).filter),
       nativeCall(arch, SYSCALLS[arch].get(name) ?? -1, args),
-    ).answer
+    ).action
 
   test('the same file lets all of it through: the control', () => {
     for (const [name, argument] of Object.entries(PID_ARGUMENT))
@@ -140,9 +140,9 @@ describe.each(ARCHES)('without what is kept, on %s', (arch) => {
           name,
           Array.from({ length: 6 }, (_, at) => (at === argument ? 1n : 0n)),
         ),
-      ).toBe(ANSWER.allow)
-    for (const name of KEPT_FOR_ROOT.keys()) expect(open(name)).toBe(ANSWER.allow)
-    expect(open('fchmodat', [0n, 0n, 0o4755n])).toBe(ANSWER.allow)
+      ).toBe(ACTION.allow)
+    for (const name of KEPT_FOR_ROOT.keys()) expect(open(name)).toBe(ACTION.allow)
+    expect(open('fchmodat', [0n, 0n, 0o4755n])).toBe(ACTION.allow)
   })
 
   test('`off` is no filter at all', () => {
@@ -151,42 +151,42 @@ describe.each(ARCHES)('without what is kept, on %s', (arch) => {
 
   test('a plain user may set attributes: what he plants is his own', () => {
     for (const profile of [...PROFILE_NAMES, 'off' as const])
-      expect(answerer(profile, arch, false)('setxattr')).toBe(ANSWER.allow)
+      expect(simulator(profile, arch, false)('setxattr')).toBe(ACTION.allow)
   })
 })
 
 describe.each(ARCHES)('32-bit programs of %s', (arch) => {
   const { audit, numbers } = COMPAT[arch]
-  const answerOf = (profile: Asked, isRoot: boolean, call: { number: number; args?: readonly bigint[] }) =>
+  const actionOfCall = (profile: FilterProfile, isRoot: boolean, call: { number: number; args?: readonly bigint[] }) =>
     simulate(decode(compileProfile({ profile, arch, always: keptSets({ isRoot }) }).filter), {
       arch: audit,
       args: [],
       ...call,
-    }).answer
+    }).action
 
   test('run under `off`, for a plain user', () => {
     for (const number of [0, 1, 3, 20, 340, 402, 500])
-      expect([number, answerOf('off', false, { number })]).toEqual([number, ANSWER.allow])
+      expect([number, actionOfCall('off', false, { number })]).toEqual([number, ACTION.allow])
   })
 
   test.each(Object.entries(PID_ARGUMENT))('cannot reach PID 1 there by %s', (name, argument) => {
     const number = numbers.get(name) ?? -1
     const on = (pid: bigint) => argumentsOn(name, argument, pid)
     expect(number).toBeGreaterThan(0)
-    expect(answerOf('off', false, { number, args: on(1n) })).toBe(refused('EPERM'))
-    expect(answerOf('off', false, { number, args: on(0n) })).toBe(ANSWER.allow)
+    expect(actionOfCall('off', false, { number, args: on(1n) })).toBe(refused('EPERM'))
+    expect(actionOfCall('off', false, { number, args: on(0n) })).toBe(ACTION.allow)
   })
 
   test.each([...PROFILE_NAMES.map((profile) => [profile, false] as const), ['off', true] as const])(
     'end under %s (for root: %s)',
     (profile, isRoot) => {
-      expect(answerOf(profile, isRoot, { number: 20 })).toBe(ANSWER.killProcess)
+      expect(actionOfCall(profile, isRoot, { number: 20 })).toBe(ACTION.killProcess)
     },
   )
 
   test('of any other machine end under `off`, too', () => {
     const other = arch === 'x64' ? AUDIT_ARCH.arm64 : AUDIT_ARCH.x64
     const program = decode(compileProfile({ profile: 'off', arch, always: keptSets({ isRoot: false }) }).filter)
-    expect(simulate(program, { number: 20, arch: other, args: [] }).answer).toBe(ANSWER.killProcess)
+    expect(simulate(program, { number: 20, arch: other, args: [] }).action).toBe(ACTION.killProcess)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ANSWER, AUDIT_ARCH, decode, OPCODE } from '../../src/seccomp/bpf.ts'
+import { ACTION, AUDIT_ARCH, decode, OPCODE } from '../../src/seccomp/bpf.ts'
 import { compileProfile, toHex } from '../../src/seccomp/compile.ts'
 import { ERRNO, type ErrnoName } from '../../src/seccomp/errno.ts'
 import { clausesFor, PROFILE_NAMES, type ProfileName, rulesOf, type SeccompRules } from '../../src/seccomp/rules.ts'
@@ -10,7 +10,7 @@ import { ALL, RAGGED } from './rule-sets.ts'
 import { REFUSED } from './words.ts'
 
 const COMBINATIONS = ARCHES.flatMap((arch) => PROFILE_NAMES.map((profile) => ({ arch, profile })))
-const errno = (name: ErrnoName) => ANSWER.errno | ERRNO[name]
+const errno = (name: ErrnoName) => ACTION.errno | ERRNO[name]
 
 const programOf = (profile: ProfileName | SeccompRules, arch: Arch) => decode(compileProfile({ profile, arch }).filter)
 
@@ -24,7 +24,7 @@ describe('a compiled filter', () => {
     const numbers = [...Array(MAX_SYSCALL + 65).keys()]
     const differing = numbers
       .map((number) => nativeCall(arch, number))
-      .filter((call) => simulate(program, call).answer !== declared(rules, arch, call))
+      .filter((call) => simulate(program, call).action !== declared(rules, arch, call))
     expect(differing).toEqual([])
   })
 
@@ -34,8 +34,8 @@ describe('a compiled filter', () => {
       const program = programOf(profile, arch)
       const x32 = [...Array(1024).keys()].map((number) => 0x4000_0000 + number)
       const strange = [...x32, MAX_SYSCALL + 1, 600, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, -1]
-      const answers = new Set(strange.map((number) => simulate(program, nativeCall(arch, number)).answer))
-      expect([...answers]).toEqual([errno('ENOSYS')])
+      const actions = new Set(strange.map((number) => simulate(program, nativeCall(arch, number)).action))
+      expect([...actions]).toEqual([errno('ENOSYS')])
     },
   )
 
@@ -46,10 +46,10 @@ describe('a compiled filter', () => {
       const i386 = 0x4000_0003
       const arm = 0x4000_0028
       const other = arch === 'x64' ? AUDIT_ARCH.arm64 : AUDIT_ARCH.x64
-      const answers = [i386, arm, other, 0, 0xffff_ffff].flatMap((foreign) =>
-        [0, 1, 16, MAX_SYSCALL].map((number) => simulate(program, { number, arch: foreign, args: [] }).answer),
+      const actions = [i386, arm, other, 0, 0xffff_ffff].flatMap((foreign) =>
+        [0, 1, 16, MAX_SYSCALL].map((number) => simulate(program, { number, arch: foreign, args: [] }).action),
       )
-      expect(new Set(answers)).toEqual(new Set([ANSWER.killProcess]))
+      expect(new Set(actions)).toEqual(new Set([ACTION.killProcess]))
     },
   )
 
@@ -207,8 +207,8 @@ describe('what a profile refuses always', () => {
     const program = programOf(profile, arch)
     const numbers = SYSCALLS[arch]
     const expected = [...REFUSED[profile]].filter(([name]) => numbers.has(name))
-    const answers = expected.map(([name]) => [name, simulate(program, nativeCall(arch, numbers.get(name)!)).answer])
-    expect(answers).toEqual(expected.map(([name, error]) => [name, errno(error)]))
+    const actions = expected.map(([name]) => [name, simulate(program, nativeCall(arch, numbers.get(name)!)).action])
+    expect(actions).toEqual(expected.map(([name, error]) => [name, errno(error)]))
     const always = [...clausesFor(rulesOf(profile), arch)].filter(
       ([, [first]]) => first?.when?.length === undefined && first !== undefined,
     )
@@ -222,7 +222,7 @@ describe('what a profile refuses always', () => {
 })
 
 const show = (args: readonly bigint[]) => `(${args.map((value) => `0x${value.toString(16)}`).join(', ')})`
-const words = (answer: number) => (answer === ANSWER.allow ? 'allow' : answer)
+const words = (answer: number) => (answer === ACTION.allow ? 'allow' : answer)
 
 describe('a promise of the profiles', () => {
   const rows = ARCHES.flatMap((arch) =>
@@ -232,7 +232,7 @@ describe('a promise of the profiles', () => {
     '$profile on $arch: $name $shown is answered with $answer',
     ({ arch, profile, name, args, answer }) => {
       const program = programOf(profile, arch)
-      const got = simulate(program, nativeCall(arch, SYSCALLS[arch].get(name)!, args)).answer
+      const got = simulate(program, nativeCall(arch, SYSCALLS[arch].get(name)!, args)).action
       expect(words(got)).toBe(answer === 'allow' ? 'allow' : errno(answer))
     },
   )
@@ -250,7 +250,7 @@ describe('a promise of the profiles', () => {
   ]
   test.each(OLD_NAMES)('default on x64: the old call %s%s is answered with %s', (name, args, answer) => {
     const program = programOf('default', 'x64')
-    const got = simulate(program, nativeCall('x64', SYSCALLS.x64.get(name)!, args)).answer
+    const got = simulate(program, nativeCall('x64', SYSCALLS.x64.get(name)!, args)).action
     expect(words(got)).toBe(answer === 'allow' ? 'allow' : errno(answer))
   })
 })

@@ -1,5 +1,5 @@
 /** The declared rules, read as plainly as possible: what every translation of them is compared with. */
-import { ANSWER, AUDIT_ARCH } from '../../src/seccomp/bpf.ts'
+import { ACTION, AUDIT_ARCH } from '../../src/seccomp/bpf.ts'
 import { ERRNO } from '../../src/seccomp/errno.ts'
 import {
   type Clause,
@@ -31,17 +31,17 @@ function firstThatFits(sets: readonly SetName[], name: string, args: readonly bi
 
 /** What the rules say about a call on a machine, as SECCOMP_RET_*. */
 export function declared(rules: SeccompRules, arch: Arch, call: Call, always: readonly SetName[] = []): number {
-  if (call.arch !== AUDIT_ARCH[arch]) return ANSWER.killProcess
+  if (call.arch !== AUDIT_ARCH[arch]) return ACTION.killProcess
   const name = NAMES[arch].get(call.number)
-  if (name === undefined) return ANSWER.errno | ERRNO.ENOSYS
+  if (name === undefined) return ACTION.errno | ERRNO.ENOSYS
   const kept = firstThatFits(always, name, call.args)
-  if (kept !== undefined) return ANSWER.errno | ERRNO[kept.answer]
+  if (kept !== undefined) return ACTION.errno | ERRNO[kept.errno]
   const denied = rules.deny.find(({ names }) => names.includes(name))
-  if (denied !== undefined) return ANSWER.errno | ERRNO[denied.errno]
-  if (rules.allow.includes(name)) return ANSWER.allow
+  if (denied !== undefined) return ACTION.errno | ERRNO[denied.errno]
+  if (rules.allow.includes(name)) return ACTION.allow
   const sets = rules.extends === 'off' ? [] : PROFILES[rules.extends].sets
   const fitting = firstThatFits(sets, name, call.args)
-  return fitting === undefined ? ANSWER.allow : ANSWER.errno | ERRNO[fitting.answer]
+  return fitting === undefined ? ACTION.allow : ACTION.errno | ERRNO[fitting.errno]
 }
 
 /** Set above what the kernel reads of an int: must change nothing where 32 bits are compared. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { compileProfile, toHex } from '../../src/seccomp/compile.ts'
-import { type AskedFilter, filterFor, keptSets, nameOf } from '../../src/seccomp/filter.ts'
+import { type FilterRequest, filterFor, keptSets, nameOf } from '../../src/seccomp/filter.ts'
 import { PRECOMPILED_FILTERS, type PrecompiledFilters } from '../../src/seccomp/precompiled.ts'
 import { PROFILE_NAMES } from '../../src/seccomp/rules.ts'
 import { ARCHES } from '../../src/seccomp/syscalls.ts'
@@ -14,15 +14,17 @@ async function filtersOfBuild(): Promise<PrecompiledFilters> {
   return (await precompile(ROOT)).filters
 }
 
-type Named = AskedFilter & Parameters<typeof nameOf>[0]
+type Named = FilterRequest & Parameters<typeof nameOf>[0]
 
 const EVERY = [...PROFILE_NAMES, 'off' as const].flatMap((profile) =>
   ARCHES.flatMap((arch) => [false, true].map((isRoot): Named => ({ profile, arch, always: keptSets({ isRoot }) }))),
 )
-const compiled = (asked: AskedFilter): string => toHex(compileProfile(asked).filter)
+const compiled = (request: FilterRequest): string => toHex(compileProfile(request).filter)
 
 test('The build knows the filter of every shipped profile, and each is what would be compiled', async () => {
-  expect(await filtersOfBuild()).toEqual(Object.fromEntries(EVERY.map((asked) => [nameOf(asked), compiled(asked)])))
+  expect(await filtersOfBuild()).toEqual(
+    Object.fromEntries(EVERY.map((request) => [nameOf(request), compiled(request)])),
+  )
 })
 
 test('No two filters are known by the same words', () => {
@@ -31,7 +33,7 @@ test('No two filters are known by the same words', () => {
 
 test('From the sources nothing is known, and every filter is compiled', async () => {
   expect(PRECOMPILED_FILTERS).toEqual({})
-  for (const asked of EVERY) expect((await filterFor(asked))(asked.arch)).toBe(compiled(asked))
+  for (const request of EVERY) expect((await filterFor(request))(request.arch)).toBe(compiled(request))
 })
 
 test('A filter that is known is not compiled, and one that was asked for in other words is', async () => {

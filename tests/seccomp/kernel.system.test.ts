@@ -1,6 +1,6 @@
 /**
  * The filter in a real process. As root, who may do all of it: what is refused then is refused by the filter, and each attempt is
- * made without it too. The arguments are nonsense on purpose, so that a call that gets through harms nobody.
+ * made without it too. The arguments are nonsense on purpose, so that a call that gets through does no harm.
  */
 import { existsSync } from 'node:fs'
 import { stat, writeFile } from 'node:fs/promises'
@@ -12,17 +12,17 @@ import { clausesFor, PROFILE_NAMES, type ProfileName, rulesOf } from '../../src/
 import { SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { ARCH, buildGround } from './ground.ts'
+import { ARCH, buildFixtures } from './fixtures.ts'
 
 /** -1 in every register: no valid pointer, descriptor, flag or id. */
 const NONSENSE = Array<string>(6).fill('0xffffffffffffffff').join(',')
 const callOf = (name: string, args = '') => `${SYSCALLS[ARCH].get(name)}${args === '' ? '' : `,${args}`}`
 
 describeWith(['root', 'gcc'], 'the kernel', () => {
-  const { at, under } = buildGround()
+  const { at, under } = buildFixtures()
 
   /** Makes each call in a child of its own; answers with `ok`, an errno or `signal N`. */
-  async function answersTo(profile: ProfileName | 'none', calls: readonly string[]): Promise<readonly string[]> {
+  async function resultsOf(profile: ProfileName | 'none', calls: readonly string[]): Promise<readonly string[]> {
     const [file, args] = under(profile, [at('make-calls'), ...calls])
     return (await execa(file, args, { input: '' })).stdout.split('\n')
   }
@@ -32,10 +32,10 @@ describeWith(['root', 'gcc'], 'the kernel', () => {
     async (profile) => {
       const refused = [...SYSCALLS[ARCH]].flatMap(([name, number]) => {
         const [first] = clausesFor(rulesOf(profile), ARCH).get(number) ?? []
-        return first === undefined || first.when !== undefined ? [] : [{ name, errno: String(ERRNO[first.answer]) }]
+        return first === undefined || first.when !== undefined ? [] : [{ name, errno: String(ERRNO[first.errno]) }]
       })
       const calls = refused.map(({ name }) => callOf(name, NONSENSE))
-      const [filtered, free] = await Promise.all([answersTo(profile, calls), answersTo('none', calls)])
+      const [filtered, free] = await Promise.all([resultsOf(profile, calls), resultsOf('none', calls)])
       expect(refused.map(({ name }, index) => [name, filtered[index]])).toEqual(
         refused.map(({ name, errno }) => [name, errno]),
       )
@@ -71,8 +71,8 @@ describeWith(['root', 'gcc'], 'the kernel', () => {
     ['TIOCSETD', 'ioctl', hex(0xffff_ffff, 0x5423), '1', /^9$/],
   ]
   test.each(CONDITIONS)('refuses %s under default, and not without it', async (_, name, args, refused, free) => {
-    expect(await answersTo('default', [callOf(name, args)])).toEqual([refused])
-    expect((await answersTo('none', [callOf(name, args)]))[0]).toMatch(free)
+    expect(await resultsOf('default', [callOf(name, args)])).toEqual([refused])
+    expect((await resultsOf('none', [callOf(name, args)]))[0]).toMatch(free)
   })
 
   const ALLOWED: readonly (readonly [string, string, string, RegExp])[] = [
@@ -86,18 +86,18 @@ describeWith(['root', 'gcc'], 'the kernel', () => {
     ['a pair of sockets', 'socketpair', hex(1, 1, 0), /^14$/],
     ['other questions to a terminal', 'ioctl', hex(0xffff_ffff, 0x5413), /^9$/],
   ]
-  test.each(ALLOWED)('allows %s under default', async (_, name, args, answer) => {
-    expect((await answersTo('default', [callOf(name, args)]))[0]).toMatch(answer)
+  test.each(ALLOWED)('allows %s under default', async (_, name, args, result) => {
+    expect((await resultsOf('default', [callOf(name, args)]))[0]).toMatch(result)
   })
 
   const x64Only = test.runIf(ARCH === 'x64')
   x64Only('ends a process that enters by the door of 32-bit programs with SIGSYS', async () => {
-    expect(await answersTo('default', ['i386:20'])).toEqual(['signal 31'])
-    expect((await answersTo('none', ['i386:20']))[0]).not.toBe('signal 31')
+    expect(await resultsOf('default', ['i386:20'])).toEqual(['signal 31'])
+    expect((await resultsOf('none', ['i386:20']))[0]).not.toBe('signal 31')
   })
 
   x64Only('does not know x32 numbers under the filter', async () => {
-    expect(await answersTo('default', [String(0x4000_0000 + 39), '600'])).toEqual(['38', '38'])
+    expect(await resultsOf('default', [String(0x4000_0000 + 39), '600'])).toEqual(['38', '38'])
   })
 
   const AT_FDCWD = '0xffffff9c'
@@ -117,25 +117,25 @@ describeWith(['root', 'gcc'], 'the kernel', () => {
       : []),
   ]
   test.each(PLANTS)(
-    'lets nobody plant a setuid or setgid file by %s, in any profile',
+    'lets no process plant a setuid or setgid file by %s, in any profile',
     async (_, name, args, before) => {
       const directory = await temporaryDirectory()
       const plant = async (profile: ProfileName | 'none') => {
         const file = join(directory, profile)
         if (before) await writeFile(file, '')
-        const [answer] = await answersTo(profile, [callOf(name, args(file))])
-        return { answer, bits: existsSync(file) ? (await stat(file)).mode & 0o6000 : 0 }
+        const [result] = await resultsOf(profile, [callOf(name, args(file))])
+        return { result, bits: existsSync(file) ? (await stat(file)).mode & 0o6000 : 0 }
       }
-      for (const profile of PROFILE_NAMES) expect(await plant(profile)).toEqual({ answer: '1', bits: 0 })
+      for (const profile of PROFILE_NAMES) expect(await plant(profile)).toEqual({ result: '1', bits: 0 })
       const control = await plant('none')
-      expect(control.answer).toBe('ok')
+      expect(control.result).toBe('ok')
       expect(control.bits).not.toBe(0)
     },
   )
 
   test('takes setuid bits away from a new directory by itself: mkdir needs no rule', async () => {
     const directory = await temporaryDirectory()
-    expect(await answersTo('none', [callOf('mkdirat', `${AT_FDCWD},:${directory}/new,06755`)])).toEqual(['ok'])
+    expect(await resultsOf('none', [callOf('mkdirat', `${AT_FDCWD},:${directory}/new,06755`)])).toEqual(['ok'])
     expect((await stat(join(directory, 'new'))).mode & 0o6000).toBe(0)
   })
 

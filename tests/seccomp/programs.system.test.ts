@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { PROFILE_NAMES, type ProfileName } from '../../src/seccomp/rules.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { buildGround } from './ground.ts'
+import { buildFixtures } from './fixtures.ts'
 
 interface Work {
   readonly title: string
@@ -101,7 +101,7 @@ async function work(command: [file: string, args: string[]]) {
 }
 
 describeWith('gcc', 'under the filter', () => {
-  const { under } = buildGround()
+  const { under } = buildFixtures()
   const run = (profile: ProfileName, { script }: Work) => work(under(profile, ['sh', '-c', script]))
   const everyday = PROFILE_NAMES.flatMap((profile) => WORKS.map((row) => ({ profile, ...row })))
   const debugging = (['default', 'nested'] as const).flatMap((profile) => DEBUGGERS.map((row) => ({ profile, ...row })))
@@ -122,7 +122,7 @@ describeWith('gcc', 'under the filter', () => {
 })
 
 describeWith(['gcc', 'userns', 'bwrap'], 'a sandbox inside the sandbox', () => {
-  const { under } = buildGround()
+  const { under } = buildFixtures()
   const INNER = ['bwrap', '--unshare-all', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', 'echo', 'inner']
   const start = (profile: ProfileName) => execa(...under(profile, INNER), { reject: false })
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { ANSWER, decode, encode, type Instruction, OPCODE } from '../../src/seccomp/bpf.ts'
+import { ACTION, decode, encode, type Instruction, OPCODE } from '../../src/seccomp/bpf.ts'
 import { nativeCall, problemsOf, simulate } from '../../src/seccomp/simulate.ts'
 
 const at = (code: number, k: number, jt = 0, jf = 0): Instruction => ({ code, jt, jf, k })
-const allow = at(OPCODE.answer, ANSWER.allow)
-const kill = at(OPCODE.answer, ANSWER.killProcess)
+const allow = at(OPCODE.ret, ACTION.allow)
+const kill = at(OPCODE.ret, ACTION.killProcess)
 
 describe('the check of a filter', () => {
   const BAD: readonly (readonly [string, Uint8Array, string])[] = [
@@ -14,7 +14,7 @@ describe('the check of a filter', () => {
     ['an end without an answer', encode([at(OPCODE.load, 0)]), 'the last instruction is no answer'],
     ['a jump past the end', encode([at(OPCODE.jump, 1), allow]), '0: jumps past the end'],
     ['a conditional jump past the end', encode([at(OPCODE.jumpEqual, 1, 0, 1), allow]), '0: jumps past the end'],
-    ['a load beside a word', encode([at(OPCODE.load, 2), allow]), '0: loads byte 2, which is no word of seccomp_data'],
+    ['a load next to a word', encode([at(OPCODE.load, 2), allow]), '0: loads byte 2, which is no word of seccomp_data'],
     [
       'a load behind the data',
       encode([at(OPCODE.load, 64), allow]),
@@ -32,20 +32,20 @@ describe('the check of a filter', () => {
 })
 
 describe('the simulator', () => {
-  const answers = (program: readonly Instruction[], args: readonly bigint[]) =>
+  const simulated = (program: readonly Instruction[], args: readonly bigint[]) =>
     simulate(decode(encode(program)), nativeCall('x64', 7, args))
 
   test('reads the high half of an argument behind the low one', () => {
     const program = [at(OPCODE.load, 16 + 8 + 4), at(OPCODE.jumpEqual, 0xdead, 0, 1), kill, allow]
-    expect(answers(program, [0n, 0xdead_0000_0001n])).toEqual({ answer: ANSWER.killProcess, executed: 3 })
-    expect(answers(program, [0n, 0xdeadn])).toEqual({ answer: ANSWER.allow, executed: 3 })
+    expect(simulated(program, [0n, 0xdead_0000_0001n])).toEqual({ action: ACTION.killProcess, executed: 3 })
+    expect(simulated(program, [0n, 0xdeadn])).toEqual({ action: ACTION.allow, executed: 3 })
   })
 
   test('compares without a sign', () => {
     const program = [at(OPCODE.load, 16), at(OPCODE.jumpGreaterOrEqual, 0x7fff_ffff, 0, 1), kill, allow]
-    expect(answers(program, [0xffff_ffffn]).answer).toBe(ANSWER.killProcess)
-    expect(answers(program, [-1n]).answer).toBe(ANSWER.killProcess)
-    expect(answers(program, [1n]).answer).toBe(ANSWER.allow)
+    expect(simulated(program, [0xffff_ffffn]).action).toBe(ACTION.killProcess)
+    expect(simulated(program, [-1n]).action).toBe(ACTION.killProcess)
+    expect(simulated(program, [1n]).action).toBe(ACTION.allow)
   })
 
   test('masks, and jumps far', () => {
@@ -57,11 +57,11 @@ describe('the simulator', () => {
       allow,
       kill,
     ]
-    expect(answers(program, [0xf3n]).answer).toBe(ANSWER.killProcess)
-    expect(answers(program, [0xf4n]).answer).toBe(ANSWER.allow)
+    expect(simulated(program, [0xf3n]).action).toBe(ACTION.killProcess)
+    expect(simulated(program, [0xf4n]).action).toBe(ACTION.allow)
   })
 
   test('complains about a program that runs past its end', () => {
-    expect(() => answers([at(OPCODE.load, 0)], [])).toThrow('the filter runs past its end, at 1')
+    expect(() => simulated([at(OPCODE.load, 0)], [])).toThrow('the filter runs past its end, at 1')
   })
 })

@@ -49,7 +49,7 @@ export const REFUSED: Readonly<Record<ProfileName, ReadonlyMap<string, ErrnoName
   nested: joined(EVERYWHERE),
 }
 
-/** What root's filter always refuses beside that, `off` and a file of one's own included. */
+/** What root's filter always refuses in addition, `off` and a file of one's own included. */
 export const KEPT_FOR_ROOT: ReadonlyMap<string, ErrnoName> = joined({
   EOPNOTSUPP: 'setxattr lsetxattr fsetxattr setxattrat',
   ENOSYS: 'openat2 io_uring_setup io_uring_enter io_uring_register',

@@ -36,18 +36,18 @@ export interface TestDocker {
 /** Debian keeps the daemon and the runtimes out of a plain user's PATH. */
 const PATH = `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin`
 
-/** The discard port: whatever an image's name leads to, the daemon of a test reaches nobody. */
+/** The discard port: whatever an image's name leads to, the daemon of a test reaches no server. */
 const NO_PROXY_THERE = 'http://127.0.0.1:9'
 
 /** Milliseconds that a daemon may take to answer on a loaded machine. */
 const START_MS = 30_000
 
-export interface DockerWish {
+export interface DockerOptions {
   /** Registry that stands for all others, see registry.ts; none can be reached without it. */
   readonly registry?: string
 }
 
-export async function startDocker({ registry }: DockerWish = {}): Promise<TestDocker> {
+export async function startDocker({ registry }: DockerOptions = {}): Promise<TestDocker> {
   const { path: root, remove } = await newDirectory()
   const socket = join(root, 'socket')
   const words = ['--data-root', join(root, 'data'), '--exec-root', join(root, 'exec'), '--pidfile', join(root, 'pid')]
@@ -74,7 +74,7 @@ export async function startDocker({ registry }: DockerWish = {}): Promise<TestDo
     await remove()
   }
   try {
-    await untilAnswers(client, ended)
+    await untilReady(client, ended)
     await importImages(client, root)
   } catch (cause) {
     await stop()
@@ -120,14 +120,14 @@ function clientOf(program: string, env: Readonly<Record<string, string>>): TestD
   return async (...argv) => (await execa(program, argv, { env, extendEnv: false, stdin: 'ignore' })).stdout
 }
 
-async function untilAnswers(client: TestDocker['client'], ended: Promise<void>): Promise<void> {
+async function untilReady(client: TestDocker['client'], ended: Promise<void>): Promise<void> {
   const until = performance.now() + START_MS
   const isOver = { yet: false }
   void ended.then(() => Object.assign(isOver, { yet: true }))
   for (;;) {
-    const answer = await client('version').catch((error: unknown) => error)
-    if (typeof answer === 'string') return
-    if (isOver.yet || performance.now() > until) throw answer
+    const version = await client('version').catch((error: unknown) => error)
+    if (typeof version === 'string') return
+    if (isOver.yet || performance.now() > until) throw version
     await sleep(50)
   }
 }

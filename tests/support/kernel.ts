@@ -9,7 +9,7 @@ import { writeFile } from 'node:fs/promises'
 import { constants, endianness } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { ANSWER, encode, type Instruction, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
+import { ACTION, encode, type Instruction, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
 import { type Arch, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from './directory.ts'
 
@@ -32,26 +32,26 @@ const instruction = (code: number, k: number, jt = 0, jf = 0): Instruction => ({
 
 /** One call: what it asks, and past it when the call is another one or its argument is smaller. */
 function refusing(call: string, { with: errno, from }: Refusal): readonly Instruction[] {
-  const answer = instruction(OPCODE.answer, ANSWER.errno | (errno === 'success' ? 0 : constants.errno[errno]))
-  const asked =
+  const refusal = instruction(OPCODE.ret, ACTION.errno | (errno === 'success' ? 0 : constants.errno[errno]))
+  const instructions =
     from === undefined
-      ? [answer]
+      ? [refusal]
       : [
           instruction(OPCODE.load, OFFSET.firstArgument + from.argument * OFFSET.argumentBytes),
           instruction(OPCODE.jumpGreaterOrEqual, from.value, 0, 1),
-          answer,
+          refusal,
         ]
   return [
     instruction(OPCODE.load, OFFSET.number),
-    instruction(OPCODE.jumpEqual, numberOf(call), 0, asked.length),
-    ...asked,
+    instruction(OPCODE.jumpEqual, numberOf(call), 0, instructions.length),
+    ...instructions,
   ]
 }
 
 const filterOf = (refusals: readonly Refusal[]): Uint8Array =>
   encode([
     ...refusals.flatMap((refusal) => refusal.refuses.flatMap((call) => refusing(call, refusal))),
-    instruction(OPCODE.answer, ANSWER.allow),
+    instruction(OPCODE.ret, ACTION.allow),
   ])
 
 /** Words before those of a program; they last as long as the running test. */

@@ -51,13 +51,13 @@ test('a record of a run that is over is named', async () => {
 test('a temporary directory that stays is named', async () => {
   const mark = newMark()
   const before = await takeSnapshot({ mark })
-  const place = join(tmpdir(), `llm-do-leftover-${mark}`)
-  await mkdir(place)
-  onTestFinished(() => rmdir(place))
-  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(place)
+  const directory = join(tmpdir(), `llm-do-leftover-${mark}`)
+  await mkdir(directory)
+  onTestFinished(() => rmdir(directory))
+  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(directory)
 })
 
-testWith('root', 'a cgroup that stays is named, though nobody lives in it', async ({ skip }) => {
+testWith('root', 'a cgroup that stays is named, though no process lives in it', async ({ skip }) => {
   const mark = newMark()
   const before = await takeSnapshot({ mark })
   const root = /^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(await readFile('/proc/self/mountinfo', 'utf8'))?.[1]
@@ -73,7 +73,7 @@ testWith('root', 'a cgroup that stays is named, though nobody lives in it', asyn
 const RUNS = currentUser() === 'root' ? '/run/llm-do/runs' : `/tmp/llm-do-${process.getuid?.()}/runs`
 
 /** A run that this process did not start, as far as /proc tells, in a directory that is not a test's; its record's path. */
-async function startElsewhere(env: NodeJS.ProcessEnv): Promise<string> {
+async function startOutside(env: NodeJS.ProcessEnv): Promise<string> {
   const records = (): Promise<readonly string[]> => readdir(RUNS).catch(() => [])
   const known = await records()
   const program = join(checkoutFor(currentUser()), 'bin/llm-do')
@@ -98,17 +98,17 @@ async function startElsewhere(env: NodeJS.ProcessEnv): Promise<string> {
 }
 
 describeWith(['userns'], 'a live run', () => {
-  test("of somebody else, as this user, is nobody's leftover here", async () => {
+  test('of another user, as this user, is no leftover here', async () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
-    await startElsewhere({})
+    await startOutside({})
     await expectNothingLeft({ before, mark, graceMs: 1_000 })
   })
 
   test('that this file has started is named, whatever its parent is', async () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
-    const record = await startElsewhere({ MARK: process.env.TMPDIR })
+    const record = await startOutside({ MARK: process.env.TMPDIR })
     await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(`records: ${record}`)
   })
 })
@@ -116,8 +116,8 @@ describeWith(['userns'], 'a live run', () => {
 testWith('root', 'a mount that stays is named', async () => {
   const mark = newMark()
   const before = await takeSnapshot({ mark })
-  const place = await temporaryDirectory()
-  await execa('mount', ['-t', 'tmpfs', `llm-do-${mark}`, place])
-  onTestFinished(async () => void (await execa('umount', [place])))
-  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(place)
+  const directory = await temporaryDirectory()
+  await execa('mount', ['-t', 'tmpfs', `llm-do-${mark}`, directory])
+  onTestFinished(async () => void (await execa('umount', [directory])))
+  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(directory)
 })

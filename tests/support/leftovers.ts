@@ -119,10 +119,10 @@ async function isOfThisFile({ pid, words, directory }: Process): Promise<boolean
   return pool !== undefined && (await wordsOf(join(pool, 'plan'))).includes(tmpdir())
 }
 
-/** A cold run's launcher ends with its runner: without one it is nobody's. A pool's keeper has no parent but the system. */
+/** A cold run's launcher ends with its runner: without one it is orphaned. A pool's keeper has no parent but the system. */
 const isOrphan = ({ parent, words }: Process): boolean => parent === 1 && !words.includes('\0--warm\0')
 
-/** Ids of runs that a living launcher of somebody else holds. */
+/** Ids of runs that a living launcher of another user holds. */
 async function runsOfOthers(all: readonly Process[], kin: readonly Process[]): Promise<ReadonlySet<string>> {
   const processes = new Map(all.map((one) => [one.pid, one]))
   const runs = await Promise.all(
@@ -139,13 +139,13 @@ async function runsOfOthers(all: readonly Process[], kin: readonly Process[]): P
 /** Ids of runs that are none of this test file's business, at this moment. */
 export const idsOfOthers = async (): Promise<ReadonlySet<string>> => runsOfOthers(await readProcesses(), [])
 
-/** Other test files have their directories beside ours; what is mounted there is theirs. */
-const isElsewhere = (line: string): boolean => line.includes(TEST_DIRECTORY) && !line.includes(tmpdir())
+/** Other test files have their directories next to ours; what is mounted there is theirs. */
+const isOfAnotherTest = (line: string): boolean => line.includes(TEST_DIRECTORY) && !line.includes(tmpdir())
 
 /** Mount points with our name in the path, the root or the source. */
 async function findMounts(): Promise<readonly string[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
-  const named = lines.filter((line) => line.includes('llm-do') && !isElsewhere(line))
+  const named = lines.filter((line) => line.includes('llm-do') && !isOfAnotherTest(line))
   return named.map((line) => line.split(' ').slice(2, 5).join(' '))
 }
 
@@ -233,13 +233,13 @@ export async function expectNothingLeft(
   options: SnapshotOptions & { readonly before: Snapshot; readonly graceMs?: number },
 ): Promise<void> {
   const until = performance.now() + (options.graceMs ?? 3_000)
-  const look = async (): Promise<readonly string[]> =>
+  const observe = async (): Promise<readonly string[]> =>
     linesOf(differenceOf(options.before, await takeSnapshot(options)))
-  let left = await look()
+  let left = await observe()
   while (left.length > 0 && performance.now() < until) {
     await sleep(50)
-    // What a run left stays; what was not there at the look before belongs to somebody else's run that passes by.
-    const now = await look()
+    // What a run left stays; what was not there at the look before belongs to another user's run that passes by.
+    const now = await observe()
     left = left.filter((thing) => now.includes(thing))
   }
   if (left.length > 0) throw new Error(`left behind:\n  ${left.join('\n  ')}`)

@@ -5,7 +5,7 @@
  *     testWith(['root', 'bwrap'], 'a zone is idmapped', async () => { ... })
  *
  * Where it is missing they are skipped and the title says why. In CI, LLM_DO_TEST_REQUIRE lists what must be there: then a
- * missing need is a failed test, because a skipped security test protects nobody.
+ * missing need is a failed test, because a skipped security test protects nothing.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

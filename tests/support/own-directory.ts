@@ -1,6 +1,6 @@
 /**
  * A directory for temporary files of the test file's own: TMPDIR of the tests, of what they start and of the sandboxes' runners. What
- * is in it, and what names it, comes from this file and from nobody else on the machine.
+ * is in it, and what names it, comes from this file and from no other process on the machine.
  */
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

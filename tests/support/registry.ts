@@ -1,6 +1,6 @@
 /**
  * An image registry on this machine: one image of busybox under the names that it is told, by the real protocol (distribution
- * spec, "Pulling manifests" and "Pulling blobs"). It is a proxy as well, one that connects to nobody: a daemon that has it as
+ * spec, "Pulling manifests" and "Pulling blobs"). It is a proxy as well, one that connects nowhere: a daemon that has it as
  * mirror and as proxy reaches no other registry.
  */
 import { createHash } from 'node:crypto'
@@ -13,7 +13,7 @@ export interface TestRegistry {
   /** `http://127.0.0.1:PORT` */
   readonly url: string
   /** What was asked for, in order: `GET /v2/library/node/manifests/22`. */
-  readonly asked: readonly string[]
+  readonly requests: readonly string[]
   readonly stop: () => Promise<void>
 }
 
@@ -56,29 +56,29 @@ function imageOf(tar: Buffer): readonly Blob[] {
 export async function startRegistry({ layer, names }: RegistryInputs): Promise<TestRegistry> {
   const blobs = imageOf(await readFile(layer))
   const [manifest] = blobs
-  const asked: string[] = []
+  const requests: string[] = []
   const find = (path: string): Blob | undefined => {
     const [, name, kind, reference = ''] = /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(path) ?? []
     if (kind === 'manifests' && names.includes(`${name}:${reference}`)) return manifest
     return blobs.find(({ bytes }) => digestOf(bytes) === reference)
   }
   const server = createServer(({ method = '', url = '' }, response) => {
-    asked.push(`${method} ${url}`)
-    if (url === '/v2/') return answer(response, { type: 'application/json', bytes: Buffer.from('{}') })
+    requests.push(`${method} ${url}`)
+    if (url === '/v2/') return send(response, { type: 'application/json', bytes: Buffer.from('{}') })
     const found = find(url)
     if (found === undefined) return void response.writeHead(404).end()
-    answer(response, found, method === 'HEAD')
+    send(response, found, method === 'HEAD')
   })
   server.on('connect', ({ url }, socket) => {
-    asked.push(`CONNECT ${url}`)
+    requests.push(`CONNECT ${url}`)
     socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const stop = () => new Promise<void>((resolve) => server.close(() => resolve()).closeAllConnections())
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, stop }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, stop }
 }
 
-function answer(response: ServerResponse, { type, bytes }: Blob, isHead = false): void {
+function send(response: ServerResponse, { type, bytes }: Blob, isHead = false): void {
   response.writeHead(200, {
     'Content-Type': type,
     'Content-Length': bytes.length,

@@ -1,5 +1,5 @@
 /**
- * What whoever starts the tests has set is not the tests' business: options of ours, the repository that a git hook is about,
+ * What the caller of the tests has set must not reach them: options of ours, the repository that a git hook is about,
  * colours that node and vitest print in, and the mask under which fixtures for other users are made. What the program does with
  * such things is tested with its own words.
  */

@@ -1,6 +1,6 @@
 /**
  * A vitest reporter that fails a whole run of the unit tests when tests/golden holds a file that no test compared with.
- * A golden that nobody reads is a promise that nobody keeps. When goldens are being written, it removes them instead.
+ * A golden that no test reads checks nothing. When goldens are being written, it removes them instead.
  */
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'

@@ -61,7 +61,7 @@ const PACKAGES = [
 ]
 const BUILDERS = ['build-image', 'extract-vmlinux.mjs', 'guest/initramfs-init']
 
-const say = (text) => process.stderr.write(`test-vm: ${text}\n`)
+const print = (text) => process.stderr.write(`test-vm: ${text}\n`)
 const run = (file, args, options = {}) =>
   execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], ...options })
 
@@ -222,11 +222,11 @@ async function bootOnce({ image, job, boot, log }) {
 async function bootWithRetry(inputs) {
   for (let attempt = 1; attempt <= BOOT_TRIES; attempt++) {
     const log = join(inputs.work, `${inputs.boot}-${attempt}`)
-    say(`boot ${inputs.boot}${attempt > 1 ? `, try ${attempt}` : ''}`)
+    print(`boot ${inputs.boot}${attempt > 1 ? `, try ${attempt}` : ''}`)
     const ended = await bootOnce({ ...inputs, log })
     if (ended.end !== 'silent' || interruption.signal.aborted)
       return { ...ended, console: textOf(join(log, 'console')) }
-    say('nothing on the console, booting again')
+    print('nothing on the console, booting again')
   }
   return { end: 'silent', console: '' }
 }
@@ -259,7 +259,7 @@ async function main() {
   const { values } = parseArgs({ options: { boot: { type: 'string', multiple: true }, keep: { type: 'boolean' } } })
   const missing = missingPrograms()
   if (missing.length > 0) {
-    say(
+    print(
       `missing: ${missing.map(([program]) => program).join(', ')}. apt-get install ${missing.map(([, name]) => name).join(' ')}`,
     )
     return 1
@@ -269,7 +269,7 @@ async function main() {
   try {
     const image = ensureImage()
     const job = packJob(work)
-    say(
+    print(
       `image ready after ${((performance.now() - started) / 1000).toFixed(1)} s (${(statSync(job).size / 2 ** 20).toFixed(0)} MiB job)`,
     )
     const checks = []
@@ -291,12 +291,12 @@ async function main() {
     }
     if (process.env.LLM_DO_TEST_VM_SUMMARY)
       writeFileSync(process.env.LLM_DO_TEST_VM_SUMMARY, `${JSON.stringify(summary)}\n`)
-    say(`${summary.seconds} s`)
+    print(`${summary.seconds} s`)
     console.log(`${summary.passed} passed, ${summary.failed} failed`)
     return failed === 0 && !interruption.signal.aborted ? 0 : 1
   } finally {
     if (!values.keep) rmSync(work, { recursive: true, force: true })
-    else say(`kept ${work}`)
+    else print(`kept ${work}`)
   }
 }
 

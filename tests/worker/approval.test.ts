@@ -42,12 +42,12 @@ const ASK: Verdict = { decision: 'ask', by: 'default', why: 'why' }
 const settled = async (input: {
   readonly verdict?: Verdict
   readonly approval?: Approval
-  readonly answer?: Answer
+  readonly reply?: Answer
   readonly memory?: ReturnType<typeof processMemory>
-  readonly asked?: Question
+  readonly shown?: Question
 }) => {
-  const { verdict = ASK, approval = 'prompt', answer, memory = processMemory(), asked = question() } = input
-  const { run, by } = await settle({ verdict, approval, question: asked, memory, ask: async () => answer })
+  const { verdict = ASK, approval = 'prompt', reply, memory = processMemory(), shown = question() } = input
+  const { run, by } = await settle({ verdict, approval, question: shown, memory, ask: async () => reply })
   return `${run ? 'runs' : 'stays'} by ${by}`
 }
 
@@ -90,10 +90,10 @@ describe('who decides', () => {
     ['a rule that lets run under reject_all', { verdict: RUN!, approval: 'reject_all' }, 'runs by rule "x"'],
     ['approve_all', { approval: 'approve_all' }, 'runs by --approval approve_all'],
     ['reject_all', { approval: 'reject_all' }, 'stays by --approval reject_all'],
-    ['yes', { answer: 'yes' }, 'runs by user'],
-    ['session', { answer: 'session' }, 'runs by user'],
-    ['no', { answer: 'no' }, 'stays by user'],
-    ['quit', { answer: 'quit' }, 'stays by user'],
+    ['yes', { reply: 'yes' }, 'runs by user'],
+    ['session', { reply: 'session' }, 'runs by user'],
+    ['no', { reply: 'no' }, 'stays by user'],
+    ['quit', { reply: 'quit' }, 'stays by user'],
     ['no terminal', {}, 'stays by no terminal'],
   ])('%s', async (_, input, expected) => {
     expect(await settled(input)).toBe(expected)
@@ -109,23 +109,23 @@ test.each<[string, Answer | undefined]>([
   ['', undefined],
   ['yeah', undefined],
   ['constructor', undefined],
-])('%j is the answer %s', (text, answer) => {
-  expect(readAnswer(text)).toBe(answer)
+])('%j is the answer %s', (text, reply) => {
+  expect(readAnswer(text)).toBe(reply)
 })
 
 describe('what is approved for a session', () => {
   test('is this very command, and no other', async () => {
     const memory = processMemory()
-    await settled({ memory, answer: 'session' })
+    await settled({ memory, reply: 'session' })
     expect(await settled({ memory })).toBe('runs by session')
-    expect(await settled({ memory, asked: question({ command: ['git', 'commit', '-m', 'it', 'is'] }) })).toBe(
+    expect(await settled({ memory, shown: question({ command: ['git', 'commit', '-m', 'it', 'is'] }) })).toBe(
       'stays by no terminal',
     )
   })
 
   test('yes is for once', async () => {
     const memory = processMemory()
-    await settled({ memory, answer: 'yes' })
+    await settled({ memory, reply: 'yes' })
     expect(await settled({ memory })).toBe('stays by no terminal')
   })
 
@@ -207,7 +207,7 @@ describe('what is approved for a session', () => {
     expect([await first.has('key'), await memory().has('key')]).toEqual([true, false])
   })
 
-  test('is kept beside the records of live runs', () => {
+  test('is kept next to the records of live runs', () => {
     const uid = process.getuid?.() ?? 0
     const env = { XDG_RUNTIME_DIR: '/run/user/7' }
     expect(approvalsDirectory(env, uid)).toBe(path.join(runsDirectory(env, uid), '../approvals'))

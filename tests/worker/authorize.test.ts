@@ -12,7 +12,7 @@ import {
   zonesThatMoved,
 } from '../../src/worker/authorize.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { operator, project, refusedLater, told } from './support.ts'
+import { errorText, operator, project, refusedLater } from './support.ts'
 
 const SHELL =
   'toolsets: { shell: { rules: [{ pattern: ls, approval: preApproved }, { pattern: wc, approval: ask }, { pattern: rm, approval: blocked }] } }'
@@ -34,18 +34,18 @@ function request(cwd: string, more: Partial<WorkerRequest> & { readonly given?: 
     ...rest,
   }
 }
-const prepared = async (asked: WorkerRequest) => {
-  const ready = await prepareWorker(asked)
+const prepared = async (request: WorkerRequest) => {
+  const ready = await prepareWorker(request)
   if (ready.isBlocked) throw new Error(ready.verdict.why)
   return ready
 }
-const pass = async (asked: Partial<PassRequest> & WorkerRequest) =>
+const pass = async (request: Partial<PassRequest> & WorkerRequest) =>
   await passWorker({
     approval: 'prompt',
     memory: processMemory(),
     ask: async () => undefined,
     onDecided: () => undefined,
-    ...asked,
+    ...request,
   })
 
 describe('finding a worker', () => {
@@ -59,15 +59,15 @@ describe('finding a worker', () => {
     'workers/w/worker.worker',
     '.claude/agents/w.md',
     '.claude/skills/w/SKILL.md',
-  ])('by name in %s', async (place) => {
-    const cwd = await project({ [place]: WORKER })
+  ])('by name in %s', async (file) => {
+    const cwd = await project({ [file]: WORKER })
     const { worker, files } = await prepared(request(cwd))
-    expect([worker.file, files[0]]).toEqual([place, path.join(cwd, place)])
+    expect([worker.file, files[0]]).toEqual([file, path.join(cwd, file)])
   })
 
   test('by path, also outside the project', async () => {
-    const [cwd, elsewhere] = [await temporaryDirectory(), await project({ 'x/w.worker': WORKER })]
-    const { worker } = await prepared(request(cwd, { worker: path.join(elsewhere, 'x/w.worker') }))
+    const [cwd, other] = [await temporaryDirectory(), await project({ 'x/w.worker': WORKER })]
+    const { worker } = await prepared(request(cwd, { worker: path.join(other, 'x/w.worker') }))
     expect(worker.name).toBe('w')
   })
 
@@ -102,16 +102,16 @@ describe('finding a worker', () => {
   })
 
   test.each(['w', './w.worker', 'workers/../w.worker'])('a link out of the project is refused (%s)', async (name) => {
-    const [cwd, elsewhere] = [await temporaryDirectory(), await project({ 'w.worker': WORKER })]
-    await symlink(path.join(elsewhere, 'w.worker'), path.join(cwd, 'w.worker'))
+    const [cwd, other] = [await temporaryDirectory(), await project({ 'w.worker': WORKER })]
+    await symlink(path.join(other, 'w.worker'), path.join(cwd, 'w.worker'))
     await mkdir(path.join(cwd, 'workers'))
     const error = await refusedLater(prepareWorker(request(cwd, { worker: name })))
     expect(error.message).toMatch(/w\.worker: expected a file inside .*, got a link to "/)
   })
 
   test('a directory linked out of the project is refused', async () => {
-    const [cwd, elsewhere] = [await temporaryDirectory(), await project({ 'w.worker': WORKER })]
-    await symlink(elsewhere, path.join(cwd, 'workers'))
+    const [cwd, other] = [await temporaryDirectory(), await project({ 'w.worker': WORKER })]
+    await symlink(other, path.join(cwd, 'workers'))
     expect((await refusedLater(prepareWorker(request(cwd)))).message).toMatch(/expected a file inside/)
   })
 
@@ -142,7 +142,7 @@ describe('finding a worker', () => {
   })
 
   test.each(['w\0x', 'w\u001b[2J', 'w\u200b', 'wеb', '', '../../../etc/passwd', 'a\nb'])(
-    'the name %j finds nothing and hurts nobody',
+    'the name %j finds nothing and does no harm',
     async (name) => {
       const cwd = await temporaryDirectory()
       const error = await refusedLater(prepareWorker(request(cwd, { worker: name })))
@@ -174,7 +174,7 @@ describe('deciding about a command', () => {
   ])('%j does not run %j', async (yaml, command, why) => {
     const cwd = await project({ 'w.worker': file(yaml) })
     const error = await refusedLater(pass(request(cwd, { command })))
-    expect([error.code, told(error)]).toEqual(['COMMAND_BLOCKED', expect.stringMatching(why)])
+    expect([error.code, errorText(error)]).toEqual(['COMMAND_BLOCKED', expect.stringMatching(why)])
   })
 
   test('the text of -c is what the rules see, not the shell that runs it', async () => {
@@ -274,12 +274,12 @@ describe('a worker in workshops', () => {
   })
 
   test('paths of a workshop elsewhere are its own directory’s, and that directory may be used', async () => {
-    const [cwd, elsewhere] = [
+    const [cwd, other] = [
       await project({ 'w.worker': WORKER }),
       await project({ 'data/x': '', 's.yaml': shop('{ name: d, hostPath: ./data, mode: rw }') }),
     ]
-    const { policy } = await prepared(request(cwd, { workshop: path.join(elsewhere, 's.yaml') }))
-    expect(policy.zones[0]?.hostPath).toBe(path.join(elsewhere, 'data'))
+    const { policy } = await prepared(request(cwd, { workshop: path.join(other, 's.yaml') }))
+    expect(policy.zones[0]?.hostPath).toBe(path.join(other, 'data'))
   })
 
   test('a home directory is no project, so a workshop in it can show nothing of it', async () => {
@@ -292,13 +292,13 @@ describe('a worker in workshops', () => {
   })
 
   test('a link in the project is judged by where it leads', async () => {
-    const [cwd, elsewhere] = [
+    const [cwd, other] = [
       await project({ 'w.worker': file('name: w\ntools: Bash\nsandbox: { zones: [{ name: d, hostPath: ./d }] }') }),
       await temporaryDirectory(),
     ]
-    await symlink(elsewhere, path.join(cwd, 'd'))
+    await symlink(other, path.join(cwd, 'd'))
     expect((await refusedLater(prepareWorker(request(cwd)))).message).toContain(
-      `wanted the host path ${elsewhere} (ro), granted no zone that shows it`,
+      `wanted the host path ${other} (ro), granted no zone that shows it`,
     )
   })
 

@@ -95,15 +95,15 @@ describeWith(['bwrap', 'userns'], 'the files that decide, in a directory that ca
 
   test.each(['.git/hooks', '.git/config', '.mcp.json', '.vscode', '.claude'])(
     'cannot be made by the command where they are not there yet: %s',
-    async (place) => {
+    async (path) => {
       const cwd = await project({ 'w.worker': ANY })
-      const script = `touch made; mkdir -p $(dirname ${place}); echo evil > ${place}; mkdir -p ${place}/x; sleep 20`
+      const script = `touch made; mkdir -p $(dirname ${path}); echo evil > ${path}; mkdir -p ${path}/x; sleep 20`
       const { status } = await run(cwd, ['--rw', '.', '--worker', 'w', '--', 'sh', '-c', script])
-      // What was made before the command was stopped lies beside its place, under a name that nothing reads.
+      // What was made before the command was stopped lies next to it, under a name that nothing reads.
       const left = readdirSync(cwd)
         .map((name) => name.replace(/\.set-aside\..*/, '.set-aside'))
         .sort()
-      expect([status, left]).toEqual([126, [`${place.split('/')[0]}.set-aside`, 'made', 'w.worker']])
+      expect([status, left]).toEqual([126, [`${path.split('/')[0]}.set-aside`, 'made', 'w.worker']])
     },
   )
 
@@ -121,12 +121,12 @@ describeWith(['bwrap', 'userns'], 'approvals and records', () => {
   async function typed(
     cwd: string,
     home: string,
-    { commands, answers }: { commands: readonly string[]; answers: string },
+    { commands, replies }: { commands: readonly string[]; replies: string },
   ) {
     await writeFile(path.join(home, 'script.sh'), commands.join('\n'))
     const { stdout } = await execa('script', ['-qec', 'sh "$HOME/script.sh"', '/dev/null'], {
       cwd,
-      input: answers,
+      input: replies,
       env: { PATH: process.env['PATH'], HOME: home, XDG_RUNTIME_DIR: path.join(home, 'runtime') },
       extendEnv: false,
       timeout: 60_000,
@@ -144,23 +144,23 @@ describeWith(['bwrap', 'userns'], 'approvals and records', () => {
     const [cwd, home] = [await project({ 'w.worker': ASKS }), await project({ 'runtime/x': '' })]
     const session = await typed(cwd, home, {
       commands: [asking(['echo', 'first']), asking(['echo', 'first']), asking(['echo', 'other']), 'echo status $?'],
-      answers: 's\nn\n',
+      replies: 's\nn\n',
     })
     expect(session.match(/wants to run:/g)).toHaveLength(2)
     expect([printed(session, 'first'), printed(session, 'other')]).toEqual([2, 0])
     expect([session.includes('the answer was no'), session.includes('status 126')]).toEqual([true, true])
     const once = await typed(cwd, home, {
       commands: [asking(['echo', 'this']), asking(['echo', 'this'])],
-      answers: 'y\nn\n',
+      replies: 'y\nn\n',
     })
     expect([once.match(/wants to run:/g)?.length, printed(once, 'this')]).toEqual([2, 1])
   })
 
   test('an answer of a session does not count in the next one', async () => {
     const [cwd, home] = [await project({ 'w.worker': ASKS }), await project({ 'runtime/x': '' })]
-    const one = { commands: [asking(['echo', 'first'])], answers: 's\n' }
+    const one = { commands: [asking(['echo', 'first'])], replies: 's\n' }
     expect(printed(await typed(cwd, home, one), 'first')).toBe(1)
-    expect(printed(await typed(cwd, home, { ...one, answers: 'n\n' }), 'first')).toBe(0)
+    expect(printed(await typed(cwd, home, { ...one, replies: 'n\n' }), 'first')).toBe(0)
   })
 
   test.runIf(process.getuid?.() !== 0)(

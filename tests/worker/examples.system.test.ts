@@ -16,11 +16,11 @@ interface Run {
   readonly worker: string
   readonly workshop?: string
   readonly given?: GivenOptions
-  readonly answer?: Answer
-  readonly onAsk?: (text: string) => void
+  readonly reply?: Answer
+  readonly onQuestion?: (text: string) => void
 }
 
-function run(cwd: string, command: readonly string[], { worker, workshop, given = {}, answer, onAsk }: Run) {
+function run(cwd: string, command: readonly string[], { worker, workshop, given = {}, reply, onQuestion }: Run) {
   const narrow = narrowByWorker({
     worker,
     workshop: workshop === undefined ? undefined : path.join(SHIPPED, `${workshop}.workshop.yaml`),
@@ -30,8 +30,8 @@ function run(cwd: string, command: readonly string[], { worker, workshop, given 
     approval: 'prompt',
     memory: processMemory(),
     ask: async (text) => {
-      onAsk?.(text)
-      return answer
+      onQuestion?.(text)
+      return reply
     },
     onDecided: () => undefined,
   })
@@ -83,7 +83,7 @@ describe('shipped workers', () => {
     expect([stdout, await readFile(path.join(cwd, 'out', 'sorted'), 'utf8')]).toEqual(['', '1,2\na,b\n'])
   })
 
-  test('what nobody grants is refused before anything is started', async () => {
+  test('what is not granted is refused before anything is started', async () => {
     const cwd = await project({})
     expect((await refusedLater(run(cwd, ['cat', '/input/x'], { worker: 'data-cruncher' }))).code).toBe(
       'POLICY_ESCALATION',
@@ -95,11 +95,11 @@ describe('without rules the walls are the same', () => {
   const FREE = { 'w.worker': file('name: w\ntools: Bash') }
 
   test('a worker that may run anything reads nothing beyond the zones, changes nothing and has no network', async () => {
-    const [cwd, elsewhere] = [await project(FREE), await project({ secret: 'planted' })]
-    const script = `cat "${elsewhere}/secret"; echo x > made; tail -n +3 /proc/net/dev | cut -d: -f1`
+    const [cwd, other] = [await project(FREE), await project({ secret: 'planted' })]
+    const script = `cat "${other}/secret"; echo x > made; tail -n +3 /proc/net/dev | cut -d: -f1`
     const held = await run(cwd, ['/bin/sh', '-c', script], { worker: 'w' })
     expect([held.stdout.trim(), existsSync(path.join(cwd, 'made'))]).toEqual(['lo', false])
-    const shown = await run(cwd, ['/bin/sh', '-c', script], { worker: 'w', given: { ro: [elsewhere], rw: ['.'] } })
+    const shown = await run(cwd, ['/bin/sh', '-c', script], { worker: 'w', given: { ro: [other], rw: ['.'] } })
     expect([shown.stdout.includes('planted'), existsSync(path.join(cwd, 'made'))]).toEqual([true, true])
   })
 
@@ -132,12 +132,12 @@ test('a person is asked once, also when a directory has to be made first', async
       'name: w\nshell_default: ask\nsandbox: { zones: [{ name: new, mode: rw, hostPath: ./new, create: true }] }',
     ),
   })
-  const asked: string[] = []
+  const questions: string[] = []
   const { exitCode } = await run(cwd, ['touch', '/new/x'], {
     worker: 'w',
     given: { rw: ['.'] },
-    answer: 'yes',
-    onAsk: (text) => asked.push(text),
+    reply: 'yes',
+    onQuestion: (text) => questions.push(text),
   })
-  expect([exitCode, asked.length, existsSync(path.join(cwd, 'new/x'))]).toEqual([0, 1, true])
+  expect([exitCode, questions.length, existsSync(path.join(cwd, 'new/x'))]).toEqual([0, 1, true])
 })

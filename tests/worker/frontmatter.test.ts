@@ -1,16 +1,16 @@
 import matter from 'gray-matter'
 import { describe, expect, test } from 'vitest'
 import { LARGEST_FILE, readFrontMatter, readYamlFile } from '../../src/worker/frontmatter.ts'
-import { refused, told } from './support.ts'
+import { errorText, refused } from './support.ts'
 
 const read = (text: string) =>
   readFrontMatter({ file: 'w.md', text, knownKeys: ['name', 'description', 'tools', 'sandbox'] })
-const front = (yaml: string) => read(`---\n${yaml}\n---\nbody\n`)
+const readYaml = (yaml: string) => read(`---\n${yaml}\n---\nbody\n`)
 const whyNot = (text: string) => {
   const error = refused(() => read(text))
   expect(error.code).toBe('WORKER_INVALID')
-  expect(told(error)).not.toMatch(/\n\s+at /)
-  return told(error)
+  expect(errorText(error)).not.toMatch(/\n\s+at /)
+  return errorText(error)
 }
 
 describe('front matter is data, never a program', () => {
@@ -54,9 +54,9 @@ describe('front matter is data, never a program', () => {
   })
 
   test('what one reader does to the data is not seen by the next', () => {
-    const first = front('name: x').value as Record<string, unknown>
+    const first = readYaml('name: x').value as Record<string, unknown>
     first['name'] = 'changed'
-    expect(front('name: x').value).toEqual({ name: 'x' })
+    expect(readYaml('name: x').value).toEqual({ name: 'x' })
   })
 })
 
@@ -79,7 +79,7 @@ describe('what is read', () => {
   })
 
   test('words are words: only true and false are booleans', () => {
-    expect(front('a: no\nb: yes\nc: off\nd: true\ne: null').value).toEqual({
+    expect(readYaml('a: no\nb: yes\nc: off\nd: true\ne: null').value).toEqual({
       a: 'no',
       b: 'yes',
       c: 'off',
@@ -89,14 +89,14 @@ describe('what is read', () => {
   })
 
   test('a key called __proto__ is a key', () => {
-    const { value } = front('__proto__: { polluted: true }')
+    const { value } = readYaml('__proto__: { polluted: true }')
     expect(Object.keys(value as object)).toEqual(['__proto__'])
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
   })
 
   test('empty front matter is an empty mapping', () => {
-    expect(front('').value).toEqual({})
-    expect(front('# only a comment').value).toEqual({})
+    expect(readYaml('').value).toEqual({})
+    expect(readYaml('# only a comment').value).toEqual({})
   })
 })
 
@@ -121,7 +121,7 @@ describe('a description without quotes that is not YAML is taken as text, and no
   ])('%s', (_, yaml, value) => {
     if (value === undefined) expect(whyNot(`---\n${yaml}\n---\n`)).toMatch(/^w\.md:2: description: expected valid YAML/)
     else {
-      const result = front(yaml)
+      const result = readYaml(yaml)
       expect(result.value).toEqual(value)
       expect(result.warnings).toMatchObject([
         { code: 'W_LENIENT', key: 'description', line: yaml.startsWith('name') ? 3 : 2 },
@@ -130,7 +130,10 @@ describe('a description without quotes that is not YAML is taken as text, and no
   })
 
   test('lines of what follows stay the lines of the file', () => {
-    expect(front('description: a: b\n  more: x\nsandbox:\n  k: 1').lines).toMatchObject({ sandbox: 4, 'sandbox.k': 5 })
+    expect(readYaml('description: a: b\n  more: x\nsandbox:\n  k: 1').lines).toMatchObject({
+      sandbox: 4,
+      'sandbox.k': 5,
+    })
   })
 
   test.each([
@@ -217,11 +220,11 @@ describe('hostile text is one error, soon', () => {
 
   test('a directive cannot make `no` mean false', () => {
     const error = refused(() => readYamlFile({ file: 'w.yaml', text: '%YAML 1.1\n---\nnetwork: no\n' }))
-    expect(told(error)).toMatch(/^w\.yaml:1: expected no directives/)
+    expect(errorText(error)).toMatch(/^w\.yaml:1: expected no directives/)
   })
 
   test('a second document is refused', () => {
-    expect(told(refused(() => readYamlFile({ file: 'w.yaml', text: 'name: a\n---\nname: b\n' })))).toMatch(
+    expect(errorText(refused(() => readYamlFile({ file: 'w.yaml', text: 'name: a\n---\nname: b\n' })))).toMatch(
       /w\.yaml:\d: .*expected valid YAML/,
     )
   })

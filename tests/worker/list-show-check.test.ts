@@ -8,7 +8,7 @@ import { checkWorkers, listWorkers, showWorker } from '../../src/worker/list-sho
 import { operator, project, refusedLater } from './support.ts'
 
 const file = (yaml: string) => `---\n${yaml}\n---\nDo it.\n`
-const asked = (cwd: string) => ({
+const request = (cwd: string) => ({
   cwd,
   home: '',
   shippedDirectory: '',
@@ -50,7 +50,7 @@ describe('check', () => {
 
   test.each<[string, Readonly<Record<string, string>>, string]>([
     [
-      'a delegate that nobody is',
+      'a delegate that does not exist',
       { 'a.worker': file('name: reader\ndelegates-to: [raeder]') },
       'error UNKNOWN_DELEGATE a.worker:3: delegates-to: no worker is called "raeder". Did you mean "reader"?',
     ],
@@ -113,7 +113,7 @@ describe('check', () => {
 
 const REAL = path.join(import.meta.dirname, '..', '..', '..', 'shared', 'real-workers')
 test.skipIf(!existsSync(REAL))(
-  'real files are read as their page says, where the folder stands beside the project',
+  'real files are read as their page says, where the folder is next to the project',
   async () => {
     const { files, found, ok } = await checked(path.resolve(REAL))
     expect(files).toHaveLength(21)
@@ -148,7 +148,7 @@ describe('list and show', () => {
       's.yaml':
         'workshop:\n  name: s\n  sandbox:\n    zones: [{ name: d, hostPath: ., mode: rw }]\n    resources: { memory: 100m }',
     })
-    const { lines } = await showWorker({ ...asked(cwd), worker: 'w', workshop: 's.yaml' })
+    const { lines } = await showWorker({ ...request(cwd), worker: 'w', workshop: 's.yaml' })
     expect(lines).toEqual(
       expect.arrayContaining([
         'worker     w (w.worker)',
@@ -174,7 +174,7 @@ describe('init', () => {
       kept: [],
     })
     const ready = await prepareWorker({
-      ...asked(cwd),
+      ...request(cwd),
       worker: 'helper',
       workshop: 'workshop.yaml',
       command: ['ls'],
@@ -222,7 +222,7 @@ describe('shipped examples', () => {
     const cwd = await project({ 'package.json': '{}' })
     const workshop = shop === undefined ? undefined : path.join(SHIPPED, `${shop}.workshop.yaml`)
     const ready = await prepareWorker({
-      ...asked(cwd),
+      ...request(cwd),
       shippedDirectory: path.resolve(SHIPPED),
       worker,
       workshop,
@@ -238,7 +238,7 @@ describe('shipped examples', () => {
     const modes = ['code-reviewer', 'test-runner'].map(async (worker) => {
       const command = worker === 'test-runner' ? ['npm', 'test'] : ['ls']
       const ready = await prepareWorker({
-        ...asked(cwd),
+        ...request(cwd),
         shippedDirectory: path.resolve(SHIPPED),
         worker,
         workshop,

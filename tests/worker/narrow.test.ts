@@ -6,10 +6,10 @@ import { coversHost } from '../../src/policy/keys/network.ts'
 import type { GivenOptions } from '../../src/policy/option-layer.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { escalationError, NARROWED_KEYS, type Narrowed, narrowStep } from '../../src/worker/narrow.ts'
-import type { SandboxWish } from '../../src/worker/worker.ts'
+import type { SandboxRequest } from '../../src/worker/worker.ts'
 import type { ZoneContext } from '../../src/worker/zones.ts'
 import { mergeLayers } from '../policy/layers.ts'
-import { HOME, operator, sandbox, told, workshop } from './support.ts'
+import { errorText, HOME, operator, sandbox, workshop } from './support.ts'
 
 const GROUND: ZoneContext = {
   cwd: '/project',
@@ -28,16 +28,16 @@ interface Case {
 }
 
 function narrowed({ given = {}, shop, worker, context = {}, isProfileChosen = false, grant }: Case): Narrowed {
-  const shopWish = shop === undefined ? undefined : workshop(`name: s\nsandbox: ${shop}`).sandbox
+  const workshopRequest = shop === undefined ? undefined : workshop(`name: s\nsandbox: ${shop}`).sandbox
   const common = { context: { ...GROUND, ...context }, isProfileChosen, home: HOME }
-  const steps: readonly (readonly ['workshop' | 'worker', SandboxWish | undefined])[] = [
-    ['workshop', shopWish],
+  const steps: readonly (readonly ['workshop' | 'worker', SandboxRequest | undefined])[] = [
+    ['workshop', workshopRequest],
     ['worker', worker === undefined ? undefined : sandbox(worker)],
   ]
   return steps.reduce<Narrowed>(
-    (sofar, [level, wish]) => {
-      if (wish === undefined) return sofar
-      const next = narrowStep({ ...common, policy: sofar.policy, level, wish })
+    (sofar, [level, request]) => {
+      if (request === undefined) return sofar
+      const next = narrowStep({ ...common, policy: sofar.policy, level, request })
       return { ...next, escalations: [...sofar.escalations, ...next.escalations] }
     },
     { policy: grant ?? operator(given), escalations: [], warnings: [] },
@@ -69,7 +69,7 @@ describe('a worker never gets more than it was granted', () => {
     ['a link that leads outside', { worker: '{ zones: [{ name: e, hostPath: ./link }] }' }, /the host path \/etc/],
     ['a way up and out', { worker: '{ zones: [{ name: e, hostPath: ../other }] }' }, /the host path \/other/],
     [
-      'a request that nobody grants',
+      'a request that is not granted',
       { worker: '{ zones: [{ name: data, mode: rw }] }' },
       /^sandbox\.zones\.0: a zone data \(rw\) \/ no zone of that name$/,
     ],
@@ -89,7 +89,7 @@ describe('a worker never gets more than it was granted', () => {
       /the host path \/etc/,
     ],
     [
-      'a new zone beside those of the workshop',
+      'a new zone next to those of the workshop',
       { shop: '{ zones: [{ name: a, hostPath: ./a }] }', worker: '{ zones: [{ name: b, hostPath: ./b }] }' },
       /the host path \/project\/b \(ro\)/,
     ],
@@ -180,7 +180,7 @@ describe('a worker never gets more than it was granted', () => {
     const { escalations } = narrowed({ worker: '\n  network: host\n  resources: { memory: 2g }' })
     const error = escalationError(escalations)
     expect(error.code).toBe('POLICY_ESCALATION')
-    expect(told(error)).toBe(
+    expect(errorText(error)).toBe(
       '2 problems.\nw.worker:4: network: wanted host, granted none (built-in).\nw.worker:5: resources.memory: wanted 2GiB, granted 512MiB (built-in).',
     )
     expect(error.hint).toBe('to grant it: llm-do exec --net host --memory 2GiB ...')
@@ -276,7 +276,7 @@ describe('what is granted is narrowed', () => {
     ).toHaveLength(1)
   })
 
-  test('a workshop may set limits that nobody chose, and not those of a profile named by the operator', () => {
+  test('a workshop may set limits that were not chosen, and not those of a profile named by the operator', () => {
     const shop = '{ resources: { memory: 2g } }'
     expect(narrowed({ shop }).policy.resources.memory).toBe(2 * 1024 ** 3)
     const grant = operator({}, { profile: { resources: { memory: '1g' } } })
@@ -284,7 +284,7 @@ describe('what is granted is narrowed', () => {
     expect(narrowed({ shop, grant, isProfileChosen: true }).escalations).toHaveLength(1)
   })
 
-  test('a workshop may open the workspace that nobody closed', () => {
+  test('a workshop may open the workspace that is not closed', () => {
     expect(narrowed({ shop: '{ workspace: rw }' }).policy.workspace).toBe('rw')
     expect(narrowed({ shop: '{ readonly: false }' }).policy.workspace).toBe('rw')
     expect(refusals({ shop: '{ zones: [{ name: d, mode: rw, hostPath: ./d }] }', given: { ro: ['.'] } })).toHaveLength(
@@ -384,8 +384,8 @@ test.each<[string, string, boolean]>([
   ['*.a.example', '*.example', false],
   ['a.example', '*.example', false],
   ['*.example', 'aexample', false],
-])('a grant of %s covers %s: %s', (granted, wished, expected) => {
-  expect(coversHost(granted, wished)).toBe(expected)
+])('a grant of %s covers %s: %s', (granted, requested, expected) => {
+  expect(coversHost(granted, requested)).toBe(expected)
 })
 
 test('paths are compared by whole names', () => {

@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 const PROMPT = path.join(import.meta.dirname, '..', '..', 'src', 'worker', 'prompt.ts')
 
 /** A program that asks and writes the answer to a file. */
-async function asker(): Promise<{ readonly program: string; readonly answer: () => Promise<string> }> {
+async function asker(): Promise<{ readonly program: string; readonly reply: () => Promise<string> }> {
   const directory = await temporaryDirectory()
   const [entry, program, file] = ['entry.ts', 'asker.mjs', 'answer'].map((name) => path.join(directory, name)) as [
     string,
@@ -30,7 +30,7 @@ async function asker(): Promise<{ readonly program: string; readonly answer: () 
     format: 'esm',
     logLevel: 'silent',
   })
-  return { program, answer: () => readFile(file, 'utf8') }
+  return { program, reply: () => readFile(file, 'utf8') }
 }
 
 describe('the question', () => {
@@ -41,16 +41,16 @@ describe('the question', () => {
     ['q\n', 'quit'],
     ['1\n2\n3\n4\n5\ny\n', 'no'],
   ])('%j typed at a terminal is %s, and a pipe on stdin answers nothing', async (typed, expected) => {
-    const { program, answer } = await asker()
+    const { program, reply } = await asker()
     const command = `${process.execPath} ${program} < /dev/null`
     const { stdout } = await execa('script', ['-qec', command, '/dev/null'], { input: typed, timeout: 20_000 })
     expect(stdout).toContain('may it? ')
-    expect(await answer()).toBe(expected)
+    expect(await reply()).toBe(expected)
   })
 
   test('has no answer without a terminal, whatever stdin says', async () => {
-    const { program, answer } = await asker()
+    const { program, reply } = await asker()
     await execa('setsid', ['-w', process.execPath, program], { input: 'y\n', timeout: 20_000 })
-    expect(await answer()).toBe('undefined')
+    expect(await reply()).toBe('undefined')
   })
 })

@@ -3,10 +3,10 @@ import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { checkLayer } from '../../src/policy/validate-layer.ts'
 import { kindOf, readProfileZones, readWorker, readWorkshop } from '../../src/worker/read.ts'
-import type { Worker, ZoneWish } from '../../src/worker/worker.ts'
-import { HOME, refused, sandbox, told, worker, workshop } from './support.ts'
+import type { Worker, ZoneRequest } from '../../src/worker/worker.ts'
+import { errorText, HOME, refused, sandbox, worker, workshop } from './support.ts'
 
-const zoneLine = ({ name, target, mode, hostPath, request }: ZoneWish) =>
+const zoneLine = ({ name, target, mode, hostPath, request }: ZoneRequest) =>
   [name, target, mode, hostPath ?? (request === true ? 'requested' : 'none')].join(' ')
 const codes = ({ warnings }: Pick<Worker, 'warnings'>) => warnings.map(({ code }) => code)
 
@@ -61,7 +61,7 @@ describe('every spelling of zones means the same', () => {
     expect(sandbox(yaml).zones.map(zoneLine)).toEqual(zones)
   })
 
-  test('the older section sandboxes is zones too, with rules that nobody enforces', () => {
+  test('the older section sandboxes is zones too, with rules that are not enforced', () => {
     const read = worker('name: w\nsandboxes:\n  input: { path: ./input, mode: ro, max_bytes: 10 }')
     expect(read.sandbox?.zones.map(zoneLine)).toEqual(['input /input ro /project/input'])
     expect(read.sandbox?.zones[0]?.advisory).toEqual({ max_bytes: 10 })
@@ -75,8 +75,8 @@ describe('every spelling of zones means the same', () => {
   })
 
   test('restrict and readonly are kept as wishes', () => {
-    const wish = sandbox('{ restrict: /sub/, readonly: true }')
-    expect([wish.restrict?.value, wish.readonly?.value]).toEqual(['/sub', true])
+    const request = sandbox('{ restrict: /sub/, readonly: true }')
+    expect([request.restrict?.value, request.readonly?.value]).toEqual(['/sub', true])
   })
 })
 
@@ -96,7 +96,7 @@ describe('everything else of a sandbox is read as a policy', () => {
   })
 
   test.each(['on', 'yes'])('network: %s is ambiguous', (word) => {
-    expect(told(refused(() => sandbox(`{ network: ${word} }`)))).toMatch(
+    expect(errorText(refused(() => sandbox(`{ network: ${word} }`)))).toMatch(
       /w\.worker:3: sandbox\.network: expected none, restricted or host/,
     )
   })
@@ -319,7 +319,7 @@ describe('bad input is one error that names file, line, key, expected and got', 
     ],
     ['a sandbox that is a list', 'name: w\nsandbox: [a]', /^w\.worker:3: sandbox: expected a mapping, got a list/],
     [
-      'isolation beside another backend',
+      'isolation together with another backend',
       'name: w\nsandbox: { isolation: docker, backend: namespace }',
       /^w\.worker:3: sandbox\.isolation: expected namespace, which backend says, got docker/,
     ],
@@ -331,7 +331,7 @@ describe('bad input is one error that names file, line, key, expected and got', 
     ],
   ])('%s', (_, yaml, line) => {
     const error = refused(() => worker(yaml))
-    expect([error.code, told(error)]).toEqual(['WORKER_INVALID', expect.stringMatching(line)])
+    expect([error.code, errorText(error)]).toEqual(['WORKER_INVALID', expect.stringMatching(line)])
   })
 
   test('an unknown key is a warning in front matter, and names its place in the sandbox where it has one', () => {
@@ -343,7 +343,7 @@ describe('bad input is one error that names file, line, key, expected and got', 
   })
 
   test('an unknown key is an error in a workshop', () => {
-    expect(told(refused(() => workshop('workshop:\n  name: s\n  wrkers: [a]')))).toMatch(
+    expect(errorText(refused(() => workshop('workshop:\n  name: s\n  wrkers: [a]')))).toMatch(
       /^shop\.yaml:3: workshop\.wrkers: expected one of .*got the unknown key "wrkers"\. Did you mean "workers"\?$/,
     )
   })
@@ -362,7 +362,7 @@ describe('bad input is one error that names file, line, key, expected and got', 
     ['a worker twice', 'name: s\nworkers: [a, a]', /expected every worker once/],
     ['a workshop without name', 'workers: [a]', /shop\.yaml: ?(.*)name: expected/],
   ])('%s', (_, yaml, line) => {
-    expect(told(refused(() => workshop(yaml)))).toMatch(line)
+    expect(errorText(refused(() => workshop(yaml)))).toMatch(line)
   })
 })
 
@@ -375,21 +375,21 @@ function verdict(directory: string, file: string): string {
       const read = kind === 'workshop' ? readWorkshop(source) : readProfileZones({ ...source, name: 'zones' })
       return `${kind} ${read.sandbox?.zones.map(({ name, mode }) => `${name} ${mode}`).join(', ') ?? ''}`
     }
-    const { name, toolModel, sandbox: wish, shell, delegates, model } = readWorker(source)
-    const zones = (wish?.zones ?? []).map(
+    const { name, toolModel, sandbox: request, shell, delegates, model } = readWorker(source)
+    const zones = (request?.zones ?? []).map(
       ({ name: zone, mode, request }) => `${zone} ${mode}${request === true ? '?' : ''}`,
     )
     return [
       name,
       toolModel,
-      `zones(${zones.join(' ')})${wish?.restrict === undefined ? '' : `in ${wish.restrict.value}`}`,
+      `zones(${zones.join(' ')})${request?.restrict === undefined ? '' : `in ${request.restrict.value}`}`,
       shell === null ? 'no shell' : `${shell.rules.length} rules else ${shell.default?.value ?? 'block'}`,
       `delegates(${delegates.map(({ value }) => value).join(' ')})`,
       model ?? '-',
       codes(readWorker(source)).join(' ') || '-',
     ].join(' | ')
   } catch (error) {
-    return told(error as never)
+    return errorText(error as never)
   }
 }
 
@@ -420,7 +420,7 @@ describe('files of several eras', () => {
 })
 
 const REAL = path.join(import.meta.dirname, '..', '..', '..', 'shared', 'real-workers')
-describe.skipIf(!existsSync(REAL))('real files, where the folder stands beside the project', () => {
+describe.skipIf(!existsSync(REAL))('real files, where the folder is next to the project', () => {
   const VERDICTS: Readonly<Record<string, string>> = {
     '01': 'save_note | opt-in | zones(notes rw) | no shell | delegates() | - | W_ADVISORY',
     '02': 'code_analyzer | opt-in | zones() | 10 rules else block | delegates() | - | -',

@@ -7,7 +7,7 @@ import type { PolicyLayer } from '../../src/policy/layer.ts'
 import { flagLayer, type GivenOptions } from '../../src/policy/option-layer.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { readWorker, readWorkshop } from '../../src/worker/read.ts'
-import type { SandboxWish, Worker, Workshop } from '../../src/worker/worker.ts'
+import type { SandboxRequest, Worker, Workshop } from '../../src/worker/worker.ts'
 import { mergeLayers } from '../policy/layers.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
@@ -21,10 +21,10 @@ export function workshop(yaml: string): Workshop {
   return readWorkshop(around('shop.yaml', yaml))
 }
 /** The `sandbox` of a worker that has little else. */
-export function sandbox(yaml: string): SandboxWish {
-  const wish = worker(`name: w\nsandbox: ${yaml}`).sandbox
-  if (wish === undefined) throw new Error('no sandbox was read')
-  return wish
+export function sandbox(yaml: string): SandboxRequest {
+  const request = worker(`name: w\nsandbox: ${yaml}`).sandbox
+  if (request === undefined) throw new Error('no sandbox was read')
+  return request
 }
 
 export function refused(act: () => unknown): SandboxError {
@@ -38,7 +38,7 @@ export function refused(act: () => unknown): SandboxError {
 }
 
 /** Message and problems, as a person sees them. */
-export function told(error: SandboxError): string {
+export function errorText(error: SandboxError): string {
   return [error.message, ...error.problems].join('\n')
 }
 
@@ -51,7 +51,7 @@ export async function refusedLater(act: Promise<unknown>): Promise<SandboxError>
   throw new Error('it was let through, or broke', { cause: error })
 }
 
-/** The policy of an operator who says these flags, over a profile that nobody named. */
+/** The policy of an operator who says these flags, over a profile that was not named. */
 export function operator(given: GivenOptions = {}, { cwd = '/project', profile = {} as SandboxInput } = {}): Policy {
   const base: PolicyLayer = { layer: 'profile', source: 'default.yaml', directory: cwd, values: profile }
   return mergeLayers([base, flagLayer(given, cwd)], { profile: 'default', home: HOME })

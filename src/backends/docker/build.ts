@@ -333,15 +333,15 @@ export function identityOf(
   if (caller.uid !== 0) return caller
   const writable = plan.zones.filter(({ mode }) => mode === 'rw')
   const owner = writable[0]
-  if (owner === undefined) return NOBODY
+  if (owner === undefined) return OVERFLOW_ID
   const odd = writable.find(({ uid, gid }) => uid === 0 || uid !== owner.uid || gid !== owner.gid)
   if (odd !== undefined) throw notWritable(odd, owner)
   // Group 0 is root's: what it may read, and programs that are set to it, are no part of the zone.
-  return { uid: owner.uid, gid: owner.gid === 0 ? NOBODY.gid : owner.gid }
+  return { uid: owner.uid, gid: owner.gid === 0 ? OVERFLOW_ID.gid : owner.gid }
 }
 
 /** The kernel's overflow id. */
-const NOBODY: Identity = { uid: 65_534, gid: 65_534 }
+const OVERFLOW_ID: Identity = { uid: 65_534, gid: 65_534 }
 
 function notWritable(zone: PlannedZone, first: PlannedZone): SandboxError {
   const why =

@@ -6,7 +6,7 @@ import { execa } from 'execa'
 import type { DockerInputs } from './command-environment.ts'
 import type { ContainerReport } from './outcome.ts'
 
-export interface Answer {
+export interface ClientReply {
   readonly ok: boolean
   readonly stdout: string
   readonly stderr: string
@@ -16,7 +16,7 @@ export interface Answer {
 const ANSWER_MS = 60_000
 
 /** Asks the client one thing. Never throws: a client that is missing or hangs is an answer too. */
-export async function ask(docker: DockerInputs, argv: readonly string[]): Promise<Answer> {
+export async function runClient(docker: DockerInputs, argv: readonly string[]): Promise<ClientReply> {
   const { failed, stdout, stderr, shortMessage } = await execa(docker.path, argv, {
     env: docker.environment,
     extendEnv: false,
@@ -28,10 +28,10 @@ export async function ask(docker: DockerInputs, argv: readonly string[]): Promis
 }
 
 export async function inspectContainer(docker: DockerInputs, name: string): Promise<ContainerReport | undefined> {
-  const answer = await ask(docker, ['container', 'inspect', name])
-  return answer.ok ? (JSON.parse(answer.stdout) as readonly ContainerReport[])[0] : undefined
+  const reply = await runClient(docker, ['container', 'inspect', name])
+  return reply.ok ? (JSON.parse(reply.stdout) as readonly ContainerReport[])[0] : undefined
 }
 
 export async function removeContainer(docker: DockerInputs, name: string): Promise<void> {
-  await ask(docker, ['rm', '--force', '--volumes', name])
+  await runClient(docker, ['rm', '--force', '--volumes', name])
 }

@@ -11,7 +11,7 @@ import type { Need } from '../../policy/values.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
 import type { Reporter } from './build.ts'
-import { ask, inspectContainer } from './client.ts'
+import { inspectContainer, runClient } from './client.ts'
 import type { DockerInputs, DockerRunInputs } from './command-environment.ts'
 import { refusalOf } from './daemon-errors.ts'
 import { requireInit } from './held-mounts.ts'
@@ -124,7 +124,7 @@ export function lost({ docker, name }: Container): SandboxError {
     'BACKEND_FAILED',
     `${docker.program}: container ${name} vanished before its end could be read`,
     {
-      hint: 'somebody removed it, or the daemon restarted: look at what the command changed before you run it again',
+      hint: 'it was removed, or the daemon restarted: look at what the command changed before you run it again',
     },
   )
 }
@@ -145,7 +145,7 @@ export async function checkContainer(
   const report = await inspectContainer(docker, name)
   if (report === undefined)
     throw new SandboxError('SETUP_FAILED', `${docker.program}: container ${name} vanished before it was started`, {
-      hint: 'somebody removed it, or the daemon restarted: run again',
+      hint: 'it was removed, or the daemon restarted: run again',
     })
   refuseVolumes(docker, report)
   refuseNetwork(docker, { plan: input.plan, report })
@@ -236,7 +236,7 @@ export function refuseNetwork({ program }: Pick<DockerInputs, 'program'>, { plan
 /** Asks until the daemon does it: a container that is just being started cannot be killed yet. */
 export async function killContainer({ docker, name }: Container): Promise<void> {
   for (let attempt = 0; attempt < KILL_ATTEMPTS; attempt += 1) {
-    if ((await ask(docker, ['kill', name])).ok) return
+    if ((await runClient(docker, ['kill', name])).ok) return
     await new Promise((resolve) => setTimeout(resolve, KILL_PAUSE_MS))
   }
 }

@@ -23,7 +23,7 @@ type Found = 'executable' | 'not executable' | 'absent' | 'unknown'
 
 /** @returns undefined when the program could be executed, or that is not known: the exit status is then the command's own */
 export async function whyNotExecuted(lookup: Lookup): Promise<SetupFailure | undefined> {
-  const found = await Promise.all(candidates(lookup).map((path) => lookAt(lookup, path)))
+  const found = await Promise.all(candidates(lookup).map((path) => findInContainer(lookup, path)))
   if (found.includes('executable') || found.includes('unknown')) return undefined
   const errno = found.includes('not executable') ? 'EACCES' : 'ENOENT'
   return { step: 'exec', path: lookup.program, errno, detail: '' }
@@ -43,7 +43,7 @@ const HEADER = { bytes: 512, mode: 100, modeBytes: 8, type: 156 } as const
 /** docker: `Could not find the file`; podman: `could not be found`; a part of the path that is a file. */
 const ABSENT = /could not find the file|could not be found|no such file|not a directory/i
 
-async function lookAt({ docker, container }: Lookup, path: string): Promise<Found> {
+async function findInContainer({ docker, container }: Lookup, path: string): Promise<Found> {
   // podman always follows links and has no option for it.
   const follow = docker.program === 'docker' ? ['--follow-link'] : []
   const { stdout, stderr } = await execa(docker.path, ['cp', ...follow, `${container}:${path}`, '-'], {

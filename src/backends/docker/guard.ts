@@ -20,7 +20,7 @@ import { zoneRecords } from '../namespace/build.ts'
 import { writeLaunchFile } from '../namespace/launch-file.ts'
 import type { Guarded, Outcome, SetupFailure } from '../outcome.ts'
 import type { DockerInputs } from './command-environment.ts'
-import { watchByHand, withGit } from './guard-without-helper.ts'
+import { watchByHand, withGit } from './guard-in-node.ts'
 import type { Cover } from './mounts.ts'
 
 /** Descriptor of the launch file, see native/tools/guard.c. */
@@ -74,13 +74,13 @@ export async function planCovers(
     signal,
     stop: async (child) => void child.kill('SIGKILL'),
   })
-  const [answer, message] = [end.stdout, end.stderr].map(({ head, tail }) =>
+  const [reply, message] = [end.stdout, end.stderr].map(({ head, tail }) =>
     Buffer.concat([head, tail]).toString('utf8'),
   )
   if (end.exitCode !== 0)
     throw cannotProtect(message || `the guard ended with ${end.startErrno ?? end.signal ?? end.cause}`)
   const sources = new Map(zones.map(({ target, source }) => [target, source]))
-  return (JSON.parse(answer ?? '') as GuardPlan).covers.map(({ zone, path, mode }) => ({
+  return (JSON.parse(reply ?? '') as GuardPlan).covers.map(({ zone, path, mode }) => ({
     zone: sources.get(zone) ?? zone,
     path,
     readonly: mode === 'ro',
@@ -88,9 +88,13 @@ export async function planCovers(
 }
 
 function missing(): never {
-  throw new SandboxError('HELPER_MISSING', 'native helper guard is missing: nothing would watch over protected names', {
-    hint: 'make native   (or: npm rebuild llm-do-exec), or show the zone ro',
-  })
+  throw new SandboxError(
+    'HELPER_MISSING',
+    'native program guard is missing: nothing would watch over protected names',
+    {
+      hint: 'make native   (or: npm rebuild llm-do-exec), or show the zone ro',
+    },
+  )
 }
 
 function cannotProtect(message: string): SandboxError {

@@ -11,7 +11,7 @@ import { SandboxError } from '../../error.ts'
 import type { Plan, PlannedZone } from '../../plan/plan.ts'
 import type { DockerInputs, DockerRunInputs } from './command-environment.ts'
 import { planCovers } from './guard.ts'
-import { coversThere, withGit } from './guard-without-helper.ts'
+import { coversThere, withGit } from './guard-in-node.ts'
 import type { Cover } from './mounts.ts'
 
 /** O_PATH of open(2): the same on every architecture that Linux shares with us; node has no name for it. */
@@ -30,7 +30,7 @@ export async function withMounts<
   R,
 >(input: T, then: (held: T) => Promise<R>): Promise<R> {
   const docker = input.run.docker
-  const { covers, close } = await lookAtMounts(input, docker)
+  const { covers, close } = await observeMounts(input, docker)
   try {
     return await then({ ...input, run: { ...input.run, docker: { ...docker, covers } } })
   } finally {
@@ -38,7 +38,7 @@ export async function withMounts<
   }
 }
 
-async function lookAtMounts(
+async function observeMounts(
   { plan, signal }: { readonly plan: Plan; readonly signal?: AbortSignal | undefined },
   { platform, remote, guard }: DockerInputs,
 ): Promise<HeldCovers> {
@@ -120,7 +120,7 @@ export function holdCovers({ zones, covers }: CoverInputs): HeldCovers {
   }
 }
 
-/** A source may be shown at two places. */
+/** A source may be mounted at two targets. */
 function unique(covers: readonly Cover[]): readonly Cover[] {
   return [...new Map(covers.map((cover) => [`${cover.zone}\0${cover.path}`, cover])).values()]
 }
@@ -131,7 +131,7 @@ function inodeOf(fd: number): NonNullable<Cover['inode']> {
 }
 
 function openZone(zone: PlannedZone): number {
-  const fd = look(zone.source, zone.source)
+  const fd = openPath(zone.source, zone.source)
   const { dev, ino } = inodeOf(fd)
   if (dev === String(zone.dev) && ino === String(zone.ino)) return fd
   closeSync(fd)
@@ -143,33 +143,33 @@ function openBelow(root: number, { zone, path }: Cover): number | undefined {
   const words = path.split('/')
   let at = root
   for (const word of words) {
-    const place = `${zone}/${path}`
-    const next = lookBelow(at, word, place)
+    const shownPath = `${zone}/${path}`
+    const next = openEntry(at, word, shownPath)
     if (at !== root) closeSync(at)
     if (next === undefined) return undefined
     if (fstatSync(next).isSymbolicLink()) {
       closeSync(next)
-      throw linkInTheWay(place)
+      throw linkInTheWay(shownPath)
     }
     at = next
   }
   return at
 }
 
-function lookBelow(directory: number, name: string, place: string): number | undefined {
+function openEntry(directory: number, name: string, shownPath: string): number | undefined {
   try {
     return openSync(`/proc/self/fd/${directory}/${name}`, LOOK)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EACCES') return undefined
-    throw changed(place, error)
+    throw changed(shownPath, error)
   }
 }
 
-function look(path: string, place: string): number {
+function openPath(path: string, shownPath: string): number {
   try {
     return openSync(path, LOOK)
   } catch (error) {
-    throw changed(place, error)
+    throw changed(shownPath, error)
   }
 }
 

@@ -17,12 +17,12 @@ export const docker: Backend = {
   observe: {
     // A daemon is slow to answer, so it is asked only when no earlier backend is enough.
     isWanted: () => false,
-    look: async ({ env, search }) => {
+    observe: async ({ env, search }) => {
       // Our own search comes first: a client that lies in the caller's tree is not asked.
       const found = search(env['LLM_DO_DOCKER'] || 'docker')
       if (found === undefined) return {}
-      const { askDocker } = await import('./observe.ts')
-      return { docker: await askDocker(found.path, { env }) }
+      const { observeDaemon } = await import('./observe.ts')
+      return { docker: await observeDaemon(found.path, { env }) }
     },
   },
   offers: dockerOffers,

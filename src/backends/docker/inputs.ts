@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DockerFact } from '../../host/facts.ts'
-import { helpersDirectory } from '../../os/native-helpers.ts'
+import { nativeDirectory } from '../../os/native-programs.ts'
 import { ownIdentity } from '../../os/process-identity.ts'
 import { clientEnvironment } from './client-environment.ts'
 import type { DockerInputs } from './command-environment.ts'
@@ -29,13 +29,13 @@ export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.Proces
 
 /** A daemon on another machine does not see our files; under SELinux a container may not open what a user made. */
 function ownInit({ remote, labelled }: DockerFact): string | undefined {
-  const file = join(helpersDirectory(), 'container-init')
+  const file = join(nativeDirectory(), 'container-init')
   return !remote && labelled !== true && process.platform === 'linux' && existsSync(file) ? file : undefined
 }
 
 /** It watches this machine's files; those of a daemon on another machine are out of its reach. */
 function ownGuard({ remote }: DockerFact): string | undefined {
-  const file = join(helpersDirectory(), 'guard')
+  const file = join(nativeDirectory(), 'guard')
   return !remote && process.platform === 'linux' && existsSync(file) ? file : undefined
 }
 

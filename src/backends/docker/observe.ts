@@ -14,7 +14,7 @@ export interface DockerSearch {
   /** Canonical directories whose programs are not trusted, see program.ts. */
   readonly notBelow: readonly string[]
   /** Milliseconds that the daemon has. */
-  readonly answerMs?: number
+  readonly patienceMs?: number
 }
 
 /**
@@ -24,43 +24,47 @@ export interface DockerSearch {
 export async function observeDocker({
   env,
   notBelow,
-  answerMs = ANSWER_MS,
+  patienceMs = ANSWER_MS,
 }: DockerSearch): Promise<DockerFact | undefined> {
   const [name, path] = [env['LLM_DO_DOCKER'] || 'docker', (env['PATH'] ?? '').split(delimiter)]
   const found = findProgram({ name, path, notBelow, uid: process.getuid?.() ?? -1 })
-  return found === undefined ? undefined : askDocker(found.path, { env, answerMs })
+  return found === undefined ? undefined : observeDaemon(found.path, { env, patienceMs })
 }
 
 /** Asks a client that was found already. */
-export async function askDocker(
+export async function observeDaemon(
   path: string,
-  { env, answerMs = ANSWER_MS }: Omit<DockerSearch, 'notBelow'>,
+  { env, patienceMs = ANSWER_MS }: Omit<DockerSearch, 'notBelow'>,
 ): Promise<DockerFact> {
   const program = basename(path).includes('podman') ? 'podman' : 'docker'
-  const answer = await askInfo(path, clientEnvironment(env, path), answerMs)
-  return { program, path, ...readInfo({ ...answer, program, env }) }
+  const reply = await requestInfo(path, clientEnvironment(env, path), patienceMs)
+  return { program, path, ...readInfo({ ...reply, program, env }) }
 }
 
 /** Milliseconds; a daemon that answers `info` more slowly is too slow for a run. */
 const ANSWER_MS = 10_000
 
-interface InfoAnswer {
+interface InfoReply {
   readonly stdout: string
   readonly stderr: string
   readonly timedOut: boolean
   /** Milliseconds that it had. */
-  readonly answerMs?: number
+  readonly patienceMs?: number
 }
 
-async function askInfo(path: string, env: Readonly<Record<string, string>>, answerMs: number): Promise<InfoAnswer> {
+async function requestInfo(
+  path: string,
+  env: Readonly<Record<string, string>>,
+  patienceMs: number,
+): Promise<InfoReply> {
   const { stdout, stderr, timedOut } = await execa(path, ['info', '--format', '{{json .}}'], {
     env,
     extendEnv: false,
     reject: false,
     stdin: 'ignore',
-    timeout: answerMs,
+    timeout: patienceMs,
   })
-  return { stdout: stdout ?? '', stderr: stderr ?? '', timedOut, answerMs }
+  return { stdout: stdout ?? '', stderr: stderr ?? '', timedOut, patienceMs }
 }
 
 /** What `docker info` says, as far as we read it. An older or absent daemon leaves words out. */
@@ -87,7 +91,7 @@ interface PodmanInfo {
   readonly version?: { readonly Version?: string }
 }
 
-export interface InfoInputs extends InfoAnswer {
+export interface InfoInputs extends InfoReply {
   readonly program: DockerFact['program']
   readonly env: Readonly<NodeJS.ProcessEnv>
 }
@@ -110,15 +114,15 @@ function parse(text: string): unknown {
 }
 
 function readDocker(info: DockerInfo, inputs: InfoInputs): Observed {
-  const answered = (info.ServerVersion ?? '') !== ''
+  const isReachable = (info.ServerVersion ?? '') !== ''
   const limits = { memory: info.MemoryLimit, swap: info.SwapLimit, cpus: info.CpuCfsQuota, pids: info.PidsLimit }
   return {
     clientVersion: info.ClientInfo?.Version ?? '',
-    server: serverProbe(answered, { ...inputs, stderr: info.ServerErrors?.join('; ') || inputs.stderr }),
+    server: serverProbe(isReachable, { ...inputs, stderr: info.ServerErrors?.join('; ') || inputs.stderr }),
     ...(info.ServerVersion && { serverVersion: info.ServerVersion }),
     rootless: (info.SecurityOptions ?? []).some((option) => option.includes('name=rootless')),
     limits: LIMIT_WORDS.filter((word) => limits[word] === true),
-    remote: isElsewhere(info, inputs.env),
+    remote: isRemote(info, inputs.env),
     ...((info.SecurityOptions ?? []).some((option) => option.includes('name=selinux')) && { labelled: true }),
   }
 }
@@ -126,7 +130,7 @@ function readDocker(info: DockerInfo, inputs: InfoInputs): Observed {
 const LIMIT_WORDS = ['memory', 'swap', 'cpus', 'pids'] as const
 
 /** In a virtual machine (Desktop, colima and the like), or on another host: paths of this machine may be unknown there. */
-function isElsewhere({ OperatingSystem, ClientInfo }: DockerInfo, env: Readonly<NodeJS.ProcessEnv>): boolean {
+function isRemote({ OperatingSystem, ClientInfo }: DockerInfo, env: Readonly<NodeJS.ProcessEnv>): boolean {
   const host = env['DOCKER_HOST'] ?? ''
   const overNetwork = /^(tcp|ssh|https?):/.test(host)
   const context = ClientInfo?.Context ?? 'default'
@@ -152,8 +156,8 @@ function readPodman({ host, version }: PodmanInfo, inputs: InfoInputs): Observed
   }
 }
 
-function serverProbe(answered: boolean, { stderr, timedOut, program, answerMs = ANSWER_MS }: InfoInputs): Probe {
-  if (answered) return { ok: true }
-  const message = timedOut ? `timed out after ${answerMs / 1000} s` : stderr.trim().split('\n').at(-1) || 'no answer'
+function serverProbe(isReachable: boolean, { stderr, timedOut, program, patienceMs = ANSWER_MS }: InfoInputs): Probe {
+  if (isReachable) return { ok: true }
+  const message = timedOut ? `timed out after ${patienceMs / 1000} s` : stderr.trim().split('\n').at(-1) || 'no answer'
   return { ok: false, step: `${program} info`, errno: timedOut ? 'ETIMEDOUT' : '', message }
 }

@@ -6,11 +6,11 @@
 import { rmSync } from 'node:fs'
 import { isGone } from '../../os/process-identity.ts'
 import { LABEL, RUNNER_LABEL, sessionDirectory, sessionPrefix } from './build.ts'
-import { ask, removeContainer } from './client.ts'
+import { removeContainer, runClient } from './client.ts'
 import type { DockerInputs } from './command-environment.ts'
 import { type HeldLock, takeSession } from './session-lock.ts'
 
-interface Seen {
+interface ObservedContainer {
   readonly Id: string
   /** docker puts a slash before it. */
   readonly Name: string
@@ -68,15 +68,15 @@ export async function sweep(
 }
 
 /** Also of a run on another machine, or of another login, whose lock is not ours to see. */
-const isQuiet = ({ ExecIDs }: Seen): boolean => (ExecIDs ?? []).length === 0
+const isQuiet = ({ ExecIDs }: ObservedContainer): boolean => (ExecIDs ?? []).length === 0
 
 interface HeldSession extends HeldLock {
-  readonly container: Seen
+  readonly container: ObservedContainer
   readonly directory: string
 }
 
 /** Sessions that no run of ours is in, or about to make anew; none comes in while they are ended. */
-async function hold(sessions: readonly Seen[], runsDirectory: string): Promise<readonly HeldSession[]> {
+async function hold(sessions: readonly ObservedContainer[], runsDirectory: string): Promise<readonly HeldSession[]> {
   const locks = await Promise.all(sessions.map((container) => takeSession(runsDirectory, nameOf(container))))
   return sessions.flatMap((container, at) => {
     const [lock, directory] = [locks[at], sessionDirectory(runsDirectory, nameOf(container))]
@@ -84,23 +84,23 @@ async function hold(sessions: readonly Seen[], runsDirectory: string): Promise<r
   })
 }
 
-const nameOf = ({ Name }: Seen): string => Name.replace('/', '')
+const nameOf = ({ Name }: ObservedContainer): string => Name.replace('/', '')
 
 /** Containers of ours, running or not. */
-async function ours(docker: DockerInputs): Promise<readonly Seen[]> {
-  const listed = await ask(docker, ['ps', '--all', '--quiet', '--no-trunc', '--filter', `label=${LABEL}`])
+async function ours(docker: DockerInputs): Promise<readonly ObservedContainer[]> {
+  const listed = await runClient(docker, ['ps', '--all', '--quiet', '--no-trunc', '--filter', `label=${LABEL}`])
   const ids = listed.stdout.split('\n').filter((id) => id !== '')
   if (!listed.ok || ids.length === 0) return []
-  const answer = await ask(docker, ['container', 'inspect', ...ids])
+  const reply = await runClient(docker, ['container', 'inspect', ...ids])
   // One that ended between the two questions makes the client fail, but it still prints the others.
-  return answer.stdout === '' ? [] : (JSON.parse(answer.stdout) as readonly Seen[])
+  return reply.stdout === '' ? [] : (JSON.parse(reply.stdout) as readonly ObservedContainer[])
 }
 
-function isOwnSession(seen: Seen, { caller }: DockerInputs): boolean {
+function isOwnSession(seen: ObservedContainer, { caller }: DockerInputs): boolean {
   return seen.Config.Labels[LABEL] === 'session' && nameOf(seen).startsWith(sessionPrefix(caller.uid))
 }
 
-function candidate({ Created, State, Config }: Seen, now: number): Candidate {
+function candidate({ Created, State, Config }: ObservedContainer, now: number): Candidate {
   return {
     kind: Config.Labels[LABEL] ?? '',
     running: State.Status === 'running',

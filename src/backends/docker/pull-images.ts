@@ -29,7 +29,7 @@ export interface PullResult {
   readonly image: string
   readonly ok: boolean
   /** Last words of the client when it failed. */
-  readonly said: string
+  readonly message: string
 }
 
 /** Fetches those that are missing, one after the other, with the client's progress on our stderr. */
@@ -49,7 +49,7 @@ async function pull({ path, environment }: DockerInputs, image: string): Promise
     stdout: ['pipe', process.stderr],
     stderr: ['pipe', 'inherit'],
   })
-  return { image, ok: !failed, said: failed ? (stderr.trim().split('\n').at(-1) ?? '') : '' }
+  return { image, ok: !failed, message: failed ? (stderr.trim().split('\n').at(-1) ?? '') : '' }
 }
 
 /** A table for people, one line an image. Pure. */

@@ -135,7 +135,7 @@ async function startDelayMs({ docker, name, limitMs }: Delay): Promise<number> {
 /** Milliseconds; a slow daemon may take this long to start a container without the command paying for it. */
 const MOST_START_MS = 2_000
 
-interface Ended extends Container {
+interface EndedContainer extends Container {
   readonly report: ContainerReport
   readonly client: ChildEnd
   readonly run: DockerRunInputs
@@ -146,13 +146,14 @@ interface Ended extends Container {
 }
 
 /** @throws SandboxError when the container never ran for a reason that is not the command's */
-async function reasonNotExecuted(ended: Ended): Promise<SetupFailure | undefined> {
+async function reasonNotExecuted(ended: EndedContainer): Promise<SetupFailure | undefined> {
   const { report, client, run, plan, initReport, hasInit, docker, name } = ended
   if (client.cause !== 'exit' || initReport?.connected === true) return undefined
   const { ExitCode, Error: message } = report.State
   const ran = hasRun(report)
   // Our init tells of a command that cannot be executed; what it cannot tell of is a container that did not start.
-  const why = hasInit || (ran && !isShared(ExitCode)) ? undefined : await lookUp({ docker, name, run, plan, report })
+  const why =
+    hasInit || (ran && !isShared(ExitCode)) ? undefined : await explainExit({ docker, name, run, plan, report })
   if (why !== undefined) return why
   if (!ran) throw refusalOf(message || textOf(client.stderr), { program: docker.program, image: report.Config.Image })
   if (hasInit && plan.zones.length > 0) throw initUnreachable(docker)
@@ -161,7 +162,7 @@ async function reasonNotExecuted(ended: Ended): Promise<SetupFailure | undefined
 
 const isShared = (exitCode: number): boolean => (SHARED_STATUSES as readonly number[]).includes(exitCode)
 
-function lookUp({ docker, name, run, plan, report }: Omit<Ended, 'client' | 'initReport' | 'hasInit'>) {
+function explainExit({ docker, name, run, plan, report }: Omit<EndedContainer, 'client' | 'initReport' | 'hasInit'>) {
   const program = run.command[0] ?? ''
   return whyNotExecuted({ docker, container: name, program, workdir: plan.workdir, path: pathOf(report) })
 }

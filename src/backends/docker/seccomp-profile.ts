@@ -49,7 +49,7 @@ function rulesForCall(name: string, clauses: readonly Clause[]): readonly Docker
   const cubes = allowedCubes(clauses)
   const [first] = clauses
   if (first === undefined) return [{ names: [name], action: 'SCMP_ACT_ALLOW' }]
-  if (cubes.length === 0) return [{ names: [name], action: 'SCMP_ACT_ERRNO', errnoRet: ERRNO[first.answer] }]
+  if (cubes.length === 0) return [{ names: [name], action: 'SCMP_ACT_ERRNO', errnoRet: ERRNO[first.errno] }]
   return cubes.map((cube) => ({ names: [name], action: 'SCMP_ACT_ALLOW', args: argumentsOf(cube) }))
 }
 

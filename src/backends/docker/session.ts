@@ -20,7 +20,7 @@ import {
   sessionReporterOf,
   showsInit,
 } from './build.ts'
-import { ask, inspectContainer, removeContainer } from './client.ts'
+import { inspectContainer, removeContainer, runClient } from './client.ts'
 import {
   type Container,
   checkContainer,
@@ -149,7 +149,7 @@ interface Opened {
 async function openContainer(input: DockerRun, session: Session): Promise<Opened> {
   const { plan, run } = input
   const there = await inspectContainer(session.docker, session.name)
-  // After one OOM kill Docker's flag stays set, and a second could not be told from it.
+  // After one OOM kill Docker's flag stays set, and a second could not be distinguished from it.
   const isFit = there?.State.Status === 'running' && !there.State.OOMKilled && hasTime(there, plan.limits.timeoutMs)
   if (isFit && (await isIntact(input, session))) {
     const warnings = checkLimits(input, { report: there, complaints: [], docker: session.docker })
@@ -167,7 +167,7 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
     build: (inputs) => buildSession(plan, inputs),
   })
   const warnings = await checkContainer(input, { ...session, complaints })
-  const started = await ask(session.docker, ['start', session.name])
+  const started = await runClient(session.docker, ['start', session.name])
   if (!started.ok) throw refusalOf(started.stderr, { program: session.docker.program, image })
   const report = await inspectContainer(session.docker, session.name)
   if (report === undefined || report.State.Status !== 'running') {
@@ -183,7 +183,7 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
  */
 async function isIntact({ plan, run }: DockerRun, { docker }: Session): Promise<boolean> {
   const check = buildSessionCheck(plan, run)
-  return check === undefined || (await ask(docker, check)).ok
+  return check === undefined || (await runClient(docker, check)).ok
 }
 
 /** Milliseconds that a run without a deadline must be able to count on. */
@@ -204,6 +204,6 @@ async function end({ docker, name }: Session, directory: string): Promise<void> 
 const QUIET_LINES = 3
 
 async function hasLeftovers({ docker, name }: Session): Promise<boolean> {
-  const answer = await ask(docker, ['top', name])
-  return !answer.ok || answer.stdout.trim().split('\n').length > QUIET_LINES
+  const reply = await runClient(docker, ['top', name])
+  return !reply.ok || reply.stdout.trim().split('\n').length > QUIET_LINES
 }

@@ -28,7 +28,7 @@ const MOST_BYTES = 65_536
 /** Milliseconds after the end. */
 const LATEST_MS = 2_000
 /** Any id may be inside the container, and the directory is ours alone. */
-const ANYBODY = 0o666
+const WRITABLE_BY_ALL = 0o666
 
 /** Others may go through it: for a directory that is itself shown in a container. The one above is ours alone. */
 export const SHOWN_MODE = 0o711
@@ -74,7 +74,7 @@ function listen(path: string): Promise<ReportSocket> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, () => {
-      chmodSync(path, ANYBODY)
+      chmodSync(path, WRITABLE_BY_ALL)
       resolve({ report, close })
     })
   })

@@ -69,7 +69,7 @@ export interface NamespaceInputs extends RunInputs {
 export function buildNamespace(plan: Plan, run: NamespaceInputs): NativeLaunch {
   const launch = launchOf({
     ...run,
-    file: `${run.helpers}/launch`,
+    file: `${run.nativeDirectory}/launch`,
     bytes: launchFile(plan, run),
     env: run.commandEnv,
     tty: plan.tty,
@@ -77,7 +77,7 @@ export function buildNamespace(plan: Plan, run: NamespaceInputs): NativeLaunch {
   return { ...launch, argv: ['--id', run.runId] }
 }
 
-/** What the plan's engine is called on this host; undefined for the engine that is a part of the helpers. */
+/** What the plan's engine is called on this host; undefined for the engine that is a part of the native programs. */
 export function enginePathOf({ bwrap }: Pick<HostFacts, 'bwrap'>, { engine }: Plan): { readonly enginePath?: string } {
   return engine === 'bwrap' && bwrap !== undefined ? { enginePath: bwrap.path } : {}
 }

@@ -1,4 +1,4 @@
-/** Lines of the doctor about what the namespace backend is made of: helpers, engines, namespaces, Landlock, cgroup. Pure. */
+/** Lines of the doctor about what the namespace backend is made of: native programs, engines, namespaces, Landlock, cgroup. Pure. */
 import { WANTED_BY_ALL } from '../../cgroup/rungs.ts'
 import { LANDLOCK_CLOSES_SOCKETS } from '../../contract.ts'
 import type { HostFacts, Probe } from '../../host/facts.ts'
@@ -9,7 +9,7 @@ import { engineObstacle } from './offers.ts'
 /** In the order in which a run needs them. */
 export function describeNamespace(facts: HostFacts): readonly Part[] {
   return [
-    helpersPart(facts.helpers),
+    nativeProgramsPart(facts.nativePrograms),
     enginePart(facts, 'unshare'),
     enginePart(facts, 'bwrap'),
     namespacesPart(facts),
@@ -18,12 +18,12 @@ export function describeNamespace(facts: HostFacts): readonly Part[] {
   ]
 }
 
-const HELPERS = 'native helpers'
+const NATIVE_PROGRAMS = 'native programs'
 
-function helpersPart(helpers: Probe): Part {
-  return helpers.ok
-    ? { name: HELPERS, state: 'ok', detail: 'built for this machine, writable by nobody else', fix: '' }
-    : { name: HELPERS, state: 'missing', detail: helpers.message, fix: 'make native' }
+function nativeProgramsPart(probe: Probe): Part {
+  return probe.ok
+    ? { name: NATIVE_PROGRAMS, state: 'ok', detail: 'built for this machine, writable by no other user', fix: '' }
+    : { name: NATIVE_PROGRAMS, state: 'missing', detail: probe.message, fix: 'make native' }
 }
 
 /** unshare is the default and bwrap its substitute: one of them is enough. */
@@ -68,13 +68,13 @@ function landlockPart({ landlockAbi, kernel }: HostFacts): Part {
 /** What the ladder says about the better rung ends with its fix in brackets. */
 function cgroupPart({ cgroup }: HostFacts): Part {
   const name = 'cgroup'
-  const place = cgroup.parent === undefined ? '' : ` at ${cgroup.parent}`
+  const location = cgroup.parent === undefined ? '' : ` at ${cgroup.parent}`
   const has = cgroup.controllers.length === 0 ? 'no controllers' : cgroup.controllers.join(', ')
   const isComplete = WANTED_BY_ALL.every((controller) => cgroup.controllers.includes(controller))
   return {
     name,
     state: isComplete ? 'ok' : 'limited',
-    detail: `${cgroup.rung}${place}: ${has}`,
+    detail: `${cgroup.rung}${location}: ${has}`,
     fix: isComplete ? '' : cgroup.lacking,
   }
 }

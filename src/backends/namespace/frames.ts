@@ -6,7 +6,7 @@ const HEADER_BYTES = 8
 /** No frame that a sandbox sends is longer: its pipes are read in pieces of 64 KiB. */
 const LONGEST = 1024 ** 2
 
-/** All machines that node and the native helpers support are little-endian. */
+/** All machines that node and the native programs support are little-endian. */
 export function writeFrame(kind: number, bytes: Uint8Array): Buffer {
   const header = Buffer.alloc(HEADER_BYTES)
   header.writeUInt32LE(kind, 0)
@@ -26,7 +26,7 @@ export function commandBlock(
 }
 
 /** Bytes of a frame as they come: what a command prints is handed on in pieces, all else whole. */
-export type HearPiece = (kind: number, bytes: Uint8Array) => void
+export type OnPiece = (kind: number, bytes: Uint8Array) => void
 
 /** Cuts a stream of bytes into frames and copies nothing that it need not keep: the bytes may be overwritten after `push`. */
 export class FrameReader {
@@ -38,12 +38,12 @@ export class FrameReader {
   private parts: Uint8Array[] = []
 
   /** @returns whether the stream is still one of frames; after `false` it is of no use */
-  push(chunk: Uint8Array, hear: HearPiece): boolean {
+  push(chunk: Uint8Array, onPiece: OnPiece): boolean {
     for (let at = 0; at < chunk.length; ) {
-      at += this.inHeader < HEADER_BYTES ? this.takeHeader(chunk, at) : this.takeBody(chunk, at, hear)
+      at += this.inHeader < HEADER_BYTES ? this.takeHeader(chunk, at) : this.takeBody(chunk, at, onPiece)
       if (this.inHeader < HEADER_BYTES) continue
       if (this.left > LONGEST) return false
-      if (this.left === 0) this.finish(hear)
+      if (this.left === 0) this.finish(onPiece)
     }
     return true
   }
@@ -58,19 +58,19 @@ export class FrameReader {
     return part.length
   }
 
-  private takeBody(chunk: Uint8Array, at: number, hear: HearPiece): number {
+  private takeBody(chunk: Uint8Array, at: number, onPiece: OnPiece): number {
     const part = chunk.subarray(at, at + this.left)
     this.left -= part.length
-    if (isStream(this.kind)) hear(this.kind, part)
+    if (isStream(this.kind)) onPiece(this.kind, part)
     else this.parts.push(Uint8Array.from(part))
     return part.length
   }
 
-  private finish(hear: HearPiece): void {
+  private finish(onPiece: OnPiece): void {
     const whole = this.parts
     this.inHeader = 0
     this.parts = []
-    if (!isStream(this.kind)) hear(this.kind, Buffer.concat(whole))
+    if (!isStream(this.kind)) onPiece(this.kind, Buffer.concat(whole))
   }
 }
 

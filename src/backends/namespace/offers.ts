@@ -56,7 +56,8 @@ function oldLandlock({ landlockAbi, kernel }: HostFacts): Lack {
 /** What stands in the way of the namespace backend, or undefined when at least one engine works. */
 function namespaceObstacle(facts: HostFacts): Lack | undefined {
   if (facts.platform !== 'linux') return { why: 'namespaces exist on Linux only', fix: '--backend docker' }
-  if (!facts.helpers.ok) return { why: `the native helpers are not usable: ${facts.helpers.message}`, fix: 'make' }
+  if (!facts.nativePrograms.ok)
+    return { why: `the native programs are not usable: ${facts.nativePrograms.message}`, fix: 'make' }
   if (enginesOf(facts).length > 0) return undefined
   // A policy that names bwrap gets the reason about bwrap: nothing else was tried then.
   return isTried(facts.engines.unshare) ? engineFailure(facts, 'unshare') : engineObstacle(facts, 'bwrap')
@@ -99,8 +100,8 @@ function oldBwrap({ path, version }: ProgramFact): Lack {
 function engineFailure(facts: HostFacts, engine: EngineName): Lack {
   const probe = facts.engines[engine]
   if (probe.ok) return { why: `${engine} is not there`, fix: '' }
-  // The program that makes the namespaces needs the permission: our launcher where it is known, see `helpers`.
-  const program = (facts.helpers.ok ? facts.helpers.detail : undefined) ?? engine
+  // The program that makes the namespaces needs the permission: our launcher where it is known, see `nativePrograms`.
+  const program = (facts.nativePrograms.ok ? facts.nativePrograms.detail : undefined) ?? engine
   const { cause, fix } = explainFailure(probe, { program, around: facts.surroundings })
   return { why: cause, fix }
 }

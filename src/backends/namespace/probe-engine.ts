@@ -13,7 +13,7 @@ export interface EngineProbe {
   readonly engine: EngineName
   /** Its path, for the engine that is a program. */
   readonly bwrap: string | undefined
-  readonly helpers: string
+  readonly nativeDirectory: string
   readonly uid: number
   readonly arch: 'x64' | 'arm64'
   readonly runId: string
@@ -53,7 +53,7 @@ export async function probeEngine(probe: EngineProbe): Promise<Probe> {
     command: ['/.init', '--probe'],
     commandEnv: {},
     ...(probe.bwrap === undefined ? {} : { enginePath: probe.bwrap }),
-    helpers: probe.helpers,
+    nativeDirectory: probe.nativeDirectory,
     runsDirectory: '',
     stdinIsTerminal: false,
   })

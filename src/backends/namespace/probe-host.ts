@@ -20,20 +20,20 @@ export interface ProcessQuestions {
 /** Milliseconds; it is a system call or two. */
 const PATIENCE_MS = 10_000
 
-/** @param helpers a directory of helpers that can be trusted: they are executed */
-export function processQuestions(helpers: string): ProcessQuestions {
-  const file = `${helpers}/launch`
-  const askLaunch = (...groups: readonly string[]): Promise<ProgramEnd> =>
-    runProgram({ file, argv: ['--landlock-abi', ...groups], patienceMs: PATIENCE_MS })
-  const answers: { entering?: Promise<ProgramEnd> } = {}
+/** @param nativeDirectory a directory of native programs that can be trusted: they are executed */
+export function processQuestions(nativeDirectory: string): ProcessQuestions {
+  const file = `${nativeDirectory}/launch`
+  const runProbe = (...groups: readonly string[]): Promise<ProgramEnd> =>
+    runProgram({ file, argv: ['--probe-host', ...groups], patienceMs: PATIENCE_MS })
+  const probes: { entering?: Promise<ProgramEnd> } = {}
   return {
     enter: async (group) => {
-      answers.entering = askLaunch(group)
-      return wasEntered(await answers.entering) ? undefined : enterByShell(group)
+      probes.entering = runProbe(group)
+      return wasEntered(await probes.entering) ? undefined : enterByShell(group)
     },
     landlockAbi: async () => {
-      const told = await answers.entering
-      return abiIn(told) ?? abiOrRefusal(file, await askLaunch())
+      const entered = await probes.entering
+      return abiIn(entered) ?? abiOrRefusal(file, await runProbe())
     },
   }
 }
@@ -43,16 +43,16 @@ function wasEntered({ ok, stdout }: ProgramEnd): boolean {
 }
 
 /** @returns undefined for anything but an answer */
-function abiIn(answer: ProgramEnd | undefined): number | undefined {
-  const abi = answer?.ok === true ? /^(?:entered\n)?(\d+)\n$/.exec(answer.stdout)?.[1] : undefined
+function abiIn(end: ProgramEnd | undefined): number | undefined {
+  const abi = end?.ok === true ? /^(?:entered\n)?(\d+)\n$/.exec(end.stdout)?.[1] : undefined
   return abi === undefined ? undefined : Number(abi)
 }
 
-function abiOrRefusal(file: string, answer: ProgramEnd): number {
-  const abi = abiIn(answer)
+function abiOrRefusal(file: string, end: ProgramEnd): number {
+  const abi = abiIn(end)
   if (abi !== undefined) return abi
-  const got = answer.why || quoteText(answer.stdout)
-  throw new SandboxError('SETUP_FAILED', `${file} --landlock-abi: expected a number, got ${got}`, {
+  const got = end.why || quoteText(end.stdout)
+  throw new SandboxError('SETUP_FAILED', `${file} --probe-host: expected a number, got ${got}`, {
     hint: /EMFILE|ENFILE/.test(got)
       ? 'no more files may be open: ulimit -n 1024'
       : 'try again; if it stays so: llm-do doctor',

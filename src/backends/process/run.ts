@@ -79,10 +79,10 @@ function notExecuted({ exitCode }: ChildEnd, { command, commandEnv }: RunInputs)
 }
 
 function isThere(program: string, env: Readonly<Record<string, string>>): boolean {
-  const places = program.includes('/')
+  const candidates = program.includes('/')
     ? [program]
     : (env['PATH'] ?? '').split(':').map((directory) => `${directory}/${program}`)
-  return places.some((place) => readable(place) !== undefined)
+  return candidates.some((candidate) => readable(candidate) !== undefined)
 }
 
 /** @returns undefined for a process that is gone or belongs to another user: we end neither */

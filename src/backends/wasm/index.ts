@@ -30,7 +30,7 @@ export const wasm: Backend = {
   headline: 'Isolation: ENABLED (wasm)',
   observe: {
     isWanted: usesWasmtime,
-    look: async ({ search }) => {
+    observe: async ({ search }) => {
       const wasmtime = await versionOf(search('wasmtime'))
       return wasmtime === undefined ? {} : { wasmtime }
     },

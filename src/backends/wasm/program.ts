@@ -70,10 +70,10 @@ const WRITE_DATA = (1n << 6n) | (1n << 8n) | (1n << 22n)
 // path_create_directory .. path_link_target, path_rename_*, *_set_times, symlink, remove, unlink
 const CHANGE_RIGHTS = [9, 10, 11, 12, 16, 17, 20, 23, 24, 25, 26].reduce((all, bit) => all | (1n << BigInt(bit)), WRITE_RIGHTS)
 
-const told = process.env.${ORDERS_VARIABLE}
+const inlineOrders = process.env.${ORDERS_VARIABLE}
 
 function report(line) {
-  if (told === undefined) {
+  if (inlineOrders === undefined) {
     writeSync(4, JSON.stringify(line) + '\n')
     process.exit(0)
   }
@@ -97,7 +97,7 @@ function passedOn() {
 }
 
 const orders = attempt('orders', () =>
-  told === undefined ? JSON.parse(readFileSync(3, 'utf8')) : { ...JSON.parse(told), env: passedOn() })
+  inlineOrders === undefined ? JSON.parse(readFileSync(3, 'utf8')) : { ...JSON.parse(inlineOrders), env: passedOn() })
 const FIRST_PREOPEN = 3
 // descriptor of the module -> { path on the host, preopen }
 const open = new Map(orders.preopens.map((preopen, index) => [FIRST_PREOPEN + index, { path: preopen.host, preopen }]))
@@ -128,13 +128,13 @@ function isClosed(fd, path) {
   if (from.preopen.readonly) return true
   const target = join(from.path, path)
   // The link itself may be what is changed (unlink, rename), or what it leads to (open).
-  const places = [join(real(dirname(target)), basename(target)), real(target)]
+  const changed = [join(real(dirname(target)), basename(target)), real(target)]
   const foreign = orders.preopens.filter((preopen) => preopen.readonly).map((preopen) => preopen.host)
   const kept = orders.preopens.flatMap((preopen) => preopen.protect)
-  return places.some(
-    (place) =>
-      foreign.some((host) => isWithin(place, host) || isWithin(host, place)) ||
-      kept.some((host) => isWithin(place, host) || isWithin(host, place)),
+  return changed.some(
+    (path) =>
+      foreign.some((host) => isWithin(path, host) || isWithin(host, path)) ||
+      kept.some((host) => isWithin(path, host) || isWithin(host, path)),
   )
 }
 
@@ -169,32 +169,32 @@ function opener(imports) {
     const closed = isClosed(fd, name)
     if (writes && closed) return EROFS
     const kept = closed ? [rights & ~CHANGE_RIGHTS, inheriting & ~CHANGE_RIGHTS] : [rights, inheriting]
-    const answer = imports.path_open(fd, flags, path, length, how, ...kept, fdFlags, result)
+    const errno = imports.path_open(fd, flags, path, length, how, ...kept, fdFlags, result)
     const from = open.get(fd)
-    if (answer === 0 && from !== undefined) {
+    if (errno === 0 && from !== undefined) {
       const opened = new DataView(machine.memory.buffer).getUint32(result >>> 0, true)
       open.set(opened, { path: real(join(from.path, name)), preopen: from.preopen })
     }
-    return answer
+    return errno
   }
 }
 
 function closer(imports) {
   return (fd) => {
-    const answer = imports.fd_close(fd)
-    if (answer === 0) open.delete(fd)
-    return answer
+    const errno = imports.fd_close(fd)
+    if (errno === 0) open.delete(fd)
+    return errno
   }
 }
 
 function renumberer(imports) {
   return (from, to) => {
-    const answer = imports.fd_renumber(from, to)
-    if (answer !== 0) return answer
+    const errno = imports.fd_renumber(from, to)
+    if (errno !== 0) return errno
     if (open.has(from)) open.set(to, open.get(from))
     else open.delete(to)
     open.delete(from)
-    return answer
+    return errno
   }
 }
 

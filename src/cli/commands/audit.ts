@@ -8,7 +8,7 @@ import { neutralise } from '../../report/text.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 
-/** More broken places than this tell nothing new. */
+/** More broken lines than this say nothing new. */
 const SHOWN_PROBLEMS = 20
 
 export const audit = subcommand('audit', async ({ operands: [file = ''] }) => {

@@ -1,5 +1,5 @@
 /**
- * `llm-do cache clear`: forgets the plans that were left for the front-end.
+ * `llm-do cache clear`: forgets the plans that were left for the client.
  *
  * Edge: the cache directory.
  */

@@ -199,7 +199,7 @@ async function recordRefusal(request: ExecRequest, error: unknown, decided: Deci
   await record({ request, result: refusal(error, command, profile), decided })
 }
 
-/** How front reads the same words; undefined where that is not how they were read here. */
+/** How the client reads the same words; undefined where that is not how they were read here. */
 function invocationFor({ options, variables }: ExecRequest, { text }: Words): Invocation | undefined {
   const command = commandBySplit(text)
   const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
@@ -264,7 +264,7 @@ async function refuse(error: SandboxError, { text: words, env }: Call): Promise<
   return exitStatus(result)
 }
 
-async function answer(call: Call): Promise<number> {
+async function runCall(call: Call): Promise<number> {
   const line = readCommandLine(call.text)
   if (line.help) {
     const { execUsage } = await import('../help.ts')
@@ -272,7 +272,7 @@ async function answer(call: Call): Promise<number> {
     return 0
   }
   if (line.version) {
-    const { packageVersion } = await import('../../os/native-helpers.ts')
+    const { packageVersion } = await import('../../os/native-programs.ts')
     await writeStdout(`${packageVersion()}\n`)
     return 0
   }
@@ -292,7 +292,7 @@ async function show(result: Result, json: JsonForm | undefined): Promise<number>
 }
 
 /**
- * The front-end ran the command and its end needs words: the call has a descriptor with what was captured and what launch
+ * The client ran the command and its end needs words: the call has a descriptor with what was captured and what launch
  * reported. Nothing is run again.
  */
 export async function explain(call: Call, outcome: number): Promise<number> {
@@ -311,7 +311,7 @@ export async function explain(call: Call, outcome: number): Promise<number> {
 
 export async function exec(call: Call): Promise<number> {
   try {
-    return await answer(call)
+    return await runCall(call)
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, call)
     throw error

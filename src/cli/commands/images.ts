@@ -28,11 +28,11 @@ async function usableDocker(env: Environment): Promise<DockerFact> {
   throw new SandboxError('NO_BACKEND', `docker cannot be used: ${why}`, { hint: fix })
 }
 
-function failureLine({ image, said }: PullResult): string {
-  return `llm-do: ${image}: ${neutralise(said) || 'cannot be fetched'}`
+function failureLine({ image, message }: PullResult): string {
+  return `llm-do: ${image}: ${neutralise(message) || 'cannot be fetched'}`
 }
 
-const answer = (images: readonly ImageState[], isJson: boolean): string =>
+const printStates = (images: readonly ImageState[], isJson: boolean): string =>
   isJson ? `${JSON.stringify(images)}\n` : printImages(images)
 
 /** An image that is missing is an answer; one that cannot be fetched is a problem. */
@@ -40,7 +40,7 @@ export const images = subcommand('images', async ({ flags }, { env }) => {
   const docker = dockerInputs(await usableDocker(env), env)
   const before = await listImages(docker)
   const failed = flags['pull'] ? (await pullImages(docker, before)).filter(({ ok }) => !ok) : []
-  await writeStdout(answer(flags['pull'] ? await listImages(docker) : before, flags['json'] === true))
+  await writeStdout(printStates(flags['pull'] ? await listImages(docker) : before, flags['json'] === true))
   await writeStderr(failed.map(failureLine))
   return failed.length === 0 ? 0 : FOUND_PROBLEMS
 })

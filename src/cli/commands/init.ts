@@ -4,7 +4,7 @@
  * Edge: the working directory.
  */
 import { join } from 'node:path'
-import { packageRoot } from '../../os/native-helpers.ts'
+import { packageRoot } from '../../os/native-programs.ts'
 import { neutralise } from '../../report/text.ts'
 import { initProject } from '../../worker/init.ts'
 import { currentDirectory } from '../current-directory.ts'

@@ -1,5 +1,5 @@
 /**
- * `llm-do pool start|status|stop`: sandboxes that are ready before their command comes. bin/pool keeps them, the front-end uses
+ * `llm-do pool start|status|stop`: sandboxes that are ready before their command comes. bin/pool keeps them, the client uses
  * them; here they are only started, listed and ended.
  *
  * Edge: processes, the working directory.
@@ -13,7 +13,7 @@ import { isPoolable } from '../../launch-cache/eligibility.ts'
 import { launchCacheDirectory, makeLaunchCache } from '../../launch-cache/store.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
-import { askPools, startDetached } from '../../pool/keeper.ts'
+import { runPoolProgram, startDetached } from '../../pool/keeper.ts'
 import { poolsDirectory } from '../../pool/pool-directory.ts'
 import { neutralise } from '../../report/text.ts'
 import { makeOwnDirectory } from '../../run/caller.ts'
@@ -155,7 +155,7 @@ interface PoolLine {
 }
 
 async function status({ flags }: Arguments, { env }: Call): Promise<number> {
-  const lines = (await askPools('status', pools(env))).split('\n').filter((line) => line !== '')
+  const lines = (await runPoolProgram('status', pools(env))).split('\n').filter((line) => line !== '')
   if (flags['json'] === true) await writeStdout(`[${lines.join(',')}]\n`)
   else await writeStdout(lines.map((line) => rowOf(JSON.parse(line) as PoolLine)).join('') || 'no pool is kept\n')
   return 0
@@ -167,7 +167,7 @@ function rowOf({ pid, size, started, profile, directory, ready }: PoolLine): str
 }
 
 async function stop(_: Arguments, { env }: Call): Promise<number> {
-  const count = Number(await askPools('stop', pools(env)))
+  const count = Number(await runPoolProgram('stop', pools(env)))
   await writeStdout(`${count} ${count === 1 ? 'pool' : 'pools'} stopped\n`)
   return 0
 }

@@ -5,12 +5,12 @@
  */
 
 import { runsDirectory } from '../../backends/runs-directory.ts'
-import { askPools } from '../../pool/keeper.ts'
+import { runPoolProgram } from '../../pool/keeper.ts'
 import { poolsDirectory } from '../../pool/pool-directory.ts'
 import { pruneTrials } from '../../run/observe.ts'
 import type { Environment } from '../call.ts'
 import { untrustedDirectories } from '../current-directory.ts'
-import { askRunsHelper } from '../run-records.ts'
+import { runRunsProgram } from '../run-records.ts'
 import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
@@ -20,7 +20,7 @@ const DAEMON_ANSWER_MS = 2_000
 /** Containers of killed runners and of sessions. @returns how many were removed; 0 where no daemon answers */
 async function pruneContainers(env: Environment): Promise<number> {
   const { observeDocker } = await import('../../backends/docker/observe.ts')
-  const docker = await observeDocker({ env, notBelow: untrustedDirectories(), answerMs: DAEMON_ANSWER_MS })
+  const docker = await observeDocker({ env, notBelow: untrustedDirectories(), patienceMs: DAEMON_ANSWER_MS })
   if (docker?.server.ok !== true) return 0
   const [{ dockerInputs }, { sweep }] = await Promise.all([
     import('../../backends/docker/inputs.ts'),
@@ -36,14 +36,14 @@ async function pruneContainers(env: Environment): Promise<number> {
 
 /** What killed keepers of warm sandboxes have left. @returns how many there were */
 async function prunePools(env: Environment): Promise<number> {
-  return Number(await askPools('prune', poolsDirectory(env, process.getuid?.() ?? 0)))
+  return Number(await runPoolProgram('prune', poolsDirectory(env, process.getuid?.() ?? 0)))
 }
 
 /** Prints how many dead runs and keepers were cleaned up after. */
 export const prune = subcommand('prune', async (_, { env }) => {
-  // Where there is no helper (macOS, Windows) there are no records either.
+  // Where there is no such program (macOS, Windows) there are no records either.
   const isLinux = process.platform === 'linux'
-  const records = isLinux ? Number((await askRunsHelper(env, 'prune')).stdout.trim()) : 0
+  const records = isLinux ? Number((await runRunsProgram(env, 'prune')).stdout.trim()) : 0
   const pools = isLinux ? await prunePools(env) : 0
   if (isLinux) await pruneTrials(env)
   await writeStdout(`${records + pools + (await pruneContainers(env))} removed\n`)

@@ -1,6 +1,6 @@
 /** `llm-do ps`: the runs of this user that are alive. */
 import { neutralise } from '../../report/text.ts'
-import { askRunsHelper } from '../run-records.ts'
+import { runRunsProgram } from '../run-records.ts'
 import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
@@ -35,7 +35,7 @@ function rowOf({ id, pid, started, command, profile }: Run): readonly string[] {
 }
 
 export const ps = subcommand('ps', async ({ flags }, { env }) => {
-  const lines = (await askRunsHelper(env, 'list')).stdout.split('\n').filter((line) => line !== '')
+  const lines = (await runRunsProgram(env, 'list')).stdout.split('\n').filter((line) => line !== '')
   if (flags['json'] === true) await writeStdout(`[${lines.join(',')}]\n`)
   else await writeStdout(table([HEADER, ...lines.map((line) => rowOf(JSON.parse(line) as Run))]))
   return 0

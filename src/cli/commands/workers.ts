@@ -9,7 +9,7 @@ import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import { homeOf } from '../../run/caller.ts'
 import { readGrant } from '../../run/plan-run.ts'
-import { type Answer, checkWorkers, listWorkers, showWorker } from '../../worker/list-show-check.ts'
+import { checkWorkers, listWorkers, type Report, showWorker } from '../../worker/list-show-check.ts'
 import type { Environment } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
 import { writeStdout } from '../stdio.ts'
@@ -40,7 +40,7 @@ async function operatorOf({ cwd, env, given }: WorkersRequest) {
   return { grant, home: request.home, isProfileChosen: profile !== undefined, workshop }
 }
 
-async function answerTo(action: string | undefined, request: WorkersRequest): Promise<Answer<unknown>> {
+async function actionReport(action: string | undefined, request: WorkersRequest): Promise<Report<unknown>> {
   const { cwd, env, operand } = request
   const shippedDirectory = shippedWorkers()
   if (action === 'list') return await listWorkers({ cwd, home: homeOf(env), shippedDirectory })
@@ -52,7 +52,7 @@ async function answerTo(action: string | undefined, request: WorkersRequest): Pr
 
 export const workers = subcommand('workers', async ({ action, flags, operands: [operand] }, call) => {
   const { json, ...given } = flags
-  const { data, lines, ok } = await answerTo(action, { cwd: currentDirectory(call), env: call.env, given, operand })
+  const { data, lines, ok } = await actionReport(action, { cwd: currentDirectory(call), env: call.env, given, operand })
   await writeStdout(json === true ? `${JSON.stringify(data)}\n` : lines.map((line) => `${line}\n`).join(''))
   return ok ? 0 : FOUND_PROBLEMS
 })

@@ -11,8 +11,8 @@ import {
   shell,
   statusValue,
   unless,
-  unlessAnswered,
   unlessRan,
+  unlessResultIs,
 } from '../contract-types.ts'
 
 /** notes, probe, broken, socket. */
@@ -36,8 +36,8 @@ const WRITE_TO_SHOWN = [
 ].join('\n')
 
 const REMOUNTS = ['mount', 'umount2']
-const answerOf = (run: ObservedRun, call: string): string =>
-  linesOf(run).find(({ what }) => what === call)?.answer ?? 'no answer'
+const resultOf = (run: ObservedRun, call: string): string =>
+  linesOf(run).find(({ what }) => what === call)?.result ?? 'no answer'
 
 /** Everything that could get content to a protected path that exists, or the path out of the way. */
 const ATTACK_PROTECTED = [
@@ -84,7 +84,7 @@ export const FILE_ROWS: readonly Row[] = [
         ],
       },
     ],
-    verdict: (observed) => judged(unlessAnswered(first(observed), ['ENOENT'], 9)),
+    verdict: (observed) => judged(unlessResultIs(first(observed), ['ENOENT'], 9)),
   },
   {
     id: 'files.read-only-zone',
@@ -95,7 +95,7 @@ export const FILE_ROWS: readonly Row[] = [
       judged([
         unlessRan(first(observed)),
         ...REMOUNTS.map((call) =>
-          unless(answerOf(first(observed), call) === 'EPERM', `${call}: ${answerOf(first(observed), call)}`),
+          unless(resultOf(first(observed), call) === 'EPERM', `${call}: ${resultOf(first(observed), call)}`),
         ),
         unless(/^0+$/.test(statusValue(first(observed).stdout, 'CapEff')), 'CapEff is not 0'),
         unless(observed.hostState.shown['notes']?.content === NOTES, 'a file of the zone changed'),
@@ -123,15 +123,15 @@ export const FILE_ROWS: readonly Row[] = [
     ],
     verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(observed), [...READ_ONLY, 'ENOENT'], KNOBS.length),
-        ...unlessAnswered(first(observed, 1), ['EACCES', 'EROFS', 'EPERM', 'ENOENT'], 2),
+        ...unlessResultIs(first(observed), [...READ_ONLY, 'ENOENT'], KNOBS.length),
+        ...unlessResultIs(first(observed, 1), ['EACCES', 'EROFS', 'EPERM', 'ENOENT'], 2),
       ]),
   },
   {
     id: 'files.proc-masks',
     sentence: 'What tells about the kernel below /proc is covered by the real /dev/null or an empty directory.',
     attempts: probe('kind', ...MASKED.map((name) => `/proc/${name}`)),
-    verdict: (observed) => judged(unlessAnswered(first(observed), ['null', 'empty', 'ENOENT'], MASKED.length)),
+    verdict: (observed) => judged(unlessResultIs(first(observed), ['null', 'empty', 'ENOENT'], MASKED.length)),
   },
   {
     id: 'files.root-read-only',
@@ -142,8 +142,8 @@ export const FILE_ROWS: readonly Row[] = [
     ],
     verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(observed), READ_ONLY, 4),
-        ...unlessAnswered(first(observed, 1), ['EROFS', 'EACCES', 'EPERM', 'ENOENT'], 6),
+        ...unlessResultIs(first(observed), READ_ONLY, 4),
+        ...unlessResultIs(first(observed, 1), ['EROFS', 'EACCES', 'EPERM', 'ENOENT'], 6),
       ]),
   },
   {
@@ -158,7 +158,7 @@ export const FILE_ROWS: readonly Row[] = [
         policy: { resources: { tmp: '2m', run: '2m', shm: '2m', home: '2m' } },
       },
     ],
-    verdict: (observed) => judged(unlessAnswered(first(observed), ['ENOSPC'], 8)),
+    verdict: (observed) => judged(unlessResultIs(first(observed), ['ENOSPC'], 8)),
   },
   {
     id: 'files.no-devices-no-setuid',
@@ -166,7 +166,7 @@ export const FILE_ROWS: readonly Row[] = [
     attempts: ({ probe: program, shown, writable }) => [
       { command: [program, 'flags', shown, writable, '/usr', '/tmp', '/run', '/dev/shm', '/home/sandbox'] },
     ],
-    verdict: (observed) => judged(unlessAnswered(first(observed), ['ro,nosuid,nodev', 'rw,nosuid,nodev'], 7)),
+    verdict: (observed) => judged(unlessResultIs(first(observed), ['ro,nosuid,nodev', 'rw,nosuid,nodev'], 7)),
   },
   {
     id: 'files.setuid-plant',
@@ -177,7 +177,7 @@ export const FILE_ROWS: readonly Row[] = [
         unlessRan(first(observed)),
         unless(linesOf(first(observed)).length >= 7, 'not every call was made'),
         ...linesOf(first(observed))
-          .filter(({ what, answer }) => what === 'capability' && answer === 'ok')
+          .filter(({ what, result }) => what === 'capability' && result === 'ok')
           .map(() => 'a file capability was set'),
         ...Object.entries(observed.hostState.writable)
           .filter(([, { mode, uid }]) => (mode & 0o6000) !== 0 && uid === 0)
@@ -226,7 +226,7 @@ export const FILE_ROWS: readonly Row[] = [
     verdict: (observed, { landlockAbi }) =>
       landlockAbi < LANDLOCK_RENAMES
         ? { kind: 'cannot', why: `needs Landlock 2, this kernel has ${landlockAbi || 'none'}` }
-        : judged(unlessAnswered(first(observed), ['EACCES', 'EPERM'], 2)),
+        : judged(unlessResultIs(first(observed), ['EACCES', 'EPERM'], 2)),
   },
   {
     id: 'files.reach-sockets',
@@ -242,7 +242,7 @@ export const FILE_ROWS: readonly Row[] = [
           why: `needs Landlock ${LANDLOCK_CLOSES_SOCKETS} (Linux 7.1), this kernel has ${landlockAbi || 'none'}; --require sockets-closed is refused`,
         }
       return judged([
-        ...unlessAnswered(first(observed), ['EACCES', 'EPERM'], 1),
+        ...unlessResultIs(first(observed), ['EACCES', 'EPERM'], 1),
         unless(observed.hostState.connections === 0, 'the host was reached'),
       ])
     },

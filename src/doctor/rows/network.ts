@@ -1,6 +1,6 @@
 /** Rows about network, IPC and system calls. Pure. */
 import { LANDLOCK_SCOPES } from '../../contract.ts'
-import { first, judged, linesOf, probe, type Row, shell, unless, unlessAnswered, unlessRan } from '../contract-types.ts'
+import { first, judged, linesOf, probe, type Row, shell, unless, unlessRan, unlessResultIs } from '../contract-types.ts'
 
 /** Families and protocols of linux/socket.h and linux/netlink.h, each also with upper bits that the kernel cuts. */
 const FORBIDDEN_SOCKETS = [
@@ -79,7 +79,7 @@ export const NETWORK_ROWS: readonly Row[] = [
         unlessRan(first(observed)),
         unless(names.length === 1 && names[0] === 'lo', `interfaces ${names.join(' ') || 'unknown'}`),
         unless(routes.trim().split('\n').length <= 1, 'there is a route'),
-        ...unlessAnswered(first(observed, 1), ['ECONNREFUSED'], 1),
+        ...unlessResultIs(first(observed, 1), ['ECONNREFUSED'], 1),
       ])
     },
   },
@@ -89,7 +89,7 @@ export const NETWORK_ROWS: readonly Row[] = [
     attempts: ({ probe: program, port }) => [{ command: [program, 'connect', `${port}`] }],
     verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(observed), ['ECONNREFUSED', 'ENETUNREACH'], 1),
+        ...unlessResultIs(first(observed), ['ECONNREFUSED', 'ENETUNREACH'], 1),
         unless(observed.hostState.connections === 0, 'the host was reached'),
       ]),
   },
@@ -99,7 +99,7 @@ export const NETWORK_ROWS: readonly Row[] = [
     attempts: ({ probe: program, abstract }) => [{ command: [program, 'unix', `@${abstract}`] }],
     verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(observed), ['ECONNREFUSED', 'EPERM'], 1),
+        ...unlessResultIs(first(observed), ['ECONNREFUSED', 'EPERM'], 1),
         unless(observed.hostState.connections === 0, 'the host was reached'),
       ]),
   },
@@ -116,7 +116,7 @@ export const NETWORK_ROWS: readonly Row[] = [
             why: `needs Landlock ${LANDLOCK_SCOPES} (Linux 6.12), this kernel has ${landlockAbi || 'none'}`,
           }
         : judged([
-            ...unlessAnswered(first(observed), ['EPERM'], 1),
+            ...unlessResultIs(first(observed), ['EPERM'], 1),
             unless(observed.hostState.connections === 0, 'the host was reached'),
           ]),
   },
@@ -130,8 +130,8 @@ export const NETWORK_ROWS: readonly Row[] = [
     ],
     verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(observed), ['EAFNOSUPPORT', 'EPROTONOSUPPORT', 'EPERM'], FORBIDDEN_SOCKETS.length),
-        ...unlessAnswered(first(observed, 1), ['ok'], USUAL_SOCKETS.length),
+        ...unlessResultIs(first(observed), ['EAFNOSUPPORT', 'EPROTONOSUPPORT', 'EPERM'], FORBIDDEN_SOCKETS.length),
+        ...unlessResultIs(first(observed, 1), ['ok'], USUAL_SOCKETS.length),
       ]),
   },
   {
@@ -149,7 +149,7 @@ export const NETWORK_ROWS: readonly Row[] = [
       judged([
         unless(linesOf(first(observed)).length === 7, 'not every namespace could be seen'),
         ...linesOf(first(observed))
-          .filter(({ what, answer }) => observed.hostState.namespaces[what] === answer)
+          .filter(({ what, result }) => observed.hostState.namespaces[what] === result)
           .map(({ what }) => `${what} is shared with the host`),
       ]),
   },
@@ -157,13 +157,13 @@ export const NETWORK_ROWS: readonly Row[] = [
     id: 'network.no-keyrings',
     sentence: "The kernel's keyrings, which no namespace parts, are out of reach.",
     attempts: probe('call', 'keyctl', 'add_key', 'request_key'),
-    verdict: (observed) => judged(unlessAnswered(first(observed), ['EPERM'], 3)),
+    verdict: (observed) => judged(unlessResultIs(first(observed), ['EPERM'], 3)),
   },
   {
     id: 'network.no-nested-namespaces',
     sentence: 'No namespace can be made inside, by clone or unshare, with upper bits or without.',
     attempts: probe('namespace', ...NAMESPACES),
-    verdict: (observed) => judged(unlessAnswered(first(observed), ['EPERM'], NAMESPACES.length * 2)),
+    verdict: (observed) => judged(unlessResultIs(first(observed), ['EPERM'], NAMESPACES.length * 2)),
   },
 ]
 
@@ -172,13 +172,13 @@ export const SYSCALL_ROWS: readonly Row[] = [
     id: 'syscalls.refused',
     sentence: 'Modules, kexec, bpf, perf, userfaultfd, mounts, clocks, names, NUMA policy and handles answer EPERM.',
     attempts: probe('call', ...REFUSED_CALLS),
-    verdict: (observed) => judged(unlessAnswered(first(observed), ['EPERM'], REFUSED_CALLS.length)),
+    verdict: (observed) => judged(unlessResultIs(first(observed), ['EPERM'], REFUSED_CALLS.length)),
   },
   {
     id: 'syscalls.unknown',
     sentence: 'io_uring, clone3, the new mount calls, numbers above the last known one and x32 answer ENOSYS.',
     attempts: probe('call', ...UNKNOWN_CALLS),
-    verdict: (observed) => judged(unlessAnswered(first(observed), ['ENOSYS'], UNKNOWN_CALLS.length - 1)),
+    verdict: (observed) => judged(unlessResultIs(first(observed), ['ENOSYS'], UNKNOWN_CALLS.length - 1)),
   },
   {
     id: 'syscalls.foreign',
@@ -200,6 +200,6 @@ export const SYSCALL_ROWS: readonly Row[] = [
       { command: [program, 'personality', '0x8', '0x20000', '0x400000', '0x100000008'] },
     ],
     verdict: (observed) =>
-      judged([...unlessAnswered(first(observed), ['ok'], 3), ...unlessAnswered(first(observed, 1), ['EPERM'], 4)]),
+      judged([...unlessResultIs(first(observed), ['ok'], 3), ...unlessResultIs(first(observed, 1), ['EPERM'], 4)]),
   },
 ]

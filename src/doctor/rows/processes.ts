@@ -7,8 +7,8 @@ import {
   shell,
   statusValue,
   unless,
-  unlessAnswered,
   unlessRan,
+  unlessResultIs,
 } from '../contract-types.ts'
 
 /** Of signals that a process ignores, blocks or catches; real-time ones are in the upper half. */
@@ -73,11 +73,11 @@ export const PROCESS_ROWS: readonly Row[] = [
     ],
     verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(observed), ['EPERM', 'EACCES', 'ESRCH', 'EBADF', 'reached'], 8),
-        ...unlessAnswered(first(observed, 1), ['EPERM'], STARVING_CALLS),
+        ...unlessResultIs(first(observed), ['EPERM', 'EACCES', 'ESRCH', 'EBADF', 'reached'], 8),
+        ...unlessResultIs(first(observed, 1), ['EPERM'], STARVING_CALLS),
         // EINVAL: it is not ending, so there is nothing to release. ENOSYS: an older kernel.
-        ...unlessAnswered(first(observed, 2), ['EPERM', 'EACCES', 'ESRCH', 'EINVAL', 'ENOSYS'], MEDDLING_CALLS),
-        ...unlessAnswered(
+        ...unlessResultIs(first(observed, 2), ['EPERM', 'EACCES', 'ESRCH', 'EINVAL', 'ENOSYS'], MEDDLING_CALLS),
+        ...unlessResultIs(
           { ...first(observed, 3), stdout: first(observed, 3).stdout.replace(/^end ok$/m, 'end EPERM') },
           ['EPERM'],
           1,
@@ -145,9 +145,9 @@ export const PROCESS_ROWS: readonly Row[] = [
     ],
     verdict: (observed) =>
       judged([
-        ...unlessAnswered(first(observed), ['EPERM'], TERMINAL_REQUESTS.length),
-        ...unlessAnswered(first(observed, 1), ['ENXIO', 'ENOENT'], 1),
-        unless(leadsSession(first(observed, 2).stdout), 'the command is in the session of somebody else'),
+        ...unlessResultIs(first(observed), ['EPERM'], TERMINAL_REQUESTS.length),
+        ...unlessResultIs(first(observed, 1), ['ENXIO', 'ENOENT'], 1),
+        unless(leadsSession(first(observed, 2).stdout), 'the command is in the session of another process'),
       ]),
   },
   {
@@ -179,6 +179,6 @@ export const PROCESS_ROWS: readonly Row[] = [
     id: 'processes.debugger',
     sentence: 'A debugger can still trace its own children.',
     attempts: ({ probe }) => [{ command: [probe, 'trace-child'] }],
-    verdict: (observed) => judged(unlessAnswered(first(observed), ['ok'], 1)),
+    verdict: (observed) => judged(unlessResultIs(first(observed), ['ok'], 1)),
   },
 ]

@@ -97,7 +97,7 @@ type ValueOf<E> =
   E extends Section<infer Keys> ? Values<Keys> : E extends Key<unknown, unknown, infer Value> ? Value : never
 type Always<T> = { [K in keyof T]: T[K] extends { readonly default: unknown } | Section ? K : never }[keyof T]
 
-/** What a policy holds: every key with a default, and those without one where somebody set them. */
+/** What a policy holds: every key with a default, and those without one where a layer sets them. */
 export type Values<T> = { readonly [K in Always<T>]: ValueOf<T[K]> } & {
   readonly [K in Exclude<keyof T, Always<T>>]?: ValueOf<T[K]>
 }

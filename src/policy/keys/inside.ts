@@ -51,7 +51,7 @@ const narrowInherit: Narrowing<readonly string[], EnvironmentPolicy> = {
   fix: (wanted) => wanted.map((name) => `--env ${name}`).join(' '),
 }
 
-/** A value of its own gives a worker nothing it could not set by itself; names that somebody above has are left to them. */
+/** A value of its own gives a worker nothing it could not set by itself; names that a layer above it sets are left to that layer. */
 const narrowSet: Narrowing<Variables, EnvironmentPolicy> = {
   isWider: () => false,
   takes: (wanted, granted) => ({ ...granted, set: { ...ownNames(wanted, granted), ...granted.set } }),
@@ -121,7 +121,7 @@ export interface CredentialInput {
 }
 
 /** The same place below the home inside as outside; empty when the file is not below the caller's home. */
-function placeBelowHome(file: string, home: string): string {
+function pathBelowHome(file: string, home: string): string {
   return home !== '' && file.startsWith(`${home}/`) ? `${SANDBOX_HOME}${file.slice(home.length)}` : ''
 }
 
@@ -170,7 +170,7 @@ export const credentials: Key<readonly CredentialInput[], readonly CredentialInp
         const file = resolveHostPath(written, source)
         return {
           file,
-          target: target?.replace(/^~(?=\/)/, SANDBOX_HOME) ?? placeBelowHome(file, source.home),
+          target: target?.replace(/^~(?=\/)/, SANDBOX_HOME) ?? pathBelowHome(file, source.home),
           origin: source.originOf(`credentials.${index}`),
         }
       }),

@@ -44,7 +44,7 @@ export interface Field<Input = unknown, Parsed = unknown> extends KeyMeaning {
   /** Only in lists of mappings: the mapping is refused without it. */
   readonly isRequired?: true
   /** For the compiler alone; never set. */
-  readonly types?: { readonly input: Input; readonly said: Parsed }
+  readonly types?: { readonly input: Input; readonly parsed: Parsed }
 }
 
 export type OptionGroup = 'Policy' | 'Files' | 'Network' | 'Limits' | 'Inside' | 'Backend' | 'Workers' | 'Output'

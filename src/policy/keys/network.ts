@@ -54,7 +54,7 @@ function joinNetwork({ mode: written, allow, deny = [] }: Partial<ParsedNetwork>
   return { ...(mode === undefined ? {} : { mode }), allow: allow ?? [], deny }
 }
 
-/** Lists add up; what anybody denies is no longer allowed. A layer that only denies leaves the mode as it is. */
+/** Lists add up; what any layer denies is no longer allowed. A layer that only denies leaves the mode as it is. */
 function addNetwork(below: NetworkPolicy | undefined, above: ParsedNetwork): NetworkPolicy {
   const deny = unite(below?.deny, above.deny)
   const allow = unite(below?.allow, above.allow).filter((host) => !deny.includes(host))
@@ -72,17 +72,17 @@ function networkKeys({ mode, allow, deny }: ParsedNetwork): readonly SetKey[] {
 
 const WIDTH = { none: 0, restricted: 1, host: 2 } as const
 
-/** True when every host that the wish allows is reachable by the grant too. */
-function isWithinNetwork(wish: ParsedNetwork, grant: NetworkPolicy): boolean {
-  const mode = wish.mode ?? grant.mode
+/** True when every host that the request allows is reachable by the grant too. */
+function isWithinNetwork(wanted: ParsedNetwork, grant: NetworkPolicy): boolean {
+  const mode = wanted.mode ?? grant.mode
   if (WIDTH[mode] > WIDTH[grant.mode]) return false
   if (mode !== 'restricted' || grant.mode !== 'restricted') return true
-  return wish.allow.every((host) => grant.allow.some((granted) => coversHost(granted, host)))
+  return wanted.allow.every((host) => grant.allow.some((granted) => coversHost(granted, host)))
 }
 
 /** `*.example.org` covers `a.example.org:443` and `*.a.example.org`; a pattern without port covers every port. */
-export function coversHost(granted: string, wished: string): boolean {
-  const [above, below] = [hostAndPort(granted), hostAndPort(wished)]
+export function coversHost(granted: string, wanted: string): boolean {
+  const [above, below] = [hostAndPort(granted), hostAndPort(wanted)]
   if (above.port !== undefined && above.port !== below.port) return false
   if (above.host === below.host) return true
   return above.host.startsWith('*.') && below.host.replace(/^\*/, '').endsWith(above.host.slice(1))
@@ -94,12 +94,12 @@ function hostAndPort(pattern: string): { readonly host: string; readonly port?: 
   return { host, ...(port === undefined ? {} : { port }) }
 }
 
-/** The grant, narrowed by a wish that is within it. */
+/** The grant, narrowed by a request that is within it. */
 function takeNetwork(wanted: ParsedNetwork, grant: NetworkPolicy, isFlagged: boolean): NetworkPolicy {
-  const wish = isFlagged ? { allow: [], deny: wanted.deny } : wanted
-  const mode = wish.mode ?? grant.mode
-  const deny = unite(grant.deny, wish.deny)
-  const listed = wish.mode === 'restricted' ? wish.allow : grant.allow
+  const compared = isFlagged ? { allow: [], deny: wanted.deny } : wanted
+  const mode = compared.mode ?? grant.mode
+  const deny = unite(grant.deny, compared.deny)
+  const listed = compared.mode === 'restricted' ? compared.allow : grant.allow
   const allow = mode === 'restricted' ? listed.filter((host) => !deny.includes(host)) : []
   return { mode, allow, deny }
 }

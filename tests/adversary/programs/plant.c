@@ -1,7 +1,7 @@
 /*
- * plant: tries to leave a program on the host that runs with somebody else's rights.
+ * plant: tries to leave a program on the host that runs with another user's rights.
  *
- *   plant modes FILE          every call that sets the set-user-id and set-group-id bits, on FILE and on new files beside it
+ *   plant modes FILE          every call that sets the set-user-id and set-group-id bits, on FILE and on new files next to it
  *   plant caps FILE           security.capability on FILE, by every call that sets attributes
  *   plant namespace FILE      both, as root of a user namespace of its own
  *   plant map PROGRAM FILE    writes PROGRAM over FILE through a shared mapping, which leaves mode bits alone

@@ -224,8 +224,8 @@ describe('who the command is', () => {
   })
   test.each<readonly [string, readonly ReturnType<typeof rw>[]]>([
     ['belongs to root', [rw(0)]],
-    ['belongs to root beside another', [rw(7), rw(0)]],
-    ['belongs to somebody else than another', [rw(7), rw(8)]],
+    ['belongs to root, with another of a user', [rw(7), rw(0)]],
+    ['belongs to another user than another', [rw(7), rw(8)]],
   ])('is nobody at all when root has a rw zone that %s', (_why, zones) => {
     expect(() => identityOf(dockerPlan({ zones }), as(0))).toThrow(/cannot be rw in a container/)
   })

@@ -87,8 +87,8 @@ describe('a limit that the daemon took off again', () => {
   })
 
   test('is seen in what the client says', () => {
-    const said = 'WARNING: Your kernel does not support memory limit capabilities. Limitation discarded.\nabc123'
-    expect(limitComplaints(said)).toHaveLength(1)
+    const printed = 'WARNING: Your kernel does not support memory limit capabilities. Limitation discarded.\nabc123'
+    expect(limitComplaints(printed)).toHaveLength(1)
     expect(
       limitComplaints('Resource limits are not supported and ignored on cgroups V1 rootless systems'),
     ).toHaveLength(1)
@@ -102,12 +102,12 @@ describe('a limit that the daemon took off again', () => {
     ['a complaint with best effort', { complaints: ['Limitation discarded.'], bestEffort: true }, 'warned'],
     ['a required limit', { ignored: [SWAP], bestEffort: true, required: ['memory-limit'] }, 'refused'],
     [
-      'a complaint beside a required limit',
+      'a complaint together with a required limit',
       { complaints: ['x'], bestEffort: true, required: ['pids-limit'] },
       'refused',
     ],
     [
-      'a limit beside another that is required',
+      'a limit together with another that is required',
       { ignored: [SWAP], bestEffort: true, required: ['pids-limit'] },
       'warned',
     ],
@@ -124,10 +124,10 @@ describe('a limit that the daemon took off again', () => {
 
   test('is not offered in the first place by a rootless podman on cgroup v1, whatever controllers it lists', () => {
     const host = { cgroupVersion: 'v1', cgroupControllers: ['memory', 'pids', 'cpu'], security: { rootless: true } }
-    const said = { stdout: JSON.stringify({ host, version: { Version: '4.3.1' } }), stderr: '', timedOut: false }
-    expect(readInfo({ ...said, program: 'podman', env: {} })).toMatchObject({ rootless: true, limits: [] })
+    const printed = { stdout: JSON.stringify({ host, version: { Version: '4.3.1' } }), stderr: '', timedOut: false }
+    expect(readInfo({ ...printed, program: 'podman', env: {} })).toMatchObject({ rootless: true, limits: [] })
     const asRoot = JSON.stringify({ host: { ...host, security: { rootless: false } } })
-    expect(readInfo({ ...said, stdout: asRoot, program: 'podman', env: {} }).limits).toEqual([
+    expect(readInfo({ ...printed, stdout: asRoot, program: 'podman', env: {} }).limits).toEqual([
       'memory',
       'swap',
       'cpus',
@@ -140,10 +140,10 @@ test.each([
   ['docker', { ServerVersion: '27.0', SecurityOptions: ['name=seccomp,profile=default', 'name=selinux'] }],
   ['podman', { host: { security: { selinuxEnabled: true } }, version: { Version: '5.0' } }],
 ] as const)('a %s with SELinux is known by what it says of itself', (program, info) => {
-  const said = { stderr: '', timedOut: false, program, env: {} }
-  expect(readInfo({ ...said, stdout: JSON.stringify(info) })).toMatchObject({ labelled: true })
+  const printed = { stderr: '', timedOut: false, program, env: {} }
+  expect(readInfo({ ...printed, stdout: JSON.stringify(info) })).toMatchObject({ labelled: true })
   const without = { ...info, SecurityOptions: [], host: {} }
-  expect(readInfo({ ...said, stdout: JSON.stringify(without) })).not.toHaveProperty('labelled')
+  expect(readInfo({ ...printed, stdout: JSON.stringify(without) })).not.toHaveProperty('labelled')
 })
 
 describe('what the client said', () => {
@@ -159,8 +159,8 @@ describe('what the client said', () => {
     ],
     ['Error: container-init binary not found on the host', 'SETUP_FAILED', /catatonit/],
     ['Error response from daemon: something new', 'SETUP_FAILED', /docker info/],
-  ])('%s becomes %s with a fix', (said, code, hint) => {
-    expect(refusalOf(said, words)).toMatchObject({ code, hint: expect.stringMatching(hint) })
+  ])('%s becomes %s with a fix', (printed, code, hint) => {
+    expect(refusalOf(printed, words)).toMatchObject({ code, hint: expect.stringMatching(hint) })
   })
 })
 

@@ -16,7 +16,7 @@ import { temporaryDirectory } from '../../support/directory.ts'
 import { BUSYBOX_IMAGE, startDocker, startPodman } from '../../support/docker.ts'
 import { describeWith } from '../../support/needs.ts'
 import { DOCKER_INPUTS, dockerPlan } from '../plans.ts'
-import { containers, engine, OWNER, ownedDirectory, runIn, seenZone, text, type Wish } from './runs.ts'
+import { containers, engine, OWNER, observedZone, ownedDirectory, type RunRequest, runIn, text } from './runs.ts'
 
 /** A repository of the owner's, with a protected path at three depths. */
 async function repository(): Promise<string> {
@@ -54,11 +54,11 @@ for (const [program, start] of [
     `protected paths in a ${program} container`,
     () => {
       const here = engine(start)
-      const run = (wish: Wish) => runIn(here(), wish)
+      const run = (request: RunRequest) => runIn(here(), request)
 
       test('stay where they are with each directory on the way, which stays writable', async () => {
         const source = await repository()
-        const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: PROTECT })]
+        const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: PROTECT })]
         const outcome = await run({ command: ['sh', '-c', RENAMES], plan: { zones } })
         expect(text(outcome.stdout)).toBe('')
         expect(await readFile(join(source, '.git/config'), 'utf8')).toBe('original\n')
@@ -105,9 +105,9 @@ for (const [program, start] of [
     `a protected name that does not exist, in a ${program} container,`,
     () => {
       const here = engine(start)
-      const run = (wish: Wish) => runIn(here(), wish)
+      const run = (request: RunRequest) => runIn(here(), request)
       const zone = (source: string, changes: Partial<PlannedZone> = {}) =>
-        seenZone({
+        observedZone({
           source,
           target: '/w',
           mode: 'rw',
@@ -154,7 +154,7 @@ for (const [program, start] of [
         expect(await readdir(source)).toEqual(['f'])
       })
 
-      test('is made without protection, and by a run that nobody watches', async () => {
+      test('is made without protection, and by a run that is not watched', async () => {
         const source = await ownedDirectory()
         const { git: _git, ...open } = zone(source, { protect: [] })
         const command = ['sh', '-c', 'cd /w; echo x > .mcp.json; mkdir .git']
@@ -174,11 +174,11 @@ for (const [program, start] of [
 
 describeWith(['docker', 'root'], 'a container', () => {
   const here = engine(startDocker)
-  const run = (wish: Wish) => runIn(here(), wish)
+  const run = (request: RunRequest) => runIn(here(), request)
 
   test('is refused when its zone is another directory than was planned', async () => {
     const source = await ownedDirectory()
-    const zones = [seenZone({ source, target: '/w' })]
+    const zones = [observedZone({ source, target: '/w' })]
     await rename(source, `${source}.old`)
     await mkdir(source)
     await expect(run({ command: ['true'], plan: { zones } })).rejects.toMatchObject({
@@ -194,7 +194,7 @@ describeWith(['docker', 'root'], 'a container', () => {
     await mkdir(below)
     await execa('mount', ['-t', 'tmpfs', '-o', 'mode=1777', 'none', below])
     try {
-      const zones = [seenZone({ source, target: '/w' })]
+      const zones = [observedZone({ source, target: '/w' })]
       const script = 'echo x > "/w/a b/written"'
       const refused = await run({ command: ['sh', '-c', script], plan: { zones } })
       // A daemon whose read-only mounts are recursive holds it by itself.
@@ -212,7 +212,7 @@ describeWith(['docker', 'root'], 'a container', () => {
   test('shows a scratch directory inside a read-only zone', async () => {
     const source = await ownedDirectory()
     await mkdir(join(source, 'scratch'))
-    const zones = [seenZone({ source, target: '/w' })]
+    const zones = [observedZone({ source, target: '/w' })]
     const scratch = [{ target: '/w/scratch', size: 1 << 20, inodes: 100, mode: 0o1777 }]
     const outcome = await run({
       command: ['sh', '-c', 'echo x > /w/scratch/f && cat /w/scratch/f'],
@@ -226,7 +226,7 @@ describeWith(['docker', 'root'], 'a container', () => {
     ['a daemon on another machine', { init: undefined, remote: true }],
   ])('with protected paths is refused by %s', async (_what, changes) => {
     const source = await repository()
-    const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: PROTECT })]
+    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: PROTECT })]
     const { init = changes.init, ...docker } = { ...dockerInputs(here().fact, here().docker.env), ...changes }
     const inputs = init === undefined ? docker : { ...docker, init }
     await expect(run({ command: ['true'], plan: { zones }, run: { docker: inputs } })).rejects.toMatchObject({
@@ -241,7 +241,7 @@ describe('a guard that ends', () => {
   const watchBy = async (script: string, source: string) => {
     const guard = join(await temporaryDirectory(), 'guard')
     await writeFile(guard, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-    const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
+    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
     const docker = { ...DOCKER_INPUTS, guard }
     return startWatch({ plan: dockerPlan({ zones }), docker, name: 'none', runId: 'none', socket: undefined })
   }
@@ -282,7 +282,7 @@ async function whileExchanged<T>(names: readonly [string, string], attempt: () =
   }
 }
 
-/** What only root can reach, and a link to it in the zone of somebody else. */
+/** What only root can reach, and a link to it in the zone of another user. */
 async function secretBehind(link: string): Promise<string> {
   const closed = await temporaryDirectory({ mode: 0o700 })
   await mkdir(join(closed, 'open'))
@@ -303,7 +303,7 @@ describeWith(
     }, async () => {
       const source = await repository()
       await secretBehind(join(source, 'link'))
-      const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.git/config'] })]
+      const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.git/config'] })]
       const ends = await whileExchanged([join(source, '.git'), join(source, 'link')], async () => {
         const seen: string[] = []
         for (let attempt = 0; attempt < RACES; attempt += 1) {
@@ -333,7 +333,7 @@ describeWith(
         await mkdir(join(source, 'other'))
         await writeFile(join(source, 'other/config'), '')
         await execa('chown', ['--recursive', '--no-dereference', `${OWNER}:${OWNER}`, source])
-        const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.git/config'] })]
+        const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.git/config'] })]
         const real = dockerInputs(here().fact, here().docker.env)
         const client = join(await temporaryDirectory(), 'docker')
         const script = `if [ "$1" = start ]; then (cd ${source}; ${swap}); fi; exec ${real.path} "$@"`
@@ -348,7 +348,7 @@ describeWith(
       },
     )
 
-    test('got it when the daemon was told the paths and nobody looked', async () => {
+    test('got it when the daemon was told the paths and nothing compared them', async () => {
       const source = await repository()
       await secretBehind(join(source, 'link'))
       const mounts = ['', '/.git'].flatMap((path) => ['--mount', `type=bind,source=${source}${path},target=/w${path}`])
@@ -385,7 +385,7 @@ describeWith(
       const victim = await victimBehind(source)
       await mkdir(join(source, '.vscode'))
       await chown(join(source, '.vscode'), OWNER, OWNER)
-      const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.vscode', '.mcp.json'] })]
+      const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.vscode', '.mcp.json'] })]
       await whileExchanged([join(source, '.vscode'), join(source, 'link')], async () => {
         for (let attempt = 0; attempt < RACES; attempt += 1)
           await runIn(here(), { command: ['sh', '-c', 'echo x >> /w/.vscode'], plan: { zones } }).catch(() => undefined)

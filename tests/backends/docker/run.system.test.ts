@@ -9,7 +9,7 @@ import { observeDocker } from '../../../src/backends/docker/observe.ts'
 import { sweep } from '../../../src/backends/docker/prune.ts'
 import { takeSession } from '../../../src/backends/docker/session-lock.ts'
 import type { SandboxError } from '../../../src/error.ts'
-import { helpersDirectory } from '../../../src/os/native-helpers.ts'
+import { nativeDirectory } from '../../../src/os/native-programs.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
 import { bundle } from '../../support/bundle.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
@@ -23,11 +23,21 @@ import {
 } from '../../support/docker.ts'
 import { describeWith } from '../../support/needs.ts'
 import { dockerPlan } from '../plans.ts'
-import { containers, engine, OWNER, ownedDirectory, runIds, runIn, seenZone, text, type Wish } from './runs.ts'
+import {
+  containers,
+  engine,
+  OWNER,
+  observedZone,
+  ownedDirectory,
+  type RunRequest,
+  runIds,
+  runIn,
+  text,
+} from './runs.ts'
 
 describeWith('docker', 'a docker container', () => {
   const here = engine(startDocker)
-  const run = (wish: Wish) => runIn(here(), wish)
+  const run = (request: RunRequest) => runIn(here(), request)
 
   test('is reported with what its daemon can hold', () => {
     expect(here().fact).toMatchObject({ program: 'docker', server: { ok: true }, rootless: false, remote: false })
@@ -76,7 +86,7 @@ describeWith('docker', 'a docker container', () => {
     expect(outcome).toMatchObject({ cause: 'exit', exitCode: 3, killed: 1 })
   })
 
-  test('cannot speak for its init: nobody listens on the socket any more', async () => {
+  test('cannot speak for its init: nothing listens on the socket any more', async () => {
     const forge = [
       'import os, socket, sys',
       'try:',
@@ -89,7 +99,7 @@ describeWith('docker', 'a docker container', () => {
       'try: os.listdir("/proc/1/fd")',
       'except PermissionError: sys.exit(4)',
     ]
-    const plan = { image: LINKS_IMAGE, zones: [seenZone({ source: '/usr', target: '/usr' })] }
+    const plan = { image: LINKS_IMAGE, zones: [observedZone({ source: '/usr', target: '/usr' })] }
     const outcome = await run({ command: ['python3', '-c', forge.join('\n')], plan })
     expect(outcome).toMatchObject({ cause: 'exit', exitCode: 4, signal: null })
     expect(await readdir(join(here().runsDirectory, '../containers'))).toEqual([])
@@ -248,7 +258,7 @@ describeWith('docker', 'a docker container', () => {
     const source = join(await ownedDirectory(), 'a:b, "c"\nd e')
     await mkdir(source)
     await writeFile(join(source, 'file'), 'found')
-    const zones = [seenZone({ source, target: '/in' })]
+    const zones = [observedZone({ source, target: '/in' })]
     const outcome = await run({ command: ['sh', '-c', 'cat /in/file; touch /in/new'], plan: { zones } })
     expect(text(outcome.stdout)).toBe('found')
     expect(text(outcome.stderr)).toContain('Read-only file system')
@@ -257,7 +267,7 @@ describeWith('docker', 'a docker container', () => {
 
   test('writes to a rw zone as its owner, and its scratch directories belong to it', async () => {
     const source = await ownedDirectory()
-    const zones = [seenZone({ source, target: '/out', mode: 'rw' })]
+    const zones = [observedZone({ source, target: '/out', mode: 'rw' })]
     const outcome = await run({
       command: ['sh', '-c', 'echo x > /out/f && echo y > /home/sandbox/f && echo z > /tmp/f'],
       plan: { zones },
@@ -269,7 +279,7 @@ describeWith('docker', 'a docker container', () => {
   test('refuses a protected path that is a symbolic link', async () => {
     const source = await ownedDirectory()
     await symlink('/etc', join(source, '.vscode'))
-    const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.vscode'] })]
+    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.vscode'] })]
     await expect(run({ command: ['true'], plan: { zones } })).rejects.toMatchObject({ code: 'ZONE_INVALID' })
   })
 
@@ -285,7 +295,7 @@ describeWith('docker', 'a docker container', () => {
     ['an image with a volume', { image: VOLUME_IMAGE }, 'ZONE_INVALID', /declares \/data as volumes/, /--tmpfs \/data/],
     [
       'a zone whose source is gone',
-      { zones: [seenZone({ source: '/nonexistent/x', target: '/x' })] },
+      { zones: [observedZone({ source: '/nonexistent/x', target: '/x' })] },
       'ZONE_INVALID',
       /\/nonexistent\/x has changed/,
       /run again/,
@@ -317,18 +327,18 @@ describeWith('docker', 'a docker container', () => {
   test('is removed when its runner is killed, and what it made of protected names until then is set aside', async () => {
     const source = await ownedDirectory()
     const { docker, fact } = here()
-    const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
+    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
     const plan = dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', zones })
     const program = await bundle(join(import.meta.dirname, '../../programs/run-docker.ts'), await temporaryDirectory())
-    const [init, guard] = ['container-init', 'guard'].map((name) => join(helpersDirectory(), name))
+    const [init, guard] = ['container-init', 'guard'].map((name) => join(nativeDirectory(), name))
     const runsDirectory = join(await temporaryDirectory(), 'runs')
     // The container goes on until it has made the name: it is removed too late.
     const client = join(await temporaryDirectory(), 'docker')
     const late = `touch ${source}/killed; until [ -e ${source}/.mcp.json ]; do sleep 0.05; done`
     await writeFile(client, `#!/bin/sh\n[ "$1" != rm ] || { ${late}; }\nexec ${fact.path} "$@"\n`, { mode: 0o755 })
     const script = 'touch /w/started; until [ -e /w/killed ]; do sleep 0.05; done; touch /w/.mcp.json; sleep 600'
-    const told = { plan, fact: { ...fact, path: client }, env: docker.env, init, guard, runsDirectory }
-    const words = JSON.stringify({ ...told, command: ['sh', '-c', script] })
+    const inputs = { plan, fact: { ...fact, path: client }, env: docker.env, init, guard, runsDirectory }
+    const words = JSON.stringify({ ...inputs, command: ['sh', '-c', script] })
     const runner = spawn(process.execPath, [program, words], { stdio: 'ignore' })
     await until(async () => (await readdir(source)).includes('started'))
     runner.kill('SIGKILL')
@@ -454,7 +464,7 @@ describeWith('docker', 'a docker container', () => {
       const source = await ownedDirectory()
       await writeFile(join(source, '.claude'), 'original')
       await chown(join(source, '.claude'), OWNER, OWNER)
-      const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
+      const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
       const plan = { ...(await session()), zones, limits: { timeoutMs: 20_000 } }
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       const inside = (script: string) => run({ command: ['sh', '-c', script], plan, run: { runsDirectory } })
@@ -476,7 +486,7 @@ describeWith('docker', 'a docker container', () => {
     test('goes on while what it protects is in its place', async () => {
       const source = await ownedDirectory()
       await mkdir(join(source, '.claude'))
-      const zones = [seenZone({ source, target: '/w', mode: 'rw', protect: ['.claude'] })]
+      const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.claude'] })]
       const plan = { ...(await session()), zones }
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       await run({ command: ['sh', '-c', 'echo kept > /tmp/f'], plan, run: { runsDirectory } })
@@ -486,7 +496,7 @@ describeWith('docker', 'a docker container', () => {
 
     test('is not ended while a run is inside', async () => {
       const source = await ownedDirectory()
-      const zones = [seenZone({ source, target: '/w', mode: 'rw' })]
+      const zones = [observedZone({ source, target: '/w', mode: 'rw' })]
       const plan = { ...(await session()), zones, limits: {} }
       const runsDirectory = join(await temporaryDirectory(), 'runs')
       const prune = (runsDirectory: string) =>
@@ -520,7 +530,7 @@ describeWith('docker', 'a docker container', () => {
 
 describeWith(['docker', 'podman'], 'a podman container', () => {
   const here = engine(startPodman)
-  const run = (wish: Wish) => runIn(here(), wish)
+  const run = (request: RunRequest) => runIn(here(), request)
 
   test('is reported with what podman can hold', () => {
     expect(here().fact).toMatchObject({ program: 'podman', server: { ok: true }, rootless: false })
@@ -551,7 +561,7 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
     const source = await ownedDirectory()
     await writeFile(join(source, '.mcp.json'), 'kept', { mode: 0o666 })
     await chmod(join(source, '.mcp.json'), 0o666)
-    const zones = [seenZone({ source, target: '/out', mode: 'rw', protect: ['.mcp.json'] })]
+    const zones = [observedZone({ source, target: '/out', mode: 'rw', protect: ['.mcp.json'] })]
     const script =
       'id -u; grep -E "^(CapEff|NoNewPrivs|Seccomp:)" /proc/self/status; echo x > /out/f; echo x > /out/.mcp.json; touch /x; echo x > /tmp/f; echo x > /home/sandbox/f; ls /sys/class/net'
     const outcome = await run({

@@ -25,7 +25,7 @@ export async function ownedDirectory(): Promise<string> {
 }
 
 /** A zone as planning would have seen it. */
-export function seenZone(zone: Parameters<typeof plannedZone>[0]): PlannedZone {
+export function observedZone(zone: Parameters<typeof plannedZone>[0]): PlannedZone {
   const { dev = 0, ino = 0 } = statSync(zone.source, { throwIfNoEntry: false }) ?? {}
   return plannedZone({ ...zone, dev, ino })
 }
@@ -41,7 +41,7 @@ export const runIds = (function* () {
   for (let index = 1; ; index += 1) yield `t${process.pid}x${index}`
 })()
 
-export interface Wish {
+export interface RunRequest {
   readonly command: readonly string[]
   readonly plan?: Partial<Plan>
   readonly run?: Partial<DockerRunInputs>
@@ -52,7 +52,7 @@ export interface Wish {
 
 export function runIn(
   { docker, fact, runsDirectory }: Engine,
-  { command, plan, run, stdin = 'ignore', signal, outputCap }: Wish,
+  { command, plan, run, stdin = 'ignore', signal, outputCap }: RunRequest,
 ): Promise<Outcome> {
   return superviseDocker({
     plan: dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', ...plan }),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { dockerSeccomp } from '../../../src/backends/docker/seccomp-profile.ts'
-import { ANSWER } from '../../../src/seccomp/bpf.ts'
+import { ACTION } from '../../../src/seccomp/bpf.ts'
 import { clausesFor, PROFILE_NAMES, rulesOf } from '../../../src/seccomp/rules.ts'
 import { nativeCall } from '../../../src/seccomp/simulate.ts'
 import { ARCHES, SYSCALLS } from '../../../src/seccomp/syscalls.ts'
@@ -18,7 +18,7 @@ describe("the profile in Docker's words", () => {
       const differing = [...SYSCALLS[arch]].flatMap(([name, number]) =>
         interestingArguments(clauses.get(number) ?? [])
           .filter((args) => {
-            const isDeclared = declared(rulesOf(profile), arch, nativeCall(arch, number, args)) === ANSWER.allow
+            const isDeclared = declared(rulesOf(profile), arch, nativeCall(arch, number, args)) === ACTION.allow
             return isAllowed(json, name, args) !== isDeclared
           })
           .map((args) => ({ name, args })),

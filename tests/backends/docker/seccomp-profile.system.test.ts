@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { dockerSeccomp } from '../../../src/backends/docker/seccomp-profile.ts'
-import { ANSWER, decode } from '../../../src/seccomp/bpf.ts'
+import { ACTION, decode } from '../../../src/seccomp/bpf.ts'
 import { clausesFor, PROFILE_NAMES, rulesOf } from '../../../src/seccomp/rules.ts'
 import { nativeCall, simulate } from '../../../src/seccomp/simulate.ts'
 import { SYSCALLS } from '../../../src/seccomp/syscalls.ts'
 import { declared, interestingArguments } from '../../seccomp/declared.ts'
-import { ARCH, PROGRAMS } from '../../seccomp/ground.ts'
+import { ARCH, PROGRAMS } from '../../seccomp/fixtures.ts'
 import { describeWith } from '../../support/needs.ts'
 
 describeWith('python', "Docker's words, compiled by libseccomp", () => {
@@ -24,23 +24,23 @@ describeWith('python', "Docker's words, compiled by libseccomp", () => {
       skip(exitCode === 77, 'there is no libseccomp')
       expect(exitCode, Buffer.from(stderr).toString()).toBe(0)
       const program = decode(stdout)
-      const unheard = new Set(
+      const unlisted = new Set(
         Buffer.from(stderr)
           .toString()
           .split('\n')
           .map((name) => SYSCALLS[ARCH].get(name)),
       )
-      expect(unheard.size).toBeLessThan(40)
+      expect(unlisted.size).toBeLessThan(40)
       const rules = rulesOf(profile)
       const isAllowed = (number: number, args: readonly bigint[]) =>
-        simulate(program, nativeCall(ARCH, number, args)).answer === ANSWER.allow
+        simulate(program, nativeCall(ARCH, number, args)).action === ACTION.allow
       const differing = [...clausesFor(rules, ARCH)]
         // What an older libseccomp has not heard of it refuses, as runtimes do.
-        .filter(([number]) => !unheard.has(number))
+        .filter(([number]) => !unlisted.has(number))
         .flatMap(([number, clauses]) => interestingArguments(clauses).map((args) => ({ number, args })))
         .filter(
           ({ number, args }) =>
-            isAllowed(number, args) !== (declared(rules, ARCH, nativeCall(ARCH, number, args)) === ANSWER.allow),
+            isAllowed(number, args) !== (declared(rules, ARCH, nativeCall(ARCH, number, args)) === ACTION.allow),
         )
       expect(differing.slice(0, 5)).toEqual([])
     })

@@ -4,9 +4,9 @@ import type { DockerSeccomp } from '../../../src/backends/docker/seccomp-profile
 /** As the engines read it: any rule of the call whose arguments all fit. */
 export function isAllowed({ syscalls }: DockerSeccomp, name: string, args: readonly bigint[]): boolean {
   return syscalls.some(
-    ({ names, action, args: asked = [] }) =>
+    ({ names, action, args: conditions = [] }) =>
       action === 'SCMP_ACT_ALLOW' &&
       names.includes(name) &&
-      asked.every(({ index, value, valueTwo }) => ((args[index] ?? 0n) & BigInt(value)) === BigInt(valueTwo)),
+      conditions.every(({ index, value, valueTwo }) => ((args[index] ?? 0n) & BigInt(value)) === BigInt(valueTwo)),
   )
 }

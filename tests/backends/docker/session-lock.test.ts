@@ -7,7 +7,7 @@ import { identityOf, ownIdentity, processTable } from '../../../src/os/process-i
 import { temporaryDirectory } from '../../support/directory.ts'
 
 /** A runs directory, and next to it the lock of a session, with a holder. */
-async function placeWith(holder?: string) {
+async function directoryWith(holder?: string) {
   const runsDirectory = join(await temporaryDirectory(), 'runs')
   const directory = join(dirname(runsDirectory), 'sessions')
   const [lock, second] = [join(directory, 'one.lock.0'), join(directory, 'one.lock.1')]
@@ -28,7 +28,7 @@ const ended = (): string => {
 
 describe('the lock of a session', () => {
   test('is held by one at a time, and nothing is left of it', async () => {
-    const { directory, lock, take } = await placeWith()
+    const { directory, lock, take } = await directoryWith()
     const held = await take()
     expect(await readlink(lock)).toBe(ownIdentity())
     expect(await take()).toBeUndefined()
@@ -42,7 +42,7 @@ describe('the lock of a session', () => {
     ['a process that has ended', ended],
     ['a later process of the same number', () => `${processTable()}/${process.pid}:1`],
   ])('is taken over from %s', async (_, holder) => {
-    const { directory, second, take } = await placeWith(holder())
+    const { directory, second, take } = await directoryWith(holder())
     const held = await take()
     expect(await readlink(second)).toBe(ownIdentity())
     expect(await take()).toBeUndefined()
@@ -54,7 +54,7 @@ describe('the lock of a session', () => {
     ['a process that lives', () => identityOf(process.ppid) ?? ''],
     ['a process of another machine', () => 'another-boot/4026531836/1:1'],
   ])('is left to %s', async (_, holder) => {
-    const { directory, lock, take } = await placeWith(holder())
+    const { directory, lock, take } = await directoryWith(holder())
     expect(await take()).toBeUndefined()
     expect(await readlink(lock)).toBe(holder())
     expect(await readdir(directory)).toEqual(['one.lock.0'])

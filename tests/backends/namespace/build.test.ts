@@ -109,14 +109,14 @@ describe('the launch file', () => {
   })
 
   test('of a run without a runs directory keeps no record', () => {
-    const told = printLaunchFile(launchFile(planOn('default', 'debian-12-user'), { ...INPUTS, runsDirectory: '' }))
-    expect(told).not.toMatch(/^runs /m)
+    const printed = printLaunchFile(launchFile(planOn('default', 'debian-12-user'), { ...INPUTS, runsDirectory: '' }))
+    expect(printed).not.toMatch(/^runs /m)
   })
 
   test('of a policy without a filter says so', () => {
     const plan = planOn('default', 'debian-12-user')
-    const told = launchFile({ ...plan, seccomp: { ...plan.seccomp, profile: 'off', filter: '' } }, INPUTS)
-    expect(printLaunchFile(told)).toMatch(/^seccomp off$/m)
+    const records = launchFile({ ...plan, seccomp: { ...plan.seccomp, profile: 'off', filter: '' } }, INPUTS)
+    expect(printLaunchFile(records)).toMatch(/^seccomp off$/m)
   })
 })
 
@@ -134,8 +134,10 @@ describe('the launch', () => {
   })
 
   test('has no secret in the launch file', () => {
-    const told = launch.descriptors.find(({ fd }) => fd === 3)
-    expect(told?.carries === 'bytes' ? Buffer.from(told.bytes).toString() : 'swordfish').not.toMatch(/swordfish|horse/)
+    const launchFd = launch.descriptors.find(({ fd }) => fd === 3)
+    expect(launchFd?.carries === 'bytes' ? Buffer.from(launchFd.bytes).toString() : 'swordfish').not.toMatch(
+      /swordfish|horse/,
+    )
   })
 
   test('passes words that are not UTF-8 as they are', () => {

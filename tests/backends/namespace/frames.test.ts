@@ -9,17 +9,17 @@ interface Piece {
 
 function readInSteps(stream: Buffer, step: number): readonly Piece[] {
   const reader = new FrameReader()
-  const heard: Piece[] = []
+  const pieces: Piece[] = []
   // One buffer for all that comes, as a socket with a buffer of its own does it.
   const buffer = Buffer.alloc(step)
   for (let at = 0; at < stream.length; at += step) {
     const size = stream.copy(buffer, 0, at, at + step)
     const isWhole = reader.push(buffer.subarray(0, size), (kind, bytes) =>
-      heard.push({ kind, text: Buffer.from(bytes).toString() }),
+      pieces.push({ kind, text: Buffer.from(bytes).toString() }),
     )
     expect(isWhole).toBe(true)
   }
-  return heard
+  return pieces
 }
 
 const printed = (pieces: readonly Piece[], wanted: number): string =>
@@ -39,11 +39,11 @@ describe('frames', () => {
       [output, ' two'],
       [status, '{"cause":"exit"}'],
     ] as const
-    const heard = readInSteps(Buffer.concat(sent.map(([kind, text]) => writeFrame(kind, Buffer.from(text)))), step)
-    expect(printed(heard, output)).toBe('one two')
-    expect(printed(heard, errors)).toBe('e'.repeat(300))
+    const pieces = readInSteps(Buffer.concat(sent.map(([kind, text]) => writeFrame(kind, Buffer.from(text)))), step)
+    expect(printed(pieces, output)).toBe('one two')
+    expect(printed(pieces, errors)).toBe('e'.repeat(300))
     // All but what a command prints comes whole.
-    const others = heard.filter(({ kind }) => kind !== output && kind !== errors)
+    const others = pieces.filter(({ kind }) => kind !== output && kind !== errors)
     expect(others).toEqual([
       { kind: taken, text: '' },
       { kind: status, text: '{"cause":"exit"}' },

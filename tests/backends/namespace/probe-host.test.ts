@@ -5,47 +5,47 @@ import { processQuestions } from '../../../src/backends/namespace/probe-host.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 
 /** A launch that notes each question, and gives the answers one after the other; and a directory that a shell takes for a group. */
-async function world(...answers: readonly string[]) {
-  const place = await temporaryDirectory()
-  const [group, log] = [join(place, 'group'), join(place, 'log')]
+async function world(...replies: readonly string[]) {
+  const directory = await temporaryDirectory()
+  const [group, log] = [join(directory, 'group'), join(directory, 'log')]
   await mkdir(group)
   await writeFile(join(group, 'cgroup.procs'), '')
   await writeFile(log, '')
-  const cases = answers.map((answer, index) => `${index + 1}) ${answer};;`).join(' ')
+  const cases = replies.map((reply, index) => `${index + 1}) ${reply};;`).join(' ')
   const script = `#!/bin/sh\necho "$*" >>${log}\ncase $(wc -l <${log}) in ${cases} esac\n`
-  await writeFile(join(place, 'launch'), script, { mode: 0o755 })
-  const asked = async () => (await readFile(log, 'utf8')).replaceAll(group, 'GROUP').trimEnd().split('\n')
+  await writeFile(join(directory, 'launch'), script, { mode: 0o755 })
+  const calls = async () => (await readFile(log, 'utf8')).replaceAll(group, 'GROUP').trimEnd().split('\n')
   const byShell = async () => (await readFile(join(group, 'cgroup.procs'), 'utf8')) === '0\n'
-  return { questions: processQuestions(place), group, asked, byShell }
+  return { questions: processQuestions(directory), group, calls, byShell }
 }
 
 test('One process answers both questions', async () => {
-  const { questions, group, asked, byShell } = await world('echo entered; echo 7', 'echo 8')
+  const { questions, group, calls, byShell } = await world('echo entered; echo 7', 'echo 8')
   const [refused, abi] = await Promise.all([questions.enter(group), questions.landlockAbi()])
   expect({ refused, abi }).toEqual({ refused: undefined, abi: 7 })
-  expect(await asked()).toEqual(['--landlock-abi GROUP'])
+  expect(await calls()).toEqual(['--probe-host GROUP'])
   expect(await byShell()).toBe(false)
 })
 
 test('Without a group to enter the version is asked alone', async () => {
-  const { questions, asked } = await world('echo 0')
+  const { questions, calls } = await world('echo 0')
   expect(await questions.landlockAbi()).toBe(0)
-  expect(await asked()).toEqual(['--landlock-abi'])
+  expect(await calls()).toEqual(['--probe-host'])
 })
 
 test('What launch cannot enter a shell tries, and its word counts', async () => {
-  const { questions, group, asked, byShell } = await world('echo 6')
+  const { questions, group, calls, byShell } = await world('echo 6')
   expect(await questions.enter(group)).toBeUndefined()
   expect(await byShell()).toBe(true)
   expect(await questions.enter(`${group}/gone`)).toEqual({ why: expect.stringMatching(/.+/), isPassing: false })
-  expect(await asked()).toEqual(['--landlock-abi GROUP', '--landlock-abi GROUP/gone'])
+  expect(await calls()).toEqual(['--probe-host GROUP', '--probe-host GROUP/gone'])
 })
 
 test('A version that was told without entering is known', async () => {
-  const { questions, group, asked } = await world('echo 6', 'echo 5')
+  const { questions, group, calls } = await world('echo 6', 'echo 5')
   await questions.enter(group)
   expect(await questions.landlockAbi()).toBe(6)
-  expect(await asked()).toEqual(['--landlock-abi GROUP'])
+  expect(await calls()).toEqual(['--probe-host GROUP'])
 })
 
 test.each([
@@ -54,12 +54,12 @@ test.each([
   ['half a line', 'echo entered; printf 7'],
   ['that it entered, and no more', 'echo entered'],
   ['both before it failed', 'echo entered; echo 7; exit 3'],
-])('A launch that tells %s is believed in nothing', async (_title, answer) => {
-  const { questions, group, asked, byShell } = await world(answer, 'echo 5')
+])('A launch that tells %s is believed in nothing', async (_title, reply) => {
+  const { questions, group, calls, byShell } = await world(reply, 'echo 5')
   expect(await questions.enter(group)).toBeUndefined()
   expect(await byShell()).toBe(true)
   expect(await questions.landlockAbi()).toBe(5)
-  expect(await asked()).toEqual(['--landlock-abi GROUP', '--landlock-abi'])
+  expect(await calls()).toEqual(['--probe-host GROUP', '--probe-host'])
 })
 
 test('No answer at all is refused: none would take a wall away', async () => {

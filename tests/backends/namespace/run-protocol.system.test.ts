@@ -1,4 +1,4 @@
-/** Captured runs, cold and warm: what a command may do with its streams, and what they cost whoever captures them. */
+/** Captured runs, cold and warm: what a command may do with its streams, and what they cost the process that captures them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { exec } from '../../../src/index.ts'

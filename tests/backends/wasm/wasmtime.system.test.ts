@@ -1,6 +1,6 @@
 /**
  * The way to wasmtime: a stand-in takes its place, because the real one cannot be had here. It shows what wasmtime would get,
- * and what the walls around it hold; what a real module does in a real wasmtime nobody has seen.
+ * and what the walls around it hold; what a real module does in a real wasmtime is not tested.
  */
 import { chownSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -24,21 +24,21 @@ exit "$word"
 const OWNER = 1000
 
 describeWith(['unshare', 'userns'], 'runtime wasmtime', () => {
-  const place = { root: '', remove: async (): Promise<void> => undefined }
+  const site = { root: '', remove: async (): Promise<void> => undefined }
   beforeAll(async () => {
     const { path, remove } = await newDirectory({ mode: 0o755 })
-    Object.assign(place, { root: path, remove })
+    Object.assign(site, { root: path, remove })
     for (const name of ['bin', 'ro', 'rw', 'rw/.git']) await mkdir(join(path, name))
     await writeFile(join(path, 'bin/wasmtime'), STAND_IN, { mode: 0o755 })
     await writeFile(join(path, 'ro/tool.wasm'), 'a module that only wasmtime would read')
     await writeFile(join(path, 'rw/.git/config'), 'kept')
     if (currentUser() === 'root')
       for (const name of ['rw', 'rw/.git', 'rw/.git/config']) chownSync(join(path, name), OWNER, OWNER)
-    return () => place.remove()
+    return () => site.remove()
   })
 
   function run(words: readonly string[], values: SandboxInput = {}): Promise<Result> {
-    const { root } = place
+    const { root } = site
     return exec({
       command: ['/ro/tool.wasm', ...words],
       policy: {
@@ -71,10 +71,10 @@ describeWith(['unshare', 'userns'], 'runtime wasmtime', () => {
 
   test('has read-only zones and protected paths held by the mounts around wasmtime', async () => {
     await run(['0'])
-    expect(await readdir(join(place.root, 'ro'))).toEqual(['tool.wasm'])
-    expect(await readFile(join(place.root, 'rw/.git/config'), 'utf8')).toBe('kept')
+    expect(await readdir(join(site.root, 'ro'))).toEqual(['tool.wasm'])
+    expect(await readFile(join(site.root, 'rw/.git/config'), 'utf8')).toBe('kept')
     // The negative control: where it may, the same program does write.
-    expect(await readFile(join(place.root, 'rw/new'), 'utf8')).toBe('x\n')
+    expect(await readFile(join(site.root, 'rw/new'), 'utf8')).toBe('x\n')
   })
 
   test('tells an exit code that is a trap, or the module’s own, with a warning', async () => {
@@ -84,7 +84,7 @@ describeWith(['unshare', 'userns'], 'runtime wasmtime', () => {
   })
 
   test('is refused where there is no wasmtime, and node is the way out', async () => {
-    const { root } = place
+    const { root } = site
     const refused = exec({
       command: ['/ro/tool.wasm'],
       policy: { backend: 'wasm', runtime: 'wasmtime', zones: [{ name: 'ro', mode: 'ro', hostPath: join(root, 'ro') }] },

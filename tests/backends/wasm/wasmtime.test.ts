@@ -30,9 +30,12 @@ describe('the command line of wasmtime', () => {
     expect(() => wasmtimeWords({ ...INPUTS, preopens })).toThrow(/"::"/)
   })
 
-  test.each(['LD_PRELOAD', 'RUST_LOG', 'WASMTIME_NEW_CLI'])('is refused beside %s, which wasmtime reads', (name) => {
-    expect(() => wasmtimeWords({ ...INPUTS, names: ['HOME', name] })).toThrow(`${name}: wasmtime reads`)
-  })
+  test.each(['LD_PRELOAD', 'RUST_LOG', 'WASMTIME_NEW_CLI'])(
+    'is refused together with %s, which wasmtime reads',
+    (name) => {
+      expect(() => wasmtimeWords({ ...INPUTS, names: ['HOME', name] })).toThrow(`${name}: wasmtime reads`)
+    },
+  )
 })
 
 test('an exit code of wasmtime that can mean two things is told with a warning', () => {

@@ -68,7 +68,7 @@ UNIT("a duration is rounded to microseconds, and a run that never started lasted
   expect_written(ANSWER(BOTH, .status = "\"begunNs\":1000,\"startedNs\":0,\"endedNs\":3500,"), "0.003 0 0\n");
 }
 
-UNIT("a counter that nobody counted has no key") {
+UNIT("a counter without a value has no key") {
   static const char COUNTED[] = "result\0x\0peak-pids\0result\0\0read-bytes\0result\0\0end\0end";
   expect_written(ANSWER(COUNTED, .status = "\"peakPids\":0,\"readBytes\":-1,"), "x\n");
   expect_written(ANSWER(COUNTED, .status = "\"peakPids\":2,\"readBytes\":0,"), "x,\"peakPids\":2,\"readBytes\":0\n");

@@ -56,7 +56,7 @@ const CASES = [
     reason: 'exit',
     few: true,
   },
-  { title: 'a kill by somebody else', way: 'killed', limit: 'none', reason: 'signal' },
+  { title: 'a kill by another user', way: 'killed', limit: 'none', reason: 'signal' },
 ]
 
 const cwd = mkdtempSync('/tmp/suite-')
@@ -103,7 +103,7 @@ const groupsBelow = (parent) =>
 /** Looks at the run's own group while it lives. */
 function watchGroup(parent) {
   const seen = { throttled: 0, settings: '', rates: '' }
-  const look = () => {
+  const observe = () => {
     for (const name of groupsBelow(parent)) {
       const directory = `${parent}/${name}`
       seen.throttled = Math.max(
@@ -120,7 +120,7 @@ function watchGroup(parent) {
       if (inhabited && settings.every(Boolean)) seen.settings = settings.join(' ')
     }
   }
-  const timer = setInterval(look, 20)
+  const timer = setInterval(observe, 20)
   return () => {
     clearInterval(timer)
     return seen
@@ -190,7 +190,7 @@ async function runCase(one) {
   }
 }
 
-async function checkPlace() {
+async function checkParent() {
   const { cgroupParent } = await plan(optionsOf({ way: 'memory' }))
   const ok = cgroupParent === expected.parent
   return {
@@ -215,7 +215,7 @@ function checkRequire() {
   }
 }
 
-/** Whoever makes the namespaces and holds the limit: the command has as many processes as were asked for, and not one more. */
+/** Whichever program makes the namespaces and holds the limit: the command has as many processes as were asked for, and not one more. */
 async function checkProcesses() {
   const options = [
     ...(expected.cgroupParent ? ['--cgroup-parent', expected.cgroupParent] : []),
@@ -223,8 +223,8 @@ async function checkProcesses() {
     ...['--pids', `${PIDS}`, '--ro', '/job/tests/vm/guest:/guest'],
   ]
   const run = spawn('/job/bin/llm-do-exec', [...options, '--', '/guest/hog', 'count'], { cwd })
-  const said = { stdout: '', stderr: '' } // A refused process is told on stderr.
-  for (const stream of Object.keys(said)) run[stream].on('data', (bytes) => (said[stream] += bytes))
+  const output = { stdout: '', stderr: '' } // A refused process is told on stderr.
+  for (const stream of Object.keys(output)) run[stream].on('data', (bytes) => (output[stream] += bytes))
   const limits = () => groupsBelow(expected.parent).map((name) => textOf(`${expected.parent}/${name}/pids.max`).trim())
   const last = `${PIDS + CHAIN}`
   for (let left = 1000; KERNEL && left > 0 && !limits().includes(last); left--) await sleep(20)
@@ -232,8 +232,8 @@ async function checkProcesses() {
   await once(run, 'close')
   return {
     title: `${expected.caller}: --pids ${PIDS} is ${PIDS} processes`,
-    ok: said.stdout === `${PIDS}\n`,
-    detail: JSON.stringify(said),
+    ok: output.stdout === `${PIDS}\n`,
+    detail: JSON.stringify(output),
   }
 }
 
@@ -249,9 +249,9 @@ const LEAST_MS = 1500
 
 /** On the root disk: the other places of this machine are in memory. */
 function withDisk(check) {
-  const place = mkdtempSync('/var/tmp/suite-')
-  const zones = [{ name: 'out', hostPath: place, mode: 'rw' }]
-  return check(zones).finally(() => rmSync(place, { recursive: true }))
+  const directory = mkdtempSync('/var/tmp/suite-')
+  const zones = [{ name: 'out', hostPath: directory, mode: 'rw' }]
+  return check(zones).finally(() => rmSync(directory, { recursive: true }))
 }
 
 const checkRates = () =>
@@ -290,12 +290,12 @@ const checkRates = () =>
 
 const checkNoRates = () =>
   withDisk(async (zones) => {
-    const asked = { way: 'write', zones, rates: { writeBps: '1m' } }
-    const refused = await exec(optionsOf(asked)).then(
+    const request = { way: 'write', zones, rates: { writeBps: '1m' } }
+    const refused = await exec(optionsOf(request)).then(
       () => 'it ran',
       ({ code, message, hint }) => `${code} ${message} ${hint}`,
     )
-    const left = await exec(optionsOf({ ...asked, bestEffort: true }))
+    const left = await exec(optionsOf({ ...request, bestEffort: true }))
     const isUncounted = !('readBytes' in left.usage || 'writeBytes' in left.usage)
     const isRefused =
       refused.startsWith('NO_BACKEND') && refused.includes('io-limit') && refused.includes(expected.ioFix ?? '')
@@ -310,21 +310,21 @@ const checkNoRates = () =>
     ]
   })
 
-const say = (check) => console.log(JSON.stringify(check))
+const print = (check) => console.log(JSON.stringify(check))
 const failed = (title) => (error) => ({
   title: `${expected.caller}: ${title}`,
   ok: false,
   detail: `${error.message} ${error.hint ?? error.stack}`,
 })
 
-say(await checkPlace().catch(failed('a plan can be made')))
+print(await checkParent().catch(failed('a plan can be made')))
 const fitting = CASES.filter(({ kernel, few }) => (KERNEL || !kernel) && (few || !expected.few))
-for (const one of fitting) say(await runCase(one).catch(failed(one.title)))
-say(checkRequire())
-say(await checkProcesses().catch(failed('processes can be counted')))
+for (const one of fitting) print(await runCase(one).catch(failed(one.title)))
+print(checkRequire())
+print(await checkProcesses().catch(failed('processes can be counted')))
 if (expected.by.io || expected.ioFix) {
   const checks = await (expected.by.io ? checkRates() : checkNoRates()).catch((error) => [
     failed('rates of disks')(error),
   ])
-  checks.forEach(say)
+  checks.forEach(print)
 }

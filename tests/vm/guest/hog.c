@@ -109,7 +109,7 @@ static void spin(void) {
   for (volatile unsigned long count = 0;; count++) continue;
 }
 
-/* About 0.4 s of processor time, whoever measures it. */
+/* About 0.4 s of processor time by any clock. */
 static void spin_a_while(void) {
   while (clock() < 0.4 * CLOCKS_PER_SEC) continue;
   exit(0);

@@ -34,7 +34,7 @@ const user = (id, home, variables = []) => [
   ...variables,
 ]
 /** Starts what follows in a cgroup. */
-const standing = (group) => ['sh', '-c', 'echo 0 > "$1/cgroup.procs" && shift && exec "$@"', 'sh', group]
+const inGroup = (group) => ['sh', '-c', 'echo 0 > "$1/cgroup.procs" && shift && exec "$@"', 'sh', group]
 
 const KERNEL = { memory: 'cgroup2', pids: 'cgroup2', cpus: 'cgroup2' }
 const AND_DISKS = { ...KERNEL, io: 'cgroup2' }
@@ -81,12 +81,12 @@ function checkForbidden(setting) {
 
 function plainBoot() {
   call({ caller: 'root, --engine unshare', expect: { by: AND_DISKS, parent: ROOT, engine: 'unshare' } })
-  // The rung is the same, and so is what it holds, whoever makes the namespaces.
+  // The rung is the same, and so is what it holds, whichever program makes the namespaces.
   call({ caller: 'root, --engine bwrap', expect: { by: KERNEL, parent: ROOT, engine: 'bwrap', few: true } })
   delegate(`${ROOT}/plain`, 1000)
   call({
     caller: 'user, delegated',
-    as: [...standing(`${ROOT}/plain`), ...user(1000, '/home/plain')],
+    as: [...inGroup(`${ROOT}/plain`), ...user(1000, '/home/plain')],
     expect: { by: AND_DISKS, parent: `${ROOT}/plain` },
   })
   mkdirSync(`${ROOT}/given`)

@@ -8,29 +8,29 @@ import { temporaryDirectory } from '../support/directory.ts'
 export type Files = Readonly<Record<string, string>>
 
 /** A directory with these files, removed when the test ends. */
-export async function placeWith(files: Files = {}): Promise<string> {
-  const place = await temporaryDirectory()
-  await fill(place, files)
-  return place
+export async function directoryWith(files: Files = {}): Promise<string> {
+  const directory = await temporaryDirectory()
+  await fill(directory, files)
+  return directory
 }
 
-export async function fill(place: string, files: Files): Promise<void> {
+export async function fill(directory: string, files: Files): Promise<void> {
   for (const [path, text] of Object.entries(files)) {
-    const file = join(place, path)
+    const file = join(directory, path)
     await mkdir(dirname(file), { recursive: true })
     await writeFile(file, text)
     if (text.startsWith('#!')) await chmod(file, 0o755)
   }
 }
 
-export interface Told {
+export interface TextRun {
   readonly status: number | undefined
   readonly out: string
   readonly err: string
 }
 
 /** The built command, for programs that print text. */
-export async function tell(argv: readonly string[], options: CliOptions = {}): Promise<Told> {
+export async function runForText(argv: readonly string[], options: CliOptions = {}): Promise<TextRun> {
   const { status, stdout, stderr } = await runCli(argv, options)
   return { status, out: stdout.toString(), err: stderr.toString() }
 }

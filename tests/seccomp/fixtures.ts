@@ -11,7 +11,7 @@ import { newDirectory } from '../support/directory.ts'
 export const ARCH = process.arch as Arch
 export const PROGRAMS = join(import.meta.dirname, '..', 'programs')
 
-export interface Ground {
+export interface Fixtures {
   /** Where a file of the ground is: a fixture by its name, a filter by its profile's. */
   readonly at: (name: string) => string
   /** The command under the filter of a profile; unfiltered for `none`. */
@@ -19,7 +19,7 @@ export interface Ground {
 }
 
 /** Builds the fixtures before the tests of a file and removes them afterwards. Needs gcc. */
-export function buildGround(): Ground {
+export function buildFixtures(): Fixtures {
   const made: { path?: string } = {}
   const at = (name: string) => join(made.path ?? '/nowhere', name)
   const compileProgram = (name: string) =>

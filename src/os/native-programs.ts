@@ -1,5 +1,5 @@
 /**
- * Where the package and its native helpers are, and whether the helpers can be trusted.
+ * Where the package and its native programs are, and whether these can be trusted.
  * Edge: reads the package's own files.
  */
 import { accessSync, closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
@@ -7,8 +7,8 @@ import path from 'node:path'
 import { SandboxError } from '../error.ts'
 
 /** What the namespace backend starts, what is asked about live runs, and what keeps sandboxes ready. */
-export const HELPERS = ['launch', 'init', 'runs', 'pool'] as const
-export type HelperName = (typeof HELPERS)[number]
+export const NATIVE_PROGRAMS = ['launch', 'init', 'runs', 'pool'] as const
+export type NativeProgram = (typeof NATIVE_PROGRAMS)[number]
 
 const REBUILD = 'make native   (or: npm rebuild llm-do-exec)'
 
@@ -23,24 +23,24 @@ export function packageVersion(): string {
   return manifest.version
 }
 
-export function helpersDirectory(): string {
+export function nativeDirectory(): string {
   return path.join(packageRoot(), 'bin')
 }
 
-/** The helpers that build a sandbox. */
-export function helperFiles(): readonly string[] {
-  return ['launch', 'init'].map((name) => path.join(helpersDirectory(), name))
+/** The programs that build a sandbox. */
+export function nativeFiles(): readonly string[] {
+  return ['launch', 'init'].map((name) => path.join(nativeDirectory(), name))
 }
 
 /**
- * Refuses helpers that are missing, made for another machine, or that somebody else could have changed.
+ * Refuses native programs that are missing, made for another machine, or that somebody else could have changed.
  * @throws SandboxError HELPER_MISSING
  */
-export function checkHelpers(directory: string, arch: string): void {
-  for (const name of HELPERS) checkHelper(path.join(directory, name), arch)
+export function checkNativePrograms(directory: string, arch: string): void {
+  for (const name of NATIVE_PROGRAMS) checkNativeProgram(path.join(directory, name), arch)
 }
 
-function checkHelper(file: string, arch: string): void {
+function checkNativeProgram(file: string, arch: string): void {
   const fd = openHelper(file)
   try {
     const status = fstatSync(fd)
@@ -85,5 +85,5 @@ function machineOf(header: Buffer): string {
 }
 
 function helperError(file: string, what: string, hint: string): SandboxError {
-  return new SandboxError('HELPER_MISSING', `native helper ${file} ${what}`, { hint })
+  return new SandboxError('HELPER_MISSING', `native program ${file} ${what}`, { hint })
 }

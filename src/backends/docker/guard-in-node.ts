@@ -76,8 +76,8 @@ function setAside(path: string, runId: string): ProtectedAttempt {
 
 /** The path on the host when nothing is there. A directory on the way is not protected, and may be made. */
 function missingName(source: string, path: string): string | undefined {
-  const place = join(source, path)
-  return kindOf(place) === 'missing' ? place : undefined
+  const file = join(source, path)
+  return kindOf(file) === 'missing' ? file : undefined
 }
 
 /** Relative paths of everything that is called .git, at any depth. */

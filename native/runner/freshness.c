@@ -1,0 +1,73 @@
+#include "runner/freshness.h"
+
+#include "lib/launch-cache.h"
+
+#include <string.h>
+
+static int is_guard(const struct entry *entry) { return entry->verb == V_AT || entry->verb == V_CONTENT; }
+
+int is_fresh(const struct launchfile *plan) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(plan, &position, &entry))
+    if (is_guard(&entry) && !guard_holds(&entry)) return 0;
+  return 1;
+}
+
+static int is_same_guard(const struct entry *a, const struct entry *b) {
+  return a->verb == b->verb && strcmp(a->word[0], b->word[0]) == 0 && strcmp(a->word[1], b->word[1]) == 0;
+}
+
+/* How far the same guard may be apart in two lists of which one has more than the other. */
+#define GUARDS_APART 16
+
+/* Looks for the guard a little further on than `position`, which then is behind it. */
+static int has_guard(const struct launchfile *file, size_t *position, const struct entry *wanted) {
+  struct entry entry;
+  size_t at = *position;
+  for (int seen = 0; seen < GUARDS_APART && launchfile_next(file, &at, &entry);) {
+    if (!is_guard(&entry)) continue;
+    if (is_same_guard(&entry, wanted)) return *position = at, 1;
+    seen++;
+  }
+  return 0;
+}
+
+/* The guards of `wanted` that `own` has not: two plans of one sandbox have nearly the same. */
+static int is_fresh_besides(const struct launchfile *wanted, const struct launchfile *own) {
+  struct entry entry;
+  size_t position = 0, in_own = 0;
+  while (launchfile_next(wanted, &position, &entry))
+    if (is_guard(&entry) && !has_guard(own, &in_own, &entry) && !guard_holds(&entry)) return 0;
+  return 1;
+}
+
+static const char *next_key(const struct launchfile *file, size_t *position) {
+  struct entry entry;
+  while (launchfile_next(file, position, &entry))
+    if (entry.verb == V_KEY) return entry.word[0];
+  return NULL;
+}
+
+static int is_same_caller(const struct launchfile *a, const struct launchfile *b) {
+  size_t in_a = 0, in_b = 0;
+  for (int word = 0; word < KEY_CALLER_WORDS; word++) {
+    const char *one = next_key(a, &in_a), *other = next_key(b, &in_b);
+    if (!one || !other || strcmp(one, other) != 0) return 0;
+  }
+  return 1;
+}
+
+/* Of what the sandbox is built: everything from V_ENGINE on. */
+static int is_same_tree(const struct launchfile *a, const struct launchfile *b, const struct entry *engine_of_b) {
+  struct entry engine_of_a;
+  if (!launchfile_find(a, V_ENGINE, &engine_of_a)) return 0;
+  size_t from = (size_t)(engine_of_a.word[0] - a->bytes), at = (size_t)(engine_of_b->word[0] - b->bytes);
+  return a->size - from == b->size - at && memcmp(a->bytes + from, b->bytes + at, a->size - from) == 0;
+}
+
+int serves(const struct launchfile *own, const struct launchfile *wanted) {
+  struct entry engine;
+  if (launchfile_find(wanted, V_ENGINE, &engine) && !(is_same_caller(own, wanted) && is_same_tree(own, wanted, &engine))) return 0;
+  return is_fresh(own) && is_fresh_besides(wanted, own);
+}
