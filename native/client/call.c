@@ -112,10 +112,10 @@ static int add_environment(struct key *key) {
 /* Node says what is wrong with a name or value that is no text. */
 static int is_value(const char *variable) { return utf8_is_text(variable, strlen(variable)) && !strstr(variable, REPLACEMENT); }
 
-/* The NAME=VALUE in that word of the options, or NULL. */
-static char *variable_at(const struct call *call, char **word) {
-  char *variable = word > call->options && strcmp(word[-1], VARIABLE_OPTION) == 0 ? *word : NULL;
-  if (!variable && strncmp(*word, VARIABLE_OPTION "=", sizeof VARIABLE_OPTION) == 0) variable = *word + sizeof VARIABLE_OPTION;
+/* The NAME=VALUE in a word of the options, or NULL. */
+static char *variable_in(char *word, const char *before) {
+  char *variable = strcmp(before, VARIABLE_OPTION) == 0 ? word : NULL;
+  if (!variable && strncmp(word, VARIABLE_OPTION "=", sizeof VARIABLE_OPTION) == 0) variable = word + sizeof VARIABLE_OPTION;
   const char *equals = variable ? strchr(variable, '=') : NULL;
   return equals && equals > variable ? variable : NULL;
 }
@@ -125,13 +125,15 @@ static int add_option(struct key *key, const char *word, const char *variable) {
 }
 
 static int add_options(struct call *call, struct key *key) {
+  const char *before = "";
   size_t given = 0;
   int done = key_add_number(key, (unsigned long long)(call->options_end - call->options));
   for (char **word = call->options; word < call->options_end && done == 0; word++) {
-    char *variable = variable_at(call, word);
+    char *option = *word, *variable = variable_in(option, before);
     if (variable && (given == GIVEN_MAX || !is_value(variable))) return -1;
     if (variable) call->given[given++] = variable;
-    done = add_option(key, *word, variable);
+    done = add_option(key, option, variable);
+    before = option;
   }
   call->given[given] = NULL;
   return done;

@@ -106,7 +106,7 @@ export function withoutValues(words: readonly string[]): Pick<Invocation, 'optio
   }
 }
 
-/** The same as variable_at in native/client/call.c. */
+/** The same as variable_in in native/client/call.c. */
 function splitVariable(word: string, before: string | undefined): { option: string; variable?: string } {
   const from = before === VARIABLE_OPTION ? 0 : `${VARIABLE_OPTION}=`.length
   const isVariable = from === 0 || word.startsWith(`${VARIABLE_OPTION}=`)
