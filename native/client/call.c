@@ -129,7 +129,8 @@ static int add_options(struct call *call, struct key *key) {
   size_t given = 0;
   int done = key_add_number(key, (unsigned long long)(call->options_end - call->options));
   for (char **word = call->options; word < call->options_end && done == 0; word++) {
-    char *option = *word, *variable = variable_in(option, before);
+    char *option = *word, *variable = option ? variable_in(option, before) : NULL;
+    if (!option) return -1; /* none is, before options_end */
     if (variable && (given == GIVEN_MAX || !is_value(variable))) return -1;
     if (variable) call->given[given++] = variable;
     done = add_option(key, option, variable);
