@@ -1,5 +1,5 @@
 /**
- * What a cached plan was made for, as one list of words. native/client/main.c makes the same list from its own view of the caller;
+ * What a cached plan was made for, as one list of words. native/client/call.c makes the same list from its own view of the caller;
  * only where both are equal, word by word, the file is used. Pure.
  */
 import { KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'

@@ -845,7 +845,7 @@ describeWith('bwrap', 'a cached plan is not used', () => {
   })
 })
 
-/** Each variable that a plan may depend on: src/launch-cache/cache-key.ts and native/client/main.c have the same list. */
+/** Each variable that a plan may depend on: src/launch-cache/cache-key.ts and native/client/call.c have the same list. */
 const DECIDING: readonly (readonly [name: string, values: (home: string) => readonly [string, string]])[] = [
   ['PATH', () => [`${process.env['PATH']}:/nowhere/one`, `${process.env['PATH']}:/nowhere/two`]],
   ['HOME', (home) => [join(home, 'one'), join(home, 'two')]],
