@@ -136,14 +136,26 @@ export async function keepers(call: CliOptions): Promise<readonly Keeper[]> {
 /** The ids that the tests may be. */
 export const ids = (user: User): number => (user === 'root' ? 0 : PLAIN_ID)
 
-/** The command that says in which sandbox it runs: its mount namespace is nobody else's. */
-export const WHICH_SANDBOX = ['readlink', '/proc/self/ns/mnt'] as const
+/**
+ * Prints in which sandbox it runs: its mount namespace, whose number the kernel gives again once it is gone, and when its init was started.
+ */
+export const WHICH_SANDBOX = 'echo "$(readlink /proc/self/ns/mnt) $(cut -d" " -f22 /proc/1/stat)"'
 
-/** The mount namespaces of a keeper's sandboxes, as `WHICH_SANDBOX` prints them. */
+/** A keeper's sandboxes, as `WHICH_SANDBOX` prints them. */
 export async function sandboxesOf(keeper: number): Promise<readonly string[]> {
-  const links = (await descendantsOf(keeper)).map((pid) => readlink(`/proc/${pid}/ns/mnt`).catch(() => ''))
-  const own = await readlink('/proc/self/ns/mnt')
-  return [...new Set(await Promise.all(links))].filter((link) => link !== '' && link !== own)
+  const all = await Promise.all((await descendantsOf(keeper)).map(processIn))
+  return all.filter((one) => one !== undefined)
+}
+
+/** Of each process of a sandbox, not only of its init. */
+async function processIn(pid: number): Promise<string | undefined> {
+  try {
+    const [own, namespace] = [await readlink('/proc/self/ns/mnt'), await readlink(`/proc/${pid}/ns/mnt`)]
+    const started = (await readFile(`/proc/${pid}/stat`, 'latin1')).split(' ')[21]
+    return namespace === own ? undefined : `${namespace} ${started}`
+  } catch {
+    return undefined // It has ended.
+  }
 }
 
 /** Everything that a process has started and that is still there. */

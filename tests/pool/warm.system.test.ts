@@ -151,16 +151,20 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     await sleep(100) // A file that was changed a moment ago is not trusted to stay as it was read.
     const pool = await startPool({ cwd, options: ['--profile', profile] })
     const more = { env: { WORD: 'something' } }
-    const script = `${WHICH_SANDBOX.join(' ')}; printenv WORD`
+    const script = `${WHICH_SANDBOX}; printenv WORD`
     const look = async () => {
       const [sandbox = '', word] = (await pool.run(['sh', '-c', script], more)).stdout.toString().split('\n')
       return { sandbox, word }
     }
-    await look()
-    await pool.whenReady()
-    const before = await sandboxesOf(pool.keeper.pid)
-    const warm = await look()
-    expect([before.includes(warm.sandbox), warm.word]).toEqual([true, 'something'])
+    await look() // Leaves its plan.
+    // Tried again when the pool had nothing, like runWarm.
+    for (let left = 5, isWarm = false; !isWarm; left -= 1) {
+      await pool.whenReady()
+      const before = await sandboxesOf(pool.keeper.pid)
+      const { sandbox, word } = await look()
+      isWarm = before.includes(sandbox)
+      expect([word, left]).toEqual(['something', expect.toSatisfy((count: number) => count > 0)])
+    }
     await pool.whenReady()
     const ready = await sandboxesOf(pool.keeper.pid)
     await writeFile(profile, 'sandbox:\n  env:\n    inherit: []\n')

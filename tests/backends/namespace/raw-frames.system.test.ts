@@ -1,5 +1,5 @@
 /** The runner and a caller that speaks frames by hand: what it must refuse before anything is made. */
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
@@ -63,9 +63,21 @@ describeWith(['bwrap', 'userns'], 'a cold runner', () => {
     expect(await speak(await leftLaunchFile(), [STALE, COMMAND])).toEqual(REFUSED)
   })
 
-  test('refuses a command that was planned for another tree', async () => {
-    const other = guards(['engine', 'unshare'], ['hostname', 'another'])
-    expect(await speak(await leftLaunchFile(), [other, COMMAND])).toEqual(REFUSED)
+  test('refuses a command that was planned for another tree or another caller', async () => {
+    const file = await leftLaunchFile()
+    const own = await readFile(file, 'latin1')
+    const plan = (text: string): Frame => [FRAME.guards, Buffer.from(text, 'latin1')]
+    expect(await speak(file, [plan(own), COMMAND])).toMatchObject({ status: 0 })
+    const changes = [
+      ['\0net\0none\0', '\0net\0host\0'],
+      ['\0landlock\0on\0', '\0landlock\0off\0'],
+      [/\0key\0[^\0]*\0/, '\0key\0another version\0'],
+    ] as const
+    for (const [from, to] of changes) {
+      const other = own.replace(from, to)
+      expect(other).not.toBe(own)
+      expect(await speak(file, [plan(other), COMMAND])).toEqual(REFUSED)
+    }
   })
 
   test('refuses a gate, which it would not wait at', async () => {
