@@ -148,7 +148,7 @@ sweep: $(NODE_MODULES) ## the exhaustive comparisons that make test has and make
 	@$(VITEST) run --project sweep $(FILE)
 
 # Sources of the native part that have units.
-UNIT_TESTED := lib/launch-file sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/capture \
+UNIT_TESTED := lib/launch-file sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/utf8 client/capture \
                runner/freshness lib/launch-cache lib/seal
 UNIT_SOURCES := $(UNIT_TESTED:%=native/%.c)
 UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/native/unit/*.c))

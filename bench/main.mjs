@@ -16,6 +16,7 @@ import { highWater, weightBelow, withPool } from './pool.mjs'
 import { makeStage, ROOT } from './stage.mjs'
 import { median, quantile, table } from './statistics.mjs'
 import { timeByTurns } from './stopwatch.mjs'
+import { variety } from './variety.mjs'
 
 const LIBRARY = fileURLToPath(new URL('library.mjs', import.meta.url))
 /** A run with a warm pool must be said to want one, and a cold one not. */
@@ -362,6 +363,7 @@ const GROUPS = {
   node,
   throughput,
   limits: costOfLimits,
+  variety,
   long,
   memory,
   leftovers,

@@ -3,13 +3,13 @@
  * sandbox leaves to the kernel when it has ended (its network namespace, about a millisecond) is done while the next command runs:
  * in one order for all rounds one command would always pay for the same other.
  *
- *   run ROUNDS AT_ONCE [!] COMMAND [ARG...] [::: [!] COMMAND [ARG...]]...
+ *   run ROUNDS AT_ONCE [![STATUS]] COMMAND [ARG...] [::: [![STATUS]] COMMAND [ARG...]]...
  *
  * One line a round, one number a command, in the order in which they were given: nanoseconds of CLOCK_MONOTONIC from before the spawn until the process is reaped.
  * With AT_ONCE above 1 a number is the time of AT_ONCE processes started together, until the last one is reaped.
  * A small static program, because node's own spawn costs four milliseconds and what is measured here costs two.
  * Streams are /dev/null. A command that fails ends the run with what it printed on stderr, since times of failures are worth nothing;
- * one after `!` has to fail with exit status 1, as grep does that finds nothing.
+ * one after `!` has to fail with exit status 1, as grep does that finds nothing, or with the one that `!STATUS` names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,8 +56,8 @@ static void wait_for(const char *name, int expected) {
 static long long time_of(char **command, int at_once, const posix_spawn_file_actions_t *streams) {
   pid_t pid;
   int expected = 0;
-  if (strcmp(command[0], "!") == 0) {
-    expected = 1 << 8;
+  if (command[0][0] == '!') {
+    expected = (command[0][1] ? atoi(command[0] + 1) : 1) << 8;
     command++;
   }
   if (ftruncate(ERRORS, 0) < 0 || lseek(ERRORS, 0, SEEK_SET) < 0) give_up(strerror(errno), "stderr of the commands");

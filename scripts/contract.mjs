@@ -39,7 +39,19 @@ const table = (macro, prefix, names, more = () => '') => [
 const named = (names) => names.map((name) => ({ name }))
 
 export function header(contract) {
-  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, constants } = contract
+  const {
+    verbs,
+    frames,
+    causes,
+    status,
+    guardStatus,
+    slots,
+    key,
+    keyVariables,
+    toolchainWords,
+    shellWords,
+    constants,
+  } = contract
   const verbNames = Object.keys(verbs)
   const lines = [
     `/* Made from ${SOURCE} by scripts/contract.mjs: change it there. */`,
@@ -78,6 +90,10 @@ export function header(contract) {
     ...enumeration('key_word', 'KEY_', 'KEY_WORDS', named([...key.caller, ...key.place])),
     `#define KEY_CALLER_WORDS ${key.caller.length}`,
     `#define KEY_VARIABLES ${keyVariables.map(quote).join(', ')}`,
+    '/* One of them is in every path of a toolchain. */',
+    `#define TOOLCHAIN_WORDS ${toolchainWords.map(quote).join(', ')}`,
+    '/* By which a shell begins something of its own. */',
+    `#define SHELL_WORDS ${shellWords.map(quote).join(', ')}`,
   ]
   return `${lines.join('\n')}\n`
 }
@@ -108,7 +124,19 @@ const mapping = (name, pairs) => [
 ]
 
 export function module(contract) {
-  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, constants } = contract
+  const {
+    verbs,
+    frames,
+    causes,
+    status,
+    guardStatus,
+    slots,
+    key,
+    keyVariables,
+    toolchainWords,
+    shellWords,
+    constants,
+  } = contract
   const fields = (keys, mark) =>
     Object.entries(keys).map(([name, type]) => `  readonly ${name}${mark}: ${TS_TYPES[type]}`)
   const lines = [
@@ -166,6 +194,10 @@ export function module(contract) {
     ...list('KEY_PLACE', key.place),
     '/** Variables that decide about a plan. */',
     ...list('KEY_VARIABLES', keyVariables),
+    '/** One of them is in every path of a toolchain. */',
+    ...list('TOOLCHAIN_WORDS', toolchainWords),
+    '/** By which a shell begins something of its own. */',
+    ...list('SHELL_WORDS', shellWords),
   ]
   return `${lines.join('\n')}\n`
 }

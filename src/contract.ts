@@ -4,6 +4,8 @@
 export const LAUNCH_FILE_MAGIC = 'llm-do-launch-2'
 /** of the variables that are options */
 export const KEY_VARIABLE_PREFIX = 'LLM_DO_EXEC_'
+/** in a key, for every program that needs no plan of its own; a directory is no program's name */
+export const KEY_ANY_PROGRAM = '/'
 /** descriptor of launch, the pool keeper and the guard program: the launch file */
 export const LAUNCH_FILE_FD = 3
 /** descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
@@ -118,16 +120,26 @@ export const VERBS = {
   content: 2,
   /** NAME VALUE; read by client; of the command's environment */
   variable: 2,
+  /** NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */
+  given: 1,
   /** NAME VALUE; read by client; unless the caller has one */
   locale: 2,
   /** NAME; read by client; or PREFIX*, taken from the caller */
   inherit: 1,
+  /** run|ask|block; read by client; of a plan under a worker: what is said of a command that no rule matches */
+  default: 1,
+  /** run|ask|block prefix|exact COUNT; read by client; of the worker, followed by so many token entries; the first that matches counts */
+  rule: 3,
+  /** WORD; read by client; a word of a rule */
+  token: 1,
   /** NAME; read by client; the pool that may serve the plan */
   pool: 1,
   /** BYTES|all; read by client; most that is kept of each stream */
   capture: 1,
   /** TEXT SLOT; read by client; a segment of the JSON result and what follows it */
   result: 2,
+  /** exec|interpreter|signal|deadline NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no exit, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
+  ending: 6,
 } as const
 
 /** Kinds of frame. */
@@ -280,4 +292,75 @@ export const KEY_VARIABLES = [
   'DOCKER_TIMEOUT',
   'DOCKER_MEMORY_LIMIT',
   'DOCKER_CPU_LIMIT',
+] as const
+/** One of them is in every path of a toolchain. */
+export const TOOLCHAIN_WORDS = [
+  '.asdf',
+  '.bun',
+  '.cargo',
+  '.conda',
+  '.deno',
+  '.dotnet',
+  '.gem',
+  '.ghcup',
+  '.goenv',
+  '.jdks',
+  '.jenv',
+  '.juliaup',
+  '.linuxbrew',
+  '.local',
+  '.nimble',
+  '.nodenv',
+  '.npm-global',
+  '.nvm',
+  '.opam',
+  '.pixi',
+  '.pyenv',
+  '.rbenv',
+  '.rustup',
+  '.rye',
+  '.sdkman',
+  '.volta',
+  '.yarn',
+  'anaconda',
+  'anaconda3',
+  'cargo',
+  'fnm',
+  'go',
+  'mambaforge',
+  'micromamba',
+  'miniconda',
+  'miniconda3',
+  'miniforge3',
+  'nix',
+  'opt',
+  'sdk',
+] as const
+/** By which a shell begins something of its own. */
+export const SHELL_WORDS = [
+  '!',
+  '.',
+  ':',
+  'if',
+  'then',
+  'else',
+  'elif',
+  'fi',
+  'for',
+  'while',
+  'until',
+  'do',
+  'done',
+  'case',
+  'esac',
+  'eval',
+  'exec',
+  'source',
+  'command',
+  'builtin',
+  'trap',
+  'alias',
+  'set',
+  'time',
+  'function',
 ] as const

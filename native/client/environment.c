@@ -51,7 +51,22 @@ static int compare_names(const void *a, const void *b) {
   return order ? order : length < longest ? -1 : length > longest;
 }
 
-char **command_environment(const struct launchfile *file) {
+/* Of several with one name the last one counts. */
+static char *given_value(char *const *given, const char *name) {
+  size_t length = strlen(name);
+  char *found = NULL;
+  for (; *given; given++)
+    if (name_length(*given) == length && memcmp(*given, name, length) == 0) found = *given;
+  return found;
+}
+
+static int put_given(struct variables *all, char *const *given, const char *name) {
+  char *variable = given_value(given, name);
+  if (variable) put(all, variable);
+  return variable ? 0 : -1;
+}
+
+char **command_environment(const struct launchfile *file, char *const *given) {
   struct variables all = {calloc(count_variables() + file->size, sizeof(char *)), 0};
   struct entry entry;
   size_t position = 0;
@@ -59,6 +74,7 @@ char **command_environment(const struct launchfile *file) {
     const char *value = entry.verb == V_LOCALE ? getenv(entry.word[0]) : NULL;
     char *variable = NULL;
     if (entry.verb == V_INHERIT) inherit(&all, entry.word[0]);
+    if (entry.verb == V_GIVEN && put_given(&all, given, entry.word[0]) < 0) return free(all.word), NULL;
     if (entry.verb != V_VARIABLE && entry.verb != V_LOCALE) continue;
     if (!value || !*value) value = entry.word[1];
     if (!*value && entry.verb == V_LOCALE) continue;

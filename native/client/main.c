@@ -10,19 +10,20 @@
  * a way that needs an explanation is reported by node: the client hands it the outcome. So there is one implementation of every
  * message and every decision; this one only remembers.
  */
-#include "lib/launch-cache.h"
+#include "client/call.h"
 #include "client/pool-client.h"
 #include "runner/launch.h"
 #include "client/node-call.h"
 #include "lib/syscalls.h"
 #include "client/find-node.h"
 #include "client/result-template.h"
+#include "client/rules.h"
 #include "runner/stream-check.h"
 #include "runner/streams.h"
+#include "client/ending-words.h"
 #include "client/environment.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,27 +35,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-extern char **environ;
-
-#ifndef LLM_DO_VERSION
-#error "LLM_DO_VERSION: the version of package.json, part of every key"
-#endif
-#define AS_TEXT_OF(word) #word
-#define AS_TEXT(word) AS_TEXT_OF(word)
-
 /* Above all descriptors that launch is given. */
 #define FD_HIGH 20
 /* One JSON line of launch; its strings are bounded in lib/init-protocol.h and lib/status.h. */
 #define STATUS_MAX (64 << 10)
-
-struct call {
-  const char *root;  /* directory of the package */
-  char **words;      /* what the caller wrote, without the verb */
-  char **options;    /* first option word; options_end is the first that is none */
-  char **options_end;
-  const char *script; /* of -c */
-  char **command;
-};
 
 /* ---- node ---- */
 
@@ -65,12 +49,6 @@ static void find_root(char *root, size_t room) {
     char *slash = strrchr(root, '/');
     if (slash) *slash = 0;
   }
-}
-
-static size_t count(char **words) {
-  size_t n = 0;
-  while (words[n]) n++;
-  return n;
 }
 
 static _Noreturn void refuse_node(const char *what, const char *why, const char *hint) {
@@ -111,129 +89,10 @@ static const char *base_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/*
- * Finds the command without knowing the options: after the first `--`, after a final `-c SCRIPT`, or at once when there are
- * no options. Where that is not how node reads the same words, node's key is another one, and nothing is found.
- */
-static int split(struct call *call) {
-  char **word = call->words;
-  size_t total = count(word);
-  call->options = word;
-  for (call->options_end = word; *call->options_end && strcmp(*call->options_end, "--") != 0;) call->options_end++;
-  if (*call->options_end) {
-    call->command = call->options_end + 1;
-  } else if (total >= 2 && strcmp(word[total - 2], "-c") == 0) {
-    static char *shell[4] = {"/bin/sh", "-c", NULL, NULL};
-    call->options_end = word + total - 2;
-    call->script = word[total - 1];
-    shell[2] = word[total - 1];
-    call->command = shell;
-  } else {
-    call->options_end = word;
-    call->command = word;
-    if (word[0] && word[0][0] == '-') return -1;
-  }
-  return call->command[0] ? 0 : -1;
-}
-
-/* ---- the key ---- */
-
-static int add_first_line(struct key *key, const char *path, const char *start) {
-  char text[4096];
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
-  if (length < 0) return key_add(key, "");
-  text[length] = 0;
-  char *line = text;
-  while (line && strncmp(line, start, strlen(start)) != 0) line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL;
-  if (!line) return key_add(key, "");
-  line[strcspn(line, "\n")] = 0;
-  return key_add(key, line);
-}
-
-/* The line that /proc/self/status has, without the time that the kernel takes to write all the others. */
-static int add_capabilities(struct key *key) {
-  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-  struct __user_cap_data_struct sets[2];
-  char text[32];
-  if (syscall(SYS_capget, &header, sets) < 0) return key_add(key, "");
-  snprintf(text, sizeof text, "CapEff:\t%08x%08x", sets[1].effective, sets[0].effective);
-  return key_add(key, text);
-}
-
-static int add_link(struct key *key, const char *path) {
-  char text[64];
-  ssize_t length = readlink(path, text, sizeof text - 1);
-  text[length < 0 ? 0 : length] = 0;
-  return key_add(key, text);
-}
-
-static const char *const NAMES[] = {KEY_VARIABLES};
-
-static int concerns_us(const char *variable) {
-  if (strncmp(variable, KEY_VARIABLE_PREFIX, strlen(KEY_VARIABLE_PREFIX)) == 0) return 1;
-  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-    if (strncmp(variable, NAMES[i], strlen(NAMES[i])) == 0 && variable[strlen(NAMES[i])] == '=') return 1;
-  return 0;
-}
-
-static int compare_words(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-static int add_environment(struct key *key) {
-  char *chosen[KEY_WORDS_MAX];
-  size_t n = 0;
-  for (char **variable = environ; *variable; variable++) {
-    if (!concerns_us(*variable)) continue;
-    if (n == KEY_WORDS_MAX) return -1;
-    chosen[n++] = *variable;
-  }
-  qsort(chosen, n, sizeof *chosen, compare_words);
-  int done = key_add_number(key, n);
-  for (size_t i = 0; i < n && done == 0; i++) done = key_add(key, chosen[i]);
-  return done;
-}
-
-static int add_words(struct key *key, char **from, char **to) {
-  int done = key_add_number(key, (unsigned long long)(to - from));
-  for (; from < to && done == 0; from++) done = key_add(key, *from);
-  return done;
-}
-
-static int add_directory(struct key *key) {
-  char directory[4096];
-  return getcwd(directory, sizeof directory) ? key_add(key, directory) : -1;
-}
-
-static int add_word(struct key *key, enum key_word word, const struct call *call) {
-  switch (word) {
-    case KEY_VERSION: return key_add(key, AS_TEXT(LLM_DO_VERSION));
-    case KEY_ROOT: return key_add(key, call->root);
-    case KEY_UID: return key_add_number(key, geteuid());
-    case KEY_GID: return key_add_number(key, getegid());
-    case KEY_BOOT: return add_first_line(key, "/proc/sys/kernel/random/boot_id", "");
-    case KEY_CGROUP: return add_first_line(key, "/proc/self/cgroup", "0::");
-    case KEY_CAPABILITIES: return add_capabilities(key);
-    case KEY_USER_NAMESPACE: return add_link(key, "/proc/self/ns/user");
-    case KEY_MOUNT_NAMESPACE: return add_link(key, "/proc/self/ns/mnt");
-    case KEY_DIRECTORY: return add_directory(key);
-    case KEY_WORDS: break;
-  }
-  return -1;
-}
-
-/* src/launch-cache/cache-key.ts makes the same words. */
-static int make_key(struct key *key, const struct call *call) {
-  for (int word = 0; word < KEY_WORDS; word++)
-    if (add_word(key, (enum key_word)word, call) < 0) return -1;
-  if (key_add(key, call->script ? "script" : "command") < 0 || key_add(key, call->command[0]) < 0) return -1;
-  return add_words(key, call->options, call->options_end) < 0 || add_environment(key) < 0 ? -1 : 0;
-}
-
 /* ---- the run ---- */
 
 struct run {
-  const struct call *call;
+  struct call *call;
   struct launchfile file;
   int fd; /* of the launch file */
   char **env;
@@ -320,6 +179,13 @@ static void forget_signals(void) {
   while (sigtimedwait(&signals, NULL, &(struct timespec){0, 0}) > 0) continue;
 }
 
+/* Returns when node has to tell. */
+static void end_with_words(const struct result *result) {
+  signal(SIGPIPE, SIG_IGN);
+  int status = ending_tell(result, 2);
+  if (status >= 0) _exit(status);
+}
+
 static _Noreturn void conclude(struct run *run, int status, const char *json) {
   streams_restore(&run->streams);
   struct result result = {&run->file, json, run->call->command, &run->capture};
@@ -328,6 +194,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
+  if (!run->capture.is_on && status >= 0) end_with_words(&result);
   if (is_plain && result_is_text(&result)) print_result(&result, status);
   explain(run, json);
 }
@@ -342,9 +209,11 @@ static int take_signals(struct run *run) {
 
 static int find_plan(struct run *run, const char *directory) {
   static struct key key;
-  run->fd = make_key(&key, run->call) < 0 ? -1 : cached_open(directory, &key, &run->file);
-  if (run->fd < 0 || !result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
-  run->env = command_environment(&run->file);
+  run->fd = call_key(run->call, &key) < 0 ? -1 : cached_open(directory, &key, &run->file);
+  if (run->fd < 0 || !program_is_shown(&run->call->program, &run->file)) return -1;
+  if (!rules_let_run(&run->file, run->call->script, run->call->command)) return -1;
+  if (!result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
+  run->env = command_environment(&run->file, run->call->given);
   return run->env ? 0 : -1;
 }
 
@@ -360,7 +229,7 @@ static int has_children(void) {
 static void forget_run(const struct run *run) { sigprocmask(SIG_SETMASK, &run->before, NULL); }
 
 /* Returns when nothing was started: node is next. */
-static void run_cached(const struct call *call, const char *directory) {
+static void run_cached(struct call *call, const char *directory) {
   static char json[STATUS_MAX];
   struct run run = {.call = call};
   int status = -1;
@@ -403,7 +272,8 @@ int main(int argc, char **argv) {
   int is_exec = argc > 0 && strcmp(base_name(argv[0]), "llm-do-exec") == 0;
   char **rest = argv + (argc > 0);
   if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, &(struct node_call){NULL, rest, -1});
-  struct call call = {.root = root, .words = is_exec ? rest : rest + 1};
-  if (fill_streams() == 0 && are_streams() && cache_directory(directory, sizeof directory) == 0 && split(&call) == 0) run_cached(&call, directory);
+  static struct call call;
+  call = (struct call){.root = root, .words = is_exec ? rest : rest + 1};
+  if (fill_streams() == 0 && are_streams() && cache_directory(directory, sizeof directory) == 0 && call_split(&call) == 0) run_cached(&call, directory);
   become_node(root, &(struct node_call){"exec", call.words, -1});
 }

@@ -1,5 +1,7 @@
 #include "client/result-template.h"
 
+#include "client/utf8.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +12,16 @@
 /* ---- what launch reported ---- */
 
 /* Strings of the report escape their quotes, so none of them can look like a key. */
-static long long number_of(const char *status, const char *key) {
+long long status_number(const char *status, const char *key) {
   char quoted[32];
   snprintf(quoted, sizeof quoted, "\"%s\":", key);
   const char *at = strstr(status, quoted);
   return at ? strtoll(at + strlen(quoted), NULL, 10) : -1;
+}
+
+int status_says(const char *status, const char *key, const char *text) {
+  char quoted[64];
+  return (size_t)snprintf(quoted, sizeof quoted, "\"%s\":\"%s\"", key, text) < sizeof quoted && strstr(status, quoted) != NULL;
 }
 
 static int is_at_or_below(const char *path, const char *top) {
@@ -46,7 +53,7 @@ static int is_shown(const struct launchfile *file, const char *path) {
 }
 
 /* What is here but not inside may be why a command has failed. src/run/exec.ts names it, by the same rule. */
-static int names_a_hidden_path(const struct result *result) {
+int result_names_hidden_path(const struct result *result) {
   for (char **word = result->command + 1; result->command[0] && *word; word++)
     if (**word == '/' && (*word)[1] && !is_shown(result->file, *word) && access(*word, F_OK) == 0) return 1;
   return 0;
@@ -60,9 +67,24 @@ static int may_lack_processes(const struct result *result) {
   while (launchfile_next(result->file, &position, &entry)) {
     if (entry.verb != V_RLIMIT || parse_number(entry.word[0], INT32_MAX, &number) < 0 || number != RLIMIT_NPROC) continue;
     if (parse_number(entry.word[1], INT64_MAX, &most) < 0) return 1;
-    if (number_of(result->status, STATUS_PEAK_PIDS) >= (long long)most || number_of(result->status, STATUS_KILLED) + 1 + NAMESPACE_PROCESSES >= (long long)most) return 1;
+    if (status_number(result->status, STATUS_PEAK_PIDS) >= (long long)most || status_number(result->status, STATUS_KILLED) + 1 + NAMESPACE_PROCESSES >= (long long)most) return 1;
   }
   return 0;
+}
+
+static int has_key(const struct result *result, const char *key) {
+  char quoted[32];
+  snprintf(quoted, sizeof quoted, "\"%s\":", key);
+  return strstr(result->status, quoted) != NULL;
+}
+
+int result_has_events(const struct result *result) {
+  static const char *const SEEN[] = {STATUS_ATTEMPTS, STATUS_SET_IDS, STATUS_CONFIG_LOCKED}, *const COUNTED[] = {STATUS_OOM_KILLS, STATUS_PIDS_REFUSED};
+  for (size_t i = 0; i < sizeof SEEN / sizeof *SEEN; i++)
+    if (has_key(result, SEEN[i])) return 1;
+  for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++)
+    if (status_number(result->status, COUNTED[i]) > 0) return 1;
+  return may_lack_processes(result);
 }
 
 /* How the line of a command that ended by itself begins (lib/status.c). */
@@ -70,44 +92,22 @@ static int may_lack_processes(const struct result *result) {
 
 int result_needs_no_words(const struct result *result) {
   if (strncmp(result->status, ORDINARY, strlen(ORDINARY)) != 0) return 0;
-  long long end = number_of(result->status, STATUS_WAIT_STATUS);
+  long long end = status_number(result->status, STATUS_WAIT_STATUS);
   if (end < 0 || (end & 0x7f)) return 0;
-  if (number_of(result->status, STATUS_SET_IDS) > 0 || (end != 0 && strstr(result->status, "\"" STATUS_CONFIG_LOCKED "\":"))) return 0;
-  if (number_of(result->status, STATUS_OOM_KILLS) > 0 || number_of(result->status, STATUS_PIDS_REFUSED) > 0) return 0;
-  return end == 0 || (!names_a_hidden_path(result) && !may_lack_processes(result));
+  if (status_number(result->status, STATUS_SET_IDS) > 0 || (end != 0 && strstr(result->status, "\"" STATUS_CONFIG_LOCKED "\":"))) return 0;
+  if (status_number(result->status, STATUS_OOM_KILLS) > 0 || status_number(result->status, STATUS_PIDS_REFUSED) > 0) return 0;
+  return end == 0 || (!result_names_hidden_path(result) && !may_lack_processes(result));
 }
 
 /* ---- text ---- */
 
-/* Bytes of the character at `at`, 0 for what is none: table 3-7 of the Unicode standard, which is what TextDecoder takes. */
-static size_t character(const unsigned char *at, size_t left) {
-  unsigned char least = 0x80, most = 0xbf;
-  size_t length = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
-  if (length == 0 || length > left) return 0;
-  if (at[0] == 0xe0) least = 0xa0; /* no longer than needed */
-  if (at[0] == 0xed) most = 0x9f;  /* no half of a pair */
-  if (at[0] == 0xf0) least = 0x90;
-  if (at[0] == 0xf4) most = 0x8f; /* nothing above U+10FFFF */
-  if (length > 1 && (at[1] < least || at[1] > most)) return 0;
-  for (size_t i = 2; i < length; i++)
-    if ((at[i] & 0xc0) != 0x80) return 0;
-  return length;
-}
-
-static int is_text(const char *bytes, size_t size) {
-  const unsigned char *at = (const unsigned char *)bytes;
-  for (size_t done = 0, length; done < size; done += length)
-    if ((length = character(at + done, size - done)) == 0) return 0;
-  return 1;
-}
-
 int result_is_text(const struct result *result) {
   for (int i = 0; i < CAPTURE_POLLS; i++) {
     const struct stream *stream = &result->capture->stream[i];
-    if (!stream_is_whole(stream) || !is_text(stream->bytes, stream->seen)) return 0;
+    if (!stream_is_whole(stream) || !utf8_is_text(stream->bytes, stream->seen)) return 0;
   }
   for (char **word = result->command; *word; word++)
-    if (!is_text(*word, strlen(*word))) return 0;
+    if (!utf8_is_text(*word, strlen(*word))) return 0;
   return 1;
 }
 
@@ -230,7 +230,7 @@ static long long microseconds(long long from_ns, long long to_ns) { return to_ns
 
 /* With its key, which is left out where there was no counter. */
 static void put_counted(struct sink *sink, const struct result *result, const char *key, long long least) {
-  long long count = number_of(result->status, key);
+  long long count = status_number(result->status, key);
   if (count < least) return;
   put_text(sink, ",\"");
   put_text(sink, key);
@@ -242,8 +242,8 @@ static void put_stream(struct sink *sink, const struct stream *stream) { put_str
 
 static void fill(struct sink *sink, const struct result *result, enum slot slot) {
   const char *status = result->status;
-  long long begun = number_of(status, STATUS_BEGUN_NS), started = number_of(status, STATUS_STARTED_NS), ended = number_of(status, STATUS_ENDED_NS);
-  long long code = (number_of(status, STATUS_WAIT_STATUS) >> 8) & 0xff;
+  long long begun = status_number(status, STATUS_BEGUN_NS), started = status_number(status, STATUS_STARTED_NS), ended = status_number(status, STATUS_ENDED_NS);
+  long long code = (status_number(status, STATUS_WAIT_STATUS) >> 8) & 0xff;
   if (started == 0) started = ended; /* it never got that far */
   switch (slot) {
     case SLOT_OK: return put_text(sink, code == 0 ? "true" : "false");
@@ -254,8 +254,8 @@ static void fill(struct sink *sink, const struct result *result, enum slot slot)
     case SLOT_WHOLE_DURATION: return put_whole(sink, (microseconds(started, ended) + 500) / 1000);
     case SLOT_SETUP: return put_thousandths(sink, microseconds(begun, started));
     case SLOT_COMMAND: return put_words(sink, result->command);
-    case SLOT_CPU_TIME: return put_thousandths(sink, number_of(status, STATUS_CPU_US));
-    case SLOT_PEAK_MEMORY: return put_whole(sink, number_of(status, STATUS_PEAK_MEMORY));
+    case SLOT_CPU_TIME: return put_thousandths(sink, status_number(status, STATUS_CPU_US));
+    case SLOT_PEAK_MEMORY: return put_whole(sink, status_number(status, STATUS_PEAK_MEMORY));
     case SLOT_PEAK_PIDS: return put_counted(sink, result, STATUS_PEAK_PIDS, 1);
     case SLOT_READ_BYTES: return put_counted(sink, result, STATUS_READ_BYTES, 0);
     case SLOT_WRITE_BYTES: return put_counted(sink, result, STATUS_WRITE_BYTES, 0);

@@ -20,6 +20,16 @@ struct result {
 /* Nothing to say: the command ended by itself, no limit was met, and nothing may deserve a hint. */
 int result_needs_no_words(const struct result *result);
 
+/* Was anything counted or seen that people are told of, whatever else they are told? */
+int result_has_events(const struct result *result);
+
+/* Does a word of the command name what is here and not inside? */
+int result_names_hidden_path(const struct result *result);
+
+/* A number of launch's report, -1 where it is not there; and whether a text of it is this one, which needs no escape. */
+long long status_number(const char *status, const char *key);
+int status_says(const char *status, const char *key, const char *text);
+
 /* Is everything that is reported complete, and text? */
 int result_is_text(const struct result *result);
 

@@ -3,6 +3,7 @@
 
 #define LAUNCH_FILE_MAGIC "llm-do-launch-2" /* first word of every launch file */
 #define KEY_VARIABLE_PREFIX "LLM_DO_EXEC_" /* of the variables that are options */
+#define KEY_ANY_PROGRAM "/" /* in a key, for every program that needs no plan of its own; a directory is no program's name */
 #define LAUNCH_FILE_FD 3 /* descriptor of launch, the pool keeper and the guard program: the launch file */
 #define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
 #define KEEPER_LIVENESS_FD 4 /* descriptor of the pool keeper (optional): its end of file means that its parent is gone */
@@ -63,11 +64,16 @@ enum verb {
   V_AT, /* PATH IDENTITY; read by client; what must be there */
   V_CONTENT, /* PATH IDENTITY; read by client; what must be in there */
   V_VARIABLE, /* NAME VALUE; read by client; of the command's environment */
+  V_GIVEN, /* NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */
   V_LOCALE, /* NAME VALUE; read by client; unless the caller has one */
   V_INHERIT, /* NAME; read by client; or PREFIX*, taken from the caller */
+  V_DEFAULT, /* run|ask|block; read by client; of a plan under a worker: what is said of a command that no rule matches */
+  V_RULE, /* run|ask|block prefix|exact COUNT; read by client; of the worker, followed by so many token entries; the first that matches counts */
+  V_TOKEN, /* WORD; read by client; a word of a rule */
   V_POOL, /* NAME; read by client; the pool that may serve the plan */
   V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
   V_RESULT, /* TEXT SLOT; read by client; a segment of the JSON result and what follows it */
+  V_ENDING, /* exec|interpreter|signal|deadline NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no exit, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
   V_END, /* read by all; the last entry */
   VERBS,
 };
@@ -109,11 +115,16 @@ enum verb {
   ROW(V_AT, "at", 2) \
   ROW(V_CONTENT, "content", 2) \
   ROW(V_VARIABLE, "variable", 2) \
+  ROW(V_GIVEN, "given", 1) \
   ROW(V_LOCALE, "locale", 2) \
   ROW(V_INHERIT, "inherit", 1) \
+  ROW(V_DEFAULT, "default", 1) \
+  ROW(V_RULE, "rule", 3) \
+  ROW(V_TOKEN, "token", 1) \
   ROW(V_POOL, "pool", 1) \
   ROW(V_CAPTURE, "capture", 1) \
   ROW(V_RESULT, "result", 2) \
+  ROW(V_ENDING, "ending", 6) \
   ROW(V_END, "end", 0)
 
 #define ENTRY_WORDS_MAX 6
@@ -236,3 +247,7 @@ enum key_word {
 
 #define KEY_CALLER_WORDS 9
 #define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"
+/* One of them is in every path of a toolchain. */
+#define TOOLCHAIN_WORDS ".asdf", ".bun", ".cargo", ".conda", ".deno", ".dotnet", ".gem", ".ghcup", ".goenv", ".jdks", ".jenv", ".juliaup", ".linuxbrew", ".local", ".nimble", ".nodenv", ".npm-global", ".nvm", ".opam", ".pixi", ".pyenv", ".rbenv", ".rustup", ".rye", ".sdkman", ".volta", ".yarn", "anaconda", "anaconda3", "cargo", "fnm", "go", "mambaforge", "micromamba", "miniconda", "miniconda3", "miniforge3", "nix", "opt", "sdk"
+/* By which a shell begins something of its own. */
+#define SHELL_WORDS "!", ".", ":", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "eval", "exec", "source", "command", "builtin", "trap", "alias", "set", "time", "function"

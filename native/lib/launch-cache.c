@@ -8,13 +8,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int key_add(struct key *key, const char *word) {
-  size_t size = strlen(word) + 1;
-  if (key->count == KEY_WORDS_MAX || size > sizeof key->bytes - key->used) return -1;
-  key->word[key->count++] = memcpy(key->bytes + key->used, word, size);
-  key->used += size;
+int key_add_bytes(struct key *key, const char *bytes, size_t length) {
+  if (key->count == KEY_WORDS_MAX || length >= sizeof key->bytes - key->used) return -1;
+  char *word = memcpy(key->bytes + key->used, bytes, length);
+  word[length] = 0;
+  key->word[key->count++] = word;
+  key->used += length + 1;
   return 0;
 }
+
+int key_add(struct key *key, const char *word) { return key_add_bytes(key, word, strlen(word)); }
 
 int key_add_number(struct key *key, unsigned long long number) {
   char text[24];

@@ -19,8 +19,9 @@ struct key {
   size_t used;
 };
 
-/* Both return -1 when the key is full: then nothing is cached. */
+/* All return -1 when the key is full: then nothing is cached. */
 int key_add(struct key *key, const char *word);
+int key_add_bytes(struct key *key, const char *bytes, size_t length);
 int key_add_number(struct key *key, unsigned long long number);
 
 /* FNV-1a, 64 bits: names the file, no more. */

@@ -11,15 +11,16 @@ import type { Plan } from '../plan/plan.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Environment } from '../run/caller.ts'
-import type { ExecOptions } from '../run/plan-run.ts'
-import { APPROVALS, blockedError } from '../worker/approval.ts'
+import type { ExecOptions, NarrowingSources } from '../run/plan-run.ts'
+import { APPROVALS, type Approval, blockedError } from '../worker/approval.ts'
 import { approvalsDirectory, sessionMemory } from '../worker/approval-store.ts'
 import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/authorize.ts'
+import { compileRules } from '../worker/compile.ts'
 import { askOnTerminal } from '../worker/prompt.ts'
 import { usageError } from './usage-error.ts'
 
 export interface UnderWorker {
-  readonly options: Required<Pick<ExecOptions, 'narrow' | 'accept'>>
+  readonly options: Required<Pick<ExecOptions, 'narrow' | 'accept' | 'narrowedFrom'>>
   /** Undefined until the rules were asked. */
   readonly decided: () => Decided | undefined
 }
@@ -53,22 +54,35 @@ export interface WorkerInputs {
 export function underWorker({ given, script, env }: WorkerInputs): UnderWorker {
   const decisions: Decided[] = []
   const uid = process.getuid?.() ?? -1
+  const words = wordsOf(given)
   const narrow = narrowByWorker({
-    ...wordsOf(given),
+    ...words,
     script,
     memory: sessionMemory({ directory: approvalsDirectory(env, uid), uid }),
     ask: askOnTerminal,
     onDecided: (decided) => void decisions.push(decided),
   })
   return {
-    options: { narrow, accept: refuseMovedZones },
+    options: { narrow, accept: refuseMovedZones, narrowedFrom: () => sourcesOf(decisions.at(-1), words.approval) },
     // A run may be planned twice. A refusal is the last word; who let it run was asked the first time.
     decided: () => decisions.find(({ run }) => !run) ?? decisions[0],
   }
 }
 
+/** For the client, which judges the next command by the same rules. */
+function sourcesOf(decided: Decided | undefined, approval: Approval): NarrowingSources | undefined {
+  if (decided?.lasting === undefined) return undefined
+  const { shell, files, missing, seen } = decided.lasting
+  const judgement = compileRules(shell, approval)
+  const read = files.filter((file) => !missing.includes(file))
+  return judgement && { read, missing, paths: seen, judgement }
+}
+
 /** The same for a run that is only planned: no question is asked, and a command that is blocked has no plan. */
-export function plannedUnderWorker(given: GivenOptions, script: string | undefined): UnderWorker['options'] {
+export function plannedUnderWorker(
+  given: GivenOptions,
+  script: string | undefined,
+): Pick<UnderWorker['options'], 'narrow' | 'accept'> {
   return {
     narrow: async (grant, { cwd, home, command }) => {
       const words = wordsOf(given)

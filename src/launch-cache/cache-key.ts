@@ -1,5 +1,5 @@
 /**
- * What a cached plan was made for, as one list of words. native/client/main.c makes the same list from its own view of the caller;
+ * What a cached plan was made for, as one list of words. native/client/call.c makes the same list from its own view of the caller;
  * only where both are equal, word by word, the file is used. Pure.
  */
 import { KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'
@@ -8,8 +8,11 @@ import { fnv1a64 } from '../os/checksum.ts'
 /** How the caller wrote the command, as far as the client can tell it without knowing the options. */
 export interface Invocation {
   readonly kind: 'command' | 'script'
-  /** The words before the command. */
+  /** The words before the command; of a variable's value (`--env NAME=VALUE`) only that there is one. */
   readonly options: readonly string[]
+  /** Those variables, `NAME=VALUE`, in their order. */
+  readonly variables: readonly string[]
+  /** KEY_ANY_PROGRAM for all that share a plan. */
   readonly program: string
 }
 
@@ -80,13 +83,41 @@ export function invocationOf(words: readonly string[]): Invocation | undefined {
   const end = words.indexOf('--')
   if (end !== -1) return commandFrom(words, end, end + 1)
   if (words.length >= 2 && words.at(-2) === '-c')
-    return { kind: 'script', options: words.slice(0, -2), program: '/bin/sh' }
+    return { kind: 'script', ...withoutValues(words.slice(0, -2)), program: '/bin/sh' }
   return words[0]?.startsWith('-') === true ? undefined : commandFrom(words, 0, 0)
 }
 
 function commandFrom(words: readonly string[], optionsEnd: number, at: number): Invocation | undefined {
   const program = words[at]
-  return program === undefined ? undefined : { kind: 'command', options: words.slice(0, optionsEnd), program }
+  return program === undefined ? undefined : { kind: 'command', ...withoutValues(words.slice(0, optionsEnd)), program }
+}
+
+const VARIABLE_OPTION = '--env'
+
+/**
+ * The values of variables are the command's: no plan depends on one, and one may be a secret. A word that only looks like a variable
+ * (`--workdir --env A=B`) is taken for one here, too; whoever leaves a plan compares with what the full parser has read.
+ */
+export function withoutValues(words: readonly string[]): Pick<Invocation, 'options' | 'variables'> {
+  const split = words.map((word, at) => splitVariable(word, words[at - 1]))
+  return {
+    options: split.map(({ option }) => option),
+    variables: split.flatMap(({ variable }) => variable ?? []),
+  }
+}
+
+/** The same as variable_in in native/client/call.c. */
+function splitVariable(word: string, before: string | undefined): { option: string; variable?: string } {
+  const from = before === VARIABLE_OPTION ? 0 : `${VARIABLE_OPTION}=`.length
+  const isVariable = from === 0 || word.startsWith(`${VARIABLE_OPTION}=`)
+  const equals = isVariable ? word.indexOf('=', from) : -1
+  return equals > from ? { option: word.slice(0, equals + 1), variable: word.slice(from) } : { option: word }
+}
+
+/** Whether these are the variables that the full parser has read, given as it gives them. */
+export function areVariables({ variables }: Invocation, read: readonly string[]): boolean {
+  const valued = read.filter((text) => text.includes('='))
+  return valued.length === variables.length && valued.every((text, at) => text === variables[at])
 }
 
 /**

@@ -14,6 +14,8 @@ export interface CachedInputs {
   readonly variables: readonly LaunchRecord[]
   /** Whether a warm sandbox may serve this plan. */
   readonly isPoolable: boolean
+  /** By which the client judges a command, under a worker. */
+  readonly judgement: readonly LaunchRecord[]
   /** How the client tells the result, where it is not the command that does. */
   readonly resultTemplate: readonly LaunchRecord[]
   readonly records: readonly LaunchRecord[]
@@ -28,6 +30,7 @@ export function writeCachedFile(inputs: CachedInputs): Uint8Array {
     ...pairs('content', inputs.contents),
     ...inputs.variables,
     ...(inputs.isPoolable ? [['pool', poolName(inputs)] satisfies LaunchRecord] : []),
+    ...inputs.judgement,
     ...inputs.resultTemplate,
     ...inputs.records,
   ]
@@ -56,16 +59,27 @@ const LOCALE = ['LANG', 'TERM', 'TZ']
 /** What plan/environment.ts gives to a caller that has none. */
 const LOCALE_DEFAULTS: Readonly<Record<string, string>> = { LANG: 'C.UTF-8', TERM: 'dumb', TZ: '' }
 
-/** Rules by which the client makes the command's environment from the caller's; later ones win, as in plan/environment.ts. */
+/** `NAME=VALUE` -> by name; the last one of a name counts. */
+export function variablesOf(texts: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(texts.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]))
+}
+
+/**
+ * Rules by which the client makes the command's environment from the caller's; later ones win, as in plan/environment.ts.
+ * @param given variables whose values the client finds among the caller's words
+ */
 export function variableRules(
   planned: readonly PlannedVariable[],
   { env }: Pick<Policy, 'env'>,
+  given: Readonly<Record<string, string>> = {},
 ): readonly LaunchRecord[] {
   const builtIn = planned.filter(({ name, from }) => from === 'built-in' && !LOCALE.includes(name))
   return [
     ...LOCALE.map((name): LaunchRecord => ['locale', name, LOCALE_DEFAULTS[name] ?? '']),
     ...builtIn.map(({ name, value }): LaunchRecord => ['variable', name, value ?? '']),
     ...env.inherit.map((pattern): LaunchRecord => ['inherit', pattern]),
-    ...Object.entries(env.set).map(([name, value]): LaunchRecord => ['variable', name, value]),
+    ...Object.entries(env.set).map(
+      ([name, value]): LaunchRecord => (given[name] === value ? ['given', name] : ['variable', name, value]),
+    ),
   ]
 }

@@ -14,17 +14,19 @@ export interface Planned {
 export interface Cacheable extends Planned {
   /** Directory of the profiles that come with the program, canonical. */
   readonly shippedProfiles: string
+  /** Variables whose values the client takes from the caller's words. */
+  readonly given: Readonly<Record<string, string>>
 }
 
 /**
- * A plan that says something to people each time is node's to run, and so is one with values of variables that a person gave:
- * they may be secrets, and must not end up in one more file than they are in. Those of shipped profiles are known to all.
+ * A plan that says something to people each time is node's to run, and so is one with values of variables that a person wrote into a
+ * profile: they may be secrets, and must not end up in one more file than they are in. Those of shipped profiles are known to all.
  */
-export function isCacheable({ plan, policy, shippedProfiles }: Cacheable): boolean {
+export function isCacheable({ plan, policy, shippedProfiles, given }: Cacheable): boolean {
   return (
     backendNamed(plan.backend).hasLaunchFile &&
     plan.warnings.length === 0 &&
-    Object.keys(policy.env.set).every(isShipped)
+    Object.entries(policy.env.set).every(([name, value]) => given[name] === value || isShipped(name))
   )
 
   function isShipped(name: string): boolean {
@@ -38,10 +40,13 @@ export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): 
   return backendNamed(plan.backend).hasLaunchFile && policy.pool === 'auto' && !plan.tty
 }
 
-/** Everything that planning saw, as it saw it; with the paths whose change could mean a better cgroup. */
-export function inspectedPaths({ facts }: Planned): Readonly<Record<string, string | undefined>> {
-  const paths = Object.fromEntries(Object.values(facts.paths).map(({ path, identity }) => [path, identity]))
-  return { ...facts.cgroup.seen, ...paths }
+/** What planning saw, as it saw it; with the paths whose change could mean a better cgroup. */
+export function inspectedPaths(
+  { cgroup }: Pick<HostFacts, 'cgroup'>,
+  paths: HostFacts['paths'],
+): Readonly<Record<string, string | undefined>> {
+  const seen = Object.fromEntries(Object.values(paths).map(({ path, identity }) => [path, identity]))
+  return { ...cgroup.seen, ...seen }
 }
 
 /** An engine of the same name that appears earlier on PATH would have been chosen. */

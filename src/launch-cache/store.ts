@@ -59,8 +59,18 @@ export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
   const contents = contentsOf(inputs)
   if (paths === undefined || contents === undefined || hasOddNames(inputs)) return undefined
   const key = keyWords({ ...inputs.caller, ...observeProcess(), invocation: inputs.invocation })
-  const { variables, isPoolable, resultTemplate, records, seal } = inputs
-  const bytes = writeCachedFile({ key, paths, contents, variables, isPoolable, resultTemplate, records, seal })
+  const { variables, isPoolable, judgement, resultTemplate, records, seal } = inputs
+  const bytes = writeCachedFile({
+    key,
+    paths,
+    contents,
+    variables,
+    isPoolable,
+    judgement,
+    resultTemplate,
+    records,
+    seal,
+  })
   return bytes.length > LARGEST_FILE ? undefined : { name: keyName(key), bytes, pool: poolName({ key, records }) }
 }
 

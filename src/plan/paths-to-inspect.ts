@@ -36,6 +36,17 @@ export function followUpPaths(policy: Policy, request: Request, seen: PathFacts)
   ]).filter((path) => seen[path] === undefined)
 }
 
+/** The answers that a plan of this request is made from, out of those that were gathered for more. */
+export function askedFor(policy: Policy, request: Request, answers: PathFacts): PathFacts {
+  const pick = (paths: readonly string[]): PathFacts =>
+    Object.fromEntries(paths.flatMap((path) => (answers[path] === undefined ? [] : [[path, answers[path]]])))
+  const rounds = (seen: PathFacts): PathFacts => {
+    const more = pick(followUpPaths(policy, request, seen))
+    return Object.keys(more).length === 0 ? seen : rounds({ ...seen, ...more })
+  }
+  return rounds(pick(pathsNamedBy(policy, request)))
+}
+
 function sourceNames(policy: Policy, request: Request): readonly string[] {
   const sources = wantedMounts({ policy, request }).flatMap(({ source }) => source ?? [])
   return sources.filter((source) => posix.isAbsolute(source) && !source.includes('\0'))

@@ -220,6 +220,11 @@ function realPathOf(paths: PathFacts, path: string): string {
   return link === undefined ? real : parent === undefined ? path : posix.join(parent.real, posix.basename(path))
 }
 
+/** The canonical paths by which a program can belong to a toolchain: that of its name, and where its links lead. */
+export function pathsOfProgram(found: string, paths: PathFacts): readonly string[] {
+  return [realPathOf(paths, found), pathFact(paths, found).real]
+}
+
 /** The interpreter of a virtual environment that a path belongs to. */
 function leadsOf(path: string): readonly string[] {
   const found = toolchainAt(path)

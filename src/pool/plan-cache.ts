@@ -74,7 +74,12 @@ export class KeptPlan {
 }
 
 /** A plan depends on the program (its toolchain), never on the arguments. */
-const invocationOf = ([program = '']: readonly string[]): Invocation => ({ kind: 'command', options: [], program })
+const invocationOf = ([program = '']: readonly string[]): Invocation => ({
+  kind: 'command',
+  options: [],
+  variables: [],
+  program,
+})
 
 export class Plans {
   private readonly options: PlanOptions
@@ -158,6 +163,10 @@ async function keepPlan({
   const request: ExecOptions = { ...options, command: [program], mode: 'capture' }
   const begunMs = now()
   const prepared = await prepareZones(() => prepare(request))
-  const guarded = await guardPlan(prepared, { invocation: invocationOf([program]), begunMs })
+  const guarded = await guardPlan(prepared, {
+    invocation: invocationOf([program]),
+    paths: prepared.facts.paths,
+    begunMs,
+  })
   return new KeptPlan({ prepared, guarded: guarded?.bytes })
 }

@@ -7,8 +7,9 @@ import { runsDirectory } from '../backends/runs-directory.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
 import { usableCache } from '../host/boot-cache.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
-import { variableRules } from '../launch-cache/cached-launch.ts'
+import { variableRules, variablesOf } from '../launch-cache/cached-launch.ts'
 import { enginesBefore, inspectedPaths, isCacheable, isPoolable } from '../launch-cache/eligibility.ts'
+import { guardsOfProgram } from '../launch-cache/program.ts'
 import {
   type GuardedLaunch,
   guardLaunch,
@@ -17,12 +18,14 @@ import {
   storeLaunch,
 } from '../launch-cache/store.ts'
 import { nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
+import type { PathFacts } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
+import { endingRecords } from '../report/ending-words.ts'
 import { templateRecords } from '../report/result-template.ts'
 import { profileDirectories } from './caller.ts'
 import { existing } from './observe.ts'
-import type { ExecOptions, Prepared } from './plan-run.ts'
+import type { ExecOptions, NarrowingSources, Prepared } from './plan-run.ts'
 
 /** Made before anything is looked at: a plan that saw the directory missing would be stale as soon as it is stored. */
 export function makeCacheFor(options: ExecOptions): void {
@@ -38,16 +41,32 @@ function launchCache({ env = process.env }: ExecOptions): string | undefined {
 export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
   const { request, options } = prepared
   const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
-  if (options.invocation === undefined || !isCacheable({ ...prepared, shippedProfiles })) return undefined
+  const { invocation } = options
+  const given = variablesOf(invocation?.variables ?? [])
+  if (invocation === undefined || !isCacheable({ ...prepared, shippedProfiles, given })) return undefined
   const { sealOf, takeSecret } = await import('../host/secret.ts')
   const secret = takeSecret({ env: options.env ?? process.env, uid: prepared.facts.uid })
   // Without a place that no sandbox can see, nothing on disk could be believed.
   if (secret === undefined) return undefined
-  return guardPlan(prepared, { invocation: options.invocation, begunMs, seal: (bytes) => sealOf(secret, bytes) })
+  const narrowing = options.narrow === undefined ? NOT_NARROWED : options.narrowedFrom?.()
+  if (narrowing === undefined) return undefined
+  const { program, paths } = guardsOfProgram(prepared.policy, prepared.request, prepared.facts.paths)
+  return guardPlan(prepared, {
+    invocation: { ...invocation, program },
+    paths,
+    narrowing,
+    begunMs,
+    seal: (bytes) => sealOf(secret, bytes),
+  })
 }
+
+const NOT_NARROWED: NarrowingSources = { read: [], missing: [], paths: {}, judgement: [] }
 
 export interface Guarding {
   readonly invocation: Invocation
+  /** What was seen and led to the plan. */
+  readonly paths: PathFacts
+  readonly narrowing?: NarrowingSources
   /** When planning began. */
   readonly begunMs: number
   /** For a plan that is left on disk. */
@@ -57,7 +76,7 @@ export interface Guarding {
 /** A plan with all that it was made from, for memory; a file may hold less, see isCacheable. */
 export async function guardPlan(
   prepared: Prepared,
-  { invocation, begunMs, seal }: Guarding,
+  { invocation, paths, narrowing = NOT_NARROWED, begunMs, seal }: Guarding,
 ): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources } = prepared
   const { enginePath } = enginePathOf(facts, plan)
@@ -67,20 +86,37 @@ export async function guardPlan(
   return guardLaunch({
     invocation,
     caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
-    paths: inspectedPaths(prepared),
-    read: [...sources.read, ...accounts.read, ...(enginePath === undefined ? [] : [enginePath]), ...nativeFiles()],
+    paths: agreeing(inspectedPaths(facts, paths), inspectedPaths({ cgroup: facts.cgroup }, narrowing.paths)),
+    read: [
+      ...sources.read,
+      ...narrowing.read,
+      ...accounts.read,
+      ...(enginePath === undefined ? [] : [enginePath]),
+      ...nativeFiles(),
+    ],
     absent: [
       ...sources.missing,
+      ...narrowing.missing,
       ...accounts.missing,
       ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path)),
     ],
-    variables: variableRules(plan.env, policy),
+    variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),
     isPoolable: isPoolable(prepared),
-    resultTemplate: options.form === undefined ? [] : templateRecords(plan, options.form),
+    judgement: narrowing.judgement,
+    resultTemplate:
+      options.form === undefined ? endingRecords(plan, policy.origins) : templateRecords(plan, options.form),
     records: launchRecords(plan, fileInputs(prepared)),
     begunMs,
     seal,
   })
+}
+
+type Places = Readonly<Record<string, string | undefined>>
+
+/** Two looks at one place that differ are none that a plan could rest on. */
+function agreeing(one: Places, other: Places): Places {
+  const torn = Object.keys(one).filter((path) => path in other && other[path] !== one[path])
+  return { ...other, ...one, ...Object.fromEntries(torn.map((path) => [path, undefined])) }
 }
 
 /** Names of homes are protected in the homes of all accounts, so another list of accounts is another plan. */

@@ -6,12 +6,14 @@ import type { Permits } from '../backends/backend.ts'
 import type { Listener } from '../backends/capture.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
 import { BACKENDS, backendNamed, offersFor } from '../backends/index.ts'
+import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
+import type { PathFacts } from '../plan/mounts.ts'
 import { warnOfOpenSockets, zonesWithOpenSockets } from '../plan/open-sockets.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Request } from '../plan/request.ts'
@@ -55,12 +57,23 @@ export interface ExecOptions {
   readonly narrow?: (grant: Policy, request: Request) => Promise<Policy>
   /** Sees what was planned before anything is made or started, and may throw: a zone may lead elsewhere than when it was judged. */
   readonly accept?: (policy: Policy, plan: Plan) => void
+  /** With `narrow`: what the policy that it gave last was made from. Without it a plan is only good for the run it was made for. */
+  readonly narrowedFrom?: () => NarrowingSources | undefined
   /** How the command line was written: with it the plan is left for the C client, see launch-cache/. */
   readonly invocation?: Invocation
   /** With `invocation`: the form of JSON that the result is printed in; without it the output passes through. */
   readonly form?: JsonForm
   /** Ends the run; a reason that is the name of a signal is passed on to the command. */
   readonly signal?: AbortSignal
+}
+
+/** What a narrowed policy was made from, and by what the client judges the next command. */
+export interface NarrowingSources {
+  readonly read: readonly string[]
+  readonly missing: readonly string[]
+  /** What was seen of the paths that decided. */
+  readonly paths: PathFacts
+  readonly judgement: readonly LaunchRecord[]
 }
 
 /** What was decided, and what it was decided from. */

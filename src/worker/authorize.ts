@@ -7,6 +7,8 @@ import path from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { PathFact } from '../host/facts.ts'
 import { observeRounds } from '../host/paths.ts'
+import type { PathFacts } from '../plan/mounts.ts'
+import { stepsAsWritten } from '../plan/names.ts'
 import type { PlannedZone } from '../plan/plan.ts'
 import type { Request } from '../plan/request.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -25,7 +27,7 @@ import { escalationError, narrowStep } from './narrow.ts'
 import { locationText } from './problem.ts'
 import { readWorker, readWorkshop } from './read.ts'
 import { decide, decideScript, type Verdict } from './rules.ts'
-import type { Escalation, Level, SandboxRequest, Warning, Worker, Workshop } from './worker.ts'
+import type { Escalation, Level, SandboxRequest, Shell, Warning, Worker, Workshop } from './worker.ts'
 import { pathsToKnow, type ZoneContext } from './zones.ts'
 
 export interface WorkerRequest extends Finding {
@@ -52,6 +54,8 @@ export interface Loaded {
   readonly workshopDirectory?: string
   /** Canonical paths, paths as they were named, and missing ones that would be found first: to stay as they are. */
   readonly files: readonly string[]
+  /** The missing ones among them. */
+  readonly missing: readonly string[]
 }
 
 export type PreparedRun = Loaded & {
@@ -65,6 +69,8 @@ export type PreparedRun = Loaded & {
         /** What is left of the operator's policy; `protectFiles` holds the files in use. */
         readonly policy: Policy
         readonly question: Question
+        /** What was seen of the paths that decide how far a policy is narrowed. */
+        readonly seen: PathFacts
       }
   )
 
@@ -100,6 +106,7 @@ export async function prepareWorker(request: WorkerRequest): Promise<PreparedRun
     isBlocked: false,
     policy,
     question,
+    seen: narrowed.seen,
   }
 }
 
@@ -113,12 +120,15 @@ export async function loadFiles(request: Finding & Pick<WorkerRequest, 'worker' 
   const workerFile = await findWorker(request.worker, request)
   const worker = readWorker(workerFile)
   const workerDirectory = workerFile.directory
-  if (request.workshop === undefined) return { worker, workerDirectory, files: namesOf([workerFile]) }
+  if (request.workshop === undefined) {
+    return { worker, workerDirectory, files: namesOf([workerFile]), missing: workerFile.before }
+  }
   const workshopFile = await findWorkshop(request.workshop, request)
   const workshop = readWorkshop(workshopFile)
   refuseUnlistedWorker(worker, workshop)
   const files = namesOf([workerFile, workshopFile])
-  return { worker, workshop, workerDirectory, workshopDirectory: workshopFile.directory, files }
+  const missing = [...workerFile.before, ...workshopFile.before]
+  return { worker, workshop, workerDirectory, workshopDirectory: workshopFile.directory, files, missing }
 }
 
 /** As they were named, what that leads to, and the names that would be found before. */
@@ -156,6 +166,8 @@ export interface NarrowedPolicy {
   readonly policy: Policy
   readonly escalations: readonly Escalation[]
   readonly warnings: readonly Warning[]
+  /** See PreparedRun. */
+  readonly seen: PathFacts
 }
 
 /** The operator's policy under the workshop, its word about the worker, and the worker, one after the other. */
@@ -166,7 +178,7 @@ export async function narrowPolicy(input: Narrowing): Promise<NarrowedPolicy> {
     ['narrowing', workshop?.workers?.find(({ name }) => name === worker.name)?.narrowing],
     ['worker', worker.sandbox],
   ]
-  const context = await contextOf(
+  const { context, seen } = await contextOf(
     input,
     steps.flatMap(([, request]) => request ?? []),
   )
@@ -178,21 +190,29 @@ export async function narrowPolicy(input: Narrowing): Promise<NarrowedPolicy> {
         policy,
         escalations: [...sofar.escalations, ...escalations],
         warnings: [...sofar.warnings, ...warnings],
+        seen,
       }
     },
-    { policy: grant, escalations: [], warnings: [] },
+    { policy: grant, escalations: [], warnings: [], seen },
   )
 }
 
-async function contextOf(input: Narrowing, requests: readonly SandboxRequest[]): Promise<ZoneContext> {
+interface SeenContext {
+  readonly context: ZoneContext
+  readonly seen: PathFacts
+}
+
+async function contextOf(input: Narrowing, requests: readonly SandboxRequest[]): Promise<SeenContext> {
   const { cwd, home, grant, workshop, workerDirectory, workshopDirectory } = input
   const restricts = requests.flatMap(({ restrict }) => restrict?.value ?? [])
   const zones = [...grant.zones, ...requests.flatMap((request) => request.zones)]
   const first = [...pathsToKnow({ zones, restricts, cwd }), home].filter((known) => known !== '')
-  const facts = observeRounds(first, (seen) => pathsToKnow({ zones: zones.map(realZone(seen)), restricts, cwd }))
+  const facts = observeRounds(withSteps(first), (seen) =>
+    withSteps(pathsToKnow({ zones: zones.map(realZone(seen)), restricts, cwd })),
+  )
   // A home directory or the whole host is no project, even with a workshop in it.
   const isProject = (directory: string) => directory !== '/' && directory !== (facts[home]?.real ?? home)
-  return {
+  const context: ZoneContext = {
     cwd,
     project: [cwd, workshopDirectory ?? cwd].filter(isProject),
     own: [workerDirectory, workshopDirectory ?? workerDirectory].filter(isProject),
@@ -200,7 +220,13 @@ async function contextOf(input: Narrowing, requests: readonly SandboxRequest[]):
     real: (known) => facts[path.resolve(known)]?.real ?? '',
     allowWorkerZones: workshop?.allowWorkerZones ?? false,
   }
+  return { context, seen: facts }
 }
+
+/** Where a path leads is as it was as long as each step to it is. */
+const withSteps = (paths: readonly string[]): readonly string[] => [
+  ...new Set(paths.flatMap((known) => [...stepsAsWritten(known), known])),
+]
 
 function realZone(seen: Readonly<Record<string, PathFact>>) {
   return <Z extends { readonly hostPath?: string }>(zone: Z): Z =>
@@ -240,6 +266,23 @@ export interface Decided {
   readonly worker: string
   /** For people, one line each. */
   readonly warnings: readonly string[]
+  /** How the next command is judged and what that rests on; undefined: by preparing it anew. */
+  readonly lasting?: Lasting
+}
+
+/** What the policy of a worker's run was made from, and its rules. */
+export interface Lasting {
+  readonly shell: Shell
+  readonly files: readonly string[]
+  readonly missing: readonly string[]
+  readonly seen: PathFacts
+}
+
+/** A warning is for each run. */
+function lastingOf(prepared: PreparedRun): Lasting | undefined {
+  if (prepared.isBlocked || prepared.warnings.length > 0 || prepared.worker.shell === null) return undefined
+  const { worker, files, missing, seen } = prepared
+  return { shell: worker.shell, files, missing, seen } as Lasting
 }
 
 /**
@@ -253,7 +296,8 @@ export async function passWorker(request: PassRequest): Promise<Policy> {
   const settled = prepared.isBlocked
     ? { run: false, by: verdict.by, why: verdict.why }
     : await settle({ verdict, approval, question: prepared.question, memory, ask })
-  onDecided({ run: settled.run, by: settled.by, worker: worker.name, warnings })
+  const lasting = lastingOf(prepared)
+  onDecided({ run: settled.run, by: settled.by, worker: worker.name, warnings, ...(lasting && { lasting }) })
   if (prepared.isBlocked || !settled.run) throw blockedError({ ...settled, worker: worker.name, word: request.worker })
   return prepared.policy
 }

@@ -4,7 +4,10 @@
  *
  * A rule's words are compared with the command's words one by one. Nothing is interpreted: `git` is not `/usr/bin/git`, and a
  * program that starts others (`env`, `sh -c`, `find -exec`) is known by its own name only.
+ *
+ * native/client/rules.c judges by the same rules what it understands, and leaves the rest to this file.
  */
+import { SHELL_WORDS } from '../contract.ts'
 import { quoteText } from '../text/units.ts'
 import { locationText } from './problem.ts'
 import { divide, hiddenCharacter } from './shell-words.ts'
@@ -51,34 +54,8 @@ const SUBSTITUTION = /[$`(){}]/
 /** `2>&1`: its ampersand ends no command. */
 const DUPLICATED = /\d*[<>]&[\d-]/g
 const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/
-/** Words by which a shell begins something of its own. */
-const SHELL_WORDS: ReadonlySet<string> = new Set([
-  '!',
-  '.',
-  ':',
-  'if',
-  'then',
-  'else',
-  'elif',
-  'fi',
-  'for',
-  'while',
-  'until',
-  'do',
-  'done',
-  'case',
-  'esac',
-  'eval',
-  'exec',
-  'source',
-  'command',
-  'builtin',
-  'trap',
-  'alias',
-  'set',
-  'time',
-  'function',
-])
+/** By which a shell begins something of its own. */
+const OF_SHELL: ReadonlySet<string> = new Set(SHELL_WORDS)
 
 /** What the rules say about the text of `-c`. */
 export function decideScript(input: {
@@ -106,7 +83,7 @@ function decideSimple(input: {
   if (!division.ok) return blocked(`the text of -c: expected ${division.expected}, got ${division.got}`)
   const [first = ''] = division.tokens
   if (first === '') return blocked('the text of -c names no command')
-  if ((ASSIGNMENT.test(first) || SHELL_WORDS.has(first)) && !input.allowShellSyntax) {
+  if ((ASSIGNMENT.test(first) || OF_SHELL.has(first)) && !input.allowShellSyntax) {
     return blocked(`the text of -c begins with the shell's own ${quoteText(first)}`)
   }
   return decide(input.shell, division.tokens)

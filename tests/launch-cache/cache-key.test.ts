@@ -1,19 +1,47 @@
 import { describe, expect, test } from 'vitest'
-import { commandBySplit, invocationOf, keyName, keyWords } from '../../src/launch-cache/cache-key.ts'
+import { areVariables, commandBySplit, invocationOf, keyName, keyWords } from '../../src/launch-cache/cache-key.ts'
 import { fnv1a64 } from '../../src/os/checksum.ts'
 
 describe('how the caller wrote the command', () => {
   test.each([
-    [['true'], { kind: 'command', options: [], program: 'true' }],
-    [['--', 'true', '-x'], { kind: 'command', options: [], program: 'true' }],
-    [['--memory', '1g', '--', 'ls', '--', 'x'], { kind: 'command', options: ['--memory', '1g'], program: 'ls' }],
-    [['--memory', '1g', '-c', 'ls'], { kind: 'script', options: ['--memory', '1g'], program: '/bin/sh' }],
+    [['true'], { kind: 'command', options: [], variables: [], program: 'true' }],
+    [['--', 'true', '-x'], { kind: 'command', options: [], variables: [], program: 'true' }],
+    [
+      ['--memory', '1g', '--', 'ls', '--', 'x'],
+      { kind: 'command', options: ['--memory', '1g'], variables: [], program: 'ls' },
+    ],
+    [
+      ['--env', 'A=b=c', '--env=B=', '--env', 'C', '--', 'ls'],
+      {
+        kind: 'command',
+        options: ['--env', 'A=', '--env=B=', '--env', 'C'],
+        variables: ['A=b=c', 'B='],
+        program: 'ls',
+      },
+    ],
+    [
+      ['--memory', '1g', '-c', 'ls'],
+      { kind: 'script', options: ['--memory', '1g'], variables: [], program: '/bin/sh' },
+    ],
   ])('%j is understood', (words, invocation) => {
     expect(invocationOf(words)).toEqual(invocation)
   })
 
   test.each([[[]], [['--memory', '1g', 'ls']], [['--']], [['--json']]])('%j is left to the full parser', (words) => {
     expect(invocationOf(words)).toBeUndefined()
+  })
+})
+
+describe('a word that looks like a variable', () => {
+  test.each<[words: readonly string[], read: readonly string[], is: boolean]>([
+    [['--env', 'A=b', '--', 'ls'], ['A=b'], true],
+    [['--env', 'A=b', '--env', 'A=c', '--env', 'D', '--', 'ls'], ['A=b', 'A=c', 'D'], true],
+    [['--workdir', '--env', '--memory=1g', '--', 'ls'], [], false],
+    [['--workdir', '--env=A=b', '--', 'ls'], [], false],
+    [['--env', '=b', '--', 'ls'], ['=b'], false],
+  ])('of %j is one where the full parser has read %j: %j', (words, read, is) => {
+    const invocation = invocationOf(words)
+    expect(invocation !== undefined && areVariables(invocation, read)).toBe(is)
   })
 })
 
@@ -40,7 +68,7 @@ describe('the key', () => {
     userNamespace: 'user:[1]',
     mountNamespace: 'mnt:[2]',
     cwd: '/w',
-    invocation: { kind: 'command', options: ['--memory', '1g'], program: 'ls' },
+    invocation: { kind: 'command', options: ['--memory', '1g'], variables: [], program: 'ls' },
     env: {
       PATH: '/bin',
       SECRET: 'x',
@@ -56,7 +84,10 @@ describe('the key', () => {
   })
 
   test('tells words apart that only differ in where one ends', () => {
-    const other = { ...inputs, invocation: { kind: 'command', options: ['--memory'], program: '1g' } } as const
+    const other = {
+      ...inputs,
+      invocation: { kind: 'command', options: ['--memory'], variables: [], program: '1g' },
+    } as const
     expect(keyName(keyWords(inputs))).not.toBe(keyName(keyWords(other)))
   })
 

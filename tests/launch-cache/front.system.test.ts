@@ -11,6 +11,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -143,6 +144,310 @@ describeWith('bwrap', 'a plan that is known', () => {
     await setTimeout(SETTLE_MS)
     const byNode = await runIn(words)
     expect(await runIn(words)).toEqual(byNode)
+  })
+})
+
+const PATH = process.env['PATH'] ?? ''
+const toolchain = (): string => join(site.current.home, '.nvm/versions/node/v1')
+
+/** A program of a toolchain, which is not on PATH: only a link leads to it. */
+function makeToolchain(): string {
+  const bin = join(toolchain(), 'bin')
+  mkdirSync(bin, { recursive: true })
+  writeFileSync(join(bin, 'tool'), '#!/bin/sh\necho of the toolchain\n')
+  chmodSync(join(bin, 'tool'), 0o755)
+  return join(bin, 'tool')
+}
+
+describeWith('bwrap', 'a plan that was made for another program', () => {
+  beforeEach(async () => warm(['--', 'true']))
+
+  test.each([
+    [['--', 'cat']],
+    [['--', 'uname', '-s']],
+    [['--', '/bin/echo', 'x']],
+    [['--', 'sh', '-c', 'exit 7']],
+    [['--', './here']],
+    [['here']],
+  ])('runs %j without node, as node would', async (words) => {
+    writeFileSync(join(site.current.work, 'here'), '#!/bin/sh\necho "$0" "$PATH"\n')
+    chmodSync(join(site.current.work, 'here'), 0o755)
+    const env = { PATH: `${site.current.work}:${PATH}` }
+    await setTimeout(SETTLE_MS)
+    await runIn(['--', 'true'], env)
+    const byFront = await runIn(words, { ...env, ...withoutNode })
+    for (const file of cachedFiles()) rmSync(file)
+    await setTimeout(SETTLE_MS)
+    expect(await runIn(words, env)).toEqual(byFront)
+  })
+
+  test.each([
+    [['--', 'no-such-program']],
+    [['--', '/no/such/program']],
+    [['--', '/etc']],
+    [['--', './closed']],
+    [['--', './no-interpreter']],
+    [['--', '']],
+    [['--', 'tool.wasm']],
+  ])('says of %j what a plan of its own says', async (words) => {
+    writeFileSync(join(site.current.work, 'closed'), '', { mode: 0o644 })
+    writeFileSync(join(site.current.work, 'no-interpreter'), '#!/no/such/interpreter\n', { mode: 0o755 })
+    const shared = await runIn(words)
+    for (const file of cachedFiles()) rmSync(file)
+    await setTimeout(SETTLE_MS)
+    const own = await runIn(words)
+    expect(own.status).not.toBe(0)
+    expect(shared).toEqual(own)
+  })
+
+  test('is not for one that a link leads to a toolchain, which its own plan shows', async () => {
+    const bin = join(site.current.home, 'bin')
+    mkdirSync(bin)
+    const env = { PATH: `${bin}:${PATH}` }
+    const tool = makeToolchain()
+    symlinkSync(tool, join(bin, 'tool'))
+    await setTimeout(SETTLE_MS)
+    await runIn(['--', 'true'], env)
+    expect((await runIn(['--', 'true'], { ...env, ...withoutNode })).status).toBe(0)
+    for (const name of ['tool', join(bin, 'tool'), tool]) {
+      expect((await runIn(['--', name], { ...env, ...withoutNode })).status).toBe(99)
+    }
+    await setTimeout(SETTLE_MS)
+    const byNode = await runIn(['--', tool], env)
+    expect(byNode.stdout.toString()).toBe('of the toolchain\n')
+    expect(await runIn(['--', tool], { ...env, ...withoutNode })).toEqual(byNode)
+  })
+
+  test('shows nothing to a link that was planted in the workspace since', async () => {
+    const outside = join(site.current.home, 'secret')
+    mkdirSync(outside)
+    writeFileSync(join(outside, 'tool'), '#!/bin/sh\necho secret\n', { mode: 0o755 })
+    const env = { PATH: `${site.current.work}:${PATH}` }
+    await setTimeout(SETTLE_MS)
+    await runIn(['--', 'true'], env)
+    symlinkSync(join(outside, 'tool'), join(site.current.work, 'tool'))
+    for (const words of [
+      ['--', 'tool'],
+      ['--', './tool'],
+    ]) {
+      const { status, stdout, stderr } = await runIn(words, env)
+      expect({ status, stdout: stdout.toString() }).toEqual({ status: 127, stdout: '' })
+      expect(stderr.toString()).toContain(words[1] === 'tool' ? 'is not visible inside' : 'not found in the sandbox')
+      // Node's each time, since it is node that warns.
+      expect((await runIn(words, { ...env, ...withoutNode })).status).toBe(99)
+    }
+  })
+
+  test('is not for another PATH', async () => {
+    expect((await runIn(['--', 'cat'], { ...withoutNode, PATH: `/nowhere:${PATH}` })).status).toBe(99)
+  })
+})
+
+describeWith('bwrap', 'a plan that was made for another value of --env', () => {
+  beforeEach(async () => warm(['--env', 'K=one', '--env=L=one', '--', 'env']))
+
+  test.each([
+    [['--env', 'K=two', '--env=L=three', '--', 'env']],
+    [['--env', 'K=', '--env=L==a=', '--', 'env']],
+    [['--env', 'K=a\nb ü', '--env=L=--', '--', 'env']],
+  ])('gives %j without node, as node would', async (words) => {
+    const byFront = await runIn(words, withoutNode)
+    expect(byFront.status).toBe(0)
+    for (const file of cachedFiles()) rmSync(file)
+    await setTimeout(SETTLE_MS)
+    expect(await runIn(words)).toEqual(byFront)
+  })
+
+  test.each([
+    [['--env', 'K=two', '--', 'env']],
+    [['--env', 'L=two', '--env=K=one', '--', 'env']],
+    [['--env', 'K', '--env=L=one', '--', 'env']],
+    [['--env', 'K=one', '--env=L', '--', 'env']],
+    [['--env', '=one', '--env=L=one', '--', 'env']],
+    [['--env', 'K=\ufffd', '--env=L=one', '--', 'env']],
+  ])('is not for %j', async (words) => {
+    expect((await runIn(words, withoutNode)).status).toBe(99)
+  })
+
+  test('gives the last value of a name, and HOME and PATH where they are named', async () => {
+    const words = (value: string) => ['--env', `K=${value}`, '--env', `K=${value}x`, '--env', `PATH=/bin:/${value}`]
+    const env = ['--', '/usr/bin/env']
+    await setTimeout(SETTLE_MS)
+    await runIn([...words('a'), ...env])
+    const byFront = await runIn([...words('b'), ...env], withoutNode)
+    expect(byFront.stdout.toString()).toContain('K=bx\n')
+    expect(byFront.stdout.toString()).toContain('PATH=/bin:/b\n')
+    for (const file of cachedFiles()) rmSync(file)
+    await setTimeout(SETTLE_MS)
+    expect(await runIn([...words('b'), ...env])).toEqual(byFront)
+  })
+
+  test('is not left where a word only looks like a variable', async () => {
+    for (const size of ['64MiB', '65MiB']) {
+      const words = ['--workdir', '--env', `--memory=${size}`, '--', 'true']
+      await setTimeout(SETTLE_MS)
+      expect((await runIn(words)).status).toBe(125)
+      expect((await runIn(words, withoutNode)).status).toBe(99)
+    }
+  })
+})
+
+const WORKER = (rules: readonly string[], more = ''): string =>
+  ['---', 'name: w', more, 'toolsets:', '  shell:', '    rules:', ...rules, '---', 'Do it.', '']
+    .filter((line) => line !== '')
+    .join('\n')
+const LETS_RUN = ['echo', 'cat', 'sh', 'ls', 'no-such-program'].map(
+  (pattern) => `      - { pattern: ${pattern}, approval: preApproved }`,
+)
+const ASKS = '      - { pattern: env, approval: ask }'
+
+describeWith('bwrap', 'a plan under a worker', () => {
+  const leave = (text: string, file = 'workers/w.worker') => {
+    mkdirSync(dirname(join(site.current.work, file)), { recursive: true })
+    writeFileSync(join(site.current.work, file), text)
+  }
+  const under = (...words: readonly string[]): readonly string[] => ['--worker', 'w', ...words]
+
+  beforeEach(async () => {
+    leave(WORKER([...LETS_RUN, ASKS], 'sandbox: { resources: { pids: 9 } }'))
+    await warm(under('--', 'echo', 'first'))
+    await warm(under('-c', 'echo first'))
+  })
+
+  const forget = (): void => {
+    for (const file of cachedFiles()) rmSync(file)
+  }
+
+  test.each([
+    [under('--', 'echo', 'second', 'ü')],
+    [under('--', 'cat')],
+    [under('--', 'sh', '-c', 'echo out; echo err >&2; exit 7')],
+    [under('-c', 'echo "a  b" \'c\'')],
+    [under('--', 'sh', '-c', 'kill -SEGV $$')],
+    [under('--', 'no-such-program')],
+  ])('runs %j, which the rules let run, without node and as node would', async (words) => {
+    const byFront = await runIn(words, withoutNode)
+    expect(byFront.status).not.toBe(99)
+    forget()
+    await setTimeout(SETTLE_MS)
+    expect(await runIn(words)).toEqual(byFront)
+  })
+
+  test.each([
+    [under('--', 'uname')],
+    [under('--', '/bin/echo')],
+    [under('--', 'env')],
+    [under('-c', 'echo a; echo b')],
+    [under('-c', 'uname')],
+    [under('-c', 'exec echo a')],
+    [under('--', 'sh', '-c', 'exit 1', '/var/log')],
+  ])('leaves %j to node, which says the same as without the plan', async (words) => {
+    const shared = await runIn(words)
+    expect((await runIn(words, withoutNode)).status).toBe(99)
+    forget()
+    await setTimeout(SETTLE_MS)
+    expect(await runIn(words)).toEqual(shared)
+  })
+
+  test('has the limits of the worker by both ways, also in what node explains', async () => {
+    const words = ['--json', ...under('--', 'sh', '-c', 'kill -SEGV $$')]
+    await setTimeout(SETTLE_MS)
+    const byNode = timeless(await runIn(words))
+    expect(byNode.stdout).toContain('"pids":{"max":9')
+    expect(timeless(await runIn(words))).toEqual(byNode)
+  })
+
+  test.each<readonly [string, () => void]>([
+    ['its worker has changed', () => leave(WORKER(LETS_RUN.slice(1)))],
+    ['a worker of that name is found before it', () => leave(WORKER([]), 'w.worker')],
+    ['its worker is gone', () => rmSync(join(site.current.work, 'workers/w.worker'))],
+    [
+      'another worker has its place, size and times',
+      () => {
+        const file = join(site.current.work, 'workers/w.worker')
+        const text = readFileSync(file, 'utf8')
+        writeFileSync(`${file}.new`, text.replace('pattern: echo', 'pattern: ecHo'))
+        const { atime, mtime } = statSync(file)
+        utimesSync(`${file}.new`, atime, mtime)
+        renameSync(`${file}.new`, file)
+      },
+    ],
+  ])('is not used when %s', async (_, change) => {
+    const words = under('--', 'echo', 'x')
+    expect((await runIn(words, withoutNode)).status).toBe(0)
+    change()
+    expect((await runIn(words, withoutNode)).status).toBe(99)
+  })
+
+  test('is not used for a run that names another worker, or none', async () => {
+    leave(WORKER([]), 'workers/v.worker')
+    for (const words of [
+      ['--worker', 'v', '--', 'echo'],
+      ['--', 'echo'],
+    ])
+      expect((await runIn(words, withoutNode)).status).toBe(99)
+  })
+
+  test('is not used when the workshop has changed', async () => {
+    const workshop = (pids: number) =>
+      `workshop: { name: s, workers: [w], sandbox: { resources: { pids: ${pids} } } }\n`
+    const words = ['--worker', 'w', '--workshop', 'shop.yaml', '--', 'echo', 'x']
+    leave(workshop(30), 'shop.yaml')
+    await warm(words)
+    expect((await runIn(words, withoutNode)).status).toBe(0)
+    leave(workshop(20), 'shop.yaml')
+    expect((await runIn(words, withoutNode)).status).toBe(99)
+  })
+
+  test('is not left with an audit, whose line is node’s', async () => {
+    forget()
+    await warm(under('--audit', 'log', '--', 'echo'))
+    expect(cachedFiles()).toEqual([])
+  })
+})
+
+describeWith('bwrap', 'a known plan whose run ends by no exit', () => {
+  const plant = (): void => {
+    const make = (name: string, text: string, mode: number) =>
+      writeFileSync(join(site.current.work, name), text, { mode })
+    make('closed', '', 0o644)
+    make('no-interpreter', '#!/no/such/interpreter\n', 0o755)
+    make('nothing', 'no program', 0o755)
+    symlinkSync('loop', join(site.current.work, 'loop'))
+  }
+
+  test.each([
+    [['--', 'no-such-program', 'x']],
+    [['--', '/no/such/program']],
+    [['--', './closed']],
+    [['--', './closed/below']],
+    [['--', './no-interpreter']],
+    [['--', './nothing']],
+    [['--', './loop']],
+    [['--', '/etc']],
+    ...['SEGV', 'TERM', 'INT', 'KILL', 'ABRT', 'PIPE', 'USR1'].map((name) => [['--', 'sh', '-c', `kill -${name} $$`]]),
+    [['--timeout', '200ms', '--', 'sleep', '9']],
+    [['--timeout', '200ms', '-c', 'sleep 9 & sleep 9 & sleep 9']],
+  ])('is told without node in the same words: %j', async (words) => {
+    plant()
+    await setTimeout(SETTLE_MS)
+    const byNode = await runIn(words)
+    expect(byNode.status).toBeGreaterThan(123)
+    expect(await runIn(words, withoutNode)).toEqual(byNode)
+  })
+
+  test.each([
+    [['--', 'sh', '-c', 'kill -SYS $$']],
+    [['--', 'no\u001bprogram']],
+    [['--', '']],
+    [['--', 'sh', '-c', 'kill -SEGV $$', '/var/log']],
+    [['--', 'sh', '-c', 'sleep 9 & kill -SEGV $$']],
+    [['--json', '--', 'no-such-program']],
+  ])('is told by node where more is to be said: %j', async (words) => {
+    await setTimeout(SETTLE_MS)
+    const byNode = timeless(await runIn(words))
+    expect(timeless(await runIn(words))).toEqual(byNode)
+    expect((await runIn(words, withoutNode)).status).toBe(99)
   })
 })
 
@@ -540,7 +845,7 @@ describeWith('bwrap', 'a cached plan is not used', () => {
   })
 })
 
-/** Each variable that a plan may depend on: src/launch-cache/cache-key.ts and native/client/main.c have the same list. */
+/** Each variable that a plan may depend on: src/launch-cache/cache-key.ts and native/client/call.c have the same list. */
 const DECIDING: readonly (readonly [name: string, values: (home: string) => readonly [string, string]])[] = [
   ['PATH', () => [`${process.env['PATH']}:/nowhere/one`, `${process.env['PATH']}:/nowhere/two`]],
   ['HOME', (home) => [join(home, 'one'), join(home, 'two')]],
@@ -573,6 +878,16 @@ describeWith('userns', 'a plan that was made with a variable set', () => {
 describe('the store', () => {
   test('never holds a value that came with the command line', async () => {
     await warm(['--env', 'TOKEN=planted-secret', '--', 'true'])
+    expect(cachedFiles()).toHaveLength(1)
+    expect(readFileSync(cachedFiles()[0] ?? '', 'latin1')).not.toContain('planted')
+  })
+
+  test('keeps no plan with a value of the caller’s own profile', async () => {
+    writeFileSync(
+      join(site.current.work, 'p.yaml'),
+      'sandbox: { extends: default, env: { set: { TOKEN: planted-secret } } }\n',
+    )
+    await warm(['--profile', './p.yaml', '--', 'true'])
     expect(cachedFiles()).toEqual([])
   })
 

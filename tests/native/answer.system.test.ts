@@ -15,7 +15,7 @@ import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const SOURCES = ['lib/launch-file', 'client/capture', 'client/result-template'].map((name) =>
+const SOURCES = ['lib/launch-file', 'client/capture', 'client/utf8', 'client/result-template'].map((name) =>
   join(ROOT, 'native', `${name}.c`),
 )
 const FLAGS = ['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`]

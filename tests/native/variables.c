@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
   char *bytes = fd < 0 ? NULL : read_all(fd, LAUNCHFILE_MAX, &size);
   if (!bytes) err(2, "no launch file");
   if (launchfile_check(bytes, size, &file, &problem) < 0) errx(2, "%s", problem);
-  char **all = command_environment(&file);
+  char **all = command_environment(&file, (char *[]){NULL});
   if (!all) errx(2, "no memory");
   for (char **one = all; *one; one++) fwrite(*one, 1, strlen(*one) + 1, stdout);
   fflush(stdout);

@@ -5,7 +5,7 @@
  */
 import { resolve } from 'node:path'
 import { SandboxError } from '../../error.ts'
-import { commandBySplit, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
+import { areVariables, commandBySplit, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import type { AuditEntry } from '../../report/audit.ts'
@@ -30,12 +30,16 @@ interface ExecRequest {
   readonly json: JsonForm | undefined
   /** The text of `-c`. */
   readonly script: string | undefined
+  /** What the command line says of `--env`. */
+  readonly variables: readonly string[]
 }
 
 function word(given: GivenOptions, name: string): string | undefined {
   const value = given[name]
   return typeof value === 'string' ? value : undefined
 }
+
+const listOf = (value: GivenOptions[string]): readonly string[] => (typeof value === 'object' ? value : [])
 
 /** A switch that the environment turns on (`true`) means the default form. */
 function jsonForm(value: GivenOptions[string]): JsonForm | undefined {
@@ -73,12 +77,12 @@ function read(call: Call, line: CommandLine): ExecRequest {
     mode: json === undefined ? 'inherit' : 'capture',
     stdin: 'inherit',
   }
-  return { given, options, json, script: line.script }
+  return { given, options, json, script: line.script, variables: listOf(line.given['env']) }
 }
 
 /** Others must be seen each time; the profile is part of what is compared. */
 function isRepeatable({ given }: ExecRequest): boolean {
-  const others = ['worker', 'workshop', 'approval', 'audit', 'log', 'allow-shell-syntax'].filter((name) => given[name])
+  const others = ['audit', 'log'].filter((name) => given[name])
   return others.length === 0
 }
 
@@ -195,10 +199,12 @@ async function recordRefusal(request: ExecRequest, error: unknown, decided: Deci
   await record({ request, result: refusal(error, command, profile), decided })
 }
 
-function invocationFor({ options }: ExecRequest, { text }: Words): Invocation | undefined {
+/** How the client reads the same words; undefined where that is not how they were read here. */
+function invocationFor({ options, variables }: ExecRequest, { text }: Words): Invocation | undefined {
   const command = commandBySplit(text)
   const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
-  return isAlike ? invocationOf(text) : undefined
+  const invocation = isAlike ? invocationOf(text) : undefined
+  return invocation !== undefined && areVariables(invocation, variables) ? invocation : undefined
 }
 
 async function run(request: ExecRequest, words: Words): Promise<number> {
@@ -294,8 +300,9 @@ export async function explain(call: Call, outcome: number): Promise<number> {
   const { status, captured } = readFinishedRun(outcome)
   try {
     const { explainOutcome } = await import('../../run/exec.ts')
-    const { options, json } = read(call, readCommandLine(call.text))
-    return await show(await explainOutcome(options, status, captured), json)
+    const request = read(call, readCommandLine(call.text))
+    const options = { ...request.options, ...(await plannedOptions(request)) }
+    return await show(await explainOutcome(options, status, captured), request.json)
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, call)
     throw error

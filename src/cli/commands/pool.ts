@@ -8,6 +8,7 @@
 import { SandboxError } from '../../error.ts'
 import { usableCache } from '../../host/boot-cache.ts'
 import { secretDirectory } from '../../host/own-directory.ts'
+import { areVariables, withoutValues } from '../../launch-cache/cache-key.ts'
 import { isPoolable } from '../../launch-cache/eligibility.ts'
 import { launchCacheDirectory, makeLaunchCache } from '../../launch-cache/store.ts'
 import { environmentLayers } from '../../policy/environment.ts'
@@ -66,6 +67,8 @@ function execOptions(call: Call, rest: readonly string[]): ExecOptions {
     throw usageError(`--${refused}: a pool serves plain runs only.`, 'put what it grants into a profile')
   const command = line.command.length === 0 && line.script === undefined ? ANY_COMMAND : commandOf(line)
   const { profile } = given
+  const own = rest.slice(0, line.commandAt - (rest[line.commandAt - 1] === '--' ? 1 : 0))
+  const invocation = { kind: 'command', ...withoutValues(own), program: command[0] ?? '' } as const
   return {
     command,
     layers: [flagLayer(line.given, cwd)],
@@ -74,11 +77,7 @@ function execOptions(call: Call, rest: readonly string[]): ExecOptions {
     env,
     mode: 'inherit',
     stdin: 'inherit',
-    invocation: {
-      kind: 'command',
-      options: rest.slice(0, line.commandAt - (rest[line.commandAt - 1] === '--' ? 1 : 0)),
-      program: command[0] ?? '',
-    },
+    ...(areVariables(invocation, typeof line.given['env'] === 'object' ? line.given['env'] : []) && { invocation }),
   }
 }
 

@@ -18,7 +18,7 @@ static void expect_environment(char **callers, const char *rules, size_t size, c
   memcpy(bytes + magic, rules, size);
   EXPECT_NUMBER(launchfile_check(bytes, magic + size, &file, &problem), 0);
   environ = callers;
-  char **all = command_environment(&file);
+  char **all = command_environment(&file, (char *[]){NULL});
   environ = saved;
   got[0] = 0;
   for (char **one = all; one && *one; one++) snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", one == all ? "" : " ", *one);

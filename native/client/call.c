@@ -1,0 +1,171 @@
+#include "client/call.h"
+
+#include "client/utf8.h"
+#include "lib/syscalls.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#ifndef LLM_DO_VERSION
+#error "LLM_DO_VERSION: the version of package.json, part of every key"
+#endif
+#define AS_TEXT_OF(word) #word
+#define AS_TEXT(word) AS_TEXT_OF(word)
+
+#define VARIABLE_OPTION "--env"
+/* U+FFFD, by which node shows bytes that are no text. */
+#define REPLACEMENT "\xef\xbf\xbd"
+
+/* ---- the command line ---- */
+
+static size_t count(char **words) {
+  size_t n = 0;
+  while (words[n]) n++;
+  return n;
+}
+
+int call_split(struct call *call) {
+  char **word = call->words;
+  size_t total = count(word);
+  call->options = word;
+  for (call->options_end = word; *call->options_end && strcmp(*call->options_end, "--") != 0;) call->options_end++;
+  if (*call->options_end) {
+    call->command = call->options_end + 1;
+  } else if (total >= 2 && strcmp(word[total - 2], "-c") == 0) {
+    static char *shell[4] = {"/bin/sh", "-c", NULL, NULL};
+    call->options_end = word + total - 2;
+    call->script = word[total - 1];
+    shell[2] = word[total - 1];
+    call->command = shell;
+  } else {
+    call->options_end = word;
+    call->command = word;
+    if (word[0] && word[0][0] == '-') return -1;
+  }
+  return call->command[0] ? 0 : -1;
+}
+
+/* ---- the key ---- */
+
+static int add_first_line(struct key *key, const char *path, const char *start) {
+  char text[4096];
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  if (length < 0) return key_add(key, "");
+  text[length] = 0;
+  char *line = text;
+  while (line && strncmp(line, start, strlen(start)) != 0) line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL;
+  if (!line) return key_add(key, "");
+  line[strcspn(line, "\n")] = 0;
+  return key_add(key, line);
+}
+
+/* The line that /proc/self/status has, without the time that the kernel takes to write all the others. */
+static int add_capabilities(struct key *key) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[2];
+  char text[32];
+  if (syscall(SYS_capget, &header, sets) < 0) return key_add(key, "");
+  snprintf(text, sizeof text, "CapEff:\t%08x%08x", sets[1].effective, sets[0].effective);
+  return key_add(key, text);
+}
+
+static int add_link(struct key *key, const char *path) {
+  char text[64];
+  ssize_t length = readlink(path, text, sizeof text - 1);
+  text[length < 0 ? 0 : length] = 0;
+  return key_add(key, text);
+}
+
+static const char *const NAMES[] = {KEY_VARIABLES};
+
+static int concerns_us(const char *variable) {
+  if (strncmp(variable, KEY_VARIABLE_PREFIX, strlen(KEY_VARIABLE_PREFIX)) == 0) return 1;
+  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    if (strncmp(variable, NAMES[i], strlen(NAMES[i])) == 0 && variable[strlen(NAMES[i])] == '=') return 1;
+  return 0;
+}
+
+static int compare_words(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int add_environment(struct key *key) {
+  char *chosen[KEY_WORDS_MAX];
+  size_t n = 0;
+  for (char **variable = environ; *variable; variable++) {
+    if (!concerns_us(*variable)) continue;
+    if (n == KEY_WORDS_MAX) return -1;
+    chosen[n++] = *variable;
+  }
+  qsort(chosen, n, sizeof *chosen, compare_words);
+  int done = key_add_number(key, n);
+  for (size_t i = 0; i < n && done == 0; i++) done = key_add(key, chosen[i]);
+  return done;
+}
+
+/* Node says what is wrong with a name or value that is no text. */
+static int is_value(const char *variable) { return utf8_is_text(variable, strlen(variable)) && !strstr(variable, REPLACEMENT); }
+
+/* The NAME=VALUE in a word of the options, or NULL. */
+static char *variable_in(char *word, const char *before) {
+  char *variable = strcmp(before, VARIABLE_OPTION) == 0 ? word : NULL;
+  if (!variable && strncmp(word, VARIABLE_OPTION "=", sizeof VARIABLE_OPTION) == 0) variable = word + sizeof VARIABLE_OPTION;
+  const char *equals = variable ? strchr(variable, '=') : NULL;
+  return equals && equals > variable ? variable : NULL;
+}
+
+static int add_option(struct key *key, const char *word, const char *variable) {
+  return variable ? key_add_bytes(key, word, (size_t)(strchr(variable, '=') + 1 - word)) : key_add(key, word);
+}
+
+static int add_options(struct call *call, struct key *key) {
+  const char *before = "";
+  size_t given = 0;
+  int done = key_add_number(key, (unsigned long long)(call->options_end - call->options));
+  for (char **word = call->options; word < call->options_end && done == 0; word++) {
+    char *option = *word, *variable = option ? variable_in(option, before) : NULL;
+    if (!option) return -1; /* none is, before options_end */
+    if (variable && (given == GIVEN_MAX || !is_value(variable))) return -1;
+    if (variable) call->given[given++] = variable;
+    done = add_option(key, option, variable);
+    before = option;
+  }
+  call->given[given] = NULL;
+  return done;
+}
+
+static int add_directory(struct key *key) {
+  char directory[4096];
+  return getcwd(directory, sizeof directory) ? key_add(key, directory) : -1;
+}
+
+static int add_word(struct key *key, enum key_word word, const struct call *call) {
+  switch (word) {
+    case KEY_VERSION: return key_add(key, AS_TEXT(LLM_DO_VERSION));
+    case KEY_ROOT: return key_add(key, call->root);
+    case KEY_UID: return key_add_number(key, geteuid());
+    case KEY_GID: return key_add_number(key, getegid());
+    case KEY_BOOT: return add_first_line(key, "/proc/sys/kernel/random/boot_id", "");
+    case KEY_CGROUP: return add_first_line(key, "/proc/self/cgroup", "0::");
+    case KEY_CAPABILITIES: return add_capabilities(key);
+    case KEY_USER_NAMESPACE: return add_link(key, "/proc/self/ns/user");
+    case KEY_MOUNT_NAMESPACE: return add_link(key, "/proc/self/ns/mnt");
+    case KEY_DIRECTORY: return add_directory(key);
+    case KEY_WORDS: break;
+  }
+  return -1;
+}
+
+int call_key(struct call *call, struct key *key) {
+  program_find(call->command[0], getenv("PATH"), &call->program);
+  for (int word = 0; word < KEY_WORDS; word++)
+    if (add_word(key, (enum key_word)word, call) < 0) return -1;
+  if (key_add(key, call->script ? "script" : "command") < 0 || key_add(key, call->program.key) < 0) return -1;
+  return add_options(call, key) < 0 || add_environment(key) < 0 ? -1 : 0;
+}

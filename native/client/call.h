@@ -1,0 +1,30 @@
+/*
+ * The call as the caller wrote it: where its command is, which program that names, and the key of its plan. It knows no option but
+ * `--env`, whose values are the command's: no plan depends on one, and none is written to a file.
+ */
+#pragma once
+
+#include "client/program.h"
+#include "lib/launch-cache.h"
+
+#define GIVEN_MAX 256
+
+struct call {
+  const char *root;  /* directory of the package */
+  char **words;      /* what the caller wrote, without the verb */
+  char **options;    /* first option word; options_end is the first that is none */
+  char **options_end;
+  const char *script; /* of -c */
+  char **command;
+  struct program program;
+  char *given[GIVEN_MAX + 1]; /* NAME=VALUE of `--env`, then NULL */
+};
+
+/*
+ * Finds the command without knowing the options: after the first `--`, after a final `-c SCRIPT`, or at once when there are
+ * no options. Where that is not how node reads the same words, node leaves no plan, and nothing is found. Returns 0 or -1.
+ */
+int call_split(struct call *call);
+
+/* What its plan was made for, as src/launch-cache/cache-key.ts has it. Finds the program and the variables, too. Returns 0 or -1. */
+int call_key(struct call *call, struct key *key);

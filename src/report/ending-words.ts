@@ -1,0 +1,104 @@
+/**
+ * What people read of a run that ends otherwise than by an exit, made before the run: native/client/ending-words.c prints it where nothing else is to
+ * be said. Pure.
+ */
+import { constants } from 'node:os'
+import { NO_CAPTURE } from '../backends/capture.ts'
+import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
+import type { Outcome } from '../backends/outcome.ts'
+import type { Plan } from '../plan/plan.ts'
+import { classify } from './classify.ts'
+import { exitStatus } from './exit-status.ts'
+import type { Origins } from './hints.ts'
+import { resultLines } from './text.ts'
+
+/** Stand for what is known at the end: no other text of a run holds them. */
+const PROGRAM = 'name-of-the-program'
+const MANY = 987_654_321
+
+const BARE: Outcome = {
+  cause: 'exit',
+  exitCode: null,
+  signal: null,
+  stdout: NO_CAPTURE,
+  stderr: NO_CAPTURE,
+  setupMs: 0,
+  durationMs: 0,
+  usage: { cpuMs: 0, peakMemory: 0, peakPids: 0 },
+  killed: 0,
+  warnings: [],
+}
+
+interface Ending {
+  readonly kind: 'exec' | 'interpreter' | 'signal' | 'deadline'
+  readonly number: number
+  readonly outcome: Partial<Outcome>
+}
+
+const notExecuted = (errno: string, detail: string): Partial<Outcome> => ({
+  cause: 'exec',
+  failure: { step: '', path: '', errno, detail },
+})
+
+const { ENOENT, EACCES, EISDIR, ENOEXEC, ENOTDIR, ELOOP } = constants.errno
+const NOT_EXECUTED: readonly Ending[] = [
+  ...Object.entries({ ENOENT, EACCES, EISDIR, ENOEXEC, ENOTDIR, ELOOP }).map(
+    ([errno, number]): Ending => ({ kind: 'exec', number, outcome: notExecuted(errno, '') }),
+  ),
+  { kind: 'interpreter', number: ENOENT, outcome: notExecuted('ENOENT', 'interpreter') },
+]
+
+/** SIGSYS may be the filter's. */
+const SIGNALS = [
+  'SIGHUP',
+  'SIGINT',
+  'SIGQUIT',
+  'SIGILL',
+  'SIGTRAP',
+  'SIGABRT',
+  'SIGBUS',
+  'SIGFPE',
+  'SIGKILL',
+  'SIGUSR1',
+  'SIGSEGV',
+  'SIGUSR2',
+  'SIGPIPE',
+  'SIGALRM',
+  'SIGTERM',
+] as const
+const KILLED_BY: readonly Ending[] = SIGNALS.map((signal) => ({
+  kind: 'signal',
+  number: constants.signals[signal],
+  outcome: { signal },
+}))
+
+const LATE: readonly Ending[] = [0, 1, 2].map((number) => ({
+  kind: 'deadline',
+  number,
+  outcome: { cause: 'deadline', killed: number === 2 ? MANY : number },
+}))
+
+/** Entries of a launch file. */
+export function endingRecords(plan: Plan, origins: Origins): readonly LaunchRecord[] {
+  return [...NOT_EXECUTED, ...KILLED_BY, ...LATE].flatMap((ending): LaunchRecord[] => {
+    const result = classify(plan, { ...BARE, ...ending.outcome }, [PROGRAM], { origins })
+    const text = resultLines(result)
+      .map((line) => `${line}\n`)
+      .join('')
+    const parts = cut(text, ending)
+    return parts === undefined ? [] : [['ending', ending.kind, ending.number, exitStatus(result), ...parts]]
+  })
+}
+
+type Slot = 'program' | 'killed' | 'none'
+
+/** @returns undefined where the mark is not found once */
+function cut(
+  text: string,
+  { kind, outcome }: Ending,
+): readonly [before: string, slot: Slot, after: string] | undefined {
+  if (kind === 'signal' || (kind === 'deadline' && outcome.killed !== MANY)) return [text, 'none', '']
+  const [slot, mark] = kind === 'deadline' ? (['killed', String(MANY)] as const) : (['program', PROGRAM] as const)
+  const [before = '', after, ...more] = text.split(mark)
+  return after === undefined || more.length > 0 ? undefined : [before, slot, after]
+}

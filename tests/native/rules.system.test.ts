@@ -1,0 +1,271 @@
+/** The rules of a worker as the client judges by them, beside src/worker/rules.ts: what the client lets run, that lets run. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { beforeAll, expect, test } from 'vitest'
+import { type LaunchRecord, writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
+import type { Approval } from '../../src/worker/approval.ts'
+import { compileRules } from '../../src/worker/compile.ts'
+import { decide, decideScript } from '../../src/worker/rules.ts'
+import type { Decision, Rule, Shell } from '../../src/worker/worker.ts'
+import { newDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const SOURCES = [
+  join(ROOT, 'tests/native/rules.c'),
+  ...['client/rules', 'client/utf8', 'lib/launch-file'].map((name) => join(ROOT, `native/${name}.c`)),
+]
+const FLAGS = ['-g', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`]
+const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
+
+const built = { program: '', file: '' }
+
+/** A command: its words, or the text of -c. */
+type Case = readonly string[] | string
+
+const casesAsWords = (cases: readonly Case[]): string =>
+  cases
+    .flatMap((one) => (typeof one === 'string' ? ['-c', one] : ['--', String(one.length), ...one]))
+    .map((word) => `${word}\0`)
+    .join('')
+
+async function letRun(records: readonly LaunchRecord[], cases: readonly Case[]): Promise<readonly boolean[]> {
+  await writeFile(built.file, writeLaunchFile(records))
+  const { stdout } = await execa(built.program, [built.file], { input: casesAsWords(cases) })
+  return [...stdout].map((digit) => digit === '1')
+}
+
+const FROM = { file: 'w.worker', key: 'rules' }
+const rule = (tokens: readonly string[], decision: Decision, match: Rule['match'] = 'prefix'): Rule => ({
+  pattern: tokens.join(' '),
+  tokens,
+  match,
+  decision,
+  from: FROM,
+})
+const shellOf = (rules: readonly Rule[], standard?: Decision): Shell => ({
+  rules,
+  ...(standard && { default: { value: standard, from: FROM } }),
+})
+
+const verdictOf = (shell: Shell, one: Case, allowShellSyntax: boolean): Decision =>
+  (typeof one === 'string' ? decideScript({ shell, script: one, allowShellSyntax }) : decide(shell, one)).decision
+
+/** Numbers that are the same in each run of the tests. */
+function numbers(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+const WORDS = [
+  'git',
+  'log',
+  'git',
+  'log',
+  '-x',
+  'a b',
+  '',
+  'if',
+  'exec',
+  'A=b',
+  'g\u0456t',
+  'git\u200b',
+  'ü',
+  'x;y',
+  '"',
+  '\\',
+  "'",
+]
+const PIECES = [
+  ...WORDS,
+  ' ',
+  ' ',
+  ' ',
+  '  ',
+  '\t',
+  '\n',
+  '"',
+  "'",
+  '\\',
+  '$x',
+  '`',
+  '|',
+  '&&',
+  '>',
+  '{',
+  '~',
+  '*',
+  '#',
+  '=',
+]
+const DECISIONS: readonly Decision[] = ['run', 'ask', 'block']
+
+interface Chance {
+  readonly pick: <T>(from: readonly T[]) => T
+  readonly some: <T>(most: number, make: () => T) => readonly T[]
+}
+
+function chanceOf(seed: number): Chance {
+  const below = numbers(seed)
+  return {
+    pick: <T>(from: readonly T[]) => from[below(from.length)] as T,
+    some: (most, make) => Array.from({ length: below(most + 1) }, make),
+  }
+}
+
+const randomRule = ({ pick, some }: Chance): Rule =>
+  rule(
+    some(3, () => pick(WORDS)),
+    pick(DECISIONS),
+    pick(['prefix', 'exact']),
+  )
+
+function randomCase(chance: Chance): Case {
+  const { pick, some } = chance
+  const words = [pick(WORDS), ...some(3, () => pick(WORDS))]
+  return pick<Case>([words, words, words.join(' '), some(9, () => pick(PIECES)).join('')])
+}
+
+describeWith('gcc', 'the client under a worker', () => {
+  beforeAll(async () => {
+    const { path, remove } = await newDirectory()
+    Object.assign(built, { program: join(path, 'rules'), file: join(path, 'f') })
+    await execa('gcc', [...FLAGS, ...SANITIZED, '-o', built.program, ...SOURCES])
+    return remove
+  })
+
+  test.each(Array.from({ length: 40 }, (_, seed) => seed))(
+    'lets run nothing that the rules do not let run: %i',
+    async (seed) => {
+      const chance = chanceOf(seed * 7919 + 1)
+      const shell = shellOf(
+        chance.some(5, () => randomRule(chance)),
+        chance.pick([undefined, ...DECISIONS]),
+      )
+      const cases = Array.from({ length: 400 }, () => randomCase(chance))
+      const answers = await letRun(compileRules(shell, 'prompt') ?? [], cases)
+      expect(answers).toHaveLength(cases.length)
+      const wrong = cases.filter(
+        (one, at) => answers[at] && [true, false].some((allowed) => verdictOf(shell, one, allowed) !== 'run'),
+      )
+      expect(wrong).toEqual([])
+      // Words that show as what they are need no node.
+      const missed = cases.filter(
+        (one, at) =>
+          typeof one !== 'string' &&
+          /^[ -~]+$/.test(one[0] ?? '') &&
+          verdictOf(shell, one, false) === 'run' &&
+          !answers[at],
+      )
+      expect(missed).toEqual([])
+    },
+  )
+
+  const SHELL = shellOf(
+    [
+      rule(['git', 'push'], 'block'),
+      rule(['git', 'log'], 'run'),
+      rule(['git', 'log', '--all'], 'block'),
+      rule(['npm'], 'ask'),
+      rule(['pwd'], 'run', 'exact'),
+      rule(['echo', 'a b'], 'run'),
+      rule(['ls;x'], 'run'),
+    ],
+    'block',
+  )
+
+  test.each<readonly [Case, boolean, Approval]>([
+    [['git', 'log'], true, 'prompt'],
+    [['git', 'log', '--all'], true, 'prompt'],
+    [['git', 'log', 'ü'], true, 'prompt'],
+    [['git'], false, 'prompt'],
+    [['git', 'push'], false, 'prompt'],
+    [['git', 'logs'], false, 'prompt'],
+    [['/usr/bin/git', 'log'], false, 'prompt'],
+    [['npm', 'test'], false, 'prompt'],
+    [['npm', 'test'], true, 'approve_all'],
+    [['git', 'push'], false, 'approve_all'],
+    [['npm', 'test'], false, 'reject_all'],
+    [['pwd'], true, 'prompt'],
+    [['pwd', '-P'], false, 'prompt'],
+    [['ls;x'], true, 'prompt'],
+    ['git log', true, 'prompt'],
+    ['  git   log  ', true, 'prompt'],
+    ['"git" l\'o\'g "a b" c\\ d', true, 'prompt'],
+    ["echo 'a b'", true, 'prompt'],
+    ['echo "a b"', true, 'prompt'],
+    ['echo a\\ b', true, 'prompt'],
+    ['echo a b', false, 'prompt'],
+    ['git log | sh', false, 'prompt'],
+    ['git log; git log', false, 'prompt'],
+    ['git log $x', false, 'prompt'],
+    ['git log\ngit log', false, 'prompt'],
+    ['git log ü', false, 'prompt'],
+    ['git log "', false, 'prompt'],
+    ['git log \\', false, 'prompt'],
+    ['', false, 'prompt'],
+    ["'' git log", false, 'prompt'],
+  ])('judges %j: %j', async (one, expected, approval) => {
+    expect(await letRun(compileRules(SHELL, approval) ?? [], [one])).toEqual([expected])
+  })
+
+  test.each<readonly [string, LaunchRecord[], boolean]>([
+    ['no rules at all: a plan under no worker', [], true],
+    ['a rule without a default', [['rule', 'run', 'prefix', 0]], false],
+    [
+      'a rule with fewer words than it says',
+      [
+        ['default', 'run'],
+        ['rule', 'block', 'prefix', 2],
+        ['token', 'x'],
+      ],
+      false,
+    ],
+    [
+      'a word of no rule',
+      [
+        ['default', 'run'],
+        ['token', 'x'],
+      ],
+      false,
+    ],
+    [
+      'a match that is none',
+      [
+        ['default', 'run'],
+        ['rule', 'block', 'suffix', 0],
+      ],
+      false,
+    ],
+    [
+      'a number that is none',
+      [
+        ['default', 'run'],
+        ['rule', 'block', 'prefix', '-1'],
+      ],
+      false,
+    ],
+    ['a decision that is none', [['default', 'maybe']], false],
+    [
+      'a default that lets run: the control',
+      [
+        ['default', 'run'],
+        ['rule', 'block', 'exact', 1],
+        ['token', 'x'],
+      ],
+      true,
+    ],
+  ])('of %s', async (_, records, expected) => {
+    expect(await letRun(records, [['git', 'log']])).toEqual([expected])
+  })
+
+  test('rules that words of a file cannot hold are not compiled', () => {
+    for (const token of ['\ud800', 'a\0b'])
+      expect(compileRules(shellOf([rule([token], 'run')]), 'prompt')).toBeUndefined()
+    expect(compileRules(shellOf([rule(['\u{1f600}'], 'run')]), 'prompt')).toBeDefined()
+  })
+})
