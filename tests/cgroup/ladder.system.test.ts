@@ -123,8 +123,8 @@ async function observeAsPlain(
   await build({
     stdin: {
       contents: `import { observeCgroup } from './src/cgroup/ladder.ts'
-        const look = (paths) => Object.fromEntries(paths.map((path) => [path, 'as it was']))
-        observeCgroup({ ...${inputs}, look }).then((fact) => console.log(JSON.stringify(fact, (_, value) => value ?? 'unknown')), ({ code, message, hint }) => console.log(JSON.stringify({ code, message, hint })))`,
+        const observe = (paths) => Object.fromEntries(paths.map((path) => [path, 'as it was']))
+        observeCgroup({ ...${inputs}, observe }).then((fact) => console.log(JSON.stringify(fact, (_, value) => value ?? 'unknown')), ({ code, message, hint }) => console.log(JSON.stringify({ code, message, hint })))`,
       resolveDir: join(import.meta.dirname, '../..'),
       loader: 'ts',
     },
