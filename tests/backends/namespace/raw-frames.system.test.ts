@@ -24,7 +24,7 @@ type Frame = readonly [kind: number, bytes: Uint8Array]
 async function leftLaunchFile(): Promise<string> {
   const cwd = await temporaryDirectory({ mode: 0o755 })
   const home = await temporaryDirectory()
-  await runCli(['--', 'true'], { cwd, env: { HOME: home } })
+  await runCli(['--', 'true'], { cwd, env: { HOME: home, XDG_RUNTIME_DIR: home } })
   const directory = join(home, '.cache/llm-do/launch')
   const [name] = await readdir(directory)
   if (name === undefined) throw new Error('the run has left no launch file')
