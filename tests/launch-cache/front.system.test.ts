@@ -492,7 +492,8 @@ describeWith('bwrap', 'a known plan whose result is JSON', () => {
     ['a failure that names what is made inside', json('rmdir', '/tmp')],
     ['odd words', json('printf', '%s|', '', '--json', 'a\nb', 'ü', '"')],
     ['a profile with a quote in its name', ['--json', '--profile', './a"b.yaml', '--', 'true']],
-    ['a terminal', ['--json', '--tty', '-c', 'tty; stty -a | head -n 1']],
+    // The command reads first: the terminal echoes its input when it comes.
+    ['a terminal', ['--json', '--tty', '-c', 'read -r line; tty; stty -a | head -n 1']],
   ])('is told without node, in the same bytes: %s', async (_, words) => {
     writeFileSync(join(site.current.work, 'a"b.yaml'), 'sandbox: { extends: default }\n')
     await setTimeout(SETTLE_MS)
