@@ -139,7 +139,7 @@ export const VERBS = {
   /** TEXT SLOT; read by client; a segment of the JSON result and what follows it */
   result: 2,
   /** exec|interpreter|signal|deadline NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no exit, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
-  ending: 6,
+  message: 6,
 } as const
 
 /** Kinds of frame. */

@@ -20,7 +20,7 @@
 #include "client/rules.h"
 #include "runner/stream-check.h"
 #include "runner/streams.h"
-#include "client/ending-words.h"
+#include "client/failure-message.h"
 #include "client/environment.h"
 
 #include <errno.h>
@@ -180,9 +180,9 @@ static void forget_signals(void) {
 }
 
 /* Returns when node has to tell. */
-static void end_with_words(const struct result *result) {
+static void end_with_message(const struct result *result) {
   signal(SIGPIPE, SIG_IGN);
-  int status = ending_tell(result, 2);
+  int status = print_failure_message(result, 2);
   if (status >= 0) _exit(status);
 }
 
@@ -194,7 +194,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
-  if (!run->capture.is_on && status >= 0) end_with_words(&result);
+  if (!run->capture.is_on && status >= 0) end_with_message(&result);
   if (is_plain && result_is_text(&result)) print_result(&result, status);
   explain(run, json);
 }

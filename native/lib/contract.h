@@ -73,7 +73,7 @@ enum verb {
   V_POOL, /* NAME; read by client; the pool that may serve the plan */
   V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
   V_RESULT, /* TEXT SLOT; read by client; a segment of the JSON result and what follows it */
-  V_ENDING, /* exec|interpreter|signal|deadline NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no exit, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
+  V_MESSAGE, /* exec|interpreter|signal|deadline NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no exit, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
   V_END, /* read by all; the last entry */
   VERBS,
 };
@@ -124,7 +124,7 @@ enum verb {
   ROW(V_POOL, "pool", 1) \
   ROW(V_CAPTURE, "capture", 1) \
   ROW(V_RESULT, "result", 2) \
-  ROW(V_ENDING, "ending", 6) \
+  ROW(V_MESSAGE, "message", 6) \
   ROW(V_END, "end", 0)
 
 #define ENTRY_WORDS_MAX 6

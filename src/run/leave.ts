@@ -21,7 +21,7 @@ import { nativeFiles, packageRoot, packageVersion } from '../os/native-programs.
 import type { PathFacts } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
-import { endingRecords } from '../report/ending-words.ts'
+import { messageRecords } from '../report/failure-messages.ts'
 import { templateRecords } from '../report/result-template.ts'
 import { profileDirectories } from './caller.ts'
 import { existing } from './observe.ts'
@@ -104,7 +104,7 @@ export async function guardPlan(
     isPoolable: isPoolable(prepared),
     judgement: narrowing.judgement,
     resultTemplate:
-      options.form === undefined ? endingRecords(plan, policy.origins) : templateRecords(plan, options.form),
+      options.form === undefined ? messageRecords(plan, policy.origins) : templateRecords(plan, options.form),
     records: launchRecords(plan, fileInputs(prepared)),
     begunMs,
     seal,

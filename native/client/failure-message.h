@@ -1,10 +1,10 @@
 /*
  * What people read of a run that ended by no exit: a program that is not there, a signal, the deadline. Node has left the words with the plan
- * (src/report/ending-words.ts). An end of which more is to be said is node's.
+ * (src/report/failure-messages.ts). An end of which more is to be said is node's.
  */
 #pragma once
 
 #include "client/result-template.h"
 
 /* Writes the words of this end to `fd`. Returns the exit status, or -1 when node has to tell. */
-int ending_tell(const struct result *result, int fd);
+int print_failure_message(const struct result *result, int fd);

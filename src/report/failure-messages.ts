@@ -1,5 +1,5 @@
 /**
- * What people read of a run that ends otherwise than by an exit, made before the run: native/client/ending-words.c prints it where nothing else is to
+ * What people read of a run that ends otherwise than by an exit, made before the run: native/client/failure-message.c prints it where nothing else is to
  * be said. Pure.
  */
 import { constants } from 'node:os'
@@ -29,7 +29,7 @@ const BARE: Outcome = {
   warnings: [],
 }
 
-interface Ending {
+interface Failure {
   readonly kind: 'exec' | 'interpreter' | 'signal' | 'deadline'
   readonly number: number
   readonly outcome: Partial<Outcome>
@@ -41,9 +41,9 @@ const notExecuted = (errno: string, detail: string): Partial<Outcome> => ({
 })
 
 const { ENOENT, EACCES, EISDIR, ENOEXEC, ENOTDIR, ELOOP } = constants.errno
-const NOT_EXECUTED: readonly Ending[] = [
+const NOT_EXECUTED: readonly Failure[] = [
   ...Object.entries({ ENOENT, EACCES, EISDIR, ENOEXEC, ENOTDIR, ELOOP }).map(
-    ([errno, number]): Ending => ({ kind: 'exec', number, outcome: notExecuted(errno, '') }),
+    ([errno, number]): Failure => ({ kind: 'exec', number, outcome: notExecuted(errno, '') }),
   ),
   { kind: 'interpreter', number: ENOENT, outcome: notExecuted('ENOENT', 'interpreter') },
 ]
@@ -66,27 +66,27 @@ const SIGNALS = [
   'SIGALRM',
   'SIGTERM',
 ] as const
-const KILLED_BY: readonly Ending[] = SIGNALS.map((signal) => ({
+const KILLED_BY: readonly Failure[] = SIGNALS.map((signal) => ({
   kind: 'signal',
   number: constants.signals[signal],
   outcome: { signal },
 }))
 
-const LATE: readonly Ending[] = [0, 1, 2].map((number) => ({
+const LATE: readonly Failure[] = [0, 1, 2].map((number) => ({
   kind: 'deadline',
   number,
   outcome: { cause: 'deadline', killed: number === 2 ? MANY : number },
 }))
 
 /** Entries of a launch file. */
-export function endingRecords(plan: Plan, origins: Origins): readonly LaunchRecord[] {
-  return [...NOT_EXECUTED, ...KILLED_BY, ...LATE].flatMap((ending): LaunchRecord[] => {
-    const result = classify(plan, { ...BARE, ...ending.outcome }, [PROGRAM], { origins })
+export function messageRecords(plan: Plan, origins: Origins): readonly LaunchRecord[] {
+  return [...NOT_EXECUTED, ...KILLED_BY, ...LATE].flatMap((failure): LaunchRecord[] => {
+    const result = classify(plan, { ...BARE, ...failure.outcome }, [PROGRAM], { origins })
     const text = resultLines(result)
       .map((line) => `${line}\n`)
       .join('')
-    const parts = cut(text, ending)
-    return parts === undefined ? [] : [['ending', ending.kind, ending.number, exitStatus(result), ...parts]]
+    const parts = cut(text, failure)
+    return parts === undefined ? [] : [['message', failure.kind, failure.number, exitStatus(result), ...parts]]
   })
 }
 
@@ -95,7 +95,7 @@ type Slot = 'program' | 'killed' | 'none'
 /** @returns undefined where the mark is not found once */
 function cut(
   text: string,
-  { kind, outcome }: Ending,
+  { kind, outcome }: Failure,
 ): readonly [before: string, slot: Slot, after: string] | undefined {
   if (kind === 'signal' || (kind === 'deadline' && outcome.killed !== MANY)) return [text, 'none', '']
   const [slot, mark] = kind === 'deadline' ? (['killed', String(MANY)] as const) : (['program', PROGRAM] as const)

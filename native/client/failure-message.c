@@ -1,4 +1,4 @@
-#include "client/ending-words.h"
+#include "client/failure-message.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #define TEXT_MAX 4096
 
 struct end {
-  const char *kind; /* of a V_ENDING entry */
+  const char *kind; /* of a V_MESSAGE entry */
   long long number;
 };
 
@@ -38,11 +38,11 @@ static int find_end(const struct result *result, struct end *end) {
   return 0;
 }
 
-static int find_words(const struct launchfile *file, const struct end *end, struct entry *ending) {
+static int find_message(const struct launchfile *file, const struct end *end, struct entry *message) {
   size_t position = 0;
   uint64_t number;
-  while (launchfile_next(file, &position, ending))
-    if (ending->verb == V_ENDING && strcmp(ending->word[0], end->kind) == 0 && parse_number(ending->word[1], INT32_MAX, &number) == 0 &&
+  while (launchfile_next(file, &position, message))
+    if (message->verb == V_MESSAGE && strcmp(message->word[0], end->kind) == 0 && parse_number(message->word[1], INT32_MAX, &number) == 0 &&
         (long long)number == end->number)
       return 0;
   return -1;
@@ -55,14 +55,14 @@ static int is_plain(const char *name) {
   return *name != 0;
 }
 
-static int fill(const struct result *result, const struct entry *ending, char *text, size_t room) {
-  const char *slot = ending->word[4], *program = result->command[0];
+static int fill(const struct result *result, const struct entry *message, char *text, size_t room) {
+  const char *slot = message->word[4], *program = result->command[0];
   char killed[24];
   snprintf(killed, sizeof killed, "%lld", status_number(result->status, STATUS_KILLED));
   if (strcmp(slot, "program") == 0) {
     if (!is_plain(program)) return -1;
   } else program = strcmp(slot, "killed") == 0 ? killed : "";
-  int length = snprintf(text, room, "%s%s%s", ending->word[3], program, ending->word[5]);
+  int length = snprintf(text, room, "%s%s%s", message->word[3], program, message->word[5]);
   return length < 0 || (size_t)length >= room ? -1 : length;
 }
 
@@ -79,12 +79,12 @@ static int print(int fd, const char *text, size_t length) {
   return 0;
 }
 
-int ending_tell(const struct result *result, int fd) {
+int print_failure_message(const struct result *result, int fd) {
   char text[TEXT_MAX];
   struct end end;
-  struct entry ending;
+  struct entry message;
   uint64_t status;
-  if (find_end(result, &end) < 0 || find_words(result->file, &end, &ending) < 0 || parse_number(ending.word[2], 255, &status) < 0) return -1;
-  int length = fill(result, &ending, text, sizeof text);
+  if (find_end(result, &end) < 0 || find_message(result->file, &end, &message) < 0 || parse_number(message.word[2], 255, &status) < 0) return -1;
+  int length = fill(result, &message, text, sizeof text);
   return length < 0 || print(fd, text, (size_t)length) < 0 ? -1 : (int)status;
 }

@@ -3,12 +3,12 @@ import { constants } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import type { Outcome } from '../../src/backends/outcome.ts'
 import { classify } from '../../src/report/classify.ts'
-import { endingRecords } from '../../src/report/ending-words.ts'
+import { messageRecords } from '../../src/report/failure-messages.ts'
 import { resultLines } from '../../src/report/text.ts'
 import { outcome, plan } from './fixtures.ts'
 
 const ORIGINS = {}
-const RECORDS = endingRecords(plan(), ORIGINS)
+const RECORDS = messageRecords(plan(), ORIGINS)
 
 function told(kind: string, number: number, fill: { readonly program: string; readonly killed: number }): string {
   const found = RECORDS.find(([, ...words]) => words[0] === kind && words[1] === number)
@@ -46,6 +46,6 @@ test('a mark that is found twice leaves no words', () => {
   const origins = {
     'resources.timeout': [{ layer: 'profile', source: '/p/987654321.yaml', key: 'resources.timeout' }],
   } as const
-  const deadlines = endingRecords(plan(), origins).filter(([, kind]) => kind === 'deadline')
+  const deadlines = messageRecords(plan(), origins).filter(([, kind]) => kind === 'deadline')
   expect(deadlines.map(([, , number]) => number)).toEqual([0, 1])
 })
