@@ -39,19 +39,7 @@ const table = (macro, prefix, names, more = () => '') => [
 const named = (names) => names.map((name) => ({ name }))
 
 export function header(contract) {
-  const {
-    verbs,
-    frames,
-    causes,
-    status,
-    guardStatus,
-    slots,
-    key,
-    keyVariables,
-    toolchainWords,
-    shellWords,
-    constants,
-  } = contract
+  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, constants } = contract
   const verbNames = Object.keys(verbs)
   const lines = [
     `/* Made from ${SOURCE} by scripts/contract.mjs: change it there. */`,
@@ -91,9 +79,9 @@ export function header(contract) {
     `#define KEY_CALLER_WORDS ${key.caller.length}`,
     `#define KEY_VARIABLES ${keyVariables.map(quote).join(', ')}`,
     '/* One of them is in every path of a toolchain. */',
-    `#define TOOLCHAIN_WORDS ${toolchainWords.map(quote).join(', ')}`,
+    `#define TOOLCHAIN_WORDS ${contract.toolchainWords.map(quote).join(', ')}`,
     '/* By which a shell begins something of its own. */',
-    `#define SHELL_WORDS ${shellWords.map(quote).join(', ')}`,
+    `#define SHELL_WORDS ${contract.shellWords.map(quote).join(', ')}`,
   ]
   return `${lines.join('\n')}\n`
 }
@@ -124,19 +112,7 @@ const mapping = (name, pairs) => [
 ]
 
 export function module(contract) {
-  const {
-    verbs,
-    frames,
-    causes,
-    status,
-    guardStatus,
-    slots,
-    key,
-    keyVariables,
-    toolchainWords,
-    shellWords,
-    constants,
-  } = contract
+  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, constants } = contract
   const fields = (keys, mark) =>
     Object.entries(keys).map(([name, type]) => `  readonly ${name}${mark}: ${TS_TYPES[type]}`)
   const lines = [
@@ -195,9 +171,9 @@ export function module(contract) {
     '/** Variables that decide about a plan. */',
     ...list('KEY_VARIABLES', keyVariables),
     '/** One of them is in every path of a toolchain. */',
-    ...list('TOOLCHAIN_WORDS', toolchainWords),
+    ...list('TOOLCHAIN_WORDS', contract.toolchainWords),
     '/** By which a shell begins something of its own. */',
-    ...list('SHELL_WORDS', shellWords),
+    ...list('SHELL_WORDS', contract.shellWords),
   ]
   return `${lines.join('\n')}\n`
 }

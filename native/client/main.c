@@ -238,7 +238,10 @@ static void run_cached(struct call *call, const char *directory) {
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, &run.capture};
   enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
-  if (!run.capture.is_on && !has_children()) launch_here(&(struct launch_call){&run.file, call->command, run.env, on_ended, &run});
+  if (!run.capture.is_on && !has_children()) {
+    launch_here(&(struct launch_call){&run.file, call->command, run.env, on_ended, &run});
+    return forget_run(&run); /* the plan is stale */
+  }
   int launch = start_launch(&run);
   if (launch >= 0) {
     enum claim end = run_by(launch, &claimant, &status, json, sizeof json);

@@ -20,7 +20,7 @@ struct result {
 /* Nothing to say: the command ended by itself, no limit was met, and nothing may deserve a hint. */
 int result_needs_no_words(const struct result *result);
 
-/* Was anything counted or seen that people are told of, whatever else they are told? */
+/* Is something reported that is worth a message of its own: a refused limit, an attempt on a protected path? */
 int result_has_events(const struct result *result);
 
 /* Does a word of the command name what is here and not inside? */

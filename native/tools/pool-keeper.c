@@ -271,7 +271,7 @@ static int patience(const struct pool *pool) {
 
 /* Sandboxes in use belong to their clients and live on. */
 static _Noreturn void shut_down(struct pool *pool) {
-  unlinkat(pool->directory, "plan", 0); /* without a plan no client looks for a socket */
+  unlinkat(pool->directory, "plan", 0);
   uint64_t end = now_ns() + 2000 * MS;
   for (int i = 0; i < SANDBOXES_MAX; i++)
     if (pool->sandbox[i]) shutdown(pool->sandbox[i]->socket, SHUT_WR); /* all at once; one in use does not look any more */

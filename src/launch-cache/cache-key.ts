@@ -96,7 +96,7 @@ const VARIABLE_OPTION = '--env'
 
 /**
  * The values of variables are the command's: no plan depends on one, and one may be a secret. A word that only looks like a variable
- * (`--workdir --env A=B`) is taken for one here, too; whoever leaves a plan compares with what the full parser has read.
+ * (`--workdir --env A=B`) is taken for one here, too; before a plan is left, this is compared with what the full parser has read.
  */
 export function withoutValues(words: readonly string[]): Pick<Invocation, 'options' | 'variables'> {
   const split = words.map((word, at) => splitVariable(word, words[at - 1]))
@@ -106,7 +106,7 @@ export function withoutValues(words: readonly string[]): Pick<Invocation, 'optio
   }
 }
 
-/** The same as variable_in in native/client/call.c. */
+/** The same as variable_at in native/client/call.c. */
 function splitVariable(word: string, before: string | undefined): { option: string; variable?: string } {
   const from = before === VARIABLE_OPTION ? 0 : `${VARIABLE_OPTION}=`.length
   const isVariable = from === 0 || word.startsWith(`${VARIABLE_OPTION}=`)

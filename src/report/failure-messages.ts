@@ -3,31 +3,20 @@
  * be said. Pure.
  */
 import { constants } from 'node:os'
-import { NO_CAPTURE } from '../backends/capture.ts'
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
 import type { Outcome } from '../backends/outcome.ts'
 import type { Plan } from '../plan/plan.ts'
 import { classify } from './classify.ts'
 import { exitStatus } from './exit-status.ts'
 import type { Origins } from './hints.ts'
+import { ORDINARY } from './result-template.ts'
 import { resultLines } from './text.ts'
 
 /** Stand for what is known at the end: no other text of a run holds them. */
 const PROGRAM = 'name-of-the-program'
 const MANY = 987_654_321
 
-const BARE: Outcome = {
-  cause: 'exit',
-  exitCode: null,
-  signal: null,
-  stdout: NO_CAPTURE,
-  stderr: NO_CAPTURE,
-  setupMs: 0,
-  durationMs: 0,
-  usage: { cpuMs: 0, peakMemory: 0, peakPids: 0 },
-  killed: 0,
-  warnings: [],
-}
+const BARE: Outcome = { ...ORDINARY, exitCode: null }
 
 interface Failure {
   readonly kind: 'exec' | 'interpreter' | 'signal' | 'deadline'

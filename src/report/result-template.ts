@@ -13,7 +13,7 @@ import { inForm, type JsonForm, jsonLine, type ShellForm, type TaskForm } from '
 import type { Result } from './result.ts'
 
 /** The command ended by itself and there is nothing to report: all values without a slot are the same for each such run. */
-const ORDINARY: Outcome = {
+export const ORDINARY: Outcome = {
   cause: 'exit',
   exitCode: 0,
   signal: null,

@@ -1,4 +1,4 @@
-/** The client's look at a program beside that of planning: what C takes for a program of the shared plan, TypeScript does, too. */
+/** The client's lookup of a program compared with that of planning: what C takes for a program of the shared plan, TypeScript does, too. */
 import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'

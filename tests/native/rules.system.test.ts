@@ -1,4 +1,4 @@
-/** The rules of a worker as the client judges by them, beside src/worker/rules.ts: what the client lets run, that lets run. */
+/** The rules of a worker as the client judges by them, compared with src/worker/rules.ts: the client lets nothing run that is not allowed there. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'

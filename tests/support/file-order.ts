@@ -23,7 +23,7 @@ export const ALONE = [
   'support/leftovers',
 ].map(fileOf)
 
-/** Some rows of the adversary's table in one of its cells: for whoever does not run the whole table. */
+/** Some rows of the adversary's table in one of its cells, for a run without the whole table. */
 export const COVERED = ['adversary/quick'].map(fileOf)
 
 /** Over ten seconds on two processors. */

@@ -223,7 +223,7 @@ async function checkProcesses() {
     ...['--pids', `${PIDS}`, '--ro', '/job/tests/vm/guest:/guest'],
   ]
   const run = spawn('/job/bin/llm-do-exec', [...options, '--', '/guest/hog', 'count'], { cwd })
-  const output = { stdout: '', stderr: '' } // A refused process is told on stderr.
+  const output = { stdout: '', stderr: '' } // The shell reports a refused process on stderr.
   for (const stream of Object.keys(output)) run[stream].on('data', (bytes) => (output[stream] += bytes))
   const limits = () => groupsBelow(expected.parent).map((name) => textOf(`${expected.parent}/${name}/pids.max`).trim())
   const last = `${PIDS + CHAIN}`
