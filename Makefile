@@ -29,14 +29,14 @@ else
 LINK_FIRST = -static-pie
 endif
 
-PROGRAMS := $(addprefix $(BIN)/,launch init runs front probe pool container-init guard)
+PROGRAMS := $(addprefix $(BIN)/,launch init net runs layers front probe pool container-init container-net guard)
 
 # Elsewhere docker is the backend, and node the command.
 ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test test-vm golden bench doctor clean help FORCE
+.PHONY: all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -90,11 +90,14 @@ $(BIN)/$(1): $(2) $(NATIVE_HEADERS) build/native.command $(if $(MUSL),$(KERNEL_H
 endef
 $(eval $(call program,launch,$(LAUNCH_SOURCES)))
 $(eval $(call program,init,$(INIT_SOURCES)))
+$(eval $(call program,net,$(NET_SOURCES)))
 $(eval $(call program,runs,$(RUNS_SOURCES)))
+$(eval $(call program,layers,$(LAYERS_SOURCES)))
 $(eval $(call program,front,$(FRONT_SOURCES)))
 $(eval $(call program,probe,$(PROBE_SOURCES)))
 $(eval $(call program,pool,$(POOL_SOURCES)))
 $(eval $(call program,container-init,$(CONTAINER_INIT_SOURCES)))
+$(eval $(call program,container-net,$(CONTAINER_NET_SOURCES)))
 $(eval $(call program,guard,$(GUARD_PROGRAM_SOURCES)))
 
 contract: $(NODE_MODULES) ## write what both languages share, from native/contract.yaml
@@ -148,7 +151,7 @@ sweep: $(NODE_MODULES) ## the exhaustive comparisons that make test has and make
 	@$(VITEST) run --project sweep $(FILE)
 
 # Sources of the native part that have units.
-UNIT_TESTED := lib/launch-file sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/utf8 client/capture \
+UNIT_TESTED := lib/launch-file sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/sha256 client/utf8 client/capture \
                runner/freshness lib/launch-cache lib/seal
 UNIT_SOURCES := $(UNIT_TESTED:%=native/%.c)
 UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/native/unit/*.c))
@@ -182,6 +185,11 @@ soak: all ## random policies, attacks and kills with a look at the host after ea
 
 mutants: all ## breaks a wall at a time, in a copy, and demands that its test notices: make mutants ONLY=NAME
 	@node scripts/mutants.mjs $(ONLY)
+
+client-table: all ## real clients of a restricted network, each allowed and denied, as a table (root)
+	@mkdir -p build
+	@LLM_DO_TEST_CLIENTS=build/clients.md $(VITEST) run --project system tests/network/clients.system.test.ts
+	@cat build/clients.md
 
 test-vm: all ## only the tests that boot a virtual machine (cgroup v2, systemd)
 	@CI=$(CI) node scripts/test.mjs vm

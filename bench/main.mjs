@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { countLeftovers, growthSince } from './leftovers.mjs'
 import { limits } from './limits.mjs'
+import { network } from './network.mjs'
 import { availablePeers, byHand, findProgram, NAIVE } from './peers.mjs'
 import { highWater, weightBelow, withPool } from './pool.mjs'
 import { makeStage, ROOT } from './stage.mjs'
@@ -364,6 +365,7 @@ const GROUPS = {
   throughput,
   limits: costOfLimits,
   variety,
+  network,
   long,
   memory,
   leftovers,

@@ -41,6 +41,7 @@ function replace(file, make) {
   rmSync(`${file}.new`, { force: true })
   make(`${file}.new`)
   renameSync(`${file}.new`, file)
+  rmSync(`${file}.new`, { force: true }) // rename(2) keeps both names where they are of one file already
 }
 
 /** What is written as `llm-do-exec WORDS` is meant as `llm-do exec WORDS`. */

@@ -39,7 +39,7 @@ const table = (macro, prefix, names, more = () => '') => [
 const named = (names) => names.map((name) => ({ name }))
 
 export function header(contract) {
-  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, constants } = contract
+  const { verbs, frames, causes, status, guardStatus, netVerdicts, slots, key, keyVariables, constants } = contract
   const verbNames = Object.keys(verbs)
   const lines = [
     `/* Made from ${SOURCE} by scripts/contract.mjs: change it there. */`,
@@ -68,6 +68,14 @@ export function header(contract) {
     '/* How a run ended. */',
     ...enumeration('cause', 'CAUSE_', 'CAUSES', named(causes)),
     ...table('CAUSE_TABLE', 'CAUSE_', causes),
+    '/* What came of the attempts to reach a host. */',
+    ...enumeration(
+      'net_verdict',
+      'NET_',
+      undefined,
+      Object.entries(netVerdicts).map(([name, { value, about }]) => ({ name, value, about })),
+    ),
+    ...table('NET_VERDICT_TABLE', 'NET_', Object.keys(netVerdicts)),
     '/* Keys of the status line. */',
     ...Object.keys({ ...status, ...guardStatus }).map((name) => `#define STATUS_${upper(name)} ${quote(name)}`),
     '',
@@ -93,6 +101,7 @@ const TS_TYPES = {
   texts: 'readonly string[]',
   boolean: 'boolean',
   attempts: 'readonly Attempt[]',
+  hosts: 'readonly ReachedHost[]',
 }
 
 const tsQuote = (value) => (typeof value === 'string' ? `'${value}'` : String(value))
@@ -112,7 +121,7 @@ const mapping = (name, pairs) => [
 ]
 
 export function module(contract) {
-  const { verbs, frames, causes, status, guardStatus, slots, key, keyVariables, constants } = contract
+  const { verbs, frames, causes, status, guardStatus, netVerdicts, slots, key, keyVariables, constants } = contract
   const fields = (keys, mark) =>
     Object.entries(keys).map(([name, type]) => `  readonly ${name}${mark}: ${TS_TYPES[type]}`)
   const lines = [
@@ -146,6 +155,25 @@ export function module(contract) {
     '  readonly path: string',
     '  readonly aside: string',
     '  readonly gone: boolean',
+    '}',
+    '',
+    '/** What came of the attempts to reach a host. */',
+    ...list('NET_VERDICTS', Object.keys(netVerdicts)),
+    'export type NetVerdict = (typeof NET_VERDICTS)[number]',
+    '',
+    '/** A host and port that a restricted command has reached, or tried to. */',
+    'export interface ReachedHost {',
+    '  readonly host: string',
+    '  /** 0: only the name was asked for. */',
+    '  readonly port: number',
+    '  readonly verdict: NetVerdict',
+    '  /** That decided, as the policy has it; of `not-public` the address; else empty. */',
+    '  readonly rule: string',
+    '  /** Or questions for the name, or attempts. */',
+    '  readonly connections: number',
+    '  /** As the command sees it. */',
+    '  readonly bytesIn: number',
+    '  readonly bytesOut: number',
     '}',
     '',
     "/** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */",

@@ -38,9 +38,33 @@ const PLAIN_ID_OF_STAGE = 65532
 const PATH = `${process.env.PATH}${delimiter}/usr/local/sbin:/usr/sbin:/sbin`
 
 /** What must be there in CI: a test that lacks it fails there instead of being skipped (tests/support/needs.ts). */
-const REQUIRED = ['bwrap', 'unshare', 'docker', 'podman', 'vm', 'wasi', 'aarch64-cc', 'libfuzzer', 'zsh', 'fish']
+const REQUIRED = [
+  'bwrap',
+  'unshare',
+  'docker',
+  'podman',
+  'vm',
+  'wasi',
+  'aarch64-cc',
+  'libfuzzer',
+  'zsh',
+  'fish',
+  'network-clients',
+  ...['strace', 'python', 'git', 'gcc', 'ssh-agent', 'plain-user', 'kernel-headers', 'newer-nodes'],
+]
 /** What a plain user can be asked to have: the docker daemon and runc belong to root. */
-const REQUIRED_OF_A_USER = ['bwrap', 'unshare', 'wasi', 'aarch64-cc']
+const REQUIRED_OF_A_USER = [
+  'bwrap',
+  'unshare',
+  'wasi',
+  'aarch64-cc',
+  'strace',
+  'python',
+  'git',
+  'gcc',
+  'ssh-agent',
+  'newer-nodes',
+]
 
 /** Far above what a stage takes; a test that spins for ever must not hold CI for ever. */
 const STAGE_LIMIT_MS = 40 * 60_000

@@ -22,6 +22,20 @@ export const FRAME_RUN_MAX = 16777216
 export const STAGING_DIRECTORY = '/sys'
 /** init in the root of the tree */
 export const INIT_NAME = '.init'
+/** of a restricted sandbox: source of its connections, its name server, and where diverted connections arrive */
+export const NET_ADDRESS = '198.18.0.1'
+/** the same for listed IPv6 addresses (RFC 5180, benchmarks) */
+export const NET_ADDRESS_V6 = '2001:2::1'
+/** the host's own loopback, on the ports that the policy names */
+export const NET_LOCAL_NAME = 'host.llm-do.internal'
+/** addresses that stand for names (RFC 2544, benchmarks: no host has one, and browsers take them for public) */
+export const NET_POOL = '198.18.0.0/15'
+/** where diverted connections arrive */
+export const NET_DIVERT_PORT = 1
+/** HTTP proxy of a restricted sandbox, on NET_ADDRESS */
+export const NET_PROXY_PORT = 3128
+/** its SOCKS 5 proxy */
+export const NET_SOCKS_PORT = 1080
 /** version of Landlock from which on files can be renamed between directories */
 export const LANDLOCK_RENAMES = 2
 /** from which on abstract sockets and signals are kept in (Linux 6.12) */
@@ -58,8 +72,26 @@ export const VERBS = {
   identity: 3,
   /** NAME; read by stager; engine unshare */
   hostname: 1,
-  /** none|host; read by stager; engine unshare */
+  /** none|restricted|host; read by launch, stager, init */
   net: 1,
+  /** ADDRESSES PATTERN; read by net; addresses that stand for a name inside, or for those below one (*.NAME) */
+  'net-name': 2,
+  /** nftables|listeners; read by stager, init; what takes connections to the helper net */
+  'net-by': 1,
+  /** ADDRESSES PORT|*; read by stager, init; connections that go to the helper net */
+  'net-divert': 2,
+  /** ADDRESS PORT; read by stager, init; the same by listeners, one for each entry; the address may mean all (0.0.0.0, ::) */
+  'net-listen': 2,
+  /** NAME ADDRESS PORTS|none; read by net; where a name leads, one entry an address; PORTS: on these the address needs no rule of its own */
+  'net-host': 3,
+  /** ADDRESS PORT INSIDE; read by net, stager, init; a server inside, on its port INSIDE, for clients of the host */
+  'net-publish': 3,
+  /** PATTERN PORTS|* RULE; read by net; a name, *.NAME or ADDRESSES; RULE as the policy has it */
+  'net-allow': 3,
+  /** PATTERN PORTS|* RULE; read by net */
+  'net-deny': 3,
+  /** read by stager, init; HTTP and SOCKS proxies are there */
+  'net-proxy': 0,
   /** TARGET MODE; read by stager */
   directory: 2,
   /** TARGET LINK; read by stager */
@@ -70,9 +102,11 @@ export const VERBS = {
   tmpfs: 4,
   /** SOURCE TARGET; read by stager; the system tree, read-only */
   bind: 2,
-  /** SOURCE TARGET ro|rw DEV INO open|closed; read by stager, init; UNIX sockets in it open or closed */
+  /** SOURCE TARGET ro|rw|cow DEV INO open|closed; read by stager, init; UNIX sockets in it open or closed */
   zone: 6,
-  /** SOURCE TARGET PATH; read by launch; a path below the zone */
+  /** DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
+  cow: 3,
+  /** SOURCE TARGET PATH; read by launch, layers; a path below the zone */
   protect: 3,
   /** SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
   git: 3,
@@ -110,6 +144,12 @@ export const VERBS = {
   runs: 1,
   /** NAME; read by launch; for people (llm-do ps) */
   profile: 1,
+  /** MILLISECONDS; read by layers; how long the layer waits to be applied */
+  keep: 1,
+  /** SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */
+  since: 2,
+  /** ID; read by layers; of the kernel that the layer was made under, which wrote nothing to the disk by itself */
+  boot: 1,
   /** SEAL; read by client; of all bytes after this entry */
   check: 1,
   /** WORD; read by client; what the file was made for */
@@ -126,10 +166,12 @@ export const VERBS = {
   locale: 2,
   /** NAME; read by client; or PREFIX*, taken from the caller */
   inherit: 1,
-  /** run|ask|block; read by client; of a plan under a worker: what is said of a command that no rule matches */
-  default: 1,
-  /** run|ask|block prefix|exact COUNT; read by client; of the worker, followed by so many token entries; the first that matches counts */
-  rule: 3,
+  /** NAME; read by client; a variable that the caller must not have */
+  unset: 1,
+  /** run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */
+  default: 2,
+  /** run|ask|block prefix|exact COUNT BY; read by client; of the worker, followed by so many token entries; the first that matches counts */
+  rule: 4,
   /** WORD; read by client; a word of a rule */
   token: 1,
   /** NAME; read by client; the pool that may serve the plan */
@@ -138,6 +180,12 @@ export const VERBS = {
   capture: 1,
   /** TEXT SLOT; read by client; a segment of the JSON result and what follows it */
   result: 2,
+  /** FILE; read by client; the log that the run is appended to */
+  audit: 1,
+  /** TEXT SLOT; read by client; a segment of the line of the audit log and what follows it */
+  record: 2,
+  /** LINE; read by client; what --log prints */
+  isolation: 1,
   /** exec|interpreter|signal|deadline NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no exit, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
   message: 6,
 } as const
@@ -174,6 +222,7 @@ export const CAUSES = [
   'deadline',
   'cpu-time',
   'memory',
+  'disk',
   'cancelled',
   'setup',
   'exec',
@@ -187,6 +236,33 @@ export interface Attempt {
   readonly path: string
   readonly aside: string
   readonly gone: boolean
+}
+
+/** What came of the attempts to reach a host. */
+export const NET_VERDICTS = [
+  'allowed',
+  'not-listed',
+  'denied',
+  'not-public',
+  'unreachable',
+  'too-many',
+  'published',
+] as const
+export type NetVerdict = (typeof NET_VERDICTS)[number]
+
+/** A host and port that a restricted command has reached, or tried to. */
+export interface ReachedHost {
+  readonly host: string
+  /** 0: only the name was asked for. */
+  readonly port: number
+  readonly verdict: NetVerdict
+  /** That decided, as the policy has it; of `not-public` the address; else empty. */
+  readonly rule: string
+  /** Or questions for the name, or attempts. */
+  readonly connections: number
+  /** As the command sees it. */
+  readonly bytesIn: number
+  readonly bytesOut: number
 }
 
 /** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
@@ -215,6 +291,10 @@ export interface LaunchStatus {
   readonly setIds?: number
   readonly setId?: readonly string[]
   readonly configLocked?: boolean
+  readonly network?: readonly ReachedHost[]
+  readonly networkOmitted?: number
+  readonly networkLost?: boolean
+  readonly layer?: string
 }
 
 /** Each key of it -> whether it is always there. */
@@ -243,6 +323,10 @@ export const STATUS_KEYS = {
   setIds: 'number?',
   setId: 'texts?',
   configLocked: 'boolean?',
+  network: 'hosts?',
+  networkOmitted: 'number?',
+  networkLost: 'boolean?',
+  layer: 'text?',
 } as const
 
 /** What is filled into a result. */
@@ -260,6 +344,10 @@ export const SLOTS = [
   'peak-pids',
   'read-bytes',
   'write-bytes',
+  'time',
+  'decided-by',
+  'argv-hash',
+  'previous-hash',
   'end',
 ] as const
 export type Slot = (typeof SLOTS)[number]

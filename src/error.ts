@@ -24,6 +24,9 @@ export const ERROR_CODES = {
   SETUP_FAILED: 'The sandbox could not be built.',
   BACKEND_FAILED: 'The backend broke while the command ran.',
   OUTPUT_FAILED: 'A result or a message could not be written.',
+  LAYER_NOT_FOUND: 'No copy-on-write run of this name has changes that wait.',
+  LAYER_BUSY: 'The changes of a run are in use: it is not over, or another command works on them.',
+  LAYER_FAILED: 'The changes of a run cannot be read, applied, taken back or removed.',
   INTERNAL: 'A defect of llm-do exec itself.',
 } as const
 

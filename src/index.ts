@@ -3,6 +3,8 @@
 import type { Plan } from './plan/plan.ts'
 import { type ExecOptions, prepare } from './run/plan-run.ts'
 
+export type { Change, ChangeKind } from './cow/change.ts'
+export type { Applied, ApplyOptions } from './cow/layers.ts'
 export { type DoctorReport, doctor } from './doctor/checks.ts'
 export { ERROR_CODES, type ErrorCode, SandboxError } from './error.ts'
 export {
@@ -18,7 +20,8 @@ export type { Policy } from './policy/policy.ts'
 export type { Need, Zone, ZoneMode } from './policy/values.ts'
 export { openSandbox, type Sandbox, type SandboxCommand, type SandboxOptions } from './pool/sandbox.ts'
 export type { Denial, Reason, Result } from './report/result.ts'
-export { exec } from './run/exec.ts'
+export type { Diff } from './run/diff.ts'
+export { type CopyOnWrite, type ExecResult, execWithHandle as exec } from './run/layer-handle.ts'
 export type { ExecOptions } from './run/plan-run.ts'
 
 /** What would be done, without doing it. */

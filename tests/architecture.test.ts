@@ -19,6 +19,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['run'],
   ['report', 'launch-cache'],
   ['backends'],
+  ['cow'],
   ['plan'],
   ['host'],
   ['policy', 'cgroup'],

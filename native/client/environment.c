@@ -66,6 +66,14 @@ static int put_given(struct variables *all, char *const *given, const char *name
   return variable ? 0 : -1;
 }
 
+int variables_are_unset(const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &entry))
+    if (entry.verb == V_UNSET && getenv(entry.word[0])) return 0;
+  return 1;
+}
+
 char **command_environment(const struct launchfile *file, char *const *given) {
   struct variables all = {calloc(count_variables() + file->size, sizeof(char *)), 0};
   struct entry entry;

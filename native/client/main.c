@@ -10,6 +10,7 @@
  * a way that needs an explanation is reported by node: the client hands it the outcome. So there is one implementation of every
  * message and every decision; this one only remembers.
  */
+#include "client/audit-log.h"
 #include "client/call.h"
 #include "client/pool-client.h"
 #include "runner/launch.h"
@@ -98,6 +99,7 @@ struct run {
   char **env;
   struct capture capture;
   struct streams streams; /* the caller's, as they were: for a warm run only we can restore them */
+  const char *decided_by; /* a rule of a worker, or `policy` */
   sigset_t before; /* the caller's signal mask */
   int signals;     /* signalfd: what comes is passed on */
 
@@ -148,17 +150,17 @@ static sigset_t watched_signals(void) {
 
 /* ---- its end ---- */
 
-/* Two lines: what was captured, what launch reported. */
-static int hand_over(const struct run *run, const char *json) {
+/* Three lines: what was captured, whether the run is in the audit log, what launch reported. */
+static int hand_over(const struct run *run, const char *json, int is_recorded) {
   char captured[256];
   int fd = memfd_create("outcome", 0);
   if (fd < 0 || capture_hand_over(&run->capture, captured, sizeof captured) < 0) return -1;
-  return dprintf(fd, "%s\n%s", captured, json) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fd;
+  return dprintf(fd, "%s\n%s\n%s", captured, is_recorded ? "recorded" : "", json) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fd;
 }
 
 /* The whole story is node's to tell: it plans again and explains this outcome. */
-static _Noreturn void explain(const struct run *run, const char *json) {
-  int fd = hand_over(run, json);
+static _Noreturn void explain(const struct run *run, const char *json, int is_recorded) {
+  int fd = hand_over(run, json, is_recorded);
   if (fd < 0) {
     fprintf(stderr, "llm-do: error SETUP_FAILED: the end of the run cannot be handed to node: %s\n", strerror(errno));
     _exit(125);
@@ -169,7 +171,7 @@ static _Noreturn void explain(const struct run *run, const char *json) {
 /* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
 static void print_result(const struct result *result, int status) {
   signal(SIGPIPE, SIG_IGN);
-  int error = result_write(result, 1);
+  int error = template_write(result, V_RESULT, 1);
   if (error == 0 || error == EPIPE) _exit(status);
 }
 
@@ -181,22 +183,39 @@ static void forget_signals(void) {
 
 /* Returns when node has to tell. */
 static void end_with_message(const struct result *result) {
+  struct entry entry;
+  if (launchfile_find(result->file, V_ISOLATION, &entry)) return; /* its line comes first */
   signal(SIGPIPE, SIG_IGN);
   int status = print_failure_message(result, 2);
   if (status >= 0) _exit(status);
 }
 
+/* What --log prints. */
+static void print_isolation(const struct launchfile *file) {
+  struct entry entry;
+  if (launchfile_find(file, V_ISOLATION, &entry)) dprintf(2, "%s\n", entry.word[0]);
+}
+
+/* Returns when the result cannot be written. */
+static void end_plainly(const struct run *run, const struct result *result, int status) {
+  print_isolation(&run->file);
+  if (!run->capture.is_on) _exit(status);
+  print_result(result, status);
+}
+
 static _Noreturn void conclude(struct run *run, int status, const char *json) {
   streams_restore(&run->streams);
-  struct result result = {&run->file, json, run->call->command, &run->capture};
-  int is_plain = status >= 0 && result_needs_no_words(&result);
-  if (is_plain && !run->capture.is_on) _exit(status);
+  struct result result = {.file = &run->file, .status = json, .command = run->call->command, .capture = &run->capture, .decided_by = run->decided_by};
+  int is_plain = status >= 0 && result_needs_no_words(&result), is_audited = audit_is_on(&run->file);
+  if (is_plain && !run->capture.is_on && !is_audited) end_plainly(run, &result, status);
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
-  if (!run->capture.is_on && status >= 0) end_with_message(&result);
-  if (is_plain && result_is_text(&result)) print_result(&result, status);
-  explain(run, json);
+  if (!run->capture.is_on && !is_audited && status >= 0) end_with_message(&result);
+  if (!is_plain || !result_is_text(&result)) explain(run, json, 0);
+  int is_recorded = is_audited && audit_append(&result) == 0;
+  if (is_recorded || !is_audited) end_plainly(run, &result, status);
+  explain(run, json, is_recorded);
 }
 
 /* An ignored SIGCHLD would reap launch before we ask for its end. */
@@ -210,8 +229,9 @@ static int take_signals(struct run *run) {
 static int find_plan(struct run *run, const char *directory) {
   static struct key key;
   run->fd = call_key(run->call, &key) < 0 ? -1 : cached_open(directory, &key, &run->file);
-  if (run->fd < 0 || !program_is_shown(&run->call->program, &run->file)) return -1;
-  if (!rules_let_run(&run->file, run->call->script, run->call->command)) return -1;
+  if (run->fd < 0 || !variables_are_unset(&run->file) || !program_is_shown(&run->call->program, &run->file)) return -1;
+  if (!(run->decided_by = rules_let_run(&run->file, run->call->script, run->call->command))) return -1;
+  if (!audit_can_record(&run->file)) return -1;
   if (!result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
   run->env = command_environment(&run->file, run->call->given);
   return run->env ? 0 : -1;

@@ -79,7 +79,7 @@ static int has_key(const struct result *result, const char *key) {
 }
 
 int result_has_events(const struct result *result) {
-  static const char *const SEEN[] = {STATUS_ATTEMPTS, STATUS_SET_IDS, STATUS_CONFIG_LOCKED}, *const COUNTED[] = {STATUS_OOM_KILLS, STATUS_PIDS_REFUSED};
+  static const char *const SEEN[] = {STATUS_ATTEMPTS, STATUS_SET_IDS, STATUS_CONFIG_LOCKED, STATUS_LAYER}, *const COUNTED[] = {STATUS_OOM_KILLS, STATUS_PIDS_REFUSED};
   for (size_t i = 0; i < sizeof SEEN / sizeof *SEEN; i++)
     if (has_key(result, SEEN[i])) return 1;
   for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++)
@@ -90,11 +90,28 @@ int result_has_events(const struct result *result) {
 /* How the line of a command that ended by itself begins (lib/status.c). */
 #define ORDINARY "{\"" STATUS_CAUSE "\":\"exit\""
 
+#define NETWORK "\"" STATUS_NETWORK "\":["
+#define REFUSED "\"verdict\":\"not-" /* no text in JSON can hold it */
+#define DENIED "\"verdict\":\"denied"
+#define UNREACHABLE "\"verdict\":\"unreachable"
+#define TOO_MANY "\"verdict\":\"too-many"
+
+/* Its rows are a part of the JSON result and of the audit log; people hear of a restricted network where the command has failed, or where it was lost. */
+static int tells_of_network(const struct result *result, int has_failed) {
+  struct entry entry;
+  const char *rows = strstr(result->status, NETWORK);
+  if (!rows) return 0;
+  if (strstr(result->status, "\"" STATUS_NETWORK_LOST "\":") || strstr(result->status, "\"" STATUS_NETWORK_OMITTED "\":")) return 1;
+  if (result->capture->is_on || launchfile_find(result->file, V_AUDIT, &entry)) return rows[strlen(NETWORK)] != ']';
+  return has_failed && (strstr(rows, REFUSED) || strstr(rows, DENIED) || strstr(rows, UNREACHABLE) || strstr(rows, TOO_MANY));
+}
+
 int result_needs_no_words(const struct result *result) {
   if (strncmp(result->status, ORDINARY, strlen(ORDINARY)) != 0) return 0;
   long long end = status_number(result->status, STATUS_WAIT_STATUS);
   if (end < 0 || (end & 0x7f)) return 0;
   if (status_number(result->status, STATUS_SET_IDS) > 0 || (end != 0 && strstr(result->status, "\"" STATUS_CONFIG_LOCKED "\":"))) return 0;
+  if (tells_of_network(result, end != 0) || has_key(result, STATUS_LAYER)) return 0;
   if (status_number(result->status, STATUS_OOM_KILLS) > 0 || status_number(result->status, STATUS_PIDS_REFUSED) > 0) return 0;
   return end == 0 || (!result_names_hidden_path(result) && !may_lack_processes(result));
 }
@@ -102,7 +119,7 @@ int result_needs_no_words(const struct result *result) {
 /* ---- text ---- */
 
 int result_is_text(const struct result *result) {
-  for (int i = 0; i < CAPTURE_POLLS; i++) {
+  for (int i = 0; result->capture->is_on && i < CAPTURE_POLLS; i++) {
     const struct stream *stream = &result->capture->stream[i];
     if (!stream_is_whole(stream) || !utf8_is_text(stream->bytes, stream->seen)) return 0;
   }
@@ -212,17 +229,24 @@ static enum slot slot_named(const char *name) {
   return SLOTS;
 }
 
-int result_is_sound(const struct launchfile *file) {
+static int is_for_audit(enum slot slot) { return slot == SLOT_TIME || slot == SLOT_DECIDED_BY || slot == SLOT_ARGV_HASH || slot == SLOT_PREVIOUS_HASH; }
+
+int template_is_sound(const struct launchfile *file, enum verb verb) {
   struct entry entry;
   size_t position = 0;
   enum slot last = SLOT_END;
   int pieces = 0;
   while (launchfile_next(file, &position, &entry)) {
-    if (entry.verb != V_RESULT) continue;
-    if (pieces++ && last == SLOT_END) return 0; /* nothing follows the end */
-    if ((last = slot_named(entry.word[1])) == SLOTS) return 0;
+    if (entry.verb != verb) continue;
+    if (pieces++ && last == SLOT_END) return -1; /* nothing follows the end */
+    if ((last = slot_named(entry.word[1])) == SLOTS || (verb != V_RECORD && is_for_audit(last))) return -1;
   }
-  return last == SLOT_END && launchfile_find(file, V_CAPTURE, &entry) == (pieces > 0);
+  return last == SLOT_END ? pieces > 0 : -1;
+}
+
+int result_is_sound(const struct launchfile *file) {
+  struct entry entry;
+  return template_is_sound(file, V_RESULT) == launchfile_find(file, V_CAPTURE, &entry);
 }
 
 /* Nanoseconds to thousandths of a millisecond, as src/backends/launch-status.ts rounds them. */
@@ -239,6 +263,8 @@ static void put_counted(struct sink *sink, const struct result *result, const ch
 }
 
 static void put_stream(struct sink *sink, const struct stream *stream) { put_string(sink, stream->bytes, stream->seen); }
+
+static void put_line_text(struct sink *sink, const char *text) { put_string(sink, text, strlen(text)); }
 
 static void fill(struct sink *sink, const struct result *result, enum slot slot) {
   const char *status = result->status;
@@ -259,18 +285,23 @@ static void fill(struct sink *sink, const struct result *result, enum slot slot)
     case SLOT_PEAK_PIDS: return put_counted(sink, result, STATUS_PEAK_PIDS, 1);
     case SLOT_READ_BYTES: return put_counted(sink, result, STATUS_READ_BYTES, 0);
     case SLOT_WRITE_BYTES: return put_counted(sink, result, STATUS_WRITE_BYTES, 0);
+    case SLOT_TIME: return put_line_text(sink, result->line->time);
+    case SLOT_DECIDED_BY: return put_line_text(sink, result->line->decided_by);
+    case SLOT_ARGV_HASH: return put_line_text(sink, result->line->argv_hash);
+    case SLOT_PREVIOUS_HASH: return put_line_text(sink, result->line->previous_hash);
     case SLOT_END:
     case SLOTS: return put_text(sink, "\n");
   }
 }
 
-int result_write(const struct result *result, int fd) {
+int template_write(const struct result *result, enum verb verb, int fd) {
   static struct sink sink;
   struct entry entry;
   size_t position = 0;
   sink.fd = fd;
+  sink.error = 0;
   while (launchfile_next(result->file, &position, &entry)) {
-    if (entry.verb != V_RESULT) continue;
+    if (entry.verb != verb) continue;
     put_text(&sink, entry.word[0]);
     fill(&sink, result, slot_named(entry.word[1]));
   }

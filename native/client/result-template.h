@@ -1,5 +1,5 @@
 /*
- * The JSON answer for a run that ended in an ordinary way. Node has left it in the launch file as segments of text with slots
+ * The JSON answer, and the line of the audit log, for a run that ended in an ordinary way. Node has left it in the launch file as segments of text with slots
  * between them (src/report/result-template.ts); what stands in the slots is known here: the streams, the numbers of launch's report, the
  * command. Every other end is reported by node, from the same outcome.
  */
@@ -7,14 +7,27 @@
 
 #include "client/capture.h"
 
-/* Are the V_RESULT records of a checked file such as can be filled in? A file without any is one whose streams pass through. */
+/* The segments of V_RESULT, or of V_RECORD, in a checked file: 1 when they can be filled in, 0 when there are none, -1 when they are damaged. */
+int template_is_sound(const struct launchfile *file, enum verb verb);
+
+/* The V_RESULT records are sound and captured for; a file without any is one whose streams pass through. */
 int result_is_sound(const struct launchfile *file);
+
+#define AUDIT_TIME sizeof "2026-01-02T03:04:05.678Z"
+
+/* What is only in a line of the audit log; the hashes are SHA-256 in hexadecimal. */
+struct audit_line {
+  const char *decided_by; /* a rule of a worker, or `policy` */
+  char time[AUDIT_TIME], argv_hash[65], previous_hash[65];
+};
 
 struct result {
   const struct launchfile *file;
   const char *status; /* the line of launch */
   char **command;
   const struct capture *capture;
+  const char *decided_by;
+  const struct audit_line *line; /* NULL but for the audit log */
 };
 
 /* Nothing to say: the command ended by itself, no limit was met, and nothing may deserve a hint. */
@@ -30,8 +43,8 @@ int result_names_hidden_path(const struct result *result);
 long long status_number(const char *status, const char *key);
 int status_says(const char *status, const char *key, const char *text);
 
-/* Is everything that is reported complete, and text? */
+/* Is the command text, and what was captured of its streams complete and text? */
 int result_is_text(const struct result *result);
 
-/* Writes the answer, one line. 0, or an errno. */
-int result_write(const struct result *result, int fd);
+/* Writes the segments of V_RESULT, or of V_RECORD, filled in: one line. 0, or an errno. */
+int template_write(const struct result *result, enum verb verb, int fd);

@@ -91,25 +91,25 @@ static int match(const struct launchfile *file, size_t *position, const struct e
   return matches && (!is_exact || !*words);
 }
 
-/* The first rule that matches decides, else the default. NULL when the entries are no rules. */
-static const char *decision(const struct launchfile *file, const char *standard, char **words) {
+/* The first rule that matches decides, else the default. -1 when the entries are no rules. */
+static int decide(const struct launchfile *file, char **words, struct entry *decided) {
   struct entry entry;
   size_t position = 0;
   while (launchfile_next(file, &position, &entry)) {
-    if (entry.verb == V_TOKEN) return NULL;
+    if (entry.verb == V_TOKEN) return -1;
     if (entry.verb != V_RULE) continue;
     const struct entry rule = entry;
     int matches = match(file, &position, &rule, words);
-    if (matches != 0) return matches < 0 ? NULL : rule.word[0];
+    if (matches != 0) return *decided = rule, matches < 0 ? -1 : 0;
   }
-  return standard;
+  return launchfile_find(file, V_DEFAULT, decided) ? 0 : -1;
 }
 
-int rules_let_run(const struct launchfile *file, const char *script, char **command) {
-  struct entry standard, rule;
-  if (!launchfile_find(file, V_DEFAULT, &standard)) return !launchfile_find(file, V_RULE, &rule);
+const char *rules_let_run(const struct launchfile *file, const char *script, char **command) {
+  struct entry decided;
+  if (!launchfile_find(file, V_DEFAULT, &decided)) return launchfile_find(file, V_RULE, &decided) ? NULL : "policy";
   char **words = !are_text(command) ? NULL : script ? words_of(script) : command;
-  if (!words || !*words[0] || !is_plain(words[0])) return 0;
-  const char *decided = decision(file, standard.word[0], words);
-  return decided && strcmp(decided, "run") == 0;
+  if (!words || !*words[0] || !is_plain(words[0])) return NULL;
+  if (decide(file, words, &decided) < 0 || strcmp(decided.word[0], "run") != 0) return NULL;
+  return decided.verb == V_RULE ? decided.word[3] : decided.word[1];
 }

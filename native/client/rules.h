@@ -7,5 +7,6 @@
 
 #include "lib/launch-file.h"
 
-/* 1 when the plan is under no worker, or its rules let the command run; `script` is the text of -c, or NULL. 0: node judges. */
-int rules_let_run(const struct launchfile *file, const char *script, char **command);
+/* What decided, for the audit log, when the plan is under no worker or its rules let the command run; `script` is the text of -c, or NULL.
+ * NULL: node judges. */
+const char *rules_let_run(const struct launchfile *file, const char *script, char **command);

@@ -12,6 +12,13 @@
 #define FRAME_RUN_MAX 16777216 /* bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
 #define STAGING_DIRECTORY "/sys" /* where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
 #define INIT_NAME ".init" /* init in the root of the tree */
+#define NET_ADDRESS "198.18.0.1" /* of a restricted sandbox: source of its connections, its name server, and where diverted connections arrive */
+#define NET_ADDRESS_V6 "2001:2::1" /* the same for listed IPv6 addresses (RFC 5180, benchmarks) */
+#define NET_LOCAL_NAME "host.llm-do.internal" /* the host's own loopback, on the ports that the policy names */
+#define NET_POOL "198.18.0.0/15" /* addresses that stand for names (RFC 2544, benchmarks: no host has one, and browsers take them for public) */
+#define NET_DIVERT_PORT 1 /* where diverted connections arrive */
+#define NET_PROXY_PORT 3128 /* HTTP proxy of a restricted sandbox, on NET_ADDRESS */
+#define NET_SOCKS_PORT 1080 /* its SOCKS 5 proxy */
 #define LANDLOCK_RENAMES 2 /* version of Landlock from which on files can be renamed between directories */
 #define LANDLOCK_SCOPES 6 /* from which on abstract sockets and signals are kept in (Linux 6.12) */
 #define LANDLOCK_CLOSES_SOCKETS 9 /* from which on connecting to a UNIX socket by its path can be refused (Linux 7.1) */
@@ -33,14 +40,24 @@ enum verb {
   V_WORD, /* WORD; read by stager; bwrap's argv, its path first */
   V_IDENTITY, /* self|fresh UID GID; read by stager; ids inside */
   V_HOSTNAME, /* NAME; read by stager; engine unshare */
-  V_NET, /* none|host; read by stager; engine unshare */
+  V_NET, /* none|restricted|host; read by launch, stager, init */
+  V_NET_NAME, /* ADDRESSES PATTERN; read by net; addresses that stand for a name inside, or for those below one (*.NAME) */
+  V_NET_BY, /* nftables|listeners; read by stager, init; what takes connections to the helper net */
+  V_NET_DIVERT, /* ADDRESSES PORT|*; read by stager, init; connections that go to the helper net */
+  V_NET_LISTEN, /* ADDRESS PORT; read by stager, init; the same by listeners, one for each entry; the address may mean all (0.0.0.0, ::) */
+  V_NET_HOST, /* NAME ADDRESS PORTS|none; read by net; where a name leads, one entry an address; PORTS: on these the address needs no rule of its own */
+  V_NET_PUBLISH, /* ADDRESS PORT INSIDE; read by net, stager, init; a server inside, on its port INSIDE, for clients of the host */
+  V_NET_ALLOW, /* PATTERN PORTS|* RULE; read by net; a name, *.NAME or ADDRESSES; RULE as the policy has it */
+  V_NET_DENY, /* PATTERN PORTS|* RULE; read by net */
+  V_NET_PROXY, /* read by stager, init; HTTP and SOCKS proxies are there */
   V_DIRECTORY, /* TARGET MODE; read by stager */
   V_SYMLINK, /* TARGET LINK; read by stager */
   V_FILE, /* TARGET MODE CONTENT; read by stager */
   V_TMPFS, /* TARGET SIZE INODES MODE; read by stager, init; init for Landlock */
   V_BIND, /* SOURCE TARGET; read by stager; the system tree, read-only */
-  V_ZONE, /* SOURCE TARGET ro|rw DEV INO open|closed; read by stager, init; UNIX sockets in it open or closed */
-  V_PROTECT, /* SOURCE TARGET PATH; read by launch; a path below the zone */
+  V_ZONE, /* SOURCE TARGET ro|rw|cow DEV INO open|closed; read by stager, init; UNIX sockets in it open or closed */
+  V_COW, /* DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
+  V_PROTECT, /* SOURCE TARGET PATH; read by launch, layers; a path below the zone */
   V_GIT, /* SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
   V_LINKED, /* DEV INO; read by launch; a file whose other names count */
   V_READONLY, /* PATH; read by init; below /proc */
@@ -59,6 +76,9 @@ enum verb {
   V_DEADLINE, /* MILLISECONDS; read by launch */
   V_RUNS, /* DIRECTORY; read by launch; run records */
   V_PROFILE, /* NAME; read by launch; for people (llm-do ps) */
+  V_KEEP, /* MILLISECONDS; read by layers; how long the layer waits to be applied */
+  V_SINCE, /* SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */
+  V_BOOT, /* ID; read by layers; of the kernel that the layer was made under, which wrote nothing to the disk by itself */
   V_CHECK, /* SEAL; read by client; of all bytes after this entry */
   V_KEY, /* WORD; read by client; what the file was made for */
   V_AT, /* PATH IDENTITY; read by client; what must be there */
@@ -67,12 +87,16 @@ enum verb {
   V_GIVEN, /* NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */
   V_LOCALE, /* NAME VALUE; read by client; unless the caller has one */
   V_INHERIT, /* NAME; read by client; or PREFIX*, taken from the caller */
-  V_DEFAULT, /* run|ask|block; read by client; of a plan under a worker: what is said of a command that no rule matches */
-  V_RULE, /* run|ask|block prefix|exact COUNT; read by client; of the worker, followed by so many token entries; the first that matches counts */
+  V_UNSET, /* NAME; read by client; a variable that the caller must not have */
+  V_DEFAULT, /* run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */
+  V_RULE, /* run|ask|block prefix|exact COUNT BY; read by client; of the worker, followed by so many token entries; the first that matches counts */
   V_TOKEN, /* WORD; read by client; a word of a rule */
   V_POOL, /* NAME; read by client; the pool that may serve the plan */
   V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
   V_RESULT, /* TEXT SLOT; read by client; a segment of the JSON result and what follows it */
+  V_AUDIT, /* FILE; read by client; the log that the run is appended to */
+  V_RECORD, /* TEXT SLOT; read by client; a segment of the line of the audit log and what follows it */
+  V_ISOLATION, /* LINE; read by client; what --log prints */
   V_MESSAGE, /* exec|interpreter|signal|deadline NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no exit, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
   V_END, /* read by all; the last entry */
   VERBS,
@@ -85,12 +109,22 @@ enum verb {
   ROW(V_IDENTITY, "identity", 3) \
   ROW(V_HOSTNAME, "hostname", 1) \
   ROW(V_NET, "net", 1) \
+  ROW(V_NET_NAME, "net-name", 2) \
+  ROW(V_NET_BY, "net-by", 1) \
+  ROW(V_NET_DIVERT, "net-divert", 2) \
+  ROW(V_NET_LISTEN, "net-listen", 2) \
+  ROW(V_NET_HOST, "net-host", 3) \
+  ROW(V_NET_PUBLISH, "net-publish", 3) \
+  ROW(V_NET_ALLOW, "net-allow", 3) \
+  ROW(V_NET_DENY, "net-deny", 3) \
+  ROW(V_NET_PROXY, "net-proxy", 0) \
   ROW(V_DIRECTORY, "directory", 2) \
   ROW(V_SYMLINK, "symlink", 2) \
   ROW(V_FILE, "file", 3) \
   ROW(V_TMPFS, "tmpfs", 4) \
   ROW(V_BIND, "bind", 2) \
   ROW(V_ZONE, "zone", 6) \
+  ROW(V_COW, "cow", 3) \
   ROW(V_PROTECT, "protect", 3) \
   ROW(V_GIT, "git", 3) \
   ROW(V_LINKED, "linked", 2) \
@@ -110,6 +144,9 @@ enum verb {
   ROW(V_DEADLINE, "deadline", 1) \
   ROW(V_RUNS, "runs", 1) \
   ROW(V_PROFILE, "profile", 1) \
+  ROW(V_KEEP, "keep", 1) \
+  ROW(V_SINCE, "since", 2) \
+  ROW(V_BOOT, "boot", 1) \
   ROW(V_CHECK, "check", 1) \
   ROW(V_KEY, "key", 1) \
   ROW(V_AT, "at", 2) \
@@ -118,12 +155,16 @@ enum verb {
   ROW(V_GIVEN, "given", 1) \
   ROW(V_LOCALE, "locale", 2) \
   ROW(V_INHERIT, "inherit", 1) \
-  ROW(V_DEFAULT, "default", 1) \
-  ROW(V_RULE, "rule", 3) \
+  ROW(V_UNSET, "unset", 1) \
+  ROW(V_DEFAULT, "default", 2) \
+  ROW(V_RULE, "rule", 4) \
   ROW(V_TOKEN, "token", 1) \
   ROW(V_POOL, "pool", 1) \
   ROW(V_CAPTURE, "capture", 1) \
   ROW(V_RESULT, "result", 2) \
+  ROW(V_AUDIT, "audit", 1) \
+  ROW(V_RECORD, "record", 2) \
+  ROW(V_ISOLATION, "isolation", 1) \
   ROW(V_MESSAGE, "message", 6) \
   ROW(V_END, "end", 0)
 
@@ -150,6 +191,7 @@ enum cause {
   CAUSE_DEADLINE,
   CAUSE_CPU_TIME,
   CAUSE_MEMORY,
+  CAUSE_DISK,
   CAUSE_CANCELLED,
   CAUSE_SETUP,
   CAUSE_EXEC,
@@ -163,11 +205,32 @@ enum cause {
   ROW(CAUSE_DEADLINE, "deadline") \
   ROW(CAUSE_CPU_TIME, "cpu-time") \
   ROW(CAUSE_MEMORY, "memory") \
+  ROW(CAUSE_DISK, "disk") \
   ROW(CAUSE_CANCELLED, "cancelled") \
   ROW(CAUSE_SETUP, "setup") \
   ROW(CAUSE_EXEC, "exec") \
   ROW(CAUSE_LOST, "lost") \
   ROW(CAUSE_PROTECTED, "protected")
+
+/* What came of the attempts to reach a host. */
+enum net_verdict {
+  NET_ALLOWED = 1,
+  NET_NOT_LISTED = 2, /* no rule allows it */
+  NET_DENIED = 3, /* a deny rule */
+  NET_NOT_PUBLIC = 4, /* the name leads to an address that has to be listed itself, which stands in the place of the rule */
+  NET_UNREACHABLE = 5, /* allowed, and no address of the host took the connection; the same connections are in its row allowed */
+  NET_TOO_MANY = 6, /* allowed, and reset: more connections at once than the helper holds */
+  NET_PUBLISHED = 7, /* an address and port of the host that lead to a server inside, whose port stands in the place of the rule */
+};
+
+#define NET_VERDICT_TABLE(ROW) \
+  ROW(NET_ALLOWED, "allowed") \
+  ROW(NET_NOT_LISTED, "not-listed") \
+  ROW(NET_DENIED, "denied") \
+  ROW(NET_NOT_PUBLIC, "not-public") \
+  ROW(NET_UNREACHABLE, "unreachable") \
+  ROW(NET_TOO_MANY, "too-many") \
+  ROW(NET_PUBLISHED, "published")
 
 /* Keys of the status line. */
 #define STATUS_CAUSE "cause"
@@ -194,6 +257,10 @@ enum cause {
 #define STATUS_SET_IDS "setIds"
 #define STATUS_SET_ID "setId"
 #define STATUS_CONFIG_LOCKED "configLocked"
+#define STATUS_NETWORK "network"
+#define STATUS_NETWORK_OMITTED "networkOmitted"
+#define STATUS_NETWORK_LOST "networkLost"
+#define STATUS_LAYER "layer"
 
 /* What is filled into a result. */
 enum slot {
@@ -210,6 +277,10 @@ enum slot {
   SLOT_PEAK_PIDS,
   SLOT_READ_BYTES,
   SLOT_WRITE_BYTES,
+  SLOT_TIME,
+  SLOT_DECIDED_BY,
+  SLOT_ARGV_HASH,
+  SLOT_PREVIOUS_HASH,
   SLOT_END,
   SLOTS,
 };
@@ -228,6 +299,10 @@ enum slot {
   ROW(SLOT_PEAK_PIDS, "peak-pids") \
   ROW(SLOT_READ_BYTES, "read-bytes") \
   ROW(SLOT_WRITE_BYTES, "write-bytes") \
+  ROW(SLOT_TIME, "time") \
+  ROW(SLOT_DECIDED_BY, "decided-by") \
+  ROW(SLOT_ARGV_HASH, "argv-hash") \
+  ROW(SLOT_PREVIOUS_HASH, "previous-hash") \
   ROW(SLOT_END, "end")
 
 /* The first words of a key: who calls, then where. */

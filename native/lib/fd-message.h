@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define MESSAGE_DESCRIPTORS_MAX 32
+#define MESSAGE_DESCRIPTORS_MAX 250
 
 /* `count`: at most MESSAGE_DESCRIPTORS_MAX. Returns 0, or -1 with errno. */
 int message_send(int socket, const void *bytes, size_t size, const int *fds, int count);

@@ -1,5 +1,6 @@
 #include "lib/guard.h"
 
+#include "lib/layer.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -337,14 +338,18 @@ static int is_of(const struct guard_zone *zone, const struct entry *entry) {
   return strcmp(zone->source, entry->word[0]) == 0 && strcmp(zone->target, entry->word[1]) == 0;
 }
 
+/* The zone of entries that are not the guard's: in a copy-on-write zone a command may do anything, and apply knows what is protected. */
+static struct guard_zone LAYERED;
+
 static int on_record(struct guard *guard, struct guard_zone **zone, const struct entry *entry) {
   if (entry->verb == V_ZONE) {
-    *zone = NULL;
+    *zone = is_layered(entry) ? &LAYERED : NULL;
     if (strcmp(entry->word[2], "rw") != 0) return 0;
     *zone = add_zone(guard, entry);
     return *zone ? open_zone(guard, *zone, entry) : -1;
   }
   if (entry->verb != V_PROTECT && entry->verb != V_GIT) return 0;
+  if (*zone == &LAYERED) return 0;
   copy_text(guard->failed, sizeof guard->failed, entry->word[0]);
   if (!*zone || !is_of(*zone, entry)) return errno = EINVAL, -1; /* the paths of a zone stand behind it */
   if (entry->verb == V_GIT) return (*zone)->has_git = 1, (*zone)->open = entry->word[2], 0;

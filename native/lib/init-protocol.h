@@ -15,6 +15,8 @@ enum {
   INIT_STDIN = 6,
   INIT_STDOUT = 7,
   INIT_STDERR = 8,
+  INIT_NETWORK = 9, /* engine bwrap with a restricted network: the socket of its helper (lib/net-protocol.h); engine unshare without
+                       network: the socket to which names are asked for (sandbox/network.h), if it could be made */
 };
 
 /* The kinds of report, in the order of a run. */
@@ -38,6 +40,7 @@ struct report {
   int32_t error;
   int32_t wait_status;
   int32_t pid;
+  uint32_t has_names;    /* REPORT_STARTED, REPORT_READY: the last descriptor is that socket */
   uint32_t killed;       /* processes that outlived the command and were killed */
   uint64_t at_ns;        /* CLOCK_MONOTONIC */
   uint64_t started_ns;   /* REPORT_ENDED of a command that came late: when it began */

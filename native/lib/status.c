@@ -51,6 +51,37 @@ void status_put_guard(FILE *out, const struct guard *guard) {
   if (guard->config_locked) fputs(",\"" STATUS_CONFIG_LOCKED "\":true", out);
 }
 
+static const char *verdict_name(uint32_t verdict) {
+#define ROW(value, name) \
+  if (verdict == value) return name;
+  NET_VERDICT_TABLE(ROW)
+#undef ROW
+  return "not-listed";
+}
+
+static void print_host(FILE *out, const struct net_row *row) {
+  fputs("{\"host\":", out);
+  put_json(out, row->host);
+  put_number(out, "port", row->port);
+  put_key(out, "verdict", verdict_name(row->verdict));
+  put_key(out, "rule", row->rule);
+  put_number(out, "connections", row->connections);
+  put_number(out, "bytesIn", (long long)row->bytes_in);
+  put_number(out, "bytesOut", (long long)row->bytes_out);
+  fputc('}', out);
+}
+
+void status_put_network(FILE *out, const struct net_report *report) {
+  if (report->is_lost) fputs(",\"" STATUS_NETWORK_LOST "\":true", out);
+  if (report->head.omitted) put_number(out, STATUS_NETWORK_OMITTED, report->head.omitted);
+  fputs(",\"" STATUS_NETWORK "\":[", out);
+  for (uint32_t i = 0; i < report->head.rows; i++) {
+    if (i) fputc(',', out);
+    print_host(out, &report->row[i]);
+  }
+  fputc(']', out);
+}
+
 char *status_line(const struct outcome *outcome, size_t *size) {
   char *line = NULL;
   FILE *out = open_memstream(&line, size);
@@ -75,6 +106,8 @@ char *status_line(const struct outcome *outcome, size_t *size) {
   put_number(out, STATUS_THROTTLED_US, outcome->throttled_us);
   put_number(out, STATUS_KILLED, outcome->killed);
   if (outcome->guard) status_put_guard(out, outcome->guard);
+  if (outcome->network) status_put_network(out, outcome->network);
+  if (outcome->layer) put_key(out, STATUS_LAYER, outcome->layer);
   fputs("}\n", out);
   if (fclose(out) != 0) return free(line), NULL;
   return line;
@@ -103,6 +136,7 @@ int status_exit_code(const struct outcome *outcome) {
     case CAUSE_EXIT: return exit_code_of(outcome->wait_status);
     case CAUSE_DEADLINE: return EXIT_TIMEOUT;
     case CAUSE_CPU_TIME:
+    case CAUSE_DISK:
     case CAUSE_MEMORY: return EXIT_KILLED;
     case CAUSE_CANCELLED: return EXIT_CANCELLED;
     case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;

@@ -4,6 +4,7 @@
 #include "lib/contract.h"
 #include "lib/init-protocol.h"
 #include "lib/guard.h"
+#include "lib/net-protocol.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@ struct outcome {
   long long oom_kills, pids_refused, throttled_us, read_bytes, write_bytes; /* -1 without such a counter */
   unsigned killed;
   const struct guard *guard; /* what it saw; NULL = nothing ran */
+  const struct net_report *network; /* NULL = not restricted */
+  const char *layer; /* directory of what the command changed in copy-on-write zones; NULL = nothing */
 };
 
 /* The line of JSON, on the heap; NULL when memory is short. */
@@ -28,6 +31,9 @@ char *status_line(const struct outcome *outcome, size_t *size);
 
 /* What it saw, as members of a JSON object, each with a comma before it; nothing where there is nothing to tell. */
 void status_put_guard(FILE *out, const struct guard *guard);
+
+/* What a restricted command has reached, likewise. */
+void status_put_network(FILE *out, const struct net_report *report);
 
 /* Writes one line of JSON. Returns 0, or -1 when it cannot be written. */
 int status_write(int fd, const struct outcome *outcome);

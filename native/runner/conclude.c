@@ -70,6 +70,9 @@ void run_conclude(struct run *run) {
   struct outcome *outcome = &run->outcome;
   if (run->status_sent) return;
   run_sweep(run);
+  run_settle_layer(run);
+  net_helper_finish(&run->net);
+  outcome->network = run->net.result;
   terminal_finish(&run->terminal);
   if (!outcome->ended_ns) {
     outcome->ended_ns = now_ns();

@@ -72,6 +72,20 @@ int mounts_watch(struct mounts *mounts, const struct launchfile *file, const cha
   return mounts->seen ? 0 : -1;
 }
 
+int mounts_below(const char *path, char *point, size_t room) {
+  int list = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC), found = 0;
+  size_t size;
+  char *all = list < 0 ? NULL : read_all(list, LIST_MAX, &size);
+  if (list >= 0) close(list);
+  if (!all) return -1;
+  for (char *line = all, *newline; !found && (newline = memchr(line, '\n', size - (size_t)(line - all))); line = newline + 1) {
+    *newline = 0;
+    found = point_of(line, point, room) < 0 || (has_prefix(point, path) && !has_prefix(path, point));
+  }
+  free(all);
+  return found;
+}
+
 int mounts_have_changed(const struct mounts *mounts) {
   size_t size;
   char *now = read_ours(mounts, &size);

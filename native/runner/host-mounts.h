@@ -19,5 +19,7 @@ int mounts_watch(struct mounts *mounts, const struct launchfile *file, const cha
 
 /* After poll has said POLLPRI: is something of it ours? What cannot be read counts as ours. */
 int mounts_have_changed(const struct mounts *mounts);
+/* Is something mounted below `path`? 1 with the first mount point, 0, or -1 with errno. */
+int mounts_below(const char *path, char *point, size_t room);
 /* Asks poll, too. */
 int mounts_are_stale(const struct mounts *mounts);

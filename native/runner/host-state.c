@@ -101,6 +101,7 @@ void run_sweep(struct run *run) {
 }
 
 void run_release(struct run *run) {
+  run_release_layer(run);
   int is_gone = run->cgroup < 0 || cgroup_end(run->cgroup_parent, run->cgroup_name, run->cgroup) == 0;
   /* What could not be removed stays on record, for the janitor. */
   if (run->record >= 0 && is_gone) record_remove(run->records, run->id, run->record);

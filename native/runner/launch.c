@@ -69,12 +69,13 @@ static void find_init(struct run *run) {
 
 void run_begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
-  run->records = run->record = run->cgroup_parent = run->cgroup = run->control = run->errors = run->signals = -1;
+  run->records = run->record = run->layer = run->cgroup_parent = run->cgroup = run->control = run->errors = run->signals = -1;
   run->keeper = -1;
   terminal_none(&run->terminal);
   streams_note(&run->streams);
   run->warm = (struct warm)WARM_NONE;
   run->guard = (struct guard)GUARD_NONE;
+  run->net = (struct net_helper)NET_HELPER_NONE;
   for (int i = 0; i < 3; i++) run->stdio[i] = i;
   run->outcome = (struct outcome){
       .wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
@@ -104,6 +105,7 @@ _Noreturn void run_carry_out(struct run *run) {
   run_write_record(run); /* before there is anything to be removed: a record may name too much, never too little */
   run_prepare_guard(run);
   run_make_group(run);
+  run_make_layer(run);
   if (!run->warm_directory) guard_watch(&run->guard, now_ns());
   run_start(run);
   run_watch(run);

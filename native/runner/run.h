@@ -16,6 +16,8 @@
 #include "lib/guard.h"
 #include "lib/syscalls.h"
 #include "runner/launch.h"
+#include "runner/layer-size.h"
+#include "runner/net-helper.h"
 #include "lib/fd-message.h"
 #include "lib/run-record.h"
 #include "lib/status.h"
@@ -47,11 +49,16 @@ struct run {
   int is_kept;        /* the end of the keeper is ours */
 
   int records, record;
+  int layer; /* of its copy-on-write zones, locked; -1 without */
+  char layer_path[PATH_MAX];
+  const char *layer_id; /* its name: that of the run, or of the one that the run goes on with */
+  struct layer_size layer_size;
   int cgroup_parent, cgroup;
   char cgroup_name[RUN_ID_MAX + sizeof CGROUP_PREFIX];
   struct guard guard;
   int swept;
   pid_t sweeper; /* 0 = there is none */
+  struct net_helper net; /* of a restricted network, or for the names that are asked for without one */
 
   int control; /* our end */
   int errors;  /* what the engine prints */
@@ -99,6 +106,15 @@ void run_name_group(struct run *run);
 void run_make_group(struct run *run);
 /* The stager has gone, and with it what only it needed. */
 void run_narrow_group(struct run *run);
+/* Makes what keeps the changes of copy-on-write zones (runner/layer.c). That of a warm sandbox begins with its command: -1 with errno. */
+void run_make_layer(struct run *run);
+int run_begin_layer(const struct run *run);
+/* Once the command has started. */
+void run_limit_layer(struct run *run);
+/* Nothing of the command is left: changes stay, are reported, and may be applied. */
+void run_settle_layer(struct run *run);
+/* Removes a layer without changes. */
+void run_release_layer(struct run *run);
 /* Finds what is to be covered and what to be watched in the writable zones. */
 void run_prepare_guard(struct run *run);
 /* Once there is an engine to end: starts the process that sweeps should we be killed. */
@@ -112,6 +128,8 @@ void run_release(struct run *run);
 /* A sealed memfd with these bytes, at offset 0. */
 int run_sealed(struct run *run, const char *bytes, size_t size, const char *what);
 void run_start(struct run *run);
+/* A sandbox without network has asked for a name. */
+void run_serve_names(struct run *run);
 
 /* ---- captured output, and the command of a warm run (runner/warm-request.c) ---- */
 

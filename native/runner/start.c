@@ -1,6 +1,8 @@
 /* The stager (sandbox/root-fs.h) is cloned into the cgroup, with the launch file and the command in sealed memory. */
 #include "runner/run.h"
 
+#include "sandbox/idmap.h"
+#include "sandbox/network.h"
 #include "sandbox/root-fs.h"
 
 #include <sched.h>
@@ -94,6 +96,32 @@ static _Noreturn void become_stager(struct run *run, struct stage *stage) {
   stage_and_exec(stage);
 }
 
+/* bin/net lies in the directory of bin/init. Where we are root it gets an id that neither we nor the sandbox (FIRST_FRESH_ID + our pid) have. */
+static struct net_helper_start net_helper_of(const struct run *run, char program[static PATH_MAX]) {
+  const char *slash = strrchr(run->init, '/');
+  int length = slash ? (int)(slash - run->init) + 1 : 0;
+  int is_long = snprintf(program, PATH_MAX, "%.*snet", length, run->init) >= PATH_MAX;
+  return (struct net_helper_start){is_long ? NULL : program, -1, -1, getuid() == 0 ? NET_HELPER_ID + (uid_t)getpid() : 0};
+}
+
+static int start_net_helper(struct run *run, int control) {
+  char program[PATH_MAX];
+  struct net_helper_start start = net_helper_of(run, program);
+  if (!start.program) errno = ENAMETOOLONG, run_refuse(run, "launch: find helpers", "net");
+  start.launch_file = run_sealed(run, run->file.bytes, run->file.size, "launch-file");
+  start.control = control;
+  int inside = net_helper_start(&run->net, &start);
+  if (inside < 0) run_refuse(run, "launch: net helper", program);
+  close(start.launch_file);
+  return inside;
+}
+
+void run_serve_names(struct run *run) {
+  char program[PATH_MAX];
+  struct net_helper_start start = net_helper_of(run, program);
+  if (start.program) net_helper_serve_names(&run->net, &start);
+}
+
 void run_start(struct run *run) {
   int control[2], errors[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0) run_refuse(run, "launch: socketpair", "");
@@ -105,12 +133,18 @@ void run_start(struct run *run) {
                         .command = command_block(run),
                         .control = control[1],
                         .errors = errors[1],
+                        .layer = run->layer,
                         .init = run->init,
                         .stdio = {run->stdio[0], run->stdio[1], run->stdio[2]},
+                        .network = -1,
                         .launch = getpid(),
+                        .layer_id = run->layer_id,
                         .id = run->id};
-  int *fds[] = {&stage.launch_file, &stage.command, &stage.control, &stage.errors, &stage.stdio[0], &stage.stdio[1], &stage.stdio[2]};
+  int network = network_is_restricted(&run->file) ? start_net_helper(run, control[1]) : -1;
+  stage.network = network;
+  int *fds[] = {&stage.launch_file, &stage.command, &stage.control, &stage.errors, &stage.stdio[0], &stage.stdio[1], &stage.stdio[2], &stage.network};
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+    if (*fds[i] < 0) continue;
     *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, 32);
     if (*fds[i] < 0) run_refuse(run, "launch: descriptor", "");
   }
@@ -118,7 +152,9 @@ void run_start(struct run *run) {
   if (run->engine < 0) run_refuse(run, "launch: clone", "");
   if (run->engine == 0) become_stager(run, &stage);
   close(control[1]), close(errors[1]);
-  for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) close(*fds[i]);
+  if (network >= 0) close(network); /* held, it would hide from the helper that the sandbox has failed */
+  for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+    if (*fds[i] >= 0) close(*fds[i]);
   run_drop_stdio(run);
   run->control = control[0];
   run->errors = errors[0];

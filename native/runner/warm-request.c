@@ -100,6 +100,7 @@ static int guard_late(struct run *run) {
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
 static int make_ready(struct run *run, const char *block, size_t size) {
   if (hand_over(run, block, size) < 0) return -1;
+  if (run_begin_layer(run) < 0) return run_record_failure(run, errno, "launch: record of the layer", ""), -1;
   if (!serves(&run->file, &run->warm.plan)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
   return guard_late(run);
 }

@@ -18,7 +18,7 @@
 
 /* As their subreaper we get what the engine leaves behind: a child of bwrap that has not yet tied itself to its parent, and
  * an init that still waits. PID 1 takes the whole sandbox with it. */
-static void kill_children(pid_t sweeper) {
+static void kill_children(pid_t sweeper, pid_t net) {
   char path[64], pids[4096];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -27,13 +27,13 @@ static void kill_children(pid_t sweeper) {
   pids[size > 0 ? size : 0] = 0;
   char *rest = NULL;
   for (char *pid = strtok_r(pids, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest))
-    if (atoi(pid) != sweeper) kill(atoi(pid), SIGKILL);
+    if (atoi(pid) != sweeper && atoi(pid) != net) kill(atoi(pid), SIGKILL);
 }
 
 void run_kill(struct run *run) {
   if (run->cgroup >= 0) cgroup_kill(run->cgroup);
   if (!run->engine_gone) kill(run->engine, SIGKILL);
-  kill_children(run->sweeper);
+  kill_children(run->sweeper, run->net.pid);
   run->kill_at = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
 }
 
@@ -79,6 +79,7 @@ static void on_staged(struct run *run, const struct report *report, const int *f
 void run_on_started(struct run *run, uint64_t at_ns) {
   run->outcome.started_ns = at_ns;
   begin_limits(run);
+  run_limit_layer(run);
 }
 
 static void on_started(struct run *run, const struct report *report, int master) {
@@ -103,6 +104,7 @@ static void on_ended(struct run *run, const struct report *report) {
 }
 
 static void on_report(struct run *run, const struct report *report, const int *fds, int count) {
+  if (report->has_names && count > 0 && run->net.names < 0) run->net.names = fds[--count];
   switch (report->kind) {
     case REPORT_STAGED: on_staged(run, report, fds, count); break;
     case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
@@ -182,6 +184,8 @@ static void look_at_limits(struct run *run) {
   if (run->stopping || !run->outcome.started_ns || run->outcome.ended_ns) return;
   if (run->deadline_ns && now >= run->deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
   if (run->watching && watchdog_is_due(&run->watchdog)) look_at_memory(run);
+  uint64_t size = layer_size_due(&run->layer_size);
+  if (size && now >= size && layer_size_is_over(&run->layer_size, now, 0)) return run_stop(run, CAUSE_DISK, GRACE_DEADLINE_MS);
   if (run->cpu_limit_us && watchdog_cpu_usec(&run->watchdog) >= (long long)run->cpu_limit_us)
     run_stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
 }
@@ -200,6 +204,8 @@ static int patience(const struct run *run) {
     uint64_t tick = now + TICK_MS * MS;
     if (!next || tick < next) next = tick;
   }
+  uint64_t size = is_running ? layer_size_due(&run->layer_size) : 0;
+  if (size && (!next || size < next)) next = size;
   if (is_running && run->guard.next_walk_ns && (!next || run->guard.next_walk_ns < next)) next = run->guard.next_walk_ns;
   if (run->deferred_at && (!next || run->deferred_at < next)) next = run->deferred_at;
   if (!next) return -1;
@@ -211,13 +217,23 @@ static void read_pending_reports(struct run *run) {
     if (!read_report(run)) close(run->control), run->control = -1;
 }
 
+/* A command that runs finds that nothing can be reached, and its result says so; one that comes to a warm sandbox goes another way. */
+static void on_net_helper_end(struct run *run) {
+  run->net.pid = 0;
+  if (!run->warm_directory || run->outcome.started_ns || run->stopping) return;
+  run_record_failure(run, 0, "net helper ended", "");
+  run_kill(run);
+}
+
 /* Returns 1 once the last child has been reaped. */
 static int all_gone(struct run *run) {
   for (;;) {
     int status;
+    if (run->engine_gone) net_helper_finish(&run->net);
     pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == ECHILD) return 1;
     if (pid <= 0) return 0;
+    if (pid == run->net.pid) on_net_helper_end(run);
     read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
     if (pid == run->stager && pid != run->engine) run_narrow_group(run); /* it has named init before it went */
     if (pid != run->engine) continue;
@@ -254,10 +270,10 @@ static void look_at_guard(struct run *run, int has_events) {
 
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
-    struct pollfd watched[5 + TERMINAL_POLLS + WARM_POLLS] = {
+    struct pollfd watched[6 + TERMINAL_POLLS + WARM_POLLS] = {
         {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->is_kept ? run->keeper : -1, POLLIN, 0}, {run->errors, POLLIN, 0},
-        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}};
-    struct pollfd *terminal = &watched[5], *warm = terminal + TERMINAL_POLLS;
+        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}};
+    struct pollfd *terminal = &watched[6], *warm = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);
     warm_watch(&run->warm, warm);
     if (poll(watched, sizeof watched / sizeof *watched, patience(run)) < 0 && errno != EINTR) {
@@ -268,6 +284,7 @@ void run_watch(struct run *run) {
     if (watched[0].revents) read_signals(run);
     if (watched[2].revents) read_keeper(run);
     if (watched[3].revents) read_errors(run);
+    if (watched[5].revents) run_serve_names(run);
     terminal_relay(&run->terminal, terminal);
     run_relay(run, warm);
     look_at_limits(run);

@@ -6,6 +6,8 @@
 /* First of the ids that a sandbox of root runs as; the pid of the launcher is added, so that live sandboxes never share
  * one. systemd's UIDS-GIDS page lists 1879048192..2147483647 as unused. */
 #define FIRST_FRESH_ID 0x70000000u
+/* The helper of a restricted network, in the same way: no pid is so large (PID_MAX_LIMIT is 2^22). */
+#define NET_HELPER_ID (FIRST_FRESH_ID + 0x01000000u)
 
 /* A user namespace in which `uid`:`gid` on disk are `to_uid`:`to_gid`. Returns its descriptor, or -1 with errno. It leaves a child that
  * ends at once, which idmap_reap waits for. */

@@ -17,6 +17,7 @@
 #include "lib/report-failure.h"
 #include "sandbox/seccomp-eval.h"
 #include "sandbox/confine.h"
+#include "sandbox/network.h"
 #include "lib/syscalls.h"
 #include "lib/launch-file.h"
 #include "lib/fd-message.h"
@@ -76,11 +77,11 @@ static struct command read_command(int fd) {
 }
 
 /* A warm sandbox: all walls stand, and the first client brings the command. */
-static void request_command(int waiting) {
-  struct report ready = {.kind = REPORT_READY, .at_ns = now_ns()};
-  int with[READY_DESCRIPTORS] = {open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC), open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), waiting};
+static void request_command(int waiting, int names) {
+  struct report ready = {.kind = REPORT_READY, .at_ns = now_ns(), .has_names = names >= 0};
+  int with[] = {open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC), open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), waiting, names};
   if (with[0] < 0 || with[1] < 0) fail("init: open namespace", "/proc/self/ns");
-  if (report_send(INIT_CONTROL, &ready, with, READY_DESCRIPTORS) < 0) _exit(125);
+  if (report_send(INIT_CONTROL, &ready, with, READY_DESCRIPTORS + (names >= 0)) < 0) _exit(125);
   close(with[0]), close(with[1]);
 }
 
@@ -133,6 +134,19 @@ static int is_on(const struct launchfile *file, enum verb verb) {
 static int has_covered_proc(const struct launchfile *file) {
   struct entry engine;
   return launchfile_find(file, V_ENGINE, &engine) && strcmp(engine.word[0], "unshare") == 0;
+}
+
+/* So has its network been made. */
+static void make_network(const struct launchfile *file) {
+  network_make(file, INIT_NETWORK);
+  network_await_helper(INIT_NETWORK);
+}
+
+/* Of a sandbox without network; -1 without. The engine unshare has left it behind. */
+static int take_names(const struct launchfile *file) {
+  if (!network_is_none(file)) return -1;
+  if (!has_covered_proc(file)) return network_open_names();
+  return fcntl(INIT_NETWORK, F_SETFD, FD_CLOEXEC) < 0 ? -1 : INIT_NETWORK;
 }
 
 /* ---- the command's process ---- */
@@ -290,14 +304,17 @@ static _Noreturn void run(const struct launchfile *file, const struct command *c
 
 /* ---- PID 1 ---- */
 
-static void send_report(struct report *report, int master) {
+static void send_report(struct report *report, const int *with, int count) {
   report->at_ns = now_ns();
-  if (report_send(INIT_CONTROL, report, &master, master >= 0) < 0) _exit(125); /* launch is gone */
+  if (report_send(INIT_CONTROL, report, with, count) < 0) _exit(125); /* launch is gone */
 }
 
-static void report_start(int master) {
-  struct report report = {.kind = REPORT_STARTED};
-  send_report(&report, master);
+static void report_start(int master, int names) {
+  struct report report = {.kind = REPORT_STARTED, .has_names = names >= 0};
+  int with[2], count = 0;
+  if (master >= 0) with[count++] = master;
+  if (names >= 0) with[count++] = names;
+  send_report(&report, with, count);
 }
 
 struct started {
@@ -315,7 +332,7 @@ static int open_waiting(struct child *child) {
 }
 
 /* Forks the command, or the process that waits for one. */
-static struct started start(const struct launchfile *file, const struct command *known) {
+static struct started start(const struct launchfile *file, const struct command *known, int names) {
   int pipe[2], master = -1, is_late = !known->argv[0], far = -1;
   struct child own = {.slave = -1, .waiting = -1, .gate = -1};
   if (seccomp_read(file, &own.filter) < 0) fail("init: seccomp", "");
@@ -323,7 +340,7 @@ static struct started start(const struct launchfile *file, const struct command 
   own.pipe = pipe[1];
   if (is_late) far = open_waiting(&own);
   if (is_on(file, V_TERMINAL)) terminal_open(&master, &own.slave);
-  if (!is_late) report_start(master);
+  if (!is_late) report_start(master, names);
   pid_t child = fork();
   if (child < 0) fail("init: fork", "");
   if (child == 0) {
@@ -333,7 +350,8 @@ static struct started start(const struct launchfile *file, const struct command 
     own.gate = late.gate;
     run(file, &late.command, &own);
   }
-  if (is_late) request_command(far), close(far), close(own.waiting);
+  if (is_late) request_command(far, names), close(far), close(own.waiting);
+  if (names >= 0) close(names); /* launch has it */
   close(own.pipe);
   if (master >= 0) close(master), close(own.slave);
   /* The command's streams end with the command, not with us. */
@@ -349,7 +367,7 @@ static uint64_t require_start(const struct started *child) {
   close(child->notes);
   if (child->is_late && !started.kind) failure.kind = REPORT_NOT_STARTED;
   if (!failure.kind) return started.at_ns;
-  send_report(&failure, -1);
+  send_report(&failure, NULL, 0);
   _exit(125);
 }
 
@@ -397,7 +415,7 @@ static void report_end(int wait_status, uint64_t started_ns) {
   report.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
                   (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
   report.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
-  send_report(&report, -1);
+  send_report(&report, NULL, 0);
 }
 
 static int watch_children(void) {
@@ -418,13 +436,16 @@ int main(int argc, char **argv) {
   fail_through(INIT_CONTROL);
   for (int fd = INIT_LAUNCH_FILE; fd <= INIT_STDERR; fd++)
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) fail("init: missing descriptor", "");
-  if (sys_close_range(INIT_STDERR + 1, ~0u) < 0) fail("init: close_range", "");
+  if (sys_close_range(INIT_NETWORK + 1, ~0u) < 0) fail("init: close_range", "");
   struct launchfile file = read_launch_file();
   struct command command = read_command(INIT_COMMAND);
   int signals = watch_children();
   if (!has_covered_proc(&file)) proc_cover(&file);
+  if (!has_covered_proc(&file) && network_is_restricted(&file)) make_network(&file);
+  int names = take_names(&file);
+  if (names < 0) (void)close(INIT_NETWORK); /* of a restricted network; EBADF without */
   give_up_privileges(&file);
-  struct started child = start(&file, &command);
+  struct started child = start(&file, &command, names);
   int wait_status = wait_for(child.pid, signals);
   report_end(wait_status, require_start(&child));
   return 0;

@@ -4,6 +4,7 @@
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 #include "lib/fd-message.h"
+#include "sandbox/network.h"
 #include "sandbox/proc-mask.h"
 #include "lib/run-record.h"
 
@@ -42,9 +43,14 @@ static void move_to(int from, int to) {
 }
 
 /* After those of init; closed by its execve. */
-#define GATE (INIT_STDERR + 1)
+#define GATE (INIT_NETWORK + 1)
 
-/* `gate`: -1 without. */
+/* Closed where there is none to be placed. */
+static void place_or_close(int from, int to, int flags) {
+  if (from >= 0 ? dup3(from, to, flags) < 0 : close(to) < 0 && errno != EBADF) fail("engine: dup3", "");
+}
+
+/* `gate`: -1 without, where another program is executed and init makes the network. */
 static void move_descriptors(const struct stage *stage, int gate) {
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) fail("engine: open", "/dev/null");
@@ -56,8 +62,9 @@ static void move_descriptors(const struct stage *stage, int gate) {
   move_to(stage->control, INIT_CONTROL);
   for (int i = 0; i < 3; i++) move_to(stage->stdio[i], INIT_STDIN + i);
   fail_through(INIT_CONTROL);
-  if (gate >= 0 && dup3(gate, GATE, O_CLOEXEC) < 0) fail("engine: dup3", "");
-  if (sys_close_range(gate < 0 ? GATE : GATE + 1, ~0u) < 0) fail("engine: close_range", "");
+  place_or_close(stage->network, INIT_NETWORK, gate < 0 ? 0 : O_CLOEXEC);
+  place_or_close(gate, GATE, O_CLOEXEC);
+  if (sys_close_range(GATE + 1, ~0u) < 0) fail("engine: close_range", "");
 }
 
 /* The id of the run is all of the environment: the janitor finds the processes of a run by it. */
@@ -168,12 +175,18 @@ static int wait_for_tree(void) {
   return fds[0];
 }
 
+/* For init. */
+static void keep_names(int fd) {
+  if (fd >= 0 && (fd == INIT_NETWORK ? fcntl(fd, F_SETFD, 0) : dup2(fd, INIT_NETWORK)) < 0) fail("engine: names", "");
+}
+
 /* What takes longest is the kernel's work on the network; the stager builds its tree in the meantime. */
 static void enter_namespaces(const struct launchfile *file) {
   int network = has_own_network(file) ? CLONE_NEWNET : 0;
   if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | network) < 0) fail("engine: unshare namespaces", "");
   set_hostname(file);
-  if (network) bring_loopback_up();
+  if (network_is_restricted(file)) network_make(file, INIT_NETWORK);
+  else if (network) bring_loopback_up(), keep_names(network_open_names());
 }
 
 /*
@@ -203,6 +216,7 @@ static _Noreturn void become_init(const struct stage *stage, const struct engine
   take_identity(&engine->inside);
   int proc = mount_fresh_proc(stage->file);
   pivot_into(wait_for_tree(), proc);
+  if (network_is_restricted(stage->file)) network_await_helper(INIT_NETWORK);
   keep_capability_of_init();
   execute(stage, "/" INIT_NAME, argv);
 }

@@ -4,6 +4,8 @@
 #include "sandbox/namespaces.h"
 #include "lib/report-failure.h"
 #include "sandbox/idmap.h"
+#include "sandbox/overlay.h"
+#include "lib/layer.h"
 #include "lib/syscalls.h"
 #include "lib/fd-message.h"
 
@@ -30,9 +32,11 @@ typedef char number_text[24];
 struct zone {
   const char *source, *target;
   int writable;
+  int layered; /* copy-on-write: the tree becomes the lower directory of an overlay */
   uid_t uid; /* owner of the zone's root */
   gid_t gid;
   int tree; /* detached clone */
+  int upper; /* of a layered zone, detached */
 };
 
 /* A directory of the tree, by its path without a slash at the end; fd -1 = none. */
@@ -49,6 +53,8 @@ struct staging {
   int root; /* O_PATH of the tree's "/" */
   struct zone zone[ZONES_MAX];
   int zones;
+  int layer;     /* directory of copy-on-write zones; -1 without */
+  size_t layers; /* directories made in the layer */
   /* File systems that we made: the only ones in which mount points are created. */
   dev_t own[OWN_DEVICES_MAX];
   int own_count;
@@ -264,12 +270,12 @@ static void read_zones(struct staging *staging) {
     if (entry.verb != V_ZONE) continue;
     if (staging->zones == ZONES_MAX) fail_with(E2BIG, "stage: too many zones", entry.word[0]);
     staging->zone[staging->zones++] =
-        (struct zone){.source = entry.word[0], .target = entry.word[1], .writable = strcmp(entry.word[2], "rw") == 0};
+        (struct zone){.source = entry.word[0], .target = entry.word[1], .writable = strcmp(entry.word[2], "rw") == 0, .layered = is_layered(&entry)};
   }
 }
 
 /* Opens a zone's source once. A source that was swapped for a link or another directory after planning is refused here. */
-static void open_zone(struct zone *zone, const struct entry *entry) {
+static void open_zone(struct staging *staging, struct zone *zone, const struct entry *entry) {
   uint64_t device, inode;
   if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0)
     fail_with(EINVAL, "stage: zone identity", zone->source);
@@ -281,7 +287,13 @@ static void open_zone(struct zone *zone, const struct entry *entry) {
   zone->gid = status.st_gid;
   zone->tree = clone_tree(source, zone->source);
   set_attributes(zone->tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (zone->writable ? 0 : MOUNT_ATTR_RDONLY), zone->source);
+  if (zone->layered) zone->upper = overlay_make_upper(staging->layer, staging->layers++, &status, zone->source);
   close(source);
+}
+
+static void open_layer(struct staging *staging) {
+  struct entry cow;
+  staging->layer = launchfile_find(staging->stage->file, V_COW, &cow) ? overlay_open_layer(staging->stage->layer, cow.word[0], staging->stage->layer_id) : -1;
 }
 
 static void open_zones(struct staging *staging) {
@@ -289,7 +301,16 @@ static void open_zones(struct staging *staging) {
   size_t position = 0;
   int next = 0;
   while (launchfile_next(staging->stage->file, &position, &entry))
-    if (entry.verb == V_ZONE) open_zone(&staging->zone[next++], &entry);
+    if (entry.verb == V_ZONE) open_zone(staging, &staging->zone[next++], &entry);
+}
+
+static void layer_zones(struct staging *staging) {
+  for (int i = 0; i < staging->zones; i++) {
+    struct zone *zone = &staging->zone[i];
+    if (!zone->layered) continue;
+    struct overlay overlay = {zone->tree, zone->upper, staging->privileged, staging->uid, staging->gid, zone->source};
+    zone->tree = overlay_mount(&overlay);
+  }
 }
 
 /*
@@ -309,9 +330,9 @@ static int idmap_zones(struct staging *staging, const struct zone **failed) {
       if (map < 0) fail("stage: make id map", zone->source);
       mapped = zone;
     }
-    if (idmap_apply(zone->tree, map) == 0) continue;
+    if (idmap_apply(zone->tree, map) == 0 && (!zone->layered || idmap_apply(zone->upper, map) == 0)) continue;
     *failed = zone;
-    if (zone->writable) done = -1;
+    if (zone->writable || zone->layered) done = -1;
   }
   int error = errno;
   if (map >= 0) close(map);
@@ -331,7 +352,11 @@ static void choose_identity_of_root(struct staging *staging) {
   if (failed->uid == 0) fail("stage: idmap zone of root", failed->source);
   staging->uid = failed->uid;
   staging->gid = failed->gid;
-  for (int i = 0; i < staging->zones; i++) close(staging->zone[i].tree);
+  for (int i = 0; i < staging->zones; i++) {
+    close(staging->zone[i].tree);
+    if (staging->zone[i].layered) close(staging->zone[i].upper);
+  }
+  staging->layers = 0;
   open_zones(staging); /* an idmap cannot be changed once it is set */
   if (idmap_zones(staging, &failed) < 0) fail("stage: idmap zone", failed->source);
 }
@@ -546,7 +571,9 @@ static void make_everything_private(void) {
 static void prepare_as_root(struct staging *staging) {
   if (unshare(CLONE_NEWNS) < 0) fail("stage: unshare mount namespace", "");
   make_everything_private();
+  open_layer(staging);
   choose_identity_of_root(staging);
+  layer_zones(staging);
   leave_groups();
   engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
@@ -560,7 +587,9 @@ static void prepare_as_user(struct staging *staging) {
   }
   enter_own_user_namespace(staging);
   make_everything_private();
+  open_layer(staging);
   open_zones(staging);
+  layer_zones(staging);
   engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
 }

@@ -25,8 +25,11 @@ struct stage {
   int control;     /* init's end of the control socket */
   int errors;      /* write end of the engine's error pipe */
   const char *init; /* path of the init program; opened again in the new mount namespace, where it can be cloned */
+  int layer;       /* directory of copy-on-write zones; -1 without */
   int stdio[3];    /* the command's own streams */
+  int network;     /* the helper's socket (lib/net-protocol.h), -1 where the network is not restricted */
   pid_t launch;    /* whose death is ours */
+  const char *layer_id; /* its name in its directory */
   const char *id;  /* of the run, the one variable of the engine's environment: by it the janitor knows its processes */
 };
 

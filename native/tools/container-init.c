@@ -1,5 +1,5 @@
 /*
- * container-init [--mounts COUNT MOUNT...] SOCKET COMMAND [ARG...]: PID 1 of a container of the docker backend.
+ * container-init [--mounts COUNT MOUNT...] [--network NET_SOCKET UID GID] SOCKET COMMAND [ARG...]: PID 1 of a container of the docker backend.
  * container-init --inside SOCKET COMMAND [ARG...]: one command in a container that goes on, for sessions.
  * container-init --held COUNT MOUNT...: ends with 0 when the mounts of the container are these. A MOUNT is five words, see tools/container-mounts.h.
  *
@@ -9,10 +9,11 @@
  * and it is not dumpable, so the command, which has the same id, cannot take its descriptor. It passes signals on, reaps, and
  * when the command has ended it kills what is left and writes the status line of launch (lib/status.h). Its own exit status is
  * what docker's init would have used. With --mounts nothing runs before the mounts were compared and reported to the runner;
- * else, without a socket, it does all but the telling. Inside a container that goes on it kills
+ * else, without a socket, it does all but the telling. With --network it starts as root and becomes UID and GID (tools/container-network.h). Inside a container that goes on it kills
  * no process: what a command leaves behind there is the runner's matter.
  */
 #include "tools/container-mounts.h"
+#include "tools/container-network.h"
 #include "lib/syscalls.h"
 #include "lib/status.h"
 
@@ -192,6 +193,7 @@ static void hold_signals(sigset_t *signals) {
 struct words {
   char **mounts; /* COUNT times MOUNT_WORDS */
   int count, is_held, is_inside;
+  struct container_network network;
   char **rest; /* SOCKET COMMAND [ARG...] */
 };
 
@@ -207,6 +209,20 @@ static char **parse_mounts(char **argv, struct words *words) {
   return argv;
 }
 
+static int parse_id(const char *word, unsigned *id) {
+  char *end = NULL;
+  unsigned long number = strtoul(word, &end, 10);
+  *id = (unsigned)number;
+  return end != word && !*end && number < UINT32_MAX;
+}
+
+/* Returns what follows them, or NULL. */
+static char **parse_network(char **argv, struct words *words) {
+  if (!argv[0] || !argv[1] || !argv[2]) return NULL;
+  words->network.socket = argv[0];
+  return parse_id(argv[1], &words->network.uid) && parse_id(argv[2], &words->network.gid) ? argv + 3 : NULL;
+}
+
 static int parse_words(char **argv, struct words *words) {
   char **at = argv[0] ? argv + 1 : argv;
   *words = (struct words){.mounts = NULL};
@@ -214,13 +230,14 @@ static int parse_words(char **argv, struct words *words) {
   if (words->is_held) return (at = parse_mounts(at + 1, words)) != NULL && !*at;
   if (*at && strcmp(*at, "--inside") == 0) words->is_inside = 1, at++;
   else if (*at && strcmp(*at, "--mounts") == 0 && !(at = parse_mounts(at + 1, words))) return 0;
+  if (!words->is_inside && *at && strcmp(*at, "--network") == 0 && !(at = parse_network(at + 1, words))) return 0;
   words->rest = at;
   /* Elsewhere the kill at the end would reach everything of this user. */
   return at[0] && at[1] && (words->is_inside || getpid() == 1);
 }
 
 static int usage(void) {
-  fputs("usage: container-init [--inside | --mounts COUNT MOUNT...] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held COUNT MOUNT...\n", stderr);
+  fputs("usage: container-init [--inside | --mounts COUNT MOUNT... | --network NET_SOCKET UID GID] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held COUNT MOUNT...\n", stderr);
   return EXIT_SETUP;
 }
 
@@ -252,6 +269,7 @@ int main(int argc, char **argv, char **env) {
   outcome.pids_refused = refused_processes();
   int report_fd = connect_to(words.rest[0]);
   if (!is_meant || (words.mounts && report_fd < 0)) return refuse(report_fd, &outcome);
+  if (container_network_make(&words.network, &outcome) < 0) return refuse(report_fd, &outcome);
   hold_signals(&signals);
   pid_t child = start(words.rest + 1, env, &outcome);
   if (child > 0) outcome.wait_status = wait_for(child, &signals);

@@ -1,9 +1,10 @@
 /** What native/launch reports in its one line of JSON -> outcome. Pure. */
 import { constants } from 'node:os'
+import { posix } from 'node:path'
 import { CAUSES, type LaunchStatus } from '../contract.ts'
 import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child-process.ts'
-import type { Capture, Guarded, Outcome, SetupFailure } from './outcome.ts'
+import type { Capture, Guarded, NetworkReport, Outcome, SetupFailure } from './outcome.ts'
 
 /** @returns undefined for anything but a whole report: launch was killed before it could tell */
 export function parseLaunchStatus(line: string): LaunchStatus | undefined {
@@ -98,6 +99,8 @@ export function outcomeOf(
     ...eventsOf(status),
     killed: status.killed,
     ...guardedOf(status),
+    ...networkOf(status),
+    ...layerOf(status),
     warnings: [],
   }
 }
@@ -140,6 +143,21 @@ export function guardedOf(status: Pick<LaunchStatus, 'attempts' | 'protected' | 
   return {
     guarded: { attempts: { count: attempts, first: made }, setId: { count: setIds, first: setId }, configLocked },
   }
+}
+
+/** What the helper of a restricted network saw, likewise. */
+export function networkOf({
+  network,
+  networkOmitted = 0,
+  networkLost = false,
+}: Pick<LaunchStatus, 'network' | 'networkOmitted' | 'networkLost'>): {
+  readonly network?: NetworkReport
+} {
+  return network === undefined ? {} : { network: { hosts: network, omitted: networkOmitted, isLost: networkLost } }
+}
+
+function layerOf({ layer }: LaunchStatus): Pick<Outcome, 'layer'> {
+  return layer === undefined ? {} : { layer: { directory: posix.dirname(layer), id: posix.basename(layer) } }
 }
 
 function eventsOf(status: LaunchStatus): Pick<Outcome, 'events'> {

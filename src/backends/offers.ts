@@ -1,14 +1,15 @@
 /** What the offers of several backends have in common. Data. */
 import type { Lack, Offers } from '../plan/offers.ts'
 
-export const NO_RESTRICTED_NETWORK: Lack = {
-  why: 'a network restricted to named hosts is not built yet',
-  fix: '--net none, or --net host if the command may reach everything',
-}
 export const NOT_WASI: Lack = { why: 'only the wasm backend runs WASI commands', fix: '--backend wasm' }
 export const NO_RATES: Lack = {
   why: 'rates of disks are held by the cgroup of a namespace sandbox only',
   fix: '--backend namespace, or --best-effort',
+}
+
+export const NO_LAYERS: Lack = {
+  why: 'copy-on-write zones are mounts that only a namespace sandbox makes',
+  fix: '--backend namespace, or --ro or --rw for the directory',
 }
 
 /** Walls that the kernel makes around a command with a root of its own. */

@@ -1,4 +1,5 @@
 /** What happened, raw: events and numbers as they were observed, no judgement. report/classify.ts gives it meaning. */
+import type { ReachedHost } from '../contract.ts'
 
 export type EndCause =
   /** The command ended by itself. */
@@ -9,6 +10,8 @@ export type EndCause =
   | 'cpu-time'
   /** Ended by the memory limit: memory.events, or the watchdog. */
   | 'memory'
+  /** Ended by the limit of what copy-on-write zones may take. */
+  | 'disk'
   /** The runner was asked to stop (signal, abort). */
   | 'cancelled'
   /** The command was never started. */
@@ -46,6 +49,15 @@ export interface Guarded {
   readonly setId: { readonly count: number; readonly first: readonly string[] }
   /** Git has tried to change a configuration, and could not. */
   readonly configLocked: boolean
+}
+
+/** What came of the connections of a command whose network is restricted. */
+export interface NetworkReport {
+  readonly hosts: readonly ReachedHost[]
+  /** Connections to more hosts than fit into the report. */
+  readonly omitted: number
+  /** The helper ended before the run, and with it the network. */
+  readonly isLost: boolean
 }
 
 export interface Capture {
@@ -86,5 +98,9 @@ export interface Outcome {
   readonly killed: number
   /** Absent when nothing of it happened. */
   readonly guarded?: Guarded
+  /** Absent where the network is not restricted. */
+  readonly network?: NetworkReport
   readonly warnings: readonly string[]
+  /** Where the changes of copy-on-write zones are; absent where there are none. */
+  readonly layer?: { readonly directory: string; readonly id: string }
 }

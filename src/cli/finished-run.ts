@@ -1,5 +1,6 @@
 /**
- * What the client hands over of a run that has ended: two lines, of what was captured and of what launch reported.
+ * What the client hands over of a run that has ended: three lines, of what was captured, whether the run is in the audit log, and what launch
+ * reported.
  * native/client/main.c writes them.
  *
  * Edge: inherited descriptors.
@@ -11,6 +12,8 @@ import type { Capture } from '../backends/outcome.ts'
 export interface FinishedRun {
   /** The line of launch; half of it, or nothing, when launch was killed. */
   readonly status: string
+  /** It is in the audit log already. */
+  readonly isRecorded: boolean
   /** Absent when the output passed through. */
   readonly captured?: Captured
 }
@@ -31,9 +34,9 @@ function captureFrom({ fd, head, bytes }: HandedOver): Capture {
 
 export function readFinishedRun(fd: number): FinishedRun {
   const text = readFileSync(fd, 'utf8')
-  const end = text.indexOf('\n')
-  const status = text.slice(end + 1)
-  if (end === 0) return { status }
-  const { stdout, stderr } = JSON.parse(text.slice(0, end)) as Record<keyof Captured, HandedOver>
-  return { status, captured: { stdout: captureFrom(stdout), stderr: captureFrom(stderr) } }
+  const [line = '', recorded, ...rest] = text.split('\n')
+  const ended = { status: rest.join('\n'), isRecorded: recorded === 'recorded' }
+  if (line === '') return ended
+  const { stdout, stderr } = JSON.parse(line) as Record<keyof Captured, HandedOver>
+  return { ...ended, captured: { stdout: captureFrom(stdout), stderr: captureFrom(stderr) } }
 }

@@ -12,7 +12,10 @@ const EXIT_STATUSES: readonly (readonly [string, string])[] = [
   ['127', 'the command was not found'],
   ['128+N', 'signal N ended the command'],
   ['130', 'cancelled'],
-  ['137', 'the memory limit, signal 9, or the end of the command was lost: it may have run'],
+  [
+    '137',
+    'a limit (memory, processor time, copy-on-write changes), signal 9, or the end of the command was lost: it may have run',
+  ],
 ]
 
 /** Asterisks and brackets mean something in Markdown. */

@@ -19,7 +19,7 @@ function failed(stream: NodeJS.WriteStream, { code, message }: NodeJS.ErrnoExcep
  * Resolves when the kernel has the text, or when the reader is gone.
  * @throws SandboxError OUTPUT_FAILED for any other reason not to take it, e.g. a full disk
  */
-function write(stream: NodeJS.WriteStream, text: string): Promise<void> {
+function write(stream: NodeJS.WriteStream, text: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     tolerateClosed(stream)
     if (stream.destroyed) {
@@ -34,7 +34,7 @@ function write(stream: NodeJS.WriteStream, text: string): Promise<void> {
 }
 
 /** Answers on stdout: one text, line feeds included. */
-export function writeStdout(text: string): Promise<void> {
+export function writeStdout(text: string | Uint8Array): Promise<void> {
   return write(process.stdout, text)
 }
 

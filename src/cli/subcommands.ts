@@ -87,7 +87,43 @@ export const SUBCOMMANDS = [
       },
     ],
   },
-  { name: 'ps', help: 'List the runs of this user that are alive.', flags: [JSON_FLAG] },
+  {
+    name: 'changes',
+    help: 'List what a run changed in copy-on-write zones.',
+    arguments: [{ name: 'ID', isOptional: true }],
+    flags: [JSON_FLAG],
+  },
+  {
+    name: 'diff',
+    help: 'Print what a run changed as a patch that git apply takes.',
+    arguments: [
+      { name: 'ID', isOptional: true },
+      { name: 'PATH', isOptional: true, repeats: true },
+    ],
+    flags: [{ name: 'stat', help: 'Print how many lines of each file.' }, JSON_FLAG],
+  },
+  {
+    name: 'apply',
+    help: 'Make changes of a run on the host, wholly or not at all.',
+    arguments: [{ name: 'ID' }, { name: 'PATH', isOptional: true, repeats: true }],
+    flags: [{ name: 'force', help: 'Also over what the host has changed since.' }, JSON_FLAG],
+  },
+  {
+    name: 'undo',
+    help: 'Take the last apply of a run back, unless something has changed since.',
+    arguments: [{ name: 'ID' }],
+  },
+  {
+    name: 'discard',
+    help: 'Forget the changes of runs.',
+    arguments: [{ name: 'ID', repeats: true }],
+    flags: [{ name: 'force', help: 'Also where they are damaged or half applied.' }],
+  },
+  {
+    name: 'ps',
+    help: 'List the live runs of this user, or those whose changes wait.',
+    flags: [{ name: 'cow', help: 'List the runs whose changes wait to be applied.' }, JSON_FLAG],
+  },
   { name: 'kill', help: 'End runs and everything they started.', arguments: [{ name: 'ID', repeats: true }] },
   { name: 'prune', help: 'Remove what killed runners left behind.' },
   {

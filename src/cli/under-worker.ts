@@ -11,8 +11,9 @@ import type { Plan } from '../plan/plan.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Environment } from '../run/caller.ts'
-import type { ExecOptions, NarrowingSources } from '../run/plan-run.ts'
-import { APPROVALS, type Approval, blockedError } from '../worker/approval.ts'
+import type { NarrowingSources } from '../run/narrowing-sources.ts'
+import type { ExecOptions } from '../run/plan-run.ts'
+import { APPROVALS, type Approval, answeredBy, blockedError } from '../worker/approval.ts'
 import { approvalsDirectory, sessionMemory } from '../worker/approval-store.ts'
 import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/authorize.ts'
 import { compileRules } from '../worker/compile.ts'
@@ -75,23 +76,30 @@ function sourcesOf(decided: Decided | undefined, approval: Approval): NarrowingS
   const { shell, files, missing, seen } = decided.lasting
   const judgement = compileRules(shell, approval)
   const read = files.filter((file) => !missing.includes(file))
-  return judgement && { read, missing, paths: seen, judgement }
+  return judgement && { read, missing, paths: seen, judgement, worker: decided.worker }
+}
+
+export interface PlannedUnderWorker extends Pick<UnderWorker, 'decided'> {
+  readonly options: Pick<UnderWorker['options'], 'narrow' | 'accept'>
 }
 
 /** The same for a run that is only planned: no question is asked, and a command that is blocked has no plan. */
-export function plannedUnderWorker(
-  given: GivenOptions,
-  script: string | undefined,
-): Pick<UnderWorker['options'], 'narrow' | 'accept'> {
+export function plannedUnderWorker(given: GivenOptions, script: string | undefined): PlannedUnderWorker {
+  const decisions: Decided[] = []
   return {
-    narrow: async (grant, { cwd, home, command }) => {
-      const words = wordsOf(given)
-      const prepared = await prepareWorker({ ...words, script, grant, cwd, home, command })
-      const { worker, verdict } = prepared
-      if (prepared.isBlocked) throw blockedError({ ...verdict, worker: worker.name, word: words.worker })
-      return prepared.policy
+    options: {
+      narrow: async (grant, { cwd, home, command }) => {
+        const words = wordsOf(given)
+        const prepared = await prepareWorker({ ...words, script, grant, cwd, home, command })
+        const { worker, verdict, warnings } = prepared
+        if (prepared.isBlocked) throw blockedError({ ...verdict, worker: worker.name, word: words.worker })
+        const by = verdict.decision === 'ask' && words.approval !== 'prompt' ? answeredBy(words.approval) : verdict.by
+        decisions.push({ run: true, by, worker: worker.name, warnings })
+        return prepared.policy
+      },
+      accept: refuseMovedZones,
     },
-    accept: refuseMovedZones,
+    decided: () => decisions[0],
   }
 }
 

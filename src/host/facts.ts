@@ -40,6 +40,17 @@ export type Probe =
   | { readonly ok: true; readonly detail?: string }
   | { readonly ok: false; readonly step: string; readonly errno: string; readonly message: string }
 
+/**
+ * What takes the connections of a sandbox whose network is restricted by name to the helper on the host: rules of nftables, or
+ * listeners where the kernel has none.
+ */
+export type NetworkWay = 'nftables' | 'listeners'
+
+/** @property lacking why it is not nftables; empty when it is */
+export type NetworkProbe =
+  | { readonly ok: true; readonly by: NetworkWay; readonly lacking: string }
+  | (Probe & { readonly ok: false })
+
 /** What holds a limit or a wall, best first where there is a choice; see offers.ts. */
 export type HeldBy = 'cgroup2' | 'watchdog' | 'rlimit' | 'affinity' | 'docker' | 'wasm' | 'timer' | 'none'
 
@@ -93,6 +104,8 @@ export interface HostFacts {
   readonly engines: Readonly<Record<'bwrap' | 'unshare', Probe>>
   /** The engine that is only believed to work: a run will show it. */
   readonly untried?: 'unshare'
+  /** The network of an empty sandbox was restricted by name; absent = nobody wanted to know. */
+  readonly restrictedNetwork?: NetworkProbe
   readonly landlockAbi: number
   readonly cgroup: CgroupFact
   readonly docker?: DockerFact

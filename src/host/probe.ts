@@ -12,7 +12,15 @@ import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter } from 'node:path'
 import { countProcessors, statusLine } from '../os/proc-status.ts'
 import { recall, remember } from './boot-cache.ts'
-import { type CgroupFact, type HostFacts, NOT_TRIED, type Probe, type ProgramFact, type Surroundings } from './facts.ts'
+import {
+  type CgroupFact,
+  type HostFacts,
+  type NetworkWay,
+  NOT_TRIED,
+  type Probe,
+  type ProgramFact,
+  type Surroundings,
+} from './facts.ts'
 import { EXPLAINING_SETTINGS } from './probe-failures.ts'
 import { type FoundProgram, findProgram, versionOf } from './program.ts'
 
@@ -52,6 +60,10 @@ export interface HostInputs {
   readonly nativePrograms: () => { readonly probe: Probe; readonly stamp: string }
   /** Starts a real empty sandbox. */
   readonly probeEngine: (engine: Engine, bwrap?: string) => Promise<Probe>
+  /** A network that is restricted by name is looked at: the policy has one. */
+  readonly wantsNetwork?: boolean
+  /** Starts a real empty sandbox with one. */
+  readonly probeNetwork?: (by: NetworkWay, engine: Engine, bwrap?: string) => Promise<Probe>
   readonly landlockAbi: () => Promise<number>
   readonly cgroup: () => Promise<CgroupFact>
 }
@@ -147,7 +159,10 @@ interface EngineInputs {
   readonly search: (name: string) => FoundProgram | undefined
 }
 
-type EngineFacts = Pick<HostFacts, 'nativePrograms' | 'bwrap' | 'engines' | 'untried' | 'landlockAbi'>
+type EngineFacts = Pick<
+  HostFacts,
+  'nativePrograms' | 'bwrap' | 'engines' | 'untried' | 'restrictedNetwork' | 'landlockAbi'
+>
 
 async function observeEngines({ inputs, own, search }: EngineInputs): Promise<EngineFacts> {
   if (!inputs.wantsEngines || platform() !== 'linux') {
@@ -159,23 +174,49 @@ async function observeEngines({ inputs, own, search }: EngineInputs): Promise<En
   const known = (cache === undefined ? undefined : asProven(recall(cache), bwrap)) ?? {}
   const engines = await tryEngines({ inputs, nativePrograms: nativePrograms.probe, bwrap, known })
   const landlockAbi = known.landlockAbi ?? (nativePrograms.probe.ok ? await inputs.landlockAbi() : 0)
-  const facts: EngineFacts = { nativePrograms: nativePrograms.probe, ...engines, landlockAbi }
+  const facts: EngineFacts = {
+    nativePrograms: nativePrograms.probe,
+    ...engines,
+    ...(await lookAtNetwork(inputs, engines, known)),
+    landlockAbi,
+  }
   const proven = { ...known, ...provenBy(facts) }
   const isNew = Object.keys(proven).length > Object.keys(known).length
   if (cache !== undefined && nativePrograms.probe.ok && isNew) remember(cache, proven)
   return facts
 }
 
+/** Even a run that believes in its engine asks: its plan says which way it is. */
+async function lookAtNetwork(
+  { wantsNetwork = false, probeNetwork }: HostInputs,
+  { engines, bwrap }: Engines,
+  known: Proven,
+): Promise<Pick<EngineFacts, 'restrictedNetwork'>> {
+  const engine = (['unshare', 'bwrap'] as const).find((name) => engines[name].ok)
+  if (!wantsNetwork || probeNetwork === undefined || engine === undefined) return {}
+  if (known.nftables === true) return { restrictedNetwork: { ok: true, by: 'nftables', lacking: '' } }
+  const nftables = await probeNetwork('nftables', engine, bwrap?.path)
+  if (nftables.ok) return { restrictedNetwork: { ok: true, by: 'nftables', lacking: '' } }
+  const listeners = await probeNetwork('listeners', engine, bwrap?.path)
+  return { restrictedNetwork: listeners.ok ? { ok: true, by: 'listeners', lacking: nftables.message } : listeners }
+}
+
 /** What is remembered: only what worked. */
 interface Proven {
   readonly landlockAbi?: number
   readonly unshare?: true
+  readonly nftables?: true
   readonly bwrap?: ProgramFact
 }
 
-function provenBy({ landlockAbi, untried, engines, bwrap }: EngineFacts): Proven {
+function provenBy({ landlockAbi, untried, engines, bwrap, restrictedNetwork: network }: EngineFacts): Proven {
   const works = (engine: Engine): boolean => engines[engine].ok && untried !== engine
-  return { landlockAbi, ...(works('unshare') && { unshare: true }), ...(works('bwrap') && bwrap && { bwrap }) }
+  return {
+    landlockAbi,
+    ...(works('unshare') && { unshare: true }),
+    ...(works('bwrap') && bwrap && { bwrap }),
+    ...(network?.ok === true && network.by === 'nftables' && { nftables: true }),
+  }
 }
 
 interface Trial {
@@ -194,7 +235,8 @@ async function tryEngines(trial: Trial): Promise<Engines> {
   // Where bwrap is what is known to work, unshare was tried and did not.
   const isUnshareMeant = engine === 'auto' ? !(believe && isBwrapKnown) : engine !== 'bwrap'
   const unshare = isUnshareMeant ? await tryUnshare(trial) : NOT_TRIED
-  const untried = believe && unshare.ok && trial.known.unshare === undefined ? { untried: 'unshare' as const } : {}
+  const isBelieved = believe && trial.inputs.wantsNetwork !== true
+  const untried = isBelieved && unshare.ok && trial.known.unshare === undefined ? { untried: 'unshare' as const } : {}
   if (engine === 'unshare' || (engine === 'auto' && unshare.ok))
     return { engines: { unshare, bwrap: NOT_TRIED }, ...untried }
   const bwrap = trial.known.bwrap ?? (await versionOf(trial.bwrap))
@@ -205,7 +247,8 @@ async function tryEngines(trial: Trial): Promise<Engines> {
 async function tryUnshare({ inputs, nativePrograms, known }: Trial): Promise<Probe> {
   if (known.unshare === true) return { ok: true }
   if (!nativePrograms.ok) return nativePrograms
-  return inputs.believe ? { ok: true } : inputs.probeEngine('unshare')
+  // What is about to be tried in a sandbox of its own needs an engine that works.
+  return inputs.believe && inputs.wantsNetwork !== true ? { ok: true } : inputs.probeEngine('unshare')
 }
 
 /** A setuid program is not even started: it would run with rights that no user here is meant to have. */

@@ -47,7 +47,7 @@ export function trustedEntries({ path, notBelow }: Pick<SearchInputs, 'path' | '
 }
 
 /** What is started by its name, here or by one of these. */
-const STARTED = ['bwrap', 'docker', 'podman', 'wasmtime', 'llm-do', 'ssh', 'git'] as const
+const STARTED = ['bwrap', 'docker', 'podman', 'wasmtime', 'llm-do', 'ssh', 'git', 'node'] as const
 
 /**
  * The same environment with nothing else on PATH, for programs that start others by their names. An entry is left out as a whole

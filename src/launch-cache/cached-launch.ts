@@ -12,12 +12,14 @@ export interface CachedInputs {
   /** Path -> identity of a file that must not have changed. */
   readonly contents: Readonly<Record<string, string>>
   readonly variables: readonly LaunchRecord[]
+  /** Variables of the caller that would have made it another plan. */
+  readonly unset: readonly string[]
   /** Whether a warm sandbox may serve this plan. */
   readonly isPoolable: boolean
   /** By which the client judges a command, under a worker. */
   readonly judgement: readonly LaunchRecord[]
-  /** How the client tells the result, where it is not the command that does. */
-  readonly resultTemplate: readonly LaunchRecord[]
+  /** What the client prints and records when the command has ended. */
+  readonly ending: readonly LaunchRecord[]
   readonly records: readonly LaunchRecord[]
   /** Makes the seal of all the rest; absent: the file stays in memory. */
   readonly seal?: ((bytes: Uint8Array) => string) | undefined
@@ -29,9 +31,10 @@ export function writeCachedFile(inputs: CachedInputs): Uint8Array {
     ...pairs('at', inputs.paths),
     ...pairs('content', inputs.contents),
     ...inputs.variables,
+    ...inputs.unset.map((name): LaunchRecord => ['unset', name]),
     ...(inputs.isPoolable ? [['pool', poolName(inputs)] satisfies LaunchRecord] : []),
     ...inputs.judgement,
-    ...inputs.resultTemplate,
+    ...inputs.ending,
     ...inputs.records,
   ]
   const whole = writeLaunchFile(records)

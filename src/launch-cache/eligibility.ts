@@ -35,9 +35,14 @@ export function isCacheable({ plan, policy, shippedProfiles, given }: Cacheable)
   }
 }
 
-/** A terminal belongs to the caller from the start; everything else can be handed over later. */
+/** A terminal belongs to the caller from the start, and a port of this host to one sandbox; everything else can be handed over later. */
 export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): boolean {
-  return backendNamed(plan.backend).hasLaunchFile && policy.pool === 'auto' && !plan.tty
+  return (
+    backendNamed(plan.backend).hasLaunchFile &&
+    policy.pool === 'auto' &&
+    !plan.tty &&
+    plan.network.publish === undefined
+  )
 }
 
 /** What planning saw, as it saw it; with the paths whose change could mean a better cgroup. */

@@ -14,6 +14,8 @@ export interface Guards {
   readonly key: readonly string[]
   /** How the command's environment is made of the caller's. */
   readonly rules: readonly Rule[]
+  /** Variables that the caller must not have. */
+  readonly unset: readonly string[]
   /** FRAME_GUARDS: what must be on disk, for the runner to look at. */
   readonly files: Uint8Array
 }
@@ -33,6 +35,7 @@ export function readGuards(bytes: Uint8Array): Guards {
   return {
     key: of('key').map(([, word = '']) => word),
     rules: records.flatMap(([verb, name = '', value = '']) => (isRule(verb) ? [{ verb, name, value }] : [])),
+    unset: of('unset').map(([, name = '']) => name),
     files: writeLaunchFile(of('at', 'content')),
   }
 }
@@ -77,7 +80,8 @@ export function environmentFor({
 }: GuardedUse): Readonly<Record<string, string>> | undefined {
   try {
     const key = keyWords({ ...caller, ...lasting, ...observeProcess(), invocation })
-    return isFor(guards, key) ? environmentOf(guards, caller.env) : undefined
+    const isUnset = guards.unset.every((name) => caller.env[name] === undefined)
+    return isUnset && isFor(guards, key) ? environmentOf(guards, caller.env) : undefined
   } catch {
     return undefined // Planning again is always right, and says what is wrong where something is.
   }

@@ -59,15 +59,16 @@ export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
   const contents = contentsOf(inputs)
   if (paths === undefined || contents === undefined || hasOddNames(inputs)) return undefined
   const key = keyWords({ ...inputs.caller, ...observeProcess(), invocation: inputs.invocation })
-  const { variables, isPoolable, judgement, resultTemplate, records, seal } = inputs
+  const { variables, unset, isPoolable, judgement, ending, records, seal } = inputs
   const bytes = writeCachedFile({
     key,
     paths,
     contents,
     variables,
+    unset,
     isPoolable,
     judgement,
-    resultTemplate,
+    ending,
     records,
     seal,
   })

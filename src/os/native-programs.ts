@@ -7,7 +7,7 @@ import path from 'node:path'
 import { SandboxError } from '../error.ts'
 
 /** What the namespace backend starts, what is asked about live runs, and what keeps sandboxes ready. */
-export const NATIVE_PROGRAMS = ['launch', 'init', 'runs', 'pool'] as const
+export const NATIVE_PROGRAMS = ['launch', 'init', 'net', 'runs', 'pool'] as const
 export type NativeProgram = (typeof NATIVE_PROGRAMS)[number]
 
 const REBUILD = 'make native   (or: npm rebuild llm-do-exec)'
@@ -27,9 +27,9 @@ export function nativeDirectory(): string {
   return path.join(packageRoot(), 'bin')
 }
 
-/** The programs that build a sandbox. */
-export function nativeFiles(): readonly string[] {
-  return ['launch', 'init'].map((name) => path.join(nativeDirectory(), name))
+/** The programs that build a sandbox, and the one that answers for names where its network is not the host's. */
+export function nativeFiles({ isHostNetwork }: { readonly isHostNetwork: boolean }): readonly string[] {
+  return ['launch', 'init', ...(isHostNetwork ? [] : ['net'])].map((name) => path.join(nativeDirectory(), name))
 }
 
 /**
@@ -40,7 +40,8 @@ export function checkNativePrograms(directory: string, arch: string): void {
   for (const name of NATIVE_PROGRAMS) checkNativeProgram(path.join(directory, name), arch)
 }
 
-function checkNativeProgram(file: string, arch: string): void {
+/** The same for one that only some verbs start. */
+export function checkNativeProgram(file: string, arch: string): void {
   const fd = openHelper(file)
   try {
     const status = fstatSync(fd)

@@ -1,12 +1,14 @@
 /** Needs within offers: which backend runs the command, or why none can. Pure. */
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
+import { rulesOf } from '../network/host-rule.ts'
+import { listenerObstacle } from '../network/listeners.ts'
 import { LIMIT_NEEDS } from '../policy/needs.ts'
 import type { Policy } from '../policy/policy.ts'
 import { isSandbox, NEEDS, type Need, seccompName } from '../policy/values.ts'
 import { usesLandlock } from './landlock.ts'
 import { rungFor } from './limits.ts'
-import { type BackendOffer, KERNEL_HOLDERS, type Lack } from './offers.ts'
+import { type BackendOffer, KERNEL_HOLDERS, type Lack, NFTABLES_FIX } from './offers.ts'
 
 export interface ChoiceInputs {
   readonly policy: Policy
@@ -66,12 +68,15 @@ interface Comparison {
   readonly inputs: ChoiceInputs
 }
 
+/** No walls: limits, and that the host's files stay as they are until somebody applies the changes. */
+const KEPT_NEEDS: readonly Need[] = [...LIMIT_NEEDS, 'copy-on-write']
+
 function lackOf(comparison: Comparison): Lack | undefined {
   const { need, offer, inputs } = comparison
   const { policy } = inputs
   const required = policy.require.includes(need)
   // The policy that names a backend without walls gives them up, but for those that it requires by name.
-  if (!isSandbox(offer.name) && !required && !LIMIT_NEEDS.includes(need)) return undefined
+  if (!isSandbox(offer.name) && !required && !KEPT_NEEDS.includes(need)) return undefined
   const holder = LIMIT_NEEDS.includes(need) ? rungFor(need, offer, policy.resources) : offer.gives[need]
   if (holder === undefined || holder === 'none')
     return policy.bestEffort && !required && LIMIT_NEEDS.includes(need) ? undefined : lackFor(need, offer)
@@ -82,12 +87,21 @@ function lackOf(comparison: Comparison): Lack | undefined {
 
 /** What the kernel could hold and the policy's own filter leaves open: Landlock, which closes sockets, is off where mounts are allowed. */
 function leftOpen({ need, offer, inputs: { policy, facts } }: Comparison): Lack | undefined {
+  if (need === 'net-restricted') return beyondListeners(offer, policy)
   const seccomp = { profile: seccompName(policy) }
   if (need !== 'sockets-closed' || !offer.traits.hasLandlock || usesLandlock({ ...facts, seccomp })) return undefined
   return {
     why: `seccomp ${seccomp.profile} lets the command make mounts, and Landlock, which closes sockets, forbids every mount`,
     fix: '--seccomp default, or keep sockets out of the zones',
   }
+}
+
+/** Rules that only nftables can hold. */
+function beyondListeners({ gives }: BackendOffer, { network }: Policy): Lack | undefined {
+  const why = gives['net-restricted'] === 'listeners' ? listenerObstacle(rulesOf(network)) : undefined
+  return why === undefined
+    ? undefined
+    : { why: `${why}, which needs nftables, and this kernel has none`, fix: NFTABLES_FIX }
 }
 
 /** Needs that the kernel can hold; `require` of any other one (deadline, tty) is met by any holder. */

@@ -5,6 +5,7 @@
  * A command that can make mounts of its own keeps a descriptor of the zone, pivots away, detaches the old tree and renames the
  * protected path through the descriptor (tests/programs/detach.c). Nothing that we know holds against that, so such a zone is refused.
  */
+import { isWritable } from '../policy/values.ts'
 import type { MountWay } from '../seccomp/ways.ts'
 import { usesLandlock } from './landlock.ts'
 import type { BackendTraits } from './offers.ts'
@@ -48,7 +49,7 @@ function canDetach({ traits, ways, landlockAbi, kernel, profile }: DetachInputs)
 const MOST_NAMED = 4
 
 function problemOf(zone: PlannedZone, { profile, isOpen, isRoot, ownIn }: DetachInputs): readonly string[] {
-  if (isRoot && zone.mode === 'rw' && zone.uid === 0) return [copyUpProblem(zone, profile)]
+  if (isRoot && isWritable(zone.mode) && zone.uid === 0) return [copyUpProblem(zone, profile)]
   if (zone.protect.length === 0 && zone.git === undefined && zone.linked === undefined) return []
   const own = [...ownIn(zone), ...(zone.linked === undefined ? [] : ['other names of its files'])]
   const head = `${zone.from}: ${shown(zone.source)} cannot be writable under seccomp ${shown(profile)}, which lets the command make mounts: it could move`

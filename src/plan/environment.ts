@@ -5,6 +5,7 @@ import type { BackendName } from '../policy/values.ts'
 import { type PathFacts, SSH_AGENT_TARGET } from './mounts.ts'
 import type { BackendTraits } from './offers.ts'
 import type { Plan, PlannedVariable, PlannedZone } from './plan.ts'
+import { proxyVariables } from './proxy-variables.ts'
 import type { Request } from './request.ts'
 import { insideOf, searchPath } from './toolchain.ts'
 import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, shown } from './well-known-paths.ts'
@@ -34,12 +35,17 @@ export function plannedVariables(inputs: EnvironmentInputs): readonly PlannedVar
   )
 }
 
+/** Without network a name does not exist, and npm would try it again for 70 seconds, pip for 7. */
+const NO_SECOND_TRY = { npm_config_fetch_retries: '0', PIP_RETRIES: '0' }
+
 function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
   const { policy, request, backend, root, workdir, toolchains, zones } = inputs
   const { LANG = 'C.UTF-8', TERM = 'dumb', TZ } = request.locale
   const values: Readonly<Record<string, string | undefined>> = {
     ...toolchains,
+    ...proxyVariables(policy.network),
     ...accountOf(inputs),
+    ...(policy.network.mode === 'none' && root === 'assembled' ? NO_SECOND_TRY : {}),
     LANG,
     TERM,
     TZ,

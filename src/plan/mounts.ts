@@ -6,7 +6,7 @@ import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts, Inode, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { Origin, Zone } from '../policy/values.ts'
+import { isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
 import type { PlannedZone, Scratch } from './plan.ts'
 import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protected-paths.ts'
@@ -48,7 +48,7 @@ export interface Mounts {
 /** A mount that is wanted, before anything about it was checked. */
 export interface Wanted {
   readonly name: string
-  readonly mode: 'ro' | 'rw' | 'tmpfs'
+  readonly mode: ZoneMode
   readonly source?: string
   readonly target: string
   readonly size?: number
@@ -131,9 +131,12 @@ export function originText(origin: Origin): { readonly from: string; readonly at
   return { from, at: origin.layer === 'flag' ? origin.source : from }
 }
 
+/** A zone of files is shown in the place of the caller's directory; fresh memory or a socket is shown beside it. */
+const takesItsPlace = ({ mode, kind }: Zone): boolean => mode !== 'tmpfs' && kind !== 'socket'
+
 /** True when the caller's directory is to be shown although no zone was named. */
 function wantsWorkspace(policy: Shown): boolean {
-  return policy.workspace !== 'none' && !policy.zones.some(({ mode }) => mode !== 'tmpfs')
+  return policy.workspace !== 'none' && !policy.zones.some(takesItsPlace)
 }
 
 function implicitWorkspace(policy: Shown, { cwd, home }: Caller): readonly Wanted[] {
@@ -163,6 +166,7 @@ function wantedZone(zone: Zone, policy: Shown, caller: Caller): Wanted {
     create: zone.create,
     optional: zone.optional,
     sockets: zone.sockets,
+    expects: zone.kind ?? 'any',
     meansDirectory: zone.meansDirectory ?? false,
     ...originText(zone.origin),
   }
@@ -217,7 +221,7 @@ function protectProblems({ protect, origins }: Policy): readonly string[] {
  * could replace it by a directory of its own.
  */
 function linkedProtection({ mode, source, at }: Wanted, { policy, request, paths }: MountInputs): readonly string[] {
-  if (mode !== 'rw' || source === undefined) return []
+  if (!isWritable(mode) || source === undefined) return []
   const words = protectedWords(policy)
   const steps = protectedSteps({ source: pathFact(paths, source).real, words, homes: request.homes })
   const links = steps.filter((step) => paths[step]?.link !== undefined)
@@ -231,7 +235,7 @@ function linkedProtection({ mode, source, at }: Wanted, { policy, request, paths
 
 /** The same for what decides the next run, by whichever name it was reached. */
 function linkedDecisions({ mode, source, at }: Wanted, { policy, paths }: MountInputs): readonly string[] {
-  if (mode !== 'rw' || source === undefined) return []
+  if (!isWritable(mode) || source === undefined) return []
   const { real } = pathFact(paths, source)
   return linksInZone(policy.protectFiles, real, paths).map((problem) => `${at}: ${problem}`)
 }
@@ -240,7 +244,7 @@ function linkedDecisions({ mode, source, at }: Wanted, { policy, paths }: MountI
 const MOST_HOMES = 12
 
 function tooManyHomes({ mode, source, at }: Wanted, { request, paths }: MountInputs): readonly string[] {
-  if (mode !== 'rw' || source === undefined) return []
+  if (!isWritable(mode) || source === undefined) return []
   const homes = homesIn(pathFact(paths, source).real, request.homes)
   if (homes.length <= MOST_HOMES) return []
   return [
@@ -255,7 +259,7 @@ function tooManyHomes({ mode, source, at }: Wanted, { request, paths }: MountInp
 function linkedSource({ source, at }: Wanted, all: readonly Wanted[], inputs: MountInputs): readonly string[] {
   const { request, paths, uid, platform = 'linux' } = inputs
   if (source === undefined) return []
-  const writable = all.flatMap((one) => (one.mode === 'rw' && one.source !== undefined ? [one.source] : []))
+  const writable = all.flatMap((one) => (isWritable(one.mode) && one.source !== undefined ? [one.source] : []))
   const bases = [request.cwd, ...writable.map((one) => pathFact(paths, one).real)].filter((base) => base !== '/')
   const { steps, end, unresolved } = walkName(source, paths)
   const { real, kind, link: last } = pathFact(paths, source)
@@ -323,13 +327,13 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
   if (fact.kind === 'missing') return missingProblem(wanted, fact, inputs)
   const wrong = WRONG_KIND[fact.kind]
   if (wrong !== undefined) return wrong
-  if ((wanted.create || wanted.meansDirectory) && fact.kind !== 'directory')
+  if ((wanted.create || wanted.meansDirectory || wanted.mode === 'cow') && fact.kind !== 'directory')
     return `expected a directory, got a ${fact.kind}`
   if (wanted.expects !== 'any' && fact.kind !== wanted.expects)
     return `expected a ${wanted.expects}, got a ${fact.kind}`
   if (fact.kind === 'socket' && !wanted.sockets)
     return 'it is a socket, which leads out of the sandbox; set sockets: true on the zone if that is meant'
-  return wanted.mode === 'rw' && decidesThePolicy(fact, inputs)
+  return isWritable(wanted.mode) && decidesThePolicy(fact, inputs)
     ? `${PART_OF_OWN_STATE}, and cannot be writable`
     : undefined
 }
@@ -390,7 +394,7 @@ function conflicts(wanted: readonly Wanted[], paths: PathFacts): readonly string
       return [`${inner.at}: target ${shown(inner.target)} is taken by ${called(twin)} (${twin.from})`]
     // A writable one anywhere above forbids it; else the innermost one is whose tree must hold the mount point.
     const above = ordered.slice(0, index).filter((one) => isBelow(inner.target, one.target))
-    const outer = above.find(({ mode }) => mode === 'rw') ?? above.at(-1)
+    const outer = above.find(({ mode }) => isWritable(mode)) ?? above.at(-1)
     const problem = outer === undefined ? undefined : nestingProblem({ inner, outer, paths })
     return problem === undefined ? [] : [`${inner.at}: target ${shown(inner.target)} ${problem}`]
   })
@@ -411,7 +415,7 @@ function nestingProblem({
   paths: PathFacts
 }): string | undefined {
   if (outer.mode === 'tmpfs') return undefined
-  if (outer.mode === 'rw') {
+  if (isWritable(outer.mode)) {
     return `is below the writable ${called(outer)} (${shown(outer.target)}): the command could swap the mount point; choose a target outside it`
   }
   const mountPoint = mountPointOf(inner, outer)
@@ -445,10 +449,10 @@ export function mountPointOf(
 function plannedZone(wanted: Wanted, { policy, request, paths }: MountInputs): PlannedZone {
   const fact = pathFact(paths, wanted.source ?? '')
   const { name, target, sockets, from } = wanted
-  const mode = wanted.mode === 'rw' ? 'rw' : 'ro'
+  const mode = wanted.mode === 'tmpfs' ? 'ro' : wanted.mode
   const files = endsOf(policy.protectFiles, paths)
   const words = protectedWords(policy)
-  const isProtected = mode === 'rw' && fact.kind !== 'file' && fact.kind !== 'socket'
+  const isProtected = isWritable(mode) && fact.kind !== 'file' && fact.kind !== 'socket'
   const linked = linkedFiles(policy, paths)
   return {
     name,
@@ -506,7 +510,7 @@ function scratchOf(wanted: readonly Wanted[], inputs: MountInputs): readonly Scr
 
 /** No zone was named: an empty workspace to work in. With zones, writing there would lose the results without a word. */
 function needsEmptyWorkspace(wanted: readonly Wanted[], { policy }: MountInputs): boolean {
-  const shows = policy.zones.some(({ mode }) => mode !== 'tmpfs')
+  const shows = policy.zones.some(takesItsPlace)
   return (
     !shows &&
     !wanted.some(({ target }) => isWithin(target, WORKSPACE)) &&

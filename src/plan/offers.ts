@@ -2,11 +2,11 @@
  * What each backend offers on this host for this policy, as data. src/backends/ makes it; planning compares it with the needs and
  * reads from it how plans for the backends differ, so no file of the plan names a backend.
  */
-import type { HeldBy } from '../host/facts.ts'
+import type { HeldBy, NetworkWay } from '../host/facts.ts'
 import type { BackendName, EngineName, Need } from '../policy/values.ts'
 
 /** `kernel`: a wall made of namespaces, mounts or filters; `runner`: our own process does it. */
-export type Holder = HeldBy | 'kernel' | 'runner'
+export type Holder = HeldBy | NetworkWay | 'kernel' | 'runner'
 
 export interface Lack {
   /** One clause, without a full stop. */
@@ -59,5 +59,7 @@ export interface BackendOffer extends Offers, Terms {
   readonly traits: BackendTraits
 }
 
+export const NFTABLES_FIX = 'modprobe nf_tables nft_tproxy nfnetlink_log'
+
 /** Holders that `require` accepts: the kernel itself says no, whatever our processes do. */
-export const KERNEL_HOLDERS: readonly Holder[] = ['kernel', 'cgroup2', 'docker']
+export const KERNEL_HOLDERS: readonly Holder[] = ['kernel', 'cgroup2', 'docker', 'nftables', 'listeners']

@@ -1,6 +1,7 @@
 /** Ask, look, decide - this is "ask": every host path that planning wants to know about. Pure. */
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
+import { isWritable } from '../policy/values.ts'
 import { mountPointOf, type PathFacts, type Wanted, wantedMounts } from './mounts.ts'
 import { stepsAsWritten, unresolvedPaths } from './names.ts'
 import { protectedSteps, protectedWords } from './protected-paths.ts'
@@ -54,7 +55,7 @@ function sourceNames(policy: Policy, request: Request): readonly string[] {
 
 /** Names that must lead to the same place in the next run. Without a writable zone no command could change that. */
 function decidingNames(policy: Policy, request: Request): readonly string[] {
-  return wantedMounts({ policy, request }).some(({ mode }) => mode === 'rw') ? policy.protectFiles : []
+  return wantedMounts({ policy, request }).some(({ mode }) => isWritable(mode)) ? policy.protectFiles : []
 }
 
 function sourceQuestions({ source }: Wanted): readonly string[] {
@@ -82,7 +83,7 @@ interface Writable {
 }
 
 function writableSources(wanted: readonly Wanted[]): readonly string[] {
-  return wanted.flatMap(({ mode, source }) => (mode === 'rw' && source !== undefined ? [source] : []))
+  return wanted.flatMap(({ mode, source }) => (isWritable(mode) && source !== undefined ? [source] : []))
 }
 
 function tidy(paths: readonly string[]): readonly string[] {

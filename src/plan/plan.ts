@@ -2,14 +2,14 @@
  * Everything decided, nothing done. A plan is JSON, holds no secret value and no run-specific word (id, time), so the
  * same policy on the same host gives the same bytes. Backends read it; nothing else says what a sandbox looks like.
  */
-import type { Inode } from '../host/facts.ts'
-import type { BackendName, EngineName, Need, NetworkPolicy } from '../policy/values.ts'
+import type { Inode, NetworkWay } from '../host/facts.ts'
+import type { BackendName, EngineName, HostMode, Need, NetworkPolicy, Upper } from '../policy/values.ts'
 import type { PlannedLimits } from './limits.ts'
 
 /** Whose account of a file tree counts: a zone is the user's, everything else is the system's. */
 export interface PlannedZone {
   readonly name: string
-  readonly mode: 'ro' | 'rw'
+  readonly mode: HostMode
   /** Canonical, symlink-free. */
   readonly source: string
   readonly target: string
@@ -22,7 +22,7 @@ export interface PlannedZone {
   /** Host directories the launcher's caller must make first (policy said `create`). */
   readonly create: boolean
   readonly sockets: boolean
-  /** Paths relative to the zone's root that stay read-only; parents first. Empty for ro zones. */
+  /** Paths relative to the zone's root that stay read-only (in a cow zone: that apply leaves alone); parents first. Empty for ro zones. */
   readonly protect: readonly string[]
   /**
    * Directories of git are protected at every level of a rw zone; `open` names what stays writable in them. Absent in ro zones, in
@@ -36,6 +36,14 @@ export interface PlannedZone {
   readonly linked?: readonly { readonly dev: number; readonly ino: Inode }[]
   /** Who asked for it, for people: `flag --rw`, `profiles/ci.yaml: zones.input`. */
   readonly from: string
+}
+
+/** How the changes to copy-on-write zones are kept. */
+export interface PlannedLayer {
+  readonly upper: Upper
+  readonly keepMs: number
+  /** Most bytes; absent = no limit. */
+  readonly size?: number
 }
 
 export interface PlannedGit {
@@ -79,6 +87,11 @@ export interface PlannedSeccomp {
   readonly filter: string
 }
 
+export interface PlannedNetwork extends NetworkPolicy {
+  /** What takes the connections of a restricted network to the helper that judges them. */
+  readonly by?: NetworkWay
+}
+
 export interface Plan {
   readonly schema: 1
   /** SHA-256 of all the rest, 16 hexadecimal digits. */
@@ -91,9 +104,11 @@ export interface Plan {
   readonly dockerReuse: 'off' | 'session'
   readonly needs: readonly Need[]
   readonly zones: readonly PlannedZone[]
+  /** Absent without copy-on-write zones. */
+  readonly layer?: PlannedLayer
   readonly scratch: readonly Scratch[]
   readonly system: readonly SystemEntry[]
-  readonly network: NetworkPolicy
+  readonly network: PlannedNetwork
   readonly limits: PlannedLimits
   readonly cgroupParent?: string
   readonly env: readonly PlannedVariable[]

@@ -10,10 +10,11 @@ import { allNeeds, chooseBackend } from './choose-backend.ts'
 import { detachProblems } from './detach.ts'
 import { plannedVariables, resolveWorkdir, variableProblems } from './environment.ts'
 import { named } from './hash.ts'
+import { warnOfKnownSockets } from './known-sockets.ts'
 import { plannedLimits } from './limits.ts'
 import { type Mounts, ownStateIn, pathFact, resolveMounts } from './mounts.ts'
 import type { BackendOffer } from './offers.ts'
-import type { Plan, PlannedZone } from './plan.ts'
+import type { Plan, PlannedNetwork, PlannedZone } from './plan.ts'
 import { gitPathsAtRoot } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import { HOSTNAME, SANDBOX_GID, SANDBOX_UID, type System, systemTree } from './system-tree.ts'
@@ -32,6 +33,8 @@ export interface PlanInputs {
   readonly seccompFilter: (arch: HostFacts['arch']) => string
   /** What that filter lets a command do to mounts. */
   readonly mountWays: readonly MountWay[]
+  /** Of the policy, before it was planned. */
+  readonly warnings?: readonly string[]
 }
 
 /**
@@ -117,9 +120,10 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, mounts: Mounts): Pla
     dockerReuse: policy.docker.reuse,
     needs: allNeeds(inputs),
     zones,
+    ...layerOf(policy, zones),
     scratch: mounts.scratch,
     system: system.entries,
-    network: policy.network,
+    network: plannedNetwork(policy, choice),
     limits,
     ...cgroupParent(inputs, choice),
     env: plannedVariables({
@@ -140,9 +144,35 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, mounts: Mounts): Pla
     identity: facts.uid === 0 ? 'fresh' : 'self',
     hostname: HOSTNAME,
     tty: policy.tty,
-    warnings: [...(choice.warnings ?? []), ...mounts.warnings, ...warnings, ...commandWarnings(inputs, choice, zones)],
+    warnings: [
+      ...(inputs.warnings ?? []),
+      ...recordWarnings(policy),
+      ...warnOfKnownSockets(zones, request.sshAgentSocket),
+      ...(choice.warnings ?? []),
+      ...mounts.warnings,
+      ...warnings,
+      ...commandWarnings(inputs, choice, zones),
+    ],
   }
   return named(plan)
+}
+
+function plannedNetwork({ network }: Policy, { gives }: BackendOffer): PlannedNetwork {
+  const by = gives['net-restricted']
+  return network.mode === 'restricted' && (by === 'nftables' || by === 'listeners') ? { ...network, by } : network
+}
+
+function recordWarnings({ network }: Policy): readonly string[] {
+  return network.record === true
+    ? [
+        'the network is recorded, not restricted: every public name can be reached; the result lists the --allow-host that were needed',
+      ]
+    : []
+}
+
+function layerOf({ cow: { keep, size, upper } }: Policy, zones: readonly PlannedZone[]): Pick<Plan, 'layer'> {
+  if (!zones.some(({ mode }) => mode === 'cow')) return {}
+  return { layer: { upper, keepMs: keep, ...(size === null ? {} : { size }) } }
 }
 
 /** Where nothing finds git directories when the run starts, those at the root of a zone are named. */
@@ -194,7 +224,7 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir }: Parts
   const directories = workdir === WORKSPACE ? [WORKSPACE] : []
   return systemTree({
     paths: facts.paths,
-    network: policy.network.mode,
+    network: policy.network,
     zones,
     scratch: mounts.scratch,
     links: toolchains.links,

@@ -3,7 +3,8 @@
  * Pure. /proc and /dev are made by the launcher; scratch file systems are in `plan.scratch`.
  */
 import { posix } from 'node:path'
-import type { NetworkMode } from '../policy/values.ts'
+import { NET_ADDRESS } from '../contract.ts'
+import type { NetworkPolicy } from '../policy/values.ts'
 import { type PathFacts, pathFact } from './mounts.ts'
 import type { PlannedZone, Scratch, SystemEntry } from './plan.ts'
 import { ancestorsOf, byText, isBelow, isWithin, RUNTIME_ROOTS } from './well-known-paths.ts'
@@ -91,17 +92,25 @@ const HOSTS = `127.0.0.1 localhost ${HOSTNAME}\n::1 localhost ${HOSTNAME}\n`
 const NSSWITCH =
   'passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\nethers: files\nrpc: files\n'
 
-const OWN_FILES: readonly (readonly [name: string, content: string])[] = [
+const ownFiles = (network: SystemInputs['network']): readonly (readonly [name: string, content: string])[] => [
   ['passwd', PASSWD],
   ['group', GROUP],
-  ['hosts', HOSTS],
+  ['hosts', HOSTS + ownHosts(network)],
   ['hostname', `${HOSTNAME}\n`],
   ['nsswitch.conf', NSSWITCH],
 ]
 
+/** In a restricted network names are the helper's: it judges them, and a program has the address that stands for the name. */
+const ownHosts = ({ mode, hosts = {} }: SystemInputs['network']): string =>
+  mode === 'restricted'
+    ? ''
+    : Object.entries(hosts)
+        .map(([name, address]) => `${address} ${name}\n`)
+        .join('')
+
 export interface SystemInputs {
   readonly paths: PathFacts
-  readonly network: NetworkMode
+  readonly network: Pick<NetworkPolicy, 'mode' | 'hosts'>
   readonly zones: readonly PlannedZone[]
   readonly scratch: readonly Scratch[]
   /** Symbolic links that lead to a mount by another name: target -> text. */
@@ -142,10 +151,21 @@ function baseEntries({ paths, network }: SystemInputs): readonly SystemEntry[] {
   return [
     ...RUNTIME_ROOTS.flatMap((root) => runtimeEntry(paths, root)),
     ...ETC.flatMap((name) => hostEntry(paths, `/etc/${name}`)),
-    ...OWN_FILES.map(([name, content]): SystemEntry => ({ op: 'file', target: `/etc/${name}`, content, mode: 0o644 })),
+    ...ownFiles(network).map(
+      ([name, content]): SystemEntry => ({ op: 'file', target: `/etc/${name}`, content, mode: 0o644 }),
+    ),
     { op: 'symlink', target: '/etc/mtab', link: '/proc/self/mounts' },
-    ...(network === 'host' ? resolvConf(paths) : []),
+    ...(network.mode === 'host' ? resolvConf(paths) : []),
+    ...(network.mode === 'restricted' ? [RESTRICTED_RESOLV_CONF] : []),
   ]
+}
+
+/** The helper's name server; no search list, so that only names that were written are asked for. */
+const RESTRICTED_RESOLV_CONF: SystemEntry = {
+  op: 'file',
+  target: '/etc/resolv.conf',
+  content: `nameserver ${NET_ADDRESS}\noptions edns0 timeout:2 attempts:2\n`,
+  mode: 0o644,
 }
 
 /** /bin and its like: a link where the host has merged them into /usr, else a directory of their own. */

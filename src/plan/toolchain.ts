@@ -3,6 +3,7 @@
  * Pure. One table of kinds; a kind is recognised by the words of the canonical path, wherever its base directory is.
  */
 import { posix } from 'node:path'
+import { isWritable } from '../policy/values.ts'
 import { type PathFacts, pathFact } from './mounts.ts'
 import type { PlannedZone } from './plan.ts'
 import type { Request } from './request.ts'
@@ -258,7 +259,7 @@ export interface Toolchains {
 /** Toolchains to add read-only; a directory that holds credentials is never among them. */
 export function resolveToolchains(inputs: ToolchainInputs): Toolchains {
   const { request, paths } = inputs
-  const writable = inputs.zones.flatMap(({ mode, source }) => (mode === 'rw' ? [source] : []))
+  const writable = inputs.zones.flatMap(({ mode, source }) => (isWritable(mode) ? [source] : []))
   const found = tracks(request, paths, writable).flatMap((path) => toolchainAt(path) ?? [])
   const shows = outermost(found.flatMap(({ kind, shows: list }) => list.map((path) => ({ name: kind.name, path }))))
   const wanted = shows.filter(({ path }) => canBeShown(path, inputs))

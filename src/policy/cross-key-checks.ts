@@ -1,5 +1,8 @@
 /** What is wrong although every key was understood: words that cannot all be meant. Pure. */
+import { addressProblems } from '../network/address-plan.ts'
+import { rulesOf } from '../network/host-rule.ts'
 import { quoteText } from '../text/units.ts'
+import type { ParsedNetwork } from './keys/network-layers.ts'
 import { headOf } from './layer.ts'
 import type { CheckedLayer } from './validate-layer.ts'
 import type { Credential, NetworkPolicy } from './values.ts'
@@ -39,10 +42,14 @@ function ownContradictions({ layer, parsed }: CheckedLayer): readonly string[] {
 
 type Word = Pick<CheckedLayer, 'layer' | 'parsed'>
 
+/** In another mode nothing would be judged by the list. */
+export const listsInVain = ({ mode, allow, local = [] }: ParsedNetwork): boolean =>
+  mode !== 'restricted' && mode !== 'record' && allow.length + local.length > 0
+
 function mixedNetwork({ layer, parsed: { network } }: Word): readonly string[] {
-  if (network === undefined || network.mode === 'restricted' || network.allow.length === 0) return []
+  if (network === undefined || !listsInVain(network)) return []
   return [
-    `${headOf(layer, 'network')} expected mode restricted together with a list of allowed hosts, got mode ${network.mode ?? 'none'}.`,
+    `${headOf(layer, 'network')} expected mode restricted together with a list of allowed hosts or ports, got mode ${network.mode ?? 'none'}.`,
   ]
 }
 
@@ -70,12 +77,39 @@ function emptyProtect({ layer, parsed: { protect } }: Word): readonly string[] {
   ]
 }
 
-/** An open network keeps no host out: a deny list under it would be an empty promise. */
+/** Hosts for which there are no addresses inside, and ports that cannot be published. */
+export function restrictionProblems(network: NetworkPolicy): readonly string[] {
+  return network.mode === 'restricted' || (network.mode === 'none' && network.publish !== undefined)
+    ? [...addressProblems(rulesOf(network)), ...publishProblems(network)]
+    : []
+}
+
+/** The same; and an open network, which keeps no host out, together with a list of those to keep out. */
 function networkProblems({ checked, network }: Sums): readonly string[] {
+  const problems = restrictionProblems(network)
+  if (problems.length > 0) return problems
+  if (network.mode === 'host' && network.publish !== undefined)
+    return [
+      `network.publish: expected a network of the sandbox's own, got host, where servers listen on this host anyway.`,
+    ]
   if (network.mode !== 'host' || network.deny.length === 0) return []
   const layerOf = checked.filter(({ parsed }) => parsed.network?.mode === 'host').at(-1)
   const head = layerOf === undefined ? 'network:' : headOf(layerOf.layer, 'network')
   return [`${head} expected restricted, because hosts are denied (${network.deny.join(', ')}), got host.`]
+}
+
+/** Each client needs a socket that was made beforehand, and each port a listener. */
+const MOST_PUBLISHED = 32
+
+function publishProblems({ publish = [] }: NetworkPolicy): readonly string[] {
+  const places = publish.map((server) => server.slice(0, server.lastIndexOf(':')))
+  const twice = places.filter((place, index) => places.indexOf(place) !== index)
+  return [
+    ...twice.map((place) => `network.publish: expected each address and port once, got ${place} twice.`),
+    ...(publish.length > MOST_PUBLISHED
+      ? [`network.publish: expected at most ${MOST_PUBLISHED} ports, got ${publish.length}.`]
+      : []),
+  ]
 }
 
 /** Without a home directory `~/` means nothing, and must not come to mean `/`. */

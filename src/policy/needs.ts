@@ -36,11 +36,15 @@ function wallsOf(policy: Policy): readonly Need[] {
   return [
     'empty-root',
     ...(policy.zones.length > 0 || policy.workspace !== 'none' ? (['zones'] as const) : []),
+    ...(hasLayers(policy) ? (['copy-on-write'] as const) : []),
     'pid-namespace',
     'ipc-namespace',
     'user-namespace',
   ]
 }
+
+const hasLayers = ({ zones, workspace }: Policy): boolean =>
+  workspace === 'cow' || zones.some(({ mode }) => mode === 'cow')
 
 const wasiNeed = ({ backend }: Policy, command: readonly string[]): readonly Need[] =>
   backend === 'wasm' || command[0]?.endsWith('.wasm') === true ? ['wasi-command'] : []

@@ -91,6 +91,20 @@ const OF_RUNS: readonly OptionDeclaration[] = [
   }),
 
   declare({
+    name: 'apply',
+    argument: 'on-success|ask|never',
+    group: 'Files',
+    standard: 'never',
+    choices: ['on-success', 'ask', 'never'],
+    help: 'What becomes of changes to --cow directories.',
+  }),
+  declare({
+    name: 'cow-continue',
+    argument: 'ID',
+    group: 'Files',
+    help: 'Go on with the changes that a run has left, in the same directories.',
+  }),
+  declare({
     name: 'json',
     argument: 'native|shell|task',
     isArgumentOptional: true,

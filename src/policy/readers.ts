@@ -1,8 +1,11 @@
 /** Readers of the values a policy is made of, apart from sizes and times: words, names, paths, hosts. All pure. */
 import { domainToASCII } from 'node:url'
+import { parseRange, printRange } from '../network/address.ts'
+import { canonicalName, LOCAL_NAME, parseRule, printRule } from '../network/host-rule.ts'
+import { TOOL_NAMES } from '../network/tools/names.ts'
 import { listWords } from '../text/choices.ts'
 import { nearest } from '../text/did-you-mean.ts'
-import { misunderstood, quoteText, type Reader, type Reading, understood } from '../text/units.ts'
+import { misunderstood, type Reader, type Reading, understood } from '../text/units.ts'
 
 /** One of some words. */
 export function oneOf<const W extends string>(words: readonly W[]): Reader<W> {
@@ -129,30 +132,93 @@ function wrongVariable([name, value]: readonly [string, unknown]): (Reading<neve
     : undefined
 }
 
-const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/
-const EXPECTED_HOST = 'a host such as example.com, *.example.org, example.com:443 or [::1]:8080'
+const EXPECTED_HOST = 'a host such as example.com, *.example.org:443, example.com:*, 192.0.2.0/24 or [2001:db8::1]:8080'
 
-/** A host pattern in canonical form: lower case, no final dot, ASCII only, optional port. */
+/**
+ * A rule of the network in canonical form: lower case, no final dot, A-labels for names in other alphabets, addresses in their shortest
+ * form, optional port. What people read later is the A-label, since letters of two alphabets may look alike.
+ */
 export const readHost: Reader<string> = (value) => {
-  if (typeof value !== 'string') return misunderstood(EXPECTED_HOST, value)
-  const match = /^(\[[0-9A-Fa-f:.]{2,45}\]|[^:\s/@[\]]{1,255})(?::(\d{1,5}))?$/.exec(value)
-  if (match === null || !isPort(match[2])) return misunderstood(EXPECTED_HOST, value)
-  const host = (match[1] ?? '').toLowerCase().replace(/\.$/, '')
-  if (/[^\x20-\x7e]/.test(host)) return foreignHost(host, value)
-  const isLiteral = host.startsWith('[')
-  const labels = host.replace(/^\*\./, '').split('.')
-  if (!isLiteral && !labels.every((label) => LABEL.test(label))) return misunderstood(EXPECTED_HOST, value)
-  return understood(match[2] === undefined ? host : `${host}:${Number(match[2])}`)
+  const ascii = typeof value === 'string' ? asciiHost(value) : undefined
+  const rule = ascii === undefined ? undefined : parseRule(ascii)
+  return rule === undefined ? misunderstood(EXPECTED_HOST, value) : understood(printRule(rule))
 }
 
-function isPort(digits: string | undefined): boolean {
-  return digits === undefined || (Number(digits) >= 1 && Number(digits) <= 65_535)
+const FOREIGN_HOST = /^(\*\.)?([^:*[\]%/?#@\\]+)((?::(?:\*|\d+))?)$/
+
+/** UTS 46 as browsers apply it. It also reads addresses in unusual digits, which are no name. */
+function asciiHost(text: string): string | undefined {
+  if (!/[^\x00-\x7f]/.test(text)) return text
+  const [, below = '', host = '', port = ''] = FOREIGN_HOST.exec(text) ?? []
+  const ascii = canonicalName(domainToASCII(host))
+  return ascii === undefined ? undefined : `${below}${ascii}${port}`
 }
 
-/** Letters outside ASCII may look like others: the writer has to say which host is meant, in the form that DNS sees. */
-function foreignHost(host: string, value: string): Reading<string> {
-  const ascii = domainToASCII(host.replace(/^\*\./, ''))
-  return misunderstood(`an ASCII host name${ascii === '' ? '' : ` (DNS would see ${quoteText(ascii)})`}`, value)
+/** The same, or a name for the hosts that a tool of the caller is set up for. */
+export const readAllowedHost: Reader<string> = (value) => {
+  if (typeof value !== 'string' || !value.startsWith('@')) return readHost(value)
+  return oneOf(TOOL_NAMES)(value)
+}
+
+/** A port as a number, or as a flag has it. */
+export const readPort: Reader<number> = (value) => {
+  const port = typeof value === 'string' && /^\d{1,5}$/.test(value) ? Number(value) : value
+  return typeof port === 'number' && Number.isInteger(port) && port >= 1 && port <= 65_535
+    ? understood(port)
+    : misunderstood('a port from 1 to 65535', value)
+}
+
+const EXPECTED_PUBLISHED = '[IP:]PORT[:INSIDE], such as 8080, 8080:80 or 192.0.2.7:8080:80'
+const PUBLISHED = /^(?:(\d+\.\d+\.\d+\.\d+|\[[^\]]+\]):)?(\d{1,5})(?::(\d{1,5}))?$/
+
+export interface Published {
+  readonly address: string
+  readonly port: number
+  readonly inside: number
+}
+
+/** A port of this host for a port of the sandbox, in full: `127.0.0.1:8080:80`. */
+export const readPublished: Reader<string> = (value) => {
+  const published = parsePublished(String(value))
+  if (published === undefined) return misunderstood(EXPECTED_PUBLISHED, value)
+  const { address, port, inside } = published
+  return understood(`${address.includes(':') ? `[${address}]` : address}:${port}:${inside}`)
+}
+
+export function parsePublished(text: string): Published | undefined {
+  const [, ip = '127.0.0.1', port, inside = port] = PUBLISHED.exec(text) ?? []
+  const ports = [port, inside].map(readPort)
+  const address = readAddress(ip.replace(/^\[|\]$/g, ''))
+  const [outer, inner] = ports.flatMap((reading) => (reading.ok ? [reading.value] : []))
+  if (!address.ok || outer === undefined || inner === undefined) return undefined
+  return { address: address.value, port: outer, inside: inner }
+}
+
+const EXPECTED_HOSTS = 'a mapping of host names to addresses, such as { db.example.org: 192.0.2.7 }'
+
+/** Names in canonical form, addresses in their shortest. Names of this host itself are taken. */
+export const readHosts: Reader<Readonly<Record<string, string>>> = (value) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return misunderstood(EXPECTED_HOSTS, value)
+  const read = Object.entries(value).map(([name, address]) => [readOwnName(name), readAddress(address)] as const)
+  const wrong = read.flat().find((reading) => !reading.ok)
+  if (wrong !== undefined) return wrong as Reading<never> & { ok: false }
+  return understood(Object.fromEntries(read.map((pair) => pair.map((reading) => (reading.ok ? reading.value : '')))))
+}
+
+const readOwnName: Reader<string> = (value) => {
+  const reading = readHost(value)
+  const rule = reading.ok ? parseRule(reading.value) : undefined
+  const isFree = rule?.pattern.kind === 'name' && rule.port === undefined && !isOwnName(rule.pattern.name)
+  return isFree ? reading : misunderstood('the name of another host, without a port', value)
+}
+
+const isOwnName = (name: string): boolean => name === LOCAL_NAME || name === 'localhost' || name.endsWith('.localhost')
+
+const readAddress: Reader<string> = (value) => {
+  const range = typeof value === 'string' && !value.includes('/') ? parseRange(value) : undefined
+  return range === undefined
+    ? misunderstood('an address such as 192.0.2.7 or 2001:db8::1', value)
+    : understood(printRange(range))
 }
 
 /** An image reference; what it names is the backend's matter, but it must not pass for an option. */

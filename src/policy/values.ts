@@ -1,5 +1,7 @@
 /** The types of what a policy holds: plain data. Sizes are bytes, times are milliseconds; `null` means "no limit". */
 
+import type { ToolName } from '../network/tools/names.ts'
+
 /** Who set a value, lowest authority first; a later layer replaces or adds, as the key declares. */
 export type Layer = 'built-in' | 'profile' | 'workshop' | 'worker' | 'docker-environment' | 'environment' | 'flag'
 
@@ -12,7 +14,21 @@ export interface Origin {
   readonly key: string
 }
 
-export type ZoneMode = 'ro' | 'rw' | 'tmpfs'
+export const ZONE_MODES = ['ro', 'cow', 'rw', 'tmpfs'] as const
+export type ZoneMode = (typeof ZONE_MODES)[number]
+
+/** Modes of host directories, the narrowest first. */
+export const HOST_MODES = ['ro', 'cow', 'rw'] as const
+export type HostMode = (typeof HOST_MODES)[number]
+
+/** Where the changes to copy-on-write zones are kept. */
+export const UPPERS = ['disk', 'memory'] as const
+export type Upper = (typeof UPPERS)[number]
+
+/** What the command writes there reaches the host: at once, or when it is applied. */
+export const isWritable = (mode: ZoneMode): boolean => mode === 'rw' || mode === 'cow'
+export const narrowestMode = (a: HostMode, b: HostMode): HostMode =>
+  HOST_MODES.indexOf(a) < HOST_MODES.indexOf(b) ? a : b
 
 export interface Zone {
   readonly name: string
@@ -31,6 +47,10 @@ export interface Zone {
   readonly optional: boolean
   /** Sockets and FIFOs in this zone may be used and made. */
   readonly sockets: boolean
+  /** Nothing but a socket may be there. */
+  readonly kind?: 'socket'
+  /** What is in it must not leave: see network.afterSecrets. */
+  readonly secret?: true
   readonly origin: Origin
 }
 
@@ -47,11 +67,40 @@ export type EngineName = 'bwrap' | 'unshare'
 export type EngineChoice = 'auto' | EngineName
 
 export type NetworkMode = 'none' | 'restricted' | 'host'
+/** Proxies beside the transparent path of a restricted network: where that is missing, always, never. */
+export type ProxyChoice = 'auto' | 'on' | 'off'
 export interface NetworkPolicy {
   readonly mode: NetworkMode
   /** `host`, `*.host`, `host:port`; an empty list allows nothing. */
   readonly allow: readonly string[]
   readonly deny: readonly string[]
+  /** Absent = `auto`. */
+  readonly proxy?: ProxyChoice
+  /** What the names of tools in the list became; absent where there were none, and before they are resolved. */
+  readonly tools?: readonly ResolvedTool[]
+  /** Ports of the host's own loopback, which a restricted command reaches by the name LOCAL_NAME. Absent: none. */
+  readonly local?: readonly number[]
+  /** Servers inside that this host reaches: `ADDRESS:PORT:INSIDE`. Absent: none. */
+  readonly publish?: readonly string[]
+  /** Name -> address, in the place of what the host's resolver says. Absent: none. */
+  readonly hosts?: Readonly<Record<string, string>>
+  /** Restricted in name only: every public name is reached, and noted. */
+  readonly record?: true
+  /** With a zone that is secret there is no network. Absent: a zone takes nothing away. */
+  readonly afterSecrets?: AfterSecrets
+  /** Why there is none although one was asked for. */
+  readonly closedBy?: string
+}
+
+export const AFTER_SECRETS = ['allow', 'deny'] as const
+export type AfterSecrets = (typeof AFTER_SECRETS)[number]
+
+/** A name such as `@npm`, and the rules that it stands for on this host. */
+export interface ResolvedTool {
+  readonly name: ToolName
+  readonly hosts: readonly string[]
+  /** Files, variables and programs that named them. */
+  readonly from: readonly string[]
 }
 
 export interface EnvironmentPolicy {
@@ -94,5 +143,6 @@ export const NEEDS = [
   'tty',
   'wasi-command',
   'sockets-closed',
+  'copy-on-write',
 ] as const
 export type Need = (typeof NEEDS)[number]

@@ -72,7 +72,9 @@ export function zoneOf(draft: DraftZone): Zone {
     ...(mode === 'tmpfs' ? { size: draft.size ?? ZONE_SIZE } : {}),
     create: draft.create ?? false,
     optional: draft.optional ?? false,
-    sockets: draft.sockets ?? false,
+    sockets: draft.sockets ?? draft.kind === 'socket',
+    ...(draft.kind === undefined ? {} : { kind: draft.kind }),
+    ...(draft.secret === true ? { secret: true } : {}),
     origin: draft.origin,
   }
 }

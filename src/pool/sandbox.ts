@@ -17,6 +17,7 @@ import { nativeDirectory } from '../os/native-programs.ts'
 import type { Result } from '../report/result.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
 import { exec, judge } from '../run/exec.ts'
+import { type ExecResult, withHandle } from '../run/layer-handle.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
 import { newRunId } from '../run/run-id.ts'
 import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
@@ -47,7 +48,7 @@ export interface Sandbox extends AsyncDisposable {
    * Runs one command in a fresh sandbox of this policy.
    * @throws SandboxError when the sandbox was refused; a command that fails is a result
    */
-  readonly exec: (command: SandboxCommand) => Promise<Result>
+  readonly exec: (command: SandboxCommand) => Promise<ExecResult>
   /** Sandboxes that are ready at this moment. */
   readonly ready: () => number
   /** How many runs a ready sandbox has served, and how many went the cold way. */
@@ -112,7 +113,10 @@ class OpenSandbox implements Sandbox {
 
   served = () => ({ ...this.counts })
 
-  exec = async (request: SandboxCommand): Promise<Result> => {
+  exec = async (request: SandboxCommand): Promise<ExecResult> =>
+    withHandle(await this.run(request), request.env ?? this.options.env)
+
+  private async run(request: SandboxCommand): Promise<Result> {
     const [program] = request.command
     if (program === undefined || request.command.some((word) => word.includes('\0'))) return this.runAnew(request)
     const planned = await this.plans.attempt({ program, env: request.env }, (run) =>

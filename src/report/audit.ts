@@ -30,9 +30,9 @@ function argvSum(command: readonly string[]): string {
   return sha256(command.map((word) => `${word}\0`).join(''))
 }
 
-/** @param previous hash of the line before, or CHAIN_START; @returns the line without its line feed */
-export function auditLine({ time, result, worker, decision, decidedBy }: AuditEntry, previous: string): string {
-  return JSON.stringify({
+/** The object that a line is. @param previous hash of the line before, or CHAIN_START */
+export function auditObject({ time, result, worker, decision, decidedBy }: AuditEntry, previous: string): object {
+  return {
     schema: 1,
     time,
     ...(worker === undefined ? {} : { worker }),
@@ -48,10 +48,16 @@ export function auditLine({ time, result, worker, decision, decidedBy }: AuditEn
     signal: result.signal,
     durationMs: result.durationMs,
     usage: result.usage,
+    ...(result.network === undefined ? {} : { network: result.network }),
     denials: result.denials,
     ...(result.error === undefined ? {} : { error: result.error.code }),
     prev: previous,
-  })
+  }
+}
+
+/** @returns the line without its line feed */
+export function auditLine(entry: AuditEntry, previous: string): string {
+  return JSON.stringify(auditObject(entry, previous))
 }
 
 /** What is wrong with one line, `undefined` for nothing. */

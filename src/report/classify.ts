@@ -6,6 +6,7 @@
 import { backendNamed } from '../backends/index.ts'
 import type { EndCause, Outcome } from '../backends/outcome.ts'
 import { GROUP_PROCESSES_BWRAP, GROUP_PROCESSES_UNSHARE } from '../contract.ts'
+import type { Pending } from '../cow/pending.ts'
 import type { ErrorCode, SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { EngineName } from '../policy/values.ts'
@@ -13,6 +14,7 @@ import { formatDuration, formatSize } from '../text/units.ts'
 import { type DecodedOutput, decodeOutput } from './decode-output.ts'
 import { type Explained, explainExec, explainLost, explainSetup, type FailureContext } from './explain-failure.ts'
 import {
+  crossDeviceHint,
   invisiblePathHint,
   isLimit,
   type LimitName,
@@ -23,6 +25,7 @@ import {
   reachedPidsHint,
   seccompHint,
 } from './hints.ts'
+import { networkDenials, networkHints, networkUse, networkWarnings, recordHints } from './network.ts'
 import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
 import type { Denial, Reason, Result } from './result.ts'
 
@@ -32,6 +35,8 @@ export interface ClassifyExtras extends FailureContext {
   readonly origins?: Origins
   /** Absolute paths among the command's words that exist on the host and are not visible inside. */
   readonly invisible?: readonly string[]
+  /** What waits to be applied. */
+  readonly pending?: Pending | undefined
   /** What the sandbox itself saw and stopped, e.g. the network proxy. */
   readonly denials?: readonly Denial[]
 }
@@ -40,6 +45,7 @@ const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
   deadline: 'timeout',
   'cpu-time': 'cpu-time',
   memory: 'memory',
+  disk: 'disk',
   cancelled: 'cancelled',
   setup: 'setup',
   exec: 'setup',
@@ -79,12 +85,13 @@ function limitsOf({ limits }: Plan): Result['limits'] {
 }
 
 /** What ended the command, with the number that was reached. */
-function stoppedBy(reason: LimitReason, { limits }: Plan): string {
+function stoppedBy(reason: LimitReason, { limits, layer }: Plan): string {
   const at = (limit: number | undefined, words: (value: number) => string) => (limit === undefined ? '' : words(limit))
   const words: Readonly<Record<LimitReason, string>> = {
     timeout: `stopped after ${at(limits.timeoutMs, formatDuration)}`,
     'cpu-time': `stopped after ${at(limits.cpuTimeMs, formatDuration)} of processor time`,
     memory: `killed at the memory limit of ${at(limits.memory?.max, formatSize)}`,
+    disk: `stopped when copy-on-write changes took more than ${at(layer?.size, formatSize)}`,
     pids: `failed at the limit of ${at(limits.pids?.max, String)} processes`,
   }
   return words[reason]
@@ -139,6 +146,7 @@ function warningsOf(reason: Reason, outcome: Outcome, plan: Plan): string[] {
     ...plan.warnings,
     ...outcome.warnings,
     ...guardWarnings(outcome.guarded),
+    ...(reason === 'setup' ? [] : networkWarnings(outcome)),
     ...(survivedOom ? [`${killedWords(oomKill)} at the memory limit, the command went on`] : []),
   ]
 }
@@ -183,6 +191,7 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
     ['cpu-time', reason === 'cpu-time'],
     ['memory', reason === 'memory' || oomKill > 0],
     ['pids', pidsMax > 0],
+    ['disk', reason === 'disk'],
     ['output', output.truncated.stdout + output.truncated.stderr > 0],
   ]
   return [
@@ -190,17 +199,20 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
     ...limits.filter(([, reached]) => reached).map(([limit]) => raise(limit)),
     ...(reachedPids(outcome, plan) ? [reachedPidsHint(plan.limits.pids?.max ?? 0)] : []),
     ...(reason === 'seccomp' ? [seccompHint(plan)] : []),
+    ...(failed ? crossDeviceHint(plan, output.stderr) : []),
     ...(reason === 'protected' ? protectedHints(outcome.guarded, plan) : []),
     ...(failed && outcome.guarded?.configLocked ? [CONFIG_LOCKED_HINT] : []),
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
+    ...(failed ? networkHints(outcome, plan.network.mode) : []),
+    ...(plan.network.record === true ? recordHints(outcome) : []),
   ]
 }
 
 const NO_TARGET_KNOWN = 'a system call'
 
-function denialsOf(reason: Reason, plan: Plan, extras: ClassifyExtras): Denial[] {
+function denialsOf(reason: Reason, outcome: Outcome, plan: Plan, extras: ClassifyExtras): Denial[] {
   const filter: Denial = { op: 'syscall', target: NO_TARGET_KNOWN, layer: 'seccomp', fix: seccompHint(plan), count: 1 }
-  return [...(extras.denials ?? []), ...(reason === 'seccomp' ? [filter] : [])]
+  return [...(extras.denials ?? []), ...networkDenials(outcome), ...(reason === 'seccomp' ? [filter] : [])]
 }
 
 /**
@@ -237,9 +249,11 @@ export function classify(
     usage: usageOf(outcome),
     isolation: backendNamed(plan.backend).isolation(plan),
     message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
-    denials: denialsOf(reason, plan, extras),
+    ...networkUse(outcome),
+    denials: denialsOf(reason, outcome, plan, extras),
     warnings: warningsOf(reason, outcome, plan),
     hints: hintsOf({ reason, outcome, plan, output, extras, error }),
+    ...extras.pending,
     ...(error && { error }),
   }
 }

@@ -145,6 +145,65 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     hint: (path) => `--ro ${shellWord(path)}; or take its bits away (chmod u-s,g-s; setcap -r)`,
   },
   {
+    step: 'launch: a mount below a copy-on-write zone',
+    why: () => 'an overlay would show what lies under the mount, and take the changes to that',
+    hint: (path) =>
+      `unmount it, or show the directories beside it one by one; what is mounted there: --ro ${shellWord(path)}`,
+  },
+  {
+    step: 'launch: go on with layer',
+    errno: 'ESTALE',
+    why: () => 'it belongs to other copy-on-write directories than this run has',
+    hint: () => 'leave out --cow, --rw and --zone: --cow-continue shows the directories of the layer',
+  },
+  {
+    step: 'launch: open layer',
+    why: () => 'the changes to go on with are gone, or are in use',
+    hint: () => 'llm-do ps --cow',
+  },
+  {
+    step: 'stage: overlay',
+    errno: 'EINVAL',
+    why: () => 'copy-on-write zones need an overlay whose layers are given by descriptor (Linux 6.15)',
+    hint: () => '--ro DIR and a copy of it with --rw, or Linux 6.15 and later',
+  },
+  {
+    step: 'stage: mount overlay',
+    why: () =>
+      'this file system cannot be a layer of an overlay; that of a container, which is an overlay itself, is one of them',
+    hint: () => '--cow-upper memory; or keep the directory on ext4, xfs or btrfs (in a container: on a volume)',
+  },
+  {
+    step: 'network: nftables',
+    why: () =>
+      'a network restricted by name needs nftables with TPROXY, which this kernel has not or does not give here',
+    hint: () =>
+      'modprobe nf_tables nft_tproxy nfnetlink_log; or --net none, or --net host if the command may reach everything',
+  },
+  {
+    step: 'network: nflog',
+    why: () => 'a network restricted by name needs nfnetlink_log, which this kernel has not or does not give here',
+    hint: () => 'modprobe nfnetlink_log; or --net none, or --net host if the command may reach everything',
+  },
+  {
+    step: 'net: publish',
+    errno: 'EADDRINUSE',
+    why: (place) => `${place} of this host is in use, so no server inside can be published there`,
+    hint: () => '--publish with another PORT: PORT:INSIDE',
+  },
+  {
+    step: 'net: publish',
+    errno: 'EACCES',
+    why: (place) => `${place} of this host is not yours to listen on`,
+    hint: () => '--publish with a port from 1024 on',
+  },
+  {
+    step: 'net: publish',
+    errno: 'EADDRNOTAVAIL',
+    why: (place) => `${place}: this host has no such address`,
+    hint: () => '--publish PORT:INSIDE, which means 127.0.0.1',
+  },
+  {
     step: 'container-init: mounts',
     errno: 'EROFS',
     why: (path) => `${path} would be writable below something that is read-only`,

@@ -9,6 +9,7 @@ const LIMITS = {
   'cpu-time': { key: 'resources.cpuTime', flag: '--cpu-time' },
   memory: { key: 'resources.memory', flag: '--memory' },
   pids: { key: 'resources.pids', flag: '--pids' },
+  disk: { key: 'cow.size', flag: '--cow-size' },
   output: { key: 'resources.output', flag: '--output' },
 } as const
 
@@ -50,6 +51,16 @@ export function invisiblePathHint(path: string): string {
 export function seccompHint(plan: Plan): string {
   const wider = plan.seccomp.profile === 'strict' ? '--seccomp default' : '--seccomp nested'
   return `the system call filter (${plan.seccomp.profile}) stopped it; if the program is trusted with more: ${wider}`
+}
+
+const CROSS_DEVICE = /Invalid cross-device link|\bEXDEV\b/
+
+/** As another user than root, the kernel renames no directory that the host has. @param stderr of a failed command */
+export function crossDeviceHint({ layer, identity }: Plan, stderr: string): readonly string[] {
+  if (layer === undefined || identity === 'fresh' || !CROSS_DEVICE.test(stderr)) return []
+  return [
+    'in a copy-on-write directory only root can rename directories that the host has: copy and remove them (mv does), or --rw',
+  ]
 }
 
 /** Limits that end a run; the cap of the output only drops. */

@@ -1,13 +1,14 @@
 /**
- * The JSON of a run that ends in an ordinary way, made before the run: segments of text with slots between them, which native/client/result-template.c
+ * The JSON of a run that ends in an ordinary way, for the caller and for the audit log, made before the run: segments of text with slots between them, which native/client/result-template.c
  * fills in. Everything that the result takes from the plan is in the segments. Pure.
  */
 
 import { NO_CAPTURE } from '../backends/capture.ts'
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
-import type { Outcome } from '../backends/outcome.ts'
+import type { NetworkReport, Outcome } from '../backends/outcome.ts'
 import type { Slot } from '../contract.ts'
 import type { Plan } from '../plan/plan.ts'
+import { auditObject } from './audit.ts'
 import { classify } from './classify.ts'
 import { inForm, type JsonForm, jsonLine, type ShellForm, type TaskForm } from './json.ts'
 import type { Result } from './result.ts'
@@ -26,11 +27,25 @@ export const ORDINARY: Outcome = {
   warnings: [],
 }
 
+const NOTHING_REACHED: NetworkReport = { hosts: [], omitted: 0, isLost: false }
+
+function ordinaryOutcome({ network }: Plan): Outcome {
+  return network.mode === 'restricted' ? { ...ORDINARY, network: NOTHING_REACHED } : ORDINARY
+}
+
 interface Slots {
   readonly native: Partial<Record<keyof Result, Slot | Required<Record<keyof Result['usage'], Slot>>>>
   readonly shell: Partial<Record<keyof ShellForm, Slot>>
   readonly task: Partial<Record<keyof TaskForm, Slot>>
 }
+
+const USAGE = {
+  cpuMs: 'cpu-time',
+  peakMemory: 'peak-memory',
+  peakPids: 'peak-pids',
+  readBytes: 'read-bytes',
+  writeBytes: 'write-bytes',
+} as const
 
 /** Key of the object in each form -> its slot. */
 const SLOTS: Slots = {
@@ -42,17 +57,23 @@ const SLOTS: Slots = {
     durationMs: 'duration',
     setupMs: 'setup',
     command: 'command',
-    usage: {
-      cpuMs: 'cpu-time',
-      peakMemory: 'peak-memory',
-      peakPids: 'peak-pids',
-      readBytes: 'read-bytes',
-      writeBytes: 'write-bytes',
-    },
+    usage: USAGE,
   },
   shell: { stdout: 'stdout', stderr: 'stderr', exit_code: 'exit-code' },
   task: { success: 'ok', stdout: 'stdout', stderr: 'stderr', exitCode: 'exit-code', executionTime: 'whole-duration' },
 }
+
+/** Key of a line of the audit log -> its slot. */
+const AUDIT_SLOTS = {
+  time: 'time',
+  decidedBy: 'decided-by',
+  argvSha256: 'argv-hash',
+  argv: 'command',
+  exitCode: 'exit-code',
+  durationMs: 'duration',
+  usage: USAGE,
+  prev: 'previous-hash',
+} as const
 
 /** JSON escapes quotes and NUL in every other string, so this is found nowhere else. */
 const MARK = '\0slot '
@@ -66,13 +87,23 @@ const marksOf = (slots: object): object =>
 /** Keys that are left out where nothing was counted: the slot writes key and value. */
 const COUNTED = /,"(?:peakPids|readBytes|writeBytes)":$/
 
+/** Segments and names of slots alternate, with a segment first and last. */
+function segmentsOf(verb: 'result' | 'record', marked: object): readonly LaunchRecord[] {
+  const segments = jsonLine(marked).trimEnd().split(MARKED)
+  return segments.flatMap((text, at): LaunchRecord[] =>
+    at % 2 === 0 ? [[verb, text.replace(COUNTED, ''), segments[at + 1] ?? 'end']] : [],
+  )
+}
+
 /** Records of a launch file: how much of each stream is kept, and the template, segment by segment. */
 export function templateRecords(plan: Plan, form: JsonForm): readonly LaunchRecord[] {
-  const line = jsonLine({ ...inForm(classify(plan, ORDINARY, []), form), ...marksOf(SLOTS[form]) })
-  const segments = line.trimEnd().split(MARKED)
-  // Segments and names of slots alternate, with a segment first and last.
-  const records = segments.flatMap((text, at): LaunchRecord[] =>
-    at % 2 === 0 ? [['result', text.replace(COUNTED, ''), segments[at + 1] ?? 'end']] : [],
-  )
-  return [['capture', plan.limits.output ?? 'all'], ...records]
+  const marked = { ...inForm(classify(plan, ordinaryOutcome(plan), []), form), ...marksOf(SLOTS[form]) }
+  return [['capture', plan.limits.output ?? 'all'], ...segmentsOf('result', marked)]
+}
+
+/** The same for a run that is recorded: the log, absolute, and the line that is appended to it. @param worker its name */
+export function auditRecords(plan: Plan, file: string, worker: string | undefined): readonly LaunchRecord[] {
+  const result = classify(plan, ordinaryOutcome(plan), [])
+  const entry = { time: '', result, ...(worker !== undefined && { worker }), decision: 'run', decidedBy: '' } as const
+  return [['audit', file], ...segmentsOf('record', { ...auditObject(entry, ''), ...marksOf(AUDIT_SLOTS) })]
 }

@@ -1,6 +1,9 @@
 /** What it means: the object of `--json` and of the library. `schema` changes only when a field changes its meaning. */
 
 import type { Isolation } from '../backends/backend.ts'
+import type { NetVerdict } from '../contract.ts'
+import type { Change } from '../cow/change.ts'
+import type { PendingChanges } from '../cow/pending.ts'
 import type { PlannedLimit, PlannedRates } from '../plan/limits.ts'
 import type { BackendName } from '../policy/values.ts'
 
@@ -10,6 +13,7 @@ export type Reason =
   | 'timeout'
   | 'memory'
   | 'cpu-time'
+  | 'disk'
   | 'pids'
   | 'seccomp'
   | 'denied'
@@ -25,6 +29,25 @@ export interface Denial {
   readonly layer: 'mount' | 'network' | 'seccomp' | 'rule' | 'limit'
   readonly fix: string
   readonly count: number
+}
+
+/** One host and port; `port` is absent where only the name was asked for. */
+export interface NetworkUse {
+  readonly host: string
+  readonly port?: number
+  readonly verdict: NetVerdict
+  /** That decided; absent where none covers the host. */
+  readonly rule?: string
+  /** Where a name leads, if that must be listed itself. */
+  readonly address?: string
+  /** The port of the server inside, where host and port are this host's own. */
+  readonly inside?: number
+  /** The flag that allows it where the network is not only recorded; absent elsewhere. */
+  readonly needs?: string
+  /** Or questions for the name, or attempts. */
+  readonly connections: number
+  readonly bytesIn: number
+  readonly bytesOut: number
 }
 
 export interface Result {
@@ -63,8 +86,13 @@ export interface Result {
     readonly writeBytes?: number
   }
   readonly isolation: Isolation
+  /** The run had copy-on-write zones, and this is what waits to be applied; absent where nothing was changed. */
+  readonly cow?: PendingChanges
+  readonly changes?: readonly Change[]
   /** One line for people when something is off, empty when nothing is: what stopped the command and who set that limit. */
   readonly message: string
+  /** What a command with a restricted network has reached or tried to, and which names one without any has asked for; absent else. */
+  readonly network?: readonly NetworkUse[]
   readonly denials: readonly Denial[]
   readonly warnings: readonly string[]
   readonly hints: readonly string[]

@@ -40,11 +40,12 @@ export function errorLines(error: SandboxError): readonly string[] {
 }
 
 /** A run in words; no lines at all for a command that simply ran, however it ended. */
-export function resultLines({ error, message, warnings, hints }: Result): readonly string[] {
+export function resultLines({ error, message, warnings, hints, cow }: Result): readonly string[] {
   const head = error === undefined ? message : `error ${error.code}: ${error.message}`
   return [
     ...warnings.map((warning) => line(`warning: ${warning}`)),
     ...(head === '' ? [] : [line(head)]),
     ...hintLines(hints),
+    ...(cow === undefined ? [] : [line(cow.message)]),
   ]
 }

@@ -6,6 +6,7 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { ownDirectory } from '../backends/runs-directory.ts'
+import { layerDirectories } from '../cow/state-directory.ts'
 import { SandboxError } from '../error.ts'
 import { ACCOUNTS, homesOfAccounts } from '../host/accounts.ts'
 import { cacheDirectory } from '../host/boot-cache.ts'
@@ -106,13 +107,15 @@ export function profileDirectories(env: Environment, home: string): ProfileDirec
 
 /**
  * What decides about the next run in addition to the files of its policy, by the names that lead there: a command that can write
- * there could widen what it is given then.
+ * there could widen what it is given then. So could one that changes what another run left to be applied.
  */
 export function decidingPaths(env: Environment, { cwd }: Pick<Request, 'cwd'>): readonly string[] {
   const own = ownDirectory(env, process.getuid?.() ?? -1)
   // As the variables say it, links included; the canonical home is not where the next run begins to look.
   const config = profileDirectoryOf(env, env['HOME'] || accountHome())
-  const paths = [config, cacheDirectory(env) ?? '', own, packageRoot(), process.execPath, ...namesOfNode(env, cwd)]
+  const layers = layerDirectories(env, process.getuid?.() ?? -1)
+  const kept = [config, cacheDirectory(env) ?? '', own, ...layers]
+  const paths = [...kept, packageRoot(), process.execPath, ...namesOfNode(env, cwd)]
   return paths.filter((path) => isAbsolute(path))
 }
 

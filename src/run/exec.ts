@@ -5,6 +5,7 @@
  */
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
 import type { Outcome } from '../backends/outcome.ts'
+import { appliedPending, pendingAfter } from '../cow/pending.ts'
 import { entryIdentities } from '../host/entries.ts'
 import type { GuardedLaunch } from '../launch-cache/store.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
@@ -30,7 +31,15 @@ export async function exec(options: ExecOptions): Promise<Result> {
   makeOwnDirectory(options.env ?? process.env)
   const { prepared, outcome, guarded } = await run(options, begunMs)
   await leave(prepared, guarded)
-  return judge(prepared, outcome)
+  return decide(options, await judge(prepared, outcome), outcome)
+}
+
+/** What becomes of the changes to copy-on-write zones, where the caller has said it beforehand. */
+async function decide({ apply }: ExecOptions, result: Result, { layer }: Outcome): Promise<Result> {
+  if (result.cow === undefined || layer === undefined || apply === undefined) return result
+  const isWanted = typeof apply === 'function' ? await apply(result.cow) : apply === 'on-success' && result.ok
+  if (!isWanted) return result
+  return { ...result, cow: await appliedPending(result.cow, layer) }
 }
 
 interface Ran {
@@ -77,7 +86,8 @@ function isEngineInDoubt({ prepared: { facts, plan }, outcome: { cause, failure 
 export async function explainOutcome(options: ExecOptions, status: string, captured?: Captured): Promise<Result> {
   const outcome = outcomeOfStatus(status, captured)
   // A sandbox that could not be built is a question to the engines.
-  return judge(await prepareBy(options, outcome.cause === 'setup' ? 'trial' : 'run'), outcome)
+  const prepared = await prepareBy(options, outcome.cause === 'setup' ? 'trial' : 'run')
+  return decide(options, await judge(prepared, outcome), outcome)
 }
 
 /** What an outcome means to the caller. */
@@ -86,6 +96,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
   return classify(plan, outcome, request.command, {
     origins: policy.origins,
     invisible: await invisibleWords(prepared, outcome),
+    pending: await pendingAfter(outcome),
     ...(plan.engine === undefined ? {} : { program: `${nativeDirectory()}/launch` }),
     ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
   })

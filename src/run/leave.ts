@@ -3,6 +3,7 @@
  * Edge: the caller's environment, the user's cache directory (by launch-cache/).
  */
 import { enginePathOf, type LaunchFileInputs, launchFile, launchRecords } from '../backends/namespace/build.ts'
+import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
 import { usableCache } from '../host/boot-cache.ts'
@@ -22,10 +23,13 @@ import type { PathFacts } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
 import { messageRecords } from '../report/failure-messages.ts'
-import { templateRecords } from '../report/result-template.ts'
+import { isolationLine } from '../report/isolation.ts'
+import { auditRecords, templateRecords } from '../report/result-template.ts'
 import { profileDirectories } from './caller.ts'
+import { type NarrowingSources, NOT_NARROWED } from './narrowing-sources.ts'
 import { existing } from './observe.ts'
-import type { ExecOptions, NarrowingSources, Prepared } from './plan-run.ts'
+import type { ExecOptions, Prepared } from './plan-run.ts'
+import { layersDirectoryOf } from './start.ts'
 
 /** Made before anything is looked at: a plan that saw the directory missing would be stale as soon as it is stored. */
 export function makeCacheFor(options: ExecOptions): void {
@@ -42,6 +46,8 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   const { request, options } = prepared
   const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
   const { invocation } = options
+  // A layer can be gone on with until it is applied or discarded, and node tells what has become of it.
+  if (options.cowContinue !== undefined) return undefined
   const given = variablesOf(invocation?.variables ?? [])
   if (invocation === undefined || !isCacheable({ ...prepared, shippedProfiles, given })) return undefined
   const { sealOf, takeSecret } = await import('../host/secret.ts')
@@ -60,8 +66,6 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   })
 }
 
-const NOT_NARROWED: NarrowingSources = { read: [], missing: [], paths: {}, judgement: [] }
-
 export interface Guarding {
   readonly invocation: Invocation
   /** What was seen and led to the plan. */
@@ -78,10 +82,12 @@ export async function guardPlan(
   prepared: Prepared,
   { invocation, paths, narrowing = NOT_NARROWED, begunMs, seal }: Guarding,
 ): Promise<GuardedLaunch | undefined> {
-  const { plan, policy, facts, request, options, sources } = prepared
+  const { plan, policy, facts, request, options, sources, tools } = prepared
   const { enginePath } = enginePathOf(facts, plan)
   // Only node looks at opened names before and after the run.
   if (plan.engine === undefined || openedIn(prepared).length > 0) return undefined
+  // The key would have to hold the variable, in which may be a password.
+  if (tools.isForThisRun) return undefined
   const accounts = accountsOf(plan)
   return guardLaunch({
     invocation,
@@ -92,7 +98,7 @@ export async function guardPlan(
       ...narrowing.read,
       ...accounts.read,
       ...(enginePath === undefined ? [] : [enginePath]),
-      ...nativeFiles(),
+      ...nativeFiles({ isHostNetwork: plan.network.mode === 'host' }),
     ],
     absent: [
       ...sources.missing,
@@ -101,14 +107,24 @@ export async function guardPlan(
       ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path)),
     ],
     variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),
+    unset: tools.unset,
     isPoolable: isPoolable(prepared),
     judgement: narrowing.judgement,
-    resultTemplate:
-      options.form === undefined ? messageRecords(plan, policy.origins) : templateRecords(plan, options.form),
+    ending: endingRecords(prepared, narrowing.worker),
     records: launchRecords(plan, fileInputs(prepared)),
     begunMs,
     seal,
   })
+}
+
+/** What the client says and writes at the end of the run. */
+function endingRecords({ plan, policy, options }: Prepared, worker: string | undefined): readonly LaunchRecord[] {
+  const { form, audit, isLogged = false } = options.ending ?? {}
+  return [
+    ...(form === undefined ? messageRecords(plan, policy.origins) : templateRecords(plan, form)),
+    ...(audit === undefined ? [] : auditRecords(plan, audit, worker)),
+    ...(isLogged ? [['isolation', isolationLine(plan.backend)] as const] : []),
+  ]
 }
 
 type Places = Readonly<Record<string, string | undefined>>
@@ -142,6 +158,12 @@ export function plainLaunch(prepared: Prepared): Uint8Array {
   return launchFile(prepared.plan, fileInputs(prepared))
 }
 
-function fileInputs({ plan, facts, options }: Prepared): LaunchFileInputs {
-  return { ...enginePathOf(facts, plan), runsDirectory: runsDirectory(options.env ?? process.env, facts.uid) }
+function fileInputs(prepared: Prepared): LaunchFileInputs {
+  const { plan, facts, options } = prepared
+  const layersDirectory = layersDirectoryOf(prepared)
+  return {
+    ...enginePathOf(facts, plan),
+    runsDirectory: runsDirectory(options.env ?? process.env, facts.uid),
+    ...(layersDirectory === undefined ? {} : { layersDirectory }),
+  }
 }

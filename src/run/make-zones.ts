@@ -1,22 +1,26 @@
 /**
- * Directories of zones with `create`, made between two plans.
+ * Directories of zones with `create`, and that of layers, made between two plans.
  * Edge: files, processes.
  */
 import { join } from 'node:path'
+import { isLayersDirectoryNew } from '../cow/state-directory.ts'
 import { SandboxError } from '../error.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { checkNativePrograms, nativeDirectory } from '../os/native-programs.ts'
 import { runProgram } from '../os/run-program.ts'
-import type { Plan, PlannedZone } from '../plan/plan.ts'
+import type { PlannedZone } from '../plan/plan.ts'
+import type { Prepared } from './plan-run.ts'
 
 /**
  * Plans, makes the directories of zones with `create`, and plans again, since the first plan is of paths that are now others.
  * @throws SandboxError ZONE_INVALID where one cannot be made, or is not the one that was made when it is looked at again
  */
-export async function prepareZones<T extends { readonly plan: Plan }>(prepare: () => Promise<T>): Promise<T> {
+export async function prepareZones(prepare: () => Promise<Prepared>): Promise<Prepared> {
   const first = await prepare()
+  const { env = process.env } = first.options
   const wanted = first.plan.zones.filter(({ create }) => create)
-  if (wanted.length === 0) return first
+  if (wanted.length === 0)
+    return isLayersDirectoryNew({ env, uid: first.facts.uid, plan: first.plan }) ? await prepare() : first
   const made = new Map<string, string>()
   for (const { target, source } of wanted) made.set(target, await makeZoneDirectory(source))
   const prepared = await prepare()

@@ -29,7 +29,10 @@ import { newRunId } from './run-id.ts'
 export interface MachineQuestion {
   /** Backends whose own facts are observed in addition. */
   readonly also?: readonly BackendName[]
-  readonly policy: Pick<Policy, 'cgroupParent'> & { readonly engine: Policy['engine'] | 'all' }
+  readonly policy: Pick<Policy, 'cgroupParent'> & {
+    readonly engine: Policy['engine'] | 'all'
+    readonly network?: Policy['network']
+  }
   /** See host/probe.ts. */
   readonly believe?: boolean
   readonly env: Environment
@@ -64,6 +67,9 @@ export async function observeMachine({
     nativePrograms: () => seen,
     probeEngine: (engine, bwrap) =>
       probeEngine({ engine, bwrap, nativeDirectory: directory, uid, arch: machineArch(), runId: newRunId() }),
+    wantsNetwork: policy.engine === 'all' || policy.network?.mode === 'restricted',
+    probeNetwork: (network, engine, bwrap) =>
+      probeEngine({ engine, bwrap, nativeDirectory: directory, uid, arch: machineArch(), runId: newRunId(), network }),
     landlockAbi: questions.landlockAbi,
     cgroup: () => findCgroup({ uid, enter, cache, cgroupParent: policy.cgroupParent }),
   })
@@ -76,7 +82,7 @@ function machineArch(): 'x64' | 'arm64' {
 function probePrograms(directory: string): { readonly probe: Probe; readonly stamp: string } {
   try {
     checkNativePrograms(directory, process.arch)
-    const seen = ['launch', 'init'].map((name) => statSync(join(directory, name)))
+    const seen = ['launch', 'init', 'net'].map((name) => statSync(join(directory, name)))
     return {
       probe: { ok: true, detail: join(directory, 'launch') },
       stamp: seen.map(({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`).join(' '),

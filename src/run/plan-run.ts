@@ -6,18 +6,19 @@ import type { Permits } from '../backends/backend.ts'
 import type { Listener } from '../backends/capture.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
 import { BACKENDS, backendNamed, offersFor } from '../backends/index.ts'
-import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
+import type { PendingChanges } from '../cow/pending.ts'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
-import type { PathFacts } from '../plan/mounts.ts'
 import { warnOfOpenSockets, zonesWithOpenSockets } from '../plan/open-sockets.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Request } from '../plan/request.ts'
 import { resolvePlan } from '../plan/resolve-plan.ts'
+import { keepSecrets } from '../policy/after-secrets.ts'
+import { restrictionProblems } from '../policy/cross-key-checks.ts'
 import { environmentLayers } from '../policy/environment.ts'
 import type { SandboxInput } from '../policy/keys/index.ts'
 import type { PolicyLayer } from '../policy/layer.ts'
@@ -26,11 +27,13 @@ import { mergePolicies } from '../policy/merge.ts'
 import { needsOf } from '../policy/needs.ts'
 import type { Policy } from '../policy/policy.ts'
 import { checkLayers } from '../policy/validate-layers.ts'
-import type { BackendName } from '../policy/values.ts'
+import { type BackendName, isWritable } from '../policy/values.ts'
 import type { JsonForm } from '../report/json.ts'
 import { decidingPaths, describeCaller, type Environment, profileDirectories } from './caller.ts'
 import { filterOf, mountWaysOf } from './filter.ts'
+import type { NarrowingSources } from './narrowing-sources.ts'
 import { observeMachine, observePolicyPaths, openSocketsIn } from './observe.ts'
+import { resolveToolHosts, type ToolSources } from './tool-hosts.ts'
 
 export interface ExecOptions {
   readonly command: readonly string[]
@@ -61,20 +64,30 @@ export interface ExecOptions {
   readonly narrowedFrom?: () => NarrowingSources | undefined
   /** How the command line was written: with it the plan is left for the C client, see launch-cache/. */
   readonly invocation?: Invocation
-  /** With `invocation`: the form of JSON that the result is printed in; without it the output passes through. */
-  readonly form?: JsonForm
+  /** With `invocation`: what the client does with an ordinary end, without node. */
+  readonly ending?: Ending
+  /**
+   * What becomes of the changes to copy-on-write zones: `on-success` applies them when the command exits with 0 and nothing stands in
+   * the way; a function is asked, whatever the command's end was; `never` (default) keeps them until somebody decides.
+   */
+  readonly apply?: ApplyChoice | ((waiting: PendingChanges) => Promise<boolean>)
+  /** The ID of a run whose layer this one goes on with; its copy-on-write zones must be the same. */
+  readonly cowContinue?: string
   /** Ends the run; a reason that is the name of a signal is passed on to the command. */
   readonly signal?: AbortSignal
 }
 
-/** What a narrowed policy was made from, and by what the client judges the next command. */
-export interface NarrowingSources {
-  readonly read: readonly string[]
-  readonly missing: readonly string[]
-  /** What was seen of the paths that decided. */
-  readonly paths: PathFacts
-  readonly judgement: readonly LaunchRecord[]
+export interface Ending {
+  /** Of JSON that the result is printed in; without it the output passes through. */
+  readonly form?: JsonForm
+  /** The log that the run is appended to, absolute. */
+  readonly audit?: string
+  /** The line that says how the run was isolated is printed. */
+  readonly isLogged?: boolean
 }
+
+export const APPLY_CHOICES = ['on-success', 'never'] as const
+export type ApplyChoice = (typeof APPLY_CHOICES)[number]
 
 /** What was decided, and what it was decided from. */
 export interface Prepared {
@@ -87,6 +100,8 @@ export interface Prepared {
   readonly options: ExecOptions
   /** Files that were read for the policy, and paths where one of them could have been. */
   readonly sources: { readonly read: readonly string[]; readonly missing: readonly string[] }
+  /** What the names of tools in the list of hosts were resolved from. */
+  readonly tools: ToolSources
 }
 
 /**
@@ -97,23 +112,33 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
   return prepareBy(options, 'trial')
 }
 
+/** What names of tools and a worker have made of the network is held to the same as what the operator wrote. */
+function refuseNetwork({ network }: Policy): void {
+  const problems = restrictionProblems(network)
+  const [first] = problems
+  if (first === undefined) return
+  throw new SandboxError('POLICY_INVALID', first, { problems, hint: 'llm-do exec --plan --why network.allow' })
+}
+
 /** How it is known that an engine works: by trying each of them before, or by the run itself. */
 export type EngineCheck = 'trial' | 'run'
 
 export async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
-  const { env, request, spoken, grant, sources } = await readGrant(options)
-  const policy = (await options.narrow?.(grant, request)) ?? grant
+  const { env, request, spoken, grant, sources, tools } = await readGrant(options)
+  const policy = keepSecrets((await options.narrow?.(grant, request)) ?? grant, grant)
+  refuseNetwork(policy)
   const needs = needsOf(policy, request.command)
   const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
   const facts = await factsFor({ policy, request, env, needs, permits, check })
   const seccompFilter = await filterOf(policy, facts)
   const mountWays = await mountWaysOf(policy, seccompFilter(facts.arch), facts)
   const offers = offersFor({ policy, facts, permits })
-  const resolved = resolvePlan({ policy, facts, request, needs, offers, seccompFilter, mountWays })
+  const { warnings } = tools
+  const resolved = resolvePlan({ policy, facts, request, needs, offers, seccompFilter, mountWays, warnings })
   const toSearch = zonesWithOpenSockets(resolved, backendNamed(resolved.backend).traits)
   const plan = warnOfOpenSockets(resolved, toSearch, openSocketsIn(toSearch))
   options.accept?.(policy, plan)
-  return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources }
+  return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources, tools }
 }
 
 /** What the operator grants, and the request. */
@@ -123,6 +148,7 @@ export interface Granted {
   readonly spoken: ReturnType<typeof environmentLayers>
   readonly grant: Policy
   readonly sources: Prepared['sources']
+  readonly tools: ToolSources
 }
 
 /**
@@ -139,8 +165,26 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
   })
   const spoken = environmentLayers(env, request.cwd)
   const { policy, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
-  return { env, request, spoken, grant: policy, sources }
+  const { policy: grant, tools } = await resolveToolHosts(policy, toolQuestion({ policy, request, env }))
+  return { env, request, spoken, grant, sources: withTools(sources, tools), tools }
 }
+
+const toolQuestion = ({
+  policy,
+  request,
+  env,
+}: Pick<Prepared, 'policy' | 'request'> & { readonly env: Environment }) => ({
+  env,
+  home: request.home,
+  cwd: request.cwd,
+  uid: process.getuid?.() ?? -1,
+  notBelow: untrustedDirectories({ policy, request }),
+})
+
+const withTools = (sources: Prepared['sources'], { read, missing }: ToolSources): Prepared['sources'] => ({
+  read: [...new Set([...sources.read, ...read])],
+  missing: [...new Set([...sources.missing, ...missing])],
+})
 
 function checkedCommand(command: readonly string[]): readonly string[] {
   if (command[0] === undefined)
@@ -203,7 +247,7 @@ interface FactsQuestion {
 function untrustedDirectories({ policy, request }: Pick<Prepared, 'policy' | 'request'>): readonly string[] {
   return [
     ...untrustedFrom(request.cwd),
-    ...policy.zones.flatMap((zone) => (zone.mode === 'rw' && zone.hostPath ? [zone.hostPath] : [])),
+    ...policy.zones.flatMap((zone) => (isWritable(zone.mode) && zone.hostPath ? [zone.hostPath] : [])),
   ]
 }
 

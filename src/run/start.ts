@@ -1,7 +1,9 @@
 /**
  * The start of a planned run by the backend that the plan has chosen.
- * Edge: this process as the caller: its environment and stdin.
+ * Edge: this process as the caller: its environment and stdin; the directories of layers.
  */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import type { BackendRun } from '../backends/backend.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
@@ -9,27 +11,53 @@ import { backendNamed } from '../backends/index.ts'
 import type { Launch } from '../backends/launch.ts'
 import type { Outcome } from '../backends/outcome.ts'
 import { runsDirectory } from '../backends/runs-directory.ts'
+import { hasLayers } from '../cow/layered.ts'
+import type { LayerPlace } from '../cow/layers.ts'
+import { layerDirectories, layersDirectoryFor } from '../cow/state-directory.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { shellWord } from '../report/hints.ts'
-import type { Prepared } from './plan-run.ts'
+import type { ExecOptions, Prepared } from './plan-run.ts'
 import { newRunId } from './run-id.ts'
 
 /** Runs the plan to its end. */
 export async function start(prepared: Prepared): Promise<Outcome> {
   const { plan, options, policy } = prepared
   const { run } = await backendNamed(plan.backend).load()
-  return run({
-    ...plannedRun(prepared, newRunId()),
+  const runId = newRunId()
+  const continued = await layerToContinue(options)
+  const directory = continued?.directory ?? layersDirectoryOf(prepared)
+  const id = continued?.id ?? runId
+  const outcome = await run({
+    ...plannedRun(prepared, runId, { directory, continued: continued?.id }),
     stdio: stdioOf(prepared),
     signal: options.signal,
     bestEffort: policy.bestEffort,
   })
+  // A runner that was killed has reported nothing, and may have left changes.
+  const isLeft = directory !== undefined && outcome.layer === undefined && existsSync(join(directory, id))
+  return isLeft ? { ...outcome, layer: { directory, id } } : outcome
+}
+
+/** Looked at beforehand: an apply that was killed is taken back, and a directory that was replaced is refused by its name. */
+async function layerToContinue({ cowContinue, env = process.env }: ExecOptions): Promise<LayerPlace | undefined> {
+  if (cowContinue === undefined) return undefined
+  const { findLayer, rawChanges } = await import('../cow/layers.ts')
+  const layer = findLayer(cowContinue, env)
+  await rawChanges(layer)
+  return layer
+}
+
+/** Where the run's layer is made; undefined without copy-on-write zones. */
+export function layersDirectoryOf({ plan, options, facts }: Prepared): string | undefined {
+  return layersDirectoryFor({ env: options.env ?? process.env, uid: facts.uid, plan })
 }
 
 /** The exact process of a plan, for people: its argv and what it reads. */
 export async function printLaunch(prepared: Prepared): Promise<string> {
   const { build, print } = await backendNamed(prepared.plan.backend).load()
-  const planned = plannedRun(prepared, 'run')
+  const { env = process.env } = prepared.options
+  const [directory] = hasLayers(prepared.plan) ? layerDirectories(env, prepared.facts.uid) : []
+  const planned = plannedRun(prepared, 'run', { directory, continued: undefined })
   return `${printWords(build(planned))}${print?.(planned) ?? ''}`
 }
 
@@ -37,7 +65,16 @@ function printWords({ file, argv }: Pick<Launch, 'file' | 'argv'>): string {
   return `${[file, ...argv].map(shellWord).join(' ')}\n`
 }
 
-function plannedRun({ plan, facts, request, commandEnv, options }: Prepared, runId: string): BackendRun {
+interface LayerToUse {
+  readonly directory: string | undefined
+  readonly continued: string | undefined
+}
+
+function plannedRun(
+  { plan, facts, request, commandEnv, options }: Prepared,
+  runId: string,
+  { directory: layersDirectory, continued }: LayerToUse,
+): BackendRun {
   const env = options.env ?? process.env
   return {
     plan,
@@ -51,6 +88,8 @@ function plannedRun({ plan, facts, request, commandEnv, options }: Prepared, run
       commandEnv,
       nativeDirectory: nativeDirectory(),
       runsDirectory: runsDirectory(env, facts.uid),
+      ...(layersDirectory === undefined ? {} : { layersDirectory }),
+      ...(continued === undefined ? {} : { continued }),
       stdinIsTerminal: isatty(0),
     },
   }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { SandboxError } from '../error.ts'
 import { zonesInside } from '../plan/mounts.ts'
-import { showNetwork } from '../policy/keys/network.ts'
+import { showNetwork } from '../policy/keys/network-narrowing.ts'
 import type { Policy } from '../policy/policy.ts'
 import { neutralise } from '../report/text.ts'
 import type { Verdict } from './rules.ts'
@@ -116,11 +116,14 @@ export interface Settling {
 /** The decider of record where there is no terminal to ask on. */
 const UNASKED = 'no terminal'
 
+/** The decider of record where an option answers. */
+export const answeredBy = (approval: Exclude<Approval, 'prompt'>): string => `--approval ${approval}`
+
 /** Makes yes or no of a verdict. A block stays a block whatever `--approval` says, and no terminal means no. */
 export async function settle(settling: Settling): Promise<Settled> {
   const { verdict, approval, question, memory, ask } = settling
   if (verdict.decision !== 'ask') return { run: verdict.decision === 'run', by: verdict.by, why: verdict.why }
-  if (approval !== 'prompt') return { run: approval === 'approve_all', by: `--approval ${approval}`, why: verdict.why }
+  if (approval !== 'prompt') return { run: approval === 'approve_all', by: answeredBy(approval), why: verdict.why }
   const key = approvalKey(question)
   if (await memory.has(key)) return { run: true, by: 'session', why: 'approved before in this session' }
   const answer = await ask(questionText(question), key)

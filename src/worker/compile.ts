@@ -2,21 +2,23 @@
  * The rules of a worker as entries of a launch file, by which native/client/rules.c judges a command without node. Pure.
  */
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
-import type { Approval } from './approval.ts'
+import { type Approval, answeredBy } from './approval.ts'
+import { DEFAULT, nameOf } from './rules.ts'
 import type { Decision, Shell } from './worker.ts'
 
 /** @returns undefined for rules that words of a launch file cannot hold */
 export function compileRules(shell: Shell, approval: Approval): readonly LaunchRecord[] | undefined {
-  const answered = (decision: Decision): Decision =>
-    decision === 'ask' && approval === 'approve_all' ? 'run' : decision
+  const answered = (decision: Decision, by: string): readonly [Decision, string] =>
+    decision === 'ask' && approval === 'approve_all' ? ['run', answeredBy(approval)] : [decision, by]
   const { rules } = shell
   if (!rules.every(({ tokens }) => tokens.every(isWord))) return undefined
   return [
-    ['default', answered(shell.default?.value ?? 'block')],
-    ...rules.flatMap(({ decision, match, tokens }): LaunchRecord[] => [
-      ['rule', answered(decision), match, tokens.length],
-      ...tokens.map((token): LaunchRecord => ['token', token]),
-    ]),
+    ['default', ...answered(shell.default?.value ?? 'block', DEFAULT)],
+    ...rules.flatMap((rule): LaunchRecord[] => {
+      const [decision, by] = answered(rule.decision, nameOf(rule))
+      const tokens = rule.tokens.map((token): LaunchRecord => ['token', token])
+      return [['rule', decision, rule.match, tokens.length, by], ...tokens]
+    }),
   ]
 }
 

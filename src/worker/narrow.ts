@@ -8,6 +8,7 @@
  * the operator has named it. And what the operator says by flag or variable stays as it is, for it comes last in every policy.
  */
 
+import { listsInVain } from '../policy/cross-key-checks.ts'
 import { ALL_KEYS, type NamedKey, type ParsedSandbox } from '../policy/keys/index.ts'
 import type { Key } from '../policy/keys/key.ts'
 import type { Narrowing } from '../policy/keys/narrowing.ts'
@@ -109,9 +110,11 @@ function settingsOf({ request, home }: NarrowingStep): LevelSettings {
   const at = (inner: string) => ({ file, line, key: key === '' ? inner : `${key}.${inner}` })
   if (both.length > 0)
     throw invalidWorker([{ ...at('env'), expected: `${both.join(', ')} inherited or set`, got: 'both' }])
-  if (network !== undefined && network.mode !== 'restricted' && network.allow.length > 0) {
+  if (network !== undefined && listsInVain(network)) {
     const got = `mode ${network.mode ?? 'none'}`
-    throw invalidWorker([{ ...at('network'), expected: 'mode restricted together with a list of allowed hosts', got }])
+    throw invalidWorker([
+      { ...at('network'), expected: 'mode restricted together with a list of allowed hosts or ports', got },
+    ])
   }
   return { parsed, layer, source: sourceOf(layer, { rank: 0, home }) }
 }

@@ -21,6 +21,11 @@ export interface Verdict {
   readonly why: string
 }
 
+/** How the audit names a rule. */
+export const nameOf = ({ pattern }: Rule): string => `rule ${quoteText(pattern)}`
+/** ... and what decides where no rule matches. */
+export const DEFAULT = 'default'
+
 export function matches(rule: Rule, argv: readonly string[]): boolean {
   if (rule.match === 'exact' && rule.tokens.length !== argv.length) return false
   return rule.tokens.every((token, index) => token === argv[index])
@@ -33,7 +38,7 @@ export function decide(shell: Shell, argv: readonly string[]): Verdict {
   if (hidden !== undefined) return blocked(`the name of the program holds ${hidden}, which does not show as what it is`)
   const rule = shell.rules.find((candidate) => matches(candidate, argv))
   if (rule !== undefined) {
-    const by = `rule ${quoteText(rule.pattern)}`
+    const by = nameOf(rule)
     return { decision: rule.decision, by, why: `${locationText(rule.from)} ${by} says ${rule.decision}` }
   }
   if (shell.default === undefined) {
@@ -44,7 +49,7 @@ export function decide(shell: Shell, argv: readonly string[]): Verdict {
     }
   }
   const { value, from } = shell.default
-  return { decision: value, by: 'default', why: `${locationText(from)} no rule matches, and the default says ${value}` }
+  return { decision: value, by: DEFAULT, why: `${locationText(from)} no rule matches, and the default says ${value}` }
 }
 
 /** Signs by which a shell does more than start one program with the words that are seen. */

@@ -3,6 +3,7 @@
 import path from 'node:path'
 import type { KeyLines } from '../config/yaml.ts'
 import type { SandboxInput } from '../policy/keys/index.ts'
+import type { ZoneMode } from '../policy/values.ts'
 import { parseSize } from '../text/units.ts'
 import type { Problem } from './problem.ts'
 import { ADVISORY_KEYS, type MountText, parseMount } from './schema.ts'
@@ -33,7 +34,7 @@ export interface ReadSandbox {
 }
 
 interface RawZone {
-  readonly mode?: 'ro' | 'rw' | 'tmpfs'
+  readonly mode?: ZoneMode
   readonly hostPath?: string
   readonly path?: string
   readonly root?: string
@@ -191,7 +192,7 @@ function targetOf(raw: RawZone): string | undefined {
   return raw.target ?? raw.mount_point
 }
 
-function modeOf({ mode, readonly }: RawZone): 'ro' | 'rw' | 'tmpfs' {
+function modeOf({ mode, readonly }: RawZone): ZoneMode {
   return mode ?? (readonly === false ? 'rw' : 'ro')
 }
 
@@ -277,7 +278,7 @@ function isolationProblem({ isolation, backend }: RawSandbox, locate: Locate): r
 function entryProblems({ name, raw, from, isMount }: Entry): readonly Problem[] {
   const sources = sourcesOf(raw)
   const isTmpfs = raw.mode === 'tmpfs'
-  const claimsRw = raw.mode === 'rw' || raw.mode === 'tmpfs'
+  const claimsRw = raw.mode !== undefined && raw.mode !== 'ro'
   return [
     ...(sources.length > 1
       ? [{ ...from, expected: 'one host path', got: `${sources.length} (${sources.join(', ')})` }]

@@ -9,7 +9,7 @@ import path from 'node:path'
 import { isBelow, isWithin, WORKSPACE } from '../plan/well-known-paths.ts'
 import { ZONE_SIZE } from '../policy/keys/zone.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { Origin, Zone } from '../policy/values.ts'
+import { type HostMode, isWritable, narrowestMode, type Origin, type Zone } from '../policy/values.ts'
 import type { Escalation, Level, SandboxRequest, SourceLocation, Warning, ZoneRequest } from './worker.ts'
 
 /** What zones are judged by. */
@@ -81,8 +81,9 @@ function refuse(
   request: ZoneRequest,
   words: Pick<Escalation, 'wanted' | 'granted'> & { readonly fix?: string },
 ): Change {
-  const { fix = `--zone ${request.name}=${request.hostPath ?? 'DIRECTORY'}${request.mode === 'rw' ? ':rw' : ''}` } =
-    words
+  const {
+    fix = `--zone ${request.name}=${request.hostPath ?? 'DIRECTORY'}${isWritable(request.mode) ? `:${request.mode}` : ''}`,
+  } = words
   return { escalation: { location: positionOf(request.from), key: request.from.key, ...words, fix } }
 }
 
@@ -91,8 +92,8 @@ const positionOf = ({ file, line }: SourceLocation) => (line === undefined ? fil
 /** A zone of this name, or at this path, is granted: the request may make it smaller. */
 function knownZone({ step, sofar, request }: ZoneAt, zone: Zone): Change {
   const from = `zone ${zone.name} (${originText(zone)})`
-  if (request.mode === 'rw' && zone.mode === 'ro')
-    return refuse(request, { wanted: 'mode rw', granted: `ro by ${from}` })
+  if (isWritable(request.mode) && zone.mode === 'ro')
+    return refuse(request, { wanted: `mode ${request.mode}`, granted: `ro by ${from}` })
   if (request.sockets === true && !zone.sockets) {
     return refuse(request, { wanted: 'sockets', granted: `none by ${from}`, fix: '' })
   }
@@ -100,9 +101,10 @@ function knownZone({ step, sofar, request }: ZoneAt, zone: Zone): Change {
   if (request.mode === 'tmpfs') return isSpokenByOperator(zone) ? { zone } : { zone: scratch(request, step.level) }
   const narrower: Zone = {
     ...zone,
-    mode: request.mode,
+    mode: narrowestMode(request.mode, zone.mode),
     optional: zone.optional || request.optional === true,
-    create: zone.create || (request.create === true && request.mode === 'rw'),
+    // A directory is made on the host itself, which a copy-on-write grant leaves as it is.
+    create: zone.create || (request.create === true && request.mode === 'rw' && zone.mode === 'rw'),
     origin: originOf(request, step.level),
   }
   return narrowPath({ step, sofar, request }, { ...narrower, sockets: zone.sockets && request.sockets === true }, zone)
@@ -179,17 +181,17 @@ function newZone(at: ZoneAt): Change {
     return mayAdd(step, wanted)
       ? { zone }
       : refuse(request, { wanted: `the host path ${wanted} (${mode})`, granted: 'no zone that shows it' })
-  const writes = mode === 'rw' || request.create === true
-  if (!writes || cover.mode === 'rw') return { zone }
-  return refuse(request, {
-    wanted: mode === 'rw' ? `mode rw on ${wanted}` : `to create ${wanted}`,
-    granted: `ro by ${cover.what}`,
-  })
+  if (isWritable(mode) && cover.mode === 'ro')
+    return refuse(request, { wanted: `mode ${mode} on ${wanted}`, granted: `ro by ${cover.what}` })
+  // A directory is made on the host itself, which a copy-on-write grant leaves as it is.
+  if (request.create === true && cover.mode !== 'rw')
+    return refuse(request, { wanted: `to create ${wanted}`, granted: `${cover.mode} by ${cover.what}` })
+  return { zone: { ...zone, mode: narrowestMode(mode, cover.mode) } }
 }
 
 interface Cover {
   readonly hostPath: string
-  readonly mode: 'ro' | 'rw'
+  readonly mode: HostMode
   readonly sockets: boolean
   readonly what: string
 }
@@ -216,7 +218,7 @@ function coversOf({ policy, context, level, isOutright }: ZoneStep): readonly Co
         ],
   )
   const { workspace } = policy
-  const isWorkspaceShown = policy.zones.length === 0 && workspace !== 'none'
+  const isWorkspaceShown = policy.zones.every(({ kind }) => kind === 'socket') && workspace !== 'none'
   const isCeiling = level !== 'workshop' || isOutright('workspace')
   if (!isWorkspaceShown || !isCeiling) return zones
   return [{ hostPath: context.cwd, mode: workspace, sockets: false, what: 'the workspace' }]
@@ -263,8 +265,8 @@ function opensWorkspace({ request, policy, level, isOutright }: ZoneStep): boole
 function readOnly(policy: Policy): Policy {
   return {
     ...policy,
-    workspace: policy.workspace === 'rw' ? 'ro' : policy.workspace,
-    zones: policy.zones.map((zone) => (zone.mode === 'rw' ? { ...zone, mode: 'ro', create: false } : zone)),
+    workspace: policy.workspace === 'none' ? 'none' : 'ro',
+    zones: policy.zones.map((zone) => (isWritable(zone.mode) ? { ...zone, mode: 'ro', create: false } : zone)),
   }
 }
 

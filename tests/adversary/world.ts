@@ -21,7 +21,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { becoming, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
+import { becoming, checkoutFor, type User, uidOf } from '../support/users.ts'
 import type { Cell } from './attack.ts'
 
 export interface World {
@@ -135,8 +135,6 @@ export interface WorldInputs {
   readonly owner?: number
 }
 
-const idOf = (user: User): number => (user === currentUser() ? (process.getuid?.() ?? 0) : PLAIN_ID)
-
 export function makeWorld({ user, programs, owner }: WorldInputs): World {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-test-adversary-')))
   const at = (name: string): string => join(base, name)
@@ -144,7 +142,7 @@ export function makeWorld({ user, programs, owner }: WorldInputs): World {
   for (const name of names) mkdirSync(at(name))
   chmodSync(base, 0o755)
   const token = `secret-${createHash('sha256').update(base).digest('hex')}`
-  const uid = owner ?? idOf(user)
+  const uid = owner ?? uidOf(user)
   writeFileSync(at('hidden/secret'), `${token}\n`, { mode: 0o600 })
   writeFileSync(at('shown/notes'), 'host\n')
   writeFileSync(at('filter.yaml'), FILTER_FILE)

@@ -140,7 +140,10 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
         .split('\n')
         .map((line) => line.split('=')[0])
         .toSorted(),
-    ).toEqual(['HOME', 'LANG', 'LLM_DO_SANDBOX', 'LLM_DO_SANDBOX_PROFILE', 'PATH', 'PWD', 'TERM', 'USER'])
+    ).toEqual([
+      ...['HOME', 'LANG', 'LLM_DO_SANDBOX', 'LLM_DO_SANDBOX_PROFILE', 'PATH', 'PIP_RETRIES', 'PWD', 'TERM', 'USER'],
+      'npm_config_fetch_retries',
+    ])
   })
 
   test('of a credential are read-only at their target, and the file is as it was', async () => {

@@ -66,6 +66,8 @@ describeWith(['root', 'plain-user', 'userns'], 'the name below /tmp', () => {
     expect((await run).exitCode).toBe(130)
     expect((await asUser(home, ['prune'])).stdout).toBe('0 removed')
     expect(readdirSync(join(home, '.cache/llm-do/run/runs'))).toEqual([])
+    // Layers of copy-on-write zones could have been there, too.
+    expect((await asUser(home, ['exec', '--cow', '.', '--', 'touch', 'new'])).exitCode).toBe(0)
     if (existsSync(join(home, 'victim'))) expect(readdirSync(join(home, 'victim'))).toEqual([])
   })
 

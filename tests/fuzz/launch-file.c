@@ -37,11 +37,13 @@ static void fill_in_answer(const struct launchfile *file) {
   if (!result_is_sound(file)) return;
   int opened = capture_open(&capture, file);
   capture_finish(&capture);
-  struct result result = {file, status, words, &capture};
+  const struct audit_line line = {.decided_by = "policy"};
+  struct result result = {.file = file, .status = status, .command = words, .capture = &capture, .line = &line};
   if (opened == 0 && capture.is_on) {
     result_needs_no_words(&result);
-    if (!result_is_text(&result) || result_write(&result, null) != 0) WRONG("an accepted answer cannot be written");
+    if (!result_is_text(&result) || template_write(&result, V_RESULT, null) != 0) WRONG("an accepted answer cannot be written");
   }
+  if (template_is_sound(file, V_RECORD) == 1 && template_write(&result, V_RECORD, null) != 0) WRONG("an accepted line of the audit log cannot be written");
   for (int i = 0; i < CAPTURE_POLLS; i++) free(capture.stream[i].bytes);
 }
 

@@ -246,6 +246,50 @@ describe('What was found out is remembered', () => {
   })
 })
 
+describe('A network by name', () => {
+  const none: Probe = { ok: false, step: 'network: nftables', errno: 'EPROTONOSUPPORT', message: 'no nftables' }
+  const ways = (works: readonly string[]): Partial<HostInputs> => ({
+    wantsNetwork: true,
+    probeNetwork: async (by, engine) => {
+      site.tried.push(`${engine} ${by}`)
+      return works.includes(by) ? { ok: true } : none
+    },
+  })
+
+  test('is not tried unless the policy has one', async () => {
+    expect(await observeHost(inputs({ ...ways(['nftables']), wantsNetwork: false }))).not.toHaveProperty(
+      'restrictedNetwork',
+    )
+    expect(site.tried).toEqual(['unshare'])
+  })
+
+  test.each<[works: readonly string[], fact: object]>([
+    [['nftables', 'listeners'], { ok: true, by: 'nftables', lacking: '' }],
+    [['listeners'], { ok: true, by: 'listeners', lacking: 'no nftables' }],
+    [[], none],
+  ])('is made by the first way that works of %j', async (works, fact) => {
+    expect(await observeHost(inputs(ways(works)))).toMatchObject({ restrictedNetwork: fact })
+  })
+
+  test('is tried with the engine that works, and a run that wants one believes in none', async () => {
+    program('bin/bwrap', 'echo bubblewrap 0.9.0')
+    const probeEngine: HostInputs['probeEngine'] = async (engine) => (engine === 'bwrap' ? { ok: true } : none)
+    await observeHost(inputs({ ...ways(['nftables']), engine: 'auto', believe: true, probeEngine }))
+    expect(site.tried).toEqual(['bwrap nftables'])
+  })
+
+  test('is remembered where it is made by nftables, and else tried again, so that a repair is seen at once', async () => {
+    const cache = join(site.root, 'cache')
+    const tryTwice = async (works: readonly string[]): Promise<readonly string[]> => {
+      site.tried = []
+      for (let run = 0; run < 2; run += 1) await observeHost(inputs({ ...ways(works), engine: 'unshare', cache }))
+      return site.tried.filter((tried) => tried !== 'unshare')
+    }
+    expect(await tryTwice(['listeners'])).toEqual(Array(2).fill(['unshare nftables', 'unshare listeners']).flat())
+    expect(await tryTwice(['nftables'])).toEqual(['unshare nftables'])
+  })
+})
+
 describe('Before a run', () => {
   const believing = (some: Partial<HostInputs> = {}): HostInputs =>
     inputs({ engine: 'auto', believe: true, cache: join(site.root, 'cache'), ...some })

@@ -7,7 +7,6 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -19,84 +18,24 @@ import {
 import { dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { sealOf, takeSecret } from '../../src/host/secret.ts'
-import type { CliResult } from '../support/cli.ts'
-import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { type PackageCopy, packageCopy } from '../support/package.ts'
-
-interface TestSite {
-  readonly home: string
-  readonly work: string
-}
-
-/** Longer than store.ts wants a file to be settled. */
-const SETTLE_MS = 120
-
-const site: { current: TestSite } = { current: { home: '', work: '' } }
-
-const built: { package?: PackageCopy } = {}
-beforeAll(async () => {
-  built.package = await packageCopy()
-})
-afterAll(() => built.package?.remove())
-
-const program = (name = 'llm-do-exec'): string => join(built.package?.root ?? '', 'bin', name)
-const cliWords = (words: readonly string[]): readonly string[] => [program(), ...words]
-
-beforeEach(async () => {
-  const home = await temporaryDirectory()
-  const work = join(home, 'work')
-  mkdirSync(work)
-  site.current = { home, work }
-  mkdirSync(runtimeOf(site.current), { mode: 0o700 })
-})
-
-const cacheOf = ({ home }: TestSite): string => join(home, '.cache', 'llm-do', 'launch')
-const cachedFiles = (): readonly string[] => {
-  try {
-    return readdirSync(cacheOf(site.current)).map((name) => join(cacheOf(site.current), name))
-  } catch {
-    return []
-  }
-}
-
-/** Where the secret of a user other than root is. */
-const runtimeOf = ({ home }: TestSite): string => join(home, 'runtime')
-
-const callIn = ({ home, work }: TestSite, env: Record<string, string>) => ({
-  cwd: work,
-  env: { PATH: process.env['PATH'], HOME: home, LANG: 'C.UTF-8', XDG_RUNTIME_DIR: runtimeOf({ home, work }), ...env },
-  extendEnv: false,
-  encoding: 'buffer' as const,
-  stripFinalNewline: false,
-  reject: false,
-})
-
-async function runIn(words: readonly string[], env: Record<string, string> = {}): Promise<CliResult> {
-  return await runWords(cliWords(words), env)
-}
-
-async function runWords([file = '', ...argv]: readonly string[], env: Record<string, string> = {}): Promise<CliResult> {
-  const run = () => execa(file, argv, { ...callIn(site.current, env), input: 'input\n' })
-  const result = await (env['TEST_WITHOUT_NODE'] === undefined ? run() : built.package?.withoutNode(run))
-  if (result === undefined) throw new Error('there is no copy of the package')
-  return {
-    status: result.exitCode,
-    signal: result.signal as NodeJS.Signals | undefined,
-    stdout: Buffer.from(result.stdout),
-    stderr: Buffer.from(result.stderr),
-  }
-}
-
-/** What the package takes for node fails at once, so that only the client can have run the command. */
-const withoutNode = { TEST_WITHOUT_NODE: 'yes' }
-
-async function warm(words: readonly string[]): Promise<void> {
-  await setTimeout(SETTLE_MS)
-  await runIn(words)
-}
+import {
+  cachedFiles,
+  cacheOf,
+  callIn,
+  cliWords,
+  program,
+  runIn,
+  runtimeOf,
+  runWords,
+  SETTLE_MS,
+  site,
+  timeless,
+  warm,
+  withoutNode,
+} from './client.ts'
 
 describeWith('bwrap', 'a plan that is known', () => {
   test.each([
@@ -398,12 +337,6 @@ describeWith('bwrap', 'a plan under a worker', () => {
     leave(workshop(20), 'shop.yaml')
     expect((await runIn(words, withoutNode)).status).toBe(99)
   })
-
-  test('is not left with an audit, whose line is node’s', async () => {
-    forget()
-    await warm(under('--audit', 'log', '--', 'echo'))
-    expect(cachedFiles()).toEqual([])
-  })
 })
 
 describeWith('bwrap', 'a known plan whose run ends by no exit', () => {
@@ -449,19 +382,6 @@ describeWith('bwrap', 'a known plan whose run ends by no exit', () => {
     expect(timeless(await runIn(words))).toEqual(byNode)
     expect((await runIn(words, withoutNode)).status).toBe(99)
   })
-})
-
-/** Without what differs from run to run: times, usage, and how many of a tree had ended of the polite signal. */
-const timeless = ({ stdout, ...rest }: CliResult) => ({
-  ...rest,
-  stdout: stdout
-    .toString('latin1')
-    .replaceAll(/"(durationMs|setupMs|executionTime|cpuMs|peakMemory)":[\d.]+/g, '"$1":_')
-    .replace(/,"peakPids":\d+/, '')
-    .replace(/,"readBytes":\d+,"writeBytes":\d+/, '')
-    // A failure must stay readable.
-    .replaceAll(/(.{1,8}?)\1{99,}/g, (all, unit: string) => `${unit} x ${all.length / unit.length}`)
-    .replace(/; \d+ process(es)? killed/, ''),
 })
 
 /** The terminal echoes the end of its input when it comes, before or among what the command prints. */

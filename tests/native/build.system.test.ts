@@ -37,7 +37,7 @@ describeWith('aarch64-cc', 'a cross compiler', () => {
       await cp(join(ROOT, name), join(directory, name))
     await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'))
     await execa('make', ['native', 'CC=aarch64-linux-gnu-gcc'], { cwd: directory })
-    for (const name of ['launch', 'init', 'runs', 'probe']) {
+    for (const name of ['launch', 'init', 'net', 'runs', 'probe']) {
       const header = (await readFile(join(directory, 'bin', name))).subarray(0, 20)
       expect(header.readUInt16LE(18), name).toBe(183) // EM_AARCH64 of elf.h
     }

@@ -5,14 +5,15 @@ import { expect, test } from 'vitest'
 
 const NATIVE = join(import.meta.dirname, '../../native')
 
-/** Bottom to top. `tools` are programs of their own, and use nothing of `client`. */
-const FOLDERS = ['lib', 'sandbox', 'runner', 'client', 'tools']
+/** Bottom to top. `net` is a program that nothing includes. `tools` are programs of their own, and use nothing of `client`. */
+const FOLDERS = ['lib', 'net', 'sandbox', 'runner', 'client', 'tools']
 const USES: Readonly<Record<string, readonly string[]>> = {
   lib: ['lib'],
+  net: ['lib', 'net'],
   sandbox: ['lib', 'sandbox'],
   runner: ['lib', 'sandbox', 'runner'],
   client: ['lib', 'runner', 'client'],
-  tools: ['lib', 'runner', 'tools'],
+  tools: ['lib', 'sandbox', 'runner', 'tools'],
 }
 
 const files = readdirSync(NATIVE, { recursive: true, encoding: 'utf8' })

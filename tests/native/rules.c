@@ -21,13 +21,13 @@ static int judge(const struct launchfile *file, const char **at) {
   char *words[64] = {"/bin/sh", "-c"};
   if (strcmp(next(at), "-c") == 0) {
     words[2] = (char *)(uintptr_t)next(at);
-    return rules_let_run(file, words[2], words);
+    return rules_let_run(file, words[2], words) != NULL;
   }
   int count = atoi(next(at));
   if (count < 1 || count > 63) errx(2, "too many words");
   for (int i = 0; i < count; i++) words[i] = (char *)(uintptr_t)next(at);
   words[count] = NULL;
-  return rules_let_run(file, NULL, words);
+  return rules_let_run(file, NULL, words) != NULL;
 }
 
 int main(int argc, char **argv) {

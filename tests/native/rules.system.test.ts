@@ -215,12 +215,12 @@ describeWith('gcc', 'the client under a worker', () => {
 
   test.each<readonly [string, LaunchRecord[], boolean]>([
     ['no rules at all: a plan under no worker', [], true],
-    ['a rule without a default', [['rule', 'run', 'prefix', 0]], false],
+    ['a rule without a default', [['rule', 'run', 'prefix', 0, 'rule']], false],
     [
       'a rule with fewer words than it says',
       [
-        ['default', 'run'],
-        ['rule', 'block', 'prefix', 2],
+        ['default', 'run', 'default'],
+        ['rule', 'block', 'prefix', 2, 'rule'],
         ['token', 'x'],
       ],
       false,
@@ -228,7 +228,7 @@ describeWith('gcc', 'the client under a worker', () => {
     [
       'a word of no rule',
       [
-        ['default', 'run'],
+        ['default', 'run', 'default'],
         ['token', 'x'],
       ],
       false,
@@ -236,25 +236,25 @@ describeWith('gcc', 'the client under a worker', () => {
     [
       'a match that is none',
       [
-        ['default', 'run'],
-        ['rule', 'block', 'suffix', 0],
+        ['default', 'run', 'default'],
+        ['rule', 'block', 'suffix', 0, 'rule'],
       ],
       false,
     ],
     [
       'a number that is none',
       [
-        ['default', 'run'],
-        ['rule', 'block', 'prefix', '-1'],
+        ['default', 'run', 'default'],
+        ['rule', 'block', 'prefix', '-1', 'rule'],
       ],
       false,
     ],
-    ['a decision that is none', [['default', 'maybe']], false],
+    ['a decision that is none', [['default', 'maybe', 'default']], false],
     [
       'a default that lets run: the control',
       [
-        ['default', 'run'],
-        ['rule', 'block', 'exact', 1],
+        ['default', 'run', 'default'],
+        ['rule', 'block', 'exact', 1, 'rule'],
         ['token', 'x'],
       ],
       true,

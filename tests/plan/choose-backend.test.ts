@@ -65,6 +65,15 @@ describe('The backend is', () => {
     ],
     ['namespace with the engine that is asked for', { policy: { engine: 'bwrap' } }, 'namespace', 'bwrap'],
     ['docker when namespaces cannot be made', { machine: { ...BROKEN, docker: DOCKER } }, 'docker', undefined],
+    [
+      'docker for a network restricted by name, where its daemon runs here as root',
+      {
+        policy: { backend: 'docker', network: { mode: 'restricted', allow: ['example.com'], deny: [] } },
+        machine: { docker: DOCKER },
+      },
+      'docker',
+      undefined,
+    ],
     ['docker when it is named', { policy: { backend: 'docker' }, machine: { docker: DOCKER } }, 'docker', undefined],
     [
       'docker when the kernel must hold the memory limit and no cgroup can',
@@ -137,10 +146,49 @@ describe('A run is refused', () => {
       'make',
     ],
     [
-      'for a network restricted to hosts, which nothing offers yet',
-      { policy: { network: { mode: 'restricted', allow: ['example.com'], deny: [] } } },
-      'net-restricted',
-      '--net none',
+      'for a network restricted to hosts in a container of podman',
+      {
+        policy: { backend: 'docker', network: { mode: 'restricted', allow: ['example.com'], deny: [] } },
+        machine: { docker: { ...DOCKER, program: 'podman' } },
+      },
+      'built for docker, not for podman',
+      '--backend namespace',
+    ],
+    [
+      'for a network restricted to hosts in a container of a rootless daemon',
+      {
+        policy: { backend: 'docker', network: { mode: 'restricted', allow: ['example.com'], deny: [] } },
+        machine: { docker: { ...DOCKER, rootless: true } },
+      },
+      'needs a daemon that root runs',
+      '--backend namespace',
+    ],
+    [
+      'for a network restricted to hosts in a container in a virtual machine',
+      {
+        policy: { backend: 'docker', network: { mode: 'restricted', allow: ['example.com'], deny: [] } },
+        machine: { docker: { ...DOCKER, remote: true } },
+      },
+      'a daemon in a virtual machine or elsewhere',
+      '--backend namespace',
+    ],
+    [
+      'for a network restricted to hosts in a container that SELinux labels',
+      {
+        policy: { backend: 'docker', network: { mode: 'restricted', allow: ['example.com'], deny: [] } },
+        machine: { docker: { ...DOCKER, labelled: true } },
+      },
+      'SELinux keeps containers',
+      '--backend namespace',
+    ],
+    [
+      'for every port of a host without nftables',
+      {
+        policy: { backend: 'namespace', network: { mode: 'restricted', allow: ['example.com:*'], deny: [] } },
+        machine: { restrictedNetwork: { ok: true, by: 'listeners', lacking: 'no nftables' } },
+      },
+      'net-restricted (a rule is for every port, which needs nftables, and this kernel has none)',
+      'modprobe nf_tables',
     ],
     [
       'for process without the second opt-in',

@@ -14,7 +14,20 @@ describe('The command gets', () => {
       PATH: '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin',
       LLM_DO_SANDBOX: 'namespace',
       LLM_DO_SANDBOX_PROFILE: 'default',
+      npm_config_fetch_retries: '0',
+      PIP_RETRIES: '0',
     })
+  })
+
+  test('no second try of its package managers without network, unless it is asked for', () => {
+    const triesOf = (policy: Partial<typeof PLAIN_POLICY>): string | undefined => {
+      const whole = { ...PLAIN_POLICY, ...policy }
+      return commandEnvironment(planIn({ policy: whole }), whole, {}).npm_config_fetch_retries
+    }
+    expect(triesOf({})).toBe('0')
+    expect(triesOf({ env: { inherit: [], set: { npm_config_fetch_retries: '2' } } })).toBe('2')
+    for (const mode of ['restricted', 'host'] as const)
+      expect(triesOf({ network: { ...PLAIN_POLICY.network, mode } })).toBeUndefined()
   })
 
   test("the caller's language, terminal and time zone", () => {

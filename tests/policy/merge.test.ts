@@ -90,7 +90,7 @@ describe('the network', () => {
 
   test.each(['on', 'yes'])('%s is ambiguous', (network) => {
     expect(problemsOf([saying({ network })])).toEqual([
-      `a.yaml: network: expected none, restricted or host (${network} could mean either of the last two), got "${network}" (string).`,
+      `a.yaml: network: expected none, restricted, record or host (${network} could mean any but the first), got "${network}" (string).`,
     ])
   })
 
@@ -321,7 +321,7 @@ describe('what is wrong', () => {
     [{ zones: [3] }, 'a.yaml: zones.0: expected a mapping, got 3 (number).'],
     [
       { zones: [{ name: 'a', hostPath: '/h', mode: 'wr' }] },
-      'expected ro, rw or tmpfs, got "wr" (string). Did you mean "rw"?',
+      'expected ro, cow, rw or tmpfs, got "wr" (string). Did you mean "rw"?',
     ],
     [{ zones: [{ name: 'a', hostPath: '/h', rw: true }] }, 'got the unknown key "rw".'],
     [{ zones: [{ name: 'a' }] }, 'expected a hostPath'],
@@ -378,7 +378,7 @@ describe('what is wrong', () => {
     [{ tty: 'yes' }, 'a.yaml: tty: expected true or false, got "yes" (string).'],
     [
       { network: { mode: 'none', alow: [] } },
-      'a.yaml: network.alow: expected one of mode, allow, deny, got the unknown key "alow". Did you mean "allow"?',
+      'a.yaml: network.alow: expected one of mode, allow, deny, local, publish, hosts, afterSecrets, proxy, got the unknown key "alow". Did you mean "allow"?',
     ],
     [{ network: { allow: ['http://x'] } }, 'a.yaml: network.allow.0: expected a host'],
     [JSON.parse('{"__proto__": {"tty": true}}'), 'got the unknown key "__proto__".'],

@@ -47,8 +47,8 @@ describe('a zone flag', () => {
       '/a:/b/../c',
       '--rw: expected an absolute path inside the sandbox, without "..", "." or "//", got "/b/../c" (string).',
     ],
-    ['zone', '/a', '--zone: expected NAME=SRC[:TARGET][:ro|rw], got "/a" (string).'],
-    ['zone', '=/a', '--zone: expected NAME=SRC[:TARGET][:ro|rw], got "=/a" (string).'],
+    ['zone', '/a', '--zone: expected NAME=SRC[:TARGET][:MODE], got "/a" (string).'],
+    ['zone', '=/a', '--zone: expected NAME=SRC[:TARGET][:MODE], got "=/a" (string).'],
     [
       'zone',
       'dаta=/a',
@@ -130,10 +130,10 @@ test('flags say what a profile could say', () => {
 test.each<[GivenOptions, string]>([
   [{ memory: '512' }, '--memory: expected a size'],
   [{ timeout: '30' }, '--timeout: expected a time'],
-  [{ net: 'yes' }, '--net: expected none, restricted or host (yes could mean'],
+  [{ net: 'yes' }, '--net: expected none, restricted, record or host (yes could mean'],
   [
     { net: 'none', 'allow-host': ['a'] },
-    'expected mode restricted together with a list of allowed hosts, got mode none.',
+    'expected mode restricted together with a list of allowed hosts or ports, got mode none.',
   ],
   [{ env: ['=x'] }, '--env: expected NAME[=VALUE], got no name.'],
   [{ require: ['memory-limt'] }, '--require: expected'],

@@ -86,7 +86,7 @@ describeWith(['bwrap', 'userns'], 'streams', () => {
 
   test('a gibibyte of captured output is counted, cut and kept in flat memory', LONG, async () => {
     const cwd = await directoryWith()
-    const flood = ['--json', '--output', '64k', '--', 'head', '-c', `${GIB}`, '/dev/zero']
+    const flood = ['--json', '--output', '64k', '--timeout', '5m', '--', 'head', '-c', `${GIB}`, '/dev/zero']
     const { status, text, peaks } = await measure(flood, { cwd, input: 0 })
     const result = JSON.parse(text) as { stdout: string; truncated: { stdout: number } }
     const kept = Buffer.byteLength(result.stdout)

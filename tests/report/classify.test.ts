@@ -47,6 +47,8 @@ describe('the reason comes from events', () => {
     ['a failure with a refused fork is pids', { exitCode: 2, events: { ...events, pidsMax: 9 } }, 'pids', 2],
     ['a success with a refused fork is an exit', { events: { ...events, pidsMax: 9 } }, 'exit', 0],
     ['SIGSYS under a filter is seccomp', { ...noExit, signal: 'SIGSYS' }, 'seccomp', 159],
+    ['a limit of the disk that was passed at an end of its own is no success', { cause: 'disk' }, 'disk', 137],
+    ['a limit whose signal the command caught is no success', { cause: 'cpu-time' }, 'cpu-time', 137],
     ['a command whose end nothing reported is lost', { cause: 'lost', ...noExit }, 'lost', 137],
     ['a request to stop is cancelled', { cause: 'cancelled', ...noExit, signal: 'SIGTERM' }, 'cancelled', 130],
   ]

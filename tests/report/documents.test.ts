@@ -14,6 +14,7 @@ const REASONS: Readonly<Record<Reason, true>> = {
   timeout: true,
   memory: true,
   'cpu-time': true,
+  disk: true,
   pids: true,
   seccomp: true,
   denied: true,

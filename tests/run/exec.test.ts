@@ -24,6 +24,17 @@ test('Without the second half of its opt-in the run is refused before anything i
   await expect(exec(onProcess(['/bin/true'], { env }))).rejects.toThrow(/must be allowed twice/)
 })
 
+test('Without walls the files of the host are still not changed by a copy-on-write run: it is refused', async () => {
+  const policy = { backend: 'process', workspace: 'cow' } as const
+  await expect(prepare(onProcess(['/bin/true'], { policy }))).rejects.toThrow(/copy-on-write/)
+})
+
+test('What a narrowing has made of the network is held to the same as what the operator wrote', async () => {
+  const network = { mode: 'restricted', allow: ['0.0.0.0/0:*'], deny: [] } as const
+  const narrow: ExecOptions['narrow'] = async (grant) => ({ ...grant, network })
+  await expect(prepare(onProcess(['/bin/true'], { narrow }))).rejects.toThrow(/0\.0\.0\.0\/0/)
+})
+
 test('A plan may be judged once more before it is run', async () => {
   const accept = () => {
     throw new Error('judged')

@@ -6,9 +6,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const fileOf = (name: string): string => `tests/${name}.system.test.ts`
 
-/** They count what `prune` removes, leave records in the one directory of root's for it, or compare times. */
+/** They count what `prune` removes or what is in the one directory of root's, leave records for it, or compare times. */
 export const ALONE = [
   'backends/command-line',
+  'cow/keeping',
+  'cow/start',
+  'cow/state',
   'cli/node-options',
   'escape/group',
   'escape/own-directory',
@@ -34,6 +37,10 @@ const LONG = [
   'backends/docker/protect',
   'escape/filters',
   'launch-cache/front',
+  'network/clients',
+  'network/attacks',
+  'network/proxy',
+  'backends/docker/network',
   'pool/library',
   'escape/watchdog',
   'escape/protect',

@@ -20,6 +20,8 @@ export interface Refusal {
   readonly with: keyof typeof constants.errno | 'success'
   /** Only where the low half of an argument, counted from 0, is at least this. */
   readonly from?: { readonly argument: number; readonly value: number }
+  /** Only where it is this. */
+  readonly only?: { readonly argument: number; readonly value: number }
 }
 
 const numberOf = (name: string): number => {
@@ -31,14 +33,15 @@ const numberOf = (name: string): number => {
 const instruction = (code: number, k: number, jt = 0, jf = 0): Instruction => ({ code, jt, jf, k })
 
 /** One call: what it asks, and past it when the call is another one or its argument is smaller. */
-function refusing(call: string, { with: errno, from }: Refusal): readonly Instruction[] {
+function refusing(call: string, { with: errno, from, only }: Refusal): readonly Instruction[] {
   const refusal = instruction(OPCODE.ret, ACTION.errno | (errno === 'success' ? 0 : constants.errno[errno]))
+  const tested = from ?? only
   const instructions =
-    from === undefined
+    tested === undefined
       ? [refusal]
       : [
-          instruction(OPCODE.load, OFFSET.firstArgument + from.argument * OFFSET.argumentBytes),
-          instruction(OPCODE.jumpGreaterOrEqual, from.value, 0, 1),
+          instruction(OPCODE.load, OFFSET.firstArgument + tested.argument * OFFSET.argumentBytes),
+          instruction(from === undefined ? OPCODE.jumpEqual : OPCODE.jumpGreaterOrEqual, tested.value, 0, 1),
           refusal,
         ]
   return [

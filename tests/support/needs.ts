@@ -72,6 +72,25 @@ const NEEDS = {
   fish: () => lacksProgram('fish'),
   'ssh-agent': () => lacksProgram('ssh-agent', 'ssh-add', 'ssh'),
   strace: () => lacksProgram('strace'),
+  'network-clients': () =>
+    lacksProgram(
+      ...[
+        'curl',
+        'wget',
+        'busybox',
+        'git',
+        'ssh',
+        'java',
+        'javac',
+        'go',
+        'rustc',
+        'gcc',
+        'musl-gcc',
+        'psql',
+        'redis-cli',
+      ],
+      ...['dig', 'nc', 'npm', 'chromium-headless-shell', 'openssl'],
+    ),
   'newer-nodes': () => (newerNodes().length > 1 ? undefined : 'no nodes in build/nodes (hint: make setup-test)'),
   'kernel-headers': () => (existsSync('/usr/include/linux/landlock.h') ? undefined : 'no /usr/include/linux'),
 } as const satisfies Record<string, () => string | undefined>

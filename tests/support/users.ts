@@ -12,6 +12,10 @@ export const PLAIN_ID = 65533
 
 export const currentUser = (): User => (process.getuid?.() === 0 ? 'root' : 'plain')
 
+/** The uid and gid that a user has in this process. */
+export const uidOf = (user: User): number =>
+  user === currentUser() ? (process.getuid?.() ?? 0) : user === 'root' ? 0 : PLAIN_ID
+
 const CHECKOUT = join(import.meta.dirname, '../..')
 
 /**

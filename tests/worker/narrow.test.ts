@@ -2,7 +2,7 @@ import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { environmentLayers } from '../../src/policy/environment.ts'
 import { KEY_ROWS } from '../../src/policy/key-table.ts'
-import { coversHost } from '../../src/policy/keys/network.ts'
+import { coversHost } from '../../src/policy/keys/network-narrowing.ts'
 import type { GivenOptions } from '../../src/policy/option-layer.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { escalationError, NARROWED_KEYS, type Narrowed, narrowStep } from '../../src/worker/narrow.ts'
@@ -98,6 +98,13 @@ describe('a worker never gets more than it was granted', () => {
       { worker: '{ zones: [{ name: n, hostPath: ./n, create: true }] }' },
       /to create \/project\/n \/ ro by the workspace/,
     ],
+    [
+      'to make a directory on the host under a copy-on-write grant',
+      { given: { cow: ['.'] }, worker: '{ zones: [{ name: n, hostPath: ./n, mode: cow, create: true }] }' },
+      /to create \/project\/n \/ cow by /,
+    ],
+    ['where changes wait', { worker: '{ cow: { upper: memory } }' }, /^cow\.upper: memory \/ disk/],
+    ['that changes wait for less', { worker: '{ cow: { keep: 1s } }' }, /^cow\.keep: 1s \/ 7d/],
     ['sockets', { given: { zone: ['a=./a'] }, worker: '{ zones: [{ name: a, sockets: true }] }' }, /sockets \/ none/],
     [
       'readonly: false under a ro grant',

@@ -97,7 +97,7 @@ describe('everything else of a sandbox is read as a policy', () => {
 
   test.each(['on', 'yes'])('network: %s is ambiguous', (word) => {
     expect(errorText(refused(() => sandbox(`{ network: ${word} }`)))).toMatch(
-      /w\.worker:3: sandbox\.network: expected none, restricted or host/,
+      /w\.worker:3: sandbox\.network: expected none, restricted, record or host/,
     )
   })
 
@@ -242,7 +242,7 @@ describe('bad input is one error that names file, line, key, expected and got', 
     [
       'a mode that is none',
       'name: w\nsandbox:\n  zones:\n    a: { mode: wr }',
-      /^w\.worker:5: sandbox\.zones\.a\.mode: expected ro, rw or tmpfs, got "wr" \(string\)/,
+      /^w\.worker:5: sandbox\.zones\.a\.mode: expected ro, cow, rw or tmpfs, got "wr" \(string\)/,
     ],
     [
       'an unknown rule key',

@@ -8,10 +8,14 @@
  */
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
+import { NET_ADDRESS } from '../../contract.ts'
 import { SandboxError } from '../../error.ts'
+import { planAddresses } from '../../network/address-plan.ts'
+import { rulesOf } from '../../network/host-rule.ts'
 import type { PlannedLimit, PlannedLimits } from '../../plan/limits.ts'
 import type { Plan, PlannedZone } from '../../plan/plan.ts'
 import { isWithin, WORKSPACE } from '../../plan/well-known-paths.ts'
+import type { NetworkMode, NetworkPolicy } from '../../policy/values.ts'
 import type { Launch, LaunchDescriptor } from '../launch.ts'
 import {
   type DividedEnvironment,
@@ -42,6 +46,8 @@ export function containerName(runId: string): string {
 /** Where a container shows our init and the socket on which it tells the runner how the command ended. */
 const INIT_TARGET = '/.llm-do-init'
 const REPORT_TARGET = '/.llm-do-report'
+/** And the one on which it hands over the sockets of a restricted network. */
+const NETWORK_TARGET = '/.llm-do-net'
 
 export interface Reporter {
   /** Host path of our init. */
@@ -49,6 +55,9 @@ export interface Reporter {
   /** Host path of the runner's socket. */
   readonly socket: string
 }
+
+/** Beside the other socket. */
+export const networkSocketOf = ({ socket }: Pick<Reporter, 'socket'>): string => `${socket}n`
 
 /** sockaddr_un of unix(7), less the final NUL. */
 const LONGEST_SOCKET_PATH = 107
@@ -73,7 +82,7 @@ function reporterIn(directory: string, run: DockerRunInputs): Reporter | undefin
   const { init } = run.docker
   const socket = posix.join(directory, run.runId)
   if (init === undefined || run.runsDirectory === '') return undefined
-  return Buffer.byteLength(socket) > LONGEST_SOCKET_PATH ? undefined : { init, socket }
+  return Buffer.byteLength(networkSocketOf({ socket })) > LONGEST_SOCKET_PATH ? undefined : { init, socket }
 }
 
 /** @param shown the socket, or the directory that it is in */
@@ -83,6 +92,26 @@ function reporterMounts(reporter: Reporter | undefined, shown: (socket: string) 
     { source: reporter.init, target: INIT_TARGET, readonly: true },
     { source: shown(reporter.socket), target: REPORT_TARGET, readonly: true },
   ]
+}
+
+/** @throws SandboxError NO_BACKEND where nobody on the host could get the sockets of a restricted network */
+function networkMounts({ network }: Plan, reporter: Reporter | undefined): readonly BindMount[] {
+  if (network.mode !== 'restricted') return []
+  if (reporter === undefined) throw noRestrictedNetwork('the daemon cannot show container-init in a container')
+  return [{ source: networkSocketOf(reporter), target: NETWORK_TARGET, readonly: true }]
+}
+
+export function noRestrictedNetwork(why: string): SandboxError {
+  return new SandboxError('NO_BACKEND', `docker lacks net-restricted: ${why}`, {
+    hint: '--backend namespace, or --net none',
+  })
+}
+
+/** Our init begins as root, makes the network, and becomes the command's user. */
+function networkInit(plan: Plan, docker: DockerInputs): readonly string[] {
+  if (plan.network.mode !== 'restricted') return []
+  const { uid, gid } = identityOf(plan, docker)
+  return ['--network', NETWORK_TARGET, String(uid), String(gid)]
 }
 
 /** Whether a container, by its record, shows our init. */
@@ -103,12 +132,12 @@ export function buildCreate(plan: Plan, run: DockerRunInputs): Launch {
       docker,
       labels: labelsOf({ docker, kind: 'run' }),
       init: reporter === undefined ? undefined : INIT_TARGET,
-      mounts: reporterMounts(reporter, (socket) => socket),
+      mounts: [...reporterMounts(reporter, (socket) => socket), ...networkMounts(plan, reporter)],
     }),
     ...environmentWords(environment, docker),
     ...(plan.tty ? ['--tty'] : []),
     imageOf(plan, run.command),
-    ...(reporter === undefined ? [] : [...mountChecks(plan, docker), REPORT_TARGET]),
+    ...(reporter === undefined ? [] : [...mountChecks(plan, docker), ...networkInit(plan, docker), REPORT_TARGET]),
     ...run.command,
   ]
   return launchOf({ docker, argv: create, environment, plan, name })
@@ -279,7 +308,7 @@ function containerWords(plan: Plan, { docker, labels, init, mounts }: ContainerI
     ...networkWords(plan),
     ...['--ipc', 'none', '--cgroupns', 'private'],
     ...identityWords(plan, docker),
-    ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
+    ...['--cap-drop', 'ALL', ...setupCapabilities(plan), '--security-opt', 'no-new-privileges'],
     ...seccompWords(plan, seccompFd(docker)).words,
     ...['--read-only', ...(docker.program === 'podman' ? PODMAN_WORDS : [])],
     ...limitWords(plan, docker),
@@ -309,10 +338,38 @@ const EMPTY_WORKSPACE = [
 const PODMAN_WORDS = ['--read-only-tmpfs=false', '--image-volume', 'tmpfs', '--http-proxy=false'] as const
 
 function networkWords({ network }: Plan): readonly string[] {
-  if (network.mode !== 'restricted') return ['--network', network.mode]
-  throw new SandboxError('NO_BACKEND', 'docker lacks net-restricted: names are not filtered in containers', {
-    hint: '--backend namespace, or --net none',
-  })
+  if (network.mode !== 'restricted' && Object.keys(network.hosts ?? {}).length > 0)
+    throw new SandboxError(
+      'NO_BACKEND',
+      `docker holds network.hosts only of a restricted network, got ${network.mode}`,
+      {
+        hint: '--backend namespace, or leave network.hosts out',
+      },
+    )
+  const restricted = network.mode === 'restricted' ? [...NAME_SERVER, ...(hasV6(network) ? IPV6 : [])] : []
+  return ['--network', dockerNetwork(network.mode), ...restricted]
+}
+
+/** Docker switches it off in a container without a network of its own; only listed addresses need it. */
+const IPV6 = ['all', 'lo'].flatMap((name) => ['--sysctl', `net.ipv6.conf.${name}.disable_ipv6=0`])
+const hasV6 = (network: NetworkPolicy): boolean =>
+  planAddresses(rulesOf(network)).diversions.some(({ addresses }) => addresses.includes(':'))
+
+/** A restricted network has no interface to the outside either: its sockets are made by our init. */
+export const dockerNetwork = (mode: NetworkMode): 'none' | 'host' => (mode === 'host' ? 'host' : 'none')
+
+/** As in a namespace: src/plan/system-tree.ts. `.` = no search list. */
+const NAME_SERVER = ['--dns', NET_ADDRESS, '--dns-search', '.'].concat(
+  ['edns0', 'timeout:2', 'attempts:2'].flatMap((option) => ['--dns-option', option]),
+)
+
+/** For our init alone, which gives them up before the command exists: the network, its own streams, another user, and the giving up. */
+function setupCapabilities({ network }: Plan): readonly string[] {
+  if (network.mode !== 'restricted') return []
+  return ['NET_ADMIN', 'NET_BIND_SERVICE', 'CHOWN', 'SETUID', 'SETGID', 'SETPCAP'].flatMap((name) => [
+    '--cap-add',
+    name,
+  ])
 }
 
 export interface Identity {
@@ -355,6 +412,7 @@ function notWritable(zone: PlannedZone, first: PlannedZone): SandboxError {
 
 function identityWords(plan: Plan, docker: DockerInputs): readonly string[] {
   const { uid, gid } = identityOf(plan, docker)
+  if (plan.network.mode === 'restricted') return ['--user', '0:0']
   const keep = docker.program === 'podman' && docker.rootless ? ['--userns', 'keep-id'] : []
   return [...keep, '--user', `${uid}:${gid}`]
 }

@@ -27,6 +27,8 @@ export interface DockerInputs {
   readonly init?: string
   /** Host path of the guard of protected names; see native/tools/guard.c. */
   readonly guard?: string
+  /** Host paths of the programs that serve a restricted network; see native/tools/container-net.c. */
+  readonly network?: { readonly program: string; readonly helper: string }
   /** Parts of rw zones that are mounts of their own; absent where nothing is to be started. */
   readonly covers?: readonly Cover[]
   /** Hard limits of this process. podman would raise them, which only a privileged one may. */

@@ -10,7 +10,7 @@ import { LIMIT_NEEDS } from '../../policy/needs.ts'
 import type { Need } from '../../policy/values.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
-import type { Reporter } from './build.ts'
+import { dockerNetwork, type Reporter } from './build.ts'
 import { inspectContainer, runClient } from './client.ts'
 import type { DockerInputs, DockerRunInputs } from './command-environment.ts'
 import { refusalOf } from './daemon-errors.ts'
@@ -223,14 +223,11 @@ export interface NetworkQuestion {
 /** @throws SandboxError NO_BACKEND when the container's own record names another network than the plan */
 export function refuseNetwork({ program }: Pick<DockerInputs, 'program'>, { plan, report }: NetworkQuestion): void {
   const { NetworkMode: got } = report.HostConfig
-  if (got === plan.network.mode) return
-  throw new SandboxError(
-    'NO_BACKEND',
-    `${program} gave the container the network "${got}" instead of "${plan.network.mode}"`,
-    {
-      hint: '--backend namespace; see which plugin or setting of the daemon changes the network of containers',
-    },
-  )
+  const wanted = dockerNetwork(plan.network.mode)
+  if (got === wanted) return
+  throw new SandboxError('NO_BACKEND', `${program} gave the container the network "${got}" instead of "${wanted}"`, {
+    hint: '--backend namespace; see which plugin or setting of the daemon changes the network of containers',
+  })
 }
 
 /** Asks until the daemon does it: a container that is just being started cannot be killed yet. */

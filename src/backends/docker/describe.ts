@@ -1,8 +1,9 @@
 /** The line of the doctor about the client and its daemon. Pure. */
 import type { HostFacts } from '../../host/facts.ts'
 import type { Part } from '../backend.ts'
+import { restrictedObstacle } from './offers.ts'
 
-export function describeDocker({ docker }: HostFacts): readonly Part[] {
+export function describeDocker({ platform, docker }: HostFacts): readonly Part[] {
   const name = 'docker'
   if (docker === undefined)
     return [{ name, state: 'limited', detail: 'no docker on PATH', fix: 'only needed for --backend docker' }]
@@ -11,7 +12,9 @@ export function describeDocker({ docker }: HostFacts): readonly Part[] {
     return [{ name, state: 'limited', detail: `${who}: ${firstLine(docker.server.message)}`, fix: '' }]
   const kind = docker.rootless ? ', rootless' : ''
   const detail = `${who}, daemon ${docker.serverVersion ?? ''}${kind}; holds ${docker.limits.join(', ')}`
-  return [{ name, state: 'ok', detail, fix: '' }]
+  const lack = restrictedObstacle({ platform, docker })
+  const network = lack === undefined ? '; network by name' : ''
+  return [{ name, state: 'ok', detail: `${detail}${network}`, fix: '' }]
 }
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? ''

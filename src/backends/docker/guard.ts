@@ -285,7 +285,7 @@ interface Signal<T> {
   readonly resolve: (value: T) => void
 }
 
-function signalOf<T>(): Signal<T> {
+export function signalOf<T>(): Signal<T> {
   const made: { resolve?: (value: T) => void } = {}
   const promise = new Promise<T>((resolve) => {
     made.resolve = resolve

@@ -1,4 +1,5 @@
 /** The row of the docker backend, podman included: one container a run, or one a session. */
+import { wordOf } from '../../policy/keys/network-layers.ts'
 import type { Backend } from '../backend.ts'
 import { dockerOffers } from './offers.ts'
 
@@ -38,7 +39,7 @@ export const docker: Backend = {
   isolation: ({ network, seccomp }) => ({
     fs: 'image',
     pid: true,
-    net: network.mode,
+    net: wordOf(network),
     ipc: true,
     user: false,
     seccomp: seccomp.profile,

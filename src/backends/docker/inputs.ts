@@ -11,7 +11,7 @@ import { clientEnvironment } from './client-environment.ts'
 import type { DockerInputs } from './command-environment.ts'
 
 export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.ProcessEnv>): DockerInputs {
-  const [init, guard] = [ownInit(docker), ownGuard(docker)]
+  const [init, guard, network] = [ownInit(docker), ownGuard(docker), ownNetwork()]
   return {
     program: docker.program,
     path: docker.path,
@@ -24,6 +24,7 @@ export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.Proces
     hardLimits: hardLimits(),
     ...(init !== undefined && { init }),
     ...(guard !== undefined && { guard }),
+    ...(network !== undefined && { network }),
   }
 }
 
@@ -37,6 +38,11 @@ function ownInit({ remote, labelled }: DockerFact): string | undefined {
 function ownGuard({ remote }: DockerFact): string | undefined {
   const file = join(nativeDirectory(), 'guard')
   return !remote && process.platform === 'linux' && existsSync(file) ? file : undefined
+}
+
+function ownNetwork(): DockerInputs['network'] {
+  const [program = '', helper = ''] = ['container-net', 'net'].map((name) => join(nativeDirectory(), name))
+  return process.platform === 'linux' && existsSync(program) && existsSync(helper) ? { program, helper } : undefined
 }
 
 /** Windows has no such ids; Docker Desktop lets any id read its files. */

@@ -4,7 +4,7 @@ import type { DockerFact, HostFacts } from '../../host/facts.ts'
 import { explainFailure } from '../../host/probe-failures.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Need } from '../../policy/values.ts'
-import { NO_RESTRICTED_NETWORK, NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
+import { NO_LAYERS, NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
 
 const DOCKER_LIMITS: readonly { need: Need; word: DockerFact['limits'][number] }[] = [
   { need: 'memory-limit', word: 'memory' },
@@ -16,6 +16,7 @@ export function dockerOffers(facts: HostFacts): Offers {
   const unusable = dockerObstacle(facts)
   if (unusable !== undefined) return nothing(unusable)
   const docker = facts.docker as DockerFact
+  const noRestricted = restrictedObstacle(facts)
   const held = DOCKER_LIMITS.filter(({ word }) => docker.limits.includes(word))
   const ignored = DOCKER_LIMITS.filter(({ word }) => !docker.limits.includes(word))
   return {
@@ -24,13 +25,15 @@ export function dockerOffers(facts: HostFacts): Offers {
       ...WALLS,
       'net-none': 'kernel',
       'net-host': 'kernel',
+      ...(noRestricted === undefined && { 'net-restricted': 'kernel' as const }),
       ...OWN_LIMITS,
       tty: 'docker',
       ...Object.fromEntries(held.map(({ need }) => [need, 'docker' as const])),
     },
     lacks: {
-      'net-restricted': NO_RESTRICTED_NETWORK,
+      ...(noRestricted !== undefined && { 'net-restricted': noRestricted }),
       'wasi-command': NOT_WASI,
+      'copy-on-write': NO_LAYERS,
       'io-limit': {
         why: 'which disks the files of a container lie on is known to its daemon only',
         fix: '--backend namespace, or --best-effort',
@@ -42,6 +45,22 @@ export function dockerOffers(facts: HostFacts): Offers {
       ...Object.fromEntries(ignored.map(({ need, word }) => [need, ignoredByDocker(docker, word)])),
     },
   }
+}
+
+/** The sockets of a restricted network are handed over from inside the container to a program on the daemon's own machine. */
+export function restrictedObstacle({ platform, docker }: Pick<HostFacts, 'platform' | 'docker'>): Lack | undefined {
+  const fix = '--backend namespace, or --net none'
+  if (platform !== 'linux' || docker?.remote)
+    return {
+      why: 'the sockets of a restricted network cannot be handed over by a daemon in a virtual machine or elsewhere',
+      fix,
+    }
+  if (docker?.program !== 'docker')
+    return { why: 'a network restricted to named hosts is built for docker, not for podman', fix }
+  if (docker.rootless) return { why: 'a network restricted to named hosts needs a daemon that root runs', fix }
+  if (docker.labelled)
+    return { why: 'SELinux keeps containers from the socket on which a restricted network is handed over', fix }
+  return undefined
 }
 
 function ignoredByDocker({ program, rootless }: DockerFact, word: string): Lack {

@@ -12,7 +12,7 @@ import type { Plan } from '../../plan/plan.ts'
 import { type ChildEnd, runChild } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
 import type { Outcome, SetupFailure } from '../outcome.ts'
-import { buildCreate, containerName, imageOf, reporterOf } from './build.ts'
+import { buildCreate, containerName, imageOf, noRestrictedNetwork, reporterOf } from './build.ts'
 import { inspectContainer, removeContainer } from './client.ts'
 import type { DockerRunInputs } from './command-environment.ts'
 import {
@@ -31,6 +31,7 @@ import { refusalOf } from './daemon-errors.ts'
 import { whyNotExecuted } from './explain-not-executed.ts'
 import { startWatch, underWatch } from './guard.ts'
 import { requireInit, withMounts } from './held-mounts.ts'
+import { withNetwork } from './network.ts'
 import { type ContainerReport, concludeDocker, hasRun } from './outcome.ts'
 import { sweep } from './prune.ts'
 import { superviseSession } from './session.ts'
@@ -38,6 +39,8 @@ import { type InitReport, openReport, type ReportSocket } from './status-socket.
 
 /** @throws SandboxError when the container cannot be made or started, or would not hold what the plan says it holds */
 export async function superviseDocker(input: DockerRun): Promise<Outcome> {
+  if (input.plan.dockerReuse === 'session' && input.plan.network.mode === 'restricted')
+    throw noRestrictedNetwork('the container of a session serves many runs, and each has a network of its own')
   return input.plan.dockerReuse === 'session' ? superviseSession(input, superviseContainer) : superviseContainer(input)
 }
 
@@ -53,10 +56,12 @@ async function superviseHeld(input: DockerRun): Promise<Outcome> {
   const socket = reporter && (await openReport(reporter.socket))
   try {
     requireInit(plan, { docker, isThere: socket !== undefined })
-    const watch = await startWatch({ plan, docker, name, runId: run.runId, socket: socket && reporter?.socket })
-    return await underWatch({ watch, signal: input.signal }, (signal) =>
-      runContainer({ ...input, signal }, { docker, name, socket }).finally(() => removeContainer(docker, name)),
-    )
+    return await withNetwork({ plan, docker, reporter: socket && reporter }, async () => {
+      const watch = await startWatch({ plan, docker, name, runId: run.runId, socket: socket && reporter?.socket })
+      return underWatch({ watch, signal: input.signal }, (signal) =>
+        runContainer({ ...input, signal }, { docker, name, socket }).finally(() => removeContainer(docker, name)),
+      )
+    })
   } finally {
     socket?.close()
   }

@@ -3,7 +3,7 @@ import { SandboxError } from '../../error.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { keptSets } from '../../seccomp/filter.ts'
 import { PROFILE_NAMES, type ProfileName } from '../../seccomp/rules.ts'
-import { dockerSeccomp } from './seccomp-profile.ts'
+import { type DockerRule, type DockerSeccomp, dockerSeccomp } from './seccomp-profile.ts'
 
 export interface SeccompWords {
   readonly words: readonly string[]
@@ -17,7 +17,7 @@ export interface SeccompWords {
  * @throws SandboxError NO_BACKEND for a filter file: a plan holds its compiled form, which Docker does not take
  */
 export function seccompWords(
-  { seccomp, identity }: Pick<Plan, 'seccomp' | 'identity'>,
+  { seccomp, identity, network }: Pick<Plan, 'seccomp' | 'identity' | 'network'>,
   fd: number | null,
 ): SeccompWords {
   const { profile, arch } = seccomp
@@ -30,9 +30,26 @@ export function seccompWords(
   return {
     words: ['--security-opt', `seccomp=/dev/fd/${fd}`],
     profile: new TextEncoder().encode(
-      JSON.stringify(dockerSeccomp(profile, arch, keptSets({ isRoot: identity === 'fresh' }))),
+      JSON.stringify(
+        withNetfilter(network, dockerSeccomp(profile, arch, keptSets({ isRoot: identity === 'fresh' })), profile),
+      ),
     ),
   }
+}
+
+const [AF_NETLINK, NETLINK_NETFILTER] = [16, 12]
+const equals = (index: number, value: number) =>
+  ({ index, value: 0xffff_ffff, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' }) as const
+
+/** Our init makes the rules of a restricted network; it closes this again with a filter of its own (native/tools/container-network.c). */
+function withNetfilter({ mode }: Plan['network'], rules: DockerSeccomp, profile: string): DockerSeccomp {
+  if (mode !== 'restricted' || profile === 'off') return rules
+  const socket: DockerRule = {
+    names: ['socket'],
+    action: 'SCMP_ACT_ALLOW',
+    args: [equals(0, AF_NETLINK), equals(2, NETLINK_NETFILTER)],
+  }
+  return { ...rules, syscalls: [...rules.syscalls, socket] }
 }
 
 function isNamed(profile: string): profile is ProfileName {

@@ -7,10 +7,12 @@ import { INIT_NAME, LAUNCH_FILE_FD, STAGING_DIRECTORY } from '../../contract.ts'
 import type { HostFacts } from '../../host/facts.ts'
 import { usesLandlock } from '../../plan/landlock.ts'
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
+import { isWritable, type NetworkMode } from '../../policy/values.ts'
 import type { RunInputs } from '../backend.ts'
 import type { NativeLaunch } from '../launch.ts'
 import { type LaunchRecord, writeLaunchFile } from './launch-file.ts'
 import { controlledBy } from './limits.ts'
+import { networkRecords } from './network.ts'
 
 /** Knobs of the host that stay visible but cannot be turned. */
 const PROC_READONLY = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger']
@@ -126,14 +128,14 @@ export function launchFile(plan: Plan, run: LaunchFileInputs): Uint8Array {
   return writeLaunchFile(launchRecords(plan, run))
 }
 
-export type LaunchFileInputs = Pick<NamespaceInputs, 'enginePath' | 'runsDirectory'>
+export type LaunchFileInputs = Pick<NamespaceInputs, 'enginePath' | 'runsDirectory' | 'layersDirectory' | 'continued'>
 
 export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
   return [
     ...engineRecords(plan, run.enginePath),
     ['identity', plan.identity, plan.uid, plan.gid],
     ['hostname', plan.hostname],
-    ['net', plan.network.mode === 'host' ? 'host' : 'none'],
+    ...networkRecords(plan.network),
     ...treeRecords(plan),
     ...PROC_READONLY.map((name): LaunchRecord => ['readonly', `/proc/${name}`]),
     ...PROC_MASKED.map((name): LaunchRecord => ['mask', `/proc/${name}`]),
@@ -143,7 +145,19 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ['workdir', plan.workdir],
     ['terminal', plan.tty ? 'on' : 'off'],
     ...(run.runsDirectory === '' ? [] : [['runs', run.runsDirectory] satisfies LaunchRecord]),
+    ...layerRecords(plan, run),
     ['profile', plan.profile],
+  ]
+}
+
+function layerRecords(
+  { layer }: Plan,
+  { layersDirectory, continued = 'new' }: LaunchFileInputs,
+): readonly LaunchRecord[] {
+  if (layersDirectory === undefined || layer === undefined) return []
+  return [
+    ['cow', layersDirectory, continued, layer.size ?? 0],
+    ['keep', layer.keepMs],
   ]
 }
 
@@ -155,8 +169,18 @@ function engineRecords(plan: Plan, bwrap = 'bwrap'): readonly LaunchRecord[] {
   return [['engine', 'bwrap'], ...[bwrap, ...bwrapWords(plan)].map((word): LaunchRecord => ['word', word])]
 }
 
+/** Port 53: where names are asked for. */
+const NAME_CAPABILITIES = ['--cap-add', 'CAP_NET_BIND_SERVICE']
+/** With these init makes the addresses, rules and sockets of a restricted network. */
+const NETWORK_CAPABILITIES = ['--cap-add', 'CAP_NET_ADMIN', ...NAME_CAPABILITIES]
+const CAPABILITIES: Readonly<Record<NetworkMode, readonly string[]>> = {
+  none: NAME_CAPABILITIES,
+  restricted: NETWORK_CAPABILITIES,
+  host: [],
+}
+
 /**
- * bwrap gets the finished tree as its root. The two capabilities are for init alone, which uses them to mask /proc and to
+ * bwrap gets the finished tree as its root. The capabilities are for init alone, which uses them to mask /proc, to open sockets and to
  * empty the bounding set, and gives them up before the command. /dev-bind, because the tree's own flags already say nodev
  * everywhere but on /dev.
  */
@@ -167,6 +191,7 @@ function bwrapWords(plan: Plan): readonly string[] {
     ...['--uid', String(plan.uid), '--gid', String(plan.gid), '--hostname', plan.hostname],
     ...['--die-with-parent', '--new-session', '--as-pid-1'],
     ...['--cap-add', 'CAP_SYS_ADMIN', '--cap-add', 'CAP_SETPCAP'],
+    ...CAPABILITIES[plan.network.mode],
     ...['--dev-bind', STAGING_DIRECTORY, '/', '--proc', '/proc', '--chdir', '/', '--', `/${INIT_NAME}`],
   ]
 }
@@ -222,7 +247,7 @@ export function zoneRecords(planned: PlannedZone): readonly LaunchRecord[] {
   const { source, target, mode, dev, ino, sockets, protect, git, linked = [] } = planned
   return [
     ['zone', source, target, mode, dev, ino, sockets ? 'open' : 'closed'],
-    ...(mode === 'rw' ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []),
+    ...(isWritable(mode) ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []),
     ...(git === undefined ? [] : [['git', source, target, git.open.join(' ')] satisfies LaunchRecord]),
     ...linked.map((file): LaunchRecord => ['linked', file.dev, file.ino]),
   ]

@@ -2,9 +2,10 @@
 import { WANTED_BY_ALL } from '../../cgroup/rungs.ts'
 import { LANDLOCK_CLOSES_SOCKETS } from '../../contract.ts'
 import type { HostFacts, Probe } from '../../host/facts.ts'
+import { NFTABLES_FIX } from '../../plan/offers.ts'
 import type { EngineName } from '../../policy/values.ts'
 import type { Part } from '../backend.ts'
-import { engineObstacle } from './offers.ts'
+import { engineObstacle, restrictedObstacle } from './offers.ts'
 
 /** In the order in which a run needs them. */
 export function describeNamespace(facts: HostFacts): readonly Part[] {
@@ -14,6 +15,7 @@ export function describeNamespace(facts: HostFacts): readonly Part[] {
     enginePart(facts, 'bwrap'),
     namespacesPart(facts),
     landlockPart(facts),
+    ...networkPart(facts),
     cgroupPart(facts),
   ]
 }
@@ -63,6 +65,18 @@ function landlockPart({ landlockAbi, kernel }: HostFacts): Part {
     detail: `version ${landlockAbi || 'none'} (kernel ${kernel}): ${held}`,
     fix: `Linux 7.1 has version ${LANDLOCK_CLOSES_SOCKETS}; until then keep sockets out of the zones`,
   }
+}
+
+const WITHOUT_NFTABLES = 'listeners, a helper on the host: no rules for every port, and refused ports are not on record'
+
+function networkPart(facts: HostFacts): readonly Part[] {
+  const [name, obstacle] = ['network by name', restrictedObstacle(facts)]
+  const probe = facts.restrictedNetwork
+  if (probe === undefined) return []
+  if (obstacle !== undefined) return [{ name, state: 'limited', detail: obstacle.why, fix: obstacle.fix }]
+  if (probe.ok && probe.by === 'listeners')
+    return [{ name, state: 'limited', detail: `${WITHOUT_NFTABLES} (${probe.lacking})`, fix: NFTABLES_FIX }]
+  return [{ name, state: 'ok', detail: 'nftables (TPROXY, nflog), a helper on the host', fix: '' }]
 }
 
 /** What the ladder says about the better rung ends with its fix in brackets. */

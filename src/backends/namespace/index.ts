@@ -1,4 +1,5 @@
 /** The row of the namespace backend: the sandbox that our own programs build, with bwrap or unshare as engine. */
+import { wordOf } from '../../policy/keys/network-layers.ts'
 import type { Backend, BackendRun, Runner } from '../backend.ts'
 import { buildNamespace, enginePathOf, launchFile, type NamespaceInputs } from './build.ts'
 import { printLaunchFile } from './launch-file.ts'
@@ -35,7 +36,7 @@ export const namespace: Backend = {
   isolation: ({ network, seccomp }) => ({
     fs: 'empty-root',
     pid: true,
-    net: network.mode,
+    net: wordOf(network),
     ipc: true,
     user: true,
     seccomp: seccomp.profile,

@@ -4,13 +4,13 @@
  */
 import { ioLack, rungsFor } from '../../cgroup/rungs.ts'
 import { LANDLOCK_CLOSES_SOCKETS } from '../../contract.ts'
-import { type HostFacts, NOT_TRIED, type Probe, type ProgramFact } from '../../host/facts.ts'
+import { type HostFacts, type NetworkWay, NOT_TRIED, type Probe, type ProgramFact } from '../../host/facts.ts'
 import { explainFailure } from '../../host/probe-failures.ts'
 import { isOlder } from '../../host/version.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { EngineName } from '../../policy/values.ts'
-import { NO_RESTRICTED_NETWORK, NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
+import { NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
 
 /**
  * First version with all words that the namespace backend uses; --clearenv was the last of them to come.
@@ -22,12 +22,15 @@ export function namespaceOffers(facts: HostFacts): Offers {
   const unusable = namespaceObstacle(facts)
   if (unusable !== undefined) return nothing(unusable)
   const rungs = rungsFor(facts.cgroup)
+  const noNetwork = restrictedObstacle(facts)
   const socketsClosed = facts.landlockAbi >= LANDLOCK_CLOSES_SOCKETS
   return {
     engines: enginesOf(facts),
     gives: {
       ...WALLS,
+      'copy-on-write': 'kernel',
       'net-none': 'kernel',
+      ...(noNetwork === undefined ? { 'net-restricted': restrictedBy(facts) } : {}),
       'net-host': 'kernel',
       'memory-limit': rungs.memory,
       'pids-limit': rungs.pids,
@@ -38,13 +41,26 @@ export function namespaceOffers(facts: HostFacts): Offers {
       ...(socketsClosed ? { 'sockets-closed': 'kernel' as const } : {}),
     },
     lacks: {
-      'net-restricted': NO_RESTRICTED_NETWORK,
+      ...(noNetwork === undefined ? {} : { 'net-restricted': noNetwork }),
       'wasi-command': NOT_WASI,
       ...(rungs.io === 'none' ? { 'io-limit': ioLack(facts.cgroup) } : {}),
       ...(socketsClosed ? {} : { 'sockets-closed': oldLandlock(facts) }),
     },
   }
 }
+
+/** Why the network cannot be restricted by name; undefined when it can, or nobody has tried. */
+export function restrictedObstacle({ restrictedNetwork: probe }: HostFacts): Lack | undefined {
+  if (probe === undefined || probe.ok) return undefined
+  return {
+    why: `it cannot be made here (${probe.message})`,
+    fix: '--net none, or --net host if the command may reach everything',
+  }
+}
+
+/** A policy that does not restrict the network has no facts about it. */
+const restrictedBy = ({ restrictedNetwork: probe }: HostFacts): NetworkWay =>
+  probe?.ok === true ? probe.by : 'nftables'
 
 function oldLandlock({ landlockAbi, kernel }: HostFacts): Lack {
   return {

@@ -3,7 +3,7 @@
  * Edge: processes.
  */
 
-import type { Probe } from '../../host/facts.ts'
+import type { NetworkWay, Probe } from '../../host/facts.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { EngineName } from '../../policy/values.ts'
 import { buildNamespace } from './build.ts'
@@ -17,10 +17,15 @@ export interface EngineProbe {
   readonly uid: number
   readonly arch: 'x64' | 'arm64'
   readonly runId: string
+  /** A network that is restricted by name, in this way; absent = no network. */
+  readonly network?: NetworkWay
 }
 
+/** So that there is a connection to take. The name exists nowhere (RFC 2606), and nobody asks for it. */
+const ONE_NAME = { mode: 'restricted', allow: ['probe.invalid'], deny: [] } as const
+
 /** A sandbox in which nothing is but what the chain itself brings; init answers the question by existing. */
-function emptyPlan({ engine, uid, arch }: EngineProbe): Plan {
+function emptyPlan({ engine, uid, arch, network }: EngineProbe): Plan {
   return {
     schema: 1,
     hash: '',
@@ -32,7 +37,7 @@ function emptyPlan({ engine, uid, arch }: EngineProbe): Plan {
     zones: [],
     scratch: [],
     system: [],
-    network: { mode: 'none', allow: [], deny: [] },
+    network: network === undefined ? { mode: 'none', allow: [], deny: [] } : { ...ONE_NAME, by: network },
     limits: { timeoutMs: 10_000 },
     env: [],
     workdir: '/',

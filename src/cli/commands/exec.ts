@@ -7,6 +7,7 @@ import { resolve } from 'node:path'
 import { SandboxError } from '../../error.ts'
 import { areVariables, commandBySplit, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
 import { environmentLayers } from '../../policy/environment.ts'
+import type { PolicyLayer } from '../../policy/layer.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import type { AuditEntry } from '../../report/audit.ts'
 import { refusal } from '../../report/classify.ts'
@@ -15,7 +16,8 @@ import { isolationLine } from '../../report/isolation.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
 import { errorLines, resultLines } from '../../report/text.ts'
-import type { ExecOptions } from '../../run/plan-run.ts'
+import { NOT_NARROWED } from '../../run/narrowing-sources.ts'
+import type { Ending, ExecOptions } from '../../run/plan-run.ts'
 import type { Decided } from '../../worker/authorize.ts'
 import type { Call, Environment, Words } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
@@ -60,30 +62,46 @@ function commandBytes({ bytes }: Words, { commandAt, script }: CommandLine): rea
   return [...shell, ...bytes.slice(commandAt)]
 }
 
-function read(call: Call, line: CommandLine): ExecRequest {
+/** What becomes of changes to copy-on-write zones. */
+async function applyOption(given: GivenOptions): Promise<Pick<ExecOptions, 'apply'>> {
+  if (given['apply'] === 'on-success') return { apply: 'on-success' }
+  if (given['apply'] !== 'ask') return {}
+  const { askToApply } = await import('../ask-to-apply.ts')
+  return { apply: askToApply(jsonForm(given['json']) === undefined) }
+}
+
+/** The directories of the run that is gone on with, as this one sees them. */
+async function continued(given: GivenOptions, env: Environment, cwd: string) {
+  const id = word(given, 'cow-continue')
+  if (id === undefined) return undefined
+  const { findLayer } = await import('../../cow/layers.ts')
+  const { record, ...layer } = findLayer(id, env)
+  const zones = record.zones.map(({ source, target }) => ({ mode: 'cow' as const, hostPath: source, target }))
+  const values: PolicyLayer = { layer: 'flag', source: '--cow-continue', directory: cwd, values: { zones } }
+  return { id: layer.id, values }
+}
+
+async function read(call: Call, line: CommandLine): Promise<ExecRequest> {
   const { env } = call
   const cwd = currentDirectory(call)
   const given: GivenOptions = { ...environmentLayers(env, cwd).request, ...line.given }
   const json = jsonForm(given['json'])
   const profile = word(given, 'profile')
   const bytes = commandBytes(call, line)
+  const before = await continued(given, env, cwd)
   const options: ExecOptions = {
     command: commandOf(line),
     ...(bytes && { commandBytes: bytes }),
-    layers: [flagLayer(line.given, cwd)],
+    layers: [...(before === undefined ? [] : [before.values]), flagLayer(line.given, cwd)],
+    ...(before === undefined ? {} : { cowContinue: before.id }),
     ...(profile !== undefined && { profile }),
+    ...(await applyOption(given)),
     cwd,
     env,
     mode: json === undefined ? 'inherit' : 'capture',
     stdin: 'inherit',
   }
   return { given, options, json, script: line.script, variables: listOf(line.given['env']) }
-}
-
-/** Others must be seen each time; the profile is part of what is compared. */
-function isRepeatable({ given }: ExecRequest): boolean {
-  const others = ['audit', 'log'].filter((name) => given[name])
-  return others.length === 0
 }
 
 /** The worker's room is loaded for those who name a worker, or a workshop. */
@@ -101,18 +119,29 @@ async function workerRoom({ given, options }: ExecRequest) {
   return await import('../under-worker.ts')
 }
 
-async function plannedOptions(request: ExecRequest): Promise<Partial<ExecOptions>> {
-  return (await workerRoom(request))?.plannedUnderWorker(request.given, request.script) ?? {}
+interface PlannedRequest {
+  readonly options: ExecOptions
+  /** By the rules of a worker, where there is one. */
+  readonly decided: () => Decided | undefined
+}
+
+/** As it would be run. */
+async function planned(request: ExecRequest): Promise<PlannedRequest> {
+  const under = (await workerRoom(request))?.plannedUnderWorker(request.given, request.script)
+  return {
+    options: { ...request.options, ...under?.options, ...keepingLog(request, under?.options.narrow) },
+    decided: () => under?.decided(),
+  }
 }
 
 /** `--plan`, with `--argv` or `--why`: prints what was decided, runs nothing. */
 async function showPlan(request: ExecRequest): Promise<number> {
-  const { given, options } = request
+  const { given } = request
   const [{ prepare }, { printLaunch }] = await Promise.all([
     import('../../run/plan-run.ts'),
     import('../../run/start.ts'),
   ])
-  const prepared = await prepare({ ...options, ...(await plannedOptions(request)) })
+  const prepared = await prepare((await planned(request)).options)
   const why = word(given, 'why')
   if (why !== undefined) {
     const { whyText } = await import('../policy-origins.ts')
@@ -141,16 +170,21 @@ async function runUntilSignal(options: ExecOptions): Promise<Result> {
 }
 
 /** What a run did is not for its command to rewrite: the log stays read-only in every zone that would show it. */
-function keepingLog(
-  { given, options: { cwd = '' } }: ExecRequest,
-  narrow: ExecOptions['narrow'],
-): ExecOptions['narrow'] {
-  const file = word(given, 'audit')
-  if (file === undefined) return narrow
-  return async (grant, request) => {
-    const policy = (await narrow?.(grant, request)) ?? grant
-    return { ...policy, protectFiles: [...policy.protectFiles, resolve(cwd, file)] }
+function keepingLog(request: ExecRequest, narrow: ExecOptions['narrow']): Pick<ExecOptions, 'narrow'> {
+  const log = logOf(request)
+  if (log === undefined) return narrow === undefined ? {} : { narrow }
+  return {
+    narrow: async (grant, asked) => {
+      const policy = (await narrow?.(grant, asked)) ?? grant
+      return { ...policy, protectFiles: [...policy.protectFiles, log] }
+    },
   }
+}
+
+/** The audit log, absolute. */
+function logOf({ given, options: { cwd = '' } }: ExecRequest): string | undefined {
+  const file = word(given, 'audit')
+  return file === undefined ? undefined : resolve(cwd, file)
 }
 
 /** It was let through, and then there was nothing to run. */
@@ -208,24 +242,29 @@ function invocationFor({ options, variables }: ExecRequest, { text }: Words): In
 }
 
 async function run(request: ExecRequest, words: Words): Promise<number> {
-  const { json } = request
-  const invocation = words.bytes === undefined && isRepeatable(request) ? invocationFor(request, words) : undefined
+  const invocation = words.bytes === undefined ? invocationFor(request, words) : undefined
   await checkRecord(request)
-  const result = await runRecorded(request, invocation)
-  if (request.given['log'] === true) await writeStderr([isolationLine(result.backend)])
-  return await show(result, json)
+  return await show(await runRecorded(request, invocation), request)
+}
+
+/** What the client does by itself when a run like this one has ended. */
+function endingOf(request: ExecRequest): Ending {
+  const audit = logOf(request)
+  return {
+    ...(request.json !== undefined && { form: request.json }),
+    ...(audit !== undefined && { audit }),
+    isLogged: request.given['log'] === true,
+  }
 }
 
 async function runRecorded(request: ExecRequest, invocation: Invocation | undefined): Promise<Result> {
   const under = (await workerRoom(request))?.underWorker({ ...request, env: request.options.env ?? {} })
-  const narrow = keepingLog(request, under?.options.narrow)
-  const form = request.json === undefined ? {} : { form: request.json }
   const options = {
     ...request.options,
-    ...form,
-    ...(invocation && { invocation }),
+    ...(invocation && { invocation, ending: endingOf(request) }),
+    narrowedFrom: () => NOT_NARROWED,
     ...under?.options,
-    ...(narrow && { narrow }),
+    ...keepingLog(request, under?.options.narrow),
   }
   const ran = await runUntilSignal(options).catch(async (error: unknown) => {
     await recordRefusal(request, error, under?.decided())
@@ -276,7 +315,7 @@ async function runCall(call: Call): Promise<number> {
     await writeStdout(`${packageVersion()}\n`)
     return 0
   }
-  const request = read(call, line)
+  const request = await read(call, line)
   const { plan, argv, why } = request.given
   if (plan === true) return await showPlan(request)
   if (argv === true || why !== undefined)
@@ -285,7 +324,8 @@ async function runCall(call: Call): Promise<number> {
 }
 
 /** Text for people, or the requested JSON. */
-async function show(result: Result, json: JsonForm | undefined): Promise<number> {
+async function show(result: Result, { given, json }: Pick<ExecRequest, 'given' | 'json'>): Promise<number> {
+  if (given['log'] === true) await writeStderr([isolationLine(result.backend)])
   if (json === undefined) await writeStderr(resultLines(result))
   else await writeStdout(printJson(result, json))
   return exitStatus(result)
@@ -297,12 +337,17 @@ async function show(result: Result, json: JsonForm | undefined): Promise<number>
  */
 export async function explain(call: Call, outcome: number): Promise<number> {
   const { readFinishedRun } = await import('../finished-run.ts')
-  const { status, captured } = readFinishedRun(outcome)
+  const { status, captured, isRecorded } = readFinishedRun(outcome)
   try {
     const { explainOutcome } = await import('../../run/exec.ts')
-    const request = read(call, readCommandLine(call.text))
-    const options = { ...request.options, ...(await plannedOptions(request)) }
-    return await show(await explainOutcome(options, status, captured), request.json)
+    const request = await read(call, readCommandLine(call.text))
+    const { options, decided } = await planned(request)
+    const result = await explainOutcome(options, status, captured).catch(async (error: unknown) => {
+      await recordRefusal(request, error, decided())
+      throw error
+    })
+    if (!isRecorded) await record({ request, result, decided: decided() })
+    return await show(result, request)
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, call)
     throw error

@@ -39,6 +39,20 @@ async function prunePools(env: Environment): Promise<number> {
   return Number(await runPoolProgram('prune', poolsDirectory(env, process.getuid?.() ?? 0)))
 }
 
+/** A layer is locked a moment after it was made. */
+const LOCKED_MS = 60_000
+
+/** Layers that nobody has decided about, and those of runners that were killed. What is in use stays. @returns how many were removed */
+async function pruneLayers(env: Environment): Promise<number> {
+  const { discardLayer, listLayers, unusedPlaces } = await import('../../cow/layers.ts')
+  const old = listLayers(env).filter(({ record: { sinceMs, keepMs } }) => Date.now() - sinceMs > keepMs)
+  const removals = [
+    ...old.map((layer) => discardLayer(layer)),
+    ...unusedPlaces(env, Date.now() - LOCKED_MS).map((place) => discardLayer(place, true)),
+  ]
+  return (await Promise.allSettled(removals)).filter(({ status }) => status === 'fulfilled').length
+}
+
 /** Prints how many dead runs and keepers were cleaned up after. */
 export const prune = subcommand('prune', async (_, { env }) => {
   // Where there is no such program (macOS, Windows) there are no records either.
@@ -46,6 +60,7 @@ export const prune = subcommand('prune', async (_, { env }) => {
   const records = isLinux ? Number((await runRunsProgram(env, 'prune')).stdout.trim()) : 0
   const pools = isLinux ? await prunePools(env) : 0
   if (isLinux) await pruneTrials(env)
-  await writeStdout(`${records + pools + (await pruneContainers(env))} removed\n`)
+  const layers = isLinux ? await pruneLayers(env) : 0
+  await writeStdout(`${records + pools + layers + (await pruneContainers(env))} removed\n`)
   return 0
 })

@@ -1,17 +1,17 @@
 /** Keys about what is visible of the host. zones.ts has how zones add up. */
 import { quoteText, quoteValue } from '../../text/units.ts'
 import { oneOf, readBoolean, readHostPath, readTarget, readZoneName } from '../readers.ts'
-import type { Zone } from '../values.ts'
+import { HOST_MODES, type HostMode, ZONE_MODES, type Zone } from '../values.ts'
 import { addZones, type DraftZone, draftZones, zoneKeys, zoneOf } from '../zones.ts'
 import { type FlagValues, field, type Key, scalar } from './key.ts'
 import { chosen, ranked } from './narrowing.ts'
 import { type Measured, scratchSize } from './resources.ts'
 import { type ParsedZone, ZONE_SIZE_TEXT, type ZoneInput } from './zone.ts'
 
-/** Takes a final `:ro` or `:rw` off. */
-function splitMode(text: string): { readonly rest: string; readonly mode?: 'ro' | 'rw' } {
-  const match = /^(.*):(ro|rw)$/s.exec(text)
-  return match === null ? { rest: text } : { rest: match[1] ?? '', mode: match[2] as 'ro' | 'rw' }
+/** Takes a final `:ro`, `:rw` or `:cow` off. */
+function splitMode(text: string): { readonly rest: string; readonly mode?: HostMode } {
+  const match = /^(.*):(ro|rw|cow)$/s.exec(text)
+  return match === null ? { rest: text } : { rest: match[1] ?? '', mode: match[2] as HostMode }
 }
 
 /**
@@ -25,7 +25,7 @@ function splitTarget(text: string): { readonly hostPath: string; readonly target
 
 const zone = (input: ZoneInput): FlagValues => ({ values: { zones: [input] } })
 
-function unnamedZone(text: string, mode: 'ro' | 'rw'): FlagValues {
+function unnamedZone(text: string, mode: HostMode): FlagValues {
   const { rest, mode: written } = splitMode(text)
   const { hostPath, target } = splitTarget(rest)
   if (hostPath === '') return { problem: `expected SRC[:TARGET], got ${quoteValue(text)}.` }
@@ -39,8 +39,14 @@ function namedZone(text: string): FlagValues {
   const at = text.indexOf('=')
   const { rest, mode } = splitMode(text.slice(at + 1))
   const { hostPath, target } = splitTarget(rest)
-  if (at < 1 || hostPath === '') return { problem: `expected NAME=SRC[:TARGET][:ro|rw], got ${quoteValue(text)}.` }
+  if (at < 1 || hostPath === '') return { problem: `expected NAME=SRC[:TARGET][:MODE], got ${quoteValue(text)}.` }
   return zone({ name: text.slice(0, at), mode: mode ?? 'ro', hostPath, ...(target === undefined ? {} : { target }) })
+}
+
+function socketZone(text: string): FlagValues {
+  const { hostPath, target } = splitTarget(text)
+  if (hostPath === '') return { problem: `expected PATH[:TARGET], got ${quoteValue(text)}.` }
+  return zone({ mode: 'ro', kind: 'socket', hostPath, ...(target === undefined ? {} : { target }) })
 }
 
 function tmpfsZone(text: string): FlagValues {
@@ -69,12 +75,13 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
         unit: 'name',
         type: 'string',
       }),
-      mode: field(oneOf(['ro', 'rw', 'tmpfs']), {
-        description: 'ro: can be read; rw: can be changed; tmpfs: empty, in memory, gone at the end.',
+      mode: field(oneOf(ZONE_MODES), {
+        description:
+          'ro: can be read; rw: can be changed; cow: can be changed inside, and the host changes when that is applied; tmpfs: empty, in memory, gone at the end.',
         unit: 'word',
         standard: 'ro',
         type: 'string',
-        enum: ['ro', 'rw', 'tmpfs'],
+        enum: [...ZONE_MODES],
       }),
       hostPath: field<string, string>(readHostPath, {
         description:
@@ -98,6 +105,16 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
       optional: yesOrNo('Leave the zone out when its source is missing.'),
       sockets: yesOrNo(
         'Sockets and FIFOs in the zone may be used and made: a way out to any process that listens there.',
+      ),
+      kind: field(oneOf(['socket']), {
+        description:
+          'socket: one UNIX socket of the host, and nothing else may be there; sockets: true goes without saying.',
+        unit: 'word',
+        type: 'string',
+        enum: ['socket'],
+      }),
+      secret: yesOrNo(
+        'What is in the zone must not leave: a run that shows it has no network where network.afterSecrets is deny.',
       ),
     },
   },
@@ -125,12 +142,28 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
       sets: (text) => unnamedZone(text, 'rw'),
     },
     {
-      name: 'zone',
-      argument: 'NAME=SRC[:TARGET][:ro|rw]',
+      name: 'cow',
+      argument: 'SRC[:TARGET]',
       group: 'Files',
       repeats: true,
-      help: 'A zone with a name, at /NAME unless TARGET says otherwise; ro unless it says rw.',
+      help: 'Show a directory that may be changed inside; the host keeps what it has until llm-do apply.',
+      sets: (text) => unnamedZone(text, 'cow'),
+    },
+    {
+      name: 'zone',
+      argument: 'NAME=SRC[:TARGET][:MODE]',
+      group: 'Files',
+      repeats: true,
+      help: 'A zone with a name, at /NAME unless TARGET says otherwise; ro unless it says rw or cow.',
       sets: namedZone,
+    },
+    {
+      name: 'socket',
+      argument: 'PATH[:TARGET]',
+      group: 'Network',
+      repeats: true,
+      help: 'Show one UNIX socket of the host; nothing else of its directory.',
+      sets: socketZone,
     },
     {
       name: 'tmpfs',
@@ -143,13 +176,13 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
   ],
 }
 
-export const workspace = scalar<'ro' | 'rw' | 'none', 'ro' | 'rw' | 'none'>(oneOf(['ro', 'rw', 'none']), {
+export const workspace = scalar<HostMode | 'none', HostMode | 'none'>(oneOf([...HOST_MODES, 'none']), {
   description: "How the caller's directory appears at /workspace when no zone is given.",
   unit: 'word',
   type: 'string',
-  enum: ['ro', 'rw', 'none'],
+  enum: [...HOST_MODES, 'none'],
   default: 'ro',
-  narrowing: ranked(['none', 'ro', 'rw'], { sets: 'default', fix: (mode) => `--${mode} .` }),
+  narrowing: ranked(['none', ...HOST_MODES], { sets: 'default', fix: (mode) => `--${mode} .` }),
 })
 
 export const samePath = scalar<boolean, boolean>(readBoolean, {

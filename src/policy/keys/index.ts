@@ -1,6 +1,7 @@
 /** Every key of a policy. Each is declared once, in a file of this folder; the order is the order of the manual. */
 import { readLine, readProfileName } from '../readers.ts'
 import { backend, cgroupParent, docker, engine, image, pool, runtime } from './backend.ts'
+import { cow } from './copy-on-write.ts'
 import { samePath, workspace, zones } from './files.ts'
 import { credentials, env, sshAgent, tty, workdir } from './inside.ts'
 import { type Fields, field, isSection, type Key, type Section } from './key.ts'
@@ -35,6 +36,7 @@ export const KEYS = {
   zones,
   workspace,
   samePath,
+  cow,
   protect,
   protectNot,
   network,

@@ -11,6 +11,8 @@ export interface ZoneInput {
   readonly create?: boolean | undefined
   readonly optional?: boolean | undefined
   readonly sockets?: boolean | undefined
+  readonly kind?: 'socket' | undefined
+  readonly secret?: boolean | undefined
 }
 
 /** Size in bytes. */

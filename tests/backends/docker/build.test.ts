@@ -112,7 +112,35 @@ describe('the argv of a container', () => {
     expect(JSON.stringify([argv, stop])).not.toContain('s3cret')
   })
 
-  test('names a network that is filtered by name as what docker lacks', () => {
+  test('has a restricted network made by its init, which becomes the user', () => {
+    const network = { mode: 'restricted', allow: ['example.com'], deny: [] } as const
+    const { argv } = launch({ network }, { docker: { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' } })
+    const ids = argv.slice(argv.indexOf('/.llm-do-net') + 1).slice(0, 2)
+    const none = launch({}, { docker: { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' } })
+    expect(ids.join(':')).toBe(none.argv[none.argv.indexOf('--user') + 1])
+    expect(argv.filter((_, at) => argv[at - 1] === '--cap-add')).toEqual([
+      'NET_ADMIN',
+      'NET_BIND_SERVICE',
+      'CHOWN',
+      'SETUID',
+      'SETGID',
+      'SETPCAP',
+    ])
+    for (const [name, value] of [
+      ['--network', 'none'],
+      ['--user', '0:0'],
+      ['--dns', '198.18.0.1'],
+    ])
+      expect(argv[argv.indexOf(name ?? '') + 1]).toBe(value)
+    expect(none.argv).not.toContain('--cap-add')
+  })
+
+  test('does not take names of hosts that it would not hold', () => {
+    const network = { mode: 'none', allow: [], deny: [], hosts: { 'a.example': '192.0.2.7' } } as const
+    expect(() => launch({ network })).toThrow(/network.hosts only of a restricted network/)
+  })
+
+  test('cannot restrict the network without its init', () => {
     const network = { mode: 'restricted', allow: ['example.com'], deny: [] } as const
     expect(() => launch({ network })).toThrow(/docker lacks net-restricted/)
   })

@@ -34,10 +34,10 @@ static void expect_written(struct answer answer, const char *want) {
   char *none[] = {NULL};
   struct launchfile file = file_of(answer.pieces, answer.size);
   struct capture capture = {.is_on = 1, .stream = {stream_of(answer.out), stream_of(answer.err)}};
-  struct result result = {&file, answer.status, answer.command ? answer.command : none, &capture};
+  struct result result = {.file = &file, .status = answer.status, .command = answer.command ? answer.command : none, .capture = &capture};
   int ends[2];
   if (pipe(ends) < 0) abort();
-  EXPECT_NUMBER(result_write(&result, ends[1]), 0);
+  EXPECT_NUMBER(template_write(&result, V_RESULT, ends[1]), 0);
   close(ends[1]);
   ssize_t size = read(ends[0], got, sizeof got - 1);
   close(ends[0]);
@@ -107,6 +107,7 @@ UNIT("an answer is sound when its pieces are known, it ends once and at the end,
       {BYTES("capture\0all\0result\0{}\0ok\0end"), 0},
       {BYTES("capture\0all\0result\0{}\0nothing\0end"), 0},
       {BYTES("capture\0all\0result\0{}\0end\0result\0{}\0end\0end"), 0},
+      {BYTES("capture\0all\0result\0{}\0time\0result\0\0end\0end"), 0}, /* only in the audit log */
   };
   for (size_t i = 0; i < COUNT(ROWS); i++) {
     struct launchfile file = file_of(ROWS[i].pieces, ROWS[i].size);
@@ -156,7 +157,7 @@ UNIT("a run needs words when it did not end by itself, met a limit or may deserv
   struct launchfile file = file_of(BYTES("end"));
   char *command[] = {"false", NULL};
   for (size_t i = 0; i < COUNT(ROWS); i++)
-    EXPECT_NUMBER(result_needs_no_words(&(struct result){&file, ROWS[i].status, command, NULL}), ROWS[i].want);
+    EXPECT_NUMBER(result_needs_no_words(&(struct result){.file = &file, .status = ROWS[i].status, .command = command}), ROWS[i].want);
 }
 
 UNIT("a failed command that names a path of the host which is not shown inside needs words") {
@@ -168,6 +169,6 @@ UNIT("a failed command that names a path of the host which is not shown inside n
   struct launchfile file = file_of(BYTES("bind\0/usr\0/usr\0end"));
   for (size_t i = 0; i < COUNT(ROWS); i++) {
     char *command[] = {"cat", (char *)(uintptr_t)ROWS[i].word, NULL};
-    EXPECT_NUMBER(result_needs_no_words(&(struct result){&file, FAILED, command, NULL}), ROWS[i].want);
+    EXPECT_NUMBER(result_needs_no_words(&(struct result){.file = &file, .status = FAILED, .command = command}), ROWS[i].want);
   }
 }

@@ -1,0 +1,216 @@
+#include "lib/layer.h"
+
+#include "lib/remove-tree.h"
+#include "lib/run-record.h"
+#include "lib/syscalls.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+void layer_zone_name(size_t number, layer_name name) { snprintf(name, sizeof(layer_name), "zone.%zu", number); }
+
+/* ---- the record ---- */
+
+static const char *start_of(const struct launchfile *file, size_t index) {
+  return index == 0 ? file->bytes + sizeof LAUNCH_FILE_MAGIC : file->entries[index - 1].end;
+}
+
+static void put_entry(FILE *out, const struct launchfile *file, size_t index) {
+  const char *start = start_of(file, index);
+  fwrite(start, 1, (size_t)(file->entries[index].end - start), out);
+}
+
+/* Entries of protected paths stand behind their zone. */
+static void put_zones(FILE *out, const struct launchfile *file) {
+  int is_ours = 0;
+  for (size_t i = 0; i < file->count; i++) {
+    const struct entry *entry = &file->entries[i];
+    if (entry->verb == V_ZONE) is_ours = is_layered(entry);
+    int is_of_zone = entry->verb == V_ZONE || entry->verb == V_PROTECT || entry->verb == V_GIT;
+    if (entry->verb == V_PROFILE || entry->verb == V_KEEP || (is_of_zone && is_ours)) put_entry(out, file, i);
+  }
+}
+
+/* The coarse clock is the one that file systems stamp changes with: a change from now on has this time or a later one. */
+static void put_since(FILE *out) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  fprintf(out, "since%c%lld%c%ld%c", 0, (long long)now.tv_sec, 0, now.tv_nsec, 0);
+}
+
+/* The layer is written without a sync: it may be incomplete when the machine was started anew. */
+static int put_boot(FILE *out) {
+  char id[64];
+  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd < 0 ? -1 : read(fd, id, sizeof id - 1);
+  if (fd >= 0) close(fd);
+  if (length < 0) return -1;
+  id[length] = 0;
+  id[strcspn(id, "\n")] = 0;
+  fprintf(out, "boot%c%s%c", 0, id, 0);
+  return 0;
+}
+
+int layer_record(int layer, const struct launchfile *file) {
+  char *bytes = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&bytes, &size);
+  if (!out) return -1;
+  fwrite(LAUNCH_FILE_MAGIC, 1, sizeof LAUNCH_FILE_MAGIC, out);
+  put_zones(out, file);
+  put_since(out);
+  int has_boot = put_boot(out);
+  fwrite("end", 1, sizeof "end", out);
+  if (fclose(out) != 0 || has_boot < 0) return free(bytes), -1;
+  int fd = openat(layer, LAYER_RECORD, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int done = fd >= 0 && write(fd, bytes, size) == (ssize_t)size ? 0 : -1;
+  if (fd >= 0 && close(fd) < 0) done = -1;
+  free(bytes);
+  return done;
+}
+
+/* ---- the directory ---- */
+
+static int give_up(int fd) {
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return -1;
+}
+
+/* Opened by name in a directory that only we can write: nothing in it is a link. */
+static int open_locked(int holder, const char *id) {
+  int fd = openat(holder, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? give_up(fd) : fd;
+}
+
+int layer_create(const char *directory, const char *id) {
+  if (!is_run_id(id)) return errno = EINVAL, -1;
+  int holder = records_open(directory);
+  if (holder < 0) return -1;
+  int fd = mkdirat(holder, id, 0700) < 0 ? -1 : open_locked(holder, id);
+  give_up(holder);
+  return fd;
+}
+
+int layer_open(const char *directory, const char *id) {
+  if (!is_run_id(id)) return errno = ENOENT, -1;
+  int holder = records_open(directory);
+  if (holder < 0) return -1;
+  int fd = open_locked(holder, id);
+  give_up(holder);
+  return fd;
+}
+
+int layer_remove(const char *directory, const char *id) {
+  if (!is_run_id(id)) return errno = EINVAL, -1;
+  int holder = records_open(directory);
+  int done = holder < 0 ? -1 : remove_tree(holder, id);
+  if (holder >= 0) give_up(holder);
+  return done;
+}
+
+/* ---- whether anything was changed ---- */
+
+/* 1, also where it cannot be read, or 0. */
+static int has_entries(int directory) {
+  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = 0;
+  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+  if (!entries) return 1;
+  errno = 0;
+  for (struct dirent *entry; !found && (entry = readdir(entries));) found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+  if (errno) found = 1;
+  closedir(entries);
+  return found;
+}
+
+/* The root of a zone has no name in the upper directory: its mode is that of the zone, until the command changes it. */
+static int has_other_mode(int upper, const char *source) {
+  struct stat now, before;
+  return fstat(upper, &now) < 0 || lstat(source, &before) < 0 || (now.st_mode & 0777) != (before.st_mode & 0777);
+}
+
+static int zone_may_have_changes(int layer, size_t number, const char *source) {
+  char path[sizeof(layer_name) + sizeof LAYER_UPPER];
+  layer_name name;
+  layer_zone_name(number, name);
+  snprintf(path, sizeof path, "%s/%s", name, LAYER_UPPER);
+  int upper = sys_openat2(layer, path, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+  if (upper < 0) return errno != ENOENT;
+  int found = has_entries(upper) || has_other_mode(upper, source);
+  close(upper);
+  return found;
+}
+
+int layer_may_have_changes(int layer, const struct launchfile *file) {
+  struct entry zone;
+  size_t position = 0, number = 0;
+  if (faccessat(layer, LAYER_RECORD, F_OK, 0) < 0 && errno == ENOENT) return 0;
+  while (launchfile_next(file, &position, &zone))
+    if (is_layered(&zone) && zone_may_have_changes(layer, number++, zone.word[0])) return 1;
+  return 0;
+}
+
+/* ---- going on ---- */
+
+#define RECORD_MAX (16u << 20)
+
+static int read_record(int layer, struct launchfile *record) {
+  size_t size;
+  const char *problem;
+  int fd = sys_openat2(layer, LAYER_RECORD, O_RDONLY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+  char *bytes = fd < 0 ? NULL : read_all(fd, RECORD_MAX, &size);
+  if (fd >= 0) give_up(fd);
+  if (!bytes) return -1;
+  return launchfile_check(bytes, size, record, &problem) < 0 ? (errno = EBADMSG, -1) : 0;
+}
+
+static int next_layered(const struct launchfile *file, size_t *position, struct entry *zone) {
+  while (launchfile_next(file, position, zone))
+    if (is_layered(zone)) return 1;
+  return 0;
+}
+
+/* Place inside and identity, in the same order. */
+static int has_same_zones(const struct launchfile *a, const struct launchfile *b) {
+  size_t in_a = 0, in_b = 0;
+  struct entry one, other;
+  for (;;) {
+    int more = next_layered(a, &in_a, &one);
+    if (more != next_layered(b, &in_b, &other)) return 0;
+    if (!more) return 1;
+    for (int word = 0; word < 5; word++)
+      if (strcmp(one.word[word], other.word[word]) != 0) return 0;
+  }
+}
+
+/* What a volatile overlay has left says that its upper directory may be incomplete, and keeps it from being mounted again. That is
+ * only so after a power cut, which a sync makes up for. */
+static int clean_zone(int layer, size_t number) {
+  layer_name name;
+  layer_zone_name(number, name);
+  int zone = sys_openat2(layer, name, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+  int done = zone < 0 ? -1 : remove_tree(zone, LAYER_WORK);
+  if (zone >= 0) give_up(zone);
+  return done;
+}
+
+int layer_resume(int layer, const struct launchfile *file) {
+  struct launchfile record;
+  struct entry zone;
+  size_t position = 0, number = 0;
+  if (read_record(layer, &record) < 0) return -1;
+  if (!has_same_zones(&record, file)) return errno = ESTALE, -1;
+  if (syncfs(layer) < 0) return -1;
+  while (next_layered(file, &position, &zone))
+    if (clean_zone(layer, number++) < 0) return -1;
+  return 0;
+}

@@ -1,0 +1,37 @@
+/*
+ * The layer of a run with copy-on-write zones: what its command changed, kept apart from the zones until a person decides.
+ *
+ *   DIRECTORY/ID/            0700, of who runs; locked (flock) by the launcher while the run lives, and by each verb on the layer
+ *     record                 a launch file of the entries zone (cow), protect, git, profile and since: what the layer belongs to; written
+ *                            when the command comes, so what is without one holds nothing of a command's
+ *     zone.N/up, zone.N/work upperdir and workdir of the N-th copy-on-write zone, in the order of the launch file
+ *     apply.K/               what the K-th apply took out of the zones, with its journal (tools/layer-journal.h)
+ */
+#pragma once
+
+#include "lib/launch-file.h"
+
+#include <stdint.h>
+
+#define LAYER_RECORD "record"
+#define LAYER_UPPER "up"
+#define LAYER_WORK "work"
+
+/* Makes DIRECTORY/ID, and locks it. Its descriptor, or -1 with errno. */
+int layer_create(const char *directory, const char *id);
+/* Opens and locks what is there: EWOULDBLOCK while it is in use. */
+int layer_open(const char *directory, const char *id);
+/* Writes the record: what the host changes from now on is a conflict. 0, or -1 with errno. */
+int layer_record(int layer, const struct launchfile *file);
+/* Gets a layer that a run has left ready for another one of the same zones. 0, or -1 with errno: ESTALE where they are others. */
+int layer_resume(int layer, const struct launchfile *file);
+/* Whether something may have been changed in a zone; what cannot be looked at counts. Layers without a record have no changes. */
+int layer_may_have_changes(int layer, const struct launchfile *file);
+/* With everything in it. 0, or -1 with errno. */
+int layer_remove(const char *directory, const char *id);
+
+/* The directory of the N-th zone. Its name fits into `name`. */
+typedef char layer_name[24];
+void layer_zone_name(size_t number, layer_name name);
+
+static inline int is_layered(const struct entry *zone) { return zone->verb == V_ZONE && zone->word[2][0] == 'c'; }

@@ -1,0 +1,150 @@
+#include "net/address.h"
+
+#include "lib/launch-file.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <unistd.h>
+
+static const unsigned char MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+int address_is_v4(const struct address *address) { return memcmp(address->bytes, MAPPED, sizeof MAPPED) == 0; }
+
+int address_equals(const struct address *a, const struct address *b) { return memcmp(a, b, sizeof *a) == 0; }
+
+struct address address_of_v4(uint32_t host_order) {
+  struct address address;
+  memcpy(address.bytes, MAPPED, sizeof MAPPED);
+  for (int i = 0; i < 4; i++) address.bytes[12 + i] = (unsigned char)(host_order >> (24 - 8 * i));
+  return address;
+}
+
+static uint32_t v4_at(const struct address *address, int at) {
+  uint32_t host_order = 0;
+  for (int i = 0; i < 4; i++) host_order = host_order << 8 | address->bytes[at + i];
+  return host_order;
+}
+
+uint32_t address_v4(const struct address *address) { return v4_at(address, 12); }
+
+static int parse(const char *text, struct address *address) {
+  struct in_addr v4;
+  if (inet_pton(AF_INET6, text, address->bytes) == 1) return 0;
+  if (inet_pton(AF_INET, text, &v4) != 1) return -1;
+  *address = address_of_v4(ntohl(v4.s_addr));
+  return 0;
+}
+
+int address_parse_range(const char *text, struct address_range *range) {
+  char address[ADDRESS_TEXT_MAX];
+  size_t length = strcspn(text, "/");
+  unsigned offset = strchr(text, ':') ? 0 : 96;
+  uint64_t bits = 128 - offset;
+  if (length >= sizeof address) return -1;
+  memcpy(address, text, length);
+  address[length] = 0;
+  if (parse(address, &range->first) < 0 || (text[length] && parse_number(text + length + 1, bits, &bits) < 0)) return -1;
+  range->length = (unsigned)bits + offset;
+  return 0;
+}
+
+int address_is_within(const struct address *address, const struct address_range *range) {
+  unsigned whole = range->length / 8, rest = range->length % 8;
+  unsigned char mask = (unsigned char)(0xff00 >> rest);
+  if (memcmp(address->bytes, range->first.bytes, whole) != 0) return 0;
+  return rest == 0 || ((address->bytes[whole] ^ range->first.bytes[whole]) & mask) == 0;
+}
+
+/* IANA's special-purpose registries, and multicast. */
+static const struct {
+  uint32_t first;
+  unsigned length;
+} NOT_PUBLIC_V4[] = {
+    {0x00000000, 8},  /* this network */
+    {0x0a000000, 8},  /* private */
+    {0x64400000, 10}, /* carriers' NAT */
+    {0x7f000000, 8},  /* loopback */
+    {0xa9fe0000, 16}, /* link-local, and the metadata services of clouds */
+    {0xac100000, 12}, /* private */
+    {0xc0000000, 24}, /* protocol assignments */
+    {0xc0000200, 24}, /* documentation */
+    {0xc0586300, 24}, /* 6to4 relays */
+    {0xc0a80000, 16}, /* private */
+    {0xc6120000, 15}, /* benchmarks: our own stand-ins */
+    {0xc6336400, 24}, /* documentation */
+    {0xcb007100, 24}, /* documentation */
+    {0xe0000000, 3},  /* multicast, reserved, broadcast */
+};
+
+static int is_public_v4(uint32_t address) {
+  for (size_t i = 0; i < sizeof NOT_PUBLIC_V4 / sizeof *NOT_PUBLIC_V4; i++)
+    if ((address ^ NOT_PUBLIC_V4[i].first) >> (32 - NOT_PUBLIC_V4[i].length) == 0) return 0;
+  return 1;
+}
+
+static int starts_with(const struct address *address, const unsigned char *bytes, size_t size) { return memcmp(address->bytes, bytes, size) == 0; }
+
+int address_is_public(const struct address *address) {
+  static const unsigned char nat64[12] = {0x00, 0x64, 0xff, 0x9b}, documentation[4] = {0x20, 0x01, 0x0d, 0xb8};
+  const unsigned char *bytes = address->bytes;
+  if (address_is_v4(address) || starts_with(address, nat64, sizeof nat64)) return is_public_v4(address_v4(address));
+  if ((bytes[0] & 0xe0) != 0x20) return 0;                                        /* 2000::/3 is all that has been given out */
+  if (bytes[0] == 0x20 && bytes[1] == 0x02) return is_public_v4(v4_at(address, 2)); /* 6to4 */
+  if (bytes[0] == 0x20 && bytes[1] == 0x01 && (bytes[2] & 0xfe) == 0) return 0;   /* 2001::/23: Teredo, benchmarks, ORCHID */
+  if (bytes[0] == 0x3f && bytes[1] == 0xff && (bytes[2] & 0xf0) == 0) return 0;   /* 3fff::/20: documentation */
+  return !starts_with(address, documentation, sizeof documentation);
+}
+
+int address_is_own(const struct address *address) {
+  struct sockaddr_storage name, source = {.ss_family = AF_UNSPEC};
+  struct address from;
+  socklen_t size = address_to_socket(address, 9, &name), room = sizeof source;
+  uint16_t port;
+  int fd = socket(name.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return 1; /* not known: refused */
+  int is_own = connect(fd, (struct sockaddr *)&name, size) == 0 && getsockname(fd, (struct sockaddr *)&source, &room) == 0 &&
+               address_of_socket((struct sockaddr *)&source, &from, &port) == 0 && address_equals(&from, address);
+  close(fd);
+  return is_own;
+}
+
+int address_is_of_sandbox(const struct address *address) {
+  static const char *const ranges[] = {"127.0.0.0/8", "0.0.0.0/8", NET_POOL, "224.0.0.0/3", "::/127", "2001:2::/48", "ff00::/8"};
+  struct address_range range;
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+    if (address_parse_range(ranges[i], &range) < 0 || address_is_within(address, &range)) return 1;
+  return 0;
+}
+
+void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX]) {
+  int is_v4 = address_is_v4(address);
+  if (!inet_ntop(is_v4 ? AF_INET : AF_INET6, address->bytes + (is_v4 ? 12 : 0), text, ADDRESS_TEXT_MAX)) text[0] = 0;
+}
+
+socklen_t address_to_socket(const struct address *address, uint16_t port, struct sockaddr_storage *name) {
+  memset(name, 0, sizeof *name);
+  if (address_is_v4(address)) {
+    struct sockaddr_in *v4 = (struct sockaddr_in *)name;
+    *v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(address_v4(address))}};
+    return sizeof *v4;
+  }
+  struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)name;
+  v6->sin6_family = AF_INET6;
+  v6->sin6_port = htons(port);
+  memcpy(&v6->sin6_addr, address->bytes, sizeof address->bytes);
+  return sizeof *v6;
+}
+
+int address_of_socket(const struct sockaddr *name, struct address *address, uint16_t *port) {
+  if (name->sa_family == AF_INET) {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)name;
+    *address = address_of_v4(ntohl(v4->sin_addr.s_addr));
+    *port = ntohs(v4->sin_port);
+    return 0;
+  }
+  if (name->sa_family != AF_INET6) return -1;
+  const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)name;
+  memcpy(address->bytes, &v6->sin6_addr, sizeof address->bytes);
+  *port = ntohs(v6->sin6_port);
+  return 0;
+}

@@ -1,0 +1,40 @@
+/* Addresses of both families as 16 bytes: an IPv4 address is its mapped form (::ffff:a.b.c.d), so ranges of both compare alike. */
+#pragma once
+
+#include <netinet/in.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define ADDRESS_TEXT_MAX INET6_ADDRSTRLEN
+
+struct address {
+  unsigned char bytes[16];
+};
+
+struct address_range {
+  struct address first;
+  unsigned length; /* bits of the prefix, of 128 */
+};
+
+/* `192.0.2.1`, `192.0.2.0/24`, `2001:db8::/32`; -1 for anything else. */
+int address_parse_range(const char *text, struct address_range *range);
+int address_is_within(const struct address *address, const struct address_range *range);
+int address_is_v4(const struct address *address);
+int address_equals(const struct address *a, const struct address *b);
+struct address address_of_v4(uint32_t host_order);
+/* Of the last four bytes. */
+uint32_t address_v4(const struct address *address);
+
+/* False for what is private, local, reserved or a group, and for an IPv6 form of an IPv4 address that is (mapped, NAT64, 6to4). */
+int address_is_public(const struct address *address);
+/* True for an address of this host, whichever interface has it: asks the kernel, and sends nothing. */
+int address_is_own(const struct address *address);
+
+/* True for what means the sandbox itself there, or nobody: it is never dialled as such (OWN_RANGES of src/network/address-plan.ts). */
+int address_is_of_sandbox(const struct address *address);
+
+void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX]);
+/* IPv4 as such. Returns the size. */
+socklen_t address_to_socket(const struct address *address, uint16_t port, struct sockaddr_storage *name);
+/* -1 for another family. */
+int address_of_socket(const struct sockaddr *name, struct address *address, uint16_t *port);

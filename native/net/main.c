@@ -1,0 +1,120 @@
+/*
+ * net: the network of one restricted sandbox, as a process on the host.
+ *
+ *   net plan [ID]    ID: the user id to take, where root starts it
+ *   net names [ID]   for a sandbox without network: there is no name, and those that were asked for are noted
+ *
+ * Theory of operation. The sandbox's network namespace has lo and nothing else, and no process of ours. Init's process makes sockets in
+ * it and sends them here (sandbox/network.c); a socket stays in the namespace in which it was made. This process answers the names that
+ * the command asks for, accepts its connections to the addresses that stand for names, judges them by the rules of the plan, dials the
+ * addresses of the name on the host's network, and copies. There is one for each run: it needs no name, no path and no authentication.
+ * It ends with the run (the end of launch's socket), and writes its report then; should it be killed, names cannot be resolved and
+ * connections are refused. lib/net-protocol.h has its descriptors.
+ */
+#include "lib/fd-message.h"
+#include "lib/launch-file.h"
+#include "lib/net-protocol.h"
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+#include "net/walls.h"
+#include "net/hosts.h"
+#include "net/loop.h"
+#include "net/name-server.h"
+#include "net/proxy.h"
+#include "net/publish.h"
+#include "net/refused.h"
+#include "net/relay.h"
+#include "net/resolver.h"
+#include "net/rows.h"
+#include "net/verdicts.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define CONNECTIONS_MAX 4096
+#define OTHER_DESCRIPTORS 720 /* stock, listeners, resolver, clients of the name server and of the proxy */
+
+static void read_plan(void) {
+  size_t size;
+  struct launchfile file;
+  const char *problem = "";
+  char *bytes = read_all(NET_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
+  if (!bytes) fail("net: read launch file", "");
+  if (launchfile_check(bytes, size, &file, &problem) < 0) fail_with(EINVAL, "net: launch file", problem);
+  close(NET_LAUNCH_FILE);
+  if (verdicts_read(&file) < 0) fail("net: rules", "");
+  if (hosts_read(&file) < 0) fail("net: names", "");
+  publish_listen(&file);
+}
+
+static uid_t id_of(int argc, char **argv) {
+  uint64_t id = 0;
+  int is_known = argc > 1 && (strcmp(argv[1], "plan") == 0 || strcmp(argv[1], "names") == 0);
+  if (!is_known || argc > 3 || (argc == 3 && (parse_number(argv[2], UINT32_MAX - 1, &id) < 0 || id == 0)))
+    fail_with(EINVAL, "net: usage", "net plan|names [ID]");
+  return (uid_t)id;
+}
+
+static int serve(enum net_socket_kind kind, int fd) {
+  switch (kind) {
+    case NET_SOCKET_DNS_UDP: return name_server_on_udp(fd);
+    case NET_SOCKET_DNS_TCP: return name_server_on_tcp(fd);
+    case NET_SOCKET_DIVERTED: return relay_on(fd);
+    case NET_SOCKET_REFUSED: return refused_on(fd);
+    case NET_SOCKET_STOCK: return publish_take_socket(fd);
+    case NET_SOCKET_PROXY: return proxy_on(fd, PROXY_HTTP);
+    case NET_SOCKET_SOCKS: return proxy_on(fd, PROXY_SOCKS);
+  }
+  return errno = EINVAL, -1;
+}
+
+static void take_sockets(void) {
+  struct net_sockets sockets;
+  int fds[MESSAGE_DESCRIPTORS_MAX], count;
+  ssize_t got = message_receive(NET_INSIDE, &sockets, sizeof sockets, 0, fds, &count);
+  if (got == 0) _exit(125); /* the sandbox has failed, and said why */
+  if (got != sizeof sockets || count < 0 || sockets.count != (uint32_t)count || count > NET_SOCKETS_MAX) fail_with(EBADMSG, "net: sockets", "");
+  for (int i = 0; i < count; i++)
+    if (serve((enum net_socket_kind)sockets.kind[i], fds[i]) < 0) fail("net: watch socket", "");
+}
+
+static void tell_ready(void) {
+  if (send(NET_INSIDE, "", 1, MSG_NOSIGNAL) != 1) _exit(125); /* as above */
+  close(NET_INSIDE);
+  close(NET_CONTROL); /* its end of file tells launch that nothing is left inside */
+}
+
+static int is_over;
+
+static void on_launch(struct source *source, uint32_t events) {
+  (void)source, (void)events;
+  is_over = 1;
+}
+
+static int sooner(int a, int b) { return a < 0 || (b >= 0 && b < a) ? b : a; }
+
+static int patience(void) { return sooner(sooner(relay_patience(), resolver_patience()), proxy_patience()); }
+
+int main(int argc, char **argv) {
+  fail_through(NET_CONTROL);
+  if (sys_close_range(NET_DESCRIPTORS_END, ~0u) < 0) fail("net: close_range", "");
+  uid_t id = id_of(argc, argv);
+  if (strcmp(argv[1], "plan") == 0) read_plan();
+  else close(NET_LAUNCH_FILE);
+  struct source launch = {.fd = NET_REPORT, .ready = on_launch};
+  if (loop_open() < 0 || loop_watch(&launch, EPOLLIN) < 0) fail("net: epoll", "");
+  unsigned descriptors = confine(id), most = descriptors > OTHER_DESCRIPTORS ? (descriptors - OTHER_DESCRIPTORS) / 2 : 0;
+  relay_limit(most < CONNECTIONS_MAX ? most : CONNECTIONS_MAX);
+  take_sockets();
+  if (publish_begin() < 0) fail("net: watch socket", "");
+  tell_ready();
+  while (!is_over) {
+    if (loop_turn(patience()) < 0) return 125;
+    relay_check_time();
+    resolver_check_time();
+    proxy_check_time();
+  }
+  refused_drain();
+  return rows_send(NET_REPORT) < 0 ? 125 : 0;
+}

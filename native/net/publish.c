@@ -1,0 +1,107 @@
+#include "net/publish.h"
+
+#include "lib/net-protocol.h"
+#include "lib/report-failure.h"
+#include "net/address.h"
+#include "net/loop.h"
+#include "net/relay.h"
+#include "net/rows.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define STEP "net: publish"
+#define BACKLOG 128
+
+struct published {
+  struct source source; /* first: it is found by it */
+  const char *address;
+  uint16_t port, inside;
+  struct net_row *row;
+};
+
+static struct published *all;
+static size_t count;
+static int stock[NET_STOCK], left;
+
+/* ---- the host's side ---- */
+
+static uint16_t port_of(const char *word) {
+  uint64_t port;
+  if (parse_number(word, UINT16_MAX, &port) < 0 || port == 0) fail_with(EINVAL, STEP, word);
+  return (uint16_t)port;
+}
+
+static int listen_at(const struct entry *entry, uint16_t port) {
+  struct address_range range;
+  struct sockaddr_storage name;
+  char place[96];
+  int on = 1;
+  snprintf(place, sizeof place, "%s port %u", entry->word[0], port);
+  if (address_parse_range(entry->word[0], &range) < 0 || range.length != 128) fail_with(EINVAL, STEP, place);
+  socklen_t size = address_to_socket(&range.first, port, &name);
+  int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  /* Connections of a run before may still be in TIME_WAIT. Two listeners cannot share a port by it. */
+  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0) fail(STEP, place);
+  if (name.ss_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) fail(STEP, place);
+  if (bind(fd, (struct sockaddr *)&name, size) < 0 || listen(fd, BACKLOG) < 0) fail(STEP, place);
+  return fd;
+}
+
+static void refuse(int fd) {
+  struct linger now = {.l_onoff = 1};
+  (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now); /* a plain end is the worst that comes of a failure */
+  close(fd);
+}
+
+static void on_client(struct source *source, uint32_t events) {
+  struct published *published = (struct published *)source;
+  (void)events;
+  int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) return (void)(errno == EMFILE || errno == ENFILE ? usleep(1000) : 0); /* it stays ready */
+  if (left == 0) return refuse(fd);
+  if (published->row) published->row->connections++;
+  if (relay_to_server(fd, stock[--left], published->inside, published->row) < 0) left++, refuse(fd);
+}
+
+void publish_listen(const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0;
+  all = calloc(file->count + 1, sizeof *all);
+  if (!all) fail(STEP, "");
+  while (launchfile_next(file, &position, &entry)) {
+    if (entry.verb != V_NET_PUBLISH) continue;
+    uint16_t port = port_of(entry.word[1]);
+    all[count++] = (struct published){.source = {.fd = listen_at(&entry, port), .ready = on_client}, .address = entry.word[0], .port = port, .inside = port_of(entry.word[2])};
+  }
+}
+
+int publish_begin(void) {
+  for (size_t i = 0; i < count; i++) {
+    char inside[8];
+    snprintf(inside, sizeof inside, "%u", all[i].inside);
+    all[i].row = rows_count(all[i].address, all[i].port, NET_PUBLISHED, inside);
+    if (all[i].row) all[i].row->connections = 0;
+    if (loop_watch(&all[i].source, EPOLLIN) < 0) return -1;
+  }
+  return 0;
+}
+
+/* ---- the sandbox's side ---- */
+
+int publish_take_socket(int fd) {
+  if (left == NET_STOCK) return errno = E2BIG, -1;
+  stock[left++] = fd;
+  return 0;
+}
+
+/* What is connected to nothing can be connected again; what is left of a connection is reset (tcp(7), AF_UNSPEC). */
+void publish_return_socket(int fd) {
+  struct sockaddr nothing = {.sa_family = AF_UNSPEC};
+  if (left == NET_STOCK || connect(fd, &nothing, sizeof nothing) < 0) close(fd);
+  else stock[left++] = fd;
+}

@@ -1,0 +1,45 @@
+#include "net/rows.h"
+
+#include "lib/report-failure.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static struct net_row rows[NET_ROWS_MAX];
+static struct net_report_head head;
+
+static struct net_row *find(const char *host, uint16_t port, enum net_verdict verdict) {
+  for (uint32_t i = 0; i < head.rows; i++)
+    if (rows[i].port == port && rows[i].verdict == verdict && strcmp(rows[i].host, host) == 0) return &rows[i];
+  return NULL;
+}
+
+struct net_row *rows_count(const char *host, uint16_t port, enum net_verdict verdict, const char *rule) {
+  struct net_row *row = find(host, port, verdict);
+  if (!row && head.rows == NET_ROWS_MAX) return head.omitted++, NULL;
+  if (!row) {
+    row = &rows[head.rows++];
+    row->port = port;
+    row->verdict = verdict;
+    copy_text(row->host, sizeof row->host, host);
+    copy_text(row->rule, sizeof row->rule, rule ? rule : "");
+  }
+  row->connections++;
+  return row;
+}
+
+static int send_all(int socket, const void *bytes, size_t size) {
+  for (const char *at = bytes; size > 0;) {
+    ssize_t sent = send(socket, at, size, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return -1;
+    at += sent, size -= (size_t)sent;
+  }
+  return 0;
+}
+
+int rows_send(int socket) {
+  if (send_all(socket, &head, sizeof head) < 0) return -1;
+  return send_all(socket, rows, head.rows * sizeof *rows);
+}

@@ -1,0 +1,111 @@
+#include "net/rules.h"
+
+#include "lib/report-failure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading ---- */
+
+static int read_ports(const char *word, struct rule *rule) {
+  char text[64], *rest = NULL;
+  if (strcmp(word, "*") == 0) return 0;
+  if (strlen(word) >= sizeof text) return -1;
+  copy_text(text, sizeof text, word);
+  for (char *port = strtok_r(text, " ", &rest); port; port = strtok_r(NULL, " ", &rest)) {
+    uint64_t number;
+    if (rule->port_count == RULE_PORTS_MAX || parse_number(port, UINT16_MAX, &number) < 0 || number == 0) return -1;
+    rule->port[rule->port_count++] = (uint16_t)number;
+  }
+  return rule->port_count > 0 ? 0 : -1; /* none would mean every port */
+}
+
+static int read_rule(const struct entry *entry, struct rule *rule) {
+  const char *pattern = entry->word[0];
+  *rule = (struct rule){.kind = RULE_NAME, .name = pattern, .text = entry->word[2]};
+  if (strncmp(pattern, "*.", 2) == 0) rule->kind = RULE_BELOW, rule->name = pattern + 2;
+  else if (strcmp(pattern, "*") == 0) rule->kind = RULE_ANY_NAME;
+  else if (address_parse_range(pattern, &rule->range) == 0) rule->kind = RULE_RANGE;
+  return read_ports(entry->word[1], rule);
+}
+
+int rules_read(const struct launchfile *file, struct rules *rules) {
+  struct entry entry;
+  size_t position = 0;
+  *rules = (struct rules){.allow = calloc(file->count + 1, sizeof *rules->allow), .deny = calloc(file->count + 1, sizeof *rules->deny)};
+  if (!rules->allow || !rules->deny) return -1;
+  while (launchfile_next(file, &position, &entry)) {
+    struct rule *rule = entry.verb == V_NET_ALLOW  ? &rules->allow[rules->allow_count++]
+                        : entry.verb == V_NET_DENY ? &rules->deny[rules->deny_count++]
+                                                   : NULL;
+    if (rule && read_rule(&entry, rule) < 0) return errno = EINVAL, -1;
+  }
+  return 0;
+}
+
+/* ---- judging ---- */
+
+static int covers_name(const struct rule *rule, const char *name) {
+  size_t length = strlen(name), below = rule->kind == RULE_RANGE ? 0 : strlen(rule->name);
+  if (rule->kind == RULE_ANY_NAME) return 1;
+  if (rule->kind == RULE_NAME) return strcmp(name, rule->name) == 0;
+  return rule->kind == RULE_BELOW && length > below + 1 && name[length - below - 1] == '.' && strcmp(name + length - below, rule->name) == 0;
+}
+
+static int covers_port(const struct rule *rule, uint16_t port) {
+  for (int i = 0; i < rule->port_count; i++)
+    if (rule->port[i] == port) return 1;
+  return rule->port_count == 0;
+}
+
+/* A host: a name, or an address. */
+struct host {
+  const char *name;
+  const struct address *address;
+};
+
+static int covers(const struct rule *rule, const struct host *host) {
+  if (host->name) return covers_name(rule, host->name);
+  return rule->kind == RULE_RANGE && address_is_within(host->address, &rule->range);
+}
+
+static const struct rule *find(const struct rule *rules, size_t count, const struct host *host, uint16_t port) {
+  for (size_t i = 0; i < count; i++)
+    if (covers(&rules[i], host) && covers_port(&rules[i], port)) return &rules[i];
+  return NULL;
+}
+
+static struct judgement judge(const struct rules *rules, const struct host *host, uint16_t port) {
+  const struct rule *denial = find(rules->deny, rules->deny_count, host, port);
+  if (denial) return (struct judgement){0, denial};
+  const struct rule *grant = find(rules->allow, rules->allow_count, host, port);
+  return (struct judgement){grant != NULL, grant};
+}
+
+struct judgement rules_judge_name(const struct rules *rules, const char *name, uint16_t port) {
+  return judge(rules, &(struct host){.name = name}, port);
+}
+
+struct judgement rules_judge_address(const struct rules *rules, const struct address *address, uint16_t port) {
+  return judge(rules, &(struct host){.address = address}, port);
+}
+
+/* Of a rule for every port some port is left, unless a deny rule takes all of them. */
+static int allows_some_port(const struct rules *rules, const struct rule *grant, const char *name) {
+  for (int i = 0; i < grant->port_count; i++)
+    if (rules_judge_name(rules, name, grant->port[i]).is_allowed) return 1;
+  if (grant->port_count > 0) return 0;
+  for (size_t i = 0; i < rules->deny_count; i++)
+    if (rules->deny[i].port_count == 0 && covers_name(&rules->deny[i], name)) return 0;
+  return 1;
+}
+
+struct judgement rules_judge_any_port(const struct rules *rules, const char *name) {
+  const struct host host = {.name = name};
+  for (size_t i = 0; i < rules->allow_count; i++)
+    if (covers_name(&rules->allow[i], name) && allows_some_port(rules, &rules->allow[i], name)) return (struct judgement){1, &rules->allow[i]};
+  for (size_t i = 0; i < rules->deny_count; i++)
+    if (covers(&rules->deny[i], &host)) return (struct judgement){0, &rules->deny[i]};
+  return (struct judgement){0, NULL};
+}

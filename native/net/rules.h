@@ -1,0 +1,36 @@
+/* Which hosts may be reached on which ports: deny over allow, and what no rule allows is denied. The same judgement as
+ * src/network/host-rule.ts; tests/network/judgements.yaml is the table of both. */
+#pragma once
+
+#include "lib/launch-file.h"
+#include "net/address.h"
+
+#define RULE_PORTS_MAX 4
+
+struct rule {
+  enum { RULE_NAME, RULE_BELOW, RULE_RANGE, RULE_ANY_NAME } kind;
+  const char *name; /* without "*."; of every name: "*" */
+  struct address_range range;
+  int port_count; /* 0 = every port */
+  uint16_t port[RULE_PORTS_MAX];
+  const char *text; /* as the policy has it */
+};
+
+struct rules {
+  struct rule *allow, *deny;
+  size_t allow_count, deny_count;
+};
+
+struct judgement {
+  int is_allowed;
+  const struct rule *rule; /* that decided; NULL = none covers the host */
+};
+
+/* Words stay those of the file. Returns 0, or -1 with errno. */
+int rules_read(const struct launchfile *file, struct rules *rules);
+
+/* `name`: canonical. */
+struct judgement rules_judge_name(const struct rules *rules, const char *name, uint16_t port);
+struct judgement rules_judge_address(const struct rules *rules, const struct address *address, uint16_t port);
+/* Whether some port of the name is allowed; the rule is the one that denies all of it, if there is one. */
+struct judgement rules_judge_any_port(const struct rules *rules, const char *name);

@@ -1,0 +1,90 @@
+#include "net/verdicts.h"
+
+#include "net/rows.h"
+
+static struct rules rules;
+
+int verdicts_read(const struct launchfile *file) { return rules_read(file, &rules); }
+
+static const char *text_of(const struct rule *rule) { return rule ? rule->text : NULL; }
+
+static struct net_row *count_refusal(const char *host, uint16_t port, const struct judgement *judgement) {
+  return rows_count(host, port, judgement->rule ? NET_DENIED : NET_NOT_LISTED, text_of(judgement->rule));
+}
+
+int verdict_of_question(const char *name) {
+  struct judgement judgement = rules_judge_any_port(&rules, name);
+  if (!judgement.is_allowed) count_refusal(name, 0, &judgement);
+  return judgement.is_allowed;
+}
+
+/* Means the sandbox itself, or stands for no name (OWN_RANGES of src/network/address-plan.ts). A listener for all addresses takes such
+ * connections, too: dialled on the host, a listed 127.0.0.1 would be the host's. */
+static int is_inside(const struct address *address) {
+  static const char *const ranges[] = {NET_POOL, "127.0.0.0/8", "0.0.0.0/8", "::1", "2001:2::/48"};
+  struct address_range range;
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+    if (address_parse_range(ranges[i], &range) < 0 || address_is_within(address, &range)) return 1;
+  return 0;
+}
+
+struct net_row *verdict_of_connection(const struct host *host, const struct address *address, uint16_t port, int *is_allowed) {
+  char text[ADDRESS_TEXT_MAX];
+  *is_allowed = 0;
+  if (!host && is_inside(address)) return NULL; /* no rule would allow it */
+  struct judgement judgement = host ? rules_judge_name(&rules, host->name, port) : rules_judge_address(&rules, address, port);
+  address_print(address, text);
+  const char *shown = host ? host->name : text;
+  *is_allowed = judgement.is_allowed;
+  if (judgement.is_allowed) return rows_count(shown, port, NET_ALLOWED, text_of(judgement.rule));
+  count_refusal(shown, port, &judgement);
+  return NULL;
+}
+
+struct net_row *verdict_of_target(const struct target *target, int *is_allowed, const struct rule **rule) {
+  char text[ADDRESS_TEXT_MAX];
+  *rule = NULL;
+  *is_allowed = 0;
+  if (!target->is_name && address_is_of_sandbox(&target->address)) return NULL;
+  struct judgement judgement = target->is_name ? rules_judge_name(&rules, target->name, target->port)
+                                               : rules_judge_address(&rules, &target->address, target->port);
+  if (!target->is_name) address_print(&target->address, text);
+  const char *shown = target->is_name ? target->name : text;
+  *is_allowed = judgement.is_allowed;
+  if (judgement.is_allowed) return rows_count(shown, target->port, NET_ALLOWED, text_of(judgement.rule));
+  *rule = judgement.rule;
+  count_refusal(shown, target->port, &judgement);
+  return NULL;
+}
+
+/* Listed for some port. */
+static int is_listed(const struct address *address) {
+  for (size_t i = 0; i < rules.allow_count; i++)
+    if (rules.allow[i].kind == RULE_RANGE && address_is_within(address, &rules.allow[i].range)) return 1;
+  return 0;
+}
+
+static int is_open_to_names(const struct address *address) { return address_is_public(address) && !address_is_own(address); }
+
+/* The row of a private address names it: it is what a rule would have to list. */
+static void count_not_public(const struct host *host, const struct address *address, uint16_t port) {
+  char text[ADDRESS_TEXT_MAX];
+  address_print(address, text);
+  rows_count(host->name, port, NET_NOT_PUBLIC, text);
+}
+
+int verdict_of_answer(const struct host *host) {
+  if (host_is_open(host, 0)) return 1;
+  for (int i = 0; i < host->count; i++)
+    if (is_listed(&host->address[i]) || is_open_to_names(&host->address[i])) return 1;
+  if (host->count > 0) count_not_public(host, &host->address[0], 0);
+  return 0;
+}
+
+int verdict_of_address(const struct host *host, const struct address *address, uint16_t port) {
+  struct judgement judgement = rules_judge_address(&rules, address, port);
+  if (judgement.is_allowed) return 1;
+  if (judgement.rule) return count_refusal(host->name, port, &judgement), 0;
+  if (is_open_to_names(address) || host_is_open(host, port)) return 1;
+  return count_not_public(host, address, port), 0;
+}

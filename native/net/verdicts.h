@@ -1,0 +1,22 @@
+/* What the rules say of a host and of the addresses that it has; each judgement leaves its row for the report. */
+#pragma once
+
+#include "lib/net-protocol.h"
+#include "net/hosts.h"
+#include "net/rules.h"
+#include "net/target.h"
+
+/* -1 with errno. */
+int verdicts_read(const struct launchfile *file);
+
+/* Whether the name may be asked for at all. */
+int verdict_of_question(const char *name);
+/* A connection to this host, or to this listed address (host NULL): its row where it is allowed, else NULL. */
+struct net_row *verdict_of_connection(const struct host *host, const struct address *address, uint16_t port, int *is_allowed);
+/* The same for what a client of the proxy asks for; `*rule` is the one that denies it, or NULL. */
+struct net_row *verdict_of_target(const struct target *target, int *is_allowed, const struct rule **rule);
+/* Whether one of the addresses of a host may be dialled; where none may, that is on record. */
+int verdict_of_answer(const struct host *host);
+/* Whether this address of an allowed host may be dialled: not where it is private or this host's own, unless a rule lists the address,
+ * and not where a rule denies it. On record where it may not. */
+int verdict_of_address(const struct host *host, const struct address *address, uint16_t port);

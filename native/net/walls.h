@@ -1,0 +1,11 @@
+/*
+ * The walls around the helper, which reads what a hostile command sends and stands on the host's network: an id of its own where root
+ * called, no capabilities, no_new_privs, no descriptors but its own, files only as the resolver needs them (Landlock), a list of system
+ * calls (seccomp: anything else ends it), and bounds on memory, files and descriptors.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+/* `id`: to be taken, 0 = the caller's own. Failures end the process with a report. Returns how many descriptors there may be. */
+unsigned confine(uid_t id);

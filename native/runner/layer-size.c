@@ -1,0 +1,79 @@
+#include "runner/layer-size.h"
+
+#include "lib/layer.h"
+#include "lib/syscalls.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define MS 1000000ull
+#define LOOK_NS (50 * MS)
+#define WALK_NS (1000 * MS)
+
+static uint64_t free_bytes(int layer) {
+  struct statvfs status;
+  return fstatvfs(layer, &status) < 0 ? 0 : (uint64_t)status.f_bfree * status.f_frsize;
+}
+
+void layer_size_begin(struct layer_size *size, int layer, uint64_t limit, uint64_t now_ns) {
+  *size = (struct layer_size){.limit = limit, .layer = layer};
+  if (!limit) return;
+  size->free_bytes = size->used_free = free_bytes(layer);
+  size->due_ns = now_ns + LOOK_NS;
+  size->walk_ns = now_ns + WALK_NS;
+}
+
+uint64_t layer_size_due(const struct layer_size *size) { return size->limit ? size->due_ns : 0; }
+
+/* Bytes in and below a directory, which is closed; -1 when something could not be read. */
+static int add_tree(int directory, uint64_t *bytes) {
+  DIR *entries = fdopendir(directory);
+  int done = entries ? 0 : -1;
+  struct stat status;
+  if (!entries) return close(directory), -1;
+  for (struct dirent *entry; (entry = readdir(entries));) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    if (fstatat(dirfd(entries), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) continue; /* it has gone */
+    *bytes += (uint64_t)status.st_blocks * 512;
+    if (!S_ISDIR(status.st_mode)) continue;
+    int below = openat(dirfd(entries), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (below < 0 ? errno != ENOENT && errno != ENOTDIR : add_tree(below, bytes) < 0) done = -1;
+  }
+  closedir(entries);
+  return done;
+}
+
+/* Each zone of the layer; its work directory has no name that a command could give a file for long. */
+static int add_zones(int layer, uint64_t *bytes) {
+  for (size_t number = 0;; number++) {
+    char path[sizeof(layer_name) + sizeof LAYER_UPPER];
+    layer_name name;
+    layer_zone_name(number, name);
+    snprintf(path, sizeof path, "%s/%s", name, LAYER_UPPER);
+    int upper = sys_openat2(layer, path, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (upper < 0) return errno == ENOENT ? 0 : -1;
+    if (add_tree(upper, bytes) < 0) return -1;
+  }
+}
+
+static uint64_t lost(uint64_t before, uint64_t now) { return before > now ? before - now : 0; }
+
+int layer_size_is_over(struct layer_size *size, uint64_t now_ns, int is_last) {
+  if (!size->limit) return 0;
+  uint64_t now_free = free_bytes(size->layer);
+  size->due_ns = now_ns + LOOK_NS;
+  int may_be_over = size->used + lost(size->used_free, now_free) > size->limit;
+  if (!is_last && !may_be_over && now_ns < size->walk_ns) return 0;
+  uint64_t bytes = 0;
+  if (add_zones(size->layer, &bytes) < 0 && bytes < lost(size->free_bytes, now_free)) bytes = lost(size->free_bytes, now_free);
+  size->used = bytes;
+  size->used_free = now_free;
+  size->walk_ns = now_ns + WALK_NS;
+  return bytes > size->limit;
+}

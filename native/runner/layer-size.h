@@ -1,0 +1,22 @@
+/*
+ * The limit of what copy-on-write zones may take. No file system counts for a directory what is below it, so the upper directories are
+ * walked: at once when the file system has lost as much as would be too much, else from time to time. What cannot be read counts as
+ * all that the file system has lost since the start. Files that were removed and are still open are in no directory: they are not counted.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct layer_size {
+  uint64_t limit;      /* bytes; 0 = none */
+  int layer;           /* its directory */
+  uint64_t free_bytes; /* of the file system, at the start */
+  uint64_t used, used_free; /* at the last walk */
+  uint64_t due_ns, walk_ns; /* the next look, the next walk in any case */
+};
+
+void layer_size_begin(struct layer_size *size, int layer, uint64_t limit, uint64_t now_ns);
+/* When the next look is due; 0 = never. */
+uint64_t layer_size_due(const struct layer_size *size);
+/* 1 when it is over; `is_last` walks in any case. */
+int layer_size_is_over(struct layer_size *size, uint64_t now_ns, int is_last);

@@ -1,0 +1,249 @@
+#include "tools/layer-apply.h"
+
+#include "lib/arena.h"
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+#include "tools/layer-copy.h"
+#include "tools/layer-journal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHOICE_MAX (1u << 30)
+
+/* ---- the choice ---- */
+
+static int by_place(const void *a, const void *b) {
+  const struct chosen *first = a, *second = b;
+  if (first->zone != second->zone) return first->zone < second->zone ? -1 : 1;
+  return strcmp(first->path, second->path);
+}
+
+static const char *next_word(const char **at, const char *end) {
+  const char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
+  if (!nul) return errno = EINVAL, NULL;
+  *at = nul + 1;
+  return word;
+}
+
+static int read_chosen(const char **at, const char *end, struct chosen *chosen) {
+  uint64_t zone;
+  const char *number = next_word(at, end), *force = number ? next_word(at, end) : NULL, *path = force ? next_word(at, end) : NULL;
+  if (!path || parse_number(number, SIZE_MAX, &zone) < 0) return errno = EINVAL, -1;
+  *chosen = (struct chosen){(size_t)zone, path, force[0] == 'y'};
+  return 0;
+}
+
+int choice_read(int fd, struct choice *choice) {
+  size_t size;
+  const char *bytes = read_all(fd, CHOICE_MAX, &size), *at = bytes;
+  *choice = (struct choice){NULL, 0};
+  if (!bytes) return -1;
+  while (at < bytes + size) {
+    struct chosen *more = grow(choice->item, choice->count, sizeof *more);
+    if (!more) return -1;
+    choice->item = more;
+    if (read_chosen(&at, bytes + size, &choice->item[choice->count]) < 0) return -1;
+    choice->count++;
+  }
+  if (choice->count) qsort(choice->item, choice->count, sizeof *choice->item, by_place);
+  return 0;
+}
+
+int choice_has(const struct choice *choice, const struct chosen *wanted) {
+  return choice->count > 0 && bsearch(wanted, choice->item, choice->count, sizeof *wanted, by_place) != NULL;
+}
+
+static const struct chosen *find_chosen(const struct choice *choice, const struct change *change) {
+  struct chosen wanted = {change->zone, change->path, 0};
+  return choice->count ? bsearch(&wanted, choice->item, choice->count, sizeof wanted, by_place) : NULL;
+}
+
+/* ---- what is being prepared ---- */
+
+/* A directory that was made under a number, and gets its mode when it is filled. */
+struct filled {
+  size_t zone;
+  char *name;
+  struct stat status;
+};
+
+/* A path, with the number that its tree was made under, or that takes it. */
+struct root {
+  char path[PATH_MAX];
+  size_t zone;
+  char number[24];
+  int force;
+};
+
+struct apply {
+  const struct layer *layer;
+  const struct choice *choice;
+  struct journal journal;
+  struct step *later; /* modes of directories that stay: not before their entries are in place */
+  size_t later_count;
+  struct filled *filled;
+  size_t filled_count;
+  struct root made, gone; /* the last of each; path "" = none */
+  struct arena arena;
+  size_t conflicts;
+};
+
+/* What of the path is below the root; NULL = it is not. */
+static const char *below(const struct root *root, const struct change *change) {
+  size_t length = strlen(root->path);
+  if (!length || root->zone != change->zone || strncmp(root->path, change->path, length) != 0) return NULL;
+  return change->path[length] == '/' ? change->path + length : NULL;
+}
+
+static void set_root(struct root *root, const struct change *change, size_t number, int force) {
+  copy_text(root->path, sizeof root->path, change->path);
+  snprintf(root->number, sizeof root->number, "%zu", number);
+  root->zone = change->zone;
+  root->force = force;
+}
+
+static const struct stat *owner_of(const struct apply *apply, const struct change *change) { return &apply->layer->zone[change->zone].root; }
+
+static int note_filled(struct apply *apply, size_t zone, const char *name, const struct stat *status) {
+  struct filled *more = grow(apply->filled, apply->filled_count, sizeof *more);
+  char *copy = more ? arena_copy(&apply->arena, name, strlen(name)) : NULL;
+  if (more) apply->filled = more;
+  if (!copy) return -1;
+  apply->filled[apply->filled_count++] = (struct filled){zone, copy, *status};
+  return 0;
+}
+
+/* `name` is a path in the stage of the zone. */
+static int make_object(struct apply *apply, const struct change *change, const char *name) {
+  char parent[PATH_MAX];
+  const char *slash = strrchr(name, '/');
+  copy_text(parent, sizeof parent, slash ? name : ".");
+  if (slash) parent[slash - name] = 0;
+  int stage = journal_stage(&apply->journal, change->zone);
+  int to = stage < 0 ? -1 : open_beneath(stage, parent, O_PATH | O_DIRECTORY);
+  if (to < 0) return -1;
+  int done = copy_object(change->directory, change->name, &change->now, to, slash ? slash + 1 : name, owner_of(apply, change));
+  if (done == 0 && S_ISDIR(change->now.st_mode)) done = note_filled(apply, change->zone, name, &change->now);
+  int error = errno;
+  close(to);
+  errno = error;
+  return done;
+}
+
+/* Children came after their parents, so backwards no mode is in the way. */
+static int finish_directories(struct apply *apply) {
+  for (size_t i = apply->filled_count; i-- > 0;)
+    if (copy_attributes(journal_stage(&apply->journal, apply->filled[i].zone), apply->filled[i].name, &apply->filled[i].status) < 0) return -1;
+  return 0;
+}
+
+/* ---- steps ---- */
+
+static int read_parent_time(const struct apply *apply, const struct change *change, struct timespec *time) {
+  char parent[PATH_MAX];
+  struct stat status;
+  const char *slash = strrchr(change->path, '/');
+  copy_text(parent, sizeof parent, slash ? change->path : ".");
+  if (slash) parent[slash - change->path] = 0;
+  int fd = open_beneath(apply->layer->zone[change->zone].lower, parent, O_PATH | O_DIRECTORY);
+  int done = fd < 0 ? -1 : fstat(fd, &status);
+  if (fd >= 0) close(fd);
+  if (done == 0) *time = status.st_mtim;
+  return done;
+}
+
+static int read_made(struct apply *apply, struct step *step) {
+  char name[24];
+  struct stat status;
+  snprintf(name, sizeof name, "%zu", step->number);
+  if (fstatat(journal_stage(&apply->journal, step->zone), name, &status, AT_SYMLINK_NOFOLLOW) < 0) return -1;
+  step->made = status.st_ino;
+  return 0;
+}
+
+static int add_step(struct apply *apply, const struct change *change, enum step_kind kind, size_t number) {
+  struct step step = {.kind = kind, .zone = change->zone, .number = number, .before = change->before, .was = change->before.st_ino,
+                      .old_mode = change->before.st_mode & 07777};
+  /* Set-id and sticky bits of the host's own are kept: only permission bits are the command's. */
+  step.mode = (step.old_mode & ~0777u) | (change->now.st_mode & 0777);
+  step.path = arena_copy(&apply->arena, change->path, strlen(change->path));
+  if (!step.path || read_parent_time(apply, change, &step.parent) < 0) return -1;
+  if ((kind == STEP_NEW || kind == STEP_EXCHANGE) && read_made(apply, &step) < 0) return -1;
+  if (kind != STEP_MODE) return journal_add(&apply->journal, &step);
+  struct step *more = grow(apply->later, apply->later_count, sizeof *more);
+  if (!more) return -1;
+  apply->later = more;
+  apply->later[apply->later_count++] = step;
+  return 0;
+}
+
+static int add_later(struct apply *apply) {
+  for (size_t i = apply->later_count; i-- > 0;)
+    if (journal_add(&apply->journal, &apply->later[i]) < 0) return -1;
+  return 0;
+}
+
+/* ---- changes ---- */
+
+static int tell_conflict(struct apply *apply, const struct change *change) {
+  apply->conflicts++;
+  return printf("%zu%c%s%c", change->zone, 0, change->path, 0) < 0 ? -1 : 0;
+}
+
+static int take(struct apply *apply, const struct change *change, int force) {
+  size_t number = apply->journal.steps + apply->later_count;
+  char name[24];
+  snprintf(name, sizeof name, "%zu", number);
+  if (change->kind == MODE) return add_step(apply, change, STEP_MODE, number);
+  if (change->kind == DELETED) return set_root(&apply->gone, change, number, force), add_step(apply, change, STEP_REMOVE, number);
+  if (make_object(apply, change, name) < 0) return -1;
+  set_root(&apply->made, change, number, force);
+  return add_step(apply, change, change->before.st_mode ? STEP_EXCHANGE : STEP_NEW, number);
+}
+
+/* In a tree that is made: what was not chosen is left out, what a renamed directory brought along is not asked about. */
+static int fill(struct apply *apply, const struct change *change, const char *rest) {
+  char name[PATH_MAX];
+  if (change->kind == DELETED) return change->conflict && !apply->made.force ? tell_conflict(apply, change) : 0;
+  if (change->kind != KEPT && !find_chosen(apply->choice, change)) return 0;
+  if ((size_t)snprintf(name, sizeof name, "%s%s", apply->made.number, rest) >= sizeof name) return errno = ENAMETOOLONG, -1;
+  return make_object(apply, change, name);
+}
+
+static int on_change(void *data, const struct change *change) {
+  struct apply *apply = data;
+  const char *rest;
+  if (change->kind == GIT) return 0;
+  if ((rest = below(&apply->made, change))) return fill(apply, change, rest);
+  if (below(&apply->gone, change)) return change->conflict && !apply->gone.force ? tell_conflict(apply, change) : 0;
+  const struct chosen *chosen = find_chosen(apply->choice, change);
+  if (!chosen || change->kind == KEPT) return 0;
+  if (change->conflict && !chosen->force) return tell_conflict(apply, change);
+  return take(apply, change, chosen->force);
+}
+
+static enum apply_end carry_out(struct apply *apply, char failed[PATH_MAX]) {
+  int done = layer_changes(apply->layer, on_change, apply, failed);
+  if (done == 0 && apply->conflicts > 0) return APPLY_CONFLICT;
+  if (done == 0) done = finish_directories(apply);
+  if (done == 0) done = add_later(apply);
+  if (done == 0) done = journal_carry_out(&apply->journal, failed);
+  return done == 0 ? APPLY_DONE : APPLY_FAILED;
+}
+
+enum apply_end layer_apply(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]) {
+  static struct apply apply;
+  apply.layer = layer;
+  apply.choice = choice;
+  if (journal_begin(&apply.journal, layer) < 0) return APPLY_FAILED;
+  enum apply_end end = carry_out(&apply, failed);
+  if (end == APPLY_DONE) return end;
+  int error = errno;
+  char place[PATH_MAX];
+  if (journal_take_back(&apply.journal, place) < 0) copy_text(failed, PATH_MAX, place); /* the next verb tries again */
+  errno = error;
+  return end;
+}

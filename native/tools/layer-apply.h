@@ -1,0 +1,25 @@
+/* Puts chosen changes of a layer into its zones, by a journal (tools/layer-journal.h). */
+#pragma once
+
+#include "tools/layer-changes.h"
+
+/* Which changes: zone number and path, sorted. */
+struct chosen {
+  size_t zone;
+  const char *path;
+  int force; /* also over what the host has changed */
+};
+
+struct choice {
+  struct chosen *item;
+  size_t count;
+};
+
+/* Reads `zone NUL y|n NUL path NUL`... from `fd`. 0, or -1 with errno. */
+int choice_read(int fd, struct choice *choice);
+
+int choice_has(const struct choice *choice, const struct chosen *wanted);
+
+enum apply_end { APPLY_DONE, APPLY_CONFLICT, APPLY_FAILED };
+/* All or nothing. Prints each conflict as `zone NUL path NUL`. With APPLY_FAILED errno and `failed`. */
+enum apply_end layer_apply(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]);

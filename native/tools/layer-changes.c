@@ -1,0 +1,435 @@
+#include "tools/layer-changes.h"
+
+#include "lib/arena.h"
+#include "lib/layer.h"
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
+
+int open_beneath(int directory, const char *path, uint64_t flags) { return sys_openat2(directory, path, flags | O_NOFOLLOW, BENEATH); }
+
+/* ---- zones ---- */
+
+static int open_lower(struct layer_zone *zone, const struct entry *entry) {
+  uint64_t device, inode;
+  errno = EINVAL;
+  if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0) return -1;
+  zone->source = entry->word[0];
+  zone->lower = sys_openat2(AT_FDCWD, zone->source, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (zone->lower < 0 || fstat(zone->lower, &zone->root) < 0) return -1;
+  return zone->root.st_dev == device && zone->root.st_ino == inode ? 0 : (errno = ESTALE, -1);
+}
+
+static int open_upper(const struct layer *layer, struct layer_zone *zone) {
+  layer_name name;
+  char path[sizeof(layer_name) + sizeof LAYER_UPPER + 1];
+  layer_zone_name(layer->zones, name);
+  snprintf(path, sizeof path, "%s/%s", name, LAYER_UPPER);
+  zone->upper = open_beneath(layer->fd, path, O_RDONLY | O_DIRECTORY);
+  return zone->upper < 0 ? -1 : 0;
+}
+
+static int read_since(const struct launchfile *record, struct timespec *since) {
+  struct entry entry;
+  uint64_t seconds, nanoseconds;
+  if (!launchfile_find(record, V_SINCE, &entry) || parse_number(entry.word[0], INT64_MAX, &seconds) < 0 ||
+      parse_number(entry.word[1], 999999999, &nanoseconds) < 0)
+    return errno = EINVAL, -1;
+  *since = (struct timespec){(time_t)seconds, (long)nanoseconds};
+  return 0;
+}
+
+int layer_open_zones(struct layer *layer, char failed[PATH_MAX]) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(&layer->record, &position, &entry)) {
+    if (!is_layered(&entry)) continue;
+    copy_text(failed, PATH_MAX, entry.word[0]);
+    struct layer_zone *more = grow(layer->zone, layer->zones, sizeof *more);
+    if (!more) return -1;
+    layer->zone = more;
+    struct layer_zone *zone = &layer->zone[layer->zones];
+    if (open_lower(zone, &entry) < 0 || open_upper(layer, zone) < 0 || read_since(&layer->record, &zone->since) < 0) return -1;
+    layer->zones++;
+  }
+  copy_text(failed, PATH_MAX, "known");
+  return known_read(layer->fd, &layer->known);
+}
+
+/* ---- names of a directory ---- */
+
+struct names {
+  char **name;
+  size_t count;
+  struct arena arena;
+};
+
+static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void free_names(struct names *names) {
+  free(names->name);
+  arena_free(&names->arena);
+}
+
+static int add_name(struct names *names, const char *name) {
+  char **more = grow(names->name, names->count, sizeof *more), *copy;
+  if (!more) return -1;
+  names->name = more;
+  if (!(copy = arena_copy(&names->arena, name, strlen(name)))) return -1;
+  names->name[names->count++] = copy;
+  return 0;
+}
+
+static int read_names(int directory, struct names *names) {
+  *names = (struct names){0};
+  int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), done = 0;
+  DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+  if (!entries) return fd < 0 ? -1 : (close(fd), -1);
+  for (struct dirent *entry; done == 0 && (errno = 0, entry = readdir(entries));)
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) done = add_name(names, entry->d_name);
+  if (errno) done = -1;
+  int error = errno;
+  closedir(entries);
+  if (done < 0) free_names(names);
+  errno = error;
+  if (done == 0 && names->count > 0) qsort(names->name, names->count, sizeof *names->name, by_bytes);
+  return done;
+}
+
+static int has_name(const struct names *names, const char *name) {
+  return names->count > 0 && bsearch(&name, names->name, names->count, sizeof *names->name, by_bytes) != NULL;
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+  const struct layer *layer;
+  const struct layer_zone *zone;
+  size_t number;
+  change_report *report;
+  void *data;
+  char *path; /* PATH_MAX */
+  size_t length;
+  const char *marks; /* prefix of overlay's xattrs */
+};
+
+/* How the zone's directory stands to the upper one. */
+enum relation {
+  MERGED,  /* what the upper one does not have is the zone's */
+  HIDDEN,  /* what the upper one does not have is gone */
+  BROUGHT, /* the directory was renamed: the zone's is where it was before */
+  ALONE    /* there is none */
+};
+
+static int push(struct walk *walk, const char *name, size_t *before) {
+  size_t length = strlen(name);
+  *before = walk->length;
+  if (walk->length + length + 2 > PATH_MAX) return errno = ENAMETOOLONG, -1;
+  if (walk->length) walk->path[walk->length++] = '/';
+  memcpy(walk->path + walk->length, name, length + 1);
+  walk->length += length;
+  return 0;
+}
+
+static void pop(struct walk *walk, size_t before) {
+  walk->length = before;
+  walk->path[before] = 0;
+}
+
+static int is_whiteout(const struct stat *status) { return S_ISCHR(status->st_mode) && status->st_rdev == 0; }
+
+static int is_later(const struct timespec *time, const struct timespec *since) {
+  return time->tv_sec > since->tv_sec || (time->tv_sec == since->tv_sec && time->tv_nsec >= since->tv_nsec);
+}
+
+/* No user can set ctime, and every change moves it. */
+static int has_changed(const struct walk *walk, const struct stat *before) {
+  if (before->st_mode == 0 || !is_later(&before->st_ctim, &walk->zone->since)) return 0;
+  return !known_has(&walk->layer->known, walk->number, walk->length ? walk->path : ".", &before->st_ctim);
+}
+
+static int tell(struct walk *walk, struct change change) {
+  change.zone = walk->number;
+  change.path = walk->length ? walk->path : ".";
+  if (!change.other) change.other = "";
+  return walk->report(walk->data, &change);
+}
+
+/* Whether there is something of that name: 1, 0, or -1 with errno. `status` is zero without. */
+static int look(int directory, const char *name, struct stat *status) {
+  memset(status, 0, sizeof *status);
+  if (directory < 0) return 0;
+  if (fstatat(directory, name, status, AT_SYMLINK_NOFOLLOW) == 0) return 1;
+  memset(status, 0, sizeof *status);
+  return errno == ENOENT ? 0 : -1;
+}
+
+/* The value of a mark of overlay's, "" without one. */
+static int read_mark(const struct walk *walk, int directory, const char *mark, char *value, size_t room) {
+  char name[64];
+  snprintf(name, sizeof name, "%s%s", walk->marks, mark);
+  ssize_t length = fgetxattr(directory, name, value, room - 1);
+  if (length < 0 && errno != ENODATA && errno != EOPNOTSUPP) return -1;
+  value[length < 0 ? 0 : length] = 0;
+  return 0;
+}
+
+static int read_link(int directory, const char *name, char target[PATH_MAX]) {
+  ssize_t length = readlinkat(directory, name, target, PATH_MAX - 1);
+  if (length < 0) return -1;
+  target[length] = 0;
+  return 0;
+}
+
+static int walk_pair(struct walk *walk, int upper, int lower, enum relation relation);
+
+/* ---- what is gone, and what came along ---- */
+
+static int tell_tree(struct walk *walk, enum change_kind kind, int directory, const char *name, int nested);
+
+static int tell_children(struct walk *walk, enum change_kind kind, int directory) {
+  struct names names;
+  if (read_names(directory, &names) < 0) return -1;
+  int done = 0;
+  for (size_t i = 0; i < names.count && done == 0; i++) {
+    size_t before;
+    if (push(walk, names.name[i], &before) < 0) return free_names(&names), -1;
+    done = tell_tree(walk, kind, directory, names.name[i], 1);
+    if (done == 0) pop(walk, before);
+  }
+  free_names(&names);
+  return done;
+}
+
+/* Of the zone: a name with everything below it. */
+static int tell_tree(struct walk *walk, enum change_kind kind, int directory, const char *name, int nested) {
+  struct stat status;
+  char target[PATH_MAX] = "";
+  if (look(directory, name, &status) <= 0) return -1;
+  if (S_ISLNK(status.st_mode) && read_link(directory, name, target) < 0) return -1;
+  struct change change = {.kind = kind, .directory = directory, .name = name, .now = status, .before = status, .nested = nested, .other = target};
+  change.conflict = kind == DELETED && has_changed(walk, &status);
+  int done = tell(walk, change);
+  if (done != 0 || !S_ISDIR(status.st_mode)) return done;
+  int fd = open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return -1;
+  done = tell_children(walk, kind, fd);
+  close(fd);
+  return done;
+}
+
+/* What was in a directory that something else took the place of. */
+static int tell_replaced(struct walk *walk, int lower, const struct change *change) {
+  if (change->kind != TYPE || !S_ISDIR(change->before.st_mode)) return 0;
+  int fd = open_beneath(lower, change->name, O_RDONLY | O_DIRECTORY);
+  int done = fd < 0 ? -1 : tell_children(walk, DELETED, fd), error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return done;
+}
+
+/* ---- files ---- */
+
+/* 1, 0, or -1 with errno. */
+static int same_bytes(int a, int b) {
+  static char of_a[1 << 16], of_b[1 << 16];
+  for (;;) {
+    ssize_t got = read(a, of_a, sizeof of_a), room = 0;
+    if (got <= 0) return got < 0 ? -1 : 1;
+    for (ssize_t more; room < got; room += more) {
+      more = read(b, of_b + room, (size_t)(got - room));
+      if (more < 0) return -1;
+      if (more == 0) return 0;
+    }
+    if (memcmp(of_a, of_b, (size_t)got) != 0) return 0;
+  }
+}
+
+static int same_content(int upper, int lower, const char *name, const struct stat *a, const struct stat *b) {
+  if (a->st_size != b->st_size) return 0;
+  int first = open_beneath(upper, name, O_RDONLY | O_NONBLOCK), second = first < 0 ? -1 : open_beneath(lower, name, O_RDONLY | O_NONBLOCK);
+  int same = second < 0 ? -1 : same_bytes(first, second), error = errno;
+  if (first >= 0) close(first);
+  if (second >= 0) close(second);
+  errno = error;
+  return same;
+}
+
+static int same_target(int lower, const char *name, const char *target) {
+  char other[PATH_MAX];
+  return read_link(lower, name, other) < 0 ? -1 : strcmp(other, target) == 0;
+}
+
+#define PERMISSIONS 0777
+
+/* KEPT = nothing but times; -1 with errno. Files of the same type. */
+static int compare(int upper, int lower, const struct change *change) {
+  const struct stat *now = &change->now, *before = &change->before;
+  if (S_ISLNK(now->st_mode)) {
+    int same = same_target(lower, change->name, change->other);
+    return same < 0 ? -1 : same ? KEPT : SYMLINK;
+  }
+  if (!S_ISREG(now->st_mode)) return TYPE;
+  int same = same_content(upper, lower, change->name, now, before);
+  if (same < 0) return -1;
+  if (!same) return MODIFIED;
+  return (now->st_mode & PERMISSIONS) == (before->st_mode & PERMISSIONS) ? KEPT : MODE;
+}
+
+static int tell_file(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {
+  int kind = change->before.st_mode == 0                                             ? ADDED
+             : (change->now.st_mode & S_IFMT) != (change->before.st_mode & S_IFMT) ? TYPE
+                                                                                     : compare(upper, lower, change);
+  if (kind < 0) return -1;
+  change->kind = (enum change_kind)kind;
+  if (relation == BROUGHT) change->before = (struct stat){0}; /* the zone has nothing at this path */
+  if (kind == KEPT && relation != BROUGHT) return 0;
+  change->conflict = has_changed(walk, &change->before);
+  int done = tell(walk, *change);
+  return done == 0 ? tell_replaced(walk, lower, change) : done;
+}
+
+static int visit_file(struct walk *walk, int upper, int lower, const struct change *seen, enum relation relation) {
+  char target[PATH_MAX] = "";
+  struct change change = *seen;
+  if (S_ISLNK(change.now.st_mode) && read_link(upper, change.name, target) < 0) return -1;
+  change.other = target;
+  return tell_file(walk, upper, lower, &change, relation);
+}
+
+/* ---- directories ---- */
+
+/* Where a renamed directory was: a name beside it, or a path from the zone's root. */
+static int open_redirect(const struct walk *walk, int lower, const char *redirect) {
+  return redirect[0] == '/' ? open_beneath(walk->zone->lower, redirect + 1, O_RDONLY | O_DIRECTORY)
+                            : open_beneath(lower, redirect, O_RDONLY | O_DIRECTORY);
+}
+
+static int visit_merged(struct walk *walk, int upper, int lower, struct change *change, enum relation relation);
+
+static int visit_renamed(struct walk *walk, int upper, int lower, struct change *change, const char *redirect) {
+  char from[PATH_MAX];
+  size_t parent = walk->length - strlen(change->name);
+  if (redirect[0] == '/') copy_text(from, sizeof from, redirect + 1);
+  else if ((size_t)snprintf(from, sizeof from, "%.*s%s", (int)parent, walk->path, redirect) >= sizeof from) return errno = ENAMETOOLONG, -1;
+  int source = open_redirect(walk, lower, redirect), is_gone = source < 0;
+  if (is_gone && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) return -1;
+  if (is_gone && S_ISDIR(change->before.st_mode)) return visit_merged(walk, upper, lower, change, MERGED); /* it was applied */
+  struct change renamed = *change;
+  renamed.kind = RENAMED;
+  renamed.other = from;
+  renamed.conflict = is_gone || has_changed(walk, &change->before);
+  int done = tell(walk, renamed);
+  if (done == 0) done = walk_pair(walk, upper, source, is_gone ? ALONE : BROUGHT);
+  if (!is_gone) close(source);
+  return done;
+}
+
+static int visit_merged(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {
+  int is_kept = (change->now.st_mode & PERMISSIONS) == (change->before.st_mode & PERMISSIONS), done = 0;
+  int below = open_beneath(lower, change->name, O_RDONLY | O_DIRECTORY);
+  if (below < 0) return -1;
+  change->kind = is_kept ? KEPT : MODE;
+  change->conflict = has_changed(walk, &change->before);
+  if (relation == BROUGHT) change->before = (struct stat){0};
+  if (!is_kept || relation == BROUGHT) done = tell(walk, *change);
+  if (done == 0) done = walk_pair(walk, upper, below, relation);
+  close(below);
+  return done;
+}
+
+static int visit_opened(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {
+  char redirect[PATH_MAX], opaque[8];
+  if (read_mark(walk, upper, "redirect", redirect, sizeof redirect) < 0 || read_mark(walk, upper, "opaque", opaque, sizeof opaque) < 0) return -1;
+  if (redirect[0]) return visit_renamed(walk, upper, lower, change, redirect);
+  int hides = opaque[0] == 'y', is_there = S_ISDIR(change->before.st_mode);
+  if (is_there && !(hides && relation == BROUGHT)) return visit_merged(walk, upper, lower, change, hides ? HIDDEN : relation);
+  if (relation == BROUGHT) change->before = (struct stat){0};
+  change->kind = change->before.st_mode == 0 ? ADDED : TYPE;
+  change->conflict = has_changed(walk, &change->before);
+  int done = tell(walk, *change);
+  return done == 0 ? walk_pair(walk, upper, -1, ALONE) : done;
+}
+
+static int visit_directory(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {
+  int fd = open_beneath(upper, change->name, O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return -1;
+  int done = visit_opened(walk, fd, lower, change, relation);
+  close(fd);
+  return done;
+}
+
+static int visit(struct walk *walk, int upper, int lower, const char *name, enum relation relation) {
+  struct change change = {.directory = upper, .name = name};
+  if (look(upper, name, &change.now) <= 0 || look(lower, name, &change.before) < 0) return -1;
+  if (is_whiteout(&change.now)) return change.before.st_mode == 0 || relation == BROUGHT ? 0 : tell_tree(walk, DELETED, lower, name, 0);
+  if (S_ISDIR(change.now.st_mode)) return visit_directory(walk, upper, lower, &change, relation);
+  return visit_file(walk, upper, lower, &change, relation);
+}
+
+static int step(struct walk *walk, int upper, int lower, const char *name, enum relation relation) {
+  size_t before;
+  if (push(walk, name, &before) < 0) return -1;
+  int done = upper >= 0 ? visit(walk, upper, lower, name, relation)
+                        : tell_tree(walk, relation == BROUGHT ? KEPT : DELETED, lower, name, 0);
+  if (done == 0) pop(walk, before);
+  return done;
+}
+
+/* What git takes for a repository, whatever its name (setup.c, is_git_directory). */
+static int is_repository(const struct names *names, int lower) {
+  static const char *const parts[] = {"HEAD", "objects", "refs"};
+  struct stat status;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (!has_name(names, parts[i]) && look(lower, parts[i], &status) != 1) return 0;
+  return 1;
+}
+
+static int walk_names(struct walk *walk, int upper, int lower, const struct names *names, enum relation relation) {
+  struct names rest;
+  int done = is_repository(names, lower) ? tell(walk, (struct change){.kind = GIT}) : 0;
+  for (size_t i = 0; i < names->count && done == 0; i++) done = step(walk, upper, lower, names->name[i], relation);
+  if (done != 0 || lower < 0 || (relation != HIDDEN && relation != BROUGHT)) return done;
+  if (read_names(lower, &rest) < 0) return -1;
+  for (size_t i = 0; i < rest.count && done == 0; i++)
+    if (!has_name(names, rest.name[i])) done = step(walk, -1, lower, rest.name[i], relation);
+  free_names(&rest);
+  return done;
+}
+
+static int walk_pair(struct walk *walk, int upper, int lower, enum relation relation) {
+  struct names names;
+  if (read_names(upper, &names) < 0) return -1;
+  int done = walk_names(walk, upper, lower, &names, relation);
+  free_names(&names);
+  return done;
+}
+
+/* The root is there on both sides, and has no name: only its mode can differ. */
+static int visit_root(struct walk *walk) {
+  struct change change = {.kind = MODE, .directory = walk->zone->upper, .name = ".", .before = walk->zone->root};
+  if (fstat(walk->zone->upper, &change.now) < 0) return -1;
+  change.conflict = has_changed(walk, &change.before);
+  int is_kept = (change.now.st_mode & PERMISSIONS) == (change.before.st_mode & PERMISSIONS);
+  int done = is_kept ? 0 : tell(walk, change);
+  return done == 0 ? walk_pair(walk, walk->zone->upper, walk->zone->lower, MERGED) : done;
+}
+
+int layer_changes(const struct layer *layer, change_report *report, void *data, char failed[PATH_MAX]) {
+  int done = 0;
+  for (size_t i = 0; i < layer->zones && done == 0; i++) {
+    struct walk walk = {.layer = layer, .zone = &layer->zone[i], .number = i, .report = report, .data = data, .path = failed};
+    walk.marks = geteuid() == 0 ? "trusted.overlay." : "user.overlay.";
+    failed[0] = 0;
+    done = visit_root(&walk);
+  }
+  return done;
+}

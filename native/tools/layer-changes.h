@@ -1,0 +1,61 @@
+/*
+ * What a layer changes of its zones: the upper directory, compared with the zone as it is now.
+ *
+ * Theory of operation. Only the upper directory is walked, with one look at the zone for each entry. Everything is reached by
+ * descriptors from the two roots, no link is followed and no file system is left. The marks of overlay - a character device 0:0 for
+ * what was removed, xattrs for directories that hide or come from another one - are its own: a command can neither make such a device
+ * nor set trusted.*, and user.overlay.* of a command is stored under another name. Paths are relative to the zone, "." is its root.
+ */
+#pragma once
+
+#include "lib/launch-file.h"
+
+#include "tools/layer-known.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <time.h>
+
+struct layer_zone {
+  const char *source;
+  int lower, upper;
+  struct stat root; /* of the zone */
+  struct timespec since;
+};
+
+struct layer {
+  const char *id;
+  int fd; /* locked */
+  struct launchfile record;
+  struct layer_zone *zone;
+  size_t zones;
+  struct known known;
+};
+
+enum change_kind { ADDED, MODIFIED, DELETED, RENAMED, MODE, SYMLINK, TYPE, KEPT, GIT };
+
+struct change {
+  enum change_kind kind;
+  size_t zone;
+  const char *path;
+  int directory;       /* where its content is; of DELETED, where it was */
+  const char *name;
+  struct stat now;     /* of DELETED: as before */
+  struct stat before;  /* st_mode 0 = the zone has nothing there */
+  int conflict;        /* the zone's has changed since the run began */
+  int nested;          /* DELETED, in a directory that was */
+  const char *other;   /* of a link its target, of RENAMED the path before, else "" */
+};
+
+/* Opens the zones of the record. 0, or -1 with errno and the path in `failed`: ESTALE = the zone was moved or replaced. */
+int layer_open_zones(struct layer *layer, char failed[PATH_MAX]);
+
+/*
+ * Calls `report` for each change, parents first, until it returns something else than 0. KEPT only says what a renamed directory
+ * brought along, GIT names a directory that git would take for a repository. 0, what `report` returned, or -1 with errno and `failed`.
+ */
+typedef int change_report(void *data, const struct change *change);
+int layer_changes(const struct layer *layer, change_report *report, void *data, char failed[PATH_MAX]);
+
+/* A name in a directory: no link is followed, no file system is left. */
+int open_beneath(int directory, const char *path, uint64_t flags);

@@ -1,0 +1,13 @@
+/* Copies of what a layer holds, with nothing that must not reach the host: content, permission bits, modification time and xattrs
+ * user.*. No set-id or sticky bit, no capability, no label, no mark of overlay; devices, FIFOs and sockets are refused (EPERM). */
+#pragma once
+
+#include <sys/stat.h>
+
+/* One object: a file with its content, a link, or an empty directory of mode 0700, which copy_attributes finishes. root gives it to
+ * `owner`. 0, or -1 with errno. */
+int copy_object(int from, const char *name, const struct stat *status, int to, const char *new_name, const struct stat *owner);
+/* A name with everything below it as it is: owner, all mode bits and all attributes. For what was the host's already. */
+int copy_whole(int from, const char *name, int to, const char *new_name);
+/* Permission bits and times of a directory that is filled. */
+int copy_attributes(int directory, const char *name, const struct stat *status);

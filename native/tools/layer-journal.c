@@ -1,0 +1,489 @@
+#include "tools/layer-journal.h"
+
+#include "lib/arena.h"
+#include "lib/remove-tree.h"
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+#include "tools/layer-copy.h"
+#include "tools/layer-stage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNFINISHED "journal"
+#define APPLIED "applied"
+#define DRAFT "draft" /* being written: no step was taken */
+#define FIELDS 10
+
+typedef char number_name[24];
+
+static void name_of(const struct step *step, number_name name) { snprintf(name, sizeof(number_name), "%zu", step->number); }
+
+static int rename_with(int from, const char *name, int to, const char *new_name, unsigned flags) {
+  return (int)syscall(SYS_renameat2, from, name, to, new_name, flags);
+}
+
+/* ---- where the numbers are ---- */
+
+static int begin_stages(struct journal *journal) {
+  size_t zones = journal->layer->zones;
+  journal->stage = malloc((zones + 1) * sizeof *journal->stage);
+  if (!journal->stage) return -1;
+  for (size_t i = 0; i < zones; i++) journal->stage[i] = -1;
+  return 0;
+}
+
+int journal_stage(struct journal *journal, size_t zone) {
+  int *stage = &journal->stage[zone];
+  if (*stage >= 0) return *stage;
+  int is_apart = stage_is_needed(journal->layer, zone);
+  if (is_apart < 0) return -1;
+  *stage = is_apart ? stage_open(journal->layer, zone, journal->number) : fcntl(journal->directory, F_DUPFD_CLOEXEC, 3);
+  if (*stage < 0 && is_apart && errno == ENOENT) *stage = stage_make(journal->layer, zone, journal->number);
+  return *stage;
+}
+
+/* What a step that was taken has left under its number. */
+static int gives_back(const struct step *step) { return step->kind == STEP_EXCHANGE || step->kind == STEP_REMOVE; }
+
+/* Between the stages and LAYER/apply.K, where it stays. */
+static int copy_given_back(struct journal *journal, int to_layer) {
+  for (size_t i = 0; i < journal->steps; i++) {
+    const struct step *step = &journal->step[i];
+    number_name name;
+    name_of(step, name);
+    int is_apart = gives_back(step) ? stage_is_needed(journal->layer, step->zone) : 0;
+    int stage = is_apart > 0 ? journal_stage(journal, step->zone) : -1;
+    if (is_apart < 0 || (is_apart > 0 && stage < 0)) return -1;
+    if (!is_apart) continue;
+    if (copy_whole(to_layer ? stage : journal->directory, name, to_layer ? journal->directory : stage, name) < 0) return -1;
+  }
+  return 0;
+}
+
+static int count_apart(const struct journal *journal) {
+  int count = 0;
+  for (size_t i = 0; i < journal->layer->zones; i++) {
+    int is_apart = stage_is_needed(journal->layer, i);
+    if (is_apart < 0) return -1;
+    count += is_apart;
+  }
+  return count;
+}
+
+/* In the layer and on its disk, before the stages go. */
+static int keep_given_back(struct journal *journal) {
+  int apart = count_apart(journal);
+  if (apart <= 0) return apart;
+  return copy_given_back(journal, 1) < 0 ? -1 : syncfs(journal->directory);
+}
+
+/* What was prepared on other file systems than the layer's. */
+static int sync_stages(struct journal *journal) {
+  for (size_t i = 0; i < journal->layer->zones; i++)
+    if (journal->stage[i] >= 0 && stage_is_needed(journal->layer, i) != 0 && syncfs(journal->stage[i]) < 0) return -1;
+  return 0;
+}
+
+static int remove_stages(struct journal *journal) {
+  for (size_t i = 0; i < journal->layer->zones; i++) {
+    int is_apart = stage_is_needed(journal->layer, i);
+    if (is_apart < 0 || (is_apart && stage_remove(journal->layer, i, journal->number) < 0)) return -1;
+    if (is_apart && journal->stage[i] >= 0) close(journal->stage[i]), journal->stage[i] = -1;
+  }
+  return 0;
+}
+
+/* ---- the file ---- */
+
+static void put_number(FILE *out, unsigned long long number) { fprintf(out, "%llu%c", number, 0); }
+
+static void put_step(FILE *out, const struct step *step) {
+  fprintf(out, "%c%c", step->kind, 0);
+  put_number(out, step->zone), put_number(out, step->number);
+  fwrite(step->path, 1, strlen(step->path) + 1, out);
+  put_number(out, step->made), put_number(out, step->was), put_number(out, step->mode), put_number(out, step->old_mode);
+  put_number(out, (unsigned long long)step->parent.tv_sec), put_number(out, (unsigned long long)step->parent.tv_nsec);
+}
+
+static int sync_name(int directory, const char *name, int flags) {
+  int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | flags);
+  int done = fd < 0 ? -1 : fsync(fd), error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return done;
+}
+
+static int write_file(const struct journal *journal) {
+  char *bytes = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&bytes, &size);
+  if (!out) return -1;
+  for (size_t i = 0; i < journal->steps; i++) put_step(out, &journal->step[i]);
+  fprintf(out, "end%c", 0);
+  if (fclose(out) != 0) return free(bytes), -1;
+  int fd = openat(journal->directory, DRAFT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  ssize_t done = fd < 0 ? -1 : 0;
+  for (size_t sent = 0; done >= 0 && sent < size; sent += (size_t)done) done = write(fd, bytes + sent, size - sent);
+  if (done >= 0) done = fsync(fd);
+  int error = errno;
+  if (fd >= 0) close(fd);
+  free(bytes);
+  errno = error;
+  return done < 0 ? -1 : 0;
+}
+
+static const char *next_word(const char **at, const char *end) {
+  const char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
+  if (!nul) return errno = EBADMSG, NULL;
+  *at = nul + 1;
+  return word;
+}
+
+static int read_step(const char **at, const char *end, struct step *step) {
+  const char *word[FIELDS];
+  uint64_t number[FIELDS] = {0};
+  for (int i = 0; i < FIELDS; i++) {
+    if (!(word[i] = next_word(at, end))) return -1;
+    if (i == 0 && strcmp(word[0], "end") == 0) return 0;
+    if (i != 0 && i != 3 && parse_number(word[i], UINT64_MAX, &number[i]) < 0) return errno = EBADMSG, -1;
+  }
+  *step = (struct step){.kind = (enum step_kind)word[0][0], .zone = number[1], .number = number[2], .path = word[3], .made = number[4],
+                        .was = number[5], .mode = (mode_t)number[6], .old_mode = (mode_t)number[7],
+                        .parent = {(time_t)number[8], (long)number[9]}};
+  return 1;
+}
+
+int journal_add(struct journal *journal, const struct step *step) {
+  struct step *more = grow(journal->step, journal->steps, sizeof *more);
+  if (!more) return -1;
+  journal->step = more;
+  journal->step[journal->steps++] = *step;
+  return 0;
+}
+
+#define JOURNAL_MAX (1u << 30)
+
+static int read_steps(struct journal *journal, int fd) {
+  size_t size;
+  struct step step;
+  char *bytes = read_all(fd, JOURNAL_MAX, &size); /* the steps point into it */
+  if (!bytes) return -1;
+  const char *at = bytes;
+  int got;
+  while ((got = read_step(&at, bytes + size, &step)) > 0)
+    if (step.zone >= journal->layer->zones || journal_add(journal, &step) < 0) return errno = EBADMSG, -1;
+  return got;
+}
+
+static void directory_name(unsigned number, char name[24]) { snprintf(name, 24, "apply.%u", number); }
+
+int journal_read(struct journal *journal, const struct layer *layer, unsigned number) {
+  char name[24];
+  directory_name(number, name);
+  *journal = (struct journal){.layer = layer, .number = number};
+  journal->directory = open_beneath(layer->fd, name, O_RDONLY | O_DIRECTORY);
+  if (journal->directory < 0) return errno == ENOENT ? 0 : -1;
+  if (begin_stages(journal) < 0) return -1;
+  int state = 1, fd = open_beneath(journal->directory, UNFINISHED, O_RDONLY);
+  if (fd < 0 && errno == ENOENT) state = 2, fd = open_beneath(journal->directory, APPLIED, O_RDONLY);
+  if (fd < 0) return errno == ENOENT ? 1 : -1; /* it ended before it was written: nothing was done */
+  struct stat status;
+  int done = fstat(fd, &status) < 0 ? -1 : read_steps(journal, fd);
+  if (state == 2) journal->done = status.st_mtim; /* renaming it moves ctime */
+  close(fd);
+  return done < 0 ? -1 : state;
+}
+
+int journal_begin(struct journal *journal, const struct layer *layer) {
+  char name[24];
+  *journal = (struct journal){.layer = layer};
+  do directory_name(++journal->number, name);
+  while (mkdirat(layer->fd, name, 0700) < 0 && errno == EEXIST);
+  journal->directory = open_beneath(layer->fd, name, O_RDONLY | O_DIRECTORY);
+  return journal->directory < 0 ? -1 : begin_stages(journal);
+}
+
+/* ---- places in a zone ---- */
+
+struct place {
+  int directory;
+  const char *name;
+};
+
+static int open_place(const struct journal *journal, const struct step *step, struct place *place) {
+  char parent[PATH_MAX];
+  const char *slash = strrchr(step->path, '/');
+  copy_text(parent, sizeof parent, slash ? step->path : ".");
+  if (slash) parent[slash - step->path] = 0;
+  place->name = slash ? slash + 1 : step->path;
+  place->directory = open_beneath(journal->layer->zone[step->zone].lower, parent, O_PATH | O_DIRECTORY);
+  return place->directory < 0 ? -1 : 0;
+}
+
+static ino_t inode_at(int directory, const char *name) {
+  struct stat status;
+  return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : status.st_ino;
+}
+
+static int change_mode(const struct place *place, ino_t inode, mode_t from, mode_t to) {
+  struct stat status;
+  int fd = openat(place->directory, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  int done = fd < 0 || fstat(fd, &status) < 0 ? -1 : 0;
+  if (done == 0 && (status.st_ino != inode || (status.st_mode & 07777) != from)) done = -1, errno = ESTALE;
+  if (done == 0) done = chmod(path, to);
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return done;
+}
+
+/* ---- forth ---- */
+
+/* What came out is what was looked at: somebody on the host may have been faster. */
+static int is_expected(int directory, const char *name, const struct stat *before) {
+  struct stat was;
+  if (fstatat(directory, name, &was, AT_SYMLINK_NOFOLLOW) < 0) return 0;
+  if (was.st_ino != before->st_ino || was.st_dev != before->st_dev) return 0;
+  return S_ISDIR(was.st_mode) || (was.st_size == before->st_size && was.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+                                  was.st_mtim.tv_nsec == before->st_mtim.tv_nsec);
+}
+
+static int take_step(struct journal *journal, const struct step *step) {
+  struct place place;
+  number_name name;
+  name_of(step, name);
+  int stage = journal_stage(journal, step->zone);
+  if (stage < 0 || open_place(journal, step, &place) < 0) return -1;
+  int done = -1;
+  switch (step->kind) {
+    case STEP_NEW: done = rename_with(stage, name, place.directory, place.name, RENAME_NOREPLACE); break;
+    case STEP_EXCHANGE: done = rename_with(stage, name, place.directory, place.name, RENAME_EXCHANGE); break;
+    case STEP_REMOVE: done = rename_with(place.directory, place.name, stage, name, RENAME_NOREPLACE); break;
+    case STEP_MODE: done = change_mode(&place, step->was, step->old_mode, step->mode); break;
+  }
+  if (done == 0 && gives_back(step) && !is_expected(stage, name, &step->before)) done = -1, errno = ESTALE;
+  int error = errno;
+  close(place.directory);
+  errno = error;
+  return done;
+}
+
+static int sync_zones(const struct journal *journal) {
+  for (size_t i = 0; i < journal->layer->zones; i++)
+    if (syncfs(journal->layer->zone[i].lower) < 0) return -1;
+  return 0;
+}
+
+/* Everything from now on is later than the journal's last name. */
+static int name_file(const struct journal *journal, const char *from, const char *to) {
+  return renameat(journal->directory, from, journal->directory, to) < 0 ? -1 : fsync(journal->directory);
+}
+
+static int note_all(const struct journal *journal);
+
+int journal_carry_out(struct journal *journal, char failed[PATH_MAX]) {
+  copy_text(failed, PATH_MAX, "");
+  if (syncfs(journal->directory) < 0 || sync_stages(journal) < 0 || write_file(journal) < 0 || name_file(journal, DRAFT, UNFINISHED) < 0 || fsync(journal->layer->fd) < 0) return -1;
+  for (size_t i = 0; i < journal->steps; i++) {
+    copy_text(failed, PATH_MAX, journal->step[i].path);
+    if (take_step(journal, &journal->step[i]) < 0) return -1;
+  }
+  copy_text(failed, PATH_MAX, "");
+  if (sync_zones(journal) < 0 || keep_given_back(journal) < 0 || note_all(journal) < 0) return -1;
+  /* Its own time says when the apply was done. */
+  if (sync_name(journal->directory, UNFINISHED, 0) < 0 || utimensat(journal->directory, UNFINISHED, NULL, 0) < 0) return -1;
+  if (name_file(journal, UNFINISHED, APPLIED) < 0) return -1;
+  (void)remove_stages(journal); /* it is done: what could not be removed is removed by the next verb */
+  return 0;
+}
+
+/* ---- back ---- */
+
+/* What was prepared is still here, or nothing came out: its place need not even be reachable. */
+static int is_untaken(int stage, const struct step *step) {
+  number_name name;
+  name_of(step, name);
+  return step->kind != STEP_MODE && inode_at(stage, name) == (step->kind == STEP_REMOVE ? 0 : step->made);
+}
+
+/* 1 when it was, 0 when there was nothing to take back. */
+static int take_back(int stage, const struct step *step, const struct place *place) {
+  number_name name;
+  name_of(step, name);
+  ino_t here = inode_at(stage, name), there = inode_at(place->directory, place->name);
+  switch (step->kind) {
+    case STEP_NEW:
+      if (there != step->made) return errno = ESTALE, -1;
+      return rename_with(place->directory, place->name, stage, name, RENAME_NOREPLACE) == 0 ? 1 : -1;
+    case STEP_EXCHANGE:
+      if (here == 0 || there != step->made) return errno = ESTALE, -1;
+      return rename_with(stage, name, place->directory, place->name, RENAME_EXCHANGE) == 0 ? 1 : -1;
+    case STEP_REMOVE:
+      return rename_with(stage, name, place->directory, place->name, RENAME_NOREPLACE) == 0 ? 1 : -1;
+    case STEP_MODE:
+      if (change_mode(place, step->was, step->mode, step->old_mode) == 0) return 0;
+      return errno == ESTALE && change_mode(place, step->was, step->old_mode, step->old_mode) == 0 ? 0 : -1;
+  }
+  return errno = EBADMSG, -1;
+}
+
+static int is_newer(const struct timespec *time, const struct timespec *done) {
+  return time->tv_sec > done->tv_sec || (time->tv_sec == done->tv_sec && time->tv_nsec > done->tv_nsec);
+}
+
+static int give_back_time(const struct place *place, const struct step *step) {
+  char path[64];
+  struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, step->parent};
+  snprintf(path, sizeof path, "/proc/self/fd/%d", place->directory);
+  return utimensat(AT_FDCWD, path, times, 0);
+}
+
+static int take_back_step(struct journal *journal, const struct step *step) {
+  struct place place;
+  int stage = journal_stage(journal, step->zone);
+  if (stage < 0) return -1;
+  if (is_untaken(stage, step)) return 0;
+  if (open_place(journal, step, &place) < 0) return -1;
+  struct stat parent;
+  int done = fstat(place.directory, &parent) < 0 ? -1 : take_back(stage, step, &place);
+  /* Not where somebody else has changed the directory since. */
+  int is_changed = journal->done.tv_sec != 0 && is_newer(&parent.st_mtim, &journal->done);
+  if (done == 1) done = is_changed ? 0 : give_back_time(&place, step);
+  int error = errno;
+  close(place.directory);
+  errno = error;
+  return done;
+}
+
+/* ---- what is our own doing ---- */
+
+/* What was copied is new, with everything below it. `path` has room for PATH_MAX. */
+static void note_tree(struct known_out *out, size_t zone, int directory, const char *name, char *path) {
+  size_t length = strlen(path);
+  int fd = open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
+  DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+  if (!entries) return;
+  for (struct dirent *entry; (entry = readdir(entries));) {
+    struct stat status;
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || length + strlen(entry->d_name) + 2 > PATH_MAX) continue;
+    if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) continue;
+    snprintf(path + length, PATH_MAX - length, "/%s", entry->d_name);
+    known_put(out, zone, path, &status);
+    if (S_ISDIR(status.st_mode)) note_tree(out, zone, fd, entry->d_name, path);
+    path[length] = 0;
+  }
+  closedir(entries);
+}
+
+static void note_place(struct known_out *out, const struct journal *journal, const struct step *step, const struct place *place) {
+  struct stat status;
+  char parent[PATH_MAX];
+  size_t length = (size_t)(place->name - step->path);
+  if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    known_put(out, step->zone, step->path, &status);
+    copy_text(parent, sizeof parent, step->path);
+    if (S_ISDIR(status.st_mode) && gives_back(step) && stage_is_needed(journal->layer, step->zone) > 0) note_tree(out, step->zone, place->directory, place->name, parent);
+  }
+  if (fstat(place->directory, &status) < 0) return;
+  copy_text(parent, sizeof parent, length ? step->path : ".");
+  if (length) parent[length - 1] = 0;
+  known_put(out, step->zone, parent, &status);
+}
+
+/* What is missing in it makes a conflict, and loses nothing. */
+static int note_all(const struct journal *journal) {
+  struct known_out out;
+  if (known_begin(&out) < 0) return -1;
+  for (size_t i = 0; i < journal->steps; i++) {
+    struct place place;
+    if (open_place(journal, &journal->step[i], &place) < 0) continue;
+    note_place(&out, journal, &journal->step[i], &place);
+    close(place.directory);
+  }
+  return known_end(&out, journal->layer->fd);
+}
+
+static int forget(struct journal *journal) {
+  char name[24];
+  directory_name(journal->number, name);
+  /* The journal goes first: without one there is nothing to take back, only to remove, and a half-removed stage is no trace of a step. */
+  if ((unlinkat(journal->directory, UNFINISHED, 0) < 0 && errno != ENOENT) || fsync(journal->directory) < 0) return -1;
+  return remove_stages(journal) < 0 ? -1 : remove_tree(journal->layer->fd, name);
+}
+
+/* What was applied: from its name on the stages are complete. */
+static int begin_undo(struct journal *journal) {
+  if (faccessat(journal->directory, APPLIED, F_OK, 0) < 0) return errno == ENOENT ? 0 : -1;
+  if (remove_stages(journal) < 0 || copy_given_back(journal, 0) < 0 || sync_zones(journal) < 0) return -1;
+  return name_file(journal, APPLIED, UNFINISHED);
+}
+
+int journal_take_back(struct journal *journal, char failed[PATH_MAX]) {
+  copy_text(failed, PATH_MAX, "what was taken out");
+  if (begin_undo(journal) < 0) return -1;
+  for (size_t i = journal->steps; i-- > 0;) {
+    copy_text(failed, PATH_MAX, journal->step[i].path);
+    if (take_back_step(journal, &journal->step[i]) < 0) return -1;
+  }
+  copy_text(failed, PATH_MAX, "");
+  return sync_zones(journal) < 0 || note_all(journal) < 0 ? -1 : forget(journal);
+}
+
+/* ---- what has changed since ---- */
+
+/* 1 when something at or below a name has changed since `done`, 0, -1 with errno. */
+static int tree_is_newer(int directory, const char *name, const struct timespec *done) {
+  struct stat status;
+  if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return -1;
+  if (is_newer(&status.st_ctim, done)) return 1;
+  if (!S_ISDIR(status.st_mode)) return 0;
+  int fd = open_beneath(directory, name, O_RDONLY | O_DIRECTORY), newer = 0;
+  DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+  if (!entries) return -1;
+  for (struct dirent *entry; newer == 0 && (errno = 0, entry = readdir(entries));)
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) newer = tree_is_newer(fd, entry->d_name, done);
+  if (newer == 0 && errno) newer = -1;
+  closedir(entries);
+  return newer;
+}
+
+static int step_has_changed(const struct step *step, const struct place *place, const struct timespec *done) {
+  ino_t there = inode_at(place->directory, place->name);
+  struct stat status;
+  if (step->kind == STEP_REMOVE) return there != 0;
+  if (step->kind == STEP_MODE) {
+    if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) < 0) return 1;
+    return status.st_ino != step->was || (status.st_mode & 07777) != step->mode;
+  }
+  return there != step->made ? 1 : tree_is_newer(place->directory, place->name, done);
+}
+
+int journal_find_changed(const struct journal *journal, char failed[PATH_MAX]) {
+  int changed = 0;
+  for (size_t i = 0; i < journal->steps && changed == 0; i++) {
+    struct place place;
+    copy_text(failed, PATH_MAX, journal->step[i].path);
+    if (open_place(journal, &journal->step[i], &place) < 0) return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 1 : -1;
+    changed = step_has_changed(&journal->step[i], &place, &journal->done);
+    close(place.directory);
+  }
+  return changed;
+}
+
+int journal_tidy(struct journal *journal) { return remove_stages(journal); }
+
+void journal_free(struct journal *journal) {
+  if (journal->directory >= 0) close(journal->directory);
+  for (size_t i = 0; journal->stage && i < journal->layer->zones; i++)
+    if (journal->stage[i] >= 0) close(journal->stage[i]);
+  free(journal->stage);
+  free(journal->step);
+}

@@ -1,0 +1,7 @@
+/* Two directories that hold what a layer changes and nothing else, for programs that compare: `a` as the zone has it, `b` as the layer. */
+#pragma once
+
+#include "tools/layer-apply.h"
+
+/* Makes LAYER/view anew. Permission bits are 0600, and 0100 where somebody may execute it. 0, or -1 with errno and `failed`. */
+int layer_view(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]);

@@ -1,0 +1,224 @@
+/*
+ * layers: what copy-on-write runs changed, for `llm-do changes`, `diff`, `apply`, `undo` and `discard`. TypeScript decides and speaks.
+ *
+ *   layers changes DIRECTORY ID            prints the changes: eight words each, ended by NUL (put_change)
+ *   layers apply DIRECTORY ID < CHOICE     applies what is chosen (tools/layer-apply.h); status 3 and each conflict where there is one
+ *   layers undo DIRECTORY ID               takes the last apply back; status 3 and the path where it has changed since
+ *   layers view DIRECTORY ID < CHOICE      makes view/a and view/b in the layer: what is chosen, in the zone and in the layer
+ *   layers discard DIRECTORY ID            removes the layer
+ *
+ * Every verb first takes back an apply that was killed. Status 125 and a line on stderr where it gives up: `errno word NUL path`.
+ */
+#include "lib/layer.h"
+#include "lib/remove-tree.h"
+#include "lib/report-failure.h"
+#include "lib/run-record.h"
+#include "lib/syscalls.h"
+#include "tools/layer-apply.h"
+#include "tools/layer-journal.h"
+#include "tools/layer-view.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define RECORD_MAX (16u << 20)
+
+/* What the caller tells apart. */
+#define EXIT_CONFLICT 3
+#define EXIT_BUSY 4
+#define EXIT_NO_LAYER 5
+#define EXIT_REPLACED 6
+#define EXIT_NOT_APPLIED 7
+#define EXIT_ELSEWHERE 8
+
+static _Noreturn void refuse(int status, const char *path) {
+  fprintf(stderr, "%s\n", path);
+  exit(status);
+}
+
+static _Noreturn void give_up(const char *step, const char *path) {
+  fprintf(stderr, "%s: %s: %s\n", step, path, strerror(errno));
+  exit(EXIT_SETUP);
+}
+
+/* ---- the process ---- */
+
+static int write_text(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  int done = fd < 0 ? -1 : write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+  if (fd >= 0) close(fd);
+  return done;
+}
+
+/*
+ * A command can leave directories that their owner cannot read, and overlay's own has mode 0. In a user namespace of his own a user
+ * has every right over his own files, and over no others. Where there is none, what cannot be read is an error later.
+ */
+static void take_own_files(void) {
+  char map[64];
+  uid_t uid = geteuid();
+  gid_t gid = getegid();
+  if (uid == 0 || unshare(CLONE_NEWUSER) < 0) return;
+  snprintf(map, sizeof map, "%u %u 1", uid, uid);
+  if (write_text("/proc/self/uid_map", map) < 0 || write_text("/proc/self/setgroups", "deny") < 0) return;
+  snprintf(map, sizeof map, "%u %u 1", gid, gid);
+  (void)!write_text("/proc/self/gid_map", map);
+}
+
+/* Two descriptors a level. */
+static void raise_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* ---- the layer ---- */
+
+static void read_record(struct layer *layer, const char *id) {
+  size_t size;
+  const char *problem = "";
+  int fd = open_beneath(layer->fd, LAYER_RECORD, O_RDONLY);
+  char *bytes = fd < 0 ? NULL : read_all(fd, RECORD_MAX, &size);
+  if (!bytes) give_up("damaged", id);
+  errno = EBADMSG;
+  if (launchfile_check(bytes, size, &layer->record, &problem) < 0) give_up("damaged", id);
+  close(fd);
+}
+
+/* The last apply of the layer: its state, as journal_read has it. */
+static int find_last(const struct layer *layer, struct journal *journal) {
+  int state = 0;
+  for (unsigned number = 1;; number++) {
+    struct journal next;
+    int found = journal_read(&next, layer, number);
+    if (found < 0) give_up("damaged journal", "apply");
+    if (found == 0) return state;
+    if (state) journal_free(journal);
+    *journal = next;
+    state = found;
+  }
+}
+
+static void take_back_unfinished(const struct layer *layer) {
+  struct journal last;
+  char failed[PATH_MAX];
+  int state = find_last(layer, &last);
+  if (state == 1 && journal_take_back(&last, failed) < 0) give_up("an apply was killed, and cannot be taken back", failed);
+  if (state == 2 && journal_tidy(&last) < 0) give_up("what an apply has left in the directory cannot be removed", "");
+  if (state) journal_free(&last);
+}
+
+/* Then what was taken out of the zones is in the layer only. */
+static int is_unfinished(const struct layer *layer) {
+  char path[48];
+  struct stat status;
+  for (unsigned number = 1;; number++) {
+    snprintf(path, sizeof path, "apply.%u", number);
+    if (fstatat(layer->fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0) return 0;
+    snprintf(path, sizeof path, "apply.%u/journal", number);
+    if (fstatat(layer->fd, path, &status, AT_SYMLINK_NOFOLLOW) == 0) return 1;
+  }
+}
+
+static void open_zones(struct layer *layer) {
+  char failed[PATH_MAX];
+  if (layer_open_zones(layer, failed) == 0) return;
+  if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE) refuse(EXIT_REPLACED, failed);
+  give_up("zone", failed);
+}
+
+/* ---- verbs ---- */
+
+static const char *const KINDS[] = {[ADDED] = "added",     [MODIFIED] = "modified", [DELETED] = "deleted", [RENAMED] = "renamed", [MODE] = "mode",
+                                    [SYMLINK] = "symlink", [TYPE] = "type",         [GIT] = "git"};
+
+static const char *type_of(mode_t mode) {
+  return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "symlink" : "other";
+}
+
+static int put_change(void *data, const struct change *change) {
+  (void)data;
+  if (change->kind == KEPT) return 0;
+  const mode_t mode = change->now.st_mode;
+  int done = printf("%zu%c%s%c%s%c%o%c%lld%c%s%s%s%c", change->zone, 0, KINDS[change->kind], 0, type_of(mode), 0, mode & 0777, 0,
+                    (long long)change->now.st_size, 0, change->conflict ? "c" : "", change->nested ? "n" : "",
+                    S_ISREG(mode) && (mode & 06000) && change->kind != DELETED ? "s" : "", 0);
+  return done < 0 || printf("%s%c%s%c", change->path, 0, change->other, 0) < 0 ? -1 : 0;
+}
+
+static int finish(void) {
+  if (fflush(stdout) != 0) give_up("write", "standard output");
+  return 0;
+}
+
+static int print_changes(const struct layer *layer) {
+  char failed[PATH_MAX];
+  if (layer_changes(layer, put_change, NULL, failed) != 0) give_up("changes", failed);
+  return finish();
+}
+
+static int apply(const struct layer *layer) {
+  struct choice choice;
+  char failed[PATH_MAX];
+  if (choice_read(0, &choice) < 0) give_up("choice", "standard input");
+  enum apply_end end = layer_apply(layer, &choice, failed);
+  if (end == APPLY_FAILED && errno == EXDEV) refuse(EXIT_ELSEWHERE, failed);
+  if (end == APPLY_FAILED) give_up("apply", failed);
+  finish();
+  return end == APPLY_CONFLICT ? EXIT_CONFLICT : 0;
+}
+
+static int view(const struct layer *layer) {
+  struct choice choice;
+  char failed[PATH_MAX];
+  if (choice_read(0, &choice) < 0) give_up("choice", "standard input");
+  if (layer_view(layer, &choice, failed) != 0) give_up("view", failed);
+  return 0;
+}
+
+static int undo(const struct layer *layer) {
+  struct journal last;
+  char failed[PATH_MAX];
+  if (find_last(layer, &last) != 2) refuse(EXIT_NOT_APPLIED, "nothing was applied");
+  int changed = journal_find_changed(&last, failed);
+  if (changed < 0) give_up("undo", failed);
+  if (changed > 0) return printf("%s%c", failed, 0), finish(), EXIT_CONFLICT;
+  if (journal_take_back(&last, failed) < 0) give_up("undo", failed);
+  return 0;
+}
+
+static int discard(const char *directory, const char *id) {
+  int holder = records_open(directory);
+  if (holder < 0 || remove_tree(holder, id) < 0) give_up("discard", id);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|undo|discard DIRECTORY ID\n"), EXIT_SETUP;
+  const char *verb = argv[1], *directory = argv[2], *id = argv[3];
+  umask(077);
+  take_own_files();
+  raise_limit();
+  static struct layer layer;
+  layer.id = id;
+  layer.fd = layer_open(directory, id);
+  if (layer.fd < 0 && errno == EWOULDBLOCK) refuse(EXIT_BUSY, "in use");
+  if (layer.fd < 0 && errno == ENOENT) refuse(EXIT_NO_LAYER, "not there");
+  if (layer.fd < 0) give_up("layer", id);
+  if (strcmp(verb, "discard") == 0 && argc == 5 && strcmp(argv[4], "--force") == 0) return discard(directory, id);
+  read_record(&layer, id);
+  if (strcmp(verb, "discard") == 0 && !is_unfinished(&layer)) return discard(directory, id);
+  open_zones(&layer);
+  take_back_unfinished(&layer);
+  if (strcmp(verb, "changes") == 0) return print_changes(&layer);
+  if (strcmp(verb, "apply") == 0) return apply(&layer);
+  if (strcmp(verb, "view") == 0) return view(&layer);
+  if (strcmp(verb, "undo") == 0) return undo(&layer);
+  if (strcmp(verb, "discard") == 0) return discard(directory, id);
+  return fprintf(stderr, "layers: no verb %s\n", verb), EXIT_SETUP;
+}

@@ -1,0 +1,139 @@
+/**
+ * The restricted network of a container: a program on the host that holds its helper (native/tools/container-net.c).
+ * Edge: processes, pipes.
+ *
+ *     runner ──end──► container-net ◄──socket shown in the container──► container-init
+ *            ◄─lines──      └─ net, the helper that resolves, judges and dials
+ */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { closeSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+import type { LaunchStatus } from '../../contract.ts'
+import { SandboxError } from '../../error.ts'
+import type { Plan } from '../../plan/plan.ts'
+import { openUnlinked } from '../child-process.ts'
+import { networkOf } from '../launch-status.ts'
+import { writeLaunchFile } from '../namespace/launch-file.ts'
+import { networkRecords } from '../namespace/network.ts'
+import type { NetworkReport, Outcome } from '../outcome.ts'
+import { networkSocketOf, type Reporter } from './build.ts'
+import type { DockerInputs } from './command-environment.ts'
+import { signalOf } from './guard.ts'
+
+interface ContainerNetwork {
+  /** Whether the container may be made. */
+  readonly listening: Promise<boolean>
+  /** When the container is gone: what the command has reached. */
+  readonly end: () => Promise<NetworkReport>
+  readonly message: () => string
+}
+
+export interface NetworkInputs {
+  readonly plan: Pick<Plan, 'network'>
+  readonly docker: DockerInputs
+  /** Undefined where our init cannot be shown: the container is refused then. */
+  readonly reporter: Reporter | undefined
+}
+
+/**
+ * Serves the network of a container from before it is made until it is gone.
+ * @throws SandboxError HELPER_MISSING without the program, SETUP_FAILED when it cannot begin
+ */
+export async function withNetwork(
+  { plan, docker, reporter }: NetworkInputs,
+  run: () => Promise<Outcome>,
+): Promise<Outcome> {
+  if (plan.network.mode !== 'restricted' || reporter === undefined) return run()
+  const network = start(plan, { ...(docker.network ?? missing()), socket: networkSocketOf(reporter) })
+  try {
+    if (!(await network.listening)) throw cannotServe(network.message())
+    const outcome = await run()
+    return { ...outcome, network: await network.end() }
+  } finally {
+    await network.end()
+  }
+}
+
+interface Serving {
+  readonly program: string
+  readonly helper: string
+  readonly socket: string
+}
+
+function start({ network }: Pick<Plan, 'network'>, { program, helper, socket }: Serving): ContainerNetwork {
+  const file = openUnlinked(writeLaunchFile(networkRecords(network)))
+  const child = spawn(program, [helper, socket], {
+    env: {},
+    cwd: '/',
+    // A session of its own: the terminal's Ctrl-C must not reach it.
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe', file],
+  }) as ChildProcessWithoutNullStreams
+  closeSync(file)
+  // A program that only waits for our end keeps this process no longer than the run.
+  for (const each of [child, child.stdin as Socket, child.stderr as Socket]) each.unref()
+  return listen(child)
+}
+
+/** The program does not tell what was reached: it was killed. */
+const LOST: NetworkReport = { hosts: [], omitted: 0, isLost: true }
+
+type Line =
+  | { readonly listening: true }
+  | ({ readonly end: true } & Pick<LaunchStatus, 'network' | 'networkOmitted' | 'networkLost'>)
+
+function listen(child: ChildProcessWithoutNullStreams): ContainerNetwork {
+  const received = { report: LOST, message: '' }
+  const [listening, closed] = [signalOf<boolean>(), signalOf<void>()]
+  const onLine = (line: Line): void => {
+    if ('listening' in line) listening.resolve(true)
+    else received.report = networkOf(line).network ?? LOST
+  }
+  const over = (): void => {
+    listening.resolve(false)
+    closed.resolve()
+  }
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => stream.destroy())
+  const lines = createInterface({ input: child.stdout })
+  lines.on('line', (line) => onLine(parseLine(line)))
+  lines.once('close', over)
+  child.once('error', over)
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    received.message = `${received.message}${text}`.slice(-MESSAGE_BYTES)
+  })
+  const end = async (): Promise<NetworkReport> => {
+    child.stdin.end()
+    const wedged = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS)
+    await closed.promise
+    clearTimeout(wedged)
+    return received.report
+  }
+  return { listening: listening.promise, end, message: () => received.message }
+}
+
+const MESSAGE_BYTES = 4_096
+/** For the report at the end; a helper that is silent for longer is killed, and its report is lost. */
+const PATIENCE_MS = 5_000
+
+/** A line that was cut off tells nothing: the program was killed while it wrote. */
+function parseLine(line: string): Line {
+  try {
+    return JSON.parse(line) as Line
+  } catch {
+    return { end: true }
+  }
+}
+
+function cannotServe(message: string): SandboxError {
+  const line = message.trim().split('\n').at(-1) ?? ''
+  return new SandboxError('SETUP_FAILED', `the restricted network of the container cannot be served: ${line}`, {
+    hint: 'llm-do doctor; or --net none',
+  })
+}
+
+function missing(): never {
+  throw new SandboxError('HELPER_MISSING', 'native program container-net is missing: nothing would serve the network', {
+    hint: 'make native   (or: npm rebuild llm-do-exec), or --net none',
+  })
+}

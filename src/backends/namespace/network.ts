@@ -1,0 +1,59 @@
+/** The network of a plan in the words of the launch file. Pure. */
+import { planAddresses } from '../../network/address-plan.ts'
+import {
+  allowedPorts,
+  deniedPorts,
+  type HostRule,
+  LOCAL_NAME,
+  printPattern,
+  printRule,
+  rulesOf,
+} from '../../network/host-rule.ts'
+import { planListeners } from '../../network/listeners.ts'
+import type { PlannedNetwork } from '../../plan/plan.ts'
+import { hasProxy } from '../../plan/proxy-variables.ts'
+import { parsePublished } from '../../policy/readers.ts'
+import type { NetworkPolicy } from '../../policy/values.ts'
+import type { LaunchRecord } from './launch-file.ts'
+
+/** The mode, and for a restricted network: what stands for which name, what leads to the helper, and the rules that it judges by. */
+export function networkRecords(network: PlannedNetwork): readonly LaunchRecord[] {
+  if (network.mode !== 'restricted') return [['net', network.mode]]
+  const rules = rulesOf(network)
+  const plan = planAddresses(rules)
+  const { standIns, diversions } = plan
+  const by = network.by ?? 'nftables'
+  const listeners = by === 'listeners' ? planListeners(plan) : []
+  return [
+    ['net', 'restricted'],
+    ['net-by', by],
+    ...standIns.map(({ addresses, pattern }): LaunchRecord => ['net-name', addresses, pattern]),
+    ...diversions.map(({ addresses, port }): LaunchRecord => ['net-divert', addresses, port]),
+    ...listeners.map(({ address, port }): LaunchRecord => ['net-listen', address, port]),
+    ...(network.publish ?? []).flatMap(publishedRecord),
+    ...ownNames(network),
+    ...rules.allow.map((rule) => ruleRecord('net-allow', rule, allowedPorts(rule))),
+    ...rules.deny.map((rule) => ruleRecord('net-deny', rule, deniedPorts(rule))),
+    ...(hasProxy(network) ? [['net-proxy'] as const] : []),
+  ]
+}
+
+function publishedRecord(text: string): readonly LaunchRecord[] {
+  const published = parsePublished(text)
+  return published === undefined ? [] : [['net-publish', published.address, published.port, published.inside]]
+}
+
+/** Where names lead that nobody is asked for. Loopback is open on the ports that are listed, and for this name alone. */
+function ownNames({ hosts = {}, local = [] }: NetworkPolicy): readonly LaunchRecord[] {
+  const ports = local.join(' ')
+  return [
+    ...(local.length === 0 ? [] : LOOPBACK.map((address): LaunchRecord => ['net-host', LOCAL_NAME, address, ports])),
+    ...Object.entries(hosts).map(([name, address]): LaunchRecord => ['net-host', name, address, 'none']),
+  ]
+}
+
+const LOOPBACK = ['127.0.0.1', '::1']
+
+function ruleRecord(verb: 'net-allow' | 'net-deny', rule: HostRule, ports: readonly number[] | '*'): LaunchRecord {
+  return [verb, printPattern(rule.pattern), ports === '*' ? '*' : ports.join(' '), printRule(rule)]
+}

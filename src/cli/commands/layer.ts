@@ -1,0 +1,130 @@
+/**
+ * The verbs on what a copy-on-write run changed: `changes`, `diff`, `apply`, `undo`, `discard`.
+ * Edge: whether stdout is a terminal.
+ */
+
+import { isatty } from 'node:tty'
+import type { Change } from '../../cow/change.ts'
+import {
+  applyLayer,
+  changesOf,
+  discardLayer,
+  findLayer,
+  findPlace,
+  type Layer,
+  lastLayer,
+  undoLayer,
+} from '../../cow/layers.ts'
+import { neutralise } from '../../report/text.ts'
+import type { Environment } from '../call.ts'
+import { writeStderr, writeStdout } from '../stdio.ts'
+import { subcommand } from '../subcommand.ts'
+
+/** Nothing was done, because the host has changed meanwhile. */
+const CONFLICT = 3
+
+const layerOf = (id: string | undefined, env: Environment): Layer =>
+  id === undefined ? lastLayer(env) : findLayer(id, env)
+
+const LETTER: Readonly<Record<Change['kind'], string>> = {
+  added: 'A',
+  modified: 'M',
+  deleted: 'D',
+  renamed: 'R',
+  mode: 'm',
+  symlink: 'L',
+  type: 'T',
+}
+
+function lineOf(change: Change): string {
+  const { kind, path, from, target, type } = change
+  const notes = [
+    change.conflict ? 'conflict' : '',
+    change.protected ? 'protected' : '',
+    change.outside ? 'leads out' : '',
+    change.refused ? 'is never applied' : '',
+  ].filter((note) => note !== '')
+  const name = `${from === undefined ? '' : `${from} -> `}${path}${type === 'directory' ? '/' : ''}${target === undefined ? '' : ` -> ${target}`}`
+  return `${LETTER[kind]} ${neutralise(name)}${notes.length > 0 ? ` (${notes.join(', ')})` : ''}`
+}
+
+export const changes = subcommand('changes', async ({ operands: [id], flags }, { env }) => {
+  const layer = layerOf(id, env)
+  const found = await changesOf(layer)
+  if (flags['json'] === true) await writeStdout(`${JSON.stringify({ id: layer.id, changes: found })}\n`)
+  else await writeStdout(found.map((change) => `${lineOf(change)}\n`).join(''))
+  return 0
+})
+
+/** Patches are for programs, byte by byte; a terminal gets colours, and no control character of the command's. */
+async function printPatch(patch: Buffer, env: Environment): Promise<void> {
+  if (!isatty(1)) return await writeStdout(patch)
+  const { page } = await import('../pager.ts')
+  await page(patch.toString('utf8').split('\n').map(coloured).join('\n'), env)
+}
+
+const COLOURS: readonly (readonly [string, number])[] = [
+  ['diff --git', 1],
+  ['index ', 1],
+  ['+++', 1],
+  ['---', 1],
+  ['@@', 36],
+  ['+', 32],
+  ['-', 31],
+]
+
+function coloured(line: string): string {
+  const code = COLOURS.find(([start]) => line.startsWith(start))?.[1]
+  const shown = line.split('\t').map(neutralise).join('\t')
+  return code === undefined ? shown : `\u001b[${code}m${shown}\u001b[m`
+}
+
+export const diff = subcommand('diff', async ({ operands: [id, ...paths], flags }, { env }) => {
+  const { diffLayer } = await import('../../run/diff.ts')
+  const layer = layerOf(id, env)
+  const { patch, inGit } = await diffLayer(layer, { paths, stat: flags['stat'] === true, env })
+  if (flags['json'] === true) {
+    const found = await changesOf(layer)
+    await writeStdout(`${JSON.stringify({ id: layer.id, changes: found, patch: patch.toString('utf8'), inGit })}\n`)
+    return 0
+  }
+  await printPatch(patch, env)
+  const short = layer.id.slice(0, 8)
+  if (inGit.length > 0)
+    await writeStderr([
+      `llm-do: ${inGit.length} changes inside .git are not in the patch; llm-do changes ${short} lists them`,
+    ])
+  return 0
+})
+
+export const apply = subcommand('apply', async ({ operands: [id = '', ...paths], flags }, { env }) => {
+  const layer = findLayer(id, env)
+  const done = await applyLayer(layer, { paths, force: flags['force'] === true })
+  if (flags['json'] === true) await writeStdout(`${JSON.stringify({ id: layer.id, ...done })}\n`)
+  else
+    await writeStderr([
+      ...done.conflicts.map(
+        (path) => `llm-do: conflict: ${neutralise(path)} was changed on the host since the run began`,
+      ),
+      ...done.protected.map((path) => `llm-do: left out: ${neutralise(path)} is protected; name it to apply it`),
+      ...done.special.map((path) => `llm-do: left out: ${neutralise(path)} is a device, FIFO or socket`),
+      done.conflicts.length > 0
+        ? `llm-do: nothing was applied; --force applies it all the same`
+        : `llm-do: ${done.applied} applied; llm-do undo ${layer.id.slice(0, 8)} takes it back`,
+    ])
+  return done.conflicts.length > 0 ? CONFLICT : 0
+})
+
+export const undo = subcommand('undo', async ({ operands: [id = ''] }, { env }) => {
+  const changed = await undoLayer(findLayer(id, env))
+  if (changed === undefined) return 0
+  await writeStderr([`llm-do: nothing was undone: ${neutralise(changed)} has changed since the apply`])
+  return CONFLICT
+})
+
+export const discard = subcommand('discard', async ({ operands, flags }, { env }) => {
+  const force = flags['force'] === true
+  // A damaged layer can be thrown away, too.
+  for (const id of operands) await discardLayer(force ? findPlace(id, env) : findLayer(id, env), force)
+  return 0
+})

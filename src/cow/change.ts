@@ -1,0 +1,135 @@
+/** What a copy-on-write run changed: the words of `bin/layers changes`, and what they mean to a caller. Pure. */
+import { posix } from 'node:path'
+
+export const CHANGE_KINDS = ['added', 'modified', 'deleted', 'renamed', 'mode', 'symlink', 'type'] as const
+export type ChangeKind = (typeof CHANGE_KINDS)[number]
+
+/** One line of the answer. Paths are bytes, one character each (latin1), relative to the zone; "." is its root. */
+export interface RawChange {
+  readonly zone: number
+  /** `git`: no change, but a directory that git would take for a repository. */
+  readonly kind: ChangeKind | 'git'
+  readonly type: 'file' | 'directory' | 'symlink' | 'other'
+  /** Permission bits, octal. */
+  readonly mode: string
+  readonly size: number
+  /** The host has changed it since the run began. */
+  readonly conflict: boolean
+  /** Deleted with a directory above it. */
+  readonly nested: boolean
+  readonly setId: boolean
+  readonly path: string
+  /** Target of a symbolic link, or the path before a rename. */
+  readonly other: string
+}
+
+/** Kinds of what the zone had something for. */
+const OF_EXISTING: ReadonlySet<RawChange['kind']> = new Set(['modified', 'mode', 'symlink', 'type'])
+
+/** What was there when the run ended and is new now was removed on the host: a conflict. */
+export function withRemoved(changes: readonly RawChange[], seen: readonly RawChange[]): readonly RawChange[] {
+  const existed = new Set(seen.filter(({ kind }) => OF_EXISTING.has(kind)).map(({ zone, path }) => `${zone}:${path}`))
+  return changes.map((change) =>
+    change.kind === 'added' && existed.has(`${change.zone}:${change.path}`) ? { ...change, conflict: true } : change,
+  )
+}
+
+const WORDS = 8
+
+export function parseChanges(bytes: Uint8Array): readonly RawChange[] {
+  const words = Buffer.from(bytes).toString('latin1').split('\0').slice(0, -1)
+  return Array.from({ length: Math.floor(words.length / WORDS) }, (_, index) =>
+    parseChange(words.slice(index * WORDS, (index + 1) * WORDS)),
+  )
+}
+
+function parseChange(words: readonly string[]): RawChange {
+  const [zone = '', kind = '', type = '', mode = '', size = '', flags = '', path = '', other = ''] = words
+  return {
+    zone: Number(zone),
+    kind: kind as RawChange['kind'],
+    type: type as RawChange['type'],
+    mode,
+    size: Number(size),
+    conflict: flags.includes('c'),
+    nested: flags.includes('n'),
+    setId: flags.includes('s'),
+    path,
+    other,
+  }
+}
+
+/** A change as JSON and the library show it. */
+export interface Change {
+  /** Relative to the zone; absolute where the run had several copy-on-write zones. */
+  readonly path: string
+  readonly kind: ChangeKind
+  readonly type: RawChange['type']
+  readonly size: number
+  readonly mode: string
+  /** The path before a rename. */
+  readonly from?: string
+  /** Of a symbolic link. */
+  readonly target?: string
+  readonly conflict?: true
+  /** A symbolic link that leads out of the zone. */
+  readonly outside?: true
+  /** A program of the host runs or obeys it: applied only when it is named. */
+  readonly protected?: true
+  /** It is never applied: a device, FIFO or socket. */
+  readonly refused?: 'special'
+  /** The path as base64, where it is not UTF-8. */
+  readonly bytes?: string
+}
+
+export interface LayerZone {
+  /** On the host. */
+  readonly source: string
+  /** Inside. */
+  readonly target: string
+}
+
+/** A path of bytes as text. */
+export const textOf = (raw: string): string => Buffer.from(raw, 'latin1').toString('utf8')
+/** Text as a path of bytes. */
+export const rawOf = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
+
+const isText = (raw: string): boolean => rawOf(textOf(raw)) === raw
+
+export interface ShowInputs {
+  readonly zones: readonly LayerZone[]
+  readonly isProtected: (change: RawChange) => boolean
+}
+
+export function shownChange(raw: RawChange, { zones, isProtected }: ShowInputs): Change {
+  const zone = zones[raw.zone]
+  const place = (path: string) => (zones.length === 1 ? textOf(path) : posix.join(zone?.source ?? '', textOf(path)))
+  const isLink = raw.type === 'symlink'
+  return {
+    path: place(raw.path),
+    kind: raw.kind as ChangeKind,
+    type: raw.type,
+    size: raw.size,
+    mode: raw.mode,
+    ...(raw.kind === 'renamed' ? { from: place(raw.other) } : {}),
+    ...(isLink ? { target: textOf(raw.other) } : {}),
+    ...(raw.conflict ? { conflict: true } : {}),
+    ...(isLink && raw.kind !== 'deleted' && leadsOut(raw, zone) ? { outside: true } : {}),
+    ...(isProtected(raw) ? { protected: true } : {}),
+    ...(raw.type === 'other' && raw.kind !== 'deleted' ? { refused: 'special' } : {}),
+    ...(isText(raw.path) ? {} : { bytes: Buffer.from(raw.path, 'latin1').toString('base64') }),
+  }
+}
+
+/** By its text alone: what lies on the way may be a link itself, and is judged where it is. */
+function leadsOut({ path, other }: RawChange, zone: LayerZone | undefined): boolean {
+  const target = textOf(other)
+  if (posix.isAbsolute(target)) return !`${posix.normalize(target)}/`.startsWith(`${zone?.source ?? ''}/`)
+  let level = textOf(path).split('/').length - 1
+  for (const word of target.split('/')) {
+    if (word === '..') level -= 1
+    else if (word !== '' && word !== '.') level += 1
+    if (level < 0) return true
+  }
+  return false
+}

@@ -1,0 +1,99 @@
+/** Which changes of a layer are applied. Pure. */
+import { posix } from 'node:path'
+import { type LayerZone, type RawChange, rawOf } from './change.ts'
+import { isMaking } from './protected.ts'
+
+export interface ChoiceInputs {
+  readonly changes: readonly RawChange[]
+  readonly zones: readonly LayerZone[]
+  /** As the caller wrote them: relative to the zone, or absolute on the host; empty = everything. */
+  readonly paths: readonly string[]
+  readonly isProtected: (change: RawChange) => boolean
+  readonly force: boolean
+}
+
+export interface Choice {
+  readonly chosen: readonly RawChange[]
+  /** Left out because nobody named them. */
+  readonly protectedOnes: readonly RawChange[]
+  /** Left out because they are devices, FIFOs or sockets. */
+  readonly special: readonly RawChange[]
+  readonly conflicts: readonly RawChange[]
+  /** Paths of the caller that name no change. */
+  readonly unknown: readonly string[]
+}
+
+export function choose({ changes: all, zones, paths, isProtected, force }: ChoiceInputs): Choice {
+  const changes = all.filter(({ kind }) => kind !== 'git')
+  const places = paths.map((path) => placesOf(path, zones))
+  const isMeant = (change: RawChange) =>
+    paths.length === 0 || places.some((alternatives) => alternatives.some((place) => isAtOrBelow(change, place)))
+  const made = new Set(changes.filter(isMaking).map(keyOf))
+  // Naming what is new names what is in it.
+  const isNamed = (change: RawChange) =>
+    places.some((alternatives) =>
+      alternatives.some(
+        (place) => isAtOrBelow(change, place) && (place.path === change.path || made.has(keyOf(place))),
+      ),
+    )
+  const meant = changes.filter(isMeant)
+  const special = meant.filter(({ type, kind }) => type === 'other' && kind !== 'deleted')
+  const protectedOnes = meant.filter((change) => !special.includes(change) && isProtected(change) && !isNamed(change))
+  const out = new Set([...special, ...protectedOnes])
+  const kept = meant.filter((change) => !out.has(change))
+  const chosen = [...kept, ...parentsNeeded(kept, changes)]
+  return {
+    chosen,
+    protectedOnes: outermost(protectedOnes),
+    special,
+    conflicts: force ? [] : chosen.filter(({ conflict }) => conflict),
+    unknown: paths.filter(
+      (_, index) => !changes.some((change) => places[index]?.some((place) => isAtOrBelow(change, place))),
+    ),
+  }
+}
+
+interface Place {
+  readonly zone: number
+  readonly path: string
+}
+
+/** An absolute path lies in one zone; a relative one may be meant in each. */
+function placesOf(path: string, zones: readonly LayerZone[]): readonly Place[] {
+  const tidy = posix.normalize(path).replace(/(?<=.)\/$/, '')
+  if (!posix.isAbsolute(tidy)) return zones.map((_, zone) => ({ zone, path: rawOf(tidy) }))
+  return zones.flatMap(({ source }, zone) =>
+    `${tidy}/`.startsWith(`${source}/`) ? [{ zone, path: rawOf(posix.relative(source, tidy)) || '.' }] : [],
+  )
+}
+
+const isAtOrBelow = (change: Place, { zone, path }: Place): boolean =>
+  change.zone === zone && (path === '.' || change.path === path || change.path.startsWith(`${path}/`))
+
+/** A path in a directory that is new needs the directory. */
+function parentsNeeded(kept: readonly RawChange[], changes: readonly RawChange[]): readonly RawChange[] {
+  const keys = new Set(kept.map(keyOf))
+  const made = new Map(
+    changes.filter(({ kind }) => ['added', 'type', 'renamed'].includes(kind)).map((one) => [keyOf(one), one]),
+  )
+  const needed = kept.flatMap(({ zone, path }) => parentsOf(path).map((parent) => `${zone}:${parent}`))
+  return [...new Set(needed)].flatMap((key) => (keys.has(key) ? [] : (made.get(key) ?? [])))
+}
+
+/** One line for a tree is enough. */
+function outermost(left: readonly RawChange[]): readonly RawChange[] {
+  const keys = new Set(left.filter((one) => isMaking(one) || one.kind === 'deleted').map(keyOf))
+  return left.filter(({ zone, path }) => !parentsOf(path).some((parent) => keys.has(`${zone}:${parent}`)))
+}
+
+const keyOf = ({ zone, path }: Place): string => `${zone}:${path}`
+
+function parentsOf(path: string): readonly string[] {
+  const words = path.split('/')
+  return words.slice(1).map((_, index) => words.slice(0, index + 1).join('/'))
+}
+
+/** The choice in the words of `bin/layers`. */
+export function choiceBytes(chosen: readonly RawChange[], force: boolean): Uint8Array {
+  return Buffer.from(chosen.map(({ zone, path }) => `${zone}\0${force ? 'y' : 'n'}\0${path}\0`).join(''), 'latin1')
+}

@@ -1,0 +1,302 @@
+/**
+ * The layers of copy-on-write runs on disk, by the native helper that reads and applies them (native/tools/layers.c).
+ * Edge: the file system, processes.
+ */
+import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { SandboxError } from '../error.ts'
+import { checkNativeProgram, nativeDirectory } from '../os/native-programs.ts'
+import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
+import { type Change, parseChanges, type RawChange, shownChange, textOf, withRemoved } from './change.ts'
+import { type Choice, choiceBytes, choose } from './choice.ts'
+import { protectionOf } from './protected.ts'
+import { type LayerRecord, parseRecord } from './record.ts'
+import { layerDirectories } from './state-directory.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Where a layer is. */
+export interface LayerPlace {
+  readonly directory: string
+  readonly id: string
+}
+
+export interface Layer extends LayerPlace {
+  readonly record: LayerRecord
+}
+
+/* ---- finding ---- */
+
+const ID = /^[a-z0-9]{1,64}$/
+const own = () => process.getuid?.() ?? -1
+
+/** @param id of the run, or the first characters of one */
+export function findLayer(id: string, env: Environment): Layer {
+  return readLayer(findPlace(id, env))
+}
+
+export function findPlace(id: string, env: Environment): LayerPlace {
+  const all = placesOf(env)
+  const exact = all.filter((place) => place.id === id)
+  const found =
+    exact.length > 0 ? exact : ID.test(id) ? all.filter((one) => one.id.startsWith(id) && hasBegun(one)) : []
+  const [place, other] = found
+  if (place === undefined || other !== undefined) {
+    throw new SandboxError(
+      'LAYER_NOT_FOUND',
+      `${other === undefined ? 'no' : 'more than one'} run ${JSON.stringify(id)} has changes that wait`,
+      {
+        hint: 'llm-do ps --cow',
+      },
+    )
+  }
+  return place
+}
+
+/** A layer that was made for a command which has not come, or never will, has no record. */
+const hasBegun = ({ directory, id }: LayerPlace): boolean => existsSync(join(directory, id, 'record'))
+
+/** What killed runners have made for commands that never came. @param before made before this time, ms since 1970 */
+export function unusedPlaces(env: Environment, before: number): readonly LayerPlace[] {
+  return placesOf(env).filter((place) => !hasBegun(place) && madeAt(place) < before)
+}
+
+const madeAt = ({ directory, id }: LayerPlace): number =>
+  lstatSync(join(directory, id), { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY
+
+/** The newest one, for verbs that got no ID. */
+export function lastLayer(env: Environment): Layer {
+  const [newest] = listLayers(env)
+  if (newest !== undefined) return newest
+  throw new SandboxError('LAYER_NOT_FOUND', 'no run has changes that wait', { hint: 'llm-do exec --cow . -- COMMAND' })
+}
+
+/** Newest first; those that cannot be read are left out. */
+export function listLayers(env: Environment): readonly Layer[] {
+  return placesOf(env)
+    .flatMap((place) => {
+      const record = recordAt(place)
+      return record === undefined ? [] : [{ ...place, record }]
+    })
+    .sort((a, b) => b.record.sinceMs - a.record.sinceMs)
+}
+
+/** Below /tmp another user may have taken the name: then nothing of ours is in there. */
+function placesOf(env: Environment): readonly LayerPlace[] {
+  return layerDirectories(env, own())
+    .filter((directory) => [dirname(directory), directory].every((place) => isOwnDirectory(place, own())))
+    .flatMap((directory) => readdirSync(directory).flatMap((id) => (ID.test(id) ? [{ directory, id }] : [])))
+}
+
+function readLayer(place: LayerPlace): Layer {
+  const record = recordAt(place)
+  if (record !== undefined) return { ...place, record }
+  throw new SandboxError('LAYER_FAILED', `the record of ${place.id} in ${place.directory} is missing or damaged`, {
+    hint: `llm-do discard --force ${place.id}`,
+  })
+}
+
+function recordAt({ directory, id }: LayerPlace): LayerRecord | undefined {
+  try {
+    return parseRecord(readFileSync(join(directory, id, 'record')))
+  } catch {
+    return undefined // Gone meanwhile, or never written.
+  }
+}
+
+/* ---- the helper ---- */
+
+interface Answer {
+  readonly stdout: Uint8Array
+  readonly status: number
+}
+
+/** Exit statuses of bin/layers. */
+const CONFLICT = 3
+const BUSY = 4
+const GONE = 5
+const REPLACED = 6
+const NOT_APPLIED = 7
+const ELSEWHERE = 8
+
+interface Asked extends LayerPlace {
+  readonly verb: 'changes' | 'apply' | 'undo' | 'discard' | 'view'
+  readonly words?: readonly string[]
+  readonly input?: Uint8Array
+}
+
+/** The longest list: a hundred thousand changes have some 20 MB. */
+const MOST_OUTPUT = 2 ** 30
+
+async function ask({ verb, directory, id, words = [], input }: Asked): Promise<Answer> {
+  const { execa } = await import('execa')
+  const helper = join(nativeDirectory(), 'layers')
+  checkNativeProgram(helper, process.arch)
+  const { exitCode, stdout, stderr, failed } = await execa(helper, [verb, directory, id, ...words], {
+    env: {},
+    extendEnv: false,
+    reject: false,
+    encoding: 'buffer',
+    stripFinalNewline: false,
+    maxBuffer: MOST_OUTPUT,
+    input: input ?? new Uint8Array(),
+  })
+  if (exitCode === 0 || exitCode === CONFLICT) return { stdout, status: exitCode }
+  const why = Buffer.from(stderr).toString('utf8').trim() || (failed ? `${helper} ended by itself` : '')
+  throw refusalOf(id, exitCode, why)
+}
+
+function refusalOf(id: string, status: number | undefined, why: string): SandboxError {
+  if (status === BUSY)
+    return new SandboxError('LAYER_BUSY', `${id} is in use: its run is not over, or another command works on it`, {
+      hint: 'llm-do ps',
+    })
+  if (status === GONE) return new SandboxError('LAYER_NOT_FOUND', `${id}: ${why}`, { hint: 'llm-do ps --cow' })
+  if (status === REPLACED)
+    return new SandboxError(
+      'LAYER_FAILED',
+      `${id}: the directory it belongs to was moved, removed or replaced: ${why}`,
+      {
+        hint: `put it back, or: llm-do discard ${id}`,
+      },
+    )
+  if (status === ELSEWHERE)
+    return new SandboxError(
+      'LAYER_FAILED',
+      `${id}: ${why} lies on another file system than its changes, or behind another mount`,
+      {
+        hint: `llm-do diff ${id} | git apply   # nothing was applied`,
+      },
+    )
+  if (status === NOT_APPLIED)
+    return new SandboxError('LAYER_FAILED', `${id}: no apply can be taken back`, { hint: `llm-do changes ${id}` })
+  return new SandboxError('LAYER_FAILED', `${id}: ${why}`, {
+    hint: 'nothing is half applied; mend what is named and try again',
+  })
+}
+
+/* ---- verbs ---- */
+
+export interface LayerChanges {
+  readonly raw: readonly RawChange[]
+  readonly isProtected: (change: RawChange) => boolean
+}
+
+export async function rawChanges(layer: Layer): Promise<LayerChanges> {
+  const raw = withRemoved(parseChanges((await ask({ ...layer, verb: 'changes' })).stdout), seenAtEnd(layer))
+  return { raw, isProtected: protectionOf(raw, layer.record.zones) }
+}
+
+/** Written at the end of the run: what the host removed later left no trace that a time could be read from. */
+const SEEN = 'seen'
+
+/** The first list of changes, when the run has just ended. */
+export async function firstChanges(layer: Layer): Promise<readonly Change[]> {
+  const { stdout } = await ask({ ...layer, verb: 'changes' })
+  const before = readPrivateFile(join(layer.directory, layer.id, SEEN), { uid: own(), most: MOST_OUTPUT })
+  const seen = before === undefined ? stdout : Buffer.concat([before, stdout])
+  writePrivateFile({ directory: join(layer.directory, layer.id), name: SEEN, uid: own() }, seen)
+  return shownOf(layer, await rawChanges(layer))
+}
+
+function seenAtEnd({ directory, id }: LayerPlace): readonly RawChange[] {
+  const bytes = readPrivateFile(join(directory, id, SEEN), { uid: own(), most: MOST_OUTPUT })
+  return bytes === undefined ? [] : parseChanges(bytes)
+}
+
+/** Everything that waits to be applied. */
+export async function changesOf(layer: Layer): Promise<readonly Change[]> {
+  return shownOf(layer, await rawChanges(layer))
+}
+
+function shownOf(layer: Layer, { raw, isProtected }: LayerChanges): readonly Change[] {
+  const inputs = { zones: layer.record.zones, isProtected }
+  return raw.filter(({ kind }) => kind !== 'git').map((change) => shownChange(change, inputs))
+}
+
+export interface ApplyOptions {
+  readonly paths?: readonly string[]
+  /** Also over what the host has changed since. */
+  readonly force?: boolean
+}
+
+export interface Applied {
+  /** Paths of what stands in the way; then nothing was applied. */
+  readonly conflicts: readonly string[]
+  readonly applied: number
+  /** Left out: what programs of the host run or obey, unless it was named. */
+  readonly protected: readonly string[]
+  /** Left out: devices, FIFOs, sockets. */
+  readonly special: readonly string[]
+}
+
+const paths = (changes: readonly RawChange[]): readonly string[] => changes.map(({ path }) => textOf(path))
+
+const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+
+/** All of it or nothing. @throws SandboxError for a layer that cannot be used, and for paths that name no change */
+export async function applyLayer(
+  layer: Layer,
+  { paths: wanted = [], force = false }: ApplyOptions = {},
+): Promise<Applied> {
+  if (!force && layer.record.boot !== bootId())
+    throw new SandboxError(
+      'LAYER_FAILED',
+      `${layer.id} was made before the machine was started: after a power cut it may be incomplete`,
+      {
+        hint: `look at it, then apply it all the same: llm-do diff ${layer.id}; llm-do apply --force ${layer.id}`,
+      },
+    )
+  const { raw, isProtected } = await rawChanges(layer)
+  const choice = choose({ changes: raw, zones: layer.record.zones, paths: wanted, isProtected, force })
+  if (choice.unknown.length > 0)
+    throw new SandboxError('USAGE', `no change of ${layer.id} is at ${choice.unknown.join(', ')}`, {
+      hint: `llm-do changes ${layer.id}`,
+    })
+  if (choice.conflicts.length > 0) return refused(choice, paths(choice.conflicts))
+  if (choice.chosen.length === 0) return { ...refused(choice, []), applied: 0 }
+  const { stdout, status } = await ask({ ...layer, verb: 'apply', input: choiceBytes(choice.chosen, force) })
+  if (status === CONFLICT) return refused(choice, conflictsIn(stdout))
+  return { ...refused(choice, []), applied: choice.chosen.length }
+}
+
+function refused({ protectedOnes, special }: Choice, conflicts: readonly string[]): Applied {
+  return { conflicts, applied: 0, protected: paths(protectedOnes), special: paths(special) }
+}
+
+/** Pairs of zone and path. */
+function conflictsIn(stdout: Uint8Array): readonly string[] {
+  const words = Buffer.from(stdout).toString('utf8').split('\0')
+  return words.filter((_, index) => index % 2 === 1)
+}
+
+/** Takes the last apply back. @returns the first path that has changed since; then nothing was undone */
+export async function undoLayer(layer: Layer): Promise<string | undefined> {
+  const { stdout, status } = await ask({ ...layer, verb: 'undo' })
+  return status === CONFLICT ? (Buffer.from(stdout).toString('utf8').split('\0')[0] ?? '') : undefined
+}
+
+export async function discardLayer(place: LayerPlace, force = false): Promise<void> {
+  await ask({ ...place, verb: 'discard', words: force ? ['--force'] : [] })
+}
+
+/** A directory with `a` and `b`, which hold what is chosen as the zone and as the layer have it. It is gone when `use` has ended. */
+export async function withView<T>(
+  layer: Layer,
+  chosen: readonly RawChange[],
+  use: (directory: string) => Promise<T>,
+): Promise<T> {
+  const view = join(layer.directory, layer.id, 'view')
+  try {
+    await ask({ ...layer, verb: 'view', input: choiceBytes(chosen, false) })
+    return await use(view)
+  } finally {
+    await rm(view, { recursive: true, force: true })
+  }
+}
+
+/** A layer of a run that has just ended. */
+export function layerAt(place: LayerPlace): Layer {
+  return readLayer(place)
+}

@@ -1,0 +1,164 @@
+/**
+ * What the caller's tools are set up for: answers the questions of src/network/tools, and keeps which files, directories and variables
+ * the answers rest on, so that a plan made from them can tell when it is stale.
+ * Edge: files, directories, programs of the host.
+ */
+import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
+import { hostsOf, type ToolHosts } from '../network/tools/index.ts'
+import type { Look } from '../network/tools/look.ts'
+import type { ToolName } from '../network/tools/names.ts'
+import { runProgram } from '../os/run-program.ts'
+import { findProgram, withTrustedPath } from './program.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface ToolQuestion {
+  readonly names: readonly ToolName[]
+  readonly env: Environment
+  readonly home: string
+  /** Canonical. */
+  readonly cwd: string
+  readonly uid: number
+  /** Where commands can write: no program from there is started. */
+  readonly notBelow: readonly string[]
+}
+
+/** What was looked at, for people and for the launch cache. */
+export interface Looked {
+  /** Files and directories that were there, as they were found and canonical. */
+  readonly read: readonly string[]
+  readonly missing: readonly string[]
+  /** Of the two, those by which the caller's tools are set up. */
+  readonly deciding: readonly string[]
+  readonly variables: readonly { readonly name: string; readonly isSet: boolean }[]
+  /** A program was asked. */
+  readonly isAsked: boolean
+}
+
+export interface ToolAnswer extends ToolHosts {
+  readonly looked: Looked
+}
+
+export async function observeToolHosts({ names, ...question }: ToolQuestion): Promise<readonly ToolAnswer[]> {
+  return await Promise.all(
+    names.map(async (name) => {
+      const { look, looked } = newLook(question)
+      const hosts = await hostsOf(name, look)
+      return { ...hosts, looked: looked() }
+    }),
+  )
+}
+
+/** Largest file that is read, in bytes; whatever is behind that names no host. */
+const LARGEST_FILE = 1024 ** 2
+/** A tool that takes longer has no answer. */
+const PATIENCE_MS = 10_000
+
+function newLook(question: Omit<ToolQuestion, 'names'>): { readonly look: Look; readonly looked: () => Looked } {
+  const { env, home, cwd, uid, notBelow } = question
+  const [read, missing, deciding] = [new Set<string>(), new Set<string>(), new Set<string>()]
+  const variables = new Map<string, boolean>()
+  const asked: string[] = []
+  const path = (env['PATH'] ?? '').split(delimiter)
+  const configHome = env['XDG_CONFIG_HOME'] ?? ''
+  const note = (file: string): void => {
+    const real = realOf(file)
+    if (real === undefined) missing.add(file)
+    else for (const one of [file, real]) read.add(one)
+  }
+  const text = (file: string): string | undefined => {
+    if (!isAbsolute(file)) return undefined
+    note(file)
+    return textOf(file)
+  }
+  const find = (name: string) => findProgram({ name, path, notBelow, uid })
+  const look: Look = {
+    home,
+    cwd,
+    configHome: isAbsolute(configHome) ? configHome : join(home, '.config'),
+    variable: (name) => {
+      variables.set(name, env[name] !== undefined)
+      return env[name] || undefined
+    },
+    text: (file) => {
+      deciding.add(file)
+      return text(file)
+    },
+    projectText: text,
+    names: (directory) => {
+      note(directory)
+      return namesIn(directory)
+    },
+    ownKind: (file) => {
+      note(file)
+      return ownKindOf(file, uid)
+    },
+    program: (name) => find(name)?.path,
+    ask: async (name, argv) => {
+      const program = find(name)
+      if (program === undefined || program.setuid) return undefined
+      asked.push(name)
+      const { PATH = '' } = withTrustedPath({ PATH: path.join(delimiter) }, notBelow)
+      const end = await runProgram({ file: program.path, argv, env: { PATH }, patienceMs: PATIENCE_MS })
+      return end.ok ? end.stdout : undefined
+    },
+  }
+  const looked = () => ({
+    read: [...read],
+    missing: [...missing],
+    deciding: [...deciding],
+    variables: [...variables].map(([name, isSet]) => ({ name, isSet })),
+    isAsked: asked.length > 0,
+  })
+  return { look, looked }
+}
+
+function realOf(file: string): string | undefined {
+  try {
+    return realpathSync.native(file)
+  } catch {
+    return undefined // There is none, or none that this user may know of.
+  }
+}
+
+/** O_NONBLOCK: a FIFO in the place of a file must not make us wait for its writer. */
+function textOf(file: string): string | undefined {
+  try {
+    const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      return fstatSync(fd).isFile() ? readFrom(fd) : undefined
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return undefined // The tool could not read it either.
+  }
+}
+
+function readFrom(fd: number): string {
+  const buffer = Buffer.alloc(LARGEST_FILE)
+  let length = 0
+  for (let bytes = -1; bytes !== 0 && length < buffer.length; length += bytes)
+    bytes = readSync(fd, buffer, length, buffer.length - length, null)
+  return buffer.toString('utf8', 0, length)
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory).toSorted()
+  } catch {
+    return [] // There is none, or the tool could not list it either.
+  }
+}
+
+function ownKindOf(file: string, uid: number): 'file' | 'directory' | undefined {
+  try {
+    // A link of somebody else's could lead to another repository of the caller.
+    const [seen, holder] = [lstatSync(file), lstatSync(dirname(file))]
+    if (seen.uid !== uid || holder.uid !== uid) return undefined
+    return seen.isDirectory() ? 'directory' : seen.isFile() ? 'file' : undefined
+  } catch {
+    return undefined // There is none, or none that this user may know of.
+  }
+}

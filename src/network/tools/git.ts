@@ -1,0 +1,99 @@
+/**
+ * git: the remotes of the repository around the caller's directory, rewritten by `insteadOf` as git does. Only a repository of the
+ * caller's own counts, as for git itself. Pure.
+ */
+import { posix } from 'node:path'
+import { settingsOf, unquoted } from './ini.ts'
+import { type Look, type Mentions, mention } from './look.ts'
+
+interface GitSetting {
+  /** Lower case. */
+  readonly section: string
+  readonly name: string
+  readonly key: string
+  readonly value: string
+}
+
+export function git(look: Look): Mentions {
+  const file = configOf(look)
+  const own = file === undefined ? [] : readSettings(look, file)
+  const rules = [...own, ...globalFiles(look).flatMap((path) => readSettings(look, path, 0))]
+  const remotes = own.filter(({ section, key }) => section === 'remote' && (key === 'url' || key === 'pushurl'))
+  return {
+    own: mention(
+      file ?? '',
+      remotes.flatMap((remote) => rewritten(rules, remote)),
+    ),
+    project: [],
+  }
+}
+
+function globalFiles(look: Look): readonly string[] {
+  const set = look.variable('GIT_CONFIG_GLOBAL')
+  const user =
+    set === undefined ? [posix.join(look.configHome, 'git/config'), posix.join(look.home, '.gitconfig')] : [set]
+  return ['/etc/gitconfig', ...user]
+}
+
+/** The configuration of the repository in or above a directory. */
+function configOf(look: Look): string | undefined {
+  for (let directory = look.cwd; ; directory = posix.dirname(directory)) {
+    const path = posix.join(directory, '.git')
+    const kind = look.ownKind(path)
+    if (kind === 'directory') return posix.join(path, 'config')
+    if (kind === 'file') return linkedConfig(look, path)
+    if (directory === '/') return undefined
+  }
+}
+
+/** Of a worktree or a submodule: `gitdir: PATH`, and in there the way to what all worktrees share. */
+function linkedConfig(look: Look, file: string): string | undefined {
+  const written = /^gitdir: (.*)$/m.exec(look.text(file) ?? '')?.[1]
+  if (written === undefined) return undefined
+  const directory = posix.resolve(posix.dirname(file), written)
+  const common = look.text(posix.join(directory, 'commondir'))?.trim() ?? '.'
+  const shared = posix.resolve(directory, common)
+  return look.ownKind(shared) === 'directory' ? posix.join(shared, 'config') : undefined
+}
+
+/** Files that a file of the user's names one in another. */
+const DEEPEST = 5
+
+/** `depth`: of a user's file, of which `include.path` is followed; absent for a repository's. */
+function readSettings(look: Look, file: string, depth?: number): readonly GitSetting[] {
+  const settings = gitSettings(look.text(file) ?? '')
+  if (depth === undefined || depth === DEEPEST) return settings
+  return settings.flatMap((setting) => {
+    if (setting.section !== 'include' || setting.key !== 'path') return [setting]
+    const path = setting.value.replace(/^~\//, `${look.home}/`)
+    return readSettings(look, posix.resolve(posix.dirname(file), path), depth + 1)
+  })
+}
+
+const gitSettings = (text: string): readonly GitSetting[] =>
+  settingsOf(text, { separator: /=/, continues: false }).map(({ section, key, value }) => {
+    const [kind = '', name = ''] = section.split(/\s+(.*)/)
+    return {
+      section: kind.toLowerCase(),
+      name: unquoted(name).replace(/\\(.)/g, '$1'),
+      key: key.toLowerCase(),
+      value: unquoted(value.replace(/\s+[#;].*$/, '')),
+    }
+  })
+
+/** The longest prefix counts. What is pushed may be rewritten in another way than what is fetched. */
+function rewritten(rules: readonly GitSetting[], { value, key }: GitSetting): readonly string[] {
+  const by = (wanted: string): string | undefined => {
+    const fitting = rules.filter(
+      (rule) => rule.section === 'url' && rule.key === wanted && value.startsWith(rule.value),
+    )
+    const best = fitting.reduce<GitSetting | undefined>(
+      (longest, rule) => (longest === undefined || rule.value.length > longest.value.length ? rule : longest),
+      undefined,
+    )
+    return best === undefined ? undefined : best.name + value.slice(best.value.length)
+  }
+  const fetched = by('insteadof') ?? value
+  const pushed = key === 'url' ? by('pushinsteadof') : undefined
+  return [fetched, ...(pushed === undefined ? [] : [pushed])]
+}

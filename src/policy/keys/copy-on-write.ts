@@ -1,0 +1,50 @@
+/** Keys below `cow`: how the changes to copy-on-write zones are kept. */
+import { formatDuration, formatSize, orNone, parseDuration, parseSize, within } from '../../text/units.ts'
+import { oneOf } from '../readers.ts'
+import { UPPERS, type Upper } from '../values.ts'
+import { scalar, section } from './key.ts'
+import { atMost, operatorsOnly } from './narrowing.ts'
+import type { Measured } from './resources.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+/** Ten years: a time that no one means to reach, and that JavaScript's dates can hold. */
+const keep = within(parseDuration, {
+  least: 1000,
+  most: 3650 * DAY_MS,
+  expected: 'a time from 1s to 3650d, such as 7d',
+})
+/** Some directories are made before the command changes anything. */
+const size = within(orNone(parseSize), {
+  least: 1024 ** 2,
+  most: Number.MAX_SAFE_INTEGER,
+  expected: 'a size of at least 1m, such as 500m, or none',
+})
+
+export const cow = section({
+  keep: scalar<string, number>(keep, {
+    description: 'How long changes to copy-on-write zones wait to be applied before llm-do prune removes them.',
+    unit: 'time',
+    type: 'string',
+    default: '7d',
+    // Changes that wait are the operator's to keep.
+    narrowing: { ...operatorsOnly<number>('7d'), shows: formatDuration, grants: formatDuration },
+  }),
+  size: scalar<Measured, number | null>(size, {
+    description: 'Most bytes that the changes to copy-on-write zones take.',
+    unit: 'size or none',
+    type: ['string', 'number'],
+    default: 'none',
+    flag: { name: 'cow-size', argument: 'SIZE', group: 'Limits' },
+    narrowing: atMost(formatSize),
+  }),
+  upper: scalar<Upper, Upper>(oneOf(UPPERS), {
+    description:
+      'Where changes to copy-on-write zones are kept: on disk, or in memory, where they last until the next boot.',
+    unit: 'word',
+    type: 'string',
+    enum: [...UPPERS],
+    default: 'disk',
+    flag: { name: 'cow-upper', argument: 'disk|memory', group: 'Files' },
+    narrowing: operatorsOnly('disk'),
+  }),
+})

@@ -1,0 +1,145 @@
+/** What layers say about the network, and how it adds up. Pure. */
+import { misunderstood, type Reader, type Reading, understood } from '../../text/units.ts'
+import type { SetKey } from '../layer-source.ts'
+import { oneOf } from '../readers.ts'
+import type { AfterSecrets, NetworkMode, NetworkPolicy, ProxyChoice } from '../values.ts'
+import { unite } from './key.ts'
+
+/** `record` is restricted with every public name allowed. */
+export type NetworkWord = NetworkMode | 'record'
+
+/** `mode` is absent when only a deny list is given. */
+export interface ParsedNetwork {
+  readonly mode?: NetworkWord
+  readonly allow: readonly string[]
+  readonly deny: readonly string[]
+  readonly local?: readonly number[]
+  readonly publish?: readonly string[]
+  readonly hosts?: Readonly<Record<string, string>>
+  readonly afterSecrets?: AfterSecrets
+  readonly proxy?: ProxyChoice
+}
+
+export type NetworkInput =
+  | NetworkWord
+  | 'no'
+  | 'off'
+  | boolean
+  | {
+      readonly mode?: NetworkWord | boolean
+      readonly allow?: readonly string[]
+      readonly deny?: readonly string[]
+      readonly local?: readonly (number | string)[]
+      readonly publish?: readonly (number | string)[]
+      readonly hosts?: Readonly<Record<string, string>>
+      readonly afterSecrets?: AfterSecrets
+      readonly proxy?: ProxyChoice
+    }
+
+const NETWORK_WORDS: Readonly<Record<string, NetworkWord>> = {
+  none: 'none',
+  no: 'none',
+  off: 'none',
+  false: 'none',
+  restricted: 'restricted',
+  record: 'record',
+  host: 'host',
+  true: 'host',
+}
+const EXPECTED_NETWORK = 'none, restricted, record or host'
+
+export const readNetworkMode: Reader<NetworkWord> = (value) => {
+  if (value === 'on' || value === 'yes')
+    return misunderstood(`${EXPECTED_NETWORK} (${value} could mean any but the first)`, value)
+  const isWord = typeof value === 'boolean' || (typeof value === 'string' && Object.hasOwn(NETWORK_WORDS, value))
+  const mode = isWord ? NETWORK_WORDS[String(value)] : undefined
+  return mode === undefined ? withNear(oneOf(['none', 'restricted', 'record', 'host'])(value)) : understood(mode)
+}
+
+const withNear = (reading: Reading<NetworkWord>): Reading<NetworkWord> =>
+  reading.ok ? reading : { ...reading, expected: EXPECTED_NETWORK }
+
+export const readNetworkWord: Reader<ParsedNetwork> = (value) => {
+  const reading = readNetworkMode(value)
+  return reading.ok ? understood({ mode: reading.value, allow: [], deny: [] }) : reading
+}
+
+/** Naming a host or a port of this one means restricted. */
+export function joinNetwork({ mode: written, allow, deny = [], ...rest }: Partial<ParsedNetwork>): ParsedNetwork {
+  const isNamed = allow !== undefined || rest.local !== undefined
+  const mode = written ?? (isNamed ? 'restricted' : undefined)
+  return { ...(mode === undefined ? {} : { mode }), allow: allow ?? [], deny, ...rest }
+}
+
+/** Only what says something: a policy without it has no such key. */
+export function networkPolicy({ mode, allow, deny, ...rest }: NetworkPolicy): NetworkPolicy {
+  const { tools, local, publish, hosts, record, afterSecrets, closedBy, proxy } = rest
+  return {
+    mode,
+    allow,
+    deny,
+    ...(tools === undefined ? {} : { tools }),
+    ...(local === undefined || local.length === 0 ? {} : { local }),
+    ...(publish === undefined || publish.length === 0 ? {} : { publish }),
+    ...(hosts === undefined || Object.keys(hosts).length === 0 ? {} : { hosts }),
+    ...(record === true ? { record } : {}),
+    ...(afterSecrets === 'deny' ? { afterSecrets } : {}),
+    ...(proxy === undefined ? {} : { proxy }),
+    ...(closedBy === undefined ? {} : { closedBy }),
+  }
+}
+
+export const modeOf = (word: NetworkWord): NetworkMode => (word === 'record' ? 'restricted' : word)
+/** The word that would say what a policy holds. */
+export const wordOf = ({ mode, record }: Pick<NetworkPolicy, 'mode' | 'record'>): NetworkWord =>
+  record === true ? 'record' : mode
+
+/** Lists add up; what any layer denies is no longer allowed. A layer that only denies leaves the mode as it is. */
+export function addNetwork(below: NetworkPolicy | undefined, above: ParsedNetwork): NetworkPolicy {
+  const deny = unite(below?.deny, above.deny)
+  const allow = unite(below?.allow, above.allow).filter((host) => !deny.includes(host))
+  const word = above.mode ?? (below === undefined ? 'none' : wordOf(below))
+  const afterSecrets = above.afterSecrets ?? below?.afterSecrets
+  const proxy = above.proxy ?? below?.proxy
+  return networkPolicy({
+    mode: modeOf(word),
+    allow,
+    deny,
+    local: unite(below?.local, above.local ?? []),
+    publish: unite(below?.publish, above.publish ?? []),
+    hosts: { ...below?.hosts, ...above.hosts },
+    ...(word === 'record' ? { record: true } : {}),
+    ...(afterSecrets === undefined ? {} : { afterSecrets }),
+    ...(proxy === undefined ? {} : { proxy }),
+  })
+}
+
+export function networkKeys({
+  mode,
+  allow,
+  deny,
+  local = [],
+  publish = [],
+  hosts = {},
+  afterSecrets,
+  proxy,
+}: ParsedNetwork): readonly SetKey[] {
+  return [
+    { key: 'network' },
+    ...(mode === undefined ? [] : [{ key: 'network.mode' }]),
+    ...(allow.length === 0 ? [] : [{ key: 'network.allow' }]),
+    ...(deny.length === 0 ? [] : [{ key: 'network.deny' }]),
+    ...(local.length === 0 ? [] : [{ key: 'network.local' }]),
+    ...(publish.length === 0 ? [] : [{ key: 'network.publish' }]),
+    ...(Object.keys(hosts).length === 0 ? [] : [{ key: 'network.hosts' }]),
+    ...(afterSecrets === undefined ? [] : [{ key: 'network.afterSecrets' }]),
+    ...(proxy === undefined ? [] : [{ key: 'network.proxy' }]),
+  ]
+}
+
+/** Servers inside are reached through the helper of a restricted network; without another word that one lets nothing out. */
+export function finishNetwork(sum: NetworkPolicy): NetworkPolicy {
+  if (sum.publish === undefined || sum.mode !== 'none') return sum
+  const { record: _record, local: _local, ...rest } = sum
+  return networkPolicy({ ...rest, mode: 'restricted', allow: [] })
+}

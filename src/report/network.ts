@@ -1,0 +1,106 @@
+/** What a restricted command has reached, and what it has tried to: rows for the result, denials with the flag that allows them, a hint. Pure. */
+import type { Outcome } from '../backends/outcome.ts'
+import type { ReachedHost } from '../contract.ts'
+import { LOCAL_NAME } from '../network/host-rule.ts'
+import type { NetworkMode } from '../policy/values.ts'
+import type { Denial, NetworkUse } from './result.ts'
+
+export function networkUse({ network }: Outcome): { readonly network?: readonly NetworkUse[] } {
+  return network === undefined ? {} : { network: network.hosts.map(useOf) }
+}
+
+/** The rule by which a recorded network lets every name through; nobody can write it. */
+const RECORDED = '*:*'
+
+/** What a policy would need for the same. */
+const neededFor = ({ host, port, verdict, rule }: ReachedHost): readonly string[] =>
+  verdict === 'allowed' && rule === RECORDED && port !== 0 ? [`--allow-host ${withPort(host, port)}`] : []
+
+function useOf(use: ReachedHost): NetworkUse {
+  const [needs] = neededFor(use)
+  return { ...plainUse(use), ...(needs === undefined ? {} : { needs }) }
+}
+
+/** What stands in the place of the rule. */
+function detailOf(verdict: ReachedHost['verdict'], rule: string): Pick<NetworkUse, 'rule' | 'address' | 'inside'> {
+  if (verdict === 'not-public') return { address: rule }
+  return verdict === 'published' ? { inside: Number(rule) } : { rule }
+}
+
+function plainUse({ host, port, verdict, rule, connections, bytesIn, bytesOut }: ReachedHost): NetworkUse {
+  return {
+    host,
+    ...(port === 0 ? {} : { port }),
+    verdict,
+    ...(rule === '' ? {} : detailOf(verdict, rule)),
+    connections,
+    bytesIn,
+    bytesOut,
+  }
+}
+
+const DEFAULT_PORTS = [0, 80, 443]
+
+const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
+const withPort = (host: string, port: number): string =>
+  DEFAULT_PORTS.includes(port) ? bracketed(host) : `${bracketed(host)}:${port}`
+
+function fixOf({ host, port, verdict, rule }: ReachedHost): string {
+  if (verdict === 'denied') return `take back --deny-host ${rule}`
+  if (host === LOCAL_NAME) return port === 0 ? '--allow-local PORT' : `--allow-local ${port}`
+  return `--allow-host ${withPort(verdict === 'not-public' ? rule : host, port)}`
+}
+
+const isRefused = ({ verdict }: ReachedHost): boolean => ['not-listed', 'denied', 'not-public'].includes(verdict)
+
+const targetOf = ({ host, port }: ReachedHost): string => (port === 0 ? host : `${bracketed(host)}:${port}`)
+
+export function networkDenials({ network }: Outcome): readonly Denial[] {
+  return (network?.hosts ?? []).filter(isRefused).map((use) => ({
+    op: use.port === 0 ? 'resolve' : 'connect',
+    target: targetOf(use),
+    layer: 'network',
+    fix: fixOf(use),
+    count: use.connections,
+  }))
+}
+
+/** The flags that would allow what a recorded network has reached. */
+export function recordHints({ network }: Outcome): readonly string[] {
+  const flags = [...new Set((network?.hosts ?? []).flatMap(neededFor))]
+  return flags.length === 0 ? [] : [`recorded: ${flags.join(' ')}`]
+}
+
+/** Hosts that one line names. */
+const SHOWN = 3
+
+const listed = (shown: readonly string[]): string =>
+  shown.slice(0, SHOWN).join(', ') + (shown.length > SHOWN ? ` and ${shown.length - SHOWN} more` : '')
+
+const HINTS: readonly (readonly [verdict: ReachedHost['verdict'], text: string])[] = [
+  ['unreachable', 'allowed, but it could not be reached from this host:'],
+  ['too-many', 'allowed, but there were too many connections at once:'],
+]
+
+/** Lines for a command that has failed, if it may have failed of this. */
+export function networkHints(outcome: Outcome, mode: NetworkMode): readonly string[] {
+  const refused = networkDenials(outcome).map(({ target, fix }) => `${target} (${fix})`)
+  const what =
+    mode === 'none' ? 'there is no network, and the command asked for' : 'the network is restricted, and refused'
+  const targetsOf = (verdict: string): readonly string[] =>
+    (outcome.network?.hosts ?? []).filter((use) => use.verdict === verdict).map(targetOf)
+  const others = HINTS.map(([verdict, text]) => [text, targetsOf(verdict)] as const)
+  return [[what, refused] as const, ...others].flatMap(([text, shown]) =>
+    shown.length === 0 ? [] : [`${text} ${listed(shown)}`],
+  )
+}
+
+export function networkWarnings({ network }: Outcome): readonly string[] {
+  if (network === undefined) return []
+  return [
+    ...(network.isLost
+      ? ['the helper of the restricted network ended before the command: nothing could be reached any more']
+      : []),
+    ...(network.omitted > 0 ? [`the network report leaves out ${network.omitted} connections to further hosts`] : []),
+  ]
+}

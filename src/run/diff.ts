@@ -1,0 +1,112 @@
+/**
+ * The changes of a layer as a patch, made by git inside a sandbox of our own: it reads what a command wrote.
+ * Edge: this process as the caller.
+ */
+import { posix } from 'node:path'
+import { type RawChange, textOf } from '../cow/change.ts'
+import { choose } from '../cow/choice.ts'
+import { type Layer, rawChanges, withView } from '../cow/layers.ts'
+import { SandboxError } from '../error.ts'
+import { GIT } from '../policy/protected.ts'
+import { exec } from './exec.ts'
+
+export interface DiffOptions {
+  readonly paths?: readonly string[]
+  /** How many lines of each file, instead of the lines. */
+  readonly stat?: boolean
+  readonly env?: Readonly<Record<string, string | undefined>>
+}
+
+export interface Diff {
+  /** What `git apply` takes, or the table of `stat`; bytes, as files are. */
+  readonly patch: Buffer
+  /** In a directory of git, where `git apply` changes nothing: not in the patch. */
+  readonly inGit: readonly string[]
+}
+
+/** Variables and files of a person must not change what a patch looks like, and nothing of the repository may be run. */
+const GIT_ENVIRONMENT = {
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_ATTR_NOSYSTEM: '1',
+  GIT_CEILING_DIRECTORIES: '/',
+  LC_ALL: 'C.UTF-8',
+}
+
+const GIT_DIFF = [
+  'git',
+  'diff',
+  '--no-index',
+  '--binary',
+  '--no-ext-diff',
+  '--no-textconv',
+  '--no-renames',
+  '--no-color',
+]
+const SHOWN = '/diff'
+/** Exit statuses of git diff: no difference, some. */
+const COMPARED = [0, 1]
+
+/** @throws SandboxError for a layer that cannot be read, a path that names no change, and where there is no git */
+export async function diffLayer(
+  layer: Layer,
+  { paths = [], stat = false, env = process.env }: DiffOptions = {},
+): Promise<Diff> {
+  const { raw } = await rawChanges(layer)
+  const { chosen, unknown } = choose({
+    changes: raw,
+    zones: layer.record.zones,
+    paths,
+    isProtected: () => false,
+    force: true,
+  })
+  if (unknown.length > 0)
+    throw new SandboxError('USAGE', `no change of ${layer.id} is at ${unknown.join(', ')}`, {
+      hint: `llm-do changes ${layer.id}`,
+    })
+  const inGit = chosen.filter(isInGit)
+  const shown = chosen.filter((change) => !isInGit(change))
+  const patch = await withView(layer, shown, (view) => compare({ view, stat, env }))
+  return { patch, inGit: inGit.map(({ path }) => textOf(path)) }
+}
+
+const isInGit = ({ path }: RawChange): boolean => path.split('/').includes(GIT)
+
+interface Comparison {
+  readonly view: string
+  readonly stat: boolean
+  readonly env: NonNullable<DiffOptions['env']>
+}
+
+async function compare({ view, stat, env }: Comparison): Promise<Buffer> {
+  const prefixes = ['--src-prefix=', '--dst-prefix=']
+  const result = await exec({
+    command: [...GIT_DIFF, ...prefixes, ...(stat ? ['--stat'] : []), 'a', 'b'],
+    policy: {
+      zones: [{ name: posix.basename(SHOWN), mode: 'ro', hostPath: view, target: SHOWN }],
+      workspace: 'none',
+      workdir: SHOWN,
+      network: 'none',
+      env: { set: GIT_ENVIRONMENT },
+      resources: { timeout: '5m', output: 'none', memory: '2g' },
+    },
+    cwd: '/',
+    env: plain(env),
+  })
+  if (result.error !== undefined)
+    throw new SandboxError('LAYER_FAILED', `diff: ${result.error.message}`, { hint: result.error.hint })
+  if (!COMPARED.includes(result.exitCode ?? -1))
+    throw new SandboxError(
+      'LAYER_FAILED',
+      `diff: git ended with ${result.exitCode ?? result.signal}: ${result.stderr.trim() || result.message}`,
+      {
+        hint: result.hints[0] ?? 'llm-do changes lists them without git',
+      },
+    )
+  return Buffer.from(result.stdout, result.encoding)
+}
+
+/** Options of the caller's runs are not for this one. */
+function plain(env: Comparison['env']): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('LLM_DO_EXEC_')))
+}

@@ -1,0 +1,258 @@
+/** What a command can leave in its layer, and what can happen on the host meanwhile: nothing planted is followed, nothing is lost. */
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { chown } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import { until } from '../pool/pool.ts'
+import { describeWith } from '../support/needs.ts'
+import { becoming, type User, uidOf } from '../support/users.ts'
+import { killEverywhere } from './kills.ts'
+import { helperFor, makePlace, type Place, treeOf } from './place.ts'
+
+async function fill({ project, outside, user }: Place): Promise<void> {
+  const files = ['file', 'd/one', 'd/two', 'e/three', '../outside/secret', '../outside/one']
+  for (const name of ['d', 'e']) mkdirSync(join(project, name))
+  for (const name of files) writeFileSync(join(project, name), `${name}\n`)
+  if (user === 'plain')
+    for (const name of ['d', 'e', ...files]) await chown(join(project, name), uidOf('plain'), uidOf('plain'))
+  await Promise.resolve(outside)
+}
+
+const secret = ({ outside }: Place): readonly string[] => treeOf(outside)
+
+const idOf = async (place: Place, script: string): Promise<string> => (await place.run(script)).cow?.id ?? ''
+
+describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
+  describeWith(user === 'root' ? 'root' : 'plain-user', 'a link', () => {
+    test('that took the place of a directory since the run is not followed, and nothing is applied', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const before = secret(place)
+      const id = await idOf(place, 'echo changed > d/one; echo new > d/new; rm d/two')
+      renameSync(join(place.project, 'd'), join(place.project, 'was'))
+      symlinkSync(place.outside, join(place.project, 'd'))
+      const { status, stderr } = await place.cli('apply', id)
+      expect([status, secret(place)]).toEqual([3, before])
+      expect(stderr.toString()).toContain('conflict: d')
+      // Control: without the link the same changes are applied.
+      rmSync(join(place.project, 'd'))
+      renameSync(join(place.project, 'was'), join(place.project, 'd'))
+      expect((await place.cli('apply', '--force', id)).status).toBe(0)
+      expect(readFileSync(join(place.project, 'd/one'), 'utf8')).toBe('changed\n')
+    })
+
+    test('put in the way while it is applied is not followed, and all of it is taken back', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const before = secret(place)
+      const id = await idOf(place, 'echo new > d/new')
+      // Held up between its last look and its first step.
+      const hold = ['strace', '-o', '/dev/null', '-e', 'inject=syncfs:delay_exit=2000000:when=1']
+      const [file = '', ...words] = [...becoming(user), ...hold, helperFor(user), 'apply', place.layers, id]
+      const applying = execa(file, words, { input: '0\0n\0d/new\0', reject: false })
+      await new Promise((resolve) => setTimeout(resolve, 1200))
+      renameSync(join(place.project, 'd'), join(place.project, 'was'))
+      symlinkSync(place.outside, join(place.project, 'd'))
+      const { exitCode } = await applying
+      expect([exitCode, secret(place)]).toEqual([125, before])
+      expect(existsSync(join(place.project, 'was/new'))).toBe(false)
+      // Control: without the link it is applied.
+      rmSync(join(place.project, 'd'))
+      renameSync(join(place.project, 'was'), join(place.project, 'd'))
+      expect((await place.cli('apply', id)).status).toBe(0)
+      expect(readFileSync(join(place.project, 'd/new'), 'utf8')).toBe('new\n')
+    })
+
+    test('of the command is applied as a link, and is said to lead out', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { cow, changes = [] } = await place.run(
+        `ln -s ../outside/secret up; ln -s /etc/passwd absolute; ln -s file inside; rm -r e; ln -s ../outside e`,
+      )
+      expect(changes.filter(({ outside }) => outside).map(({ path }) => path)).toEqual(['absolute', 'e', 'up'])
+      const before = secret(place)
+      expect((await place.cli('apply', cow?.id ?? '')).status).toBe(0)
+      expect(readlinkSync(join(place.project, 'e'))).toBe('../outside')
+      expect(secret(place)).toEqual(before)
+    })
+
+    test('in place of the whole directory is refused', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const id = await idOf(place, 'echo changed > file')
+      renameSync(place.project, `${place.project}.was`)
+      symlinkSync(place.outside, place.project)
+      const before = secret(place)
+      const { status, stderr } = await place.cli('apply', id)
+      expect([status, secret(place)]).toEqual([125, before])
+      expect(stderr.toString()).toContain('was moved, removed or replaced')
+      rmSync(place.project)
+      renameSync(`${place.project}.was`, place.project)
+      expect((await place.cli('apply', id)).status).toBe(0)
+    })
+  })
+
+  describeWith(user === 'root' ? 'root' : 'plain-user', 'what must not reach the host', () => {
+    test('set-id bits, marks of overlay and special files stay in the layer', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { cow, changes = [] } = await place.run(
+        `cp /bin/true tool; chmod 755 tool; chmod u+s tool; python3 - <<'END'
+import os
+for name, mark in (('user.overlay.opaque', b'y'), ('user.overlay.redirect', b'/d'), ('user.note', b'kept'), ('trusted.overlay.opaque', b'y')):
+  try: os.setxattr('e', name, mark)
+  except OSError: pass
+os.setxattr('file', 'user.note', b'kept')
+for make in (lambda: os.mknod('whiteout', 0o020000, 0), lambda: os.mkfifo('pipe')):
+  try: make()
+  except OSError as error: print(error.errno)
+END
+        echo more >> file; rm -r d; mkdir d; echo only > d/only`,
+        '--seccomp',
+        'default',
+      )
+      expect(changes.map(({ path }) => path)).not.toContain('e/three')
+      // What the filter has refused, as if it had not.
+      chmodSync(join(place.layers, cow?.id ?? '', 'zone.0/up/tool'), 0o6755)
+      const { status } = await place.cli('apply', cow?.id ?? '')
+      expect(status).toBe(0)
+      expect(lstatSync(join(place.project, 'tool')).mode & 0o7777).toBe(0o755)
+      expect(readdirSync(join(place.project, 'd'))).toEqual(['only'])
+      expect(readFileSync(join(place.project, 'e/three'), 'utf8')).toBe('e/three\n')
+      const modes = readdirSync(place.project).map((name) => lstatSync(join(place.project, name)))
+      expect(modes.filter((one) => (one.mode & 0o6000) !== 0 || !(one.isFile() || one.isDirectory()))).toEqual([])
+      const marks = `import os, sys
+for at, directories, files in os.walk(sys.argv[1]):
+    for name in [*directories, *files]: print(name, *os.listxattr(os.path.join(at, name), follow_symlinks=False))`
+      const { stdout } = await execa('python3', ['-c', marks, place.project])
+      expect(stdout.split('\n')).toContain('e')
+      expect(stdout).not.toMatch(/overlay/)
+    })
+
+    test('hooks and configuration of git are left alone until they are named, at every level', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      await execa('sh', ['-c', 'git init -q . && mkdir -p lib && git init -q lib'], { cwd: place.project })
+      if (user === 'plain') await execa('chown', ['-R', `${uidOf('plain')}:${uidOf('plain')}`, place.project])
+      const { cow, changes = [] } = await place.run(`
+        for at in . lib; do echo '[core]' >> $at/.git/config; printf '#!/bin/sh\\n' > $at/.git/hooks/post-checkout; done
+        git init -q new; git init -q --bare bare; echo x > .envrc; echo data > .git/description; mkdir -p .vscode; echo 1 > .vscode/tasks.json`)
+      const named = changes.filter((one) => one.protected).map(({ path }) => path)
+      expect(named).toEqual(
+        expect.arrayContaining([
+          '.envrc',
+          '.git/config',
+          '.git/hooks/post-checkout',
+          '.vscode',
+          '.vscode/tasks.json',
+          'lib/.git/config',
+          'lib/.git/hooks/post-checkout',
+          'new/.git',
+          'bare',
+        ]),
+      )
+      const id = cow?.id ?? ''
+      expect((await place.cli('apply', id)).status).toBe(0)
+      expect(existsSync(join(place.project, '.git/hooks/post-checkout'))).toBe(false)
+      expect(existsSync(join(place.project, 'lib/.git/hooks/post-checkout'))).toBe(false)
+      expect(existsSync(join(place.project, 'new/.git'))).toBe(false)
+      expect(readdirSync(join(place.project)).filter((name) => ['.envrc', '.vscode', 'bare'].includes(name))).toEqual(
+        [],
+      )
+      expect(readFileSync(join(place.project, '.git/description'), 'utf8')).toBe('data\n')
+      // Control: by its name it can be had.
+      expect((await place.cli('apply', id, '.envrc')).status).toBe(0)
+      expect(readFileSync(join(place.project, '.envrc'), 'utf8')).toBe('x\n')
+    })
+  })
+
+  describeWith(user === 'root' ? 'root' : 'plain-user', 'an edit on the host', () => {
+    const EDITS: readonly (readonly [string, (place: Place) => void])[] = [
+      ['of a file', ({ project }) => writeFileSync(join(project, 'file'), 'host\n')],
+      ['that removed a file', ({ project }) => rmSync(join(project, 'file'))],
+      ['at a path that is new', ({ project }) => writeFileSync(join(project, 'new'), 'host\n')],
+      ['of a file that was removed', ({ project }) => writeFileSync(join(project, 'd/two'), 'host\n')],
+      ['in a directory that was removed', ({ project }) => writeFileSync(join(project, 'e/host'), 'host\n')],
+    ]
+    const SCRIPT = 'echo more >> file; echo new > new; rm d/two; rm -r e; echo other > other'
+
+    test.each(EDITS)('%s is a conflict: nothing is applied, all of it stays', async (_, edit) => {
+      const place = await makePlace(user)
+      await fill(place)
+      const id = await idOf(place, SCRIPT)
+      edit(place)
+      const before = treeOf(place.project)
+      const { status, stderr } = await place.cli('apply', id)
+      expect([status, stderr.toString()]).toEqual([3, expect.stringContaining('was changed on the host since')])
+      expect(treeOf(place.project)).toEqual(before)
+      expect((await place.cli('apply', id, 'other')).status).toBe(0)
+      expect((await place.cli('apply', '--force', id)).status).toBe(0)
+      expect(existsSync(join(place.project, 'e'))).toBe(false)
+    })
+
+    test('during the run is one, too', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { outside } = place
+      const script = `echo more >> file; touch ${outside}/begun; until [ -e ${outside}/edited ]; do sleep 0.05; done`
+      const running = place.run(script, '--rw', outside)
+      await until(async () => (existsSync(join(outside, 'begun')) ? true : undefined), 'the start of the command')
+      writeFileSync(join(place.project, 'file'), 'host\n')
+      writeFileSync(join(outside, 'edited'), '')
+      const { changes } = await running
+      expect(changes).toMatchObject([{ path: 'file', conflict: true }])
+    })
+
+    test('that made the same is none', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const id = await idOf(place, 'echo same > file; echo other > other')
+      writeFileSync(join(place.project, 'file'), 'same\n')
+      expect((await place.cli('apply', id)).status).toBe(0)
+    })
+
+    test('after the apply keeps the undo from being done', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const id = await idOf(place, SCRIPT)
+      expect((await place.cli('apply', id)).status).toBe(0)
+      writeFileSync(join(place.project, 'new'), 'host\n')
+      const before = treeOf(place.project)
+      expect((await place.cli('undo', id)).status).toBe(3)
+      expect(treeOf(place.project)).toEqual(before)
+    })
+  })
+
+  describeWith(
+    [...(user === 'root' ? (['root'] as const) : (['plain-user'] as const)), 'strace'],
+    'an apply that is killed',
+    () => {
+      test.each(['apply', 'undo'] as const)(
+        'an %s, at any step, is taken back by the next command, wholly',
+        { timeout: 280_000 },
+        async (verb) => {
+          const place = await makePlace(user)
+          await fill(place)
+          const id = await idOf(
+            place,
+            'echo more >> file; echo new > new; rm d/two; rm -r e; mkdir n; echo x > n/x; chmod 700 d; ln -s a l',
+          )
+          expect(await killEverywhere({ place, id, layers: place.layers, verb })).toBeGreaterThan(12)
+        },
+      )
+    },
+  )
+})

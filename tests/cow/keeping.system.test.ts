@@ -1,0 +1,146 @@
+/** How a layer is kept: gone on with, bounded, asked about, and left for a while. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chown } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import type { Result } from '../../src/report/result.ts'
+import { cliWords } from '../support/cli.ts'
+import { describeWith } from '../support/needs.ts'
+import { type User, uidOf } from '../support/users.ts'
+import { makePlace, type Place, treeOf } from './place.ts'
+
+async function fill({ project, user }: Place): Promise<void> {
+  mkdirSync(join(project, 'd'))
+  for (const name of ['file', 'd/one']) writeFileSync(join(project, name), `${name}\n`)
+  if (user === 'plain')
+    for (const name of ['d', 'file', 'd/one']) await chown(join(project, name), uidOf('plain'), uidOf('plain'))
+}
+
+/** Without `--cow`: the directories are those of the layer. */
+async function goOn(place: Place, id: string, script: string): Promise<Result> {
+  const { stdout } = await place.cli('exec', '--json', '--cow-continue', id, '--', 'sh', '-c', script)
+  return JSON.parse(stdout.toString()) as Result
+}
+
+describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
+  describeWith(user === 'root' ? 'root' : 'plain-user', 'a layer', () => {
+    test('is gone on with: the next command sees what the last one has left, and adds to it', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const before = treeOf(place.project)
+      const { cow } = await place.run('echo more >> file; rm d/one; echo x > d/x')
+      const id = cow?.id ?? ''
+      const second = await goOn(place, id, 'cat file; ls d; rm d/x; echo y > d/y')
+      expect([second.stdout, second.cow?.id]).toEqual(['file\nmore\nx\n', id])
+      expect(second.changes?.map(({ path, kind }) => `${kind} ${path}`)).toEqual([
+        'deleted d/one',
+        'added d/y',
+        'modified file',
+      ])
+      expect(treeOf(place.project)).toEqual(before)
+      // One that changed nothing, and one that could not be started, leave it as it is.
+      expect((await goOn(place, id, 'true')).changes).toHaveLength(3)
+      await place.cli('exec', '--cow-continue', id, '--', 'no-such-program')
+      expect(await place.changes(id)).toHaveLength(3)
+      // After an apply, too.
+      expect((await place.cli('apply', id)).status).toBe(0)
+      expect((await goOn(place, id, 'cat file; echo third >> file')).stdout).toBe('file\nmore\n')
+      expect((await place.cli('apply', id)).status).toBe(0)
+      expect(readFileSync(join(place.project, 'file'), 'utf8')).toBe('file\nmore\nthird\n')
+    })
+
+    test('of other directories than those of the run is not gone on with', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { cow } = await place.run('echo x > x')
+      const id = cow?.id ?? ''
+      const { status, stderr } = await place.cli('exec', '--cow-continue', id, '--cow', place.outside, '--', 'true')
+      expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('other copy-on-write directories')])
+      expect(await place.changes(id)).toMatchObject([{ path: 'x' }])
+      expect((await place.cli('exec', '--cow-continue', 'nosuchrun', '--', 'true')).status).toBe(125)
+    })
+
+    test('that takes more than its size ends the run, and the result says so', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const fillUp = 'mkdir h; dd if=/dev/zero of=h/big bs=1M count=8 2>/dev/null; chmod 0 h; sleep 20'
+      const over = await place.run(fillUp, '--cow-size', '2m')
+      expect([over.reason, over.ok, over.durationMs < 15_000]).toEqual(['disk', false, true])
+      expect(over.message).toContain('took more than 2MiB')
+      // One that has ended before anybody looked is no success, either.
+      const words = ['--cow', '.', '--cow-size', '2m', '--', 'dd', 'if=/dev/zero', 'of=big', 'bs=8M', 'count=1']
+      expect((await place.cli('exec', ...words)).status).toBe(137)
+      // Control: with room for it the same is an ordinary end.
+      const under = await place.run('dd if=/dev/zero of=big bs=1M count=1 2>/dev/null', '--cow-size', '4m')
+      expect([under.reason, under.ok]).toEqual(['exit', true])
+    })
+
+    test('is asked about at a terminal, and nowhere else', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { status, stderr } = await place.cli(
+        'exec',
+        '--cow',
+        '.',
+        '--apply',
+        'ask',
+        '--json',
+        '--',
+        'touch',
+        'never',
+      )
+      expect(`${status} ${stderr}`).toMatch(/^125/)
+      const [home] = [join(place.project, '../home')]
+      const ask = async (answer: string, script: string) => {
+        const words = cliWords(['exec', '--cow', '.', '--apply', 'ask', '--', 'sh', '-c', script], {
+          as: user,
+          program: 'llm-do',
+        })
+        const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
+        const env = { HOME: home, XDG_STATE_HOME: join(home, 'state'), PATH: process.env['PATH'] }
+        return await execa('script', ['-qec', quoted, '/dev/null'], {
+          cwd: place.project,
+          env,
+          extendEnv: false,
+          input: answer,
+        })
+      }
+      expect((await ask('\n', 'echo x > no')).stdout).toContain('apply? [y/N]')
+      expect(existsSync(join(place.project, 'no'))).toBe(false)
+      await ask('y\n', 'echo x > yes')
+      expect(existsSync(join(place.project, 'yes'))).toBe(true)
+      const { stdout } = await place.cli('ps', '--cow', '--json')
+      const all = JSON.parse(stdout.toString()) as { id: string; zones: { source: string }[] }[]
+      for (const { id, zones } of all)
+        if (zones.some(({ source }) => source === place.project)) await place.cli('discard', id)
+    })
+
+    test('is removed by prune after as long as the policy says', async () => {
+      const place = await makePlace(user)
+      writeFileSync(join(place.outside, 'short.yaml'), 'sandbox:\n  cow: { keep: 1s }\n')
+      const { cow } = await place.run('echo x > x', '--profile', join(place.outside, 'short.yaml'))
+      const kept = (await place.run('echo x > x')).cow
+      await new Promise((resolve) => setTimeout(resolve, 1200))
+      await place.cli('prune')
+      expect((await place.cli('changes', cow?.id ?? '')).status).toBe(125)
+      expect(await place.changes(kept?.id ?? '')).toHaveLength(1)
+    })
+
+    test('of an earlier boot is applied only by force', async () => {
+      const place = await makePlace(user)
+      const { cow } = await place.run('echo x > x')
+      const id = cow?.id ?? ''
+      const record = join(place.layers, id, 'record')
+      const bytes = readFileSync(record, 'latin1').replace(
+        /boot\0[0-9a-f-]+/,
+        (text) => `boot\0${'0'.repeat(text.length - 5)}`,
+      )
+      writeFileSync(record, bytes, 'latin1')
+      const { status, stderr } = await place.cli('apply', id)
+      expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('before the machine was started')])
+      expect(existsSync(join(place.project, 'x'))).toBe(false)
+      expect((await place.cli('apply', '--force', id)).status).toBe(0)
+    })
+  })
+})

@@ -1,0 +1,55 @@
+/** Apply and undo, killed at each of their system calls: what the next command finds is the tree before, or the tree after. */
+import { execa } from 'execa'
+import { expect } from 'vitest'
+import { becoming } from '../support/users.ts'
+import { helperFor, type Place, treeOf } from './place.ts'
+
+/** Those that change something, or say that it is on the disk. */
+const CALLS = [
+  ...['renameat2', 'renameat', 'fsync', 'syncfs', 'chmod', 'fchmod', 'fchmodat', 'utimensat', 'mkdirat', 'write'],
+  ...['unlinkat', 'symlinkat', 'fchown'],
+]
+
+export interface Killed {
+  readonly place: Place
+  readonly id: string
+  /** Where the layer is. */
+  readonly layers: string
+  readonly verb: 'apply' | 'undo'
+}
+
+/** @returns how many kills there were */
+export async function killEverywhere({ place, id, layers, verb }: Killed): Promise<number> {
+  const helper = (word: string, through: readonly string[] = [], input = '') => {
+    const [file = '', ...words] = [...becoming(place.user), ...through, helperFor(place.user), word, layers, id]
+    return execa(file, words, { input, encoding: 'buffer', reject: false })
+  }
+  const tree = () => JSON.stringify(treeOf(place.project))
+  const words = Buffer.from((await helper('changes')).stdout)
+    .toString('latin1')
+    .split('\0')
+    .slice(0, -1)
+  const choice = Array.from({ length: words.length / 8 }, (_, at) => `0\0n\0${words[at * 8 + 6]}\0`).join('')
+  const before = tree()
+  expect((await helper('apply', [], choice)).exitCode).toBe(0)
+  const after = tree()
+  expect((await helper('undo')).exitCode).toBe(0)
+  expect(tree()).toBe(before)
+  let killed = 0
+  for (const call of CALLS) {
+    for (let count = 1; ; count += 1) {
+      if (verb === 'undo') expect((await helper('apply', [], choice)).exitCode).toBe(0)
+      const inject = ['strace', '-o', '/dev/null', '-e', `inject=${call}:signal=KILL:when=${count}`]
+      const { exitCode } = await helper(verb, inject, choice)
+      const recovered = await helper('changes') // Any verb: it takes back what is half done.
+      const now = tree()
+      // Applied again, its files have other times of change, but the same content and modes.
+      expect([call, count, recovered.exitCode, now === before || now === after]).toEqual([call, count, 0, true])
+      if (now !== before) expect((await helper('undo')).exitCode).toBe(0)
+      expect([call, count, tree()]).toEqual([call, count, before])
+      if (exitCode === 0) break
+      killed += 1
+    }
+  }
+  return killed
+}

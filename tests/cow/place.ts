@@ -1,0 +1,116 @@
+/** A project and a home for tests of copy-on-write zones: run, look, decide, and compare what the host has. */
+import { createHash } from 'node:crypto'
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { chown, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished } from 'vitest'
+import type { Change } from '../../src/cow/change.ts'
+import { layerDirectories } from '../../src/cow/state-directory.ts'
+import type { Result } from '../../src/report/result.ts'
+import { type CliResult, programFor, runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { type User, uidOf } from '../support/users.ts'
+
+export interface Place {
+  readonly user: User
+  /** The directory that is shown copy-on-write. */
+  readonly project: string
+  /** Outside of it. */
+  readonly outside: string
+  /** Where the layers of this user are. */
+  readonly layers: string
+  /** Those in memory, too. */
+  readonly holders: readonly string[]
+  /** Runs `llm-do WORDS` as the user, in the project. */
+  readonly cli: (...words: readonly string[]) => Promise<CliResult>
+  /** The same, started by another program. */
+  readonly cliThrough: (through: readonly string[], ...words: readonly string[]) => Promise<CliResult>
+  /** `llm-do exec --cow . --json -- sh -c SCRIPT`. */
+  readonly run: (script: string, ...options: readonly string[]) => Promise<Result>
+  readonly changes: (id: string) => Promise<readonly Change[]>
+}
+
+export async function makePlace(user: User): Promise<Place> {
+  const base = await temporaryDirectory({ owner: user })
+  const [project, outside, home] = ['project', 'outside', 'home'].map((name) => join(base, name)) as [
+    string,
+    string,
+    string,
+  ]
+  const runtime = join(home, 'runtime')
+  for (const directory of [project, outside, home, runtime]) {
+    await mkdir(directory, { mode: directory === runtime ? 0o700 : 0o755 })
+    if (user === 'plain') await chown(directory, uidOf('plain'), uidOf('plain'))
+  }
+  const cli: Place['cli'] = (...words) => cliThrough([], ...words)
+  const cliThrough: Place['cliThrough'] = (through, ...words) =>
+    runCli(words, {
+      as: user,
+      through,
+      program: 'llm-do',
+      cwd: project,
+      env: { HOME: home, XDG_STATE_HOME: join(home, 'state'), XDG_RUNTIME_DIR: runtime },
+    })
+  const made: string[] = []
+  // Root's are in the one place of the machine.
+  onTestFinished(async () => {
+    for (const id of made) await cli('discard', '--force', id)
+  })
+  return {
+    user,
+    project,
+    outside,
+    layers: user === 'root' ? '/var/lib/llm-do/cow' : join(home, 'state/llm-do/cow'),
+    holders: layerDirectories({ HOME: home, XDG_STATE_HOME: join(home, 'state') }, uidOf(user)),
+    cli,
+    cliThrough,
+    run: async (script, ...options) => {
+      const { stdout, stderr } = await cli('exec', '--json', '--cow', '.', ...options, '--', 'sh', '-c', script)
+      const result = JSON.parse(stdout.toString()) as Result
+      expect([result.error, stderr.toString()]).toEqual([undefined, ''])
+      if (result.cow !== undefined) made.push(result.cow.id)
+      return result
+    },
+    changes: async (id) => {
+      const { stdout, stderr, status } = await cli('changes', '--json', id)
+      expect([stderr.toString(), status]).toEqual(['', 0])
+      return (JSON.parse(stdout.toString()) as { changes: readonly Change[] }).changes
+    },
+  }
+}
+
+export const helperFor = (user: User): string => join(programFor(user, 'llm-do'), '../layers')
+
+/** Every name below a directory, byte by byte, with its path. */
+function pathsIn(directory: Buffer, below = ''): readonly (readonly [name: string, path: Buffer])[] {
+  return readdirSync(directory, { encoding: 'buffer' }).flatMap((entry) => {
+    const path = Buffer.concat([directory, Buffer.from('/'), entry])
+    const name = `${below}${entry.toString('latin1')}`
+    return [[name, path] as const, ...(lstatSync(path).isDirectory() ? pathsIn(path, `${name}/`) : [])]
+  })
+}
+
+const sortedPathsIn = (directory: string) =>
+  pathsIn(Buffer.from(directory)).toSorted(([one], [other]) => (one < other ? -1 : 1))
+
+/** What a person calls the same: names, types, modes, owners, content, links and times of files. */
+export function treeOf(directory: string, { times = true } = {}): readonly string[] {
+  return sortedPathsIn(directory).map(([name, path]) => {
+    const status = lstatSync(path)
+    const content = status.isFile()
+      ? createHash('sha256').update(readFileSync(path)).digest('hex').slice(0, 12)
+      : status.isSymbolicLink()
+        ? readlinkSync(path)
+        : ''
+    const time = times && !status.isDirectory() ? status.mtimeMs : ''
+    return `${name} ${status.mode.toString(8)} ${status.uid}:${status.gid} ${content} ${time}`
+  })
+}
+
+/** The same with what only looking at inodes tells. */
+export function inodesOf(directory: string): readonly string[] {
+  return sortedPathsIn(directory).map(([name, path]) => {
+    const { ino, ctimeMs, mtimeMs } = lstatSync(path)
+    return `${name} ${ino} ${ctimeMs} ${mtimeMs}`
+  })
+}

@@ -1,0 +1,74 @@
+/** A coding session as it happens: nothing of it reaches the host until it is applied, and then all of it does, as if it had run there. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import { describeWith } from '../support/needs.ts'
+import { type User, uidOf } from '../support/users.ts'
+import { inodesOf, makePlace, type Place, treeOf } from './place.ts'
+
+const FILES = 2000
+
+/** Commits have the same names in both runs. */
+const IDENTITY = ['GIT_AUTHOR', 'GIT_COMMITTER'].map(
+  (who) => `export ${who}_NAME=A ${who}_EMAIL=a@example.org ${who}_DATE='2001-02-03T04:05:06Z'`,
+)
+
+const SESSION = `
+set -e
+${IDENTITY.join('\n')}
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+git checkout -q -b topic
+echo '// topic' >> src/main.c; git commit -qam topic
+git checkout -q main; echo more >> README; git commit -qam main
+git checkout -q topic; git rebase -q main
+gcc -O1 -o app src/main.c; ./app > answer
+python3 -c 'import json; json.dump({"a": [1, 2]}, open("made.json", "w"))'
+node -e 'require("fs").writeFileSync("made.js", "1")'
+sed -i 's/old/new/' many/*
+mkdir -p build/a/b; cp -r src build/a/b; rm -r build/a/b/src; mv docs guide
+printf x > "$(printf 'with\\nnewline')"; printf x > "$(printf 'not-utf8-\\377')"
+ln -s guide link; chmod 700 tool; find many -name '*7' -delete; git add -A; git commit -qm all
+`
+
+async function fill({ project, user }: Place): Promise<void> {
+  for (const name of ['src', 'many', 'docs', 'docs/deep']) mkdirSync(join(project, name))
+  writeFileSync(join(project, 'src/main.c'), '#include <stdio.h>\nint main(void) { return puts("answer") < 0; }\n')
+  for (const name of ['README', 'docs/one', 'docs/deep/two', 'tool']) writeFileSync(join(project, name), `${name}\n`)
+  for (let at = 0; at < FILES; at += 1) writeFileSync(join(project, `many/${at}`), `old ${at}\n`)
+  const git = `${IDENTITY.join('; ')}; git init -q -b main . && git add -A && git commit -qm first`
+  // The directory may be another user's already.
+  const env = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' }
+  await execa('sh', ['-c', git], { cwd: project, env })
+  if (user === 'plain') await execa('chown', ['-R', `${uidOf('plain')}:${uidOf('plain')}`, project])
+}
+
+/** The index has times and inodes in it. Directories have the time of their last entry. */
+const lasting = (directory: string): readonly string[] =>
+  treeOf(directory, { times: false }).filter((line) => !line.startsWith('.git/index '))
+
+describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
+  describeWith(user === 'root' ? 'root' : 'plain-user', 'a coding session', () => {
+    test('changes nothing of the host, and all of it when it is applied', { timeout: 200_000 }, async () => {
+      const place = await makePlace(user)
+      const twin = await makePlace(user)
+      await fill(place)
+      await cp(place.project, twin.project, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true })
+      if (user === 'plain') await execa('chown', ['-R', `${uidOf('plain')}:${uidOf('plain')}`, twin.project])
+      const before = [treeOf(place.project), inodesOf(place.project)]
+      const more = ['--timeout', '2m']
+      const { cow, stderr, exitCode } = await place.run(SESSION, ...more)
+      expect([exitCode, stderr]).toEqual([0, ''])
+      expect([treeOf(place.project), inodesOf(place.project)]).toEqual(before)
+      const direct = await twin.cli('exec', '--rw', '.', ...more, '--', 'sh', '-c', SESSION)
+      expect([direct.status, direct.stderr.toString()]).toEqual([0, ''])
+      const applied = await place.cli('apply', cow?.id ?? '')
+      expect([applied.status, applied.stderr.toString()]).toEqual([0, expect.stringMatching(/^llm-do: \d+ applied; /)])
+      expect(lasting(place.project)).toEqual(lasting(twin.project))
+      expect(await place.changes(cow?.id ?? '')).toEqual([])
+      expect((await place.cli('undo', cow?.id ?? '')).status).toBe(0)
+      expect(treeOf(place.project)).toEqual(before[0])
+    })
+  })
+})

@@ -1,0 +1,154 @@
+/** Starts of copy-on-write runs: by the client alone, and in sandboxes that were kept ready. Each has a layer of its own, from its own start. */
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmod, chown, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { openSandbox } from '../../src/pool/sandbox.ts'
+import type { Result } from '../../src/report/result.ts'
+import { startPool, until } from '../pool/pool.ts'
+import { runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { type User, uidOf } from '../support/users.ts'
+import { makePlace, type Place } from './place.ts'
+
+/** Longer than a plan is wary of files that have just been written. */
+const SETTLED_MS = 150
+
+const idsIn = (layers: string): readonly string[] => (existsSync(layers) ? readdirSync(layers) : [])
+
+/** The programs that a call has started. */
+async function programsOf(place: Place, ...words: readonly string[]): Promise<string> {
+  const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
+  await place.cliThrough(['strace', '-f', '-qq', '-e', 'trace=execve', '-o', trace], ...words)
+  return readFileSync(trace, 'utf8')
+}
+
+describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
+  describeWith(user === 'root' ? 'root' : 'plain-user', 'a run of a known plan', () => {
+    test('is started without node, and ends without it where nothing was changed; the layer is gone', async () => {
+      const place = await makePlace(user)
+      writeFileSync(join(place.project, 'file'), 'text\n')
+      const words = ['exec', '--cow', '.', '--', 'cat', 'file']
+      await sleep(SETTLED_MS)
+      expect((await place.cli(...words)).status).toBe(0)
+      const before = idsIn(place.layers)
+      expect(await programsOf(place, ...words)).not.toMatch(/node/)
+      expect(idsIn(place.layers)).toEqual(before)
+      // Control: node tells of what was changed.
+      expect(await programsOf(place, 'exec', '--cow', '.', '--', 'touch', 'new')).toMatch(/node/)
+      for (const { id } of await waiting(place)) await place.cli('discard', id)
+    })
+
+    test('reports its changes as a run that node has started does, with and without JSON', async () => {
+      const place = await makePlace(user)
+      if (user === 'plain') await chown(place.project, uidOf('plain'), uidOf('plain'))
+      await sleep(SETTLED_MS)
+      const runs = [await place.run('echo x > x'), await place.run('echo x > x')]
+      expect(runs.map(({ changes }) => changes)).toEqual([runs[0]?.changes, runs[0]?.changes])
+      expect(runs[0]?.changes).toMatchObject([{ path: 'x', kind: 'added' }])
+      const words = ['exec', '--cow', '.', '--', 'sh', '-c', 'echo x > x']
+      const texts = [await place.cli(...words), await place.cli(...words)].map(({ stderr }) => stderr.toString())
+      expect(texts).toEqual([
+        expect.stringMatching(/^llm-do: 1 added: llm-do diff /),
+        expect.stringMatching(/^llm-do: 1 added: /),
+      ])
+      for (const { id } of await waiting(place)) await place.cli('discard', id)
+    })
+
+    test('is applied when it was said beforehand', async () => {
+      const place = await makePlace(user)
+      await sleep(SETTLED_MS)
+      const words = ['exec', '--cow', '.', '--apply', 'on-success', '--', 'sh', '-c', 'echo x >> log']
+      for (const content of ['x\n', 'x\nx\n']) {
+        expect((await place.cli(...words)).stderr.toString()).toMatch(/^llm-do: 1 applied: /)
+        expect(readFileSync(join(place.project, 'log'), 'utf8')).toBe(content)
+      }
+      for (const { id } of await waiting(place)) await place.cli('discard', id)
+    })
+  })
+
+  describeWith(user === 'root' ? 'root' : 'plain-user', 'a sandbox that is kept ready', () => {
+    test('serves a plan with a copy-on-write directory, from a layer that begins with the command', async () => {
+      const cwd = await temporaryDirectory({ owner: user, mode: 0o755 })
+      writeFileSync(join(cwd, 'file'), 'one\n')
+      if (user === 'plain') await chown(join(cwd, 'file'), uidOf('plain'), uidOf('plain'))
+      const pool = await startPool({ as: user, cwd, options: ['--cow', '.'] })
+      const layers =
+        user === 'root' ? '/var/lib/llm-do/cow' : join(pool.call.env?.['HOME'] ?? '', '.local/state/llm-do/cow')
+      await pool.whenReady()
+      // After the sandbox was built and before its command: no conflict.
+      writeFileSync(join(cwd, 'file'), 'two\n')
+      await sleep(20)
+      const cli = (...words: readonly string[]) => runCli(words, { ...pool.call, program: 'llm-do' })
+      const { stdout, stderr, isWarm } = await pool.runWarm(['sh', '-c', 'cat file; echo three >> file'])
+      expect([isWarm, stdout.toString()]).toEqual([true, 'two\n'])
+      const short = /^llm-do: 1 changed: llm-do diff (\w+)\n$/.exec(stderr.toString())?.[1] ?? ''
+      const { id, changes } = JSON.parse((await cli('changes', '--json', short)).stdout.toString()) as Waiting & Result
+      expect(changes).toEqual([expect.objectContaining({ path: 'file', kind: 'modified' })])
+      expect(changes?.[0]?.conflict).toBeUndefined()
+      const listed = JSON.parse((await cli('ps', '--cow', '--json')).stdout.toString()) as { id: string }[]
+      const ours = listed.filter((one) => one.id === id)
+      expect(ours).toHaveLength(1)
+      expect((await cli('apply', id)).status).toBe(0)
+      expect(readFileSync(join(cwd, 'file'), 'utf8')).toBe('two\nthree\n')
+      await cli('discard', id)
+      // What was kept ready and not used leaves nothing.
+      await pool.stop()
+      await until(async () => (unused(layers).length === 0 ? true : undefined), 'the end of the layers')
+    })
+
+    test('does not take a command after its directory got another mode', async () => {
+      const cwd = await temporaryDirectory({ owner: user, mode: 0o755 })
+      const pool = await startPool({ as: user, cwd, options: ['--cow', '.'] })
+      await pool.whenReady()
+      await chmod(cwd, 0o700)
+      const { status, stderr } = await pool.run(['true'])
+      // A mode that is another one than the layer's would be a change.
+      expect([status, stderr.toString()]).toEqual([0, ''])
+    })
+  })
+})
+
+interface Waiting {
+  readonly id: string
+}
+
+const waiting = async ({ cli, project }: Place): Promise<readonly Waiting[]> =>
+  (
+    JSON.parse((await cli('ps', '--cow', '--json')).stdout.toString()) as (Waiting & { zones: { source: string }[] })[]
+  ).filter(({ zones }) => zones.some(({ source }) => source === project))
+
+/** Without a record: of commands that have not come. */
+const unused = (layers: string): readonly string[] =>
+  idsIn(layers).filter((id) => !existsSync(join(layers, id, 'record')))
+
+testWith('root', 'an open sandbox of the library gives the changes of each run', async () => {
+  const cwd = await temporaryDirectory({ mode: 0o755 })
+  await using sandbox = await openSandbox({ cwd, policy: { workspace: 'cow' }, warm: 1 })
+  await until(async () => (sandbox.ready() >= 1 ? true : undefined), 'a sandbox ready')
+  const { cow } = await sandbox.exec({ command: ['sh', '-c', 'echo x > x'] })
+  expect(sandbox.served()).toEqual({ warm: 1, cold: 0 })
+  expect(await cow?.changes()).toMatchObject([{ path: 'x', kind: 'added' }])
+  expect(await cow?.apply()).toMatchObject({ applied: 1 })
+  expect(readFileSync(join(cwd, 'x'), 'utf8')).toBe('x\n')
+  await cow?.discard()
+  const { cow: none } = await sandbox.exec({ command: ['true'] })
+  expect(none).toBeUndefined()
+})
+
+testWith('root', 'what a killed runner made for a command that never came is removed by prune', async () => {
+  const place = await makePlace('root')
+  const left = join(place.layers, 'neverused0')
+  await mkdir(join(left, 'zone.0/up'), { recursive: true, mode: 0o700 })
+  const early = new Date(Date.now() - 120_000)
+  utimesSync(left, early, early)
+  await place.cli('prune')
+  expect(existsSync(left)).toBe(false)
+  // Control: what was made just now may be about to be locked.
+  await mkdir(left, { mode: 0o700 })
+  await place.cli('prune')
+  expect(existsSync(left)).toBe(true)
+  await place.cli('discard', '--force', 'neverused0')
+})

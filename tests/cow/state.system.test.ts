@@ -1,0 +1,178 @@
+/** Layers on disk: who may use one when, what is refused by name, and that no command reaches them. */
+import { existsSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import { describeWith, testWith } from '../support/needs.ts'
+import { uidOf } from '../support/users.ts'
+import { makePlace, type Place } from './place.ts'
+
+const refusal = async (place: Place, ...words: readonly string[]) => {
+  const { status, stderr } = await place.cli(...words)
+  return [status, stderr.toString().split('\n')[0]]
+}
+
+describe.each(['root', 'plain'] as const)('as %s', (user) => {
+  const needs = user === 'root' ? 'root' : 'plain-user'
+
+  describeWith(needs, 'a layer', () => {
+    test('of a run that is not over is in use', async () => {
+      const place = await makePlace(user)
+      const before = existsSync(place.layers) ? readdirSync(place.layers) : []
+      const running = place.run('echo x > x; sleep 12')
+      let id: string | undefined
+      for (let look = 0; id === undefined && look < 250; look += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        id = existsSync(place.layers) ? readdirSync(place.layers).find((name) => !before.includes(name)) : undefined
+      }
+      for (const verb of ['changes', 'apply', 'discard'])
+        expect(await refusal(place, verb, id ?? '')).toEqual([125, expect.stringContaining('LAYER_BUSY')])
+      expect((await running).cow?.id).toBe(id)
+      expect((await place.cli('apply', id ?? '')).status).toBe(0)
+    })
+
+    test('is used by one command at a time', async () => {
+      const place = await makePlace(user)
+      const id = (await place.run('for i in $(seq 300); do echo $i > f$i; done')).cow?.id ?? ''
+      const ends = await Promise.all([1, 2, 3].map(async () => (await place.cli('apply', id)).status))
+      expect(ends.toSorted()[0]).toBe(0)
+      expect(readdirSync(place.project)).toHaveLength(300)
+    })
+
+    test('that is damaged, foreign or not there is refused, and can be thrown away', async () => {
+      const place = await makePlace(user)
+      const id = (await place.run('echo x > x')).cow?.id ?? ''
+      expect(await refusal(place, 'apply', 'nothere0')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
+      expect(await refusal(place, 'apply', '../x')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
+      truncateSync(join(place.layers, id, 'record'), 100)
+      expect(await refusal(place, 'apply', id)).toEqual([125, expect.stringContaining('missing or damaged')])
+      expect((await place.cli('discard', '--force', id)).status).toBe(0)
+      expect(existsSync(join(place.layers, id))).toBe(false)
+    })
+
+    test('can be thrown away when its directory is gone', async () => {
+      const place = await makePlace(user)
+      await mkdir(join(place.outside, 'gone'), { mode: 0o777 })
+      const { stdout } = await place.cli(
+        'exec',
+        '--json',
+        '--cow',
+        place.outside,
+        '--',
+        'sh',
+        '-c',
+        `echo x > ${place.outside}/x`,
+      )
+      const id = (JSON.parse(stdout.toString()) as { cow: { id: string } }).cow.id
+      rmSync(place.outside, { recursive: true })
+      expect(await refusal(place, 'changes', id)).toEqual([
+        125,
+        expect.stringContaining('was moved, removed or replaced'),
+      ])
+      expect((await place.cli('discard', id)).status).toBe(0)
+      expect(existsSync(join(place.layers, id))).toBe(false)
+    })
+
+    test('with directories of no mode and of any depth is listed and removed', async () => {
+      const place = await makePlace(user)
+      const { cow, changes = [] } = await place.run(
+        'mkdir -p a/b; echo x > a/b/c; chmod 0 a/b a; mkdir -p deep; cd deep; for i in $(seq 400); do mkdir d; cd d; done; echo end > end',
+      )
+      expect(changes.some(({ path }) => path.endsWith('/d/end'))).toBe(true)
+      expect(changes.map(({ path }) => path)).toContain('a/b/c')
+      expect((await place.cli('discard', cow?.id ?? '')).status).toBe(0)
+      expect(existsSync(join(place.layers, cow?.id ?? ''))).toBe(false)
+    })
+
+    test('is not for commands to change, where a zone would show it', async () => {
+      const place = await makePlace(user)
+      const id = (await place.run('echo x > x')).cow?.id ?? ''
+      const holder = user === 'root' ? '/var/lib/llm-do' : join(place.layers, '../..')
+      const words = [
+        'exec',
+        '--rw',
+        holder,
+        '--',
+        'sh',
+        '-c',
+        `find ${place.layers} -name x; echo planted > ${join(place.layers, id, 'zone.0/up/x')}`,
+      ]
+      expect((await place.cli(...words)).status).not.toBe(0)
+      expect((await place.cli('apply', id)).status).toBe(0)
+      expect((await execa('cat', [join(place.project, 'x')])).stdout).toBe('x')
+    })
+  })
+
+  describeWith(needs, 'a run', () => {
+    test('applies by itself what a command that succeeded has changed', async () => {
+      const place = await makePlace(user)
+      const done = await place.run('echo x > x; echo y > .envrc', '--apply', 'on-success')
+      expect(done.cow).toMatchObject({
+        applied: { applied: 1, protected: ['.envrc'] },
+        message: expect.stringMatching(/^1 applied, 1 left out/),
+      })
+      const failed = await place.run('echo y > y; exit 1', '--apply=on-success')
+      expect([failed.cow?.applied, readdirSync(place.project)]).toEqual([undefined, ['x']])
+    })
+
+    test('is a patch that git takes, whatever is in names and files', async () => {
+      const place = await makePlace(user)
+      writeFileSync(join(place.project, 'text'), 'one\n')
+      writeFileSync(join(place.project, 'binary'), Buffer.from([0, 1, 2, 255]))
+      for (const name of ['moved', 'moved/deep']) mkdirSync(join(place.project, name))
+      for (const name of ['moved/one', 'moved/deep/two']) writeFileSync(join(place.project, name), name)
+      if (user === 'plain') await execa('chown', ['-R', `${uidOf('plain')}:${uidOf('plain')}`, place.project])
+      const { cow } = await place.run(
+        `mv moved renamed; echo two >> text; printf '\\000\\377' >> binary; printf x > "$(printf 'a\\nb')"; printf '\\033[31mred' > colours; rm -f gone; git init -q .`,
+      )
+      const { stdout, stderr, status } = await place.cli('diff', cow?.id ?? '')
+      expect([status, stderr.toString()]).toEqual([0, expect.stringContaining('inside .git are not in the patch')])
+      const check = await execa('git', ['apply', '--check', '-p1'], {
+        cwd: place.project,
+        input: stdout,
+        reject: false,
+      })
+      expect([check.exitCode, check.stderr]).toEqual([0, ''])
+    })
+
+    test('of a file is refused: a layer is of a directory', async () => {
+      const place = await makePlace(user)
+      writeFileSync(join(place.project, 'file'), '')
+      expect(await refusal(place, 'exec', '--cow', 'file', '--', 'true')).toEqual([
+        125,
+        expect.stringMatching(/ZONE_INVALID.*expected a directory/),
+      ])
+    })
+  })
+})
+
+testWith(['root', 'plain-user'], 'a directory of layers that another user has made is none', async () => {
+  const place = await makePlace('plain')
+  const taken = `/var/tmp/llm-do-${uidOf('plain')}`
+  const id = (await place.run('echo x > x')).cow?.id ?? ''
+  expect(existsSync(taken)).toBe(false)
+  try {
+    await mkdir(join(taken, 'cow'), { recursive: true })
+    await execa('cp', ['-r', join(place.layers, id), join(taken, 'cow/forged')])
+    await execa('chmod', ['-R', 'a+rX', taken])
+    const { stdout } = await place.cli('ps', '--cow', '--json')
+    expect((JSON.parse(stdout.toString()) as { id: string }[]).map((one) => one.id)).toEqual([id])
+    expect(await refusal(place, 'apply', 'forged')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
+  } finally {
+    rmSync(taken, { recursive: true, force: true })
+  }
+})
+
+testWith('root', 'a mount below a copy-on-write directory is refused by its name', async () => {
+  const place = await makePlace('root')
+  const point = join(place.project, 'mnt')
+  await mkdir(point)
+  await execa('mount', ['-t', 'tmpfs', 'none', point])
+  try {
+    expect(await refusal(place, 'exec', '--cow', '.', '--', 'true')).toEqual([125, expect.stringContaining(point)])
+  } finally {
+    await execa('umount', [point])
+  }
+  expect((await place.cli('exec', '--cow', '.', '--', 'true')).status).toBe(0)
+})

@@ -1,0 +1,157 @@
+/** A copy-on-write run from its start to apply and undo: the host has what it had, then what the command made, then what it had. */
+import { existsSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chown, cp } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { describeWith } from '../support/needs.ts'
+import { type User, uidOf } from '../support/users.ts'
+import { inodesOf, makePlace, type Place, treeOf } from './place.ts'
+
+const EDITS = `
+  echo more >> file; printf 'new\\n' > added; rm gone; mkdir -p deep/er; echo x > deep/er/x
+  chmod 700 script; ln -sfn file link; rm -r tree; mkdir tree; echo again > tree/again
+  rm node; mkdir node; echo inside > node/inside; rm -r swap; echo file > swap; mv moved renamed
+  truncate -s 0 empty; cp -p kept copy; rm kept; cp -p copy kept; ln file hard; mkdir empty-dir
+  mv renamed/one renamed/two; touch -d '2001-01-01' dated; printf '#!/bin/sh\\n' > run; chmod +x run
+`
+
+async function fill({ project, user }: Place): Promise<void> {
+  const directories = ['tree', 'tree/below', 'swap', 'moved', 'moved/deep']
+  for (const name of directories) mkdirSync(join(project, name))
+  const files = [
+    'file',
+    'gone',
+    'script',
+    'tree/old',
+    'tree/below/older',
+    'node',
+    'swap/a',
+    'moved/one',
+    'moved/deep/three',
+    'empty',
+    'kept',
+    'dated',
+  ]
+  for (const name of files) writeFileSync(join(project, name), `${name}\n`)
+  symlinkSync('gone', join(project, 'link'))
+  if (user === 'plain')
+    for (const name of ['.', ...directories, ...files]) await chown(join(project, name), uidOf('plain'), uidOf('plain'))
+}
+
+const WAYS: readonly (readonly [User, readonly string[]])[] = [
+  ['root', ['--engine', 'unshare']],
+  ['root', ['--engine', 'bwrap']],
+  ['plain', ['--engine', 'unshare']],
+  ['plain', ['--engine', 'bwrap']],
+]
+
+describe.each(WAYS)('as %s with %j', (user, options) => {
+  describeWith(user === 'root' ? ['root', 'bwrap'] : ['plain-user', 'bwrap'], 'a run', () => {
+    test('leaves the host as it was, to the inode, and shows the command what it did', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const [tree, inodes] = [treeOf(place.project), inodesOf(place.project)]
+      const result = await place.run(`${EDITS} cat file; find . | wc -l`, ...options)
+      expect(result.stdout).toMatch(/^file\nmore\n\d+\n$/)
+      expect(treeOf(place.project)).toEqual(tree)
+      expect(inodesOf(place.project)).toEqual(inodes)
+      expect(result.cow?.id).toMatch(/^[a-z0-9]+$/)
+    })
+
+    test('is applied as if it had run in the directory, and undone to what was there', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const twin = await makePlace(user)
+      await cp(place.project, twin.project, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true })
+      if (user === 'plain') await fillOwner(twin)
+      const before = treeOf(place.project)
+      const { cow, exitCode } = await place.run(EDITS, ...options)
+      const direct = await twin.cli('exec', '--rw', '.', ...options, '--', 'sh', '-c', EDITS)
+      expect([exitCode, direct.status]).toEqual([0, 0])
+      const id = cow?.id ?? ''
+      const applied = await place.cli('apply', id)
+      expect([applied.status, applied.stderr.toString()]).toEqual([0, expect.stringMatching(/^llm-do: \d+ applied; /)])
+      expect(treeOf(place.project, { times: false })).toEqual(treeOf(twin.project, { times: false }))
+      expect(readFileSync(join(place.project, 'renamed/deep/three'), 'utf8')).toBe('moved/deep/three\n')
+      expect(await place.changes(id)).toEqual([])
+      expect((await place.cli('undo', id)).status).toBe(0)
+      expect(treeOf(place.project)).toEqual(before)
+      // And once more: an undo is no change of the host.
+      expect((await place.cli('apply', id)).status).toBe(0)
+      expect(treeOf(place.project, { times: false })).toEqual(treeOf(twin.project, { times: false }))
+    })
+  })
+})
+
+async function fillOwner({ project }: Place): Promise<void> {
+  for (const line of treeOf(project)) {
+    const path = join(project, line.split(' ')[0] ?? '')
+    if (!lstatSync(path).isSymbolicLink()) await chown(path, uidOf('plain'), uidOf('plain'))
+  }
+}
+
+describe.each(['root', 'plain'] as const)('as %s', (user) => {
+  describeWith(user === 'root' ? 'root' : 'plain-user', 'changes', () => {
+    test('are listed by kind, and the run says how many there are', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { cow, changes = [] } = await place.run(EDITS)
+      const kinds = Object.fromEntries(changes.map(({ path, kind }) => [path, kind]))
+      expect(kinds).toMatchObject({
+        file: 'modified',
+        added: 'added',
+        gone: 'deleted',
+        script: 'mode',
+        link: 'symlink',
+        'tree/old': 'deleted',
+        'tree/below/older': 'deleted',
+        'tree/again': 'added',
+        node: 'type',
+        'node/inside': 'added',
+        swap: 'type',
+        'swap/a': 'deleted',
+        'deep/er/x': 'added',
+        moved: 'deleted',
+        renamed: user === 'root' ? 'renamed' : 'added',
+        empty: 'modified',
+      })
+      // A copy that is equal, and a time that is another one, are no changes.
+      expect(Object.keys(kinds)).not.toContain('kept')
+      expect(Object.keys(kinds)).not.toContain('dated')
+      expect(cow?.message).toMatch(/^\d+ changed, .*: llm-do diff [a-z0-9]{8}$/)
+      expect(await place.changes(cow?.id ?? '')).toEqual(changes)
+    })
+
+    test('of a run that made none leave nothing behind', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { cow, changes } = await place.run('cat file > /dev/null; touch file')
+      expect([cow, changes]).toEqual([undefined, undefined])
+    })
+
+    test('are applied in part, with the directories that they need', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { cow } = await place.run(EDITS)
+      const id = cow?.id ?? ''
+      expect((await place.cli('apply', id, 'deep/er/x', 'gone')).status).toBe(0)
+      expect(readFileSync(join(place.project, 'deep/er/x'), 'utf8')).toBe('x\n')
+      expect(existsSync(join(place.project, 'gone'))).toBe(false)
+      expect(readFileSync(join(place.project, 'file'), 'utf8')).toBe('file\n')
+      expect((await place.changes(id)).map(({ path }) => path)).not.toContain('deep/er/x')
+      expect((await place.cli('apply', id)).status).toBe(0)
+      expect(await place.changes(id)).toEqual([])
+    })
+
+    test('are gone when they are discarded', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { cow } = await place.run(EDITS)
+      const id = cow?.id ?? ''
+      expect(existsSync(join(place.layers, id))).toBe(true)
+      expect((await place.cli('discard', id)).status).toBe(0)
+      expect(existsSync(join(place.layers, id))).toBe(false)
+      expect((await place.cli('changes', id)).status).toBe(125)
+    })
+  })
+})

@@ -1,0 +1,97 @@
+/** A home, a directory of work and a copy of the package for each test, and runs of its client: with node and without. */
+import { mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { execa } from 'execa'
+import { afterAll, beforeAll, beforeEach } from 'vitest'
+import type { CliResult } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { type PackageCopy, packageCopy } from '../support/package.ts'
+
+export interface TestSite {
+  readonly home: string
+  readonly work: string
+}
+
+/** Longer than store.ts wants a file to be settled. */
+export const SETTLE_MS = 120
+
+export const site: { current: TestSite } = { current: { home: '', work: '' } }
+
+export const built: { package?: PackageCopy } = {}
+beforeAll(async () => {
+  built.package = await packageCopy()
+})
+afterAll(() => built.package?.remove())
+
+export const program = (name = 'llm-do-exec'): string => join(built.package?.root ?? '', 'bin', name)
+export const cliWords = (words: readonly string[]): readonly string[] => [program(), ...words]
+
+beforeEach(async () => {
+  const home = await temporaryDirectory()
+  const work = join(home, 'work')
+  mkdirSync(work)
+  site.current = { home, work }
+  mkdirSync(runtimeOf(site.current), { mode: 0o700 })
+})
+
+export const cacheOf = ({ home }: TestSite): string => join(home, '.cache', 'llm-do', 'launch')
+export const cachedFiles = (): readonly string[] => {
+  try {
+    return readdirSync(cacheOf(site.current)).map((name) => join(cacheOf(site.current), name))
+  } catch {
+    return []
+  }
+}
+
+/** Where the secret of a user other than root is. */
+export const runtimeOf = ({ home }: TestSite): string => join(home, 'runtime')
+
+export const callIn = ({ home, work }: TestSite, env: Record<string, string>) => ({
+  cwd: work,
+  env: { PATH: process.env['PATH'], HOME: home, LANG: 'C.UTF-8', XDG_RUNTIME_DIR: runtimeOf({ home, work }), ...env },
+  extendEnv: false,
+  encoding: 'buffer' as const,
+  stripFinalNewline: false,
+  reject: false,
+})
+
+export async function runIn(words: readonly string[], env: Record<string, string> = {}): Promise<CliResult> {
+  return await runWords(cliWords(words), env)
+}
+
+export async function runWords(
+  [file = '', ...argv]: readonly string[],
+  env: Record<string, string> = {},
+): Promise<CliResult> {
+  const run = () => execa(file, argv, { ...callIn(site.current, env), input: 'input\n' })
+  const result = await (env['TEST_WITHOUT_NODE'] === undefined ? run() : built.package?.withoutNode(run))
+  if (result === undefined) throw new Error('there is no copy of the package')
+  return {
+    status: result.exitCode,
+    signal: result.signal as NodeJS.Signals | undefined,
+    stdout: Buffer.from(result.stdout),
+    stderr: Buffer.from(result.stderr),
+  }
+}
+
+/** What the package takes for node fails at once, so that only the client can have run the command. */
+export const withoutNode = { TEST_WITHOUT_NODE: 'yes' }
+
+export async function warm(words: readonly string[]): Promise<void> {
+  await setTimeout(SETTLE_MS)
+  await runIn(words)
+}
+
+/** Without what differs from run to run: times, usage, and how many of a tree had ended of the polite signal. */
+export const timeless = ({ stdout, ...rest }: CliResult) => ({
+  ...rest,
+  stdout: stdout
+    .toString('latin1')
+    .replaceAll(/"(durationMs|setupMs|executionTime|cpuMs|peakMemory)":[\d.]+/g, '"$1":_')
+    .replace(/,"peakPids":\d+/, '')
+    .replace(/,"readBytes":\d+,"writeBytes":\d+/, '')
+    // A failure must stay readable.
+    .replaceAll(/(.{1,8}?)\1{99,}/g, (all, unit: string) => `${unit} x ${all.length / unit.length}`)
+    .replace(/; \d+ process(es)? killed/, ''),
+})

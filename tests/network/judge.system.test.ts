@@ -1,0 +1,114 @@
+/** The helper and the plan judge alike: the table, and random rules. */
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { beforeAll, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
+import { networkRecords } from '../../src/backends/namespace/network.ts'
+import { parseRange } from '../../src/network/address.ts'
+import { type HostPattern, judge, parseRule, printRule, rulesOf } from '../../src/network/host-rule.ts'
+import { newDirectory, temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const SOURCES = [
+  'net/rules.c',
+  'net/address.c',
+  'net/host-name.c',
+  'lib/launch-file.c',
+  'lib/report-failure.c',
+  'lib/fd-message.c',
+]
+const FLAGS = [
+  ...['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`],
+  ...['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
+]
+
+interface Rules {
+  readonly allow: readonly string[]
+  readonly deny: readonly string[]
+}
+interface Question {
+  readonly host: string
+  readonly port: number
+}
+
+let program = ''
+
+/** What the C part says, a line each. */
+async function judgedInC({ allow, deny }: Rules, questions: readonly Question[]): Promise<readonly string[]> {
+  const file = join(await temporaryDirectory(), 'launch-file')
+  await writeFile(file, writeLaunchFile(networkRecords({ mode: 'restricted', allow, deny })))
+  const input = questions.map(({ host, port }) => `${host} ${port}\n`).join('')
+  const { stdout } = await execa(program, [file], { input, env: { ASAN_OPTIONS: 'detect_leaks=0' } })
+  return stdout.split('\n')
+}
+
+function patternOf(host: string): HostPattern {
+  const range = parseRange(host)
+  return range === undefined ? { kind: 'name', name: host } : { kind: 'range', range }
+}
+
+function judgedHere(rules: Rules, { host, port }: Question): string {
+  const { isAllowed, rule } = judge(rulesOf(rules), patternOf(host), port)
+  return `${isAllowed ? 'allowed' : 'denied'} ${rule === undefined ? '-' : printRule(rule)}`
+}
+
+/** Marsaglia's xorshift: the same numbers in every run. */
+function numbers(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) % below
+  }
+}
+
+const HOSTS = [
+  ...['a.test', 'b.a.test', 'c.b.a.test', 'xa.test', 'test', 'd.test'],
+  ...['192.0.2.7', '192.0.3.7', '10.1.2.3', '2001:db8::1', '2001:db9::1', '::ffff:10.1.2.3'],
+]
+const PATTERNS = [
+  ...['a.test', '*.a.test', 'b.a.test', '*.b.a.test', '*.test', 'test', 'd.test'],
+  ...['192.0.2.7', '192.0.2.0/24', '192.0.0.0/14', '10.0.0.0/8', '[2001:db8::/32]', '[2001:db8::1]'],
+]
+const PORTS = ['', '', ':*', ':80', ':443', ':22', ':8080']
+const QUESTIONS = HOSTS.flatMap((host) => [22, 80, 443, 8080, 65_535].map((port) => ({ host, port })))
+
+function randomRules(seed: number): Rules {
+  const next = numbers(seed)
+  const rule = (): string => `${PATTERNS[next(PATTERNS.length)]}${PORTS[next(PORTS.length)]}`
+  const list = (most: number): readonly string[] => Array.from({ length: next(most) }, rule)
+  return { allow: list(7), deny: list(4) }
+}
+
+describeWith(['gcc'], 'rules of a network, in C', () => {
+  beforeAll(async () => {
+    const { path } = await newDirectory()
+    program = join(path, 'judge')
+    const sources = SOURCES.map((source) => join(ROOT, 'native', source))
+    await execa('gcc', [...FLAGS, '-o', program, join(import.meta.dirname, 'judge.c'), ...sources])
+  })
+
+  test('judge as the table says', async () => {
+    const table = parse(readFileSync(join(import.meta.dirname, 'judgements.yaml'), 'utf8')) as readonly (Rules &
+      Question & { readonly allowed: boolean; readonly by?: string })[]
+    for (const { host, port, allowed, by = '-', ...rules } of table)
+      expect(await judgedInC(rules, [{ host, port }])).toEqual([`${allowed ? 'allowed' : 'denied'} ${by}`])
+  })
+
+  test('judge as TypeScript does, whatever the rules', async () => {
+    for (let seed = 1; seed <= 150; seed += 1) {
+      const rules = randomRules(seed * 7919)
+      const here = QUESTIONS.map((question) => judgedHere(rules, question))
+      expect({ rules, judged: await judgedInC(rules, QUESTIONS) }).toEqual({ rules, judged: here })
+    }
+  })
+
+  test('know every pattern of the random rules', () => {
+    expect(PATTERNS.filter((pattern) => parseRule(pattern) === undefined)).toEqual([])
+  })
+})

@@ -1,0 +1,25 @@
+"""Sends each of its words, JSON lists of a port of the sandbox's proxy and a text in Latin-1, and prints JSON: what comes back, milliseconds."""
+import json, socket, sys, time
+
+
+def ask(port, text):
+    data = b''
+    with socket.create_connection(('198.18.0.1', port), 3) as connection:
+        connection.sendall(text.encode('latin1'))
+        try:
+            while (got := connection.recv(65536)):
+                data += got
+        except ConnectionResetError:
+            data += b'RESET'
+        except TimeoutError:
+            data += b'TIMEOUT'
+    return data
+
+
+for word in sys.argv[1:]:
+    begun = time.monotonic()
+    try:
+        answer = ask(*json.loads(word)).decode('latin1')
+    except OSError as error:
+        answer = str(error)
+    print(json.dumps({'answer': answer, 'ms': round(1000 * (time.monotonic() - begun))}))

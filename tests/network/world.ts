@@ -1,0 +1,155 @@
+/**
+ * A host and the world around it, each in a network namespace of its own, so that nothing of the real machine's network takes part.
+ * All addresses are public ones, so that nothing is refused for being private by accident, and the host has default routes: what a
+ * sandbox cannot reach, the host can. The host's name server is ours and writes down every question.
+ *
+ *     host  203.0.114.1  ── veth ──  203.0.114.10, 2a11:1111::10  world
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { execa } from 'execa'
+import { newDirectory } from '../support/directory.ts'
+
+export const WORLD = '203.0.114.10'
+export const WORLD_V6 = '2a11:1111::10'
+export const HOST = '203.0.114.1'
+
+const PROGRAMS = join(import.meta.dirname, 'programs')
+
+/** name -> answers, one a question and the last for ever. */
+export type Zone = Readonly<Record<string, readonly (readonly string[] | 'fail')[]>>
+
+export interface World {
+  /** Words before a program that runs on the host. */
+  readonly through: readonly string[]
+  /** Words before a program that serves in the world. */
+  readonly inWorld: readonly string[]
+  /** What the host's name server has been asked for. */
+  readonly questions: () => Promise<readonly string[]>
+  /** What the servers of the world serve at `/`. */
+  readonly files: string
+  /** Helpers of restricted sandboxes that stand on this host. */
+  readonly helpers: () => Promise<readonly number[]>
+  /** Waits for the first one. */
+  readonly helper: () => Promise<number>
+  readonly close: () => Promise<void>
+}
+
+/** Waits for the first line of a program that then goes on. */
+async function ready(process: ChildProcess): Promise<ChildProcess> {
+  await Promise.race([
+    once(process.stdout as NodeJS.ReadableStream, 'data'),
+    once(process, 'exit').then(([status]) => {
+      throw new Error(`${process.spawnargs.join(' ')} ended with ${status}`)
+    }),
+  ])
+  return process
+}
+
+const start = ([file = '', ...words]: readonly string[]): Promise<ChildProcess> =>
+  ready(spawn(file, words, { stdio: ['ignore', 'pipe', 'inherit'] }))
+
+const STAY = ['sh', '-c', 'echo ready; exec sleep 3600']
+
+const LINKS = (world: number): readonly string[] => [
+  'ip link set lo up',
+  `ip link add h0 type veth peer name w0 netns ${world}`,
+  `ip addr add ${HOST}/24 dev h0`,
+  'ip addr add 2a11:1111::1/64 dev h0 nodad',
+  'ip link set h0 up',
+  `ip route add default via ${WORLD}`,
+]
+const WORLD_LINKS = [
+  'ip link set lo up',
+  `ip addr add ${WORLD}/24 dev w0`,
+  `ip addr add ${WORLD_V6}/64 dev w0 nodad`,
+  'ip link set w0 up',
+  // Everything on the way out arrives here, whichever address it is for.
+  'ip route add local 0.0.0.0/1 dev lo',
+  ...['169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'].map((range) => `ip route add local ${range} dev lo`),
+]
+
+/** Processes that come and go are passed over. */
+const readOr = (nothing: string, reading: Promise<string>): Promise<string> => reading.catch(() => nothing)
+
+async function helpersOn(namespace: string): Promise<readonly number[]> {
+  const wanted = await readlink(namespace)
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      const comm = await readOr('', readFile(`/proc/${pid}/comm`, 'utf8'))
+      return comm === 'net\n' && (await readOr('', readlink(`/proc/${pid}/ns/net`))) === wanted ? [Number(pid)] : []
+    }),
+  )
+  return found.flat()
+}
+
+async function firstHelperOn(namespace: string): Promise<number> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    const [helper] = await helpersOn(namespace)
+    if (helper !== undefined) return helper
+    await setTimeout(50)
+  }
+  throw new Error('no helper has come up')
+}
+
+export interface WorldOptions {
+  /** The servers of the world are on the host, too. */
+  readonly hostServes?: boolean
+}
+
+export async function openWorld(zone: Zone, { hostServes = false }: WorldOptions = {}): Promise<World> {
+  const { path, remove } = await newDirectory({ mode: 0o755 })
+  const files = join(path, 'files')
+  await mkdir(files)
+  await writeFile(join(path, 'resolv.conf'), 'nameserver 127.0.0.1\n')
+  await writeFile(join(path, 'hosts'), '127.0.0.1 localhost\n')
+  await writeFile(join(path, 'nsswitch.conf'), 'hosts: files dns\n')
+  await writeFile(join(path, 'questions'), '')
+  const started: ChildProcess[] = []
+  const begin = async (words: readonly string[]): Promise<ChildProcess> => {
+    const child = await start(words)
+    started.push(child)
+    return child
+  }
+  const close = async (): Promise<void> => {
+    for (const each of started) each.kill('SIGKILL')
+    await remove()
+  }
+  try {
+    return await opened()
+  } catch (error) {
+    await close()
+    throw error
+  }
+
+  async function opened(): Promise<World> {
+    const host = await begin(['unshare', '--net', '--mount', '--propagation', 'private', ...STAY])
+    const world = await begin(['unshare', '--net', ...STAY])
+    // Entering mounts leads to `/`, and a directory that nsenter opened before (--wd) has no path inside: no plan would be cached.
+    const enter = `exec nsenter --target ${host.pid} --net --mount -- sh -c 'cd "$0" && exec "$@"' "$PWD" "$@"`
+    const through = ['sh', '-c', enter, 'sh']
+    const onHost = (command: string) => execa('sh', [...through.slice(1), 'sh', '-ec', command])
+    const inWorld = ['nsenter', '--target', `${world.pid}`, '--net', '--']
+    await onHost(LINKS(world.pid ?? 0).join('\n'))
+    await execa('nsenter', [...inWorld.slice(1), 'sh', '-ec', WORLD_LINKS.join('\n')])
+    for (const file of ['resolv.conf', 'hosts', 'nsswitch.conf'])
+      await onHost(`mount --bind ${path}/${file} /etc/${file}`)
+    const nameServer = [process.execPath, join(PROGRAMS, 'name-server.mjs'), '127.0.0.1']
+    await begin([...through, ...nameServer, join(path, 'questions'), JSON.stringify(zone)])
+    await begin([...inWorld, process.execPath, join(PROGRAMS, 'servers.mjs'), files])
+    if (hostServes) await begin([...through, process.execPath, join(PROGRAMS, 'servers.mjs'), files])
+    return {
+      through,
+      inWorld,
+      files,
+      questions: async () => (await readFile(join(path, 'questions'), 'utf8')).split('\n').filter(Boolean),
+      helpers: () => helpersOn(`/proc/${host.pid}/ns/net`),
+      helper: () => firstHelperOn(`/proc/${host.pid}/ns/net`),
+      close,
+    }
+  }
+}

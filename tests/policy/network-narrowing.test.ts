@@ -1,0 +1,121 @@
+/** Whatever a worker asks for, with every form of rule: what it is given was allowed before. */
+import { expect, test } from 'vitest'
+import { judge, rulesOf } from '../../src/network/host-rule.ts'
+import type { NetworkWord, ParsedNetwork } from '../../src/policy/keys/network-layers.ts'
+import { narrowNetwork as narrowing } from '../../src/policy/keys/network-narrowing.ts'
+import type { NetworkPolicy } from '../../src/policy/values.ts'
+
+/** Park and Miller. */
+function randomFrom(seed: number): <Value>(values: readonly Value[]) => Value {
+  let state = seed
+  return (values) => {
+    state = (state * 48271) % 0x7fffffff
+    return values[state % values.length] as (typeof values)[number]
+  }
+}
+
+const NAMES = ['a.example', 'b.a.example', 'c.b.a.example', 'other.test']
+const RANGES = ['10.0.0.0/8', '10.1.0.0/16', '10.1.2.3', '[2001:db8::/32]', '[2001:db8::1]']
+const HOSTS = [...NAMES, ...NAMES.map((name) => `*.${name}`), ...RANGES]
+const PORTS = ['', ':80', ':443', ':22', ':*']
+const TOOLS = [
+  { name: '@npm', hosts: ['a.example:443', 'b.a.example:22'], from: [] },
+  { name: '@git', hosts: ['other.test:22', '10.1.2.3:22'], from: [] },
+] as const
+
+type Pick = ReturnType<typeof randomFrom>
+const someOf = (pick: Pick, make: () => string): readonly string[] => Array.from({ length: pick([0, 1, 2, 3]) }, make)
+const ruleFrom = (pick: Pick) => (): string => pick(HOSTS) + pick(PORTS)
+
+function grantFrom(pick: Pick): NetworkPolicy {
+  const mode = pick(['none', 'restricted', 'restricted', 'restricted', 'host'] as const)
+  const isRestricted = mode === 'restricted'
+  const tools = TOOLS.filter(() => pick([true, false]))
+  const allow = [...someOf(pick, ruleFrom(pick)), ...tools.flatMap(({ hosts }) => hosts)]
+  return {
+    mode,
+    allow: isRestricted ? allow : [],
+    deny: someOf(pick, ruleFrom(pick)),
+    tools,
+    ...(isRestricted && pick([true, false, false]) ? { record: true } : {}),
+    ...(isRestricted && pick([true, false]) ? { local: [22, 443] } : {}),
+    ...(pick([true, false]) ? { hosts: { 'a.example': '10.1.2.3' } } : {}),
+    ...(isRestricted && pick([true, false]) ? { publish: ['127.0.0.1:1:1'] } : {}),
+  }
+}
+
+function wishFrom(pick: Pick): ParsedNetwork {
+  const allow = [...someOf(pick, ruleFrom(pick)), ...someOf(pick, () => pick(['@npm', '@git', '@pip']))]
+  const words =
+    allow.length > 0
+      ? (['restricted', 'record'] as const)
+      : ([undefined, 'none', 'restricted', 'record', 'host'] as const)
+  const mode = pick<NetworkWord | undefined>(words)
+  return {
+    ...(mode === undefined ? {} : { mode }),
+    allow,
+    deny: someOf(pick, ruleFrom(pick)),
+    ...((mode === 'restricted' || mode === 'record') && pick([true, false, false])
+      ? { local: pick([[22], [80], [22, 443]]) }
+      : {}),
+    ...(pick([true, false, false, false]) ? { publish: [pick(['127.0.0.1:1:1', '127.0.0.1:2:1'])] } : {}),
+    ...(pick([true, false, false, false]) ? { hosts: { 'a.example': pick(['10.1.2.3', '10.9.9.9']) } } : {}),
+  }
+}
+
+const ADDRESSES = ['10.1.2.3', '10.1.9.9', '10.9.9.9', '2001:db8::1', '2001:db8::2', '192.0.2.1']
+const QUESTIONS = [...NAMES, 'x.other.test', 'host.llm-do.internal', ...ADDRESSES].flatMap((host) =>
+  [22, 80, 443, 8080].map((port) => ({ host, port })),
+)
+
+async function reaches({ mode, ...lists }: NetworkPolicy, host: string, port: number): Promise<boolean> {
+  if (mode !== 'restricted') return mode === 'host'
+  const { parseRange } = await import('../../src/network/address.ts')
+  const range = parseRange(host)
+  const pattern = range === undefined ? ({ kind: 'name', name: host } as const) : ({ kind: 'range', range } as const)
+  return judge(rulesOf(lists), pattern, port).isAllowed
+}
+
+test('2000 random requests are given nothing that was not granted', async () => {
+  const seen = { within: 0, wider: 0, reached: 0 }
+  for (let seed = 1; seed <= 2000; seed += 1) {
+    const pick = randomFrom(seed * 7919)
+    const [grant, wish] = [grantFrom(pick), wishFrom(pick)]
+    if (narrowing.isWider(wish, grant)) {
+      seen.wider += 1
+      continue
+    }
+    seen.within += 1
+    for (const isFlagged of [true, false]) {
+      const given = narrowing.takes(wish, grant, isFlagged)
+      expect(given.allow.filter((host) => host.startsWith('@'))).toEqual([])
+      for (const { host, port } of QUESTIONS) {
+        // Where a name leads is the operator's word, and loopback is open on the ports that were granted only.
+        expect(grant.mode === 'none' ? {} : given.hosts).toEqual(grant.mode === 'none' ? {} : grant.hosts)
+        expect((given.publish ?? []).filter((one) => grant.publish?.includes(one) !== true)).toEqual([])
+        if (grant.mode !== 'host')
+          expect((given.local ?? []).filter((one) => grant.local?.includes(one) !== true)).toEqual([])
+        if (!(await reaches(given, host, port))) continue
+        seen.reached += 1
+        expect({ seed, wish, grant, host, port, was: await reaches(grant, host, port) }).toMatchObject({ was: true })
+      }
+    }
+  }
+  // Not because nothing was ever given, or nothing refused.
+  expect(Math.min(seen.within, seen.wider, seen.reached)).toBeGreaterThan(100)
+})
+
+test('a worker may name a tool that the operator has named, and no other', () => {
+  const grant: NetworkPolicy = {
+    mode: 'restricted',
+    allow: ['a.example:443', 'b.a.example:22'],
+    deny: [],
+    tools: [TOOLS[0]],
+  }
+  const wish = (name: string): ParsedNetwork => ({ mode: 'restricted', allow: [name], deny: [] })
+  expect(narrowing.isWider(wish('@npm'), grant)).toBe(false)
+  expect(narrowing.takes(wish('@npm'), grant, false).allow).toEqual(grant.allow)
+  expect(narrowing.isWider(wish('@git'), grant)).toBe(true)
+  expect(narrowing.isWider(wish('@npm'), { ...grant, allow: ['a.example:443'] })).toBe(true)
+  expect(narrowing.isWider(wish('@npm'), { mode: 'host', allow: [], deny: [] })).toBe(true)
+})

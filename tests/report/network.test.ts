@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest'
+import type { Outcome } from '../../src/backends/outcome.ts'
+import type { ReachedHost } from '../../src/contract.ts'
+import { networkDenials, networkHints, networkUse, networkWarnings } from '../../src/report/network.ts'
+
+const row = (host: string, port: number, verdict: ReachedHost['verdict'], rule = ''): ReachedHost => ({
+  host,
+  port,
+  verdict,
+  rule,
+  connections: 1,
+  bytesIn: 0,
+  bytesOut: 0,
+})
+const outcome = (hosts: readonly ReachedHost[], more: object = {}): Outcome =>
+  ({ network: { hosts, omitted: 0, isLost: false, ...more } }) as unknown as Outcome
+
+test('a run whose network is not restricted says nothing of it', () => {
+  const none = {} as Outcome
+  expect([networkUse(none), networkDenials(none), networkHints(none, 'none'), networkWarnings(none)]).toEqual([
+    {},
+    [],
+    [],
+    [],
+  ])
+})
+
+describe('the flag that would allow', () => {
+  test.each([
+    ['a name', row('a.test', 0, 'not-listed'), 'resolve', 'a.test', '--allow-host a.test'],
+    ['a usual port', row('a.test', 443, 'not-listed'), 'connect', 'a.test:443', '--allow-host a.test'],
+    ['another port', row('a.test', 22, 'not-listed'), 'connect', 'a.test:22', '--allow-host a.test:22'],
+    [
+      'a private address',
+      row('a.test', 22, 'not-public', '10.1.2.3'),
+      'connect',
+      'a.test:22',
+      '--allow-host 10.1.2.3:22',
+    ],
+    [
+      'an IPv6 address',
+      row('a.test', 22, 'not-public', 'fd00::1'),
+      'connect',
+      'a.test:22',
+      '--allow-host [fd00::1]:22',
+    ],
+    ['what is denied', row('a.test', 22, 'denied', '*.test'), 'connect', 'a.test:22', 'take back --deny-host *.test'],
+  ])('%s is named', (_, host, op, target, fix) => {
+    expect(networkDenials(outcome([host]))).toEqual([{ op, target, layer: 'network', fix, count: 1 }])
+  })
+})
+
+test('what was allowed is no denial', () => {
+  const allowed = outcome([row('a.test', 443, 'allowed', 'a.test')])
+  expect(networkDenials(allowed)).toEqual([])
+  expect(networkUse(allowed)).toEqual({
+    network: [
+      { host: 'a.test', port: 443, verdict: 'allowed', rule: 'a.test', connections: 1, bytesIn: 0, bytesOut: 0 },
+    ],
+  })
+})
+
+test('one line names the first three hosts', () => {
+  const hosts = ['a', 'b', 'c', 'd'].map((name) => row(`${name}.test`, 0, 'not-listed'))
+  expect(networkHints(outcome(hosts), 'restricted')).toEqual([
+    'the network is restricted, and refused a.test (--allow-host a.test), b.test (--allow-host b.test), c.test (--allow-host c.test) and 1 more',
+  ])
+})
+
+test('a lost helper and rows that did not fit are warnings', () => {
+  expect(networkWarnings(outcome([], { isLost: true, omitted: 7 }))).toHaveLength(2)
+})
+
+test('a command without network hears what would have given it one', () => {
+  const hosts = [{ host: 'a.test', port: 0, verdict: 'not-listed', rule: '', connections: 2, bytesIn: 0, bytesOut: 0 }]
+  expect(networkHints(outcome(hosts as never), 'none')).toEqual([
+    'there is no network, and the command asked for a.test (--allow-host a.test)',
+  ])
+})
+
+test('what was allowed and did not come about is no denial, and a command that failed hears of it', () => {
+  const row = { host: 'a.test', port: 443, rule: 'a.test', connections: 1, bytesIn: 0, bytesOut: 0 }
+  const hosts = ['allowed', 'unreachable', 'too-many'].map((verdict) => ({ ...row, verdict }))
+  expect(networkDenials(outcome(hosts as never))).toEqual([])
+  expect(networkHints(outcome(hosts as never), 'restricted')).toEqual([
+    'allowed, but it could not be reached from this host: a.test:443',
+    'allowed, but there were too many connections at once: a.test:443',
+  ])
+})
