@@ -133,7 +133,7 @@ describeWith(['userns'], 'the limit of processor time', () => {
     const spin = 'i=0; while :; do i=$((i + 1)); done'
     const { status, out } = await runForText(['--json', '--cpu-time', '300ms', '-c', `(${spin}) & ${spin}`], { as })
     expect({ status, ...JSON.parse(out) }).toMatchObject({
-      status: 143,
+      status: 137,
       reason: 'cpu-time',
       signal: 'SIGTERM',
       ok: false,
