@@ -7,6 +7,7 @@ import { SandboxError } from '../error.ts'
 import type { HostFacts, Inode, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
 import { isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
+import { takesItsPlace, wantsWorkspace } from '../policy/workspace.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
 import type { PlannedZone, Scratch } from './plan.ts'
 import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protected-paths.ts'
@@ -129,14 +130,6 @@ function sshAgent(policy: Policy, { sshAgentSocket }: Request): readonly Wanted[
 export function originText(origin: Origin): { readonly from: string; readonly at: string } {
   const from = origin.layer === 'flag' ? `flag ${origin.source}` : `${origin.source}: ${origin.key}`
   return { from, at: origin.layer === 'flag' ? origin.source : from }
-}
-
-/** A zone of files is shown in the place of the caller's directory; fresh memory or a socket is shown beside it. */
-const takesItsPlace = ({ mode, kind }: Zone): boolean => mode !== 'tmpfs' && kind !== 'socket'
-
-/** True when the caller's directory is to be shown although no zone was named. */
-function wantsWorkspace(policy: Shown): boolean {
-  return policy.workspace !== 'none' && !policy.zones.some(takesItsPlace)
 }
 
 function implicitWorkspace(policy: Shown, { cwd, home }: Caller): readonly Wanted[] {

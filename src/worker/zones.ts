@@ -10,6 +10,7 @@ import { isBelow, isWithin, WORKSPACE } from '../plan/well-known-paths.ts'
 import { ZONE_SIZE } from '../policy/keys/zone.ts'
 import type { Policy } from '../policy/policy.ts'
 import { type HostMode, isWritable, narrowestMode, type Origin, type Zone } from '../policy/values.ts'
+import { takesItsPlace, wantsWorkspace } from '../policy/workspace.ts'
 import type { Escalation, Level, SandboxRequest, SourceLocation, Warning, ZoneRequest } from './worker.ts'
 
 /** What zones are judged by. */
@@ -218,9 +219,8 @@ function coversOf({ policy, context, level, isOutright }: ZoneStep): readonly Co
         ],
   )
   const { workspace } = policy
-  const isWorkspaceShown = policy.zones.every(({ kind }) => kind === 'socket') && workspace !== 'none'
   const isCeiling = level !== 'workshop' || isOutright('workspace')
-  if (!isWorkspaceShown || !isCeiling) return zones
+  if (workspace === 'none' || !wantsWorkspace(policy) || !isCeiling) return zones
   return [{ hostPath: context.cwd, mode: workspace, sockets: false, what: 'the workspace' }]
 }
 
@@ -252,14 +252,14 @@ function reopeningEscalations(step: ZoneStep): readonly Escalation[] {
   ]
 }
 
-function workspaceWords({ zones, workspace }: Policy): string | undefined {
-  return zones.length === 0 && workspace === 'ro' ? 'the workspace' : undefined
+function workspaceWords(policy: Policy): string | undefined {
+  return wantsWorkspace(policy) && policy.workspace === 'ro' ? 'the workspace' : undefined
 }
 
 /** The project owner may open the project's directory where the operator has not closed it. */
 function opensWorkspace({ request, policy, level, isOutright }: ZoneStep): boolean {
   const isOpening = request.readonly?.value === false && level === 'workshop'
-  return isOpening && policy.zones.length === 0 && policy.workspace === 'ro' && !isOutright('workspace')
+  return isOpening && wantsWorkspace(policy) && policy.workspace === 'ro' && !isOutright('workspace')
 }
 
 function readOnly(policy: Policy): Policy {
@@ -276,9 +276,11 @@ function restricted(step: ZoneStep & Laid): Laid {
   const laid = { policy, escalations, warnings }
   if (request.restrict === undefined) return laid
   const { value: subtree, from } = request.restrict
-  const shown = policy.zones.length === 0 ? workspaceZones({ policy, context, subtree, from, level }) : policy.zones
+  const shown = [...policy.zones, ...workspaceZones({ policy, context, subtree, from, level })]
   const zones = shown.flatMap((zone) => cutDown({ zone, subtree, context }))
-  if (zones.length > 0) return { ...laid, policy: { ...policy, zones } }
+  // The caller's directory must not come back whole beside a zone of memory that is all that is left.
+  const workspace = zones.some(takesItsPlace) ? policy.workspace : 'none'
+  if (zones.length > 0) return { ...laid, policy: { ...policy, zones, workspace } }
   const granted = shown.map(({ target, hostPath }) => target ?? hostPath ?? '').join(', ')
   const escalation = {
     location: positionOf(from),
@@ -290,7 +292,7 @@ function restricted(step: ZoneStep & Laid): Laid {
   return { ...laid, escalations: [...escalations, escalation] }
 }
 
-/** Without zones the subtree is one of the caller's directory, called by its place inside or from the project's root. */
+/** Where no zone takes the place of the caller's directory, the subtree is one of it, called by its place inside or from the project's root. */
 function workspaceZones(input: {
   readonly policy: Policy
   readonly context: ZoneContext
@@ -299,7 +301,8 @@ function workspaceZones(input: {
   readonly level: Level
 }): readonly Zone[] {
   const { policy, context, subtree, from, level } = input
-  if (policy.workspace === 'none') return []
+  const isHidden = policy.zones.some(({ target }) => target !== undefined && isWithin(subtree, target))
+  if (policy.workspace === 'none' || !wantsWorkspace(policy) || isHidden) return []
   const origin: Origin = { layer: level === 'worker' ? 'worker' : 'workshop', source: positionOf(from), key: from.key }
   const common = { mode: policy.workspace, create: false, optional: false, sockets: false, origin } as const
   const whole: Zone = { name: 'workspace', target: WORKSPACE, hostPath: context.cwd, ...common }

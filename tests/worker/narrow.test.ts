@@ -255,6 +255,11 @@ describe('what is granted is narrowed', () => {
     ],
     ['restrict cuts the workspace down', { worker: '{ restrict: /notes }' }, ['notes ro /project/notes']],
     [
+      'restrict cuts the workspace down beside fresh memory of the operator',
+      { given: { tmpfs: ['/notes/memory'] }, worker: '{ restrict: /notes }' },
+      ['zone#2.1 tmpfs -', 'notes ro /project/notes'],
+    ],
+    [
       'restrict below the workspace',
       { given: { rw: ['.:/workspace'] }, worker: '{ restrict: /workspace/notes }' },
       ['zone#2.1 rw /project/notes'],
@@ -271,6 +276,12 @@ describe('what is granted is narrowed', () => {
   ])('%s', (_, of, expected) => {
     const result = narrowed(of)
     expect([result.escalations, zones(result)]).toEqual([[], expected])
+  })
+
+  test('restrict to a zone of memory leaves nothing of the workspace', () => {
+    const zone = '{ name: s, mode: tmpfs, target: /other/s }'
+    const { policy } = narrowed({ worker: `{ zones: [${zone}], restrict: /other/s }` })
+    expect([policy.zones.map(({ target }) => target), policy.workspace]).toEqual([['/other/s'], 'none'])
   })
 
   test('leave to add zones ends at the project and at what the operator closed', () => {
