@@ -77,25 +77,29 @@ function emptyProtect({ layer, parsed: { protect } }: Word): readonly string[] {
   ]
 }
 
-/** Hosts for which there are no addresses inside, and ports that cannot be published. */
-export function restrictionProblems(network: NetworkPolicy): readonly string[] {
-  return network.mode === 'restricted' || (network.mode === 'none' && network.publish !== undefined)
+/** Hosts for which there are no addresses inside, ports that cannot be published, and an open network, which keeps no host out, together with a list of those to keep out. */
+export function restrictionProblems(network: NetworkPolicy, head = 'network:'): readonly string[] {
+  const { mode, publish } = network
+  if (mode === 'host') return openProblems(network, head)
+  return mode === 'restricted' || publish !== undefined
     ? [...addressProblems(rulesOf(network)), ...publishProblems(network)]
     : []
 }
 
-/** The same; and an open network, which keeps no host out, together with a list of those to keep out. */
-function networkProblems({ checked, network }: Sums): readonly string[] {
-  const problems = restrictionProblems(network)
-  if (problems.length > 0) return problems
-  if (network.mode === 'host' && network.publish !== undefined)
+function openProblems({ publish, deny }: NetworkPolicy, head: string): readonly string[] {
+  if (publish !== undefined)
     return [
       `network.publish: expected a network of the sandbox's own, got host, where servers listen on this host anyway.`,
     ]
-  if (network.mode !== 'host' || network.deny.length === 0) return []
+  return deny.length === 0
+    ? []
+    : [`${head} expected restricted, because hosts are denied (${deny.join(', ')}), got host.`]
+}
+
+/** The same, at the place where the mode was said. */
+function networkProblems({ checked, network }: Sums): readonly string[] {
   const layerOf = checked.filter(({ parsed }) => parsed.network?.mode === 'host').at(-1)
-  const head = layerOf === undefined ? 'network:' : headOf(layerOf.layer, 'network')
-  return [`${head} expected restricted, because hosts are denied (${network.deny.join(', ')}), got host.`]
+  return restrictionProblems(network, layerOf === undefined ? undefined : headOf(layerOf.layer, 'network'))
 }
 
 /** Each client needs a socket that was made beforehand, and each port a listener. */

@@ -35,6 +35,12 @@ test('What a narrowing has made of the network is held to the same as what the o
   await expect(prepare(onProcess(['/bin/true'], { narrow }))).rejects.toThrow(/0\.0\.0\.0\/0/)
 })
 
+test('A worker that keeps hosts out of an open network is refused: nothing could keep them out', async () => {
+  const network = { mode: 'host', allow: [], deny: ['a.example'] } as const
+  const narrow: ExecOptions['narrow'] = async (grant) => ({ ...grant, network })
+  await expect(prepare(onProcess(['/bin/true'], { narrow }))).rejects.toThrow(/expected restricted, .*a\.example/)
+})
+
 test('A plan may be judged once more before it is run', async () => {
   const accept = () => {
     throw new Error('judged')
