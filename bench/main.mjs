@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { cow } from './cow.mjs'
 import { countLeftovers, growthSince } from './leftovers.mjs'
 import { limits } from './limits.mjs'
 import { network } from './network.mjs'
@@ -366,6 +367,7 @@ const GROUPS = {
   limits: costOfLimits,
   variety,
   network,
+  cow,
   long,
   memory,
   leftovers,
