@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <string.h>
-#include <unistd.h>
 
 static const unsigned char MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -93,19 +92,6 @@ int address_is_public(const struct address *address) {
   if (bytes[0] == 0x20 && bytes[1] == 0x01 && (bytes[2] & 0xfe) == 0) return 0;   /* 2001::/23: Teredo, benchmarks, ORCHID */
   if (bytes[0] == 0x3f && bytes[1] == 0xff && (bytes[2] & 0xf0) == 0) return 0;   /* 3fff::/20: documentation */
   return !starts_with(address, documentation, sizeof documentation);
-}
-
-int address_is_own(const struct address *address) {
-  struct sockaddr_storage name, source = {.ss_family = AF_UNSPEC};
-  struct address from;
-  socklen_t size = address_to_socket(address, 9, &name), room = sizeof source;
-  uint16_t port;
-  int fd = socket(name.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return 1; /* not known: refused */
-  int is_own = connect(fd, (struct sockaddr *)&name, size) == 0 && getsockname(fd, (struct sockaddr *)&source, &room) == 0 &&
-               address_of_socket((struct sockaddr *)&source, &from, &port) == 0 && address_equals(&from, address);
-  close(fd);
-  return is_own;
 }
 
 int address_is_of_sandbox(const struct address *address) {

@@ -27,8 +27,6 @@ uint32_t address_v4(const struct address *address);
 
 /* False for what is private, local, reserved or a group, and for an IPv6 form of an IPv4 address that is (mapped, NAT64, 6to4). */
 int address_is_public(const struct address *address);
-/* True for an address of this host, whichever interface has it: asks the kernel, and sends nothing. */
-int address_is_own(const struct address *address);
 
 /* True for what means the sandbox itself there, or nobody: it is never dialled as such (OWN_RANGES of src/network/address-plan.ts). */
 int address_is_of_sandbox(const struct address *address);

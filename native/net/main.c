@@ -20,6 +20,7 @@
 #include "net/hosts.h"
 #include "net/loop.h"
 #include "net/name-server.h"
+#include "net/own-address.h"
 #include "net/proxy.h"
 #include "net/publish.h"
 #include "net/refused.h"
@@ -45,6 +46,7 @@ static void read_plan(void) {
   close(NET_LAUNCH_FILE);
   if (verdicts_read(&file) < 0) fail("net: rules", "");
   if (hosts_read(&file) < 0) fail("net: names", "");
+  if (own_address_open() < 0) fail("net: routes", "");
   publish_listen(&file);
 }
 

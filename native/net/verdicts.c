@@ -1,5 +1,6 @@
 #include "net/verdicts.h"
 
+#include "net/own-address.h"
 #include "net/rows.h"
 
 static struct rules rules;

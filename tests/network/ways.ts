@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Need } from '../support/needs.ts'
 import { ATTACKS, type Attack, NOT_PUBLIC } from './attacks.ts'
-import { HOST, WORLD, type Zone } from './world.ts'
+import { HOST, HOST_ANY, HOST_SECOND, HOST_V6, WORLD, type Zone } from './world.ts'
 
 /** Who runs the sandbox, and with which engine. */
 export const WAYS = [
@@ -33,6 +33,9 @@ export const ATTACKED_ZONE: Zone = {
   'nat64.test': [['64:ff9b::7f00:1']],
   'zero.test': [['0.0.0.0']],
   'self.test': [[HOST]],
+  'second.test': [[HOST_SECOND]],
+  'any.test': [[HOST_ANY]],
+  'self6.test': [[HOST_V6]],
   'private.test': [['10.1.2.3']],
   'metadata.test': [['169.254.169.254']],
   'mixed.test': [['127.0.0.1', WORLD]],
