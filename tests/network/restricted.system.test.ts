@@ -115,6 +115,16 @@ with connect() as s:
     )
   })
 
+  test('a denied address is denied in its IPv6 forms, too', async () => {
+    const hosts = ['world.nat64.test', 'world.sixtofour.test']
+    const words = hosts.flatMap((host) => ['--allow-host', host])
+    const attempts = tryAll(hosts.map((host) => `tcp,${host},80`))
+    const resultsWith = async (...more: readonly string[]) =>
+      resultsOf(readAttempts((await run([...words, ...more], attempts)).stdout))
+    expect(await resultsWith()).toEqual(['ok', 'ok'])
+    expect(await resultsWith('--deny-host', WORLD)).toEqual(['ECONNRESET', 'ECONNRESET'])
+  })
+
   test('a private address is dialled where it is listed itself', async () => {
     const words = ['--allow-host', 'private.test', '--allow-host', '10.0.0.0/8']
     const { stdout } = await run(words, tryAll(['tcp,private.test,80', 'tcp,10.1.2.3,80', 'tcp,10.1.2.3,7']))

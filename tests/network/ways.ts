@@ -31,6 +31,11 @@ export const ATTACKED_ZONE: Zone = {
   'loop6.test': [['::1']],
   'mapped.test': [['::ffff:127.0.0.1']],
   'nat64.test': [['64:ff9b::7f00:1']],
+  // 203.0.114.1 is HOST, 203.0.114.10 is WORLD.
+  'self.nat64.test': [['64:ff9b::cb00:7201']],
+  'self.sixtofour.test': [['2002:cb00:7201::1']],
+  'world.nat64.test': [['64:ff9b::cb00:720a']],
+  'world.sixtofour.test': [['2002:cb00:720a::1']],
   'zero.test': [['0.0.0.0']],
   'self.test': [[HOST]],
   'second.test': [[HOST_SECOND]],

@@ -59,6 +59,9 @@ const start = ([file = '', ...words]: readonly string[]): Promise<ChildProcess> 
 
 const STAY = ['sh', '-c', 'echo ready; exec sleep 3600']
 
+/** IPv6 forms of IPv4 addresses. The world takes them to be its own, as a translator does that passes everything on. */
+const TRANSLATED = ['64:ff9b::/96', '2002::/16']
+
 const LINKS = (world: number): readonly string[] => [
   'ip link set lo up',
   `ip link add h0 type veth peer name w0 netns ${world}`,
@@ -68,6 +71,7 @@ const LINKS = (world: number): readonly string[] => [
   'ip link set h0 up',
   'ip route add local 203.0.115.0/24 dev lo',
   `ip route add default via ${WORLD}`,
+  ...TRANSLATED.map((range) => `ip route add ${range} via ${WORLD_V6}`),
 ]
 const WORLD_LINKS = [
   'ip link set lo up',
@@ -77,6 +81,7 @@ const WORLD_LINKS = [
   // Everything on the way out arrives here, whichever address it is for.
   'ip route add local 0.0.0.0/1 dev lo',
   ...['169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'].map((range) => `ip route add local ${range} dev lo`),
+  ...TRANSLATED.map((range) => `ip route add local ${range} dev lo`),
 ]
 
 /** Processes that come and go are passed over. */
