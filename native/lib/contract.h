@@ -16,6 +16,7 @@
 #define NET_ADDRESS_V6 "2001:2::1" /* the same for listed IPv6 addresses (RFC 5180, benchmarks) */
 #define NET_LOCAL_NAME "host.llm-do.internal" /* the host's own loopback, on the ports that the policy names */
 #define NET_POOL "198.18.0.0/15" /* addresses that stand for names (RFC 2544, benchmarks: no host has one, and browsers take them for public) */
+#define NET_OWN_RANGES "127.0.0.0/8 0.0.0.0/8 198.18.0.0/15 224.0.0.0/3 ::/127 2001:2::/48 ff00::/8" /* addresses that mean the sandbox itself, or nobody */
 #define NET_DIVERT_PORT 1 /* where diverted connections arrive */
 #define NET_PROXY_PORT 3128 /* HTTP proxy of a restricted sandbox, on NET_ADDRESS */
 #define NET_SOCKS_PORT 1080 /* its SOCKS 5 proxy */

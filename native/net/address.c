@@ -114,10 +114,10 @@ int address_is_public(const struct address *address) {
 }
 
 int address_is_of_sandbox(const struct address *address) {
-  static const char *const ranges[] = {"127.0.0.0/8", "0.0.0.0/8", NET_POOL, "224.0.0.0/3", "::/127", "2001:2::/48", "ff00::/8"};
+  char ranges[] = NET_OWN_RANGES, *rest;
   struct address_range range;
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-    if (address_parse_range(ranges[i], &range) < 0 || address_is_within(address, &range)) return 1;
+  for (const char *text = strtok_r(ranges, " ", &rest); text; text = strtok_r(NULL, " ", &rest))
+    if (address_parse_range(text, &range) < 0 || address_is_within(address, &range)) return 1;
   return 0;
 }
 
