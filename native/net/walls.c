@@ -80,15 +80,20 @@ static void allow_reading(int rules, const char *path) {
   close(beneath.parent_fd);
 }
 
-/* resolv.conf is replaced, not rewritten, so its directory is what may be read; it is often a link into another one. */
-static void allow_resolver_files(int rules) {
+/* Both files are replaced, not rewritten, so a directory is what may be read; either is often a link into another one. */
+static void allow_directory_of(int rules, const char *link) {
   char path[PATH_MAX];
-  allow_reading(rules, "/etc");
-  if (!realpath("/etc/resolv.conf", path)) return;
+  if (!realpath(link, path)) return;
   char *slash = strrchr(path, '/');
   if (slash == path) return;
   *slash = 0;
   allow_reading(rules, path);
+}
+
+static void allow_resolver_files(int rules) {
+  allow_reading(rules, "/etc");
+  allow_directory_of(rules, "/etc/resolv.conf");
+  allow_directory_of(rules, "/etc/hosts");
 }
 
 /* A kernel without it leaves the other walls: files of the caller could be read then, and none be written. */

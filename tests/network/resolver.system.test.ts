@@ -3,6 +3,7 @@ import { execa } from 'execa'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { runCli } from '../support/cli.ts'
+import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { openWorld, WORLD, WORLD_V6, type World } from './world.ts'
 
@@ -32,16 +33,26 @@ for name in sys.argv[1:]:
 
 let world: World
 
-const connect = async (...names: readonly string[]): Promise<Readonly<Record<string, readonly [string, number]>>> => {
+type Found = Readonly<Record<string, readonly [string, number]>>
+
+const connectThrough = async (through: readonly string[], ...names: readonly string[]): Promise<Found> => {
   const rules = names.flatMap((name) => ['--allow-host', `${name}:7`])
-  const { stdout } = await runCli(['--json', ...rules, '--', PYTHON, '-c', CONNECT, ...names], {
-    through: world.through,
-  })
+  const { stdout } = await runCli(['--json', ...rules, '--', PYTHON, '-c', CONNECT, ...names], { through })
   const lines = (JSON.parse(stdout.toString()) as Result).stdout.trim().split('\n')
   return Object.fromEntries(
     lines.map((line) => line.split(' ')).map(([name = '', what = '', ms]) => [name, [what, Number(ms)]]),
   )
 }
+
+const connect = (...names: readonly string[]): Promise<Found> => connectThrough(world.through, ...names)
+
+/** Mounts of its own, in which /etc/hosts is a link into another directory. */
+const LINKED = `
+mount -t tmpfs none "$0" && mkdir "$0/upper" "$0/work" "$0/own"
+mount -t overlay none -o "lowerdir=/etc,upperdir=$0/upper,workdir=$0/work" /etc
+rm -f /etc/resolv.conf && echo nameserver 127.0.0.1 >/etc/resolv.conf
+echo '${WORLD} linked.test' >"$0/own/hosts" && ln -sf "$0/own/hosts" /etc/hosts
+exec "$@"`
 
 const setUp = (file: 'hosts' | 'resolv.conf', text: string) =>
   execa('sh', [...world.through.slice(1), 'sh', '-c', `cat > /etc/${file}`], { input: text })
@@ -91,5 +102,20 @@ describeWith('root', 'the resolver of the helper', () => {
       'plain.test': ['hello', expect.any(Number)],
     })
     expect(await world.questions()).not.toContain('listed.test')
+  })
+
+  test('/etc/hosts may be a link into another directory', async () => {
+    const { path, remove } = await newDirectory({ mode: 0o755 })
+    const through = [...world.through, 'unshare', '--mount', '--', 'sh', '-ec', LINKED, path]
+    expect(await connectThrough(through, 'linked.test')).toMatchObject({ 'linked.test': ['hello', expect.any(Number)] })
+    await remove()
+  })
+
+  test.each(['hosts', 'resolv.conf'])('no name is found while /etc/%s cannot be read', async (file) => {
+    const change = (mode: string) => execa('sh', [...world.through.slice(1), 'chmod', mode, `/etc/${file}`])
+    await change('600')
+    expect((await connect('plain.test'))['plain.test']?.[0]).toBe('EAI_AGAIN')
+    await change('644')
+    expect((await connect('plain.test'))['plain.test']?.[0]).toBe('hello')
   })
 })
