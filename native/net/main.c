@@ -96,7 +96,9 @@ static void on_launch(struct source *source, uint32_t events) {
 
 static int sooner(int a, int b) { return a < 0 || (b >= 0 && b < a) ? b : a; }
 
-static int patience(void) { return sooner(sooner(relay_patience(), resolver_patience()), proxy_patience()); }
+static int patience(void) {
+  return sooner(sooner(relay_patience(), resolver_patience()), sooner(name_server_patience(), proxy_patience()));
+}
 
 int main(int argc, char **argv) {
   fail_through(NET_CONTROL);
@@ -115,6 +117,7 @@ int main(int argc, char **argv) {
     if (loop_turn(patience()) < 0) return 125;
     relay_check_time();
     resolver_check_time();
+    name_server_check_time();
     proxy_check_time();
   }
   refused_drain();

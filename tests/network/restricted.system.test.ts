@@ -73,6 +73,17 @@ with connect() as s:
     expect({ stdout, stderr }).toEqual({ stdout: "True\nb''\n", stderr: '' })
   })
 
+  test('the name server closes connections that keep silent for ten seconds, in the middle of a question, too', async () => {
+    const script = `
+import socket, time
+begun = time.monotonic()
+silent = [socket.create_connection(('198.18.0.1', 53), 30) for _ in range(64)]
+silent[0].sendall(bytes([0, 40, 1]))
+print({s.recv(1) for s in silent}, time.monotonic() - begun >= 10, socket.gethostbyname('api.test') != '')`
+    const { stdout, stderr } = await run(['--allow-host', 'api.test', '--timeout', '60s'], [PYTHON, '-c', script])
+    expect({ stdout, stderr }).toEqual({ stdout: "{b''} True True\n", stderr: '' })
+  })
+
   test('a command that fails hears in one line what was refused and which flag allows it', async () => {
     const argv = ['--allow-host', 'api.test', '--', 'sh', '-c', 'curl -s http://other.test/ http://api.test:81/']
     const { stderr } = await runCli(argv, { through: world.through })
