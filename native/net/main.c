@@ -33,9 +33,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define CONNECTIONS_MAX 4096
-#define OTHER_DESCRIPTORS 720 /* stock, listeners, resolver, clients of the name server and of the proxy */
-
 static void read_plan(void) {
   size_t size;
   struct launchfile file;
@@ -104,12 +101,14 @@ int main(int argc, char **argv) {
   fail_through(NET_CONTROL);
   if (sys_close_range(NET_DESCRIPTORS_END, ~0u) < 0) fail("net: close_range", "");
   uid_t id = id_of(argc, argv);
-  if (strcmp(argv[1], "plan") == 0) read_plan();
+  int has_plan = strcmp(argv[1], "plan") == 0;
+  if (has_plan) read_plan();
   else close(NET_LAUNCH_FILE);
   struct source launch = {.fd = NET_REPORT, .ready = on_launch};
   if (loop_open() < 0 || loop_watch(&launch, EPOLLIN) < 0) fail("net: epoll", "");
-  unsigned descriptors = confine(id), most = descriptors > OTHER_DESCRIPTORS ? (descriptors - OTHER_DESCRIPTORS) / 2 : 0;
-  relay_limit(most < CONNECTIONS_MAX ? most : CONNECTIONS_MAX);
+  unsigned connections = confine(id);
+  if (has_plan && connections == 0) fail_with(EMFILE, "net: descriptors", "ulimit -n");
+  relay_limit(connections);
   take_sockets();
   if (publish_begin() < 0) fail("net: watch socket", "");
   tell_ready();
