@@ -5,6 +5,7 @@ import type { Result } from '../../src/report/result.ts'
 import { runCli } from '../support/cli.ts'
 import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
+import { AT_ONCE_MS } from './ways.ts'
 import { openWorld, WORLD, WORLD_V6, type World } from './world.ts'
 
 const NOBODY = '203.0.114.77'
@@ -77,7 +78,7 @@ describeWith('root', 'the resolver of the helper', () => {
   test('a server that fails is not waited for', async () => {
     const [what, ms] = (await connect('sick.test'))['sick.test'] ?? ['', Number.NaN]
     expect(what).toBe('EAI_AGAIN')
-    expect(ms).toBeLessThan(500)
+    expect(ms).toBeLessThan(AT_ONCE_MS)
   })
 
   test('the servers of resolv.conf are asked in their order, and the next one where the first does not listen', async () => {
@@ -86,11 +87,10 @@ describeWith('root', 'the resolver of the helper', () => {
   })
 
   test('a server that keeps silent has the seconds that resolv.conf gives it', async () => {
-    await setUp('resolv.conf', `nameserver ${NOBODY}\nnameserver 127.0.0.1\noptions timeout:1\n`)
+    await setUp('resolv.conf', `nameserver ${NOBODY}\nnameserver 127.0.0.1\noptions timeout:3\n`) // Two seconds where it says nothing.
     const [what, ms] = (await connect('plain.test'))['plain.test'] ?? ['', Number.NaN]
     expect(what).toBe('hello')
-    expect(ms).toBeGreaterThan(900)
-    expect(ms).toBeLessThan(3000)
+    expect(ms).toBeGreaterThanOrEqual(3000)
     await setUp('resolv.conf', 'nameserver 127.0.0.1\n')
   })
 
