@@ -147,6 +147,19 @@ print({s.recv(1) for s in silent}, time.monotonic() - begun >= 10, socket.gethos
     expect(resultsOf(readAttempts(stdout))).toEqual(['ok', 'ECONNREFUSED'])
   })
 
+  test('what was refused leaves room in the report for what was reached', async () => {
+    const script = `
+import socket, urllib.request
+for i in range(300):
+    try: socket.gethostbyname(f'n{i}.other.test')
+    except socket.gaierror: pass
+print(urllib.request.urlopen('http://api.test/say', timeout=20).status)`
+    const { stdout, network, warnings } = await run(['--allow-host', 'api.test'], [PYTHON, '-c', script])
+    expect({ stdout, rows: network?.length }).toEqual({ stdout: '200\n', rows: 129 })
+    expect(warnings).toContainEqual(expect.stringContaining('leaves out 172 connections'))
+    expect(network).toContainEqual(expect.objectContaining({ host: 'api.test', verdict: 'allowed' }))
+  })
+
   test('a host that is allowed and cannot be reached is on record', async () => {
     const { network, denials, hints } = await run(
       ['--allow-host', 'api.test:82'],
