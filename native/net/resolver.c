@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define QUESTIONS_MAX 200
-/* Addresses are dialled for so long, and a name that is not there is not asked for again. */
+/* For so long addresses are dialled before the name is asked for again; the second is for a name that is not there, or that failed. */
 #define FRESH_NS 30000000000ull
 #define FRESH_FAILURE_NS 1000000000ull
 #define MS 1000000ull
