@@ -193,6 +193,8 @@ for path in PATHS:
     expect(plain.warnings).not.toContainEqual(expect.stringContaining('one.sock'))
     const refused = await run(['--socket', directory.path], 'true')
     expect(refused.error?.message).toContain('expected a socket, got a directory')
+    const missing = await run(['--socket', join(directory.path, 'none.sock')], 'true')
+    expect(missing.error?.message).toContain('it does not exist; start its server first')
   })
 
   test('beside a secret zone nothing gets out', async () => {
