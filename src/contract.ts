@@ -249,6 +249,7 @@ export const NET_VERDICTS = [
   'unreachable',
   'too-many',
   'published',
+  'unresolved',
 ] as const
 export type NetVerdict = (typeof NET_VERDICTS)[number]
 

@@ -222,6 +222,7 @@ enum net_verdict {
   NET_UNREACHABLE = 5, /* allowed, and no address of the host took the connection; the same connections are in its row allowed */
   NET_TOO_MANY = 6, /* allowed, and reset: more connections at once than the helper holds */
   NET_PUBLISHED = 7, /* an address and port of the host that lead to a server inside, whose port stands in the place of the rule */
+  NET_UNRESOLVED = 8, /* allowed, and this host itself has found no address for the name */
 };
 
 #define NET_VERDICT_TABLE(ROW) \
@@ -231,7 +232,8 @@ enum net_verdict {
   ROW(NET_NOT_PUBLIC, "not-public") \
   ROW(NET_UNREACHABLE, "unreachable") \
   ROW(NET_TOO_MANY, "too-many") \
-  ROW(NET_PUBLISHED, "published")
+  ROW(NET_PUBLISHED, "published") \
+  ROW(NET_UNRESOLVED, "unresolved")
 
 /* Keys of the status line. */
 #define STATUS_CAUSE "cause"

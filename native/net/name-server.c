@@ -82,6 +82,7 @@ static struct dns_answer no_such_name(int is_blocked) { return (struct dns_answe
 
 /* `address`: room for the one that the answer names. */
 static struct dns_answer answer_of(struct host *host, struct address *address) {
+  if (host->state != HOST_FOUND) verdict_unresolved(host);
   if (host->state == HOST_FAILED) return (struct dns_answer){.code = DNS_SERVER_FAILURE};
   if (host->state != HOST_FOUND) return no_such_name(0);
   if (!verdict_of_answer(host)) return no_such_name(1);

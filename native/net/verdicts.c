@@ -70,6 +70,11 @@ static void count_not_public(const struct host *host, const struct address *addr
   rows_count(host->name, port, NET_NOT_PUBLIC, text);
 }
 
+void verdict_unresolved(const struct host *host) {
+  struct judgement judgement = rules_judge_any_port(&rules, host->name);
+  (void)rows_count(host->name, 0, NET_UNRESOLVED, text_of(judgement.rule));
+}
+
 int verdict_of_answer(const struct host *host) {
   if (host_is_open(host, 0)) return 1;
   for (int i = 0; i < host->count; i++)

@@ -160,6 +160,15 @@ print(urllib.request.urlopen('http://api.test/say', timeout=20).status)`
     expect(network).toContainEqual(expect.objectContaining({ host: 'api.test', verdict: 'allowed' }))
   })
 
+  test('a name that is allowed and that the host itself cannot resolve is on record', async () => {
+    const curl = ['curl', '-sS', 'http://missing.test/']
+    const { exitCode, network, denials, hints } = await run(['--allow-host', 'missing.test'], curl)
+    expect(exitCode).toBe(6)
+    expect(network).toMatchObject([{ host: 'missing.test', verdict: 'unresolved', rule: 'missing.test' }])
+    expect(denials).toEqual([])
+    expect(hints).toContain('allowed, but this host itself could not resolve: missing.test')
+  })
+
   test('a host that is allowed and cannot be reached is on record', async () => {
     const { network, denials, hints } = await run(
       ['--allow-host', 'api.test:82'],
