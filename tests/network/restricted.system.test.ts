@@ -1,8 +1,12 @@
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { runCli } from '../support/cli.ts'
+import { newDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { ATTACKED, ATTACKS } from './attacks.ts'
 import {
@@ -228,12 +232,17 @@ print(sum(whole(s) == b'hello\\nx' for s in all))`
   })
 
   test('a killed helper takes the network with it, and the result says so', async () => {
-    const script = `exec 3<>/dev/tcp/api.test/7; read line <&3; echo $line; sleep 4; read line <&3; echo "over $?"; curl -sS http://api.test/say; true`
-    const running = run(['--allow-host', 'api.test', '--allow-host', 'api.test:7'], ['bash', '-c', script])
+    const { path: cwd, remove } = await newDirectory({ mode: 0o777 })
+    const script = `exec 3<>/dev/tcp/api.test/7; read line <&3; echo $line; >met; until [ -e killed ]; do sleep 0.05; done; read line <&3; echo "over $?"; curl -sS http://api.test/say; true`
+    const hosts = ['--allow-host', 'api.test', '--allow-host', 'api.test:7']
+    const argv = ['--json', '--rw', cwd, ...hosts, '--', 'bash', '-c', script]
+    const running = runCli(argv, { through: world.through, cwd })
     const helper = await world.helper()
-    await setTimeout(1000)
+    while (!existsSync(join(cwd, 'met'))) await setTimeout(20)
     process.kill(helper, 'SIGKILL')
-    const { stdout, stderr, warnings } = await running
+    await writeFile(join(cwd, 'killed'), '')
+    const { stdout, stderr, warnings } = JSON.parse((await running).stdout.toString()) as Result
+    await remove()
     expect(stdout).toBe('hello\nover 1\n')
     expect(stderr).toContain('Could not resolve host')
     expect(warnings).toContainEqual(expect.stringContaining('helper of the restricted network ended'))
