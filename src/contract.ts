@@ -30,6 +30,8 @@ export const NET_ADDRESS_V6 = '2001:2::1'
 export const NET_LOCAL_NAME = 'host.llm-do.internal'
 /** addresses that stand for names (RFC 2544, benchmarks: no host has one, and browsers take them for public) */
 export const NET_POOL = '198.18.0.0/15'
+/** addresses that mean the sandbox itself, or nobody */
+export const NET_OWN_RANGES = '127.0.0.0/8 0.0.0.0/8 198.18.0.0/15 224.0.0.0/3 ::/127 2001:2::/48 ff00::/8'
 /** where diverted connections arrive */
 export const NET_DIVERT_PORT = 1
 /** HTTP proxy of a restricted sandbox, on NET_ADDRESS */
@@ -247,6 +249,7 @@ export const NET_VERDICTS = [
   'unreachable',
   'too-many',
   'published',
+  'unresolved',
 ] as const
 export type NetVerdict = (typeof NET_VERDICTS)[number]
 

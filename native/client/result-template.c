@@ -94,6 +94,7 @@ int result_has_events(const struct result *result) {
 #define REFUSED "\"verdict\":\"not-" /* no text in JSON can hold it */
 #define DENIED "\"verdict\":\"denied"
 #define UNREACHABLE "\"verdict\":\"unreachable"
+#define UNRESOLVED "\"verdict\":\"unresolved"
 #define TOO_MANY "\"verdict\":\"too-many"
 
 /* Its rows are a part of the JSON result and of the audit log; people hear of a restricted network where the command has failed, or where it was lost. */
@@ -103,7 +104,7 @@ static int tells_of_network(const struct result *result, int has_failed) {
   if (!rows) return 0;
   if (strstr(result->status, "\"" STATUS_NETWORK_LOST "\":") || strstr(result->status, "\"" STATUS_NETWORK_OMITTED "\":")) return 1;
   if (result->capture->is_on || launchfile_find(result->file, V_AUDIT, &entry)) return rows[strlen(NETWORK)] != ']';
-  return has_failed && (strstr(rows, REFUSED) || strstr(rows, DENIED) || strstr(rows, UNREACHABLE) || strstr(rows, TOO_MANY));
+  return has_failed && (strstr(rows, REFUSED) || strstr(rows, DENIED) || strstr(rows, UNREACHABLE) || strstr(rows, UNRESOLVED) || strstr(rows, TOO_MANY));
 }
 
 int result_needs_no_words(const struct result *result) {

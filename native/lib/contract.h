@@ -16,6 +16,7 @@
 #define NET_ADDRESS_V6 "2001:2::1" /* the same for listed IPv6 addresses (RFC 5180, benchmarks) */
 #define NET_LOCAL_NAME "host.llm-do.internal" /* the host's own loopback, on the ports that the policy names */
 #define NET_POOL "198.18.0.0/15" /* addresses that stand for names (RFC 2544, benchmarks: no host has one, and browsers take them for public) */
+#define NET_OWN_RANGES "127.0.0.0/8 0.0.0.0/8 198.18.0.0/15 224.0.0.0/3 ::/127 2001:2::/48 ff00::/8" /* addresses that mean the sandbox itself, or nobody */
 #define NET_DIVERT_PORT 1 /* where diverted connections arrive */
 #define NET_PROXY_PORT 3128 /* HTTP proxy of a restricted sandbox, on NET_ADDRESS */
 #define NET_SOCKS_PORT 1080 /* its SOCKS 5 proxy */
@@ -221,6 +222,7 @@ enum net_verdict {
   NET_UNREACHABLE = 5, /* allowed, and no address of the host took the connection; the same connections are in its row allowed */
   NET_TOO_MANY = 6, /* allowed, and reset: more connections at once than the helper holds */
   NET_PUBLISHED = 7, /* an address and port of the host that lead to a server inside, whose port stands in the place of the rule */
+  NET_UNRESOLVED = 8, /* allowed, and this host itself has found no address for the name */
 };
 
 #define NET_VERDICT_TABLE(ROW) \
@@ -230,7 +232,8 @@ enum net_verdict {
   ROW(NET_NOT_PUBLIC, "not-public") \
   ROW(NET_UNREACHABLE, "unreachable") \
   ROW(NET_TOO_MANY, "too-many") \
-  ROW(NET_PUBLISHED, "published")
+  ROW(NET_PUBLISHED, "published") \
+  ROW(NET_UNRESOLVED, "unresolved")
 
 /* Keys of the status line. */
 #define STATUS_CAUSE "cause"

@@ -32,7 +32,7 @@ enum net_socket_kind {
 };
 
 #define NET_SOCKETS_MAX 250 /* SCM_RIGHTS passes 253 at once */
-#define NET_STOCK 64
+#define NET_STOCK 64 /* of each family */
 
 struct net_sockets {
   uint32_t count;

@@ -3,8 +3,8 @@
 #include "lib/launch-file.h"
 
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const unsigned char MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -19,13 +19,11 @@ struct address address_of_v4(uint32_t host_order) {
   return address;
 }
 
-static uint32_t v4_at(const struct address *address, int at) {
+uint32_t address_v4(const struct address *address) {
   uint32_t host_order = 0;
-  for (int i = 0; i < 4; i++) host_order = host_order << 8 | address->bytes[at + i];
+  for (int i = 12; i < 16; i++) host_order = host_order << 8 | address->bytes[i];
   return host_order;
 }
-
-uint32_t address_v4(const struct address *address) { return v4_at(address, 12); }
 
 static int parse(const char *text, struct address *address) {
   struct in_addr v4;
@@ -53,6 +51,23 @@ int address_is_within(const struct address *address, const struct address_range 
   unsigned char mask = (unsigned char)(0xff00 >> rest);
   if (memcmp(address->bytes, range->first.bytes, whole) != 0) return 0;
   return rest == 0 || ((address->bytes[whole] ^ range->first.bytes[whole]) & mask) == 0;
+}
+
+/* The same forms as src/network/address.ts has. */
+int address_embedded(const struct address *address, struct address *v4) {
+  static const struct {
+    const char *prefix;
+    int at;
+  } forms[] = {{"64:ff9b::/96", 12}, {"64:ff9b:1::/48", 12}, {"::ffff:0:0:0/96", 12}, {"::/96", 12}, {"2002::/16", 2}};
+  struct address_range range;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    if (address_parse_range(forms[i].prefix, &range) < 0) abort();
+    if (!address_is_within(address, &range) || address->bytes[forms[i].at] == 0) continue; /* 0.0.0.0/8 is no address: "::1" is just that */
+    memcpy(v4->bytes, MAPPED, sizeof MAPPED);
+    memcpy(v4->bytes + 12, address->bytes + forms[i].at, 4);
+    return 1;
+  }
+  return 0;
 }
 
 /* IANA's special-purpose registries, and multicast. */
@@ -87,32 +102,22 @@ static int starts_with(const struct address *address, const unsigned char *bytes
 int address_is_public(const struct address *address) {
   static const unsigned char nat64[12] = {0x00, 0x64, 0xff, 0x9b}, documentation[4] = {0x20, 0x01, 0x0d, 0xb8};
   const unsigned char *bytes = address->bytes;
-  if (address_is_v4(address) || starts_with(address, nat64, sizeof nat64)) return is_public_v4(address_v4(address));
+  struct address v4;
+  if (address_is_v4(address)) return is_public_v4(address_v4(address));
+  if (address_embedded(address, &v4) && !is_public_v4(address_v4(&v4))) return 0;
+  if (starts_with(address, nat64, sizeof nat64)) return address_embedded(address, &v4);
   if ((bytes[0] & 0xe0) != 0x20) return 0;                                        /* 2000::/3 is all that has been given out */
-  if (bytes[0] == 0x20 && bytes[1] == 0x02) return is_public_v4(v4_at(address, 2)); /* 6to4 */
+  if (bytes[0] == 0x20 && bytes[1] == 0x02) return address_embedded(address, &v4); /* 6to4 */
   if (bytes[0] == 0x20 && bytes[1] == 0x01 && (bytes[2] & 0xfe) == 0) return 0;   /* 2001::/23: Teredo, benchmarks, ORCHID */
   if (bytes[0] == 0x3f && bytes[1] == 0xff && (bytes[2] & 0xf0) == 0) return 0;   /* 3fff::/20: documentation */
   return !starts_with(address, documentation, sizeof documentation);
 }
 
-int address_is_own(const struct address *address) {
-  struct sockaddr_storage name, source = {.ss_family = AF_UNSPEC};
-  struct address from;
-  socklen_t size = address_to_socket(address, 9, &name), room = sizeof source;
-  uint16_t port;
-  int fd = socket(name.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return 1; /* not known: refused */
-  int is_own = connect(fd, (struct sockaddr *)&name, size) == 0 && getsockname(fd, (struct sockaddr *)&source, &room) == 0 &&
-               address_of_socket((struct sockaddr *)&source, &from, &port) == 0 && address_equals(&from, address);
-  close(fd);
-  return is_own;
-}
-
 int address_is_of_sandbox(const struct address *address) {
-  static const char *const ranges[] = {"127.0.0.0/8", "0.0.0.0/8", NET_POOL, "224.0.0.0/3", "::/127", "2001:2::/48", "ff00::/8"};
+  char ranges[] = NET_OWN_RANGES, *rest;
   struct address_range range;
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-    if (address_parse_range(ranges[i], &range) < 0 || address_is_within(address, &range)) return 1;
+  for (const char *text = strtok_r(ranges, " ", &rest); text; text = strtok_r(NULL, " ", &rest))
+    if (address_parse_range(text, &range) < 0 || address_is_within(address, &range)) return 1;
   return 0;
 }
 

@@ -25,12 +25,11 @@ struct address address_of_v4(uint32_t host_order);
 /* Of the last four bytes. */
 uint32_t address_v4(const struct address *address);
 
+/* The IPv4 address to which translators (NAT64, SIIT) or tunnels (6to4, automatic ones) take this IPv6 address; 0 where it is none of them. */
+int address_embedded(const struct address *address, struct address *v4);
 /* False for what is private, local, reserved or a group, and for an IPv6 form of an IPv4 address that is (mapped, NAT64, 6to4). */
 int address_is_public(const struct address *address);
-/* True for an address of this host, whichever interface has it: asks the kernel, and sends nothing. */
-int address_is_own(const struct address *address);
-
-/* True for what means the sandbox itself there, or nobody: it is never dialled as such (OWN_RANGES of src/network/address-plan.ts). */
+/* True for what means the sandbox itself there, or nobody: it is never dialled as such (NET_OWN_RANGES). */
 int address_is_of_sandbox(const struct address *address);
 
 void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX]);

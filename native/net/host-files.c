@@ -4,6 +4,7 @@
 #include "lib/report-failure.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +15,19 @@
 #define TIMEOUT_MAX_S 30
 #define ATTEMPTS 2
 #define ATTEMPTS_MAX 5
+
+/* A file that is not there is an empty one; one that cannot be read is none. */
+static int open_file(const char *path, FILE **file) {
+  *file = fopen(path, "re");
+  return *file || errno == ENOENT ? 0 : -1;
+}
+
+static int close_file(FILE *file) {
+  if (!file) return 0;
+  int failed = ferror(file);
+  fclose(file);
+  return failed ? -1 : 0;
+}
 
 /* A line without its comment; NULL at the end. What is longer than the buffer is passed over. */
 static char *next_line(FILE *file, char line[LINE_BYTES]) {
@@ -50,17 +64,18 @@ static void read_server(char **rest, struct name_servers *servers) {
   if (text && servers->count < NAME_SERVERS_MAX && read_address(text, &servers->address[servers->count]) == 0) servers->count++;
 }
 
-void host_files_servers(struct name_servers *servers) {
+int host_files_servers(struct name_servers *servers) {
   char line[LINE_BYTES], *rest;
-  FILE *file = fopen("/etc/resolv.conf", "re");
+  FILE *file;
+  if (open_file("/etc/resolv.conf", &file) < 0) return -1;
   *servers = (struct name_servers){.timeout_ms = 1000 * TIMEOUT_S, .attempts = ATTEMPTS};
   while (file && next_line(file, line)) {
     const char *word = strtok_r(line, SPACE, &rest);
     if (word && strcmp(word, "nameserver") == 0) read_server(&rest, servers);
     if (word && strcmp(word, "options") == 0) read_options(&rest, servers);
   }
-  if (file) fclose(file);
   if (servers->count == 0) servers->address[servers->count++] = address_of_v4(INADDR_LOOPBACK);
+  return close_file(file);
 }
 
 static int is_named(char **rest, const char *name) {
@@ -72,11 +87,11 @@ static int is_named(char **rest, const char *name) {
 int host_files_addresses(const char *name, struct address *addresses, int max) {
   char line[LINE_BYTES], *rest;
   int count = 0;
-  FILE *file = fopen("/etc/hosts", "re");
+  FILE *file;
+  if (open_file("/etc/hosts", &file) < 0) return -1;
   while (file && count < max && next_line(file, line)) {
     const char *address = strtok_r(line, SPACE, &rest);
     if (address && is_named(&rest, name) && read_address(address, &addresses[count]) == 0) count++;
   }
-  if (file) fclose(file);
-  return count;
+  return close_file(file) < 0 ? -1 : count;
 }

@@ -15,6 +15,7 @@ struct name_servers {
   unsigned timeout_ms, attempts; /* of one question to one server, and how often all are asked */
 };
 
-void host_files_servers(struct name_servers *servers);
-/* Returns how many addresses /etc/hosts has for a canonical name, at most `max`. */
+/* -1 = resolv.conf cannot be read, for another reason than that there is none. */
+int host_files_servers(struct name_servers *servers);
+/* Returns how many addresses /etc/hosts has for a canonical name, at most `max`; -1 as above. */
 int host_files_addresses(const char *name, struct address *addresses, int max);

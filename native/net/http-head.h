@@ -3,8 +3,8 @@
  *
  * Nothing is guessed: lines end with CR LF, there is one space between the words of the first one, no control characters, no folded
  * lines, one length at most. A URL is http:// with a plain host; the host of the head that goes on is the one that was judged, whatever
- * `Host` has said. A connection serves one request: the head that goes on says `Connection: close`, and what follows the request's
- * body goes nowhere, so a second request can never reach a host that was judged for the first.
+ * `Host` has said. A connection leads to one host: the head that goes on says `Connection: close`. What follows a body of known length
+ * goes nowhere; a body in chunks is not looked into, so all that the client sends then goes to the host that was judged, and to no other.
  */
 #pragma once
 

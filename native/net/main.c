@@ -20,6 +20,7 @@
 #include "net/hosts.h"
 #include "net/loop.h"
 #include "net/name-server.h"
+#include "net/own-address.h"
 #include "net/proxy.h"
 #include "net/publish.h"
 #include "net/refused.h"
@@ -32,9 +33,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define CONNECTIONS_MAX 4096
-#define OTHER_DESCRIPTORS 720 /* stock, listeners, resolver, clients of the name server and of the proxy */
-
 static void read_plan(void) {
   size_t size;
   struct launchfile file;
@@ -45,6 +43,7 @@ static void read_plan(void) {
   close(NET_LAUNCH_FILE);
   if (verdicts_read(&file) < 0) fail("net: rules", "");
   if (hosts_read(&file) < 0) fail("net: names", "");
+  if (own_address_open() < 0) fail("net: routes", "");
   publish_listen(&file);
 }
 
@@ -94,18 +93,22 @@ static void on_launch(struct source *source, uint32_t events) {
 
 static int sooner(int a, int b) { return a < 0 || (b >= 0 && b < a) ? b : a; }
 
-static int patience(void) { return sooner(sooner(relay_patience(), resolver_patience()), proxy_patience()); }
+static int patience(void) {
+  return sooner(sooner(relay_patience(), resolver_patience()), sooner(name_server_patience(), proxy_patience()));
+}
 
 int main(int argc, char **argv) {
   fail_through(NET_CONTROL);
   if (sys_close_range(NET_DESCRIPTORS_END, ~0u) < 0) fail("net: close_range", "");
   uid_t id = id_of(argc, argv);
-  if (strcmp(argv[1], "plan") == 0) read_plan();
+  int has_plan = strcmp(argv[1], "plan") == 0;
+  if (has_plan) read_plan();
   else close(NET_LAUNCH_FILE);
   struct source launch = {.fd = NET_REPORT, .ready = on_launch};
   if (loop_open() < 0 || loop_watch(&launch, EPOLLIN) < 0) fail("net: epoll", "");
-  unsigned descriptors = confine(id), most = descriptors > OTHER_DESCRIPTORS ? (descriptors - OTHER_DESCRIPTORS) / 2 : 0;
-  relay_limit(most < CONNECTIONS_MAX ? most : CONNECTIONS_MAX);
+  unsigned connections = confine(id);
+  if (has_plan && connections == 0) fail_with(EMFILE, "net: descriptors", "ulimit -n");
+  relay_limit(connections);
   take_sockets();
   if (publish_begin() < 0) fail("net: watch socket", "");
   tell_ready();
@@ -113,6 +116,7 @@ int main(int argc, char **argv) {
     if (loop_turn(patience()) < 0) return 125;
     relay_check_time();
     resolver_check_time();
+    name_server_check_time();
     proxy_check_time();
   }
   refused_drain();

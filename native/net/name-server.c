@@ -1,5 +1,6 @@
 #include "net/name-server.h"
 
+#include "lib/report-failure.h"
 #include "net/dns-message.h"
 #include "net/resolver.h"
 #include "net/verdicts.h"
@@ -13,10 +14,15 @@
 #define PENDING_MAX 256
 #define CLIENTS_MAX 64
 #define DATAGRAMS_A_TURN 64
+#define READS_A_TURN 16 /* of one client over TCP, then it is the others' turn */
+#define CLIENT_NS 10000000000ull /* for a client over TCP between two questions (RFC 7766, 6.2.3) */
+#define TICK_MS 250
 
 /* A program that asks over TCP. */
 struct client {
   struct source source; /* first: it is freed by it */
+  struct client *next, **link;
+  uint64_t until;       /* it may keep silent, CLOCK_MONOTONIC */
   int pending;          /* one question at a time; the next is read when it has been answered */
   int closing;          /* when that has happened */
   int is_reading;       /* read_more is at work, and goes on with what has been answered meanwhile */
@@ -40,6 +46,7 @@ struct pending {
 };
 
 static struct source datagrams = {.fd = -1}, listener = {.fd = -1};
+static struct client *clients;
 static int pending_count, client_count;
 
 static void read_more(struct client *client);
@@ -49,6 +56,7 @@ static void read_more(struct client *client);
 static void close_client(struct client *client) {
   client->closing = 1;
   if (client->pending) return (void)loop_watch(&client->source, 0);
+  if ((*client->link = client->next)) client->next->link = client->link;
   loop_close(&client->source);
   loop_free(client);
   client_count--;
@@ -57,6 +65,7 @@ static void close_client(struct client *client) {
 static void send_to_client(struct client *client, const unsigned char *bytes, size_t size) {
   unsigned char framed[2 + DNS_ANSWER_MAX] = {(unsigned char)(size >> 8), (unsigned char)size};
   memcpy(framed + 2, bytes, size);
+  client->until = now_ns() + CLIENT_NS;
   if (!client->closing && send(client->source.fd, framed, size + 2, MSG_NOSIGNAL) != (ssize_t)size + 2) client->closing = 1;
 }
 
@@ -73,6 +82,7 @@ static struct dns_answer no_such_name(int is_blocked) { return (struct dns_answe
 
 /* `address`: room for the one that the answer names. */
 static struct dns_answer answer_of(struct host *host, struct address *address) {
+  if (host->state != HOST_FOUND) verdict_unresolved(host);
   if (host->state == HOST_FAILED) return (struct dns_answer){.code = DNS_SERVER_FAILURE};
   if (host->state != HOST_FOUND) return no_such_name(0);
   if (!verdict_of_answer(host)) return no_such_name(1);
@@ -190,7 +200,7 @@ static void answer_all(struct client *client) {
 static void read_more(struct client *client) {
   client->is_reading = 1;
   answer_all(client);
-  while (!client->pending && !client->closing) {
+  for (int reads = 0; reads < READS_A_TURN && !client->pending && !client->closing; reads++) {
     ssize_t got = recv(client->source.fd, client->bytes + client->have, sizeof client->bytes - client->have, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
     if (got <= 0) client->closing = 1;
@@ -208,12 +218,26 @@ static void on_client(struct source *source, uint32_t events) {
 static void on_listener(struct source *source, uint32_t events) {
   (void)events;
   int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0 && errno != EAGAIN) usleep(1000); /* out of descriptors or memory: it stays ready */
   if (fd < 0) return;
   struct client *client = client_count < CLIENTS_MAX ? calloc(1, sizeof *client) : NULL;
   if (!client) return (void)close(fd);
-  client->source = (struct source){.fd = fd, .ready = on_client};
+  *client = (struct client){.source = {.fd = fd, .ready = on_client}, .next = clients, .link = &clients, .until = now_ns() + CLIENT_NS};
+  if (clients) clients->link = &client->next;
+  clients = client;
   client_count++;
   read_more(client);
+}
+
+int name_server_patience(void) { return clients ? TICK_MS : -1; }
+
+/* The resolver has a limit of its own. */
+void name_server_check_time(void) {
+  uint64_t now = now_ns();
+  for (struct client *client = clients, *next; client; client = next) {
+    next = client->next;
+    if (!client->pending && now >= client->until) close_client(client);
+  }
 }
 
 int name_server_on_tcp(int fd) {

@@ -1,7 +1,7 @@
 /*
  * Servers inside that are reached from the host (V_NET_PUBLISH). The listener is the host's; each client gets one of the unbound sockets
  * that init's process has made inside, which is connected to the server there. A socket whose connection is over is used again, so their
- * number is that of clients at once.
+ * number is that of clients at once; as many again, of IPv6, are for servers that listen on ::1 alone.
  */
 #pragma once
 
@@ -11,6 +11,8 @@
 void publish_listen(const struct launchfile *file);
 /* A socket of the stock. -1 with errno. */
 int publish_take_socket(int fd);
+/* One to connect by, of AF_INET or AF_INET6; -1 = none is left. */
+int publish_use_socket(int family);
 /* The sandbox is ready: clients are taken from now on. -1 with errno. */
 int publish_begin(void);
 /* The connection is over: its socket goes back. */

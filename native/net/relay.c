@@ -220,16 +220,15 @@ static void on_dialled(struct source *source, uint32_t events) {
   go_on(connection);
 }
 
-/* The same socket for one address after the other. Its family was chosen inside; one of IPv6 takes IPv4 addresses in mapped form. */
+/* A socket of the stock for each address: one that was connected to an IPv4 address reaches no IPv6 one any more. */
 static int dial_server(struct connection *connection, const struct address *address) {
   struct sockaddr_storage name;
   struct source *source = &connection->outside.source;
-  struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = htons(connection->port)};
-  memcpy(&mapped.sin6_addr, address->bytes, sizeof address->bytes);
   socklen_t size = address_to_socket(address, connection->port, &name);
-  int failed = connect(source->fd, (struct sockaddr *)&mapped, sizeof mapped) < 0 && errno != EINPROGRESS;
-  if (failed && errno == EAFNOSUPPORT) failed = connect(source->fd, (struct sockaddr *)&name, size) < 0 && errno != EINPROGRESS;
-  if (failed) return -1;
+  give_back(source);
+  loop_close(source);
+  *source = (struct source){.fd = publish_use_socket(name.ss_family), .ready = on_dialled};
+  if (source->fd < 0 || (connect(source->fd, (struct sockaddr *)&name, size) < 0 && errno != EINPROGRESS)) return -1;
   connection->give_up_at = now_ns() + DIAL_NS;
   return loop_watch(source, EPOLLOUT);
 }
@@ -331,7 +330,7 @@ static void refuse(int fd) {
   close(fd);
 }
 
-int relay_to_server(int client, int stock, uint16_t port, struct net_row *row) {
+int relay_to_server(int client, uint16_t port, struct net_row *row) {
   static const char *const LOOPBACK[] = {"127.0.0.1", "::1"};
   struct connection *connection = new_connection(client);
   if (!connection) return -1;
@@ -340,7 +339,6 @@ int relay_to_server(int client, int stock, uint16_t port, struct net_row *row) {
     if (address_parse_range(LOOPBACK[connection->count], &range) < 0) abort();
     connection->address[connection->count] = range.first;
   }
-  connection->outside.source = (struct source){.fd = stock, .ready = on_dialled};
   connection->is_published = 1;
   connection->port = port;
   connection->row = row;

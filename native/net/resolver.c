@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define QUESTIONS_MAX 200
-/* Addresses are dialled for so long, and a name that is not there is not asked for again. */
+/* For so long addresses are dialled before the name is asked for again; the second is for a name that is not there, or that failed. */
 #define FRESH_NS 30000000000ull
 #define FRESH_FAILURE_NS 1000000000ull
 #define MS 1000000ull
@@ -250,10 +250,11 @@ static struct question *new_question(struct host *host) {
   return question;
 }
 
+/* Where a file of the host cannot be read the question fails: /etc/hosts may say something else of the name than a server. */
 static void begin(struct question *question) {
-  question->count = host_files_addresses(question->host->name, question->address, HOST_ADDRESSES_MAX);
-  if (question->count > 0) return conclude(question);
-  host_files_servers(&question->servers);
+  int known = host_files_addresses(question->host->name, question->address, HOST_ADDRESSES_MAX);
+  question->count = known > 0 ? known : 0;
+  if (known != 0 || host_files_servers(&question->servers) < 0) return conclude(question);
   ask_next_server(question);
 }
 

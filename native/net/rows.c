@@ -8,6 +8,13 @@
 
 static struct net_row rows[NET_ROWS_MAX];
 static struct net_report_head head;
+static uint32_t refusals; /* rows of them: names that nobody needs cost a command nothing, and must not crowd out what it has reached */
+
+static int is_refusal(enum net_verdict verdict) {
+  return verdict == NET_NOT_LISTED || verdict == NET_DENIED || verdict == NET_NOT_PUBLIC || verdict == NET_UNRESOLVED;
+}
+
+static int has_room(enum net_verdict verdict) { return head.rows < NET_ROWS_MAX && (!is_refusal(verdict) || refusals < NET_ROWS_MAX / 2); }
 
 static struct net_row *find(const char *host, uint16_t port, enum net_verdict verdict) {
   for (uint32_t i = 0; i < head.rows; i++)
@@ -17,8 +24,9 @@ static struct net_row *find(const char *host, uint16_t port, enum net_verdict ve
 
 struct net_row *rows_count(const char *host, uint16_t port, enum net_verdict verdict, const char *rule) {
   struct net_row *row = find(host, port, verdict);
-  if (!row && head.rows == NET_ROWS_MAX) return head.omitted++, NULL;
+  if (!row && !has_room(verdict)) return head.omitted++, NULL;
   if (!row) {
+    refusals += (uint32_t)is_refusal(verdict);
     row = &rows[head.rows++];
     row->port = port;
     row->verdict = verdict;

@@ -1,4 +1,5 @@
-/* What is reported of a run: one row for each host, port and verdict, the first NET_ROWS_MAX of them. */
+/* What is reported of a run: one row for each host, port and verdict, the first NET_ROWS_MAX of them, of which at most half
+ * are refusals. */
 #pragma once
 
 #include "lib/net-protocol.h"

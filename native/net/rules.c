@@ -70,16 +70,29 @@ static int covers(const struct rule *rule, const struct host *host) {
   return rule->kind == RULE_RANGE && address_is_within(host->address, &rule->range);
 }
 
-static const struct rule *find(const struct rule *rules, size_t count, const struct host *host, uint16_t port) {
-  for (size_t i = 0; i < count; i++)
-    if (covers(&rules[i], host) && covers_port(&rules[i], port)) return &rules[i];
+/* A denied IPv4 address is denied in its IPv6 forms, too. */
+static int denies(const struct rule *rule, const struct host *host) {
+  struct address v4;
+  if (covers(rule, host)) return 1;
+  return host->address && address_embedded(host->address, &v4) && covers(rule, &(struct host){.address = &v4});
+}
+
+static const struct rule *find_denial(const struct rules *rules, const struct host *host, uint16_t port) {
+  for (size_t i = 0; i < rules->deny_count; i++)
+    if (denies(&rules->deny[i], host) && covers_port(&rules->deny[i], port)) return &rules->deny[i];
+  return NULL;
+}
+
+static const struct rule *find_grant(const struct rules *rules, const struct host *host, uint16_t port) {
+  for (size_t i = 0; i < rules->allow_count; i++)
+    if (covers(&rules->allow[i], host) && covers_port(&rules->allow[i], port)) return &rules->allow[i];
   return NULL;
 }
 
 static struct judgement judge(const struct rules *rules, const struct host *host, uint16_t port) {
-  const struct rule *denial = find(rules->deny, rules->deny_count, host, port);
+  const struct rule *denial = find_denial(rules, host, port);
   if (denial) return (struct judgement){0, denial};
-  const struct rule *grant = find(rules->allow, rules->allow_count, host, port);
+  const struct rule *grant = find_grant(rules, host, port);
   return (struct judgement){grant != NULL, grant};
 }
 

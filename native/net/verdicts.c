@@ -1,5 +1,6 @@
 #include "net/verdicts.h"
 
+#include "net/own-address.h"
 #include "net/rows.h"
 
 static struct rules rules;
@@ -18,20 +19,11 @@ int verdict_of_question(const char *name) {
   return judgement.is_allowed;
 }
 
-/* Means the sandbox itself, or stands for no name (OWN_RANGES of src/network/address-plan.ts). A listener for all addresses takes such
- * connections, too: dialled on the host, a listed 127.0.0.1 would be the host's. */
-static int is_inside(const struct address *address) {
-  static const char *const ranges[] = {NET_POOL, "127.0.0.0/8", "0.0.0.0/8", "::1", "2001:2::/48"};
-  struct address_range range;
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-    if (address_parse_range(ranges[i], &range) < 0 || address_is_within(address, &range)) return 1;
-  return 0;
-}
-
 struct net_row *verdict_of_connection(const struct host *host, const struct address *address, uint16_t port, int *is_allowed) {
   char text[ADDRESS_TEXT_MAX];
   *is_allowed = 0;
-  if (!host && is_inside(address)) return NULL; /* no rule would allow it */
+  /* A listener for all addresses takes such connections, too: dialled on the host, a listed 127.0.0.1 would be the host's. */
+  if (!host && address_is_of_sandbox(address)) return NULL;
   struct judgement judgement = host ? rules_judge_name(&rules, host->name, port) : rules_judge_address(&rules, address, port);
   address_print(address, text);
   const char *shown = host ? host->name : text;
@@ -64,13 +56,23 @@ static int is_listed(const struct address *address) {
   return 0;
 }
 
-static int is_open_to_names(const struct address *address) { return address_is_public(address) && !address_is_own(address); }
+static int is_of_host(const struct address *address) {
+  struct address v4;
+  return address_is_own(address) || (address_embedded(address, &v4) && address_is_own(&v4));
+}
+
+static int is_open_to_names(const struct address *address) { return address_is_public(address) && !is_of_host(address); }
 
 /* The row of a private address names it: it is what a rule would have to list. */
 static void count_not_public(const struct host *host, const struct address *address, uint16_t port) {
   char text[ADDRESS_TEXT_MAX];
   address_print(address, text);
   rows_count(host->name, port, NET_NOT_PUBLIC, text);
+}
+
+void verdict_unresolved(const struct host *host) {
+  struct judgement judgement = rules_judge_any_port(&rules, host->name);
+  (void)rows_count(host->name, 0, NET_UNRESOLVED, text_of(judgement.rule));
 }
 
 int verdict_of_answer(const struct host *host) {

@@ -15,6 +15,8 @@ int verdict_of_question(const char *name);
 struct net_row *verdict_of_connection(const struct host *host, const struct address *address, uint16_t port, int *is_allowed);
 /* The same for what a client of the proxy asks for; `*rule` is the one that denies it, or NULL. */
 struct net_row *verdict_of_target(const struct target *target, int *is_allowed, const struct rule **rule);
+/* An allowed name for which this host has found no address. */
+void verdict_unresolved(const struct host *host);
 /* Whether one of the addresses of a host may be dialled; where none may, that is on record. */
 int verdict_of_answer(const struct host *host);
 /* Whether this address of an allowed host may be dialled: not where it is private or this host's own, unless a rule lists the address,

@@ -39,7 +39,6 @@ static void drop_capabilities(void) {
 /* ---- bounds ---- */
 
 #define MEMORY_MAX (256u << 20)
-#define DESCRIPTORS_MAX (2 * 4096 + 544)
 
 static void limit(int resource, rlim_t most) {
   struct rlimit now;
@@ -53,9 +52,9 @@ static unsigned bound_resources(void) {
   limit(RLIMIT_AS, MEMORY_MAX);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, 0);
-  limit(RLIMIT_NOFILE, DESCRIPTORS_MAX);
+  limit(RLIMIT_NOFILE, 2 * CONNECTIONS_MAX + OTHER_DESCRIPTORS);
   if (getrlimit(RLIMIT_NOFILE, &files) < 0) fail("net: getrlimit", "");
-  return (unsigned)files.rlim_cur;
+  return files.rlim_cur > OTHER_DESCRIPTORS ? (unsigned)(files.rlim_cur - OTHER_DESCRIPTORS) / 2 : 0;
 }
 
 /* ---- Landlock ---- */
@@ -80,15 +79,20 @@ static void allow_reading(int rules, const char *path) {
   close(beneath.parent_fd);
 }
 
-/* resolv.conf is replaced, not rewritten, so its directory is what may be read; it is often a link into another one. */
-static void allow_resolver_files(int rules) {
+/* Both files are replaced, not rewritten, so a directory is what may be read; either is often a link into another one. */
+static void allow_directory_of(int rules, const char *link) {
   char path[PATH_MAX];
-  allow_reading(rules, "/etc");
-  if (!realpath("/etc/resolv.conf", path)) return;
+  if (!realpath(link, path)) return;
   char *slash = strrchr(path, '/');
   if (slash == path) return;
   *slash = 0;
   allow_reading(rules, path);
+}
+
+static void allow_resolver_files(int rules) {
+  allow_reading(rules, "/etc");
+  allow_directory_of(rules, "/etc/resolv.conf");
+  allow_directory_of(rules, "/etc/hosts");
 }
 
 /* A kernel without it leaves the other walls: files of the caller could be read then, and none be written. */
@@ -205,8 +209,8 @@ unsigned confine(uid_t id) {
   /* Changing ids clears the first and sets the second. Should launch be dead by now, the end of its socket says so. */
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) fail("net: parent death signal", "");
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) fail("net: not dumpable", "");
-  unsigned descriptors = bound_resources();
+  unsigned connections = bound_resources();
   hide_files();
   filter_calls();
-  return descriptors;
+  return connections;
 }

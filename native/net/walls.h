@@ -7,5 +7,9 @@
 
 #include <sys/types.h>
 
-/* `id`: to be taken, 0 = the caller's own. Failures end the process with a report. Returns how many descriptors there may be. */
+#define CONNECTIONS_MAX 4096  /* two descriptors each */
+#define OTHER_DESCRIPTORS 720 /* stock, listeners, resolver, clients of the name server and of the proxy */
+
+/* `id`: to be taken, 0 = the caller's own. Failures end the process with a report. Returns how many connections there may be, at most
+ * CONNECTIONS_MAX: fewer, or none, where the caller's limit of descriptors is low. */
 unsigned confine(uid_t id);

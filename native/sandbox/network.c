@@ -67,19 +67,15 @@ static int open_socket(const char *address, uint16_t port, int type, int transpa
   return fd;
 }
 
-/* An IPv6 socket reaches servers of both families; without IPv6 there are none of the other. */
-static int open_unbound(void) {
-  int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), off = 0;
-  if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0) fail(STEP, "stock");
-  if (fd < 0) fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) fail(STEP, "stock");
-  return fd;
-}
-
 static void open_stock(const struct launchfile *file, struct network_sockets *sockets) {
   struct entry published;
   if (!launchfile_find(file, V_NET_PUBLISH, &published)) return;
-  for (int i = 0; i < NET_STOCK; i++) add(sockets, NET_SOCKET_STOCK, open_unbound());
+  for (int i = 0; i < 2 * NET_STOCK; i++) {
+    int family = i < NET_STOCK ? AF_INET : AF_INET6, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 && family == AF_INET6 && errno == EAFNOSUPPORT) return;
+    if (fd < 0) fail(STEP, "stock");
+    add(sockets, NET_SOCKET_STOCK, fd);
+  }
 }
 
 static int has_proxy(const struct launchfile *file) {

@@ -5,6 +5,7 @@
  * All addresses are of 198.18.0.0/15, which RFC 2544 keeps for benchmarks: no host has them, and browsers take them for public ones.
  * Names with the same ports share a block, so the kernel needs one rule a block and port, however many names there are.
  */
+import { NET_OWN_RANGES } from '../contract.ts'
 import { type AddressRange, parseRange, printRange, rangeCovers } from './address.ts'
 import { allowedPorts, type HostPattern, type HostRules, judge, patternCovers, printPattern } from './host-rule.ts'
 
@@ -40,15 +41,7 @@ export const MAX_WILDCARDS = (FIRST_RECORDED - FIRST_WILDCARD) >> WILDCARD_BITS
 export const MAX_DIVERSIONS = 256
 
 /** Addresses that mean the sandbox itself, or nobody: a listed one permits names that lead there, and is not diverted. */
-const OWN_RANGES = [
-  '127.0.0.0/8',
-  '0.0.0.0/8',
-  '198.18.0.0/15',
-  '224.0.0.0/3',
-  '::1',
-  '2001:2::/48',
-  'ff00::/8',
-].flatMap((text) => parseRange(text) ?? [])
+const OWN_RANGES = NET_OWN_RANGES.split(' ').flatMap((text) => parseRange(text) ?? [])
 
 const isOwn = (range: AddressRange): boolean => OWN_RANGES.some((own) => rangeCovers(own, range))
 const holdsOwn = (range: AddressRange): boolean => !isOwn(range) && OWN_RANGES.some((own) => rangeCovers(range, own))

@@ -55,6 +55,24 @@ export function rangeCovers(outer: AddressRange, inner: AddressRange): boolean {
 export const isIpv4 = ({ bytes, length }: AddressRange): boolean =>
   length >= 96 && MAPPED.every((byte, at) => bytes[at] === byte)
 
+/** Prefixes of IPv6 addresses that translators (NAT64, SIIT) or tunnels (6to4, automatic ones) take to an IPv4 address, and the byte where it is. */
+const EMBEDDING = Object.entries({
+  '64:ff9b::/96': 12,
+  '64:ff9b:1::/48': 12,
+  '::ffff:0:0:0/96': 12,
+  '::/96': 12,
+  '2002::/16': 2,
+}).map(([text, at]) => ({ prefix: parseRange(text), at }))
+
+/** The IPv4 addresses that a range of such IPv6 addresses leads to; undefined for other ranges. */
+export function embeddedRange(range: AddressRange): AddressRange | undefined {
+  const form = EMBEDDING.find(({ prefix, at }) => prefix && range.length >= 8 * at && rangeCovers(prefix, range))
+  if (form === undefined) return undefined
+  const bytes = [...MAPPED, ...range.bytes.slice(form.at, form.at + 4)]
+  const length = Math.min(128, 96 + range.length - 8 * form.at)
+  return bytes[12] === 0 && length >= 104 ? undefined : { bytes, length } // 0.0.0.0/8 is no address: `::1` is just that
+}
+
 /** `192.0.2.0/24`, `2001:db8::/32`; an address without its length. */
 export function printRange(range: AddressRange): string {
   const { bytes, length } = range

@@ -3,7 +3,7 @@
  * tests/network/judgements.yaml is the table of both.
  */
 import { NET_LOCAL_NAME } from '../contract.ts'
-import { type AddressRange, isIpv4, parseRange, printRange, rangeCovers } from './address.ts'
+import { type AddressRange, embeddedRange, isIpv4, parseRange, printRange, rangeCovers } from './address.ts'
 
 /** Ports of a rule that allows a host and names none. */
 export const DEFAULT_PORTS: readonly number[] = [80, 443]
@@ -107,9 +107,18 @@ export interface Judgement {
   readonly rule?: HostRule
 }
 
+/** A denied IPv4 address is denied in its IPv6 forms, too. */
+function denies({ pattern }: HostRule, host: HostPattern): boolean {
+  const embedded = host.kind === 'range' ? embeddedRange(host.range) : undefined
+  return (
+    patternCovers(pattern, host) ||
+    (embedded !== undefined && patternCovers(pattern, { kind: 'range', range: embedded }))
+  )
+}
+
 /** Deny wins over allow, and what no rule allows is denied. `host`: a canonical name, or an address. */
 export function judge({ allow, deny }: HostRules, host: HostPattern, port: number): Judgement {
-  const denial = deny.find((rule) => patternCovers(rule.pattern, host) && includesPort(deniedPorts(rule), port))
+  const denial = deny.find((rule) => denies(rule, host) && includesPort(deniedPorts(rule), port))
   if (denial !== undefined) return { isAllowed: false, rule: denial }
   const grant = allow.find((rule) => patternCovers(rule.pattern, host) && includesPort(allowedPorts(rule), port))
   return grant === undefined ? { isAllowed: false } : { isAllowed: true, rule: grant }

@@ -16,8 +16,8 @@ export interface Listener {
   readonly port: number
 }
 
-/** They go to the helper in one message, with those of the name server (NET_SOCKETS_MAX of native/lib/net-protocol.h). */
-export const MAX_LISTENERS = 180
+/** They go to the helper in one message, with those of the name server, the proxies and the stock (native/lib/net-protocol.h: NET_SOCKETS_MAX). */
+export const MAX_LISTENERS = 116
 /** Where the sandbox's own address is listened on: by its name server and its proxies. */
 const OWN_PORTS: readonly number[] = [53, NET_PROXY_PORT, NET_SOCKS_PORT]
 

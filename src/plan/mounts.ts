@@ -341,9 +341,14 @@ function secretIn({ real }: PathFact, { request: { secretDirectory }, paths }: M
   return isWithin(directory, real) ? `it holds the runner's own directory ${shown(directory)}` : undefined
 }
 
-function missingProblem({ create, source = '' }: Wanted, fact: PathFact, inputs: MountInputs): string | undefined {
+function missingProblem(
+  { create, expects, source = '' }: Wanted,
+  fact: PathFact,
+  inputs: MountInputs,
+): string | undefined {
   const { paths } = inputs
   if (fact.link !== undefined) return `it is a symbolic link to ${shown(fact.link)}, which does not exist`
+  if (expects === 'socket') return 'it does not exist; start its server first, or set optional on the zone'
   if (!create) return 'it does not exist; make it, or set create or optional on the zone'
   // Whatever the mode: nothing is made there before the plan is made again.
   if (decidesThePolicy(fact, inputs)) return `${PART_OF_OWN_STATE}, and nothing is made there`

@@ -165,7 +165,7 @@ function plannedNetwork({ network }: Policy, { gives }: BackendOffer): PlannedNe
 function recordWarnings({ network }: Policy): readonly string[] {
   return network.record === true
     ? [
-        'the network is recorded, not restricted: every public name can be reached; the result lists the --allow-host that were needed',
+        'the network is recorded, not restricted: every public name can be reached; the result lists the --allow-host flags that were needed',
       ]
     : []
 }

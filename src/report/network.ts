@@ -79,6 +79,7 @@ const listed = (shown: readonly string[]): string =>
 
 const HINTS: readonly (readonly [verdict: ReachedHost['verdict'], text: string])[] = [
   ['unreachable', 'allowed, but it could not be reached from this host:'],
+  ['unresolved', 'allowed, but this host itself could not resolve:'],
   ['too-many', 'allowed, but there were too many connections at once:'],
 ]
 

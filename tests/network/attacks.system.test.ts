@@ -82,6 +82,8 @@ const WALLS: readonly Wall[] = [
     attempt: 'take=198.18.0.1,1,tcp',
     meets: TAKEN,
   },
+  // The control of the three: it is the place that is taken or needs a capability, not the address.
+  { what: 'a free place at the same address', attempt: 'take=198.18.0.1,1024,tcp', meets: ['done'] },
   { what: 'a UNIX socket with a name', attempt: 'sockets', meets: ['ENOENT'], onHost: 'done' },
   { what: 'a process that relays', attempt: 'processes=net', meets: ['ESRCH'], onHost: 'done' },
   // Last: on the host it leads to another network.
@@ -135,9 +137,11 @@ describeWith('root', 'attacks on a restricted network', () => {
     const [file = '', ...words] = [...world.through, ...ATTEMPTS]
     const met = readResults((await execa(file, words)).stdout)
     expect(
-      WALLS.filter(({ attempt, onHost }) => onHost !== undefined && met.get(attempt) !== onHost).map((wall) =>
-        withResult(wall, met),
-      ),
+      // A kernel may lack a family of sockets: the host says so in these words.
+      WALLS.filter(
+        ({ attempt, onHost }) =>
+          onHost !== undefined && ![onHost, 'EAFNOSUPPORT', 'EPROTONOSUPPORT'].includes(met.get(attempt) ?? ''),
+      ).map((wall) => withResult(wall, met)),
     ).toEqual([])
     await running
   })

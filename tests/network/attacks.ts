@@ -1,5 +1,5 @@
 /** What a command may try against a restricted network: each attack with what it must meet, and what it meets on the host. Data. */
-import { HOST, WORLD, WORLD_V6 } from './world.ts'
+import { HOST, HOST_ANY, HOST_SECOND, HOST_V6, WORLD, WORLD_V6 } from './world.ts'
 
 export interface Attack {
   readonly what: string
@@ -26,7 +26,7 @@ export const NOT_PUBLIC: Readonly<Record<string, { readonly address: string; rea
   'unique.private.test': { address: 'fd00::8' },
   'link.private.test': { address: 'fe80::8' },
   'unspecified.private.test': { address: '::' },
-  'sixtofour.private.test': { address: '2002:7f00:1::1' },
+  'sixtofour.private.test': { address: '2002:7f00:1::1', isReached: true },
   'teredo.private.test': { address: '2001::8' },
 }
 
@@ -52,9 +52,39 @@ export const ATTACKS: readonly Attack[] = [
   { what: 'a name that leads to 127.0.0.1', attempt: 'tcp,loop.test,80', meets: NO_NAME, onHost: 'ok' },
   { what: 'a name that leads to ::1', attempt: 'tcp,loop6.test,80', meets: NO_NAME, onHost: 'ok' },
   { what: 'a name that leads to ::ffff:127.0.0.1', attempt: 'tcp,mapped.test,80', meets: NO_NAME },
-  { what: 'a name that leads to 64:ff9b::127.0.0.1', attempt: 'tcp,nat64.test,80', meets: NO_NAME },
+  { what: 'a name that leads to 64:ff9b::127.0.0.1', attempt: 'tcp,nat64.test,80', meets: NO_NAME, onHost: 'ok' },
+  {
+    what: `a name that leads to 64:ff9b::${HOST}`,
+    attempt: 'tcp,self.nat64.test,80',
+    meets: NO_NAME,
+    onHost: 'ok',
+  },
+  {
+    what: `a name that leads to the 6to4 form of ${HOST}`,
+    attempt: 'tcp,self.sixtofour.test,80',
+    meets: NO_NAME,
+    onHost: 'ok',
+  },
   { what: 'a name that leads to 0.0.0.0', attempt: 'tcp,zero.test,80', meets: NO_NAME, onHost: 'ok' },
   { what: `a name that leads to the host itself (${HOST})`, attempt: 'tcp,self.test,80', meets: NO_NAME, onHost: 'ok' },
+  {
+    what: `a name that leads to a second address of the host (${HOST_SECOND})`,
+    attempt: 'tcp,second.test,80',
+    meets: NO_NAME,
+    onHost: 'ok',
+  },
+  {
+    what: `a name that leads to a range that a route makes the host's (${HOST_ANY})`,
+    attempt: 'tcp,any.test,80',
+    meets: NO_NAME,
+    onHost: 'ok',
+  },
+  {
+    what: `a name that leads to the host itself (${HOST_V6})`,
+    attempt: 'tcp,self6.test,80',
+    meets: NO_NAME,
+    onHost: 'ok',
+  },
   { what: 'a name that leads to 10.1.2.3', attempt: 'tcp,private.test,80', meets: NO_NAME, onHost: 'ok' },
   { what: 'a name that leads to 169.254.169.254', attempt: 'tcp,metadata.test,80', meets: NO_NAME, onHost: 'ok' },
   ...Object.entries(NOT_PUBLIC).map(
@@ -75,8 +105,13 @@ export const ATTACKED = [
   'loop6.test',
   'mapped.test',
   'nat64.test',
+  'self.nat64.test',
+  'self.sixtofour.test',
   'zero.test',
   'self.test',
+  'second.test',
+  'any.test',
+  'self6.test',
   'private.test',
   'metadata.test',
   'mixed.test',

@@ -70,10 +70,12 @@ function numbers(seed: number): (below: number) => number {
 const HOSTS = [
   ...['a.test', 'b.a.test', 'c.b.a.test', 'xa.test', 'test', 'd.test'],
   ...['192.0.2.7', '192.0.3.7', '10.1.2.3', '2001:db8::1', '2001:db9::1', '::ffff:10.1.2.3'],
+  ...['64:ff9b::10.1.2.3', '64:ff9b:1::192.0.2.7', '2002:c000:207::1', '::ffff:0:10.1.2.3', '::10.1.2.3', '::1'],
 ]
 const PATTERNS = [
   ...['a.test', '*.a.test', 'b.a.test', '*.b.a.test', '*.test', 'test', 'd.test'],
   ...['192.0.2.7', '192.0.2.0/24', '192.0.0.0/14', '10.0.0.0/8', '[2001:db8::/32]', '[2001:db8::1]'],
+  ...['[64:ff9b::/32]', '[2002::/16]', '[::/80]'],
 ]
 const PORTS = ['', '', ':*', ':80', ':443', ':22', ':8080']
 const QUESTIONS = HOSTS.flatMap((host) => [22, 80, 443, 8080, 65_535].map((port) => ({ host, port })))

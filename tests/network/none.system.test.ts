@@ -88,7 +88,7 @@ print(attempt(lambda: bind(socket.SOCK_DGRAM)), attempt(lambda: bind(socket.SOCK
     expect(stdout).toBe('EACCES EACCES ECONNREFUSED ENETUNREACH\n')
   })
 
-  test('a command that asks for no name costs one socket, and no helper is started', async () => {
+  testWith('strace', 'a command that asks for no name costs one socket, and no helper is started', async () => {
     const trace = await temporaryDirectory({ mode: 0o755 })
     const words = [
       '-f',

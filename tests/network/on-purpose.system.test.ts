@@ -103,33 +103,52 @@ describeWith('root', 'the own services of this host', () => {
   })
 
   const PUBLISHED = 18903
-  const SERVER = 'exec /usr/bin/python3 -m http.server 8000 --bind 127.0.0.1'
+  /** Ends when it is asked for `/over`. */
+  const SERVER = `
+import http.server, os, socket, sys
+class Server(http.server.ThreadingHTTPServer): address_family = socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200), self.send_header('Content-Length', '0'), self.end_headers()
+        if self.path == '/over': self.wfile.flush(), os._exit(0)
+Server((sys.argv[1], 8000), Handler).serve_forever()`
+  const serverAt = (address: string) => `/usr/bin/python3 - ${address} 2>/dev/null <<'END'\n${SERVER}\nEND\n`
   const onHost = async (script: string): Promise<string> => {
     const { stdout } = await execa('sh', [...world.through.slice(1), 'sh', '-c', script], { reject: false })
     return stdout
   }
   const untilServed = `for try in $(seq 100); do curl -s -o /dev/null -m 1 http://127.0.0.1:${PUBLISHED} && break; sleep 0.1; done`
 
+  const end = `curl -s -o /dev/null http://127.0.0.1:${PUBLISHED}/over`
+
   for (const way of WAYS)
     testWith(
       needsOf(way),
       `--publish lets this host in, and nothing out, as ${way.as} with ${way.engine}`,
       async () => {
-        const inside = `${SERVER} & sleep 1; ${ask('http://api.test/say', `${LOCAL}:${OPEN}`)}; wait`
-        const running = run(['--net', 'none', '--timeout', '8s', '--publish', `${PUBLISHED}:8000`], inside, way)
+        const inside = `${ask('http://api.test/say', `${LOCAL}:${OPEN}`)}; ${serverAt('127.0.0.1')}`
+        const running = run(['--net', 'none', '--publish', `${PUBLISHED}:8000`], inside, way)
         const many = `for i in $(seq 80); do curl -s -o /dev/null -m 3 -w '%{http_code} ' http://127.0.0.1:${PUBLISHED}; done`
         expect(await onHost(`${untilServed}; ${many}; ${ask('http://127.0.0.1:8000')}`)).toBe(
           `${'200 '.repeat(80)}000 `,
         )
         const second = await run(['--publish', `${PUBLISHED}:8000`], 'echo ran', way)
         expect(second).toMatchObject({ stdout: '', error: { hint: expect.stringContaining('--publish') } })
-        const { stdout, network } = await running
-        expect(stdout).toBe('000 000 ')
+        await onHost(end)
+        const { stdout, exitCode, network } = await running
+        expect({ stdout, exitCode }).toEqual({ stdout: '000 000 ', exitCode: 0 })
         const row = { host: '127.0.0.1', port: PUBLISHED, verdict: 'published', inside: 8000 }
         expect(network).toContainEqual(expect.objectContaining(row))
         expect(await onHost(ask(`http://127.0.0.1:${PUBLISHED}`))).toBe('000 ')
       },
     )
+
+  test('a published server may listen on ::1 alone', async () => {
+    const running = run(['--publish', `${PUBLISHED}:8000`], serverAt('::1'))
+    const many = `for i in $(seq 80); do curl -s -o /dev/null -m 3 -w '%{http_code} ' http://127.0.0.1:${PUBLISHED}; done`
+    expect(await onHost(`${untilServed}; ${many}; ${end}`)).toBe('200 '.repeat(80))
+    expect((await running).exitCode).toBe(0)
+  })
 
   test('a network that is recorded reaches public names only, and says which flags they need', async () => {
     const urls = ['http://api.test/say', 'http://other.test:81/', `http://loop.test:${OPEN}`, `http://${WORLD}/say`]
@@ -174,6 +193,8 @@ for path in PATHS:
     expect(plain.warnings).not.toContainEqual(expect.stringContaining('one.sock'))
     const refused = await run(['--socket', directory.path], 'true')
     expect(refused.error?.message).toContain('expected a socket, got a directory')
+    const missing = await run(['--socket', join(directory.path, 'none.sock')], 'true')
+    expect(missing.error?.message).toContain('it does not exist; start its server first')
   })
 
   test('beside a secret zone nothing gets out', async () => {

@@ -3,7 +3,9 @@ import { execa } from 'execa'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { runCli } from '../support/cli.ts'
+import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
+import { AT_ONCE_MS } from './ways.ts'
 import { openWorld, WORLD, WORLD_V6, type World } from './world.ts'
 
 const NOBODY = '203.0.114.77'
@@ -32,16 +34,26 @@ for name in sys.argv[1:]:
 
 let world: World
 
-const connect = async (...names: readonly string[]): Promise<Readonly<Record<string, readonly [string, number]>>> => {
+type Found = Readonly<Record<string, readonly [string, number]>>
+
+const connectThrough = async (through: readonly string[], ...names: readonly string[]): Promise<Found> => {
   const rules = names.flatMap((name) => ['--allow-host', `${name}:7`])
-  const { stdout } = await runCli(['--json', ...rules, '--', PYTHON, '-c', CONNECT, ...names], {
-    through: world.through,
-  })
+  const { stdout } = await runCli(['--json', ...rules, '--', PYTHON, '-c', CONNECT, ...names], { through })
   const lines = (JSON.parse(stdout.toString()) as Result).stdout.trim().split('\n')
   return Object.fromEntries(
     lines.map((line) => line.split(' ')).map(([name = '', what = '', ms]) => [name, [what, Number(ms)]]),
   )
 }
+
+const connect = (...names: readonly string[]): Promise<Found> => connectThrough(world.through, ...names)
+
+/** Mounts of its own, in which /etc/hosts is a link into another directory. */
+const LINKED = `
+mount -t tmpfs none "$0" && mkdir "$0/upper" "$0/work" "$0/own"
+mount -t overlay none -o "lowerdir=/etc,upperdir=$0/upper,workdir=$0/work" /etc
+rm -f /etc/resolv.conf && echo nameserver 127.0.0.1 >/etc/resolv.conf
+echo '${WORLD} linked.test' >"$0/own/hosts" && ln -sf "$0/own/hosts" /etc/hosts
+exec "$@"`
 
 const setUp = (file: 'hosts' | 'resolv.conf', text: string) =>
   execa('sh', [...world.through.slice(1), 'sh', '-c', `cat > /etc/${file}`], { input: text })
@@ -66,7 +78,7 @@ describeWith('root', 'the resolver of the helper', () => {
   test('a server that fails is not waited for', async () => {
     const [what, ms] = (await connect('sick.test'))['sick.test'] ?? ['', Number.NaN]
     expect(what).toBe('EAI_AGAIN')
-    expect(ms).toBeLessThan(500)
+    expect(ms).toBeLessThan(AT_ONCE_MS)
   })
 
   test('the servers of resolv.conf are asked in their order, and the next one where the first does not listen', async () => {
@@ -75,11 +87,10 @@ describeWith('root', 'the resolver of the helper', () => {
   })
 
   test('a server that keeps silent has the seconds that resolv.conf gives it', async () => {
-    await setUp('resolv.conf', `nameserver ${NOBODY}\nnameserver 127.0.0.1\noptions timeout:1\n`)
+    await setUp('resolv.conf', `nameserver ${NOBODY}\nnameserver 127.0.0.1\noptions timeout:3\n`) // Two seconds where it says nothing.
     const [what, ms] = (await connect('plain.test'))['plain.test'] ?? ['', Number.NaN]
     expect(what).toBe('hello')
-    expect(ms).toBeGreaterThan(900)
-    expect(ms).toBeLessThan(3000)
+    expect(ms).toBeGreaterThanOrEqual(3000)
     await setUp('resolv.conf', 'nameserver 127.0.0.1\n')
   })
 
@@ -91,5 +102,20 @@ describeWith('root', 'the resolver of the helper', () => {
       'plain.test': ['hello', expect.any(Number)],
     })
     expect(await world.questions()).not.toContain('listed.test')
+  })
+
+  test('/etc/hosts may be a link into another directory', async () => {
+    const { path, remove } = await newDirectory({ mode: 0o755 })
+    const through = [...world.through, 'unshare', '--mount', '--', 'sh', '-ec', LINKED, path]
+    expect(await connectThrough(through, 'linked.test')).toMatchObject({ 'linked.test': ['hello', expect.any(Number)] })
+    await remove()
+  })
+
+  test.each(['hosts', 'resolv.conf'])('no name is found while /etc/%s cannot be read', async (file) => {
+    const change = (mode: string) => execa('sh', [...world.through.slice(1), 'chmod', mode, `/etc/${file}`])
+    await change('600')
+    expect((await connect('plain.test'))['plain.test']?.[0]).toBe('EAI_AGAIN')
+    await change('644')
+    expect((await connect('plain.test'))['plain.test']?.[0]).toBe('hello')
   })
 })

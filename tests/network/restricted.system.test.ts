@@ -1,8 +1,12 @@
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { runCli } from '../support/cli.ts'
+import { newDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { ATTACKED, ATTACKS } from './attacks.ts'
 import {
@@ -73,6 +77,17 @@ with connect() as s:
     expect({ stdout, stderr }).toEqual({ stdout: "True\nb''\n", stderr: '' })
   })
 
+  test('the name server closes connections that keep silent for ten seconds, in the middle of a question, too', async () => {
+    const script = `
+import socket, time
+begun = time.monotonic()
+silent = [socket.create_connection(('198.18.0.1', 53), 30) for _ in range(64)]
+silent[0].sendall(bytes([0, 40, 1]))
+print({s.recv(1) for s in silent}, time.monotonic() - begun >= 10, socket.gethostbyname('api.test') != '')`
+    const { stdout, stderr } = await run(['--allow-host', 'api.test', '--timeout', '60s'], [PYTHON, '-c', script])
+    expect({ stdout, stderr }).toEqual({ stdout: "{b''} True True\n", stderr: '' })
+  })
+
   test('a command that fails hears in one line what was refused and which flag allows it', async () => {
     const argv = ['--allow-host', 'api.test', '--', 'sh', '-c', 'curl -s http://other.test/ http://api.test:81/']
     const { stderr } = await runCli(argv, { through: world.through })
@@ -115,6 +130,16 @@ with connect() as s:
     )
   })
 
+  test('a denied address is denied in its IPv6 forms, too', async () => {
+    const hosts = ['world.nat64.test', 'world.sixtofour.test']
+    const words = hosts.flatMap((host) => ['--allow-host', host])
+    const attempts = tryAll(hosts.map((host) => `tcp,${host},80`))
+    const resultsWith = async (...more: readonly string[]) =>
+      resultsOf(readAttempts((await run([...words, ...more], attempts)).stdout))
+    expect(await resultsWith()).toEqual(['ok', 'ok'])
+    expect(await resultsWith('--deny-host', WORLD)).toEqual(['ECONNRESET', 'ECONNRESET'])
+  })
+
   test('a private address is dialled where it is listed itself', async () => {
     const words = ['--allow-host', 'private.test', '--allow-host', '10.0.0.0/8']
     const { stdout } = await run(words, tryAll(['tcp,private.test,80', 'tcp,10.1.2.3,80', 'tcp,10.1.2.3,7']))
@@ -124,6 +149,28 @@ with connect() as s:
   test('a listed IPv6 address is reached', async () => {
     const { stdout } = await run(['--allow-host', `[${WORLD_V6}]`], tryAll([`tcp,${WORLD_V6},80`, `tcp,${WORLD_V6},7`]))
     expect(resultsOf(readAttempts(stdout))).toEqual(['ok', 'ECONNREFUSED'])
+  })
+
+  test('what was refused leaves room in the report for what was reached', async () => {
+    const script = `
+import socket, urllib.request
+for i in range(300):
+    try: socket.gethostbyname(f'n{i}.other.test')
+    except socket.gaierror: pass
+print(urllib.request.urlopen('http://api.test/say', timeout=20).status)`
+    const { stdout, network, warnings } = await run(['--allow-host', 'api.test'], [PYTHON, '-c', script])
+    expect({ stdout, rows: network?.length }).toEqual({ stdout: '200\n', rows: 129 })
+    expect(warnings).toContainEqual(expect.stringContaining('leaves out 172 connections'))
+    expect(network).toContainEqual(expect.objectContaining({ host: 'api.test', verdict: 'allowed' }))
+  })
+
+  test('a name that is allowed and that the host itself cannot resolve is on record', async () => {
+    const curl = ['curl', '-sS', 'http://missing.test/']
+    const { exitCode, network, denials, hints } = await run(['--allow-host', 'missing.test'], curl)
+    expect(exitCode).toBe(6)
+    expect(network).toMatchObject([{ host: 'missing.test', verdict: 'unresolved', rule: 'missing.test' }])
+    expect(denials).toEqual([])
+    expect(hints).toContain('allowed, but this host itself could not resolve: missing.test')
   })
 
   test('a host that is allowed and cannot be reached is on record', async () => {
@@ -185,12 +232,17 @@ print(sum(whole(s) == b'hello\\nx' for s in all))`
   })
 
   test('a killed helper takes the network with it, and the result says so', async () => {
-    const script = `exec 3<>/dev/tcp/api.test/7; read line <&3; echo $line; sleep 4; read line <&3; echo "over $?"; curl -sS http://api.test/say; true`
-    const running = run(['--allow-host', 'api.test', '--allow-host', 'api.test:7'], ['bash', '-c', script])
+    const { path: cwd, remove } = await newDirectory({ mode: 0o777 })
+    const script = `exec 3<>/dev/tcp/api.test/7; read line <&3; echo $line; >met; until [ -e killed ]; do sleep 0.05; done; read line <&3; echo "over $?"; curl -sS http://api.test/say; true`
+    const hosts = ['--allow-host', 'api.test', '--allow-host', 'api.test:7']
+    const argv = ['--json', '--rw', cwd, ...hosts, '--', 'bash', '-c', script]
+    const running = runCli(argv, { through: world.through, cwd })
     const helper = await world.helper()
-    await setTimeout(1000)
+    while (!existsSync(join(cwd, 'met'))) await setTimeout(20)
     process.kill(helper, 'SIGKILL')
-    const { stdout, stderr, warnings } = await running
+    await writeFile(join(cwd, 'killed'), '')
+    const { stdout, stderr, warnings } = JSON.parse((await running).stdout.toString()) as Result
+    await remove()
     expect(stdout).toBe('hello\nover 1\n')
     expect(stderr).toContain('Could not resolve host')
     expect(warnings).toContainEqual(expect.stringContaining('helper of the restricted network ended'))

@@ -178,8 +178,9 @@ export async function openServices(world: World): Promise<Services> {
   const started = await Promise.allSettled(starts.map((start) => start(directory, world)))
   const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   const close = async (): Promise<void> => {
-    const ended = servers.map((server) => new Promise((resolve) => server.once('exit', resolve)))
-    for (const server of servers) server.kill('SIGINT')
+    const running = servers.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
+    const ended = running.map((server) => new Promise((resolve) => server.once('exit', resolve)))
+    for (const server of running) server.kill('SIGINT')
     await Promise.all(ended)
     await remove()
   }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Need } from '../support/needs.ts'
 import { ATTACKS, type Attack, NOT_PUBLIC } from './attacks.ts'
-import { HOST, WORLD, type Zone } from './world.ts'
+import { HOST, HOST_ANY, HOST_SECOND, HOST_V6, WORLD, type Zone } from './world.ts'
 
 /** Who runs the sandbox, and with which engine. */
 export const WAYS = [
@@ -31,8 +31,16 @@ export const ATTACKED_ZONE: Zone = {
   'loop6.test': [['::1']],
   'mapped.test': [['::ffff:127.0.0.1']],
   'nat64.test': [['64:ff9b::7f00:1']],
+  // 203.0.114.1 is HOST, 203.0.114.10 is WORLD.
+  'self.nat64.test': [['64:ff9b::cb00:7201']],
+  'self.sixtofour.test': [['2002:cb00:7201::1']],
+  'world.nat64.test': [['64:ff9b::cb00:720a']],
+  'world.sixtofour.test': [['2002:cb00:720a::1']],
   'zero.test': [['0.0.0.0']],
   'self.test': [[HOST]],
+  'second.test': [[HOST_SECOND]],
+  'any.test': [[HOST_ANY]],
+  'self6.test': [[HOST_V6]],
   'private.test': [['10.1.2.3']],
   'metadata.test': [['169.254.169.254']],
   'mixed.test': [['127.0.0.1', WORLD]],

@@ -3,7 +3,7 @@
  * All addresses are public ones, so that nothing is refused for being private by accident, and the host has default routes: what a
  * sandbox cannot reach, the host can. The host's name server is ours and writes down every question.
  *
- *     host  203.0.114.1  ── veth ──  203.0.114.10, 2a11:1111::10  world
+ *     host  203.0.114.1, .2  ── veth ──  203.0.114.10, 2a11:1111::10  world
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,6 +16,11 @@ import { newDirectory } from '../support/directory.ts'
 export const WORLD = '203.0.114.10'
 export const WORLD_V6 = '2a11:1111::10'
 export const HOST = '203.0.114.1'
+export const HOST_V6 = '2a11:1111::1'
+/** Secondary: connections to it come from HOST. */
+export const HOST_SECOND = '203.0.114.2'
+/** Of no interface: a local route makes its whole range the host's (AnyIP). */
+export const HOST_ANY = '203.0.115.9'
 
 const PROGRAMS = join(import.meta.dirname, 'programs')
 
@@ -54,13 +59,19 @@ const start = ([file = '', ...words]: readonly string[]): Promise<ChildProcess> 
 
 const STAY = ['sh', '-c', 'echo ready; exec sleep 3600']
 
+/** IPv6 forms of IPv4 addresses. The world takes them to be its own, as a translator does that passes everything on. */
+const TRANSLATED = ['64:ff9b::/96', '2002::/16']
+
 const LINKS = (world: number): readonly string[] => [
   'ip link set lo up',
   `ip link add h0 type veth peer name w0 netns ${world}`,
   `ip addr add ${HOST}/24 dev h0`,
-  'ip addr add 2a11:1111::1/64 dev h0 nodad',
+  `ip addr add ${HOST_SECOND}/24 dev h0`,
+  `ip addr add ${HOST_V6}/64 dev h0 nodad`,
   'ip link set h0 up',
+  'ip route add local 203.0.115.0/24 dev lo',
   `ip route add default via ${WORLD}`,
+  ...TRANSLATED.map((range) => `ip route add ${range} via ${WORLD_V6}`),
 ]
 const WORLD_LINKS = [
   'ip link set lo up',
@@ -70,6 +81,7 @@ const WORLD_LINKS = [
   // Everything on the way out arrives here, whichever address it is for.
   'ip route add local 0.0.0.0/1 dev lo',
   ...['169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16'].map((range) => `ip route add local ${range} dev lo`),
+  ...TRANSLATED.map((range) => `ip route add local ${range} dev lo`),
 ]
 
 /** Processes that come and go are passed over. */

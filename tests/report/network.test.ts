@@ -80,10 +80,11 @@ test('a command without network hears what would have given it one', () => {
 
 test('what was allowed and did not come about is no denial, and a command that failed hears of it', () => {
   const row = { host: 'a.test', port: 443, rule: 'a.test', connections: 1, bytesIn: 0, bytesOut: 0 }
-  const hosts = ['allowed', 'unreachable', 'too-many'].map((verdict) => ({ ...row, verdict }))
+  const hosts = ['allowed', 'unreachable', 'unresolved', 'too-many'].map((verdict) => ({ ...row, verdict }))
   expect(networkDenials(outcome(hosts as never))).toEqual([])
   expect(networkHints(outcome(hosts as never), 'restricted')).toEqual([
     'allowed, but it could not be reached from this host: a.test:443',
+    'allowed, but this host itself could not resolve: a.test:443',
     'allowed, but there were too many connections at once: a.test:443',
   ])
 })
