@@ -35,26 +35,42 @@ static const char *split(const char *path, char parent[PATH_MAX]) {
   return slash ? slash + 1 : path;
 }
 
-static int make_parents(int root, const char *path) {
-  char parent[PATH_MAX];
-  copy_text(parent, sizeof parent, path);
-  for (char *slash = strchr(parent, '/'); slash; slash = strchr(slash + 1, '/')) {
-    *slash = 0;
-    if (mkdirat(root, parent, 0700) < 0 && errno != EEXIST) return -1;
-    *slash = '/';
-  }
-  return 0;
+/* In a directory that may be a link by now: what another change has put there is not followed. Closes `directory`. */
+static int enter(int directory, const char *name) {
+  int made = mkdirat(directory, name, 0700) == 0 || errno == EEXIST;
+  int fd = made ? openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1, error = errno;
+  close(directory);
+  errno = error;
+  return fd;
 }
 
-static int put(const struct view *view, int root, const char *path, int from, const char *name, const struct stat *status) {
+/* The directory of a path, made with those above it. */
+static int make_parents(int root, const char *path) {
+  char rest[PATH_MAX], *name = rest;
+  copy_text(rest, sizeof rest, path);
+  int fd = fcntl(root, F_DUPFD_CLOEXEC, 3);
+  for (char *slash; fd >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
+    *slash = 0;
+    fd = enter(fd, name);
+  }
+  return fd;
+}
+
+/* Zones can have the same paths. */
+static int place_in_view(const struct view *view, const struct change *change, char path[PATH_MAX]) {
+  int length = view->layer->zones > 1 ? snprintf(path, PATH_MAX, "%zu/%s", change->zone, change->path) : snprintf(path, PATH_MAX, "%s", change->path);
+  return length < PATH_MAX ? 0 : (errno = ENAMETOOLONG, -1);
+}
+
+static int put(const struct view *view, int root, const struct change *change, int from, const char *name, const struct stat *status) {
   struct stat plain = *status;
-  char parent[PATH_MAX];
+  char path[PATH_MAX];
   if (!S_ISREG(status->st_mode) && !S_ISLNK(status->st_mode)) return 0; /* a patch has no directories */
   plain.st_mode = (status->st_mode & S_IFMT) | 0600 | (status->st_mode & 0111 ? 0100 : 0);
-  const char *new_name = split(path, parent);
-  if (make_parents(root, path) < 0) return -1;
-  int to = open_beneath(root, parent, O_PATH | O_DIRECTORY);
-  int done = to < 0 ? -1 : copy_object(from, name, &plain, to, new_name, &view->own), error = errno;
+  if (place_in_view(view, change, path) < 0) return -1;
+  const char *slash = strrchr(path, '/');
+  int to = make_parents(root, path);
+  int done = to < 0 ? -1 : copy_object(from, name, &plain, to, slash ? slash + 1 : path, &view->own), error = errno;
   if (to >= 0) close(to);
   errno = error;
   return done;
@@ -65,7 +81,7 @@ static int put_before(const struct view *view, const struct change *change) {
   const char *name = split(change->path, parent);
   if (change->before.st_mode == 0 || change->kind == KEPT) return 0; /* what a renamed directory brought was not at this path */
   int from = open_beneath(view->layer->zone[change->zone].lower, parent, O_PATH | O_DIRECTORY);
-  int done = from < 0 ? -1 : put(view, view->before, change->path, from, name, &change->before), error = errno;
+  int done = from < 0 ? -1 : put(view, view->before, change, from, name, &change->before), error = errno;
   if (from >= 0) close(from);
   errno = error;
   return done;
@@ -76,7 +92,7 @@ static int on_change(void *data, const struct change *change) {
   struct chosen wanted = {change->zone, change->path, 0};
   if (change->kind == GIT || !(change->kind == KEPT ? is_brought(view, change) : choice_has(view->choice, &wanted))) return 0;
   if (change->kind == RENAMED) copy_text(view->renamed, sizeof view->renamed, change->path), view->renamed_zone = change->zone;
-  if (change->kind != DELETED && put(view, view->now, change->path, change->directory, change->name, &change->now) < 0) return -1;
+  if (change->kind != DELETED && put(view, view->now, change, change->directory, change->name, &change->now) < 0) return -1;
   return put_before(view, change);
 }
 

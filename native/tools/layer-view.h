@@ -1,4 +1,5 @@
-/* Two directories that hold what a layer changes and nothing else, for programs that compare: `a` as the zone has it, `b` as the layer. */
+/* Two directories that hold what a layer changes and nothing else, for programs that compare: `a` as the zone has it, `b` as the layer.
+ * Where there are several zones, each is in a directory of its number. */
 #pragma once
 
 #include "tools/layer-apply.h"

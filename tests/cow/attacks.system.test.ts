@@ -89,6 +89,23 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
       expect(secret(place)).toEqual(before)
     })
 
+    test('in one directory does not lead the patch of another one out of it', async () => {
+      const place = await makePlace(user)
+      const other = join(place.outside, 'other')
+      mkdirSync(other)
+      if (user === 'plain') await chown(other, uidOf('plain'), uidOf('plain'))
+      const planted = `ln -s ${place.outside} ${other}/d; mkdir -p d/planted; echo x > d/planted/x; echo y > y`
+      const { cow } = await place.run(planted, '--cow', other)
+      const before = secret(place)
+      const { status, stdout, stderr } = await place.cli('diff', cow?.id ?? '')
+      expect([secret(place), status, stderr.toString()]).toEqual([before, 0, ''])
+      // Control: both are in the patch, which git takes in each directory.
+      expect(stdout.toString().match(/^\+\+\+ .*/gm)).toEqual(['+++ b/0/d', '+++ b/1/d/planted/x', '+++ b/1/y'])
+      const part = await place.cli('diff', cow?.id ?? '', place.project)
+      await execa('git', ['apply', '-p2'], { cwd: place.project, input: part.stdout })
+      expect(readFileSync(join(place.project, 'd/planted/x'), 'utf8')).toBe('x\n')
+    })
+
     test('in place of the whole directory is refused', async () => {
       const place = await makePlace(user)
       await fill(place)
