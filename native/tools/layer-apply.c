@@ -161,6 +161,8 @@ static int read_made(struct apply *apply, struct step *step) {
   snprintf(name, sizeof name, "%zu", step->number);
   if (fstatat(journal_stage(&apply->journal, step->zone), name, &status, AT_SYMLINK_NOFOLLOW) < 0) return -1;
   step->made = status.st_ino;
+  step->made_time = status.st_mtim;
+  step->made_size = status.st_size;
   return 0;
 }
 

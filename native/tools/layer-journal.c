@@ -18,7 +18,8 @@
 #define UNFINISHED "journal"
 #define APPLIED "applied"
 #define DRAFT "draft" /* being written: no step was taken */
-#define FIELDS 10
+#define TAKEN_BACK "back" /* nothing is left of it in the zones */
+#define FIELDS 13
 
 typedef char number_name[24];
 
@@ -33,16 +34,19 @@ static int rename_with(int from, const char *name, int to, const char *new_name,
 static int begin_stages(struct journal *journal) {
   size_t zones = journal->layer->zones;
   journal->stage = malloc((zones + 1) * sizeof *journal->stage);
-  if (!journal->stage) return -1;
-  for (size_t i = 0; i < zones; i++) journal->stage[i] = -1;
+  journal->apart = malloc((zones + 1) * sizeof *journal->apart);
+  if (!journal->stage || !journal->apart) return -1;
+  for (size_t i = 0; i < zones; i++) {
+    journal->stage[i] = -1;
+    if ((journal->apart[i] = stage_is_needed(journal->layer, i)) < 0) return -1;
+  }
   return 0;
 }
 
 int journal_stage(struct journal *journal, size_t zone) {
   int *stage = &journal->stage[zone];
   if (*stage >= 0) return *stage;
-  int is_apart = stage_is_needed(journal->layer, zone);
-  if (is_apart < 0) return -1;
+  int is_apart = journal->apart[zone];
   *stage = is_apart ? stage_open(journal->layer, zone, journal->number) : fcntl(journal->directory, F_DUPFD_CLOEXEC, 3);
   if (*stage < 0 && is_apart && errno == ENOENT) *stage = stage_make(journal->layer, zone, journal->number);
   return *stage;
@@ -57,44 +61,37 @@ static int copy_given_back(struct journal *journal, int to_layer) {
     const struct step *step = &journal->step[i];
     number_name name;
     name_of(step, name);
-    int is_apart = gives_back(step) ? stage_is_needed(journal->layer, step->zone) : 0;
-    int stage = is_apart > 0 ? journal_stage(journal, step->zone) : -1;
-    if (is_apart < 0 || (is_apart > 0 && stage < 0)) return -1;
-    if (!is_apart) continue;
-    if (copy_whole(to_layer ? stage : journal->directory, name, to_layer ? journal->directory : stage, name) < 0) return -1;
+    if (!gives_back(step) || !journal->apart[step->zone]) continue;
+    int stage = journal_stage(journal, step->zone);
+    if (stage < 0 || copy_whole(to_layer ? stage : journal->directory, name, to_layer ? journal->directory : stage, name) < 0) return -1;
   }
   return 0;
 }
 
-static int count_apart(const struct journal *journal) {
-  int count = 0;
-  for (size_t i = 0; i < journal->layer->zones; i++) {
-    int is_apart = stage_is_needed(journal->layer, i);
-    if (is_apart < 0) return -1;
-    count += is_apart;
-  }
-  return count;
+static int has_stages(const struct journal *journal) {
+  int has = 0;
+  for (size_t i = 0; i < journal->layer->zones; i++) has |= journal->apart[i];
+  return has;
 }
 
 /* In the layer and on its disk, before the stages go. */
 static int keep_given_back(struct journal *journal) {
-  int apart = count_apart(journal);
-  if (apart <= 0) return apart;
+  if (!has_stages(journal)) return 0;
   return copy_given_back(journal, 1) < 0 ? -1 : syncfs(journal->directory);
 }
 
 /* What was prepared on other file systems than the layer's. */
 static int sync_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++)
-    if (journal->stage[i] >= 0 && stage_is_needed(journal->layer, i) != 0 && syncfs(journal->stage[i]) < 0) return -1;
+    if (journal->stage[i] >= 0 && journal->apart[i] && syncfs(journal->stage[i]) < 0) return -1;
   return 0;
 }
 
+/* In every zone: an apply that was killed before its journal was written has not said where they are. */
 static int remove_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++) {
-    int is_apart = stage_is_needed(journal->layer, i);
-    if (is_apart < 0 || (is_apart && stage_remove(journal->layer, i, journal->number) < 0)) return -1;
-    if (is_apart && journal->stage[i] >= 0) close(journal->stage[i]), journal->stage[i] = -1;
+    if (stage_remove(journal->layer, i, journal->number) < 0) return -1;
+    if (journal->apart[i] && journal->stage[i] >= 0) close(journal->stage[i]), journal->stage[i] = -1;
   }
   return 0;
 }
@@ -103,13 +100,20 @@ static int remove_stages(struct journal *journal) {
 
 static void put_number(FILE *out, unsigned long long number) { fprintf(out, "%llu%c", number, 0); }
 
+static void put_time(FILE *out, const struct timespec *time) {
+  put_number(out, (unsigned long long)time->tv_sec), put_number(out, (unsigned long long)time->tv_nsec);
+}
+
 static void put_step(FILE *out, const struct step *step) {
   fprintf(out, "%c%c", step->kind, 0);
   put_number(out, step->zone), put_number(out, step->number);
   fwrite(step->path, 1, strlen(step->path) + 1, out);
   put_number(out, step->made), put_number(out, step->was), put_number(out, step->mode), put_number(out, step->old_mode);
-  put_number(out, (unsigned long long)step->parent.tv_sec), put_number(out, (unsigned long long)step->parent.tv_nsec);
+  put_time(out, &step->parent), put_time(out, &step->made_time);
+  put_number(out, (unsigned long long)step->made_size);
 }
+
+static const char *place_word(int is_apart) { return is_apart ? "zone" : "layer"; }
 
 static int sync_name(int directory, const char *name, int flags) {
   int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | flags);
@@ -119,18 +123,21 @@ static int sync_name(int directory, const char *name, int flags) {
   return done;
 }
 
-static int write_file(const struct journal *journal) {
+static int write_file(struct journal *journal) {
   char *bytes = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&bytes, &size);
   if (!out) return -1;
+  for (size_t i = 0; i < journal->layer->zones; i++) fprintf(out, "%s%c", place_word(journal->apart[i]), 0);
   for (size_t i = 0; i < journal->steps; i++) put_step(out, &journal->step[i]);
   fprintf(out, "end%c", 0);
   if (fclose(out) != 0) return free(bytes), -1;
   int fd = openat(journal->directory, DRAFT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   ssize_t done = fd < 0 ? -1 : 0;
   for (size_t sent = 0; done >= 0 && sent < size; sent += (size_t)done) done = write(fd, bytes + sent, size - sent);
-  if (done >= 0) done = fsync(fd);
+  struct stat status;
+  if (done >= 0) done = fsync(fd) < 0 ? -1 : fstat(fd, &status);
+  if (done >= 0) journal->written = status.st_mtim;
   int error = errno;
   if (fd >= 0) close(fd);
   free(bytes);
@@ -155,8 +162,21 @@ static int read_step(const char **at, const char *end, struct step *step) {
   }
   *step = (struct step){.kind = (enum step_kind)word[0][0], .zone = number[1], .number = number[2], .path = word[3], .made = number[4],
                         .was = number[5], .mode = (mode_t)number[6], .old_mode = (mode_t)number[7],
-                        .parent = {(time_t)number[8], (long)number[9]}};
+                        .parent = {(time_t)number[8], (long)number[9]}, .made_time = {(time_t)number[10], (long)number[11]},
+                        .made_size = (off_t)number[12]};
   return 1;
+}
+
+/* What was noted of each zone holds; `elsewhere` is one of which it is no longer so. */
+static int read_places(struct journal *journal, const char **at, const char *end) {
+  for (size_t i = 0; i < journal->layer->zones; i++) {
+    const char *word = next_word(at, end);
+    int was_apart = word && strcmp(word, place_word(1)) == 0;
+    if (!word || strcmp(word, place_word(was_apart)) != 0) return errno = EBADMSG, -1;
+    if (was_apart != journal->apart[i]) journal->elsewhere = journal->layer->zone[i].source;
+    journal->apart[i] = was_apart;
+  }
+  return 0;
 }
 
 int journal_add(struct journal *journal, const struct step *step) {
@@ -176,6 +196,7 @@ static int read_steps(struct journal *journal, int fd) {
   if (!bytes) return -1;
   const char *at = bytes;
   int got;
+  if (read_places(journal, &at, bytes + size) < 0) return -1;
   while ((got = read_step(&at, bytes + size, &step)) > 0)
     if (step.zone >= journal->layer->zones || journal_add(journal, &step) < 0) return errno = EBADMSG, -1;
   return got;
@@ -191,11 +212,13 @@ int journal_read(struct journal *journal, const struct layer *layer, unsigned nu
   if (journal->directory < 0) return errno == ENOENT ? 0 : -1;
   if (begin_stages(journal) < 0) return -1;
   int state = 1, fd = open_beneath(journal->directory, UNFINISHED, O_RDONLY);
+  if (fd < 0 && errno == ENOENT) fd = open_beneath(journal->directory, TAKEN_BACK, O_RDONLY);
   if (fd < 0 && errno == ENOENT) state = 2, fd = open_beneath(journal->directory, APPLIED, O_RDONLY);
   if (fd < 0) return errno == ENOENT ? 1 : -1; /* it ended before it was written: nothing was done */
   struct stat status;
   int done = fstat(fd, &status) < 0 ? -1 : read_steps(journal, fd);
-  if (state == 2) journal->done = status.st_mtim; /* renaming it moves ctime */
+  journal->written = status.st_mtim; /* renaming it moves ctime */
+  if (state == 2) journal->done = status.st_mtim;
   close(fd);
   return done < 0 ? -1 : state;
 }
@@ -226,9 +249,12 @@ static int open_place(const struct journal *journal, const struct step *step, st
   return place->directory < 0 ? -1 : 0;
 }
 
-static ino_t inode_at(int directory, const char *name) {
+/* 0 = there is nothing of that name. */
+static int inode_at(int directory, const char *name, ino_t *inode) {
   struct stat status;
-  return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : status.st_ino;
+  int done = fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW);
+  *inode = done < 0 ? 0 : status.st_ino;
+  return done < 0 && errno != ENOENT ? -1 : 0;
 }
 
 static int change_mode(const struct place *place, ino_t inode, mode_t from, mode_t to) {
@@ -307,18 +333,22 @@ int journal_carry_out(struct journal *journal, char failed[PATH_MAX]) {
 
 /* ---- back ---- */
 
-/* What was prepared is still here, or nothing came out: its place need not even be reachable. */
+/* What was prepared is still here, or nothing came out: its place need not even be reachable. 1, 0, or -1 with errno. */
 static int is_untaken(int stage, const struct step *step) {
   number_name name;
+  ino_t here;
   name_of(step, name);
-  return step->kind != STEP_MODE && inode_at(stage, name) == (step->kind == STEP_REMOVE ? 0 : step->made);
+  if (step->kind == STEP_MODE) return 0;
+  if (inode_at(stage, name, &here) < 0) return -1;
+  return here == (step->kind == STEP_REMOVE ? 0 : step->made);
 }
 
 /* 1 when it was, 0 when there was nothing to take back. */
 static int take_back(int stage, const struct step *step, const struct place *place) {
   number_name name;
+  ino_t here, there;
   name_of(step, name);
-  ino_t here = inode_at(stage, name), there = inode_at(place->directory, place->name);
+  if (inode_at(stage, name, &here) < 0 || inode_at(place->directory, place->name, &there) < 0) return -1;
   switch (step->kind) {
     case STEP_NEW:
       if (there != step->made) return errno = ESTALE, -1;
@@ -350,7 +380,8 @@ static int take_back_step(struct journal *journal, const struct step *step) {
   struct place place;
   int stage = journal_stage(journal, step->zone);
   if (stage < 0) return -1;
-  if (is_untaken(stage, step)) return 0;
+  int untaken = is_untaken(stage, step);
+  if (untaken != 0) return untaken < 0 ? -1 : 0;
   if (open_place(journal, step, &place) < 0) return -1;
   struct stat parent;
   int done = fstat(place.directory, &parent) < 0 ? -1 : take_back(stage, step, &place);
@@ -361,6 +392,31 @@ static int take_back_step(struct journal *journal, const struct step *step) {
   close(place.directory);
   errno = error;
   return done;
+}
+
+/* ---- what is not our own doing ---- */
+
+static int tree_is_newer(int directory, const char *name, const struct timespec *done);
+
+static int entries_are_newer(int directory, const char *name, const struct timespec *done) {
+  int fd = open_beneath(directory, name, O_RDONLY | O_DIRECTORY), newer = 0;
+  DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+  if (!entries) return -1;
+  for (struct dirent *entry; newer == 0 && (errno = 0, entry = readdir(entries));)
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) newer = tree_is_newer(fd, entry->d_name, done);
+  if (newer == 0 && errno) newer = -1;
+  int error = errno;
+  closedir(entries);
+  errno = error;
+  return newer;
+}
+
+/* 1 when something at or below a name has changed since `done`, 0, -1 with errno. */
+static int tree_is_newer(int directory, const char *name, const struct timespec *done) {
+  struct stat status;
+  if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return -1;
+  if (is_newer(&status.st_ctim, done)) return 1;
+  return S_ISDIR(status.st_mode) ? entries_are_newer(directory, name, done) : 0;
 }
 
 /* ---- what is our own doing ---- */
@@ -390,7 +446,7 @@ static void note_place(struct known_out *out, const struct journal *journal, con
   if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
     known_put(out, step->zone, step->path, &status);
     copy_text(parent, sizeof parent, step->path);
-    if (S_ISDIR(status.st_mode) && gives_back(step) && stage_is_needed(journal->layer, step->zone) > 0) note_tree(out, step->zone, place->directory, place->name, parent);
+    if (S_ISDIR(status.st_mode) && gives_back(step) && journal->apart[step->zone]) note_tree(out, step->zone, place->directory, place->name, parent);
   }
   if (fstat(place->directory, &status) < 0) return;
   copy_text(parent, sizeof parent, length ? step->path : ".");
@@ -411,53 +467,97 @@ static int note_all(const struct journal *journal) {
   return known_end(&out, journal->layer->fd);
 }
 
+/* ---- what somebody wrote meanwhile ---- */
+
+/* Putting a name in place and taking it back moves the ctime of its inode, and of nothing below it. 1, 0, or -1 with errno. */
+static int was_written(const struct journal *journal, int stage, const char *name, const struct step *step) {
+  struct stat status;
+  if (fstatat(stage, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return errno == ENOENT ? 0 : -1; /* it was kept before a kill */
+  if (S_ISDIR(status.st_mode)) return entries_are_newer(stage, name, &journal->written);
+  return status.st_size != step->made_size || is_newer(&status.st_mtim, &step->made_time) || is_newer(&step->made_time, &status.st_mtim);
+}
+
+/* Beside its place, where whoever wrote it looks for it. */
+static int keep(struct journal *journal, int stage, const char *number, const struct step *step) {
+  struct place place;
+  char name[NAME_MAX];
+  if (open_place(journal, step, &place) < 0) return -1;
+  snprintf(name, sizeof name, ".llm-do-kept-%s-%u-%s", journal->layer->id, journal->number, number);
+  int done = rename_with(stage, number, place.directory, name, RENAME_NOREPLACE), error = errno;
+  close(place.directory);
+  errno = error;
+  if (done < 0) return -1;
+  journal->kept++;
+  fprintf(stderr, "%s/%s was written after it was applied: it is kept beside it, as %s\n", journal->layer->zone[step->zone].source, step->path, name);
+  return 0;
+}
+
+static int keep_what_was_written(struct journal *journal, char failed[PATH_MAX]) {
+  for (size_t i = 0; i < journal->steps; i++) {
+    const struct step *step = &journal->step[i];
+    number_name name;
+    name_of(step, name);
+    if (step->kind != STEP_NEW && step->kind != STEP_EXCHANGE) continue;
+    copy_text(failed, PATH_MAX, step->path);
+    int stage = journal_stage(journal, step->zone);
+    int written = stage < 0 ? -1 : was_written(journal, stage, name, step);
+    if (written < 0 || (written > 0 && keep(journal, stage, name, step) < 0)) return -1;
+  }
+  return journal->kept ? sync_zones(journal) : 0;
+}
+
 static int forget(struct journal *journal) {
   char name[24];
   directory_name(journal->number, name);
   /* The journal goes first: without one there is nothing to take back, only to remove, and a half-removed stage is no trace of a step. */
-  if ((unlinkat(journal->directory, UNFINISHED, 0) < 0 && errno != ENOENT) || fsync(journal->directory) < 0) return -1;
+  if ((unlinkat(journal->directory, TAKEN_BACK, 0) < 0 && errno != ENOENT) || fsync(journal->directory) < 0) return -1;
   return remove_stages(journal) < 0 ? -1 : remove_tree(journal->layer->fd, name);
+}
+
+static int has_file(const struct journal *journal, const char *name) {
+  if (faccessat(journal->directory, name, F_OK, 0) == 0) return 1;
+  return errno == ENOENT ? 0 : -1;
 }
 
 /* What was applied: from its name on the stages are complete. */
 static int begin_undo(struct journal *journal) {
-  if (faccessat(journal->directory, APPLIED, F_OK, 0) < 0) return errno == ENOENT ? 0 : -1;
+  int is_applied = has_file(journal, APPLIED);
+  if (is_applied <= 0) return is_applied;
   if (remove_stages(journal) < 0 || copy_given_back(journal, 0) < 0 || sync_zones(journal) < 0) return -1;
   return name_file(journal, APPLIED, UNFINISHED);
 }
 
-int journal_take_back(struct journal *journal, char failed[PATH_MAX]) {
-  copy_text(failed, PATH_MAX, "what was taken out");
-  if (begin_undo(journal) < 0) return -1;
+static int take_back_steps(struct journal *journal, char failed[PATH_MAX]) {
   for (size_t i = journal->steps; i-- > 0;) {
     copy_text(failed, PATH_MAX, journal->step[i].path);
     if (take_back_step(journal, &journal->step[i]) < 0) return -1;
   }
   copy_text(failed, PATH_MAX, "");
-  return sync_zones(journal) < 0 || note_all(journal) < 0 ? -1 : forget(journal);
+  return sync_zones(journal) < 0 || note_all(journal) < 0 ? -1 : name_file(journal, UNFINISHED, TAKEN_BACK);
+}
+
+int journal_take_back(struct journal *journal, char failed[PATH_MAX]) {
+  /* Elsewhere nothing would be found under the numbers, which looks like a step that was not taken. */
+  if (journal->elsewhere) {
+    snprintf(failed, PATH_MAX, "%s is behind another mount than it was then", journal->elsewhere);
+    return errno = ESTALE, -1;
+  }
+  copy_text(failed, PATH_MAX, "what was taken out");
+  if (begin_undo(journal) < 0) return -1;
+  int is_there = has_file(journal, UNFINISHED);
+  if (is_there < 0 || (is_there && take_back_steps(journal, failed) < 0)) return -1;
+  int is_back = has_file(journal, TAKEN_BACK);
+  if (is_back < 0 || (is_back && keep_what_was_written(journal, failed) < 0)) return -1;
+  copy_text(failed, PATH_MAX, "");
+  return forget(journal);
 }
 
 /* ---- what has changed since ---- */
 
-/* 1 when something at or below a name has changed since `done`, 0, -1 with errno. */
-static int tree_is_newer(int directory, const char *name, const struct timespec *done) {
-  struct stat status;
-  if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return -1;
-  if (is_newer(&status.st_ctim, done)) return 1;
-  if (!S_ISDIR(status.st_mode)) return 0;
-  int fd = open_beneath(directory, name, O_RDONLY | O_DIRECTORY), newer = 0;
-  DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-  if (!entries) return -1;
-  for (struct dirent *entry; newer == 0 && (errno = 0, entry = readdir(entries));)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) newer = tree_is_newer(fd, entry->d_name, done);
-  if (newer == 0 && errno) newer = -1;
-  closedir(entries);
-  return newer;
-}
-
 static int step_has_changed(const struct step *step, const struct place *place, const struct timespec *done) {
-  ino_t there = inode_at(place->directory, place->name);
+  ino_t there;
   struct stat status;
+  if (inode_at(place->directory, place->name, &there) < 0) return -1;
   if (step->kind == STEP_REMOVE) return there != 0;
   if (step->kind == STEP_MODE) {
     if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) < 0) return 1;
@@ -485,5 +585,6 @@ void journal_free(struct journal *journal) {
   for (size_t i = 0; journal->stage && i < journal->layer->zones; i++)
     if (journal->stage[i] >= 0) close(journal->stage[i]);
   free(journal->stage);
+  free(journal->apart);
   free(journal->step);
 }

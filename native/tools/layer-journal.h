@@ -5,7 +5,8 @@
  * and what was there goes back under the same number. A step is known to have been taken by inode numbers, so taking all of them back,
  * in the reverse order, needs no mark of how far one came. LAYER/apply.K/journal means: it is not finished, and the next verb takes it
  * back. Renamed to `applied` it means: done, `undo` may take it back. Undo renames it to `journal` first, so an undo that is
- * killed is finished by the next verb, too.
+ * killed is finished by the next verb, too. Renamed to `back` it means: all is as it was. What comes out of the zone then is removed,
+ * but for what somebody has written in it since it was applied: that stays in the zone, under a name that is said on stderr.
  *
  * A rename does not leave a mount. What goes into a zone on another one than the layer is prepared in a directory of ours in the root of
  * the zone (tools/layer-stage.h), and what comes out is copied to LAYER/apply.K before that is removed.
@@ -28,6 +29,8 @@ struct step {
   ino_t made, was;         /* inodes: what is put in place, what was there */
   mode_t mode, old_mode;   /* STEP_MODE */
   struct timespec parent;  /* mtime of the directory, which is given back */
+  struct timespec made_time;
+  off_t made_size;         /* mtime and size of what is put in place */
   struct stat before;      /* not in the file: what the step expects to find */
 };
 
@@ -35,7 +38,11 @@ struct journal {
   const struct layer *layer;
   int directory; /* LAYER/apply.K */
   int *stage;    /* of each zone: the directory of its numbers, opened when it is needed; -1 = not yet */
+  int *apart;    /* of each zone: whether that is in the zone; as it was when the journal was written */
+  const char *elsewhere; /* a zone of which it is no longer so, because something was mounted or unmounted; NULL = none */
   unsigned number; /* K */
+  struct timespec written;
+  size_t kept;
   struct timespec done; /* when it was applied; 0 = it is unfinished */
   struct step *step;
   size_t steps;
@@ -53,7 +60,10 @@ int journal_carry_out(struct journal *journal, char failed[PATH_MAX]);
 int journal_read(struct journal *journal, const struct layer *layer, unsigned number);
 /* The first path that is no longer as the apply left it, in `failed`: 1, 0 when all are, -1 with errno. */
 int journal_find_changed(const struct journal *journal, char failed[PATH_MAX]);
-/* Takes back what was done of it, and removes LAYER/apply.K. 0, or -1 with errno and `failed`: nothing is lost, and it can be tried again. */
+/*
+ * Takes back what was done of it, and removes LAYER/apply.K; `kept` counts what was kept, and said. 0, or -1 with errno and `failed`:
+ * nothing is lost, and it can be tried again. ESTALE where the mounts are others.
+ */
 int journal_take_back(struct journal *journal, char failed[PATH_MAX]);
 /* Of an apply that is done: what a kill has left of its stages. 0, or -1 with errno. */
 int journal_tidy(struct journal *journal);

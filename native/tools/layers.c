@@ -34,6 +34,7 @@
 #define EXIT_REPLACED 6
 #define EXIT_NOT_APPLIED 7
 #define EXIT_ELSEWHERE 8
+#define EXIT_KEPT 9
 
 static _Noreturn void refuse(int status, const char *path) {
   fprintf(stderr, "%s\n", path);
@@ -109,6 +110,7 @@ static void take_back_unfinished(const struct layer *layer) {
   char failed[PATH_MAX];
   int state = find_last(layer, &last);
   if (state == 1 && journal_take_back(&last, failed) < 0) give_up("an apply was killed, and cannot be taken back", failed);
+  if (state == 1 && last.kept) exit(EXIT_KEPT);
   if (state == 2 && journal_tidy(&last) < 0) give_up("what an apply has left in the directory cannot be removed", "");
   if (state) journal_free(&last);
 }
@@ -189,7 +191,7 @@ static int undo(const struct layer *layer) {
   if (changed < 0) give_up("undo", failed);
   if (changed > 0) return printf("%s%c", failed, 0), finish(), EXIT_CONFLICT;
   if (journal_take_back(&last, failed) < 0) give_up("undo", failed);
-  return 0;
+  return last.kept ? EXIT_KEPT : 0;
 }
 
 static int discard(const char *directory, const char *id) {

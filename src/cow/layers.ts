@@ -119,6 +119,7 @@ const GONE = 5
 const REPLACED = 6
 const NOT_APPLIED = 7
 const ELSEWHERE = 8
+const KEPT = 9
 
 interface Asked extends LayerPlace {
   readonly verb: 'changes' | 'apply' | 'undo' | 'discard' | 'view'
@@ -169,6 +170,10 @@ function refusalOf(id: string, status: number | undefined, why: string): Sandbox
         hint: `llm-do diff ${id} | git apply   # nothing was applied`,
       },
     )
+  if (status === KEPT)
+    return new SandboxError('LAYER_FAILED', `${id}: an apply was taken back: ${why}`, {
+      hint: 'look at what is kept, then do it again',
+    })
   if (status === NOT_APPLIED)
     return new SandboxError('LAYER_FAILED', `${id}: no apply can be taken back`, { hint: `llm-do changes ${id}` })
   return new SandboxError('LAYER_FAILED', `${id}: ${why}`, {
