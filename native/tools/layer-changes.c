@@ -119,6 +119,7 @@ struct walk {
   char *path; /* PATH_MAX */
   size_t length;
   const char *marks; /* prefix of overlay's xattrs */
+  int is_moved;      /* what is hidden here may have come with a directory since the run began: its own ctime does not tell */
 };
 
 /* How the zone's directory stands to the upper one. */
@@ -152,7 +153,9 @@ static int is_later(const struct timespec *time, const struct timespec *since) {
 
 /* No user can set ctime, and every change moves it. */
 static int has_changed(const struct walk *walk, const struct stat *before) {
-  if (before->st_mode == 0 || !is_later(&before->st_ctim, &walk->zone->since)) return 0;
+  if (before->st_mode == 0) return 0;
+  if (walk->is_moved) return 1;
+  if (!is_later(&before->st_ctim, &walk->zone->since)) return 0;
   return !known_has(&walk->layer->known, walk->number, walk->length ? walk->path : ".", &before->st_ctim);
 }
 
@@ -228,7 +231,7 @@ static int tell_tree(struct walk *walk, enum change_kind kind, int directory, co
 
 /* What was in a directory that something else took the place of. */
 static int tell_replaced(struct walk *walk, int lower, const struct change *change) {
-  if (change->kind != TYPE || !S_ISDIR(change->before.st_mode)) return 0;
+  if ((change->kind != TYPE && change->kind != RENAMED) || !S_ISDIR(change->before.st_mode)) return 0;
   int fd = open_beneath(lower, change->name, O_RDONLY | O_DIRECTORY);
   int done = fd < 0 ? -1 : tell_children(walk, DELETED, fd), error = errno;
   if (fd >= 0) close(fd);
@@ -330,7 +333,7 @@ static int visit_renamed(struct walk *walk, int upper, int lower, struct change 
   int done = tell(walk, renamed);
   if (done == 0) done = walk_pair(walk, upper, source, is_gone ? ALONE : BROUGHT);
   if (!is_gone) close(source);
-  return done;
+  return done == 0 ? tell_replaced(walk, lower, &renamed) : done;
 }
 
 static int visit_merged(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {
@@ -341,7 +344,10 @@ static int visit_merged(struct walk *walk, int upper, int lower, struct change *
   change->conflict = has_changed(walk, &change->before);
   if (relation == BROUGHT) change->before = (struct stat){0};
   if (!is_kept || relation == BROUGHT) done = tell(walk, *change);
+  int was_moved = walk->is_moved;
+  if (relation == HIDDEN && change->conflict) walk->is_moved = 1;
   if (done == 0) done = walk_pair(walk, upper, below, relation);
+  walk->is_moved = was_moved;
   close(below);
   return done;
 }
@@ -349,6 +355,7 @@ static int visit_merged(struct walk *walk, int upper, int lower, struct change *
 static int visit_opened(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {
   char redirect[PATH_MAX], opaque[8];
   if (read_mark(walk, upper, "redirect", redirect, sizeof redirect) < 0 || read_mark(walk, upper, "opaque", opaque, sizeof opaque) < 0) return -1;
+  if (redirect[0] && relation == BROUGHT) change->before = (struct stat){0};
   if (redirect[0]) return visit_renamed(walk, upper, lower, change, redirect);
   int hides = opaque[0] == 'y', is_there = S_ISDIR(change->before.st_mode);
   if (is_there && !(hides && relation == BROUGHT)) return visit_merged(walk, upper, lower, change, hides ? HIDDEN : relation);

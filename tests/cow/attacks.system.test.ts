@@ -233,6 +233,46 @@ for at, directories, files in os.walk(sys.argv[1]):
       expect(changes).toMatchObject([{ path: 'file', conflict: true }])
     })
 
+    test('in a directory that another one was renamed over is one, too', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { cow, changes = [] } = await place.run('rm -r e; mv d e')
+      expect(changes.map(({ kind, path }) => `${kind} ${path}`)).toEqual(
+        expect.arrayContaining(['deleted e/three', ...(user === 'root' ? ['renamed e'] : ['added e/one'])]),
+      )
+      writeFileSync(join(place.project, 'e/three'), 'host\n')
+      const before = treeOf(place.project)
+      const { status, stderr } = await place.cli('apply', cow?.id ?? '')
+      expect([status, stderr.toString()]).toEqual([3, expect.stringContaining('conflict: e/three')])
+      expect(treeOf(place.project)).toEqual(before)
+      // Control: by force it is applied, and undone.
+      expect((await place.cli('apply', '--force', cow?.id ?? '')).status).toBe(0)
+      expect(readdirSync(join(place.project, 'e')).toSorted()).toEqual(['one', 'two'])
+      expect((await place.cli('undo', cow?.id ?? '')).status).toBe(0)
+      expect(treeOf(place.project)).toEqual(before)
+    })
+
+    test('that moved another directory to where the command has made a new one is one', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const [prepared, moved] = [join(place.outside, 'prepared'), join(place.project, 'e')]
+      mkdirSync(prepared)
+      writeFileSync(join(prepared, 'precious'), 'precious\n')
+      if (user === 'plain')
+        for (const path of [prepared, join(prepared, 'precious')]) await chown(path, uidOf(user), uidOf(user))
+      const id = await idOf(place, 'rm -r e; mkdir e; echo again > e/again')
+      renameSync(moved, join(place.outside, 'was'))
+      renameSync(prepared, moved)
+      const { status, stderr } = await place.cli('apply', id)
+      expect([status, stderr.toString()]).toEqual([3, expect.stringContaining('conflict: e/precious')])
+      expect(readdirSync(moved)).toEqual(['precious'])
+      // Control: the directory that the run has seen is replaced.
+      renameSync(moved, prepared)
+      renameSync(join(place.outside, 'was'), moved)
+      expect((await place.cli('apply', '--force', id)).status).toBe(0)
+      expect(readdirSync(moved)).toEqual(['again'])
+    })
+
     test('that made the same is none', async () => {
       const place = await makePlace(user)
       await fill(place)
