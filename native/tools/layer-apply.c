@@ -218,7 +218,7 @@ static int fill(struct apply *apply, const struct change *change, const char *re
 static int on_change(void *data, const struct change *change) {
   struct apply *apply = data;
   const char *rest;
-  if (change->kind == GIT) return 0;
+  if (change->kind == GIT || change->kind == NEW_GIT) return 0;
   if ((rest = below(&apply->made, change))) return fill(apply, change, rest);
   if (below(&apply->gone, change)) return change->conflict && !apply->gone.force ? tell_conflict(apply, change) : 0;
   const struct chosen *chosen = find_chosen(apply->choice, change);

@@ -391,18 +391,28 @@ static int step(struct walk *walk, int upper, int lower, const char *name, enum 
   return done;
 }
 
-/* What git takes for a repository, whatever its name (setup.c, is_git_directory). */
-static int is_repository(const struct names *names, int lower) {
-  static const char *const parts[] = {"HEAD", "objects", "refs"};
+static int has_both(const struct names *names, int lower, const char *one, const char *other) {
   struct stat status;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    if (!has_name(names, parts[i]) && look(lower, parts[i], &status) != 1) return 0;
-  return 1;
+  return (has_name(names, one) || look(lower, one, &status) == 1) && (has_name(names, other) || look(lower, other, &status) == 1);
+}
+
+/*
+ * What git takes for a repository, whatever its name (setup.c, is_git_directory): objects and refs may be in the directory that
+ * `commondir` names, which needs no HEAD and has the configuration of both.
+ */
+static int is_repository(const struct names *names, int lower) {
+  return has_both(names, lower, "objects", "refs") || has_both(names, lower, "HEAD", "commondir");
+}
+
+static int tell_repository(struct walk *walk, int lower, const struct names *names) {
+  static const struct names none;
+  if (!is_repository(names, lower)) return 0;
+  return tell(walk, (struct change){.kind = is_repository(&none, lower) ? GIT : NEW_GIT});
 }
 
 static int walk_names(struct walk *walk, int upper, int lower, const struct names *names, enum relation relation) {
   struct names rest;
-  int done = is_repository(names, lower) ? tell(walk, (struct change){.kind = GIT}) : 0;
+  int done = tell_repository(walk, lower, names);
   for (size_t i = 0; i < names->count && done == 0; i++) done = step(walk, upper, lower, names->name[i], relation);
   if (done != 0 || lower < 0 || (relation != HIDDEN && relation != BROUGHT)) return done;
   if (read_names(lower, &rest) < 0) return -1;

@@ -32,7 +32,7 @@ struct layer {
   struct known known;
 };
 
-enum change_kind { ADDED, MODIFIED, DELETED, RENAMED, MODE, SYMLINK, TYPE, KEPT, GIT };
+enum change_kind { ADDED, MODIFIED, DELETED, RENAMED, MODE, SYMLINK, TYPE, KEPT, GIT, NEW_GIT };
 
 struct change {
   enum change_kind kind;
@@ -52,7 +52,7 @@ int layer_open_zones(struct layer *layer, char failed[PATH_MAX]);
 
 /*
  * Calls `report` for each change, parents first, until it returns something else than 0. KEPT only says what a renamed directory
- * brought along, GIT names a directory that git would take for a repository. 0, what `report` returned, or -1 with errno and `failed`.
+ * brought along, GIT and NEW_GIT name a directory that git would take for a repository, NEW_GIT where it was none. 0, what `report` returned, or -1 with errno and `failed`.
  */
 typedef int change_report(void *data, const struct change *change);
 int layer_changes(const struct layer *layer, change_report *report, void *data, char failed[PATH_MAX]);

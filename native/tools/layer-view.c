@@ -90,7 +90,7 @@ static int put_before(const struct view *view, const struct change *change) {
 static int on_change(void *data, const struct change *change) {
   struct view *view = data;
   struct chosen wanted = {change->zone, change->path, 0};
-  if (change->kind == GIT || !(change->kind == KEPT ? is_brought(view, change) : choice_has(view->choice, &wanted))) return 0;
+  if (change->kind == GIT || change->kind == NEW_GIT || !(change->kind == KEPT ? is_brought(view, change) : choice_has(view->choice, &wanted))) return 0;
   if (change->kind == RENAMED) copy_text(view->renamed, sizeof view->renamed, change->path), view->renamed_zone = change->zone;
   if (change->kind != DELETED && put(view, view->now, change, change->directory, change->name, &change->now) < 0) return -1;
   return put_before(view, change);

@@ -137,7 +137,7 @@ static void open_zones(struct layer *layer) {
 /* ---- verbs ---- */
 
 static const char *const KINDS[] = {[ADDED] = "added",     [MODIFIED] = "modified", [DELETED] = "deleted", [RENAMED] = "renamed", [MODE] = "mode",
-                                    [SYMLINK] = "symlink", [TYPE] = "type",         [GIT] = "git"};
+                                    [SYMLINK] = "symlink", [TYPE] = "type",         [GIT] = "git", [NEW_GIT] = "new-git"};
 
 static const char *type_of(mode_t mode) {
   return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "symlink" : "other";

@@ -7,8 +7,8 @@ export type ChangeKind = (typeof CHANGE_KINDS)[number]
 /** One line of the answer. Paths are bytes, one character each (latin1), relative to the zone; "." is its root. */
 export interface RawChange {
   readonly zone: number
-  /** `git`: no change, but a directory that git would take for a repository. */
-  readonly kind: ChangeKind | 'git'
+  /** `git`, `new-git`: no change, but a directory that git would take for a repository; `new-git` where it was none. */
+  readonly kind: ChangeKind | 'git' | 'new-git'
   readonly type: 'file' | 'directory' | 'symlink' | 'other'
   /** Permission bits, octal. */
   readonly mode: string
@@ -22,6 +22,8 @@ export interface RawChange {
   /** Target of a symbolic link, or the path before a rename. */
   readonly other: string
 }
+
+export const isRepository = ({ kind }: Pick<RawChange, 'kind'>): boolean => kind === 'git' || kind === 'new-git'
 
 /** Kinds of what the zone had something for. */
 const OF_EXISTING: ReadonlySet<RawChange['kind']> = new Set(['modified', 'mode', 'symlink', 'type'])

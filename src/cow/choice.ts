@@ -1,6 +1,6 @@
 /** Which changes of a layer are applied. Pure. */
 import { posix } from 'node:path'
-import { type LayerZone, type RawChange, rawOf } from './change.ts'
+import { isRepository, type LayerZone, type RawChange, rawOf } from './change.ts'
 import { isMaking } from './protected.ts'
 
 export interface ChoiceInputs {
@@ -24,7 +24,7 @@ export interface Choice {
 }
 
 export function choose({ changes: all, zones, paths, isProtected, force }: ChoiceInputs): Choice {
-  const changes = all.filter(({ kind }) => kind !== 'git')
+  const changes = all.filter((change) => !isRepository(change))
   const places = paths.map((path) => placesOf(path, zones))
   const isMeant = (change: RawChange) =>
     paths.length === 0 || places.some((alternatives) => alternatives.some((place) => isAtOrBelow(change, place)))

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { checkNativeProgram, nativeDirectory } from '../os/native-programs.ts'
 import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
-import { type Change, parseChanges, type RawChange, shownChange, textOf, withRemoved } from './change.ts'
+import { type Change, isRepository, parseChanges, type RawChange, shownChange, textOf, withRemoved } from './change.ts'
 import { type Choice, choiceBytes, choose } from './choice.ts'
 import { protectionOf } from './protected.ts'
 import { type LayerRecord, parseRecord } from './record.ts'
@@ -217,7 +217,7 @@ export async function changesOf(layer: Layer): Promise<readonly Change[]> {
 
 function shownOf(layer: Layer, { raw, isProtected }: LayerChanges): readonly Change[] {
   const inputs = { zones: layer.record.zones, isProtected }
-  return raw.filter(({ kind }) => kind !== 'git').map((change) => shownChange(change, inputs))
+  return raw.filter((change) => !isRepository(change)).map((change) => shownChange(change, inputs))
 }
 
 export interface ApplyOptions {

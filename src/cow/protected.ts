@@ -4,7 +4,7 @@
  * native/lib/guard.h. Pure.
  */
 import { GIT, GIT_NAMES } from '../policy/protected.ts'
-import type { RawChange } from './change.ts'
+import { isRepository, type RawChange } from './change.ts'
 
 export interface ProtectedZone {
   /** Relative to the zone, as bytes. */
@@ -18,29 +18,44 @@ const isAtOrBelow = (path: string, place: string): boolean => path === place || 
 /** A change of its entry, which exchanges or makes or removes it; not one inside of it. */
 const REPLACING: ReadonlySet<RawChange['kind']> = new Set(['added', 'deleted', 'renamed', 'type', 'symlink'])
 
+/** What lies below such a name is not in the list: a link leads to it, a renamed directory brings it along. */
+const leadsOn = ({ type, kind }: RawChange): boolean => type === 'symlink' || kind === 'renamed'
+
+/** Whether a change at `path` is one to what is at `place`. */
+const reaches = (change: RawChange, path: string, place: string): boolean =>
+  isAtOrBelow(path, place) || (leadsOn(change) && isAtOrBelow(place, path))
+
 /** The predicate for one layer, by all of its changes. */
 export function protectionOf(
   changes: readonly RawChange[],
   zones: readonly ProtectedZone[],
 ): (change: RawChange) => boolean {
-  const repositories = changes.filter(({ kind }) => kind === 'git')
+  const repositories: Repositories = new Map(changes.filter(isRepository).map((one) => [keyOf(one), one]))
   const isNamed = (change: RawChange): boolean => {
     const zone = zones[change.zone]
     if (zone === undefined) return true // A record that does not have the zone: nothing of it can be judged.
-    const roots = repositories.filter((one) => one.zone === change.zone).map(({ path }) => path)
     return (
-      zone.protect.some((place) => isAtOrBelow(change.path, place)) ||
-      (zone.gitOpen !== undefined && isInGit(change, roots, zone.gitOpen))
+      zone.protect.some((place) => reaches(change, change.path, place)) ||
+      (zone.gitOpen !== undefined && isInGit(change, repositories, zone.gitOpen))
     )
   }
   // Whoever removes or replaces a directory does so to everything in it.
   const taken = new Set(changes.filter((one) => one.nested && isNamed(one)).flatMap(parentsOf))
   // What is new at a protected path is, with everything in it.
   const made = new Set(changes.filter((one) => isMaking(one) && isNamed(one)).map(keyOf))
-  return (change) =>
+  const isProtected = (change: RawChange): boolean =>
     isNamed(change) ||
     (REPLACING.has(change.kind) && taken.has(keyOf(change))) ||
     (made.size > 0 && parentsOf(change).some((parent) => made.has(parent)))
+  // What is not renamed stays where it was.
+  const sources = new Set(
+    changes
+      .filter((one) => one.kind === 'renamed' && isProtected(one))
+      .map(({ zone, other }) => keyOf({ zone, path: other })),
+  )
+  const isSource = (change: RawChange): boolean =>
+    change.kind === 'deleted' && [keyOf(change), ...parentsOf(change)].some((key) => sources.has(key))
+  return (change) => isProtected(change) || (sources.size > 0 && isSource(change))
 }
 
 /** Where nothing was, or something else: what lies below came with it. */
@@ -54,19 +69,25 @@ function parentsOf({ zone, path }: RawChange): readonly string[] {
   return words.slice(1).map((_, index) => keyOf({ zone, path: words.slice(0, index + 1).join('/') }))
 }
 
-function isInGit(change: RawChange, repositories: readonly string[], open: readonly string[]): boolean {
+type Repositories = ReadonlyMap<string, RawChange>
+
+function isInGit(change: RawChange, repositories: Repositories, open: readonly string[]): boolean {
+  const { zone } = change
   const words = change.path.split('/')
-  const named = words.flatMap((word, index) => (word === GIT ? [words.slice(index + 1)] : []))
-  const bare = repositories.flatMap((root) => restBelow(change.path, root))
-  return [...named, ...bare].some((rest) => isClosed(rest, change, open))
+  const isIn = (rest: readonly string[], root: string): boolean => {
+    const repository = repositories.get(keyOf({ zone, path: root }))
+    return (
+      ((repository !== undefined || root.split('/').at(-1) === GIT) && isClosed(rest, change, open)) ||
+      (repository?.kind === 'new-git' && isMakingRepository(rest, change))
+    )
+  }
+  return isIn(words, '.') || words.some((_, at) => isIn(words.slice(at + 1), words.slice(0, at + 1).join('/')))
 }
 
-/** The words of a path behind a root, in a list; empty when it does not lie there. */
-function restBelow(path: string, root: string): readonly (readonly string[])[] {
-  if (root === '.') return [path.split('/')]
-  if (!isAtOrBelow(path, root)) return []
-  return [path === root ? [] : path.slice(root.length + 1).split('/')]
-}
+/** A directory with harmless files becomes one that git obeys when the last of them comes. */
+const isMakingRepository = ([first = '', ...below]: readonly string[], change: RawChange): boolean =>
+  below.length === 0 && REPOSITORY_PARTS.has(first) && REPLACING.has(change.kind)
+const REPOSITORY_PARTS: ReadonlySet<string> = new Set(['HEAD', 'commondir', 'objects', 'refs'])
 
 /** Whole repositories lie in them: each has names of its own, and a new one is a new git directory. */
 const HOLDERS: readonly string[] = ['modules', 'worktrees']
@@ -75,7 +96,7 @@ function isClosed(rest: readonly string[], change: RawChange, open: readonly str
   const closed = GIT_NAMES.filter((name) => !open.includes(name) && !HOLDERS.includes(name))
   // The git directory itself: a new one, or a file that leads to one elsewhere.
   if (rest.length === 0) return REPLACING.has(change.kind) || change.type !== 'directory'
-  const isClosedAt = (words: readonly string[]) => closed.some((name) => isAtOrBelow(words.join('/'), name))
+  const isClosedAt = (words: readonly string[]) => closed.some((name) => reaches(change, words.join('/'), name))
   const [first = ''] = rest
   if (!HOLDERS.includes(first)) return isClosedAt(rest)
   if (open.includes(first)) return false

@@ -196,6 +196,53 @@ for at, directories, files in os.walk(sys.argv[1]):
     })
   })
 
+  describeWith(user === 'root' ? 'root' : 'plain-user', 'what leads to protected names', () => {
+    test('links and renamed directories above them are left out, and nothing is lost', async () => {
+      const place = await makePlace(user)
+      mkdirSync(join(place.project, 'template/workflows'), { recursive: true })
+      writeFileSync(join(place.project, 'template/workflows/ci.yml'), 'on: push\n')
+      if (user === 'plain') await execa('chown', ['-R', `${uidOf('plain')}:${uidOf('plain')}`, place.project])
+      const before = treeOf(place.project)
+      const linked = await idOf(place, 'ln -s template .github; ln -s template .circleci')
+      expect((await place.cli('apply', linked)).status).toBe(0)
+      expect(treeOf(place.project)).toEqual(before)
+      const renamed = await idOf(place, 'mv template .github')
+      expect((await place.cli('apply', renamed)).status).toBe(0)
+      expect(existsSync(join(place.project, '.github/workflows'))).toBe(false)
+      // As a user mv copies and removes, and nobody knows that it was one directory: undo gives it back.
+      if (user === 'root') expect(treeOf(place.project)).toEqual(before)
+      // Control: by its name it is applied.
+      expect((await place.cli('apply', linked, '--force', '.circleci')).status).toBe(0)
+      expect(readlinkSync(join(place.project, '.circleci'))).toBe('template')
+    })
+
+    test('a repository is none where its parts come one after another, or lie in two directories', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const isRepository = async (name: string) => {
+        const env = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' }
+        const cwd = join(place.project, name)
+        return (await execa('git', ['rev-parse', '--git-dir'], { cwd, env, reject: false })).exitCode === 0
+      }
+      const config = "printf '[core]\\nfsmonitor = /bin/false\\n' > d/config"
+      expect((await place.cli('apply', await idOf(place, config))).status).toBe(0)
+      const parts = 'mkdir -p d/objects d/refs; echo ref: refs/heads/main > d/HEAD'
+      const id = await idOf(
+        place,
+        `${parts}; mkdir w c; cp d/HEAD w; echo ../c > w/commondir; cp -r d/objects d/refs d/config c`,
+      )
+      expect((await place.cli('apply', id)).status).toBe(0)
+      expect([await isRepository('d'), readdirSync(place.project).toSorted()]).toEqual([false, ['d', 'e', 'file']])
+      // Control: by their names they can be had, and are what git takes for a repository.
+      for (const names of [
+        ['d/HEAD', 'd/objects', 'd/refs'],
+        ['w', 'c'],
+      ])
+        expect((await place.cli('apply', id, ...names)).status).toBe(0)
+      expect([await isRepository('d'), await isRepository('w')]).toEqual([true, true])
+    })
+  })
+
   describeWith(user === 'root' ? 'root' : 'plain-user', 'an edit on the host', () => {
     const EDITS: readonly (readonly [string, (place: Place) => void])[] = [
       ['of a file', ({ project }) => writeFileSync(join(project, 'file'), 'host\n')],

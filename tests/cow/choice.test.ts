@@ -46,6 +46,16 @@ describe('a protected change', () => {
     ['configuration of a submodule', raw('modified', '.git/modules/x/config')],
     ['configuration of a nested submodule', raw('modified', '.git/modules/x/modules/y/config')],
     ['removal of a repository', raw('deleted', '.git', directory)],
+    ['a link above a protected name', raw('added', '.github', { type: 'symlink', other: 'template' })],
+    ['a link that leads elsewhere above a protected name', raw('symlink', '.github', { type: 'symlink', other: 'x' })],
+    ['a link in place of what was above a protected name', raw('type', '.github', { type: 'symlink', other: 'x' })],
+    ['a directory renamed to above a protected name', raw('renamed', '.github', { ...directory, other: 'template' })],
+    ['a directory renamed to a protected name', raw('renamed', '.github/workflows', { ...directory, other: 'x' })],
+    ['a link above a closed name of git', raw('added', '.git/info', { type: 'symlink', other: '../x' })],
+    [
+      'a directory renamed to above a closed name of git',
+      raw('renamed', '.git/objects/info', { ...directory, other: 'x' }),
+    ],
   ]
   test.each(PROTECTED)('is %s', (_, change) => expect(protectionOf([change], [ZONE])(change)).toBe(true))
 
@@ -57,12 +67,37 @@ describe('a protected change', () => {
     ['a name that only begins alike', raw('added', '.envrc.example')],
     ['a file beside what is protected', raw('added', '.github/CODEOWNERS')],
     ['a file called config elsewhere', raw('modified', 'config')],
+    ['a new directory above a protected name', raw('added', '.github', directory)],
+    ['a link beside a protected name', raw('added', '.git/hook', { type: 'symlink', other: 'x' })],
+    [
+      'a directory renamed to beside a protected name',
+      raw('renamed', '.github/x', { ...directory, other: 'template' }),
+    ],
   ]
   test.each(OPEN)('is not %s', (_, change) => expect(protectionOf([change], [ZONE])(change)).toBe(false))
 
   test('is one to a repository by another name, which git would take for one', () => {
     const changes = [raw('git', 'bare'), raw('modified', 'bare/config'), raw('modified', 'bare/packed-refs')]
     expect(changes.slice(1).map(protectionOf(changes, [ZONE]))).toEqual([true, false])
+  })
+
+  test('is what makes a directory a repository, whose configuration came before', () => {
+    const parts = ['HEAD', 'commondir', 'objects', 'refs']
+    const added = [...parts, 'description', 'refs/heads'].map((name) => raw('added', `d/${name}`))
+    const judged = (marker: RawChange) => added.map(protectionOf([marker, ...added], [ZONE]))
+    expect(judged(raw('new-git', 'd'))).toEqual([true, true, true, true, false, true])
+    // Control: in one that was there before, all but the closed names are the command's.
+    expect(judged(raw('git', 'd'))).toEqual([false, true, false, false, false, false])
+  })
+
+  test('is the removal of what is not renamed', () => {
+    const changes = [
+      raw('renamed', '.github', { ...directory, other: 'template' }),
+      raw('deleted', 'template', directory),
+      raw('deleted', 'template/workflows', { ...directory, nested: true }),
+      raw('deleted', 'template2', directory),
+    ]
+    expect(changes.map(protectionOf(changes, [ZONE]))).toEqual([true, true, true, false])
   })
 
   test('is the removal of a directory that holds one', () => {
