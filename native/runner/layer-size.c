@@ -37,14 +37,18 @@ static int add_tree(int directory, uint64_t *bytes) {
   int done = entries ? 0 : -1;
   struct stat status;
   if (!entries) return close(directory), -1;
-  for (struct dirent *entry; (entry = readdir(entries));) {
+  for (struct dirent *entry; (errno = 0, entry = readdir(entries));) {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    if (fstatat(dirfd(entries), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) continue; /* it has gone */
+    if (fstatat(dirfd(entries), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
+      if (errno != ENOENT) done = -1; /* a command may have closed the directory to us, but what has gone is gone */
+      continue;
+    }
     *bytes += (uint64_t)status.st_blocks * 512;
     if (!S_ISDIR(status.st_mode)) continue;
     int below = openat(dirfd(entries), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (below < 0 ? errno != ENOENT && errno != ENOTDIR : add_tree(below, bytes) < 0) done = -1;
   }
+  if (errno) done = -1;
   closedir(entries);
   return done;
 }

@@ -185,7 +185,7 @@ static void look_at_limits(struct run *run) {
   if (run->deadline_ns && now >= run->deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
   if (run->watching && watchdog_is_due(&run->watchdog)) look_at_memory(run);
   uint64_t size = layer_size_due(&run->layer_size);
-  if (size && now >= size && layer_size_is_over(&run->layer_size, now, 0)) return run_stop(run, CAUSE_DISK, GRACE_DEADLINE_MS);
+  if (size && now >= size && layer_size_is_over(&run->layer_size, now, 0)) return run_stop(run, CAUSE_DISK, 0); /* each moment fills the disk */
   if (run->cpu_limit_us && watchdog_cpu_usec(&run->watchdog) >= (long long)run->cpu_limit_us)
     run_stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
 }
