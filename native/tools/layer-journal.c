@@ -204,6 +204,22 @@ static int read_steps(struct journal *journal, int fd) {
 
 static void directory_name(unsigned number, char name[24]) { snprintf(name, 24, "apply.%u", number); }
 
+int journal_is_there(const struct layer *layer, unsigned number) {
+  char name[24];
+  directory_name(number, name);
+  return faccessat(layer->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int may_have(const struct layer *layer, unsigned number, const char *file) {
+  char path[48];
+  snprintf(path, sizeof path, "apply.%u/%s", number, file);
+  return faccessat(layer->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+int journal_is_unfinished(const struct layer *layer, unsigned number) {
+  return may_have(layer, number, UNFINISHED) || may_have(layer, number, TAKEN_BACK);
+}
+
 int journal_read(struct journal *journal, const struct layer *layer, unsigned number) {
   char name[24];
   directory_name(number, name);

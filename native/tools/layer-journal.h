@@ -56,6 +56,9 @@ int journal_stage(struct journal *journal, size_t zone);
 /* Writes it, takes every step, and says that it is done. -1 with errno and `failed`: the caller takes it back. */
 int journal_carry_out(struct journal *journal, char failed[PATH_MAX]);
 
+int journal_is_there(const struct layer *layer, unsigned number);
+/* Whether LAYER/apply.K may have what belongs to the zones. */
+int journal_is_unfinished(const struct layer *layer, unsigned number);
 /* Reads that of LAYER/apply.K: 1 = unfinished, 2 = applied, 0 = there is none, -1 with errno. */
 int journal_read(struct journal *journal, const struct layer *layer, unsigned number);
 /* The first path that is no longer as the apply left it, in `failed`: 1, 0 when all are, -1 with errno. */

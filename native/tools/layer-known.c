@@ -35,18 +35,18 @@ int known_has(const struct known *known, size_t zone, const char *path, const st
   return known->count > 0 && bsearch(&wanted, known->item, known->count, sizeof wanted, by_place) != NULL;
 }
 
+/* 1, 0 when the words are no item, -1 with errno. */
 static int add_item(struct known *known, const char *const *word) {
   uint64_t zone, seconds, nanoseconds;
+  if (parse_number(word[0], SIZE_MAX, &zone) < 0 || parse_number(word[2], INT64_MAX, &seconds) < 0 || parse_number(word[3], 999999999, &nanoseconds) < 0) return 0;
   struct known_item *more = grow(known->item, known->count, sizeof *more);
   if (!more) return -1;
   known->item = more;
-  if (parse_number(word[0], SIZE_MAX, &zone) < 0 || parse_number(word[2], INT64_MAX, &seconds) < 0 || parse_number(word[3], 999999999, &nanoseconds) < 0)
-    return errno = EBADMSG, -1;
   known->item[known->count++] = (struct known_item){(size_t)zone, word[1], {(time_t)seconds, (long)nanoseconds}};
-  return 0;
+  return 1;
 }
 
-/* What was cut by a power cut at the end only makes a conflict. */
+/* What was cut at the end, by a power cut or a full disk, is not there: that makes a conflict, and loses nothing. */
 static int parse(const char *bytes, size_t size, struct known *known) {
   const char *word[FIELDS] = {0}, *at = bytes, *end = bytes + size;
   for (;;) {
@@ -56,12 +56,14 @@ static int parse(const char *bytes, size_t size, struct known *known) {
       word[i] = at;
       at = nul + 1;
     }
-    if (add_item(known, word) < 0) return -1;
+    int is_item = add_item(known, word);
+    if (is_item <= 0) return is_item;
+    known->length = (size_t)(at - bytes);
   }
 }
 
 int known_read(int layer, struct known *known) {
-  *known = (struct known){NULL, 0};
+  *known = (struct known){NULL, 0, 0};
   size_t size;
   int fd = open_beneath(layer, KNOWN, O_RDONLY);
   if (fd < 0) return errno == ENOENT ? 0 : -1;
@@ -81,14 +83,28 @@ void known_put(struct known_out *out, size_t zone, const char *path, const struc
   fprintf(out->stream, "%zu%c%s%c%lld%c%ld%c", zone, 0, path, 0, (long long)status->st_ctim.tv_sec, 0, status->st_ctim.tv_nsec, 0);
 }
 
-int known_end(struct known_out *out, int layer) {
-  if (fclose(out->stream) != 0) return free(out->bytes), -1;
-  int fd = openat(layer, KNOWN, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  ssize_t done = fd < 0 ? -1 : 0;
-  for (size_t sent = 0; done >= 0 && sent < out->size; sent += (size_t)done) done = write(fd, out->bytes + sent, out->size - sent);
-  int error = errno;
+static int write_at(int fd, const char *bytes, size_t size, size_t at) {
+  for (ssize_t done; size > 0; bytes += done, size -= (size_t)done, at += (size_t)done)
+    if ((done = pwrite(fd, bytes, size, (off_t)at)) < 0) return -1;
+  return 0;
+}
+
+/* In the place of what was cut: behind it nothing could be read. */
+static int append(int layer, const char *bytes, size_t size) {
+  struct known before;
+  if (known_read(layer, &before) < 0) return -1;
+  free(before.item);
+  int fd = openat(layer, KNOWN, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int done = fd < 0 || ftruncate(fd, (off_t)before.length) < 0 ? -1 : write_at(fd, bytes, size, before.length), error = errno;
+  if (fd >= 0 && done < 0) (void)!ftruncate(fd, (off_t)before.length); /* else the next one does it */
   if (fd >= 0) close(fd);
+  errno = error;
+  return done;
+}
+
+int known_end(struct known_out *out, int layer) {
+  int done = fclose(out->stream) != 0 ? -1 : append(layer, out->bytes, out->size), error = errno;
   free(out->bytes);
   errno = error;
-  return done < 0 ? -1 : 0;
+  return done;
 }

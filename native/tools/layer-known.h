@@ -11,6 +11,7 @@
 struct known {
   struct known_item *item; /* sorted */
   size_t count;
+  size_t length; /* of the file, as far as it can be read */
 };
 
 /* 0, or -1 with errno. A layer without the file has none. */

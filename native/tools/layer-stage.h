@@ -12,5 +12,7 @@ int stage_is_needed(const struct layer *layer, size_t zone);
 int stage_make(const struct layer *layer, size_t zone, unsigned number);
 /* That of an earlier call: ENOENT without one, ESTALE where it is not ours. */
 int stage_open(const struct layer *layer, size_t zone, unsigned number);
+/* Whether an error says that what has the name is not ours. */
+int stage_is_foreign(int error);
 /* With everything in it; nothing where there is none. 0, or -1 with errno. */
 int stage_remove(const struct layer *layer, size_t zone, unsigned number);

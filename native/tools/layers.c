@@ -16,6 +16,7 @@
 #include "lib/syscalls.h"
 #include "tools/layer-apply.h"
 #include "tools/layer-journal.h"
+#include "tools/layer-stage.h"
 #include "tools/layer-view.h"
 
 #include <errno.h>
@@ -80,15 +81,14 @@ static void raise_limit(void) {
 
 /* ---- the layer ---- */
 
-static void read_record(struct layer *layer, const char *id) {
+static int read_record(struct layer *layer) {
   size_t size;
   const char *problem = "";
   int fd = open_beneath(layer->fd, LAYER_RECORD, O_RDONLY);
   char *bytes = fd < 0 ? NULL : read_all(fd, RECORD_MAX, &size);
-  if (!bytes) give_up("damaged", id);
-  errno = EBADMSG;
-  if (launchfile_check(bytes, size, &layer->record, &problem) < 0) give_up("damaged", id);
-  close(fd);
+  if (fd >= 0) close(fd);
+  if (!bytes) return -1;
+  return launchfile_check(bytes, size, &layer->record, &problem) < 0 ? (errno = EBADMSG, -1) : 0;
 }
 
 /* The last apply of the layer: its state, as journal_read has it. */
@@ -105,26 +105,22 @@ static int find_last(const struct layer *layer, struct journal *journal) {
   }
 }
 
-static void take_back_unfinished(const struct layer *layer) {
+static void take_back_unfinished(struct layer *layer) {
   struct journal last;
   char failed[PATH_MAX];
   int state = find_last(layer, &last);
   if (state == 1 && journal_take_back(&last, failed) < 0) give_up("an apply was killed, and cannot be taken back", failed);
   if (state == 1 && last.kept) exit(EXIT_KEPT);
+  if (state == 1 && known_read(layer->fd, &layer->known) < 0) give_up("layer", "known"); /* taking it back has added to it */
   if (state == 2 && journal_tidy(&last) < 0) give_up("what an apply has left in the directory cannot be removed", "");
   if (state) journal_free(&last);
 }
 
-/* Then what was taken out of the zones is in the layer only. */
+/* Then what was taken out of the zones, or what somebody wrote there, is in the layer only. */
 static int is_unfinished(const struct layer *layer) {
-  char path[48];
-  struct stat status;
-  for (unsigned number = 1;; number++) {
-    snprintf(path, sizeof path, "apply.%u", number);
-    if (fstatat(layer->fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0) return 0;
-    snprintf(path, sizeof path, "apply.%u/journal", number);
-    if (fstatat(layer->fd, path, &status, AT_SYMLINK_NOFOLLOW) == 0) return 1;
-  }
+  for (unsigned number = 1; journal_is_there(layer, number); number++)
+    if (journal_is_unfinished(layer, number)) return 1;
+  return 0;
 }
 
 static void open_zones(struct layer *layer) {
@@ -194,9 +190,19 @@ static int undo(const struct layer *layer) {
   return last.kept ? EXIT_KEPT : 0;
 }
 
-static int discard(const char *directory, const char *id) {
+/* Of applies that were killed. Those of a zone that is gone went with it. */
+static void remove_stages(struct layer *layer, int is_forced) {
+  char failed[PATH_MAX];
+  if (!layer->zones) (void)layer_open_zones(layer, failed);
+  for (unsigned number = 1; journal_is_there(layer, number); number++)
+    for (size_t i = 0; i < layer->zones; i++)
+      if (stage_remove(layer, i, number) < 0 && !is_forced && !stage_is_foreign(errno)) give_up("discard", layer->zone[i].source);
+}
+
+static int discard(struct layer *layer, const char *directory, int is_forced) {
+  remove_stages(layer, is_forced);
   int holder = records_open(directory);
-  if (holder < 0 || remove_tree(holder, id) < 0) give_up("discard", id);
+  if (holder < 0 || remove_tree(holder, layer->id) < 0) give_up("discard", layer->id);
   return 0;
 }
 
@@ -212,15 +218,17 @@ int main(int argc, char **argv) {
   if (layer.fd < 0 && errno == EWOULDBLOCK) refuse(EXIT_BUSY, "in use");
   if (layer.fd < 0 && errno == ENOENT) refuse(EXIT_NO_LAYER, "not there");
   if (layer.fd < 0) give_up("layer", id);
-  if (strcmp(verb, "discard") == 0 && argc == 5 && strcmp(argv[4], "--force") == 0) return discard(directory, id);
-  read_record(&layer, id);
-  if (strcmp(verb, "discard") == 0 && !is_unfinished(&layer)) return discard(directory, id);
+  int is_discard = strcmp(verb, "discard") == 0, is_forced = is_discard && argc == 5 && strcmp(argv[4], "--force") == 0;
+  int has_record = read_record(&layer) == 0;
+  if (is_forced) return discard(&layer, directory, 1);
+  if (!has_record) give_up("damaged", id);
+  if (is_discard && !is_unfinished(&layer)) return discard(&layer, directory, 0);
   open_zones(&layer);
   take_back_unfinished(&layer);
   if (strcmp(verb, "changes") == 0) return print_changes(&layer);
   if (strcmp(verb, "apply") == 0) return apply(&layer);
   if (strcmp(verb, "view") == 0) return view(&layer);
   if (strcmp(verb, "undo") == 0) return undo(&layer);
-  if (strcmp(verb, "discard") == 0) return discard(directory, id);
+  if (is_discard) return discard(&layer, directory, 0);
   return fprintf(stderr, "layers: no verb %s\n", verb), EXIT_SETUP;
 }

@@ -20,33 +20,37 @@ const SCRIPT =
   'for f in file other; do echo more >> $f; done; echo new > new; mkdir n m; echo x > n/x; echo x > m/x; rm -r gone'
 const CHANGED = ['file', 'other', 'new', 'n', 'n/x', 'm', 'm/x', 'gone']
 
-interface Begun {
-  readonly place: Place
-  readonly id: string
-  /** Where the layer is. */
-  readonly layers: string
+interface Killed {
+  readonly user: User
+  readonly options?: readonly string[]
+  /** Of those before the first step there are one, and another one for a stage on another mount; then come those of the directories. */
+  readonly atSync: number
 }
 
-/** An apply that is killed when its steps were taken, and it has not yet said that they were. */
-async function killedApply(user: User, ...options: readonly string[]): Promise<Begun> {
+async function applyKilled({
+  user,
+  options = [],
+  atSync,
+}: Killed): Promise<{ readonly place: Place; readonly id: string; readonly layer: string }> {
   const place = await makePlace(user)
   await fill(place)
   const id = (await place.run(SCRIPT, ...options)).cow?.id ?? ''
   const layers = place.holders.find((directory) => existsSync(join(directory, id))) ?? ''
-  // One for the layer, one for a stage on another mount: then come those of the directories.
-  const count = options.length > 0 ? 3 : 2
-  const kill = ['strace', '-o', '/dev/null', '-e', `inject=syncfs:signal=KILL:when=${count}`]
+  const kill = ['strace', '-o', '/dev/null', '-e', `inject=syncfs:signal=KILL:when=${atSync}`]
   const [file = '', ...words] = [...becoming(user), ...kill, helperFor(user), 'apply', layers, id]
   const { exitCode } = await execa(file, words, {
     input: CHANGED.map((path) => `0\0n\0${path}\0`).join(''),
     reject: false,
   })
-  expect([exitCode, existsSync(join(place.project, 'gone')), readdirSync(join(place.project, 'n'))]).toEqual([
-    undefined,
-    false,
-    ['x'],
-  ])
-  return { place, id, layers }
+  expect(exitCode).toBeUndefined()
+  return { place, id, layer: join(layers, id) }
+}
+
+/** When its steps were taken, and it has not yet said that they were. */
+async function applyKilledAtEnd(user: User, ...options: readonly string[]) {
+  const killed = await applyKilled({ user, options, atSync: options.length > 0 ? 3 : 2 })
+  expect(readdirSync(killed.place.project).toSorted()).toEqual(expect.arrayContaining(['m', 'n', 'new']))
+  return killed
 }
 
 const keptIn = (directory: string): readonly string[] =>
@@ -57,7 +61,7 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
     test.each([[[]], [['--cow-upper', 'memory']]])(
       'is taken back, and keeps what was written since: %j',
       async (options) => {
-        const { place, id } = await killedApply(user, ...options)
+        const { place, id } = await applyKilledAtEnd(user, ...options)
         for (const name of ['file', 'new']) appendFileSync(join(place.project, name), 'mine\n')
         writeFileSync(join(place.project, 'n/mine'), 'mine\n')
         const { status, stderr } = await place.cli('changes', id)
@@ -74,6 +78,29 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
         expect((await place.changes(id)).map(({ path }) => path)).toEqual(expect.arrayContaining(['file', 'new']))
       },
     )
+
+    test('leaves nothing in the directory when it is discarded', async () => {
+      const { place, id } = await applyKilled({ user, options: ['--cow-upper', 'memory'], atSync: 1 })
+      // Control: it is there.
+      expect(readdirSync(place.project)).toContain(`.llm-do-${id}-1`)
+      expect((await place.cli('discard', id)).status).toBe(0)
+      expect(readdirSync(place.project).toSorted()).toEqual(['file', 'gone', 'other'])
+    })
+
+    test.each([['0\0fil'], ['0\0file\0word\0word\0']])(
+      'notes its own times behind what was cut at %j',
+      async (torn) => {
+        const place = await makePlace(user)
+        await fill(place)
+        const { cow } = await place.run(SCRIPT)
+        const id = cow?.id ?? ''
+        expect((await place.cli('apply', id)).status).toBe(0)
+        appendFileSync(join(place.layers, id, 'known'), torn)
+        expect((await place.cli('undo', id)).status).toBe(0)
+        const changes = await place.changes(id)
+        expect([changes.length > 0, changes.filter(({ conflict }) => conflict)]).toEqual([true, []])
+      },
+    )
   })
 })
 
@@ -81,7 +108,7 @@ testWith(
   ['root', 'strace'],
   'an apply that was killed is not taken back through another mount than it went through',
   async () => {
-    const { place, id } = await killedApply('root')
+    const { place, id } = await applyKilledAtEnd('root')
     await execa('mount', ['--bind', place.project, place.project])
     try {
       const { status, stderr } = await place.cli('changes', id)
@@ -89,8 +116,8 @@ testWith(
     } finally {
       await execa('umount', [place.project])
     }
-    // Control: without it all of it is taken back.
-    expect((await place.cli('changes', id)).status).toBe(0)
+    // Control: without it all of it is taken back, which is no change of the host's.
+    expect((await place.changes(id)).filter(({ conflict }) => conflict)).toEqual([])
     expect(treeOf(place.project).map((line) => line.split(' ')[0])).toEqual(['file', 'gone', 'gone/one', 'other'])
   },
 )
