@@ -37,8 +37,9 @@ export function choose({ changes: all, zones, paths, isProtected, force }: Choic
       ),
     )
   const meant = changes.filter(isMeant)
-  const special = meant.filter(({ type, kind }) => type === 'other' && kind !== 'deleted')
-  const protectedOnes = meant.filter((change) => !special.includes(change) && isProtected(change) && !isNamed(change))
+  const isSpecial = ({ type, kind }: RawChange) => type === 'other' && kind !== 'deleted'
+  const special = meant.filter(isSpecial)
+  const protectedOnes = meant.filter((change) => !isSpecial(change) && isProtected(change) && !isNamed(change))
   const out = new Set([...special, ...protectedOnes])
   const kept = meant.filter((change) => !out.has(change))
   const chosen = [...kept, ...parentsNeeded(kept, changes)]
