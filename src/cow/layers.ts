@@ -127,14 +127,14 @@ interface Asked extends LayerPlace {
   readonly input?: Uint8Array
 }
 
-/** The longest list: a hundred thousand changes have some 20 MB. */
-const MOST_OUTPUT = 2 ** 30
+/** The longest list, in bytes: a hundred thousand changes have some 20 MB, and one string cannot have 512. */
+const MOST_OUTPUT = 2 ** 28
 
 async function ask({ verb, directory, id, words = [], input }: Asked): Promise<Answer> {
   const { execa } = await import('execa')
   const helper = join(nativeDirectory(), 'layers')
   checkNativeProgram(helper, process.arch)
-  const { exitCode, stdout, stderr, failed } = await execa(helper, [verb, directory, id, ...words], {
+  const { exitCode, stdout, stderr, failed, isMaxBuffer } = await execa(helper, [verb, directory, id, ...words], {
     env: {},
     extendEnv: false,
     reject: false,
@@ -143,10 +143,16 @@ async function ask({ verb, directory, id, words = [], input }: Asked): Promise<A
     maxBuffer: MOST_OUTPUT,
     input: input ?? new Uint8Array(),
   })
+  if (isMaxBuffer) throw tooMany(id)
   if (exitCode === 0 || exitCode === CONFLICT) return { stdout, status: exitCode }
   const why = Buffer.from(stderr).toString('utf8').trim() || (failed ? `${helper} ended by itself` : '')
   throw refusalOf(id, exitCode, why)
 }
+
+const tooMany = (id: string): SandboxError =>
+  new SandboxError('LAYER_FAILED', `${id}: there are too many changes: their list has more than ${MOST_OUTPUT} bytes`, {
+    hint: `llm-do discard ${id}`,
+  })
 
 function refusalOf(id: string, status: number | undefined, why: string): SandboxError {
   if (status === BUSY)
@@ -199,16 +205,29 @@ const SEEN = 'seen'
 /** The first list of changes, when the run has just ended. */
 export async function firstChanges(layer: Layer): Promise<readonly Change[]> {
   const { stdout } = await ask({ ...layer, verb: 'changes' })
-  const before = readPrivateFile(join(layer.directory, layer.id, SEEN), { uid: own(), most: MOST_OUTPUT })
-  const seen = before === undefined ? stdout : Buffer.concat([before, stdout])
-  writePrivateFile({ directory: join(layer.directory, layer.id), name: SEEN, uid: own() }, seen)
+  const seen = Buffer.concat([readSeen(layer), stdout])
+  if (seen.length > MOST_OUTPUT) throw tooMany(layer.id)
+  const directory = join(layer.directory, layer.id)
+  if (!writePrivateFile({ directory, name: SEEN, uid: own() }, seen)) throw seenFailure(layer, 'cannot be written')
   return shownOf(layer, await rawChanges(layer))
 }
 
-function seenAtEnd({ directory, id }: LayerPlace): readonly RawChange[] {
-  const bytes = readPrivateFile(join(directory, id, SEEN), { uid: own(), most: MOST_OUTPUT })
-  return bytes === undefined ? [] : parseChanges(bytes)
+const seenAtEnd = (place: LayerPlace): readonly RawChange[] => parseChanges(readSeen(place))
+
+/** Empty where the run was killed before it was written. */
+function readSeen(place: LayerPlace): Buffer {
+  const file = join(place.directory, place.id, SEEN)
+  const bytes = readPrivateFile(file, { uid: own(), most: MOST_OUTPUT })
+  if (bytes !== undefined) return bytes
+  if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return Buffer.alloc(0)
+  throw seenFailure(place, 'cannot be read')
 }
+
+/** Without it a conflict could not be told from a change. */
+const seenFailure = ({ directory, id }: LayerPlace, what: string): SandboxError =>
+  new SandboxError('LAYER_FAILED', `${id}: ${join(directory, id, SEEN)} ${what}`, {
+    hint: `ls -l ${join(directory, id)}; df ${directory}`,
+  })
 
 /** Everything that waits to be applied. */
 export async function changesOf(layer: Layer): Promise<readonly Change[]> {

@@ -1,5 +1,5 @@
 /** Layers on disk: who may use one when, what is refused by name, and that no command reaches them. */
-import { existsSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -45,6 +45,14 @@ describe.each(['root', 'plain'] as const)('as %s', (user) => {
       const id = (await place.run('echo x > x')).cow?.id ?? ''
       expect(await refusal(place, 'apply', 'nothere0')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
       expect(await refusal(place, 'apply', '../x')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
+      // What was there when the run ended tells what the host has removed since.
+      const seen = join(place.layers, id, 'seen')
+      renameSync(seen, `${seen}.was`)
+      mkdirSync(seen)
+      expect(await refusal(place, 'apply', id)).toEqual([125, expect.stringContaining('seen cannot be read')])
+      rmSync(seen, { recursive: true })
+      renameSync(`${seen}.was`, seen)
+      expect(await place.changes(id)).toHaveLength(1)
       truncateSync(join(place.layers, id, 'record'), 100)
       expect(await refusal(place, 'apply', id)).toEqual([125, expect.stringContaining('missing or damaged')])
       expect((await place.cli('discard', '--force', id)).status).toBe(0)
