@@ -4,6 +4,7 @@
  */
 import type { PendingChanges } from '../cow/pending.ts'
 import { askTerminal, hasTerminal } from '../os/ask-terminal.ts'
+import { neutralise } from '../report/text.ts'
 import { usageError } from './usage-error.ts'
 
 const ANSWERS: Readonly<Record<string, boolean>> = { y: true, yes: true, n: false, no: false, '': false }
@@ -17,7 +18,7 @@ export function askToApply(isForPeople: boolean): (waiting: PendingChanges) => P
     )
   return async ({ message }) =>
     (await askTerminal({
-      text: `llm-do: ${message}\nllm-do: apply? [y/N] `,
+      text: `llm-do: ${neutralise(message)}\nllm-do: apply? [y/N] `,
       read: (line) => ANSWERS[line.trim().toLowerCase()],
       again: 'yes or no? ',
       silence: false,

@@ -61,8 +61,18 @@ async function pendingIn(place: LayerPlace): Promise<Pending | undefined> {
   }
 }
 
+/** Without changes nothing is pending, so nothing is counted only where they could not be listed: nobody can decide about those. */
+export const isListed = ({ counts }: PendingChanges): boolean => Object.keys(counts).length > 0
+
 /** Applies all of it. What cannot be is kept, and the message says so. */
 export async function appliedPending(cow: PendingChanges, place: LayerPlace): Promise<PendingChanges> {
+  return await applyPending(cow, place).catch((error: unknown) => {
+    if (!(error instanceof SandboxError)) throw error
+    return { ...cow, message: `${cow.message}; nothing was applied: ${error.message}` }
+  })
+}
+
+async function applyPending(cow: PendingChanges, place: LayerPlace): Promise<PendingChanges> {
   const applied = await applyLayer(layerAt(place))
   const short = cow.id.slice(0, SHOWN_ID)
   const left = applied.protected.length + applied.special.length

@@ -5,7 +5,7 @@
  */
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
 import type { Outcome } from '../backends/outcome.ts'
-import { appliedPending, pendingAfter } from '../cow/pending.ts'
+import { appliedPending, isListed, pendingAfter } from '../cow/pending.ts'
 import { entryIdentities } from '../host/entries.ts'
 import type { GuardedLaunch } from '../launch-cache/store.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
@@ -36,7 +36,7 @@ export async function exec(options: ExecOptions): Promise<Result> {
 
 /** What becomes of the changes to copy-on-write zones, where the caller has said it beforehand. */
 async function decide({ apply }: ExecOptions, result: Result, { layer }: Outcome): Promise<Result> {
-  if (result.cow === undefined || layer === undefined || apply === undefined) return result
+  if (result.cow === undefined || layer === undefined || apply === undefined || !isListed(result.cow)) return result
   const isWanted = typeof apply === 'function' ? await apply(result.cow) : apply === 'on-success' && result.ok
   if (!isWanted) return result
   return { ...result, cow: await appliedPending(result.cow, layer) }

@@ -1,10 +1,11 @@
 /** How a layer is kept: gone on with, bounded, asked about, and left for a while. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { chown } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
+import { until } from '../pool/pool.ts'
 import { cliWords } from '../support/cli.ts'
 import { describeWith } from '../support/needs.ts'
 import { type User, uidOf } from '../support/users.ts'
@@ -97,8 +98,8 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
       )
       expect(`${status} ${stderr}`).toMatch(/^125/)
       const [home] = [join(place.project, '../home')]
-      const ask = async (answer: string, script: string) => {
-        const words = cliWords(['exec', '--cow', '.', '--apply', 'ask', '--', 'sh', '-c', script], {
+      const ask = async (answer: string, script: string, ...options: readonly string[]) => {
+        const words = cliWords(['exec', '--cow', '.', ...options, '--apply', 'ask', '--', 'sh', '-c', script], {
           as: user,
           program: 'llm-do',
         })
@@ -115,6 +116,19 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
       expect(existsSync(join(place.project, 'no'))).toBe(false)
       await ask('y\n', 'echo x > yes')
       expect(existsSync(join(place.project, 'yes'))).toBe(true)
+      // Nobody is asked about changes that cannot be listed.
+      const [begun, ended] = ['begun', 'ended'].map((name) => join(place.outside, name)) as [string, string]
+      const script = `echo x > unseen; touch ${begun}; until [ -e ${ended} ]; do sleep 0.05; done`
+      const running = ask('y\n', script, '--rw', place.outside)
+      await until(async () => (existsSync(begun) ? true : undefined), 'the start of the command')
+      renameSync(place.project, `${place.project}.was`)
+      mkdirSync(place.project)
+      writeFileSync(ended, '')
+      const unlisted = (await running).stdout
+      rmSync(place.project, { recursive: true })
+      renameSync(`${place.project}.was`, place.project)
+      expect(unlisted).toContain('cannot be listed')
+      expect([unlisted.includes('apply? [y/N]'), existsSync(join(place.project, 'unseen'))]).toEqual([false, false])
       const { stdout } = await place.cli('ps', '--cow', '--json')
       const all = JSON.parse(stdout.toString()) as { id: string; zones: { source: string }[] }[]
       for (const { id, zones } of all)
