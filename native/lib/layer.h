@@ -2,10 +2,13 @@
  * The layer of a run with copy-on-write zones: what its command changed, kept apart from the zones until a person decides.
  *
  *   DIRECTORY/ID/            0700, of who runs; locked (flock) by the launcher while the run lives, and by each verb on the layer
- *     record                 a launch file of the entries zone (cow), protect, git, profile and since: what the layer belongs to; written
- *                            when the command comes, so what is without one holds nothing of a command's
+ *     record                 a launch file of the entries zone (cow), protect, git, profile, keep, since and boot: what the layer belongs
+ *                            to; written when the command comes, so what is without one holds nothing of a command's
  *     zone.N/up, zone.N/work upperdir and workdir of the N-th copy-on-write zone, in the order of the launch file
+ *     seen                   the changes as they were when a command ended (src/cow/layers.ts)
+ *     known                  times of the zones that are our own doing (tools/layer-known.h)
  *     apply.K/               what the K-th apply took out of the zones, with its journal (tools/layer-journal.h)
+ *     view/                  while a diff is made (tools/layer-view.h)
  */
 #pragma once
 

@@ -5,9 +5,10 @@
  *   layers apply DIRECTORY ID < CHOICE     applies what is chosen (tools/layer-apply.h); status 3 and each conflict where there is one
  *   layers undo DIRECTORY ID               takes the last apply back; status 3 and the path where it has changed since
  *   layers view DIRECTORY ID < CHOICE      makes view/a and view/b in the layer: what is chosen, in the zone and in the layer
- *   layers discard DIRECTORY ID            removes the layer
+ *   layers discard DIRECTORY ID [--force]  removes the layer
  *
- * Every verb first takes back an apply that was killed. Status 125 and a line on stderr where it gives up: `errno word NUL path`.
+ * Every verb first takes back an apply that was killed, but for a forced discard. Where that keeps what somebody wrote since, it says so
+ * and does nothing more. A status of EXIT_* below, or 125, comes with one line or more on stderr: what, on what, and why.
  */
 #include "lib/layer.h"
 #include "lib/remove-tree.h"
@@ -207,7 +208,7 @@ static int discard(struct layer *layer, const char *directory, int is_forced) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|undo|discard DIRECTORY ID\n"), EXIT_SETUP;
+  if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|undo|view|discard DIRECTORY ID\n"), EXIT_SETUP;
   const char *verb = argv[1], *directory = argv[2], *id = argv[3];
   umask(077);
   take_own_files();
