@@ -17,6 +17,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { becoming, type User, uidOf } from '../support/users.ts'
 import { killEverywhere } from './kills.ts'
@@ -59,13 +60,18 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
       await fill(place)
       const before = secret(place)
       const id = await idOf(place, 'echo new > d/new')
-      // Held up between its last look and its first step.
-      const hold = ['strace', '-o', '/dev/null', '-e', 'inject=syncfs:delay_exit=2000000:when=1']
+      // Stopped between its last look and its first step.
+      const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
+      const hold = ['strace', '-f', '-o', trace, '-e', 'inject=syncfs:signal=STOP:when=1']
       const [file = '', ...words] = [...becoming(user), ...hold, helperFor(user), 'apply', place.layers, id]
       const applying = execa(file, words, { input: '0\0n\0d/new\0', reject: false })
-      await new Promise((resolve) => setTimeout(resolve, 1200))
+      const stopped = await until(async () => {
+        const text = existsSync(trace) ? readFileSync(trace, 'utf8') : ''
+        return /^(\d+) +--- stopped by SIGSTOP ---/m.exec(text)?.[1]
+      }, 'the stop of the apply')
       renameSync(join(place.project, 'd'), join(place.project, 'was'))
       symlinkSync(place.outside, join(place.project, 'd'))
+      process.kill(Number(stopped), 'SIGCONT')
       const { exitCode } = await applying
       expect([exitCode, secret(place)]).toEqual([125, before])
       expect(existsSync(join(place.project, 'was/new'))).toBe(false)

@@ -1,10 +1,11 @@
 /** A project and a home for tests of copy-on-write zones: run, look, decide, and compare what the host has. */
 import { createHash } from 'node:crypto'
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { chown, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import type { Change } from '../../src/cow/change.ts'
+import { parseRecord } from '../../src/cow/record.ts'
 import { layerDirectories } from '../../src/cow/state-directory.ts'
 import type { Result } from '../../src/report/result.ts'
 import { type CliResult, programFor, runCli } from '../support/cli.ts'
@@ -42,6 +43,7 @@ export async function makePlace(user: User): Promise<Place> {
     await mkdir(directory, { mode: directory === runtime ? 0o700 : 0o755 })
     if (user === 'plain') await chown(directory, uidOf('plain'), uidOf('plain'))
   }
+  const env = { HOME: home, XDG_STATE_HOME: join(home, 'state'), XDG_RUNTIME_DIR: runtime }
   const cli: Place['cli'] = (...words) => cliThrough([], ...words)
   const cliThrough: Place['cliThrough'] = (through, ...words) =>
     runCli(words, {
@@ -49,26 +51,25 @@ export async function makePlace(user: User): Promise<Place> {
       through,
       program: 'llm-do',
       cwd: project,
-      env: { HOME: home, XDG_STATE_HOME: join(home, 'state'), XDG_RUNTIME_DIR: runtime },
+      env,
     })
-  const made: string[] = []
-  // Root's are in the one place of the machine.
+  const holders = layerDirectories(env, uidOf(user))
+  // Some are in places that outlive the test, root's in the one of the machine.
   onTestFinished(async () => {
-    for (const id of made) await cli('discard', '--force', id)
+    for (const id of layersOf(base, holders)) await cli('discard', '--force', id)
   })
   return {
     user,
     project,
     outside,
     layers: user === 'root' ? '/var/lib/llm-do/cow' : join(home, 'state/llm-do/cow'),
-    holders: layerDirectories({ HOME: home, XDG_STATE_HOME: join(home, 'state') }, uidOf(user)),
+    holders,
     cli,
     cliThrough,
     run: async (script, ...options) => {
       const { stdout, stderr } = await cli('exec', '--json', '--cow', '.', ...options, '--', 'sh', '-c', script)
       const result = JSON.parse(stdout.toString()) as Result
       expect([result.error, stderr.toString()]).toEqual([undefined, ''])
-      if (result.cow !== undefined) made.push(result.cow.id)
       return result
     },
     changes: async (id) => {
@@ -78,6 +79,19 @@ export async function makePlace(user: User): Promise<Place> {
     },
   }
 }
+
+/** Those of directories below a base. */
+const layersOf = (base: string, holders: readonly string[]): readonly string[] =>
+  holders
+    .filter((holder) => existsSync(holder))
+    .flatMap((holder) =>
+      readdirSync(holder).filter((id) =>
+        zonesOf(join(holder, id, 'record')).some((zone) => zone.startsWith(`${base}/`)),
+      ),
+    )
+
+const zonesOf = (record: string): readonly string[] =>
+  existsSync(record) ? (parseRecord(readFileSync(record))?.zones ?? []).map(({ source }) => source) : []
 
 export const helperFor = (user: User): string => join(programFor(user, 'llm-do'), '../layers')
 

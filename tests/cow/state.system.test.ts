@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import { until } from '../pool/pool.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { uidOf } from '../support/users.ts'
 import { makePlace, type Place } from './place.ts'
@@ -20,23 +21,27 @@ describe.each(['root', 'plain'] as const)('as %s', (user) => {
     test('of a run that is not over is in use', async () => {
       const place = await makePlace(user)
       const before = existsSync(place.layers) ? readdirSync(place.layers) : []
-      const running = place.run('echo x > x; sleep 12')
-      let id: string | undefined
-      for (let look = 0; id === undefined && look < 250; look += 1) {
-        await new Promise((resolve) => setTimeout(resolve, 20))
-        id = existsSync(place.layers) ? readdirSync(place.layers).find((name) => !before.includes(name)) : undefined
-      }
+      const [begun, ended] = ['begun', 'ended'].map((name) => join(place.outside, name)) as [string, string]
+      const script = `echo x > x; touch ${begun}; until [ -e ${ended} ]; do sleep 0.05; done`
+      const running = place.run(script, '--rw', place.outside)
+      await until(async () => (existsSync(begun) ? true : undefined), 'the start of the command')
+      const id = readdirSync(place.layers).find((name) => !before.includes(name)) ?? ''
       for (const verb of ['changes', 'apply', 'discard'])
-        expect(await refusal(place, verb, id ?? '')).toEqual([125, expect.stringContaining('LAYER_BUSY')])
+        expect(await refusal(place, verb, id)).toEqual([125, expect.stringContaining('LAYER_BUSY')])
+      writeFileSync(ended, '')
       expect((await running).cow?.id).toBe(id)
-      expect((await place.cli('apply', id ?? '')).status).toBe(0)
+      expect((await place.cli('apply', id)).status).toBe(0)
     })
 
     test('is used by one command at a time', async () => {
       const place = await makePlace(user)
       const id = (await place.run('for i in $(seq 300); do echo $i > f$i; done')).cow?.id ?? ''
-      const ends = await Promise.all([1, 2, 3].map(async () => (await place.cli('apply', id)).status))
-      expect(ends.toSorted()[0]).toBe(0)
+      const ends = await Promise.all([1, 2, 3].map(() => refusal(place, 'apply', id)))
+      // One has applied all of it; the others came too early, or when nothing was left.
+      const [done, busy, late] = [/^0 llm-do: 300 applied/, /^125 .*LAYER_BUSY/, /^0 llm-do: 0 applied/].map((end) =>
+        ends.filter((words) => end.test(words.join(' '))),
+      )
+      expect([done?.length, (busy?.length ?? 0) + (late?.length ?? 0)]).toEqual([1, 2])
       expect(readdirSync(place.project)).toHaveLength(300)
     })
 
@@ -158,6 +163,7 @@ describe.each(['root', 'plain'] as const)('as %s', (user) => {
 testWith(['root', 'plain-user'], 'a directory of layers that another user has made is none', async () => {
   const place = await makePlace('plain')
   const taken = `/var/tmp/llm-do-${uidOf('plain')}`
+  rmSync(taken, { recursive: true, force: true }) // Of a test that was killed.
   const id = (await place.run('echo x > x')).cow?.id ?? ''
   expect(existsSync(taken)).toBe(false)
   try {
