@@ -87,10 +87,16 @@ static int sync_stages(struct journal *journal) {
   return 0;
 }
 
-/* In every zone: an apply that was killed before its journal was written has not said where they are. */
+/* Where it has not said that there is one, what has the name can be another's. */
+static int remove_stage(const struct journal *journal, size_t zone) {
+  if (journal->is_written && !journal->apart[zone]) return 0;
+  if (stage_remove(journal->layer, zone, journal->number) == 0) return 0;
+  return journal->is_written || !stage_is_foreign(errno) ? -1 : 0;
+}
+
 static int remove_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++) {
-    if (stage_remove(journal->layer, i, journal->number) < 0) return -1;
+    if (remove_stage(journal, i) < 0) return -1;
     if (journal->apart[i] && journal->stage[i] >= 0) close(journal->stage[i]), journal->stage[i] = -1;
   }
   return 0;
@@ -137,7 +143,7 @@ static int write_file(struct journal *journal) {
   for (size_t sent = 0; done >= 0 && sent < size; sent += (size_t)done) done = write(fd, bytes + sent, size - sent);
   struct stat status;
   if (done >= 0) done = fsync(fd) < 0 ? -1 : fstat(fd, &status);
-  if (done >= 0) journal->written = status.st_mtim;
+  if (done >= 0) journal->written = status.st_mtim, journal->is_written = 1;
   int error = errno;
   if (fd >= 0) close(fd);
   free(bytes);
@@ -233,6 +239,7 @@ int journal_read(struct journal *journal, const struct layer *layer, unsigned nu
   if (fd < 0) return errno == ENOENT ? 1 : -1; /* it ended before it was written: nothing was done */
   struct stat status;
   int done = fstat(fd, &status) < 0 ? -1 : read_steps(journal, fd);
+  journal->is_written = 1;
   journal->written = status.st_mtim; /* renaming it moves ctime */
   if (state == 2) journal->done = status.st_mtim;
   close(fd);

@@ -41,7 +41,8 @@ struct journal {
   int *apart;    /* of each zone: whether that is in the zone; as it was when the journal was written */
   const char *elsewhere; /* a zone of which it is no longer so, because something was mounted or unmounted; NULL = none */
   unsigned number; /* K */
-  struct timespec written;
+  int is_written;
+  struct timespec written; /* before the first step */
   size_t kept;
   struct timespec done; /* when it was applied; 0 = it is unfinished */
   struct step *step;
@@ -56,8 +57,9 @@ int journal_stage(struct journal *journal, size_t zone);
 /* Writes it, takes every step, and says that it is done. -1 with errno and `failed`: the caller takes it back. */
 int journal_carry_out(struct journal *journal, char failed[PATH_MAX]);
 
+/* Whether LAYER/apply.K is there. */
 int journal_is_there(const struct layer *layer, unsigned number);
-/* Whether LAYER/apply.K may have what belongs to the zones. */
+/* Whether it may have what belongs to the zones. */
 int journal_is_unfinished(const struct layer *layer, unsigned number);
 /* Reads that of LAYER/apply.K: 1 = unfinished, 2 = applied, 0 = there is none, -1 with errno. */
 int journal_read(struct journal *journal, const struct layer *layer, unsigned number);
@@ -68,6 +70,6 @@ int journal_find_changed(const struct journal *journal, char failed[PATH_MAX]);
  * nothing is lost, and it can be tried again. ESTALE where the mounts are others.
  */
 int journal_take_back(struct journal *journal, char failed[PATH_MAX]);
-/* Of an apply that is done: what a kill has left of its stages. 0, or -1 with errno. */
+/* Removes what a kill has left of its stages. 0, or -1 with errno. */
 int journal_tidy(struct journal *journal);
 void journal_free(struct journal *journal);

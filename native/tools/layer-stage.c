@@ -73,7 +73,7 @@ int stage_make(const struct layer *layer, size_t zone, unsigned number) {
   return keep_time(root, fd, &before);
 }
 
-int stage_is_foreign(int error) { return error == ESTALE || error == ELOOP || error == ENOTDIR; }
+int stage_is_foreign(int error) { return error == ESTALE || error == ELOOP || error == ENOTDIR || error == EACCES; }
 
 int stage_remove(const struct layer *layer, size_t zone, unsigned number) {
   stage_name name;

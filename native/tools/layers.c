@@ -17,7 +17,6 @@
 #include "lib/syscalls.h"
 #include "tools/layer-apply.h"
 #include "tools/layer-journal.h"
-#include "tools/layer-stage.h"
 #include "tools/layer-view.h"
 
 #include <errno.h>
@@ -194,10 +193,13 @@ static int undo(const struct layer *layer) {
 /* Of applies that were killed. Those of a zone that is gone went with it. */
 static void remove_stages(struct layer *layer, int is_forced) {
   char failed[PATH_MAX];
-  if (!layer->zones) (void)layer_open_zones(layer, failed);
-  for (unsigned number = 1; journal_is_there(layer, number); number++)
-    for (size_t i = 0; i < layer->zones; i++)
-      if (stage_remove(layer, i, number) < 0 && !is_forced && !stage_is_foreign(errno)) give_up("discard", layer->zone[i].source);
+  if (!layer->zones && layer_open_zones(layer, failed) < 0) return;
+  for (unsigned number = 1; journal_is_there(layer, number); number++) {
+    struct journal journal;
+    int state = journal_read(&journal, layer, number);
+    if ((state < 0 || journal_tidy(&journal) < 0) && !is_forced) give_up("discard", layer->zone[0].source);
+    if (state > 0) journal_free(&journal);
+  }
 }
 
 static int discard(struct layer *layer, const char *directory, int is_forced) {
