@@ -17,6 +17,30 @@
 
 void layer_zone_name(size_t number, layer_name name) { snprintf(name, sizeof(layer_name), "zone.%zu", number); }
 
+static int give_up(int fd) {
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return -1;
+}
+
+int is_copied(const struct entry *zone) { return zone->verb == V_ZONE && strcmp(zone->word[2], "copy") == 0; }
+
+int layer_open_source(const struct entry *zone) {
+  uint64_t device, inode;
+  struct stat status;
+  errno = EINVAL;
+  if (parse_number(zone->word[3], UINT64_MAX, &device) < 0 || parse_number(zone->word[4], UINT64_MAX, &inode) < 0) return -1;
+  int fd = sys_openat2(AT_FDCWD, zone->word[0], O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (fd < 0 || fstat(fd, &status) < 0) return give_up(fd);
+  if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, give_up(fd);
+  return fd;
+}
+
+int open_beneath(int directory, const char *path, uint64_t flags) {
+  return sys_openat2(directory, path, flags | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+}
+
 /* ---- the record ---- */
 
 static const char *start_of(const struct launchfile *file, size_t index) {
@@ -39,12 +63,13 @@ static void put_zones(FILE *out, const struct launchfile *file) {
   }
 }
 
-/* The coarse clock is the one that file systems stamp changes with: a change from now on has this time or a later one. */
-static void put_since(FILE *out) {
+struct timespec layer_now(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  fprintf(out, "since%c%lld%c%ld%c", 0, (long long)now.tv_sec, 0, now.tv_nsec, 0);
+  return now;
 }
+
+static void put_since(FILE *out, struct timespec since) { fprintf(out, "since%c%lld%c%ld%c", 0, (long long)since.tv_sec, 0, since.tv_nsec, 0); }
 
 /* The layer is written without a sync: it may be incomplete when the machine was started anew. */
 static int put_boot(FILE *out) {
@@ -59,14 +84,14 @@ static int put_boot(FILE *out) {
   return 0;
 }
 
-int layer_record(int layer, const struct launchfile *file) {
+int layer_record(int layer, const struct launchfile *file, struct timespec since) {
   char *bytes = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&bytes, &size);
   if (!out) return -1;
   fwrite(LAUNCH_FILE_MAGIC, 1, sizeof LAUNCH_FILE_MAGIC, out);
   put_zones(out, file);
-  put_since(out);
+  put_since(out, since);
   int has_boot = put_boot(out);
   fwrite("end", 1, sizeof "end", out);
   if (fclose(out) != 0 || has_boot < 0) return free(bytes), -1;
@@ -78,13 +103,6 @@ int layer_record(int layer, const struct launchfile *file) {
 }
 
 /* ---- the directory ---- */
-
-static int give_up(int fd) {
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return -1;
-}
 
 /* Opened by name in a directory that only we can write: nothing in it is a link. */
 static int open_locked(int holder, const char *id) {
@@ -210,7 +228,7 @@ int layer_resume(int layer, const struct launchfile *file) {
   if (read_record(layer, &record) < 0) return -1;
   if (!has_same_zones(&record, file)) return errno = ESTALE, -1;
   if (syncfs(layer) < 0) return -1;
-  while (next_layered(file, &position, &zone))
-    if (clean_zone(layer, number++) < 0) return -1;
+  for (; next_layered(file, &position, &zone); number++)
+    if (!is_copied(&zone) && clean_zone(layer, number) < 0) return -1;
   return 0;
 }

@@ -1,12 +1,17 @@
 /* The layer of a run with copy-on-write zones (lib/layer.h), made before the stager mounts it. */
 #include "lib/layer.h"
 
+#include "lib/layer-copy.h"
 #include "runner/host-mounts.h"
 #include "runner/run.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
 
 /* An overlay shows what lies under a mount in its lower directory, and takes changes to it: nobody means that. */
 static void refuse_mounts_below(struct run *run) {
@@ -21,6 +26,70 @@ static void refuse_mounts_below(struct run *run) {
   }
 }
 
+/* ---- copies ---- */
+
+static int copy_zone(int layer, size_t number, const struct entry *zone) {
+  layer_name name;
+  layer_zone_name(number, name);
+  int source = layer_open_source(zone), base = source < 0 || mkdirat(layer, name, 0700) < 0 ? -1 : open_beneath(layer, name, O_RDONLY | O_DIRECTORY);
+  return base < 0 ? -1 : copy_tree(source, base, LAYER_UPPER);
+}
+
+/* Ends with errno. A signal to stop, from a terminal or anybody, ends it as it would end any program. */
+static _Noreturn void copy_zones(const struct run *run) {
+  struct entry zone;
+  sigset_t none;
+  size_t position = 0, number = 0;
+  sigemptyset(&none);
+  umask(0);
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0) _exit(errno);
+  while (launchfile_next(&run->file, &position, &zone))
+    if (is_layered(&zone) && copy_zone(run->layer, number++, &zone) < 0) _exit(errno);
+  _exit(0);
+}
+
+static _Noreturn void cancel_copy(struct run *run, pid_t child, int signal) {
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  run->outcome.cause = CAUSE_CANCELLED;
+  run->outcome.cancelled_by = signal;
+  run_finish(run);
+}
+
+/* The wait status of the child. Nothing else runs yet. */
+static int wait_for_copy(struct run *run, pid_t child) {
+  struct pollfd signals = {.fd = run->signals, .events = POLLIN};
+  struct signalfd_siginfo info;
+  for (int status;;) {
+    pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended < 0) run_refuse(run, "launch: wait", "copy zones");
+    if (ended > 0) return status;
+    (void)poll(&signals, 1, -1);
+    while (read(run->signals, &info, sizeof info) == sizeof info)
+      if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) cancel_copy(run, child, (int)info.ssi_signo);
+  }
+}
+
+static int has_copies(const struct launchfile *file) {
+  struct entry zone;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &zone))
+    if (is_copied(&zone)) return 1;
+  return 0;
+}
+
+/* By a process of its own: it can be large, and must be ended by what ends a run. */
+static void make_copies(struct run *run, const char *holder) {
+  if (!has_copies(&run->file)) return;
+  pid_t child = fork();
+  if (child < 0) run_refuse(run, "launch: fork", "copy zones");
+  if (child == 0) copy_zones(run);
+  int status = wait_for_copy(run, child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+  run_refuse(run, "launch: copy zones", holder);
+}
+
 static int is_new(const struct entry *cow) { return strcmp(cow->word[1], "new") == 0; }
 
 void run_make_layer(struct run *run) {
@@ -32,10 +101,18 @@ void run_make_layer(struct run *run) {
   if (run->layer < 0) run_refuse(run, is_new(&cow) ? "launch: make layer" : "launch: open layer", cow.word[0]);
   if (!is_new(&cow)) {
     if (layer_resume(run->layer, &run->file) < 0) run_refuse(run, "launch: go on with layer", run->layer_id);
-  } else if (!run->warm_directory && run_begin_layer(run) < 0) run_refuse(run, "launch: record of the layer", cow.word[0]);
+    return;
+  }
+  errno = EOPNOTSUPP;
+  if (run->warm_directory && has_copies(&run->file)) run_refuse(run, "launch: copies for a command that has not come", cow.word[0]);
+  if (run->warm_directory) return;
+  struct timespec since = layer_now();
+  make_copies(run, cow.word[0]);
+  /* A copy that was cut off must never have a record: all that it lacks would be listed as deleted. */
+  if (layer_record(run->layer, &run->file, since) < 0) run_refuse(run, "launch: record of the layer", cow.word[0]);
 }
 
-int run_begin_layer(const struct run *run) { return run->layer < 0 ? 0 : layer_record(run->layer, &run->file); }
+int run_begin_layer(const struct run *run) { return run->layer < 0 ? 0 : layer_record(run->layer, &run->file, layer_now()); }
 
 void run_limit_layer(struct run *run) {
   struct entry cow;

@@ -59,6 +59,15 @@ int overlay_make_upper(int layer, size_t number, const struct stat *zone, const 
   return tree;
 }
 
+int overlay_open_copy(int layer, size_t number, const char *path) {
+  layer_name name;
+  layer_zone_name(number, name);
+  int base = open_beneath(layer, name, O_PATH | O_DIRECTORY), copy = base < 0 ? -1 : open_beneath(base, LAYER_UPPER, O_PATH | O_DIRECTORY);
+  if (copy < 0) fail("stage: open copy", path);
+  close(base);
+  return copy;
+}
+
 /* ---- the mount ---- */
 
 static void set_flag(int fs, const char *key) {

@@ -11,6 +11,9 @@ int overlay_open_layer(int layer, const char *directory, const char *id);
  * of its own; failures of all of these end the process with a report. */
 int overlay_make_upper(int layer, size_t number, const struct stat *zone, const char *path);
 
+/* The copy of the N-th zone, which the launcher has made. */
+int overlay_open_copy(int layer, size_t number, const char *path);
+
 struct overlay {
   int lower, upper;  /* detached trees: the zone, and what overlay_make_upper gave */
   int is_privileged; /* root, no user namespace of our own */

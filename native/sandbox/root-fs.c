@@ -33,6 +33,7 @@ struct zone {
   const char *source, *target;
   int writable;
   int layered; /* copy-on-write: the tree becomes the lower directory of an overlay */
+  int copied;  /* copy-on-write: the tree is that of a copy */
   uid_t uid; /* owner of the zone's root */
   gid_t gid;
   int tree; /* detached clone */
@@ -269,8 +270,12 @@ static void read_zones(struct staging *staging) {
   while (launchfile_next(staging->stage->file, &position, &entry)) {
     if (entry.verb != V_ZONE) continue;
     if (staging->zones == ZONES_MAX) fail_with(E2BIG, "stage: too many zones", entry.word[0]);
-    staging->zone[staging->zones++] =
-        (struct zone){.source = entry.word[0], .target = entry.word[1], .writable = strcmp(entry.word[2], "rw") == 0, .layered = is_layered(&entry)};
+    int copied = is_copied(&entry);
+    staging->zone[staging->zones++] = (struct zone){.source = entry.word[0],
+                                                    .target = entry.word[1],
+                                                    .writable = copied || strcmp(entry.word[2], "rw") == 0,
+                                                    .layered = is_layered(&entry) && !copied,
+                                                    .copied = copied};
   }
 }
 
@@ -285,6 +290,7 @@ static void open_zone(struct staging *staging, struct zone *zone, const struct e
   if (status.st_dev != device || status.st_ino != inode) fail_with(ESTALE, "stage: zone was replaced", zone->source);
   zone->uid = status.st_uid;
   zone->gid = status.st_gid;
+  if (zone->copied) close(source), source = overlay_open_copy(staging->layer, staging->layers++, zone->source);
   zone->tree = clone_tree(source, zone->source);
   set_attributes(zone->tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (zone->writable ? 0 : MOUNT_ATTR_RDONLY), zone->source);
   if (zone->layered) zone->upper = overlay_make_upper(staging->layer, staging->layers++, &status, zone->source);

@@ -3,7 +3,7 @@
 #include "lib/arena.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
-#include "tools/layer-copy.h"
+#include "lib/layer-copy.h"
 #include "tools/layer-journal.h"
 
 #include <errno.h>

@@ -12,20 +12,13 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
-
-int open_beneath(int directory, const char *path, uint64_t flags) { return sys_openat2(directory, path, flags | O_NOFOLLOW, BENEATH); }
-
 /* ---- zones ---- */
 
 static int open_lower(struct layer_zone *zone, const struct entry *entry) {
-  uint64_t device, inode;
-  errno = EINVAL;
-  if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0) return -1;
   zone->source = entry->word[0];
-  zone->lower = sys_openat2(AT_FDCWD, zone->source, O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-  if (zone->lower < 0 || fstat(zone->lower, &zone->root) < 0) return -1;
-  return zone->root.st_dev == device && zone->root.st_ino == inode ? 0 : (errno = ESTALE, -1);
+  zone->is_copied = is_copied(entry);
+  zone->lower = layer_open_source(entry);
+  return zone->lower < 0 ? -1 : fstat(zone->lower, &zone->root);
 }
 
 static int open_upper(const struct layer *layer, struct layer_zone *zone) {
@@ -178,6 +171,7 @@ static int look(int directory, const char *name, struct stat *status) {
 /* The value of a mark of overlay's, "" without one. */
 static int read_mark(const struct walk *walk, int directory, const char *mark, char *value, size_t room) {
   char name[64];
+  if (walk->zone->is_copied) return value[0] = 0; /* what looks like a mark is a command's */
   snprintf(name, sizeof name, "%s%s", walk->marks, mark);
   ssize_t length = fgetxattr(directory, name, value, room - 1);
   if (length < 0 && errno != ENODATA && errno != EOPNOTSUPP) return -1;
@@ -280,7 +274,7 @@ static int compare(int upper, int lower, const struct change *change) {
     int same = same_target(lower, change->name, change->other);
     return same < 0 ? -1 : same ? KEPT : SYMLINK;
   }
-  if (!S_ISREG(now->st_mode)) return TYPE;
+  if (!S_ISREG(now->st_mode)) return now->st_rdev == before->st_rdev ? KEPT : TYPE;
   int same = same_content(upper, lower, change->name, now, before);
   if (same < 0) return -1;
   if (!same) return MODIFIED;
@@ -437,7 +431,7 @@ static int visit_root(struct walk *walk) {
   change.conflict = has_changed(walk, &change.before);
   int is_kept = (change.now.st_mode & PERMISSIONS) == (change.before.st_mode & PERMISSIONS);
   int done = is_kept ? 0 : tell(walk, change);
-  return done == 0 ? walk_pair(walk, walk->zone->upper, walk->zone->lower, MERGED) : done;
+  return done == 0 ? walk_pair(walk, walk->zone->upper, walk->zone->lower, walk->zone->is_copied ? HIDDEN : MERGED) : done;
 }
 
 int layer_changes(const struct layer *layer, change_report *report, void *data, char failed[PATH_MAX]) {

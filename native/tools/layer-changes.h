@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "lib/launch-file.h"
+#include "lib/layer.h"
 
 #include "tools/layer-known.h"
 
@@ -18,6 +18,7 @@
 
 struct layer_zone {
   const char *source;
+  int is_copied; /* upper has all of it */
   int lower, upper;
   struct stat root; /* of the zone */
   struct timespec since;
@@ -56,6 +57,3 @@ int layer_open_zones(struct layer *layer, char failed[PATH_MAX]);
  */
 typedef int change_report(void *data, const struct change *change);
 int layer_changes(const struct layer *layer, change_report *report, void *data, char failed[PATH_MAX]);
-
-/* A name in a directory: no link is followed, no file system is left. */
-int open_beneath(int directory, const char *path, uint64_t flags);

@@ -4,7 +4,7 @@
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
-#include "tools/layer-copy.h"
+#include "lib/layer-copy.h"
 #include "tools/layer-stage.h"
 
 #include <dirent.h>

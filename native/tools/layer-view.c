@@ -2,7 +2,7 @@
 
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
-#include "tools/layer-copy.h"
+#include "lib/layer-copy.h"
 #include "tools/layer-journal.h"
 
 #include <errno.h>

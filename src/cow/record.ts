@@ -10,6 +10,8 @@ export interface LayerRecord {
   readonly keepMs: number
   /** Of the kernel that it was made under. */
   readonly boot: string
+  /** The layer has copies of whole directories. */
+  readonly isCopy: boolean
   readonly zones: readonly (LayerZone & ProtectedZone)[]
 }
 
@@ -28,6 +30,7 @@ export function parseRecord(bytes: Uint8Array): LayerRecord | undefined {
     sinceMs: Number(since[0]) * 1000 + Math.floor(Number(since[1]) / 1_000_000),
     keepMs: Number(entries.find(({ verb }) => verb === 'keep')?.words[0] ?? 0),
     boot: entries.find(({ verb }) => verb === 'boot')?.words[0] ?? '',
+    isCopy: entries.some(({ verb, words }) => verb === 'zone' && words[2] === 'copy'),
     zones: zonesOf(entries),
   }
 }

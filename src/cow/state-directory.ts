@@ -19,7 +19,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** The last two directories of each are made by us, 0700. */
 export function layerDirectories(env: Environment, uid: number): readonly string[] {
-  return UPPERS.flatMap((upper) => directoriesFor(upper, env, uid))
+  return [...new Set(UPPERS.flatMap((upper) => directoriesFor(upper, env, uid)))]
 }
 
 function directoriesFor(upper: Upper, env: Environment, uid: number): readonly string[] {
@@ -58,7 +58,7 @@ export function layersDirectoryFor({ env, uid, plan: { zones, layer } }: LayerPl
   const layered = zones.find(({ mode }) => mode === 'cow')
   if (layered === undefined || layer === undefined) return undefined
   const apart = directoriesFor(layer.upper, env, uid).filter(
-    (place) => zones.every(({ source }) => !isWithin(place, source)) && (layer.upper === 'disk' || isInMemory(place)),
+    (place) => zones.every(({ source }) => !isWithin(place, source)) && (layer.upper !== 'memory' || isInMemory(place)),
   )
   const sorted = [...apart].sort((a, b) => Number(isOn(b, layered.dev)) - Number(isOn(a, layered.dev)))
   const found = sorted.find((place) => isMade(place, uid))

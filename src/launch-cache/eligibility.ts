@@ -35,13 +35,14 @@ export function isCacheable({ plan, policy, shippedProfiles, given }: Cacheable)
   }
 }
 
-/** A terminal belongs to the caller from the start, and a port of this host to one sandbox; everything else can be handed over later. */
+/** A terminal belongs to the caller from the start, a port of this host to one sandbox, and a copy is of what its command finds; everything else can be handed over later. */
 export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): boolean {
   return (
     backendNamed(plan.backend).hasLaunchFile &&
     policy.pool === 'auto' &&
     !plan.tty &&
-    plan.network.publish === undefined
+    plan.network.publish === undefined &&
+    plan.layer?.upper !== 'copy'
   )
 }
 

@@ -22,7 +22,7 @@ export const HOST_MODES = ['ro', 'cow', 'rw'] as const
 export type HostMode = (typeof HOST_MODES)[number]
 
 /** Where the changes to copy-on-write zones are kept. */
-export const UPPERS = ['disk', 'memory'] as const
+export const UPPERS = ['disk', 'memory', 'copy'] as const
 export type Upper = (typeof UPPERS)[number]
 
 /** What the command writes there reaches the host: at once, or when it is applied. */

@@ -162,16 +162,23 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     hint: () => 'llm-do ps --cow',
   },
   {
+    step: 'launch: copy zones',
+    errno: 'EACCES',
+    why: () => 'something in the directory cannot be read by this user, so there would be no whole copy',
+    hint: () => 'without a copy: --cow-upper disk',
+  },
+  {
     step: 'stage: overlay',
     errno: 'EINVAL',
     why: () => 'copy-on-write zones need an overlay whose layers are given by descriptor (Linux 6.15)',
-    hint: () => '--ro DIR and a copy of it with --rw, or Linux 6.15 and later',
+    hint: () => '--cow-upper copy, or Linux 6.15 and later',
   },
   {
     step: 'stage: mount overlay',
     why: () =>
       'this file system cannot be a layer of an overlay; that of a container, which is an overlay itself, is one of them',
-    hint: () => '--cow-upper memory; or keep the directory on ext4, xfs or btrfs (in a container: on a volume)',
+    hint: () =>
+      '--cow-upper memory, or --cow-upper copy; or keep the directory on ext4, xfs or btrfs (in a container: on a volume)',
   },
   {
     step: 'network: nftables',

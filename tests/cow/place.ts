@@ -14,6 +14,8 @@ import { type User, uidOf } from '../support/users.ts'
 
 export interface Place {
   readonly user: User
+  /** Beside PATH. */
+  readonly env: Readonly<Record<string, string>>
   /** The directory that is shown copy-on-write. */
   readonly project: string
   /** Outside of it. */
@@ -60,6 +62,7 @@ export async function makePlace(user: User): Promise<Place> {
   })
   return {
     user,
+    env,
     project,
     outside,
     layers: user === 'root' ? '/var/lib/llm-do/cow' : join(home, 'state/llm-do/cow'),

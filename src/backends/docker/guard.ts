@@ -33,7 +33,7 @@ export function guardedZones({ zones }: Pick<Plan, 'zones'>): readonly PlannedZo
 
 /** The records that the guard reads. */
 export function guardFile(zones: readonly PlannedZone[]): Uint8Array {
-  return writeLaunchFile(zones.flatMap(zoneRecords))
+  return writeLaunchFile(zones.flatMap((zone) => zoneRecords(zone)))
 }
 
 /* ---- before the container is made ---- */

@@ -204,11 +204,11 @@ interface TreeEntry {
 }
 
 /** Parents before children, in whatever order they were wanted: a later parent would hide its child. */
-function treeRecords({ system, scratch, zones, identity }: Plan): readonly LaunchRecord[] {
+function treeRecords({ system, scratch, zones, identity, layer }: Plan): readonly LaunchRecord[] {
   const entries = [
     ...system.map(systemEntry),
     ...scratch.map(scratchEntry),
-    ...zones.map((zone) => zoneEntry(zone, identity)),
+    ...zones.map((zone) => zoneEntry(zone, identity, layer)),
   ]
   return entries.sort(byTarget).flatMap(({ records }) => records)
 }
@@ -236,17 +236,25 @@ function scratchEntry({ target, size, inodes, mode }: Scratch): TreeEntry {
 }
 
 /** For root a toolchain is a part of the system: with an idmap its private files would be the command's. */
-function zoneEntry(planned: PlannedZone, identity: Plan['identity']): TreeEntry {
+function zoneEntry(planned: PlannedZone, identity: Plan['identity'], layer: Plan['layer']): TreeEntry {
   const { source, target, from } = planned
   if (identity === 'fresh' && from.startsWith('toolchain ')) return { target, records: [['bind', source, target]] }
-  return { target, records: zoneRecords(planned) }
+  return { target, records: zoneRecords(planned, layer) }
 }
 
-/** A zone, and behind it what is protected in it. */
-export function zoneRecords(planned: PlannedZone): readonly LaunchRecord[] {
+/** A zone, and behind it what is protected in it. A copy is shown as it is: nothing is mounted over it. */
+export function zoneRecords(planned: PlannedZone, layer?: Plan['layer']): readonly LaunchRecord[] {
   const { source, target, mode, dev, ino, sockets, protect, git, linked = [] } = planned
   return [
-    ['zone', source, target, mode, dev, ino, sockets ? 'open' : 'closed'],
+    [
+      'zone',
+      source,
+      target,
+      mode === 'cow' && layer?.upper === 'copy' ? 'copy' : mode,
+      dev,
+      ino,
+      sockets ? 'open' : 'closed',
+    ],
     ...(isWritable(mode) ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []),
     ...(git === undefined ? [] : [['git', source, target, git.open.join(' ')] satisfies LaunchRecord]),
     ...linked.map((file): LaunchRecord => ['linked', file.dev, file.ino]),

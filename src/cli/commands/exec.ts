@@ -77,7 +77,12 @@ async function continued(given: GivenOptions, env: Environment, cwd: string) {
   const { findLayer } = await import('../../cow/layers.ts')
   const { record, ...layer } = findLayer(id, env)
   const zones = record.zones.map(({ source, target }) => ({ mode: 'cow' as const, hostPath: source, target }))
-  const values: PolicyLayer = { layer: 'flag', source: '--cow-continue', directory: cwd, values: { zones } }
+  const values: PolicyLayer = {
+    layer: 'flag',
+    source: '--cow-continue',
+    directory: cwd,
+    values: { zones, ...(record.isCopy && { cow: { upper: 'copy' as const } }) },
+  }
   return { id: layer.id, values }
 }
 

@@ -88,7 +88,9 @@ function refuseUnpoolable(prepared: Prepared): void {
     ? 'a terminal is the caller’s from the start'
     : policy.pool === 'off'
       ? 'the policy says pool: off'
-      : `the plan is one for ${plan.backend}`
+      : plan.layer?.upper === 'copy'
+        ? 'directories are copied when their command comes (cow.upper)'
+        : `the plan is one for ${plan.backend}`
   throw new SandboxError('POLICY_INVALID', `this plan cannot be kept ready: ${why}`, { hint: 'llm-do exec --plan ...' })
 }
 

@@ -39,12 +39,12 @@ export const cow = section({
   }),
   upper: scalar<Upper, Upper>(oneOf(UPPERS), {
     description:
-      'Where changes to copy-on-write zones are kept: on disk, or in memory, where they last until the next boot.',
+      'Where changes to copy-on-write zones are kept: on disk, in memory, where they last until the next boot, or in a copy of the directory, which needs no overlay.',
     unit: 'word',
     type: 'string',
     enum: [...UPPERS],
     default: 'disk',
-    flag: { name: 'cow-upper', argument: 'disk|memory', group: 'Files' },
+    flag: { name: 'cow-upper', argument: 'disk|memory|copy', group: 'Files' },
     narrowing: operatorsOnly('disk'),
   }),
 })

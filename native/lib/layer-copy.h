@@ -9,5 +9,7 @@
 int copy_object(int from, const char *name, const struct stat *status, int to, const char *new_name, const struct stat *owner);
 /* A name with everything below it as it is: owner, all mode bits and all attributes. For what was the host's already. */
 int copy_whole(int from, const char *name, int to, const char *new_name);
+/* The same of an open directory. */
+int copy_tree(int source, int to, const char *new_name);
 /* Permission bits and times of a directory that is filled. */
 int copy_attributes(int directory, const char *name, const struct stat *status);

@@ -1,6 +1,6 @@
-#include "tools/layer-copy.h"
+#include "lib/layer-copy.h"
 
-#include "tools/layer-changes.h"
+#include "lib/layer.h"
 #include "lib/syscalls.h"
 
 #include <dirent.h>
@@ -171,18 +171,23 @@ static int copy_entries(int from, int to) {
   return done;
 }
 
-static int copy_whole_directory(int from, const char *name, const struct stat *status, int to, const char *new_name) {
+int copy_tree(int source, int to, const char *new_name) {
+  struct stat status;
+  int made = fstat(source, &status) < 0 || mkdirat(to, new_name, 0700) < 0 ? -1 : open_beneath(to, new_name, O_RDONLY | O_DIRECTORY);
+  int done = made < 0 || copy_entries(source, made) < 0 ? -1 : finish_whole(source, made, &status);
+  return close_both(-1, made, done);
+}
+
+static int copy_whole_directory(int from, const char *name, int to, const char *new_name) {
   int source = open_beneath(from, name, O_RDONLY | O_DIRECTORY);
-  int made = source < 0 || mkdirat(to, new_name, 0700) < 0 ? -1 : open_beneath(to, new_name, O_RDONLY | O_DIRECTORY);
-  int done = made < 0 || copy_entries(source, made) < 0 ? -1 : finish_whole(source, made, status);
-  return close_both(source, made, done);
+  return close_both(source, -1, source < 0 ? -1 : copy_tree(source, to, new_name));
 }
 
 int copy_whole(int from, const char *name, int to, const char *new_name) {
   struct stat status;
   if (fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return -1;
   if (S_ISREG(status.st_mode)) return copy_whole_file(from, name, &status, to, new_name);
-  if (S_ISDIR(status.st_mode)) return copy_whole_directory(from, name, &status, to, new_name);
+  if (S_ISDIR(status.st_mode)) return copy_whole_directory(from, name, to, new_name);
   int done = S_ISLNK(status.st_mode) ? copy_link(from, name, to, new_name) : mknodat(to, new_name, status.st_mode, status.st_rdev);
   if (done < 0) return -1;
   if (fchownat(to, new_name, status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW) < 0 && geteuid() == 0) return -1;
