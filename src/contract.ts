@@ -104,7 +104,7 @@ export const VERBS = {
   tmpfs: 4,
   /** SOURCE TARGET; read by stager; the system tree, read-only */
   bind: 2,
-  /** SOURCE TARGET ro|rw|cow DEV INO open|closed; read by stager, init; UNIX sockets in it open or closed */
+  /** SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
   zone: 6,
   /** DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
   cow: 3,

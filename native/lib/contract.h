@@ -56,7 +56,7 @@ enum verb {
   V_FILE, /* TARGET MODE CONTENT; read by stager */
   V_TMPFS, /* TARGET SIZE INODES MODE; read by stager, init; init for Landlock */
   V_BIND, /* SOURCE TARGET; read by stager; the system tree, read-only */
-  V_ZONE, /* SOURCE TARGET ro|rw|cow DEV INO open|closed; read by stager, init; UNIX sockets in it open or closed */
+  V_ZONE, /* SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
   V_COW, /* DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
   V_PROTECT, /* SOURCE TARGET PATH; read by launch, layers; a path below the zone */
   V_GIT, /* SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */

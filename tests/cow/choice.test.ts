@@ -258,6 +258,7 @@ test('a record names zones with what is protected in them', () => {
     sinceMs: 5250,
     keepMs: 1000,
     boot: 'b00t',
+    isCopy: false,
     zones: [
       { source: '/a', target: '/w', protect: ['.envrc'], gitOpen: ['config', 'hooks'] },
       { source: '/b', target: '/x', protect: [], gitOpen: undefined },
