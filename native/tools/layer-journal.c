@@ -542,12 +542,20 @@ static int has_file(const struct journal *journal, const char *name) {
   return errno == ENOENT ? 0 : -1;
 }
 
+static int fill_stages(struct journal *journal) {
+  if (remove_stages(journal) < 0) return -1;
+  if (copy_given_back(journal, 0) == 0 && sync_zones(journal) == 0) return 0;
+  int error = errno;
+  (void)remove_stages(journal); /* the disk is full; what stays is removed by the next verb */
+  errno = error;
+  return -1;
+}
+
 /* What was applied: from its name on the stages are complete. */
 static int begin_undo(struct journal *journal) {
   int is_applied = has_file(journal, APPLIED);
   if (is_applied <= 0) return is_applied;
-  if (remove_stages(journal) < 0 || copy_given_back(journal, 0) < 0 || sync_zones(journal) < 0) return -1;
-  return name_file(journal, APPLIED, UNFINISHED);
+  return fill_stages(journal) < 0 ? -1 : name_file(journal, APPLIED, UNFINISHED);
 }
 
 static int take_back_steps(struct journal *journal, char failed[PATH_MAX]) {
