@@ -218,7 +218,10 @@ static int tell_tree(struct walk *walk, enum change_kind kind, int directory, co
   if (done != 0 || !S_ISDIR(status.st_mode)) return done;
   int fd = open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
   if (fd < 0) return -1;
+  int was_moved = walk->is_moved;
+  if (change.conflict) walk->is_moved = 1;
   done = tell_children(walk, kind, fd);
+  walk->is_moved = was_moved;
   close(fd);
   return done;
 }

@@ -1,7 +1,7 @@
 /** Copies in the place of overlays: the same promises, where nothing can be mounted over a directory. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -63,6 +63,22 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
       expect([status, stderr.toString()]).toEqual([3, expect.stringContaining('file')])
       expect(readFileSync(join(place.project, 'file'), 'utf8')).toBe('other\n')
       expect(existsSync(join(place.project, 'n'))).toBe(false)
+    })
+
+    test('that the host moved a directory into is a conflict there, also for what is in it', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const old = join(place.outside, 'old')
+      mkdirSync(old)
+      writeFileSync(join(old, 'inside'), 'of the host\n')
+      await sleep(20) // file systems stamp changes with a clock of 4 ms
+      const { cow } = await place.run('echo more >> file', ...COPY)
+      await sleep(20)
+      renameSync(old, join(place.project, 'moved'))
+      const id = cow?.id ?? ''
+      expect((await place.cli('apply', id, 'moved/inside')).status).toBe(3)
+      expect(readFileSync(join(place.project, 'moved/inside'), 'utf8')).toBe('of the host\n')
+      expect((await place.cli('apply', id, 'file')).status).toBe(0)
     })
 
     test('has no marks of overlay: what a command sets is an attribute, and is not obeyed', async () => {
