@@ -2,11 +2,10 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { chown } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { until } from '../pool/pool.ts'
-import { cliWords } from '../support/cli.ts'
+
 import { describeWith } from '../support/needs.ts'
 import { type User, uidOf } from '../support/users.ts'
 import { makePlace, type Place, treeOf } from './place.ts'
@@ -97,21 +96,10 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
         'never',
       )
       expect(`${status} ${stderr}`).toMatch(/^125/)
-      const [home] = [join(place.project, '../home')]
-      const ask = async (answer: string, script: string, ...options: readonly string[]) => {
-        const words = cliWords(['exec', '--cow', '.', ...options, '--apply', 'ask', '--', 'sh', '-c', script], {
-          as: user,
-          program: 'llm-do',
-        })
-        const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
-        const env = { HOME: home, XDG_STATE_HOME: join(home, 'state'), PATH: process.env['PATH'] }
-        return await execa('script', ['-qec', quoted, '/dev/null'], {
-          cwd: place.project,
-          env,
-          extendEnv: false,
+      const ask = async (answer: string, script: string, ...options: readonly string[]) =>
+        await place.atTerminal(['exec', '--cow', '.', ...options, '--apply', 'ask', '--', 'sh', '-c', script], {
           input: answer,
         })
-      }
       expect((await ask('\n', 'echo x > no')).stdout).toContain('apply? [y/N]')
       expect(existsSync(join(place.project, 'no'))).toBe(false)
       await ask('y\n', 'echo x > yes')

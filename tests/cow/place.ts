@@ -3,14 +3,26 @@ import { createHash } from 'node:crypto'
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { chown, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { execa } from 'execa'
 import { expect, onTestFinished } from 'vitest'
 import type { Change } from '../../src/cow/change.ts'
 import { parseRecord } from '../../src/cow/record.ts'
 import { layerDirectories } from '../../src/cow/state-directory.ts'
 import type { Result } from '../../src/report/result.ts'
-import { type CliResult, programFor, runCli } from '../support/cli.ts'
+import { type CliResult, cliWords, programFor, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type User, uidOf } from '../support/users.ts'
+
+interface AtTerminal {
+  /** What is typed. */
+  readonly input?: string
+  readonly variables?: Readonly<Record<string, string>>
+}
+
+interface Shown {
+  readonly stdout: string
+  readonly exitCode?: number | undefined
+}
 
 export interface Place {
   readonly user: User
@@ -28,6 +40,8 @@ export interface Place {
   readonly cli: (...words: readonly string[]) => Promise<CliResult>
   /** The same, started by another program. */
   readonly cliThrough: (through: readonly string[], ...words: readonly string[]) => Promise<CliResult>
+  /** The same at a terminal: what it showed. */
+  readonly atTerminal: (words: readonly string[], more?: AtTerminal) => Promise<Shown>
   /** `llm-do exec --cow . --json -- sh -c SCRIPT`. */
   readonly run: (script: string, ...options: readonly string[]) => Promise<Result>
   readonly changes: (id: string) => Promise<readonly Change[]>
@@ -69,6 +83,17 @@ export async function makePlace(user: User): Promise<Place> {
     holders,
     cli,
     cliThrough,
+    atTerminal: async (words, { input = '', variables = {} } = {}) => {
+      const all = cliWords(words, { as: user, program: 'llm-do' })
+      const quoted = all.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
+      return await execa('script', ['-qec', quoted, '/dev/null'], {
+        cwd: project,
+        env: { ...env, PATH: process.env['PATH'], ...variables },
+        extendEnv: false,
+        reject: false,
+        input,
+      })
+    },
     run: async (script, ...options) => {
       const { stdout, stderr } = await cli('exec', '--json', '--cow', '.', ...options, '--', 'sh', '-c', script)
       const result = JSON.parse(stdout.toString()) as Result

@@ -129,6 +129,21 @@ describe.each(['root', 'plain'] as const)('as %s', (user) => {
       expect([cow, changes]).toEqual([undefined, undefined])
     })
 
+    test('are a patch in colours at a terminal, through the person’s pager, without what a terminal would obey', async () => {
+      const place = await makePlace(user)
+      await fill(place)
+      const { cow } = await place.run("printf 'x\\033]0;title\\007\\n' >> file")
+      const diff = async (variables: Readonly<Record<string, string>>) =>
+        (await place.atTerminal(['diff', cow?.id ?? '', 'file'], { variables })).stdout
+      const coloured = await diff({ PAGER: 'cat' })
+      expect(coloured).toContain('\u001b[32m+x')
+      expect(coloured).not.toMatch(/\u001b\]|\u0007/)
+      expect(await diff({ PAGER: 'cat', NO_COLOR: '1' })).not.toContain('\u001b')
+      expect(await diff({ PAGER: 'sed s/^/paged:/' })).toContain('paged:')
+      // Control: for programs it is what the command wrote.
+      expect((await place.cli('diff', cow?.id ?? '', 'file')).stdout.toString()).toContain('\u001b]0;title\u0007')
+    })
+
     test('are applied in part, with the directories that they need', async () => {
       const place = await makePlace(user)
       await fill(place)

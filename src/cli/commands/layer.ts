@@ -56,11 +56,12 @@ export const changes = subcommand('changes', async ({ operands: [id], flags }, {
   return 0
 })
 
-/** Patches are for programs, byte by byte; a terminal gets colours, and no control character of the command's. */
+/** Patches are for programs, byte by byte; a terminal gets colours (but with NO_COLOR), and no control character of the command's. */
 async function printPatch(patch: Buffer, env: Environment): Promise<void> {
   if (!isatty(1)) return await writeStdout(patch)
   const { page } = await import('../pager.ts')
-  await page(patch.toString('utf8').split('\n').map(coloured).join('\n'), env)
+  const painted = (env['NO_COLOR'] ?? '') === '' ? coloured : harmless
+  await page(patch.toString('utf8').split('\n').map(painted).join('\n'), env)
 }
 
 const COLOURS: readonly (readonly [string, number])[] = [
@@ -73,9 +74,11 @@ const COLOURS: readonly (readonly [string, number])[] = [
   ['-', 31],
 ]
 
+const harmless = (line: string): string => line.split('\t').map(neutralise).join('\t')
+
 function coloured(line: string): string {
   const code = COLOURS.find(([start]) => line.startsWith(start))?.[1]
-  const shown = line.split('\t').map(neutralise).join('\t')
+  const shown = harmless(line)
   return code === undefined ? shown : `\u001b[${code}m${shown}\u001b[m`
 }
 
