@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { until } from '../pool/pool.ts'
-
 import { describeWith } from '../support/needs.ts'
 import { type User, uidOf } from '../support/users.ts'
 import { makePlace, type Place, treeOf } from './place.ts'
