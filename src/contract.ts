@@ -10,6 +10,8 @@ export const KEY_ANY_PROGRAM = '/'
 export const LAUNCH_FILE_FD = 3
 /** descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
 export const RUN_FD = 4
+/** descriptor of launch where a launch file has net-terminate: the terminator's channel, for the helper net */
+export const TERMINATOR_FD = 5
 /** descriptor of the pool keeper (optional): its end of file means that its parent is gone */
 export const KEEPER_LIVENESS_FD = 4
 /** that come with the first frame: three streams, and the gate of a warm sandbox */
@@ -94,6 +96,8 @@ export const VERBS = {
   'net-deny': 3,
   /** read by stager, init; HTTP and SOCKS proxies are there */
   'net-proxy': 0,
+  /** NAME PORT; read by launch, net; connections that go to the terminator */
+  'net-terminate': 2,
   /** TARGET MODE; read by stager */
   directory: 2,
   /** TARGET LINK; read by stager */
@@ -106,6 +110,8 @@ export const VERBS = {
   bind: 2,
   /** SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
   zone: 6,
+  /** SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */
+  replace: 2,
   /** DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
   cow: 3,
   /** SOURCE TARGET PATH; read by launch, layers; a path below the zone */

@@ -6,6 +6,7 @@
 #define KEY_ANY_PROGRAM "/" /* in a key, for every program that needs no plan of its own; a directory is no program's name */
 #define LAUNCH_FILE_FD 3 /* descriptor of launch, the pool keeper and the guard program: the launch file */
 #define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
+#define TERMINATOR_FD 5 /* descriptor of launch where a launch file has net-terminate: the terminator's channel, for the helper net */
 #define KEEPER_LIVENESS_FD 4 /* descriptor of the pool keeper (optional): its end of file means that its parent is gone */
 #define FRAME_DESCRIPTORS_MAX 4 /* that come with the first frame: three streams, and the gate of a warm sandbox */
 #define FRAME_DATA_MAX 65536 /* bytes of stdin in one frame */
@@ -51,12 +52,14 @@ enum verb {
   V_NET_ALLOW, /* PATTERN PORTS|* RULE; read by net; a name, *.NAME or ADDRESSES; RULE as the policy has it */
   V_NET_DENY, /* PATTERN PORTS|* RULE; read by net */
   V_NET_PROXY, /* read by stager, init; HTTP and SOCKS proxies are there */
+  V_NET_TERMINATE, /* NAME PORT; read by launch, net; connections that go to the terminator */
   V_DIRECTORY, /* TARGET MODE; read by stager */
   V_SYMLINK, /* TARGET LINK; read by stager */
   V_FILE, /* TARGET MODE CONTENT; read by stager */
   V_TMPFS, /* TARGET SIZE INODES MODE; read by stager, init; init for Landlock */
   V_BIND, /* SOURCE TARGET; read by stager; the system tree, read-only */
   V_ZONE, /* SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
+  V_REPLACE, /* SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */
   V_COW, /* DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
   V_PROTECT, /* SOURCE TARGET PATH; read by launch, layers; a path below the zone */
   V_GIT, /* SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
@@ -119,12 +122,14 @@ enum verb {
   ROW(V_NET_ALLOW, "net-allow", 3) \
   ROW(V_NET_DENY, "net-deny", 3) \
   ROW(V_NET_PROXY, "net-proxy", 0) \
+  ROW(V_NET_TERMINATE, "net-terminate", 2) \
   ROW(V_DIRECTORY, "directory", 2) \
   ROW(V_SYMLINK, "symlink", 2) \
   ROW(V_FILE, "file", 3) \
   ROW(V_TMPFS, "tmpfs", 4) \
   ROW(V_BIND, "bind", 2) \
   ROW(V_ZONE, "zone", 6) \
+  ROW(V_REPLACE, "replace", 2) \
   ROW(V_COW, "cow", 3) \
   ROW(V_PROTECT, "protect", 3) \
   ROW(V_GIT, "git", 3) \

@@ -18,6 +18,7 @@ enum {
   NET_CONTROL = 4,     /* launch's control socket: struct report of a step that failed; closed when the helper is ready */
   NET_INSIDE = 5,      /* the sockets come here */
   NET_REPORT = 6,
+  NET_TERMINATOR = 7, /* the terminator's channel (net/terminator.h) */
   NET_DESCRIPTORS_END,
 };
 

@@ -27,6 +27,7 @@
 #include "net/relay.h"
 #include "net/resolver.h"
 #include "net/rows.h"
+#include "net/terminator.h"
 #include "net/verdicts.h"
 
 #include <errno.h>
@@ -44,6 +45,7 @@ static void read_plan(void) {
   if (verdicts_read(&file) < 0) fail("net: rules", "");
   if (hosts_read(&file) < 0) fail("net: names", "");
   if (own_address_open() < 0) fail("net: routes", "");
+  if (terminator_read(&file) < 0) fail("net: terminator", "");
   publish_listen(&file);
 }
 
@@ -106,6 +108,7 @@ int main(int argc, char **argv) {
   else close(NET_LAUNCH_FILE);
   struct source launch = {.fd = NET_REPORT, .ready = on_launch};
   if (loop_open() < 0 || loop_watch(&launch, EPOLLIN) < 0) fail("net: epoll", "");
+  if (terminator_on(NET_TERMINATOR) < 0) fail("net: terminator", "");
   unsigned connections = confine(id);
   if (has_plan && connections == 0) fail_with(EMFILE, "net: descriptors", "ulimit -n");
   relay_limit(connections);

@@ -4,6 +4,7 @@
 #include "net/publish.h"
 #include "net/resolver.h"
 #include "net/rows.h"
+#include "net/terminator.h"
 #include "net/verdicts.h"
 
 #include <errno.h>
@@ -209,6 +210,21 @@ static void on_end(struct source *source, uint32_t events) {
 
 static void dial_next(struct connection *connection);
 
+/* What else came of connections that were allowed. */
+static void count_again(const struct net_row *row, enum net_verdict verdict) {
+  if (row) (void)rows_count(row->host, row->port, verdict, row->rule);
+}
+
+/* The connection that was made goes to the terminator; what the command sends and gets goes by the one that comes in its place. */
+static int pass_to_terminator(struct connection *connection) {
+  struct source *source = &connection->outside.source;
+  if (loop_watch(source, 0) < 0) return -1;
+  int fd = terminator_take(connection->host, connection->port, source->fd);
+  loop_close(source);
+  source->fd = fd;
+  return fd < 0 ? -1 : 0;
+}
+
 static void on_dialled(struct source *source, uint32_t events) {
   struct connection *connection = ((struct end *)source)->connection;
   int error = 0;
@@ -216,6 +232,11 @@ static void on_dialled(struct source *source, uint32_t events) {
   (void)events;
   if (getsockopt(source->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 || error) return connection->error = error, dial_next(connection);
   leave_dialled(connection);
+  if (terminator_serves(connection->host, connection->port) && pass_to_terminator(connection) < 0) {
+    connection->error = ECONNREFUSED;
+    count_again(connection->row, NET_UNREACHABLE);
+    return fail_connection(connection);
+  }
   source->ready = on_end;
   go_on(connection);
 }
@@ -246,11 +267,6 @@ static int dial(struct connection *connection, const struct address *address) {
   if (connect(source->fd, (struct sockaddr *)&name, size) < 0 && errno != EINPROGRESS) return connection->error = errno, -1;
   connection->give_up_at = now_ns() + DIAL_NS;
   return loop_watch(source, EPOLLOUT);
-}
-
-/* What else came of connections that were allowed. */
-static void count_again(const struct net_row *row, enum net_verdict verdict) {
-  if (row) (void)rows_count(row->host, row->port, verdict, row->rule);
 }
 
 /* Each address is judged just before it is dialled. */

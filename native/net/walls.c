@@ -124,6 +124,7 @@ static void hide_files(void) {
 static const int ALLOWED[] = {
     SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_close, SYS_lseek, SYS_fcntl, SYS_fstat,
     SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_sendmsg, SYS_connect, SYS_accept4, SYS_shutdown,
+    SYS_socketpair, /* of UNIX sockets only: for the terminator */
     SYS_getsockname, SYS_getpeername, SYS_setsockopt, SYS_getsockopt,
     SYS_epoll_ctl, SYS_epoll_pwait, SYS_ppoll, SYS_futex, SYS_nanosleep, SYS_clock_nanosleep, SYS_clock_gettime, SYS_gettimeofday, SYS_getrandom,
     SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk,

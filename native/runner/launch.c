@@ -69,7 +69,7 @@ static void find_init(struct run *run) {
 
 void run_begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
-  run->records = run->record = run->layer = run->cgroup_parent = run->cgroup = run->control = run->errors = run->signals = -1;
+  run->records = run->record = run->layer = run->cgroup_parent = run->cgroup = run->terminator = run->control = run->errors = run->signals = -1;
   run->keeper = -1;
   terminal_none(&run->terminal);
   streams_note(&run->streams);

@@ -17,8 +17,8 @@ static int fill_streams(void) {
 
 static void clean_descriptors(struct run *run) {
   if (fill_streams() < 0) run_refuse(run, "launch: open", "/dev/null");
-  if (sys_close_range(RUN_FD + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
-  for (int fd = LAUNCH_FILE_FD; fd <= RUN_FD; fd++)
+  if (sys_close_range(TERMINATOR_FD + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
+  for (int fd = LAUNCH_FILE_FD; fd <= TERMINATOR_FD; fd++)
     if (is_open(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
 }
 
@@ -37,6 +37,15 @@ static void read_launch_file(struct run *run) {
   if (!bytes) run_refuse(run, "launch: read launch file", "");
   errno = EINVAL;
   if (launchfile_check(bytes, size, &run->file, &problem) < 0) run_refuse(run, "launch: launch file", problem);
+}
+
+/* A file that names hosts for the terminator is started with its channel, and no other one is. */
+static void take_terminator(struct run *run) {
+  struct entry entry;
+  int is_wanted = launchfile_find(&run->file, V_NET_TERMINATE, &entry);
+  if (is_wanted && !is_open(TERMINATOR_FD)) errno = EBADF, run_refuse(run, "launch: terminator", "");
+  if (is_wanted) run->terminator = TERMINATOR_FD;
+  else (void)close(TERMINATOR_FD);
 }
 
 #define USAGE "launch [--id ID] --streams own|output|all | --warm DIRECTORY, with a socket as descriptor 4"
@@ -89,6 +98,7 @@ int main(int argc, char **argv) {
   run_prepare_process(&run);
   if (run.stream_mode) run_make_streams(&run);
   read_launch_file(&run);
+  take_terminator(&run);
   if (run.stream_mode) run_await_command(&run);
   run_carry_out(&run);
 }

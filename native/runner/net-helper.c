@@ -39,7 +39,8 @@ static _Noreturn void become_helper(const struct net_helper_start *start, pid_t 
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) fail("net: open", "/dev/null");
   int plan = start->launch_file < 0 ? null : start->launch_file, control = start->control < 0 ? null : start->control;
-  const int from[] = {null, null, null, plan, control, inside, report};
+  int terminator = start->terminator < 0 ? null : start->terminator;
+  const int from[] = {null, null, null, plan, control, inside, report, terminator};
   int high[NET_DESCRIPTORS_END];
   for (int fd = 0; fd < NET_DESCRIPTORS_END; fd++) high[fd] = out_of_the_way(from[fd]);
   for (int fd = 0; fd < NET_DESCRIPTORS_END; fd++) place(high[fd], fd);

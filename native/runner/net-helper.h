@@ -19,6 +19,7 @@ struct net_helper {
 struct net_helper_start {
   const char *program;
   int launch_file; /* a memfd of its own: it reads from the start; -1 = it only answers that there are no names */
+  int terminator;  /* its channel (net/terminator.h); -1 = there is none */
   int control;     /* takes reports of what fails; -1 = nobody wants to know */
   uid_t id;        /* to be taken, 0 = ours */
 };

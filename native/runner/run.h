@@ -60,6 +60,8 @@ struct run {
   pid_t sweeper; /* 0 = there is none */
   struct net_helper net; /* of a restricted network, or for the names that are asked for without one */
 
+  int terminator; /* its channel, until the helper has it; -1 without */
+
   int control; /* our end */
   int errors;  /* what the engine prints */
   pid_t stager, engine; /* the same until the stager has named init */

@@ -101,7 +101,13 @@ static struct net_helper_start net_helper_of(const struct run *run, char program
   const char *slash = strrchr(run->init, '/');
   int length = slash ? (int)(slash - run->init) + 1 : 0;
   int is_long = snprintf(program, PATH_MAX, "%.*snet", length, run->init) >= PATH_MAX;
-  return (struct net_helper_start){is_long ? NULL : program, -1, -1, getuid() == 0 ? NET_HELPER_ID + (uid_t)getpid() : 0};
+  return (struct net_helper_start){is_long ? NULL : program, -1, -1, -1, getuid() == 0 ? NET_HELPER_ID + (uid_t)getpid() : 0};
+}
+
+/* Held, it would hide from the terminator that the helper has ended. */
+static void drop_terminator(struct run *run) {
+  if (run->terminator >= 0) close(run->terminator);
+  run->terminator = -1;
 }
 
 static int start_net_helper(struct run *run, int control) {
@@ -110,9 +116,11 @@ static int start_net_helper(struct run *run, int control) {
   if (!start.program) errno = ENAMETOOLONG, run_refuse(run, "launch: find helpers", "net");
   start.launch_file = run_sealed(run, run->file.bytes, run->file.size, "launch-file");
   start.control = control;
+  start.terminator = run->terminator;
   int inside = net_helper_start(&run->net, &start);
   if (inside < 0) run_refuse(run, "launch: net helper", program);
   close(start.launch_file);
+  drop_terminator(run);
   return inside;
 }
 

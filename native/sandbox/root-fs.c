@@ -501,6 +501,15 @@ static void bind_system(struct staging *staging, const char *source, const char 
   close(from);
 }
 
+/* The mount point must be there: it is a file that something else shows. */
+static void replace_file(struct staging *staging, const char *source, const char *target) {
+  int from = open_point(staging, source, 0), tree = clone_tree(from, source);
+  set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, source);
+  attach(staging, tree, target);
+  close(tree);
+  close(from);
+}
+
 static void make_directory(struct staging *staging, const struct entry *entry) {
   unsigned mode;
   if (parse_mode(entry->word[1], &mode) < 0) fail_with(EINVAL, "stage: mode", entry->word[0]);
@@ -522,6 +531,7 @@ static void build(struct staging *staging, const struct entry *entry, int *next_
     case V_FILE: make_file(staging, entry); break;
     case V_TMPFS: make_scratch(staging, entry); break;
     case V_BIND: bind_system(staging, entry->word[0], entry->word[1]); break;
+    case V_REPLACE: replace_file(staging, entry->word[0], entry->word[1]); break;
     case V_ZONE:
       attach(staging, staging->zone[*next_zone].tree, entry->word[1]);
       close(staging->zone[(*next_zone)++].tree);
