@@ -2,6 +2,7 @@
 //   index.js          the library, ES modules with shared chunks, and its type declarations in types/
 //   cli.cjs           what node is given to run: starts the program from what compile.mjs made of it
 //   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
+//   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 import { execFileSync } from 'node:child_process'
 import { existsSync, renameSync, rmSync } from 'node:fs'
@@ -11,7 +12,7 @@ import { build } from 'esbuild'
 import { precompile } from './precompile.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const entryPoints = { program: 'src/cli/main.ts', cli: 'src/cli/load-bundle.ts', index: 'src/index.ts' }
+const entryPoints = { program: 'src/cli/main.ts', cli: 'src/cli/load-bundle.ts', terminator: 'src/terminator/main.ts', index: 'src/index.ts' }
 
 const missing = Object.values(entryPoints).filter((entry) => !existsSync(join(root, entry)))
 if (missing.length > 0) {
@@ -113,6 +114,7 @@ async function buildAll() {
     entryPoints: { cli: entryPoints.cli },
     define: { ...script.define, PROGRAM: JSON.stringify(program) },
   })
+  await build({ ...script, entryPoints: { terminator: entryPoints.terminator } })
   await build({
     ...common,
     entryPoints: { index: entryPoints.index },

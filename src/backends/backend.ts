@@ -4,6 +4,7 @@
  */
 import type { HostFacts } from '../host/facts.ts'
 import type { Observer } from '../host/probe.ts'
+import type { TerminatedHost } from '../network/termination.ts'
 import type { BackendTraits, Offers, Terms } from '../plan/offers.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -72,6 +73,8 @@ export interface RunInputs {
   readonly layersDirectory?: string
   /** The layer in it that the run goes on with; absent = a new one. */
   readonly continued?: string
+  /** Hosts whose TLS ends on this one, with the secrets that go to them; absent without. */
+  readonly terminatedHosts?: readonly TerminatedHost[]
   readonly stdinIsTerminal: boolean
 }
 

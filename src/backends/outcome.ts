@@ -1,5 +1,6 @@
 /** What happened, raw: events and numbers as they were observed, no judgement. report/classify.ts gives it meaning. */
 import type { ReachedHost } from '../contract.ts'
+import type { RefusedRequest } from '../network/termination.ts'
 
 export type EndCause =
   /** The command ended by itself. */
@@ -57,6 +58,16 @@ export interface NetworkReport {
   /** Connections to more hosts than fit into the report. */
   readonly omitted: number
   /** The helper ended before the run, and with it the network. */
+  readonly isLost: boolean
+  /** What the terminator refused; absent where TLS of no host ended here. */
+  readonly terminated?: TerminatorReport
+}
+
+export interface TerminatorReport {
+  readonly refused: readonly RefusedRequest[]
+  /** Refused requests of further kinds than fit into the report. */
+  readonly omitted: number
+  /** It ended before the run: its hosts were not reached any more. */
   readonly isLost: boolean
 }
 

@@ -25,6 +25,7 @@ export interface Cacheable extends Planned {
 export function isCacheable({ plan, policy, shippedProfiles, given }: Cacheable): boolean {
   return (
     backendNamed(plan.backend).hasLaunchFile &&
+    !isForNode(plan) &&
     plan.warnings.length === 0 &&
     Object.entries(policy.env.set).every(([name, value]) => given[name] === value || isShipped(name))
   )
@@ -35,12 +36,16 @@ export function isCacheable({ plan, policy, shippedProfiles, given }: Cacheable)
   }
 }
 
+/** Secrets are looked up for each run, and an authority is made for it. */
+export const isForNode = ({ trust }: Pick<Plan, 'trust'>): boolean => trust !== undefined
+
 /** A terminal belongs to the caller from the start, a port of this host to one sandbox, and a copy is of what its command finds; everything else can be handed over later. */
 export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): boolean {
   return (
     backendNamed(plan.backend).hasLaunchFile &&
     policy.pool === 'auto' &&
     !plan.tty &&
+    !isForNode(plan) &&
     plan.network.publish === undefined &&
     plan.layer?.upper !== 'copy'
   )

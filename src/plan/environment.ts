@@ -8,6 +8,7 @@ import type { Plan, PlannedVariable, PlannedZone } from './plan.ts'
 import { proxyVariables } from './proxy-variables.ts'
 import type { Request } from './request.ts'
 import { insideOf, searchPath } from './toolchain.ts'
+import { trustVariables } from './trust.ts'
 import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, shown } from './well-known-paths.ts'
 
 export interface EnvironmentInputs {
@@ -44,6 +45,7 @@ function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
   const values: Readonly<Record<string, string | undefined>> = {
     ...toolchains,
     ...proxyVariables(policy.network),
+    ...trustVariables(policy.network),
     ...accountOf(inputs),
     ...(policy.network.mode === 'none' && root === 'assembled' ? NO_SECOND_TRY : {}),
     LANG,

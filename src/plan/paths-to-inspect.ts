@@ -8,6 +8,7 @@ import { protectedSteps, protectedWords } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import { SYSTEM_QUESTIONS } from './system-tree.ts'
 import { commandCandidates, searchPath, toolchainQuestions } from './toolchain.ts'
+import { trustQuestions } from './trust.ts'
 import { isBelow } from './well-known-paths.ts'
 
 /** The first round: what can be asked before anything is known. Sorted, without repetition. */
@@ -15,6 +16,7 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
   const wanted = wantedMounts({ policy, request })
   return tidy([
     ...SYSTEM_QUESTIONS,
+    ...trustQuestions(policy.network),
     request.cwd,
     ...(request.home === '' ? [] : [request.home]),
     ...(request.secretDirectory === undefined ? [] : [request.secretDirectory]),

@@ -5,6 +5,7 @@
 import type { Inode, NetworkWay } from '../host/facts.ts'
 import type { BackendName, EngineName, HostMode, Need, NetworkPolicy, Upper } from '../policy/values.ts'
 import type { PlannedLimits } from './limits.ts'
+import type { PlannedTrust } from './trust.ts'
 
 /** Whose account of a file tree counts: a zone is the user's, everything else is the system's. */
 export interface PlannedZone {
@@ -109,6 +110,8 @@ export interface Plan {
   readonly scratch: readonly Scratch[]
   readonly system: readonly SystemEntry[]
   readonly network: PlannedNetwork
+  /** Absent where TLS of no host ends on this one. */
+  readonly trust?: PlannedTrust
   readonly limits: PlannedLimits
   readonly cgroupParent?: string
   readonly env: readonly PlannedVariable[]

@@ -2,6 +2,8 @@
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
+import { judge, rulesOf } from '../network/host-rule.ts'
+import { isTerminated, namedHosts, printHostPort } from '../network/termination.ts'
 import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING } from '../policy/protected.ts'
 import { type Need, seccompName } from '../policy/values.ts'
@@ -19,6 +21,7 @@ import { gitPathsAtRoot } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import { HOSTNAME, SANDBOX_GID, SANDBOX_UID, type System, systemTree } from './system-tree.ts'
 import { hiddenCommand, resolveToolchains, type Toolchains } from './toolchain.ts'
+import { plannedTrust, trustProblems } from './trust.ts'
 import { byText, isWithin, shown, WORKSPACE } from './well-known-paths.ts'
 
 export interface PlanInputs {
@@ -81,6 +84,7 @@ function requestProblems({ facts, request, policy }: PlanInputs): readonly strin
   const kind = pathFact(facts.paths, request.cwd).kind
   const gone =
     kind === 'directory' ? [] : [`the working directory ${shown(request.cwd)} is ${kind === 'missing' ? 'gone' : kind}`]
+  const trust = trustProblems(policy.network, facts.paths)
   const agent =
     policy.sshAgent && request.sshAgentSocket === undefined
       ? ['ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent to show']
@@ -90,7 +94,7 @@ function requestProblems({ facts, request, policy }: PlanInputs): readonly strin
     cgroupParent !== undefined && facts.cgroup.rung !== 'parent'
       ? [`cgroupParent: ${shown(cgroupParent)} cannot be used: ${facts.cgroup.lacking}`]
       : []
-  return [...gone, ...agent, ...cgroup]
+  return [...gone, ...trust, ...agent, ...cgroup]
 }
 
 function assemble(inputs: PlanInputs, choice: BackendOffer, mounts: Mounts): Plan {
@@ -109,6 +113,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, mounts: Mounts): Pla
   refuseIf('ZONE_INVALID', system.problems)
   refuseIf('POLICY_INVALID', unheldProtections(inputs, choice, mounts))
   refuseIf('POLICY_INVALID', workdirProblems({ inputs, mounts, zones, system, workdir, choice }))
+  const trust = plannedTrust(policy.network, facts.paths, system.entries)
   const { limits, warnings } = plannedLimits({ policy, offers: choice, cpus: facts.cpus })
   const plan: Omit<Plan, 'hash'> = {
     schema: 1,
@@ -124,6 +129,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, mounts: Mounts): Pla
     scratch: mounts.scratch,
     system: system.entries,
     network: plannedNetwork(policy, choice),
+    ...(trust === undefined ? {} : { trust }),
     limits,
     ...cgroupParent(inputs, choice),
     env: plannedVariables({
@@ -147,6 +153,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, mounts: Mounts): Pla
     warnings: [
       ...(inputs.warnings ?? []),
       ...recordWarnings(policy),
+      ...terminationWarnings(policy),
       ...warnOfKnownSockets(zones, request.sshAgentSocket),
       ...(choice.warnings ?? []),
       ...mounts.warnings,
@@ -168,6 +175,19 @@ function recordWarnings({ network }: Policy): readonly string[] {
         'the network is recorded, not restricted: every public name can be reached; the result lists the --allow-host flags that were needed',
       ]
     : []
+}
+
+/** A credential opens nothing by itself. */
+function terminationWarnings({ network }: Policy): readonly string[] {
+  if (!isTerminated(network)) return []
+  const rules = rulesOf(network)
+  const closed = namedHosts(network).filter(
+    ({ host, port }) => !judge(rules, { kind: 'name', name: host }, port).isAllowed,
+  )
+  return closed.map(
+    (place) =>
+      `network.terminate: ${printHostPort(place)} is not reached, because no rule of network.allow lets it be (--allow-host ${printHostPort(place)})`,
+  )
 }
 
 function layerOf({ cow: { keep, size, upper } }: Policy, zones: readonly PlannedZone[]): Pick<Plan, 'layer'> {

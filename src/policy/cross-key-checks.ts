@@ -99,7 +99,23 @@ function openProblems({ publish, deny }: NetworkPolicy, head: string): readonly 
 /** The same, at the place where the mode was said. */
 function networkProblems({ checked, network }: Sums): readonly string[] {
   const layerOf = checked.filter(({ parsed }) => parsed.network?.mode === 'host').at(-1)
-  return restrictionProblems(network, layerOf === undefined ? undefined : headOf(layerOf.layer, 'network'))
+  const head = layerOf === undefined ? undefined : headOf(layerOf.layer, 'network')
+  return [...terminationProblems(network), ...restrictionProblems(network, head)]
+}
+
+/** A secret is never given, or a request limited, by a run that does not look into the connection. */
+function terminationProblems({ mode, terminate, credentials = [], requests = [] }: NetworkPolicy): readonly string[] {
+  const key = credentials.length > 0 ? 'credentials' : 'requests'
+  if (credentials.length + requests.length === 0) return []
+  if (terminate !== true)
+    return [
+      `network.${key}: expected network.terminate: true (--terminate-tls) with it, because TLS has to end on this host for it, got false.`,
+    ]
+  if (mode === 'host')
+    return [
+      `network.${key}: expected a restricted network, because nothing sees the connections of another one, got host.`,
+    ]
+  return []
 }
 
 /** Each client needs a socket that was made beforehand, and each port a listener. */

@@ -2,6 +2,7 @@
 import { domainToASCII } from 'node:url'
 import { parseRange, printRange } from '../network/address.ts'
 import { canonicalName, LOCAL_NAME, parseRule, printRule } from '../network/host-rule.ts'
+import { parseHostPort, parseRequestRule, printHostPort, printRequestRule } from '../network/termination.ts'
 import { TOOL_NAMES } from '../network/tools/names.ts'
 import { listWords } from '../text/choices.ts'
 import { nearest } from '../text/did-you-mean.ts'
@@ -219,6 +220,45 @@ const readAddress: Reader<string> = (value) => {
   return range === undefined
     ? misunderstood('an address such as 192.0.2.7 or 2001:db8::1', value)
     : understood(printRange(range))
+}
+
+/** One host that a secret is for, in canonical form. */
+export const readOneHost: Reader<string> = (value) => {
+  const place = typeof value === 'string' ? parseHostPort(asciiHost(value) ?? '') : undefined
+  return place === undefined || isOwnName(place.host)
+    ? misunderstood('one host such as api.example.org or api.example.org:8443', value)
+    : understood(printHostPort(place))
+}
+
+/** RFC 9110, 5.6.2. */
+const HEADER = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
+/** They say where a request ends and for whom it is. */
+const FRAMING =
+  /^(?:host|connection|content-length|transfer-encoding|te|trailer|upgrade|expect|keep-alive|date|proxy-.*|:.*)$/i
+
+export const readHeaderName: Reader<string> = (value) =>
+  typeof value === 'string' && HEADER.test(value) && !FRAMING.test(value)
+    ? understood(value)
+    : misunderstood('the name of a header such as Authorization, and none that frames a request', value)
+
+export const readSecretSource: Reader<string> = (value) => {
+  const [, kind, place] = typeof value === 'string' ? (/^(env|file):(.+)$/s.exec(value) ?? []) : []
+  const isPlace = kind === 'env' ? VARIABLE.test(place ?? '') : readHostPath(place).ok && !CONTROL.test(place ?? '')
+  return kind !== undefined && isPlace
+    ? understood(value as string)
+    : { ok: false, expected: 'env:NAME or file:PATH (the secret itself is never written here)', got: 'something else' }
+}
+
+export const readSecretFormat: Reader<string> = (value) =>
+  typeof value === 'string' && /^[\x20-\x7e]{2,256}$/.test(value) && value.split('{}').length === 2
+    ? understood(value)
+    : { ok: false, expected: 'printable text with one {} for the secret, such as "Bearer {}"', got: 'something else' }
+
+export const readRequest: Reader<string> = (value) => {
+  const rule = typeof value === 'string' ? parseRequestRule(value) : undefined
+  return rule === undefined || isOwnName(rule.host)
+    ? misunderstood('METHOD HOST/PATH such as "GET api.example.org/v1/*", without dots as a segment of the path', value)
+    : understood(printRequestRule(rule))
 }
 
 /** An image reference; what it names is the backend's matter, but it must not pass for an option. */

@@ -1,5 +1,6 @@
 /** The types of what a policy holds: plain data. Sizes are bytes, times are milliseconds; `null` means "no limit". */
 
+import type { HeaderCredential } from '../network/termination.ts'
 import type { ToolName } from '../network/tools/names.ts'
 
 /** Who set a value, lowest authority first; a later layer replaces or adds, as the key declares. */
@@ -86,6 +87,11 @@ export interface NetworkPolicy {
   readonly hosts?: Readonly<Record<string, string>>
   /** Restricted in name only: every public name is reached, and noted. */
   readonly record?: true
+  /** TLS of the hosts that the next two name ends on this host. Absent: nowhere. */
+  readonly terminate?: true
+  readonly credentials?: readonly HeaderCredential[]
+  /** `METHOD HOST/PATH`: all that may be asked of these hosts. */
+  readonly requests?: readonly string[]
   /** With a zone that is secret there is no network. Absent: a zone takes nothing away. */
   readonly afterSecrets?: AfterSecrets
   /** Why there is none although one was asked for. */

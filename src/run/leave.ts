@@ -9,7 +9,7 @@ import { ACCOUNTS } from '../host/accounts.ts'
 import { usableCache } from '../host/boot-cache.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { variableRules, variablesOf } from '../launch-cache/cached-launch.ts'
-import { enginesBefore, inspectedPaths, isCacheable, isPoolable } from '../launch-cache/eligibility.ts'
+import { enginesBefore, inspectedPaths, isCacheable, isForNode, isPoolable } from '../launch-cache/eligibility.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
 import {
   type GuardedLaunch,
@@ -84,6 +84,7 @@ export async function guardPlan(
 ): Promise<GuardedLaunch | undefined> {
   const { plan, policy, facts, request, options, sources, tools } = prepared
   const { enginePath } = enginePathOf(facts, plan)
+  if (isForNode(plan)) return undefined
   // Only node looks at opened names before and after the run.
   if (plan.engine === undefined || openedIn(prepared).length > 0) return undefined
   // The key would have to hold the variable, in which may be a password.

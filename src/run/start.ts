@@ -16,6 +16,7 @@ import type { LayerPlace } from '../cow/layers.ts'
 import { layerDirectories, layersDirectoryFor } from '../cow/state-directory.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { shellWord } from '../report/hints.ts'
+import { terminatedHostsOf } from './credentials.ts'
 import type { ExecOptions, Prepared } from './plan-run.ts'
 import { newRunId } from './run-id.ts'
 
@@ -27,8 +28,11 @@ export async function start(prepared: Prepared): Promise<Outcome> {
   const continued = await layerToContinue(options)
   const directory = continued?.directory ?? layersDirectoryOf(prepared)
   const id = continued?.id ?? runId
+  const planned = plannedRun(prepared, runId, { directory, continued: continued?.id })
+  const terminatedHosts = terminatedHostsOf(plan, planned.env)
   const outcome = await run({
-    ...plannedRun(prepared, runId, { directory, continued: continued?.id }),
+    ...planned,
+    run: { ...planned.run, ...(terminatedHosts === undefined ? {} : { terminatedHosts }) },
     stdio: stdioOf(prepared),
     signal: options.signal,
     bestEffort: policy.bestEffort,

@@ -7,6 +7,7 @@ import { INIT_NAME, LAUNCH_FILE_FD, STAGING_DIRECTORY } from '../../contract.ts'
 import type { HostFacts } from '../../host/facts.ts'
 import { usesLandlock } from '../../plan/landlock.ts'
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
+import { TRUST_FILE } from '../../plan/trust.ts'
 import { isWritable, type NetworkMode } from '../../policy/values.ts'
 import type { RunInputs } from '../backend.ts'
 import type { NativeLaunch } from '../launch.ts'
@@ -65,6 +66,8 @@ const PROC_MASKED = [
 export interface NamespaceInputs extends RunInputs {
   /** The program of the plan's engine, where it is a program. */
   readonly enginePath?: string
+  /** The certificates that the command trusts, where TLS ends on this host. */
+  readonly trustBundle?: string
 }
 
 /** The process that runs a plan. Pure: the same plan and inputs give the same launch. */
@@ -128,7 +131,10 @@ export function launchFile(plan: Plan, run: LaunchFileInputs): Uint8Array {
   return writeLaunchFile(launchRecords(plan, run))
 }
 
-export type LaunchFileInputs = Pick<NamespaceInputs, 'enginePath' | 'runsDirectory' | 'layersDirectory' | 'continued'>
+export type LaunchFileInputs = Pick<
+  NamespaceInputs,
+  'enginePath' | 'runsDirectory' | 'layersDirectory' | 'continued' | 'trustBundle'
+>
 
 export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
   return [
@@ -137,6 +143,7 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ['hostname', plan.hostname],
     ...networkRecords(plan.network),
     ...treeRecords(plan),
+    ...trustRecords(plan, run.trustBundle),
     ...PROC_READONLY.map((name): LaunchRecord => ['readonly', `/proc/${name}`]),
     ...PROC_MASKED.map((name): LaunchRecord => ['mask', `/proc/${name}`]),
     ['landlock', usesLandlock(plan) ? 'on' : 'off'],
@@ -211,6 +218,15 @@ function treeRecords({ system, scratch, zones, identity, layer }: Plan): readonl
     ...zones.map((zone) => zoneEntry(zone, identity, layer)),
   ]
   return entries.sort(byTarget).flatMap(({ records }) => records)
+}
+
+/** After the tree, whose files these take the place of. For people the bundle is empty: that of a run exists only while it lasts. */
+function trustRecords({ trust }: Plan, bundle = ''): readonly LaunchRecord[] {
+  if (trust === undefined) return []
+  return [
+    ['file', TRUST_FILE, octal(0o644), bundle],
+    ...trust.places.map((place): LaunchRecord => ['replace', TRUST_FILE, place]),
+  ]
 }
 
 function byTarget(a: TreeEntry, b: TreeEntry): number {

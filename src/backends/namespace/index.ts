@@ -5,6 +5,7 @@ import { buildNamespace, enginePathOf, launchFile, type NamespaceInputs } from '
 import { printLaunchFile } from './launch-file.ts'
 import { engineFor, engineObstacle, namespaceOffers } from './offers.ts'
 import { superviseNamespace } from './run.ts'
+import type { Terminating } from './terminator.ts'
 
 const inputsOf = ({ facts, plan, run }: BackendRun): NamespaceInputs => ({ ...run, ...enginePathOf(facts, plan) })
 
@@ -12,8 +13,16 @@ const inputsOf = ({ facts, plan, run }: BackendRun): NamespaceInputs => ({ ...ru
 const runner: Runner = {
   build: (planned) => buildNamespace(planned.plan, inputsOf(planned)),
   print: (planned) => printLaunchFile(launchFile(planned.plan, inputsOf(planned))),
-  run: ({ stdio, signal, ...planned }) =>
-    superviseNamespace({ launch: buildNamespace(planned.plan, inputsOf(planned)), stdio, signal }),
+  run: async ({ stdio, signal, ...planned }) => {
+    const start = ({ trustBundle, channel }: Partial<Terminating>) => {
+      const inputs = { ...inputsOf(planned), ...(trustBundle === undefined ? {} : { trustBundle }) }
+      return superviseNamespace({ launch: buildNamespace(planned.plan, inputs), stdio, signal, channel })
+    }
+    const { terminatedHosts } = planned.run
+    if (planned.plan.trust === undefined || terminatedHosts === undefined) return start({})
+    const { withTerminator } = await import('./terminator.ts')
+    return withTerminator({ trust: planned.plan.trust, hosts: terminatedHosts }, start)
+  },
 }
 
 export const namespace: Backend = {

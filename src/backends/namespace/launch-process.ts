@@ -10,7 +10,7 @@ import type { Socket } from 'node:net'
 import { FRAME, RUN_FD } from '../../contract.ts'
 import { NO_CAPTURE } from '../capture.ts'
 import { armStopper, type ChildEnd, type ChildStdio, collect, drain, endOf, feed, openFor } from '../child-process.ts'
-import type { Launch, NativeLaunch } from '../launch.ts'
+import type { NativeLaunch } from '../launch.ts'
 import { commandBlock } from './frames.ts'
 import { FramedLine, FramedRun } from './run-protocol.ts'
 
@@ -18,6 +18,8 @@ export interface LaunchProcess {
   readonly launch: NativeLaunch
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
+  /** The terminator's channel, for the helper of the network; ours is closed. */
+  readonly channel?: Socket | undefined
   readonly stop: (child: ChildProcess) => Promise<void>
   /** Whether the result may come when the command has ended and nothing of it is left, before its walls are taken down. */
   readonly isEarly: boolean
@@ -37,7 +39,7 @@ export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
   const { launch, stdio } = input
   const started = performance.now()
   const mode = modeOf(input)
-  const child = spawnLaunch(launch, stdio, mode)
+  const child = spawnLaunch(input, mode)
   const ended = endOf(child)
   if (child.pid === undefined) return { ...(await ended), ...NOTHING, elapsedMs: performance.now() - started }
   input.onStart?.(child.pid)
@@ -89,8 +91,7 @@ function framesOf({ env, request }: NativeLaunch): readonly (readonly [kind: num
 }
 
 function spawnLaunch(
-  { file, argv, cwd, descriptors }: Launch,
-  { mode: output, stdin }: ChildStdio,
+  { launch: { file, argv, cwd, descriptors }, stdio: { mode: output, stdin }, channel }: LaunchProcess,
   mode: StreamMode,
 ): ChildProcess {
   const files = descriptors.map((one) => openFor(one)).filter((one) => one !== 'pipe')
@@ -100,10 +101,18 @@ function spawnLaunch(
     return spawn(file, [...argv, '--streams', mode], {
       env: {},
       cwd,
-      stdio: [stdin instanceof Uint8Array ? fed : stdin, out, out, ...files, 'pipe'],
+      stdio: [
+        stdin instanceof Uint8Array ? fed : stdin,
+        out,
+        out,
+        ...files,
+        'pipe',
+        ...(channel === undefined ? [] : [channel]),
+      ],
     })
   } finally {
     for (const open of files) closeSync(open)
+    channel?.destroy()
   }
 }
 

@@ -10,6 +10,7 @@ import {
   rulesOf,
 } from '../../network/host-rule.ts'
 import { planListeners } from '../../network/listeners.ts'
+import { terminatedHosts } from '../../network/termination.ts'
 import type { PlannedNetwork } from '../../plan/plan.ts'
 import { hasProxy } from '../../plan/proxy-variables.ts'
 import { parsePublished } from '../../policy/readers.ts'
@@ -34,6 +35,7 @@ export function networkRecords(network: PlannedNetwork): readonly LaunchRecord[]
     ...ownNames(network),
     ...rules.allow.map((rule) => ruleRecord('net-allow', rule, allowedPorts(rule))),
     ...rules.deny.map((rule) => ruleRecord('net-deny', rule, deniedPorts(rule))),
+    ...terminatedHosts(network).map(({ host, port }): LaunchRecord => ['net-terminate', host, port]),
     ...(hasProxy(network) ? [['net-proxy'] as const] : []),
   ]
 }

@@ -3,6 +3,7 @@
  * Edge: processes.
  */
 import type { ChildProcess } from 'node:child_process'
+import type { Socket } from 'node:net'
 import type { ChildStdio } from '../child-process.ts'
 import type { NativeLaunch } from '../launch.ts'
 import { outcomeOfLaunch } from '../launch-status.ts'
@@ -13,6 +14,7 @@ export interface NamespaceRun {
   readonly launch: NativeLaunch
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
+  readonly channel?: Socket | undefined
   /** The outcome may come when the command has ended and nothing of it is left, before its walls are taken down. */
   readonly isEarly?: boolean
 }
@@ -28,11 +30,11 @@ export async function superviseKept(run: NamespaceRun): Promise<Outcome | undefi
   return end.isStale ? undefined : outcomeOfLaunch(end)
 }
 
-function supervise({ launch, stdio, signal, isEarly = false }: NamespaceRun): Promise<LaunchEnd> {
+function supervise({ launch, stdio, signal, channel, isEarly = false }: NamespaceRun): Promise<LaunchEnd> {
   const stop = async (child: ChildProcess): Promise<void> => {
     child.kill(signalOf(signal?.reason))
   }
-  return runLaunch({ launch, stdio, signal, stop, isEarly })
+  return runLaunch({ launch, stdio, signal, channel, stop, isEarly })
 }
 
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

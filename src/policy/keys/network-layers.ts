@@ -1,6 +1,7 @@
 /** What layers say about the network, and how it adds up. Pure. */
+import type { HeaderCredential } from '../../network/termination.ts'
 import { misunderstood, type Reader, type Reading, understood } from '../../text/units.ts'
-import type { SetKey } from '../layer-source.ts'
+import { type LayerSource, resolveHostPath, type SetKey } from '../layer-source.ts'
 import { oneOf } from '../readers.ts'
 import type { AfterSecrets, NetworkMode, NetworkPolicy, ProxyChoice } from '../values.ts'
 import { unite } from './key.ts'
@@ -18,6 +19,9 @@ export interface ParsedNetwork {
   readonly hosts?: Readonly<Record<string, string>>
   readonly afterSecrets?: AfterSecrets
   readonly proxy?: ProxyChoice
+  readonly terminate?: boolean
+  readonly credentials?: readonly HeaderCredential[]
+  readonly requests?: readonly string[]
 }
 
 export type NetworkInput =
@@ -34,6 +38,9 @@ export type NetworkInput =
       readonly hosts?: Readonly<Record<string, string>>
       readonly afterSecrets?: AfterSecrets
       readonly proxy?: ProxyChoice
+      readonly terminate?: boolean
+      readonly credentials?: readonly HeaderCredential[]
+      readonly requests?: readonly string[]
     }
 
 const NETWORK_WORDS: Readonly<Record<string, NetworkWord>> = {
@@ -73,7 +80,7 @@ export function joinNetwork({ mode: written, allow, deny = [], ...rest }: Partia
 
 /** Only what says something: a policy without it has no such key. */
 export function networkPolicy({ mode, allow, deny, ...rest }: NetworkPolicy): NetworkPolicy {
-  const { tools, local, publish, hosts, record, afterSecrets, closedBy, proxy } = rest
+  const { tools, local, publish, hosts, record, afterSecrets, closedBy, proxy, terminate, credentials, requests } = rest
   return {
     mode,
     allow,
@@ -85,6 +92,9 @@ export function networkPolicy({ mode, allow, deny, ...rest }: NetworkPolicy): Ne
     ...(record === true ? { record } : {}),
     ...(afterSecrets === 'deny' ? { afterSecrets } : {}),
     ...(proxy === undefined ? {} : { proxy }),
+    ...(terminate === true ? { terminate } : {}),
+    ...(credentials === undefined || credentials.length === 0 ? {} : { credentials }),
+    ...(requests === undefined || requests.length === 0 ? {} : { requests }),
     ...(closedBy === undefined ? {} : { closedBy }),
   }
 }
@@ -101,6 +111,7 @@ export function addNetwork(below: NetworkPolicy | undefined, above: ParsedNetwor
   const word = above.mode ?? (below === undefined ? 'none' : wordOf(below))
   const afterSecrets = above.afterSecrets ?? below?.afterSecrets
   const proxy = above.proxy ?? below?.proxy
+  const isTerminated = above.terminate ?? below?.terminate ?? false
   return networkPolicy({
     mode: modeOf(word),
     allow,
@@ -108,11 +119,33 @@ export function addNetwork(below: NetworkPolicy | undefined, above: ParsedNetwor
     local: unite(below?.local, above.local ?? []),
     publish: unite(below?.publish, above.publish ?? []),
     hosts: { ...below?.hosts, ...above.hosts },
+    credentials: addCredentials(below?.credentials, above.credentials),
+    requests: unite(below?.requests, above.requests ?? []),
+    ...(isTerminated ? { terminate: true } : {}),
     ...(word === 'record' ? { record: true } : {}),
     ...(afterSecrets === undefined ? {} : { afterSecrets }),
     ...(proxy === undefined ? {} : { proxy }),
   })
 }
+
+/** Of one header of one host the highest layer's counts. */
+function addCredentials(
+  below: readonly HeaderCredential[] = [],
+  above: readonly HeaderCredential[] = [],
+): readonly HeaderCredential[] {
+  const keyOf = ({ host, header }: HeaderCredential): string => `${host} ${header.toLowerCase()}`
+  return [...new Map([...below, ...above].map((one) => [keyOf(one), one])).values()]
+}
+
+/** Files of secrets are relative to the profile that names them. */
+export function resolveNetwork(parsed: ParsedNetwork, source: Pick<LayerSource, 'directory' | 'home'>): ParsedNetwork {
+  if (parsed.credentials === undefined) return parsed
+  const resolve = (from: string): string =>
+    from.startsWith(FILE) ? `${FILE}${resolveHostPath(from.slice(FILE.length), source)}` : from
+  return { ...parsed, credentials: parsed.credentials.map((one) => ({ ...one, from: resolve(one.from) })) }
+}
+
+const FILE = 'file:'
 
 export function networkKeys({
   mode,
@@ -123,6 +156,9 @@ export function networkKeys({
   hosts = {},
   afterSecrets,
   proxy,
+  terminate,
+  credentials = [],
+  requests = [],
 }: ParsedNetwork): readonly SetKey[] {
   return [
     { key: 'network' },
@@ -134,6 +170,9 @@ export function networkKeys({
     ...(Object.keys(hosts).length === 0 ? [] : [{ key: 'network.hosts' }]),
     ...(afterSecrets === undefined ? [] : [{ key: 'network.afterSecrets' }]),
     ...(proxy === undefined ? [] : [{ key: 'network.proxy' }]),
+    ...(terminate === undefined ? [] : [{ key: 'network.terminate' }]),
+    ...(credentials.length === 0 ? [] : [{ key: 'network.credentials' }]),
+    ...(requests.length === 0 ? [] : [{ key: 'network.requests' }]),
   ]
 }
 

@@ -1,5 +1,6 @@
 /** What of the network is within what, and what is left of a grant. Pure. */
 import { allowsAllOf, parseRule } from '../../network/host-rule.ts'
+import type { HeaderCredential } from '../../network/termination.ts'
 import { isToolName } from '../../network/tools/names.ts'
 import type { NetworkPolicy } from '../values.ts'
 import { unite } from './key.ts'
@@ -12,6 +13,7 @@ const WIDTH = { none: 0, restricted: 1, record: 2, host: 3 } as const
 function isWithinNetwork(wanted: ParsedNetwork, grant: NetworkPolicy): boolean {
   const [word, granted] = [wanted.mode ?? wordOf(grant), wordOf(grant)]
   if (WIDTH[word] > WIDTH[granted] || !areGrantedAddresses(wanted, grant)) return false
+  if (namesTermination(wanted)) return false
   if (!(wanted.publish ?? []).every((server) => grant.publish?.includes(server) === true)) return false
   const hosts = hostsMeant(wanted.allow, grant)
   // What a tool is set up for is only known where the operator has asked.
@@ -23,6 +25,10 @@ function isWithinNetwork(wanted: ParsedNetwork, grant: NetworkPolicy): boolean {
   const judged = granted === 'record' ? hosts.filter((host) => parseRule(host)?.pattern.kind === 'range') : hosts
   return judged.every((host) => grant.allow.some((rule) => coversHost(rule, host)))
 }
+
+/** Which secret goes where, and whose TLS is ended, is the operator's alone to say, also where it would change nothing. */
+const namesTermination = ({ terminate, credentials = [], requests = [] }: ParsedNetwork): boolean =>
+  terminate !== undefined || credentials.length + requests.length > 0
 
 /** A name leads where the operator says, or where the host's resolver does. */
 const areGrantedAddresses = ({ hosts = {} }: ParsedNetwork, grant: NetworkPolicy): boolean =>
@@ -73,15 +79,30 @@ interface Shown {
   readonly local?: readonly number[]
   readonly publish?: readonly string[]
   readonly hosts?: Readonly<Record<string, string>>
+  readonly terminate?: boolean
+  readonly credentials?: readonly HeaderCredential[]
+  readonly requests?: readonly string[]
 }
 
 /** For people: `restricted (a.example, b.example)`. */
-export function showNetwork({ mode, allow, local = [], publish = [], hosts = {} }: Shown): string {
+export function showNetwork({ mode, allow, local = [], publish = [], hosts = {}, ...more }: Shown): string {
   const names = Object.entries(hosts).map(([name, address]) => `${name} at ${address}`)
   const servers = publish.map((server) => `published ${server}`)
-  const all = [...servers, ...allow, ...local.map((port) => `port ${port} of this host`), ...names]
+  const all = [
+    ...servers,
+    ...showTermination(more),
+    ...allow,
+    ...local.map((port) => `port ${port} of this host`),
+    ...names,
+  ]
   return all.length === 0 ? (mode ?? 'the same mode') : `${mode ?? 'restricted'} (${all.join(', ')})`
 }
+
+const showTermination = ({ terminate, credentials = [], requests = [] }: Partial<Shown>): readonly string[] => [
+  ...(terminate === true ? ['TLS ended on the host'] : []),
+  ...credentials.map(({ host, header, from }) => `${header} for ${host} of ${from}`),
+  ...requests,
+]
 
 export const narrowNetwork: Narrowing<ParsedNetwork, NetworkPolicy> = {
   isWider: (wanted, granted) => !isWithinNetwork(wanted, granted),

@@ -1,5 +1,19 @@
 /** The key `network`. network-layers.ts has how layers add up, network-narrowing.ts what is within what. Pure. */
-import { oneOf, readAllowedHost, readHost, readHosts, readPort, readPublished } from '../readers.ts'
+import type { HeaderCredential } from '../../network/termination.ts'
+import {
+  oneOf,
+  readAllowedHost,
+  readBoolean,
+  readHeaderName,
+  readHost,
+  readHosts,
+  readOneHost,
+  readPort,
+  readPublished,
+  readRequest,
+  readSecretFormat,
+  readSecretSource,
+} from '../readers.ts'
 import { AFTER_SECRETS, type AfterSecrets, type NetworkPolicy, type ProxyChoice } from '../values.ts'
 import { type Field, field, type Key, listField } from './key.ts'
 import {
@@ -12,6 +26,7 @@ import {
   type ParsedNetwork,
   readNetworkMode,
   readNetworkWord,
+  resolveNetwork,
 } from './network-layers.ts'
 import { narrowNetwork } from './network-narrowing.ts'
 import { words } from './words.ts'
@@ -19,6 +34,47 @@ import { words } from './words.ts'
 const portsField = (description: string): Field<readonly (number | string)[], readonly number[]> => ({
   ...listField(readPort, { description, unit: 'list of ports', standard: '[]' }),
 })
+
+const CREDENTIALS: Field<readonly HeaderCredential[], readonly HeaderCredential[]> = {
+  description: 'Headers with a secret, added on this host to what goes to one host by TLS. Needs terminate.',
+  unit: 'list of mappings',
+  standard: '[]',
+  shape: {
+    kind: 'mappings',
+    fields: {
+      host: {
+        ...field<string, string>(readOneHost, {
+          description: 'Name or name:port; port 443 unless said.',
+          unit: 'host',
+          type: 'string',
+        }),
+        isRequired: true,
+      },
+      header: {
+        ...field<string, string>(readHeaderName, {
+          description: 'Its name, such as Authorization; what the command sends by that name is taken away.',
+          unit: 'header',
+          type: 'string',
+        }),
+        isRequired: true,
+      },
+      from: {
+        ...field<string, string>(readSecretSource, {
+          description: 'Where the secret is: env:NAME or file:PATH of this host.',
+          unit: 'env:NAME or file:PATH',
+          type: 'string',
+        }),
+        isRequired: true,
+      },
+      format: field<string, string>(readSecretFormat, {
+        description: 'The value, with {} for the secret, such as "Bearer {}".',
+        unit: 'text',
+        standard: '{}',
+        type: 'string',
+      }),
+    },
+  },
+}
 
 export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readonly default: NetworkInput } = {
   description: 'One of the words of mode, or a mapping.',
@@ -74,6 +130,20 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
         type: 'string',
         enum: [...AFTER_SECRETS],
       }),
+      terminate: field<boolean, boolean>(readBoolean, {
+        description:
+          'End TLS of the hosts in credentials and requests on this host, by a certificate authority that exists for the run.',
+        unit: 'boolean',
+        standard: 'false',
+        type: 'boolean',
+      }),
+      credentials: CREDENTIALS,
+      requests: listField(readRequest, {
+        description:
+          'All that may be asked of the hosts named here: METHOD HOST/PATH, METHOD or * for every one, with * at the end of the path for all that begins so. Needs terminate.',
+        unit: 'list of requests',
+        standard: '[]',
+      }),
       proxy: field<ProxyChoice, ProxyChoice>(oneOf(['auto', 'on', 'off']), {
         description:
           'HTTP and SOCKS proxies inside a restricted network, and the variables that name them: auto only where programs cannot do without.',
@@ -83,7 +153,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       }),
     },
   },
-  merging: { add: addNetwork, setsKeys: networkKeys, finish: finishNetwork },
+  merging: { resolve: resolveNetwork, add: addNetwork, setsKeys: networkKeys, finish: finishNetwork },
   narrowing: narrowNetwork,
   need: ({ mode }) => `net-${mode}`,
   flags: [
@@ -130,6 +200,13 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       repeats: true,
       help: "A server inside that this host's loopback reaches.",
       sets: (text) => ({ values: { network: { publish: words(text) } } }),
+    },
+    {
+      name: 'terminate-tls',
+      group: 'Network',
+      part: 'terminate',
+      help: 'End TLS here for the hosts in network.credentials and network.requests of the profile.',
+      sets: () => ({ values: { network: { terminate: true } } }),
     },
     {
       name: 'after-secrets',
