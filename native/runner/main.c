@@ -18,6 +18,7 @@ static int fill_streams(void) {
 static void clean_descriptors(struct run *run) {
   if (fill_streams() < 0) run_refuse(run, "launch: open", "/dev/null");
   if (sys_close_range(TERMINATOR_FD + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
+  run->terminator = is_open(TERMINATOR_FD) ? TERMINATOR_FD : -1;
   for (int fd = LAUNCH_FILE_FD; fd <= TERMINATOR_FD; fd++)
     if (is_open(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
 }
@@ -43,9 +44,11 @@ static void read_launch_file(struct run *run) {
 static void take_terminator(struct run *run) {
   struct entry entry;
   int is_wanted = launchfile_find(&run->file, V_NET_TERMINATE, &entry);
-  if (is_wanted && !is_open(TERMINATOR_FD)) errno = EBADF, run_refuse(run, "launch: terminator", "");
-  if (is_wanted) run->terminator = TERMINATOR_FD;
-  else (void)close(TERMINATOR_FD);
+  errno = EBADF;
+  if (is_wanted && run->terminator < 0) run_refuse(run, "launch: terminator", "");
+  if (is_wanted || run->terminator < 0) return;
+  close(run->terminator);
+  run->terminator = -1;
 }
 
 #define USAGE "launch [--id ID] --streams own|output|all | --warm DIRECTORY, with a socket as descriptor 4"

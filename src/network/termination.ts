@@ -135,8 +135,8 @@ export interface TerminatorSetup {
   readonly hosts: readonly TerminatedHost[]
 }
 
-/** What was refused: by its method and path, as plain HTTP, or for another name than that of the connection. */
-export type RefusalKind = 'request' | 'plain' | 'name'
+/** What was refused: by its method and path, for its form, as plain HTTP, or for another name than that of the connection. */
+export type RefusalKind = 'request' | 'form' | 'plain' | 'name'
 
 export interface RefusedRequest extends HostPort {
   readonly kind: RefusalKind

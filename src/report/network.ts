@@ -2,12 +2,24 @@
 import type { Outcome } from '../backends/outcome.ts'
 import type { ReachedHost } from '../contract.ts'
 import { LOCAL_NAME } from '../network/host-rule.ts'
+import { printHostPort, type RefusedRequest } from '../network/termination.ts'
 import type { NetworkMode } from '../policy/values.ts'
 import type { Denial, NetworkUse } from './result.ts'
 
 export function networkUse({ network }: Outcome): { readonly network?: readonly NetworkUse[] } {
-  return network === undefined ? {} : { network: network.hosts.map(useOf) }
+  if (network === undefined) return {}
+  return { network: [...network.hosts.map(useOf), ...(network.terminated?.refused ?? []).map(refusedUse)] }
 }
+
+const refusedUse = ({ host, port, what, count }: RefusedRequest): NetworkUse => ({
+  host,
+  port,
+  verdict: 'refused',
+  request: what,
+  connections: count,
+  bytesIn: 0,
+  bytesOut: 0,
+})
 
 /** The rule by which a recorded network lets every name through; nobody can write it. */
 const RECORDED = '*:*'
@@ -56,13 +68,27 @@ const isRefused = ({ verdict }: ReachedHost): boolean => ['not-listed', 'denied'
 const targetOf = ({ host, port }: ReachedHost): string => (port === 0 ? host : `${bracketed(host)}:${port}`)
 
 export function networkDenials({ network }: Outcome): readonly Denial[] {
-  return (network?.hosts ?? []).filter(isRefused).map((use) => ({
-    op: use.port === 0 ? 'resolve' : 'connect',
-    target: targetOf(use),
-    layer: 'network',
-    fix: fixOf(use),
-    count: use.connections,
-  }))
+  const connections = (network?.hosts ?? []).filter(isRefused).map(
+    (use): Denial => ({
+      op: use.port === 0 ? 'resolve' : 'connect',
+      target: targetOf(use),
+      layer: 'network',
+      fix: fixOf(use),
+      count: use.connections,
+    }),
+  )
+  return [...connections, ...(network?.terminated?.refused ?? []).map(requestDenial)]
+}
+
+function requestDenial({ kind, what, count, ...place }: RefusedRequest): Denial {
+  const host = printHostPort(place)
+  const fixes = {
+    request: `network.requests: [ "${what.replace(' ', ` ${host}`)}" ]`,
+    form: 'HTTP/1.1 in the form of the standard',
+    plain: `https://${place.host}`,
+    name: `a connection of its own for that host, with --allow-host`,
+  }
+  return { op: 'request', target: `${host}: ${what}`, layer: 'network', fix: fixes[kind], count }
 }
 
 /** The flags that would allow what a recorded network has reached. */
@@ -101,6 +127,14 @@ export function networkWarnings({ network }: Outcome): readonly string[] {
   return [
     ...(network.isLost
       ? ['the helper of the restricted network ended before the command: nothing could be reached any more']
+      : []),
+    ...(network.terminated?.isLost === true
+      ? [
+          'the terminator ended before the command: hosts of network.credentials and network.requests could not be reached any more',
+        ]
+      : []),
+    ...((network.terminated?.omitted ?? 0) > 0
+      ? [`the network report leaves out ${network.terminated?.omitted} refused requests of further kinds`]
       : []),
     ...(network.omitted > 0 ? [`the network report leaves out ${network.omitted} connections to further hosts`] : []),
   ]

@@ -35,7 +35,10 @@ export interface Denial {
 export interface NetworkUse {
   readonly host: string
   readonly port?: number
-  readonly verdict: NetVerdict
+  /** `refused`: a request on a connection that was allowed. */
+  readonly verdict: NetVerdict | 'refused'
+  /** Which one: its method and path, or what is wrong with it. */
+  readonly request?: string
   /** That decided; absent where none covers the host. */
   readonly rule?: string
   /** Where a name leads, if that must be listed itself. */
@@ -44,7 +47,7 @@ export interface NetworkUse {
   readonly inside?: number
   /** The flag that allows it where the network is not only recorded; absent elsewhere. */
   readonly needs?: string
-  /** Or questions for the name, or attempts. */
+  /** Or questions for the name, or attempts, or requests. */
   readonly connections: number
   readonly bytesIn: number
   readonly bytesOut: number

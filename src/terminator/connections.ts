@@ -95,6 +95,7 @@ export class Connections {
     })
     this.http.on('request', (request, response) => void this.pass(request, response))
     this.http.on('upgrade', (request, socket, head) => void this.upgrade(request, socket, head))
+    this.http.on('clientError', (_error, socket) => this.refuseForm(socket))
     this.http.on('connect', (_request, socket) => socket.destroy())
   }
 
@@ -247,6 +248,14 @@ export class Connections {
     } catch (error) {
       failed(error as Error)
     }
+  }
+
+  /** What is not HTTP/1.1 to node's parser, which is strict: two lengths of one request, folded lines, bare line ends. */
+  private refuseForm(inside: Duplex): void {
+    const pair = this.pairs.get(inside)
+    if (pair !== undefined && inside.readable) this.note(pair.host, { kind: 'form', what: 'malformed request' })
+    if (pair === undefined || pair.answers > 0 || !inside.writable) return void inside.destroy()
+    rawAnswer(inside, 400, 'the request is not in the form of HTTP/1.1')
   }
 
   /** Bytes go both ways once the server has agreed; whatever else it answers is its answer, and the last one. */

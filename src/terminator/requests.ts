@@ -60,12 +60,12 @@ export function refusalOf(request: Request, host: TerminatedHost): Refusal | und
   const encodings = valuesOf(fields, 'transfer-encoding')
   const isFramed = lengths.length + encodings.length <= 1 && encodings.every((one) => one.toLowerCase() === 'chunked')
   if (!isFramed)
-    return { kind: 'request', what, status: 400, why: 'the length of the request is said in more than one way' }
+    return { kind: 'form', what, status: 400, why: 'the length of the request is said in more than one way' }
   if (request.httpVersionMajor !== 1 || !url.startsWith('/') || url.includes('#'))
-    return { kind: 'request', what, status: 400, why: 'expected HTTP/1 and a path' }
+    return { kind: 'form', what, status: 400, why: 'expected HTTP/1 and a path' }
   // It would send the secret back.
   if (method === 'TRACE' || method === 'CONNECT')
-    return { kind: 'request', what, status: 405, why: `${method} is not passed on` }
+    return { kind: 'form', what, status: 405, why: `${method} is not passed on` }
   if (allowsRequest(host.requests, { method, target: url })) return undefined
   return { kind: 'request', what, status: 403, why: `network.requests does not allow ${what} on ${host.host}` }
 }
@@ -80,7 +80,7 @@ export function upgradeRefusalOf(request: Request, host: TerminatedHost): Refusa
   const hasBody = valuesOf(fields, 'content-length').length + valuesOf(fields, 'transfer-encoding').length > 0
   if (isWebSocket && !hasBody) return undefined
   return {
-    kind: 'request',
+    kind: 'form',
     what: shown(`Upgrade ${protocol}`),
     status: 403,
     why: 'only a GET without a body may change the protocol, to websocket',

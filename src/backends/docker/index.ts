@@ -47,7 +47,7 @@ export const docker: Backend = {
             fix: '--backend docker, or unset ENABLE_DOCKER',
           },
         }
-      : { barred: offers.unusable ?? noTermination(policy), isUnobserved: facts.docker === undefined },
+      : { barred: noTermination(policy) ?? offers.unusable, isUnobserved: facts.docker === undefined },
   isolation: ({ network, seccomp }) => ({
     fs: 'image',
     pid: true,
