@@ -58,19 +58,21 @@ function serve(setup: TerminatorSetup): Connections {
   return connections
 }
 
-function end(connections: Connections | undefined): void {
-  if (connections === undefined) process.exit(1)
-  say(connections.report(), () => process.exit(0))
-}
-
 function main(): void {
   leaveRoot()
-  const state: { connections?: Connections } = {}
+  const state: { connections?: Connections; isOver?: true } = {}
+  const end = (): void => {
+    if (state.isOver === true) return
+    state.isOver = true
+    if (state.connections === undefined) process.exit(1)
+    say(state.connections.report(), () => process.exit(0))
+  }
   const lines = createInterface({ input: process.stdin })
   lines.once('line', (line) => {
     state.connections = serve(JSON.parse(line) as TerminatorSetup)
   })
-  lines.once('close', () => end(state.connections))
+  lines.once('close', end)
+  process.once('disconnect', end)
   // Whoever writes to a runner that is gone is to end, and not to say so.
   process.stdout.on('error', () => process.exit(1))
 }

@@ -38,7 +38,7 @@ const NETWORK = `terminate: true\nallow: [ api.test, other.test ]\ncredentials: 
 
 async function start(
   command: readonly string[],
-  { network = NETWORK, words = [], env = { TOKEN: SECRET }, way = WAYS[0] }: Run = {},
+  { network = NETWORK, words = [], env = { TOKEN: SECRET }, way = WAYS[0], ...more }: Run = {},
 ) {
   const profile = await profileOf(network)
   const argv = ['--json', '--profile', profile, '--engine', more.engine ?? way.engine, ...words, '--', ...command]
@@ -107,11 +107,10 @@ describeWith('root', 'credentials that stay outside', () => {
   test.each(WAYS)(
     'the header arrives, and nothing inside, in the result or in the log has it ($engine, $as)',
     async (way) => {
-      const log = join(site.directory, `audit-${way.engine}-${way.as}`)
-      await writeFile(log, '', { mode: 0o666 })
-      await chmod(log, 0o666)
+      const { path: logs, remove } = await newDirectory({ owner: way.as })
+      const log = join(logs, 'audit')
       const script = `curl -sS -m 20 https://api.test/hello | grep -c 'Bearer ${SECRET.slice(0, 3)}'
-      env; cat /proc/*/environ /proc/*/cmdline /proc/self/mountinfo; cat /etc/.llm-do/* | tail -3
+      env; cat /proc/*/environ /proc/*/cmdline /proc/self/mountinfo 2>/dev/null; cat /etc/.llm-do/* | tail -3
       grep -rsl ${SECRET.slice(0, 6)} /etc /run /tmp /home /workspace /var; true`
       const { stdout, stderr } = await start(
         ['sh', '-c', script.replace(SECRET.slice(0, 6), '"$0"'), SECRET.slice(0, 6)],
@@ -126,6 +125,7 @@ describeWith('root', 'credentials that stay outside', () => {
       expect(await site.requests()).toContain('GET /hello')
       for (const text of [stdout, stderr, await readFile(log)]) expect(text.toString()).not.toContain(SECRET)
       expect((await readFile(log)).toString()).toContain('api.test')
+      await remove()
     },
   )
 
@@ -357,9 +357,11 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
   test('the terminator has no secret in its words and variables, no root, and ends with the run', async () => {
     const running = run(['sleep', '2'])
     const pid = await until('a terminator', () => terminatorsOf()[0])
-    const [words, variables, status] = ['cmdline', 'environ', 'status'].map((name) => readOr(`/proc/${pid}/${name}`))
+    const own = /^Uid:\t(19\d{8})\t\1\t\1\t\1$/m
+    await until('an id of its own', () => (own.test(readOr(`/proc/${pid}/status`)) ? true : undefined))
+    const [words, variables] = ['cmdline', 'environ'].map((name) => readOr(`/proc/${pid}/${name}`))
+    expect(words).toContain('terminator')
     expect(`${words}${variables}`).not.toContain(SECRET)
-    expect(status).toMatch(/^Uid:\t(19\d{8})\t\1\t\1\t\1$/m)
     await running
     expect(readOr(`/proc/${pid}/comm`)).toBe('')
   })
@@ -370,7 +372,9 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
       '-c',
       'sleep 3; curl -sSm 20 https://api.test/late; curl -sSm 20 https://other.test/ | grep -c other',
     ])
-    process.kill(await until('a terminator', () => terminatorsOf()[0]), 'SIGKILL')
+    const terminator = await until('a terminator', () => terminatorsOf()[0])
+    await site.world.helper()
+    process.kill(terminator, 'SIGKILL')
     const { stdout, warnings } = await running
     expect(stdout).toBe('1\n')
     expect(warnings).toContainEqual(expect.stringContaining('the terminator ended before the command'))

@@ -38,6 +38,10 @@ export async function withTerminator(
 ): Promise<Outcome> {
   const certificates = readTrust(trust.source)
   const child = spawnTerminator()
+  const gone = new Promise((resolve) => {
+    child.once('exit', resolve)
+    child.once('error', resolve)
+  })
   const [, , , channel] = child.stdio as unknown as readonly [Writable, Readable, null, Socket]
   try {
     const lines = linesOf(child)
@@ -50,6 +54,7 @@ export async function withTerminator(
   } finally {
     channel.destroy()
     child.kill('SIGKILL')
+    await gone
   }
 }
 
