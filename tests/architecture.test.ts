@@ -19,7 +19,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['run'],
   ['report', 'launch-cache'],
   ['backends'],
-  ['cow'],
+  ['cow', 'terminator'],
   ['plan'],
   ['host'],
   ['policy', 'cgroup'],

@@ -491,9 +491,8 @@ static void make_scratch(struct staging *staging, const struct entry *entry) {
   staging->scratch[staging->scratch_count++] = mount;
 }
 
-static void bind_system(struct staging *staging, const char *source, const char *target) {
-  int from = sys_openat2(AT_FDCWD, source, O_PATH, NO_LINKS);
-  if (from < 0) fail("stage: open", source);
+/* Takes `from`. */
+static void show_readonly(struct staging *staging, int from, const char *source, const char *target) {
   int tree = clone_tree(from, source);
   set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, source);
   attach(staging, tree, target);
@@ -501,13 +500,15 @@ static void bind_system(struct staging *staging, const char *source, const char 
   close(from);
 }
 
+static void bind_system(struct staging *staging, const char *source, const char *target) {
+  int from = sys_openat2(AT_FDCWD, source, O_PATH, NO_LINKS);
+  if (from < 0) fail("stage: open", source);
+  show_readonly(staging, from, source, target);
+}
+
 /* The mount point must be there: it is a file that something else shows. */
 static void replace_file(struct staging *staging, const char *source, const char *target) {
-  int from = open_point(staging, source, 0), tree = clone_tree(from, source);
-  set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, source);
-  attach(staging, tree, target);
-  close(tree);
-  close(from);
+  show_readonly(staging, open_point(staging, source, 0), source, target);
 }
 
 static void make_directory(struct staging *staging, const struct entry *entry) {

@@ -5,7 +5,6 @@
 import type { Inode, NetworkWay } from '../host/facts.ts'
 import type { BackendName, EngineName, HostMode, Need, NetworkPolicy, Upper } from '../policy/values.ts'
 import type { PlannedLimits } from './limits.ts'
-import type { PlannedTrust } from './trust.ts'
 
 /** Whose account of a file tree counts: a zone is the user's, everything else is the system's. */
 export interface PlannedZone {
@@ -91,6 +90,14 @@ export interface PlannedSeccomp {
 export interface PlannedNetwork extends NetworkPolicy {
   /** What takes the connections of a restricted network to the helper that judges them. */
   readonly by?: NetworkWay
+}
+
+/** What the command verifies servers by where TLS ends on this host. */
+export interface PlannedTrust {
+  /** This host's bundle, canonical. */
+  readonly source: string
+  /** Files inside in whose place that bundle is mounted, with the certificate of the run's own authority. */
+  readonly places: readonly string[]
 }
 
 export interface Plan {

@@ -6,7 +6,7 @@ import { posix } from 'node:path'
 import { isTerminated } from '../network/termination.ts'
 import type { NetworkPolicy } from '../policy/values.ts'
 import { type PathFacts, pathFact } from './mounts.ts'
-import type { SystemEntry } from './plan.ts'
+import type { PlannedTrust, SystemEntry } from './plan.ts'
 import { isWithin } from './well-known-paths.ts'
 
 /** The bundle inside. Its content differs from run to run, so a plan has none of it. */
@@ -21,13 +21,6 @@ export const TRUST_PLACES = [
   '/etc/ssl/cert.pem',
   '/etc/ca-certificates/extracted/tls-ca-bundle.pem',
 ] as const
-
-export interface PlannedTrust {
-  /** This host's bundle, canonical. */
-  readonly source: string
-  /** Files inside in whose place TRUST_FILE is mounted. */
-  readonly places: readonly string[]
-}
 
 /** What is asked of the host for it. */
 export const trustQuestions = (network: NetworkPolicy): readonly string[] => (isTerminated(network) ? TRUST_PLACES : [])

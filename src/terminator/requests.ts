@@ -109,5 +109,8 @@ export function fieldsForClient(raw: readonly string[]): string[] {
 }
 
 /** Whether the server ends the connection after its answer. */
-export const endsConnection = ({ rawHeaders, httpVersionMinor }: Request): boolean =>
+export const endsConnection = ({
+  rawHeaders,
+  httpVersionMinor,
+}: Pick<Request, 'rawHeaders' | 'httpVersionMinor'>): boolean =>
   httpVersionMinor === 0 || /\bclose\b/i.test(valuesOf(fieldsOf(rawHeaders), 'connection').join(','))

@@ -8,6 +8,10 @@ import { mergeLayers } from './layers.ts'
 /** Keys that are about files of profiles and people, not about the policy: load.ts follows `extends`. */
 const NOT_POLICY = ['extends', 'description']
 
+const terminated = (more: object = {}): object => ({
+  network: { terminate: true, credentials: [{ host: 'a.example', header: 'X-Key', from: 'env:KEY', ...more }] },
+})
+
 const zone = (more: object): object => ({ zones: [{ name: 'z', hostPath: '/h', ...more }] })
 const tmpfs = (more: object): object => ({ zones: [{ name: 'z', mode: 'tmpfs', ...more }] })
 
@@ -43,6 +47,13 @@ const EFFECTS: Readonly<Record<string, readonly [without: object, with_: object]
   'network.hosts': [{}, { network: { hosts: { 'a.example': '192.0.2.7' } } }],
   'network.afterSecrets': [{}, { network: { afterSecrets: 'deny' } }],
   'network.proxy': [{ network: 'restricted' }, { network: { mode: 'restricted', proxy: 'on' } }],
+  'network.terminate': [{}, { network: { terminate: true } }],
+  'network.credentials': [{}, terminated()],
+  'network.credentials[].host': [terminated(), terminated({ host: 'b.example' })],
+  'network.credentials[].header': [terminated(), terminated({ header: 'X-Other' })],
+  'network.credentials[].from': [terminated(), terminated({ from: 'file:/key' })],
+  'network.credentials[].format': [terminated(), terminated({ format: 'Bearer {}' })],
+  'network.requests': [{}, { network: { terminate: true, requests: ['GET a.example/*'] } }],
   ...Object.fromEntries(
     [
       ['memory', '64m'],

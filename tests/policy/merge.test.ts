@@ -378,7 +378,7 @@ describe('what is wrong', () => {
     [{ tty: 'yes' }, 'a.yaml: tty: expected true or false, got "yes" (string).'],
     [
       { network: { mode: 'none', alow: [] } },
-      'a.yaml: network.alow: expected one of mode, allow, deny, local, publish, hosts, afterSecrets, proxy, got the unknown key "alow". Did you mean "allow"?',
+      'a.yaml: network.alow: expected one of mode, allow, deny, local, publish, hosts, afterSecrets, terminate, credentials, requests, proxy, got the unknown key "alow". Did you mean "allow"?',
     ],
     [{ network: { allow: ['http://x'] } }, 'a.yaml: network.allow.0: expected a host'],
     [JSON.parse('{"__proto__": {"tty": true}}'), 'got the unknown key "__proto__".'],

@@ -1,5 +1,5 @@
 /** Whatever a worker asks for, with every form of rule: what it is given was allowed before. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { judge, rulesOf } from '../../src/network/host-rule.ts'
 import type { NetworkWord, ParsedNetwork } from '../../src/policy/keys/network-layers.ts'
 import { narrowNetwork as narrowing } from '../../src/policy/keys/network-narrowing.ts'
@@ -118,4 +118,42 @@ test('a worker may name a tool that the operator has named, and no other', () =>
   expect(narrowing.isWider(wish('@git'), grant)).toBe(true)
   expect(narrowing.isWider(wish('@npm'), { ...grant, allow: ['a.example:443'] })).toBe(true)
   expect(narrowing.isWider(wish('@npm'), { mode: 'host', allow: [], deny: [] })).toBe(true)
+})
+
+describe('the end of TLS is the operator’s alone to say', () => {
+  const credentials = [{ host: 'a.example', header: 'X-Key', from: 'env:KEY' }]
+  const requests = ['GET a.example/*']
+  const grant: NetworkPolicy = {
+    mode: 'restricted',
+    allow: ['a.example'],
+    deny: [],
+    terminate: true,
+    credentials,
+    requests,
+  }
+  const wish = (more: Partial<ParsedNetwork>): ParsedNetwork => ({ allow: [], deny: [], ...more })
+
+  test.each([
+    { terminate: true },
+    { terminate: false },
+    { credentials },
+    { requests },
+    { credentials: [{ host: 'a.example', header: 'X-Key', from: 'file:/etc/passwd' }] },
+  ])('a worker that says %j is refused', (more) => {
+    expect(narrowing.isWider(wish(more), grant)).toBe(true)
+    expect(narrowing.isWider(wish(more), { ...grant, mode: 'host' })).toBe(true)
+  })
+
+  test('and what the operator has said holds for a worker that takes fewer hosts', () => {
+    const less = wish({ mode: 'restricted', allow: ['a.example:443'] })
+    expect(narrowing.isWider(less, grant)).toBe(false)
+    for (const isFlagged of [true, false])
+      expect(narrowing.takes(less, grant, isFlagged)).toMatchObject({ terminate: true, credentials, requests })
+  })
+
+  test('an escalation says which secret was asked for, and where it is', () => {
+    expect(narrowing.shows(wish({ terminate: true, credentials, requests }))).toBe(
+      'restricted (TLS ended on the host, X-Key for a.example of env:KEY, GET a.example/*)',
+    )
+  })
 })

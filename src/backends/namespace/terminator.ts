@@ -12,7 +12,7 @@ import type { Readable, Writable } from 'node:stream'
 import { SandboxError } from '../../error.ts'
 import type { TerminatedHost, TerminatorLine, TerminatorSetup } from '../../network/termination.ts'
 import { packageRoot } from '../../os/native-programs.ts'
-import type { PlannedTrust } from '../../plan/trust.ts'
+import type { PlannedTrust } from '../../plan/plan.ts'
 import type { Outcome, TerminatorReport } from '../outcome.ts'
 
 /** What launch needs of it. */

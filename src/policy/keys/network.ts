@@ -198,14 +198,14 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       group: 'Network',
       part: 'publish',
       repeats: true,
-      help: "A server inside that this host's loopback reaches.",
+      help: 'A server inside that this host reaches.',
       sets: (text) => ({ values: { network: { publish: words(text) } } }),
     },
     {
       name: 'terminate-tls',
       group: 'Network',
       part: 'terminate',
-      help: 'End TLS here for the hosts in network.credentials and network.requests of the profile.',
+      help: 'End TLS of hosts with credentials on this host.',
       sets: () => ({ values: { network: { terminate: true } } }),
     },
     {

@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest'
+import { parseRequestRule } from '../../src/network/termination.ts'
+import {
+  endsConnection,
+  fieldsForClient,
+  fieldsForServer,
+  type Request,
+  refusalOf,
+  upgradeRefusalOf,
+} from '../../src/terminator/requests.ts'
+
+const HOST = {
+  host: 'a.example',
+  port: 443,
+  headers: [{ name: 'Authorization', value: 'Bearer s' }],
+  requests: ['GET a.example/*', 'TRACE a.example/*', '* a.example/any'].flatMap((text) => parseRequestRule(text) ?? []),
+}
+
+const request = (method: string, url: string, ...rawHeaders: readonly string[]): Request => ({
+  method,
+  url,
+  rawHeaders: ['Host', 'a.example', ...rawHeaders],
+  httpVersionMajor: 1,
+  httpVersionMinor: 1,
+})
+
+describe('a request', () => {
+  test.each([
+    { what: 'in order', one: request('GET', '/x'), status: undefined },
+    { what: 'with a length', one: request('POST', '/any', 'Content-Length', '3'), status: undefined },
+    { what: 'in chunks', one: request('POST', '/any', 'Transfer-Encoding', 'Chunked'), status: undefined },
+    { what: 'by a method without a rule', one: request('POST', '/x'), status: 403 },
+    { what: 'for another host', one: { ...request('GET', '/x'), rawHeaders: ['Host', 'b.example'] }, status: 421 },
+    { what: 'for two hosts', one: request('GET', '/x', 'host', 'a.example'), status: 421 },
+    { what: 'for no host', one: { ...request('GET', '/x'), rawHeaders: [] }, status: 421 },
+    {
+      what: 'with two lengths',
+      one: request('POST', '/any', 'Content-Length', '3', 'Transfer-Encoding', 'chunked'),
+      status: 400,
+    },
+    {
+      what: 'with the same length twice',
+      one: request('POST', '/any', 'Content-Length', '3', 'Content-Length', '3'),
+      status: 400,
+    },
+    { what: 'in another encoding', one: request('POST', '/any', 'Transfer-Encoding', 'gzip, chunked'), status: 400 },
+    { what: 'with a URL', one: request('GET', 'https://a.example/x'), status: 400 },
+    { what: 'with a fragment', one: request('GET', '/any#x'), status: 400 },
+    { what: 'of the whole server', one: request('OPTIONS', '*'), status: 400 },
+    { what: 'that would be sent back', one: request('TRACE', '/x'), status: 405 },
+  ])('$what: $status', ({ one, status }) => {
+    expect(refusalOf(one, HOST)?.status).toBe(status)
+  })
+
+  test('goes on without what is the connection’s, without the header of a secret, and with the secret', () => {
+    const sent = request(
+      'GET',
+      '/x',
+      'authorization',
+      'mine',
+      'AUTHORIZATION',
+      'too',
+      'Connection',
+      'close, X-Hop, Host, Content-Length',
+      'X-Hop',
+      '1',
+      'Content-Length',
+      '3',
+      'Proxy-Authorization',
+      'p',
+      'Accept',
+      '*/*',
+    )
+    expect(fieldsForServer(sent, HOST, false)).toEqual([
+      ...['Host', 'a.example', 'Content-Length', '3', 'Accept', '*/*'],
+      ...['Authorization', 'Bearer s', 'Connection', 'keep-alive'],
+    ])
+  })
+
+  test('that is refused is told in printable letters, and not at length', () => {
+    const refusal = refusalOf(request('POST', `/\u001b${'a'.repeat(5000)}?secret=1`), HOST)
+    expect(refusal?.what).toMatch(/^POST \/\?a{150,200}$/)
+  })
+})
+
+describe('a change of the protocol', () => {
+  const upgrade = (protocol: string, ...more: readonly string[]) =>
+    upgradeRefusalOf(request('GET', '/x', 'Connection', 'Upgrade', 'Upgrade', protocol, ...more), HOST)?.status
+  test('passes to websocket, where the path is allowed', () => {
+    expect(upgrade('WebSocket')).toBeUndefined()
+    expect(upgradeRefusalOf(request('POST', '/x', 'Upgrade', 'websocket'), HOST)?.status).toBe(403)
+  })
+  test.each([
+    ['h2c'],
+    ['websocket, h2c'],
+    ['h2c', 'Upgrade', 'websocket'],
+    ['websocket', 'Content-Length', '3'],
+    ['TLS/1.3'],
+  ])('is refused: %s %s %s', (...words) => {
+    const [protocol = '', ...more] = words
+    expect(upgrade(protocol, ...more)).toBe(403)
+  })
+})
+
+describe('an answer', () => {
+  test('goes on as it is, without what is the connection’s', () => {
+    const raw = [
+      'Set-Cookie',
+      'a',
+      'set-cookie',
+      'b',
+      'Connection',
+      'keep-alive, X-Hop',
+      'X-Hop',
+      '1',
+      'Transfer-Encoding',
+      'chunked',
+      'Content-Length',
+      '3',
+    ]
+    expect(fieldsForClient(raw)).toEqual(['Set-Cookie', 'a', 'set-cookie', 'b', 'Content-Length', '3'])
+  })
+  test('tells whether it is the last one', () => {
+    const answer = (minor: number, ...rawHeaders: readonly string[]) =>
+      endsConnection({ httpVersionMinor: minor, rawHeaders: [...rawHeaders] })
+    expect([answer(1), answer(1, 'connection', 'x, Close'), answer(0)]).toEqual([false, true, true])
+  })
+})
