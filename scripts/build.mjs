@@ -12,7 +12,12 @@ import { build } from 'esbuild'
 import { precompile } from './precompile.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const entryPoints = { program: 'src/cli/main.ts', cli: 'src/cli/load-bundle.ts', terminator: 'src/terminator/main.ts', index: 'src/index.ts' }
+const entryPoints = {
+  program: 'src/cli/main.ts',
+  cli: 'src/cli/load-bundle.ts',
+  terminator: 'src/terminator/main.ts',
+  index: 'src/index.ts',
+}
 
 const missing = Object.values(entryPoints).filter((entry) => !existsSync(join(root, entry)))
 if (missing.length > 0) {

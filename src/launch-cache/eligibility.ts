@@ -25,7 +25,6 @@ export interface Cacheable extends Planned {
 export function isCacheable({ plan, policy, shippedProfiles, given }: Cacheable): boolean {
   return (
     backendNamed(plan.backend).hasLaunchFile &&
-    !isForNode(plan) &&
     plan.warnings.length === 0 &&
     Object.entries(policy.env.set).every(([name, value]) => given[name] === value || isShipped(name))
   )

@@ -30,6 +30,7 @@ import {
   fieldsForClient,
   fieldsForServer,
   fieldsOf,
+  hasBody,
   type Refusal,
   refusalOf,
   shown,
@@ -37,7 +38,7 @@ import {
 } from './requests.ts'
 
 /** At once: two descriptors and some 100 KiB each. */
-const MOST_PAIRS = 512
+const MOST_OPEN = 512
 const MOST_REFUSALS = 256
 const HANDSHAKE_MS = 10_000
 /** The first byte of TLS: a record of a handshake. */
@@ -78,6 +79,8 @@ export class Connections {
   private readonly serving: Serving
   private readonly http: Server
   private readonly pairs = new Map<Duplex, Pair>()
+  /** Connections of the command, before and after they have become a pair. */
+  private readonly open = new Set<Socket>()
   private readonly refused = new Map<string, RefusedRequest>()
   private omitted = 0
   private waiting: Outside | undefined
@@ -93,6 +96,8 @@ export class Connections {
       requestTimeout: 0,
       headersTimeout: 0,
     })
+    // Fields beyond a number would be left out here, and their meaning kept by the parser. The size of a head has a bound.
+    this.http.maxHeadersCount = 0
     this.http.on('request', (request, response) => void this.pass(request, response))
     this.http.on('upgrade', (request, socket, head) => void this.upgrade(request, socket, head))
     this.http.on('clientError', (_error, socket) => this.refuseForm(socket))
@@ -108,10 +113,10 @@ export class Connections {
     if (side === 'outside') {
       waiting?.socket.destroy()
       this.waiting = { id, host, port, socket }
-    } else if (waiting === undefined || waiting.id !== id || this.pairs.size >= MOST_PAIRS) {
+    } else if (waiting === undefined || waiting.id !== id || this.open.size >= MOST_OPEN) {
       waiting?.socket.destroy()
       socket.destroy()
-    } else this.open(waiting, socket)
+    } else this.begin(waiting, socket)
   }
 
   report(): TerminatorLine {
@@ -126,7 +131,9 @@ export class Connections {
   }
 
   /** The first byte tells TLS from what is not; it is put back. */
-  private open(outside: Outside, inside: Socket): void {
+  private begin(outside: Outside, inside: Socket): void {
+    this.open.add(inside)
+    inside.once('close', () => this.open.delete(inside))
     const giveUp = (): void => {
       outside.socket.destroy()
       inside.destroy()
@@ -217,10 +224,10 @@ export class Connections {
   /** Nothing is sent to a server before its certificate is verified by this host's. */
   private async verified({ host }: TerminatedHost, socket: Socket): Promise<TLSSocket> {
     const server = connect({ socket, host, servername: host, secureContext: this.trusted, ALPNProtocols: [...ALPN] })
+    server.on('error', () => server.destroy())
     server.setTimeout(HANDSHAKE_MS, () => server.destroy(new Error('no answer to the handshake')))
     await once(server, 'secureConnect')
     server.setTimeout(0)
-    server.on('error', () => server.destroy())
     return server
   }
 
@@ -244,7 +251,9 @@ export class Connections {
       onward.once('response', (reply) => passBack(reply, response))
       onward.once('error', failed)
       response.once('close', () => response.writableFinished || onward.destroy())
-      pipeline(request, onward, ignored)
+      // Without a length there is no body, whatever node makes of one.
+      if (hasBody(request)) pipeline(request, onward, ignored)
+      else onward.end()
     } catch (error) {
       failed(error as Error)
     }

@@ -70,6 +70,11 @@ export function refusalOf(request: Request, host: TerminatedHost): Refusal | und
   return { kind: 'request', what, status: 403, why: `network.requests does not allow ${what} on ${host.host}` }
 }
 
+export function hasBody({ rawHeaders }: Pick<Request, 'rawHeaders'>): boolean {
+  const fields = fieldsOf(rawHeaders)
+  return valuesOf(fields, 'content-length').length + valuesOf(fields, 'transfer-encoding').length > 0
+}
+
 /** The same for one that changes the protocol: any other than this one could carry requests that nobody has looked at. */
 export function upgradeRefusalOf(request: Request, host: TerminatedHost): Refusal | undefined {
   const refusal = refusalOf(request, host)
@@ -77,8 +82,7 @@ export function upgradeRefusalOf(request: Request, host: TerminatedHost): Refusa
   const fields = fieldsOf(request.rawHeaders)
   const [protocol = '', ...more] = valuesOf(fields, 'upgrade')
   const isWebSocket = request.method === 'GET' && protocol.trim().toLowerCase() === 'websocket' && more.length === 0
-  const hasBody = valuesOf(fields, 'content-length').length + valuesOf(fields, 'transfer-encoding').length > 0
-  if (isWebSocket && !hasBody) return undefined
+  if (isWebSocket && !hasBody(request)) return undefined
   return {
     kind: 'form',
     what: shown(`Upgrade ${protocol}`),
