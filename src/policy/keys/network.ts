@@ -133,7 +133,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       terminate: field<boolean, boolean>(readBoolean, {
         description:
           'End TLS of the hosts in credentials and requests on this host, by a certificate authority that exists for the run.',
-        unit: 'boolean',
+        unit: 'true or false',
         standard: 'false',
         type: 'boolean',
       }),
