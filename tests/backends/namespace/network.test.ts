@@ -35,3 +35,13 @@ test('without nftables, listeners are written besides', () => {
     ['net-listen', '0.0.0.0', 443],
   ])
 })
+
+test('hosts whose TLS ends here are named for the helper, with the port of plain HTTP', () => {
+  const network = { mode: 'restricted', allow: ['api.test'], deny: [], requests: ['GET api.test/*'] } as const
+  const named = (records: readonly (readonly unknown[])[]) => records.filter(([verb]) => verb === 'net-terminate')
+  expect(named(networkRecords({ ...network, terminate: true }))).toEqual([
+    ['net-terminate', 'api.test', 443],
+    ['net-terminate', 'api.test', 80],
+  ])
+  expect(named(networkRecords(network))).toEqual([])
+})
