@@ -119,7 +119,7 @@ async function runTrace(commands, onCommand) {
     await runSessions(sessions, commands, onCommand)
     return sessions
   } finally {
-    for (const { stage } of [template, ...sessions]) stage.remove()
+    for (const { stage } of [{ stage: template }, ...sessions]) stage.remove()
   }
 }
 
