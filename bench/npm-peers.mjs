@@ -29,7 +29,7 @@ function ripgrepDirectory() {
 function srt(stage) {
   const settings = join(stage.directory, 'srt.json')
   const network = { allowedDomains: [], deniedDomains: [] }
-  const filesystem = { denyRead: [], allowWrite: ['.'], denyWrite: [] }
+  const filesystem = { denyRead: [], allowWrite: ['.', stage.directory], denyWrite: [] }
   writeFileSync(settings, JSON.stringify({ network, filesystem }))
   const more = ripgrepDirectory()
   return {

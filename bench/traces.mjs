@@ -37,6 +37,13 @@ const READY = 4
 
 /* ---- runners: the variables and the words of a run in a stage ---- */
 
+/** Those that have no /tmp of their own write into one of the stage's. */
+const sharesTmp = (make) => (stage) => {
+  const { argv, ...runner } = make(stage)
+  const moved = (text) => text?.replaceAll('/tmp/', `${stage.directory}/`)
+  return { ...runner, argv: ({ script, words }) => argv({ script: moved(script), words: words.map(moved) }) }
+}
+
 const plain = () => ({ argv: ({ words }) => words })
 
 const bwrap = ({ cwd }) => ({ argv: ({ words }) => [...NAIVE, '--bind', cwd, cwd, ...words] })
@@ -53,7 +60,7 @@ const llmDo =
     ],
   })
 
-const OURS = { plain, bwrap, cold: llmDo('--rw', '.', '--pool', 'off'), warm: llmDo('--rw', '.') }
+const OURS = { plain: sharesTmp(plain), bwrap, cold: llmDo('--rw', '.', '--pool', 'off'), warm: llmDo('--rw', '.') }
 
 /** A session of each runner: its stage, and what it took for each command. */
 function openSession(name, makeRunner, template) {
@@ -113,7 +120,9 @@ async function runSessions(sessions, commands, onCommand) {
 async function runTrace(commands, onCommand) {
   const template = makeStage()
   makeRepository(template)
-  const peers = Object.entries(NPM_PEERS).filter(([name]) => isInstalled(name))
+  const peers = Object.entries(NPM_PEERS)
+    .filter(([name]) => isInstalled(name))
+    .map(([name, make]) => [name, sharesTmp(make)])
   const sessions = [...Object.entries(OURS), ...peers].map(([name, make]) => openSession(name, make, template))
   try {
     await runSessions(sessions, commands, onCommand)
