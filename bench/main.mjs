@@ -18,6 +18,7 @@ import { highWater, weightBelow, withPool } from './pool.mjs'
 import { makeStage, ROOT } from './stage.mjs'
 import { median, quantile, table } from './statistics.mjs'
 import { timeByTurns } from './stopwatch.mjs'
+import { traces } from './traces.mjs'
 import { variety } from './variety.mjs'
 
 const LIBRARY = fileURLToPath(new URL('library.mjs', import.meta.url))
@@ -366,6 +367,7 @@ const GROUPS = {
   throughput,
   limits: costOfLimits,
   variety,
+  traces,
   network,
   cow,
   long,
@@ -465,6 +467,7 @@ async function main() {
       runs: options.runs ?? 100,
       peers,
       times: {},
+      progress,
       cold: help.includes('--pool') ? COLD : [],
     }
     const where = machine()

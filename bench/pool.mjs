@@ -23,16 +23,26 @@ function keeperOf(stage) {
   return lines.map((line) => JSON.parse(line)).find(({ directory }) => directory === stage.cwd)
 }
 
-/** @throws when no sandbox can be kept ready */
-export async function withPool(stage, size, use) {
-  const { status, stderr } = command(stage, ['start', '--size', String(size), '--idle-timeout', '10m'])
+/**
+ * @param options of `exec` that the pool is for
+ * @throws when no sandbox can be kept ready
+ */
+export async function withPool(stage, size, use, options = []) {
+  const { status, stderr } = command(stage, ['start', '--size', String(size), '--idle-timeout', '10m', ...options])
   if (status !== 0) throw new Error(`pool start: ${stderr.toString().trim()}`)
   try {
-    return await use({ fill: () => fill(stage, size), keeper: () => keeperOf(stage) })
+    return await use({ fill: () => fill(stage, size), keeper: () => keeperOf(stage), names: () => namesOfReady(stage) })
   } finally {
     const keeper = keeperOf(stage)
     if (keeper !== undefined) process.kill(keeper.pid, 'SIGTERM')
   }
+}
+
+/** Names of those that are ready: one that is taken is renamed, and none comes back. */
+function namesOfReady(stage) {
+  const keeper = keeperOf(stage)
+  if (keeper === undefined) return []
+  return readdirSync(join(poolsOf(stage.env), keeper.name)).filter((name) => name.startsWith('r'))
 }
 
 /** Until all are ready. @returns how many there are: what others mount on this machine takes ready ones away */

@@ -166,6 +166,6 @@ int call_key(struct call *call, struct key *key) {
   program_find(call->command[0], getenv("PATH"), &call->program);
   for (int word = 0; word < KEY_WORDS; word++)
     if (add_word(key, (enum key_word)word, call) < 0) return -1;
-  if (key_add(key, call->script ? "script" : "command") < 0 || key_add(key, call->program.key) < 0) return -1;
+  if (key_add(key, call->program.key) < 0) return -1;
   return add_options(call, key) < 0 || add_environment(key) < 0 ? -1 : 0;
 }

@@ -1,6 +1,7 @@
 /* The prompt part of the guard: inotify on directories in which something protected could be made. */
 #include "lib/guard.h"
 
+#include "lib/fd-message.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/socket.h>
 
 #define BENEATH (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH)
 
@@ -205,7 +207,29 @@ static int read_events(struct guard *guard) {
 
 int guard_on_events(struct guard *guard) { return read_events(guard) && lookup_all(guard); }
 
-void guard_on_end(struct guard *guard) { read_events(guard); }
+/*
+ * Who closes an inotify descriptor waits until no processor looks at its watches any more, some ten milliseconds, and so does who ends
+ * with one. This one goes into a message to a socket that only this message holds. The kernel finds that nobody can receive it and
+ * closes both by itself (unix(7), garbage collection). One that does so at once makes us wait as before, and so does a message
+ * that cannot be sent.
+ */
+static void leave_to_kernel(int fd) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+    close(fd);
+    return;
+  }
+  (void)message_send(ends[0], "", 1, (int[]){fd, ends[1]}, 2);
+  close(fd);
+  close(ends[1]);
+  close(ends[0]); /* the last: it starts the search, which must not find anything of ours */
+}
+
+void guard_on_end(struct guard *guard) {
+  read_events(guard);
+  if (guard->events >= 0) leave_to_kernel(guard->events);
+  guard->events = -1;
+}
 
 /* ---- walks ---- */
 

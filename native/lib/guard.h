@@ -100,7 +100,8 @@ int guard_is_fresh(const struct guard *guard, const struct launchfile *file);
 void guard_watch(struct guard *guard, uint64_t now_ns);
 /* 1 = there was an attempt. */
 int guard_on_events(struct guard *guard);
-/* The command has ended: the sweep looks for itself, but only events tell that git has tried to change a configuration. */
+/* The command has ended, and with it the watch: the sweep looks for itself, but only events tell that git has tried to change a
+ * configuration. */
 void guard_on_end(struct guard *guard);
 /* The next walk is due. 1 = there was an attempt. */
 int guard_on_time(struct guard *guard);

@@ -7,7 +7,6 @@ import { fnv1a64 } from '../os/checksum.ts'
 
 /** How the caller wrote the command, as far as the client can tell it without knowing the options. */
 export interface Invocation {
-  readonly kind: 'command' | 'script'
   /** The words before the command; of a variable's value (`--env NAME=VALUE`) only that there is one. */
   readonly options: readonly string[]
   /** Those variables, `NAME=VALUE`, in their order. */
@@ -54,7 +53,6 @@ export function keyWords(inputs: KeyInputs): readonly string[] {
   const named = wordsByName(inputs)
   return [
     ...[...KEY_CALLER, ...KEY_PLACE].map((name) => named[name]),
-    invocation.kind,
     invocation.program,
     String(invocation.options.length),
     ...invocation.options,
@@ -82,14 +80,13 @@ function concernsUs(name: string): boolean {
 export function invocationOf(words: readonly string[]): Invocation | undefined {
   const end = words.indexOf('--')
   if (end !== -1) return commandFrom(words, end, end + 1)
-  if (words.length >= 2 && words.at(-2) === '-c')
-    return { kind: 'script', ...withoutValues(words.slice(0, -2)), program: '/bin/sh' }
+  if (words.length >= 2 && words.at(-2) === '-c') return { ...withoutValues(words.slice(0, -2)), program: '/bin/sh' }
   return words[0]?.startsWith('-') === true ? undefined : commandFrom(words, 0, 0)
 }
 
 function commandFrom(words: readonly string[], optionsEnd: number, at: number): Invocation | undefined {
   const program = words[at]
-  return program === undefined ? undefined : { kind: 'command', ...withoutValues(words.slice(0, optionsEnd)), program }
+  return program === undefined ? undefined : { ...withoutValues(words.slice(0, optionsEnd)), program }
 }
 
 const VARIABLE_OPTION = '--env'

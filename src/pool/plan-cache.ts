@@ -75,7 +75,6 @@ export class KeptPlan {
 
 /** A plan depends on the program (its toolchain), never on the arguments. */
 const invocationOf = ([program = '']: readonly string[]): Invocation => ({
-  kind: 'command',
   options: [],
   variables: [],
   program,

@@ -4,25 +4,18 @@ import { fnv1a64 } from '../../src/os/checksum.ts'
 
 describe('how the caller wrote the command', () => {
   test.each([
-    [['true'], { kind: 'command', options: [], variables: [], program: 'true' }],
-    [['--', 'true', '-x'], { kind: 'command', options: [], variables: [], program: 'true' }],
-    [
-      ['--memory', '1g', '--', 'ls', '--', 'x'],
-      { kind: 'command', options: ['--memory', '1g'], variables: [], program: 'ls' },
-    ],
+    [['true'], { options: [], variables: [], program: 'true' }],
+    [['--', 'true', '-x'], { options: [], variables: [], program: 'true' }],
+    [['--memory', '1g', '--', 'ls', '--', 'x'], { options: ['--memory', '1g'], variables: [], program: 'ls' }],
     [
       ['--env', 'A=b=c', '--env=B=', '--env', 'C', '--', 'ls'],
       {
-        kind: 'command',
         options: ['--env', 'A=', '--env=B=', '--env', 'C'],
         variables: ['A=b=c', 'B='],
         program: 'ls',
       },
     ],
-    [
-      ['--memory', '1g', '-c', 'ls'],
-      { kind: 'script', options: ['--memory', '1g'], variables: [], program: '/bin/sh' },
-    ],
+    [['--memory', '1g', '-c', 'ls'], { options: ['--memory', '1g'], variables: [], program: '/bin/sh' }],
   ])('%j is understood', (words, invocation) => {
     expect(invocationOf(words)).toEqual(invocation)
   })
@@ -68,7 +61,7 @@ describe('the key', () => {
     userNamespace: 'user:[1]',
     mountNamespace: 'mnt:[2]',
     cwd: '/w',
-    invocation: { kind: 'command', options: ['--memory', '1g'], variables: [], program: 'ls' },
+    invocation: { options: ['--memory', '1g'], variables: [], program: 'ls' },
     env: {
       PATH: '/bin',
       SECRET: 'x',
@@ -86,7 +79,7 @@ describe('the key', () => {
   test('tells words apart that only differ in where one ends', () => {
     const other = {
       ...inputs,
-      invocation: { kind: 'command', options: ['--memory'], variables: [], program: '1g' },
+      invocation: { options: ['--memory'], variables: [], program: '1g' },
     } as const
     expect(keyName(keyWords(inputs))).not.toBe(keyName(keyWords(other)))
   })

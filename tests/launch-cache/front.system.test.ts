@@ -106,6 +106,7 @@ describeWith('bwrap', 'a plan that was made for another program', () => {
     [['--', 'uname', '-s']],
     [['--', '/bin/echo', 'x']],
     [['--', 'sh', '-c', 'exit 7']],
+    [['-c', 'echo "$0" "$PATH"; exit 7']],
     [['--', './here']],
     [['here']],
   ])('runs %j without node, as node would', async (words) => {

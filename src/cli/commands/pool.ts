@@ -68,7 +68,7 @@ function execOptions(call: Call, rest: readonly string[]): ExecOptions {
   const command = line.command.length === 0 && line.script === undefined ? ANY_COMMAND : commandOf(line)
   const { profile } = given
   const own = rest.slice(0, line.commandAt - (rest[line.commandAt - 1] === '--' ? 1 : 0))
-  const invocation = { kind: 'command', ...withoutValues(own), program: command[0] ?? '' } as const
+  const invocation = { ...withoutValues(own), program: command[0] ?? '' }
   return {
     command,
     layers: [flagLayer(line.given, cwd)],

@@ -1,0 +1,50 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expect, test } from 'vitest'
+
+interface Command {
+  readonly line: string
+  readonly status: number
+  readonly variables: readonly (readonly [string, string])[]
+  readonly script: string | undefined
+  readonly words: readonly string[]
+}
+
+/** A plain module without declarations: what is used of it is said here. */
+const { readCommand, readTrace, readTraces } = (await import(
+  pathToFileURL(join(import.meta.dirname, '../../bench/session.mjs')).href
+)) as {
+  readonly readCommand: (line: string) => Command
+  readonly readTrace: (text: string) => readonly Command[]
+  readonly readTraces: () => Readonly<Record<string, readonly Command[]>>
+}
+
+test('a command of words is run as words', () => {
+  expect(readCommand('git log --oneline HEAD~1')).toEqual({
+    line: 'git log --oneline HEAD~1',
+    status: 0,
+    variables: [],
+    script: undefined,
+    words: ['git', 'log', '--oneline', 'HEAD~1'],
+  })
+})
+
+test('a status, variables, and a command that takes a shell', () => {
+  expect(readCommand('!1 TZ=UTC A_B= grep -c "x" a | cat')).toMatchObject({
+    status: 1,
+    variables: [
+      ['TZ', 'UTC'],
+      ['A_B', ''],
+    ],
+    script: 'grep -c "x" a | cat',
+    words: ['/bin/sh', '-c', 'grep -c "x" a | cat'],
+  })
+})
+
+test('notes are no commands', () => {
+  expect(readTrace('# a note\n\nls\n')).toHaveLength(1)
+})
+
+test('each trace has 200 commands', () => {
+  expect(Object.values(readTraces()).map((commands) => commands.length)).toEqual([200, 200, 200])
+})
