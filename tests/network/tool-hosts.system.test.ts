@@ -9,6 +9,7 @@ import { runCli } from '../support/cli.ts'
 import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { PLAIN_ID } from '../support/users.ts'
+import { publish } from './registry.ts'
 import { openWorld, WORLD, type World } from './world.ts'
 
 const ZONE = { 'api.test': [[WORLD]], 'other.test': [[WORLD]], 'evil.test': [[WORLD]] } as const
@@ -76,6 +77,22 @@ describeWith('root', 'the hosts that a tool is set up for', () => {
       tools: [{ name: '@npm', hosts: ['api.test:80'], from: [join(home.path, '.npmrc')] }],
     })
     expect(`${stdout}${JSON.stringify(result)}${await kept()}`).not.toMatch(/hunter/)
+  })
+
+  test('install a real package with all that it needs, from a private registry, and reach nothing else', async () => {
+    const count = await publish('gray-matter', { web: world.files, host: 'api.test' })
+    await npmrc('registry=http://api.test/npm/\n')
+    await writeFile(join(project.path, 'package.json'), '{"name":"mine","version":"1.0.0"}')
+    const script = `npm install --no-audit --no-fund --no-update-notifier --fetch-retries 0 gray-matter >&2
+      curl -sS -m 5 http://other.test/say >/dev/null 2>&1 || echo refused
+      node -p "require('gray-matter')('---\\na: [1, 2]\\n---\\nbody').data.a.length"`
+    const config = ['--env', 'npm_config_registry=http://api.test/npm/']
+    const result = await run(['--rw', '.', '--allow-host', '@npm', ...config], ['sh', '-c', script])
+    expect([result.stderr, result.stdout]).toEqual([expect.stringContaining(`added ${count} packages`), 'refused\n2\n'])
+    expect(result.network).toEqual([
+      expect.objectContaining({ host: 'api.test', verdict: 'allowed', rule: 'api.test:80' }),
+      expect.objectContaining({ host: 'other.test', verdict: 'not-listed' }),
+    ])
   })
 
   describe('a project that names a host of its own', () => {
