@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readlinkSync, realpathSync } from 'node:fs'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,6 +9,8 @@ import { runCli } from '../support/cli.ts'
 import { newDirectory } from '../support/directory.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
+import { newerNodes } from '../support/nodes.ts'
+import { packageCopy } from '../support/package.ts'
 import { readOr, until } from '../support/processes.ts'
 import { openTerminationWorld, type TerminationWorld } from './termination-world.ts'
 import { PYTHON, WAYS, type Way } from './ways.ts'
@@ -386,15 +388,16 @@ print(sum(once(i) for i in range(600)))`
   })
 
   test('a killed terminator takes its hosts with it, and the result says so', async () => {
-    const running = run([
-      'sh',
-      '-c',
-      'sleep 3; curl -sSm 20 https://api.test/late; curl -sSm 20 https://other.test/ | grep -c other',
-    ])
+    const { path: gate, remove } = await newDirectory()
+    const script = `until [ -e ${gate}/open ]; do sleep 0.1; done
+      curl -sSm 20 https://api.test/late; curl -sSm 20 https://other.test/ | grep -c other`
+    const running = run(['sh', '-c', script], { words: ['--ro', gate] })
     const terminator = await until('a terminator', () => terminatorsOf()[0])
     await site.world.helper()
     process.kill(terminator, 'SIGKILL')
+    await writeFile(join(gate, 'open'), '')
     const { stdout, warnings } = await running
+    await remove()
     expect(stdout).toBe('1\n')
     expect(warnings).toContainEqual(expect.stringContaining('the terminator ended before the command'))
     expect(await site.requests()).not.toContain('GET /late')
@@ -412,6 +415,25 @@ print(sum(once(i) for i in range(600)))`
     if (which === 'net') process.kill(runner, 'SIGTERM')
     await running
     expect(await site.world.helpers()).toEqual([])
+  })
+
+  describeWith('newer-nodes', 'with another line of node', () => {
+    // Sockets are handed over in the form in which node's own processes exchange them, which no document promises.
+    test.each(newerNodes())('the header arrives by node $major', async ({ file }) => {
+      const [copy, { path: gate, remove }] = [await packageCopy(), await newDirectory()]
+      copy.recordNode(file)
+      const script = `curl -sS -m 20 https://api.test/hello; until [ -e ${gate}/open ]; do sleep 0.1; done`
+      const argv = ['--json', '--profile', await profileOf(NETWORK), '--ro', gate, '--', 'sh', '-c', script]
+      const [program = '', ...words] = [...site.world.through, join(copy.root, 'bin/llm-do-exec'), ...argv]
+      const env = { TOKEN: SECRET, PATH: process.env['PATH'], HOME: gate }
+      const running = execa(program, words, { cwd: '/', env, extendEnv: false, reject: false })
+      const terminator = await until('a terminator', () => terminatorsOf()[0])
+      const node = readlinkSync(`/proc/${terminator}/exe`)
+      await writeFile(join(gate, 'open'), '')
+      const { stdout } = JSON.parse((await running).stdout) as Result
+      await Promise.all([copy.remove(), remove()])
+      expect([node, stdout]).toEqual([realpathSync(file), expect.stringContaining(`Bearer ${SECRET}`)])
+    })
   })
 
   describe('is refused before the run, without a word of the secret', () => {
