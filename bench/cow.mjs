@@ -104,8 +104,8 @@ async function command(stage, cold, rounds, { name, goal, script, prepare }) {
 
 /* ---- start ---- */
 
-async function start(stage, cold, rounds) {
-  const shown = (flag) => [stage.exec, ...cold, flag, '.', '--', 'true']
+async function start(stage, cold, rounds, directory) {
+  const shown = (flag) => [stage.exec, ...cold, flag, directory, '--', 'true']
   const commands = { writable: shown('--rw'), 'copy-on-write': shown('--cow') }
   for (const words of Object.values(commands)) stage.warm(words)
   return timeByTurns({ stage, commands, rounds })
@@ -160,15 +160,17 @@ function verbs(stage, cold) {
 export async function cow({ runs, times, cold }) {
   const stage = makeStage()
   try {
-    const started = await start(stage, cold, runs)
-    times['copy-on-write: start'] = started
-    const rows = [
-      {
-        row: 'start with --cow over --rw, ms',
-        value: (median(started['copy-on-write']) - median(started.writable)) / 1e6,
-        goal: 1,
-      },
-    ]
+    const rows = []
+    for (const [directory, count] of [
+      ['empty', 0],
+      ['project', 1000],
+    ]) {
+      writeFiles(join(stage.cwd, directory), count, String)
+      const started = await start(stage, cold, runs, directory)
+      times[`copy-on-write: start, ${count} files`] = started
+      const value = (median(started['copy-on-write']) - median(started.writable)) / 1e6
+      rows.push({ row: `start with --cow over --rw, ${count} files, ms`, value, goal: 1 })
+    }
     for (const one of COMMANDS) {
       const { times: measured, row } = await command(stage, cold, Math.max(5, Math.round(runs / 10)), one)
       times[`copy-on-write: ${one.name}`] = measured

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -138,34 +139,53 @@ int layer_remove(const char *directory, const char *id) {
 
 /* ---- whether anything was changed ---- */
 
-/* 1, also where it cannot be read, or 0. */
-static int has_entries(int directory) {
-  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = 0;
+/* Of overlay, on a directory that hides the zone's, or that comes from another place. */
+static int is_marked(int directory) {
+  static const char *const marks[] = {"trusted.overlay.opaque", "trusted.overlay.redirect", "user.overlay.opaque", "user.overlay.redirect"};
+  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+    if (fgetxattr(directory, marks[i], NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP)) return 1;
+  return 0;
+}
+
+static int has_other_mode(int upper, int lower) {
+  struct stat now, before;
+  return fstat(upper, &now) < 0 || fstat(lower, &before) < 0 || (now.st_mode & 0777) != (before.st_mode & 0777);
+}
+
+static int has_own_entries(int upper, int lower);
+
+/* Both are closed. */
+static int has_own(int upper, int lower) {
+  int found = upper < 0 || lower < 0 || has_other_mode(upper, lower) || is_marked(upper) || has_own_entries(upper, lower);
+  if (upper >= 0) close(upper);
+  if (lower >= 0) close(lower);
+  return found;
+}
+
+/* Overlay makes each directory on the way to what a command has changed, and they stay when that is gone again: a command that makes a
+ * file for a moment, as git does, has changed nothing. 1, also where it cannot be read, or 0. */
+static int has_own_entries(int upper, int lower) {
+  int copy = openat(upper, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = 0;
   DIR *entries = copy < 0 ? NULL : fdopendir(copy);
   if (!entries) return 1;
-  errno = 0;
-  for (struct dirent *entry; !found && (entry = readdir(entries));) found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-  if (errno) found = 1;
+  for (struct dirent *entry; !found && (errno = 0, entry = readdir(entries));) {
+    const char *name = entry->d_name;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+    found = has_own(open_beneath(upper, name, O_RDONLY | O_DIRECTORY), open_beneath(lower, name, O_RDONLY | O_DIRECTORY));
+  }
+  if (!found && errno) found = 1;
   closedir(entries);
   return found;
 }
 
-/* The root of a zone has no name in the upper directory: its mode is that of the zone, until the command changes it. */
-static int has_other_mode(int upper, const char *source) {
-  struct stat now, before;
-  return fstat(upper, &now) < 0 || lstat(source, &before) < 0 || (now.st_mode & 0777) != (before.st_mode & 0777);
-}
-
-static int zone_may_have_changes(int layer, size_t number, const char *source) {
+static int zone_may_have_changes(int layer, size_t number, const struct entry *zone) {
   char path[sizeof(layer_name) + sizeof LAYER_UPPER];
   layer_name name;
   layer_zone_name(number, name);
   snprintf(path, sizeof path, "%s/%s", name, LAYER_UPPER);
   int upper = sys_openat2(layer, path, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
   if (upper < 0) return errno != ENOENT;
-  int found = has_entries(upper) || has_other_mode(upper, source);
-  close(upper);
-  return found;
+  return has_own(upper, layer_open_source(zone));
 }
 
 int layer_may_have_changes(int layer, const struct launchfile *file) {
@@ -173,7 +193,7 @@ int layer_may_have_changes(int layer, const struct launchfile *file) {
   size_t position = 0, number = 0;
   if (faccessat(layer, LAYER_RECORD, F_OK, 0) < 0 && errno == ENOENT) return 0;
   while (launchfile_next(file, &position, &zone))
-    if (is_layered(&zone) && zone_may_have_changes(layer, number++, zone.word[0])) return 1;
+    if (is_layered(&zone) && zone_may_have_changes(layer, number++, &zone)) return 1;
   return 0;
 }
 

@@ -1,8 +1,9 @@
 /** Starts of copy-on-write runs: by the client alone, and in sandboxes that were kept ready. Each has a layer of its own, from its own start. */
-import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { chmod, chown, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { openSandbox } from '../../src/pool/sandbox.ts'
 import type { Result } from '../../src/report/result.ts'
@@ -40,6 +41,30 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
       expect(idsIn(place.layers)).toEqual(before)
       // Control: node tells of what was changed.
       expect(await programsOf(place, 'exec', '--cow', '.', '--', 'touch', 'new')).toMatch(/node/)
+    })
+
+    test('that made something for a moment only ends without node, too; the layer is gone', async () => {
+      const place = await makePlace(user)
+      mkdirSync(join(place.project, 'd/deep'), { recursive: true })
+      if (user === 'plain') await execa('chown', ['-R', `${uidOf(user)}:${uidOf(user)}`, place.project])
+      const words = (script: string) => ['exec', '--cow', '.', '--', 'sh', '-c', script]
+      const moment = 'mkdir d/deep/new; touch d/deep/new/x; rm -r d/deep/new'
+      await sleep(SETTLED_MS)
+      const before = idsIn(place.layers)
+      const left = () => idsIn(place.layers).filter((id) => !before.includes(id))
+      expect((await place.cli(...words(moment))).status).toBe(0)
+      expect(await programsOf(place, ...words(moment))).not.toMatch(/node/)
+      expect(left()).toEqual([])
+      // Controls: directories alone can be a change, too.
+      for (const script of [
+        'mkdir d/deep/new',
+        'chmod 700 d/deep',
+        'rmdir d/deep',
+        'mv d/deep d/other',
+        'rm -r d; mkdir d',
+      ])
+        expect(await programsOf(place, ...words(script))).toMatch(/node/)
+      expect(left()).toHaveLength(5)
     })
 
     test('reports its changes as a run that node has started does, with and without JSON', async () => {
