@@ -41,7 +41,6 @@ static _Noreturn void copy_zones(const struct run *run) {
   sigset_t none;
   size_t position = 0, number = 0;
   sigemptyset(&none);
-  umask(0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0) _exit(errno);
   while (launchfile_next(&run->file, &position, &zone))
     if (is_layered(&zone) && copy_zone(run->layer, number++, &zone) < 0) _exit(errno);

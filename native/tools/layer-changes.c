@@ -307,7 +307,7 @@ static int visit_file(struct walk *walk, int upper, int lower, const struct chan
 
 /* ---- directories ---- */
 
-/* Where a renamed directory was: a name beside it, or a path from the zone's root. */
+/* Where a renamed directory was: a name in the same directory, or a path from the zone's root. */
 static int open_redirect(const struct walk *walk, int lower, const char *redirect) {
   return redirect[0] == '/' ? open_beneath(walk->zone->lower, redirect + 1, O_RDONLY | O_DIRECTORY)
                             : open_beneath(lower, redirect, O_RDONLY | O_DIRECTORY);

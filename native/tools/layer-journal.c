@@ -500,7 +500,7 @@ static int was_written(const struct journal *journal, int stage, const char *nam
   return status.st_size != step->made_size || is_newer(&status.st_mtim, &step->made_time) || is_newer(&step->made_time, &status.st_mtim);
 }
 
-/* Beside its place, where whoever wrote it looks for it. */
+/* In the same directory, where its author will find it. */
 static int keep(struct journal *journal, int stage, const char *number, const struct step *step) {
   struct place place;
   char name[NAME_MAX];
@@ -511,7 +511,7 @@ static int keep(struct journal *journal, int stage, const char *number, const st
   errno = error;
   if (done < 0) return -1;
   journal->kept++;
-  fprintf(stderr, "%s/%s was written after it was applied: it is kept beside it, as %s\n", journal->layer->zone[step->zone].source, step->path, name);
+  fprintf(stderr, "%s/%s was written after it was applied, so it is kept, as %s in the same directory\n", journal->layer->zone[step->zone].source, step->path, name);
   return 0;
 }
 

@@ -39,7 +39,7 @@ export function protectionOf(
       (zone.gitOpen !== undefined && isInGit(change, repositories, zone.gitOpen))
     )
   }
-  // Whoever removes or replaces a directory does so to everything in it.
+  // A change that removes or replaces a directory does so to everything in it.
   const taken = new Set(changes.filter((one) => one.nested && isNamed(one)).flatMap(parentsOf))
   // What is new at a protected path is, with everything in it.
   const made = new Set(changes.filter((one) => isMaking(one) && isNamed(one)).map(keyOf))

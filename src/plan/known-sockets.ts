@@ -10,7 +10,7 @@ interface KnownSocket {
 const KNOWN: readonly KnownSocket[] = [
   {
     is: /\/(?:docker|podman|containerd|crio|buildkitd|dockershim)[^/]*\.sock$/,
-    gives: "a container engine: whoever reaches it can run anything on this host, as root where it is root's",
+    gives: "a container engine: a command that reaches it can run anything on this host, as root where it is root's",
   },
   {
     is: /\/(?:ssh-[^/]*\/agent\.\d+|keyring\/ssh|[^/]*ssh-agent[^/]*)$/,

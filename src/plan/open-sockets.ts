@@ -8,10 +8,14 @@ import { shown } from './well-known-paths.ts'
 
 /** Zones that must be searched for sockets and FIFOs: Landlock closes sockets from its version 9 on, and FIFOs never. */
 export function zonesWithOpenSockets(plan: Plan, { hasLandlock }: BackendTraits): readonly PlannedZone[] {
-  const { zones } = plan
+  const { zones, layer } = plan
   if (!hasLandlock || closesSockets(plan)) return []
+  // A copy has sockets and FIFOs of its own, which lead nowhere.
+  const isCopied = ({ mode }: PlannedZone): boolean => mode === 'cow' && layer?.upper === 'copy'
   // No server listens in an installation, and some of them hold thousands of files.
-  return zones.filter(({ kind, sockets, from }) => kind === 'directory' && !sockets && !from.startsWith('toolchain '))
+  const isSearched = ({ kind, sockets, from }: PlannedZone): boolean =>
+    kind === 'directory' && !sockets && !from.startsWith('toolchain ')
+  return zones.filter((zone) => isSearched(zone) && !isCopied(zone))
 }
 
 const whyOpen = ({ landlockAbi, seccomp }: Plan): string =>

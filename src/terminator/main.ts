@@ -73,7 +73,7 @@ function main(): void {
   })
   lines.once('close', end)
   process.once('disconnect', end)
-  // Whoever writes to a runner that is gone is to end, and not to say so.
+  // The runner is gone: nobody is left to be told.
   process.stdout.on('error', () => process.exit(1))
 }
 

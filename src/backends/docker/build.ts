@@ -56,7 +56,7 @@ export interface Reporter {
   readonly socket: string
 }
 
-/** Beside the other socket. */
+/** In the same directory as the other socket. */
 export const networkSocketOf = ({ socket }: Pick<Reporter, 'socket'>): string => `${socket}n`
 
 /** sockaddr_un of unix(7), less the final NUL. */

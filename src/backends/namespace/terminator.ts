@@ -19,7 +19,7 @@ import type { Outcome, TerminatorReport } from '../outcome.ts'
 export interface Terminating {
   /** The host's certificates and the run's own, for the command. */
   readonly trustBundle: string
-  /** For the helper of the network; whoever has it closes it. */
+  /** For the helper of the network; the one who has it closes it. */
   readonly channel: Socket
 }
 
@@ -96,6 +96,15 @@ interface Lines {
 
 const LOST: TerminatorReport = { refused: [], omitted: 0, isLost: true }
 
+/** @returns undefined for what no terminator of ours writes: it is not itself any more, and ends as one that was killed */
+function lineOf(text: string): TerminatorLine | undefined {
+  try {
+    return JSON.parse(text) as TerminatorLine
+  } catch {
+    return undefined
+  }
+}
+
 function linesOf(child: ChildProcess): Lines {
   const told: { ca: (ca: string | undefined) => void; report: (report: TerminatorReport) => void } = {
     ca: () => undefined,
@@ -114,8 +123,9 @@ function linesOf(child: ChildProcess): Lines {
   child.once('error', over)
   const lines = createInterface({ input: child.stdout as Readable })
   lines.on('line', (text) => {
-    const line = JSON.parse(text) as TerminatorLine
-    if ('ca' in line) told.ca(line.ca)
+    const line = lineOf(text)
+    if (line === undefined) child.kill('SIGKILL')
+    else if ('ca' in line) told.ca(line.ca)
     else told.report({ ...line, isLost: false })
   })
   lines.once('close', over)

@@ -1,4 +1,4 @@
-/** What a tool of the caller is set up for -> rules of the network. Pure; whoever asks answers the questions of `Look`. */
+/** What a tool of the caller is set up for -> rules of the network. Pure; the caller answers the questions of `Look`. */
 import { parseRange, rangeCovers } from '../address.ts'
 import { judge, parseRule, rulesOf } from '../host-rule.ts'
 import { apt } from './apt.ts'

@@ -10,7 +10,7 @@ export interface Look {
   readonly variable: (name: string) => string | undefined
   /** A file that only the caller or the system writes; undefined where there is none. */
   readonly text: (path: string) => string | undefined
-  /** A file of the project, which whoever wrote the project has written. */
+  /** A file of the project: its author has written it, not the caller. */
   readonly projectText: (path: string) => string | undefined
   /** Sorted; empty where there is no such directory. */
   readonly names: (directory: string) => readonly string[]
