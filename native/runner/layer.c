@@ -26,6 +26,13 @@ static void refuse_mounts_below(struct run *run) {
   }
 }
 
+static int begin_size(struct run *run, const struct entry *cow) {
+  uint64_t limit;
+  if (parse_number(cow->word[2], UINT64_MAX, &limit) < 0) return errno = EINVAL, -1;
+  layer_size_begin(&run->layer_size, run->layer, limit, now_ns());
+  return 0;
+}
+
 /* ---- copies ---- */
 
 static int copy_zone(int layer, size_t number, const struct entry *zone) {
@@ -43,27 +50,42 @@ static _Noreturn void copy_zones(const struct run *run) {
   sigemptyset(&none);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0) _exit(errno);
   while (launchfile_next(&run->file, &position, &zone))
-    if (is_layered(&zone) && copy_zone(run->layer, number++, &zone) < 0) _exit(errno);
+    if (is_layered(&zone) && copy_zone(run->layer, number++, &zone) < 0) _exit(errno ? errno : EIO);
   _exit(0);
 }
 
-static _Noreturn void cancel_copy(struct run *run, pid_t child, int signal) {
+static void end_copy(pid_t child) {
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
+}
+
+static _Noreturn void cancel_copy(struct run *run, pid_t child, int signal) {
+  end_copy(child);
   run->outcome.cause = CAUSE_CANCELLED;
   run->outcome.cancelled_by = signal;
   run_finish(run);
 }
 
+static _Noreturn void refuse_size(struct run *run, const struct entry *cow) {
+  errno = EDQUOT;
+  run_refuse(run, "launch: copy zones", cow->word[0]);
+}
+
+static int milliseconds_until(uint64_t due_ns) {
+  uint64_t now = now_ns();
+  return !due_ns ? -1 : due_ns <= now ? 0 : (int)((due_ns - now) / 1000000 + 1);
+}
+
 /* The wait status of the child. Nothing else runs yet. */
-static int wait_for_copy(struct run *run, pid_t child) {
+static int wait_for_copy(struct run *run, const struct entry *cow, pid_t child) {
   struct pollfd signals = {.fd = run->signals, .events = POLLIN};
   struct signalfd_siginfo info;
   for (int status;;) {
     pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended < 0) run_refuse(run, "launch: wait", "copy zones");
     if (ended > 0) return status;
-    (void)poll(&signals, 1, -1);
+    (void)poll(&signals, 1, milliseconds_until(layer_size_due(&run->layer_size)));
+    if (layer_size_is_over(&run->layer_size, now_ns(), 0)) end_copy(child), refuse_size(run, cow);
     while (read(run->signals, &info, sizeof info) == sizeof info)
       if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) cancel_copy(run, child, (int)info.ssi_signo);
   }
@@ -78,15 +100,16 @@ static int has_copies(const struct launchfile *file) {
 }
 
 /* By a process of its own: it can be large, and must be ended by what ends a run. */
-static void make_copies(struct run *run, const char *holder) {
+static void make_copies(struct run *run, const struct entry *cow) {
   if (!has_copies(&run->file)) return;
+  if (begin_size(run, cow) < 0) run_refuse(run, "launch: limit of layer", cow->word[2]);
   pid_t child = fork();
   if (child < 0) run_refuse(run, "launch: fork", "copy zones");
   if (child == 0) copy_zones(run);
-  int status = wait_for_copy(run, child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  int status = wait_for_copy(run, cow, child);
   errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
-  run_refuse(run, "launch: copy zones", holder);
+  if (errno) run_refuse(run, "launch: copy zones", cow->word[0]);
+  if (layer_size_is_over(&run->layer_size, now_ns(), 1)) refuse_size(run, cow);
 }
 
 static int is_new(const struct entry *cow) { return strcmp(cow->word[1], "new") == 0; }
@@ -106,7 +129,7 @@ void run_make_layer(struct run *run) {
   if (run->warm_directory && has_copies(&run->file)) run_refuse(run, "launch: copies for a command that has not come", cow.word[0]);
   if (run->warm_directory) return;
   struct timespec since = layer_now();
-  make_copies(run, cow.word[0]);
+  make_copies(run, &cow);
   /* A copy that was cut off must never have a record: all that it lacks would be listed as deleted. */
   if (layer_record(run->layer, &run->file, since) < 0) run_refuse(run, "launch: record of the layer", cow.word[0]);
 }
@@ -115,9 +138,7 @@ int run_begin_layer(const struct run *run) { return run->layer < 0 ? 0 : layer_r
 
 void run_limit_layer(struct run *run) {
   struct entry cow;
-  uint64_t limit;
-  if (run->layer < 0 || !launchfile_find(&run->file, V_COW, &cow)) return;
-  if (parse_number(cow.word[2], UINT64_MAX, &limit) == 0) return layer_size_begin(&run->layer_size, run->layer, limit, now_ns());
+  if (run->layer < 0 || !launchfile_find(&run->file, V_COW, &cow) || begin_size(run, &cow) == 0) return;
   run_record_failure(run, EINVAL, "launch: limit of layer", cow.word[2]);
   run_kill(run);
 }

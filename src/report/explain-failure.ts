@@ -163,6 +163,12 @@ const SETUP_FAILURES: readonly SetupRow[] = [
   },
   {
     step: 'launch: copy zones',
+    errno: 'EDQUOT',
+    why: () => 'the copy alone takes more than the changes may (cow.size, --cow-size)',
+    hint: () => '--cow-size none, or a size with room for the whole directory',
+  },
+  {
+    step: 'launch: copy zones',
     errno: 'EACCES',
     why: () => 'something in the directory cannot be read by this user, so there would be no whole copy',
     hint: () => 'without a copy: --cow-upper disk',

@@ -55,6 +55,18 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
       expect((await place.changes(cow?.id ?? '')).map(({ path }) => path)).toEqual(['file', 'new'])
     })
 
+    test('is refused before the command where the copy alone takes more than the changes may', async () => {
+      const place = await makePlace(user)
+      writeFileSync(join(place.project, 'big'), Buffer.alloc(3 * 2 ** 20, 'x'))
+      const run = (size: string) =>
+        place.cli('exec', ...COPY, '--cow-size', size, '--cow', '.', '--', 'sh', '-c', 'echo began')
+      const { status, stdout, stderr } = await run('1m')
+      expect([status, stdout.toString()]).toEqual([125, ''])
+      expect(stderr.toString()).toMatch(/--cow-size/)
+      expect((await place.cli('ps', '--cow')).stdout.toString()).not.toContain(place.project)
+      expect((await run('8m')).stdout.toString()).toBe('began\n')
+    })
+
     test('that the host changed meanwhile is a conflict', async () => {
       const place = await makePlace(user)
       await fill(place)
