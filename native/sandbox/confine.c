@@ -130,7 +130,12 @@ int seccomp_install(const struct sock_fprog *program) {
 
 /* ---- terminal ---- */
 
-void terminal_open(int *master, int *slave) {
+static void copy_size(int from, int to) {
+  struct winsize size;
+  if (ioctl(from, TIOCGWINSZ, &size) == 0) ioctl(to, TIOCSWINSZ, &size);
+}
+
+void terminal_open(int *master, int *slave, int like) {
   int number, unlock = 0;
   char path[32];
   *master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -139,4 +144,5 @@ void terminal_open(int *master, int *slave) {
   snprintf(path, sizeof path, "/dev/pts/%d", number);
   *slave = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (*slave < 0) fail("init: open terminal", path);
+  copy_size(like, *master);
 }

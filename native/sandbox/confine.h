@@ -13,5 +13,6 @@ int seccomp_read(const struct launchfile *file, struct sock_fprog *program);
 /* Installs it on the calling process; the last step before execve. 0, or -1 with errno. */
 int seccomp_install(const struct sock_fprog *program);
 
-/* A pseudo-terminal of the sandbox's own /dev/pts. */
-void terminal_open(int *master, int *slave);
+/* A pseudo-terminal of the sandbox's own /dev/pts. It has the size of `like`, if that is a terminal, before there is a command: one
+ * that asks at once is not told 0 0, and no change of size comes that nobody has made. */
+void terminal_open(int *master, int *slave, int like);

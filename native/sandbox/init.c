@@ -339,7 +339,7 @@ static struct started start(const struct launchfile *file, const struct command 
   if (pipe2(pipe, O_CLOEXEC) < 0) fail("init: pipe", "");
   own.pipe = pipe[1];
   if (is_late) far = open_waiting(&own);
-  if (is_on(file, V_TERMINAL)) terminal_open(&master, &own.slave);
+  if (is_on(file, V_TERMINAL)) terminal_open(&master, &own.slave, INIT_STDOUT);
   if (!is_late) report_start(master, names);
   pid_t child = fork();
   if (child < 0) fail("init: fork", "");
