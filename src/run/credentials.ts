@@ -52,17 +52,19 @@ function ofVariable(credential: HeaderCredential, name: string, plan: Plan, env:
 
 const MOST_BYTES = 64 * 1024
 
+function placeShowing(path: string, { zones, system }: Plan): string | undefined {
+  const zone = zones.find(({ source }) => isWithin(path, source))
+  if (zone !== undefined) return `${zone.target} (${zone.from})`
+  return system.find((entry) => entry.op === 'bind' && isWithin(path, entry.source))?.target
+}
+
 /** One newline at the end is an editor's. */
 function ofFile(credential: HeaderCredential, path: string, plan: Plan): string {
   try {
     const real = realpathSync.native(path)
-    const zone = plan.zones.find(({ source }) => isWithin(real, source))
-    if (zone !== undefined)
-      throw refused(
-        credential,
-        `expected ${path} to stay outside`,
-        `a file that ${zone.target} shows to the command (${zone.from})`,
-      )
+    const place = placeShowing(real, plan)
+    if (place !== undefined)
+      throw refused(credential, `expected ${path} to stay outside`, `a file that ${place} shows to the command`)
     return readSmall(credential, real).replace(/\r?\n$/, '')
   } catch (cause) {
     if (cause instanceof SandboxError) throw cause

@@ -248,7 +248,7 @@ export class Connections {
     try {
       await pair.server
       const onward = onwardOf(request, pair, false)
-      onward.once('response', (reply) => passBack(reply, response))
+      onward.once('response', (reply) => passBack(reply, response, failed))
       onward.once('error', failed)
       response.once('close', () => response.writableFinished || onward.destroy())
       // Without a length there is no body, whatever node makes of one.
@@ -319,10 +319,16 @@ const onwardOf = (request: IncomingMessage, { host, agent }: Pair, isUpgrade: bo
     setHost: false,
   })
 
-function passBack(reply: IncomingMessage, response: ServerResponse): void {
+/** node reads answers that it does not write, such as one with a control character in its reason: these are nobody's. */
+function passBack(reply: IncomingMessage, response: ServerResponse, failed: (error: Error) => void): void {
   const last = endsConnection(reply) ? ['Connection', 'close'] : []
-  response.sendDate = false
-  response.writeHead(reply.statusCode ?? 502, reply.statusMessage, [...fieldsForClient(reply.rawHeaders), ...last])
+  try {
+    response.sendDate = false
+    response.writeHead(reply.statusCode ?? 502, reply.statusMessage, [...fieldsForClient(reply.rawHeaders), ...last])
+  } catch (error) {
+    reply.destroy()
+    return void failed(error as Error)
+  }
   pipeline(reply, response, ignored)
 }
 
@@ -343,7 +349,8 @@ function answer(
   if (response.headersSent) return void response.destroy()
   const text = textOf(why)
   request.resume()
-  response.writeHead(status, {
+  // The reason is said, because that of an answer which was not taken would stay.
+  response.writeHead(status, STATUS_CODES[status], {
     'Content-Type': 'text/plain',
     'Content-Length': Buffer.byteLength(text),
     ...(status === 502 ? { Connection: 'close' } : {}),

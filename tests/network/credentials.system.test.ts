@@ -288,6 +288,15 @@ describeWith('root', 'credentials that stay outside', () => {
     expect(await site.requests()).not.toContain('GET /smuggled')
   })
 
+  test('an answer that cannot be passed on is an error of its own request, and of nothing else', async () => {
+    const script = `for path in odd/reason odd/status after; do curl -sS -m 20 -o out -w '%{http_code} ' https://api.test/$path; grep -o 'llm-do: .*\\|Bearer' out; done`
+    const { stdout, warnings } = await run(['sh', '-c', `cd /tmp; ${script}`])
+    expect(stdout).toMatch(
+      /^502 llm-do: api.test: Invalid character.*\n502 llm-do: api.test: Invalid status.*\n200 Bearer\n$/,
+    )
+    expect(warnings.join()).not.toContain('terminator')
+  })
+
   test('HTTP/2 is not offered', async () => {
     const script = `
 import ssl, socket
@@ -458,6 +467,11 @@ print(sum(once(i) for i in range(600)))`
         network: () => credential(`file:${site.directory}/shown/token`),
         zone: true,
         said: 'to stay outside',
+      },
+      {
+        what: 'a file that the system’s part of the tree shows',
+        network: () => credential('file:/usr/share/common-licenses/GPL-3'),
+        said: 'a file that /usr shows to the command',
       },
       { what: 'no switch', network: () => NETWORK.replace('terminate: true', ''), said: '--terminate-tls' },
       { what: 'a network without walls', words: ['--net', 'host'], said: 'expected a restricted network' },

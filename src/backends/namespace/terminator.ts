@@ -96,10 +96,25 @@ interface Lines {
 
 const LOST: TerminatorReport = { refused: [], omitted: 0, isLost: true }
 
+const hasStrings = (value: unknown, ...names: readonly string[]): boolean =>
+  typeof value === 'object' && value !== null && names.every((name) => typeof Reflect.get(value, name) === 'string')
+
+function isLine(value: unknown): value is TerminatorLine {
+  if (hasStrings(value, 'ca')) return true
+  if (!hasStrings(value)) return false
+  const { refused, omitted } = value as { readonly refused?: unknown; readonly omitted?: unknown }
+  return (
+    Array.isArray(refused) &&
+    refused.every((one) => hasStrings(one, 'host', 'kind', 'what')) &&
+    Number.isInteger(omitted)
+  )
+}
+
 /** @returns undefined for what no terminator of ours writes: it is not itself any more, and ends as one that was killed */
-function lineOf(text: string): TerminatorLine | undefined {
+export function lineOf(text: string): TerminatorLine | undefined {
   try {
-    return JSON.parse(text) as TerminatorLine
+    const value: unknown = JSON.parse(text)
+    return isLine(value) ? value : undefined
   } catch {
     return undefined
   }

@@ -39,6 +39,11 @@ const answers = {
     response.end('closing\n')
   },
 }
+/** Heads that node reads, and does not write. */
+const oddities = {
+  '/odd/reason': 'HTTP/1.1 200 O\x01K',
+  '/odd/status': 'HTTP/1.1 099 OK',
+}
 
 function file(url) {
   try {
@@ -53,6 +58,7 @@ server.on('request', (request, response) => {
   appendFileSync(log, `${method} ${url}\n`)
   const special = answers[url]
   if (special !== undefined) return special(request, response)
+  if (oddities[url]) return request.socket.end(`${oddities[url]}\r\nContent-Length: 0\r\n\r\n`)
   const found = file(url)
   if (found !== undefined) return response.end(found)
   if (url.startsWith('/web/')) return response.writeHead(404).end()

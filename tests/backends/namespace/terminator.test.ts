@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { lineOf } from '../../../src/backends/namespace/terminator.ts'
+
+const REFUSED = { host: 'api.test', port: 443, kind: 'form', what: 'GET /', count: 1 }
+
+test.each([{ ca: 'PEM' }, { refused: [], omitted: 0 }, { refused: [REFUSED], omitted: 3 }])('%j is a line', (line) => {
+  expect(lineOf(JSON.stringify(line))).toEqual(line)
+})
+
+test.each([
+  '',
+  'ca',
+  'null',
+  '5',
+  '"ca"',
+  '[]',
+  '{}',
+  '{"ca":{}}',
+  '{"refused":5,"omitted":0}',
+  '{"refused":[null],"omitted":0}',
+  '{"refused":[{"host":1}],"omitted":0}',
+  '{"refused":[]}',
+])('%s is none', (text) => {
+  expect(lineOf(text)).toBeUndefined()
+})
