@@ -1,7 +1,8 @@
 """Runs a program on a terminal and plays a person in front of it.
 
-stdin: one JSON object {argv, cwd, env, rows, columns, steps}. A step waits until the screen shows a text, then types,
-resizes or sends a signal to the program: {"until": "ready", "type": "\\u0003", "resize": [30, 100], "signal": 15}.
+stdin: one JSON object {argv, cwd, env, rows, columns, steps}. A step waits until the screen shows a text and, where it says so, the
+terminal was seen out of line mode; then it types, resizes or sends a signal to the program:
+{"until": "ready", "untilRaw": true, "type": "\\u0003", "resize": [30, 100], "signal": 15}.
 stdout: one JSON object {status, signal, screen, restored, raw}: restored is whether the terminal has its modes, its open file its
 flags, and no exclusive use of it, as before; raw is whether the terminal was ever out of line mode.
 """
@@ -43,7 +44,7 @@ screen, seen, raw = b"", 0, False
 
 def play():
     global seen
-    while steps and steps[0]["until"].encode() in screen[seen:]:
+    while steps and steps[0]["until"].encode() in screen[seen:] and (raw or not steps[0].get("untilRaw")):
         step = steps.pop(0)
         seen = screen.index(step["until"].encode(), seen) + len(step["until"])
         if "resize" in step:

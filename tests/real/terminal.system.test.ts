@@ -13,6 +13,8 @@ const HARNESS = join(import.meta.dirname, '../programs/terminal.py')
 interface Step {
   /** Text that the screen shows before this step. */
   readonly until: string
+  /** It was seen out of line mode before this step. */
+  readonly untilRaw?: boolean
   readonly type?: string
   /** Rows and columns. */
   readonly resize?: readonly [number, number]
@@ -132,6 +134,9 @@ print("spoiled", flush=True)`
 
 describeWith(['userns', 'python'], 'the caller’s terminal', () => {
   const spoilAnd = (then: string) => ['sh', '-c', `python3 -c '${SPOIL}'; ${then}`]
+  // A command that ends by itself first waits for a key, which is typed when its terminal has been seen: reads fail until then.
+  const whenSeen = (then: string) => `until read key; do sleep 0.02; done; ${then}`
+  const seen = [{ until: '', untilRaw: true, type: '\r' }]
 
   test('is spoiled by a command that runs without us', async () => {
     expect(await sitAt(await directoryWith(), ['/bin/sh', ...spoilAnd('exit 3').slice(1)])).toMatchObject({
@@ -141,25 +146,24 @@ describeWith(['userns', 'python'], 'the caller’s terminal', () => {
   })
 
   test.each([
-    ['ends', [], 'exit 3', [], 3],
-    ['is killed', [], 'kill -9 $$', [], 137],
-    ['is ended at the deadline', ['--timeout', '1s'], 'sleep 20', [], 124],
+    ['ends', [], whenSeen('exit 3'), seen, 3],
+    ['is killed', [], whenSeen('kill -9 $$'), seen, 137],
+    ['is ended at the deadline', ['--timeout', '3s'], 'sleep 20', [], 124],
     [
       'is ended at the memory limit',
       ['--memory', '64m'],
-      'exec python3 -c "b = bytearray(200 << 20); input()"',
-      [],
+      whenSeen('exec python3 -c "b = bytearray(200 << 20); input()"'),
+      seen,
       137,
     ],
     ['is cancelled by SIGTERM', [], 'sleep 20', [{ until: 'spoiled', signal: 15 }], 130],
     ['is cancelled by SIGHUP', [], 'sleep 20', [{ until: 'spoiled', signal: 1 }], 130],
-    // Its output wakes no process, so it stays until the terminal has been looked at.
-    ['captures nothing but its input', ['--json'], 'sleep 0.5; exit 3', [], 3],
+    ['captures nothing but its input', ['--json'], whenSeen('exit 3'), seen, 3],
   ] as const)('is given back as it was when the command %s', async (_, options, then, steps, status) => {
     const directory = await directoryWith()
     for (const way of ['by node', 'by the client']) {
-      const seen = await sitAt(directory, [programFor(currentUser()), ...options, '--', ...spoilAnd(then)], steps)
-      expect({ way, ...seen }).toMatchObject({ way, restored: true, status, signal: null, raw: true })
+      const run = await sitAt(directory, [programFor(currentUser()), ...options, '--', ...spoilAnd(then)], steps)
+      expect({ way, ...run }).toMatchObject({ way, restored: true, status, signal: null, raw: true })
     }
   })
 
