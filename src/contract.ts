@@ -194,7 +194,7 @@ export const VERBS = {
   record: 2,
   /** LINE; read by client; what --log prints */
   isolation: 1,
-  /** exec|interpreter|signal|deadline NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no exit, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
+  /** exec|interpreter|signal|deadline|exit NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no success, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one); 0 for exit, which is for a terminal and leaves the status alone */
   message: 6,
 } as const
 
@@ -303,6 +303,7 @@ export interface LaunchStatus {
   readonly network?: readonly ReachedHost[]
   readonly networkOmitted?: number
   readonly networkLost?: boolean
+  readonly full?: readonly string[]
   readonly layer?: string
 }
 
@@ -335,6 +336,7 @@ export const STATUS_KEYS = {
   network: 'hosts?',
   networkOmitted: 'number?',
   networkLost: 'boolean?',
+  full: 'texts?',
   layer: 'text?',
 } as const
 

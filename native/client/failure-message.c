@@ -88,3 +88,10 @@ int print_failure_message(const struct result *result, int fd) {
   int length = fill(result, &message, text, sizeof text);
   return length < 0 || print(fd, text, (size_t)length) < 0 ? -1 : (int)status;
 }
+
+void print_exit_message(const struct result *result, int fd) {
+  const struct end failed = {"exit", 0};
+  struct entry message;
+  if (!isatty(fd) || find_message(result->file, &failed, &message) < 0) return;
+  (void)print(fd, message.word[3], strlen(message.word[3]));
+}

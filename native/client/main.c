@@ -199,6 +199,7 @@ static void print_isolation(const struct launchfile *file) {
 /* Returns when the result cannot be written. */
 static void end_plainly(const struct run *run, const struct result *result, int status) {
   print_isolation(&run->file);
+  if (!run->capture.is_on && status != 0) print_exit_message(result, 2);
   if (!run->capture.is_on) _exit(status);
   print_result(result, status);
 }
@@ -212,7 +213,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
   if (!run->capture.is_on && !is_audited && status >= 0) end_with_message(&result);
-  if (!is_plain || !result_is_text(&result)) explain(run, json, 0);
+  if (!is_plain || !result_is_text(&result) || result_tells_of_refusal(&result)) explain(run, json, 0);
   int is_recorded = is_audited && audit_append(&result) == 0;
   if (is_recorded || !is_audited) end_plainly(run, &result, status);
   explain(run, json, is_recorded);

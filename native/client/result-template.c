@@ -59,6 +59,45 @@ int result_names_hidden_path(const struct result *result) {
   return 0;
 }
 
+/* Of the end of stderr: as much as src/report/stderr-denials.ts looks at. */
+#define LOOKED_AT (16u << 10)
+
+/* Words of a file system that refuses writes, or is full. */
+static const char *const REFUSALS[] = {"read-only file system", "EROFS", "no space left on device", "ENOSPC"};
+
+static int ends_path(char c) { return c == 0 || strchr(" \t\r\n'\"`:,;()", c) != NULL; }
+
+static int is_hidden(const struct launchfile *file, const char *from, size_t length) {
+  char path[4096];
+  if (length < 2 || length >= sizeof path) return 0;
+  memcpy(path, from, length);
+  path[length] = 0;
+  return !is_shown(file, path) && access(path, F_OK) == 0;
+}
+
+/* Does it name a path that is here and not inside? More than node takes for one: it looks again. */
+static int names_hidden(const struct launchfile *file, const char *text) {
+  for (const char *at = strchr(text, '/'); at; at = strchr(at, '/')) {
+    size_t length = 0;
+    while (!ends_path(at[length])) length++;
+    if ((at == text || ends_path(at[-1])) && is_hidden(file, at, length)) return 1;
+    at += length;
+  }
+  return 0;
+}
+
+int result_tells_of_refusal(const struct result *result) {
+  static char text[LOOKED_AT + 1];
+  const struct stream *stream = &result->capture->stream[1];
+  if (!result->capture->is_on || !stream_is_whole(stream) || status_number(result->status, STATUS_WAIT_STATUS) == 0) return 0;
+  size_t size = stream->seen < LOOKED_AT ? stream->seen : LOOKED_AT;
+  memcpy(text, stream->bytes + stream->seen - size, size);
+  text[size] = 0;
+  for (size_t i = 0; i < sizeof REFUSALS / sizeof *REFUSALS; i++)
+    if (strcasestr(text, REFUSALS[i])) return 1;
+  return names_hidden(result->file, text);
+}
+
 /* So may a process limit that counts no refusals: did it have as many as the V_RLIMIT entry allows, the command and init among them? */
 static int may_lack_processes(const struct result *result) {
   struct entry entry;
@@ -79,7 +118,7 @@ static int has_key(const struct result *result, const char *key) {
 }
 
 int result_has_events(const struct result *result) {
-  static const char *const SEEN[] = {STATUS_ATTEMPTS, STATUS_SET_IDS, STATUS_CONFIG_LOCKED, STATUS_LAYER}, *const COUNTED[] = {STATUS_OOM_KILLS, STATUS_PIDS_REFUSED};
+  static const char *const SEEN[] = {STATUS_ATTEMPTS, STATUS_SET_IDS, STATUS_CONFIG_LOCKED, STATUS_FULL, STATUS_LAYER}, *const COUNTED[] = {STATUS_OOM_KILLS, STATUS_PIDS_REFUSED};
   for (size_t i = 0; i < sizeof SEEN / sizeof *SEEN; i++)
     if (has_key(result, SEEN[i])) return 1;
   for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++)
@@ -114,6 +153,7 @@ int result_needs_no_words(const struct result *result) {
   if (status_number(result->status, STATUS_SET_IDS) > 0 || (end != 0 && strstr(result->status, "\"" STATUS_CONFIG_LOCKED "\":"))) return 0;
   if (tells_of_network(result, end != 0) || has_key(result, STATUS_LAYER)) return 0;
   if (status_number(result->status, STATUS_OOM_KILLS) > 0 || status_number(result->status, STATUS_PIDS_REFUSED) > 0) return 0;
+  if (has_key(result, STATUS_FULL)) return 0;
   return end == 0 || (!result_names_hidden_path(result) && !may_lack_processes(result));
 }
 

@@ -36,6 +36,9 @@ int result_needs_no_words(const struct result *result);
 /* Is something reported that is worth a message of its own: a refused limit, an attempt on a protected path? */
 int result_has_events(const struct result *result);
 
+/* May stderr, captured to its end, tell of something that the walls have refused? Node finds out. */
+int result_tells_of_refusal(const struct result *result);
+
 /* Does a word of the command name what is here and not inside? */
 int result_names_hidden_path(const struct result *result);
 

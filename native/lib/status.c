@@ -51,6 +51,16 @@ void status_put_guard(FILE *out, const struct guard *guard) {
   if (guard->config_locked) fputs(",\"" STATUS_CONFIG_LOCKED "\":true", out);
 }
 
+static void put_full(FILE *out, const char *const full[FULL_MAX]) {
+  if (!full[0]) return;
+  fputs(",\"" STATUS_FULL "\":[", out);
+  for (int i = 0; i < FULL_MAX && full[i]; i++) {
+    if (i) fputc(',', out);
+    put_json(out, full[i]);
+  }
+  fputc(']', out);
+}
+
 static const char *verdict_name(uint32_t verdict) {
 #define ROW(value, name) \
   if (verdict == value) return name;
@@ -105,6 +115,7 @@ char *status_line(const struct outcome *outcome, size_t *size) {
   put_number(out, STATUS_PIDS_REFUSED, outcome->pids_refused);
   put_number(out, STATUS_THROTTLED_US, outcome->throttled_us);
   put_number(out, STATUS_KILLED, outcome->killed);
+  put_full(out, outcome->full);
   if (outcome->guard) status_put_guard(out, outcome->guard);
   if (outcome->network) status_put_network(out, outcome->network);
   if (outcome->layer) put_key(out, STATUS_LAYER, outcome->layer);

@@ -21,6 +21,7 @@ struct outcome {
   long long cpu_us, peak_bytes, peak_pids;
   long long oom_kills, pids_refused, throttled_us, read_bytes, write_bytes; /* -1 without such a counter */
   unsigned killed;
+  const char *full[FULL_MAX]; /* targets of scratch file systems without room; ended by NULL, or at FULL_MAX */
   const struct guard *guard; /* what it saw; NULL = nothing ran */
   const struct net_report *network; /* NULL = not restricted */
   const char *layer; /* directory of what the command changed in copy-on-write zones; NULL = nothing */

@@ -94,7 +94,19 @@ static void on_not_started(struct run *run, const struct report *report) {
   run_record_failure(run, report->error, report->step[0] ? report->step : "sandbox ended before its command", report->path);
 }
 
+/* The bits of a report are places among the tmpfs entries. */
+static void note_full(struct run *run, uint32_t full) {
+  struct entry entry;
+  size_t position = 0;
+  for (int count = 0; full && launchfile_next(&run->file, &position, &entry);) {
+    if (entry.verb != V_TMPFS) continue;
+    if (full & 1) run->outcome.full[count++] = entry.word[0];
+    full >>= 1;
+  }
+}
+
 static void on_ended(struct run *run, const struct report *report) {
+  note_full(run, report->full);
   if (report->started_ns) run->outcome.started_ns = report->started_ns;
   run->outcome.wait_status = report->wait_status;
   run->outcome.ended_ns = report->at_ns;

@@ -34,6 +34,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 
 struct command {
@@ -407,8 +408,27 @@ static uint32_t kill_the_rest(void) {
   return killed;
 }
 
-static void report_end(int wait_status, uint64_t started_ns) {
+/* Less than a program's buffer is left, or no inode. */
+#define ROOM_LEAST (64 << 10)
+
+static int is_full(const char *directory) {
+  struct statfs status;
+  return statfs(directory, &status) == 0 && ((uint64_t)status.f_bfree * (uint64_t)status.f_bsize < ROOM_LEAST || status.f_ffree == 0);
+}
+
+/* Before the rest is killed: what a process had open gives its room back. */
+static uint32_t full_scratch(const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0;
+  uint32_t full = 0;
+  for (int bit = 0; bit < FULL_MAX && launchfile_next(file, &position, &entry);)
+    if (entry.verb == V_TMPFS) full |= (uint32_t)is_full(entry.word[0]) << bit++;
+  return full;
+}
+
+static void report_end(const struct launchfile *file, int wait_status, uint64_t started_ns) {
   struct report report = {.kind = REPORT_ENDED, .wait_status = wait_status, .started_ns = started_ns};
+  if (wait_status != 0) report.full = full_scratch(file);
   report.killed = kill_the_rest();
   struct rusage usage;
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -447,6 +467,6 @@ int main(int argc, char **argv) {
   give_up_privileges(&file);
   struct started child = start(&file, &command, names);
   int wait_status = wait_for(child.pid, signals);
-  report_end(wait_status, require_start(&child));
+  report_end(&file, wait_status, require_start(&child));
   return 0;
 }

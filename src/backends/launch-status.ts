@@ -101,6 +101,7 @@ export function outcomeOf(
     ...guardedOf(status),
     ...networkOf(status),
     ...layerOf(status),
+    ...(status.full === undefined ? {} : { full: status.full }),
     warnings: [],
   }
 }

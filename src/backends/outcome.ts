@@ -105,6 +105,8 @@ export interface Outcome {
   readonly usage: Usage
   /** Counters of the run's cgroup, absent without one. */
   readonly events?: { readonly oomKill: number; readonly pidsMax: number; readonly throttledMs: number }
+  /** Targets of scratch file systems that were full at the end of a command that failed; absent where none was. */
+  readonly full?: readonly string[]
   /** Processes of the tree that had to be killed at the end. */
   readonly killed: number
   /** Absent when nothing of it happened. */

@@ -12,6 +12,7 @@ import type { Plan } from '../plan/plan.ts'
 import type { EngineName } from '../policy/values.ts'
 import { formatDuration, formatSize } from '../text/units.ts'
 import { type DecodedOutput, decodeOutput } from './decode-output.ts'
+import { filterDenials, fullDenials, guardDenials, limitDenials } from './denials.ts'
 import { type Explained, explainExec, explainLost, explainSetup, type FailureContext } from './explain-failure.ts'
 import {
   crossDeviceHint,
@@ -23,11 +24,13 @@ import {
   type Origins,
   raise,
   reachedPidsHint,
+  readOnlyHint,
   seccompHint,
 } from './hints.ts'
 import { networkDenials, networkHints, networkUse, networkWarnings, recordHints } from './network.ts'
 import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
 import type { Denial, Reason, Result } from './result.ts'
+import { endOf, hiddenDenials, stderrDenials } from './stderr-denials.ts'
 
 /** What only the caller of the run knows, all optional. */
 export interface ClassifyExtras extends FailureContext {
@@ -37,8 +40,10 @@ export interface ClassifyExtras extends FailureContext {
   readonly invisible?: readonly string[]
   /** What waits to be applied. */
   readonly pending?: Pending | undefined
-  /** What the sandbox itself saw and stopped, e.g. the network proxy. */
-  readonly denials?: readonly Denial[]
+  /** Nobody but a person at a terminal has seen what the command printed. */
+  readonly isAtTerminal?: boolean
+  /** The same of what stderr names. */
+  readonly hidden?: readonly string[]
 }
 
 const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
@@ -203,16 +208,29 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
     ...(reason === 'protected' ? protectedHints(outcome.guarded, plan) : []),
     ...(failed && outcome.guarded?.configLocked ? [CONFIG_LOCKED_HINT] : []),
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
-    ...(failed ? networkHints(outcome, plan.network.mode) : []),
+    ...(failed ? networkHints(outcome) : []),
+    ...(failed && reason === 'exit' && extras.isAtTerminal === true ? readOnlyHint(plan) : []),
     ...(plan.network.record === true ? recordHints(outcome) : []),
   ]
 }
 
-const NO_TARGET_KNOWN = 'a system call'
+function denialsOf(reason: Reason, outcome: Outcome, plan: Plan, { hidden = [] }: ClassifyExtras): readonly Denial[] {
+  const failed = outcome.exitCode !== 0 && outcome.cause === 'exit'
+  return [
+    ...guardDenials(outcome, plan),
+    ...networkDenials(outcome),
+    ...filterDenials(reason, plan),
+    ...limitDenials(reason, outcome, plan),
+    ...(failed ? [...fullDenials(outcome, plan), ...saidDenials(outcome, plan), ...hiddenDenials(hidden, plan)] : []),
+  ]
+}
 
-function denialsOf(reason: Reason, outcome: Outcome, plan: Plan, extras: ClassifyExtras): Denial[] {
-  const filter: Denial = { op: 'syscall', target: NO_TARGET_KNOWN, layer: 'seccomp', fix: seccompHint(plan), count: 1 }
-  return [...(extras.denials ?? []), ...networkDenials(outcome), ...(reason === 'seccomp' ? [filter] : [])]
+/** What the end says of a file system that was counted already is no second row. */
+function saidDenials(outcome: Outcome, plan: Plan): readonly Denial[] {
+  const known = fullDenials(outcome, plan).map(({ fix }) => fix)
+  return stderrDenials(endOf(outcome.stderr), plan).filter(
+    ({ fix, layer }) => layer !== 'limit' || !known.includes(fix),
+  )
 }
 
 /**

@@ -19,7 +19,7 @@ const MANY = 987_654_321
 const BARE: Outcome = { ...ORDINARY, exitCode: null }
 
 interface Failure {
-  readonly kind: 'exec' | 'interpreter' | 'signal' | 'deadline'
+  readonly kind: 'exec' | 'interpreter' | 'signal' | 'deadline' | 'exit'
   readonly number: number
   readonly outcome: Partial<Outcome>
 }
@@ -67,10 +67,13 @@ const LATE: readonly Failure[] = [0, 1, 2].map((number) => ({
   outcome: { cause: 'deadline', killed: number === 2 ? MANY : number },
 }))
 
+/** Any exit code but 0, at a terminal. */
+const FAILED: Failure = { kind: 'exit', number: 0, outcome: { exitCode: 1 } }
+
 /** Entries of a launch file. */
 export function messageRecords(plan: Plan, origins: Origins): readonly LaunchRecord[] {
-  return [...NOT_EXECUTED, ...KILLED_BY, ...LATE].flatMap((failure): LaunchRecord[] => {
-    const result = classify(plan, { ...BARE, ...failure.outcome }, [PROGRAM], { origins })
+  return [...NOT_EXECUTED, ...KILLED_BY, ...LATE, FAILED].flatMap((failure): LaunchRecord[] => {
+    const result = classify(plan, { ...BARE, ...failure.outcome }, [PROGRAM], { origins, isAtTerminal: true })
     const text = resultLines(result)
       .map((line) => `${line}\n`)
       .join('')
@@ -86,6 +89,7 @@ function cut(
   text: string,
   { kind, outcome }: Failure,
 ): readonly [before: string, slot: Slot, after: string] | undefined {
+  if (kind === 'exit') return text === '' ? undefined : [text, 'none', '']
   if (kind === 'signal' || (kind === 'deadline' && outcome.killed !== MANY)) return [text, 'none', '']
   const [slot, mark] = kind === 'deadline' ? (['killed', String(MANY)] as const) : (['program', PROGRAM] as const)
   const [before = '', after, ...more] = text.split(mark)

@@ -47,6 +47,12 @@ export function invisiblePathHint(path: string): string {
   return `${path} exists on this machine but is not visible in the sandbox; to show it: --ro ${shellWord(path)}`
 }
 
+/** For a command that has failed where nobody else reads what it said: what stops most newcomers. */
+export function readOnlyHint({ zones }: Plan): readonly string[] {
+  const isReadOnly = zones.some(({ name, mode }) => name === 'workspace' && mode === 'ro')
+  return isReadOnly ? ['the workspace is read-only; if it failed for that: --rw .'] : []
+}
+
 /** For a command that the system call filter stopped. */
 export function seccompHint(plan: Plan): string {
   const wider = plan.seccomp.profile === 'strict' ? '--seccomp default' : '--seccomp nested'

@@ -1,9 +1,8 @@
-/** What a restricted command has reached, and what it has tried to: rows for the result, denials with the flag that allows them, a hint. Pure. */
+/** What a restricted command has reached, and what it has tried to: rows for the result, denials with the flag that allows them, hints. Pure. */
 import type { Outcome } from '../backends/outcome.ts'
 import type { ReachedHost } from '../contract.ts'
 import { LOCAL_NAME } from '../network/host-rule.ts'
 import { printHostPort, type RefusedRequest } from '../network/termination.ts'
-import type { NetworkMode } from '../policy/values.ts'
 import type { Denial, NetworkUse } from './result.ts'
 
 export function networkUse({ network }: Outcome): { readonly network?: readonly NetworkUse[] } {
@@ -57,10 +56,12 @@ const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : 
 const withPort = (host: string, port: number): string =>
   DEFAULT_PORTS.includes(port) ? bracketed(host) : `${bracketed(host)}:${port}`
 
-function fixOf({ host, port, verdict, rule }: ReachedHost): string {
-  if (verdict === 'denied') return `take back --deny-host ${rule}`
-  if (host === LOCAL_NAME) return port === 0 ? '--allow-local PORT' : `--allow-local ${port}`
-  return `--allow-host ${withPort(verdict === 'not-public' ? rule : host, port)}`
+type Fix = Pick<Denial, 'fix' | 'key'>
+
+function fixOf({ host, port, verdict, rule }: ReachedHost): Fix {
+  if (verdict === 'denied') return { fix: `take back --deny-host ${rule}`, key: 'network.deny' }
+  if (host === LOCAL_NAME) return { fix: `--allow-local ${port === 0 ? 'PORT' : port}`, key: 'network.local' }
+  return { fix: `--allow-host ${withPort(verdict === 'not-public' ? rule : host, port)}`, key: 'network.allow' }
 }
 
 const isRefused = ({ verdict }: ReachedHost): boolean => ['not-listed', 'denied', 'not-public'].includes(verdict)
@@ -70,11 +71,12 @@ const targetOf = ({ host, port }: ReachedHost): string => (port === 0 ? host : `
 export function networkDenials({ network }: Outcome): readonly Denial[] {
   const connections = (network?.hosts ?? []).filter(isRefused).map(
     (use): Denial => ({
-      op: use.port === 0 ? 'resolve' : 'connect',
-      target: targetOf(use),
       layer: 'network',
-      fix: fixOf(use),
+      operation: use.port === 0 ? 'resolve' : 'connect',
+      target: targetOf(use),
       count: use.connections,
+      ...fixOf(use),
+      evidence: 'sandbox',
     }),
   )
   return [...connections, ...(network?.terminated?.refused ?? []).map(requestDenial)]
@@ -88,7 +90,16 @@ function requestDenial({ kind, what, count, ...place }: RefusedRequest): Denial 
     plain: `https://${place.host}`,
     name: `a connection of its own for that host, with --allow-host`,
   }
-  return { op: 'request', target: `${host}: ${what}`, layer: 'network', fix: fixes[kind], count }
+  const key = kind === 'request' ? 'network.requests' : ''
+  return {
+    layer: 'network',
+    operation: 'request',
+    target: `${host}: ${what}`,
+    count,
+    fix: fixes[kind],
+    key,
+    evidence: 'sandbox',
+  }
 }
 
 /** The flags that would allow what a recorded network has reached. */
@@ -109,15 +120,11 @@ const HINTS: readonly (readonly [verdict: ReachedHost['verdict'], text: string])
   ['too-many', 'allowed, but there were too many connections at once:'],
 ]
 
-/** Lines for a command that has failed, if it may have failed of this. */
-export function networkHints(outcome: Outcome, mode: NetworkMode): readonly string[] {
-  const refused = networkDenials(outcome).map(({ target, fix }) => `${target} (${fix})`)
-  const what =
-    mode === 'none' ? 'there is no network, and the command asked for' : 'the network is restricted, and refused'
+/** Lines for a command that has failed, if it may have failed of what was allowed and did not come about. */
+export function networkHints(outcome: Outcome): readonly string[] {
   const targetsOf = (verdict: string): readonly string[] =>
     (outcome.network?.hosts ?? []).filter((use) => use.verdict === verdict).map(targetOf)
-  const others = HINTS.map(([verdict, text]) => [text, targetsOf(verdict)] as const)
-  return [[what, refused] as const, ...others].flatMap(([text, shown]) =>
+  return HINTS.map(([verdict, text]) => [text, targetsOf(verdict)] as const).flatMap(([text, shown]) =>
     shown.length === 0 ? [] : [`${text} ${listed(shown)}`],
   )
 }

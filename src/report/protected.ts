@@ -37,8 +37,8 @@ export function protectedHints(guarded: Guarded | undefined, plan: Plan): readon
   ]
 }
 
-/** What --protect-not calls it. */
-function flagName(path: string, zones: readonly PlannedZone[]): readonly string[] {
+/** What --protect-not calls what was made. */
+export function flagName(path: string, zones: readonly PlannedZone[]): readonly string[] {
   const zone = zones.find(({ mode, source }) => mode === 'rw' && isWithin(path, source))
   if (zone === undefined) return []
   const rest = posix.relative(zone.source, path)
@@ -47,6 +47,16 @@ function flagName(path: string, zones: readonly PlannedZone[]): readonly string[
   if (name !== undefined && words[0] !== '.git') return builtInName(posix.join(zone.source, name))
   const closed = CLOSED_IN_GIT.find((one) => rest.endsWith(`/${one}`))
   return [closed === undefined || words.at(-1) === '.git' ? '.git' : `.git/${closed}`]
+}
+
+/** What --protect-not calls the closed name that a path of the host lies at or below; undefined where it lies at none. */
+export function closedName(path: string, zones: readonly PlannedZone[]): string | undefined {
+  const zone = zones.find(({ mode, source }) => mode === 'rw' && isWithin(path, source))
+  if (zone === undefined) return undefined
+  const name = zone.protect.find((one) => isWithin(path, posix.join(zone.source, one)))
+  const inGit = CLOSED_IN_GIT.find((one) => `${path}/`.includes(`/.git/${one}/`))
+  if (inGit !== undefined) return `.git/${inGit}`
+  return name === undefined ? undefined : builtInName(posix.join(zone.source, name))[0]
 }
 
 /** A path of the policy's own, or of what decides the next run, has no flag. */

@@ -22,13 +22,25 @@ export type Reason =
   | 'lost'
   | 'protected'
 
-/** One thing the sandbox itself stopped, and the flag that would have allowed it. */
+/** One thing that the sandbox refused, and what would have allowed it. */
 export interface Denial {
-  readonly op: string
+  /** Which wall: the view of the file system, the network, the system call filter, the guard of protected paths, a limit. */
+  readonly layer: 'mount' | 'network' | 'seccomp' | 'guard' | 'limit'
+  /** `read`, `write`, `resolve`, `connect`, `request`, `allocate`, `fork`, `syscall`... */
+  readonly operation: string
+  /** In the words of the inside: a path, `HOST:PORT`, `memory`. */
   readonly target: string
-  readonly layer: 'mount' | 'network' | 'seccomp' | 'rule' | 'limit'
-  readonly fix: string
+  /** How often; 1 where that is not counted. */
   readonly count: number
+  /** The flag that allows it, ready to be pasted; empty where none does. */
+  readonly fix: string
+  /** The key of a profile for the same; empty where there is none. */
+  readonly key: string
+  /**
+   * `sandbox`: the wall itself has counted it. `stderr`: the command says so, and the plan and the host confirm that it would have been
+   * refused; whether it was tried is the command's word.
+   */
+  readonly evidence: 'sandbox' | 'stderr'
 }
 
 /** One host and port; `port` is absent where only the name was asked for. */

@@ -3,7 +3,7 @@
  * so that it cannot be taken for a line of the command, and no character of it moves a cursor or hides another one.
  */
 import type { SandboxError } from '../error.ts'
-import type { Result } from './result.ts'
+import type { Denial, Result } from './result.ts'
 
 const MARK = 'llm-do: '
 
@@ -39,12 +39,35 @@ export function errorLines(error: SandboxError): readonly string[] {
   ]
 }
 
+/** Denials that people read of one run. */
+const SHOWN = 5
+
+/** What no hint says already, one line each. */
+function denialLines({ ok, denials, hints }: Result): string[] {
+  if (ok) return []
+  const untold = denials.filter(
+    ({ fix, key }) => !hints.some((hint) => (fix !== '' && hint.includes(fix)) || (key !== '' && hint.includes(key))),
+  )
+  const more = untold.length - SHOWN
+  return [
+    ...untold.slice(0, SHOWN).map((denial) => line(denialText(denial))),
+    ...(more > 0 ? [line(`denied: ${more} more; --json lists them all`)] : []),
+  ]
+}
+
+function denialText({ operation, target, count, fix }: Denial): string {
+  const times = count > 1 ? ` (${count} times)` : ''
+  return `denied: ${operation} ${target}${times}${fix === '' ? '' : `; to allow it: ${fix}`}`
+}
+
 /** A run in words; no lines at all for a command that simply ran, however it ended. */
-export function resultLines({ error, message, warnings, hints, cow }: Result): readonly string[] {
+export function resultLines(result: Result): readonly string[] {
+  const { error, message, warnings, hints, cow } = result
   const head = error === undefined ? message : `error ${error.code}: ${error.message}`
   return [
     ...warnings.map((warning) => line(`warning: ${warning}`)),
     ...(head === '' ? [] : [line(head)]),
+    ...denialLines(result),
     ...hintLines(hints),
     ...(cow === undefined ? [] : [line(cow.message)]),
   ]

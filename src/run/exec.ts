@@ -3,6 +3,7 @@
  * to build a sandbox. plan-run.ts makes the plan, start.ts runs it, leave.ts leaves it for the C client, report/ explains the outcome.
  * Edge: this process as the caller; the event loop.
  */
+import { isatty } from 'node:tty'
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
 import type { Outcome } from '../backends/outcome.ts'
 import { appliedPending, isListed, pendingAfter } from '../cow/pending.ts'
@@ -10,9 +11,11 @@ import { entryIdentities } from '../host/entries.ts'
 import type { GuardedLaunch } from '../launch-cache/store.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { changedWarnings, openedIn } from '../plan/opened.ts'
-import { isWithin } from '../plan/well-known-paths.ts'
+import type { Plan } from '../plan/plan.ts'
+import { holdsCredentials, isWithin } from '../plan/well-known-paths.ts'
 import { classify } from '../report/classify.ts'
 import type { Result } from '../report/result.ts'
+import { absolutePathsIn, endOf } from '../report/stderr-denials.ts'
 import { makeOwnDirectory } from './caller.ts'
 import { guardedLaunch, leave, makeCacheFor } from './leave.ts'
 import { prepareZones } from './make-zones.ts'
@@ -95,23 +98,34 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
   const { plan, policy, facts, request } = prepared
   return classify(plan, outcome, request.command, {
     origins: policy.origins,
-    invisible: await invisibleWords(prepared, outcome),
+    ...hiddenPaths(prepared, outcome),
+    isAtTerminal: !request.captured && isatty(2),
     pending: await pendingAfter(outcome),
     ...(plan.engine === undefined ? {} : { program: `${nativeDirectory()}/launch` }),
     ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
   })
 }
 
-/** Words of a failed command that are paths here and not inside: for a hint, never for the reason. */
-async function invisibleWords({ plan, request }: Prepared, { exitCode, cause }: Outcome): Promise<readonly string[]> {
-  if (cause !== 'exit' || exitCode === 0) return []
+/** Paths that are here and not inside, among the words of a command that has failed and in what it said: never for the reason. */
+function hiddenPaths(
+  { plan, request }: Prepared,
+  { exitCode, cause, stderr }: Outcome,
+): { readonly invisible?: readonly string[]; readonly hidden?: readonly string[] } {
+  if (cause !== 'exit' || exitCode === 0) return {}
+  const hidden = existing(
+    absolutePathsIn(endOf(stderr)).filter((path) => isHidden(path, plan) && !holdsCredentials(path, request.home)),
+  )
+  const words = request.command.slice(1).filter((word) => word.startsWith('/') && isHidden(word, plan))
+  return { hidden, invisible: existing([...new Set(words)].filter((word) => !hidden.includes(word))) }
+}
+
+function isHidden(path: string, plan: Plan): boolean {
   // Nothing of the host is in a directory or a tmpfs that the sandbox makes.
   const made = plan.system.filter(({ op }) => op === 'directory' || op === 'file')
   const shown = plan.system.filter((entry) => !made.includes(entry))
-  const isShown = (word: string): boolean =>
-    [...plan.scratch, ...made].some(({ target }) => word === target) ||
-    [...plan.zones, ...shown].some(({ target }) => isWithin(word, target))
-  const words = request.command.slice(1).filter((word) => word.startsWith('/') && word !== '/' && !isShown(word))
+  const isShown =
+    [...plan.scratch, ...made].some(({ target }) => path === target) ||
+    [...plan.zones, ...shown].some(({ target }) => isWithin(path, target))
   // Of /etc the plan shows what programs need: the rest of it, such as /etc/shadow, is no path to suggest.
-  return existing([...new Set(words)].filter((word) => !/^\/(proc|dev|etc)(\/|$)/.test(word)))
+  return path !== '/' && !isShown && !/^\/(proc|dev|etc)(\/|$)/.test(path)
 }

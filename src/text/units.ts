@@ -149,6 +149,12 @@ export function formatSize(bytes: number): string {
   return `${oneDecimal(bytes / KIB ** power)}${units[power] ?? 'B'}`
 }
 
+/** Bytes as a flag takes them, exactly, in the largest unit: `1g`, `100m`, `4k`, `100b`. */
+export function sizeWord(bytes: number): string {
+  const unit = (['t', 'g', 'm', 'k'] as const).find((one) => bytes > 0 && bytes % (SIZE_FACTORS[one] ?? 1) === 0) ?? 'b'
+  return `${bytes / (SIZE_FACTORS[unit] ?? 1)}${unit}`
+}
+
 /** Milliseconds in the largest unit that says them exactly, else with one decimal: `30s`, `1.5s`, `10m`, `500ms`. */
 export function formatDuration(ms: number): string {
   const exact = (['d', 'h', 'm', 's'] as const).find((unit) => ms > 0 && ms % (TIME_FACTORS[unit] ?? 1) === 0)

@@ -77,6 +77,6 @@ int main(int argc, char **argv) {
   if (!result_is_sound(&file) || capture_open(&capture, &file) < 0) errx(2, "no answer");
   read_while(&capture, print(&capture, argv + 3));
   struct result result = {.file = &file, .status = status, .command = argv + 5, .capture = &capture};
-  int is_told = result_needs_no_words(&result) && result_is_text(&result);
+  int is_told = result_needs_no_words(&result) && result_is_text(&result) && !result_tells_of_refusal(&result);
   _exit(is_told ? template_write(&result, V_RESULT, 1) : hand_over(&capture)); /* what is kept is never given back, as in the client */
 }

@@ -152,7 +152,7 @@ describeWith(['root', 'network-clients'], 'real clients of a network restricted 
         const { network = [], denials = [] } = found.ran.result ?? {}
         const reached = network.filter(({ verdict }) => verdict === 'allowed').map(({ rule }) => rule)
         expect([...new Set(reached)].sort()).toEqual([...rulesOf(CLIENTS)].sort())
-        const refused = denials.filter(({ op }) => op === 'resolve').map(({ fix }) => fix)
+        const refused = denials.filter(({ operation }) => operation === 'resolve').map(({ fix }) => fix)
         const denied = ['other.test', 'wild.test', 'six-other.test', 'both-other.test', 'xn--zeitung-sd-ieb.test']
         expect(refused.sort()).toEqual(denied.map((host) => `--allow-host ${host}`).sort())
       })

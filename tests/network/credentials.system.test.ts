@@ -219,11 +219,13 @@ describeWith('root', 'credentials that stay outside', () => {
       }),
     )
     expect(denials).toContainEqual({
-      op: 'request',
-      target: 'api.test: GET /',
       layer: 'network',
-      fix: 'network.requests: [ "GET api.test/" ]',
+      operation: 'request',
+      target: 'api.test: GET /',
       count: 1,
+      fix: 'network.requests: [ "GET api.test/" ]',
+      key: 'network.requests',
+      evidence: 'sandbox',
     })
     expect((await site.requests()).filter((one) => /\/x$|exact\/more/.test(one))).toEqual([])
   })

@@ -23,7 +23,7 @@ def ms(name):
     except socket.gaierror as error: return error.errno == socket.EAI_NONAME and 1000 * (time.monotonic() - begun)
 print(*(ms(name) for name in ['first.example', 'second.example', 'third.example']))`
 
-const denial = (host: string) => ({ op: 'resolve', target: host, fix: `--allow-host ${host}` })
+const denial = (host: string) => ({ operation: 'resolve', target: host, fix: `--allow-host ${host}` })
 
 describeWith('root', 'without network', () => {
   const CLIENTS: readonly (readonly [what: string, client: string])[] = [
@@ -68,10 +68,10 @@ describeWith('root', 'without network', () => {
   test('a command that fails hears it in one line, one that succeeds does not', async () => {
     const failing = await runCli(['--', 'sh', '-c', 'curl -s http://api.example/'])
     expect(failing.stderr.toString()).toContain(
-      'llm-do: hint: there is no network, and the command asked for api.example (--allow-host api.example)\n',
+      'llm-do: denied: resolve api.example; to allow it: --allow-host api.example\n',
     )
     const succeeding = await runCli(['--', 'sh', '-c', 'curl -s http://api.example/; true'])
-    expect(succeeding.stderr.toString()).not.toContain('hint')
+    expect(succeeding.stderr.toString()).not.toMatch(/hint|denied/)
   })
 
   test('nothing but the name server is there, and the command cannot take its place', async () => {

@@ -101,7 +101,9 @@ describeWith('root', 'the proxies of a restricted network', () => {
     const denied = await run(allow('api.test'), shell(client('other.test')))
     expect(denied.stdout).not.toContain(says)
     // With a port: the name was not looked up, the proxy was asked for a connection.
-    expect(denied.denials).toMatchObject([{ op: 'connect', target: 'other.test:80', fix: '--allow-host other.test' }])
+    expect(denied.denials).toMatchObject([
+      { operation: 'connect', target: 'other.test:80', fix: '--allow-host other.test' },
+    ])
   })
 
   test('a program that looks names up and asks the SOCKS proxy for an address reaches the name', async () => {

@@ -45,7 +45,9 @@ describeWith('root', 'a network restricted by name', () => {
     expect(allowed.network).toMatchObject([{ host: 'api.test', port: 80, verdict: 'allowed', rule: 'api.test' }])
     const denied = await run(['--allow-host', 'api.test'], curl('other.test'))
     expect(denied.exitCode).not.toBe(0)
-    expect(denied.denials).toMatchObject([{ op: 'resolve', target: 'other.test', fix: '--allow-host other.test' }])
+    expect(denied.denials).toMatchObject([
+      { operation: 'resolve', target: 'other.test', fix: '--allow-host other.test' },
+    ])
   })
 
   test('the name server answers many questions of one TCP connection, and outlives a client that goes away', async () => {
@@ -92,7 +94,7 @@ print({s.recv(1) for s in silent}, time.monotonic() - begun >= 10, socket.gethos
     const argv = ['--allow-host', 'api.test', '--', 'sh', '-c', 'curl -s http://other.test/ http://api.test:81/']
     const { stderr } = await runCli(argv, { through: world.through })
     expect(stderr.toString()).toContain(
-      'llm-do: hint: the network is restricted, and refused other.test (--allow-host other.test), api.test:81 (--allow-host api.test:81)\n',
+      'llm-do: denied: resolve other.test; to allow it: --allow-host other.test\nllm-do: denied: connect api.test:81; to allow it: --allow-host api.test:81\n',
     )
   })
 

@@ -99,7 +99,9 @@ describeWith('root', 'a network restricted by name without nftables', () => {
     ]
     const result = await run(words, tryAll(attempts))
     expect(resultsOf(readAttempts(result.stdout))).toEqual(['ok', 'ok', 'ok', 'ok', 'ECONNRESET'])
-    expect(result.denials).toMatchObject([{ op: 'connect', target: 'api.test:80', fix: '--allow-host api.test' }])
+    expect(result.denials).toMatchObject([
+      { operation: 'connect', target: 'api.test:80', fix: '--allow-host api.test' },
+    ])
   })
 
   test('a warm sandbox has the same network', async () => {

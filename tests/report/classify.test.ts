@@ -265,16 +265,66 @@ test('bytes of disks that were counted are told, none of them, too', () => {
   expect(resultOf({ usage }).usage).toEqual(usage)
 })
 
-test('denials hold what the sandbox saw, and the filter is one of them', () => {
-  const denial = {
-    op: 'connect',
-    target: 'example.com:443',
-    layer: 'network',
-    fix: '--allow-host example.com',
-    count: 2,
-  } as const
-  const result = classify(plan(), outcome({ exitCode: null, signal: 'SIGSYS' }), ['x'], { denials: [denial] })
-  expect(result.denials.map(({ layer }) => layer)).toEqual(['network', 'seccomp'])
+describe('denials', () => {
+  const MIB = 1024 ** 2
+  const tmp = { target: '/tmp', size: 50 * MIB, inodes: 1, mode: 0o1777 }
+  const events = { oomKill: 0, pidsMax: 0, throttledMs: 0 }
+  const denied = (more: Partial<Outcome>, planned: Parameters<typeof plan>[0] = {}, hidden: readonly string[] = []) =>
+    classify(plan({ scratch: [tmp], ...planned }), outcome({ exitCode: 1, ...more }), ['x'], { hidden }).denials
+
+  const rows: readonly [string, Partial<Outcome>, object][] = [
+    [
+      'an allocation beyond the limit',
+      { exitCode: null, signal: 'SIGKILL', events: { ...events, oomKill: 2 } },
+      { layer: 'limit', operation: 'allocate', count: 2, fix: '--memory 1g', key: 'resources.memory' },
+    ],
+    [
+      'a process beyond the limit',
+      { events: { ...events, pidsMax: 9 } },
+      { layer: 'limit', operation: 'fork', count: 9, fix: '--pids 64', key: 'resources.pids' },
+    ],
+    ['a full /tmp', { full: ['/tmp'] }, { operation: 'write', target: '/tmp', fix: '--tmp 100m', evidence: 'sandbox' }],
+    [
+      'a system call that the filter killed',
+      { exitCode: null, signal: 'SIGSYS' },
+      { layer: 'seccomp', operation: 'syscall', fix: '--seccomp nested', key: 'seccomp' },
+    ],
+    [
+      'a protected name',
+      {
+        cause: 'protected',
+        guarded: {
+          attempts: { count: 1, first: [{ path: '/srv/.git', aside: '.git.set-aside', gone: false }] },
+          setId: { count: 0, first: [] },
+          configLocked: false,
+        },
+      },
+      { layer: 'guard', operation: 'create', target: '/srv/.git', fix: '' },
+    ],
+  ]
+  test.each(rows)('%s', (_, more, expected) => {
+    expect(denied(more)).toEqual([expect.objectContaining(expected)])
+  })
+
+  test('what stderr says of a file system that is known to be full is no second row', () => {
+    const stderr = capture("dd: error writing '/tmp/x': No space left on device")
+    expect(denied({ stderr })).toMatchObject([{ target: '/tmp/x', evidence: 'stderr' }])
+    expect(denied({ stderr, full: ['/tmp'] })).toMatchObject([{ target: '/tmp', evidence: 'sandbox' }])
+  })
+
+  test('a command that succeeded was not denied what it printed', () => {
+    const stderr = capture("touch: cannot touch '/opt/x': Read-only file system")
+    expect(denied({ stderr }, {}, ['/opt/y'])).toMatchObject([{ target: '/opt/x' }, { target: '/opt/y' }])
+    expect(denied({ stderr, exitCode: 0, full: ['/tmp'] }, {}, ['/opt/y'])).toEqual([])
+  })
+
+  test('a person at a terminal is told of a read-only workspace, nobody else', () => {
+    const zone = { name: 'workspace', mode: 'ro', source: '/a', target: '/workspace' } as PlannedZone
+    const hints = (more: Partial<Outcome>, isAtTerminal: boolean) =>
+      classify(plan({ zones: [zone] }), outcome(more), ['x'], { isAtTerminal }).hints
+    expect(hints({ exitCode: 1 }, true)).toEqual(['the workspace is read-only; if it failed for that: --rw .'])
+    expect([hints({ exitCode: 1 }, false), hints({ exitCode: 0 }, true)]).toEqual([[], []])
+  })
 })
 
 test('the isolation of the process backend claims nothing', () => {

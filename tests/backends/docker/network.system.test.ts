@@ -81,7 +81,9 @@ describeWith(['docker', 'root'], 'the network of a container, restricted by name
       expect(allowed.network).toMatchObject([{ host: 'api.test', port: 80, verdict: 'allowed', rule: 'api.test' }])
       const denied = await run(allow('api.test'), client('other.test'), as)
       expect(denied.stderr).toContain('Could not resolve host')
-      expect(denied.denials).toMatchObject([{ op: 'resolve', target: 'other.test', fix: '--allow-host other.test' }])
+      expect(denied.denials).toMatchObject([
+        { operation: 'resolve', target: 'other.test', fix: '--allow-host other.test' },
+      ])
     })
 
     testWith(needs, 'every attack meets an error at once, and the host can do it', async () => {

@@ -1,0 +1,97 @@
+/** What the walls refused, as far as they count it themselves: limits, full scratch file systems, protected names, the filter. Pure. */
+import type { Outcome } from '../backends/outcome.ts'
+import type { Plan, Scratch } from '../plan/plan.ts'
+import { SANDBOX_HOME } from '../plan/well-known-paths.ts'
+import { sizeWord } from '../text/units.ts'
+import { shellWord } from './hints.ts'
+import { flagName } from './protected.ts'
+import type { Denial, Reason } from './result.ts'
+
+/** What is suggested in place of a limit that was met: a guess that needs few more of them. */
+const twice = (limit: number | undefined): number => 2 * (limit ?? 0)
+
+const refused = (denial: Omit<Denial, 'evidence' | 'count'> & { readonly count?: number }): Denial => ({
+  ...denial,
+  count: denial.count ?? 1,
+  evidence: 'sandbox',
+})
+
+export function limitDenials(reason: Reason, { events }: Outcome, { limits, layer }: Plan): readonly Denial[] {
+  const { oomKill = 0, pidsMax = 0 } = events ?? {}
+  const memory = refused({
+    layer: 'limit',
+    operation: 'allocate',
+    target: 'memory',
+    count: Math.max(1, oomKill),
+    fix: `--memory ${sizeWord(twice(limits.memory?.max))}`,
+    key: 'resources.memory',
+  })
+  const pids = refused({
+    layer: 'limit',
+    operation: 'fork',
+    target: 'processes',
+    count: pidsMax,
+    fix: `--pids ${twice(limits.pids?.max)}`,
+    key: 'resources.pids',
+  })
+  const disk = refused({
+    layer: 'limit',
+    operation: 'write',
+    target: 'copy-on-write changes',
+    fix: `--cow-size ${sizeWord(twice(layer?.size))}`,
+    key: 'cow.size',
+  })
+  return [
+    ...(reason === 'memory' || oomKill > 0 ? [memory] : []),
+    ...(pidsMax > 0 ? [pids] : []),
+    ...(reason === 'disk' ? [disk] : []),
+  ]
+}
+
+/** Scratch file systems that the policy has keys of its own for; the others are zones. */
+const SCRATCH_KEYS: Readonly<Record<string, { readonly flag: string; readonly key: string }>> = {
+  '/tmp': { flag: '--tmp', key: 'resources.tmp' },
+  '/run': { flag: '--run', key: 'resources.run' },
+  '/dev/shm': { flag: '--shm', key: 'resources.shm' },
+  [SANDBOX_HOME]: { flag: '--home', key: 'resources.home' },
+}
+
+/** A write that a full scratch file system refused. @param target the very path, where it is known */
+export function fullDenial({ target: mounted, size }: Scratch, target = mounted): Omit<Denial, 'evidence'> {
+  const own = SCRATCH_KEYS[mounted]
+  const room = sizeWord(twice(size))
+  const fix = own === undefined ? `--tmpfs ${shellWord(`${mounted}:${room}`)}` : `${own.flag} ${room}`
+  return { layer: 'limit', operation: 'write', target, count: 1, fix, key: own?.key ?? 'zones' }
+}
+
+export function fullDenials({ full = [] }: Outcome, { scratch }: Plan): readonly Denial[] {
+  return scratch.filter(({ target }) => full.includes(target)).map((one) => refused(fullDenial(one)))
+}
+
+/** Names that were made and set aside. */
+export function guardDenials({ guarded }: Outcome, { zones }: Plan): readonly Denial[] {
+  return (guarded?.attempts.first ?? []).map(({ path }) => {
+    const [name] = flagName(path, zones)
+    return refused({
+      layer: 'guard',
+      operation: 'create',
+      target: path,
+      fix: name === undefined ? '' : `--protect-not ${shellWord(name)}`,
+      key: name === undefined ? '' : 'protectNot',
+    })
+  })
+}
+
+export function filterDenials(reason: Reason, { seccomp }: Plan): readonly Denial[] {
+  if (reason !== 'seccomp') return []
+  const wider = seccomp.profile === 'strict' ? 'default' : 'nested'
+  return [
+    refused({
+      layer: 'seccomp',
+      operation: 'syscall',
+      target: `a system call outside ${seccomp.profile}`,
+      fix: `--seccomp ${wider}`,
+      key: 'seccomp',
+    }),
+  ]
+}

@@ -1,0 +1,141 @@
+/**
+ * What a failed command says was refused, as far as the plan and the host confirm it: a path that the plan shows read-only, a scratch file
+ * system that has a size, a path of the host that is not shown. The words are the command's, so they may lie; a lie can do no more than name
+ * one of these, and nothing is ever allowed by it. Pure.
+ */
+import { posix } from 'node:path'
+import type { Capture } from '../backends/outcome.ts'
+import type { Plan, PlannedZone, Scratch } from '../plan/plan.ts'
+import { closedTarget, isWithin } from '../plan/well-known-paths.ts'
+import { fullDenial } from './denials.ts'
+import { shellWord } from './hints.ts'
+import { closedName } from './protected.ts'
+import type { Denial } from './result.ts'
+
+/** Bytes of the end of stderr that are looked at: the same as in native/client/result-template.c. */
+const LOOKED_AT = 16 << 10
+/** A command that tells more is cut: the first refusals are mostly the cause. */
+const MOST = 32
+
+export function endOf({ head, tail }: Capture): string {
+  const all = Buffer.concat([head, tail])
+  return all.subarray(Math.max(0, all.length - LOOKED_AT)).toString('utf8')
+}
+
+const READ_ONLY = /read-only file system|\bEROFS\b/i
+const FULL = /no space left on device|\bENOSPC\b/i
+const QUOTED = /['"`‘“]([^'"`‘’“”]{1,4096})['"`’”]/g
+
+/** Words of a line that may be paths: what is quoted, and what is bare between blanks and colons. */
+function wordsOf(line: string): readonly string[] {
+  const quoted = [...line.matchAll(QUOTED)].map(([, word = '']) => word)
+  const bare = line.replace(QUOTED, ' ').split(/[\s:,;()]+/)
+  return [...quoted, ...bare].filter((word) => word !== '' && word.length <= 4096 && !word.includes('\0'))
+}
+
+/** Absolute paths in the end of a text: candidates for what is here and not inside. */
+export function absolutePathsIn(text: string): readonly string[] {
+  const paths = text
+    .split('\n')
+    .flatMap(wordsOf)
+    .filter((word) => /^\/[^/]/.test(word))
+  return [...new Set(paths.map((path) => posix.normalize(path)))]
+}
+
+/** @param text the end of stderr */
+export function stderrDenials(text: string, plan: Plan): readonly Denial[] {
+  const lines = text.split('\n')
+  const found = [
+    ...lines.filter((line) => READ_ONLY.test(line)).map((line) => readOnlyDenial(line, plan)),
+    ...lines.filter((line) => FULL.test(line)).map((line) => noSpaceDenial(line, plan)),
+  ]
+  return counted(found.flatMap((denial) => denial ?? []))
+}
+
+/** The same refusal is one row. */
+function counted(found: readonly Omit<Denial, 'evidence'>[]): readonly Denial[] {
+  const rows = new Map<string, Denial>()
+  for (const denial of found) {
+    const row = rows.get(`${denial.operation} ${denial.target}`)
+    rows.set(`${denial.operation} ${denial.target}`, {
+      ...denial,
+      count: (row?.count ?? 0) + denial.count,
+      evidence: 'stderr',
+    })
+  }
+  return [...rows.values()].slice(0, MOST)
+}
+
+type Found = Omit<Denial, 'evidence'> | undefined
+
+/** The innermost mount that the plan has around a path. */
+function around<T extends { readonly target: string }>(path: string, mounts: readonly T[]): T | undefined {
+  const outer = mounts.filter(({ target }) => isWithin(path, target))
+  return outer.toSorted((one, other) => other.target.length - one.target.length)[0]
+}
+
+/** What stands before the words of the refusal: `make: a.o: Read-only file system`. Not `EROFS: read-only file system, open 'a.o'`. */
+const BEFORE = /(?:['"`‘“]([^'"`‘’“”]+)['"`’”]|([^\s'"`‘’“”]+)): *read-only file system/i
+
+/** Paths that a line may mean: what stands before the refusal; else what is absolute, or quoted; else the command's directory. */
+function writtenPaths(line: string, workdir: string): readonly string[] {
+  const [, quotedBefore, before = quotedBefore] = BEFORE.exec(line) ?? []
+  const quoted = [...line.matchAll(QUOTED)].map(([, word = '']) => word)
+  const named = before === undefined || before === 'EROFS' ? [...absolutePathsIn(line), ...quoted] : [before]
+  const words = named.filter((word) => !word.includes('\0'))
+  return words.length === 0 ? [workdir] : words.map((word) => posix.resolve(workdir, word))
+}
+
+function readOnlyDenial(line: string, plan: Plan): Found {
+  const found = writtenPaths(line, plan.workdir).map((path) => writeDenial(path, plan))
+  return found.find((denial) => denial?.fix) ?? found.find((denial) => denial !== undefined)
+}
+
+/** A write at a path that the plan shows read-only; undefined where it is writable. */
+export function writeDenial(path: string, { zones, scratch }: Plan): Found {
+  const mount = around<PlannedZone | Scratch>(path, [...zones, ...scratch])
+  const denial = { layer: 'mount', operation: 'write', target: path, count: 1 } as const
+  if (mount === undefined) return { ...denial, ...systemFix(posix.dirname(path)) }
+  if (!('source' in mount)) return undefined
+  if (mount.mode === 'ro') return { ...denial, fix: writableFix(mount), key: 'zones' }
+  const name = closedName(posix.join(mount.source, posix.relative(mount.target, path)), zones)
+  return name === undefined
+    ? undefined
+    : { ...denial, layer: 'guard', fix: `--protect-not ${shellWord(name)}`, key: 'protectNot' }
+}
+
+/** What lies in no zone is the system's, or the root of the sandbox: an empty directory may take its place. */
+function systemFix(directory: string): Pick<Denial, 'fix' | 'key'> {
+  const isClosed = closedTarget(directory) !== undefined
+  return isClosed ? { fix: '', key: '' } : { fix: `--tmpfs ${shellWord(directory)}`, key: 'zones' }
+}
+
+const WORKSPACE_ZONE = 'workspace'
+
+/** The flag that shows the same zone for writing. */
+function writableFix({ name, source, target, kind }: PlannedZone): string {
+  if (name === WORKSPACE_ZONE) return '--rw .'
+  if (kind === 'socket') return ''
+  return `--rw ${shellWord(source === target ? source : `${source}:${target}`)}`
+}
+
+function noSpaceDenial(line: string, { scratch, zones, workdir }: Plan): Found {
+  const paths = wordsOf(line).map((word) => posix.resolve(workdir, word))
+  return paths.map((path) => noSpaceAt(path, around<PlannedZone | Scratch>(path, [...zones, ...scratch]))).find(Boolean)
+}
+
+function noSpaceAt(path: string, mount: PlannedZone | Scratch | undefined): Found {
+  return mount === undefined || 'source' in mount ? undefined : fullDenial(mount, path)
+}
+
+/** Paths of the host that are not inside, as flags that show them. */
+export function hiddenDenials(paths: readonly string[], { zones }: Plan): readonly Denial[] {
+  const workspace = zones.find(({ name, source, target }) => name === WORKSPACE_ZONE && source !== target)
+  return paths.slice(0, MOST).map((path) => {
+    const isOwn = workspace !== undefined && isWithin(path, workspace.source)
+    const isClosed = closedTarget(path) !== undefined
+    const fix = isOwn ? '--same-path' : isClosed ? '' : `--ro ${shellWord(path)}`
+    const key = isOwn ? 'samePath' : fix === '' ? '' : 'zones'
+    return { layer: 'mount', operation: 'read', target: path, count: 1, fix, key, evidence: 'stderr' }
+  })
+}
