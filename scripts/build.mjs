@@ -5,7 +5,7 @@
 //   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 import { execFileSync } from 'node:child_process'
-import { existsSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -134,11 +134,21 @@ async function buildAll() {
   })
 }
 
-await buildAll().catch((error) => {
-  // esbuild has printed what is wrong in the sources, and where.
-  if (error.errors === undefined) console.error(`build: ${error.message}`)
-  process.exit(1)
-})
+/** esbuild leaves regular expressions as they are, and src/cli/load-bundle.ts reads a byte for a character. */
+function refuseOtherCharacters() {
+  for (const name of readdirSync(made).filter((name) => name.endsWith('.cjs'))) {
+    const [found] = /.{0,40}[\x80-\xff].{0,20}/.exec(readFileSync(join(made, name), 'latin1')) ?? []
+    if (found !== undefined) throw new Error(`${name}: not ASCII: ${found} (in a regular expression write \\u2018)`)
+  }
+}
+
+await buildAll()
+  .then(refuseOtherCharacters)
+  .catch((error) => {
+    // esbuild has printed what is wrong in the sources, and where.
+    if (error.errors === undefined) console.error(`build: ${error.message}`)
+    process.exit(1)
+  })
 
 try {
   execFileSync(

@@ -24,7 +24,7 @@ export function endOf({ head, tail }: Capture): string {
 
 const READ_ONLY = /read-only file system|\bEROFS\b/i
 const FULL = /no space left on device|\bENOSPC\b/i
-const QUOTED = /['"`‘“]([^'"`‘’“”]{1,4096})['"`’”]/g
+const QUOTED = /['"`\u2018\u201c]([^'"`\u2018\u2019\u201c\u201d]{1,4096})['"`\u2019\u201d]/g
 
 /** Words of a line that may be paths: what is quoted, and what is bare between blanks and colons. */
 function wordsOf(line: string): readonly string[] {
@@ -75,7 +75,8 @@ function around<T extends { readonly target: string }>(path: string, mounts: rea
 }
 
 /** What stands before the words of the refusal: `make: a.o: Read-only file system`. Not `EROFS: read-only file system, open 'a.o'`. */
-const BEFORE = /(?:['"`‘“]([^'"`‘’“”]+)['"`’”]|([^\s'"`‘’“”]+)): *read-only file system/i
+const BEFORE =
+  /(?:['"`\u2018\u201c]([^'"`\u2018\u2019\u201c\u201d]+)['"`\u2019\u201d]|([^\s'"`\u2018\u2019\u201c\u201d]+)): *read-only file system/i
 
 /** Paths that a line may mean: what stands before the refusal; else what is absolute, or quoted; else the command's directory. */
 function writtenPaths(line: string, workdir: string): readonly string[] {
