@@ -4,6 +4,10 @@
 export const LAUNCH_FILE_MAGIC = 'llm-do-launch-2'
 /** of the variables that are options */
 export const KEY_VARIABLE_PREFIX = 'LLM_DO_EXEC_'
+/** in a key, for every group of --env NAME=VALUE beside each other whose names no layer of the policy knows */
+export const KEY_ANY_VARIABLES = '--env *='
+/** in a given record, for all NAME=VALUE of the caller's words */
+export const ANY_GIVEN = '*'
 /** in a key, for every program that needs no plan of its own; a directory is no program's name */
 export const KEY_ANY_PROGRAM = '/'
 /** descriptor of launch, the pool keeper and the guard program: the launch file */

@@ -124,19 +124,40 @@ static int add_option(struct key *key, const char *word, const char *variable) {
   return variable ? key_add_bytes(key, word, (size_t)(strchr(variable, '=') + 1 - word)) : key_add(key, word);
 }
 
-static int add_options(struct call *call, struct key *key) {
+/* Returns how many there are, or -1. */
+static int find_given(struct call *call) {
   const char *before = "";
-  size_t given = 0;
-  int done = key_add_number(key, (unsigned long long)(call->options_end - call->options));
-  for (char **word = call->options; word < call->options_end && done == 0; word++) {
-    char *option = *word, *variable = option ? variable_in(option, before) : NULL;
-    if (!option) return -1; /* none is, before options_end */
+  int given = 0;
+  for (char **word = call->options; word < call->options_end && *word; before = *word++) {
+    char *variable = variable_in(*word, before);
+    if (strcmp(*word, KEY_ANY_VARIABLES) == 0) return -1; /* no option of ours, and it would be taken for the mark */
     if (variable && (given == GIVEN_MAX || !is_value(variable))) return -1;
     if (variable) call->given[given++] = variable;
-    done = add_option(key, option, variable);
-    before = option;
   }
   call->given[given] = NULL;
+  return given;
+}
+
+static int add_named(const struct call *call, struct key *key) {
+  const char *before = "";
+  int done = key_add_number(key, (unsigned long long)(call->options_end - call->options));
+  for (char **word = call->options; word < call->options_end && *word && done == 0; before = *word++) done = add_option(key, *word, variable_in(*word, before));
+  return done;
+}
+
+/* Variables beside each other are one word, whatever their names and number. */
+static int add_unnamed(const struct call *call, struct key *key) {
+  const char *before = "", *kept[KEY_WORDS_MAX];
+  size_t count = 0;
+  for (char **word = call->options; word < call->options_end && *word; before = *word++) {
+    int is_variable = variable_in(*word, before) != NULL, is_before_one = word + 1 < call->options_end && strcmp(*word, VARIABLE_OPTION) == 0 && variable_in(word[1], *word);
+    int is_same = is_variable && count > 0 && strcmp(kept[count - 1], KEY_ANY_VARIABLES) == 0;
+    if (count == KEY_WORDS_MAX) return -1;
+    if (is_variable && !is_same) kept[count++] = KEY_ANY_VARIABLES;
+    else if (!is_variable && !is_before_one) kept[count++] = *word;
+  }
+  int done = key_add_number(key, count);
+  for (size_t i = 0; i < count && done == 0; i++) done = key_add(key, kept[i]);
   return done;
 }
 
@@ -162,10 +183,13 @@ static int add_word(struct key *key, enum key_word word, const struct call *call
   return -1;
 }
 
-int call_key(struct call *call, struct key *key) {
+int call_key(struct call *call, enum key_variables variables, struct key *key) {
+  key->count = 0, key->used = 0;
   program_find(call->command[0], getenv("PATH"), &call->program);
   for (int word = 0; word < KEY_WORDS; word++)
     if (add_word(key, (enum key_word)word, call) < 0) return -1;
   if (key_add(key, call->program.key) < 0) return -1;
-  return add_options(call, key) < 0 || add_environment(key) < 0 ? -1 : 0;
+  int given = find_given(call);
+  if (given < 0 || (given > 0 && variables == KEY_FOR_ANY ? add_unnamed : add_named)(call, key) < 0) return -1;
+  return add_environment(key);
 }

@@ -26,5 +26,8 @@ struct call {
  */
 int call_split(struct call *call);
 
+/* Which variables a plan is for: those of its names, or all whose names no layer of the policy knows. */
+enum key_variables { KEY_BY_NAME, KEY_FOR_ANY };
+
 /* What its plan was made for, as src/launch-cache/cache-key.ts has it. Finds the program and the variables, too. Returns 0 or -1. */
-int call_key(struct call *call, struct key *key);
+int call_key(struct call *call, enum key_variables variables, struct key *key);

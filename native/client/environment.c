@@ -29,19 +29,23 @@ static char *join(const char *name, const char *value) {
   return variable;
 }
 
-static size_t count_variables(void) {
+static size_t count(char *const *variables) {
   size_t n = 0;
-  while (environ[n]) n++;
+  while (variables[n]) n++;
   return n;
 }
 
-static void inherit(struct variables *all, const char *pattern) {
+/* A pattern that ends in `*` is a prefix. */
+static int matches(const char *pattern, const char *variable) {
   size_t length = strlen(pattern);
-  int is_prefix = length > 0 && pattern[length - 1] == '*';
+  if (length > 0 && pattern[length - 1] == '*') return strncmp(variable, pattern, length - 1) == 0;
+  return name_length(variable) == length && memcmp(variable, pattern, length) == 0;
+}
+
+static void inherit(struct variables *all, const char *pattern) {
   /* Backwards, since the last one put counts: of several variables with one name it is the first, as for getenv(3). */
-  for (size_t at = count_variables(); at-- > 0;)
-    if (is_prefix ? strncmp(environ[at], pattern, length - 1) == 0 : name_length(environ[at]) == length && strncmp(environ[at], pattern, length) == 0)
-      put(all, environ[at]);
+  for (size_t at = count(environ); at-- > 0;)
+    if (matches(pattern, environ[at])) put(all, environ[at]);
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -61,9 +65,26 @@ static char *given_value(char *const *given, const char *name) {
 }
 
 static int put_given(struct variables *all, char *const *given, const char *name) {
+  if (strcmp(name, ANY_GIVEN) == 0) {
+    for (; *given; given++) put(all, *given);
+    return 0;
+  }
   char *variable = given_value(given, name);
   if (variable) put(all, variable);
   return variable ? 0 : -1;
+}
+
+static int is_known(const struct launchfile *file, const char *variable) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &entry))
+    if ((entry.verb == V_VARIABLE || entry.verb == V_LOCALE || entry.verb == V_INHERIT) && matches(entry.word[0], variable)) return 1;
+  return 0;
+}
+
+int given_are_unknown(const struct launchfile *file, char *const *given) {
+  while (*given && !is_known(file, *given)) given++;
+  return !*given;
 }
 
 int variables_are_unset(const struct launchfile *file) {
@@ -75,7 +96,7 @@ int variables_are_unset(const struct launchfile *file) {
 }
 
 char **command_environment(const struct launchfile *file, char *const *given) {
-  struct variables all = {calloc(count_variables() + file->size, sizeof(char *)), 0};
+  struct variables all = {calloc(count(environ) + count(given) + file->size, sizeof(char *)), 0};
   struct entry entry;
   size_t position = 0;
   while (all.word && launchfile_next(file, &position, &entry)) {

@@ -7,5 +7,8 @@
  * hold, ended by NULL. NULL when one that the file wants is not among them, or memory is short: then node does it. */
 char **command_environment(const struct launchfile *file, char *const *given);
 
+/* Does no rule of the file know one of these names? */
+int given_are_unknown(const struct launchfile *file, char *const *given);
+
 /* Has the caller none of the variables that would have made it another plan (V_UNSET records)? */
 int variables_are_unset(const struct launchfile *file);

@@ -227,9 +227,17 @@ static int take_signals(struct run *run) {
   return run->signals < 0 ? -1 : 0;
 }
 
-static int find_plan(struct run *run, const char *directory) {
+static int open_plan(struct run *run, const char *directory, enum key_variables variables) {
   static struct key key;
-  run->fd = call_key(run->call, &key) < 0 ? -1 : cached_open(directory, &key, &run->file);
+  return call_key(run->call, variables, &key) < 0 ? -1 : cached_open(directory, &key, &run->file);
+}
+
+static int find_plan(struct run *run, const char *directory) {
+  run->fd = open_plan(run, directory, KEY_FOR_ANY);
+  if (run->call->given[0] && (run->fd < 0 || !given_are_unknown(&run->file, run->call->given))) {
+    if (run->fd >= 0) close(run->fd);
+    run->fd = open_plan(run, directory, KEY_BY_NAME);
+  }
   if (run->fd < 0 || !variables_are_unset(&run->file) || !program_is_shown(&run->call->program, &run->file)) return -1;
   if (!(run->decided_by = rules_let_run(&run->file, run->call->script, run->call->command))) return -1;
   if (!audit_can_record(&run->file)) return -1;

@@ -3,6 +3,8 @@
 
 #define LAUNCH_FILE_MAGIC "llm-do-launch-2" /* first word of every launch file */
 #define KEY_VARIABLE_PREFIX "LLM_DO_EXEC_" /* of the variables that are options */
+#define KEY_ANY_VARIABLES "--env *=" /* in a key, for every group of --env NAME=VALUE beside each other whose names no layer of the policy knows */
+#define ANY_GIVEN "*" /* in a given record, for all NAME=VALUE of the caller's words */
 #define KEY_ANY_PROGRAM "/" /* in a key, for every program that needs no plan of its own; a directory is no program's name */
 #define LAUNCH_FILE_FD 3 /* descriptor of launch, the pool keeper and the guard program: the launch file */
 #define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */

@@ -2,7 +2,7 @@
  * What a cached plan was made for, as one list of words. native/client/call.c makes the same list from its own view of the caller;
  * only where both are equal, word by word, the file is used. Pure.
  */
-import { KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'
+import { KEY_ANY_VARIABLES, KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'
 import { fnv1a64 } from '../os/checksum.ts'
 
 /** How the caller wrote the command, as far as the client can tell it without knowing the options. */
@@ -11,6 +11,8 @@ export interface Invocation {
   readonly options: readonly string[]
   /** Those variables, `NAME=VALUE`, in their order. */
   readonly variables: readonly string[]
+  /** The plan is for all variables whose names no layer of the policy knows. */
+  readonly isForAnyVariables?: boolean
   /** KEY_ANY_PROGRAM for all that share a plan. */
   readonly program: string
 }
@@ -49,13 +51,14 @@ const wordsByName = (inputs: KeyInputs): Readonly<Record<(typeof KEY_CALLER | ty
 
 export function keyWords(inputs: KeyInputs): readonly string[] {
   const { invocation } = inputs
+  const options = invocation.isForAnyVariables === true ? withoutNames(invocation.options) : invocation.options
   const variables = variablesOf(inputs.env)
   const named = wordsByName(inputs)
   return [
     ...[...KEY_CALLER, ...KEY_PLACE].map((name) => named[name]),
     invocation.program,
-    String(invocation.options.length),
-    ...invocation.options,
+    String(options.length),
+    ...options,
     String(variables.length),
     ...variables,
   ]
@@ -101,6 +104,20 @@ export function withoutValues(words: readonly string[]): Pick<Invocation, 'optio
     options: split.map(({ option }) => option),
     variables: split.flatMap(({ variable }) => variable ?? []),
   }
+}
+
+/** Variables beside each other are one word, whatever their names and number. */
+function withoutNames(options: readonly string[]): readonly string[] {
+  const marked = options.flatMap((option, at) => {
+    if (isVariableOf(option, options[at - 1])) return [KEY_ANY_VARIABLES]
+    return option === VARIABLE_OPTION && isVariableOf(options[at + 1], option) ? [] : [option]
+  })
+  return marked.filter((option, at) => option !== KEY_ANY_VARIABLES || marked[at - 1] !== KEY_ANY_VARIABLES)
+}
+
+/** Is it what is left of a variable without its value? */
+function isVariableOf(option: string | undefined, before: string | undefined): boolean {
+  return option !== undefined && splitVariable(option, before).variable !== undefined
 }
 
 /** The same as variable_at in native/client/call.c. */

@@ -1,7 +1,8 @@
 /** A plan as a launch file that native/client/main.c may use by itself: the plan's records after those that guard it. Pure. */
 import { createHash } from 'node:crypto'
 import { type LaunchRecord, type Verb, writeLaunchFile } from '../backends/namespace/launch-file.ts'
-import { KEY_CALLER } from '../contract.ts'
+import { ANY_GIVEN, KEY_CALLER } from '../contract.ts'
+import { FOLLOW_CALLER } from '../plan/environment.ts'
 import type { PlannedVariable } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'
 
@@ -57,14 +58,20 @@ function pairs(verb: Verb, identities: Readonly<Record<string, string>>): readon
   return Object.entries(identities).map(([path, identity]): LaunchRecord => [verb, path, identity])
 }
 
-/** Built-in variables that follow the caller each time. */
-const LOCALE = ['LANG', 'TERM', 'TZ']
 /** What plan/environment.ts gives to a caller that has none. */
 const LOCALE_DEFAULTS: Readonly<Record<string, string>> = { LANG: 'C.UTF-8', TERM: 'dumb', TZ: '' }
 
 /** `NAME=VALUE` -> by name; the last one of a name counts. */
 export function variablesOf(texts: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(texts.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]))
+}
+
+/** No layer of the policy knows one of the names: the plan is the same for all others that none knows. */
+export function isForAnyVariables(
+  planned: readonly PlannedVariable[],
+  given: Readonly<Record<string, string>>,
+): boolean {
+  return Object.keys(given).every((name) => planned.some((one) => one.name === name && one.from === 'given'))
 }
 
 /**
@@ -76,13 +83,15 @@ export function variableRules(
   { env }: Pick<Policy, 'env'>,
   given: Readonly<Record<string, string>> = {},
 ): readonly LaunchRecord[] {
-  const builtIn = planned.filter(({ name, from }) => from === 'built-in' && !LOCALE.includes(name))
+  const builtIn = planned.filter(({ name, from }) => from === 'built-in' && !FOLLOW_CALLER.includes(name))
+  const isForAny = isForAnyVariables(planned, given)
   return [
-    ...LOCALE.map((name): LaunchRecord => ['locale', name, LOCALE_DEFAULTS[name] ?? '']),
+    ...FOLLOW_CALLER.map((name): LaunchRecord => ['locale', name, LOCALE_DEFAULTS[name] ?? '']),
     ...builtIn.map(({ name, value }): LaunchRecord => ['variable', name, value ?? '']),
     ...env.inherit.map((pattern): LaunchRecord => ['inherit', pattern]),
-    ...Object.entries(env.set).map(
-      ([name, value]): LaunchRecord => (given[name] === value ? ['given', name] : ['variable', name, value]),
-    ),
+    ...Object.entries(env.set)
+      .filter(([name]) => !isForAny || given[name] === undefined)
+      .map(([name, value]): LaunchRecord => (given[name] === value ? ['given', name] : ['variable', name, value])),
+    ...(isForAny ? [['given', ANY_GIVEN] as const] : []),
   ]
 }

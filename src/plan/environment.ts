@@ -26,14 +26,29 @@ export interface EnvironmentInputs {
 /** The variables of the command, sorted by name; what the policy sets wins over what it inherits, and that over ours. */
 export function plannedVariables(inputs: EnvironmentInputs): readonly PlannedVariable[] {
   const { policy, request } = inputs
+  const ours = builtIns(inputs)
+  const isKnown = (name: string): boolean =>
+    [...FOLLOW_CALLER, ...ours.map((variable) => variable.name)].includes(name) ||
+    inherited(policy.env.inherit, [name]).length > 0
   const layers: readonly PlannedVariable[] = [
-    ...builtIns(inputs),
+    ...ours,
     ...inherited(policy.env.inherit, request.environmentNames).map((name) => ({ name, from: 'inherit' }) as const),
-    ...Object.keys(policy.env.set).map((name) => ({ name, from: 'set' }) as const),
+    ...Object.keys(policy.env.set).map((name) => {
+      return { name, from: isGiven(policy, name) && !isKnown(name) ? 'given' : 'set' } as const
+    }),
   ]
   return [...new Map(layers.map((variable) => [variable.name, variable])).values()].sort((a, b) =>
     byText(a.name, b.name),
   )
+}
+
+/** Built-in variables that follow the caller each time. */
+export const FOLLOW_CALLER: readonly string[] = ['LANG', 'TERM', 'TZ']
+
+/** By a flag, and by no layer below it. */
+function isGiven({ origins }: Policy, name: string): boolean {
+  const layers = origins[`env.set.${name}`] ?? []
+  return layers.length > 0 && layers.every(({ layer }) => layer === 'flag')
 }
 
 /** Without network a name does not exist, and npm would try it again for 70 seconds, pip for 7. */
@@ -134,7 +149,7 @@ export function commandEnvironment(
   hostEnv: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
   const textOf = ({ name, from, value }: PlannedVariable): string | undefined =>
-    from === 'set' ? policy.env.set[name] : from === 'inherit' ? hostEnv[name] : value
+    from === 'set' || from === 'given' ? policy.env.set[name] : from === 'inherit' ? hostEnv[name] : value
   return Object.fromEntries(
     plan.env.flatMap((variable) => {
       const value = textOf(variable)

@@ -18,9 +18,10 @@ export function named(plan: Omit<Plan, 'hash'>): Plan {
   }
 }
 
-/** 16 hexadecimal digits of SHA-256 over the canonical JSON of everything but the hash itself. */
+/** 16 hexadecimal digits of SHA-256 over the canonical JSON of everything but the hash itself, and what is given as the words of the command are. */
 function planHash(plan: Omit<Plan, 'hash'>): string {
-  return createHash('sha256').update(canonicalJson(plan)).digest('hex').slice(0, 16)
+  const decided = { ...plan, env: plan.env.filter(({ from }) => from !== 'given') }
+  return createHash('sha256').update(canonicalJson(decided)).digest('hex').slice(0, 16)
 }
 
 /** JSON without whitespace and with sorted keys: one text for one value. Keys without a value are left out, as JSON does. */

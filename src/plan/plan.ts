@@ -75,7 +75,8 @@ export type SystemEntry =
 
 export interface PlannedVariable {
   readonly name: string
-  readonly from: 'built-in' | 'inherit' | 'set'
+  /** `given`: by the caller of this one run, and known to nothing else; the name of the plan does not depend on it. */
+  readonly from: 'built-in' | 'inherit' | 'set' | 'given'
   /** Only for built-in ones; what the user sets or inherits is looked up when the sandbox starts. */
   readonly value?: string
 }

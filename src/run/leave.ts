@@ -8,7 +8,7 @@ import { runsDirectory } from '../backends/runs-directory.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
 import { usableCache } from '../host/boot-cache.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
-import { variableRules, variablesOf } from '../launch-cache/cached-launch.ts'
+import { isForAnyVariables, variableRules, variablesOf } from '../launch-cache/cached-launch.ts'
 import { enginesBefore, inspectedPaths, isCacheable, isForNode, isPoolable } from '../launch-cache/eligibility.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
 import {
@@ -58,7 +58,7 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   if (narrowing === undefined) return undefined
   const { program, paths } = guardsOfProgram(prepared.policy, prepared.request, prepared.facts.paths)
   return guardPlan(prepared, {
-    invocation: { ...invocation, program },
+    invocation: { ...invocation, program, isForAnyVariables: isForAnyVariables(prepared.plan.env, given) },
     paths,
     narrowing,
     begunMs,

@@ -76,6 +76,37 @@ describe('the key', () => {
     expect(keyWords(inputs).slice(-4)).toEqual(['3', 'DOCKER_TIMEOUT=1', 'LLM_DO_EXEC_PIDS=9', 'PATH=/bin'])
   })
 
+  test.each([
+    [
+      ['--env', 'A=', '--env=B=', '--json'],
+      ['2', '--env *=', '--json'],
+    ],
+    [
+      ['--json', '--env=B='],
+      ['2', '--json', '--env *='],
+    ],
+    [
+      ['--env', 'A=', '--json', '--env', 'B=', '--env', 'C='],
+      ['3', '--env *=', '--json', '--env *='],
+    ],
+    [
+      ['--env', 'A', '--env', 'B='],
+      ['3', '--env', 'A', '--env *='],
+    ],
+    [
+      ['--workdir', '--env', 'A='],
+      ['2', '--workdir', '--env *='],
+    ],
+    [
+      ['--env', '--env'],
+      ['2', '--env', '--env'],
+    ],
+  ])('for any variables has of %j only the places', (options, expected) => {
+    const invocation = { options, variables: [], program: 'ls', isForAnyVariables: true }
+    const words = keyWords({ ...inputs, invocation })
+    expect(words.slice(words.indexOf('ls') + 1, -4)).toEqual(expected)
+  })
+
   test('tells words apart that only differ in where one ends', () => {
     const other = {
       ...inputs,

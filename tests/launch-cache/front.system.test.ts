@@ -183,13 +183,16 @@ describeWith('bwrap', 'a plan that was made for another program', () => {
   })
 })
 
-describeWith('bwrap', 'a plan that was made for another value of --env', () => {
+describeWith('bwrap', 'a plan that was made for other variables of --env', () => {
   beforeEach(async () => warm(['--env', 'K=one', '--env=L=one', '--', 'env']))
 
   test.each([
     [['--env', 'K=two', '--env=L=three', '--', 'env']],
     [['--env', 'K=', '--env=L==a=', '--', 'env']],
     [['--env', 'K=a\nb ü', '--env=L=--', '--', 'env']],
+    [['--env', 'K=two', '--', 'env']],
+    [['--env=OTHER=1', '--env', 'NAMES=2', '--env', 'THAN=3', '--env', 'BEFORE=', '--', 'env']],
+    [['--env', 'K=1', '--env', 'K=2', '--', 'env']],
   ])('gives %j without node, as node would', async (words) => {
     const byFront = await runIn(words, withoutNode)
     expect(byFront.status).toBe(0)
@@ -199,11 +202,16 @@ describeWith('bwrap', 'a plan that was made for another value of --env', () => {
   })
 
   test.each([
-    [['--env', 'K=two', '--', 'env']],
-    [['--env', 'L=two', '--env=K=one', '--', 'env']],
     [['--env', 'K', '--env=L=one', '--', 'env']],
+    [['--env *=', '--', 'env']],
+    [['--env', '*=', '--env', '--', 'env']],
+    [['--env', 'HOME=/tmp', '--', 'env']],
+    [['--env', 'PATH=/bin', '--env', 'K=one', '--', 'env']],
+    [['--env', 'TZ=UTC', '--', 'env']],
+    [['--', 'env']],
     [['--env', 'K=one', '--env=L', '--', 'env']],
     [['--env', '=one', '--env=L=one', '--', 'env']],
+    [['--workdir', '--env', 'K=one', '--', 'env']],
     [['--env', 'K=\ufffd', '--env=L=one', '--', 'env']],
   ])('is not for %j', async (words) => {
     expect((await runIn(words, withoutNode)).status).toBe(99)
@@ -410,7 +418,7 @@ describeWith('bwrap', 'a known plan whose result is JSON', () => {
     ['the form of a task', ['--json=task', '--', 'sh', '-c', 'echo out; exit 1']],
     ['a failure that names what is shown', json('grep', '-q', 'no such line', '/usr/lib/os-release')],
     ['a failure that names what is nowhere', json('ls', '/no/such/file')],
-    ['a failure that names what is made inside', json('rmdir', '/tmp')],
+    ['a failure that names what is made inside', json('cat', '/tmp')],
     ['odd words', json('printf', '%s|', '', '--json', 'a\nb', 'ü', '"')],
     ['a profile with a quote in its name', ['--json', '--profile', './a"b.yaml', '--', 'true']],
     // The command reads first: the terminal echoes its input when it comes.

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { commandEnvironment } from '../../src/plan/environment.ts'
+import type { Plan } from '../../src/plan/plan.ts'
 import { PLAIN_POLICY, PLAIN_TREE, planIn, zone } from './world.ts'
 
 describe('The command gets', () => {
@@ -115,5 +116,31 @@ describe('The command starts', () => {
 
   test('nowhere that does not exist inside', () => {
     expect(() => planIn({ policy: { workdir: '/srv' } })).toThrow('workdir: /srv does not exist inside')
+  })
+})
+
+describe('a variable that only the flags of a run know', () => {
+  const origin = (layer: 'flag' | 'profile') => ({ layer, source: 'x', key: 'env' })
+  const planned = (name: string, layers: readonly ('flag' | 'profile')[], inherit: readonly string[] = []) => {
+    const origins = { ...PLAIN_POLICY.origins, [`env.set.${name}`]: layers.map(origin) }
+    return planIn({ policy: { ...PLAIN_POLICY, env: { inherit, set: { [name]: 'x' } }, origins } })
+  }
+  const fromOf = ({ env }: Plan, name: string) => env.find((variable) => variable.name === name)?.from
+
+  test('is given, and the name of the plan does not depend on it', () => {
+    const [one, other] = [planned('ONE', ['flag']), planned('OTHER', ['flag'])]
+    expect([fromOf(one, 'ONE'), fromOf(other, 'OTHER')]).toEqual(['given', 'given'])
+    expect(one.hash).toBe(other.hash)
+    expect(commandEnvironment(one, { ...PLAIN_POLICY, env: { inherit: [], set: { ONE: 'x' } } }, {})['ONE']).toBe('x')
+  })
+
+  test.each([
+    ['a profile sets', planned('CI', ['profile', 'flag']), 'CI'],
+    ['we set', planned('HOME', ['flag']), 'HOME'],
+    ['follows the caller', planned('TZ', ['flag']), 'TZ'],
+    ['the policy takes over', planned('CI_JOB', ['flag'], ['CI_*']), 'CI_JOB'],
+  ])('is not one that %s', (_, plan, name) => {
+    expect(fromOf(plan, name)).toBe('set')
+    expect(plan.hash).not.toBe(planned('ONE', ['flag']).hash)
   })
 })
