@@ -128,9 +128,11 @@ static int add_option(struct key *key, const char *word, const char *variable) {
 static int find_given(struct call *call) {
   const char *before = "";
   int given = 0;
-  for (char **word = call->options; word < call->options_end && *word; before = *word++) {
-    char *variable = variable_in(*word, before);
-    if (strcmp(*word, KEY_ANY_VARIABLES) == 0) return -1; /* no option of ours, and it would be taken for the mark */
+  for (char **word = call->options; word < call->options_end; word++) {
+    char *option = *word, *variable = option ? variable_in(option, before) : NULL;
+    if (!option) return -1; /* none is, before options_end */
+    before = option;
+    if (strcmp(option, KEY_ANY_VARIABLES) == 0) return -1; /* no option of ours, and it would be taken for the mark */
     if (variable && (given == GIVEN_MAX || !is_value(variable))) return -1;
     if (variable) call->given[given++] = variable;
   }
