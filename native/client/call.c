@@ -147,16 +147,21 @@ static int add_named(const struct call *call, struct key *key) {
   return done;
 }
 
+/* Is it the option whose variable is the next word? */
+static int is_before_variable(char **word, char **end) {
+  return word + 1 < end && word[1] && strcmp(*word, VARIABLE_OPTION) == 0 && variable_in(word[1], *word);
+}
+
 /* Variables beside each other are one word, whatever their names and number. */
 static int add_unnamed(const struct call *call, struct key *key) {
   const char *before = "", *kept[KEY_WORDS_MAX];
   size_t count = 0;
   for (char **word = call->options; word < call->options_end && *word; before = *word++) {
-    int is_variable = variable_in(*word, before) != NULL, is_before_one = word + 1 < call->options_end && strcmp(*word, VARIABLE_OPTION) == 0 && variable_in(word[1], *word);
+    int is_variable = variable_in(*word, before) != NULL;
     int is_same = is_variable && count > 0 && strcmp(kept[count - 1], KEY_ANY_VARIABLES) == 0;
     if (count == KEY_WORDS_MAX) return -1;
     if (is_variable && !is_same) kept[count++] = KEY_ANY_VARIABLES;
-    else if (!is_variable && !is_before_one) kept[count++] = *word;
+    else if (!is_variable && !is_before_variable(word, call->options_end)) kept[count++] = *word;
   }
   int done = key_add_number(key, count);
   for (size_t i = 0; i < count && done == 0; i++) done = key_add(key, kept[i]);
