@@ -145,7 +145,7 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     hint: (path) => `--ro ${shellWord(path)}; or take its bits away (chmod u-s,g-s; setcap -r)`,
   },
   {
-    step: 'launch: a mount below a copy-on-write zone',
+    step: 'launch: mount below a cow zone',
     why: () => 'an overlay would show what lies under the mount, and take the changes to that',
     hint: (path) =>
       `unmount it, or show the directories beside it one by one; what is mounted there: --ro ${shellWord(path)}`,
@@ -229,6 +229,9 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     hint: () => EXCHANGED,
   },
 ]
+
+/** Steps of the table, for a test that wants each of them to exist. */
+export const EXPLAINED_STEPS = [...new Set(SETUP_FAILURES.map(({ step }) => step))]
 
 /** The host's path of a path inside; itself where no zone shows it. */
 function hostPathOf(path: string, zones: FailureContext['zones'] = []): string {

@@ -72,8 +72,12 @@ function oldLandlock({ landlockAbi, kernel }: HostFacts): Lack {
 /** What stands in the way of the namespace backend, or undefined when at least one engine works. */
 function namespaceObstacle(facts: HostFacts): Lack | undefined {
   if (facts.platform !== 'linux') return { why: 'namespaces exist on Linux only', fix: '--backend docker' }
-  if (!facts.nativePrograms.ok)
-    return { why: `the native programs are not usable: ${facts.nativePrograms.message}`, fix: 'make' }
+  const { nativePrograms } = facts
+  if (!nativePrograms.ok)
+    return {
+      why: `the native programs are not usable: ${nativePrograms.message}`,
+      fix: nativePrograms.fix ?? 'make native',
+    }
   if (enginesOf(facts).length > 0) return undefined
   // A policy that names bwrap gets the reason about bwrap: nothing else was tried then.
   return isTried(facts.engines.unshare) ? engineFailure(facts, 'unshare') : engineObstacle(facts, 'bwrap')
