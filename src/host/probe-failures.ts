@@ -73,7 +73,8 @@ const EXPLANATIONS: readonly Row[] = [
     name: 'own-sandbox',
     matches: new RegExp(`${NO_NAMESPACE.source}|\\bstage: (fsopen|make mounts private):.*(ENOSYS|EPERM)`),
     when: (around) => around.container === OWN_SANDBOX,
-    cause: 'this is inside a sandbox of llm-do exec, where no further one of them can be built (--seccomp nested lets bubblewrap and browsers build theirs)',
+    cause:
+      'this is inside a sandbox of llm-do exec, where no further one of them can be built (--seccomp nested lets bubblewrap and browsers build theirs)',
     fix: () => NO_FURTHER_WALLS,
   },
   {
