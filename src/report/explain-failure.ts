@@ -146,9 +146,9 @@ const SETUP_FAILURES: readonly SetupRow[] = [
   {
     step: 'stage: idmap zone of root',
     why: (path) =>
-      `${path} is root's, and only an idmapped mount, which is not to be had for it, could lend it for writing`,
+      `${path} is root's, and only an idmapped mount, which is not to be had for it or for a mount below it, could lend it for writing`,
     hint: (path) =>
-      `chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it on ext4, xfs or btrfs`,
+      `in the place of --rw or --cow: --ro ${shellWord(path)}; or chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it, and what is mounted below it, on ext4, xfs or btrfs`,
   },
   {
     step: 'launch: protect',
@@ -161,7 +161,7 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     step: 'launch: mount below a cow zone',
     why: () => 'an overlay would show what lies under the mount, and take the changes to that',
     hint: (path) =>
-      `unmount it, or show the directories beside it one by one; what is mounted there: --ro ${shellWord(path)}`,
+      `umount ${shellWord(path)}; or show the directories beside it one by one, and what is mounted there: --ro ${shellWord(path)}`,
   },
   {
     step: 'launch: go on with layer',
