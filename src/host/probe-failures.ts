@@ -56,9 +56,12 @@ function raiseLimits({ settings }: Surroundings): string {
 /** A user namespace inside, in which the caller is no root and has both ids. */
 const AS_ANOTHER_ID = 'unshare --user --map-user=1000 --map-group=1000 llm-do exec ...'
 
-/** Inside of a sandbox the walls around it are enough. */
-const NO_FURTHER_WALLS =
-  'LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process ...   # in the walls of the sandbox around it'
+/** What is said of every sandbox inside of one of our own, whatever it would fail of first. */
+export const INSIDE_OWN_SANDBOX: Explanation = {
+  cause:
+    'this is inside a sandbox of llm-do exec, where no further one of them can be built (--seccomp nested lets bubblewrap and browsers build theirs)',
+  fix: 'LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process ...   # in the walls of the sandbox around it',
+}
 
 /** From outside. The kernel takes for a chroot what is not the root of its mount namespace. */
 const NO_CHROOT =
@@ -73,9 +76,14 @@ const EXPLANATIONS: readonly Row[] = [
     name: 'own-sandbox',
     matches: new RegExp(`${NO_NAMESPACE.source}|\\bstage: (fsopen|make mounts private):.*(ENOSYS|EPERM)`),
     when: (around) => around.container === OWN_SANDBOX,
-    cause:
-      'this is inside a sandbox of llm-do exec, where no further one of them can be built (--seccomp nested lets bubblewrap and browsers build theirs)',
-    fix: () => NO_FURTHER_WALLS,
+    cause: INSIDE_OWN_SANDBOX.cause,
+    fix: () => INSIDE_OWN_SANDBOX.fix,
+  },
+  {
+    name: 'no-staging',
+    matches: /\bstage: mount root:.*ENOENT/,
+    cause: 'there is no directory /sys, over which the root of a sandbox is assembled',
+    fix: () => 'sudo mkdir /sys',
   },
   {
     name: 'chroot-mounts',

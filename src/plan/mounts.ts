@@ -336,7 +336,7 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
   if (wanted.expects !== 'any' && fact.kind !== wanted.expects)
     return `expected a ${wanted.expects}, got a ${fact.kind}`
   if (fact.kind === 'socket' && !wanted.sockets)
-    return `it is a socket, which leads out of the sandbox; if that is meant: --socket ${shellWord(wanted.source ?? '')}, or sockets: true on the zone`
+    return `it is a socket, which leads out of the sandbox; if that is meant: --socket ${shown(shellWord(wanted.source ?? ''))}, or sockets: true on the zone`
   return isWritable(wanted.mode) && decidesThePolicy(fact, inputs)
     ? `${PART_OF_OWN_STATE}, and cannot be writable`
     : undefined
@@ -361,7 +361,7 @@ function missingProblem(
   if (fact.link !== undefined) return `it is a symbolic link to ${shown(fact.link)}, which does not exist`
   if (expects === 'socket') return 'it does not exist; start its server first, or set optional on the zone'
   if (!create)
-    return `it does not exist; make it (mkdir -p ${shellWord(source)}), or set create or optional on the zone`
+    return `it does not exist; make it (mkdir -p ${shown(shellWord(source))}), or set create or optional on the zone`
   // Whatever the mode: nothing is made there before the plan is made again.
   if (decidesThePolicy(fact, inputs)) return `${PART_OF_OWN_STATE}, and nothing is made there`
   const blocker = ancestorsOf(source).find((path) => !['directory', 'missing'].includes(pathFact(paths, path).kind))
@@ -431,7 +431,8 @@ function nestingProblem({
   const mountPoint = mountPointOf(inner, outer)
   const fact = mountPoint === undefined ? undefined : pathFact(paths, mountPoint)
   const wants = kindOf(inner, paths)
-  if (fact === undefined || fact.kind === (wants === 'directory' ? 'directory' : 'file'))
+  // Whatever is no directory can be mounted on whatever is none: a socket on itself.
+  if (fact === undefined || (wants === 'directory' ? ['directory'] : ['file', 'socket']).includes(fact.kind))
     return linkProblem(fact, outer, paths)
   return `has no mount point: ${shown(mountPoint ?? '')} in the read-only ${called(outer)} is ${fact.kind}, expected a ${wants}`
 }

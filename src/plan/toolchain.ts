@@ -363,7 +363,9 @@ export function hiddenCommand({ request, paths, zones }: ToolchainInputs): reado
   if (program === undefined || isVisible(pathFact(paths, program).real, zones)) return []
   // That the caller's own directory is not shown is said once, where that is decided.
   if ((request.command[0] ?? '').startsWith('.') && !isVisible(realPathOf(paths, program), zones)) return []
-  const flags = installationsOf(program, { request, paths, zones }).map((directory) => `--ro ${shellWord(directory)}`)
+  const flags = installationsOf(program, { request, paths, zones }).map(
+    (directory) => `--ro ${shown(shellWord(directory))}`,
+  )
   return flags.length === 0 ? [] : [`${shown(program)} is not visible inside; to show it: ${flags.join(' ')}`]
 }
 

@@ -50,6 +50,7 @@ const ROWS: readonly (readonly [
   ['own-sandbox', 'stage: fsopen: ENOSYS', INSIDE_ONE, 'inside a sandbox of llm-do exec', '--backend process'],
   ['own-sandbox', 'stage: make mounts private: EPERM', INSIDE_ONE, 'inside a sandbox', '--backend process'],
   ['own-sandbox', NO_NAMESPACE, INSIDE_ONE, 'inside a sandbox', '--backend process'],
+  ['no-staging', 'stage: mount root: ENOENT', undefined, '/sys', 'mkdir /sys'],
   ['chroot-mounts', 'stage: make mounts private: EINVAL', undefined, 'this is a chroot', 'mount --move . /'],
   ['chroot', NO_NAMESPACE, { ...around({}), chroot: true }, 'this is a chroot', 'mount --move . /'],
   ['groups', 'stage: setgroups: EPERM', undefined, 'unshare -r', 'unshare --user --map-user=1000 --map-group=1000'],

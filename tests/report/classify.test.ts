@@ -212,13 +212,13 @@ describe('warnings', () => {
 
 describe('hints', () => {
   const rows: readonly [string, Partial<Outcome>, string][] = [
-    ['a timeout', { cause: 'deadline' }, 'raise --timeout or resources.timeout'],
-    ['a memory kill', { cause: 'memory' }, 'raise --memory or resources.memory'],
-    ['the cpu-time limit', { cause: 'cpu-time' }, 'raise --cpu-time or resources.cpuTime'],
+    ['a timeout', { cause: 'deadline' }, 'raise --timeout or resources.timeout, for example --timeout 1m'],
+    ['a memory kill', { cause: 'memory' }, 'raise --memory or resources.memory, for example --memory 1GiB'],
+    ['the cpu-time limit', { cause: 'cpu-time' }, 'raise --cpu-time or resources.cpuTime, for example --cpu-time 4s'],
     [
       'refused forks',
       { exitCode: 1, events: { oomKill: 0, pidsMax: 1, throttledMs: 0 } },
-      'raise --pids or resources.pids',
+      'raise --pids or resources.pids, for example --pids 64',
     ],
   ]
   test.each(rows)('after %s name the flag to raise', (_, more, hint) => {
@@ -247,11 +247,11 @@ describe('hints', () => {
   })
 
   test('name the flag that shows a path, quoted for a shell, when the command failed', () => {
-    const invisible = ["/srv/it's here"]
-    const result = classify(plan(), outcome({ exitCode: 1 }), ['cat', ...invisible], { invisible })
-    expect(result.hints[0]).toContain(`--ro '/srv/it'\\''s here'`)
+    const invisible = [{ path: "/srv/it's here", flags: "--ro '/srv/it'\\''s here'" }]
+    const result = classify(plan(), outcome({ exitCode: 1 }), ['cat', "/srv/it's here"], { invisible })
+    expect(result.hints[0]).toContain(`to show it: --ro '/srv/it'\\''s here'`)
     expect([result.reason, result.denials]).toEqual(['exit', []])
-    expect(classify(plan(), outcome(), ['cat', ...invisible], { invisible }).hints).toEqual([])
+    expect(classify(plan(), outcome(), ['cat', "/srv/it's here"], { invisible }).hints).toEqual([])
   })
 })
 
