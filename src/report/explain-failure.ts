@@ -151,6 +151,12 @@ const SETUP_FAILURES: readonly SetupRow[] = [
       `in the place of --rw or --cow: --ro ${shellWord(path)}; or chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it, and what is mounted below it, on ext4, xfs or btrfs`,
   },
   {
+    step: 'stage: idmap layer of root',
+    why: () =>
+      "the directory is root's, and the file system that would keep the changes has no idmapped mounts; that of a container, which is an overlay, is one of them",
+    hint: () => '--cow-upper memory; or a volume of ext4, xfs or btrfs at /var/lib/llm-do',
+  },
+  {
     step: 'launch: protect',
     errno: 'EPERM',
     why: (path) =>

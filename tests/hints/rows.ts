@@ -375,7 +375,7 @@ const COPIES: readonly Row[] = [
     mounts:
       'mkdir -p up m; mount -t tmpfs none up; mkdir up/up up/work; mount -t overlay none -o lowerdir=low,upperdir=up/up,workdir=up/work /var/lib/llm-do; chmod 700 /var/lib/llm-do',
     provoke: 'mkdir -p z; mount -t tmpfs none z; llm-do exec --cow z -- true',
-    said: /hint: (--cow-upper memory),/,
+    said: /hint: (--cow-upper memory);/,
     follow: addFlags,
   },
   {
@@ -570,29 +570,29 @@ const WALLS: readonly Row[] = [
 
 /* ---- the network ---- */
 
-const NO_NETWORK = /there is no network, and the command asked for/
+const DENIED = /denied: resolve/
 
 const NETWORK: readonly Row[] = [
   {
     title: 'a name without any network',
     provoke: 'llm-do exec -- getent hosts a.test',
-    said: /there is no network, and the command asked for a\.test \((.*?)\)/,
+    said: /denied: resolve a\.test.*; to allow it: (.*)/,
     follow: addFlags,
-    gone: NO_NETWORK,
+    gone: DENIED,
   },
   {
     title: 'a name that is not listed',
     provoke: 'llm-do exec --allow-host a.test -- getent hosts b.test',
-    said: /the network is restricted, and refused b\.test \((.*?)\)/,
+    said: /denied: resolve b\.test.*; to allow it: (.*)/,
     follow: addFlags,
-    gone: /refused b\.test/,
+    gone: DENIED,
   },
   {
     title: 'a name that is denied',
     provoke: `llm-do exec --allow-host '*.test' --deny-host b.test -- getent hosts b.test`,
-    said: /refused b\.test \(take back (--deny-host b\.test)\)/,
+    said: /denied: resolve b\.test.*; to allow it: take back (--deny-host b\.test)/,
     follow: (script, hint) => without(hint)(script, hint),
-    gone: /refused b\.test/,
+    gone: DENIED,
   },
   {
     title: 'a secret zone and a network',
