@@ -12,10 +12,10 @@ struct end {
   long long number;
 };
 
-/* A detail is the engine's own, and told by node. */
+/* A detail is the engine's own, and a missing interpreter is named by the script: both are told by node. */
 static int find_failure(const char *status, struct end *end) {
-  if (!status_says(status, STATUS_DETAIL, "")) return -1;
-  *end = (struct end){status_says(status, STATUS_STEP, "interpreter") ? "interpreter" : "exec", status_number(status, STATUS_ERRNO)};
+  if (!status_says(status, STATUS_DETAIL, "") || status_says(status, STATUS_STEP, "interpreter")) return -1;
+  *end = (struct end){"exec", status_number(status, STATUS_ERRNO)};
   return 0;
 }
 

@@ -103,7 +103,7 @@ enum verb {
   V_AUDIT, /* FILE; read by client; the log that the run is appended to */
   V_RECORD, /* TEXT SLOT; read by client; a segment of the line of the audit log and what follows it */
   V_ISOLATION, /* LINE; read by client; what --log prints */
-  V_MESSAGE, /* exec|interpreter|signal|deadline|exit NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no success, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one); 0 for exit, which is for a terminal and leaves the status alone */
+  V_MESSAGE, /* exec|signal|deadline|exit NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no success, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one); 0 for exit, which is for a terminal and leaves the status alone */
   V_END, /* read by all; the last entry */
   VERBS,
 };

@@ -21,8 +21,8 @@ static void refuse_mounts_below(struct run *run) {
   while (launchfile_next(&run->file, &position, &zone)) {
     if (!is_layered(&zone)) continue;
     int found = mounts_below(zone.word[0], point, sizeof point);
-    if (found < 0) run_refuse(run, "launch: mounts below a copy-on-write zone", zone.word[0]);
-    if (found > 0) errno = EXDEV, run_refuse(run, "launch: a mount below a copy-on-write zone", point);
+    if (found < 0) run_refuse(run, "launch: mounts below cow zones", zone.word[0]);
+    if (found > 0) errno = EXDEV, run_refuse(run, "launch: mount below a cow zone", point);
   }
 }
 
@@ -126,7 +126,7 @@ void run_make_layer(struct run *run) {
     return;
   }
   errno = EOPNOTSUPP;
-  if (run->warm_directory && has_copies(&run->file)) run_refuse(run, "launch: copies for a command that has not come", cow.word[0]);
+  if (run->warm_directory && has_copies(&run->file)) run_refuse(run, "launch: copy without a command", cow.word[0]);
   if (run->warm_directory) return;
   struct timespec since = layer_now();
   make_copies(run, &cow);

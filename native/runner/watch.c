@@ -91,7 +91,7 @@ static void on_started(struct run *run, const struct report *report, int master)
 static void on_not_started(struct run *run, const struct report *report) {
   run->outcome.started_ns = 0;
   if (run->stopping) return;
-  run_record_failure(run, report->error, report->step[0] ? report->step : "sandbox ended before its command", report->path);
+  run_record_failure(run, report->error, report->step[0] ? report->step : "launch: no command was begun", report->path);
 }
 
 /* The bits of a report are places among the tmpfs entries. */

@@ -127,7 +127,7 @@ static void create(int fs, const struct overlay *overlay) {
 static void check_writable(int mount, const char *path) {
   struct statfs status;
   if (fstatfs(mount, &status) < 0) fail("stage: statfs of overlay", path);
-  if (status.f_flags & ST_RDONLY) fail_with(EROFS, "stage: the kernel has mounted the overlay read-only", path);
+  if (status.f_flags & ST_RDONLY) fail_with(EROFS, "stage: overlay is read-only", path);
 }
 
 int overlay_mount(const struct overlay *overlay) {

@@ -336,7 +336,9 @@ static int idmap_zones(struct staging *staging, const struct zone **failed) {
       if (map < 0) fail("stage: make id map", zone->source);
       mapped = zone;
     }
-    if (idmap_apply(zone->tree, map) == 0 && (!zone->layered || idmap_apply(zone->upper, map) == 0)) continue;
+    int is_tree_mapped = idmap_apply(zone->tree, map) == 0;
+    if (is_tree_mapped && (!zone->layered || idmap_apply(zone->upper, map) == 0)) continue;
+    if (is_tree_mapped && zone->uid == 0) fail("stage: idmap layer of root", zone->source);
     *failed = zone;
     if (zone->writable || zone->layered) done = -1;
   }

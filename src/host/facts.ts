@@ -38,7 +38,14 @@ export interface PathFact {
 /** A thing that was tried: it worked, or this is why not. */
 export type Probe =
   | { readonly ok: true; readonly detail?: string }
-  | { readonly ok: false; readonly step: string; readonly errno: string; readonly message: string }
+  | {
+      readonly ok: false
+      readonly step: string
+      readonly errno: string
+      readonly message: string
+      /** What repairs it, where the one who tried knows; else see probe-failures.ts. */
+      readonly fix?: string
+    }
 
 /**
  * What takes the connections of a sandbox whose network is restricted by name to the helper on the host: rules of nftables, or
@@ -66,6 +73,10 @@ export interface Surroundings {
   readonly container?: string
   /** A seccomp filter is already on this process. */
   readonly filtered: boolean
+  /** The root of this process is not that of its mount namespace. */
+  readonly chroot?: true
+  /** The user or group of this process has no id in its user namespace. */
+  readonly unmapped?: true
   /** Values of the few kernel settings that forbid user namespaces, by sysctl name; unreadable ones are left out. */
   readonly settings: Readonly<Record<string, string>>
 }

@@ -17,15 +17,19 @@ interface Row {
   /** Tells apart causes that look alike from inside. */
   readonly when?: (around: Surroundings) => boolean
   readonly cause: string
-  readonly fix: (program: string) => string
+  readonly fix: (program: string, around: Surroundings) => string
 }
 
 const APPARMOR = 'kernel.apparmor_restrict_unprivileged_userns'
 const CLONE = 'kernel.unprivileged_userns_clone'
-const LIMIT = 'user.max_user_namespaces'
+/** One number for each kind of namespace that a sandbox has, each of them per user namespace. */
+const LIMITS = ['user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'].map((kind) => `user.max_${kind}_namespaces`)
 
-/** The sysctls that explain a refusal of user namespaces; probe.ts reads them, nothing decides by them. */
-export const EXPLAINING_SETTINGS = [APPARMOR, CLONE, LIMIT] as const
+/** The sysctls that explain a refusal of namespaces; probe.ts reads them, nothing decides by them. */
+export const EXPLAINING_SETTINGS: readonly string[] = [APPARMOR, CLONE, ...LIMITS]
+
+/** What `Surroundings.container` says inside a sandbox of our own. */
+export const OWN_SANDBOX = 'llm-do'
 
 const NO_NAMESPACE =
   /No permissions to creat\w+ (a )?new namespace|unshare failed: Operation not permitted|\bclone\b.*EPERM|unshare.*EPERM/
@@ -39,11 +43,75 @@ function appArmorProfile(program: string): string {
   )
 }
 
+/** Fewer namespaces than any system has by itself: somebody has set it. */
+const FEW = 64
+const ENOUGH = 15_000
+
+/** Of those that somebody has set; of all where none is low, because the limit may be that of a user namespace around this one. */
+function raiseLimits({ settings }: Surroundings): string {
+  const low = LIMITS.filter((name) => Number(settings[name] ?? ENOUGH) < FEW)
+  return `sudo sysctl -w ${(low.length === 0 ? LIMITS : low).map((name) => `${name}=${ENOUGH}`).join(' ')}`
+}
+
+/** A user namespace inside, in which the caller is no root and has both ids. */
+const AS_ANOTHER_ID = 'unshare --user --map-user=1000 --map-group=1000 llm-do exec ...'
+
+/** What is said of every sandbox inside of one of our own, whatever it would fail of first. */
+export const INSIDE_OWN_SANDBOX: Explanation = {
+  cause:
+    'this is inside a sandbox of llm-do exec, where no further one of them can be built (--seccomp nested lets bubblewrap and browsers build theirs)',
+  fix: 'LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process ...   # in the walls of the sandbox around it',
+}
+
+/** From outside. The kernel takes for a chroot what is not the root of its mount namespace. */
+const NO_CHROOT =
+  "from outside: sudo unshare --mount sh -c 'mount --rbind DIR DIR && cd DIR && mount --move . / && exec chroot . llm-do exec ...'"
+
 const CONTAINER_FIX =
   'start the container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (user 1000, all capabilities dropped), see docs/ci.md'
 
 /** First row that matches wins. */
 const EXPLANATIONS: readonly Row[] = [
+  {
+    name: 'own-sandbox',
+    matches: new RegExp(`${NO_NAMESPACE.source}|\\bstage: (fsopen|make mounts private):.*(ENOSYS|EPERM)`),
+    when: (around) => around.container === OWN_SANDBOX,
+    cause: INSIDE_OWN_SANDBOX.cause,
+    fix: () => INSIDE_OWN_SANDBOX.fix,
+  },
+  {
+    name: 'no-staging',
+    matches: /\bstage: mount root:.*ENOENT/,
+    cause: 'there is no directory /sys, over which the root of a sandbox is assembled',
+    fix: () => 'sudo mkdir /sys',
+  },
+  {
+    name: 'chroot-mounts',
+    matches: /\bstage: make mounts private:.*EINVAL/,
+    cause: 'this is a chroot: / is no mount point, so its mounts cannot be made private',
+    fix: () => NO_CHROOT,
+  },
+  {
+    name: 'chroot',
+    matches: NO_NAMESPACE,
+    when: (around) => around.chroot === true,
+    cause: 'this is a chroot, in which the kernel makes no user namespace',
+    fix: () => NO_CHROOT,
+  },
+  {
+    name: 'groups',
+    matches: /\bstage: setgroups:.*EPERM/,
+    cause:
+      'root may not change its groups here: in a user namespace that has only its own ids (unshare -r), or without CAP_SETGID',
+    fix: () => AS_ANOTHER_ID,
+  },
+  {
+    name: 'unmapped',
+    matches: NO_NAMESPACE,
+    when: (around) => around.unmapped === true,
+    cause: 'this user or its group has no id in the user namespace around it, and then the kernel makes no further one',
+    fix: () => `in the place of the unshare around it: ${AS_ANOTHER_ID}`,
+  },
   {
     name: 'apparmor-uid-map',
     matches: /setting up uid map: Permission denied|uid_map.*(EACCES|EPERM|Permission denied|not permitted)/,
@@ -59,10 +127,15 @@ const EXPLANATIONS: readonly Row[] = [
   {
     name: 'namespace-limit',
     matches:
-      /nesting depth or \/proc\/sys\/user\/max_\*_namespaces exceeded|(namespace|unshare|clone)\b.*(ENOSPC|No space left on device)/,
-    cause:
-      'the kernel allows no further user namespaces (user.max_user_namespaces, or --disable-userns of an outer sandbox)',
-    fix: () => 'sudo sysctl -w user.max_user_namespaces=15000',
+      /nesting depth or \/proc\/sys\/user\/max_\*_namespaces exceeded|\b(launch: clone|(stage|engine): unshare [\w ]+|unshare failed):.*(ENOSPC|No space left on device)/,
+    cause: 'the kernel allows no further namespaces (user.max_*_namespaces, or --disable-userns of an outer sandbox)',
+    fix: (_, around) => raiseLimits(around),
+  },
+  {
+    name: 'mount-limit',
+    matches: /\bstage: (open_tree|move_mount|mount\b[\w ]*|clone layer|open (zone|copy|device)):.*ENOSPC/,
+    cause: 'there are as many mounts as one mount namespace may have (fs.mount-max)',
+    fix: () => 'sudo sysctl -w fs.mount-max=200000   # or unmount some: findmnt',
   },
   {
     name: 'no-space',
@@ -157,11 +230,12 @@ export function explainFailure(
   const text = `${failure.step}: ${failure.message} ${failure.errno}`
   const row = EXPLANATIONS.find(({ matches, when }) => matches.test(text) && (when?.(around) ?? true))
   if (row === undefined) return { cause: reportedText(failure), fix: '' }
-  return { cause: row.cause, fix: row.fix(program) }
+  return { cause: row.cause, fix: row.fix(program, around) }
 }
 
 function reportedText({ step, errno, message }: Extract<Probe, { ok: false }>): string {
-  return [step, message || errno].filter(Boolean).join(': ')
+  const words = message || errno
+  return words.startsWith(`${step}:`) ? words : [step, words].filter(Boolean).join(': ')
 }
 
 /** Names of the rows, for tests that want every one seen. */

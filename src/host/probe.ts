@@ -7,7 +7,7 @@
  * repair is seen at once. Who is about to run a command anyway may believe in an engine instead of trying it: the run will tell.
  * A container daemon takes a quarter of a second and may come and go: its backend's observer runs only when it is needed, every time.
  */
-import { existsSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter } from 'node:path'
 import { countProcessors, statusLine } from '../os/proc-status.ts'
@@ -21,7 +21,7 @@ import {
   type ProgramFact,
   type Surroundings,
 } from './facts.ts'
-import { EXPLAINING_SETTINGS } from './probe-failures.ts'
+import { EXPLAINING_SETTINGS, OWN_SANDBOX } from './probe-failures.ts'
 import { type FoundProgram, findProgram, versionOf } from './program.ts'
 
 /** @returns facts to add; never throws for a program that is missing or fails */
@@ -91,14 +91,52 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
     ...engines,
     cgroup,
     ...Object.assign({}, ...others),
-    surroundings: own.surroundings,
+    surroundings: { ...own.surroundings, ...placeOf(own, engines.engines) },
+  }
+}
+
+/** Why namespaces may be refused although every setting allows them: looked at only where no engine works. */
+function placeOf({ uid, gid }: Self, engines: EngineFacts['engines']): Pick<Surroundings, 'chroot' | 'unmapped'> {
+  if (platform() !== 'linux' || Object.values(engines).some(({ ok }) => ok)) return {}
+  const isMapped = hasId('uid_map', uid) && hasId('gid_map', gid)
+  return { ...(isChroot() ? { chroot: true } : {}), ...(isMapped ? {} : { unmapped: true }) }
+}
+
+/** Lines of an id map: first id inside, first one outside, how many. A map that is hidden says nothing. */
+function hasId(map: string, id: number): boolean {
+  const file = `/proc/self/${map}`
+  if (!existsSync(file)) return true
+  return readText(file)
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number))
+    .some(([first = Number.NaN, , count = 0]) => id >= first && id < first + count)
+}
+
+/** In the same mount namespace PID 1 has its root; only root may look at it, and anybody sees that `/` is no mount point. */
+function isChroot(): boolean {
+  const mounts = readText('/proc/self/mountinfo').split('\n')
+  if (mounts.length > 1 && !mounts.some((line) => line.split(' ')[4] === '/')) return true
+  const [own, first] = ['self', '1'].map((process) => [
+    linkText(`/proc/${process}/ns/mnt`),
+    identityOf(`/proc/${process}/root/`),
+  ])
+  return own?.[0] !== '' && own?.[0] === first?.[0] && first?.[1] !== '' && own?.[1] !== first?.[1]
+}
+
+/** Empty where it cannot be looked at. */
+function identityOf(path: string): string {
+  try {
+    const { dev, ino } = statSync(path)
+    return `${dev}:${ino}`
+  } catch {
+    return ''
   }
 }
 
 /** Empty when it is hidden. */
-function namespaceId(name: string): string {
+function linkText(path: string): string {
   try {
-    return readlinkSync(`/proc/self/ns/${name}`)
+    return readlinkSync(path)
   } catch {
     return ''
   }
@@ -122,7 +160,7 @@ function observeSelf(): Self {
     readText('/proc/self/cgroup'),
     readText('/proc/self/attr/current'),
   ]
-  const rooms = ['user', 'mnt', 'pid'].map(namespaceId)
+  const rooms = ['user', 'mnt', 'pid'].map((name) => linkText(`/proc/self/ns/${name}`))
   const uid = process.getuid?.() ?? -1
   const limits = ['CapEff', 'CapBnd', 'NoNewPrivs', 'Seccomp'].map((name) => statusLine(status, name))
   return {
@@ -138,6 +176,7 @@ function observeSelf(): Self {
 
 function observeSurroundings(filtered: boolean): Surroundings {
   const marks = [
+    ['/.init', OWN_SANDBOX],
     ['/.dockerenv', 'docker'],
     ['/run/.containerenv', 'podman'],
     ['/var/run/secrets/kubernetes.io', 'kubernetes'],

@@ -47,8 +47,7 @@ export function checkNativeProgram(file: string, arch: string): void {
     const status = fstatSync(fd)
     if (!status.isFile()) throw helperError(file, 'is not a regular file', REBUILD)
     if ((status.mode & 0o022) !== 0) throw helperError(file, 'can be written by others', `chmod go-w ${file}`)
-    if (status.uid !== 0 && status.uid !== process.getuid?.())
-      throw helperError(file, `belongs to user ${status.uid}, expected root or yourself`, `chown root ${file}`)
+    if (status.uid !== 0 && status.uid !== process.getuid?.()) throw foreignOwner(file, status.uid)
     const header = Buffer.alloc(20)
     readSync(fd, header, 0, header.length, 0)
     const machine = machineOf(header)
@@ -57,6 +56,25 @@ export function checkNativeProgram(file: string, arch: string): void {
     closeSync(fd)
   }
   if (!isExecutable(file)) throw helperError(file, 'cannot be executed', `chmod 755 ${file}`)
+}
+
+/** What the kernel shows of an owner who has no id in this user namespace (fs.overflowuid); nobody else's files have it. */
+const UNMAPPED_OWNER = 65534
+
+function foreignOwner(file: string, uid: number): SandboxError {
+  const expected = 'expected root or yourself'
+  if (uid !== UNMAPPED_OWNER || !isInUserNamespace())
+    return helperError(file, `belongs to user ${uid}, ${expected}`, `sudo chown root ${path.dirname(file)}/*`)
+  return helperError(
+    file,
+    `belongs to a user who has no id in this user namespace, ${expected}`,
+    `run llm-do outside of this user namespace, or a copy of your own: cp -r ${packageRoot()} COPY`,
+  )
+}
+
+/** The first one maps every id to itself. */
+function isInUserNamespace(): boolean {
+  return readFileSync('/proc/self/uid_map', 'utf8').trim().split(/\s+/).join(' ') !== '0 0 4294967295'
 }
 
 function openHelper(file: string): number {

@@ -6,8 +6,10 @@ import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts, Inode, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
+import { GIT, PROTECTED_NAMES } from '../policy/protected.ts'
 import { isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
 import { takesItsPlace, wantsWorkspace } from '../policy/workspace.ts'
+import { shellWord } from '../text/shell-word.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
 import type { PlannedZone, Scratch } from './plan.ts'
 import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protected-paths.ts'
@@ -222,8 +224,17 @@ function linkedProtection({ mode, source, at }: Wanted, { policy, request, paths
   const first = links.filter((link) => !links.some((other) => isBelow(link, other)))
   return first.map(
     (link) =>
-      `${at}: ${shown(link)} must stay read-only but is a symbolic link; make it a real directory or file, show the zone read-only, or give the name up with --protect-not`,
+      `${at}: ${shown(link)} must stay read-only but is a symbolic link; make it a real directory or file, show the zone read-only, or ${givingUp(link, [pathFact(paths, source).real, ...request.homes])}`,
   )
+}
+
+/** The flags of the built-in names that are the link, or lie behind it. */
+function givingUp(link: string, roots: readonly string[]): string {
+  const names = [...PROTECTED_NAMES.map(({ name }) => name), GIT].filter((name) =>
+    roots.some((root) => isWithin(posix.join(root, name), link)),
+  )
+  const flags = names.map((name) => `--protect-not ${shellWord(name)}`)
+  return flags.length === 0 ? 'leave it out of protect' : `give it up with ${flags.join(' ')}`
 }
 
 /** The same for what decides the next run, by whichever name it was reached. */
@@ -325,7 +336,7 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
   if (wanted.expects !== 'any' && fact.kind !== wanted.expects)
     return `expected a ${wanted.expects}, got a ${fact.kind}`
   if (fact.kind === 'socket' && !wanted.sockets)
-    return 'it is a socket, which leads out of the sandbox; set sockets: true on the zone if that is meant'
+    return `it is a socket, which leads out of the sandbox; if that is meant: --socket ${shown(shellWord(wanted.source ?? ''))}, or sockets: true on the zone`
   return isWritable(wanted.mode) && decidesThePolicy(fact, inputs)
     ? `${PART_OF_OWN_STATE}, and cannot be writable`
     : undefined
@@ -349,7 +360,8 @@ function missingProblem(
   const { paths } = inputs
   if (fact.link !== undefined) return `it is a symbolic link to ${shown(fact.link)}, which does not exist`
   if (expects === 'socket') return 'it does not exist; start its server first, or set optional on the zone'
-  if (!create) return 'it does not exist; make it, or set create or optional on the zone'
+  if (!create)
+    return `it does not exist; make it (mkdir -p ${shown(shellWord(source))}), or set create or optional on the zone`
   // Whatever the mode: nothing is made there before the plan is made again.
   if (decidesThePolicy(fact, inputs)) return `${PART_OF_OWN_STATE}, and nothing is made there`
   const blocker = ancestorsOf(source).find((path) => !['directory', 'missing'].includes(pathFact(paths, path).kind))
@@ -419,7 +431,8 @@ function nestingProblem({
   const mountPoint = mountPointOf(inner, outer)
   const fact = mountPoint === undefined ? undefined : pathFact(paths, mountPoint)
   const wants = kindOf(inner, paths)
-  if (fact === undefined || fact.kind === (wants === 'directory' ? 'directory' : 'file'))
+  // Whatever is no directory can be mounted on whatever is none: a socket on itself.
+  if (fact === undefined || (wants === 'directory' ? ['directory'] : ['file', 'socket']).includes(fact.kind))
     return linkProblem(fact, outer, paths)
   return `has no mount point: ${shown(mountPoint ?? '')} in the read-only ${called(outer)} is ${fact.kind}, expected a ${wants}`
 }

@@ -179,6 +179,10 @@ function recordWarnings({ network }: Policy): readonly string[] {
 
 /** A credential opens nothing by itself. */
 function terminationWarnings({ network }: Policy): readonly string[] {
+  if (network.terminate === true && namedHosts(network).length === 0)
+    return [
+      'network.terminate: TLS of no host ends here, because neither network.credentials nor network.requests names one: add one in a profile, or leave out --terminate-tls',
+    ]
   if (!isTerminated(network)) return []
   const rules = rulesOf(network)
   const closed = namedHosts(network).filter(

@@ -4,10 +4,19 @@
  */
 import { posix } from 'node:path'
 import { isWritable } from '../policy/values.ts'
+import { shellWord } from '../text/shell-word.ts'
 import { type PathFacts, pathFact } from './mounts.ts'
 import type { PlannedZone } from './plan.ts'
 import type { Request } from './request.ts'
-import { holdsCredentials, isBelow, isWithin, SANDBOX_HOME, shown, withheldWorkspace } from './well-known-paths.ts'
+import {
+  closedTarget,
+  holdsCredentials,
+  isBelow,
+  isWithin,
+  SANDBOX_HOME,
+  shown,
+  withheldWorkspace,
+} from './well-known-paths.ts'
 
 export interface ToolchainKind {
   readonly name: string
@@ -351,11 +360,32 @@ export function insideOf(path: string, zones: readonly PlannedZone[]): string | 
 /** One line when the caller's shell would find the command in a place that the sandbox does not show. */
 export function hiddenCommand({ request, paths, zones }: ToolchainInputs): readonly string[] {
   const program = foundCommand(request, paths)
-  if (program === undefined || (request.command[0] ?? '').startsWith('.')) return []
-  const { real } = pathFact(paths, program)
-  const visible =
-    isWithin(real, '/usr') ||
-    ['/bin', '/sbin'].some((root) => isWithin(real, root)) ||
-    insideOf(real, zones) !== undefined
-  return visible ? [] : [`${shown(program)} is not visible inside; to show it: --ro ${shown(posix.dirname(real))}`]
+  if (program === undefined || isVisible(pathFact(paths, program).real, zones)) return []
+  // That the caller's own directory is not shown is said once, where that is decided.
+  if ((request.command[0] ?? '').startsWith('.') && !isVisible(realPathOf(paths, program), zones)) return []
+  const flags = installationsOf(program, { request, paths, zones }).map(
+    (directory) => `--ro ${shown(shellWord(directory))}`,
+  )
+  return flags.length === 0 ? [] : [`${shown(program)} is not visible inside; to show it: ${flags.join(' ')}`]
+}
+
+function isVisible(path: string, zones: readonly PlannedZone[]): boolean {
+  return ['/usr', '/bin', '/sbin'].some((root) => isWithin(path, root)) || insideOf(path, zones) !== undefined
+}
+
+/** The directories to show so that a program starts: those of its name, of what its link says, and of the file behind, where they are hidden. */
+export function installationsOf(program: string, { request, paths, zones }: ToolchainInputs): readonly string[] {
+  const name = realPathOf(paths, program)
+  const { link, real } = pathFact(paths, program)
+  const led = link === undefined ? [] : [posix.resolve(posix.dirname(name), link)]
+  const hidden = [name, ...led, real].filter((path) => !isVisible(path, zones))
+  const wanted = [...new Set(hidden.map((path) => installationOf(posix.dirname(path), request.home)))]
+  return wanted.filter((path) => !wanted.some((other) => isBelow(path, other)))
+}
+
+/** Beside `bin` lies what its programs need: the library of a python, the modules of a package. */
+function installationOf(directory: string, home: string): string {
+  const parent = posix.dirname(directory)
+  const isShowable = !holdsCredentials(parent, home) && closedTarget(parent) === undefined
+  return ['bin', 'sbin'].includes(posix.basename(directory)) && isShowable ? parent : directory
 }

@@ -8,6 +8,7 @@ import { closeSync, constants, createReadStream, fstatSync, openSync, readSync, 
 import { basename, dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { whileLocked } from '../os/file-lock.ts'
+import { shellWord } from '../text/shell-word.ts'
 import { type AuditEntry, auditLine, CHAIN_START, checkAuditLine, sha256 } from './audit.ts'
 
 const LINE_FEED = 0x0a
@@ -145,6 +146,15 @@ async function* linesOf(file: string): AsyncGenerator<Buffer> {
   if (unfinished.length > 0) yield unfinished
 }
 
+function unreadable(file: string, error: unknown): SandboxError {
+  const { code = '', message } = error as NodeJS.ErrnoException
+  const why = code === 'ENOENT' ? 'no such file' : (OPEN_FAILURES[code] ?? message)
+  return new SandboxError('POLICY_INVALID', `${file}: ${why}`, {
+    hint: `ls -ld ${shellWord(file)}   # a log is written by: llm-do exec --audit FILE -- COMMAND`,
+    cause: error,
+  })
+}
+
 /** Reads a whole log and follows the chain. @throws SandboxError POLICY_INVALID when the file cannot be read */
 export async function verifyAudit(file: string): Promise<AuditVerdict> {
   const problems: string[] = []
@@ -157,7 +167,7 @@ export async function verifyAudit(file: string): Promise<AuditVerdict> {
       previous = sha256(line)
     }
   } catch (error) {
-    throw refuse(file, OPEN_FAILURES[(error as NodeJS.ErrnoException).code ?? ''] ?? String(error), error)
+    throw unreadable(file, error)
   }
   return { lines, last: previous, problems }
 }

@@ -16,6 +16,7 @@ import { filterDenials, fullDenials, guardDenials, limitDenials } from './denial
 import { type Explained, explainExec, explainLost, explainSetup, type FailureContext } from './explain-failure.ts'
 import {
   crossDeviceHint,
+  type InvisiblePath,
   invisiblePathHint,
   isLimit,
   type LimitName,
@@ -37,13 +38,13 @@ export interface ClassifyExtras extends FailureContext {
   /** Who set what (policy.origins), to name the file or flag behind a limit. */
   readonly origins?: Origins
   /** Absolute paths among the command's words that exist on the host and are not visible inside. */
-  readonly invisible?: readonly string[]
+  readonly invisible?: readonly InvisiblePath[]
   /** What waits to be applied. */
   readonly pending?: Pending | undefined
   /** Nobody but a person at a terminal has seen what the command printed. */
   readonly isAtTerminal?: boolean
   /** The same of what stderr names. */
-  readonly hidden?: readonly string[]
+  readonly hidden?: readonly InvisiblePath[]
 }
 
 const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
@@ -74,7 +75,7 @@ const NO_FAILURE = { step: 'sandbox', path: '', errno: '', detail: 'ended withou
 
 function explain(outcome: Outcome, command: readonly string[], context: FailureContext): Explained | undefined {
   const failure = outcome.failure ?? NO_FAILURE
-  if (outcome.cause === 'exec') return explainExec(failure, command[0] ?? '')
+  if (outcome.cause === 'exec') return explainExec(failure, command[0] ?? '', context.interpreter)
   if (outcome.cause === 'lost') return explainLost(failure)
   return outcome.cause === 'setup' ? explainSetup(failure, context) : undefined
 }
@@ -201,8 +202,8 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
   ]
   return [
     ...(error === undefined || error.hint === '' ? [] : [error.hint]),
-    ...limits.filter(([, reached]) => reached).map(([limit]) => raise(limit)),
-    ...(reachedPids(outcome, plan) ? [reachedPidsHint(plan.limits.pids?.max ?? 0)] : []),
+    ...limits.filter(([, reached]) => reached).map(([limit]) => raise(limit, plan)),
+    ...(reachedPids(outcome, plan) ? [reachedPidsHint(plan)] : []),
     ...(reason === 'seccomp' ? [seccompHint(plan)] : []),
     ...(failed ? crossDeviceHint(plan, output.stderr) : []),
     ...(reason === 'protected' ? protectedHints(outcome.guarded, plan) : []),
@@ -221,7 +222,7 @@ function denialsOf(reason: Reason, outcome: Outcome, plan: Plan, { hidden = [] }
     ...networkDenials(outcome),
     ...filterDenials(reason, plan),
     ...limitDenials(reason, outcome, plan),
-    ...(failed ? [...fullDenials(outcome, plan), ...saidDenials(outcome, plan), ...hiddenDenials(hidden, plan)] : []),
+    ...(failed ? [...fullDenials(outcome, plan), ...saidDenials(outcome, plan), ...hiddenDenials(hidden)] : []),
   ]
 }
 

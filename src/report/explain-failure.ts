@@ -5,7 +5,7 @@ import type { ErrorCode } from '../error.ts'
 import type { Surroundings } from '../host/facts.ts'
 import { explainFailure } from '../host/probe-failures.ts'
 import type { PlannedZone } from '../plan/plan.ts'
-import { shellWord } from './hints.ts'
+import { type InvisiblePath, interpreterHint, shellWord } from './hints.ts'
 
 export interface Explained {
   readonly code: ErrorCode
@@ -65,6 +65,11 @@ const BAD_INTERPRETER: ExecRow = {
   hint: 'look at its #! line (or: file COMMAND); an interpreter outside /usr becomes visible with --ro DIRECTORY',
 }
 
+/** An interpreter is shown by its own path; the rest of the table knows no path. */
+function hintOf(row: ExecRow, interpreter: InvisiblePath | undefined): string {
+  return row === BAD_INTERPRETER && interpreter !== undefined ? interpreterHint(interpreter) : row.hint
+}
+
 function execRow({ errno, detail }: SetupFailure): ExecRow {
   if (errno === 'ENOENT') return detail.includes(INTERPRETER) ? BAD_INTERPRETER : NOT_FOUND
   return (
@@ -76,10 +81,16 @@ function inBrackets(words: string): string {
   return words === '' ? '' : ` (${words})`
 }
 
-/** A failed execve(2) of the command. @param program its first word, as the caller wrote it */
-export function explainExec(failure: SetupFailure, program: string): Explained {
+/**
+ * A failed execve(2) of the command.
+ * @param program its first word, as the caller wrote it
+ * @param interpreter what its `#!` line names, where that is on the host
+ */
+export function explainExec(failure: SetupFailure, program: string, interpreter?: InvisiblePath): Explained {
   // An empty word names no file; which errno a search of PATH comes to for it says nothing.
-  const { code, what, hint } = program === '' ? NOT_FOUND : execRow(failure)
+  const row = program === '' ? NOT_FOUND : execRow(failure)
+  const { code, what } = row
+  const hint = hintOf(row, interpreter)
   const detail = failure.detail === INTERPRETER ? '' : failure.detail
   return { code, message: `${program || "''"}: ${what}${inBrackets(detail)}`, hint }
 }
@@ -92,6 +103,8 @@ export interface FailureContext {
   /** Executable of the engine, for fixes that name it. */
   readonly program?: string
   readonly around?: Surroundings
+  /** What the `#!` line of the command names, where it is on the host and not inside. */
+  readonly interpreter?: InvisiblePath | undefined
   /** What the sandbox was to show, to name the host's directory behind a path inside. */
   readonly zones?: readonly Pick<PlannedZone, 'source' | 'target'>[]
 }
@@ -133,9 +146,15 @@ const SETUP_FAILURES: readonly SetupRow[] = [
   {
     step: 'stage: idmap zone of root',
     why: (path) =>
-      `${path} is root's, and only an idmapped mount, which is not to be had for it, could lend it for writing`,
+      `${path} is root's, and only an idmapped mount, which is not to be had for it or for a mount below it, could lend it for writing`,
     hint: (path) =>
-      `chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it on ext4, xfs or btrfs`,
+      `in the place of --rw or --cow: --ro ${shellWord(path)}; or chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it, and what is mounted below it, on ext4, xfs or btrfs`,
+  },
+  {
+    step: 'stage: idmap layer of root',
+    why: () =>
+      "the directory is root's, and the file system that would keep the changes has no idmapped mounts; that of a container, which is an overlay, is one of them",
+    hint: () => '--cow-upper memory; or a volume of ext4, xfs or btrfs at /var/lib/llm-do',
   },
   {
     step: 'launch: protect',
@@ -145,10 +164,10 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     hint: (path) => `--ro ${shellWord(path)}; or take its bits away (chmod u-s,g-s; setcap -r)`,
   },
   {
-    step: 'launch: a mount below a copy-on-write zone',
+    step: 'launch: mount below a cow zone',
     why: () => 'an overlay would show what lies under the mount, and take the changes to that',
     hint: (path) =>
-      `unmount it, or show the directories beside it one by one; what is mounted there: --ro ${shellWord(path)}`,
+      `umount ${shellWord(path)}; or show the directories beside it one by one, and what is mounted there: --ro ${shellWord(path)}`,
   },
   {
     step: 'launch: go on with layer',
@@ -229,6 +248,9 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     hint: () => EXCHANGED,
   },
 ]
+
+/** Steps of the table, for a test that wants each of them to exist. */
+export const EXPLAINED_STEPS = [...new Set(SETUP_FAILURES.map(({ step }) => step))]
 
 /** The host's path of a path inside; itself where no zone shows it. */
 function hostPathOf(path: string, zones: FailureContext['zones'] = []): string {

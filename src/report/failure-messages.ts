@@ -19,7 +19,7 @@ const MANY = 987_654_321
 const BARE: Outcome = { ...ORDINARY, exitCode: null }
 
 interface Failure {
-  readonly kind: 'exec' | 'interpreter' | 'signal' | 'deadline' | 'exit'
+  readonly kind: 'exec' | 'signal' | 'deadline' | 'exit'
   readonly number: number
   readonly outcome: Partial<Outcome>
 }
@@ -30,12 +30,10 @@ const notExecuted = (errno: string, detail: string): Partial<Outcome> => ({
 })
 
 const { ENOENT, EACCES, EISDIR, ENOEXEC, ENOTDIR, ELOOP } = constants.errno
-const NOT_EXECUTED: readonly Failure[] = [
-  ...Object.entries({ ENOENT, EACCES, EISDIR, ENOEXEC, ENOTDIR, ELOOP }).map(
-    ([errno, number]): Failure => ({ kind: 'exec', number, outcome: notExecuted(errno, '') }),
-  ),
-  { kind: 'interpreter', number: ENOENT, outcome: notExecuted('ENOENT', 'interpreter') },
-]
+/** A missing interpreter is node's to tell: the hint says where the script's first line leads. */
+const NOT_EXECUTED: readonly Failure[] = Object.entries({ ENOENT, EACCES, EISDIR, ENOEXEC, ENOTDIR, ELOOP }).map(
+  ([errno, number]) => ({ kind: 'exec', number, outcome: notExecuted(errno, '') }),
+)
 
 /** SIGSYS may be the filter's. */
 const SIGNALS = [

@@ -1,7 +1,11 @@
 /** What the caller can do next: the flag to raise for each limit, the flag that shows a path. */
 import type { Plan } from '../plan/plan.ts'
 import type { Origin } from '../policy/values.ts'
+import { shellWord } from '../text/shell-word.ts'
+import { formatDuration, sizeWord } from '../text/units.ts'
 import type { Reason } from './result.ts'
+
+export { shellWord }
 
 /** Dotted policy key and flag of each limit that can end or starve a command. */
 const LIMITS = {
@@ -25,26 +29,45 @@ export function limitSource(limit: LimitName, origins: Origins): string {
   return origin === undefined ? key : `${key}, ${origin.source}`
 }
 
-export function raise(limit: LimitName): string {
+/** What was reached of each limit, and how its flag is written. */
+const REACHED: Readonly<Record<LimitName, (plan: Plan) => readonly [number | undefined, (value: number) => string]>> = {
+  timeout: ({ limits }) => [limits.timeoutMs, formatDuration],
+  'cpu-time': ({ limits }) => [limits.cpuTimeMs, formatDuration],
+  memory: ({ limits }) => [limits.memory?.max, sizeWord],
+  pids: ({ limits }) => [limits.pids?.max, String],
+  disk: ({ layer }) => [layer?.size, sizeWord],
+  output: ({ limits }) => [limits.output, sizeWord],
+}
+
+/** With twice the limit of the plan as an example. */
+export function raise(limit: LimitName, plan: Plan): string {
   const { key, flag } = LIMITS[limit]
-  return `raise ${flag} or ${key}`
+  const [value, written] = REACHED[limit](plan)
+  const example = value === undefined ? '' : `, for example ${flag} ${written(2 * value)}`
+  return `raise ${flag} or ${key}${example}`
 }
 
 /** For a command that had as many processes as it may have, where no controller counts what was refused beyond: no reason, a guess. */
-export function reachedPidsHint(max: number): string {
-  return `it had all ${max} processes it may have, and nothing here counts those that were refused; if it needed more: ${raise('pids')}`
+export function reachedPidsHint(plan: Plan): string {
+  const { max } = plan.limits.pids ?? { max: 0 }
+  return `it had all ${max} processes it may have, and nothing here counts those that were refused; if it needed more: ${raise('pids', plan)}`
 }
 
-const SHELL_SAFE = /^[\w@%+=:,./-]+$/
-
-/** One word for a POSIX shell. A hint is a command, so it must survive being pasted. */
-export function shellWord(word: string): string {
-  return SHELL_SAFE.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+/** A path that is there for the caller but not for the command under the same name. */
+export interface InvisiblePath {
+  readonly path: string
+  /** Where the command finds the same thing. */
+  readonly inside?: string
+  /** Flags that show it at the path itself. */
+  readonly flags?: string
 }
 
-/** For a path among the command's words that is there for the caller but not for the command: never a reason, a guess worth trying. */
-export function invisiblePathHint(path: string): string {
-  return `${path} exists on this machine but is not visible in the sandbox; to show it: --ro ${shellWord(path)}`
+/** Never a reason, a guess worth trying. */
+export function invisiblePathHint({ path, inside, flags }: InvisiblePath): string {
+  if (inside === undefined)
+    return `${path} exists on this machine but is not visible in the sandbox; to show it: ${flags ?? ''}`
+  const where = `${path} is ${inside} in the sandbox`
+  return flags === undefined ? where : `${where}; to have it at its own path: ${flags}`
 }
 
 /** For a command that has failed where nobody else reads what it said: what stops most newcomers. */
@@ -53,19 +76,31 @@ export function readOnlyHint({ zones }: Plan): readonly string[] {
   return isReadOnly ? ['the workspace is read-only; if it failed for that: --rw .'] : []
 }
 
-/** For a command that the system call filter stopped. */
-export function seccompHint(plan: Plan): string {
-  const wider = plan.seccomp.profile === 'strict' ? '--seccomp default' : '--seccomp nested'
-  return `the system call filter (${plan.seccomp.profile}) stopped it; if the program is trusted with more: ${wider}`
+/** For a script whose first line names an interpreter that is on the host. */
+export function interpreterHint({ path, flags = '' }: InvisiblePath): string {
+  return `its first line names ${path}, which is not visible there in the sandbox; to show it: ${flags}`
+}
+
+/**
+ * For a command that the system call filter stopped: a 32-bit program or call, which every filter but `off` stops, and for root `off` as
+ * well (docs/seccomp.md).
+ */
+export function seccompHint({ seccomp: { profile }, identity }: Plan): string {
+  const stopped = `the system call filter (${profile}) stops 32-bit programs and system calls`
+  const off = 'to let them run, with everything else that the filter keeps out: --seccomp off'
+  return identity === 'fresh'
+    ? `${stopped}, for root whatever the filter; as another user ${off}`
+    : `${stopped}; ${off}`
 }
 
 const CROSS_DEVICE = /Invalid cross-device link|\bEXDEV\b/
 
 /** As another user than root, the kernel renames no directory that the host has. @param stderr of a failed command */
-export function crossDeviceHint({ layer, identity }: Plan, stderr: string): readonly string[] {
+export function crossDeviceHint({ layer, identity, zones }: Plan, stderr: string): readonly string[] {
   if (layer === undefined || identity === 'fresh' || !CROSS_DEVICE.test(stderr)) return []
+  const writable = zones.filter(({ mode }) => mode === 'cow').map(({ source }) => `--rw ${shellWord(source)}`)
   return [
-    'in a copy-on-write directory only root can rename directories that the host has: copy and remove them (mv does), or --rw',
+    `in a copy-on-write directory only root can rename directories that the host has: copy and remove them (mv does), or in the place of --cow: ${writable.join(' ')}`,
   ]
 }
 

@@ -8,7 +8,7 @@ import type { Capture } from '../backends/outcome.ts'
 import type { Plan, PlannedZone, Scratch } from '../plan/plan.ts'
 import { closedTarget, isWithin } from '../plan/well-known-paths.ts'
 import { fullDenial } from './denials.ts'
-import { shellWord } from './hints.ts'
+import { type InvisiblePath, shellWord } from './hints.ts'
 import { closedName } from './protected.ts'
 import type { Denial } from './result.ts'
 
@@ -129,14 +129,10 @@ function noSpaceAt(path: string, mount: PlannedZone | Scratch | undefined): Foun
   return mount === undefined || 'source' in mount ? undefined : fullDenial(mount, path)
 }
 
-/** Paths of the host that are not inside, as flags that show them. */
-export function hiddenDenials(paths: readonly string[], { zones }: Plan): readonly Denial[] {
-  const workspace = zones.find(({ name, source, target }) => name === WORKSPACE_ZONE && source !== target)
-  return paths.slice(0, MOST).map((path) => {
-    const isOwn = workspace !== undefined && isWithin(path, workspace.source)
-    const isClosed = closedTarget(path) !== undefined
-    const fix = isOwn ? '--same-path' : isClosed ? '' : `--ro ${shellWord(path)}`
-    const key = isOwn ? 'samePath' : fix === '' ? '' : 'zones'
+/** Paths of the host that are not inside; where nothing can show one there is no flag. */
+export function hiddenDenials(paths: readonly InvisiblePath[]): readonly Denial[] {
+  return paths.slice(0, MOST).map(({ path, flags: fix = '' }) => {
+    const key = fix === '--same-path' ? 'samePath' : fix === '' ? '' : 'zones'
     return { layer: 'mount', operation: 'read', target: path, count: 1, fix, key, evidence: 'stderr' }
   })
 }

@@ -14,6 +14,7 @@ import { changedWarnings, openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
 import { holdsCredentials, isWithin } from '../plan/well-known-paths.ts'
 import { classify } from '../report/classify.ts'
+import type { InvisiblePath } from '../report/hints.ts'
 import type { Result } from '../report/result.ts'
 import { absolutePathsIn, endOf } from '../report/stderr-denials.ts'
 import { makeOwnDirectory } from './caller.ts'
@@ -22,6 +23,7 @@ import { prepareZones } from './make-zones.ts'
 import { existing } from './observe.ts'
 import { type ExecOptions, type Prepared, prepareBy } from './plan-run.ts'
 import { now } from './run-id.ts'
+import { invisibleInterpreter, invisiblePath } from './show-path.ts'
 import { start } from './start.ts'
 
 /**
@@ -99,6 +101,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
   return classify(plan, outcome, request.command, {
     origins: policy.origins,
     ...hiddenPaths(prepared, outcome),
+    interpreter: isInterpreterMissing(outcome) ? invisibleInterpreter(prepared) : undefined,
     isAtTerminal: !request.captured && isatty(2),
     pending: await pendingAfter(outcome),
     ...(plan.engine === undefined ? {} : { program: `${nativeDirectory()}/launch` }),
@@ -108,15 +111,20 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
 
 /** Paths that are here and not inside, among the words of a command that has failed and in what it said: never for the reason. */
 function hiddenPaths(
-  { plan, request }: Prepared,
+  prepared: Prepared,
   { exitCode, cause, stderr }: Outcome,
-): { readonly invisible?: readonly string[]; readonly hidden?: readonly string[] } {
+): { readonly invisible?: readonly InvisiblePath[]; readonly hidden?: readonly InvisiblePath[] } {
   if (cause !== 'exit' || exitCode === 0) return {}
+  const { plan, request } = prepared
   const hidden = existing(
     absolutePathsIn(endOf(stderr)).filter((path) => isHidden(path, plan) && !holdsCredentials(path, request.home)),
   )
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && isHidden(word, plan))
-  return { hidden, invisible: existing([...new Set(words)].filter((word) => !hidden.includes(word))) }
+  const others = existing([...new Set(words)].filter((word) => !hidden.includes(word)))
+  return {
+    hidden: hidden.map((path) => invisiblePath(path, prepared) ?? { path }),
+    invisible: others.flatMap((path) => invisiblePath(path, prepared) ?? []),
+  }
 }
 
 function isHidden(path: string, plan: Plan): boolean {
@@ -129,3 +137,6 @@ function isHidden(path: string, plan: Plan): boolean {
   // Of /etc the plan shows what programs need: the rest of it, such as /etc/shadow, is no path to suggest.
   return path !== '/' && !isShown && !/^\/(proc|dev|etc)(\/|$)/.test(path)
 }
+
+const isInterpreterMissing = ({ cause, failure }: Outcome): boolean =>
+  cause === 'exec' && failure?.errno === 'ENOENT' && failure.detail.includes('interpreter')

@@ -90,7 +90,7 @@ function probePrograms(directory: string): { readonly probe: Probe; readonly sta
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
     return {
-      probe: { ok: false, step: 'native programs', errno: '', message: `${error.message}; ${error.hint}` },
+      probe: { ok: false, step: 'native programs', errno: '', message: error.message, fix: error.hint },
       stamp: '',
     }
   }

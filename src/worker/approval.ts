@@ -142,15 +142,18 @@ export function blockedError(input: {
   readonly word: string
   readonly by: string
   readonly why: string
+  readonly needsShellSyntax?: true
 }): SandboxError {
-  const { worker, word, by, why } = input
-  const message = neutralise(`worker ${worker} may not run this command: ${why}.`)
-  return new SandboxError('COMMAND_BLOCKED', message, {
-    hint:
-      by === UNASKED
-        ? 'run it at a terminal, or answer with --approval approve_all, or give its rule approval: preApproved'
-        : `llm-do workers show ${quoteWord(word)}   (its rules, and where they are written)`,
-  })
+  const message = neutralise(`worker ${input.worker} may not run this command: ${input.why}.`)
+  return new SandboxError('COMMAND_BLOCKED', message, { hint: wayOut(input) })
+}
+
+function wayOut({ by, word, needsShellSyntax }: Parameters<typeof blockedError>[0]): string {
+  if (needsShellSyntax)
+    return '--allow-shell-syntax   (each command of the text is then judged by the rules, what a substitution runs is asked for)'
+  return by === UNASKED
+    ? 'run it at a terminal, or answer with --approval approve_all, or give its rule approval: preApproved'
+    : `llm-do workers show ${quoteWord(word)}   (its rules, and where they are written)`
 }
 
 /** Remembers in this process only. */

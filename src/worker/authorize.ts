@@ -294,7 +294,7 @@ export async function passWorker(request: PassRequest): Promise<Policy> {
   const { worker, verdict, warnings } = prepared
   const { approval, memory, ask, onDecided } = request
   const settled = prepared.isBlocked
-    ? { run: false, by: verdict.by, why: verdict.why }
+    ? { ...verdict, run: false }
     : await settle({ verdict, approval, question: prepared.question, memory, ask })
   const lasting = lastingOf(prepared)
   onDecided({ run: settled.run, by: settled.by, worker: worker.name, warnings, ...(lasting && { lasting }) })

@@ -19,6 +19,8 @@ export interface Verdict {
   readonly by: string
   /** Why, for people, with the file and line where there is one. */
   readonly why: string
+  /** The operator could let the text of -c use shell syntax, and then no rule would block it. */
+  readonly needsShellSyntax?: true
 }
 
 /** How the audit names a rule. */
@@ -73,10 +75,16 @@ export function decideScript(input: {
   const hidden = hiddenCharacter(script, allowShellSyntax ? '\n\t' : '')
   if (hidden !== undefined) return blocked(`the text of -c holds ${hidden}, which does not show as what it is`)
   if (SYNTAX.test(script)) {
-    if (allowShellSyntax) return decideParts(shell, script)
-    return blocked(`the text of -c holds the shell sign ${quoteText(SYNTAX.exec(script)?.[0] ?? '')}`)
+    const verdict = decideParts(shell, script)
+    if (allowShellSyntax) return verdict
+    return blockedSyntax(`the text of -c holds the shell sign ${quoteText(SYNTAX.exec(script)?.[0] ?? '')}`, verdict)
   }
   return decideSimple({ shell, text: script, allowShellSyntax })
+}
+
+/** @param allowed what the rules would say where the text may use shell syntax */
+function blockedSyntax(why: string, allowed: Verdict): Verdict {
+  return { ...blocked(why), ...(allowed.decision === 'block' ? {} : { needsShellSyntax: true }) }
 }
 
 function decideSimple(input: {
@@ -88,10 +96,11 @@ function decideSimple(input: {
   if (!division.ok) return blocked(`the text of -c: expected ${division.expected}, got ${division.got}`)
   const [first = ''] = division.tokens
   if (first === '') return blocked('the text of -c names no command')
+  const verdict = decide(input.shell, division.tokens)
   if ((ASSIGNMENT.test(first) || OF_SHELL.has(first)) && !input.allowShellSyntax) {
-    return blocked(`the text of -c begins with the shell's own ${quoteText(first)}`)
+    return blockedSyntax(`the text of -c begins with the shell's own ${quoteText(first)}`, verdict)
   }
-  return decide(input.shell, division.tokens)
+  return verdict
 }
 
 const STRICTNESS: Readonly<Record<Decision, number>> = { run: 0, ask: 1, block: 2 }

@@ -69,3 +69,29 @@ test.each([
 ])('version %j is older than %s: %s', (version, than, expected) => {
   expect(isOlder(version, than)).toBe(expected)
 })
+
+describe('Inside a sandbox of llm-do exec the namespace backend says that it is one', () => {
+  const failed = { ok: false, step: 'stage: fsopen', errno: 'ENOSYS', message: 'stage: fsopen: ENOSYS' } as const
+  const surroundings = { filtered: true, settings: {}, container: 'llm-do' }
+  test.each([
+    ['where its programs belong to a user without an id', { nativePrograms: { ...failed, message: 'foreign' } }],
+    ['where the engine fails', {}],
+  ])('%s', (_, more) => {
+    const machine = facts({ engines: { bwrap: failed, unshare: failed }, surroundings, ...more })
+    expect(offeredBy('namespace', machine).unusable).toEqual({
+      why: expect.stringContaining('inside a sandbox of llm-do exec'),
+      fix: expect.stringContaining('LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process'),
+    })
+  })
+})
+
+test('what repairs the native programs is said by the one who looked at them', () => {
+  const nativePrograms = {
+    ok: false,
+    step: 'native programs',
+    errno: '',
+    message: 'foreign',
+    fix: 'sudo chown',
+  } as const
+  expect(offeredBy('namespace', facts({ nativePrograms })).unusable?.fix).toBe('sudo chown')
+})

@@ -22,3 +22,17 @@ test('a section shows all its keys', () => {
 test('a key that is not set is an error with the nearest one', () => {
   expect(() => whyText(origins, 'resources.timeot')).toThrow('Did you mean "resources.timeout"?')
 })
+test.each([
+  ['its end', 'timeout'],
+  ['its flag', '--timeout'],
+])('a key may be called by %s', (_, word) => {
+  expect(whyText(origins, word)).toBe(whyText(origins, 'resources.timeout'))
+})
+test('a flag whose name is not that of its key finds it', () => {
+  expect(whyText({ 'resources.cpuTime': origins['resources.timeout'] }, 'cpu-time')).toMatch(/^resources\.cpuTime\n/)
+})
+test('the keys in use are named by their first word, each once', () => {
+  expect(() => whyText(origins, 'nothing')).toThrow(
+    expect.objectContaining({ hint: 'keys in use: network, resources' }),
+  )
+})

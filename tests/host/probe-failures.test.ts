@@ -6,6 +6,8 @@ const around = (settings: Record<string, string>, filtered = false): Surrounding
 const NO_NAMESPACE =
   'bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces. See <https://deb.li/bubblewrap> or <file:///usr/share/doc/bubblewrap/README.Debian.gz>.'
 
+const INSIDE_ONE: Surroundings = { ...around({}, true), container: 'llm-do' }
+
 /** Messages as bubblewrap 0.8, util-linux 2.38 and docker 20 to 28 print them. */
 const ROWS: readonly (readonly [
   row: string,
@@ -32,10 +34,27 @@ const ROWS: readonly (readonly [
     'namespace-limit',
     'bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)',
     undefined,
-    'user.max_user_namespaces',
-    'sysctl -w user.max_user_namespaces',
+    'user.max_*_namespaces',
+    'sysctl -w user.max_user_namespaces=15000 user.max_pid_namespaces=15000',
   ],
-  ['namespace-limit', 'engine: unshare user namespace:  ENOSPC', undefined, 'user.max_user_namespaces', 'sysctl -w'],
+  ['namespace-limit', 'engine: unshare user namespace:  ENOSPC', undefined, 'user.max_*_namespaces', 'sysctl -w'],
+  [
+    'namespace-limit',
+    'engine: unshare namespaces:  ENOSPC',
+    around({ 'user.max_user_namespaces': '15000', 'user.max_net_namespaces': '0' }),
+    'no further namespaces',
+    'sysctl -w user.max_net_namespaces=15000',
+  ],
+  ['mount-limit', 'stage: clone layer:  ENOSPC', undefined, 'fs.mount-max', 'sysctl -w fs.mount-max'],
+  ['no-space', 'stage: make layer:  ENOSPC', undefined, 'full', 'df -h'],
+  ['own-sandbox', 'stage: fsopen: ENOSYS', INSIDE_ONE, 'inside a sandbox of llm-do exec', '--backend process'],
+  ['own-sandbox', 'stage: make mounts private: EPERM', INSIDE_ONE, 'inside a sandbox', '--backend process'],
+  ['own-sandbox', NO_NAMESPACE, INSIDE_ONE, 'inside a sandbox', '--backend process'],
+  ['no-staging', 'stage: mount root: ENOENT', undefined, '/sys', 'mkdir /sys'],
+  ['chroot-mounts', 'stage: make mounts private: EINVAL', undefined, 'this is a chroot', 'mount --move . /'],
+  ['chroot', NO_NAMESPACE, { ...around({}), chroot: true }, 'this is a chroot', 'mount --move . /'],
+  ['groups', 'stage: setgroups: EPERM', undefined, 'unshare -r', 'unshare --user --map-user=1000 --map-group=1000'],
+  ['unmapped', NO_NAMESPACE, { ...around({}), unmapped: true }, 'has no id', '--map-user=1000 --map-group=1000'],
   ['no-space', 'launch: record of the run:  ENOSPC', undefined, 'full', 'df -h'],
   ['no-space', 'stage: file: No space left on device', undefined, 'no files left', 'df -i'],
   ['no-descriptors', 'launch: memfd:  EMFILE', undefined, 'ulimit -n', 'ulimit -n 1024'],
@@ -106,6 +125,11 @@ describe('A failed probe is explained:', () => {
 
   test('every row of the table is seen above', () => {
     expect([...new Set(ROWS.map(([row]) => row))].sort()).toEqual([...EXPLAINED].sort())
+  })
+
+  test('a step that names itself in its message is named once', () => {
+    const failure = { ok: false, step: 'stage: odd', errno: 'EIO', message: 'stage: odd: EIO' } as const
+    expect(explainFailure(failure, { program: 'x' }).cause).toBe('stage: odd: EIO')
   })
 
   test('the profile for one program comes before the switch for the whole host', () => {

@@ -363,7 +363,6 @@ describeWith('bwrap', 'a known plan whose run ends by no exit', () => {
     [['--', '/no/such/program']],
     [['--', './closed']],
     [['--', './closed/below']],
-    [['--', './no-interpreter']],
     [['--', './nothing']],
     [['--', './loop']],
     [['--', '/etc']],
@@ -380,12 +379,14 @@ describeWith('bwrap', 'a known plan whose run ends by no exit', () => {
 
   test.each([
     [['--', 'sh', '-c', 'kill -SYS $$']],
+    [['--', './no-interpreter']],
     [['--', 'no\u001bprogram']],
     [['--', '']],
     [['--', 'sh', '-c', 'kill -SEGV $$', '/var/log']],
     [['--', 'sh', '-c', 'sleep 9 & kill -SEGV $$']],
     [['--json', '--', 'no-such-program']],
   ])('is told by node where more is to be said: %j', async (words) => {
+    plant()
     await setTimeout(SETTLE_MS)
     const byNode = timeless(await runIn(words))
     expect(timeless(await runIn(words))).toEqual(byNode)

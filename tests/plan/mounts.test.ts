@@ -356,6 +356,14 @@ describe('Two zones', () => {
     expect(summary(inTree(tree, b('/a/in'), a('ro')))).toEqual(['ro /srv/a /a', 'ro /srv/b /a/in'])
   })
 
+  test('may lie in each other when the mount point is the socket itself', () => {
+    const socket = zone({ mode: 'ro', kind: 'socket', sockets: true, hostPath: '/srv/a/s', target: '/a/s' })
+    expect(summary(inTree({ ...tree, '/srv/a/s': 'socket' }, a('ro'), socket))).toEqual([
+      'ro /srv/a /a',
+      'ro /srv/a/s /a/s',
+    ])
+  })
+
   test('may have names that only begin alike', () => {
     expect(summary(inTree(tree, a('rw'), b('/ab')))).toEqual(['rw /srv/a /a', 'ro /srv/b /ab'])
   })

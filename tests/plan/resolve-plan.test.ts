@@ -110,3 +110,11 @@ describe('Canonical JSON', () => {
     expect(canonicalJson(value)).toBe(text)
   })
 })
+
+test('an end of TLS for which no host is named is told', () => {
+  const network = { mode: 'restricted', allow: ['a.test'], deny: [], terminate: true } as const
+  const warnings = (more: object): readonly string[] =>
+    planIn({ policy: { network: { ...network, ...more } } }).warnings
+  expect(warnings({})).toEqual([expect.stringContaining('leave out --terminate-tls')])
+  expect(warnings({ terminate: false })).toEqual([])
+})

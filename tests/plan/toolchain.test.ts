@@ -297,6 +297,18 @@ test('A command that the sandbox does not show is told with the flag that shows 
   expect(plan.warnings).toEqual([`${HOME}/tools/lint is not visible inside; to show it: --ro ${HOME}/tools`])
 })
 
+test.each<readonly [string, Readonly<Record<string, string>>, string]>([
+  ['its installation, where it lies in a bin', { '/srv/tools/bin/lint': 'file' }, '--ro /srv/tools'],
+  [
+    'one for its name and its file',
+    { '/srv/tools/bin/lint': '-> ../lib/lint/run', '/srv/tools/lib/lint/run': 'file' },
+    '--ro /srv/tools',
+  ],
+])('The flag of a hidden command shows %s', (_, tree, flag) => {
+  const plan = planIn(world(tree, ['/srv/tools/bin'], 'lint'))
+  expect(plan.warnings).toEqual([`/srv/tools/bin/lint is not visible inside; to show it: ${flag}`])
+})
+
 test('Every kind of toolchain is recognised by its own pattern', () => {
   for (const { name, pattern } of TOOLCHAINS) {
     const path = pattern.startsWith('/') ? pattern : `/base/${pattern}`

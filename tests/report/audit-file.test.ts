@@ -133,3 +133,12 @@ describe('the lock', () => {
     expect(await verifyAudit(file)).toMatchObject({ lines: 2, problems: [] })
   })
 })
+
+test('a log that is not there is no reason to make its directory', async () => {
+  const missing = join(directory.name, "it's not there")
+  await expect(verifyAudit(missing)).rejects.toMatchObject({
+    code: 'POLICY_INVALID',
+    message: `${missing}: no such file`,
+    hint: expect.stringContaining("it'\\''s not there'"),
+  })
+})

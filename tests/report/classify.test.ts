@@ -4,6 +4,7 @@ import { SandboxError } from '../../src/error.ts'
 import type { PlannedZone } from '../../src/plan/plan.ts'
 import { classify, refusal } from '../../src/report/classify.ts'
 import { exitStatus } from '../../src/report/exit-status.ts'
+import type { InvisiblePath } from '../../src/report/hints.ts'
 import { capture, outcome, plan } from './fixtures.ts'
 
 const origins = {
@@ -212,13 +213,13 @@ describe('warnings', () => {
 
 describe('hints', () => {
   const rows: readonly [string, Partial<Outcome>, string][] = [
-    ['a timeout', { cause: 'deadline' }, 'raise --timeout or resources.timeout'],
-    ['a memory kill', { cause: 'memory' }, 'raise --memory or resources.memory'],
-    ['the cpu-time limit', { cause: 'cpu-time' }, 'raise --cpu-time or resources.cpuTime'],
+    ['a timeout', { cause: 'deadline' }, 'raise --timeout or resources.timeout, for example --timeout 1m'],
+    ['a memory kill', { cause: 'memory' }, 'raise --memory or resources.memory, for example --memory 1g'],
+    ['the cpu-time limit', { cause: 'cpu-time' }, 'raise --cpu-time or resources.cpuTime, for example --cpu-time 4s'],
     [
       'refused forks',
       { exitCode: 1, events: { oomKill: 0, pidsMax: 1, throttledMs: 0 } },
-      'raise --pids or resources.pids',
+      'raise --pids or resources.pids, for example --pids 64',
     ],
   ]
   test.each(rows)('after %s name the flag to raise', (_, more, hint) => {
@@ -247,11 +248,11 @@ describe('hints', () => {
   })
 
   test('name the flag that shows a path, quoted for a shell, when the command failed', () => {
-    const invisible = ["/srv/it's here"]
-    const result = classify(plan(), outcome({ exitCode: 1 }), ['cat', ...invisible], { invisible })
-    expect(result.hints[0]).toContain(`--ro '/srv/it'\\''s here'`)
+    const invisible = [{ path: "/srv/it's here", flags: "--ro '/srv/it'\\''s here'" }]
+    const result = classify(plan(), outcome({ exitCode: 1 }), ['cat', "/srv/it's here"], { invisible })
+    expect(result.hints[0]).toContain(`to show it: --ro '/srv/it'\\''s here'`)
     expect([result.reason, result.denials]).toEqual(['exit', []])
-    expect(classify(plan(), outcome(), ['cat', ...invisible], { invisible }).hints).toEqual([])
+    expect(classify(plan(), outcome(), ['cat', "/srv/it's here"], { invisible }).hints).toEqual([])
   })
 })
 
@@ -269,8 +270,11 @@ describe('denials', () => {
   const MIB = 1024 ** 2
   const tmp = { target: '/tmp', size: 50 * MIB, inodes: 1, mode: 0o1777 }
   const events = { oomKill: 0, pidsMax: 0, throttledMs: 0 }
-  const denied = (more: Partial<Outcome>, planned: Parameters<typeof plan>[0] = {}, hidden: readonly string[] = []) =>
-    classify(plan({ scratch: [tmp], ...planned }), outcome({ exitCode: 1, ...more }), ['x'], { hidden }).denials
+  const denied = (
+    more: Partial<Outcome>,
+    planned: Parameters<typeof plan>[0] = {},
+    hidden: readonly InvisiblePath[] = [],
+  ) => classify(plan({ scratch: [tmp], ...planned }), outcome({ exitCode: 1, ...more }), ['x'], { hidden }).denials
 
   const rows: readonly [string, Partial<Outcome>, object][] = [
     [
@@ -287,7 +291,7 @@ describe('denials', () => {
     [
       'a system call that the filter killed',
       { exitCode: null, signal: 'SIGSYS' },
-      { layer: 'seccomp', operation: 'syscall', fix: '--seccomp nested', key: 'seccomp' },
+      { layer: 'seccomp', operation: 'syscall', fix: '--seccomp off', key: 'seccomp' },
     ],
     [
       'a protected name',
@@ -306,6 +310,11 @@ describe('denials', () => {
     expect(denied(more)).toEqual([expect.objectContaining(expected)])
   })
 
+  test('what no filter lets through for root has no flag', () => {
+    const killed = { exitCode: null, signal: 'SIGSYS' }
+    expect(denied(killed, { identity: 'fresh' })).toMatchObject([{ layer: 'seccomp', fix: '', key: '' }])
+  })
+
   test('what stderr says of a file system that is known to be full is no second row', () => {
     const stderr = capture("dd: error writing '/tmp/x': No space left on device")
     expect(denied({ stderr })).toMatchObject([{ target: '/tmp/x', evidence: 'stderr' }])
@@ -314,8 +323,8 @@ describe('denials', () => {
 
   test('a command that succeeded was not denied what it printed', () => {
     const stderr = capture("touch: cannot touch '/opt/x': Read-only file system")
-    expect(denied({ stderr }, {}, ['/opt/y'])).toMatchObject([{ target: '/opt/x' }, { target: '/opt/y' }])
-    expect(denied({ stderr, exitCode: 0, full: ['/tmp'] }, {}, ['/opt/y'])).toEqual([])
+    expect(denied({ stderr }, {}, [{ path: '/opt/y' }])).toMatchObject([{ target: '/opt/x' }, { target: '/opt/y' }])
+    expect(denied({ stderr, exitCode: 0, full: ['/tmp'] }, {}, [{ path: '/opt/y' }])).toEqual([])
   })
 
   test('a person at a terminal is told of a read-only workspace, nobody else', () => {

@@ -103,10 +103,13 @@ test('only the end of a long text is looked at', () => {
   expect(absolutePathsIn(endOf(capture(text)))).toEqual(['/opt/last'])
 })
 
-test('what is hidden is shown by the flag that fits its place', () => {
-  expect(
-    hiddenDenials(['/srv/app/x', '/opt/tool', '/sys/class/net'], inside).map(({ fix, key }) => [fix, key]),
-  ).toEqual([
+test('what is hidden has the flag that was found for it, if any', () => {
+  const hidden = [
+    { path: '/srv/app/x', inside: '/workspace/x', flags: '--same-path' },
+    { path: '/opt/tool', flags: '--ro /opt/tool' },
+    { path: '/sys/class/net' },
+  ]
+  expect(hiddenDenials(hidden).map(({ fix, key }) => [fix, key])).toEqual([
     ['--same-path', 'samePath'],
     ['--ro /opt/tool', 'zones'],
     ['', ''],

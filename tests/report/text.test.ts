@@ -22,7 +22,7 @@ test.each([0, 1, 127])('nothing is said about a command that exits with %i', (ex
 test('a deadline is one line and one hint', () => {
   expect(resultLines(classify(plan(), outcome({ cause: 'deadline', killed: 1 }), ['x']))).toEqual([
     'llm-do: stopped after 30s (resources.timeout); 1 process killed',
-    'llm-do: hint: raise --timeout or resources.timeout',
+    'llm-do: hint: raise --timeout or resources.timeout, for example --timeout 1m',
   ])
 })
 

@@ -174,3 +174,14 @@ test('a rule below one that takes the same commands is never reached', () => {
     'Bash',
   ])
 })
+
+describe('What --allow-shell-syntax would change is said', () => {
+  const verdictOf = (script: string) => decideScript({ shell: RULES, script, allowShellSyntax: false })
+  test('where no rule would block a part of the text', () => {
+    expect(verdictOf('git log | wc').needsShellSyntax).toBe(true)
+  })
+  test.each(['git log | git push', 'git log | nothing-known', 'git push'])('and not for %s', (script) => {
+    expect(verdictOf(script)).toMatchObject({ decision: 'block' })
+    expect(verdictOf(script).needsShellSyntax).toBeUndefined()
+  })
+})

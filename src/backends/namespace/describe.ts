@@ -25,7 +25,7 @@ const NATIVE_PROGRAMS = 'native programs'
 function nativeProgramsPart(probe: Probe): Part {
   return probe.ok
     ? { name: NATIVE_PROGRAMS, state: 'ok', detail: 'built for this machine, writable by no other user', fix: '' }
-    : { name: NATIVE_PROGRAMS, state: 'missing', detail: probe.message, fix: 'make native' }
+    : { name: NATIVE_PROGRAMS, state: 'missing', detail: probe.message, fix: probe.fix ?? 'make native' }
 }
 
 /** unshare is the default and bwrap its substitute: one of them is enough. */

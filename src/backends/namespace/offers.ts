@@ -5,7 +5,7 @@
 import { ioLack, rungsFor } from '../../cgroup/rungs.ts'
 import { LANDLOCK_CLOSES_SOCKETS } from '../../contract.ts'
 import { type HostFacts, type NetworkWay, NOT_TRIED, type Probe, type ProgramFact } from '../../host/facts.ts'
-import { explainFailure } from '../../host/probe-failures.ts'
+import { explainFailure, INSIDE_OWN_SANDBOX, OWN_SANDBOX } from '../../host/probe-failures.ts'
 import { isOlder } from '../../host/version.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Policy } from '../../policy/policy.ts'
@@ -72,8 +72,14 @@ function oldLandlock({ landlockAbi, kernel }: HostFacts): Lack {
 /** What stands in the way of the namespace backend, or undefined when at least one engine works. */
 function namespaceObstacle(facts: HostFacts): Lack | undefined {
   if (facts.platform !== 'linux') return { why: 'namespaces exist on Linux only', fix: '--backend docker' }
-  if (!facts.nativePrograms.ok)
-    return { why: `the native programs are not usable: ${facts.nativePrograms.message}`, fix: 'make' }
+  const { nativePrograms, surroundings } = facts
+  if (enginesOf(facts).length === 0 && surroundings?.container === OWN_SANDBOX)
+    return { why: INSIDE_OWN_SANDBOX.cause, fix: INSIDE_OWN_SANDBOX.fix }
+  if (!nativePrograms.ok)
+    return {
+      why: `the native programs are not usable: ${nativePrograms.message}`,
+      fix: nativePrograms.fix ?? 'make native',
+    }
   if (enginesOf(facts).length > 0) return undefined
   // A policy that names bwrap gets the reason about bwrap: nothing else was tried then.
   return isTried(facts.engines.unshare) ? engineFailure(facts, 'unshare') : engineObstacle(facts, 'bwrap')

@@ -1,0 +1,711 @@
+/** The table of hints.system.test.ts. Scripts are of bash; they begin in an empty directory, with a new home beside it. */
+import type { Need } from '../support/needs.ts'
+import { currentUser, type User } from '../support/users.ts'
+import { addFlags, doFirst, doInstead, type Follow, insteadOf, without } from './follow.ts'
+
+export interface Row {
+  readonly title: string
+  readonly needs?: readonly Need[]
+  /** Only as these. */
+  readonly as?: readonly User[]
+  readonly make?: string
+  /** Mounts that both runs need; made as root only. */
+  readonly mounts?: string
+  readonly provoke: string
+  /** What must be said; its group is what is followed. */
+  readonly said: RegExp
+  readonly follow: Follow
+  /** Of the output in the end. */
+  readonly shows?: RegExp
+  /** Where following cannot end in success here: what must not be said any more. */
+  readonly gone?: RegExp
+}
+
+const ROOT: readonly User[] = ['root']
+const PLAIN: readonly User[] = ['plain']
+/** Of the installation: others have no id in its user namespaces. */
+const OWNER: readonly User[] = [currentUser()]
+
+const HINT = /hint: (.*)/
+
+/* ---- what is visible ---- */
+
+const TOOL = `
+  mkdir -p ../tools/bin ../tools/lib/tool
+  printf '#!/bin/sh\\n. "$(dirname "$(readlink -f "$0")")/said"\\n' > ../tools/lib/tool/run
+  echo 'echo "of the tool: $*"' > ../tools/lib/tool/said
+  chmod +x ../tools/lib/tool/run; ln -s ../lib/tool/run ../tools/bin/tool`
+
+/** A shell in the place of an interpreter, with what it needs beside it. */
+const INTERPRETER = `
+  mkdir -p ../odd/bin ../odd/lib
+  printf '#!/bin/sh\\n. "\${0%%/bin/*}/lib/start"\\n' > ../odd/bin/odd; chmod +x ../odd/bin/odd
+  echo 'sed 1d "$1"' > ../odd/lib/start`
+
+const VISIBLE: readonly Row[] = [
+  {
+    title: 'a path of the workspace by its host path',
+    make: 'echo seen > file',
+    provoke: 'llm-do exec -- cat "$PWD/file"',
+    said: /is \/workspace\/file in the sandbox; to have it at its own path: (.*)/,
+    follow: addFlags,
+    shows: /^seen$/m,
+  },
+  {
+    title: 'a path of the workspace by the place it has inside',
+    make: 'echo seen > file',
+    provoke: 'llm-do exec --ro .:/data -- cat "$PWD/file"',
+    said: /is (\/data\/file) in the sandbox$/m,
+    follow: (script, hint) => script.replace('"$PWD/file"', hint),
+    shows: /^seen$/m,
+  },
+  {
+    title: 'a file outside of every zone',
+    make: 'echo seen > "../it\'s here"',
+    provoke: 'llm-do exec -- cat "$(dirname "$PWD")/it\'s here"',
+    said: /not visible in the sandbox; to show it: (.*)/,
+    follow: addFlags,
+    shows: /^seen$/m,
+  },
+  {
+    title: 'a directory outside of every zone',
+    make: 'mkdir ../other; echo seen > ../other/file',
+    provoke: 'llm-do exec -- ls "$(dirname "$PWD")/other"',
+    said: /to show it: (.*)/,
+    follow: addFlags,
+    shows: /^file$/m,
+  },
+  {
+    title: 'a socket among the words of the command',
+    needs: ['python'],
+    make: `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("../s")'`,
+    provoke: 'llm-do exec -- ls "$(dirname "$PWD")/s"',
+    said: /to show it: (--socket .*)/,
+    follow: addFlags,
+  },
+  {
+    title: "a program of the caller's PATH, with what lies beside it",
+    make: TOOL,
+    provoke: 'PATH=$PATH:$(dirname "$PWD")/tools/bin; llm-do exec -- tool here',
+    said: /is not visible inside; to show it: (.*)/,
+    follow: addFlags,
+    shows: /of the tool: here/,
+  },
+  {
+    title: 'a program that a link in a directory of the home leads to',
+    make: `${TOOL}; mkdir ../home/bin; ln -s "$(dirname "$PWD")/tools/lib/tool/run" ../home/bin/mine`,
+    provoke: 'PATH=$PATH:$HOME/bin; llm-do exec -- mine here',
+    said: /is not visible inside; to show it: (--ro .* --ro .*)/,
+    follow: addFlags,
+    shows: /of the tool: here/,
+  },
+  {
+    title: 'a link of the workspace to an interpreter outside, as in a virtual environment',
+    make: `${TOOL}; mkdir -p venv/bin; ln -s "$(dirname "$PWD")/tools/bin/tool" venv/bin/tool`,
+    provoke: 'llm-do exec --ro . -- venv/bin/tool here',
+    said: /is not visible inside; to show it: (.*)/,
+    follow: addFlags,
+    shows: /of the tool: here/,
+  },
+  {
+    title: 'a script whose interpreter is outside',
+    make: `${INTERPRETER}; printf '#!%s/odd/bin/odd\\nof the script\\n' "$(dirname "$PWD")" > script; chmod +x script`,
+    provoke: 'llm-do exec --ro . -- ./script',
+    said: /its first line names .*; to show it: (.*)/,
+    follow: addFlags,
+    shows: /of the script/,
+  },
+  {
+    title: 'a script whose interpreter is in the workspace, by its host path',
+    make: `${INTERPRETER}; mv ../odd odd; printf '#!%s/odd/bin/odd\\nof the script\\n' "$PWD" > script; chmod +x script`,
+    provoke: 'llm-do exec -- ./script',
+    said: /its first line names .*; to show it: (--same-path)/,
+    follow: addFlags,
+    shows: /of the script/,
+  },
+  {
+    title: 'a directory that is not shown of itself',
+    provoke: 'cd ../home; echo seen > file; llm-do exec -- cat file',
+    said: /is the home directory and is not shown; \/workspace is empty\. To show files: (.*)/,
+    follow: addFlags,
+    shows: /^seen$/m,
+  },
+]
+
+/* ---- what cannot be run ---- */
+
+const NOT_RUN: readonly Row[] = [
+  {
+    title: 'a file without the execute bit',
+    make: 'printf "#!/bin/sh\\necho ran\\n" > script',
+    provoke: 'llm-do exec -- ./script',
+    said: /hint: give it the execute bit \((chmod \+x)\)/,
+    follow: (script, hint) => doFirst(script, `${hint} ./script`),
+    shows: /^ran$/m,
+  },
+  {
+    title: 'a script without a first line',
+    make: 'echo echo ran > script; chmod +x script',
+    provoke: 'llm-do exec -- ./script',
+    said: /through its interpreter, for example: (sh) SCRIPT/,
+    follow: (script, hint) => script.replace('./script', `${hint} ./script`),
+    shows: /^ran$/m,
+  },
+  {
+    title: 'a WASI module',
+    make: `printf '\\0asm\\1\\0\\0\\0\\1\\4\\1\\140\\0\\0\\3\\2\\1\\0\\5\\3\\1\\0\\1\\7\\23\\2\\6memory\\2\\0\\6_start\\0\\0\\12\\4\\1\\2\\0\\13' > tool.wasm`,
+    provoke: 'llm-do exec --backend namespace -- ./tool.wasm',
+    said: /hint: (--backend wasm)/,
+    follow: insteadOf('--backend namespace'),
+  },
+  {
+    title: 'no command',
+    provoke: 'llm-do exec',
+    said: /hint: (llm-do exec) \[options\] -- COMMAND \[ARG\.\.\.\]/,
+    follow: (_, hint) => `${hint} -- true`,
+  },
+  {
+    title: 'an option that does not exist',
+    provoke: 'llm-do exec --memry 1g -- true',
+    said: HINT,
+    follow: (_, hint) => hint,
+    shows: /--memory/,
+  },
+  {
+    title: 'a value that looks like an option',
+    provoke: 'llm-do exec --plan --why --memory -- true',
+    said: /hint: (--why=--memory)/,
+    follow: (script, hint) => script.replace('--why --memory', hint),
+    shows: /resources\.memory/,
+  },
+  {
+    title: 'a key that nothing sets',
+    provoke: 'llm-do exec --plan --why resources.memroy -- true',
+    said: /Did you mean "([^"]*)"/,
+    follow: (script, hint) => script.replace('resources.memroy', hint),
+    shows: /resources\.memory/,
+  },
+  {
+    title: 'a profile that does not exist',
+    provoke: 'llm-do exec --profile biuld -- true',
+    said: /Did you mean "([^"]*)"/,
+    follow: (script, hint) => script.replace('biuld', hint),
+  },
+  {
+    title: 'the list of profiles',
+    provoke: 'llm-do exec --profile none-of-them -- true',
+    said: HINT,
+    follow: (_, hint) => hint,
+    shows: /default/,
+  },
+  {
+    title: 'a profile that cannot be parsed',
+    make: "printf 'sandbox: [' > p.yaml",
+    provoke: 'llm-do exec --profile ./p.yaml -- true',
+    said: /hint: (llm-do profiles show default)/,
+    follow: (script, hint) => `${hint} > p.yaml\n${script}`,
+  },
+  {
+    title: 'a relative home directory',
+    provoke: 'HOME=there llm-do exec -- true',
+    said: /hint: export HOME=.*, or leave it (unset)/,
+    follow: (script, hint) => `${hint} HOME\n${script.replace('HOME=there ', '')}`,
+  },
+  {
+    title: 'a directory that is gone',
+    provoke: 'mkdir gone; cd gone; rmdir ../gone; llm-do exec -- true',
+    said: /hint: (cd) to another directory/,
+    follow: (script, hint) => script.replace('; llm-do', `; ${hint} ..; llm-do`),
+  },
+  {
+    title: 'a directory whose path is too long',
+    provoke: `n=$(printf '%0200d' 0); top=$PWD; for i in $(seq 30); do mkdir "$n"; cd "$n"; done; llm-do exec -- true; s=$?; cd "$top"; rm -r "$n"; exit $s`,
+    said: /hint: (cd) to another directory/,
+    follow: (script, hint) => script.replace('; llm-do', `; ${hint} "$top"; llm-do`),
+  },
+  {
+    title: 'stdin that is a directory',
+    provoke: 'llm-do exec -- true < .',
+    said: /hint: give the command a file, a pipe or a terminal: (<\/dev\/null)/,
+    follow: (script, hint) => script.replace('< .', hint),
+  },
+]
+
+/* ---- zones ---- */
+
+const ZONES: readonly Row[] = [
+  ...['--ro', '--rw', '--cow'].map(
+    (flag): Row => ({
+      title: `${flag} of a directory that does not exist`,
+      provoke: `llm-do exec ${flag} "$PWD/no such place" -- true`,
+      said: /it does not exist; make it \((.*?)\), or/,
+      follow: doFirst,
+    }),
+  ),
+  ...['--ro', '--rw'].map(
+    (flag): Row => ({
+      title: `${flag} of a socket`,
+      needs: ['python'],
+      make: `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("s")'`,
+      provoke: `llm-do exec ${flag} s -- true`,
+      said: /it is a socket, .* if that is meant: (--socket \S*),/,
+      follow: insteadOf(`${flag} s`),
+    }),
+  ),
+  {
+    title: 'a protected name that is a symbolic link',
+    make: 'mkdir there; ln -s there .vscode',
+    provoke: 'llm-do exec --rw . -- touch .vscode/settings.json',
+    said: /must stay read-only but is a symbolic link; .* give it up with (--protect-not .*)/,
+    follow: addFlags,
+  },
+  {
+    title: 'something made at a protected name',
+    provoke: 'llm-do exec --rw . -- sh -c "mkdir .vscode; sleep 9"',
+    said: /hint: to allow it: (.*)/,
+    follow: (script, hint) => addFlags(script.replace('; sleep 9', ''), hint),
+  },
+  {
+    title: 'what is taken back when a program outside made it',
+    provoke: 'llm-do exec --rw . -- sh -c "touch .envrc; sleep 9"',
+    said: /hint: if a program outside the sandbox made it meanwhile: (mv .*)/,
+    follow: (_, hint) => `${hint} && ls .envrc`,
+    shows: /^\.envrc$/m,
+  },
+  {
+    title: 'a configuration that git would write',
+    needs: ['git'],
+    make: 'git init -q .',
+    provoke: 'llm-do exec --rw . -- git config a.b c',
+    said: /git's configuration is read-only here: (.*)/,
+    follow: addFlags,
+  },
+  {
+    title: 'protected paths under a filter that allows mounts',
+    as: PLAIN,
+    provoke: 'llm-do exec --rw . --seccomp nested -- true',
+    said: /give them up with (--protect-not \S+?),/,
+    follow: addFlags,
+  },
+  {
+    title: 'a file with a set-id bit as a writable zone of root',
+    as: ROOT,
+    make: 'cp /bin/true program; chmod u+s program',
+    provoke: 'llm-do exec --rw program -- true',
+    said: /hint: (--ro \S*);/,
+    follow: insteadOf('--rw program'),
+  },
+  {
+    title: 'a writable zone of root that holds an overlay',
+    as: ROOT,
+    make: 'mkdir -p low up work z/sub',
+    mounts:
+      'mount -t tmpfs none up; mkdir up/up up/work; mount -t overlay none -o lowerdir=low,upperdir=up/up,workdir=up/work z/sub',
+    provoke: 'llm-do exec --rw z -- ls z',
+    said: /hint: in the place of --rw or --cow: (--ro \S*);/,
+    follow: insteadOf('--rw z'),
+  },
+  {
+    title: 'the same, given to a user',
+    as: ROOT,
+    make: 'mkdir -p low up work z/sub',
+    mounts:
+      'mount -t tmpfs none up; mkdir up/up up/work; mount -t overlay none -o lowerdir=low,upperdir=up/up,workdir=up/work z/sub',
+    provoke: 'llm-do exec --rw z -- touch z/made',
+    said: /or chown it to a user, whom the command then runs as: (chown -R USER \S*);/,
+    follow: (script, hint) => doFirst(script, hint.replace('USER', '65533')),
+  },
+  {
+    title: 'a directory that the command of root may not enter',
+    as: ROOT,
+    make: 'mkdir -p low/closed; chmod 711 low; chmod 700 low/closed; chown 65533 low/closed',
+    mounts:
+      'mkdir -p up m; mount -t tmpfs none up; mkdir up/up up/work; mount -t overlay none -o lowerdir=low,upperdir=up/up,workdir=up/work m',
+    provoke: 'cd m/closed; llm-do exec -- true',
+    said: /hint: (chmod o\+rx \S*),/,
+    follow: (script, hint) => script.replace('llm-do', `${hint}; llm-do`),
+  },
+]
+
+/* ---- copy-on-write ---- */
+
+const COPIES: readonly Row[] = [
+  {
+    title: 'changes that take more than they may',
+    provoke: 'llm-do exec --cow . --cow-size 1m -- sh -c "head -c 1500k /dev/zero > file; sleep 1"',
+    said: /raise --cow-size or cow\.size, for example (.*)/,
+    follow: insteadOf('--cow-size 1m'),
+  },
+  {
+    title: 'a copy that takes more than the changes may',
+    make: 'head -c 2m /dev/zero > file',
+    provoke: 'llm-do exec --cow . --cow-upper copy --cow-size 1m -- true',
+    said: /hint: (--cow-size none),/,
+    follow: insteadOf('--cow-size 1m'),
+  },
+  {
+    title: 'a copy of what cannot be read',
+    as: PLAIN,
+    make: 'touch file; chmod 0 file',
+    provoke: 'llm-do exec --cow . --cow-upper copy -- true',
+    said: /hint: without a copy: (.*)/,
+    follow: insteadOf('--cow-upper copy'),
+  },
+  {
+    title: 'a renamed directory',
+    as: PLAIN,
+    make: 'mkdir old; touch old/file',
+    provoke: `llm-do exec --json --cow . -- perl -e 'rename("old", "new") or die "$!\\n"'`,
+    said: /in the place of --cow: ([^"]*)/,
+    follow: insteadOf('--cow .'),
+  },
+  {
+    title: 'a mount below the directory',
+    as: ROOT,
+    make: 'mkdir -p z/sub',
+    mounts: 'mount -t tmpfs none z/sub',
+    provoke: 'llm-do exec --cow z -- true',
+    said: /hint: (umount \S*);/,
+    follow: doFirst,
+  },
+  {
+    title: 'changes kept on a file system that is an overlay',
+    as: ROOT,
+    make: 'mkdir -p low',
+    mounts:
+      'mkdir -p up m; mount -t tmpfs none up; mkdir up/up up/work; mount -t overlay none -o lowerdir=low,upperdir=up/up,workdir=up/work /var/lib/llm-do; chmod 700 /var/lib/llm-do',
+    provoke: 'mkdir -p z; mount -t tmpfs none z; llm-do exec --cow z -- true',
+    said: /hint: (--cow-upper memory);/,
+    follow: addFlags,
+  },
+  {
+    title: 'other directories than those of the run that is continued',
+    make: 'mkdir one two',
+    provoke: `llm-do exec --cow one -- touch one/file
+      id=$(llm-do ps --cow | grep -oE '[0-9a-z-]{8,}' | head -1)
+      llm-do exec --cow two --cow-continue "$id" -- true`,
+    said: /hint: leave out (--cow), --rw and --zone/,
+    follow: (script, hint) => without(`${hint} two`)(script, hint),
+  },
+  {
+    title: 'nothing that waits',
+    // Those of root are not below its home, where a test is alone.
+    as: PLAIN,
+    provoke: 'llm-do changes',
+    said: /hint: (llm-do exec --cow \. -- COMMAND)/,
+    follow: (script, hint) => `${hint.replace('COMMAND', 'touch file')}; ${script}`,
+    shows: /file/,
+  },
+]
+
+/* ---- limits ---- */
+
+const LIMITS: readonly Row[] = [
+  {
+    title: 'time',
+    provoke: 'llm-do exec --timeout 2s -- sleep 3',
+    said: /raise --timeout or resources\.timeout, for example (.*)/,
+    follow: insteadOf('--timeout 2s'),
+  },
+  {
+    title: 'time of processors',
+    provoke: `llm-do exec --cpu-time 1s -- perl -e '@t = times until $t[0] + $t[1] > 1.4'`,
+    said: /raise --cpu-time or resources\.cpuTime, for example (.*)/,
+    follow: insteadOf('--cpu-time 1s'),
+  },
+  {
+    title: 'memory',
+    provoke: 'llm-do exec --memory 32m -- sh -c "head -c 40m /dev/zero | tail -c 40m | wc -c; sleep 1"',
+    said: /raise --memory or resources\.memory, for example (.*)/,
+    follow: insteadOf('--memory 32m'),
+    shows: /41943040/,
+    gone: /raise --memory/,
+  },
+  {
+    title: 'processes',
+    provoke: `llm-do exec --pids 8 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait'`,
+    said: /raise --pids or resources\.pids, for example (.*)/,
+    follow: insteadOf('--pids 8'),
+  },
+  {
+    title: 'output',
+    provoke: 'llm-do exec --json --output 1k -- head -c 1500 /dev/zero',
+    said: /raise --output or resources\.output, for example ([^"]*)/,
+    follow: insteadOf('--output 1k'),
+    gone: /raise --output/,
+  },
+  {
+    title: 'less than a processor where nothing holds it',
+    provoke: 'LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process --cpus 0.5 -- true',
+    said: /hint: (--cpus 1), or --best-effort/,
+    follow: insteadOf('--cpus 0.5'),
+  },
+]
+
+/* ---- system calls, backends ---- */
+
+const CALL_OF_32_BITS = `printf '%s\\n' 'int main(void) { long r; __asm__ volatile("int $0x80" : "=a"(r) : "a"(20) : "memory"); return 0; }' > p.c; gcc -o p p.c`
+
+const AS_PLAIN = 'setpriv --reuid 65533 --regid 65533 --clear-groups'
+
+const CHROOT =
+  'mkdir -p root/{usr,etc,proc,sys,tmp,dev,run,app,work}; for d in bin lib lib64 sbin; do ln -s usr/$d root/$d; done'
+const CHROOT_MOUNTS = `for d in usr etc dev; do mount --bind /$d root/$d; done; mount -t proc none root/proc
+  mount -t tmpfs none root/tmp; mount -t tmpfs none root/run; mount --bind "$CHECKOUT" root/app; PATH=/app/bin:$PATH; HOME=/work`
+
+const WALLS: readonly Row[] = [
+  {
+    title: 'a 32-bit system call',
+    needs: ['gcc'],
+    as: PLAIN,
+    make: CALL_OF_32_BITS,
+    provoke: 'llm-do exec -- ./p',
+    said: /stops 32-bit programs and system calls; to let them run, .*: (--seccomp off)/,
+    follow: addFlags,
+  },
+  {
+    title: 'a 32-bit system call of root, as another user',
+    needs: ['gcc'],
+    as: ROOT,
+    make: `${CALL_OF_32_BITS}; chmod -R a+rX .. ; chown -R 65533 ..`,
+    provoke: 'llm-do exec -- ./p',
+    said: /for root whatever the filter; as another user to let them run, .*: (--seccomp off)/,
+    follow: (script, hint) => `${AS_PLAIN} ${addFlags(script, hint)}`,
+  },
+  {
+    title: 'a run without walls',
+    provoke: 'llm-do exec --backend process -- true',
+    said: /hint: (LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec) --backend process \.\.\./,
+    follow: (script, hint) => script.replace('llm-do exec', hint),
+  },
+  {
+    title: 'copy-on-write where no layer can be',
+    provoke: 'llm-do exec --backend wasm --cow . -- true',
+    said: /hint: (--backend namespace), or/,
+    follow: insteadOf('--backend wasm'),
+  },
+  {
+    title: 'a sandbox inside a sandbox',
+    provoke: 'llm-do exec --ro "$CHECKOUT" -- "$CHECKOUT/bin/llm-do" exec -- true',
+    said: /hint: (LLM_DO_ALLOW_UNSANDBOXED=1) llm-do exec (--backend process) \.\.\./,
+    follow: (script, hint) =>
+      script
+        .replace('-- "$CHECKOUT', `-- env ${hint} "$CHECKOUT`)
+        .replace(' exec -- true', ' exec --backend process -- true'),
+  },
+  {
+    title: 'the same where the outer one allows sandboxes inside',
+    provoke: 'llm-do exec --seccomp nested --ro "$CHECKOUT" -- "$CHECKOUT/bin/llm-do" exec -- true',
+    said: /hint: (LLM_DO_ALLOW_UNSANDBOXED=1) llm-do exec (--backend process) \.\.\./,
+    follow: (script, hint) =>
+      script
+        .replace('-- "$CHECKOUT', `-- env ${hint} "$CHECKOUT`)
+        .replace(' exec -- true', ' exec --backend process -- true'),
+  },
+  {
+    title: 'root of a user namespace with one id',
+    needs: ['userns'],
+    as: OWNER,
+    provoke: 'unshare --user --map-root-user llm-do exec -- true',
+    said: /hint: (unshare --user --map-user=1000 --map-group=1000 llm-do exec \.\.\.)/,
+    follow: (script, hint) => `unshare --user --map-root-user ${doInstead(script, hint)}`,
+  },
+  {
+    title: 'a user namespace without the ids of the caller',
+    needs: ['userns'],
+    as: OWNER,
+    provoke: 'unshare --user llm-do exec -- true',
+    said: /hint: in the place of the unshare around it: (unshare --user --map-user=1000 --map-group=1000 llm-do exec \.\.\.)/,
+    follow: doInstead,
+  },
+  {
+    title: 'a user namespace that allows no further network namespace',
+    needs: ['userns'],
+    as: OWNER,
+    provoke: `unshare --user --map-root-user sh -c '
+      sysctl -qw user.max_net_namespaces=0
+      :
+      unshare --user --map-user=1000 --map-group=1000 llm-do exec -- true'`,
+    said: /hint: sudo (sysctl -w .*)/,
+    follow: (script, hint) => script.replace('\n      :', `\n${hint}`),
+  },
+  {
+    title: 'an installation of a user who has no id in the user namespace',
+    needs: ['userns'],
+    as: ROOT,
+    make: 'mkdir install; cp -r "$CHECKOUT"/{bin,dist,profiles,package.json,node_modules} install; chown -R 65532 install; chmod -R go-w install; chmod 755 ..',
+    provoke: 'unshare --user --map-user=1000 --map-group=1000 install/bin/llm-do exec -- true',
+    said: /belongs to a user who has no id in this user namespace[\s\S]*hint: .*, or a copy of your own: (cp -r \S+) COPY/,
+    follow: (script, hint) => `${hint} copy; ${script.replace('install/bin', 'copy/bin')}`,
+  },
+  {
+    title: 'a chroot',
+    as: ROOT,
+    make: CHROOT,
+    mounts: CHROOT_MOUNTS,
+    provoke: 'chroot root llm-do exec -- true',
+    said: /this is a chroot[\s\S]*hint: from outside: sudo (unshare .*)/,
+    follow: (script, hint) => doInstead(script, hint.replaceAll('DIR', 'root')),
+  },
+  {
+    title: 'a chroot of a plain user',
+    as: ROOT,
+    make: `${CHROOT}; chown 65533 root/work; chmod 755 ..`,
+    mounts: CHROOT_MOUNTS,
+    provoke: `chroot root ${AS_PLAIN} llm-do exec -- true`,
+    said: /this is a chroot[\s\S]*hint: from outside: sudo (unshare .*)/,
+    follow: (script, hint) =>
+      doInstead(script, hint.replaceAll('DIR', 'root')).replace('exec chroot .', `exec chroot . ${AS_PLAIN}`),
+  },
+  {
+    title: 'a root without a place to assemble that of a sandbox',
+    as: ROOT,
+    make: `${CHROOT}; rmdir root/sys`,
+    mounts: CHROOT_MOUNTS,
+    provoke: `unshare --mount sh -c 'mount --rbind root root && cd root && mount --move . / && exec chroot . llm-do exec -- true'`,
+    said: /hint: sudo (mkdir \/sys)/,
+    follow: (script, hint) => doFirst(script, hint.replace('/sys', 'root/sys')),
+  },
+]
+
+/* ---- the network ---- */
+
+const DENIED = /denied: resolve/
+
+const NETWORK: readonly Row[] = [
+  {
+    title: 'a name without any network',
+    provoke: 'llm-do exec -- getent hosts a.test',
+    said: /denied: resolve a\.test.*; to allow it: (.*)/,
+    follow: addFlags,
+    gone: DENIED,
+  },
+  {
+    title: 'a name that is not listed',
+    provoke: 'llm-do exec --allow-host a.test -- getent hosts b.test',
+    said: /denied: resolve b\.test.*; to allow it: (.*)/,
+    follow: addFlags,
+    gone: DENIED,
+  },
+  {
+    title: 'a name that is denied',
+    provoke: `llm-do exec --allow-host '*.test' --deny-host b.test -- getent hosts b.test`,
+    said: /denied: resolve b\.test.*; to allow it: take back (--deny-host b\.test)/,
+    follow: (script, hint) => without(hint)(script, hint),
+    gone: DENIED,
+  },
+  {
+    title: 'a secret zone and a network',
+    make: `mkdir z; printf 'sandbox:\\n  extends: default\\n  network: { afterSecrets: deny }\\n  zones:\\n    - { name: z, hostPath: ./z, secret: true }\\n' > p.yaml`,
+    provoke: 'llm-do exec --profile ./p.yaml --net host -- true',
+    said: /hint: leave out --net, or say (--after-secrets allow)/,
+    follow: addFlags,
+  },
+  {
+    title: 'the same, without the network',
+    make: `mkdir z; printf 'sandbox:\\n  extends: default\\n  network: { afterSecrets: deny }\\n  zones:\\n    - { name: z, hostPath: ./z, secret: true }\\n' > p.yaml`,
+    provoke: 'llm-do exec --profile ./p.yaml --net host -- true',
+    said: /hint: leave out (--net), or/,
+    follow: (script, hint) => without(`${hint} host`)(script, hint),
+  },
+  {
+    title: 'a secret that is not in the environment',
+    make: `printf 'sandbox:\\n  extends: default\\n  network:\\n    mode: restricted\\n    allow: [a.test]\\n    terminate: true\\n    credentials:\\n      - { host: a.test, header: x-key, from: "env:KEY" }\\n' > p.yaml`,
+    provoke: 'llm-do exec --profile ./p.yaml -- true',
+    said: /hint: (export KEY=\.\.\.)/,
+    follow: doFirst,
+  },
+  {
+    title: 'a secret without an end of TLS',
+    make: `printf 'sandbox:\\n  extends: default\\n  network:\\n    mode: restricted\\n    allow: [a.test]\\n    credentials:\\n      - { host: a.test, header: x-key, from: "env:KEY" }\\n' > p.yaml`,
+    provoke: 'export KEY=k; llm-do exec --profile ./p.yaml -- true',
+    said: /expected network\.terminate: true \((--terminate-tls)\)/,
+    follow: addFlags,
+  },
+  {
+    title: 'a host with a secret that may not be reached',
+    make: `printf 'sandbox:\\n  extends: default\\n  network:\\n    mode: restricted\\n    terminate: true\\n    credentials:\\n      - { host: a.test, header: x-key, from: "env:KEY" }\\n' > p.yaml`,
+    provoke: 'export KEY=k; llm-do exec --profile ./p.yaml -- true',
+    said: /because no rule of network\.allow lets it be \((--allow-host \S+?)\)/,
+    follow: addFlags,
+    gone: /no rule of network\.allow lets it be/,
+  },
+  {
+    title: 'an end of TLS for no host',
+    provoke: 'llm-do exec --terminate-tls -- true',
+    said: /TLS of no host ends here, .*, or leave out (--terminate-tls)/,
+    follow: (script, hint) => without(hint)(script, hint),
+    gone: /TLS of no host ends here/,
+  },
+]
+
+/* ---- workers, logs ---- */
+
+const READER = `printf -- '---\\nname: w\\ndescription: Reads.\\ntoolsets:\\n  shell:\\n    rules:\\n      - { pattern: ls, approval: preApproved }\\n      - { pattern: cat, approval: preApproved }\\n      - { pattern: wc, approval: ask }\\n---\\nRead.\\n' > w.worker`
+
+const WORKERS: readonly Row[] = [
+  {
+    title: 'a pipe in the text of -c',
+    make: READER,
+    provoke: "llm-do exec --worker w -c 'ls | cat'",
+    said: /hint: (--allow-shell-syntax) /,
+    follow: addFlags,
+    shows: /^w\.worker$/m,
+  },
+  {
+    title: 'a variable before a command of -c',
+    make: READER,
+    provoke: "llm-do exec --worker w -c 'ls > /tmp/names; cat /tmp/names'",
+    said: /hint: (--allow-shell-syntax) /,
+    follow: addFlags,
+    shows: /^w\.worker$/m,
+  },
+  {
+    title: 'a pipe of which a rule blocks a part',
+    make: READER,
+    provoke: "llm-do exec --worker w -c 'ls | rm'",
+    said: /hint: (llm-do workers show w) /,
+    follow: (_, hint) => hint,
+    shows: /ls/,
+  },
+  {
+    title: 'a question without a terminal',
+    make: READER,
+    provoke: 'setsid -w llm-do exec --worker w -- wc -l w.worker',
+    said: /or answer with (--approval approve_all), or/,
+    follow: addFlags,
+  },
+  {
+    title: 'more than was granted',
+    make: `printf -- '---\\nname: w\\ndescription: Asks.\\ntools: Bash(ls:*)\\nsandbox:\\n  network: host\\n---\\nx\\n' > w.worker`,
+    provoke: 'llm-do exec --worker w -- ls',
+    said: /hint: to grant it: llm-do exec (--\S.*) \.\.\./,
+    follow: addFlags,
+    shows: /^w\.worker$/m,
+  },
+  {
+    title: 'a worker that does not exist',
+    make: READER,
+    provoke: 'llm-do exec --worker v -- ls',
+    said: HINT,
+    follow: (_, hint) => hint,
+    shows: /w\.worker/,
+  },
+  {
+    title: 'a log that does not exist',
+    provoke: 'llm-do audit verify log',
+    said: /log: no such file[\s\S]*a log is written by: (llm-do exec --audit FILE -- COMMAND)/,
+    follow: (script, hint) => `${hint.replace('FILE', 'log').replace('COMMAND', 'true')}; ${script}`,
+  },
+]
+
+export const ROWS: readonly Row[] = [
+  ...VISIBLE,
+  ...NOT_RUN,
+  ...ZONES,
+  ...COPIES,
+  ...LIMITS,
+  ...WALLS,
+  ...NETWORK,
+  ...WORKERS,
+]
