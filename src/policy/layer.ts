@@ -15,6 +15,8 @@ export interface PolicyLayer {
   readonly parsed?: ParsedSandbox
   /** Dotted key (`resources.memory`, `zones.0`) -> the exact place that says it: `ci.yaml:7`, `--memory`. */
   readonly locations?: Readonly<Record<string, string>>
+  /** `values` is an object of a program, called `source`: a message about a key names the place in it. */
+  readonly isObject?: true
   /** What could not even be put into `values`, one finished line each. */
   readonly problems?: readonly string[]
 }
@@ -51,7 +53,7 @@ export function sourceOf(layer: PolicyLayer, { rank, home }: Pick<LayerSource, '
     rank,
     home,
     originOf: (key) => ({ layer: layer.layer, source: locationOf(layer, key), key }),
-    headOf: (key) => headOf(layer, key),
+    headOf: (key, name = key) => headOf(layer, layer.isObject === true ? key : name),
   }
 }
 
@@ -60,8 +62,15 @@ export function isSpoken(layer: PolicyLayer): boolean {
   return layer.layer === 'flag' || layer.layer === 'environment' || layer.layer === 'docker-environment'
 }
 
+/** A key as a member of an object: `zones.0.mode` -> `.zones[0].mode`. */
+function memberOf(key: string): string {
+  const parts = key === '' ? [] : key.split('.')
+  return parts.map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`)).join('')
+}
+
 /** The head of a message about a key: place and key. */
 export function headOf(layer: PolicyLayer, key: string): string {
+  if (layer.isObject === true) return `${layer.source}${memberOf(key)}:`
   const location = locationOf(layer, key)
   return isSpoken(layer) || key === '' ? `${location}:` : `${location}: ${key}:`
 }

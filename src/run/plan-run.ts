@@ -50,7 +50,8 @@ export interface ExecOptions {
   readonly env?: Environment
   /** `capture` (default): stdout and stderr are in the result; `inherit`: the command gets our own. */
   readonly mode?: 'inherit' | 'capture'
-  readonly stdin?: ChildStdio['stdin']
+  /** Default `ignore`: empty. */
+  readonly stdin?: ChildStdio['stdin'] | Uint8Array
   /** While a promise that it returns is pending, the command's output waits; only on the backend namespace. */
   readonly onStdout?: Listener
   readonly onStderr?: Listener
@@ -211,7 +212,8 @@ interface PolicyQuestion {
 }
 
 function layersOf({ policy, layers = [] }: ExecOptions, directory: string): readonly PolicyLayer[] {
-  return policy === undefined ? layers : [{ layer: 'flag', source: 'policy', directory, values: policy }, ...layers]
+  if (policy === undefined) return layers
+  return [{ layer: 'flag', source: 'policy', directory, values: policy, isObject: true }, ...layers]
 }
 
 async function policyOf({
