@@ -37,8 +37,15 @@ export function inOrder(layers: readonly PolicyLayer[]): readonly PolicyLayer[] 
   return LAYER_ORDER.flatMap((rank) => layers.filter(({ layer }) => layer === rank))
 }
 
+/** A key as a member of an object: `zones.0.mode` -> `.zones[0].mode`. */
+function memberOf(key: string): string {
+  const parts = key === '' ? [] : key.split('.')
+  return parts.map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`)).join('')
+}
+
 /** The place that says a key, as exactly as the layer knows: the key's own, else the nearest one around it, else the source. */
 export function locationOf(layer: PolicyLayer, key: string): string {
+  if (layer.isObject === true) return `${layer.source}${memberOf(key)}`
   const locations = layer.locations ?? {}
   const parts = key.split('.')
   const around = parts.map((_, index) => parts.slice(0, parts.length - index).join('.'))
@@ -62,15 +69,8 @@ export function isSpoken(layer: PolicyLayer): boolean {
   return layer.layer === 'flag' || layer.layer === 'environment' || layer.layer === 'docker-environment'
 }
 
-/** A key as a member of an object: `zones.0.mode` -> `.zones[0].mode`. */
-function memberOf(key: string): string {
-  const parts = key === '' ? [] : key.split('.')
-  return parts.map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`)).join('')
-}
-
 /** The head of a message about a key: place and key. */
 export function headOf(layer: PolicyLayer, key: string): string {
-  if (layer.isObject === true) return `${layer.source}${memberOf(key)}:`
   const location = locationOf(layer, key)
   return isSpoken(layer) || key === '' ? `${location}:` : `${location}: ${key}:`
 }
