@@ -14,6 +14,7 @@ import type { Readable, Writable } from 'node:stream'
 import { SandboxError } from '../error.ts'
 import { randomHex } from '../os/random-id.ts'
 import { HeadTail, type Listener, NO_CAPTURE } from './capture.ts'
+import { Delivery } from './delivery.ts'
 import type { Input } from './input.ts'
 import type { Launch, LaunchDescriptor } from './launch.ts'
 import type { Capture } from './outcome.ts'
@@ -172,27 +173,24 @@ export interface Collected {
   readonly capture: () => Capture
   readonly bytes: () => number
   readonly closed: Promise<void>
-  /** Resolved while no listener is busy with a chunk; nothing is read meanwhile. */
-  readonly heard: () => Promise<unknown>
+  readonly delivery: Delivery
 }
 
 export function collect(stream: Readable | null | undefined, cap: number | null, listener?: Listener): Collected {
-  if (!stream)
-    return { capture: () => NO_CAPTURE, bytes: () => 0, closed: Promise.resolve(), heard: async () => undefined }
+  const delivery = new Delivery(() => void stream?.resume())
+  if (!stream) return { capture: () => NO_CAPTURE, bytes: () => 0, closed: Promise.resolve(), delivery }
   const kept = new HeadTail(cap)
-  const state: { heard: Promise<unknown> } = { heard: Promise.resolve() }
   stream.on('data', (chunk: Uint8Array) => {
     kept.push(chunk)
-    const pending = listener?.(chunk)
-    if (!(pending instanceof Promise)) return
-    stream.pause()
-    const resume = (): void => void stream.resume()
-    state.heard = pending.then(resume, resume)
+    if (listener === undefined) return
+    delivery.hand(chunk, listener)
+    // Node resumes the streams of a child that has ended.
+    if (!delivery.isIdle) stream.pause()
   })
   // A reset says the same as an end: nothing more comes.
   stream.on('error', () => stream.destroy())
   const closed = new Promise<void>((resolve) => stream.once('close', () => resolve()))
-  return { capture: () => kept.capture(), bytes: () => kept.bytes, closed, heard: () => state.heard }
+  return { capture: () => kept.capture(), bytes: () => kept.bytes, closed, delivery }
 }
 
 /**
@@ -200,16 +198,21 @@ export function collect(stream: Readable | null | undefined, cap: number | null,
  * that is busy is waited for, but not that of a run that was stopped.
  */
 export async function drain(streams: readonly Collected[], { stopped }: Pick<Stopper, 'stopped'>): Promise<void> {
+  void stopped.then(() => {
+    for (const { delivery } of streams) delivery.release()
+  })
+  const heard = () => Promise.all(streams.map(({ delivery }) => delivery.heard()))
   const bytes = (): number => streams.reduce((sum, stream) => sum + stream.bytes(), 0)
   const closed = Promise.all(streams.map((stream) => stream.closed)).then(() => true)
   for (let round = 0; round < DRAIN_ROUNDS; round += 1) {
-    await Promise.race([stopped, Promise.all(streams.map((stream) => stream.heard()))])
+    await heard()
     const before = bytes()
-    if (await Promise.race([closed, afterMs(DRAIN_MS)])) return
+    if (await Promise.race([closed, afterMs(DRAIN_MS)])) break
     // Timers come before reads in the event loop: what arrived in the meantime must be read before silence is believed.
     await new Promise((resolve) => setImmediate(resolve))
-    if (bytes() === before) return
+    if (bytes() === before) break
   }
+  await heard()
 }
 
 /** Hands the input over piece by piece. A source that fails is left to whoever made it: the command only gets no more. */

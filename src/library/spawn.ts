@@ -72,10 +72,20 @@ function checkedSignal(signal: KillSignal): KillSignal {
   ])
 }
 
+/**
+ * What a pipe holds: a program that reads one of the two streams alone gets as far as with pipes. Both come over one socket, so behind a
+ * stream that is full the other one waits, too.
+ */
+const PIPE_BYTES = 65_536
+
 /** Chunks are pushed as they come; the run waits while the reader has enough of them. */
 class Output extends Readable {
   private isFinished = false
   private wake: () => void = () => undefined
+
+  constructor() {
+    super({ highWaterMark: PIPE_BYTES })
+  }
 
   readonly hear = (chunk: Uint8Array): Promise<void> | undefined => {
     // What is destroyed has no reader: the command goes on, and its output is in the result.

@@ -29,7 +29,7 @@ describe('a spawned command', () => {
     expect(child.stdin.destroyed).toBe(true)
   })
 
-  test('waits for a reader, for each stream by itself', async () => {
+  test('waits for a reader when a pipe would be full', async () => {
     const waiting: unknown[] = []
     const child = spawnBy(async ({ onStdout }) => {
       waiting.push(onStdout(Buffer.alloc(8)))

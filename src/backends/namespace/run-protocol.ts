@@ -9,6 +9,7 @@
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { FRAME } from '../../contract.ts'
 import { HeadTail, type Listener } from '../capture.ts'
+import { Delivery } from '../delivery.ts'
 import type { Input } from '../input.ts'
 import type { Capture } from '../outcome.ts'
 import { FrameReader, writeFrame } from './frames.ts'
@@ -85,11 +86,8 @@ export class FramedRun {
   private readonly stdout: HeadTail
   private readonly stderr: HeadTail
   private readonly over: Promise<void>
-  private readonly released: Promise<void>
-  private letGo: () => void = () => undefined
-  /** Listeners are not waited for any more: all output is read, and what comes while one of them is busy is not handed on. */
-  private isReleased = false
-  private isDeaf = false
+  private readonly delivery: Delivery
+  /** All output is read, however busy listeners are. */
   private isLast = false
   private patience: NodeJS.Timeout | undefined
   private endNow: () => void = () => undefined
@@ -97,9 +95,6 @@ export class FramedRun {
   private taken: boolean
   private fed = 0
   private status = ''
-  /** Chunks are handed on one after the other, however long a listener takes. */
-  private busy: Promise<void> = Promise.resolve()
-  private isIdle = true
 
   constructor(line: FramedLine, streams: FramedStreams & { readonly isTaken: boolean }) {
     this.socket = line.socket
@@ -110,9 +105,7 @@ export class FramedRun {
     this.over = new Promise((resolve) => {
       this.endNow = resolve
     })
-    this.released = new Promise((resolve) => {
-      this.letGo = resolve
-    })
+    this.delivery = new Delivery(() => this.socket.resume())
     this.socket.once('close', this.endNow)
     line.listen((bytes) => this.receive(bytes))
   }
@@ -144,8 +137,7 @@ export class FramedRun {
 
   /** Of a run that is to end: a listener that is busy holds up neither the launcher nor the result. */
   release(): void {
-    this.isReleased = true
-    this.letGo()
+    this.delivery.release()
     this.readOn()
   }
 
@@ -155,10 +147,10 @@ export class FramedRun {
     this.socket.resume()
   }
 
-  /** Never throws, unless a listener did. */
+  /** Never throws. */
   async end(): Promise<FramedEnd> {
     await this.over
-    await Promise.race([this.busy, this.released])
+    await this.delivery.heard()
     clearTimeout(this.patience)
     const { taken, status } = this
     return { taken, status, stdout: this.stdout.capture(), stderr: this.stderr.capture() }
@@ -166,7 +158,7 @@ export class FramedRun {
 
   private receive(bytes: Uint8Array): boolean {
     if (!this.reader.push(bytes, (kind, piece) => this.handle(kind, piece))) this.socket.destroy()
-    return this.isIdle || this.isLast
+    return this.delivery.isIdle || this.isLast
   }
 
   private handle(kind: number, bytes: Uint8Array): void {
@@ -193,24 +185,8 @@ export class FramedRun {
 
   private keep(stream: HeadTail, bytes: Uint8Array, listener: Listener | undefined): void {
     stream.push(bytes)
-    this.isDeaf ||= this.isReleased && !this.isIdle
-    if (listener === undefined || this.isDeaf) return
     // The buffer is everybody's; a listener may keep what it gets.
-    const chunk = Uint8Array.from(bytes)
-    const pending = this.isIdle ? listener(chunk) : this.busy.then(() => listener(chunk))
-    if (pending instanceof Promise) this.waitFor(pending)
-  }
-
-  private waitFor(pending: Promise<unknown>): void {
-    this.isIdle = false
-    const all = Promise.all([this.busy, pending]).then(() => undefined)
-    this.busy = all
-    const resume = () => {
-      if (this.busy !== all) return
-      this.isIdle = true
-      this.socket.resume()
-    }
-    all.then(resume, () => this.socket.destroy())
+    if (listener !== undefined) this.delivery.hand(Uint8Array.from(bytes), listener)
   }
 
   private feed(): void {
