@@ -49,7 +49,12 @@ export function spawnBy(run: (streams: SpawnStreams) => Promise<ExecResult>, sig
   if (signal?.aborted === true) follow()
   signal?.addEventListener('abort', follow)
   const kill = (by: KillSignal = 'SIGTERM'): void => abort.abort(checkedSignal(by))
-  const streams = { stdin: streamInput(stdin), onStdout: stdout.hear, onStderr: stderr.hear, signal: abort.signal }
+  const streams = {
+    stdin: closable(streamInput(stdin)),
+    onStdout: stdout.hear,
+    onStderr: stderr.hear,
+    signal: abort.signal,
+  }
   const result = run(streams).finally(() => {
     signal?.removeEventListener('abort', follow)
     stdin.destroy()
@@ -62,6 +67,15 @@ export function spawnBy(run: (streams: SpawnStreams) => Promise<ExecResult>, sig
     await result.catch(() => undefined)
   }
   return { stdin, stdout, stderr, kill, result, [Symbol.asyncDispose]: dispose }
+}
+
+/** The caller may end it by `destroy()` as well as by `end()`. */
+function closable(input: Input): Input {
+  const endOf = (error: NodeJS.ErrnoException): Uint8Array => {
+    if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return new Uint8Array(0)
+    throw error
+  }
+  return { ...input, piece: (index) => Promise.resolve(input.piece(index)).catch(endOf) }
 }
 
 function checkedSignal(signal: KillSignal): KillSignal {

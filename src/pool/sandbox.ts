@@ -40,14 +40,14 @@ export interface SandboxSpawn {
   readonly command: readonly string[]
   /** The caller's environment for this run; default that of the sandbox. */
   readonly env?: ExecOptions['env']
-  /** Ends the run; a reason that is the name of a signal is passed on to the command. */
+  /** Ends the run; the reasons SIGINT, SIGTERM and SIGHUP are passed on to the command, any other is SIGTERM to it. */
   readonly signal?: AbortSignal
 }
 
 export interface SandboxCommand extends SandboxSpawn {
   /** Default: empty. */
   readonly stdin?: Stdin
-  /** While a promise that it returns is pending, the command's output waits. */
+  /** While a promise that it returns is pending, the command's output waits. What it fails with ends the run, and is what is thrown. */
   readonly onStdout?: Listener
   readonly onStderr?: Listener
 }

@@ -52,7 +52,7 @@ export interface ExecOptions {
   readonly mode?: 'inherit' | 'capture'
   /** Default `ignore`: empty. */
   readonly stdin?: ChildStdio['stdin'] | Uint8Array
-  /** While a promise that it returns is pending, the command's output waits; only on the backend namespace. */
+  /** While a promise that it returns is pending, the command's output waits. What it fails with ends the run, and is what is thrown. */
   readonly onStdout?: Listener
   readonly onStderr?: Listener
   /**
@@ -74,7 +74,7 @@ export interface ExecOptions {
   readonly apply?: ApplyChoice | ((waiting: PendingChanges) => Promise<boolean>)
   /** The ID of a run whose layer this one goes on with; its copy-on-write zones must be the same. */
   readonly cowContinue?: string
-  /** Ends the run; a reason that is the name of a signal is passed on to the command. */
+  /** Ends the run; the reasons SIGINT, SIGTERM and SIGHUP are passed on to the command, any other is SIGTERM to it. */
   readonly signal?: AbortSignal
 }
 

@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { SandboxExecutor } from '../../src/executor.ts'
 import { exec, openSandbox, type Stdin, spawn } from '../../src/index.ts'
@@ -12,6 +13,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { BUSYBOX_IMAGE, oncePerFile, startDocker } from '../support/docker.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
+import { checkoutFor, currentUser } from '../support/users.ts'
 import { alone, WAYS, type Way } from './ways.ts'
 
 const TEXT = 'a\u{1f600}b'
@@ -290,6 +292,26 @@ describeWith('docker', 'by a container:', () => {
   promises(async (use, policy) => {
     const { env } = await docker()
     await alone({ env: { ...process.env, ...env }, policy: { backend: 'docker', image: BUSYBOX_IMAGE } })(use, policy)
+  })
+})
+
+describeWith(['bwrap', 'userns'], 'the streams of the caller', () => {
+  test.each([
+    ['the three of them', '', 'given'],
+    ['not its stdin where another one is said', ", stdin: 'inherit'", 'inherit'],
+  ])('are inherited: %s', async (_which, more, read) => {
+    const library = join(checkoutFor(currentUser()), 'dist/index.js')
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    const program = join(cwd, 'program.mjs')
+    const script = 'cat; echo err >&2'
+    await writeFile(
+      program,
+      `import { exec } from ${JSON.stringify(library)}
+      const { stdout } = await exec({ command: ['sh', '-c', ${JSON.stringify(script)}], mode: 'inherit'${more} })
+      console.log(JSON.stringify(stdout))`,
+    )
+    const { stdout, stderr } = await execa(process.execPath, [program], { cwd, input: 'given' })
+    expect({ stdout, stderr }).toEqual({ stdout: `${read}""`, stderr: 'err' })
   })
 })
 

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { SandboxError } from '../../src/error.ts'
 import { OptionsError } from '../../src/library/check-options.ts'
-import { type SpawnStreams, spawnBy } from '../../src/library/spawn.ts'
+import { type SpawnedCommand, type SpawnStreams, spawnBy } from '../../src/library/spawn.ts'
 import type { ExecResult } from '../../src/run/layer-handle.ts'
 
 const RESULT = { ok: true } as ExecResult
@@ -64,6 +64,19 @@ describe('a spawned command', () => {
     child.kill('SIGHUP')
     await child.result
     expect(reasons).toEqual([signal ?? 'SIGTERM'])
+  })
+
+  test('finds the end of a stdin that was destroyed, and the error of one that has one', async () => {
+    const pieces = async (destroy: (child: SpawnedCommand) => void) => {
+      const child = spawnBy(async ({ stdin }) => {
+        const first = await stdin.piece(0)
+        return { ...RESULT, stdout: `${first.length}` }
+      })
+      destroy(child)
+      return (await child.result).stdout
+    }
+    expect(await pieces(({ stdin }) => stdin.destroy())).toBe('0')
+    await expect(pieces(({ stdin }) => stdin.destroy(new Error('mine')))).rejects.toThrow('mine')
   })
 
   test('is given no other signal', async () => {
