@@ -31,6 +31,7 @@ const kind =
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 const isMapping = (value: unknown): value is object => isObject(value) && !Array.isArray(value)
 const isText = (value: unknown): value is string => typeof value === 'string'
+const isTextOrNothing = (value: unknown): boolean => value === undefined || isText(value)
 const isFunction = (value: unknown): boolean => typeof value === 'function'
 const isBytes = (value: unknown): boolean => value instanceof Uint8Array
 const isListOf = (value: unknown, is: (element: unknown) => boolean): boolean => Array.isArray(value) && value.every(is)
@@ -45,10 +46,6 @@ const signal = kind('an AbortSignal', (value) => isObject(value) && 'aborted' in
 const stdin = kind('text, bytes (Uint8Array), a stream or an iterable of them', (value) =>
   [isText, isBytes, isIterable].some((is) => is(value)),
 )
-
-function isTextOrNothing(value: unknown): boolean {
-  return value === undefined || isText(value)
-}
 
 /** A line of shell is the most frequent mistake: no shell splits words here, unless it is the command. */
 const command: Kind = (value) => {
@@ -74,8 +71,9 @@ const SPAWN = {
   commandBytes: kind('a list of bytes (Uint8Array)', (value) => isListOf(value, isBytes)),
   narrow: call,
   accept: call,
-  apply: kind(`${APPLY_CHOICES.join(', ')} or a function`, (value) =>
-    [...APPLY_CHOICES, 'function'].includes(isFunction(value) ? 'function' : String(value)),
+  apply: kind(
+    `${APPLY_CHOICES.join(', ')} or a function`,
+    (value) => isFunction(value) || APPLY_CHOICES.some((choice) => choice === value),
   ),
   cowContinue: text,
 }

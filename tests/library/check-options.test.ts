@@ -49,6 +49,7 @@ describe('options', () => {
     ['exec', { signal: 'SIGTERM' }, 'exec: signal: expected an AbortSignal, got "SIGTERM" (string).'],
     ['exec', { invocation: {} }, 'exec: unknown option "invocation".'],
     ['exec', { apply: 'allways' }, 'exec: apply: expected on-success, never or a function'],
+    ['exec', { apply: 'function' }, 'exec: apply: expected on-success, never or a function'],
     ['spawn', { stdin: 'x' }, 'spawn: unknown option "stdin".'],
     ['sandbox.exec', { policy: {} }, 'sandbox.exec: unknown option "policy".'],
   ])('of %s are refused: %o', (call, options, problem) => {

@@ -316,6 +316,12 @@ describeWith(['bwrap', 'userns'], 'the streams of the caller', () => {
 })
 
 describeWith(['bwrap', 'userns'], 'a terminal', () => {
+  test('that nobody reads holds up no time limit', async () => {
+    const policy = { tty: true, resources: { timeout: '500ms' } }
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    expect(await spawn({ command: ['yes'], cwd, policy }).result).toMatchObject({ ok: false, reason: 'timeout' })
+  })
+
   test('is fed and read by a spawned command, too', async () => {
     const child = spawn({
       command: ['sh', '-c', 'test -t 0 && read line && echo "got $line"'],

@@ -12,6 +12,7 @@ import { NO_CAPTURE } from '../capture.ts'
 import { armStopper, type ChildEnd, type ChildStdio, collect, drain, endOf, feed, openFor } from '../child-process.ts'
 import { NO_INPUT } from '../input.ts'
 import type { NativeLaunch } from '../launch.ts'
+import { parseLaunchStatus } from '../launch-status.ts'
 import { commandBlock } from './frames.ts'
 import { FramedLine, FramedRun } from './run-protocol.ts'
 
@@ -66,7 +67,7 @@ export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
   const isDone = input.isEarly && (status !== '' || !taken)
   const end = isDone ? { exitCode: null, signal: null } : await ended
   if (!isDone) await gone
-  if (mode === 'own') await drain(own, stopper)
+  if (mode === 'own') await drain(own, wasStopped(status) ? { stopped: Promise.resolve() } : stopper)
   stopper.disarm()
   const [stdout, stderr] = mode === 'own' ? own.map(({ capture }) => capture()) : [framed.stdout, framed.stderr]
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
@@ -82,6 +83,9 @@ export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
 }
 
 const NOTHING = { cause: 'exit', stdout: NO_CAPTURE, stderr: NO_CAPTURE, status: '', isStale: false } as const
+
+/** The launcher holds limits by itself: at one of them no listener is waited for. */
+const wasStopped = (status: string): boolean => parseLaunchStatus(status)?.cause !== 'exit'
 
 /** Which of the command's streams are frames: none, its output, its stdin, too. A terminal has none of them. */
 type StreamMode = 'own' | 'output' | 'all'
