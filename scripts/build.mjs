@@ -1,11 +1,13 @@
 // Builds dist/, everything bundled:
-//   index.js          the library, ES modules with shared chunks, and its type declarations in types/
+//   index.cjs         the library, and its type declarations in types/; what it rarely needs is loaded when it does
+//   index.js          the same for import: one copy for a program that uses both, so that its classes are the same, too
+//   types-cjs/        the same declarations for require(): the compiler takes the kind of a module from the package.json around it
 //   cli.cjs           what node is given to run: starts the program from what compile.mjs made of it
 //   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
 //   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -120,18 +122,8 @@ async function buildAll() {
     define: { ...script.define, PROGRAM: JSON.stringify(program) },
   })
   await build({ ...script, entryPoints: { terminator: entryPoints.terminator } })
-  await build({
-    ...common,
-    entryPoints: { index: entryPoints.index },
-    chunkNames: 'part-[hash]',
-    plugins: [withPrecompiled],
-    splitting: true,
-    format: 'esm',
-    // Bundled CommonJS packages still ask for node's own modules by require(), which ES modules do not have.
-    banner: {
-      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
-    },
-  })
+  await build({ ...script, entryPoints: { index: entryPoints.index }, plugins })
+  writeFileSync(join(made, 'index.js'), "export * from './index.cjs'\n")
 }
 
 /** esbuild leaves regular expressions as they are, and src/cli/load-bundle.ts reads a byte for a character. */
@@ -159,6 +151,8 @@ try {
 } catch {
   process.exit(1) // the compiler has printed what is wrong and where
 }
+cpSync(join(made, 'types'), join(made, 'types-cjs'), { recursive: true })
+writeFileSync(join(made, 'types-cjs/package.json'), '{ "type": "commonjs" }\n')
 
 rmSync(target, { recursive: true, force: true })
 renameSync(made, target)

@@ -7,6 +7,7 @@ import { EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_SETUP } from './contract.ts'
 /** Stable codes, for programs. Each one is explained in docs/errors.md (a test compares the two). */
 export const ERROR_CODES = {
   USAGE: 'The command line cannot be understood.',
+  OPTIONS_INVALID: 'The options of a function of the library cannot be understood.',
   POLICY_INVALID: 'A profile, flag or environment value is not a valid policy.',
   POLICY_ESCALATION: 'A worker or workshop asks for more than it was granted.',
   PROFILE_NOT_FOUND: 'No profile has this name.',
@@ -24,6 +25,7 @@ export const ERROR_CODES = {
   SETUP_FAILED: 'The sandbox could not be built.',
   BACKEND_FAILED: 'The backend broke while the command ran.',
   OUTPUT_FAILED: 'A result or a message could not be written.',
+  SANDBOX_CLOSED: 'The sandbox or executor of the library was closed before.',
   LAYER_NOT_FOUND: 'No copy-on-write run of this name has changes that wait.',
   LAYER_BUSY: 'The changes of a run are in use: it is not over, or another command works on them.',
   LAYER_FAILED: 'The changes of a run cannot be read, applied, taken back or removed.',

@@ -6,6 +6,8 @@
  *     const { success, stdout } = await executor.execute(['npm', 'test'], '/path/to/project')
  */
 import { SandboxError } from './error.ts'
+import { checkOptions } from './library/check-options.ts'
+import { closedError } from './library/closed-error.ts'
 import type { SandboxInput } from './policy/keys/index.ts'
 import type { PolicyLayer } from './policy/layer.ts'
 import { refusal } from './report/classify.ts'
@@ -15,7 +17,7 @@ import type { Result } from './report/result.ts'
 import { exec } from './run/exec.ts'
 
 export interface SandboxExecutorOptions {
-  /** Milliseconds; default 30 s, from the profile `task`. */
+  /** Milliseconds of wall time; default 30 s, from the profile `task`. */
   readonly timeout?: number
   /** As Docker writes it: `512m`. */
   readonly memoryLimit?: string
@@ -37,25 +39,49 @@ export interface ExecuteOptions extends SandboxExecutorOptions {
 /** `{success, stdout, stderr, exitCode, executionTime, timedOut, error?}`. */
 export type ExecutionResult = TaskForm
 
-export class SandboxExecutor {
+export class SandboxExecutor implements AsyncDisposable {
   private readonly options: SandboxExecutorOptions
+  private isClosed = false
 
+  /** @throws OptionsError */
   constructor(options: SandboxExecutorOptions = {}) {
+    checkOptions('SandboxExecutor', options)
     this.options = options
   }
 
-  /** Runs a command, or a line for `/bin/sh`, with the directory as its writable workspace. A refusal is a result too. */
-  execute(command: string | readonly string[], workspaceDir?: string): Promise<ExecutionResult> {
-    return run(command, { ...this.options, ...(workspaceDir !== undefined && { workspaceDir }) }, {})
+  /**
+   * Runs a command, or a line for `/bin/sh`, with the directory as its writable workspace. A refusal is a result too.
+   * @throws SandboxError SANDBOX_CLOSED after `close`
+   */
+  async execute(command: string | readonly string[], workspaceDir?: string): Promise<ExecutionResult> {
+    return this.run(command, { ...this.options, ...(workspaceDir !== undefined && { workspaceDir }) }, {})
   }
 
-  /** The same with the programs of a runtime (`node`, `python`, `cpp`, `java`, `dotnet`, `bash`): in a container. */
-  executeIn(
+  /**
+   * The same with the programs of a runtime (`node`, `python`, `cpp`, `java`, `dotnet`, `bash`): in a container.
+   * @throws OptionsError; SandboxError SANDBOX_CLOSED after `close`
+   */
+  async executeIn(
     command: string | readonly string[],
     runtime: Runtime,
     options: ExecuteOptions = {},
   ): Promise<ExecutionResult> {
-    return run(command, { ...this.options, ...options }, { backend: 'docker', runtime })
+    checkOptions('executeIn', options)
+    return this.run(command, { ...this.options, ...options }, { backend: 'docker', runtime })
+  }
+
+  /** No run begins any more; those that are under way end by themselves. Again does nothing. */
+  async close(): Promise<void> {
+    this.isClosed = true
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  private async run(...words: Parameters<typeof run>): Promise<ExecutionResult> {
+    if (this.isClosed) throw closedError('executor', 'new SandboxExecutor()')
+    return run(...words)
   }
 }
 

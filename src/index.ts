@@ -1,11 +1,14 @@
-/** The library: `import { exec, plan, doctor } from 'llm-do-exec'`. */
-
-import type { Plan } from './plan/plan.ts'
-import { type ExecOptions, prepare } from './run/plan-run.ts'
+/**
+ * The library: `import { exec, spawn, plan, doctor, openSandbox } from 'llm-do-exec'`; docs/library.md shows it.
+ * Edge: process.env.
+ */
+import { type DoctorReport, doctor as examine } from './doctor/checks.ts'
+import { checkOptions } from './library/check-options.ts'
+import type { Environment } from './run/caller.ts'
 
 export type { Change, ChangeKind } from './cow/change.ts'
 export type { Applied, ApplyOptions } from './cow/layers.ts'
-export { type DoctorReport, doctor } from './doctor/checks.ts'
+export type { DoctorReport } from './doctor/checks.ts'
 export { ERROR_CODES, type ErrorCode, SandboxError } from './error.ts'
 export {
   type ExecuteOptions,
@@ -13,18 +16,32 @@ export {
   SandboxExecutor,
   type SandboxExecutorOptions,
 } from './executor.ts'
+export { OptionsError } from './library/check-options.ts'
+export { type ExecOptions, exec, plan, type SpawnOptions, spawn } from './library/exec.ts'
+export type { KillSignal, SpawnedCommand } from './library/spawn.ts'
+export type { Stdin } from './library/stdin.ts'
 export type { Plan } from './plan/plan.ts'
 export type { SandboxInput } from './policy/keys/index.ts'
 export type { PolicyLayer } from './policy/layer.ts'
 export type { Policy } from './policy/policy.ts'
 export type { Need, Zone, ZoneMode } from './policy/values.ts'
-export { openSandbox, type Sandbox, type SandboxCommand, type SandboxOptions } from './pool/sandbox.ts'
+export {
+  openSandbox,
+  type Sandbox,
+  type SandboxCommand,
+  type SandboxOptions,
+  type SandboxSpawn,
+} from './pool/sandbox.ts'
 export type { Denial, Reason, Result } from './report/result.ts'
 export type { Diff } from './run/diff.ts'
-export { type CopyOnWrite, type ExecResult, execWithHandle as exec } from './run/layer-handle.ts'
-export type { ExecOptions } from './run/plan-run.ts'
+export type { CopyOnWrite, ExecResult } from './run/layer-handle.ts'
 
-/** What would be done, without doing it. */
-export async function plan(options: ExecOptions): Promise<Plan> {
-  return (await prepare(options)).plan
+/**
+ * What this machine can hold, and what to do about the rest; tries one run of the default profile.
+ * @param options.env its PATH leads to the programs that are looked at; default that of this process
+ * @throws OptionsError; never for a machine that can run nothing: that is what it reports
+ */
+export async function doctor(options: { readonly env?: Environment } = {}): Promise<DoctorReport> {
+  checkOptions('doctor', options)
+  return examine(options.env ?? process.env)
 }

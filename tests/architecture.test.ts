@@ -16,6 +16,7 @@ const ROOT = join(import.meta.dirname, '..')
 const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'index'],
   ['worker', 'pool', 'doctor', 'executor'],
+  ['library'],
   ['run'],
   ['report', 'launch-cache'],
   ['backends'],

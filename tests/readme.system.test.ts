@@ -56,6 +56,19 @@ describeWith(['bwrap', 'userns'], 'an example of README.md', () => {
   })
 })
 
+describeWith(['bwrap', 'userns', 'python'], 'an example', () => {
+  test.each(
+    [...textOf('docs/library.md').matchAll(/^```js\n(.*?)^```\n```text\n(.*?)^```$/gms)].map(
+      ([, example = '', printed = ''], index) => [index + 1, example, printed] as const,
+    ),
+  )('%d of docs/library.md prints what stands under it', async (_number, example, printed) => {
+    const library = join(checkoutFor(currentUser()), 'dist/index.js')
+    const cwd = await directoryWith({ 'example.mjs': example.replace("'llm-do-exec'", JSON.stringify(library)) })
+    const { stdout } = await execa(process.execPath, ['example.mjs'], { cwd })
+    expect(`${stdout}\n`).toBe(printed)
+  })
+})
+
 describe('the documents', () => {
   test.each(PAGES)('%s links only to what is there', (page) => {
     const targets = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, target = '']) => target)

@@ -10,17 +10,19 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, constants, openSync, unlinkSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { SandboxError } from '../error.ts'
 import { randomHex } from '../os/random-id.ts'
 import { HeadTail, type Listener, NO_CAPTURE } from './capture.ts'
+import { Delivery } from './delivery.ts'
+import type { Input } from './input.ts'
 import type { Launch, LaunchDescriptor } from './launch.ts'
 import type { Capture } from './outcome.ts'
 
 export interface ChildStdio {
   /** `inherit`: the caller's own stdout and stderr; `capture`: kept up to the cap and handed to the callbacks. */
   readonly mode: 'inherit' | 'capture'
-  readonly stdin: 'inherit' | 'ignore' | Uint8Array
+  readonly stdin: 'inherit' | 'ignore' | Input
   /** Bytes of each stream that are kept; `null` keeps all. */
   readonly outputCap: number | null
   readonly onStdout?: Listener
@@ -76,8 +78,8 @@ export async function runChild(input: ChildInput): Promise<ChildEnd> {
   feed(child, stdio.stdin)
   const stopper = armStopper(child, input)
   const end = await endOf(child)
+  await drain([stdout, stderr, status], stopper)
   stopper.disarm()
-  await drain([stdout, stderr, status])
   for (const stream of streamsOf(child)) stream?.destroy()
   const elapsedMs = Number(process.hrtime.bigint() - startedNs) / 1e6
   const reported = Buffer.from(status.capture().head).toString('utf8')
@@ -141,7 +143,7 @@ function openAndUnlink(): number {
 
 function spawnChild({ launch, stdio, ownGroup }: ChildInput, files: readonly OpenDescriptor[]): ChildProcess {
   const out = stdio.mode === 'capture' ? 'pipe' : 'inherit'
-  const input = stdio.stdin instanceof Uint8Array ? 'pipe' : stdio.stdin
+  const input = typeof stdio.stdin === 'string' ? stdio.stdin : 'pipe'
   const last = Math.max(2, ...files.map(({ descriptor }) => descriptor.fd))
   const extra = Array.from({ length: last - 2 }, (_, index) => fdAt(files, index + 3))
   return spawn(launch.file, [...launch.argv], {
@@ -171,43 +173,68 @@ export interface Collected {
   readonly capture: () => Capture
   readonly bytes: () => number
   readonly closed: Promise<void>
+  readonly delivery: Delivery
 }
 
-export function collect(
-  stream: Readable | null | undefined,
-  cap: number | null,
-  listener?: (chunk: Uint8Array) => void,
-): Collected {
-  if (!stream) return { capture: () => NO_CAPTURE, bytes: () => 0, closed: Promise.resolve() }
+export function collect(stream: Readable | null | undefined, cap: number | null, listener?: Listener): Collected {
+  const delivery = new Delivery(() => void stream?.resume())
+  if (!stream) return { capture: () => NO_CAPTURE, bytes: () => 0, closed: Promise.resolve(), delivery }
   const kept = new HeadTail(cap)
   stream.on('data', (chunk: Uint8Array) => {
     kept.push(chunk)
-    listener?.(chunk)
+    if (listener === undefined) return
+    delivery.hand(chunk, listener)
+    // Node resumes the streams of a child that has ended.
+    if (!delivery.isIdle) stream.pause()
   })
   // A reset says the same as an end: nothing more comes.
   stream.on('error', () => stream.destroy())
   const closed = new Promise<void>((resolve) => stream.once('close', () => resolve()))
-  return { capture: () => kept.capture(), bytes: () => kept.bytes, closed }
+  return { capture: () => kept.capture(), bytes: () => kept.bytes, closed, delivery }
 }
 
-/** Waits until all streams are closed, or silent for a while: the pipe may hold the last output of a child that is gone. */
-export async function drain(streams: readonly Collected[]): Promise<void> {
+/**
+ * Waits until all streams are closed, or silent for a while: the pipe may hold the last output of a child that is gone. A listener
+ * that is busy is waited for, but not that of a run that was stopped.
+ */
+export async function drain(streams: readonly Collected[], { stopped }: Pick<Stopper, 'stopped'>): Promise<void> {
+  void stopped.then(() => {
+    for (const { delivery } of streams) delivery.release()
+  })
+  const heard = () => Promise.all(streams.map(({ delivery }) => delivery.heard()))
   const bytes = (): number => streams.reduce((sum, stream) => sum + stream.bytes(), 0)
   const closed = Promise.all(streams.map((stream) => stream.closed)).then(() => true)
   for (let round = 0; round < DRAIN_ROUNDS; round += 1) {
+    await heard()
     const before = bytes()
-    if (await Promise.race([closed, afterMs(DRAIN_MS)])) return
+    if (await Promise.race([closed, afterMs(DRAIN_MS)])) break
     // Timers come before reads in the event loop: what arrived in the meantime must be read before silence is believed.
     await new Promise((resolve) => setImmediate(resolve))
-    if (bytes() === before) return
+    if (bytes() === before) break
+  }
+  await heard()
+}
+
+/** Hands the input over piece by piece. A source that fails is left to whoever made it: the command only gets no more. */
+export function feed({ stdin: pipe }: ChildProcess, stdin: ChildStdio['stdin']): void {
+  if (typeof stdin === 'string' || pipe === null) return
+  // EPIPE: a command may end without reading its input.
+  pipe.on('error', () => pipe.destroy())
+  pour(stdin, pipe).catch(() => pipe.destroy())
+}
+
+async function pour(input: Input, pipe: Writable): Promise<void> {
+  for (let index = 0; !pipe.destroyed; index += 1) {
+    const piece = await input.piece(index)
+    if (piece.length === 0) return void pipe.end()
+    if (!pipe.write(piece)) await roomIn(pipe)
   }
 }
 
-export function feed(child: ChildProcess, stdin: ChildStdio['stdin']): void {
-  if (!(stdin instanceof Uint8Array) || !child.stdin) return
-  // EPIPE: a command may end without reading its input.
-  child.stdin.on('error', () => child.stdin?.destroy())
-  child.stdin.end(stdin)
+function roomIn(pipe: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    for (const event of ['drain', 'close']) pipe.once(event, () => resolve())
+  })
 }
 
 export type ProcessEnd = Pick<ChildEnd, 'exitCode' | 'signal' | 'startErrno'>
@@ -222,6 +249,8 @@ export function endOf(child: ChildProcess): Promise<ProcessEnd> {
 }
 
 export interface Stopper {
+  /** At the deadline or an abort, even one that comes when the process has ended and only its output is still read. */
+  readonly stopped: Promise<void>
   readonly disarm: () => void
   readonly why: () => Pick<ChildEnd, 'cause' | 'cancelledBy'>
 }
@@ -233,7 +262,12 @@ export function armStopper(child: ChildProcess, { deadlineMs, extensionMs, signa
   const state: { why: Pick<ChildEnd, 'cause' | 'cancelledBy'>; kill?: NodeJS.Timeout; deadline?: NodeJS.Timeout } = {
     why: { cause: 'exit' },
   }
+  let release: () => void = () => undefined
+  const stopped = new Promise<void>((resolve) => {
+    release = resolve
+  })
   const end = (why: Pick<ChildEnd, 'cause' | 'cancelledBy'>): void => {
+    release()
     if (state.why.cause !== 'exit' || child.exitCode !== null || child.signalCode !== null) return
     state.why = why
     state.kill = setTimeout(() => child.kill('SIGKILL'), STOP_GRACE_MS)
@@ -250,6 +284,7 @@ export function armStopper(child: ChildProcess, { deadlineMs, extensionMs, signa
   if (signal?.aborted === true) cancel()
   signal?.addEventListener('abort', cancel)
   return {
+    stopped,
     disarm: () => {
       clearTimeout(state.deadline)
       clearTimeout(state.kill)
@@ -259,9 +294,10 @@ export function armStopper(child: ChildProcess, { deadlineMs, extensionMs, signa
   }
 }
 
-/** An abort reason that is a plain word, e.g. the name of a signal. */
-function reasonWord(reason: unknown): { cancelledBy?: string } {
-  return typeof reason === 'string' ? { cancelledBy: reason } : {}
+/** What is said of an abort's reason: a plain word, e.g. the name of a signal, or an error that is not the one of every abort. */
+export function reasonWord(reason: unknown): { readonly cancelledBy?: string } {
+  if (typeof reason === 'string') return { cancelledBy: reason }
+  return reason instanceof Error && reason.name !== 'AbortError' ? { cancelledBy: String(reason) } : {}
 }
 
 function afterMs(ms: number): Promise<false> {

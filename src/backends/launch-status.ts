@@ -82,7 +82,7 @@ export function outcomeOf(
   const by = cancelledBy ?? signalName(status.cancelledBy)
   return {
     cause: status.cause,
-    ...endOfCommand(status.waitStatus),
+    ...endOfCommand(status),
     ...(status.step === '' ? {} : { failure: failureOf(status) }),
     ...(status.cause !== 'cancelled' || by === undefined ? {} : { cancelledBy: by }),
     stdout,
@@ -108,9 +108,12 @@ export function outcomeOf(
 
 const milliseconds = (ns: number): number => Math.max(0, Math.round(ns / 1000) / 1000)
 
-/** wait(2): the low seven bits are the signal, the second byte the exit status; -1 = it never ended by itself. */
-function endOfCommand(waitStatus: number): { readonly exitCode: number | null; readonly signal: string | null } {
-  if (waitStatus < 0) return { exitCode: null, signal: null }
+/**
+ * wait(2): the low seven bits are the signal, the second byte the exit status; -1 = nobody was left to reap it. At the memory limit that
+ * is so because the kernel, or the watchdog, has killed the whole tree.
+ */
+function endOfCommand({ waitStatus, cause }: LaunchStatus): Pick<Outcome, 'exitCode' | 'signal'> {
+  if (waitStatus < 0) return { exitCode: null, signal: cause === 'memory' ? 'SIGKILL' : null }
   const number = waitStatus & 0x7f
   if (number === 0) return { exitCode: (waitStatus >> 8) & 0xff, signal: null }
   return { exitCode: null, signal: signalName(number) ?? `SIG${number}` }

@@ -12,8 +12,8 @@ export interface LayerSource {
   readonly home: string
   /** Who sets a dotted key of the layer. */
   readonly originOf: (key: string) => Origin
-  /** The head of a message about a key: place and key. */
-  readonly headOf: (key: string) => string
+  /** The head of a message about a key: place and key, or place and what people call it. */
+  readonly headOf: (key: string, name?: string) => string
 }
 
 /** A key of the policy that a layer sets. */

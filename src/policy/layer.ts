@@ -15,6 +15,8 @@ export interface PolicyLayer {
   readonly parsed?: ParsedSandbox
   /** Dotted key (`resources.memory`, `zones.0`) -> the exact place that says it: `ci.yaml:7`, `--memory`. */
   readonly locations?: Readonly<Record<string, string>>
+  /** `values` is an object of a program, called `source`: a message about a key names the place in it. */
+  readonly isObject?: true
   /** What could not even be put into `values`, one finished line each. */
   readonly problems?: readonly string[]
 }
@@ -35,8 +37,15 @@ export function inOrder(layers: readonly PolicyLayer[]): readonly PolicyLayer[] 
   return LAYER_ORDER.flatMap((rank) => layers.filter(({ layer }) => layer === rank))
 }
 
+/** A key as a member of an object: `zones.0.mode` -> `.zones[0].mode`. */
+function memberOf(key: string): string {
+  const parts = key === '' ? [] : key.split('.')
+  return parts.map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`)).join('')
+}
+
 /** The place that says a key, as exactly as the layer knows: the key's own, else the nearest one around it, else the source. */
 export function locationOf(layer: PolicyLayer, key: string): string {
+  if (layer.isObject === true) return `${layer.source}${memberOf(key)}`
   const locations = layer.locations ?? {}
   const parts = key.split('.')
   const around = parts.map((_, index) => parts.slice(0, parts.length - index).join('.'))
@@ -51,7 +60,7 @@ export function sourceOf(layer: PolicyLayer, { rank, home }: Pick<LayerSource, '
     rank,
     home,
     originOf: (key) => ({ layer: layer.layer, source: locationOf(layer, key), key }),
-    headOf: (key) => headOf(layer, key),
+    headOf: (key, name = key) => headOf(layer, layer.isObject === true ? key : name),
   }
 }
 

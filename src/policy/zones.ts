@@ -32,7 +32,7 @@ export function draftZones(parsed: readonly ParsedZone[], source: LayerSource): 
       name,
       named: zone.name !== undefined,
       origin: source.originOf(key),
-      head: source.headOf(zone.name ?? key),
+      head: source.headOf(key, zone.name),
     }
   })
 }

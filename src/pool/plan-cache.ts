@@ -83,6 +83,7 @@ const invocationOf = ([program = '']: readonly string[]): Invocation => ({
 export class Plans {
   private readonly options: PlanOptions
   private readonly kept = new Map<string, Promise<KeptPlan>>()
+  private isClosed = false
 
   constructor(options: PlanOptions) {
     this.options = options
@@ -131,13 +132,23 @@ export class Plans {
     return kept && commandEnv && { prepared: kept.prepared, env: commandEnv, kept }
   }
 
+  /** A run that is under way plans for itself. */
   close(): void {
+    this.isClosed = true
+    this.dropAll()
+  }
+
+  private dropAll(): void {
     for (const plan of this.kept.values()) drop(plan)
     this.kept.clear()
   }
 
   private put(program: string, made: Promise<KeptPlan>): void {
-    if (this.kept.size >= MOST_PLANS) this.close()
+    if (this.isClosed) {
+      drop(made)
+      return
+    }
+    if (this.kept.size >= MOST_PLANS) this.dropAll()
     const old = this.kept.get(program)
     if (old !== undefined) drop(old)
     this.kept.set(program, made)

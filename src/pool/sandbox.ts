@@ -10,11 +10,17 @@ import { rm } from 'node:fs/promises'
 import type { Listener } from '../backends/capture.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
 import { backendNamed } from '../backends/index.ts'
+import { NO_INPUT } from '../backends/input.ts'
 import { relaunchOf } from '../backends/namespace/build.ts'
 import { superviseKept } from '../backends/namespace/run.ts'
 import { isPoolable } from '../launch-cache/eligibility.ts'
+import { checkOptions } from '../library/check-options.ts'
+import { closedError } from '../library/closed-error.ts'
+import { type SpawnedCommand, spawnBy } from '../library/spawn.ts'
+import { inputFrom, type Stdin } from '../library/stdin.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import type { Result } from '../report/result.ts'
+import { type GuardedCallbacks, withCallbacks } from '../run/callbacks.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
 import { exec, judge } from '../run/exec.ts'
 import { type ExecResult, withHandle } from '../run/layer-handle.ts'
@@ -30,30 +36,42 @@ export interface SandboxOptions extends Pick<ExecOptions, 'profile' | 'policy' |
   readonly warm?: number
 }
 
-export interface SandboxCommand {
+export interface SandboxSpawn {
   readonly command: readonly string[]
   /** The caller's environment for this run; default that of the sandbox. */
   readonly env?: ExecOptions['env']
-  /** Default: empty. */
-  readonly stdin?: Uint8Array
-  /** While a promise that it returns is pending, the command's output waits. */
-  readonly onStdout?: Listener
-  readonly onStderr?: Listener
-  /** Ends the run; a reason that is the name of a signal is passed on to the command. */
+  /** Ends the run; the reasons SIGINT, SIGTERM and SIGHUP are passed on to the command, any other is SIGTERM to it. */
   readonly signal?: AbortSignal
 }
+
+export interface SandboxCommand extends SandboxSpawn {
+  /** Default: empty. */
+  readonly stdin?: Stdin
+  /** While a promise that it returns is pending, the command's output waits. What it fails with ends the run, and is what is thrown. */
+  readonly onStdout?: Listener
+  readonly onStderr?: Listener
+}
+
+/** A command as its runs see it. */
+type Request = SandboxSpawn & GuardedCallbacks
 
 export interface Sandbox extends AsyncDisposable {
   /**
    * Runs one command in a fresh sandbox of this policy.
-   * @throws SandboxError when the sandbox was refused; a command that fails is a result
+   * @throws SandboxError when the sandbox was refused, or closed before (SANDBOX_CLOSED); OptionsError; whatever a listener or `stdin`
+   * has failed with, which ends the run. A command that fails is a result.
    */
   readonly exec: (command: SandboxCommand) => Promise<ExecResult>
+  /**
+   * Starts one command in a fresh sandbox of this policy.
+   * @throws OptionsError
+   */
+  readonly spawn: (command: SandboxSpawn) => SpawnedCommand
   /** Sandboxes that are ready at this moment. */
   readonly ready: () => number
   /** How many runs a ready sandbox has served, and how many went the cold way. */
   readonly served: () => { readonly warm: number; readonly cold: number }
-  /** Ends what is kept ready. Runs that are under way end by themselves. */
+  /** Ends what is kept ready, and no run begins any more. Runs that are under way end by themselves. Again does nothing. */
   readonly close: () => Promise<void>
 }
 
@@ -63,14 +81,14 @@ const ANY_PROGRAM = 'true'
 /** Milliseconds before a keeper that has ended is started again. */
 const RESTART_MS = 1_000
 
-/** @throws SandboxError for a policy or a host that allows no run */
-export async function openSandbox({ warm = STANDARD_WARM, ...options }: SandboxOptions = {}): Promise<Sandbox> {
+/** @throws SandboxError for a policy or a host that allows no run; OptionsError */
+export async function openSandbox(given: SandboxOptions = {}): Promise<Sandbox> {
+  checkOptions('openSandbox', given)
+  const { warm = STANDARD_WARM, ...options } = given
   makeOwnDirectory(options.env ?? process.env)
   const plans = new Plans(options)
   return new OpenSandbox({ options, warm, plans, first: await plans.make(ANY_PROGRAM, undefined) })
 }
-
-const NO_INPUT = new Uint8Array(0)
 
 /** A keeper that was killed leaves its directory; the name is ours alone. */
 const removePoolDirectory = (directory: string): Promise<void> => rm(directory, { recursive: true, force: true })
@@ -97,7 +115,7 @@ class OpenSandbox implements Sandbox {
   private built: { readonly launchFile: Buffer; readonly programs: Set<string> }
   private keeper: { readonly keeper: Keeper; readonly directory: string } | undefined
   private restartAt = 0
-  private isClosed = false
+  private closing: Promise<void> | undefined
   private readonly counts = { warm: 0, cold: 0 }
 
   constructor({ options, warm, plans, first }: Opening) {
@@ -113,10 +131,28 @@ class OpenSandbox implements Sandbox {
 
   served = () => ({ ...this.counts })
 
-  exec = async (request: SandboxCommand): Promise<ExecResult> =>
-    withHandle(await this.run(request), request.env ?? this.options.env)
+  exec = async (request: SandboxCommand): Promise<ExecResult> => {
+    checkOptions('sandbox.exec', request)
+    const { stdin, ...asked } = request
+    return this.guarded(stdin === undefined ? asked : { ...asked, stdin: inputFrom(stdin) })
+  }
 
-  private async run(request: SandboxCommand): Promise<Result> {
+  spawn = (request: SandboxSpawn): SpawnedCommand => {
+    checkOptions('sandbox.spawn', request)
+    return spawnBy((streams) => this.guarded({ ...request, ...streams }), request.signal)
+  }
+
+  private async guarded(request: Request): Promise<ExecResult> {
+    if (this.isClosed) throw closedError('sandbox', 'openSandbox')
+    const result = await withCallbacks(request, (callbacks) => this.run({ ...request, ...callbacks }))
+    return withHandle(result, { env: request.env ?? this.options.env, signal: request.signal })
+  }
+
+  private get isClosed(): boolean {
+    return this.closing !== undefined
+  }
+
+  private async run(request: Request): Promise<Result> {
     const [program] = request.command
     if (program === undefined || request.command.some((word) => word.includes('\0'))) return this.runAnew(request)
     const planned = await this.plans.attempt({ program, env: request.env }, (run) =>
@@ -127,16 +163,16 @@ class OpenSandbox implements Sandbox {
     return result
   }
 
-  close = async (): Promise<void> => {
-    this.isClosed = true
+  close = (): Promise<void> => {
     this.plans.close()
-    await this.endKeeper()
+    this.closing ??= this.endKeeper()
+    return this.closing
   };
 
   [Symbol.asyncDispose] = (): Promise<void> => this.close()
 
   /** @returns undefined when something that the plan was made from has changed */
-  private async runPlanned(program: string, request: SandboxCommand, run: PlannedRun): Promise<Served | undefined> {
+  private async runPlanned(program: string, request: Request, run: PlannedRun): Promise<Served | undefined> {
     await this.follow(program, run)
     this.keep()
     return (await this.runWarm(request, run)) ?? (await this.runCold(request, run))
@@ -154,19 +190,21 @@ class OpenSandbox implements Sandbox {
     await this.endKeeper()
   }
 
-  private async runWarm(request: SandboxCommand, run: PlannedRun): Promise<Served | undefined> {
+  private async runWarm(request: Request, run: PlannedRun): Promise<Served | undefined> {
     const { prepared, env, kept } = run
     const { command, stdin = NO_INPUT, onStdout, onStderr, signal } = request
     if (!this.fits(run) || signal?.aborted === true) return undefined
-    const outputCap = prepared.plan.limits.output ?? null
+    const { output: outputCap = null, timeoutMs: deadlineMs } = prepared.plan.limits
     const { files } = kept
-    const outcome = await this.take()?.run({ command, env, files, stdin, outputCap, onStdout, onStderr, signal })
+    const input = typeof stdin === 'string' ? NO_INPUT : stdin
+    const streams = { stdin: input, outputCap, onStdout, onStderr, deadlineMs }
+    const outcome = await this.take()?.run({ command, env, files, signal, ...streams })
     const result = outcome && (await judge({ ...prepared, request: { ...prepared.request, command } }, outcome))
     return result && { result, isWarm: true }
   }
 
   /** The plan is known, so launch is all that has to be started. @returns undefined when launch found it stale */
-  private async runCold(request: SandboxCommand, { prepared, env, kept }: PlannedRun): Promise<Served | undefined> {
+  private async runCold(request: Request, { prepared, env, kept }: PlannedRun): Promise<Served | undefined> {
     const { command, stdin, onStdout, onStderr, signal } = request
     const { plan } = prepared
     if (!backendNamed(plan.backend).hasLaunchFile || plan.tty || kept.path === undefined)
@@ -185,13 +223,13 @@ class OpenSandbox implements Sandbox {
       ...(onStdout === undefined ? {} : { onStdout }),
       ...(onStderr === undefined ? {} : { onStderr }),
     }
-    const outcome = await superviseKept({ launch, stdio, signal, isEarly: true })
+    const outcome = await superviseKept({ launch, stdio, signal, deadlineMs: plan.limits.timeoutMs, isEarly: true })
     if (outcome === undefined) return undefined
     return { result: await judge({ ...prepared, request: { ...prepared.request, command } }, outcome), isWarm: false }
   }
 
   /** The way of every other run. */
-  private runAnew({ command, env, stdin, onStdout, onStderr, signal }: SandboxCommand): Promise<Result> {
+  private runAnew({ command, env, stdin, onStdout, onStderr, signal }: Request): Promise<Result> {
     return exec({
       ...this.options,
       command,

@@ -5,6 +5,7 @@
  * The connection is made when the sandbox is ready, long before it is used: then a run costs one write.
  */
 import { constants } from 'node:os'
+import { reasonWord } from '../backends/child-process.ts'
 import { outcomeOfLaunch } from '../backends/launch-status.ts'
 import { commandBlock } from '../backends/namespace/frames.ts'
 import { FramedLine, FramedRun, type FramedStreams } from '../backends/namespace/run-protocol.ts'
@@ -68,7 +69,7 @@ export class WarmSandbox {
         cause: signal?.aborted === true && status === '' ? 'cancelled' : 'exit',
         exitCode: null,
         signal: null,
-        ...(typeof signal?.reason === 'string' ? { cancelledBy: signal.reason } : {}),
+        ...reasonWord(signal?.reason),
         stdout,
         stderr,
         status,
@@ -99,6 +100,7 @@ function canceller(run: FramedRun, { signal, cut }: Cancelling) {
   })
   return {
     cancel: (): void => {
+      run.release()
       if (run.isTaken) reportGone()
       state.cutOff ??= setTimeout(cut, CANCEL_MS)
     },

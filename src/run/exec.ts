@@ -17,6 +17,7 @@ import { classify } from '../report/classify.ts'
 import type { InvisiblePath } from '../report/hints.ts'
 import type { Result } from '../report/result.ts'
 import { absolutePathsIn, endOf } from '../report/stderr-denials.ts'
+import { withCallbacks } from './callbacks.ts'
 import { makeOwnDirectory } from './caller.ts'
 import { guardedLaunch, leave, makeCacheFor } from './leave.ts'
 import { prepareZones } from './make-zones.ts'
@@ -28,13 +29,16 @@ import { start } from './start.ts'
 
 /**
  * Runs one command in one sandbox.
- * @throws SandboxError when the sandbox was refused; a command that fails, and a sandbox that could not be built, are results
+ * @throws SandboxError when the sandbox was refused, and whatever a listener or the input has failed with; a command that fails, and a
+ * sandbox that could not be built, are results
  */
 export async function exec(options: ExecOptions): Promise<Result> {
   const begunMs = now()
   makeCacheFor(options)
   makeOwnDirectory(options.env ?? process.env)
-  const { prepared, outcome, guarded } = await run(options, begunMs)
+  const { prepared, outcome, guarded } = await withCallbacks(options, (callbacks) =>
+    run({ ...options, ...callbacks }, begunMs),
+  )
   await leave(prepared, guarded)
   return decide(options, await judge(prepared, outcome), outcome)
 }
@@ -54,14 +58,21 @@ interface Ran {
   readonly guarded: GuardedLaunch | undefined
 }
 
-/** The run itself tries an engine that was not tried before; only if it fails, every engine is tried by an empty sandbox. */
+/**
+ * The run itself tries an engine that was not tried before; only if it fails, every engine is tried by an empty sandbox. Not with an
+ * input of which the first attempt may take a part.
+ */
 async function run(options: ExecOptions, begunMs: number): Promise<Ran> {
-  const ran = await attempt(await prepareZones(() => prepareBy(options, 'run')), begunMs)
+  const check = options.stdin === undefined || canRestart(options.stdin) ? 'run' : 'trial'
+  const ran = await attempt(await prepareZones(() => prepareBy(options, check)), begunMs)
   if (!isEngineInDoubt(ran)) return ran
   const again = await prepareZones(() => prepareBy(options, 'trial'))
   // The engine works: what failed is something else, and would fail again.
   return again.plan.hash === ran.prepared.plan.hash ? { ...ran, prepared: again } : attempt(again, begunMs)
 }
+
+const canRestart = (stdin: NonNullable<ExecOptions['stdin']>): boolean =>
+  typeof stdin === 'string' || stdin instanceof Uint8Array || stdin.canRestart
 
 /** The plan for the C client is written while the command runs. A plan that cannot be guarded is made again next time. */
 async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {

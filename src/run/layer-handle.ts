@@ -31,15 +31,23 @@ export interface CopyOnWrite extends PendingChanges {
 
 export interface ExecResult extends Result {
   readonly cow?: CopyOnWrite
+  /** With reason `cancelled`: the very value that `signal` was aborted with. Not enumerable, since it may be anything: JSON has the message. */
+  readonly abortReason?: unknown
 }
 
 /** Runs one command in one sandbox; see run/exec.ts. */
 export async function execWithHandle(options: ExecOptions): Promise<ExecResult> {
-  return withHandle(await exec(options), options.env)
+  return withHandle(await exec(options), { env: options.env, signal: options.signal })
 }
 
-export function withHandle({ cow, ...result }: Result, env: ExecOptions['env']): ExecResult {
-  return cow === undefined ? result : { ...result, cow: handleOf(cow, env ?? process.env) }
+export function withHandle(
+  { cow, ...result }: Result,
+  { env = process.env, signal }: { readonly env: ExecOptions['env']; readonly signal: AbortSignal | undefined },
+): ExecResult {
+  const handled: ExecResult = cow === undefined ? result : { ...result, cow: handleOf(cow, env) }
+  return result.reason === 'cancelled' && signal?.aborted === true
+    ? Object.defineProperty(handled, 'abortReason', { value: signal.reason })
+    : handled
 }
 
 function handleOf(cow: PendingChanges, env: NonNullable<ExecOptions['env']>): CopyOnWrite {

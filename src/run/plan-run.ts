@@ -50,8 +50,9 @@ export interface ExecOptions {
   readonly env?: Environment
   /** `capture` (default): stdout and stderr are in the result; `inherit`: the command gets our own. */
   readonly mode?: 'inherit' | 'capture'
-  readonly stdin?: ChildStdio['stdin']
-  /** While a promise that it returns is pending, the command's output waits; only on the backend namespace. */
+  /** Default `ignore`: empty. */
+  readonly stdin?: ChildStdio['stdin'] | Uint8Array
+  /** While a promise that it returns is pending, the command's output waits. What it fails with ends the run, and is what is thrown. */
   readonly onStdout?: Listener
   readonly onStderr?: Listener
   /**
@@ -73,7 +74,7 @@ export interface ExecOptions {
   readonly apply?: ApplyChoice | ((waiting: PendingChanges) => Promise<boolean>)
   /** The ID of a run whose layer this one goes on with; its copy-on-write zones must be the same. */
   readonly cowContinue?: string
-  /** Ends the run; a reason that is the name of a signal is passed on to the command. */
+  /** Ends the run; the reasons SIGINT, SIGTERM and SIGHUP are passed on to the command, any other is SIGTERM to it. */
   readonly signal?: AbortSignal
 }
 
@@ -211,7 +212,8 @@ interface PolicyQuestion {
 }
 
 function layersOf({ policy, layers = [] }: ExecOptions, directory: string): readonly PolicyLayer[] {
-  return policy === undefined ? layers : [{ layer: 'flag', source: 'policy', directory, values: policy }, ...layers]
+  if (policy === undefined) return layers
+  return [{ layer: 'flag', source: 'policy', directory, values: policy, isObject: true }, ...layers]
 }
 
 async function policyOf({

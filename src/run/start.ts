@@ -16,6 +16,7 @@ import type { LayerPlace } from '../cow/layers.ts'
 import { layerDirectories, layersDirectoryFor } from '../cow/state-directory.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { shellWord } from '../report/hints.ts'
+import { inputOf } from './callbacks.ts'
 import { terminatedHostsOf } from './credentials.ts'
 import type { ExecOptions, Prepared } from './plan-run.ts'
 import { newRunId } from './run-id.ts'
@@ -102,7 +103,7 @@ function plannedRun(
 function stdioOf({ options, plan }: Prepared): ChildStdio {
   return {
     mode: options.mode ?? 'capture',
-    stdin: options.stdin ?? 'ignore',
+    stdin: inputOf(options.stdin ?? 'ignore'),
     outputCap: plan.limits.output ?? null,
     ...(options.onStdout === undefined ? {} : { onStdout: options.onStdout }),
     ...(options.onStderr === undefined ? {} : { onStderr: options.onStderr }),

@@ -7,6 +7,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { NO_INPUT } from '../../src/backends/input.ts'
 import { WarmSandbox } from '../../src/pool/warm-sandbox.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -427,7 +428,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
         const outcome = await warm?.run({
           command: ['id', '-u'],
           env: { PATH: '/usr/bin:/bin' },
-          stdin: Buffer.of(),
+          stdin: NO_INPUT,
           outputCap: null,
         })
         return outcome === undefined ? undefined : Buffer.from(outcome.stdout.head).toString()

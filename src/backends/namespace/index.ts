@@ -16,7 +16,8 @@ const runner: Runner = {
   run: async ({ stdio, signal, ...planned }) => {
     const start = ({ trustBundle, channel }: Partial<Terminating>) => {
       const inputs = { ...inputsOf(planned), ...(trustBundle === undefined ? {} : { trustBundle }) }
-      return superviseNamespace({ launch: buildNamespace(planned.plan, inputs), stdio, signal, channel })
+      const launch = buildNamespace(planned.plan, inputs)
+      return superviseNamespace({ launch, stdio, signal, deadlineMs: planned.plan.limits.timeoutMs, channel })
     }
     const { terminatedHosts } = planned.run
     if (planned.plan.trust === undefined || terminatedHosts === undefined) return start({})

@@ -10,7 +10,9 @@ import type { Socket } from 'node:net'
 import { FRAME, RUN_FD } from '../../contract.ts'
 import { NO_CAPTURE } from '../capture.ts'
 import { armStopper, type ChildEnd, type ChildStdio, collect, drain, endOf, feed, openFor } from '../child-process.ts'
+import { NO_INPUT } from '../input.ts'
 import type { NativeLaunch } from '../launch.ts'
+import { parseLaunchStatus } from '../launch-status.ts'
 import { commandBlock } from './frames.ts'
 import { FramedLine, FramedRun } from './run-protocol.ts'
 
@@ -18,6 +20,8 @@ export interface LaunchProcess {
   readonly launch: NativeLaunch
   readonly stdio: ChildStdio
   readonly signal?: AbortSignal | undefined
+  /** Milliseconds; the launcher holds it. */
+  readonly deadlineMs?: number | undefined
   /** The terminator's channel, for the helper of the network; ours is closed. */
   readonly channel?: Socket | undefined
   readonly stop: (child: ChildProcess) => Promise<void>
@@ -44,8 +48,8 @@ export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
   if (child.pid === undefined) return { ...(await ended), ...NOTHING, elapsedMs: performance.now() - started }
   input.onStart?.(child.pid)
   const line = FramedLine.adopt(child.stdio[RUN_FD] as Socket)
-  const stdin = mode === 'all' && stdio.stdin instanceof Uint8Array ? stdio.stdin : undefined
-  const run = new FramedRun(line, { ...stdio, stdin: stdin ?? NO_INPUT, isTaken: true })
+  const stdin = mode === 'all' && typeof stdio.stdin !== 'string' ? stdio.stdin : undefined
+  const run = new FramedRun(line, { ...stdio, stdin: stdin ?? NO_INPUT, deadlineMs: input.deadlineMs, isTaken: true })
   // Of a terminal's run only: its bytes come by the runner's own streams.
   const own = [
     collect(child.stdout, stdio.outputCap, stdio.onStdout),
@@ -53,14 +57,18 @@ export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
   ] as const
   feed(child, stdio.stdin)
   run.begin(framesOf(launch), { withInput: stdin !== undefined })
-  const stopper = armStopper(child, input)
-  const gone = ended.then(() => closeSoon(line.socket))
+  const stopper = armStopper(child, { signal: input.signal, stop: input.stop })
+  void stopper.stopped.then(() => run.release())
+  const gone = ended.then(() => {
+    run.readOn()
+    return closeSoon(line.socket)
+  })
   const { taken, status, ...framed } = await run.end()
   const isDone = input.isEarly && (status !== '' || !taken)
   const end = isDone ? { exitCode: null, signal: null } : await ended
-  stopper.disarm()
   if (!isDone) await gone
-  if (mode === 'own') await drain(own)
+  if (mode === 'own') await drain(own, wasStopped(status) ? { stopped: Promise.resolve() } : stopper)
+  stopper.disarm()
   const [stdout, stderr] = mode === 'own' ? own.map(({ capture }) => capture()) : [framed.stdout, framed.stderr]
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
   return {
@@ -74,15 +82,17 @@ export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
   }
 }
 
-const NO_INPUT = new Uint8Array(0)
 const NOTHING = { cause: 'exit', stdout: NO_CAPTURE, stderr: NO_CAPTURE, status: '', isStale: false } as const
+
+/** The launcher holds limits by itself: at one of them no listener is waited for. */
+const wasStopped = (status: string): boolean => parseLaunchStatus(status)?.cause !== 'exit'
 
 /** Which of the command's streams are frames: none, its output, its stdin, too. A terminal has none of them. */
 type StreamMode = 'own' | 'output' | 'all'
 
 function modeOf({ launch: { request }, stdio }: LaunchProcess): StreamMode {
   if (stdio.mode === 'inherit' || request.tty) return 'own'
-  return stdio.stdin instanceof Uint8Array ? 'all' : 'output'
+  return typeof stdio.stdin === 'string' ? 'output' : 'all'
 }
 
 function framesOf({ env, request }: NativeLaunch): readonly (readonly [kind: number, bytes: Uint8Array])[] {
@@ -102,7 +112,7 @@ function spawnLaunch(
       env: {},
       cwd,
       stdio: [
-        stdin instanceof Uint8Array ? fed : stdin,
+        typeof stdin === 'string' ? stdin : fed,
         out,
         out,
         ...files,

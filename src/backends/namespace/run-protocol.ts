@@ -7,8 +7,10 @@
  * piece stdin is sent when launch wants it, and nothing is read while a listener is busy with a chunk.
  */
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
-import { FRAME, FRAME_DATA_MAX } from '../../contract.ts'
+import { FRAME } from '../../contract.ts'
 import { HeadTail, type Listener } from '../capture.ts'
+import { Delivery } from '../delivery.ts'
+import type { Input } from '../input.ts'
 import type { Capture } from '../outcome.ts'
 import { FrameReader, writeFrame } from './frames.ts'
 
@@ -55,8 +57,13 @@ export class FramedLine {
 
 const NO_BYTES = new Uint8Array(0)
 
+/** Milliseconds beyond the deadline, which counts from the start of the command: it takes that long to build a sandbox on a slow machine. */
+const LISTENER_GRACE_MS = 5_000
+
 export interface FramedStreams {
-  readonly stdin: Uint8Array
+  readonly stdin: Input
+  /** Milliseconds; the launcher holds the deadline, and what a listener has not taken then is not waited for. */
+  readonly deadlineMs?: number | undefined
   /** Bytes of each stream that are kept; `null` keeps all. */
   readonly outputCap: number | null
   readonly onStdout?: Listener | undefined
@@ -79,14 +86,15 @@ export class FramedRun {
   private readonly stdout: HeadTail
   private readonly stderr: HeadTail
   private readonly over: Promise<void>
+  private readonly delivery: Delivery
+  /** All output is read, however busy listeners are. */
+  private isLast = false
+  private patience: NodeJS.Timeout | undefined
   private endNow: () => void = () => undefined
   private onTaken: () => void = () => undefined
   private taken: boolean
   private fed = 0
   private status = ''
-  /** Chunks are handed on one after the other, however long a listener takes. */
-  private busy: Promise<void> = Promise.resolve()
-  private isIdle = true
 
   constructor(line: FramedLine, streams: FramedStreams & { readonly isTaken: boolean }) {
     this.socket = line.socket
@@ -97,6 +105,7 @@ export class FramedRun {
     this.over = new Promise((resolve) => {
       this.endNow = resolve
     })
+    this.delivery = new Delivery(() => this.socket.resume())
     this.socket.once('close', this.endNow)
     line.listen((bytes) => this.receive(bytes))
   }
@@ -116,27 +125,46 @@ export class FramedRun {
 
   /** These frames and the first piece of stdin, in one write: each wakes the other side. */
   begin(frames: readonly (readonly [kind: number, bytes: Uint8Array])[], { withInput = true } = {}): void {
-    const all = withInput ? [...frames, [FRAME.input, this.nextInput()] as const] : frames
+    const { stdin, deadlineMs } = this.streams
+    const first = withInput ? stdin.piece(0) : NO_BYTES
+    const isThere = withInput && first instanceof Uint8Array
+    const all = isThere ? [...frames, [FRAME.input, first] as const] : frames
     this.write(Buffer.concat(all.map(([kind, bytes]) => writeFrame(kind, bytes))))
+    this.fed = 1
+    if (first instanceof Promise) this.sendLater(first)
+    if (deadlineMs !== undefined) this.patience = setTimeout(() => this.release(), deadlineMs + LISTENER_GRACE_MS)
   }
 
-  /** Never throws, unless a listener did. */
+  /** Of a run that is to end: a listener that is busy holds up neither the launcher nor the result. */
+  release(): void {
+    this.delivery.release()
+    this.readOn()
+  }
+
+  /** The other side is gone, so what is still to be read is bounded: listeners get all of it in their time. */
+  readOn(): void {
+    this.isLast = true
+    this.socket.resume()
+  }
+
+  /** Never throws. */
   async end(): Promise<FramedEnd> {
     await this.over
-    await this.busy
+    await this.delivery.heard()
+    clearTimeout(this.patience)
     const { taken, status } = this
     return { taken, status, stdout: this.stdout.capture(), stderr: this.stderr.capture() }
   }
 
   private receive(bytes: Uint8Array): boolean {
     if (!this.reader.push(bytes, (kind, piece) => this.handle(kind, piece))) this.socket.destroy()
-    return this.isIdle
+    return this.delivery.isIdle || this.isLast
   }
 
   private handle(kind: number, bytes: Uint8Array): void {
     if (kind === FRAME.output) this.keep(this.stdout, bytes, this.streams.onStdout)
     else if (kind === FRAME.errors) this.keep(this.stderr, bytes, this.streams.onStderr)
-    else if (kind === FRAME.want) this.send(FRAME.input, this.nextInput())
+    else if (kind === FRAME.want) this.feed()
     else if (kind === FRAME.taken) this.take()
     else if (kind === FRAME.status) this.finish({ taken: true, status: bytes })
     else this.finish({ taken: kind === FRAME.refused ? false : this.taken })
@@ -157,29 +185,23 @@ export class FramedRun {
 
   private keep(stream: HeadTail, bytes: Uint8Array, listener: Listener | undefined): void {
     stream.push(bytes)
-    if (listener === undefined) return
     // The buffer is everybody's; a listener may keep what it gets.
-    const chunk = Uint8Array.from(bytes)
-    const pending = this.isIdle ? listener(chunk) : this.busy.then(() => listener(chunk))
-    if (pending instanceof Promise) this.waitFor(pending)
+    if (listener !== undefined) this.delivery.hand(Uint8Array.from(bytes), listener)
   }
 
-  private waitFor(pending: Promise<unknown>): void {
-    this.isIdle = false
-    const all = Promise.all([this.busy, pending]).then(() => undefined)
-    this.busy = all
-    const resume = () => {
-      if (this.busy !== all) return
-      this.isIdle = true
-      this.socket.resume()
-    }
-    all.then(resume, () => this.socket.destroy())
+  private feed(): void {
+    const piece = this.streams.stdin.piece(this.fed)
+    this.fed += 1
+    if (piece instanceof Promise) this.sendLater(piece)
+    else this.send(FRAME.input, piece)
   }
 
-  private nextInput(): Uint8Array {
-    const piece = this.streams.stdin.subarray(this.fed, this.fed + FRAME_DATA_MAX)
-    this.fed += piece.length
-    return piece
+  /** A source that fails is left to whoever made it: the command only gets no more. */
+  private sendLater(piece: Promise<Uint8Array>): void {
+    piece.then(
+      (bytes) => this.send(FRAME.input, bytes),
+      () => undefined,
+    )
   }
 
   private write(bytes: Uint8Array): void {

@@ -32,7 +32,7 @@ export async function superviseWasm(input: WasmRun): Promise<Outcome> {
   const program = run.command[0] ?? ''
   if (!existsSync(moduleOf(plan, run))) throw notFound(program)
   if (!isNative(launch)) return superviseBare(input, launch)
-  const outcome = await superviseNamespace({ ...input, launch })
+  const outcome = await superviseNamespace({ ...input, launch, deadlineMs: plan.limits.timeoutMs })
   return plan.runtime === WASMTIME ? concludeWasmtime(outcome) : concludeInside(outcome, program)
 }
 

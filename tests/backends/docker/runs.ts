@@ -10,6 +10,7 @@ import { superviseDocker } from '../../../src/backends/docker/run.ts'
 import type { Outcome } from '../../../src/backends/outcome.ts'
 import type { DockerFact } from '../../../src/host/facts.ts'
 import type { Plan, PlannedZone } from '../../../src/plan/plan.ts'
+import { inputOf } from '../../../src/run/callbacks.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { BUSYBOX_IMAGE, type TestDocker } from '../../support/docker.ts'
 import { dockerPlan, plannedZone, runInputs } from '../plans.ts'
@@ -63,7 +64,7 @@ export function runIn(
       command,
       ...run,
     }),
-    stdio: { mode: 'capture', stdin, outputCap: outputCap ?? 1 << 20 },
+    stdio: { mode: 'capture', stdin: inputOf(stdin), outputCap: outputCap ?? 1 << 20 },
     signal,
   })
 }

@@ -3,10 +3,12 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/prom
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { bytesInput } from '../../../src/backends/input.ts'
 import type { Outcome } from '../../../src/backends/outcome.ts'
 import { wasmInputs } from '../../../src/backends/wasm/inputs.ts'
 import { superviseWasm } from '../../../src/backends/wasm/run.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
+import { inputOf } from '../../../src/run/callbacks.ts'
 import { newDirectory } from '../../support/directory.ts'
 import { describeWith } from '../../support/needs.ts'
 import { planFor, plannedZone, runInputs } from '../plans.ts'
@@ -57,7 +59,7 @@ describeWith('wasi', 'a WASI command', () => {
       command: ['/ro/guest.wasm', ...command],
       commandEnv,
     })
-    return superviseWasm({ plan, run: inputs, stdio: { mode: 'capture', stdin, outputCap: 10_000 } })
+    return superviseWasm({ plan, run: inputs, stdio: { mode: 'capture', stdin: inputOf(stdin), outputCap: 10_000 } })
   }
 
   test.each([0, 1, 126, 127, 137, 255])('gives its exit code %i', async (code) => {
@@ -187,7 +189,7 @@ describeWith('wasi', 'a WASI command', () => {
         command: ['python3', '-c', script],
         commandEnv: {},
       }),
-      stdio: { mode: 'capture', stdin: Buffer.from('input'), outputCap: 10_000 },
+      stdio: { mode: 'capture', stdin: bytesInput(Buffer.from('input')), outputCap: 10_000 },
     })
     expect(outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
     expect(text(outcome.stdout)).toContain('input\n')

@@ -1,0 +1,60 @@
+/**
+ * What a command prints, on its way to those who listen: one chunk after the other, however long a listener takes. Its reader reads no
+ * further while one is busy, but may have to: then chunks wait here. Pure.
+ */
+import type { Listener } from './capture.ts'
+
+export class Delivery {
+  private readonly onIdle: () => void
+  private readonly released: Promise<void>
+  private letGo: () => void = () => undefined
+  private busy: Promise<unknown> = Promise.resolve()
+  private idle = true
+  private isReleased = false
+  private isDeaf = false
+
+  /** @param onIdle called when all that was handed over has been dealt with */
+  constructor(onIdle: () => void) {
+    this.onIdle = onIdle
+    this.released = new Promise((resolve) => {
+      this.letGo = resolve
+    })
+  }
+
+  /** Whether nobody is busy with a chunk. */
+  get isIdle(): boolean {
+    return this.idle
+  }
+
+  /** @param chunk the listener's own; @param listener that never fails (run/callbacks.ts), or whose failure is of no interest */
+  hand(chunk: Uint8Array, listener: Listener): void {
+    // Never with a gap: once a chunk was left out, no later one is handed over.
+    this.isDeaf ||= this.isReleased && !this.idle
+    if (this.isDeaf) return
+    const pending = this.idle ? listener(chunk) : this.busy.then(() => (this.isDeaf ? undefined : listener(chunk)))
+    if (pending instanceof Promise) this.waitFor(pending)
+  }
+
+  /** Of a run that is to end: nobody is waited for any more, and who is busy hears nothing further. */
+  release(): void {
+    this.isReleased = true
+    this.isDeaf = !this.idle
+    this.letGo()
+  }
+
+  /** Resolved when all that was handed over so far has been dealt with, or nobody is waited for. */
+  async heard(): Promise<void> {
+    await Promise.race([this.busy, this.released])
+  }
+
+  private waitFor(pending: Promise<unknown>): void {
+    this.idle = false
+    const done = (): void => {
+      if (this.busy !== all) return
+      this.idle = true
+      this.onIdle()
+    }
+    const all: Promise<void> = pending.then(done, done)
+    this.busy = all
+  }
+}

@@ -1,0 +1,17 @@
+import { describe, expect, test } from 'vitest'
+import { outcomeOfStatus } from '../../src/backends/launch-status.ts'
+
+const SIGKILL = 9
+
+describe('the end that the launcher reports', () => {
+  test.each([
+    ['memory', -1, { exitCode: null, signal: 'SIGKILL' }],
+    ['memory', SIGKILL, { exitCode: null, signal: 'SIGKILL' }],
+    ['memory', 3 << 8, { exitCode: 3, signal: null }],
+    ['deadline', -1, { exitCode: null, signal: null }],
+    ['exit', 0, { exitCode: 0, signal: null }],
+  ])('by %s with wait status %d is %o', (cause, waitStatus, end) => {
+    const outcome = outcomeOfStatus(JSON.stringify({ cause, waitStatus, step: '', killed: 0 }))
+    expect(outcome).toMatchObject({ cause, ...end })
+  })
+})
