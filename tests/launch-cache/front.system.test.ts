@@ -39,7 +39,9 @@ import {
 
 describeWith('bwrap', 'a plan that is known', () => {
   test.each([
-    [['-c', 'echo "$0 $1"', '--', 'echo', 'wrong'], 'echo wrong\n'],
+    [['-c', 'echo "$0 $1"', '--', 'echo', 'wrong'], '-- echo\n'],
+    [['--workdir', '-c', 'echo', '-c', 'wrong'], '-c wrong\n'],
+    [['--memory', '64MiB', 'echo', '-c', 'wrong'], '-c wrong\n'],
     [['--memory', '64MiB', 'echo', '--', 'echo', 'wrong'], '-- echo wrong\n'],
   ])('runs the same command every time where %j can be split in two ways', async (words, printed) => {
     for (const time of [1, 2, 3]) {
@@ -107,6 +109,13 @@ describeWith('bwrap', 'a plan that was made for another program', () => {
     [['--', '/bin/echo', 'x']],
     [['--', 'sh', '-c', 'exit 7']],
     [['-c', 'echo "$0" "$PATH"; exit 7']],
+    [['-c', 'echo "$0 $1"', 'name', 'arg']],
+    [['-ec', 'false; echo "not ended"']],
+    [['-lc', 'shopt login_shell; echo "$0 $-"', '--', 'arg']],
+    [['-l', '-c', 'echo "$0"']],
+    [['-euo', 'pipefail', '-c', 'false | true']],
+    [['-c', '--', 'echo "$0"']],
+    [['sh', '-c', 'exit 7']],
     [['--', './here']],
     [['here']],
   ])('runs %j without node, as node would', async (words) => {

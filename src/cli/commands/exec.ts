@@ -5,6 +5,7 @@
  */
 import { resolve } from 'node:path'
 import { SandboxError } from '../../error.ts'
+import { hasBash } from '../../host/program.ts'
 import { areVariables, commandBySplit, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import type { PolicyLayer } from '../../policy/layer.ts'
@@ -49,17 +50,18 @@ function jsonForm(value: GivenOptions[string]): JsonForm | undefined {
   return JSON_FORMS.find((form) => form === value) ?? 'native'
 }
 
-/** The bytes of the command, where its words are not UTF-8. Those of `-c SCRIPT` come before it. */
-function commandBytes({ bytes }: Words, { commandAt, script }: CommandLine): readonly Uint8Array[] | undefined {
+/** The bytes of the command, where its words are not UTF-8. */
+function commandBytes({ bytes }: Words, { commandAt, shell }: CommandLine): readonly Uint8Array[] | undefined {
   if (bytes === undefined) return undefined
-  if (bytes.slice(0, commandAt).some((word) => Buffer.from(word).toString().includes('\ufffd'))) {
+  const isOfCommand = (at: number) => commandAt.some(([from, to]) => at >= from && at < to)
+  if (bytes.some((word, at) => !isOfCommand(at) && Buffer.from(word).toString().includes('\ufffd'))) {
     throw usageError(
       'an option of the command line is not valid UTF-8.',
       'put the name into a profile, or use another path to the file',
     )
   }
-  const shell = script === undefined ? [] : ['/bin/sh', '-c', script].map((word) => Buffer.from(word))
-  return [...shell, ...bytes.slice(commandAt)]
+  const before = shell === undefined ? [] : [Buffer.from(shell)]
+  return [...before, ...bytes.filter((_, at) => isOfCommand(at))]
 }
 
 /** What becomes of changes to copy-on-write zones. */
@@ -240,9 +242,9 @@ async function recordRefusal(request: ExecRequest, error: unknown, decided: Deci
 
 /** How the client reads the same words; undefined where that is not how they were read here. */
 function invocationFor({ options, variables }: ExecRequest, { text }: Words): Invocation | undefined {
-  const command = commandBySplit(text)
+  const command = commandBySplit(text, hasBash())
   const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
-  const invocation = isAlike ? invocationOf(text) : undefined
+  const invocation = isAlike ? invocationOf(text, hasBash()) : undefined
   return invocation !== undefined && areVariables(invocation, variables) ? invocation : undefined
 }
 
@@ -291,7 +293,7 @@ function jsonFormOf(words: readonly string[], env: Environment): JsonForm | unde
 /** What is known of a command line that may be wrong: as much as can be read of it. */
 function readIfPossible(words: readonly string[]): { readonly command: readonly string[]; readonly profile: string } {
   try {
-    const line = readCommandLine(words)
+    const line = readCommandLine(words, hasBash())
     return { command: commandOf(line), profile: word(line.given, 'profile') ?? 'default' }
   } catch {
     return { command: [], profile: 'default' } // The error that is being reported describes what is wrong with it.
@@ -309,7 +311,7 @@ async function refuse(error: SandboxError, { text: words, env }: Call): Promise<
 }
 
 async function runCall(call: Call): Promise<number> {
-  const line = readCommandLine(call.text)
+  const line = readCommandLine(call.text, hasBash())
   if (line.help) {
     const { execUsage } = await import('../help.ts')
     await writeStdout(execUsage())
@@ -345,7 +347,7 @@ export async function explain(call: Call, outcome: number): Promise<number> {
   const { status, captured, isRecorded } = readFinishedRun(outcome)
   try {
     const { explainOutcome } = await import('../../run/exec.ts')
-    const request = await read(call, readCommandLine(call.text))
+    const request = await read(call, readCommandLine(call.text, hasBash()))
     const { options, decided } = await planned(request)
     const result = await explainOutcome(options, status, captured).catch(async (error: unknown) => {
       await recordRefusal(request, error, decided())
