@@ -40,7 +40,7 @@ import {
 describeWith('bwrap', 'a plan that is known', () => {
   test.each([
     [['-c', 'echo "$0 $1"', '--', 'echo', 'wrong'], '-- echo\n'],
-    [['--workdir', '-c', 'echo', '-c', 'wrong'], '-c wrong\n'],
+    [['--env', '-c', 'echo', '-c', 'wrong'], '-c wrong\n'],
     [['--memory', '64MiB', 'echo', '-c', 'wrong'], '-c wrong\n'],
     [['--memory', '64MiB', 'echo', '--', 'echo', 'wrong'], '-- echo wrong\n'],
   ])('runs the same command every time where %j can be split in two ways', async (words, printed) => {
@@ -282,6 +282,7 @@ describeWith('bwrap', 'a plan under a worker', () => {
     [under('-c', 'echo "a  b" \'c\'')],
     [under('--', 'sh', '-c', 'kill -SEGV $$')],
     [under('--', 'no-such-program')],
+    [under('-lc', 'echo a', 'name')],
   ])('runs %j, which the rules let run, without node and as node would', async (words) => {
     const byFront = await runIn(words, withoutNode)
     expect(byFront.status).not.toBe(99)
@@ -297,6 +298,8 @@ describeWith('bwrap', 'a plan under a worker', () => {
     [under('-c', 'echo a; echo b')],
     [under('-c', 'uname')],
     [under('-c', 'exec echo a')],
+    [under('-lc', 'uname')],
+    [under('-lc', 'coproc echo a')],
     [under('--', 'sh', '-c', 'exit 1', '/var/log')],
   ])('leaves %j to node, which says the same as without the plan', async (words) => {
     const shared = await runIn(words)
