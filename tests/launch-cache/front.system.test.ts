@@ -40,7 +40,7 @@ import {
 describeWith('bwrap', 'a plan that is known', () => {
   test.each([
     [['-c', 'echo "$0 $1"', '--', 'echo', 'wrong'], '-- echo\n'],
-    [['--env', '-c', 'echo', '-c', 'wrong'], '-c wrong\n'],
+    [['--audit', '-c', 'echo', '-c', 'wrong'], '-c wrong\n'],
     [['--memory', '64MiB', 'echo', '-c', 'wrong'], '-c wrong\n'],
     [['--memory', '64MiB', 'echo', '--', 'echo', 'wrong'], '-- echo wrong\n'],
   ])('runs the same command every time where %j can be split in two ways', async (words, printed) => {
