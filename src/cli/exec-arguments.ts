@@ -7,10 +7,13 @@
  * the words of the command by spreading them, which overflows the stack from some 120,000 words on.
  */
 import { Command } from 'commander'
+import { SandboxError } from '../error.ts'
 import { type ShellCall, shellCallAt } from '../launch-cache/shell-call.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
 import { OPTIONS, type OptionDeclaration } from '../policy/options.ts'
+import { shellWord } from '../report/hints.ts'
 import { commanderProblem, optionFor } from './commander.ts'
+import { type Foreign, foreignLine, foreignOptionAt } from './foreign-options.ts'
 import { usageError } from './usage-error.ts'
 
 export interface CommandLine {
@@ -41,40 +44,53 @@ export const OWN_OPTIONS = [
 const DECLARED = new Map<string, OptionDeclaration>(OPTIONS.map((option) => [`--${option.name}`, option]))
 
 interface OwnOptions {
-  /** As they are written, but with the value that `--json` leaves out. */
+  /** As they are written, but with the value that `--json` leaves out, and in our words where they are another program's. */
   readonly own: readonly string[]
+  /** Those of other programs. */
+  readonly foreign: readonly Foreign[]
   readonly end: number
 }
+
+const nameIn = (word: string): string => word.split('=')[0] ?? word
 
 /** Goes on behind an unknown option: commander refuses it. */
 function ownOptions(words: readonly string[], from: number, isEnd: (word: string, at: number) => boolean): OwnOptions {
   const own: string[] = []
+  const foreign: Foreign[] = []
   let at = from
   for (; at < words.length && !isEnd(words[at] ?? '', at); at += 1) {
     const word = words[at] ?? ''
+    const other = DECLARED.has(nameIn(word)) ? undefined : foreignOptionAt(words, at)
+    if (other !== undefined) {
+      foreign.push(other)
+      if ('words' in other.meaning) own.push(...other.meaning.words)
+      at += other.length - 1
+      continue
+    }
     const option = DECLARED.get(word)
     own.push(option?.isArgumentOptional ? `${word}=${option.standard ?? ''}` : word)
     if (option?.argument === undefined || option.isArgumentOptional || at + 1 >= words.length) continue
     at += 1
     own.push(words[at] ?? '')
   }
-  return { own, end: at }
+  return { own, foreign, end: at }
 }
 
-type Division = Pick<CommandLine, 'commandAt' | 'optionsEnd' | 'shell' | 'script'> & Pick<OwnOptions, 'own'>
+type Division = Pick<CommandLine, 'commandAt' | 'optionsEnd' | 'shell' | 'script'> & Pick<OwnOptions, 'own' | 'foreign'>
 
 /** Where the options end and the command begins. @throws SandboxError USAGE for `-c` without a script */
 function divide(words: readonly string[], hasBash: boolean): Division {
   const isEnd = (word: string, at: number) =>
     word === '--' || word === '-' || !word.startsWith('-') || shellCallAt(words, at, hasBash) !== undefined
-  const { own, end } = ownOptions(words, 0, isEnd)
+  const before = ownOptions(words, 0, isEnd)
+  const { end } = before
   const call = shellCallAt(words, end, hasBash)
-  if (call !== undefined) return withShell(words, own, call)
-  return { own, optionsEnd: end, commandAt: [[words[end] === '--' ? end + 1 : end, words.length]] }
+  if (call !== undefined) return withShell(words, before, call)
+  return { ...before, optionsEnd: end, commandAt: [[words[end] === '--' ? end + 1 : end, words.length]] }
 }
 
 /** Options may follow a script; all else there is the script's, `--` too, as with sh. */
-function withShell(words: readonly string[], own: readonly string[], call: ShellCall): Division {
+function withShell(words: readonly string[], before: OwnOptions, call: ShellCall): Division {
   const { shell, from, scriptAt, flag } = call
   const script = words[scriptAt]
   if (script === undefined) throw usageError(`${flag}: expected SCRIPT, got nothing.`, HINT)
@@ -84,8 +100,9 @@ function withShell(words: readonly string[], own: readonly string[], call: Shell
     [from, scriptAt + 1],
     [after.end, words.length],
   ]
-  const all = [...own, ...after.own]
-  return { own: all, optionsEnd: from, shell, commandAt, ...(flag !== undefined && { script }) }
+  const own = [...before.own, ...after.own]
+  const foreign = [...before.foreign, ...after.foreign]
+  return { own, foreign, optionsEnd: from, shell, commandAt, ...(flag !== undefined && { script }) }
 }
 
 const argumentOf = (flag: string): string | undefined => DECLARED.get(flag)?.argument
@@ -112,18 +129,31 @@ function optionsOf(own: readonly string[]): {
  * @throws SandboxError USAGE for an unknown option (with the nearest known one), a missing value or a wrong word
  */
 export function readCommandLine(words: readonly string[], hasBash: boolean): CommandLine {
-  const { own, ...division } = divide(words, hasBash)
+  const { own, foreign, ...division } = divide(words, hasBash)
   const { shell, commandAt } = division
+  const ofCommand = commandAt.flatMap(([from, to]) => words.slice(from, to))
+  if (foreign.length > 0) throw foreignProblem(foreign, [...own, ...(shell === undefined ? ['--'] : []), ...ofCommand])
   // Without an option there is nothing to parse, and commander takes milliseconds for it.
   const { given, rest } =
     own.length === 0 ? { given: {}, rest: {} as Readonly<Record<string, unknown>> } : optionsOf(own)
   return {
     ...division,
-    command: [...(shell === undefined ? [] : [shell]), ...commandAt.flatMap(([from, to]) => words.slice(from, to))],
+    command: [...(shell === undefined ? [] : [shell]), ...ofCommand],
     given,
     help: rest['help'] === true,
     version: rest['version'] === true,
   }
+}
+
+/** A hint that is longer is not read. */
+const LONGEST_HINT = 300
+
+/** @param line the same command line in words of ours, where all of it can be said */
+function foreignProblem(foreign: readonly Foreign[], line: readonly string[]): SandboxError {
+  const problems = foreign.map((option) => foreignLine(option, shellWord))
+  const call = `llm-do exec ${line.map(shellWord).join(' ')}`
+  const isWhole = foreign.every(({ meaning }) => !('unserved' in meaning)) && call.length <= LONGEST_HINT
+  return new SandboxError('USAGE', problems[0] ?? '', { problems, hint: isWhole ? call : HINT })
 }
 
 /** @throws SandboxError USAGE where nothing says what to run */
