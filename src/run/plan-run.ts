@@ -61,6 +61,8 @@ export interface ExecOptions {
   readonly narrow?: (grant: Policy, request: Request) => Promise<Policy>
   /** Sees what was planned before anything is made or started, and may throw: a zone may lead elsewhere than when it was judged. */
   readonly accept?: (policy: Policy, plan: Plan) => void
+  /** Told of the plan before the command starts; what it warns of is in the result, too. An engine that fails is another plan. */
+  readonly onPlanned?: (plan: Plan) => Promise<void>
   /** With `narrow`: what the policy that it gave last was made from. Without it a plan is only good for the run it was made for. */
   readonly narrowedFrom?: () => NarrowingSources | undefined
   /** How the command line was written: with it the plan is left for the C client, see launch-cache/. */

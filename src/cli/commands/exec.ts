@@ -7,6 +7,7 @@ import { resolve } from 'node:path'
 import { SandboxError } from '../../error.ts'
 import { hasBash } from '../../host/program.ts'
 import { areVariables, commandBySplit, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
+import type { Plan } from '../../plan/plan.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import type { PolicyLayer } from '../../policy/layer.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
@@ -16,7 +17,7 @@ import { exitStatus } from '../../report/exit-status.ts'
 import { isolationLine } from '../../report/isolation.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
-import { errorLines, resultLines } from '../../report/text.ts'
+import { errorLines, resultLines, warningLines } from '../../report/text.ts'
 import { NOT_NARROWED } from '../../run/narrowing-sources.ts'
 import type { Ending, ExecOptions } from '../../run/plan-run.ts'
 import type { Decided } from '../../worker/authorize.ts'
@@ -251,7 +252,23 @@ function invocationFor({ options, variables }: ExecRequest, { text }: Words): In
 async function run(request: ExecRequest, words: Words): Promise<number> {
   const invocation = words.bytes === undefined ? invocationFor(request, words) : undefined
   await checkRecord(request)
-  return await show(await runRecorded(request, invocation), request)
+  const told = new Set<string>()
+  const result = await runRecorded({ request, invocation, told })
+  return await show({ ...result, warnings: result.warnings.filter((warning) => !told.has(warning)) }, request)
+}
+
+/** What is known before the command starts is said then, each once; in JSON it is all in the result. */
+async function warn({ json }: ExecRequest, warnings: readonly string[], told: Set<string>): Promise<void> {
+  const untold = json === undefined ? warnings.filter((warning) => !told.has(warning)) : []
+  for (const warning of untold) told.add(warning)
+  await writeStderr(warningLines(untold))
+}
+
+interface RunToRecord {
+  readonly request: ExecRequest
+  readonly invocation: Invocation | undefined
+  /** Filled in: warnings that people have seen. */
+  readonly told: Set<string>
 }
 
 /** What the client does by itself when a run like this one has ended. */
@@ -264,7 +281,7 @@ function endingOf(request: ExecRequest): Ending {
   }
 }
 
-async function runRecorded(request: ExecRequest, invocation: Invocation | undefined): Promise<Result> {
+async function runRecorded({ request, invocation, told }: RunToRecord): Promise<Result> {
   const under = (await workerRoom(request))?.underWorker({ ...request, env: request.options.env ?? {} })
   const options = {
     ...request.options,
@@ -272,6 +289,7 @@ async function runRecorded(request: ExecRequest, invocation: Invocation | undefi
     narrowedFrom: () => NOT_NARROWED,
     ...under?.options,
     ...keepingLog(request, under?.options.narrow),
+    onPlanned: ({ warnings }: Plan) => warn(request, [...(under?.decided()?.warnings ?? []), ...warnings], told),
   }
   const ran = await runUntilSignal(options).catch(async (error: unknown) => {
     await recordRefusal(request, error, under?.decided())
