@@ -390,6 +390,7 @@ export const KEY_CALLER = [
 /** The words after them: where. */
 export const KEY_PLACE = [
   'directory',
+  'terminal',
 ] as const
 /** Variables that decide about a plan. */
 export const KEY_VARIABLES = [

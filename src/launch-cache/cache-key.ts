@@ -32,6 +32,8 @@ export interface KeyInputs {
   readonly userNamespace: string
   readonly mountNamespace: string
   readonly cwd: string
+  /** stdin and stderr are terminals. */
+  readonly isAtTerminal: boolean
   readonly invocation: Invocation
   readonly env: Readonly<Record<string, string | undefined>>
 }
@@ -48,6 +50,7 @@ const wordsByName = (inputs: KeyInputs): Readonly<Record<(typeof KEY_CALLER | ty
   'user-namespace': inputs.userNamespace,
   'mount-namespace': inputs.mountNamespace,
   directory: inputs.cwd,
+  terminal: inputs.isAtTerminal ? '1' : '0',
 })
 
 export function keyWords(inputs: KeyInputs): readonly string[] {

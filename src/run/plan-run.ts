@@ -2,6 +2,7 @@
  * Ask, look, decide: from the caller's request to a plan, without starting or making anything.
  * Edge: this process as the caller: its environment and directory.
  */
+import path from 'node:path'
 import type { Permits } from '../backends/backend.ts'
 import type { Listener } from '../backends/capture.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
@@ -26,6 +27,7 @@ import { loadProfile } from '../policy/load.ts'
 import { mergePolicies } from '../policy/merge.ts'
 import { needsOf } from '../policy/needs.ts'
 import type { Policy } from '../policy/policy.ts'
+import { withTerminal } from '../policy/terminal-layer.ts'
 import { checkLayers } from '../policy/validate-layers.ts'
 import { type BackendName, isWritable } from '../policy/values.ts'
 import type { JsonForm } from '../report/json.ts'
@@ -52,6 +54,8 @@ export interface ExecOptions {
   readonly mode?: 'inherit' | 'capture'
   /** Default `ignore`: empty. */
   readonly stdin?: ChildStdio['stdin'] | Uint8Array
+  /** stdin and stderr of the caller are terminals: what passes through has no deadline that nobody has named. */
+  readonly isAtTerminal?: boolean
   /** While a promise that it returns is pending, the command's output waits. What it fails with ends the run, and is what is thrown. */
   readonly onStdout?: Listener
   readonly onStderr?: Listener
@@ -227,7 +231,10 @@ async function policyOf({
   const profile = options.profile ?? 'default'
   const directories = profileDirectories(env, request.home)
   const loaded = await loadProfile({ ...directories, name: profile, cwd: request.cwd })
-  const layers = [...loaded.layers, ...spoken, ...layersOf(options, request.cwd)]
+  const standard = path.join(directories.shippedDirectory, 'default.yaml')
+  const isForPerson = options.isAtTerminal === true && !request.captured
+  const profiles = isForPerson ? withTerminal(loaded.layers, standard) : loaded.layers
+  const layers = [...profiles, ...spoken, ...layersOf(options, request.cwd)]
   const merged = mergePolicies(await checkLayers(layers), { profile, home: request.home })
   const filter = typeof merged.seccomp === 'string' ? [] : [merged.seccomp.file]
   // Also what would have been found before them: the next run looks there first.

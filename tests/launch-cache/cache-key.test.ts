@@ -85,6 +85,7 @@ describe('the key', () => {
     userNamespace: 'user:[1]',
     mountNamespace: 'mnt:[2]',
     cwd: '/w',
+    isAtTerminal: false,
     invocation: { options: ['--memory', '1g'], variables: [], program: 'ls' },
     env: {
       PATH: '/bin',
@@ -129,6 +130,10 @@ describe('the key', () => {
     const invocation = { options, variables: [], program: 'ls', isForAnyVariables: true }
     const words = keyWords({ ...inputs, invocation })
     expect(words.slice(words.indexOf('ls') + 1, -4)).toEqual(expected)
+  })
+
+  test('tells a caller at a terminal from others', () => {
+    expect(keyName(keyWords({ ...inputs, isAtTerminal: true }))).not.toBe(keyName(keyWords(inputs)))
   })
 
   test('tells words apart that only differ in where one ends', () => {

@@ -4,6 +4,7 @@
  * Edge: stdio, signals.
  */
 import { resolve } from 'node:path'
+import { isatty } from 'node:tty'
 import { SandboxError } from '../../error.ts'
 import { hasBash } from '../../host/program.ts'
 import { areVariables, commandBySplit, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
@@ -108,6 +109,7 @@ async function read(call: Call, line: CommandLine): Promise<ExecRequest> {
     env,
     mode: json === undefined ? 'inherit' : 'capture',
     stdin: 'inherit',
+    isAtTerminal: isatty(0) && isatty(2),
   }
   return { given, options, json, script: line.script, variables: listOf(line.given['env']) }
 }
