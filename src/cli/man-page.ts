@@ -81,6 +81,8 @@ export function manualPage(): string {
     '# OPTIONS',
     '',
     'An option of docker, bwrap, firejail, deno or srt is refused, with the same command line in options of **llm-do exec**.',
+    'Where stdin and stderr are terminals, there is no deadline unless a flag, a variable or a profile other than default names one.',
+    '',
     'A flag wins over its variable, and that over the profile. Sizes are 1024-based (512m, 2G, 512MiB); times have a unit (500ms, 30s, 5m).',
     'In a variable, an option that may be given more than once takes one value per line.',
     '',
