@@ -10,6 +10,14 @@ export const KEY_ANY_VARIABLES = '--env *='
 export const ANY_GIVEN = '*'
 /** in a key, for every program that needs no plan of its own; a directory is no program's name */
 export const KEY_ANY_PROGRAM = '/'
+/** of a shell's options; c takes a script, o the next word. Not h, which is ours, nor d, p, t and w, which are docker's */
+export const SHELL_LETTERS = 'abcefilmnouvxBCEHT'
+/** those for which bash is started */
+export const BASH_LETTERS = 'loBEHT'
+/** what runs the script of -c */
+export const SHELL = '/bin/sh'
+/** the same where it is installed and a letter asks for it */
+export const BASH = '/bin/bash'
 /** descriptor of launch, the pool keeper and the guard program: the launch file */
 export const LAUNCH_FILE_FD = 3
 /** descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
@@ -382,6 +390,7 @@ export const KEY_CALLER = [
 /** The words after them: where. */
 export const KEY_PLACE = [
   'directory',
+  'terminal',
 ] as const
 /** Variables that decide about a plan. */
 export const KEY_VARIABLES = [
@@ -466,4 +475,6 @@ export const SHELL_WORDS = [
   'set',
   'time',
   'function',
+  'coproc',
+  'select',
 ] as const

@@ -30,25 +30,54 @@ static size_t count(char **words) {
   return n;
 }
 
-int call_split(struct call *call) {
-  char **word = call->words;
-  size_t total = count(word);
-  call->options = word;
-  for (call->options_end = word; *call->options_end && strcmp(*call->options_end, "--") != 0;) call->options_end++;
-  if (*call->options_end) {
-    call->command = call->options_end + 1;
-  } else if (total >= 2 && strcmp(word[total - 2], "-c") == 0) {
-    static char *shell[4] = {"/bin/sh", "-c", NULL, NULL};
-    call->options_end = word + total - 2;
-    call->script = word[total - 1];
-    shell[2] = word[total - 1];
-    call->command = shell;
-  } else {
-    call->options_end = word;
-    call->command = word;
-    if (word[0] && word[0][0] == '-') return -1;
+static int is_cluster(const char *word) {
+  return word && word[0] == '-' && word[1] && word[1 + strspn(word + 1, SHELL_LETTERS)] == 0;
+}
+
+/* The script of a shell's words, which begin at `word`; NULL where no shell is meant. `shell` becomes what runs it. */
+static char **script_at(char **word, const char **shell) {
+  int has_script = 0, needs_bash = 0;
+  while (is_cluster(*word)) {
+    has_script |= strchr(*word, 'c') != NULL;
+    needs_bash |= strpbrk(*word, BASH_LETTERS) != NULL;
+    if (strchr(*word++, 'o') && *word) word++; /* the name of an option */
   }
-  return call->command[0] ? 0 : -1;
+  *shell = needs_bash && access(BASH, X_OK) == 0 ? BASH : SHELL;
+  if (!has_script) return NULL;
+  return *word && strcmp(*word, "--") == 0 ? word + 1 : word;
+}
+
+/* Options of ours behind a script are node's to read. */
+static int is_option(const char *word) { return word && strncmp(word, "--", 2) == 0 && word[2] >= 'a' && word[2] <= 'z'; }
+
+/* The shell, then all words from `word` on. */
+static int take_shell(struct call *call, char **word, const char *shell) {
+  size_t total = count(word);
+  call->command = calloc(total + 2, sizeof *call->command);
+  if (!call->command) return -1;
+  call->command[0] = (char *)shell;
+  memcpy(call->command + 1, word, total * sizeof *word);
+  return 0;
+}
+
+int call_split(struct call *call) {
+  char **word = call->options = call->options_end = call->command = call->words;
+  if (!word[0]) return -1;
+  if (word[0][0] != '-') return 0;
+  for (; *word; word++) {
+    const char *shell;
+    call->options_end = word;
+    if (strcmp(*word, "--") == 0) {
+      call->command = word + 1;
+      return call->command[0] ? 0 : -1;
+    }
+    char **script = script_at(word, &shell);
+    if (!script) continue;
+    if (!*script || is_option(script[1])) return -1;
+    call->script = *script;
+    return take_shell(call, word, shell);
+  }
+  return -1;
 }
 
 /* ---- the key ---- */
@@ -185,6 +214,7 @@ static int add_word(struct key *key, enum key_word word, const struct call *call
     case KEY_USER_NAMESPACE: return add_link(key, "/proc/self/ns/user");
     case KEY_MOUNT_NAMESPACE: return add_link(key, "/proc/self/ns/mnt");
     case KEY_DIRECTORY: return add_directory(key);
+    case KEY_TERMINAL: return key_add_number(key, isatty(0) && isatty(2));
     case KEY_WORDS: break;
   }
   return -1;

@@ -21,8 +21,8 @@ struct call {
 };
 
 /*
- * Finds the command without knowing the options: after the first `--`, after a final `-c SCRIPT`, or at once when there are
- * no options. Where that is not how node reads the same words, node leaves no plan, and nothing is found. Returns 0 or -1.
+ * Finds the command without knowing the options: at once when the first word is none, after the first `--`, or where the words of a
+ * shell with a script begin (src/launch-cache/shell-call.ts). Where that is not how node reads the same words, node leaves no plan, and nothing is found. Returns 0 or -1.
  */
 int call_split(struct call *call);
 

@@ -6,6 +6,10 @@
 #define KEY_ANY_VARIABLES "--env *=" /* in a key, for every group of --env NAME=VALUE beside each other whose names no layer of the policy knows */
 #define ANY_GIVEN "*" /* in a given record, for all NAME=VALUE of the caller's words */
 #define KEY_ANY_PROGRAM "/" /* in a key, for every program that needs no plan of its own; a directory is no program's name */
+#define SHELL_LETTERS "abcefilmnouvxBCEHT" /* of a shell's options; c takes a script, o the next word. Not h, which is ours, nor d, p, t and w, which are docker's */
+#define BASH_LETTERS "loBEHT" /* those for which bash is started */
+#define SHELL "/bin/sh" /* what runs the script of -c */
+#define BASH "/bin/bash" /* the same where it is installed and a letter asks for it */
 #define LAUNCH_FILE_FD 3 /* descriptor of launch, the pool keeper and the guard program: the launch file */
 #define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
 #define TERMINATOR_FD 5 /* descriptor of launch where a launch file has net-terminate: the terminator's channel, for the helper net */
@@ -328,6 +332,7 @@ enum key_word {
   KEY_USER_NAMESPACE,
   KEY_MOUNT_NAMESPACE,
   KEY_DIRECTORY,
+  KEY_TERMINAL,
   KEY_WORDS,
 };
 
@@ -336,4 +341,4 @@ enum key_word {
 /* One of them is in every path of a toolchain. */
 #define TOOLCHAIN_WORDS ".asdf", ".bun", ".cargo", ".conda", ".deno", ".dotnet", ".gem", ".ghcup", ".goenv", ".jdks", ".jenv", ".juliaup", ".linuxbrew", ".local", ".nimble", ".nodenv", ".npm-global", ".nvm", ".opam", ".pixi", ".pyenv", ".rbenv", ".rustup", ".rye", ".sdkman", ".volta", ".yarn", "anaconda", "anaconda3", "cargo", "fnm", "go", "mambaforge", "micromamba", "miniconda", "miniconda3", "miniforge3", "nix", "opt", "sdk"
 /* By which a shell begins something of its own. */
-#define SHELL_WORDS "!", ".", ":", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "eval", "exec", "source", "command", "builtin", "trap", "alias", "set", "time", "function"
+#define SHELL_WORDS "!", ".", ":", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "eval", "exec", "source", "command", "builtin", "trap", "alias", "set", "time", "function", "coproc", "select"

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,6 +51,7 @@ static void empty(struct channel *channel) { channel->at = channel->end = 0; }
 
 void terminal_none(struct terminal *terminal) {
   terminal->master = terminal->input = terminal->output = terminal->raw = -1;
+  terminal->is_within_line = 0;
   empty(&terminal->typed), empty(&terminal->shown);
 }
 
@@ -87,12 +89,21 @@ void terminal_watch(const struct terminal *terminal, struct pollfd *watched) {
   watched[2] = watch(terminal->output, is_shown ? POLLOUT : 0);
 }
 
+/* What a person types to end input; the program decides what it means. */
+#define END_OF_TRANSMISSION 4
+
+/* Within a line it only ends the line, without a newline: it takes a second one there. */
 static void end_input(struct terminal *terminal) {
-  /* What a person does to end input; the program decides what it means. */
-  static const char end_of_transmission = 4;
   terminal->input = -1;
-  terminal->typed.bytes[0] = end_of_transmission;
-  terminal->typed.end = 1;
+  memset(terminal->typed.bytes, END_OF_TRANSMISSION, 2);
+  terminal->typed.end = terminal->is_within_line ? 2 : 1;
+}
+
+static int type(struct terminal *terminal) {
+  struct channel *typed = &terminal->typed;
+  int is_open = fill(typed, terminal->input);
+  if (typed->end > 0) terminal->is_within_line = !memchr("\n\r\4", typed->bytes[typed->end - 1], 3);
+  return is_open;
 }
 
 static void relay_master(struct terminal *terminal, const struct pollfd *master) {
@@ -107,7 +118,7 @@ static void relay_master(struct terminal *terminal, const struct pollfd *master)
 static void relay_caller(struct terminal *terminal, const struct pollfd *input, const struct pollfd *output) {
   /* No more at once than a pipe that poll calls ready takes without blocking. */
   int is_shown = !output->revents || drain(&terminal->shown, terminal->output, PIPE_BUF);
-  int is_typed = !input->revents || fill(&terminal->typed, terminal->input);
+  int is_typed = !input->revents || type(terminal);
   if (!is_typed) end_input(terminal);
   if (is_shown) return;
   empty(&terminal->shown);

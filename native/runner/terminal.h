@@ -26,6 +26,7 @@ struct terminal {
   int master; /* -1 while there is none */
   int input;  /* caller's stdin, -1 after its end */
   int output; /* caller's stdout */
+  int is_within_line; /* what was typed last ends no line */
   int raw;    /* descriptor whose terminal must be restored, -1 = none */
   struct termios before;
   timer_t timer;

@@ -75,8 +75,11 @@ export interface RunInputs {
   readonly continued?: string
   /** Hosts whose TLS ends on this one, with the secrets that go to them; absent without. */
   readonly terminatedHosts?: readonly TerminatedHost[]
-  readonly stdinIsTerminal: boolean
+  readonly stdin: StdinKind
 }
+
+/** What stdin brings: keys, its end at once (/dev/null), or bytes of a pipe, a file or the calling program. */
+export type StdinKind = 'terminal' | 'nothing' | 'data'
 
 /** A plan that has chosen this backend, with what its run depends on. */
 export interface BackendRun {

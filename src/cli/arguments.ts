@@ -36,7 +36,7 @@ export function parseArguments(
   const found: { help: string; parsed: Arguments } = { help: '', parsed: { operands: [], flags: {} } }
   const root = commandFor({ declaration, path: declaration.name, words: own, options, found })
   try {
-    root.name(`llm-do ${declaration.name}`).parse([...own], { from: 'user' })
+    root.parse([...own], { from: 'user' })
   } catch (error) {
     if (error instanceof CommanderError && error.code === 'commander.helpDisplayed') return { help: found.help }
     throw error
@@ -64,7 +64,7 @@ function commandFor(building: Building): Command {
   }
   const command = new Command(declaration.name)
     .description(declaration.help)
-    .usage(usageOf(declaration))
+    .configureHelp({ commandUsage: () => `llm-do ${path} ${usageOf(declaration)}`.trimEnd() })
     .helpOption('-h, --help', 'Print this text.')
     .helpCommand(false)
     .allowUnknownOption(takesCommandLine)

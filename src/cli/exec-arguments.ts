@@ -2,21 +2,29 @@
  * The command line of `llm-do exec` -> options and command. Pure; commander parses the options, this file finds where they end.
  *
  * Finding the end comes first because it decides what belongs to the command and must not be parsed: everything after `--`,
- * or from the first word that is no option on. A value that may be left out (`--json`) is only ever written with `=`, so
+ * from the first word that is no option on, or from the options of a shell on (`-lc SCRIPT`, launch-cache/shell-call.ts). A value that may be left out (`--json`) is only ever written with `=`, so
  * `--json true` runs `true`. commander's passThroughOptions() does neither: it would take `true` as the value of --json, and it copies
  * the words of the command by spreading them, which overflows the stack from some 120,000 words on.
  */
 import { Command } from 'commander'
+import { SandboxError } from '../error.ts'
+import { type ShellCall, shellCallAt } from '../launch-cache/shell-call.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
 import { OPTIONS, type OptionDeclaration } from '../policy/options.ts'
+import { shellWord } from '../report/hints.ts'
 import { commanderProblem, optionFor } from './commander.ts'
+import { type Foreign, foreignLine, foreignOptionAt } from './foreign-options.ts'
 import { usageError } from './usage-error.ts'
 
 export interface CommandLine {
-  /** Empty when only `-c`, or nothing at all, says what to run. */
+  /** As a process gets it; empty when nothing says what to run. */
   readonly command: readonly string[]
-  /** Where the command begins among the words. */
-  readonly commandAt: number
+  /** A shell that the words were written for: the first word of the command, which the caller has not written. */
+  readonly shell?: string
+  /** Where the other words of the command are among those of the caller, `[from, to)`. */
+  readonly commandAt: readonly (readonly [from: number, to: number])[]
+  /** Where the first options end. */
+  readonly optionsEnd: number
   /** Of `-c`. */
   readonly script?: string
   readonly help: boolean
@@ -28,35 +36,76 @@ const HINT = 'llm-do exec --help'
 
 /** Options of the command line itself: no policy, no twin in the environment. */
 export const OWN_OPTIONS = [
-  { flags: '-c', argument: 'SCRIPT', help: 'Run SCRIPT by /bin/sh -c.' },
+  { flags: '-c', argument: 'SCRIPT', help: 'Run SCRIPT as sh -c does (-lc: as bash -lc).' },
   { flags: '-h, --help', help: 'Print this text.' },
   { flags: '-V, --version', help: 'Print the version.' },
 ] as const
 
 const DECLARED = new Map<string, OptionDeclaration>(OPTIONS.map((option) => [`--${option.name}`, option]))
 
-/**
- * Where the options end. Stops behind an unknown one: commander refuses it, and nothing after it may be guessed at.
- * @returns the options as they are written, but with the value that `--json` leaves out, and where the command begins
- */
-function splitWords(words: readonly string[]): { readonly own: readonly string[]; readonly commandAt: number } {
-  const own: string[] = []
-  for (let at = 0; at < words.length; at += 1) {
-    const word = words[at] ?? ''
-    if (word === '--') return { own, commandAt: at + 1 }
-    if (!word.startsWith('-') || word === '-') return { own, commandAt: at }
-    const option = DECLARED.get(word)
-    own.push(option?.isArgumentOptional ? `${word}=${option.standard ?? ''}` : word)
-    const takesNext = word === '-c' || (option?.argument !== undefined && !option.isArgumentOptional)
-    if (takesNext && at + 1 < words.length) {
-      at += 1
-      own.push(words[at] ?? '')
-    }
-  }
-  return { own, commandAt: words.length }
+interface OwnOptions {
+  /** As they are written, but with the value that `--json` leaves out, and in our words where they are another program's. */
+  readonly own: readonly string[]
+  /** Those of other programs. */
+  readonly foreign: readonly Foreign[]
+  readonly end: number
 }
 
-const argumentOf = (flag: string): string | undefined => (flag === '-c' ? 'SCRIPT' : DECLARED.get(flag)?.argument)
+const nameIn = (word: string): string => word.split('=')[0] ?? word
+
+/** Goes on behind an unknown option: commander refuses it. */
+function ownOptions(words: readonly string[], from: number, isEnd: (word: string, at: number) => boolean): OwnOptions {
+  const own: string[] = []
+  const foreign: Foreign[] = []
+  let at = from
+  for (; at < words.length && !isEnd(words[at] ?? '', at); at += 1) {
+    const word = words[at] ?? ''
+    const other = DECLARED.has(nameIn(word)) ? undefined : foreignOptionAt(words, at)
+    if (other !== undefined) {
+      foreign.push(other)
+      if ('words' in other.meaning) own.push(...other.meaning.words)
+      at += other.length - 1
+      continue
+    }
+    const option = DECLARED.get(word)
+    own.push(option?.isArgumentOptional ? `${word}=${option.standard ?? ''}` : word)
+    if (option?.argument === undefined || option.isArgumentOptional || at + 1 >= words.length) continue
+    at += 1
+    own.push(words[at] ?? '')
+  }
+  return { own, foreign, end: at }
+}
+
+type Division = Pick<CommandLine, 'commandAt' | 'optionsEnd' | 'shell' | 'script'> & Pick<OwnOptions, 'own' | 'foreign'>
+
+/** Where the options end and the command begins. @throws SandboxError USAGE for `-c` without a script */
+function divide(words: readonly string[], hasBash: boolean): Division {
+  const isEnd = (word: string, at: number) =>
+    word === '--' || word === '-' || !word.startsWith('-') || shellCallAt(words, at, hasBash) !== undefined
+  const before = ownOptions(words, 0, isEnd)
+  const { end } = before
+  const call = shellCallAt(words, end, hasBash)
+  if (call !== undefined) return withShell(words, before, call)
+  return { ...before, optionsEnd: end, commandAt: [[words[end] === '--' ? end + 1 : end, words.length]] }
+}
+
+/** Options may follow a script; all else there is the script's, `--` too, as with sh. */
+function withShell(words: readonly string[], before: OwnOptions, call: ShellCall): Division {
+  const { shell, from, scriptAt, flag } = call
+  const script = words[scriptAt]
+  if (script === undefined) throw usageError(`${flag}: expected SCRIPT, got nothing.`, HINT)
+  const isOfScript = (word: string) => flag === undefined || !/^--[a-z]/.test(word)
+  const after = ownOptions(words, scriptAt + 1, isOfScript)
+  const commandAt: Division['commandAt'] = [
+    [from, scriptAt + 1],
+    [after.end, words.length],
+  ]
+  const own = [...before.own, ...after.own]
+  const foreign = [...before.foreign, ...after.foreign]
+  return { own, foreign, optionsEnd: from, shell, commandAt, ...(flag !== undefined && { script }) }
+}
+
+const argumentOf = (flag: string): string | undefined => DECLARED.get(flag)?.argument
 
 function optionsOf(own: readonly string[]): {
   readonly given: GivenOptions
@@ -69,32 +118,46 @@ function optionsOf(own: readonly string[]): {
   })
   const options = OPTIONS.map((declared) => ({ declared, option: optionFor(declared, { words: own, hint: HINT }) }))
   for (const { option } of options) command.addOption(option)
-  command.option('-c <value>').option('-h, --help').option('-V, --version')
+  command.option('-h, --help').option('-V, --version')
   const rest = command.parse([...own], { from: 'user' }).opts()
   const pairs = options.map(({ declared, option }) => [declared.name, rest[option.attributeName()]] as const)
   return { given: Object.fromEntries(pairs.filter(([, value]) => value !== undefined)) as GivenOptions, rest }
 }
 
-/** @throws SandboxError USAGE for an unknown option (with the nearest known one), a missing value or a wrong word */
-export function readCommandLine(words: readonly string[]): CommandLine {
-  const { own, commandAt } = splitWords(words)
+/**
+ * @param hasBash whether bash is there to run what asks for it
+ * @throws SandboxError USAGE for an unknown option (with the nearest known one), a missing value or a wrong word
+ */
+export function readCommandLine(words: readonly string[], hasBash: boolean): CommandLine {
+  const { own, foreign, ...division } = divide(words, hasBash)
+  const { shell, commandAt } = division
+  const ofCommand = commandAt.flatMap(([from, to]) => words.slice(from, to))
+  if (foreign.length > 0) throw foreignProblem(foreign, [...own, ...(shell === undefined ? ['--'] : []), ...ofCommand])
   // Without an option there is nothing to parse, and commander takes milliseconds for it.
   const { given, rest } =
     own.length === 0 ? { given: {}, rest: {} as Readonly<Record<string, unknown>> } : optionsOf(own)
-  const script = rest['c']
   return {
-    command: words.slice(commandAt),
-    commandAt,
+    ...division,
+    command: [...(shell === undefined ? [] : [shell]), ...ofCommand],
     given,
     help: rest['help'] === true,
     version: rest['version'] === true,
-    ...(typeof script === 'string' && { script }),
   }
 }
 
-/** The command as a process gets it; words after `-c SCRIPT` are its `$0`, `$1`..., as with sh. */
-export function commandOf({ script, command }: CommandLine): readonly string[] {
-  if (script !== undefined) return ['/bin/sh', '-c', script, ...command]
+/** A hint that is longer is not read. */
+const LONGEST_HINT = 300
+
+/** @param line the same command line in words of ours, where all of it can be said */
+function foreignProblem(foreign: readonly Foreign[], line: readonly string[]): SandboxError {
+  const problems = foreign.map((option) => foreignLine(option, shellWord))
+  const call = `llm-do exec ${line.map(shellWord).join(' ')}`
+  const isWhole = foreign.every(({ meaning }) => !('unserved' in meaning)) && call.length <= LONGEST_HINT
+  return new SandboxError('USAGE', problems[0] ?? '', { problems, hint: isWhole ? call : HINT })
+}
+
+/** @throws SandboxError USAGE where nothing says what to run */
+export function commandOf({ command }: CommandLine): readonly string[] {
   if (command.length > 0) return command
   throw usageError('no command to run.', 'llm-do exec [options] -- COMMAND [ARG...]')
 }

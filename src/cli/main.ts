@@ -10,7 +10,7 @@ import { didYouMean } from '../text/did-you-mean.ts'
 import { type Call, hostEnvironment, readCall, wordsFrom } from './call.ts'
 import { writeStderr, writeStdout } from './stdio.ts'
 import type { Subcommand } from './subcommand.ts'
-import { SUBCOMMANDS, type SubcommandName } from './subcommands.ts'
+import { DECLARED, type SubcommandName } from './subcommands.ts'
 import { usageError } from './usage-error.ts'
 
 /** The sandbox failed; also for a command line that cannot be understood, as with docker(1). */
@@ -36,6 +36,8 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   pool: async () => (await import('./commands/pool.ts')).pool,
   cache: async () => (await import('./commands/cache.ts')).cache,
   completion: async () => (await import('./commands/completion.ts')).completion,
+  help: async () => help,
+  version: async () => (await import('./commands/version.ts')).version,
 }
 
 async function subcommandNamed(name: string): Promise<Subcommand | undefined> {
@@ -48,16 +50,22 @@ async function usage(): Promise<number> {
   return 0
 }
 
-async function printVersion(): Promise<number> {
-  const { packageVersion } = await import('../os/native-programs.ts')
-  await writeStdout(`${packageVersion()}\n`)
-  return 0
+/** `help workers show` is `workers show --help`. */
+async function help(call: Call): Promise<number> {
+  const [name, action] = call.text.filter((word) => !word.startsWith('-'))
+  if (name === undefined) return await usage()
+  const subcommand = await subcommandNamed(name)
+  if (subcommand === undefined) throw unknownSubcommand(name)
+  const actions = DECLARED.find((declaration) => declaration.name === name)?.actions?.map((one) => one.name) ?? []
+  if (action !== undefined && !actions.includes(action))
+    throw usageError(`no command "${name} ${action}".${didYouMean(action, actions)}`, `llm-do help ${name}`)
+  return await subcommand({ env: call.env, text: action === undefined ? ['--help'] : [action, '--help'] })
 }
 
 function unknownSubcommand(name: string): SandboxError {
   const near = didYouMean(
     name,
-    SUBCOMMANDS.map((subcommand) => subcommand.name),
+    DECLARED.map((declaration) => declaration.name),
   )
   return usageError(`no command "${name}".${near}`, 'llm-do --help')
 }
@@ -82,9 +90,8 @@ async function dispatch(call: Call): Promise<number> {
     await writeStderr(programUsage().trimEnd().split('\n'))
     return FAILED
   }
-  if (first === '--help' || first === '-h' || first === 'help') return await usage()
-  if (first === '--version' || first === '-V') return await printVersion()
-  const subcommand = await subcommandNamed(first)
+  if (first === '--help' || first === '-h') return await help(wordsFrom(call, 1))
+  const subcommand = await subcommandNamed(first === '--version' || first === '-V' ? 'version' : first)
   if (subcommand === undefined) return await delegateOrRefuse(first, call)
   return await subcommand(wordsFrom(call, 1))
 }

@@ -163,6 +163,15 @@ export const SUBCOMMANDS = [
     help: 'Print the completion of the command line for a shell.',
     arguments: [{ name: 'SHELL', choices: ['bash', 'zsh', 'fish'] }],
   },
+  {
+    name: 'help',
+    help: 'Print how a command is called.',
+    arguments: [
+      { name: 'COMMAND', isOptional: true },
+      { name: 'ACTION', isOptional: true },
+    ],
+  },
+  { name: 'version', help: 'Print the version.' },
 ] as const satisfies readonly SubcommandDeclaration[]
 
 export type SubcommandName = (typeof SUBCOMMANDS)[number]['name']

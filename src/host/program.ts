@@ -4,6 +4,7 @@
  */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join, normalize, resolve, sep } from 'node:path'
+import { BASH } from '../contract.ts'
 import { runProgram } from '../os/run-program.ts'
 import type { ProgramFact } from './facts.ts'
 
@@ -99,6 +100,16 @@ function programAt(path: string, uid: number): FoundProgram | undefined {
   } catch {
     // Not ours to run: the search goes on, as a shell's does.
     return undefined
+  }
+}
+
+/** Whether a shell's words can be given to bash. native/client/call.c asks the same way. */
+export function hasBash(): boolean {
+  try {
+    accessSync(BASH, constants.X_OK)
+    return true
+  } catch {
+    return false // sh runs them.
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { KEY_ANY_VARIABLES, KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'
 import { fnv1a64 } from '../os/checksum.ts'
+import { shellCallAt } from './shell-call.ts'
 
 /** How the caller wrote the command, as far as the client can tell it without knowing the options. */
 export interface Invocation {
@@ -31,6 +32,8 @@ export interface KeyInputs {
   readonly userNamespace: string
   readonly mountNamespace: string
   readonly cwd: string
+  /** stdin and stderr are terminals. */
+  readonly isAtTerminal: boolean
   readonly invocation: Invocation
   readonly env: Readonly<Record<string, string | undefined>>
 }
@@ -47,6 +50,7 @@ const wordsByName = (inputs: KeyInputs): Readonly<Record<(typeof KEY_CALLER | ty
   'user-namespace': inputs.userNamespace,
   'mount-namespace': inputs.mountNamespace,
   directory: inputs.cwd,
+  terminal: inputs.isAtTerminal ? '1' : '0',
 })
 
 export function keyWords(inputs: KeyInputs): readonly string[] {
@@ -76,20 +80,37 @@ function concernsUs(name: string): boolean {
   return KEY_VARIABLES.some((variable) => variable === name) || name.startsWith(KEY_VARIABLE_PREFIX)
 }
 
-/**
- * Splits the caller's words as the client does: at the first `--`, at a final `-c SCRIPT`, or before a first word that is no option.
- * @returns undefined where the client cannot tell, so that nothing is cached
- */
-export function invocationOf(words: readonly string[]): Invocation | undefined {
-  const end = words.indexOf('--')
-  if (end !== -1) return commandFrom(words, end, end + 1)
-  if (words.length >= 2 && words.at(-2) === '-c') return { ...withoutValues(words.slice(0, -2)), program: '/bin/sh' }
-  return words[0]?.startsWith('-') === true ? undefined : commandFrom(words, 0, 0)
+/** The caller's words as the client divides them. */
+interface Split {
+  /** The words before the command. */
+  readonly options: readonly string[]
+  readonly command: readonly string[]
 }
 
-function commandFrom(words: readonly string[], optionsEnd: number, at: number): Invocation | undefined {
-  const program = words[at]
-  return program === undefined ? undefined : { ...withoutValues(words.slice(0, optionsEnd)), program }
+/** An option of ours behind a script is node's to read. */
+const OWN_OPTION = /^--[a-z]/
+
+/**
+ * Divides without knowing the options: before a first word that is none, at the first `--`, or where a shell's words with a script
+ * begin. The same as call_split in native/client/call.c.
+ */
+function split(words: readonly string[], hasBash: boolean): Split | undefined {
+  if (words[0]?.startsWith('-') !== true) return { options: [], command: words }
+  for (const [at, word] of words.entries()) {
+    if (word === '--') return { options: words.slice(0, at), command: words.slice(at + 1) }
+    const call = shellCallAt(words, at, hasBash)
+    if (call?.flag === undefined) continue
+    if (call.scriptAt >= words.length || OWN_OPTION.test(words[call.scriptAt + 1] ?? '')) return undefined
+    return { options: words.slice(0, at), command: [call.shell, ...words.slice(at)] }
+  }
+  return undefined
+}
+
+/** @returns undefined where the client cannot tell, so that nothing is cached */
+export function invocationOf(words: readonly string[], hasBash: boolean): Invocation | undefined {
+  const { options, command } = split(words, hasBash) ?? { options: [], command: [] }
+  const [program] = command
+  return program === undefined ? undefined : { ...withoutValues(options), program }
 }
 
 const VARIABLE_OPTION = '--env'
@@ -135,14 +156,11 @@ export function areVariables({ variables }: Invocation, read: readonly string[])
 }
 
 /**
- * The command that the client takes from the same words. Where node reads another one (`-c SCRIPT -- ARGS`, `--option value ls -- x`)
- * the plan must not be left for the client: it would run the wrong command the next time.
+ * The command that the client takes from the same words. Where node reads another one (`--option value ls -- x`) the plan must not be
+ * left for the client: it would run the wrong command the next time.
  */
-export function commandBySplit(words: readonly string[]): readonly string[] {
-  const end = words.indexOf('--')
-  if (end !== -1) return words.slice(end + 1)
-  return words.at(-2) === '-c' ? ['/bin/sh', '-c', words.at(-1) ?? ''] : words
-}
+export const commandBySplit = (words: readonly string[], hasBash: boolean): readonly string[] =>
+  split(words, hasBash)?.command ?? []
 
 /** Name of the file for a key. */
 export function keyName(words: readonly string[]): string {

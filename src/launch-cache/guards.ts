@@ -79,7 +79,8 @@ export function environmentFor({
   caller,
 }: GuardedUse): Readonly<Record<string, string>> | undefined {
   try {
-    const key = keyWords({ ...caller, ...lasting, ...observeProcess(), invocation })
+    // Nobody sits before a pool of a program.
+    const key = keyWords({ ...caller, isAtTerminal: false, ...lasting, ...observeProcess(), invocation })
     const isUnset = guards.unset.every((name) => caller.env[name] === undefined)
     return isUnset && isFor(guards, key) ? environmentOf(guards, caller.env) : undefined
   } catch {

@@ -60,12 +60,15 @@ function denialText({ operation, target, count, fix }: Denial): string {
   return `denied: ${operation} ${target}${times}${fix === '' ? '' : `; to allow it: ${fix}`}`
 }
 
+export const warningLines = (warnings: readonly string[]): readonly string[] =>
+  warnings.map((warning) => line(`warning: ${warning}`))
+
 /** A run in words; no lines at all for a command that simply ran, however it ended. */
 export function resultLines(result: Result): readonly string[] {
   const { error, message, warnings, hints, cow } = result
   const head = error === undefined ? message : `error ${error.code}: ${error.message}`
   return [
-    ...warnings.map((warning) => line(`warning: ${warning}`)),
+    ...warningLines(warnings),
     ...(head === '' ? [] : [line(head)]),
     ...denialLines(result),
     ...hintLines(hints),

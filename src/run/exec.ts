@@ -76,6 +76,7 @@ const canRestart = (stdin: NonNullable<ExecOptions['stdin']>): boolean =>
 
 /** The plan for the C client is written while the command runs. A plan that cannot be guarded is made again next time. */
 async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
+  await prepared.options.onPlanned?.(prepared.plan)
   const opened = openedIn(prepared)
   const before = entryIdentities(opened.map(({ path }) => path))
   const supervised = start(prepared)

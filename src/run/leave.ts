@@ -92,7 +92,13 @@ export async function guardPlan(
   const accounts = accountsOf(plan)
   return guardLaunch({
     invocation,
-    caller: { version: packageVersion(), root: packageRoot(), cwd: request.cwd, env: options.env ?? process.env },
+    caller: {
+      version: packageVersion(),
+      root: packageRoot(),
+      cwd: request.cwd,
+      isAtTerminal: options.isAtTerminal ?? false,
+      env: options.env ?? process.env,
+    },
     paths: agreeing(inspectedPaths(facts, paths), inspectedPaths({ cgroup: facts.cgroup }, narrowing.paths)),
     read: [
       ...sources.read,

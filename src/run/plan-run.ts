@@ -2,6 +2,7 @@
  * Ask, look, decide: from the caller's request to a plan, without starting or making anything.
  * Edge: this process as the caller: its environment and directory.
  */
+import path from 'node:path'
 import type { Permits } from '../backends/backend.ts'
 import type { Listener } from '../backends/capture.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
@@ -26,6 +27,7 @@ import { loadProfile } from '../policy/load.ts'
 import { mergePolicies } from '../policy/merge.ts'
 import { needsOf } from '../policy/needs.ts'
 import type { Policy } from '../policy/policy.ts'
+import { withTerminal } from '../policy/terminal-layer.ts'
 import { checkLayers } from '../policy/validate-layers.ts'
 import { type BackendName, isWritable } from '../policy/values.ts'
 import type { JsonForm } from '../report/json.ts'
@@ -52,6 +54,8 @@ export interface ExecOptions {
   readonly mode?: 'inherit' | 'capture'
   /** Default `ignore`: empty. */
   readonly stdin?: ChildStdio['stdin'] | Uint8Array
+  /** stdin and stderr of the caller are terminals: what passes through has no deadline that nobody has named. */
+  readonly isAtTerminal?: boolean
   /** While a promise that it returns is pending, the command's output waits. What it fails with ends the run, and is what is thrown. */
   readonly onStdout?: Listener
   readonly onStderr?: Listener
@@ -61,6 +65,8 @@ export interface ExecOptions {
   readonly narrow?: (grant: Policy, request: Request) => Promise<Policy>
   /** Sees what was planned before anything is made or started, and may throw: a zone may lead elsewhere than when it was judged. */
   readonly accept?: (policy: Policy, plan: Plan) => void
+  /** Told of the plan before the command starts; what it warns of is in the result, too. An engine that fails is another plan. */
+  readonly onPlanned?: (plan: Plan) => Promise<void>
   /** With `narrow`: what the policy that it gave last was made from. Without it a plan is only good for the run it was made for. */
   readonly narrowedFrom?: () => NarrowingSources | undefined
   /** How the command line was written: with it the plan is left for the C client, see launch-cache/. */
@@ -225,7 +231,10 @@ async function policyOf({
   const profile = options.profile ?? 'default'
   const directories = profileDirectories(env, request.home)
   const loaded = await loadProfile({ ...directories, name: profile, cwd: request.cwd })
-  const layers = [...loaded.layers, ...spoken, ...layersOf(options, request.cwd)]
+  const standard = path.join(directories.shippedDirectory, 'default.yaml')
+  const isForPerson = options.isAtTerminal === true && !request.captured
+  const profiles = isForPerson ? withTerminal(loaded.layers, standard) : loaded.layers
+  const layers = [...profiles, ...spoken, ...layersOf(options, request.cwd)]
   const merged = mergePolicies(await checkLayers(layers), { profile, home: request.home })
   const filter = typeof merged.seccomp === 'string' ? [] : [merged.seccomp.file]
   // Also what would have been found before them: the next run looks there first.

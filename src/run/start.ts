@@ -2,10 +2,10 @@
  * The start of a planned run by the backend that the plan has chosen.
  * Edge: this process as the caller: its environment and stdin; the directories of layers.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, fstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
-import type { BackendRun } from '../backends/backend.ts'
+import type { BackendRun, StdinKind } from '../backends/backend.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
 import { backendNamed } from '../backends/index.ts'
 import type { Launch } from '../backends/launch.ts'
@@ -95,8 +95,18 @@ function plannedRun(
       runsDirectory: runsDirectory(env, facts.uid),
       ...(layersDirectory === undefined ? {} : { layersDirectory }),
       ...(continued === undefined ? {} : { continued }),
-      stdinIsTerminal: isatty(0),
+      stdin: stdinKind(options),
     },
+  }
+}
+
+function stdinKind({ stdin = 'ignore' }: ExecOptions): StdinKind {
+  if (stdin !== 'inherit') return stdin === 'ignore' ? 'nothing' : 'data'
+  if (isatty(0)) return 'terminal'
+  try {
+    return fstatSync(0).isCharacterDevice() ? 'nothing' : 'data'
+  } catch {
+    return 'nothing' // It is closed.
   }
 }
 

@@ -86,7 +86,7 @@ export function runInputs<Own extends object>(changes?: Own): RunInputs & Own {
     commandEnv: { HOME: '/home/sandbox', LLM_DO_SANDBOX: 'docker' },
     nativeDirectory: '/opt/llm-do/helpers',
     runsDirectory: '/run/user/1000/llm-do/runs',
-    stdinIsTerminal: false,
+    stdin: 'nothing',
     ...changes,
   } as RunInputs & Own
 }

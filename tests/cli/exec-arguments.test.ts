@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { commandOf, readCommandLine } from '../../src/cli/exec-arguments.ts'
+import { type CommandLine, commandOf, readCommandLine as readWords } from '../../src/cli/exec-arguments.ts'
 import { SandboxError } from '../../src/error.ts'
+
+const readCommandLine = (words: readonly string[], hasBash = true): CommandLine => readWords(words, hasBash)
 
 describe('the command begins', () => {
   const rows: readonly [string, readonly string[], readonly string[]][] = [
@@ -17,7 +19,7 @@ describe('the command begins', () => {
   test.each(rows)('%s', (_, words, command) => {
     const line = readCommandLine(words)
     expect(line.command).toEqual(command)
-    expect(words.slice(line.commandAt)).toEqual(command)
+    expect(line.commandAt.flatMap(([from, to]) => words.slice(from, to))).toEqual(command)
   })
 
   test('and its words are not touched', () => {
@@ -47,18 +49,54 @@ describe('options', () => {
 })
 
 describe('a script', () => {
-  test('is run by sh, and words after it are its arguments', () => {
-    expect(commandOf(readCommandLine(['-c', 'echo $1', 'name', 'arg']))).toEqual([
-      '/bin/sh',
-      '-c',
-      'echo $1',
-      'name',
-      'arg',
-    ])
+  const SH = '/bin/sh'
+  const BASH = '/bin/bash'
+  test.each<[words: readonly string[], shell: string]>([
+    [['-c', 'echo $1', 'name', 'arg'], SH],
+    [['-c', 'echo $1', '--', 'arg', '--json'], SH],
+    [['-c', 'x', '-', '--json'], SH],
+    [['-c', 'x', '-bash'], SH],
+    [['-c', '-e', 'x'], SH],
+    [['-c', '--', 'x', '--', 'y'], SH],
+    [['-ec', 'x'], SH],
+    [['-e', '-u', '-c', 'x', '-c'], SH],
+    [['-xc', 'x', '-c', 'y'], SH],
+    [['-lc', 'x', 'name', 'arg'], BASH],
+    [['-l', '-c', 'x'], BASH],
+    [['-ilc', 'x'], BASH],
+    [['-o', 'pipefail', '-c', 'x'], BASH],
+    [['-euo', 'pipefail', '-c', 'x'], BASH],
+    [['--login', '-c', 'x'], BASH],
+    [['--noprofile', '--norc', '-eo', 'pipefail', './x.sh', 'a'], BASH],
+    [['-e', './x.sh', 'a', '-c'], SH],
+    [['-ex', 'x.sh'], SH],
+    [['-l', '/x'], BASH],
+  ])('%j is for %s, whose words come unchanged', (words, shell) => {
+    expect(commandOf(readCommandLine(words))).toEqual([shell, ...words])
+    expect(commandOf(readCommandLine(['--memory', '1g', ...words]))).toEqual([shell, ...words])
+    expect(commandOf(readCommandLine(words, false))).toEqual([SH, ...words])
+    expect(commandOf(readCommandLine(['--', ...words]))).toEqual(words)
   })
+
+  test('is what rules see of it', () => {
+    expect(readCommandLine(['-l', '-c', 'the text', 'name']).script).toBe('the text')
+    expect(readCommandLine(['-c', '--', 'the text']).script).toBe('the text')
+    expect(readCommandLine(['-e', './file']).script).toBeUndefined()
+  })
+
   test('may begin with a dash, and options may follow it', () => {
     const line = readCommandLine(['-c', '--x', '--json'])
     expect([commandOf(line), line.given]).toEqual([['/bin/sh', '-c', '--x'], { json: 'native' }])
+  })
+
+  test('may have options on both sides, and then its own words', () => {
+    const words = ['--memory', '1g', '-lc', 'x', '--rw', '.', 'name', '--json']
+    const line = readCommandLine(words)
+    expect([commandOf(line), line.given, line.optionsEnd]).toEqual([
+      ['/bin/bash', '-lc', 'x', 'name', '--json'],
+      { memory: '1g', rw: ['.'] },
+      2,
+    ])
   })
 })
 
@@ -73,6 +111,9 @@ describe('what cannot be understood is refused', () => {
     ['an unknown form of JSON', ['--json=xml', 'x'], /--json: expected native.*"xml"/],
     ['an unknown approval', ['--approval', 'maybe', 'x'], /--approval: expected prompt/],
     ['-c without a script', ['-c'], /-c: expected SCRIPT/],
+    ['-lc without a script', ['-lc', '--'], /-lc: expected SCRIPT/],
+    ['an option that only follows a script', ['-c', 'x', '--memry', '1g'], /--memry.*Did you mean --memory/],
+    ['letters of a shell without a script or a file', ['-e', '--', 'x'], /-e/],
   ]
   test.each(rows)('%s', (_, words, message) => {
     expect(() => readCommandLine(words)).toThrow(message)

@@ -74,7 +74,7 @@ export async function planOnce({
       ...(enginePath === undefined ? {} : { enginePath }),
       nativeDirectory: nativeDirectory(),
       runsDirectory,
-      stdinIsTerminal: false,
+      stdin: 'nothing',
     })
   const run = async () => {
     const outcome = await superviseNamespace({

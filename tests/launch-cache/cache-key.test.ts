@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { areVariables, commandBySplit, invocationOf, keyName, keyWords } from '../../src/launch-cache/cache-key.ts'
+import {
+  areVariables,
+  invocationOf as invocationBy,
+  keyName,
+  keyWords,
+  commandBySplit as splitBy,
+} from '../../src/launch-cache/cache-key.ts'
 import { fnv1a64 } from '../../src/os/checksum.ts'
+
+const invocationOf = (words: readonly string[]) => invocationBy(words, true)
+const commandBySplit = (words: readonly string[]) => splitBy(words, true)
 
 describe('how the caller wrote the command', () => {
   test.each([
@@ -16,11 +25,22 @@ describe('how the caller wrote the command', () => {
       },
     ],
     [['--memory', '1g', '-c', 'ls'], { options: ['--memory', '1g'], variables: [], program: '/bin/sh' }],
+    [['-lc', 'ls', 'a'], { options: [], variables: [], program: '/bin/bash' }],
+    [['ls', '-c', 'x'], { options: [], variables: [], program: 'ls' }],
+    [['ls', '--', 'x'], { options: [], variables: [], program: 'ls' }],
   ])('%j is understood', (words, invocation) => {
     expect(invocationOf(words)).toEqual(invocation)
   })
 
-  test.each([[[]], [['--memory', '1g', 'ls']], [['--']], [['--json']]])('%j is left to the full parser', (words) => {
+  test.each([
+    [[]],
+    [['--memory', '1g', 'ls']],
+    [['--']],
+    [['--json']],
+    [['-c']],
+    [['-c', 'ls', '--json']],
+    [['-e', './x']],
+  ])('%j is left to the full parser', (words) => {
     expect(invocationOf(words)).toBeUndefined()
   })
 })
@@ -42,7 +62,11 @@ describe('the command that the client takes from the words', () => {
   test.each([
     [['--', 'ls', '--', 'x'], ['ls', '--', 'x'], 'is what node takes'],
     [['-c', 'ls'], ['/bin/sh', '-c', 'ls'], 'is what node takes'],
-    [['-c', 'ls', '--', 'x'], ['x'], 'is not the script that node runs'],
+    [['-c', 'ls', '--', 'x'], ['/bin/sh', '-c', 'ls', '--', 'x'], 'is what node takes'],
+    [['-eo', 'pipefail', '-c', 'ls'], ['/bin/bash', '-eo', 'pipefail', '-c', 'ls'], 'is what node takes'],
+    [['ls', '-c', 'x'], ['ls', '-c', 'x'], 'is what node takes'],
+    [['--memory', '1g', 'ls', '-c', 'x'], ['/bin/sh', '-c', 'x'], 'is not the `ls` that node runs'],
+    [['--workdir', '-c', 'ls'], ['/bin/sh', '-c', 'ls'], 'is not the `ls` that node runs'],
     [['--memory', '1g', 'ls', '--', 'x'], ['x'], 'is not the `ls` that node runs'],
   ])('of %j it is %j, which %s', (words, command) => {
     expect(commandBySplit(words)).toEqual(command)
@@ -61,6 +85,7 @@ describe('the key', () => {
     userNamespace: 'user:[1]',
     mountNamespace: 'mnt:[2]',
     cwd: '/w',
+    isAtTerminal: false,
     invocation: { options: ['--memory', '1g'], variables: [], program: 'ls' },
     env: {
       PATH: '/bin',
@@ -105,6 +130,10 @@ describe('the key', () => {
     const invocation = { options, variables: [], program: 'ls', isForAnyVariables: true }
     const words = keyWords({ ...inputs, invocation })
     expect(words.slice(words.indexOf('ls') + 1, -4)).toEqual(expected)
+  })
+
+  test('tells a caller at a terminal from others', () => {
+    expect(keyName(keyWords({ ...inputs, isAtTerminal: true }))).not.toBe(keyName(keyWords(inputs)))
   })
 
   test('tells words apart that only differ in where one ends', () => {

@@ -39,7 +39,9 @@ import {
 
 describeWith('bwrap', 'a plan that is known', () => {
   test.each([
-    [['-c', 'echo "$0 $1"', '--', 'echo', 'wrong'], 'echo wrong\n'],
+    [['-c', 'echo "$0 $1"', '--', 'echo', 'wrong'], '-- echo\n'],
+    [['--audit', '-c', 'echo', '-c', 'wrong'], '-c wrong\n'],
+    [['--memory', '64MiB', 'echo', '-c', 'wrong'], '-c wrong\n'],
     [['--memory', '64MiB', 'echo', '--', 'echo', 'wrong'], '-- echo wrong\n'],
   ])('runs the same command every time where %j can be split in two ways', async (words, printed) => {
     for (const time of [1, 2, 3]) {
@@ -107,6 +109,13 @@ describeWith('bwrap', 'a plan that was made for another program', () => {
     [['--', '/bin/echo', 'x']],
     [['--', 'sh', '-c', 'exit 7']],
     [['-c', 'echo "$0" "$PATH"; exit 7']],
+    [['-c', 'echo "$0 $1"', 'name', 'arg']],
+    [['-ec', 'false; echo "not ended"']],
+    [['-lc', 'shopt login_shell; echo "$0 $-"', '--', 'arg']],
+    [['-l', '-c', 'echo "$0"']],
+    [['-euo', 'pipefail', '-c', 'false | true']],
+    [['-c', '--', 'echo "$0"']],
+    [['sh', '-c', 'exit 7']],
     [['--', './here']],
     [['here']],
   ])('runs %j without node, as node would', async (words) => {
@@ -273,6 +282,7 @@ describeWith('bwrap', 'a plan under a worker', () => {
     [under('-c', 'echo "a  b" \'c\'')],
     [under('--', 'sh', '-c', 'kill -SEGV $$')],
     [under('--', 'no-such-program')],
+    [under('-lc', 'echo a', 'name')],
   ])('runs %j, which the rules let run, without node and as node would', async (words) => {
     const byFront = await runIn(words, withoutNode)
     expect(byFront.status).not.toBe(99)
@@ -288,6 +298,8 @@ describeWith('bwrap', 'a plan under a worker', () => {
     [under('-c', 'echo a; echo b')],
     [under('-c', 'uname')],
     [under('-c', 'exec echo a')],
+    [under('-lc', 'uname')],
+    [under('-lc', 'coproc echo a')],
     [under('--', 'sh', '-c', 'exit 1', '/var/log')],
   ])('leaves %j to node, which says the same as without the plan', async (words) => {
     const shared = await runIn(words)

@@ -104,9 +104,9 @@ describe('The backend is', () => {
   })
 
   test('process only with a warning that nothing is isolated', () => {
-    expect(planIn({ policy: { backend: 'process' }, permits: { unsandboxed: true } }).warnings[0]).toContain(
-      'no isolation',
-    )
+    const { warnings } = planIn({ policy: { backend: 'process' }, permits: { unsandboxed: true } })
+    expect(warnings[0]).toContain('no isolation')
+    expect(warnings).toContain('Execution context: Host process (LEGACY MODE)')
   })
 })
 

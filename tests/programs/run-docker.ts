@@ -26,7 +26,7 @@ await superviseDocker({
     commandEnv: {},
     nativeDirectory: '/nonexistent',
     runsDirectory,
-    stdinIsTerminal: false,
+    stdin: 'nothing',
   },
   stdio: { mode: 'capture', stdin: 'ignore', outputCap: 0 },
 })

@@ -181,6 +181,36 @@ describeWith(['userns', 'python'], 'the caller’s terminal', () => {
 })
 
 describeWith(['bwrap', 'userns'], 'with --tty and no terminal around', () => {
+  const CAT = ['--timeout', '20s', '--tty', '--', 'sh', '-c', 'stty -echo; test -t 0 && cat && echo "<end>"']
+  const LINES = `${'line\n'.repeat(20_000)}last`
+  test.each<[what: string, stdin: string, text: string]>([
+    ['of a pipe', 'printf "a\\nb\\n" |', 'a\nb\n'],
+    ['of a pipe within a line', 'printf a |', 'a'],
+    ['of an empty pipe', 'printf "" |', ''],
+    ['of more than a terminal takes at once', 'cat lines |', LINES],
+    ['of a file', '<lines', LINES],
+    ['of /dev/null', '</dev/null', ''],
+    ['of a stdin that is closed', '<&-', ''],
+  ])('the end %s ends what reads it, by both ways', async (_, stdin, text) => {
+    const cwd = await directoryWith({ lines: LINES })
+    const HOME = await directoryWith()
+    const env = { PATH: process.env.PATH, HOME, XDG_RUNTIME_DIR: join(HOME, 'runtime'), LANG: 'C.UTF-8' }
+    await mkdir(env.XDG_RUNTIME_DIR, { mode: 0o700 })
+    const [program, ...words] = [programFor(currentUser()), ...CAT]
+    const line = stdin.endsWith('|') ? `${stdin} "$@"` : `exec "$@" ${stdin}`
+    for (const _way of ['node', 'client']) {
+      const { stdout, exitCode } = await execa('/bin/sh', ['-c', line, 'sh', program, ...words], {
+        cwd,
+        env,
+        extendEnv: false,
+        reject: false,
+        stripFinalNewline: false,
+      })
+      // Typed before the echo is off, it is seen once more.
+      expect([exitCode, stdout.replaceAll('\r', '').endsWith(`${text}<end>\n`)]).toEqual([0, true])
+    }
+  })
+
   test('a pipe is typed into it', async () => {
     const run = await runForText(['--tty', '--', 'sh', '-c', 'test -t 0 && read word && echo "<$word>"'], {
       stdin: 'hello\n',

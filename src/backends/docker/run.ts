@@ -39,9 +39,17 @@ import { type InitReport, openReport, type ReportSocket } from './status-socket.
 
 /** @throws SandboxError when the container cannot be made or started, or would not hold what the plan says it holds */
 export async function superviseDocker(input: DockerRun): Promise<Outcome> {
+  if (input.plan.tty && input.run.stdin === 'data') throw nothingTyped()
   if (input.plan.dockerReuse === 'session' && input.plan.network.mode === 'restricted')
     throw noRestrictedNetwork('the container of a session serves many runs, and each has a network of its own')
   return input.plan.dockerReuse === 'session' ? superviseSession(input, superviseContainer) : superviseContainer(input)
+}
+
+/** The client refuses to pass on what is no terminal, and a command that waits for it would wait for ever. */
+function nothingTyped(): SandboxError {
+  return new SandboxError('NO_BACKEND', 'docker types no pipe and no file into the terminal of a container (--tty)', {
+    hint: 'leave out --tty, or give it a terminal or /dev/null as stdin; the backend namespace types what a pipe brings',
+  })
 }
 
 async function superviseContainer(input: DockerRun): Promise<Outcome> {
@@ -107,7 +115,7 @@ async function runContainer(input: DockerRun, container: Reporting): Promise<Out
 
 /** Starts the container with our stdio and waits for its end. */
 function attach({ plan, run, stdio, signal }: DockerRun, { docker, name }: Container): Promise<ChildEnd> {
-  const interactive = plan.tty && !run.stdinIsTerminal ? [] : ['--interactive']
+  const interactive = plan.tty && run.stdin !== 'terminal' ? [] : ['--interactive']
   const launch: Launch = {
     file: docker.path,
     argv: ['start', '--attach', ...interactive, name],

@@ -60,7 +60,7 @@ export async function probeEngine(probe: EngineProbe): Promise<Probe> {
     ...(probe.bwrap === undefined ? {} : { enginePath: probe.bwrap }),
     nativeDirectory: probe.nativeDirectory,
     runsDirectory: '',
-    stdinIsTerminal: false,
+    stdin: 'nothing',
   })
   const outcome = await superviseNamespace({ launch, stdio: { mode: 'capture', stdin: 'ignore', outputCap: 4096 } })
   if (outcome.cause === 'exit' && outcome.exitCode === 0) return { ok: true }

@@ -39,9 +39,3 @@ function notAllowed(): SandboxError {
     hint: 'LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process ...',
   })
 }
-
-/** What people must know before they trust the result. */
-export const PROCESS_WARNINGS: readonly string[] = [
-  'Execution context: Host process (LEGACY MODE)',
-  'Isolation: DISABLED: the command can read, write and reach everything this user can',
-]

@@ -2,7 +2,12 @@
 import type { Backend } from '../backend.ts'
 import { processOffers } from './offers.ts'
 
-const NO_ISOLATION = 'no isolation: the command runs as a host process and can reach everything this user can'
+/** What people must know before they trust the result. */
+const WARNINGS: readonly string[] = [
+  'no isolation: the command runs as a host process and can reach everything this user can',
+  'Execution context: Host process (LEGACY MODE)',
+  'Isolation: DISABLED: the command can read, write and reach everything this user can',
+]
 
 export const processBackend: Backend = {
   name: 'process',
@@ -18,7 +23,7 @@ export const processBackend: Backend = {
   headline: 'Isolation: DISABLED (Host process)',
   offers: processOffers,
   terms: (_offers, { permits }) => ({
-    warnings: [NO_ISOLATION],
+    warnings: WARNINGS,
     ...(!permits.unsandboxed && {
       barred: {
         why: 'it isolates nothing and must be allowed twice',

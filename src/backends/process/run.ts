@@ -14,7 +14,7 @@ import type { RunInputs } from '../backend.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
 import type { Outcome, SetupFailure } from '../outcome.ts'
-import { buildProcess, PROCESS_WARNINGS, type ProcessInputs, RUN_VARIABLE } from './build.ts'
+import { buildProcess, type ProcessInputs, RUN_VARIABLE } from './build.ts'
 
 export interface ProcessRun {
   readonly plan: Plan
@@ -56,7 +56,7 @@ export async function superviseProcess({ plan, run, stdio, signal }: ProcessRun)
     usage: { cpuMs: 0, peakMemory: watchdog.peak(), peakPids: 0 },
     ...(watchdog.fired() === 'pids' && { events: { oomKill: 0, pidsMax: 1, throttledMs: 0 } }),
     killed,
-    warnings: PROCESS_WARNINGS,
+    warnings: [],
   }
 }
 

@@ -4,8 +4,11 @@
  * Edge: stdio, signals.
  */
 import { resolve } from 'node:path'
+import { isatty } from 'node:tty'
 import { SandboxError } from '../../error.ts'
+import { hasBash } from '../../host/program.ts'
 import { areVariables, commandBySplit, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
+import type { Plan } from '../../plan/plan.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import type { PolicyLayer } from '../../policy/layer.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
@@ -15,7 +18,7 @@ import { exitStatus } from '../../report/exit-status.ts'
 import { isolationLine } from '../../report/isolation.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
-import { errorLines, resultLines } from '../../report/text.ts'
+import { errorLines, resultLines, warningLines } from '../../report/text.ts'
 import { NOT_NARROWED } from '../../run/narrowing-sources.ts'
 import type { Ending, ExecOptions } from '../../run/plan-run.ts'
 import type { Decided } from '../../worker/authorize.ts'
@@ -49,17 +52,18 @@ function jsonForm(value: GivenOptions[string]): JsonForm | undefined {
   return JSON_FORMS.find((form) => form === value) ?? 'native'
 }
 
-/** The bytes of the command, where its words are not UTF-8. Those of `-c SCRIPT` come before it. */
-function commandBytes({ bytes }: Words, { commandAt, script }: CommandLine): readonly Uint8Array[] | undefined {
+/** The bytes of the command, where its words are not UTF-8. */
+function commandBytes({ bytes }: Words, { commandAt, shell }: CommandLine): readonly Uint8Array[] | undefined {
   if (bytes === undefined) return undefined
-  if (bytes.slice(0, commandAt).some((word) => Buffer.from(word).toString().includes('\ufffd'))) {
+  const isOfCommand = (at: number) => commandAt.some(([from, to]) => at >= from && at < to)
+  if (bytes.some((word, at) => !isOfCommand(at) && Buffer.from(word).toString().includes('\ufffd'))) {
     throw usageError(
       'an option of the command line is not valid UTF-8.',
       'put the name into a profile, or use another path to the file',
     )
   }
-  const shell = script === undefined ? [] : ['/bin/sh', '-c', script].map((word) => Buffer.from(word))
-  return [...shell, ...bytes.slice(commandAt)]
+  const before = shell === undefined ? [] : [Buffer.from(shell)]
+  return [...before, ...bytes.filter((_, at) => isOfCommand(at))]
 }
 
 /** What becomes of changes to copy-on-write zones. */
@@ -105,6 +109,7 @@ async function read(call: Call, line: CommandLine): Promise<ExecRequest> {
     env,
     mode: json === undefined ? 'inherit' : 'capture',
     stdin: 'inherit',
+    isAtTerminal: isatty(0) && isatty(2),
   }
   return { given, options, json, script: line.script, variables: listOf(line.given['env']) }
 }
@@ -240,16 +245,32 @@ async function recordRefusal(request: ExecRequest, error: unknown, decided: Deci
 
 /** How the client reads the same words; undefined where that is not how they were read here. */
 function invocationFor({ options, variables }: ExecRequest, { text }: Words): Invocation | undefined {
-  const command = commandBySplit(text)
+  const command = commandBySplit(text, hasBash())
   const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
-  const invocation = isAlike ? invocationOf(text) : undefined
+  const invocation = isAlike ? invocationOf(text, hasBash()) : undefined
   return invocation !== undefined && areVariables(invocation, variables) ? invocation : undefined
 }
 
 async function run(request: ExecRequest, words: Words): Promise<number> {
   const invocation = words.bytes === undefined ? invocationFor(request, words) : undefined
   await checkRecord(request)
-  return await show(await runRecorded(request, invocation), request)
+  const told = new Set<string>()
+  const result = await runRecorded({ request, invocation, told })
+  return await show({ ...result, warnings: result.warnings.filter((warning) => !told.has(warning)) }, request)
+}
+
+/** What is known before the command starts is said then, each once; in JSON it is all in the result. */
+async function warn({ json }: ExecRequest, warnings: readonly string[], told: Set<string>): Promise<void> {
+  const untold = json === undefined ? warnings.filter((warning) => !told.has(warning)) : []
+  for (const warning of untold) told.add(warning)
+  await writeStderr(warningLines(untold))
+}
+
+interface RunToRecord {
+  readonly request: ExecRequest
+  readonly invocation: Invocation | undefined
+  /** Filled in: warnings that people have seen. */
+  readonly told: Set<string>
 }
 
 /** What the client does by itself when a run like this one has ended. */
@@ -262,7 +283,7 @@ function endingOf(request: ExecRequest): Ending {
   }
 }
 
-async function runRecorded(request: ExecRequest, invocation: Invocation | undefined): Promise<Result> {
+async function runRecorded({ request, invocation, told }: RunToRecord): Promise<Result> {
   const under = (await workerRoom(request))?.underWorker({ ...request, env: request.options.env ?? {} })
   const options = {
     ...request.options,
@@ -270,6 +291,7 @@ async function runRecorded(request: ExecRequest, invocation: Invocation | undefi
     narrowedFrom: () => NOT_NARROWED,
     ...under?.options,
     ...keepingLog(request, under?.options.narrow),
+    onPlanned: ({ warnings }: Plan) => warn(request, [...(under?.decided()?.warnings ?? []), ...warnings], told),
   }
   const ran = await runUntilSignal(options).catch(async (error: unknown) => {
     await recordRefusal(request, error, under?.decided())
@@ -291,7 +313,7 @@ function jsonFormOf(words: readonly string[], env: Environment): JsonForm | unde
 /** What is known of a command line that may be wrong: as much as can be read of it. */
 function readIfPossible(words: readonly string[]): { readonly command: readonly string[]; readonly profile: string } {
   try {
-    const line = readCommandLine(words)
+    const line = readCommandLine(words, hasBash())
     return { command: commandOf(line), profile: word(line.given, 'profile') ?? 'default' }
   } catch {
     return { command: [], profile: 'default' } // The error that is being reported describes what is wrong with it.
@@ -309,7 +331,7 @@ async function refuse(error: SandboxError, { text: words, env }: Call): Promise<
 }
 
 async function runCall(call: Call): Promise<number> {
-  const line = readCommandLine(call.text)
+  const line = readCommandLine(call.text, hasBash())
   if (line.help) {
     const { execUsage } = await import('../help.ts')
     await writeStdout(execUsage())
@@ -345,7 +367,7 @@ export async function explain(call: Call, outcome: number): Promise<number> {
   const { status, captured, isRecorded } = readFinishedRun(outcome)
   try {
     const { explainOutcome } = await import('../../run/exec.ts')
-    const request = await read(call, readCommandLine(call.text))
+    const request = await read(call, readCommandLine(call.text, hasBash()))
     const { options, decided } = await planned(request)
     const result = await explainOutcome(options, status, captured).catch(async (error: unknown) => {
       await recordRefusal(request, error, decided())

@@ -8,6 +8,7 @@
 import { SandboxError } from '../../error.ts'
 import { usableCache } from '../../host/boot-cache.ts'
 import { secretDirectory } from '../../host/own-directory.ts'
+import { hasBash } from '../../host/program.ts'
 import { areVariables, withoutValues } from '../../launch-cache/cache-key.ts'
 import { isPoolable } from '../../launch-cache/eligibility.ts'
 import { launchCacheDirectory, makeLaunchCache } from '../../launch-cache/store.ts'
@@ -25,7 +26,7 @@ import { parseDuration } from '../../text/units.ts'
 import type { Arguments } from '../arguments.ts'
 import type { Call, Environment } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
-import { commandOf, readCommandLine } from '../exec-arguments.ts'
+import { readCommandLine } from '../exec-arguments.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
@@ -58,17 +59,16 @@ function idleOf(text = STANDARD_IDLE): number {
 }
 
 function execOptions(call: Call, rest: readonly string[]): ExecOptions {
-  const line = readCommandLine(rest)
+  const line = readCommandLine(rest, hasBash())
   const { env } = call
   const cwd = currentDirectory(call)
   const given: GivenOptions = { ...environmentLayers(env, cwd).request, ...line.given }
   const refused = ['worker', 'workshop', 'json', 'plan', 'audit'].find((name) => given[name] !== undefined)
   if (refused !== undefined)
     throw usageError(`--${refused}: a pool serves plain runs only.`, 'put what it grants into a profile')
-  const command = line.command.length === 0 && line.script === undefined ? ANY_COMMAND : commandOf(line)
+  const command = line.command.length === 0 ? ANY_COMMAND : line.command
   const { profile } = given
-  const own = rest.slice(0, line.commandAt - (rest[line.commandAt - 1] === '--' ? 1 : 0))
-  const invocation = { ...withoutValues(own), program: command[0] ?? '' }
+  const invocation = { ...withoutValues(rest.slice(0, line.optionsEnd)), program: command[0] ?? '' }
   return {
     command,
     layers: [flagLayer(line.given, cwd)],

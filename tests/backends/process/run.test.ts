@@ -38,10 +38,6 @@ describe('the process backend', () => {
     expect(() => buildProcess(planFor('process'), runInputs())).toThrow(/must be allowed twice/)
   })
 
-  test('says in every outcome that nothing is isolated', async () => {
-    expect((await run(['true'])).warnings[0]).toBe('Execution context: Host process (LEGACY MODE)')
-  })
-
   test.each([0, 1, 125, 126, 127, 137])('gives the exit code %i', async (code) => {
     expect(await run(['sh', '-c', `exit ${code}`])).toMatchObject({ cause: 'exit', exitCode: code, signal: null })
   })

@@ -1,0 +1,287 @@
+import { describe, expect, test } from 'vitest'
+import { readCommandLine } from '../../src/cli/exec-arguments.ts'
+import { FOREIGN_OPTIONS, foreignLine, foreignOptionAt } from '../../src/cli/foreign-options.ts'
+import { mergePolicies } from '../../src/policy/merge.ts'
+import { flagLayer } from '../../src/policy/option-layer.ts'
+import { OPTIONS } from '../../src/policy/options.ts'
+import { checkLayers } from '../../src/policy/validate-layers.ts'
+import { shellWord } from '../../src/report/hints.ts'
+
+const lineOf = (words: readonly string[]): string => {
+  const found = foreignOptionAt(words, 0)
+  return found === undefined ? '' : foreignLine(found, shellWord)
+}
+
+/** Words of another program, as its users write them -> the same in ours. */
+const MEANT: readonly (readonly [written: readonly string[], ours: readonly string[]])[] = [
+  [
+    ['-v', '/a:/b'],
+    ['--rw', '/a:/b'],
+  ],
+  [
+    ['-v', '/a:/b:ro'],
+    ['--ro', '/a:/b'],
+  ],
+  [
+    ['-v', '/a:/b:z,ro'],
+    ['--ro', '/a:/b'],
+  ],
+  [['-v/a:/b'], ['--rw', '/a:/b']],
+  [
+    ['-v', '/data'],
+    ['--tmpfs', '/data'],
+  ],
+  [
+    ['--volume', '.:/work'],
+    ['--rw', '.:/work'],
+  ],
+  [['--volume=.:/work:ro'], ['--ro', '.:/work']],
+  [
+    ['--mount', 'type=bind,source=/a,target=/b'],
+    ['--rw', '/a:/b'],
+  ],
+  [
+    ['--mount', 'type=bind,src=/a,dst=/b,readonly'],
+    ['--ro', '/a:/b'],
+  ],
+  [['--mount=type=tmpfs,destination=/b'], ['--tmpfs', '/b']],
+  [
+    ['--bind', '/a', '/b'],
+    ['--rw', '/a:/b'],
+  ],
+  [
+    ['--bind', '/a', '/a'],
+    ['--rw', '/a'],
+  ],
+  [['--bind=/a,/b'], ['--rw', '/a:/b']],
+  [
+    ['--bind-try', '/a', '/b'],
+    ['--rw', '/a:/b'],
+  ],
+  [
+    ['--ro-bind', '/a', '/b'],
+    ['--ro', '/a:/b'],
+  ],
+  [
+    ['--ro-bind-try', '/a', '/b'],
+    ['--ro', '/a:/b'],
+  ],
+  [
+    ['--dev-bind', '/a', '/b'],
+    ['--rw', '/a:/b'],
+  ],
+  [
+    ['--dev-bind-try', '/a', '/a'],
+    ['--rw', '/a'],
+  ],
+  [
+    ['--dir', '/a'],
+    ['--tmpfs', '/a'],
+  ],
+  [['--whitelist=/a'], ['--rw', '/a']],
+  [['--read-write=/a'], ['--rw', '/a']],
+  [['--read-only=/a'], ['--ro', '/a']],
+  [['--private=/a'], ['--rw', '/a:/home/sandbox']],
+  [['--allow-read'], ['--ro', '.']],
+  [['--allow-read=/a,b'], ['--ro', '/a', '--ro', 'b']],
+  [['--allow-write'], ['--rw', '.']],
+  [['--allow-write=/a'], ['--rw', '/a']],
+  [
+    ['-e', 'K=V'],
+    ['--env', 'K=V'],
+  ],
+  [
+    ['-e', 'K'],
+    ['--env', 'K'],
+  ],
+  [['-eK=a b'], ['--env', 'K=a b']],
+  [
+    ['--setenv', 'K', 'V=W'],
+    ['--env', 'K=V=W'],
+  ],
+  [['--allow-env=A,B'], ['--env', 'A', '--env', 'B']],
+  [['--allow-env'], ['--env', 'NAME']],
+  [
+    ['-w', '/a'],
+    ['--workdir', '/a'],
+  ],
+  [
+    ['--cwd', '/a'],
+    ['--workdir', '/a'],
+  ],
+  [['--chdir=/a'], ['--workdir', '/a']],
+  [
+    ['-C', '/a'],
+    ['--workdir', '/a'],
+  ],
+  [['-t'], ['--tty']],
+  [['-it'], ['--tty']],
+  [['-ti'], ['--tty']],
+  [
+    ['--network', 'none'],
+    ['--net', 'none'],
+  ],
+  [['--network=host'], ['--net', 'host']],
+  [
+    ['--network', 'bridge'],
+    ['--net', 'record'],
+  ],
+  [['--unshare-net'], ['--net', 'none']],
+  [['--share-net'], ['--net', 'host']],
+  [['--allow-net'], ['--net', 'record']],
+  [['--allow-net=a.org,b.org:8080'], ['--allow-host', 'a.org', '--allow-host', 'b.org:8080']],
+  [
+    ['-p', '8080:80'],
+    ['--publish', '8080:80'],
+  ],
+  [
+    ['-p', '127.0.0.1:8080:80/tcp'],
+    ['--publish', '127.0.0.1:8080:80'],
+  ],
+  [['-p8080'], ['--publish', '8080']],
+  [
+    ['-m', '512m'],
+    ['--memory', '512m'],
+  ],
+  [['-m1g'], ['--memory', '1g']],
+  [
+    ['--pids-limit', '64'],
+    ['--pids', '64'],
+  ],
+  [
+    ['--security-opt', 'seccomp=unconfined'],
+    ['--seccomp', 'off'],
+  ],
+  [['--security-opt=seccomp:/a/b.json'], ['--seccomp', '/a/b.json']],
+  [['--dry-run'], ['--plan']],
+]
+
+/** Words that need none of ours, or that none of ours serves; the reason. */
+const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] = [
+  [['--ro-bind', '/usr', '/usr'], /^--ro-bind: leave it out: the directories of the system/],
+  [['--dev-bind', '/dev/kvm', '/dev/kvm'], /^--dev-bind: no device/],
+  [['--read-only'], /^--read-only: leave it out/],
+  [['--readonly'], /leave it out/],
+  [['--blacklist=/a'], /^--blacklist: leave it out: only what is named/],
+  [['--private'], /^--private: leave it out: the home/],
+  [['--private-home'], /leave it out/],
+  ...['tmp', 'dev', 'etc', 'bin'].map((part) => [[`--private-${part}`], /leave it out/] as const),
+  [['--proc', '/proc'], /leave it out: \/proc and \/dev/],
+  [['--dev', '/dev'], /leave it out/],
+  [['--unsetenv', 'K'], /leave it out/],
+  [['--clearenv'], /leave it out/],
+  [['--env-file', 'f'], /^--env-file: name each variable \(--env NAME=VALUE\)/],
+  [['-i'], /^-i: leave it out: stdin/],
+  [['--interactive'], /leave it out: stdin/],
+  [['-d'], /^-d: a run ends with its caller.*&/],
+  [['--detach'], /a run ends with its caller/],
+  [['-dit'], /^-dit: a run ends with its caller/],
+  [['--network', 'mine'], /^--network: there are no networks by name: --allow-host/],
+  [['-p', '53:53/udp'], /^-p: only TCP/],
+  [['--shm-size', '1g'], /resources\.shm/],
+  ...['-u', '--user', '--uid', '--gid'].map(
+    (flag) => [[flag, '1000'], /leave it out: the command is never root/] as const,
+  ),
+  [['--cap-drop', 'ALL'], /leave it out: the command has no capability/],
+  [['--caps.drop=all'], /leave it out/],
+  [['--cap-add', 'SYS_ADMIN'], /no capability can be given/],
+  [['--privileged'], /no capability can be given/],
+  [['--security-opt', 'no-new-privileges'], /leave it out: the command can gain no privilege/],
+  [['--nonewprivs'], /leave it out/],
+  [['--noroot'], /leave it out/],
+  [['--device', '/dev/kvm'], /no device/],
+  [['--gpus', 'all'], /no device/],
+  ...['all', 'user', 'ipc', 'pid', 'uts', 'cgroup'].map(
+    (kind) => [[`--unshare-${kind}`], /leave it out: .*namespaces/] as const,
+  ),
+  ...['ipc', 'pid', 'uts', 'userns', 'cgroupns'].map((kind) => [[`--${kind}`, 'host'], /leave it out/] as const),
+  [['--rm'], /^--rm: leave it out: nothing is left/],
+  [['--name', 'n'], /llm-do ps/],
+  [['--hostname', 'n'], /leave it out/],
+  [['--die-with-parent'], /leave it out/],
+  [['--new-session'], /leave it out/],
+  [['--init'], /leave it out/],
+  [['--entrypoint', 'sh'], /what stands behind --/],
+  [['--settings', 'f.json'], /--profile FILE/],
+]
+
+describe('an option of another program', () => {
+  test.each(MEANT)('%j is %j', async (written, ours) => {
+    expect(lineOf(written)).toMatch(/^-[-\w.]+: did you mean /)
+    expect(lineOf(written)).toContain(`did you mean ${ours.map(shellWord).join(' ')}?`)
+    // What is suggested is accepted.
+    const { given, command } = readCommandLine([...ours, '--', 'x'], true)
+    expect(command).toEqual(['x'])
+    const layers = await checkLayers([flagLayer(given, '/w')])
+    expect(() => mergePolicies(layers, { profile: 'default', home: '/home/ann' })).not.toThrow()
+  })
+
+  test.each(OTHERS)('%j: %s', (written, line) => {
+    expect(lineOf(written)).toMatch(line)
+  })
+
+  test.each(FOREIGN_OPTIONS.flatMap(({ spellings }) => spellings))('%s stands in a row of these tests', (spelling) => {
+    const written = [...MEANT, ...OTHERS].map(([[word = '']]) => word.split('=')[0])
+    expect(written).toContain(spelling)
+  })
+
+  test.each(FOREIGN_OPTIONS.flatMap(({ spellings }) => spellings))('%s is none of ours', (spelling) => {
+    expect(OPTIONS.map(({ name }) => `--${name}`)).not.toContain(spelling)
+  })
+
+  test.each(FOREIGN_OPTIONS.flatMap(({ spellings }) => spellings))('%s is told without a value, too', (spelling) => {
+    expect(lineOf([spelling])).toContain(spelling)
+    expect(lineOf([spelling, '--', 'x'])).toBe(lineOf([spelling]))
+  })
+})
+
+describe('a command line of another program', () => {
+  const problemOf = (words: readonly string[]) => {
+    try {
+      readCommandLine(words, true)
+    } catch (error) {
+      return error
+    }
+    return undefined
+  }
+
+  test('is refused as a whole, with the same line in words of ours', () => {
+    const line = ['--rm', '-it', '-v', '/a b:/b:ro', '--memory', '1g', '-e', 'K=V', 'sh', '-i', '--rm']
+    expect(problemOf(line)).toMatchObject({
+      code: 'USAGE',
+      message: '--rm: leave it out: nothing is left of a run.',
+      problems: [
+        '--rm: leave it out: nothing is left of a run.',
+        '-it: did you mean --tty?',
+        "-v: did you mean --ro '/a b:/b'?",
+        '-e: did you mean --env K=V?',
+      ],
+      hint: "llm-do exec --tty --ro '/a b:/b' --memory 1g --env K=V -- sh -i --rm",
+    })
+  })
+
+  test('keeps its script, and what may follow it', () => {
+    expect(problemOf(['-w', '/a', '-lc', 'x y', '--network', 'none', 'name'])).toMatchObject({
+      hint: "llm-do exec --workdir /a --net none -lc 'x y' name",
+    })
+  })
+
+  test('has no such line where a part of it cannot be said', () => {
+    expect(problemOf(['--gpus', 'all', '--rm', '--', 'x'])).toMatchObject({ hint: 'llm-do exec --help' })
+  })
+
+  test.each([[['-e', '-c', 'x']], [['-v', '-u', '-c', 'x']], [['-i', '-c', 'x']], [['-e', './x.sh']]])(
+    '%j is one of a shell',
+    (words) => {
+      expect(problemOf(words)).toBeUndefined()
+    },
+  )
+
+  test.each([
+    ['--memry', '--memory'],
+    ['--netw', '--net'],
+    ['--time-out', '--timeout'],
+  ])('%s, which no program has, is near %s', (written, near) => {
+    expect(problemOf([written, '1', '--', 'x'])).toMatchObject({ message: expect.stringContaining(`mean ${near}`) })
+  })
+})
