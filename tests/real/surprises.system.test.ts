@@ -1,0 +1,107 @@
+/** What a user of Docker, bubblewrap or a plain shell would take for granted. */
+import { mkdir, readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { directoryWith, runForText } from './directory.ts'
+
+const FILES = { 'here.txt': 'here\n', 'out/.keep': '', 'src/a.c': 'a\n' }
+const withMask = (mask: string) => ['sh', '-c', `umask ${mask}; exec "$@"`, 'sh']
+
+describeWith(['userns'], "the caller's directory", () => {
+  test.each([
+    ['an empty command line', []],
+    ['another directory', ['--ro', '/opt']],
+    ['a named zone', ['--zone', 'data=/opt']],
+    ['memory', ['--tmpfs', '/scratch']],
+  ])('is there beside %s', async (_what, options) => {
+    const cwd = await directoryWith(FILES)
+    expect(await runForText([...options, '--', 'sh', '-c', 'pwd; cat here.txt'], { cwd })).toEqual({
+      status: 0,
+      out: '/workspace\nhere\n',
+      err: '',
+    })
+  })
+
+  test('stays read-only around the part that may be written', async () => {
+    const cwd = await directoryWith(FILES)
+    const script = 'echo 1 >out/made; echo 2 >made'
+    const { status, err } = await runForText(['--rw', './out', '--', 'sh', '-c', script], { cwd })
+    expect({ status, err }).toEqual({ status: 2, err: expect.stringContaining('Read-only file system') })
+    expect((await readdir(cwd)).toSorted()).toEqual(['here.txt', 'out', 'src'])
+    expect((await readdir(join(cwd, 'out'))).toSorted()).toEqual(['.keep', 'made'])
+  })
+
+  test('can be written around the part that may only be read, which keeps its place', async () => {
+    const cwd = await directoryWith(FILES)
+    const script = 'echo 1 >made; echo 2 >src/a.c; rm -f src/a.c; mv src gone; echo 3 >src/new; cat src/a.c'
+    const { status, out } = await runForText(['--profile', 'task', '--ro', './src', '--', 'sh', '-c', script], { cwd })
+    expect({ status, out }).toEqual({ status: 0, out: 'a\n' })
+    expect((await readdir(cwd)).toSorted()).toEqual(['here.txt', 'made', 'out', 'src'])
+    expect(await readdir(join(cwd, 'src'))).toEqual(['a.c'])
+    // Without the option the same script has its way.
+    await runForText(['--profile', 'task', '--', 'sh', '-c', script], { cwd })
+    expect((await readdir(cwd)).toSorted()).toEqual(['gone', 'here.txt', 'made', 'out'])
+  })
+
+  test.each([
+    ['itself', '--rw', '.', '/workspace'],
+    ['its parent', '--rw', '..', undefined],
+    ['another name inside', '--rw', '.:/code', '/code'],
+  ])('is where the command starts, and writes, when %s is shown', async (_what, flag, source, inside) => {
+    const cwd = join(await temporaryDirectory(), 'project')
+    await mkdir(cwd)
+    const { status, out } = await runForText([flag, source, '--', 'sh', '-c', 'touch made; pwd; ls /workspace'], {
+      cwd,
+    })
+    expect([status, out.split('\n')[0]]).toEqual([inside === '/workspace' ? 0 : 2, inside ?? cwd])
+    expect(await readdir(cwd)).toEqual(['made'])
+    expect(await readdir(dirname(cwd))).toEqual(['project'])
+  })
+
+  test.each([
+    ['by its option', ['--no-workspace'], {}],
+    ['by its variable', [], { LLM_DO_EXEC_NO_WORKSPACE: '1' }],
+    ['beside a zone', ['--no-workspace', '--ro', '/opt'], {}],
+  ])('is taken away %s', async (_how, options, env) => {
+    const cwd = await directoryWith(FILES)
+    const { status, out } = await runForText([...options, '--', 'sh', '-c', 'pwd; ls -A'], { cwd, env })
+    expect([status, out]).toEqual([0, '/workspace\n'])
+  })
+
+  test('that is a home is not shown beside a zone, and that is said', async () => {
+    const home = await directoryWith({ secret: 's3cret\n' })
+    const seen = await runForText(['--ro', '/opt', '--', 'ls', '-A'], { cwd: home, env: { HOME: home } })
+    expect(seen).toEqual({ status: 0, out: '', err: expect.stringContaining('is the home directory and is not shown') })
+  })
+})
+
+describeWith(['userns'], "the caller's mask of file modes", () => {
+  const PRINTS = ['--rw', '.', '--', 'sh', '-c', 'umask; : >file; mkdir directory']
+
+  describe.each([
+    ['plainly', []],
+    ['captured', ['--json']],
+  ])('counts for what is run %s', (_how, options) => {
+    test.each(['0077', '0027', '0002', '0000'])('when it is %s', async (mask) => {
+      // The second run is the client's, by the plan that the first one has left.
+      for (let times = 0; times < 2; times += 1) {
+        const cwd = await temporaryDirectory()
+        const { status, stdout } = await runCli([...options, ...PRINTS], { cwd, through: withMask(mask) })
+        expect([status, stdout.toString()]).toEqual([0, expect.stringContaining(mask)])
+        const modes = await Promise.all(['file', 'directory'].map((name) => stat(join(cwd, name))))
+        const open = 0o777 & ~Number.parseInt(mask, 8)
+        expect(modes.map(({ mode }) => mode & 0o777)).toEqual([open & 0o666, open])
+      }
+    })
+  })
+
+  test('counts for a host process without a sandbox', async () => {
+    const env = { LLM_DO_ALLOW_UNSANDBOXED: '1' }
+    const words = ['--backend', 'process', '--', 'sh', '-c', 'umask']
+    const { stdout } = await runCli(words, { env, through: withMask('0057') })
+    expect(stdout.toString()).toBe('0057\n')
+  })
+})
