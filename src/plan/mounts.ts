@@ -547,15 +547,15 @@ export function inodesFor(bytes: number): number {
 function scratchOf(wanted: readonly Wanted[], inputs: MountInputs): readonly Scratch[] {
   const { tmp, run, shm, home } = inputs.policy.resources
   const standard = [
-    scratch('/dev/shm', shm, 0o1777),
-    scratch(SANDBOX_HOME, home, 0o700),
-    scratch('/run', run, 0o755),
-    scratch('/tmp', tmp, 0o1777),
-    ...(needsEmptyWorkspace(wanted, inputs) ? [scratch(WORKSPACE, tmp, 0o755)] : []),
+    scratchAt('/dev/shm', shm, 0o1777),
+    scratchAt(SANDBOX_HOME, home, 0o700),
+    scratchAt('/run', run, 0o755),
+    scratchAt('/tmp', tmp, 0o1777),
+    ...(needsEmptyWorkspace(wanted, inputs) ? [scratchAt(WORKSPACE, tmp, 0o755)] : []),
   ].filter(({ target }) => !wanted.some((one) => one.target === target))
   const requested = wanted
     .filter(({ mode }) => mode === 'tmpfs')
-    .map((one) => scratch(one.target, one.size ?? tmp, one.target === '/tmp' ? 0o1777 : 0o755))
+    .map((one) => scratchAt(one.target, one.size ?? tmp, one.target === '/tmp' ? 0o1777 : 0o755))
   return [...standard, ...requested].sort((a, b) => byText(a.target, b.target))
 }
 
@@ -569,7 +569,7 @@ function needsEmptyWorkspace(wanted: readonly Wanted[], { policy }: MountInputs)
   )
 }
 
-function scratch(target: string, size: number, mode: number): Scratch {
+export function scratchAt(target: string, size: number, mode: number): Scratch {
   return { target, size, inodes: inodesFor(size), mode }
 }
 

@@ -508,6 +508,25 @@ describe('The workspace', () => {
 })
 
 describe('Scratch file systems', () => {
+  const DATA: Tree = { '/srv/data': 'directory' }
+  const varTmp = (...zones: Zone[]) => {
+    const { scratch, system } = planIn(inTree(DATA, ...zones))
+    const found = [...scratch, ...system].filter(({ target }) => target === '/var/tmp')
+    return found.map((one) => ('op' in one ? `${one.op}${one.op === 'symlink' ? ` ${one.link}` : ''}` : one.size))
+  }
+  test.each<[title: string, zones: Zone[], expected: readonly unknown[]]>([
+    ['leads to /tmp, and has its bound', [], ['symlink /tmp']],
+    [
+      'has a bound of its own above a zone',
+      [zone({ mode: 'ro', hostPath: '/srv/data', target: '/var/tmp/in' })],
+      [52_428_800],
+    ],
+    ['is a zone that stands there', [zone({ mode: 'ro', hostPath: '/srv/data', target: '/var/tmp' })], []],
+    ['is what a zone above it has there', [zone({ mode: 'ro', hostPath: '/srv/data', target: '/var' })], []],
+  ])('/var/tmp %s', (_title, zones, expected) => {
+    expect(varTmp(...zones)).toEqual(expected)
+  })
+
   test('are bounded in bytes and in inodes', () => {
     expect(planIn({}).scratch).toEqual([
       { target: '/dev/shm', size: 67_108_864, inodes: 16_384, mode: 0o1777 },

@@ -78,6 +78,16 @@ describeWith(['userns'], "the caller's directory", () => {
   })
 })
 
+describeWith(['userns'], '/var/tmp', () => {
+  test('can be written, and is no more than /tmp', async () => {
+    const script =
+      'mktemp -p /var/tmp >/dev/null; head -c 4m /dev/zero >/tmp/x; head -c 2m /dev/zero >/var/tmp/y; rm /tmp/x; wc -c <y'
+    const { status, out, err } = await runForText(['--tmp', '5m', '--workdir', '/var/tmp', '--', 'sh', '-c', script])
+    expect([status, err]).toEqual([0, expect.stringContaining('No space left on device')])
+    expect(Number(out)).toBeLessThan(2 * 1024 ** 2)
+  })
+})
+
 describeWith(['userns'], "the caller's mask of file modes", () => {
   const PRINTS = ['--rw', '.', '--', 'sh', '-c', 'umask; : >file; mkdir directory']
 
