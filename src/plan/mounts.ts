@@ -18,6 +18,7 @@ import {
   byText,
   closedSource,
   closedTarget,
+  holdsCredentials,
   isBelow,
   isWithin,
   normal,
@@ -112,6 +113,7 @@ export function wantedMounts({
       }),
     ),
     ...sshAgent(policy, request),
+    ...repository(policy, request, paths),
   ]
 }
 
@@ -137,6 +139,34 @@ function sshAgent(policy: Policy, { sshAgentSocket }: Request): readonly Wanted[
       sockets: true,
       from: 'ssh agent',
       at: 'SSH_AUTH_SOCK',
+    },
+  ]
+}
+
+/** Read-only whatever the mode of the checkout: it lies elsewhere, and nobody has named it. */
+function repository(policy: Policy, request: Request, paths: PathFacts): readonly Wanted[] {
+  const { worktree, home } = request
+  if (worktree === undefined) return []
+  const { root, common } = worktree
+  const shown = zonesInside(policy, request, paths)
+  const isChecked = shown.some(({ source }) => source !== undefined && isWithin(root, realIn(paths)(source)))
+  const isNear = (path: string): boolean => isWithin(path, common) || isWithin(common, path)
+  const isTaken = shown.some(
+    ({ source, target }) => isNear(target) || (source !== undefined && isNear(realIn(paths)(source))),
+  )
+  const isClosed =
+    closedTarget(common) !== undefined || closedSource(common) !== undefined || holdsCredentials(common, home)
+  if (!isChecked || isTaken || isClosed) return []
+  return [
+    {
+      ...PLAIN,
+      name: 'git',
+      mode: 'ro',
+      source: common,
+      target: common,
+      optional: true,
+      from: 'git worktree',
+      at: '.git',
     },
   ]
 }
