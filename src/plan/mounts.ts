@@ -603,16 +603,12 @@ export function scratchAt(target: string, size: number, mode: number): Scratch {
   return { target, size, inodes: inodesFor(size), mode }
 }
 
-function workspaceWarnings({ policy, request: { cwd, home }, paths }: MountInputs): readonly string[] {
-  const isWanted = showsWorkspace(policy, cwd, realIn(paths)) && !showsPartOf(cwd, policy, paths)
+/** Whoever names what he wants to see knows that such a directory is not among it. */
+function workspaceWarnings({ policy, request: { cwd, home } }: MountInputs): readonly string[] {
+  const isWanted = policy.workspace !== 'none' && !policy.zones.some(showsFiles)
   const why = isWanted ? withheldWorkspace(cwd, home) : undefined
   const flag = closedSource(cwd) === undefined ? '--ro .' : '--ro DIRECTORY'
   return why === undefined
     ? []
     : [`${shown(cwd)} ${why} and is not shown; ${WORKSPACE} is empty. To show files: ${flag}`]
-}
-
-/** Whoever names what he wants to see of such a directory knows that he does not see the rest. */
-function showsPartOf(cwd: string, { zones }: Policy, paths: PathFacts): boolean {
-  return zones.some((zone) => showsFiles(zone) && isWithin(realIn(paths)(zone.hostPath ?? ''), cwd))
 }

@@ -71,10 +71,10 @@ describeWith(['userns'], "the caller's directory", () => {
     expect([status, out]).toEqual([0, '/workspace\n'])
   })
 
-  test('that is a home is not shown beside a zone, and that is said', async () => {
+  test('that is a home is not shown beside a zone', async () => {
     const home = await directoryWith({ secret: 's3cret\n' })
     const seen = await runForText(['--ro', '/opt', '--', 'ls', '-A'], { cwd: home, env: { HOME: home } })
-    expect(seen).toEqual({ status: 0, out: '', err: expect.stringContaining('is the home directory and is not shown') })
+    expect(seen).toEqual({ status: 0, out: '', err: '' })
   })
 })
 
