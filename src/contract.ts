@@ -214,7 +214,7 @@ export const VERBS = {
 export const FRAME = {
   /** struct inherited */
   caller: 1,
-  /** the command: argc, envc, then the words, each ended by NUL, as for init */
+  /** the command: argc, envc, its umask, then the words, each ended by NUL, as for init */
   run: 2,
   /** int32: a signal that the client got */
   signal: 3,

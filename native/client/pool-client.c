@@ -80,11 +80,18 @@ static size_t size_of(char **words, size_t *count) {
   return size;
 }
 
+/* The kernel tells it only to who sets it; nobody else runs in here. */
+static unsigned own_umask(void) {
+  mode_t mask = umask(0);
+  umask(mask);
+  return mask;
+}
+
 static char *command_block(char **command, char **env, size_t *size) {
-  size_t arguments, variables, room = size_of(command, &arguments) + size_of(env, &variables) + 48;
+  size_t arguments, variables, room = size_of(command, &arguments) + size_of(env, &variables) + 64;
   char *block = malloc(room);
   if (!block) return NULL;
-  int used = sprintf(block, "%zu%c%zu%c", arguments, 0, variables, 0);
+  int used = sprintf(block, "%zu%c%zu%c%u%c", arguments, 0, variables, 0, own_umask(), 0);
   *size = (size_t)(put_words(put_words(block + used, command), env) - block);
   return block;
 }

@@ -185,7 +185,7 @@ enum verb {
 /* Of a frame. */
 enum frame_kind {
   FRAME_CALLER = 1, /* struct inherited */
-  FRAME_RUN = 2, /* the command: argc, envc, then the words, each ended by NUL, as for init */
+  FRAME_RUN = 2, /* the command: argc, envc, its umask, then the words, each ended by NUL, as for init */
   FRAME_SIGNAL = 3, /* int32: a signal that the client got */
   FRAME_INPUT = 4, /* the command's stdin, at most FRAME_DATA_MAX, the first unasked, then one for each want; empty = its end */
   FRAME_GUARDS = 5, /* a launch file: its at and content entries must hold, and a warm sandbox must have been built from the rest, if there is any, or the command is refused */

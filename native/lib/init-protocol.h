@@ -10,7 +10,7 @@
  * command's own streams must see end of file as soon as the command closes them. */
 enum {
   INIT_LAUNCH_FILE = 3, /* sealed memfd, read and closed */
-  INIT_COMMAND = 4,     /* sealed memfd: argc, envc, then the words, each ended by NUL; argc 0 = it is handed over later */
+  INIT_COMMAND = 4,     /* sealed memfd: argc, envc, the umask, then the words, each ended by NUL; argc 0 = it is handed over later */
   INIT_CONTROL = 5,     /* SOCK_SEQPACKET: reports out, requests in; its end of file means that launch is gone */
   INIT_STDIN = 6,
   INIT_STDOUT = 7,

@@ -84,7 +84,7 @@ void run_begin(struct run *run) {
 
 /* Before anything is made: what comes from the caller's side, and not from a plan. */
 void run_prepare_process(struct run *run) {
-  umask(022);
+  run->umask = umask(022); /* of what is made for the run on the host */
   take_signals(run);
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) run_refuse(run, "launch: subreaper", "");
 }

@@ -69,6 +69,7 @@ struct run {
   int signals;
 
   struct streams streams; /* the caller's, as they were */
+  mode_t umask;           /* the caller's, for a command that comes from it */
   struct terminal terminal;
   struct warm warm;
   const char *warm_directory; /* NULL = an ordinary run */

@@ -36,11 +36,11 @@ static void put_words(FILE *out, char **words) {
 static int command_block(struct run *run) {
   char *bytes = NULL;
   size_t size = 0;
-  if (run->warm_directory) return run_sealed(run, "0\0000", sizeof "0\0000", "command"); /* init asks for it */
+  if (run->warm_directory) return run_sealed(run, "0\0000\0000", sizeof "0\0000\0000", "command"); /* init asks for it */
   if (run->block) return run_sealed(run, run->block, run->block_size, "command");
   FILE *out = open_memstream(&bytes, &size);
   if (!out) run_refuse(run, "launch: memory", "");
-  fprintf(out, "%zu%c%zu%c", count_words(run->caller->command), 0, count_words(run->caller->env), 0);
+  fprintf(out, "%zu%c%zu%c%u%c", count_words(run->caller->command), 0, count_words(run->caller->env), 0, (unsigned)run->umask, 0);
   put_words(out, run->caller->command);
   put_words(out, run->caller->env);
   if (fclose(out) != 0) run_refuse(run, "launch: memory", "");

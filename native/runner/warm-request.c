@@ -58,7 +58,7 @@ static char **words_of(char *block, size_t size) {
   static char *words[WORDS_SHOWN + 1];
   char *at = block, *word = next_word(&at, block + size);
   uint64_t count = 0;
-  if (!word || parse_number(word, size, &count) < 0 || !next_word(&at, block + size)) return words;
+  if (!word || parse_number(word, size, &count) < 0 || !next_word(&at, block + size) || !next_word(&at, block + size)) return words;
   for (size_t i = 0; i < count && i < WORDS_SHOWN && (word = next_word(&at, block + size)); i++) words[i] = word;
   return words;
 }

@@ -40,6 +40,7 @@
 struct command {
   char **argv;
   char **env;
+  mode_t umask; /* the caller's */
 };
 
 /* ---- what launch wants run ---- */
@@ -60,10 +61,11 @@ static char **take_words(char **at, const char *end, uint64_t count) {
 
 static struct command parse_command(char *at, size_t size) {
   const char *end = at + size;
-  uint64_t arguments, variables;
-  if (parse_number(take_word(&at, end), size, &arguments) < 0 || parse_number(take_word(&at, end), size, &variables) < 0)
+  uint64_t arguments, variables, mask;
+  if (parse_number(take_word(&at, end), size, &arguments) < 0 || parse_number(take_word(&at, end), size, &variables) < 0 ||
+      parse_number(take_word(&at, end), 0777, &mask) < 0)
     fail_with(EINVAL, "init: command block", "");
-  struct command command;
+  struct command command = {.umask = (mode_t)mask};
   command.argv = take_words(&at, end, arguments);
   command.env = take_words(&at, end, variables);
   return command;
@@ -243,7 +245,7 @@ struct child {
 /* All that is left to do between the filter and a command that comes late. */
 static int lets_through_the_rest(const struct sock_fprog *filter) {
   static const int calls[] = {SYS_recvmsg, SYS_sendto, SYS_read,   SYS_write, SYS_mmap,  SYS_munmap,      SYS_brk,
-                              SYS_close,   SYS_dup3,   SYS_chdir, SYS_close_range, SYS_exit_group,
+                              SYS_close,   SYS_dup3,   SYS_chdir, SYS_close_range, SYS_umask, SYS_exit_group,
 #ifdef SYS_dup2
                               SYS_dup2,
 #endif
@@ -256,7 +258,6 @@ static int lets_through_the_rest(const struct sock_fprog *filter) {
 /* What does not depend on the command, and may be done long before it comes. The filter takes longer than all the rest. */
 static void settle(struct child *child) {
   if (setsid() < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: setsid", "");
-  umask(022);
   reset_signals();
   if (child->waiting < 0 || !lets_through_the_rest(&child->filter)) return;
   if (seccomp_install(&child->filter) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: seccomp", "");
@@ -292,6 +293,7 @@ static _Noreturn void run(const struct launchfile *file, const struct command *c
   take_streams(child->slave, child->pipe);
   if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
     report_and_exit(child->pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
+  umask(command->umask);
   keep_descriptors(child);
   set_limits(file, child->pipe);
   if (child->waiting >= 0) wait_for_start(child);

@@ -1,6 +1,7 @@
 /*
- * container-init [--mounts COUNT MOUNT...] [--network NET_SOCKET UID GID] SOCKET COMMAND [ARG...]: PID 1 of a container of the docker backend.
- * container-init --inside SOCKET COMMAND [ARG...]: one command in a container that goes on, for sessions.
+ * container-init [--umask MASK] [--mounts COUNT MOUNT...] [--network NET_SOCKET UID GID] SOCKET COMMAND [ARG...]: PID 1 of a container of
+ * the docker backend.
+ * container-init [--umask MASK] --inside SOCKET COMMAND [ARG...]: one command in a container that goes on, for sessions.
  * container-init --held COUNT MOUNT...: ends with 0 when the mounts of the container are these. A MOUNT is five words, see tools/container-mounts.h.
  *
  * Theory of operation. A daemon tells of a container one number from 0 to 255, so an end by a signal, a program that is not
@@ -193,6 +194,7 @@ static void hold_signals(sigset_t *signals) {
 struct words {
   char **mounts; /* COUNT times MOUNT_WORDS */
   int count, is_held, is_inside;
+  mode_t umask; /* the caller's */
   struct container_network network;
   char **rest; /* SOCKET COMMAND [ARG...] */
 };
@@ -223,9 +225,19 @@ static char **parse_network(char **argv, struct words *words) {
   return parse_id(argv[1], &words->network.uid) && parse_id(argv[2], &words->network.gid) ? argv + 3 : NULL;
 }
 
+/* Octal. Returns what follows it, or NULL. */
+static char **parse_umask(char **argv, struct words *words) {
+  char *end = NULL;
+  unsigned long mask = argv[0] ? strtoul(argv[0], &end, 8) : 01000;
+  if (mask > 0777 || *end || end == argv[0]) return NULL;
+  words->umask = (mode_t)mask;
+  return argv + 1;
+}
+
 static int parse_words(char **argv, struct words *words) {
   char **at = argv[0] ? argv + 1 : argv;
-  *words = (struct words){.mounts = NULL};
+  *words = (struct words){.umask = 022};
+  if (*at && strcmp(*at, "--umask") == 0 && !(at = parse_umask(at + 1, words))) return 0;
   words->is_held = *at && strcmp(*at, "--held") == 0;
   if (words->is_held) return (at = parse_mounts(at + 1, words)) != NULL && !*at;
   if (*at && strcmp(*at, "--inside") == 0) words->is_inside = 1, at++;
@@ -237,7 +249,7 @@ static int parse_words(char **argv, struct words *words) {
 }
 
 static int usage(void) {
-  fputs("usage: container-init [--inside | --mounts COUNT MOUNT... | --network NET_SOCKET UID GID] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held COUNT MOUNT...\n", stderr);
+  fputs("usage: container-init [--umask MASK] [--inside | --mounts COUNT MOUNT... | --network NET_SOCKET UID GID] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held COUNT MOUNT...\n", stderr);
   return EXIT_SETUP;
 }
 
@@ -271,6 +283,7 @@ int main(int argc, char **argv, char **env) {
   if (!is_meant || (words.mounts && report_fd < 0)) return refuse(report_fd, &outcome);
   if (container_network_make(&words.network, &outcome) < 0) return refuse(report_fd, &outcome);
   hold_signals(&signals);
+  umask(words.umask);
   pid_t child = start(words.rest + 1, env, &outcome);
   if (child > 0) outcome.wait_status = wait_for(child, &signals);
   outcome.ended_ns = now();

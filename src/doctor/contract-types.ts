@@ -12,6 +12,8 @@ export type Room = (typeof ROOMS)[number]
 /** What is prepared on the host before a row is tried. Paths are absolute, canonical and the same inside. */
 export interface TestSite {
   readonly uid: number
+  /** The caller's mask of file modes. */
+  readonly umask: number
   readonly engine: EngineName
   readonly landlockAbi: number
   /** Holds everything below; its name occurs nowhere else on the machine. */

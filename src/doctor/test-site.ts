@@ -21,6 +21,7 @@ import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../error.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
+import { ownUmask } from '../os/umask.ts'
 import type { EngineName } from '../policy/values.ts'
 import { type HostState, NOTES, type ObservedFile, type TestSite } from './contract-types.ts'
 
@@ -67,6 +68,7 @@ export async function prepareTestSite({ engine, landlockAbi }: TestSiteInputs): 
     const { port } = local.address() as AddressInfo
     const site: TestSite = {
       uid: process.getuid?.() ?? -1,
+      umask: ownUmask(),
       engine,
       landlockAbi,
       base,

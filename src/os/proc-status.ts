@@ -6,6 +6,9 @@ export function statusLine(status: string, name: string): string {
   return line?.slice(name.length + 1).trim() ?? ''
 }
 
+/** The mask of file modes in a text of /proc/PID/status, NaN when there is none. */
+export const umaskIn = (status: string): number => Number.parseInt(statusLine(status, 'Umask'), 8)
+
 /** How many processors a list such as `0-3,8` names; 0 for an empty or foreign text. */
 export function countProcessors(list: string): number {
   const ranges = list.split(',').map((range) => /^(\d+)(?:-(\d+))?$/.exec(range.trim()))

@@ -1,3 +1,5 @@
+import type { LinkedWorktree } from '../host/linked-worktree.ts'
+
 /** What one caller asks for, with everything that is not policy: the inputs that make planning reproducible. */
 export interface Request {
   /** The command and its arguments, as strings of the host's argv (invalid UTF-8 is carried as lone surrogates nowhere: see cli/argv.ts). */
@@ -18,6 +20,8 @@ export interface Request {
   readonly sshAgentSocket?: string
   /** Output is captured (JSON, library) rather than passed through. */
   readonly captured: boolean
+  /** The repository of the checkout that the caller stands in, where that is a linked worktree of git. */
+  readonly worktree?: LinkedWorktree
   /** Where the secret that seals the launch cache is; no zone may hold it. */
   readonly secretDirectory?: string
 }

@@ -14,7 +14,7 @@ import { plannedVariables, resolveWorkdir, variableProblems } from './environmen
 import { named } from './hash.ts'
 import { warnOfKnownSockets } from './known-sockets.ts'
 import { plannedLimits } from './limits.ts'
-import { type Mounts, ownStateIn, pathFact, resolveMounts } from './mounts.ts'
+import { type Mounts, ownStateIn, pathFact, resolveMounts, scratchAt } from './mounts.ts'
 import type { BackendOffer } from './offers.ts'
 import type { Plan, PlannedNetwork, PlannedZone } from './plan.ts'
 import { gitPathsAtRoot } from './protected-paths.ts'
@@ -22,7 +22,7 @@ import type { Request } from './request.ts'
 import { HOSTNAME, SANDBOX_GID, SANDBOX_UID, type System, systemTree } from './system-tree.ts'
 import { hiddenCommand, resolveToolchains, type Toolchains } from './toolchain.ts'
 import { plannedTrust, trustProblems } from './trust.ts'
-import { byText, isWithin, shown, WORKSPACE } from './well-known-paths.ts'
+import { byText, isBelow, isWithin, shown, WORKSPACE } from './well-known-paths.ts'
 
 export interface PlanInputs {
   readonly policy: Policy
@@ -97,9 +97,10 @@ function requestProblems({ facts, request, policy }: PlanInputs): readonly strin
   return [...gone, ...trust, ...agent, ...cgroup]
 }
 
-function assemble(inputs: PlanInputs, choice: BackendOffer, mounts: Mounts): Plan {
+function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): Plan {
   const { policy, facts, request } = inputs
-  const toolchains = toolchainsFor(inputs, choice, mounts)
+  const toolchains = toolchainsFor(inputs, choice, resolved)
+  const mounts = { ...resolved, scratch: withVarTmp(policy, choice, resolved) }
   const own = choice.traits.findsGit ? mounts.zones : mounts.zones.map(coverGit)
   const zones = [...own, ...toolchains.zones].sort((a, b) => byText(a.target, b.target))
   const workdir = resolveWorkdir({
@@ -162,6 +163,20 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, mounts: Mounts): Pla
     ],
   }
   return named(plan)
+}
+
+const VAR_TMP = '/var/tmp'
+
+/**
+ * Programs that keep what is large out of /tmp write to /var/tmp. It is a link to /tmp, whose bound holds for both; where no link can be, in
+ * an image and above a zone, it is another directory in memory of that size.
+ */
+function withVarTmp(policy: Policy, { traits }: BackendOffer, { zones, scratch }: Mounts): Mounts['scratch'] {
+  const targets = [...zones, ...scratch].map(({ target }) => target)
+  const isLink = traits.root === 'assembled' && !targets.some((target) => isBelow(target, VAR_TMP))
+  const isThere = targets.some((target) => isWithin(VAR_TMP, target))
+  if (isLink || isThere || !['assembled', 'image'].includes(traits.root)) return scratch
+  return [...scratch, scratchAt(VAR_TMP, policy.resources.tmp, 0o1777)].sort((a, b) => byText(a.target, b.target))
 }
 
 function plannedNetwork({ network }: Policy, { gives }: BackendOffer): PlannedNetwork {
@@ -251,7 +266,7 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir }: Parts
     network: policy.network,
     zones,
     scratch: mounts.scratch,
-    links: toolchains.links,
+    links: { ...toolchains.links, [VAR_TMP]: '/tmp' },
     directories,
   })
 }

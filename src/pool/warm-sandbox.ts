@@ -11,6 +11,7 @@ import { commandBlock } from '../backends/namespace/frames.ts'
 import { FramedLine, FramedRun, type FramedStreams } from '../backends/namespace/run-protocol.ts'
 import type { Outcome } from '../backends/outcome.ts'
 import { FRAME } from '../contract.ts'
+import { ownUmask } from '../os/umask.ts'
 
 export interface WarmCommand extends FramedStreams {
   readonly command: readonly string[]
@@ -62,7 +63,7 @@ export class WarmSandbox {
     signal?.addEventListener('abort', cancel.cancel)
     try {
       const frames = files === undefined ? [] : [[FRAME.guards, files] as const]
-      run.begin([...frames, [FRAME.run, commandBlock(command, env)]])
+      run.begin([...frames, [FRAME.run, commandBlock({ command, env, umask: ownUmask() })]])
       const { taken, status, stdout, stderr } = await run.end()
       if (!taken) return undefined
       return outcomeOfLaunch({

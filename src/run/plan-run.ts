@@ -10,6 +10,7 @@ import { BACKENDS, backendNamed, offersFor } from '../backends/index.ts'
 import type { PendingChanges } from '../cow/pending.ts'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
+import { lookForWorktree, type WorktreeLook } from '../host/linked-worktree.ts'
 import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
@@ -164,16 +165,20 @@ export interface Granted {
  */
 export async function readGrant(options: ExecOptions): Promise<Granted> {
   const env = options.env ?? process.env
-  const request = describeCaller({
+  const caller = describeCaller({
     command: checkedCommand(options.command),
     cwd: options.cwd ?? process.cwd(),
     env,
     captured: options.mode !== 'inherit',
   })
+  // Under a worker nothing is shown but what was granted and asked for.
+  const look = options.narrow === undefined ? lookForWorktree(caller.cwd, process.getuid?.() ?? -1) : NO_LOOK
+  const { worktree } = look
+  const request = { ...caller, ...(worktree === undefined ? {} : { worktree }) }
   const spoken = environmentLayers(env, request.cwd)
   const { policy, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
   const { policy: grant, tools } = await resolveToolHosts(policy, toolQuestion({ policy, request, env }))
-  return { env, request, spoken, grant, sources: withTools(sources, tools), tools }
+  return { env, request, spoken, grant, sources: withFiles(withFiles(sources, tools), look), tools }
 }
 
 const toolQuestion = ({
@@ -188,7 +193,9 @@ const toolQuestion = ({
   notBelow: untrustedDirectories({ policy, request }),
 })
 
-const withTools = (sources: Prepared['sources'], { read, missing }: ToolSources): Prepared['sources'] => ({
+const NO_LOOK: WorktreeLook = { read: [], missing: [] }
+
+const withFiles = (sources: Prepared['sources'], { read, missing }: Prepared['sources']): Prepared['sources'] => ({
   read: [...new Set([...sources.read, ...read])],
   missing: [...new Set([...sources.missing, ...missing])],
 })

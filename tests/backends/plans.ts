@@ -74,6 +74,7 @@ export const DOCKER_INPUTS: DockerInputs = {
   rootless: false,
   remote: false,
   caller: { uid: 1000, gid: 1000 },
+  umask: 0o022,
   environment: { PATH: '/usr/bin:/bin', HOME: '/home/user' },
   runner: 'boot/4026531836/4242:99',
   hardLimits: { files: 20_000, processes: 96_365 },

@@ -139,6 +139,16 @@ export const SENTENCES: readonly Sentence[] = [
     holds: ({ result }) => expect(result.stdout).toBe('no\nno\n'),
   },
   {
+    id: 'var-tmp',
+    title: '/var/tmp is writable and of a bounded size',
+    needs: ['shell', 'walls'],
+    input: {
+      script: 'echo written >/var/tmp/f; cat /var/tmp/f; head -c 2m /dev/zero >/var/tmp/full 2>/dev/null || echo full',
+      values: { resources: { tmp: '1m' } },
+    },
+    holds: ({ result }) => expect(result.stdout).toBe('written\nfull\n'),
+  },
+  {
     id: 'scratch',
     title: '/tmp is writable, sized and gone afterwards',
     needs: ['shell', 'tmpfs'],

@@ -8,6 +8,7 @@ import { CONTROLS } from '../escape/plain-bwrap.ts'
 
 const SITE: TestSite = {
   uid: 0,
+  umask: 0o022,
   engine: 'bwrap',
   landlockAbi: 9,
   base: '/tmp/site',

@@ -56,7 +56,7 @@ export async function planOnce({
         layer: 'flag',
         source: 'test',
         directory: site.base,
-        values: { engine, toolchains: 'off', workdir: '/tmp', zones, ...values },
+        values: { engine, toolchains: 'off', workspace: 'none', workdir: '/tmp', zones, ...values },
       },
     ],
   })

@@ -71,9 +71,33 @@ describeWith(['root', 'userns'], 'a caller', () => {
   test.each([
     ['with HOME', 'env HOME=/nonexistent'],
     ['without HOME', 'env -u HOME'],
+    ['with an empty HOME', 'env HOME='],
+    ['at home in /, as in a container', 'env HOME=/'],
+    ['without HOME, with a runtime directory that is not there', 'env -u HOME XDG_RUNTIME_DIR=/run/user/54321'],
+    ['without HOME, with the runtime directory of another user', 'env -u HOME XDG_RUNTIME_DIR=/run'],
+    ['without any variable', 'env -i'],
   ])('without an account runs, %s', async (_, how) => {
     const words = 'cd /; setpriv --reuid 54321 --regid 54321 --clear-groups --'
     expect(await runFrom(`${words} ${how} "$@"`, { words: ['--', 'sh', '-c', 'exit 7'] })).toMatchObject({ status: 7 })
+    const planned = await runFrom(`${words} ${how} "$@"`, { words: ['--timeout', '29s', '--', 'sh', '-c', 'exit 7'] })
+    expect(planned).toMatchObject({ status: 7 })
+  })
+
+  test.each([
+    ['is empty', 'mount --bind /dev/null /etc/passwd'],
+    ['may not be read', 'install -m 0 /dev/null /run/closed; mount --bind /run/closed /etc/passwd; rm /run/closed'],
+  ])('without an account runs where the list of accounts %s', async (_, how) => {
+    const script = `cd /; ${how}; exec setpriv --reuid 54321 --regid 54321 --clear-groups env -u HOME "$@"`
+    const words = ['unshare', '--mount', 'sh', '-c', script, 'sh']
+    expect(await runFrom(`${words.map((word) => `'${word}'`).join(' ')} "$@"`)).toMatchObject({ status: 0 })
+  })
+
+  test('without an account whose directory is closed to it is told so', async () => {
+    const { status, err } = await runFrom('setpriv --reuid 54321 --regid 54321 --clear-groups env -u HOME "$@"')
+    expect({ status, err }).toEqual({
+      status: 125,
+      err: expect.stringMatching(/may not be entered by this user\.\n.*cd /),
+    })
   })
 
   test('whose /run is full is told which step had no room, and nothing of namespaces', async () => {

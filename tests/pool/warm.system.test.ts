@@ -214,6 +214,21 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     if (script !== 'nproc' || availableParallelism() > 1) expect(same.stdout.toString()).not.toBe(says)
   })
 
+  test('gives each command the mask of its own caller, under the narrowest filter, too', async () => {
+    for (const options of [[], ['--seccomp', 'strict']]) {
+      const pool = await startPool({ options })
+      await pool.run(sh('umask'))
+      for (const mask of ['0077', '0000', '0022', '0757']) {
+        await pool.whenReady()
+        const { isWarm, stdout } = await pool.runWarm(sh('umask'), {
+          through: ['sh', '-c', `umask ${mask}; exec "$@"`, 'sh'],
+        })
+        expect([isWarm, stdout.toString()]).toEqual([true, `${mask}\n`])
+      }
+      await pool.stop()
+    }
+  })
+
   test('protects what does not exist yet, and shows nothing of that while no command runs', async () => {
     const cwd = await temporaryDirectory({ mode: 0o755 })
     const pool = await startPool({ cwd, options: ['--rw', '.'] })

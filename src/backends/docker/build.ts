@@ -137,7 +137,9 @@ export function buildCreate(plan: Plan, run: DockerRunInputs): Launch {
     ...environmentWords(environment, docker),
     ...(plan.tty ? ['--tty'] : []),
     imageOf(plan, run.command),
-    ...(reporter === undefined ? [] : [...mountChecks(plan, docker), ...networkInit(plan, docker), REPORT_TARGET]),
+    ...(reporter === undefined
+      ? []
+      : [...umaskInit(docker), ...mountChecks(plan, docker), ...networkInit(plan, docker), REPORT_TARGET]),
     ...run.command,
   ]
   return launchOf({ docker, argv: create, environment, plan, name })
@@ -193,7 +195,7 @@ export function buildSessionExec(plan: Plan, run: DockerRunInputs): Launch {
     name,
     ...(reporter === undefined
       ? []
-      : [INIT_TARGET, '--inside', posix.join(REPORT_TARGET, posix.basename(reporter.socket))]),
+      : [INIT_TARGET, ...umaskInit(docker), '--inside', posix.join(REPORT_TARGET, posix.basename(reporter.socket))]),
     ...run.command,
   ]
   return launchOf({ docker, argv, environment, plan, name })
@@ -205,6 +207,8 @@ export function buildSessionCheck(plan: Plan, run: DockerRunInputs): readonly st
   if (plan.zones.length === 0) return undefined
   return ['exec', sessionName(plan, run), INIT_TARGET, '--held', ...heldWords({ ...plan, covers })]
 }
+
+const umaskInit = ({ umask }: DockerInputs): readonly string[] => ['--umask', umask.toString(8)]
 
 /** For our init: it looks at these mounts before it starts the command. */
 function mountChecks(plan: Plan, { covers }: DockerInputs): readonly string[] {

@@ -21,6 +21,8 @@ export interface DockerInputs {
   readonly environment: Readonly<Record<string, string>>
   /** Our own user and group. Containers map no ids, so the command has the same ones on the host. */
   readonly caller: { readonly uid: number; readonly gid: number }
+  /** Our mask of file modes; the daemon gives containers another one, and only our init can set it. */
+  readonly umask: number
   /** This process, see inputs.ts; a container whose runner is gone is swept away. */
   readonly runner: string
   /** Host path of our own init, where the daemon can show it in a container; see native/tools/container-init.c. */

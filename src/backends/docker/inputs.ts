@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { DockerFact } from '../../host/facts.ts'
 import { nativeDirectory } from '../../os/native-programs.ts'
 import { ownIdentity } from '../../os/process-identity.ts'
+import { ownUmask } from '../../os/umask.ts'
 import { clientEnvironment } from './client-environment.ts'
 import type { DockerInputs } from './command-environment.ts'
 
@@ -19,6 +20,7 @@ export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.Proces
     rootless: docker.rootless,
     remote: docker.remote,
     caller: { uid: process.getuid?.() ?? ORDINARY_ID, gid: process.getgid?.() ?? ORDINARY_ID },
+    umask: ownUmask(),
     environment: clientEnvironment(hostEnv, docker.path),
     runner: ownIdentity(),
     hardLimits: hardLimits(),

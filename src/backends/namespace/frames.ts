@@ -14,13 +14,17 @@ export function writeFrame(kind: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([header, bytes])
 }
 
-/** argc, envc, then the words, each ended by NUL: what init reads. */
-export function commandBlock(
-  command: readonly (string | Uint8Array)[],
-  env: Readonly<Record<string, string>>,
-): Uint8Array {
+export interface CommandBlock {
+  readonly command: readonly (string | Uint8Array)[]
+  readonly env: Readonly<Record<string, string>>
+  /** The caller's, which a plan or a warm sandbox knows nothing of. */
+  readonly umask: number
+}
+
+/** argc, envc, the umask, then the words, each ended by NUL: what init reads. */
+export function commandBlock({ command, env, umask }: CommandBlock): Uint8Array {
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-  const words = [String(command.length), String(variables.length), ...command, ...variables]
+  const words = [String(command.length), String(variables.length), String(umask), ...command, ...variables]
   if (words.every((word) => typeof word === 'string')) return Buffer.from(`${words.join('\0')}\0`)
   return Buffer.concat(words.flatMap((word) => [Buffer.from(word as string), Buffer.alloc(1)]))
 }

@@ -8,6 +8,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { FRAME, RUN_FD } from '../../contract.ts'
+import { ownUmask } from '../../os/umask.ts'
 import { NO_CAPTURE } from '../capture.ts'
 import { armStopper, type ChildEnd, type ChildStdio, collect, drain, endOf, feed, openFor } from '../child-process.ts'
 import { NO_INPUT } from '../input.ts'
@@ -96,7 +97,7 @@ function modeOf({ launch: { request }, stdio }: LaunchProcess): StreamMode {
 }
 
 function framesOf({ env, request }: NativeLaunch): readonly (readonly [kind: number, bytes: Uint8Array])[] {
-  const run = [FRAME.run, commandBlock(request.words, env)] as const
+  const run = [FRAME.run, commandBlock({ command: request.words, env, umask: ownUmask() })] as const
   return request.guards === undefined ? [run] : [[FRAME.guards, request.guards], run]
 }
 

@@ -1,4 +1,5 @@
 /** Rows about processes, terminal, descriptors and environment. Pure. */
+import { umaskIn } from '../../os/proc-status.ts'
 import {
   first,
   judged,
@@ -125,13 +126,14 @@ export const PROCESS_ROWS: readonly Row[] = [
   },
   {
     id: 'processes.clean-start',
-    sentence: 'No signal is ignored or blocked, the file mode mask is 022, core dumps are off for pipe handlers too.',
-    attempts: () => [{ command: shell('cat /proc/self/status /proc/self/limits; umask') }],
-    verdict: (observed) =>
+    sentence:
+      "No signal is ignored or blocked, the mask of file modes is the caller's, core dumps are off for pipe handlers too.",
+    attempts: () => [{ command: shell('cat /proc/self/status /proc/self/limits') }],
+    verdict: (observed, { umask }) =>
       judged([
         ...unlessZero(first(observed), SIGNAL_SETS),
         unless(/^Max core file size +1 +1 /m.test(first(observed).stdout), 'the bound of core dumps is not 1'),
-        unless(/^0?022$/m.test(first(observed).stdout), 'the mask is not 022'),
+        unless(umaskIn(first(observed).stdout) === umask, `the mask is not ${umask.toString(8)}`),
       ]),
   },
   {

@@ -152,7 +152,7 @@ export const resources = section(
       narrowing: atMost(formatSize),
       need: needed('output-limit'),
     }),
-    tmp: scratch('Size of /tmp.', '50m', flag('tmp', 'SIZE')),
+    tmp: scratch('Size of /tmp, where /var/tmp leads, too.', '50m', flag('tmp', 'SIZE')),
     run: scratch('Size of /run.', '10m'),
     shm: scratch('Size of /dev/shm.', '64m'),
     home: scratch('Size of the home directory.', '50m'),

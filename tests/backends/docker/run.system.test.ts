@@ -119,6 +119,17 @@ describeWith('docker', 'a docker container', () => {
     })
   })
 
+  test('makes files by the mask of its caller', async () => {
+    const before = process.umask(0o037)
+    try {
+      expect(text((await run({ command: ['sh', '-c', 'umask; touch /tmp/f; stat -c %a /tmp/f'] })).stdout)).toBe(
+        '0037\n640\n',
+      )
+    } finally {
+      process.umask(before)
+    }
+  })
+
   test('goes without our init where the daemon cannot see it', async () => {
     const docker = { ...dockerInputs(here().fact, here().docker.env), init: '/nonexistent/init' }
     expect(await run({ command: ['sh', '-c', 'exit 5'], run: { docker } })).toMatchObject({
@@ -398,6 +409,22 @@ describeWith('docker', 'a docker container', () => {
       })
       await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
       expect(await containers(here())).toBe('')
+    })
+
+    test('makes files by the mask of the caller of each run', async () => {
+      const plan = await session()
+      const runsDirectory = join(await temporaryDirectory(), 'runs')
+      const before = process.umask()
+      try {
+        for (const mask of ['0077', '0002']) {
+          process.umask(mask)
+          const { stdout } = await run({ command: ['sh', '-c', 'umask'], plan, run: { runsDirectory } })
+          expect(text(stdout)).toBe(`${mask}\n`)
+        }
+      } finally {
+        process.umask(before)
+      }
+      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
     })
 
     test('is told of each end exactly, also of the second one in the same container', async () => {

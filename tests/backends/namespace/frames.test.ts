@@ -57,8 +57,10 @@ describe('frames', () => {
 })
 
 test.each([
-  ['words', ['sh', ''], '2\x002\x00sh\x00\x00A=1\x00B=x=y\x00'],
-  ['bytes', ['sh', Buffer.from([0xff])], '2\x002\x00sh\x00\xff\x00A=1\x00B=x=y\x00'],
+  ['words', ['sh', ''], '2\x002\x0063\x00sh\x00\x00A=1\x00B=x=y\x00'],
+  ['bytes', ['sh', Buffer.from([0xff])], '2\x002\x0063\x00sh\x00\xff\x00A=1\x00B=x=y\x00'],
 ])('a command of %s and its environment become counted words, each ended by NUL', (_case, command, expected) => {
-  expect(Buffer.from(commandBlock(command, { A: '1', B: 'x=y' })).toString('latin1')).toBe(expected)
+  expect(Buffer.from(commandBlock({ command, env: { A: '1', B: 'x=y' }, umask: 0o077 })).toString('latin1')).toBe(
+    expected,
+  )
 })

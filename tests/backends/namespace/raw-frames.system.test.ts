@@ -37,7 +37,7 @@ async function speak(file: string, frames: readonly Frame[], descriptors = 0): P
   return JSON.parse((await execa('python3', [SCRIPT], { input })).stdout) as Answer
 }
 
-const COMMAND: Frame = [FRAME.run, commandBlock(['/bin/echo', 'ran'], {})]
+const COMMAND: Frame = [FRAME.run, commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })]
 const guards = (...records: readonly LaunchRecord[]): Frame => [FRAME.guards, writeLaunchFile(records)]
 const HOLDS = guards(['at', '/nonexistent', 'missing'])
 const STALE = guards(['at', '/etc/passwd', 'missing'])

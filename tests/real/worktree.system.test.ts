@@ -1,0 +1,109 @@
+/** git in a checkout that `git worktree add` has made, and what such a checkout must not open. */
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Result } from '../../src/report/result.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { runForText } from './directory.ts'
+
+const git = (cwd: string, ...words: readonly string[]): string =>
+  execFileSync('git', ['-C', cwd, '-c', 'user.name=Ann', '-c', 'user.email=ann@example.org', ...words], {
+    encoding: 'utf8',
+    stdio: 'pipe',
+    env: { PATH: process.env.PATH, HOME: '/nonexistent' },
+  })
+
+/** A repository and a checkout of it beside it. */
+async function worktree() {
+  const base = await temporaryDirectory()
+  const [main, checkout] = [join(base, 'main'), join(base, 'checkout')]
+  mkdirSync(main)
+  git(main, 'init', '--quiet')
+  git(main, 'config', 'user.name', 'Ann')
+  git(main, 'config', 'user.email', 'ann@example.org')
+  writeFileSync(join(main, 'poem.txt'), 'one\n')
+  git(main, 'add', '.')
+  git(main, 'commit', '--quiet', '-m', 'Begin a poem')
+  git(main, 'worktree', 'add', '--quiet', checkout)
+  writeFileSync(join(checkout, 'poem.txt'), 'one\ntwo\n')
+  return { base, common: join(main, '.git'), checkout }
+}
+
+const COMMIT = ['--', 'git', 'commit', '--quiet', '-am', 'Go on']
+
+describeWith(['userns', 'git'], 'in a linked worktree', () => {
+  test('status, log and diff work, and nothing of the repository can be changed', async () => {
+    const { common, checkout } = await worktree()
+    const script =
+      'git status --short; git log --format=%s; git diff --unified=0 | tail -1; echo x >"$0/config"; echo x >"$0/new"'
+    for (const options of [[], ['--rw', '.'], ['--cow', '.', '--apply', 'never']]) {
+      const { out, err } = await runForText([...options, '--', 'sh', '-c', script, common], { cwd: checkout })
+      expect(out).toBe(' M poem.txt\nBegin a poem\n+two\n')
+      expect(err.match(/Read-only file system/g)).toHaveLength(2)
+    }
+    expect(existsSync(join(common, 'new'))).toBe(false)
+  })
+
+  test('a commit names the option that it needs, and works with it', async () => {
+    const { common, checkout } = await worktree()
+    const { out } = await runForText(['--rw', '.', '--json', ...COMMIT], { cwd: checkout })
+    const { exitCode, denials } = JSON.parse(out) as Result
+    expect([exitCode, denials.map(({ fix }) => fix)]).toEqual([128, [`--rw ${common}`]])
+    expect(await runForText(['--rw', '.', '--rw', common, ...COMMIT], { cwd: checkout })).toMatchObject({ status: 0 })
+    expect(git(checkout, 'log', '-1', '--format=%s')).toBe('Go on\n')
+  })
+
+  test('that option opens nothing that git runs or is led by', async () => {
+    const { common, checkout } = await worktree()
+    const own = join(common, 'worktrees/checkout')
+    const closed = [
+      join(common, 'config'),
+      join(common, 'hooks/post-commit'),
+      join(own, 'gitdir'),
+      join(own, 'commondir'),
+    ]
+    const before = closed.map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : ''))
+    const script = 'for path; do echo planted >"$path"; done'
+    await runForText(['--rw', '.', '--rw', common, '--', 'sh', '-c', script, 'sh', ...closed], { cwd: checkout })
+    expect(closed.map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : ''))).toEqual(before)
+  })
+
+  test('a copy of it, which the repository does not know, shows nothing of the repository', async () => {
+    const { base, common, checkout } = await worktree()
+    const copy = join(base, 'copy')
+    cpSync(checkout, copy, { recursive: true })
+    const look = async (cwd: string) => (await runForText(['--', 'ls', common], { cwd })).out.includes('objects')
+    expect([await look(copy), await look(checkout)]).toEqual([false, true])
+  })
+
+  test.each(['.ssh', 'main/.git', 'main/.git/worktrees/checkout', '.'])(
+    'a hostile one that names %s of somebody else shows nothing of it',
+    async (named) => {
+      const { base } = await worktree()
+      mkdirSync(join(base, '.ssh'))
+      writeFileSync(join(base, '.ssh/key'), 's3cret\n')
+      const hostile = join(base, 'hostile')
+      mkdirSync(hostile)
+      writeFileSync(join(hostile, '.git'), `gitdir: ${join(base, named)}\n`)
+      const { out } = await runForText(['--', 'ls', '-A', base, join(base, named)], { cwd: hostile })
+      expect(out).toBe('')
+    },
+  )
+
+  test('without the workspace the repository is not shown either', async () => {
+    const { common, checkout } = await worktree()
+    expect((await runForText(['--no-workspace', '--', 'ls', common], { cwd: checkout })).out).toBe('')
+  })
+
+  test('the repository is found again when git has put its records right', async () => {
+    const { base, checkout } = await worktree()
+    const moved = join(base, 'moved')
+    execFileSync('mv', [checkout, moved])
+    const status = async () => (await runForText(['--', 'git', 'status', '--short'], { cwd: moved })).out
+    expect(await status()).toBe('')
+    git(moved, 'worktree', 'repair')
+    expect(await status()).toBe(' M poem.txt\n')
+  })
+})
