@@ -20,7 +20,7 @@ export function optionFor(
 ): Option {
   const { name, argument, choices, repeats = false, help } = declared
   const flag = `--${name}`
-  if (argument === undefined) return new Option(flag, help)
+  if (argument === undefined) return switchOption(flag, help)
   return new Option(`${flag} ${VALUE}`, help).argParser<unknown>((value, before) => {
     // A value that begins with two dashes is far more often a forgotten value than meant.
     if (value.startsWith('--') && !words.includes(`${flag}=${value}`))
@@ -29,6 +29,13 @@ export function optionFor(
     if (problem !== undefined) throw usageError(problem, hint)
     return repeats ? [...((before as readonly string[] | undefined) ?? []), value] : value
   })
+}
+
+/** `--no-workspace` is a switch like every other: commander would take it for the end of one called `--workspace`. */
+function switchOption(flag: string, help?: string): Option {
+  const option = new Option(flag, help)
+  option.negate = false
+  return option
 }
 
 /**

@@ -7,7 +7,6 @@ import { SandboxError } from '../error.ts'
 import type { HostFacts, Inode, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
 import { isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
-import { takesItsPlace, wantsWorkspace } from '../policy/workspace.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
 import type { PlannedZone, Scratch } from './plan.ts'
 import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protected-paths.ts'
@@ -25,6 +24,7 @@ import {
   WORKSPACE,
   withheldWorkspace,
 } from './well-known-paths.ts'
+import { type Shown, showsFiles, showsWorkspace, workspaceTarget } from './workspace.ts'
 
 export type PathFacts = Readonly<Record<string, PathFact>>
 
@@ -81,17 +81,23 @@ export function pathFact(paths: PathFacts, path: string): PathFact {
 
 /** The caller, as far as the targets of zones depend on it. */
 type Caller = Pick<Request, 'cwd' | 'home'>
-type Shown = Pick<Policy, 'zones' | 'workspace' | 'samePath'>
 
-/** What will be visible inside and where, the workspace included, for people; nothing is checked yet. */
-export function zonesInside(policy: Shown, caller: Caller): readonly Wanted[] {
-  return [...implicitWorkspace(policy, caller), ...policy.zones.map((zone) => wantedZone(zone, policy, caller))]
+/**
+ * What will be visible inside and where, the workspace included, for people; nothing is checked yet.
+ * @param paths what is known of the zones' sources; without it a zone that holds the caller's directory is known by its name alone
+ */
+export function zonesInside(policy: Shown, caller: Caller, paths: PathFacts = {}): readonly Wanted[] {
+  return [...implicitWorkspace(policy, caller, paths), ...policy.zones.map((zone) => wantedZone(zone, policy, caller))]
 }
 
 /** All mounts that the policy and the request ask for, the workspace included; nothing is checked yet. */
-export function wantedMounts({ policy, request }: Omit<MountInputs, 'paths'>): readonly Wanted[] {
+export function wantedMounts({
+  policy,
+  request,
+  paths = {},
+}: Pick<MountInputs, 'policy' | 'request'> & { readonly paths?: PathFacts }): readonly Wanted[] {
   return [
-    ...zonesInside(policy, request),
+    ...zonesInside(policy, request, paths),
     ...policy.credentials.map(
       ({ file, target, origin }): Wanted => ({
         ...PLAIN,
@@ -106,6 +112,13 @@ export function wantedMounts({ policy, request }: Omit<MountInputs, 'paths'>): r
     ...sshAgent(policy, request),
   ]
 }
+
+const realIn =
+  (paths: PathFacts) =>
+  (path: string): string =>
+    paths[normal(path)]?.real ?? normal(path)
+
+const CALLERS_DIRECTORY = "the caller's directory"
 
 const PLAIN = { create: false, optional: false, sockets: false, expects: 'any', meansDirectory: false } as const
 
@@ -132,17 +145,19 @@ export function originText(origin: Origin): { readonly from: string; readonly at
   return { from, at: origin.layer === 'flag' ? origin.source : from }
 }
 
-function implicitWorkspace(policy: Shown, { cwd, home }: Caller): readonly Wanted[] {
-  if (!wantsWorkspace(policy) || policy.workspace === 'none' || withheldWorkspace(cwd, home) !== undefined) return []
-  const target = policy.samePath ? cwd : WORKSPACE
+function implicitWorkspace(policy: Shown, { cwd, home }: Caller, paths: PathFacts): readonly Wanted[] {
+  const { workspace, samePath } = policy
+  // `none` is said twice for the compiler: what is shown has a mode.
+  const isShown = workspace !== 'none' && showsWorkspace(policy, cwd, realIn(paths))
+  if (!isShown || withheldWorkspace(cwd, home) !== undefined) return []
   return [
     {
       ...PLAIN,
       name: 'workspace',
-      mode: policy.workspace,
+      mode: workspace,
       source: cwd,
-      target,
-      from: "the caller's directory",
+      target: workspaceTarget(samePath, cwd),
+      from: CALLERS_DIRECTORY,
       at: 'workspace',
     },
   ]
@@ -175,25 +190,47 @@ function defaultTarget({ name, hostPath }: Zone, { samePath }: Shown, { cwd }: C
 
 /** Checks and orders all mounts. */
 export function resolveMounts(inputs: MountInputs): Mounts {
-  const wanted = wantedMounts(inputs).filter((one) => !isLeftOut(one, inputs.paths))
+  const all = wantedMounts(inputs).filter((one) => !isLeftOut(one, inputs.paths))
+  const wanted = all.filter((one) => holderOf(one, all, inputs.paths) === undefined)
   const problems = [
     ...protectProblems(inputs.policy),
-    ...wanted.flatMap((one) =>
-      [...sourceProblems(one, inputs), ...targetProblems(one)].map((problem) => `${one.at}: ${problem}`),
+    ...all.flatMap((one) =>
+      [...sourceProblems(one, inputs), ...targetProblems(one)].map((problem) => `${one.at}: ${problem}${wayOut(one)}`),
     ),
     ...conflicts(wanted.filter(isWellFormed), inputs.paths),
     ...wanted.filter(isWellFormed).flatMap((one) => [...linkedProtection(one, inputs), ...tooManyHomes(one, inputs)]),
     ...wanted.filter(isWellFormed).flatMap((one) => linkedDecisions(one, inputs)),
-    ...wanted.filter(isWellFormed).flatMap((one) => linkedSource(one, wanted, inputs)),
+    ...all.filter(isWellFormed).flatMap((one) => linkedSource(one, all, inputs)),
   ]
   if (problems.length > 0) return { zones: [], scratch: [], problems, warnings: [] }
-  const zones = wanted.filter(({ mode }) => mode !== 'tmpfs').map((one) => plannedZone(one, inputs))
+  const held = (outer: Wanted) => all.filter((one) => one.mode === 'ro' && holderOf(one, all, inputs.paths) === outer)
+  const zones = wanted.filter(({ mode }) => mode !== 'tmpfs').map((one) => plannedZone(one, held(one), inputs))
   return {
     zones: zones.sort((a, b) => byText(a.target, b.target)),
     scratch: scratchOf(wanted, inputs),
     problems,
     warnings: workspaceWarnings(inputs),
   }
+}
+
+/** Nobody asked for the caller's directory in so many words. */
+const wayOut = ({ from }: Wanted): string => (from === CALLERS_DIRECTORY ? '; to run without it: --no-workspace' : '')
+
+/**
+ * The writable zone that shows a wanted one already, at the very place where it is wanted: nothing is mounted there a second time,
+ * where the command could swap the mount point. What is wanted read-only is one more protected path of that zone.
+ */
+function holderOf(inner: Wanted, all: readonly Wanted[], paths: PathFacts): Wanted | undefined {
+  if (inner.source === undefined || inner.sockets || !isWellFormed(inner)) return undefined
+  const { real, kind } = pathFact(paths, inner.source)
+  if (kind !== 'directory' && kind !== 'file') return undefined
+  const holds = ({ source, mode, target }: Wanted): boolean =>
+    source !== undefined &&
+    isWritable(mode) &&
+    (inner.mode === 'ro' || inner.mode === mode) &&
+    isBelow(inner.target, target) &&
+    real === posix.join(pathFact(paths, source).real, posix.relative(target, inner.target))
+  return all.filter(isWellFormed).find(holds)
 }
 
 function isLeftOut({ optional, source }: Wanted, paths: PathFacts): boolean {
@@ -417,6 +454,8 @@ function nestingProblem({
     return `is below the writable ${called(outer)} (${shown(outer.target)}): the command could swap the mount point; choose a target outside it`
   }
   const mountPoint = mountPointOf(inner, outer)
+  // It is made on the host before anything is mounted.
+  if (inner.create && mountPoint === inner.source) return undefined
   const fact = mountPoint === undefined ? undefined : pathFact(paths, mountPoint)
   const wants = kindOf(inner, paths)
   if (fact === undefined || fact.kind === (wants === 'directory' ? 'directory' : 'file'))
@@ -444,11 +483,12 @@ export function mountPointOf(
   return outer.source === undefined ? undefined : posix.join(outer.source, posix.relative(outer.target, inner.target))
 }
 
-function plannedZone(wanted: Wanted, { policy, request, paths }: MountInputs): PlannedZone {
+function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request, paths }: MountInputs): PlannedZone {
   const fact = pathFact(paths, wanted.source ?? '')
   const { name, target, sockets, from } = wanted
   const mode = wanted.mode === 'tmpfs' ? 'ro' : wanted.mode
-  const files = endsOf(policy.protectFiles, paths)
+  const readOnly = held.flatMap(({ source }) => (source === undefined ? [] : [pathFact(paths, source).real]))
+  const files = [...endsOf(policy.protectFiles, paths), ...readOnly]
   const words = protectedWords(policy)
   const isProtected = isWritable(mode) && fact.kind !== 'file' && fact.kind !== 'socket'
   const linked = linkedFiles(policy, paths)
@@ -508,7 +548,7 @@ function scratchOf(wanted: readonly Wanted[], inputs: MountInputs): readonly Scr
 
 /** No zone was named: an empty workspace to work in. With zones, writing there would lose the results without a word. */
 function needsEmptyWorkspace(wanted: readonly Wanted[], { policy }: MountInputs): boolean {
-  const shows = policy.zones.some(takesItsPlace)
+  const shows = policy.zones.some(showsFiles)
   return (
     !shows &&
     !wanted.some(({ target }) => isWithin(target, WORKSPACE)) &&
@@ -520,10 +560,16 @@ function scratch(target: string, size: number, mode: number): Scratch {
   return { target, size, inodes: inodesFor(size), mode }
 }
 
-function workspaceWarnings({ policy, request: { cwd, home } }: MountInputs): readonly string[] {
-  const why = wantsWorkspace(policy) ? withheldWorkspace(cwd, home) : undefined
+function workspaceWarnings({ policy, request: { cwd, home }, paths }: MountInputs): readonly string[] {
+  const isWanted = showsWorkspace(policy, cwd, realIn(paths)) && !showsPartOf(cwd, policy, paths)
+  const why = isWanted ? withheldWorkspace(cwd, home) : undefined
   const flag = closedSource(cwd) === undefined ? '--ro .' : '--ro DIRECTORY'
   return why === undefined
     ? []
     : [`${shown(cwd)} ${why} and is not shown; ${WORKSPACE} is empty. To show files: ${flag}`]
+}
+
+/** Whoever names what he wants to see of such a directory knows that he does not see the rest. */
+function showsPartOf(cwd: string, { zones }: Policy, paths: PathFacts): boolean {
+  return zones.some((zone) => showsFiles(zone) && isWithin(realIn(paths)(zone.hostPath ?? ''), cwd))
 }

@@ -7,10 +7,10 @@
  */
 import path from 'node:path'
 import { isBelow, isWithin, WORKSPACE } from '../plan/well-known-paths.ts'
+import { showsWorkspace } from '../plan/workspace.ts'
 import { ZONE_SIZE } from '../policy/keys/zone.ts'
 import type { Policy } from '../policy/policy.ts'
 import { type HostMode, isWritable, narrowestMode, type Origin, type Zone } from '../policy/values.ts'
-import { takesItsPlace, wantsWorkspace } from '../policy/workspace.ts'
 import type { Escalation, Level, SandboxRequest, SourceLocation, Warning, ZoneRequest } from './worker.ts'
 
 /** What zones are judged by. */
@@ -45,9 +45,13 @@ export function layZones(step: ZoneStep): Laid {
   const first: Laid = { policy: step.policy, escalations: reopeningEscalations(step), warnings: [] }
   const laid = step.request.zones.reduce<Laid>((sofar, request) => layZone({ step, sofar, request }), first)
   const opened = opensWorkspace(step) ? { ...laid.policy, workspace: 'rw' as const } : laid.policy
-  const closed = step.request.readonly?.value === true ? readOnly(opened) : opened
+  const asked = namesFiles(step.request) ? { ...opened, workspace: 'none' as const } : opened
+  const closed = step.request.readonly?.value === true ? readOnly(asked) : asked
   return restricted({ ...step, policy: closed, escalations: laid.escalations, warnings: laid.warnings })
 }
+
+/** Whoever lists the files that a command needs asks for these and no more: the caller's directory is not shown beside them. */
+const namesFiles = ({ zones }: SandboxRequest): boolean => zones.some(({ mode }) => mode !== 'tmpfs')
 
 interface ZoneAt {
   readonly step: ZoneStep
@@ -87,6 +91,8 @@ function refuse(
   } = words
   return { escalation: { location: positionOf(request.from), key: request.from.key, ...words, fix } }
 }
+
+const isShown = (policy: Policy, { cwd, real }: ZoneContext): boolean => showsWorkspace(policy, cwd, real)
 
 const positionOf = ({ file, line }: SourceLocation) => (line === undefined ? file : `${file}:${line}`)
 
@@ -220,8 +226,8 @@ function coversOf({ policy, context, level, isOutright }: ZoneStep): readonly Co
   )
   const { workspace } = policy
   const isCeiling = level !== 'workshop' || isOutright('workspace')
-  if (workspace === 'none' || !wantsWorkspace(policy) || !isCeiling) return zones
-  return [{ hostPath: context.cwd, mode: workspace, sockets: false, what: 'the workspace' }]
+  if (workspace === 'none' || !isShown(policy, context) || !isCeiling) return zones
+  return [...zones, { hostPath: context.cwd, mode: workspace, sockets: false, what: 'the workspace' }]
 }
 
 function mayAdd(step: ZoneStep, wanted: string): boolean {
@@ -238,7 +244,7 @@ function reopeningEscalations(step: ZoneStep): readonly Escalation[] {
   const { request, policy } = step
   if (request.readonly?.value !== false || opensWorkspace(step)) return []
   const closed = policy.zones.find(({ mode }) => mode === 'ro')
-  const what = closed === undefined ? workspaceWords(policy) : `zone ${closed.name} (${originText(closed)})`
+  const what = closed === undefined ? workspaceWords(step) : `zone ${closed.name} (${originText(closed)})`
   if (what === undefined) return []
   const { from } = request.readonly
   return [
@@ -252,14 +258,14 @@ function reopeningEscalations(step: ZoneStep): readonly Escalation[] {
   ]
 }
 
-function workspaceWords(policy: Policy): string | undefined {
-  return wantsWorkspace(policy) && policy.workspace === 'ro' ? 'the workspace' : undefined
+function workspaceWords({ policy, context }: ZoneStep): string | undefined {
+  return isShown(policy, context) && policy.workspace === 'ro' ? 'the workspace' : undefined
 }
 
 /** The project owner may open the project's directory where the operator has not closed it. */
-function opensWorkspace({ request, policy, level, isOutright }: ZoneStep): boolean {
+function opensWorkspace({ request, policy, level, context, isOutright }: ZoneStep): boolean {
   const isOpening = request.readonly?.value === false && level === 'workshop'
-  return isOpening && wantsWorkspace(policy) && policy.workspace === 'ro' && !isOutright('workspace')
+  return isOpening && isShown(policy, context) && policy.workspace === 'ro' && !isOutright('workspace')
 }
 
 function readOnly(policy: Policy): Policy {
@@ -278,9 +284,8 @@ function restricted(step: ZoneStep & Laid): Laid {
   const { value: subtree, from } = request.restrict
   const shown = [...policy.zones, ...workspaceZones({ policy, context, subtree, from, level })]
   const zones = shown.flatMap((zone) => cutDown({ zone, subtree, context }))
-  // The caller's directory must not come back whole beside a zone of memory that is all that is left.
-  const workspace = zones.some(takesItsPlace) ? policy.workspace : 'none'
-  if (zones.length > 0) return { ...laid, policy: { ...policy, zones, workspace } }
+  // The part of the caller's directory that is left is one of the zones: it must not come back whole beside them.
+  if (zones.length > 0) return { ...laid, policy: { ...policy, zones, workspace: 'none' } }
   const granted = shown.map(({ target, hostPath }) => target ?? hostPath ?? '').join(', ')
   const escalation = {
     location: positionOf(from),
@@ -292,7 +297,7 @@ function restricted(step: ZoneStep & Laid): Laid {
   return { ...laid, escalations: [...escalations, escalation] }
 }
 
-/** Where no zone takes the place of the caller's directory, the subtree is one of it, called by its place inside or from the project's root. */
+/** The part of the caller's directory in the subtree, which is called by its place inside or from the project's root. */
 function workspaceZones(input: {
   readonly policy: Policy
   readonly context: ZoneContext
@@ -301,8 +306,8 @@ function workspaceZones(input: {
   readonly level: Level
 }): readonly Zone[] {
   const { policy, context, subtree, from, level } = input
-  const isHidden = policy.zones.some(({ target }) => target !== undefined && isWithin(subtree, target))
-  if (policy.workspace === 'none' || !wantsWorkspace(policy) || isHidden) return []
+  const isHidden = policy.zones.some(({ target, hostPath = '' }) => isWithin(subtree, target ?? hostPath))
+  if (policy.workspace === 'none' || !isShown(policy, context) || isHidden) return []
   const origin: Origin = { layer: level === 'worker' ? 'worker' : 'workshop', source: positionOf(from), key: from.key }
   const common = { mode: policy.workspace, create: false, optional: false, sockets: false, origin } as const
   const whole: Zone = { name: 'workspace', target: WORKSPACE, hostPath: context.cwd, ...common }

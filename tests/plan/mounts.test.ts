@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { SandboxError } from '../../src/error.ts'
+import type { Policy } from '../../src/policy/policy.ts'
 import type { Zone } from '../../src/policy/values.ts'
 import { PLAIN_TREE, planIn, type Tree, type World, zone } from './world.ts'
 
@@ -16,7 +17,11 @@ function refusal(world: World): SandboxError {
   throw new Error('expected a refusal, got a plan')
 }
 
-const inTree = (tree: Tree, ...zones: Zone[]): World => ({ tree: { ...PLAIN_TREE, ...tree }, policy: { zones } })
+/** Zones alone, without the workspace beside them. */
+const inTree = (tree: Tree, ...zones: Zone[]): World => ({
+  tree: { ...PLAIN_TREE, ...tree },
+  policy: { zones, workspace: 'none' },
+})
 const summary = (world: World): string[] =>
   planIn(world).zones.map(({ mode, source, target }) => `${mode} ${source} ${target}`)
 
@@ -362,7 +367,7 @@ describe('Two zones', () => {
 })
 
 describe('The workspace', () => {
-  test('is the directory of the caller when no zone is given', () => {
+  test('is the directory of the caller', () => {
     const plan = planIn({ policy: { workspace: 'rw' } })
     expect(plan.zones.map(({ mode, source, target }) => [mode, source, target])).toEqual([['rw', CWD, '/workspace']])
     expect(plan.workdir).toBe('/workspace')
@@ -375,15 +380,94 @@ describe('The workspace', () => {
     expect(plan.workdir).toBe(CWD)
   })
 
-  test('is not shown together with a zone, and is then an empty read-only directory', () => {
-    const plan = planIn(inTree({ '/srv/data': 'directory' }, zone({ mode: 'ro', hostPath: '/srv/data' })))
+  const DATA: Tree = { '/srv/data': 'directory', '/people': '-> /home', [`${CWD}/out`]: 'directory' }
+  const beside = (policy: Partial<Policy>, ...zones: Zone[]) =>
+    planIn({ tree: { ...PLAIN_TREE, ...DATA }, policy: { ...policy, zones } })
+  const shown = (policy: Partial<Policy>, ...zones: Zone[]) =>
+    beside(policy, ...zones).zones.map(({ mode, source, target }) => `${mode} ${source} ${target}`)
+
+  test('that is taken away is an empty read-only directory beside zones', () => {
+    const plan = beside({ workspace: 'none' }, zone({ mode: 'ro', hostPath: '/srv/data' }))
     expect(plan.zones.map(({ target }) => target)).toEqual(['/srv/data'])
     expect(plan.system).toContainEqual({ op: 'directory', target: '/workspace', mode: 0o755 })
     expect(plan.workdir).toBe('/workspace')
   })
 
-  test('is shown together with a tmpfs, which hides nothing of the host', () => {
-    expect(planIn({ policy: { zones: [zone({ mode: 'tmpfs', target: '/t', size: 4096 })] } }).zones).toHaveLength(1)
+  test.each<[title: string, workspace: Policy['workspace'], zone: Zone, expected: readonly string[]]>([
+    [
+      'elsewhere',
+      'ro',
+      zone({ mode: 'rw', hostPath: '/srv/data' }),
+      ['rw /srv/data /srv/data', `ro ${CWD} /workspace`],
+    ],
+    [
+      'inside it, which is writable',
+      'ro',
+      zone({ mode: 'rw', hostPath: `${CWD}/data` }),
+      [`ro ${CWD} /workspace`, `rw ${CWD}/data /workspace/data`],
+    ],
+    [
+      'inside it that is made first',
+      'ro',
+      zone({ mode: 'rw', hostPath: `${CWD}/new`, create: true }),
+      [`ro ${CWD} /workspace`, `rw ${CWD}/new /workspace/new`],
+    ],
+    ['of memory', 'ro', zone({ mode: 'tmpfs', target: '/t', size: 4096 }), [`ro ${CWD} /workspace`]],
+  ])('is shown beside a zone %s', (_title, workspace, one, expected) => {
+    expect(shown({ workspace }, one)).toEqual(expected)
+    expect(beside({ workspace }, one).workdir).toBe('/workspace')
+  })
+
+  test.each<[title: string, zone: Zone, expected: string, workdir: string]>([
+    ['is it', zone({ mode: 'cow', hostPath: CWD }), `cow ${CWD} /workspace`, '/workspace'],
+    ['is it, at another place', zone({ mode: 'rw', hostPath: CWD, target: '/src' }), `rw ${CWD} /src`, '/src'],
+    ['holds it', zone({ mode: 'ro', hostPath: HOME }), `ro ${HOME} ${HOME}`, CWD],
+    ['holds it by a link', zone({ mode: 'ro', hostPath: '/people' }), 'ro /home /people', '/people/ann/project'],
+    [
+      'stands in its place',
+      zone({ mode: 'ro', hostPath: '/srv/data', target: '/workspace' }),
+      'ro /srv/data /workspace',
+      '/workspace',
+    ],
+  ])('is shown by a zone that %s, and then only there', (_title, one, expected, workdir) => {
+    expect(shown({ workspace: 'rw' }, one)).toEqual([expected])
+    expect(beside({ workspace: 'rw' }, one).workdir).toBe(workdir)
+  })
+
+  test('gives its place to memory that is put there', () => {
+    expect(shown({}, zone({ mode: 'tmpfs', target: '/workspace', size: 4096 }))).toEqual([])
+  })
+
+  test('that is writable keeps a part read-only by protecting it, and shows a writable part already', () => {
+    const parts = [zone({ mode: 'ro', hostPath: `${CWD}/data` }), zone({ mode: 'rw', hostPath: `${CWD}/out` })]
+    const { zones } = beside({ workspace: 'rw', protectNot: ['*'] }, ...parts)
+    expect(zones.map(({ mode, target, protect }) => [mode, target, protect])).toEqual([['rw', '/workspace', ['data']]])
+  })
+
+  test.each<[title: string, zone: Zone]>([
+    ['of another directory', zone({ mode: 'ro', hostPath: '/srv/data', target: '/workspace/data' })],
+    ['that lets sockets be used', zone({ mode: 'rw', hostPath: `${CWD}/data`, sockets: true })],
+    ['that is copy-on-write', zone({ mode: 'cow', hostPath: `${CWD}/data` })],
+    ['that is made first', zone({ mode: 'rw', hostPath: `${CWD}/new`, create: true })],
+  ])('that is writable holds no mount point for a zone %s', (_title, one) => {
+    expect(() => beside({ workspace: 'rw' }, one)).toThrow('is below the writable zone workspace')
+  })
+
+  test('that no zone can show says how to run without it', () => {
+    const world = { tree: { ...PLAIN_TREE, ...DATA }, request: { cwd: CWD, secretDirectory: `${CWD}/out` } }
+    const zones = [zone({ mode: 'ro', hostPath: '/srv/data' })]
+    expect(refusal({ ...world, policy: { zones } }).message).toContain('to run without it: --no-workspace')
+    expect(planIn({ ...world, policy: { zones, workspace: 'none' } }).zones).toHaveLength(1)
+  })
+
+  test.each([
+    ['silent', 'a part of it', `${CWD}/data`, 0],
+    ['warned of', 'something else', '/srv/data', 1],
+  ])('that is withheld is %s beside a zone of %s', (_title, _what, hostPath, warnings) => {
+    const policy = { zones: [zone({ mode: 'ro', hostPath })] }
+    const plan = planIn({ tree: { ...PLAIN_TREE, ...DATA }, request: { cwd: HOME }, policy })
+    expect(plan.zones.map(({ source }) => source)).toEqual([hostPath])
+    expect(plan.warnings).toHaveLength(warnings)
   })
 
   test.each(['/', '/usr/share', '/etc', '/tmp', '/home', '/home/ann', '/var/log', '/proc', '/run/user'])(

@@ -138,7 +138,7 @@ describe('In a plan', () => {
   test('a file that decides the policy cannot be a writable zone', () => {
     const zones = [zone({ mode: 'rw', hostPath: `${SOURCE}/notes.txt`, target: '/notes' })]
     expect(() => planIn({ policy: { zones, protectFiles: [`${SOURCE}/notes.txt`] } })).toThrow('decides the policy')
-    expect(planIn({ policy: { zones } }).zones).toHaveLength(1)
+    expect(planIn({ policy: { zones, workspace: 'none' } }).zones).toHaveLength(1)
   })
 
   test('a file that decides the policy stays read-only under every name', () => {
@@ -153,7 +153,12 @@ describe('In a plan', () => {
   const deciding = (tree: Tree, protectFiles: readonly string[], hostPath = SOURCE) =>
     planIn({
       tree: { ...PLAIN_TREE, ...tree },
-      policy: { zones: [zone({ mode: 'rw', hostPath, target: '/z' })], protectNot: ['*'], protectFiles },
+      policy: {
+        zones: [zone({ mode: 'rw', hostPath, target: '/z' })],
+        workspace: 'none',
+        protectNot: ['*'],
+        protectFiles,
+      },
     })
 
   test.each<[title: string, tree: Tree, name: string, problem: string]>([

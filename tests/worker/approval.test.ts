@@ -55,7 +55,7 @@ test('the question shows command, worker, zones with modes, network and reason',
   expect(questionText(question()).split('\n')).toEqual([
     'worker w wants to run:',
     "  git commit -m 'it is'",
-    'zones:   /out (rw, /project/out)',
+    'zones:   /workspace (ro, /project), /out (rw, /project/out)',
     'network: none',
     'because: w.worker:3: default says ask',
     '[y]es once, [s]ession: this very command from now on, [n]o, [q]uit? ',
@@ -65,8 +65,14 @@ test('the question shows command, worker, zones with modes, network and reason',
 test.each([
   ['nothing is named', {}, '/workspace (ro, /project)'],
   ['only a directory in memory is named', { tmpfs: ['/scratch'] }, '/workspace (ro, /project), /scratch (tmpfs)'],
-  ['a directory in the project is named', { rw: ['./src'] }, '/workspace/src (rw, /project/src)'],
-  ['another directory is named', { ro: ['/data'] }, '/data (ro, /data)'],
+  [
+    'a directory in the project is named',
+    { rw: ['./src'] },
+    '/workspace (ro, /project), /workspace/src (rw, /project/src)',
+  ],
+  ['another directory is named', { ro: ['/data'] }, '/workspace (ro, /project), /data (ro, /data)'],
+  ['the directory itself is named', { rw: ['.'] }, '/workspace (rw, /project)'],
+  ['the directory is taken away', { ro: ['/data'], 'no-workspace': true }, '/data (ro, /data)'],
 ])('the question says what is visible and where when %s', (_title, given, zones) => {
   const policy = operator(given, { profile: { workspace: 'ro' } })
   expect(questionText(question({ policy })).split('\n')[2]).toBe(`zones:   ${zones}`)

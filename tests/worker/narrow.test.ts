@@ -119,7 +119,7 @@ describe('a worker never gets more than it was granted', () => {
     ['readonly: false under a ro zone', { given: { ro: ['./d'] }, worker: '{ readonly: false }' }, /ro by zone/],
     [
       'a subtree that is not there',
-      { given: { zone: ['data=./d'] }, worker: '{ restrict: /other }' },
+      { given: { zone: ['data=./d'], 'no-workspace': true }, worker: '{ restrict: /other }' },
       /^sandbox\.restrict: \/other \/ \/data$/,
     ],
     ['a subtree that leads out by a link', { worker: '{ restrict: /link }' }, /^sandbox\.restrict: \/link/],
@@ -282,6 +282,31 @@ describe('what is granted is narrowed', () => {
     const zone = '{ name: s, mode: tmpfs, target: /other/s }'
     const { policy } = narrowed({ worker: `{ zones: [${zone}], restrict: /other/s }` })
     expect([policy.zones.map(({ target }) => target), policy.workspace]).toEqual([['/other/s'], 'none'])
+  })
+
+  test.each<[string, Case, Policy['workspace']]>([
+    ['a worker', { worker: '{ zones: [{ name: src, hostPath: ./src }] }' }, 'none'],
+    ['a workshop', { shop: '{ zones: [{ name: src, hostPath: ./src }] }' }, 'none'],
+    [
+      'a worker beside zones of the operator',
+      { given: { ro: ['/data'] }, worker: '{ zones: [{ name: src, hostPath: ./src }] }' },
+      'none',
+    ],
+    ['a workshop that opens it', { shop: '{ readonly: false, zones: [{ name: src, hostPath: ./src }] }' }, 'none'],
+    ['nobody', { given: { ro: ['/data'] }, worker: '{ tty: false }' }, 'ro'],
+    ['a worker, of memory alone', { worker: '{ zones: [{ name: s, mode: tmpfs }] }' }, 'ro'],
+  ])('the workspace beside zones that are listed by %s', (_who, of, workspace) => {
+    const { policy, escalations } = narrowed(of)
+    expect([escalations, policy.workspace]).toEqual([[], workspace])
+  })
+
+  test('restrict leaves nothing of the workspace but the subtree, whatever zones the operator has named', () => {
+    const left = (subtree: string) => {
+      const { policy } = narrowed({ given: { ro: ['/data'] }, worker: `{ restrict: ${subtree} }` })
+      return [policy.zones.map(({ hostPath }) => hostPath), policy.workspace]
+    }
+    expect(left('/notes')).toEqual([['/project/notes'], 'none'])
+    expect(left('/data/in')).toEqual([['/data/in'], 'none'])
   })
 
   test('leave to add zones ends at the project and at what the operator closed', () => {

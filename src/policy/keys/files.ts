@@ -177,11 +177,17 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
 }
 
 export const workspace = scalar<HostMode | 'none', HostMode | 'none'>(oneOf([...HOST_MODES, 'none']), {
-  description: "How the caller's directory appears at /workspace when no zone is given.",
+  description: "How the caller's directory appears at /workspace; zones are shown beside it.",
   unit: 'word',
   type: 'string',
   enum: [...HOST_MODES, 'none'],
   default: 'ro',
+  flag: {
+    name: 'no-workspace',
+    group: 'Files',
+    help: "Do not show the caller's directory.",
+    sets: (text) => ({ values: text === 'true' ? { workspace: 'none' } : {} }),
+  },
   narrowing: ranked(['none', ...HOST_MODES], { sets: 'default', fix: (mode) => `--${mode} .` }),
 })
 

@@ -93,7 +93,7 @@ export const protectNot = list<string>(readOpenable, {
     argument: 'NAME',
     group: 'Files',
     repeats: true,
-    help: 'Let a protected name of the built-in list be written in rw zones; .git: git directories, *: every name.',
+    help: 'Let a built-in protected name be written in rw zones; .git: git directories, *: every name.',
     sets: (text) => ({ values: { protectNot: [text] } }),
   },
   narrowing: {

@@ -1,0 +1,24 @@
+/** Whether and where the caller's directory is shown of itself: the plan shows it by this, and a worker's requests are judged by it. Pure. */
+import type { Policy } from '../policy/policy.ts'
+import type { Zone } from '../policy/values.ts'
+import { isWithin, normal, WORKSPACE } from './well-known-paths.ts'
+
+export type Shown = Pick<Policy, 'zones' | 'workspace' | 'samePath'>
+
+/** A zone of files, not fresh memory and not a socket. */
+export const showsFiles = ({ mode, kind }: Zone): boolean => mode !== 'tmpfs' && kind !== 'socket'
+
+export const workspaceTarget = (samePath: boolean, cwd: string): string => (samePath ? cwd : WORKSPACE)
+
+/**
+ * True when the caller's directory is shown beside the zones. It is shown once: a zone that is it or holds it shows it already, with
+ * the mode that somebody wrote down, and a zone that stands where it would has its place.
+ * @param real the canonical path of a zone's source, where it is known
+ */
+export function showsWorkspace({ workspace, zones, samePath }: Shown, cwd: string, real = normal): boolean {
+  const target = workspaceTarget(samePath, cwd)
+  const takesItsPlace = (zone: Zone): boolean =>
+    (zone.target !== undefined && normal(zone.target) === target) ||
+    (showsFiles(zone) && zone.hostPath !== undefined && isWithin(cwd, real(zone.hostPath)))
+  return workspace !== 'none' && !zones.some(takesItsPlace)
+}
