@@ -33,6 +33,8 @@ export interface OptionDeclaration {
   readonly unit?: string
   /** As a person would write it. */
   readonly standard?: string
+  /** The short help only names it; the manual explains it. */
+  readonly isRare?: true
   /** The only values, where they are words and the policy does not check them. */
   readonly choices?: readonly string[]
   /** Dotted policy key; absent = the option is about the run, not about the policy. */

@@ -26,6 +26,7 @@ export const cow = section({
     unit: 'time',
     type: 'string',
     default: '7d',
+    flag: { name: 'cow-keep', argument: 'TIME', group: 'Files', isRare: true },
     // Changes that wait are the operator's to keep.
     narrowing: { ...operatorsOnly<number>('7d'), shows: formatDuration, grants: formatDuration },
   }),
@@ -34,7 +35,7 @@ export const cow = section({
     unit: 'size or none',
     type: ['string', 'number'],
     default: 'none',
-    flag: { name: 'cow-size', argument: 'SIZE', group: 'Limits' },
+    flag: { name: 'cow-size', argument: 'SIZE', group: 'Limits', isRare: true },
     narrowing: atMost(formatSize),
   }),
   upper: scalar<Upper, Upper>(oneOf(UPPERS), {
@@ -44,7 +45,7 @@ export const cow = section({
     type: 'string',
     enum: [...UPPERS],
     default: 'disk',
-    flag: { name: 'cow-upper', argument: 'disk|memory|copy', group: 'Files' },
+    flag: { name: 'cow-upper', argument: 'disk|memory|copy', group: 'Files', isRare: true },
     narrowing: operatorsOnly('disk'),
   }),
 })
