@@ -169,7 +169,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   zone: ['n=/e'],
   socket: ['/f'],
   tmpfs: ['/g:1m'],
-  workspace: ['none'],
+  'no-workspace': ['true'],
   'same-path': ['true'],
   'cow-keep': ['1d'],
   'cow-size': ['1g'],
