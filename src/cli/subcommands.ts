@@ -121,10 +121,14 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'ps',
-    help: 'List the live runs of this user, or those whose changes wait.',
+    help: 'List the live runs (of this user; for root of all), or those whose changes wait.',
     flags: [{ name: 'cow', help: 'List the runs whose changes wait to be applied.' }, JSON_FLAG],
   },
-  { name: 'kill', help: 'End runs and everything they started.', arguments: [{ name: 'ID', repeats: true }] },
+  {
+    name: 'kill',
+    help: 'End runs and everything they started; an ID may be shortened.',
+    arguments: [{ name: 'ID', repeats: true }],
+  },
   { name: 'prune', help: 'Remove what killed runners left behind.' },
   {
     name: 'images',
@@ -150,7 +154,11 @@ export const SUBCOMMANDS = [
         takesCommandLine: true,
       },
       { name: 'status', help: 'List the pools.', flags: [JSON_FLAG] },
-      { name: 'stop', help: 'End all pools.' },
+      {
+        name: 'stop',
+        help: 'End the pools of this directory.',
+        flags: [{ name: 'all', help: 'End all pools of this user.' }],
+      },
     ],
   },
   {

@@ -92,6 +92,7 @@ function plannedRun(
       commandEnv,
       nativeDirectory: nativeDirectory(),
       runsDirectory: runsDirectory(env, facts.uid),
+      callerDirectory: request.cwd,
       ...(layersDirectory === undefined ? {} : { layersDirectory }),
       ...(continued === undefined ? {} : { continued }),
       stdinIsTerminal: isatty(0),

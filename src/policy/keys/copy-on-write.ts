@@ -2,9 +2,8 @@
 import { formatDuration, formatSize, orNone, parseDuration, parseSize, within } from '../../text/units.ts'
 import { oneOf } from '../readers.ts'
 import { UPPERS, type Upper } from '../values.ts'
-import { scalar, section } from './key.ts'
+import { type Measured, scalar, section } from './key.ts'
 import { atMost, operatorsOnly } from './narrowing.ts'
-import type { Measured } from './resources.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Ten years: a time that no one means to reach, and that JavaScript's dates can hold. */

@@ -22,6 +22,9 @@ export interface KeyMeaning {
   readonly enum?: readonly (string | boolean)[]
 }
 
+/** A size, time or number as people write it. */
+export type Measured = string | number
+
 export type Fields = Readonly<Record<string, Field>>
 
 /** What a value may look like in a profile. */

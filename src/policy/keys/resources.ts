@@ -12,12 +12,11 @@ import {
 } from '../../text/units.ts'
 import type { Need } from '../values.ts'
 import { SANDBOX_HOME } from './inside.ts'
-import { type FlagValues, type Key, type KeyFlag, scalar, section } from './key.ts'
+import { type FlagValues, type Key, type KeyFlag, type Measured, scalar, section } from './key.ts'
 import { atMost } from './narrowing.ts'
 import { zoneOfMode } from './zone-text.ts'
 
 const MEASURED = ['string', 'number'] as const
-export type Measured = string | number
 
 /** One page: a tmpfs of size 0 would have no bound at all (tmpfs(5), "size"). */
 const PAGE = 4096
