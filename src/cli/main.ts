@@ -10,7 +10,7 @@ import { didYouMean } from '../text/did-you-mean.ts'
 import { type Call, hostEnvironment, readCall, wordsFrom } from './call.ts'
 import { writeStderr, writeStdout } from './stdio.ts'
 import type { Subcommand } from './subcommand.ts'
-import { SUBCOMMANDS, type SubcommandName } from './subcommands.ts'
+import { COMPLETE, SUBCOMMANDS, type SubcommandName } from './subcommands.ts'
 import { usageError } from './usage-error.ts'
 
 /** The sandbox failed; also for a command line that cannot be understood, as with docker(1). */
@@ -84,6 +84,7 @@ async function dispatch(call: Call): Promise<number> {
   }
   if (first === '--help' || first === '-h' || first === 'help') return await usage()
   if (first === '--version' || first === '-V') return await printVersion()
+  if (first === COMPLETE) return await (await import('./commands/complete.ts')).complete(wordsFrom(call, 1))
   const subcommand = await subcommandNamed(first)
   if (subcommand === undefined) return await delegateOrRefuse(first, call)
   return await subcommand(wordsFrom(call, 1))
