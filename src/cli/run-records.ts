@@ -59,7 +59,5 @@ export async function listRuns(env: Environment): Promise<readonly RunLine[]> {
   return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as RunLine]))
 }
 
-/** Runs that this user may end. */
-export async function listOwnRuns(env: Environment): Promise<readonly RunLine[]> {
-  return (await listRuns(env)).filter(({ uid }) => uid === process.getuid?.())
-}
+/** What a record of another user's says is that user's word: nothing is done by it. */
+export const isOwn = ({ uid }: RunLine): boolean => uid === process.getuid?.()

@@ -33,8 +33,8 @@ const OFFERS: Readonly<Record<NamedThings, (call: Call) => Promise<readonly Offe
     return (await listFiles(finding)).map(({ name, from }) => [name, from])
   },
   runs: async ({ env }) => {
-    const { listOwnRuns } = await import('../run-records.ts')
-    return (await listOwnRuns(env)).map(({ id, command }) => [id, command.join(' ')])
+    const { isOwn, listRuns } = await import('../run-records.ts')
+    return (await listRuns(env)).filter(isOwn).map(({ id, command }) => [id, command.join(' ')])
   },
   layers: async ({ env }) => {
     const { listLayers } = await import('../../cow/layers.ts')
