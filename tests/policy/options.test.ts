@@ -147,6 +147,7 @@ test.each<[GivenOptions, string]>([
   ],
   [{ env: ['=x'] }, '--env: expected NAME[=VALUE], got no name.'],
   [{ require: ['memory-limt'] }, '--require: expected'],
+  [{ credential: ['/etc/key'] }, '--credential: expected a target for a file outside the home directory'],
   [{ 'cgroup-parent': 'x' }, '--cgroup-parent: expected an absolute path'],
 ])('%j is refused with the name of the flag', (given, problem) => {
   expect(problemsOf([flagLayer(given, '/cwd')])).toEqual([expect.stringContaining(problem)])
