@@ -164,6 +164,8 @@ export const VERBS = {
   runs: 1,
   /** NAME; read by launch; for people (llm-do ps) */
   profile: 1,
+  /** DIRECTORY; read by launch; for people: where the run was asked for */
+  caller: 1,
   /** MILLISECONDS; read by layers; how long the layer waits to be applied */
   keep: 1,
   /** SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */

@@ -86,6 +86,7 @@ enum verb {
   V_DEADLINE, /* MILLISECONDS; read by launch */
   V_RUNS, /* DIRECTORY; read by launch; run records */
   V_PROFILE, /* NAME; read by launch; for people (llm-do ps) */
+  V_CALLER, /* DIRECTORY; read by launch; for people: where the run was asked for */
   V_KEEP, /* MILLISECONDS; read by layers; how long the layer waits to be applied */
   V_SINCE, /* SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */
   V_BOOT, /* ID; read by layers; of the kernel that the layer was made under, which wrote nothing to the disk by itself */
@@ -156,6 +157,7 @@ enum verb {
   ROW(V_DEADLINE, "deadline", 1) \
   ROW(V_RUNS, "runs", 1) \
   ROW(V_PROFILE, "profile", 1) \
+  ROW(V_CALLER, "caller", 1) \
   ROW(V_KEEP, "keep", 1) \
   ROW(V_SINCE, "since", 2) \
   ROW(V_BOOT, "boot", 1) \

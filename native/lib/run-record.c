@@ -61,10 +61,22 @@ int records_open(const char *directory) {
   return errno = error, fd;
 }
 
+int records_look(int above, const char *below) {
+  struct stat status;
+  uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  int fd = sys_openat2(above, below, O_RDONLY | O_DIRECTORY, resolve);
+  if (fd < 0 || (fstat(fd, &status) == 0 && (status.st_mode & 077) == 0)) return fd;
+  close(fd);
+  return errno = EPERM, -1;
+}
+
 /* A janitor may lock a fresh record before its maker does, and remove it: then there is no file left under the lock. */
 static int lock_fresh(int fd) {
   struct stat status;
-  if (flock(fd, LOCK_EX | LOCK_NB) < 0) return -1;
+  for (int attempt = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; attempt++) {
+    if (errno != EWOULDBLOCK || attempt == 100) return -1;
+    usleep(100); /* a ps that looks whether the file is locked has it for a moment */
+  }
   if (fstat(fd, &status) < 0 || status.st_nlink == 0) return errno = EAGAIN, -1;
   return 0;
 }
@@ -101,6 +113,7 @@ int record_write(int fd, const struct run_record *record) {
   record_put_number(out, "pid", getpid());
   record_put_number(out, "started", time(NULL));
   record_put(out, "profile", record->profile);
+  record_put(out, "directory", record->caller);
   if (record->cgroup[0]) record_put(out, "cgroup", record->cgroup);
   if (!record->command) record_put(out, "warm", "1");
   for (int i = 0; record->command && record->command[i] && i < RECORD_WORDS_MAX; i++) record_put(out, "word", record->command[i]);
@@ -188,7 +201,7 @@ static int each_file(int directory, visitor *visit, void *data) {
   struct dirent *entry;
   while (!stop && (entry = readdir(entries))) {
     if (!is_run_id(entry->d_name)) continue;
-    int fd = openat(directory, entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(directory, entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* another user's may have a lease */
     if (fd < 0) continue; /* its run has just ended */
     stop = visit(directory, entry->d_name, fd, data);
     close(fd);

@@ -18,6 +18,7 @@
 struct run_record {
   const char *id;
   const char *profile;
+  const char *caller; /* the directory in which the run was asked for, "" where nobody said it */
   const char *cgroup; /* absolute path of the run's own group, "" without one */
   char **command; /* NULL = a warm sandbox that has none yet: the janitor's business, but no run */
 };
@@ -37,6 +38,10 @@ int records_prune(int directory, int patience_ms);
 /* A pair of words, as records hold them. */
 void record_put(FILE *out, const char *key, const char *value);
 void record_put_number(FILE *out, const char *key, long long number);
+
+/* The directory `below` another one, of whichever user it is: for reading, and for nothing that a record asks to be done. No link and no
+ * other file system is on the way. Returns its descriptor, or -1 where it is not its owner's alone. */
+int records_look(int above, const char *below);
 
 /* 1 while the launcher that wrote the record lives. */
 int record_is_live(int fd);

@@ -19,12 +19,18 @@ void run_open_record(struct run *run) {
 }
 
 int run_put_record(const struct run *run) {
-  struct entry profile, cgroup;
+  struct entry profile, caller, cgroup;
   char path[PATH_MAX + sizeof run->cgroup_name + 1] = "";
   if (run->record < 0) return 0;
   if (run->cgroup_name[0] && launchfile_find(&run->file, V_CGROUP, &cgroup))
     snprintf(path, sizeof path, "%s/%s", cgroup.word[0], run->cgroup_name);
-  struct run_record content = {run->id, launchfile_find(&run->file, V_PROFILE, &profile) ? profile.word[0] : "", path, run->command};
+  struct run_record content = {
+    .id = run->id,
+    .profile = launchfile_find(&run->file, V_PROFILE, &profile) ? profile.word[0] : "",
+    .caller = launchfile_find(&run->file, V_CALLER, &caller) ? caller.word[0] : "",
+    .cgroup = path,
+    .command = run->command,
+  };
   return record_write(run->record, &content);
 }
 

@@ -3,7 +3,7 @@
  *
  *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 4 the liveness pipe (optional); IDLE seconds, 0 = no end
  *   pool status POOLS                 one JSON line a keeper
- *   pool stop POOLS                   ends them, prints how many
+ *   pool stop POOLS [NAME...]         ends them, or those of these names; prints how many
  *   pool prune POOLS                  takes away what killed keepers left, prints how many there were
  *
  * Listing the keepers removes what killed ones left.
@@ -341,7 +341,7 @@ static int lock_directory(struct pool *pool) {
 }
 
 static int usage(void) {
-  fprintf(stderr, "usage: pool keep POOLS NAME SIZE IDLE | pool status|stop|prune POOLS\n");
+  fprintf(stderr, "usage: pool keep POOLS NAME SIZE IDLE | pool status|stop|prune POOLS | pool stop POOLS NAME...\n");
   return 125;
 }
 
@@ -483,13 +483,20 @@ static int visit(int pools, const char *name, enum action action) {
   return count;
 }
 
-static int each_keeper(const char *path, enum action action) {
+static int is_among(char *const *names, const char *name) {
+  for (; *names; names++)
+    if (strcmp(*names, name) == 0) return 1;
+  return 0;
+}
+
+/* @param names NULL = every keeper */
+static int each_keeper(const char *path, enum action action, char *const *names) {
   int pools = records_open(path), count = 0;
   if (pools < 0) return failed("open", path);
   DIR *entries = fdopendir(dup(pools));
   struct dirent *entry;
   while (entries && (entry = readdir(entries)))
-    if (is_run_id(entry->d_name)) count += visit(pools, entry->d_name, action);
+    if (is_run_id(entry->d_name) && (!names || is_among(names, entry->d_name))) count += visit(pools, entry->d_name, action);
   if (action != STATUS) printf("%d\n", count);
   return 0;
 }
@@ -498,6 +505,7 @@ int main(int argc, char **argv) {
   static const char *const actions[] = {[STATUS] = "status", [STOP] = "stop", [PRUNE] = "prune"};
   if (argc == 6 && strcmp(argv[1], "keep") == 0) return start_keeper(argv + 2);
   for (int action = STATUS; argc == 3 && action <= PRUNE; action++)
-    if (strcmp(argv[1], actions[action]) == 0) return each_keeper(argv[2], (enum action)action);
+    if (strcmp(argv[1], actions[action]) == 0) return each_keeper(argv[2], (enum action)action, NULL);
+  if (argc > 3 && strcmp(argv[1], actions[STOP]) == 0) return each_keeper(argv[2], STOP, argv + 3);
   return usage();
 }

@@ -1,7 +1,7 @@
 /*
  * runs: the records of live runs, for `llm-do ps`, `kill` and `prune`.
  *
- *   runs list DIRECTORY        one JSON line a live run
+ *   runs list DIRECTORY        one JSON line a live run; root is shown those of other users, too, where such records usually are
  *   runs kill DIRECTORY ID     asks its launcher to end it; status 1 when there is no such run
  *   runs prune DIRECTORY       cleans up after killed launchers, prints how many
  *
@@ -14,11 +14,15 @@
 #include "lib/run-record.h"
 #include "lib/json-text.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* A prune without other work waits for killed processes to end; large ones need a while to give their memory back. */
 #define PATIENCE_MS 2000
@@ -28,16 +32,21 @@ static const char *value_or(const struct record_content *content, const char *ke
   return value ? value : otherwise;
 }
 
+/* The record of another user holds what that user likes; whose it is, its file says. */
 static int print_run(const struct record_content *content, int fd, void *data) {
-  (void)fd, (void)data;
+  (void)data;
+  struct stat status;
   uint64_t number = 0;
   if (record_value(content, "warm", 0)) return 0; /* it waits for its run */
+  if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode)) return 0;
   printf("{\"id\":");
   put_json(stdout, value_or(content, "id", ""));
   parse_number(value_or(content, "pid", "0"), UINT64_MAX, &number);
   printf(",\"pid\":%llu", (unsigned long long)number);
   parse_number(value_or(content, "started", "0"), UINT64_MAX, &number);
-  printf(",\"started\":%llu,\"profile\":", (unsigned long long)number);
+  printf(",\"started\":%llu,\"uid\":%u,\"directory\":", (unsigned long long)number, status.st_uid);
+  put_json(stdout, value_or(content, "directory", ""));
+  printf(",\"profile\":");
   put_json(stdout, value_or(content, "profile", ""));
   printf(",\"command\":[");
   const char *word;
@@ -47,6 +56,38 @@ static int print_run(const struct record_content *content, int fd, void *data) {
   }
   puts("]}");
   return 0;
+}
+
+static void list_below(int above, const char *below) {
+  struct stat status;
+  int fd = records_look(above, below);
+  if (fd < 0) return;
+  if (fstat(fd, &status) == 0 && status.st_uid != geteuid()) records_each(fd, print_run, NULL);
+  close(fd);
+}
+
+/* In each directory of `place` whose name begins so, a number behind it. Only what src/host/own-directory.ts looks for first: of another user's environment
+ * nothing is known. */
+static void list_others(const char *place, const char *prefix, const char *below) {
+  DIR *entries = opendir(place);
+  struct dirent *entry;
+  while (entries && (entry = readdir(entries))) {
+    if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || !isdigit((unsigned char)entry->d_name[strlen(prefix)])) continue;
+    int holder = openat(dirfd(entries), entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (holder < 0) continue;
+    list_below(holder, below);
+    close(holder);
+  }
+  if (entries) closedir(entries);
+}
+
+static int list(int directory) {
+  int failed = records_each(directory, print_run, NULL) < 0;
+  if (geteuid() == 0) {
+    list_others("/run/user", "", "llm-do/runs");
+    list_others("/tmp", "llm-do-", "runs");
+  }
+  return failed || fflush(stdout) != 0 ? 125 : 0;
 }
 
 /* The descriptor pins the process, and a second look at the record proves that it is still the launcher that wrote it. */
@@ -81,7 +122,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "runs: %s: %s\n", argv[2], strerror(errno));
     return 125;
   }
-  if (argc == 3 && strcmp(verb, "list") == 0) return records_each(directory, print_run, NULL) < 0 ? 125 : 0;
+  if (argc == 3 && strcmp(verb, "list") == 0) return list(directory);
   if (argc == 3 && strcmp(verb, "prune") == 0) return printf("%d\n", records_prune(directory, PATIENCE_MS)) < 0 ? 125 : 0;
   if (argc == 4 && strcmp(verb, "kill") == 0) return records_each(directory, end_run, argv[3]) == 1 ? 0 : 1;
   fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH\n");

@@ -69,6 +69,8 @@ export interface RunInputs {
   readonly nativeDirectory: string
   /** Where records of live runs are kept, see docs/architecture.md; empty = no record. */
   readonly runsDirectory: string
+  /** Where the run was asked for, for its record; absent where nobody did. */
+  readonly callerDirectory?: string
   /** Where the changes of copy-on-write zones are kept; absent without such zones. */
   readonly layersDirectory?: string
   /** The layer in it that the run goes on with; absent = a new one. */

@@ -40,7 +40,24 @@ function row(left: string, rights: readonly string[]): string {
 
 function groupLines(group: string): readonly string[] {
   const options = EXPLAINED_OPTIONS.filter((option) => option.group === group)
-  return [`${group}:`, ...options.map((option) => row(leftOf(option), meanings(option)))]
+  const rare = options.filter(({ isRare }) => isRare === true)
+  const common = options.filter((option) => !rare.includes(option))
+  return [
+    `${group}:`,
+    ...common.map((option) => row(leftOf(option), meanings(option))),
+    ...(rare.length === 0 ? [] : wrapped(['also', ...rare.map(({ name }) => `--${name}`)])),
+  ]
+}
+
+/** Words on as few lines as they need. */
+function wrapped([first = '', ...rest]: readonly string[]): readonly string[] {
+  const lines = [`  ${first}`]
+  for (const word of rest) {
+    const longer = `${lines.at(-1)} ${word}`
+    if (longer.length <= WIDTH) lines[lines.length - 1] = longer
+    else lines.push(`    ${word}`)
+  }
+  return lines
 }
 
 const ownLines = OWN_OPTIONS.map((option) =>

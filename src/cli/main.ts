@@ -10,7 +10,7 @@ import { didYouMean } from '../text/did-you-mean.ts'
 import { type Call, hostEnvironment, readCall, wordsFrom } from './call.ts'
 import { writeStderr, writeStdout } from './stdio.ts'
 import type { Subcommand } from './subcommand.ts'
-import { DECLARED, type SubcommandName } from './subcommands.ts'
+import { COMPLETE, DECLARED, type SubcommandName } from './subcommands.ts'
 import { usageError } from './usage-error.ts'
 
 /** The sandbox failed; also for a command line that cannot be understood, as with docker(1). */
@@ -91,6 +91,7 @@ async function dispatch(call: Call): Promise<number> {
     return FAILED
   }
   if (first === '--help' || first === '-h') return await help(wordsFrom(call, 1))
+  if (first === COMPLETE) return await (await import('./commands/complete.ts')).complete(wordsFrom(call, 1))
   const subcommand = await subcommandNamed(first === '--version' || first === '-V' ? 'version' : first)
   if (subcommand === undefined) return await delegateOrRefuse(first, call)
   return await subcommand(wordsFrom(call, 1))

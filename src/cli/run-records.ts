@@ -39,3 +39,25 @@ export async function runRunsProgram(
     hint: 'ls -ld the directory named above; it must be yours alone',
   })
 }
+
+/** A live run, as `runs list` says it. */
+export interface RunLine {
+  readonly id: string
+  readonly pid: number
+  /** Seconds since 1970. */
+  readonly started: number
+  /** Whose it is; root is shown those of all. */
+  readonly uid: number
+  /** In which it was asked for; empty where nobody said it. */
+  readonly directory: string
+  readonly profile: string
+  readonly command: readonly string[]
+}
+
+export async function listRuns(env: Environment): Promise<readonly RunLine[]> {
+  const { stdout } = await runRunsProgram(env, 'list')
+  return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as RunLine]))
+}
+
+/** What a record of another user's says is that user's word: nothing is done by it. */
+export const isOwn = ({ uid }: RunLine): boolean => uid === process.getuid?.()

@@ -3,9 +3,17 @@
  * it. main.ts knows where their code is. Pure data: no option of exec is loaded for it.
  */
 
+/** The verb that completions ask; not for people, so no help names it. */
+export const COMPLETE = '__complete'
+
+/** What has names that change from moment to moment; commands/complete.ts lists them. */
+export type NamedThings = 'profiles' | 'workers' | 'runs' | 'layers'
+
 export interface ArgumentDeclaration {
   /** As usages show it: `FILE`. */
   readonly name: string
+  /** What a shell completes it with. */
+  readonly completes?: NamedThings | 'files' | 'directories'
   readonly isOptional?: true
   /** One or more. */
   readonly repeats?: true
@@ -47,7 +55,13 @@ export const SUBCOMMANDS = [
     help: 'List the profiles, or print one with all that it extends.',
     flags: [JSON_FLAG],
     isActionOptional: true,
-    actions: [{ name: 'show', help: 'Print a profile with all that it extends.', arguments: [{ name: 'NAME' }] }],
+    actions: [
+      {
+        name: 'show',
+        help: 'Print a profile with all that it extends.',
+        arguments: [{ name: 'NAME', completes: 'profiles' }],
+      },
+    ],
   },
   {
     name: 'workers',
@@ -57,14 +71,14 @@ export const SUBCOMMANDS = [
       {
         name: 'show',
         help: 'Print what a worker may do here.',
-        arguments: [{ name: 'NAME' }],
+        arguments: [{ name: 'NAME', completes: 'workers' }],
         flags: [JSON_FLAG],
         execOptions: ['workshop', 'policy'],
       },
       {
         name: 'check',
         help: 'Find mistakes in all files of workers and workshops.',
-        arguments: [{ name: 'TREE', isOptional: true }],
+        arguments: [{ name: 'TREE', isOptional: true, completes: 'directories' }],
         flags: [JSON_FLAG],
         execOptions: ['policy'],
       },
@@ -90,14 +104,14 @@ export const SUBCOMMANDS = [
   {
     name: 'changes',
     help: 'List what a run changed in copy-on-write zones.',
-    arguments: [{ name: 'ID', isOptional: true }],
+    arguments: [{ name: 'ID', isOptional: true, completes: 'layers' }],
     flags: [JSON_FLAG],
   },
   {
     name: 'diff',
     help: 'Print what a run changed as a patch that git apply takes.',
     arguments: [
-      { name: 'ID', isOptional: true },
+      { name: 'ID', isOptional: true, completes: 'layers' },
       { name: 'PATH', isOptional: true, repeats: true },
     ],
     flags: [{ name: 'stat', help: 'Print how many lines of each file.' }, JSON_FLAG],
@@ -105,26 +119,33 @@ export const SUBCOMMANDS = [
   {
     name: 'apply',
     help: 'Make changes of a run on the host, wholly or not at all.',
-    arguments: [{ name: 'ID' }, { name: 'PATH', isOptional: true, repeats: true }],
+    arguments: [
+      { name: 'ID', completes: 'layers' },
+      { name: 'PATH', isOptional: true, repeats: true },
+    ],
     flags: [{ name: 'force', help: 'Also over what the host has changed since.' }, JSON_FLAG],
   },
   {
     name: 'undo',
     help: 'Take the last apply of a run back, unless something has changed since.',
-    arguments: [{ name: 'ID' }],
+    arguments: [{ name: 'ID', completes: 'layers' }],
   },
   {
     name: 'discard',
     help: 'Forget the changes of runs.',
-    arguments: [{ name: 'ID', repeats: true }],
+    arguments: [{ name: 'ID', repeats: true, completes: 'layers' }],
     flags: [{ name: 'force', help: 'Also where they are damaged or half applied.' }],
   },
   {
     name: 'ps',
-    help: 'List the live runs of this user, or those whose changes wait.',
+    help: 'List the live runs (of this user; for root of all), or those whose changes wait.',
     flags: [{ name: 'cow', help: 'List the runs whose changes wait to be applied.' }, JSON_FLAG],
   },
-  { name: 'kill', help: 'End runs and everything they started.', arguments: [{ name: 'ID', repeats: true }] },
+  {
+    name: 'kill',
+    help: 'End runs and everything they started; an ID may be shortened.',
+    arguments: [{ name: 'ID', repeats: true, completes: 'runs' }],
+  },
   { name: 'prune', help: 'Remove what killed runners left behind.' },
   {
     name: 'images',
@@ -134,7 +155,13 @@ export const SUBCOMMANDS = [
   {
     name: 'audit',
     help: 'Check that an audit log was not changed.',
-    actions: [{ name: 'verify', help: 'Check that an audit log was not changed.', arguments: [{ name: 'FILE' }] }],
+    actions: [
+      {
+        name: 'verify',
+        help: 'Check that an audit log was not changed.',
+        arguments: [{ name: 'FILE', completes: 'files' }],
+      },
+    ],
   },
   {
     name: 'pool',
@@ -150,7 +177,11 @@ export const SUBCOMMANDS = [
         takesCommandLine: true,
       },
       { name: 'status', help: 'List the pools.', flags: [JSON_FLAG] },
-      { name: 'stop', help: 'End all pools.' },
+      {
+        name: 'stop',
+        help: 'End the pools of this directory.',
+        flags: [{ name: 'all', help: 'End all pools of this user.' }],
+      },
     ],
   },
   {
@@ -204,14 +235,28 @@ export function usageOf(declaration: SubcommandDeclaration, isShort = false): st
   return parts.join(' ')
 }
 
-/** Words and flags that a shell can complete after the name, those of its actions included; options of exec are not among them. */
-export function completionsOf(declaration: SubcommandDeclaration): readonly string[] {
-  const { flags = [], arguments: operands = [], actions = [] } = declaration
-  const words = [
-    ...actions.map(({ name }) => name),
-    ...operands.flatMap(({ choices = [] }) => choices),
-    ...flags.flatMap(({ name, choices }) => choices?.map((choice) => `--${name}=${choice}`) ?? [`--${name}`]),
-    ...actions.flatMap(completionsOf),
-  ]
-  return [...new Set<string>(words)]
+/** Where a command line stands after its first words, and what can follow there. */
+export interface CompletedPlace {
+  /** `profiles show`. */
+  readonly path: string
+  /** Actions, choices and flags. */
+  readonly words: readonly string[]
+  readonly kinds: readonly NonNullable<ArgumentDeclaration['completes']>[]
+  /** The command line of exec follows. */
+  readonly takesCommandLine: boolean
+}
+
+/** One for each subcommand, and for each of its actions. */
+export function completedPlaces(declarations = DECLARED, before = ''): readonly CompletedPlace[] {
+  return declarations.flatMap((declaration) => {
+    const { name, flags = [], arguments: operands = [], actions = [], takesCommandLine = false } = declaration
+    const path = `${before}${name}`
+    const words = [
+      ...actions.map((action) => action.name),
+      ...operands.flatMap(({ choices = [] }) => choices),
+      ...flags.flatMap((flag) => flag.choices?.map((choice) => `--${flag.name}=${choice}`) ?? [`--${flag.name}`]),
+    ]
+    const kinds = operands.flatMap(({ completes }) => completes ?? [])
+    return [{ path, words, kinds, takesCommandLine }, ...completedPlaces(actions, `${path} `)]
+  })
 }

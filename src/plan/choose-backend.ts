@@ -34,6 +34,19 @@ export function chooseBackend(inputs: ChoiceInputs): BackendOffer {
   return fit.offer
 }
 
+/** What those lack that come before the chosen one, for people. */
+export function passedOver(inputs: ChoiceInputs, chosen: BackendOffer['name']): readonly string[] {
+  const all = candidates(inputs)
+  const before = all.slice(
+    0,
+    Math.max(
+      0,
+      all.findIndex(({ name }) => name === chosen),
+    ),
+  )
+  return before.map((offer) => missingText(offer.name, missingOf(offer, inputs)))
+}
+
 /**
  * The backend that should be observed before a choice, because doing so costs too much to do it always.
  * @returns the first candidate that was not observed, unless one before it covers the needs

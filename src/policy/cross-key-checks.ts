@@ -154,7 +154,7 @@ function homeProblems({ checked, home }: Sums): readonly string[] {
 
 function credentialProblems({ file, target, origin }: Credential): readonly string[] {
   if (target !== '') return []
-  return [
-    `${origin.source}: ${origin.key}: expected a target for a file outside the home directory, got only ${quoteText(file)}.`,
-  ]
+  const isSpoken = origin.layer === 'flag' || origin.layer === 'environment'
+  const at = isSpoken ? origin.source : `${origin.source}: ${origin.key}`
+  return [`${at}: expected a target for a file outside the home directory, got only ${quoteText(file)}.`]
 }

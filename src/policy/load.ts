@@ -241,6 +241,36 @@ export function listProfiles(directories: ProfileDirectories): readonly ListedPr
   return [...user, ...visible].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
+export interface DescribedProfile extends ListedProfile {
+  /** What it says about itself; absent where it says nothing. */
+  readonly description?: string
+  readonly extends?: string
+  /** Why it cannot be read. */
+  readonly problem?: string
+}
+
+/** The same with what their files say about themselves. One that cannot be read does not hide the others. */
+export async function describeProfiles(directories: ProfileDirectories): Promise<readonly DescribedProfile[]> {
+  return await Promise.all(listProfiles(directories).map(describe))
+}
+
+async function describe(listed: ListedProfile): Promise<DescribedProfile> {
+  try {
+    const found = readIfThere(listed.file)
+    if (found === undefined) return { ...listed, problem: 'it has just gone' }
+    const { layer, extends: base } = await readProfile(found)
+    const description: unknown = layer.values.description
+    return {
+      ...listed,
+      ...(typeof description === 'string' ? { description } : {}),
+      ...(base === undefined ? {} : { extends: base }),
+    }
+  } catch (error) {
+    if (error instanceof SandboxError) return { ...listed, problem: error.message }
+    throw error
+  }
+}
+
 function profilesIn(directory: string, from: ListedProfile['from']): readonly ListedProfile[] {
   return namesIn(directory).flatMap((file) => {
     const extension = EXTENSIONS.find((candidate) => file.endsWith(candidate) && file.length > candidate.length)

@@ -33,8 +33,12 @@ export interface OptionDeclaration {
   readonly unit?: string
   /** As a person would write it. */
   readonly standard?: string
+  /** The short help only names it; the manual explains it. */
+  readonly isRare?: true
   /** The only values, where they are words and the policy does not check them. */
   readonly choices?: readonly string[]
+  /** Names that exist at a moment, with which a shell completes the value. */
+  readonly completes?: 'profiles' | 'workers' | 'layers'
   /** Dotted policy key; absent = the option is about the run, not about the policy. */
   readonly key?: string
   /** Its twin; several values are separated by newlines. */
@@ -68,8 +72,21 @@ const OF_KEYS = ALL_KEYS.flatMap((named) => named.key.flags.map((flag) => option
 
 /** Options about the run. */
 const OF_RUNS: readonly OptionDeclaration[] = [
-  declare({ name: 'profile', argument: 'NAME|FILE', group: 'Policy', help: 'Base policy.', standard: 'default' }),
-  declare({ name: 'worker', argument: 'FILE|NAME', group: 'Workers', help: 'Run under the rules of this worker.' }),
+  declare({
+    name: 'profile',
+    argument: 'NAME|FILE',
+    completes: 'profiles',
+    group: 'Policy',
+    help: 'Base policy.',
+    standard: 'default',
+  }),
+  declare({
+    name: 'worker',
+    argument: 'FILE|NAME',
+    completes: 'workers',
+    group: 'Workers',
+    help: 'Run under the rules of this worker.',
+  }),
   declare({
     name: 'workshop',
     argument: 'FILE',
@@ -101,6 +118,7 @@ const OF_RUNS: readonly OptionDeclaration[] = [
   declare({
     name: 'cow-continue',
     argument: 'ID',
+    completes: 'layers',
     group: 'Files',
     help: 'Go on with the changes that a run has left, in the same directories.',
   }),
@@ -113,7 +131,15 @@ const OF_RUNS: readonly OptionDeclaration[] = [
     choices: ['native', 'shell', 'task'],
     help: 'Capture the output and print one result as JSON.',
   }),
-  declare({ name: 'plan', group: 'Output', help: 'Print the plan and run nothing.' }),
+  declare({
+    name: 'plan',
+    argument: 'text|json',
+    isArgumentOptional: true,
+    group: 'Output',
+    standard: 'text',
+    choices: ['text', 'json'],
+    help: 'Print the plan and run nothing; json has all of it, for programs.',
+  }),
   declare({ name: 'argv', group: 'Output', help: 'With --plan: print the exact process.' }),
   declare({ name: 'why', argument: 'KEY', group: 'Output', help: 'With --plan: print who set KEY.' }),
   declare({ name: 'audit', argument: 'FILE', group: 'Output', help: 'Append one JSON line per run.' }),

@@ -122,13 +122,18 @@ export async function startDetached(inputs: Omit<KeeperInputs, 'endsWithUs'>): P
 
 /**
  * Asks bin/pool about the keepers of a user.
+ * @param names with `stop`: only these
  * @returns what it printed: a line of JSON a keeper, or how many were ended, or cleaned up after
  * @throws SandboxError when it cannot do its work
  */
-export async function runPoolProgram(action: 'status' | 'stop' | 'prune', pools: string): Promise<string> {
+export async function runPoolProgram(
+  action: 'status' | 'stop' | 'prune',
+  pools: string,
+  names: readonly string[] = [],
+): Promise<string> {
   const { execa } = await import('execa')
   const program = join(nativeDirectory(), 'pool')
-  const { exitCode, stdout, stderr, code } = await execa(program, [action, pools], {
+  const { exitCode, stdout, stderr, code } = await execa(program, [action, pools, ...names], {
     env: {},
     extendEnv: false,
     reject: false,

@@ -166,11 +166,12 @@ export function plainLaunch(prepared: Prepared): Uint8Array {
 }
 
 function fileInputs(prepared: Prepared): LaunchFileInputs {
-  const { plan, facts, options } = prepared
+  const { plan, facts, request, options } = prepared
   const layersDirectory = layersDirectoryOf(prepared)
   return {
     ...enginePathOf(facts, plan),
     runsDirectory: runsDirectory(options.env ?? process.env, facts.uid),
+    callerDirectory: request.cwd,
     ...(layersDirectory === undefined ? {} : { layersDirectory }),
   }
 }

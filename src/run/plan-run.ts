@@ -15,6 +15,7 @@ import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
+import type { BackendOffer } from '../plan/offers.ts'
 import { warnOfOpenSockets, zonesWithOpenSockets } from '../plan/open-sockets.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Request } from '../plan/request.ts'
@@ -103,6 +104,8 @@ export interface Prepared {
   readonly request: Request
   readonly facts: HostFacts
   readonly plan: Plan
+  /** What the backend was chosen from, in the order in which `auto` takes them. */
+  readonly offers: readonly BackendOffer[]
   /** The command's complete environment, secrets included. */
   readonly commandEnv: Readonly<Record<string, string>>
   readonly options: ExecOptions
@@ -146,7 +149,8 @@ export async function prepareBy(options: ExecOptions, check: EngineCheck): Promi
   const toSearch = zonesWithOpenSockets(resolved, backendNamed(resolved.backend).traits)
   const plan = warnOfOpenSockets(resolved, toSearch, openSocketsIn(toSearch))
   options.accept?.(policy, plan)
-  return { policy, request, facts, plan, commandEnv: commandEnvironment(plan, policy, env), options, sources, tools }
+  const commandEnv = commandEnvironment(plan, policy, env)
+  return { policy, request, facts, plan, offers, commandEnv, options, sources, tools }
 }
 
 /** What the operator grants, and the request. */

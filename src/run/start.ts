@@ -93,6 +93,7 @@ function plannedRun(
       commandEnv,
       nativeDirectory: nativeDirectory(),
       runsDirectory: runsDirectory(env, facts.uid),
+      callerDirectory: request.cwd,
       ...(layersDirectory === undefined ? {} : { layersDirectory }),
       ...(continued === undefined ? {} : { continued }),
       stdin: stdinKind(options),

@@ -162,6 +162,12 @@ export function formatDuration(ms: number): string {
   return ms < 1_000 ? `${oneDecimal(ms)}ms` : `${oneDecimal(ms / 1_000)}s`
 }
 
+/** How long ago, in the largest unit that is full: `12s`, `3m`, `2h`, `4d`. */
+export function formatAge(ms: number): string {
+  const unit = (['d', 'h', 'm'] as const).find((one) => ms >= (TIME_FACTORS[one] ?? 1)) ?? 's'
+  return `${Math.max(0, Math.floor(ms / (TIME_FACTORS[unit] ?? 1)))}${unit}`
+}
+
 function oneDecimal(value: number): string {
   return String(Math.round(value * 10) / 10)
 }

@@ -41,7 +41,8 @@ describe('options', () => {
     [['--json'], { json: 'native' }],
     [['--json=task'], { json: 'task' }],
     [['--ro=--x'], { ro: ['--x'] }],
-    [['--plan', '--why', 'network.mode'], { plan: true, why: 'network.mode' }],
+    [['--plan', '--why', 'network.mode'], { plan: 'text', why: 'network.mode' }],
+    [['--plan=json'], { plan: 'json' }],
   ]
   test.each(rows)('%j', (words, given) => {
     expect(readCommandLine([...words, '--', 'x']).given).toEqual(given)

@@ -195,6 +195,7 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
 
   test.each([
     ['the plan', ['--plan']],
+    ['the plan as JSON', ['--plan=json']],
     ['the exact process', ['--plan', '--argv']],
     ['who set a key', ['--plan', '--why', 'env']],
     ['a refusal', ['--ro', './nope']],

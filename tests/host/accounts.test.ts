@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { homesOfAccounts } from '../../src/host/accounts.ts'
+import { homesOfAccounts, namesOfAccounts } from '../../src/host/accounts.ts'
 
 test('The homes of accounts are those where a person or a service keeps files', () => {
   const text = [
@@ -16,4 +16,13 @@ test('The homes of accounts are those where a person or a service keeps files', 
     '',
   ].join('\n')
   expect(homesOfAccounts(text)).toEqual(['/root', '/var/www', '/home/ann'])
+})
+
+test('The name of a user id is that of the first account that has it', () => {
+  const text =
+    'root:x:0:0:root:/root:/bin/bash\ntoor:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n+@netgroup\n'
+  expect([...namesOfAccounts(text)].toSorted(([a], [b]) => a - b)).toEqual([
+    [0, 'root'],
+    [1000, 'ann'],
+  ])
 })

@@ -134,7 +134,7 @@ describeWith('root', 'credentials that stay outside', () => {
   test('neither the plan nor a file of the caller has the secret', async () => {
     const { path: home, remove } = await newDirectory()
     const env = { TOKEN: SECRET, HOME: home }
-    const { stdout } = await start(['true'], { words: ['--plan'], env })
+    const { stdout } = await start(['true'], { words: ['--plan=json'], env })
     await start(['true'], { env })
     const { stdout: files } = await execa('grep', ['-rl', SECRET, home, '/run/llm-do'], { reject: false })
     await remove()

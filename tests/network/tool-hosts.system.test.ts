@@ -67,7 +67,7 @@ describeWith('root', 'the hosts that a tool is set up for', () => {
     const result = await run(['--allow-host', '@npm'], ask('api.test', 'other.test'))
     expect(reached(result)).toEqual(['api.test'])
     expect(result.network).toContainEqual(expect.objectContaining({ host: 'api.test', rule: 'api.test:80' }))
-    const { stdout } = await cli(['--plan', '--allow-host', '@npm', '--', 'true'])
+    const { stdout } = await cli(['--plan=json', '--allow-host', '@npm', '--', 'true'])
     const plan = JSON.parse(stdout.toString()) as Plan
     expect(plan.network).toEqual({
       by: 'nftables',

@@ -44,7 +44,7 @@ const run = async (words: readonly string[], command: readonly string[], way: Wa
 }
 
 const networkOf = async (through: readonly string[], words: readonly string[]): Promise<Plan['network']> => {
-  const { stdout } = await runCli(['--plan', ...words, '--', 'true'], { through })
+  const { stdout } = await runCli(['--plan=json', ...words, '--', 'true'], { through })
   return (JSON.parse(stdout.toString()) as Plan).network
 }
 

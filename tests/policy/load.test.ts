@@ -3,7 +3,13 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, w
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { listProfiles, loadProfile, type ProfileRequest, profileDirectoryOf } from '../../src/policy/load.ts'
+import {
+  describeProfiles,
+  listProfiles,
+  loadProfile,
+  type ProfileRequest,
+  profileDirectoryOf,
+} from '../../src/policy/load.ts'
 import { mergeLayers } from './layers.ts'
 
 const SHIPPED = path.join(import.meta.dirname, '../../profiles')
@@ -226,6 +232,18 @@ test("all profiles with a name are listed, the user's own in place of shipped on
     ['c', 'user'],
   ])
   expect(await listProfiles({ configDirectory: '/nowhere/at/all', shippedDirectory: '' })).toEqual([])
+})
+
+test('profiles are described by what their files say, and one that cannot be read hides no other', async () => {
+  site().write('shipped/a.yaml', 'sandbox: { extends: b, description: For tests. }\n')
+  site().write('own/b.yaml', 'sandbox: [\n')
+  site().write('own/c.yaml', 'sandbox: { description: 7 }\n')
+  const described = await describeProfiles({ configDirectory: site().own, shippedDirectory: site().shipped })
+  expect(described.map(({ file: _, ...rest }) => rest)).toEqual([
+    { name: 'a', from: 'shipped', description: 'For tests.', extends: 'b' },
+    { name: 'b', from: 'user', problem: expect.stringContaining('b.yaml') },
+    { name: 'c', from: 'user' },
+  ])
 })
 
 test.each<[Readonly<Record<string, string>>, string, string]>([

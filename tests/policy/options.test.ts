@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { environmentLayers } from '../../src/policy/environment.ts'
+import { KEY_ROWS } from '../../src/policy/key-table.ts'
 import { EXPLAINED_OPTIONS } from '../../src/policy/option-help.ts'
 import { flagLayer, type GivenOptions } from '../../src/policy/option-layer.ts'
 import { OPTIONS } from '../../src/policy/options.ts'
 import type { Policy } from '../../src/policy/policy.ts'
+import { checkLayer } from '../../src/policy/validate-layer.ts'
 import type { Zone } from '../../src/policy/values.ts'
 import { OPTIONS as MERGE, mergeLayers, problemsOf, saying } from './layers.ts'
 
@@ -32,6 +34,12 @@ describe('a zone flag', () => {
     ['zone', 'data=./d:rw', { name: 'data', mode: 'rw', hostPath: '/cwd/d', target: '/data' }],
     ['zone', 'data=/d:/e:rw', { name: 'data', mode: 'rw', hostPath: '/d', target: '/e' }],
     ['zone', 'data=a=b', { name: 'data', mode: 'ro', hostPath: '/cwd/a=b' }],
+    ['ro', 'a:optional', { mode: 'ro', hostPath: '/cwd/a', optional: true, create: false }],
+    ['rw', '/a:/b:create,secret', { mode: 'rw', hostPath: '/a', target: '/b', create: true, secret: true }],
+    ['cow', 'a:cow,sockets', { mode: 'cow', hostPath: '/cwd/a', sockets: true }],
+    ['zone', 'data=./d:rw,create', { name: 'data', mode: 'rw', hostPath: '/cwd/d', create: true }],
+    ['ro', 'a:optional:/b', { mode: 'ro', hostPath: '/cwd/a:optional', target: '/b', optional: false }],
+    ['ro', 'a:optional,x', { mode: 'ro', hostPath: '/cwd/a:optional,x', optional: false }],
     ['tmpfs', '/t', { mode: 'tmpfs', target: '/t', size: 50 * MIB }],
     ['tmpfs', '/t:5m', { mode: 'tmpfs', target: '/t', size: 5 * MIB }],
   ])('--%s %s', (name, text, zone) => {
@@ -47,6 +55,8 @@ describe('a zone flag', () => {
       '/a:/b/../c',
       '--rw: expected an absolute path inside the sandbox, without "..", "." or "//", got "/b/../c" (string).',
     ],
+    ['ro', ':optional', '--ro: expected SRC[:TARGET], got ":optional" (string).'],
+    ['zone', 'data=/a:ro,rw', '--zone: expected one mode, got ro and rw.'],
     ['zone', '/a', '--zone: expected NAME=SRC[:TARGET][:MODE], got "/a" (string).'],
     ['zone', '=/a', '--zone: expected NAME=SRC[:TARGET][:MODE], got "=/a" (string).'],
     [
@@ -137,9 +147,154 @@ test.each<[GivenOptions, string]>([
   ],
   [{ env: ['=x'] }, '--env: expected NAME[=VALUE], got no name.'],
   [{ require: ['memory-limt'] }, '--require: expected'],
+  [{ credential: ['/etc/key'] }, '--credential: expected a target for a file outside the home directory'],
   [{ 'cgroup-parent': 'x' }, '--cgroup-parent: expected an absolute path'],
 ])('%j is refused with the name of the flag', (given, problem) => {
   expect(problemsOf([flagLayer(given, '/cwd')])).toEqual([expect.stringContaining(problem)])
+})
+
+/** A value of each flag, and of more where one does not set all that it can. */
+const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  require: ['net-none'],
+  'best-effort': ['true'],
+  backend: ['namespace'],
+  engine: ['unshare'],
+  image: ['i'],
+  runtime: ['node'],
+  'docker-reuse': ['session'],
+  seccomp: ['strict'],
+  pool: ['off'],
+  ro: ['/a:/b:optional,sockets,secret'],
+  rw: ['/c:create'],
+  cow: ['/d'],
+  zone: ['n=/e'],
+  socket: ['/f'],
+  tmpfs: ['/g:1m'],
+  'no-workspace': ['true'],
+  'same-path': ['true'],
+  'cow-keep': ['1d'],
+  'cow-size': ['1g'],
+  'cow-upper': ['memory'],
+  protect: ['a/b'],
+  'protect-not': ['.git'],
+  net: ['restricted'],
+  'allow-host': ['a.example'],
+  'deny-host': ['b.example'],
+  'allow-local': ['80'],
+  publish: ['81'],
+  'add-host': ['c.example=192.0.2.7'],
+  proxy: ['on'],
+  'add-header': ['d.example/Authorization=Bearer {env:TOKEN}'],
+  'allow-request': ['GET e.example/*'],
+  'terminate-tls': ['true'],
+  'after-secrets': ['allow'],
+  memory: ['1g'],
+  swap: ['1m'],
+  cpus: ['1'],
+  pids: ['9'],
+  timeout: ['1s'],
+  'cpu-time': ['1s'],
+  'read-bps': ['1m'],
+  'write-bps': ['1m'],
+  'read-iops': ['9'],
+  'write-iops': ['9'],
+  output: ['1m'],
+  tmp: ['1m'],
+  run: ['1m'],
+  shm: ['1m'],
+  home: ['1m', './h'],
+  'cgroup-parent': ['/sys/fs/cgroup/x'],
+  env: ['A', 'B=1'],
+  workdir: ['/w'],
+  tty: ['true'],
+  'ssh-agent': ['true'],
+  credential: ['~/.netrc:~/.netrc'],
+  toolchains: ['off'],
+}
+
+/** Keys that no flag sets, each for a reason. */
+const WITHOUT_FLAG: Readonly<Record<string, string>> = {
+  extends: 'about a profile file; --profile chooses one',
+  description: 'about a profile file',
+}
+
+describe('every key of a profile has a flag', () => {
+  const flags = OPTIONS.filter(({ sets }) => sets !== undefined)
+  test.each(flags.map(({ name }) => name))('--%s has a value that is understood', (name) => {
+    expect(EXAMPLES[name]).not.toBeUndefined()
+    for (const text of EXAMPLES[name] ?? [])
+      expect(checkLayer(flagLayer({ [name]: [text] }, '/cwd')).problems).toEqual([])
+  })
+
+  /** As the manual calls them; what is below a mapping of names is no key. */
+  const keysIn = (value: unknown, path = ''): readonly string[] => {
+    if (Array.isArray(value)) return [path, ...value.flatMap((one) => keysIn(one, `${path}[]`))]
+    if (typeof value !== 'object' || value === null || path === 'env.set' || path === 'network.hosts') return [path]
+    return [
+      path,
+      ...Object.entries(value).flatMap(([name, inner]) => keysIn(inner, path === '' ? name : `${path}.${name}`)),
+    ]
+  }
+  const set = new Set(
+    Object.entries(EXAMPLES).flatMap(([name, texts]) => keysIn(flagLayer({ [name]: texts }, '/cwd').values)),
+  )
+  test.each(KEY_ROWS.map(({ key }) => key).filter((key) => !Object.hasOwn(WITHOUT_FLAG, key)))('%s', (key) => {
+    expect(set).toContain(key)
+  })
+  test('those that are said to have none have none', () => {
+    expect(Object.keys(WITHOUT_FLAG).filter((key) => set.has(key))).toEqual([])
+  })
+})
+
+describe('--home', () => {
+  test('is a size where it begins with a digit', () => {
+    expect(policyOf({ home: '5m' }).resources.home).toBe(5 * MIB)
+    expect(problemsOf([flagLayer({ home: '5x' }, '/cwd')])).toEqual([
+      expect.stringContaining('--home: expected a size'),
+    ])
+  })
+  test.each<[string, Partial<Zone>]>([
+    ['h', { hostPath: '/cwd/h', mode: 'rw' }],
+    ['./5m', { hostPath: '/cwd/5m', mode: 'rw' }],
+    ['~/h:cow,create', { hostPath: '/home/ann/h', mode: 'cow', create: true }],
+  ])('%s is a directory that is shown there', (text, zone) => {
+    expect(policyOf({ home: text }).zones).toMatchObject([{ target: '/home/sandbox', ...zone }])
+  })
+  test('has one place', () => {
+    expect(problemsOf([flagLayer({ home: './h:/x' }, '/cwd')])).toEqual([
+      '--home: expected SIZE|DIR[:MODE], got "./h:/x" (string).',
+    ])
+  })
+})
+
+describe('--add-header', () => {
+  test.each([
+    ['a.example/X-Key={env:KEY}', { host: 'a.example', header: 'X-Key', from: 'env:KEY' }],
+    [
+      'a.example:8443/A=Bearer {file:/t}.',
+      { host: 'a.example:8443', header: 'A', from: 'file:/t', format: 'Bearer {}.' },
+    ],
+  ])('%s', (text, credential) => {
+    expect(policyOf({ net: 'restricted', 'terminate-tls': true, 'add-header': [text] }).network.credentials).toEqual([
+      credential,
+    ])
+  })
+  test.each(['a.example/A=hunter2', 'a.example=hunter2', 'a.example/A={hunter2}', 'a/A={env:B}hunter2{env:C}'])(
+    '%s is refused, and what may be a secret is not repeated',
+    (text) => {
+      const problems = problemsOf([flagLayer({ 'add-header': [text] }, '/cwd')])
+      expect(problems).toEqual([expect.stringMatching(/^--add-header: expected HOST\/HEADER=TEXT with one/)])
+      expect(problems.join()).not.toContain('hunter2')
+    },
+  )
+})
+
+test.each<[string, object]>([
+  ['~/.netrc', { file: '/home/ann/.netrc', target: '/home/sandbox/.netrc' }],
+  ['/etc/key:/run/key', { file: '/etc/key', target: '/run/key' }],
+  ['./a:b:~/.key', { file: '/cwd/a:b', target: '/home/sandbox/.key' }],
+])('--credential %s', (text, credential) => {
+  expect(policyOf({ credential: [text] }).credentials).toMatchObject([credential])
 })
 
 test('a secret given by --env is in no message and no origin', () => {

@@ -183,7 +183,7 @@ describeWith(['bwrap', 'userns'], 'a toolchain in a home directory', () => {
     const { home, bin } = await nvmHome()
     const cwd = await directoryWith()
     const env = { HOME: home, PATH: `${bin}:/usr/bin:/bin` }
-    const { out } = await runForText(['--plan', '--', 'greet'], { cwd, env })
+    const { out } = await runForText(['--plan=json', '--', 'greet'], { cwd, env })
     const { zones } = JSON.parse(out) as { zones: readonly { source: string; mode: string; from: string }[] }
     expect(zones.find(({ source }) => source.startsWith(home))).toMatchObject({
       source: join(bin, '..'),

@@ -15,7 +15,7 @@ const ALWAYS = keptSets({ isRoot: currentUser() === 'root' })
 
 async function plannedFilter(profile: string): Promise<Plan['seccomp']> {
   const home = await temporaryDirectory()
-  const { stdout } = await execa(PROGRAM, ['--seccomp', profile, '--plan', '--', 'true'], {
+  const { stdout } = await execa(PROGRAM, ['--seccomp', profile, '--plan=json', '--', 'true'], {
     cwd: home,
     env: { PATH: process.env.PATH, HOME: home },
     extendEnv: false,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
+  formatAge,
   formatDuration,
   formatSize,
   orNone,
@@ -191,4 +192,15 @@ describe('a value in a message', () => {
   test('is cut when it is long', () => {
     expect(quoteValue('x'.repeat(500)).length).toBeLessThan(110)
   })
+})
+
+test.each([
+  [-5, '0s'],
+  [999, '0s'],
+  [59_999, '59s'],
+  [60_000, '1m'],
+  [3_599_999, '59m'],
+  [90_000_000, '1d'],
+])('an age of %i ms is %s', (ms, text) => {
+  expect(formatAge(ms)).toBe(text)
 })

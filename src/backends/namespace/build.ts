@@ -133,11 +133,14 @@ export function launchFile(plan: Plan, run: LaunchFileInputs): Uint8Array {
 
 export type LaunchFileInputs = Pick<
   NamespaceInputs,
-  'enginePath' | 'runsDirectory' | 'layersDirectory' | 'continued' | 'trustBundle'
+  'enginePath' | 'runsDirectory' | 'callerDirectory' | 'layersDirectory' | 'continued' | 'trustBundle'
 >
 
 export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
+  const { callerDirectory } = run
   return [
+    // Before the engine: what follows it says what the sandbox is built of, and two plans that agree there share warm sandboxes.
+    ...(callerDirectory === undefined ? [] : [['caller', callerDirectory] satisfies LaunchRecord]),
     ...engineRecords(plan, run.enginePath),
     ['identity', plan.identity, plan.uid, plan.gid],
     ['hostname', plan.hostname],

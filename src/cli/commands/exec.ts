@@ -20,7 +20,7 @@ import { JSON_FORMS, type JsonForm, printJson } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
 import { errorLines, resultLines, warningLines } from '../../report/text.ts'
 import { NOT_NARROWED } from '../../run/narrowing-sources.ts'
-import type { Ending, ExecOptions } from '../../run/plan-run.ts'
+import type { Ending, ExecOptions, Prepared } from '../../run/plan-run.ts'
 import type { Decided } from '../../worker/authorize.ts'
 import type { Call, Environment, Words } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
@@ -144,7 +144,7 @@ async function planned(request: ExecRequest): Promise<PlannedRequest> {
   }
 }
 
-/** `--plan`, with `--argv` or `--why`: prints what was decided, runs nothing. */
+/** `--plan`, `--plan=json`, with `--argv` or `--why`: prints what was decided, runs nothing. */
 async function showPlan(request: ExecRequest): Promise<number> {
   const { given } = request
   const [{ prepare }, { printLaunch }] = await Promise.all([
@@ -158,8 +158,26 @@ async function showPlan(request: ExecRequest): Promise<number> {
     await writeStdout(whyText(prepared.policy.origins, why))
   } else if (given['argv'] === true) {
     await writeStdout(withLineEnd(await printLaunch(prepared)))
-  } else await writeStdout(`${JSON.stringify(prepared.plan, null, 2)}\n`)
+  } else if (isJsonPlan(request)) await writeStdout(`${JSON.stringify(prepared.plan, null, 2)}\n`)
+  else await writeStdout(await textOfPlan(prepared))
   return 0
+}
+
+/** `--plan --json` cannot mean anything else. */
+const isJsonPlan = ({ given, json }: ExecRequest): boolean => given['plan'] === 'json' || json !== undefined
+
+async function textOfPlan(prepared: Prepared): Promise<string> {
+  const [{ planText }, { passedOver }] = await Promise.all([
+    import('../../report/plan-text.ts'),
+    import('../../plan/choose-backend.ts'),
+  ])
+  const { plan, policy } = prepared
+  return planText({
+    plan,
+    policy,
+    command: prepared.request.command,
+    passedOver: passedOver({ ...prepared, needs: plan.needs }, plan.backend),
+  })
 }
 
 const withLineEnd = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
@@ -344,7 +362,7 @@ async function runCall(call: Call): Promise<number> {
   }
   const request = await read(call, line)
   const { plan, argv, why } = request.given
-  if (plan === true) return await showPlan(request)
+  if (plan !== undefined) return await showPlan(request)
   if (argv === true || why !== undefined)
     throw usageError(`${argv === true ? '--argv' : '--why'} belongs to --plan.`, 'llm-do exec --plan ...')
   return await run(request, call)

@@ -156,10 +156,15 @@ interface PoolLine {
   readonly ready: number
 }
 
+async function listPools(env: Environment): Promise<readonly PoolLine[]> {
+  const lines = (await runPoolProgram('status', pools(env))).split('\n')
+  return lines.flatMap((line) => (line === '' ? [] : [JSON.parse(line) as PoolLine]))
+}
+
 async function status({ flags }: Arguments, { env }: Call): Promise<number> {
-  const lines = (await runPoolProgram('status', pools(env))).split('\n').filter((line) => line !== '')
-  if (flags['json'] === true) await writeStdout(`[${lines.join(',')}]\n`)
-  else await writeStdout(lines.map((line) => rowOf(JSON.parse(line) as PoolLine)).join('') || 'no pool is kept\n')
+  const found = await listPools(env)
+  if (flags['json'] === true) await writeStdout(`${JSON.stringify(found)}\n`)
+  else await writeStdout(found.map(rowOf).join('') || 'no pool is kept\n')
   return 0
 }
 
@@ -168,9 +173,19 @@ function rowOf({ pid, size, started, profile, directory, ready }: PoolLine): str
   return `${ready} of ${size} ready  profile ${neutralise(profile)}  ${neutralise(directory)}  since ${since}  pid ${pid}\n`
 }
 
-async function stop(_: Arguments, { env }: Call): Promise<number> {
-  const count = Number(await runPoolProgram('stop', pools(env)))
+/** Those of the caller's directory, unless all are meant. */
+async function stop({ flags }: Arguments, call: Call): Promise<number> {
+  const directory = flags['all'] === true ? undefined : currentDirectory(call)
+  const found = await listPools(call.env)
+  const ended = found.filter((pool) => directory === undefined || pool.directory === directory)
+  const names = ended.map(({ name }) => name)
+  const count = names.length === 0 ? 0 : Number(await runPoolProgram('stop', pools(call.env), names))
   await writeStdout(`${count} ${count === 1 ? 'pool' : 'pools'} stopped\n`)
+  const elsewhere = found.length - ended.length
+  if (directory !== undefined && count === 0 && elsewhere > 0)
+    await writeStderr([
+      `llm-do: none is kept for ${neutralise(directory)}; ${elsewhere} for other directories (llm-do pool stop --all)`,
+    ])
   return 0
 }
 

@@ -4,7 +4,8 @@
  * Edge: profile files, the working directory.
  */
 import { readFile } from 'node:fs/promises'
-import { listProfiles, loadProfile } from '../../policy/load.ts'
+import { describeProfiles, loadProfile } from '../../policy/load.ts'
+import { table } from '../../report/table.ts'
 import { neutralise } from '../../report/text.ts'
 import { homeOf, profileDirectories } from '../../run/caller.ts'
 import type { Call, Environment } from '../call.ts'
@@ -15,11 +16,15 @@ import { subcommand } from '../subcommand.ts'
 const directories = (env: Environment) => profileDirectories(env, homeOf(env))
 
 async function list(env: Environment, isJson: boolean): Promise<string> {
-  const found = listProfiles(directories(env))
+  const found = await describeProfiles(directories(env))
   if (isJson) return `${JSON.stringify(found)}\n`
-  const width = Math.max(0, ...found.map(({ name }) => name.length))
-  return found
-    .map(({ name, from, file }) => `${neutralise(name).padEnd(width)}  ${from.padEnd(7)}  ${neutralise(file)}\n`)
+  const rows = found.map(({ name, from, file, description = '', problem }) => [
+    name,
+    problem === undefined ? description : 'cannot be read',
+    from === 'shipped' ? from : file,
+  ])
+  return table(rows.map((row) => row.map(neutralise)))
+    .map((line) => `${line}\n`)
     .join('')
 }
 

@@ -1,38 +1,45 @@
-/** `llm-do ps`: the runs of this user that are alive. */
+/**
+ * `llm-do ps`: the runs of this user that are alive; as root those of the others, too.
+ *
+ * Edge: the clock, the list of accounts.
+ */
+import { readFileSync } from 'node:fs'
+import { ACCOUNTS, namesOfAccounts } from '../../host/accounts.ts'
+import { table } from '../../report/table.ts'
 import { neutralise } from '../../report/text.ts'
+import { formatAge } from '../../text/units.ts'
 import type { Environment } from '../call.ts'
-import { runRunsProgram } from '../run-records.ts'
+import { listRuns, type RunLine } from '../run-records.ts'
 import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
-/** A line of `runs list`. */
-interface Run {
-  readonly id: string
-  readonly pid: number
-  /** Seconds since 1970. */
-  readonly started: number
-  readonly command: readonly string[]
-  readonly profile: string
+interface Run extends RunLine {
+  /** The number where the account has no name here. */
+  readonly user: string
 }
 
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd()
-  return rows.map((row) => `${line(row)}\n`).join('')
+function accountNames(): ReadonlyMap<number, string> {
+  try {
+    return namesOfAccounts(readFileSync(ACCOUNTS, 'utf8'))
+  } catch {
+    return new Map() // Numbers say the same.
+  }
 }
 
-const HEADER = ['ID', 'PID', 'STARTED', 'PROFILE', 'COMMAND'] as const
+const printed = (rows: readonly (readonly string[])[]): string =>
+  table(rows)
+    .map((line) => `${line}\n`)
+    .join('')
+
+const HEADER = ['ID', 'PID', 'USER', 'AGE', 'PROFILE', 'DIRECTORY', 'COMMAND'] as const
 /** Of a command, in a table. */
 const SHOWN_CHARACTERS = 60
 
-function rowOf({ id, pid, started, command, profile }: Run): readonly string[] {
+function rowOf({ id, pid, user, started, profile, directory, command }: Run, nowMs: number): readonly string[] {
   const shown = neutralise(command.join(' '))
   const cut = shown.length > SHOWN_CHARACTERS ? `${shown.slice(0, SHOWN_CHARACTERS)}...` : shown
-  return [id, String(pid), new Date(started * 1000).toISOString(), neutralise(profile), cut]
+  const age = formatAge(nowMs - started * 1000)
+  return [neutralise(id), String(pid), user, age, neutralise(profile), neutralise(directory) || '-', cut]
 }
 
 async function listWaiting(env: Environment, json: boolean): Promise<number> {
@@ -49,14 +56,16 @@ async function listWaiting(env: Environment, json: boolean): Promise<number> {
     neutralise(profile),
     neutralise(zones.map(({ source }) => source).join(' ')),
   ])
-  await writeStdout(json ? `${JSON.stringify(found)}\n` : table([['ID', 'STARTED', 'PROFILE', 'DIRECTORY'], ...rows]))
+  await writeStdout(json ? `${JSON.stringify(found)}\n` : printed([['ID', 'STARTED', 'PROFILE', 'DIRECTORY'], ...rows]))
   return 0
 }
 
 export const ps = subcommand('ps', async ({ flags }, { env }) => {
   if (flags['cow'] === true) return await listWaiting(env, flags['json'] === true)
-  const lines = (await runRunsProgram(env, 'list')).stdout.split('\n').filter((line) => line !== '')
-  if (flags['json'] === true) await writeStdout(`[${lines.join(',')}]\n`)
-  else await writeStdout(table([HEADER, ...lines.map((line) => rowOf(JSON.parse(line) as Run))]))
+  const names = accountNames()
+  const runs = (await listRuns(env)).map((run): Run => ({ ...run, user: names.get(run.uid) ?? String(run.uid) }))
+  const now = Date.now()
+  if (flags['json'] === true) await writeStdout(`${JSON.stringify(runs)}\n`)
+  else await writeStdout(printed([HEADER, ...runs.map((run) => rowOf(run, now))]))
   return 0
 })

@@ -89,6 +89,7 @@ export const docker = section({
     type: 'string',
     enum: ['off', 'session'],
     default: 'off',
+    flag: { ...flag('docker-reuse', 'off|session'), isRare: true },
     narrowing: ranked(['off', 'session']),
   }),
 })
@@ -98,7 +99,7 @@ export const cgroupParent = scalar<string, string>(readAbsoluteHostPath, {
   unit: 'absolute path',
   type: 'string',
   standard: 'found by itself',
-  flag: { name: 'cgroup-parent', argument: 'DIR', group: 'Limits' },
+  flag: { name: 'cgroup-parent', argument: 'DIR', group: 'Limits', isRare: true },
   narrowing: operatorsOnly('found by itself'),
 })
 
@@ -108,6 +109,6 @@ export const pool = scalar<'auto' | 'off', 'auto' | 'off'>(oneOf(['auto', 'off']
   type: 'string',
   enum: ['auto', 'off'],
   default: 'auto',
-  flag: flag('pool', 'auto|off'),
+  flag: { ...flag('pool', 'auto|off'), isRare: true },
   narrowing: ranked(['off', 'auto']),
 })

@@ -2,9 +2,8 @@
 import { formatDuration, formatSize, orNone, parseDuration, parseSize, within } from '../../text/units.ts'
 import { oneOf } from '../readers.ts'
 import { UPPERS, type Upper } from '../values.ts'
-import { scalar, section } from './key.ts'
+import { type Measured, scalar, section } from './key.ts'
 import { atMost, operatorsOnly } from './narrowing.ts'
-import type { Measured } from './resources.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Ten years: a time that no one means to reach, and that JavaScript's dates can hold. */
@@ -26,6 +25,7 @@ export const cow = section({
     unit: 'time',
     type: 'string',
     default: '7d',
+    flag: { name: 'cow-keep', argument: 'TIME', group: 'Files', isRare: true },
     // Changes that wait are the operator's to keep.
     narrowing: { ...operatorsOnly<number>('7d'), shows: formatDuration, grants: formatDuration },
   }),
@@ -34,7 +34,7 @@ export const cow = section({
     unit: 'size or none',
     type: ['string', 'number'],
     default: 'none',
-    flag: { name: 'cow-size', argument: 'SIZE', group: 'Limits' },
+    flag: { name: 'cow-size', argument: 'SIZE', group: 'Limits', isRare: true },
     narrowing: atMost(formatSize),
   }),
   upper: scalar<Upper, Upper>(oneOf(UPPERS), {
@@ -44,7 +44,7 @@ export const cow = section({
     type: 'string',
     enum: [...UPPERS],
     default: 'disk',
-    flag: { name: 'cow-upper', argument: 'disk|memory|copy', group: 'Files' },
+    flag: { name: 'cow-upper', argument: 'disk|memory|copy', group: 'Files', isRare: true },
     narrowing: operatorsOnly('disk'),
   }),
 })

@@ -1,60 +1,38 @@
 /** Keys about what is visible of the host. zones.ts has how zones add up. */
-import { quoteText, quoteValue } from '../../text/units.ts'
+import { quoteValue } from '../../text/units.ts'
 import { oneOf, readBoolean, readHostPath, readTarget, readZoneName } from '../readers.ts'
 import { HOST_MODES, type HostMode, ZONE_MODES, type Zone } from '../values.ts'
 import { addZones, type DraftZone, draftZones, zoneKeys, zoneOf } from '../zones.ts'
-import { type FlagValues, field, type Key, scalar } from './key.ts'
+import { type FlagValues, field, type Key, type Measured, scalar } from './key.ts'
 import { chosen, ranked } from './narrowing.ts'
-import { type Measured, scratchSize } from './resources.ts'
+import { scratchSize } from './resources.ts'
 import { type ParsedZone, ZONE_SIZE_TEXT, type ZoneInput } from './zone.ts'
+import { splitTarget, unnamedZone, zoneOfMode, zoneValues } from './zone-text.ts'
 
-/** Takes a final `:ro`, `:rw` or `:cow` off. */
-function splitMode(text: string): { readonly rest: string; readonly mode?: HostMode } {
-  const match = /^(.*):(ro|rw|cow)$/s.exec(text)
-  return match === null ? { rest: text } : { rest: match[1] ?? '', mode: match[2] as HostMode }
-}
-
-/**
- * SRC[:TARGET]. A target begins with a slash, so the last `:/` divides and a source may have other colons;
- * a source with `:/` in it can only be named in a profile.
- */
-function splitTarget(text: string): { readonly hostPath: string; readonly target?: string } {
-  const at = text.lastIndexOf(':/')
-  return at < 0 ? { hostPath: text } : { hostPath: text.slice(0, at), target: text.slice(at + 1) }
-}
-
-const zone = (input: ZoneInput): FlagValues => ({ values: { zones: [input] } })
-
-function unnamedZone(text: string, mode: HostMode): FlagValues {
-  const { rest, mode: written } = splitMode(text)
-  const { hostPath, target } = splitTarget(rest)
-  if (hostPath === '') return { problem: `expected SRC[:TARGET], got ${quoteValue(text)}.` }
-  if (written !== undefined && written !== mode) {
-    return { problem: `expected a zone that is ${mode}, got ${quoteText(text)}. Did you mean --${written}?` }
-  }
-  return zone({ mode, hostPath, ...(target === undefined ? {} : { target }) })
-}
+const NAMED_ZONE = 'NAME=SRC[:TARGET][:MODE]'
 
 function namedZone(text: string): FlagValues {
   const at = text.indexOf('=')
-  const { rest, mode } = splitMode(text.slice(at + 1))
-  const { hostPath, target } = splitTarget(rest)
-  if (at < 1 || hostPath === '') return { problem: `expected NAME=SRC[:TARGET][:MODE], got ${quoteValue(text)}.` }
-  return zone({ name: text.slice(0, at), mode: mode ?? 'ro', hostPath, ...(target === undefined ? {} : { target }) })
+  if (at < 1) return { problem: `expected ${NAMED_ZONE}, got ${quoteValue(text)}.` }
+  return zoneOfMode(text.slice(at + 1), NAMED_ZONE, { name: text.slice(0, at), mode: 'ro' })
 }
 
 function socketZone(text: string): FlagValues {
   const { hostPath, target } = splitTarget(text)
   if (hostPath === '') return { problem: `expected PATH[:TARGET], got ${quoteValue(text)}.` }
-  return zone({ mode: 'ro', kind: 'socket', hostPath, ...(target === undefined ? {} : { target }) })
+  return zoneValues({ mode: 'ro', kind: 'socket', hostPath, ...(target === undefined ? {} : { target }) })
 }
 
 function tmpfsZone(text: string): FlagValues {
   const match = /^(\/[^:]*)(?::([^/:]+))?$/s.exec(text)
   if (match === null) return { problem: `expected TARGET[:SIZE] with an absolute TARGET, got ${quoteValue(text)}.` }
   const [, target = '', size] = match
-  return zone({ mode: 'tmpfs', target, ...(size === undefined ? {} : { size }) })
+  return zoneValues({ mode: 'tmpfs', target, ...(size === undefined ? {} : { size }) })
 }
+
+/** What may stand at the end of a zone, for people. */
+const ZONE_WORDS =
+  'at its end :create, :optional, :sockets and :secret (or :create,secret) say the same as the keys of a zone'
 
 const yesOrNo = (description: string) =>
   field<boolean, boolean>(readBoolean, { description, unit: 'true or false', standard: 'false', type: 'boolean' })
@@ -130,7 +108,7 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
       argument: 'SRC[:TARGET]',
       group: 'Files',
       repeats: true,
-      help: 'Show a file or directory read-only.',
+      help: `Show a file or directory read-only; ${ZONE_WORDS}.`,
       sets: (text) => unnamedZone(text, 'ro'),
     },
     {
@@ -138,7 +116,7 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
       argument: 'SRC[:TARGET]',
       group: 'Files',
       repeats: true,
-      help: 'Show a file or directory that may be changed.',
+      help: `Show a file or directory that may be changed; ${ZONE_WORDS}.`,
       sets: (text) => unnamedZone(text, 'rw'),
     },
     {
@@ -146,15 +124,15 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
       argument: 'SRC[:TARGET]',
       group: 'Files',
       repeats: true,
-      help: 'Show a directory that may be changed inside; the host keeps what it has until llm-do apply.',
+      help: `Show a directory that may be changed inside; the host keeps what it has until llm-do apply; ${ZONE_WORDS}.`,
       sets: (text) => unnamedZone(text, 'cow'),
     },
     {
       name: 'zone',
-      argument: 'NAME=SRC[:TARGET][:MODE]',
+      argument: NAMED_ZONE,
       group: 'Files',
       repeats: true,
-      help: 'A zone with a name, at /NAME unless TARGET says otherwise; ro unless it says rw or cow.',
+      help: `A zone with a name, at /NAME unless TARGET says otherwise; ro unless it says rw or cow; ${ZONE_WORDS}.`,
       sets: namedZone,
     },
     {
@@ -196,6 +174,6 @@ export const samePath = scalar<boolean, boolean>(readBoolean, {
   unit: 'true or false',
   type: 'boolean',
   default: false,
-  flag: { name: 'same-path', group: 'Files' },
+  flag: { name: 'same-path', group: 'Files', isRare: true },
   narrowing: chosen(),
 })

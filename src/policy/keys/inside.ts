@@ -1,4 +1,5 @@
 /** Keys about what a command finds inside: variables, credentials, its directory, a terminal. */
+import { quoteValue } from '../../text/units.ts'
 import { resolveHostPath, type SetKey } from '../layer-source.ts'
 import {
   readBoolean,
@@ -142,6 +143,13 @@ const narrowCredentials: Narrowing<readonly Credential[]> = {
   sets: 'always',
 }
 
+/** Its place begins with a slash, or with `~/` for the home inside. */
+function credentialFile(text: string): FlagValues {
+  const [, file = text, target] = /^(.*):(~?\/.*)$/s.exec(text) ?? []
+  if (file === '') return { problem: `expected FILE[:TARGET], got ${quoteValue(text)}.` }
+  return { values: { credentials: [{ file, ...(target === undefined ? {} : { target }) }] } }
+}
+
 export const credentials: Key<readonly CredentialInput[], readonly CredentialInput[], readonly Credential[]> & {
   readonly default: readonly CredentialInput[]
 } = {
@@ -177,7 +185,16 @@ export const credentials: Key<readonly CredentialInput[], readonly CredentialInp
     add: addCredentials,
   },
   narrowing: narrowCredentials,
-  flags: [],
+  flags: [
+    {
+      name: 'credential',
+      argument: 'FILE[:TARGET]',
+      group: 'Inside',
+      repeats: true,
+      help: 'A file shown read-only, at the same place below the home unless TARGET says otherwise.',
+      sets: credentialFile,
+    },
+  ],
 }
 
 /* ---- the rest ---- */

@@ -22,6 +22,9 @@ export interface KeyMeaning {
   readonly enum?: readonly (string | boolean)[]
 }
 
+/** A size, time or number as people write it. */
+export type Measured = string | number
+
 export type Fields = Readonly<Record<string, Field>>
 
 /** What a value may look like in a profile. */
@@ -66,6 +69,8 @@ export interface KeyFlag {
   /** Below the key, where the flag sets only a part: `mode` of `network`. */
   readonly part?: string
   readonly standard?: string
+  /** The short help only names it, after those that people look for; the manual explains it. */
+  readonly isRare?: true
   /** Absent = the text is the value of the key, and a switch sets it to true. */
   readonly sets?: (text: string) => FlagValues
 }

@@ -1,5 +1,6 @@
 /** The key `network`. network-layers.ts has how layers add up, network-narrowing.ts what is within what. Pure. */
 import type { HeaderCredential } from '../../network/termination.ts'
+import { quoteValue } from '../../text/units.ts'
 import {
   oneOf,
   readAllowedHost,
@@ -15,7 +16,7 @@ import {
   readSecretSource,
 } from '../readers.ts'
 import { AFTER_SECRETS, type AfterSecrets, type NetworkPolicy, type ProxyChoice } from '../values.ts'
-import { type Field, field, type Key, listField } from './key.ts'
+import { type Field, type FlagValues, field, type Key, listField } from './key.ts'
 import {
   addNetwork,
   finishNetwork,
@@ -74,6 +75,22 @@ const CREDENTIALS: Field<readonly HeaderCredential[], readonly HeaderCredential[
       }),
     },
   },
+}
+
+function addedHost(text: string): FlagValues {
+  const at = text.indexOf('=')
+  if (at < 1) return { problem: `expected NAME=ADDRESS, got ${quoteValue(text)}.` }
+  return { values: { network: { hosts: { [text.slice(0, at)]: text.slice(at + 1) } } } }
+}
+
+/** What is written may be the secret itself, by mistake: no message repeats it. */
+function addedHeader(text: string): FlagValues {
+  const [, host, header, before = '', from, after = ''] =
+    /^([^/]+)\/([^=]+)=([^{}]*)\{((?:env|file):[^{}]+)\}([^{}]*)$/s.exec(text) ?? []
+  if (host === undefined || header === undefined || from === undefined)
+    return { problem: 'expected HOST/HEADER=TEXT with one {env:NAME} or {file:PATH} in TEXT, got something else.' }
+  const format = before + after === '' ? {} : { format: `${before}{}${after}` }
+  return { values: { network: { credentials: [{ host, header, from, ...format }] } } }
 }
 
 export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readonly default: NetworkInput } = {
@@ -202,7 +219,47 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       sets: (text) => ({ values: { network: { publish: words(text) } } }),
     },
     {
+      name: 'add-host',
+      argument: 'NAME=ADDRESS',
+      group: 'Network',
+      part: 'hosts',
+      repeats: true,
+      isRare: true,
+      help: 'Where a name leads inside, in the place of what this host would find.',
+      sets: addedHost,
+    },
+    {
+      name: 'proxy',
+      argument: 'auto|on|off',
+      group: 'Network',
+      part: 'proxy',
+      isRare: true,
+      help: 'HTTP and SOCKS proxies inside a restricted network.',
+      standard: 'auto',
+    },
+    {
+      name: 'add-header',
+      argument: 'HOST/HEADER=TEXT',
+      group: 'Network',
+      part: 'credentials',
+      repeats: true,
+      isRare: true,
+      help: 'A header that is added on this host to what goes to HOST; in TEXT {env:NAME} or {file:PATH} stands for the secret. Needs --terminate-tls.',
+      sets: addedHeader,
+    },
+    {
+      name: 'allow-request',
+      argument: 'METHOD HOST/PATH',
+      group: 'Network',
+      part: 'requests',
+      repeats: true,
+      isRare: true,
+      help: 'All that may be asked of the hosts that are named so. Needs --terminate-tls.',
+      sets: (text) => ({ values: { network: { requests: [text] } } }),
+    },
+    {
       name: 'terminate-tls',
+      isRare: true,
       group: 'Network',
       part: 'terminate',
       help: 'End TLS of hosts with credentials on this host.',
@@ -210,6 +267,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
     },
     {
       name: 'after-secrets',
+      isRare: true,
       argument: 'allow|deny',
       group: 'Network',
       part: 'afterSecrets',

@@ -11,11 +11,12 @@ import {
   within,
 } from '../../text/units.ts'
 import type { Need } from '../values.ts'
-import { type Key, type KeyFlag, scalar, section } from './key.ts'
+import { SANDBOX_HOME } from './inside.ts'
+import { type FlagValues, type Key, type KeyFlag, type Measured, scalar, section } from './key.ts'
 import { atMost } from './narrowing.ts'
+import { zoneOfMode } from './zone-text.ts'
 
 const MEASURED = ['string', 'number'] as const
-export type Measured = string | number
 
 /** One page: a tmpfs of size 0 would have no bound at all (tmpfs(5), "size"). */
 const PAGE = 4096
@@ -57,6 +58,7 @@ const operationsPerSecond = within(orNone(parseCount), {
 })
 
 const flag = (name: string, argument: string): KeyFlag => ({ name, argument, group: 'Limits' })
+const rare = (name: string, argument: string): KeyFlag => ({ ...flag(name, argument), isRare: true })
 
 /** A limit that `none` lifts; without the limit there is nothing to need. */
 const needed = (need: Need) => (value: number | null) => (value === null ? undefined : need)
@@ -64,26 +66,43 @@ const needed = (need: Need) => (value: number | null) => (value === null ? undef
 const scratch = (
   description: string,
   size: string,
-  option?: KeyFlag,
+  option: KeyFlag,
 ): Key<Measured, number, number> & { readonly default: string } =>
   scalar<Measured, number>(scratchSize, {
     description,
     unit: 'size',
     type: MEASURED,
     default: size,
-    narrowing: atMost(formatSize),
-    ...(option === undefined ? {} : { flag: option }),
+    narrowing: { ...atMost<number>(formatSize), fix: (size) => `--${option.name} ${formatSize(size)}` },
+    flag: option,
   }) as Key<Measured, number, number> & { readonly default: string }
 
-const rate = (read: Reader<number | null>, unit: string, shows: (value: number) => string, description: string) =>
+interface Rate {
+  readonly flag: string
+  readonly description: string
+}
+
+const rateOf = (read: Reader<number | null>, unit: string, shows: (value: number) => string) => (declared: Rate) =>
   scalar<Measured, number | null>(read, {
-    description,
-    unit,
+    description: declared.description,
+    unit: `${unit} or none`,
     type: MEASURED,
     default: 'none',
+    flag: rare(declared.flag, unit === 'size' ? 'SIZE' : 'N'),
     narrowing: atMost(shows),
     need: needed('io-limit'),
   })
+
+const bytesRate = rateOf(bytesPerSecond, 'size', formatSize)
+const operationsRate = rateOf(operationsPerSecond, 'number', String)
+
+const HOME = 'SIZE|DIR[:MODE]'
+
+/** A size begins with a digit; a directory whose name does, too, is written with a slash. */
+const homeValues = (text: string): FlagValues =>
+  /^\d[^/]*$/.test(text)
+    ? { values: { resources: { home: text } } }
+    : zoneOfMode(text, HOME, { mode: 'rw', target: SANDBOX_HOME })
 
 export const resources = section(
   {
@@ -101,6 +120,7 @@ export const resources = section(
       unit: 'size',
       type: MEASURED,
       default: '0',
+      flag: rare('swap', 'SIZE'),
       narrowing: atMost(formatSize),
     }),
     cpus: scalar<Measured, number | null>(orNone(parseCpus, ['all', 'none', 'unlimited']), {
@@ -139,12 +159,12 @@ export const resources = section(
       narrowing: atMost(formatDuration),
       need: needed('deadline'),
     }),
-    readBps: rate(bytesPerSecond, 'size or none', formatSize, 'Most bytes a second that the run reads from each disk.'),
-    writeBps: rate(bytesPerSecond, 'size or none', formatSize, 'Most bytes a second that the run writes to each disk.'),
-    readIops: rate(operationsPerSecond, 'number or none', String, 'Most reads a second from each disk.'),
-    writeIops: rate(operationsPerSecond, 'number or none', String, 'Most writes a second to each disk.'),
+    readBps: bytesRate({ flag: 'read-bps', description: 'Most bytes a second that the run reads from each disk.' }),
+    writeBps: bytesRate({ flag: 'write-bps', description: 'Most bytes a second that the run writes to each disk.' }),
+    readIops: operationsRate({ flag: 'read-iops', description: 'Most reads a second from each disk.' }),
+    writeIops: operationsRate({ flag: 'write-iops', description: 'Most writes a second to each disk.' }),
     output: scalar<Measured, number | null>(orNone(parseSize), {
-      description: 'Bytes kept of stdout and of stderr when they are captured; the middle is dropped.',
+      description: 'Bytes kept of stdout and of stderr, when they are captured; the middle is dropped.',
       unit: 'size or none',
       type: MEASURED,
       default: '1m',
@@ -153,9 +173,16 @@ export const resources = section(
       need: needed('output-limit'),
     }),
     tmp: scratch('Size of /tmp, where /var/tmp leads, too.', '50m', flag('tmp', 'SIZE')),
-    run: scratch('Size of /run.', '10m'),
-    shm: scratch('Size of /dev/shm.', '64m'),
-    home: scratch('Size of the home directory.', '50m'),
+    run: scratch('Size of /run.', '10m', rare('run', 'SIZE')),
+    shm: scratch('Size of /dev/shm.', '64m', rare('shm', 'SIZE')),
+    home: scratch('Size of the home directory.', '50m', {
+      name: 'home',
+      argument: HOME,
+      group: 'Files',
+      help: 'Size of the home directory, or a directory of the host that is shown there, writable unless :ro or :cow says otherwise; it ends like --rw.',
+      standard: '50m',
+      sets: homeValues,
+    }),
   },
   { cpu: 'cpus' },
 )

@@ -60,6 +60,7 @@ export const toolchains = scalar<'auto' | 'off', 'auto' | 'off'>(oneOf(['auto', 
   type: 'string',
   enum: ['auto', 'off'],
   default: 'auto',
+  flag: { name: 'toolchains', argument: 'auto|off', group: 'Files', isRare: true },
   narrowing: ranked(['off', 'auto']),
 })
 
@@ -75,6 +76,14 @@ const narrowProtect: Narrowing<readonly string[]> = {
 export const protect = list<string>(readRelativePath, {
   description: 'More paths that stay read-only inside rw zones, in addition to the built-in names.',
   unit: 'list of paths',
+  flag: {
+    name: 'protect',
+    argument: 'PATH',
+    group: 'Files',
+    repeats: true,
+    help: 'A path in rw zones that stays read-only, in addition to the built-in names.',
+    sets: (text) => ({ values: { protect: [text] } }),
+  },
   narrowing: narrowProtect,
 })
 

@@ -1,6 +1,6 @@
 /** One zone, as it is written and as it is read. */
 import type { ZoneMode } from '../values.ts'
-import type { Measured } from './resources.ts'
+import type { Measured } from './key.ts'
 
 export interface ZoneInput {
   readonly name?: string | undefined

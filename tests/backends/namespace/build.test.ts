@@ -101,7 +101,11 @@ function planOn(name: string, host: string): Plan {
   return { ...plan, seccomp: { ...plan.seccomp, filter: 'f117e4' } }
 }
 
-const INPUTS = { enginePath: '/usr/bin/bwrap', runsDirectory: '/run/user/1000/llm-do/runs' }
+const INPUTS = {
+  enginePath: '/usr/bin/bwrap',
+  runsDirectory: '/run/user/1000/llm-do/runs',
+  callerDirectory: '/home/ann/project',
+}
 
 describe('the launch file', () => {
   test.each(ROWS)('of the policy %s on %s is what was reviewed', (name, host) => {

@@ -1,0 +1,65 @@
+/** Zones as a flag has them: `SRC[:TARGET][:WORD,...]`, where a word is a mode or a switch of a zone. Pure. */
+import { quoteText, quoteValue } from '../../text/units.ts'
+import { HOST_MODES, type HostMode } from '../values.ts'
+import type { FlagValues } from './key.ts'
+import type { ZoneInput } from './zone.ts'
+
+const SWITCHES = ['create', 'optional', 'sockets', 'secret'] as const
+type Switch = (typeof SWITCHES)[number]
+
+interface WrittenZone extends Pick<ZoneInput, 'target' | Switch> {
+  readonly hostPath: string
+  /** Each that is written: one of them is what a zone can have. */
+  readonly modes: readonly HostMode[]
+}
+
+/** Takes words off the end where all of them are known; otherwise they are a part of the path. */
+function splitWords(text: string): { readonly rest: string; readonly words: readonly string[] } {
+  const at = text.lastIndexOf(':')
+  const words = text.slice(at + 1).split(',')
+  const known: readonly string[] = [...HOST_MODES, ...SWITCHES]
+  return at < 0 || !words.every((word) => known.includes(word))
+    ? { rest: text, words: [] }
+    : { rest: text.slice(0, at), words }
+}
+
+/** A target begins with a slash, so the last `:/` divides and a source may have other colons; one with `:/` in it can only be named in a profile. */
+export function splitTarget(text: string): { readonly hostPath: string; readonly target?: string } {
+  const at = text.lastIndexOf(':/')
+  return at < 0 ? { hostPath: text } : { hostPath: text.slice(0, at), target: text.slice(at + 1) }
+}
+
+function readZone(text: string): WrittenZone {
+  const { rest, words } = splitWords(text)
+  const switches = SWITCHES.filter((name) => words.includes(name))
+  return {
+    ...splitTarget(rest),
+    modes: HOST_MODES.filter((mode) => words.includes(mode)),
+    ...Object.fromEntries(switches.map((name) => [name, true])),
+  }
+}
+
+export const zoneValues = (input: ZoneInput): FlagValues => ({ values: { zones: [input] } })
+
+/** Of a flag that says the mode by its name. */
+export function unnamedZone(text: string, mode: HostMode): FlagValues {
+  const { modes, ...zone } = readZone(text)
+  if (zone.hostPath === '') return { problem: `expected SRC[:TARGET], got ${quoteValue(text)}.` }
+  const other = modes.find((written) => written !== mode)
+  if (other !== undefined)
+    return { problem: `expected a zone that is ${mode}, got ${quoteText(text)}. Did you mean --${other}?` }
+  return zoneValues({ mode, ...zone })
+}
+
+/**
+ * Of a flag that leaves the mode to its value.
+ * @param expected the form of the value, for messages
+ * @param known what the flag says of the zone by itself
+ */
+export function zoneOfMode(text: string, expected: string, known: ZoneInput & { readonly mode: HostMode }): FlagValues {
+  const { modes, ...zone } = readZone(text)
+  if (zone.hostPath === '' || (known.target !== undefined && zone.target !== undefined))
+    return { problem: `expected ${expected}, got ${quoteValue(text)}.` }
+  if (modes.length > 1) return { problem: `expected one mode, got ${modes.join(' and ')}.` }
+  return zoneValues({ ...known, ...zone, mode: modes[0] ?? known.mode })
+}

@@ -1,0 +1,162 @@
+/** The completion in real shells, which ask the program for the names that exist at the moment. */
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { bashCompletion, fishCompletion, zshCompletion } from '../../src/cli/completion.ts'
+import { cliWords, runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { checkoutFor, currentUser } from '../support/users.ts'
+
+const BIN = join(checkoutFor(currentUser()), 'bin')
+const ZSH_DRIVER = join(import.meta.dirname, '../programs/type-and-tab.zsh')
+
+interface Place {
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+async function makePlace(): Promise<Place> {
+  const cwd = await temporaryDirectory({ mode: 0o755 })
+  mkdirSync(join(cwd, 'home/.config/llm-do/profiles'), { recursive: true })
+  writeFileSync(join(cwd, 'home/.config/llm-do/profiles/unusual.yaml'), 'sandbox: {}\n')
+  writeFileSync(join(cwd, 'peculiar.worker'), '---\nname: peculiar\n---\nx\n')
+  mkdirSync(join(cwd, 'some-data'))
+  writeFileSync(join(cwd, 'llm-do.bash'), bashCompletion())
+  writeFileSync(join(cwd, 'llm-do.zsh'), zshCompletion())
+  writeFileSync(join(cwd, 'llm-do.fish'), fishCompletion())
+  return { cwd, env: { PATH: `${BIN}:${process.env.PATH}`, HOME: join(cwd, 'home'), TERM: 'dumb' } }
+}
+
+/** What each line becomes, or what is offered for it. */
+type Shell = (place: Place, lines: readonly string[]) => Promise<readonly string[]>
+
+const call = async ({ cwd, env }: Place, words: readonly string[]): Promise<string> => {
+  const [file = '', ...rest] = words
+  return (await execa(file, rest, { cwd, env: env as NodeJS.ProcessEnv, extendEnv: false, stdin: 'ignore' })).stdout
+}
+
+/** Words as readline cuts them, which is also at `=` and `:`. */
+const cutByReadline = (line: string): readonly string[] => line.split(/ +|(?<=[=:])|(?=[=:])/)
+
+const bash: Shell = async (place, lines) => {
+  const script = `source ./llm-do.bash; COMP_LINE=$1; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _llm_do; printf '%s\\n' "\${COMPREPLY[@]}"`
+  const offers = lines.map((line) =>
+    call(place, ['bash', '--norc', '-c', script, 'bash', line, ...cutByReadline(line)]),
+  )
+  return (await Promise.all(offers)).map((text) => [...new Set(text.split('\n'))].join(' '))
+}
+
+const fish: Shell = async (place, lines) => {
+  const script = 'source llm-do.fish; for line in $argv; complete -C $line; printf "\\f\\n"; end'
+  const text = await call(place, ['fish', '--no-config', '-c', script, ...lines])
+  const wordsOf = (offers: string) => offers.split('\n').flatMap((line) => line.split('\t')[0] || [])
+  return text
+    .split('\f')
+    .slice(0, -1)
+    .map((offers) => wordsOf(offers).join(' '))
+}
+
+const zsh: Shell = async (place, lines) =>
+  (
+    await call(place, ['zsh', '-f', ZSH_DRIVER, join(place.cwd, 'llm-do.zsh'), join(place.cwd, 'told'), ...lines])
+  ).split('\n')
+
+/** The end of what a line becomes: bash and fish say the word, zsh the line. */
+const endOf = (text: string): string => text.trimEnd().split(' ').at(-1) ?? ''
+
+const ROWS: readonly (readonly [string, string, string])[] = [
+  ['a profile of the user', 'llm-do exec --profile unu', 'unusual'],
+  ['a profile to show', 'llm-do profiles show stri', 'strict'],
+  ['a shipped profile, by the short name of the program', 'llm-do-exec --profile stri', 'strict'],
+  ['a worker of the project', 'llm-do exec --worker peculiar', 'peculiar'],
+  ['a worker to show', 'llm-do workers show data-c', 'data-cruncher'],
+  ['an option of a pool', 'llm-do pool start --memo', '--memory'],
+  ['an action', 'llm-do pool sto', 'stop'],
+]
+
+describe.each<['bash' | 'zsh' | 'fish', Shell, readonly (readonly [string, string, string])[]]>([
+  [
+    'bash',
+    bash,
+    [
+      ['the file of a zone', 'llm-do exec --zone data=some', 'some-data'],
+      ['an option behind a zone', 'llm-do exec --ro /a:/b --memo', '--memory'],
+      ['a directory of a home', 'llm-do exec --home some', 'some-data'],
+    ],
+  ],
+  [
+    'zsh',
+    zsh,
+    [
+      ['the file of a zone', 'llm-do exec --zone data=some', 'data=some-data/'],
+      ['a directory of a home', 'llm-do exec --home=some', '--home=some-data/'],
+    ],
+  ],
+  [
+    'fish',
+    fish,
+    [
+      ['the file of a zone', 'llm-do exec --zone data=some', 'data=some-data/'],
+      ['a directory of a home', 'llm-do exec --home some', 'some-data/'],
+    ],
+  ],
+])('%s', (name, shell, own) => {
+  describeWith(name === 'bash' ? [] : name, 'asks the program', () => {
+    test('for what there is', async () => {
+      const rows = [...ROWS, ...own]
+      const became = await shell(
+        await makePlace(),
+        rows.map(([, line]) => line),
+      )
+      const found = rows.map(([title], at) => [title, endOf(became[at] ?? '').replace(/=$/, '')])
+      // A worker is a file, too, and both are offered.
+      expect(found.map(([title, word]) => [title, word === 'peculiar.worker' ? 'peculiar' : word])).toEqual(
+        rows.map(([title, , word]) => [title, word]),
+      )
+    })
+
+    test('for the run to kill', async () => {
+      const place = await makePlace()
+      const [file = '', ...words] = cliWords(['-c', 'sleep 300'])
+      const run = execa(file, words, {
+        cwd: place.cwd,
+        env: place.env as NodeJS.ProcessEnv,
+        extendEnv: false,
+        reject: false,
+      })
+      onTestFinished(async () => {
+        run.kill()
+        await run
+      })
+      const listed = async (): Promise<string> => {
+        const { stdout } = await runCli(['ps', '--json'], {
+          program: 'llm-do',
+          env: place.env as Record<string, string>,
+        })
+        const runs = JSON.parse(stdout.toString()) as readonly { id: string; directory: string }[]
+        return runs.find(({ directory }) => directory === place.cwd)?.id ?? ''
+      }
+      await expect.poll(listed, { timeout: 20_000 }).not.toBe('')
+      const id = await listed()
+      // Other tests have runs, too: all but the last character is its own.
+      expect(endOf((await shell(place, [`llm-do kill ${id.slice(0, -1)}`]))[0] ?? '')).toBe(id)
+    })
+
+    test('and starts none that a relative path names', async () => {
+      const place = await makePlace()
+      const mark = join(place.cwd, 'started')
+      for (const directory of [place.cwd, join(place.cwd, 'some-data')]) {
+        writeFileSync(join(directory, 'llm-do'), `#!/bin/sh\necho "$@" >>${mark}\n`)
+        chmodSync(join(directory, 'llm-do'), 0o755)
+      }
+      await shell(place, ['./llm-do profiles show stri', './some-data/llm-do kill a'])
+      expect(existsSync(mark)).toBe(false)
+      // The control: found by PATH it is started.
+      const env = { ...place.env, PATH: `${join(place.cwd, 'some-data')}:${process.env.PATH}` }
+      await shell({ ...place, env }, ['llm-do profiles show stri'])
+      expect(existsSync(mark)).toBe(true)
+    })
+  })
+})

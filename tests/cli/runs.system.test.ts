@@ -1,0 +1,157 @@
+/** Live runs and pools as people see and end them: `ps`, `kill`, `pool stop`. */
+import { rmSync, symlinkSync } from 'node:fs'
+import { execa } from 'execa'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { isAlive, keepers, startPool } from '../pool/pool.ts'
+import { type CliOptions, cliWords, runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { callers, PLAIN_ID, type User, uidOf } from '../support/users.ts'
+
+interface Listed {
+  readonly id: string
+  readonly pid: number
+  readonly started: number
+  readonly uid: number
+  readonly user: string
+  readonly directory: string
+  readonly profile: string
+  readonly command: readonly string[]
+}
+
+const PATIENCE = { timeout: 20_000 }
+
+const ps = async (as: User, options: CliOptions = {}): Promise<readonly Listed[]> =>
+  JSON.parse((await runCli(['ps', '--json'], { program: 'llm-do', as, ...options })).stdout.toString())
+
+const kill = async (as: User, ...words: readonly string[]) => {
+  const { status, stderr } = await runCli(['kill', ...words], { program: 'llm-do', as })
+  return { status, err: stderr.toString() }
+}
+
+/** A run that lasts, in a new directory, in the list of its user; ended with the test. */
+async function longRun(as: User, options: readonly string[] = []) {
+  const cwd = await temporaryDirectory({ owner: as, mode: 0o755 })
+  const [file = '', ...words] = cliWords([...options, '--', 'sleep', '300'], { as })
+  const child = execa(file, words, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: cwd },
+    extendEnv: false,
+    reject: false,
+    stdio: 'ignore',
+  })
+  onTestFinished(async () => {
+    child.kill()
+    await child
+  })
+  const own = async () => (await ps(as)).find(({ directory }) => directory === cwd)
+  await expect.poll(own, PATIENCE).toBeDefined()
+  return { cwd, child, listed: (await own()) as Listed, own }
+}
+
+describeWith('userns', 'a live run', () => {
+  describe.each(callers())('of %s', (as) => {
+    test.each([
+      ['passed through', []],
+      ['captured', ['--json']],
+    ])('is listed with directory, user, age, profile and command when its output is %s', async (_, options) => {
+      const before = Math.floor(Date.now() / 1000)
+      const { cwd, listed } = await longRun(as, [
+        '--profile',
+        'strict',
+        '--timeout',
+        '5m',
+        '--ro',
+        '/etc/hosts',
+        ...options,
+      ])
+      expect(listed).toMatchObject({ directory: cwd, uid: uidOf(as), profile: 'strict', command: ['sleep', '300'] })
+      expect(listed.started).toBeGreaterThanOrEqual(before)
+      expect(listed.user).toBe(as === 'root' ? 'root' : String(PLAIN_ID))
+      const { stdout } = await runCli(['ps'], { program: 'llm-do', as })
+      const [header = '', ...rows] = stdout.toString().trimEnd().split('\n')
+      expect(header.split(/ +/)).toEqual(['ID', 'PID', 'USER', 'AGE', 'PROFILE', 'DIRECTORY', 'COMMAND'])
+      expect(rows.find((row) => row.includes(cwd))?.split(/ {2,}/)).toEqual([
+        listed.id,
+        `${listed.pid}`,
+        listed.user,
+        expect.stringMatching(/^\d+[smh]$/),
+        'strict',
+        cwd,
+        'sleep 300',
+      ])
+    })
+
+    test('is ended by the beginning of its ID, and several at once', async () => {
+      const [one, two] = [await longRun(as), await longRun(as)]
+      const ids = (await ps(as)).map(({ id }) => id)
+      const shortest = (id: string) =>
+        [...id]
+          .map((_, at) => id.slice(0, at + 1))
+          .find((start) => ids.filter((other) => other.startsWith(start)).length === 1)
+      expect(await kill(as, shortest(one.listed.id) ?? '', two.listed.id)).toEqual({ status: 0, err: '' })
+      expect((await Promise.all([one.child, two.child])).map(({ exitCode }) => exitCode)).toEqual([130, 130])
+    })
+
+    test('is not ended by a beginning that another one has, too, nor by nothing', async () => {
+      // IDs are random: of seventeen, two begin alike.
+      const runs = await Promise.all(Array.from({ length: 17 }, () => longRun(as)))
+      const firsts = runs.map(({ listed }) => listed.id[0] ?? '')
+      const shared = firsts.find((first, at) => firsts.indexOf(first) !== at) ?? ''
+      const alike = runs.filter(({ listed }) => listed.id.startsWith(shared))
+      const { status, err } = await kill(as, shared)
+      expect(status).toBe(1)
+      expect(err).toMatch(new RegExp(`^llm-do: ${shared} is the beginning of several runs, and none was ended: `))
+      for (const { listed } of alike) expect(err).toContain(listed.id)
+      expect(await kill(as, '')).toMatchObject({ status: 1, err: expect.stringContaining('no run  is alive') })
+      for (const { own } of alike) expect(await own()).toBeDefined()
+    })
+  })
+})
+
+describeWith(['userns', 'root', 'plain-user'], 'root', () => {
+  test("sees another user's run, and does not end it by what its record says", async () => {
+    const { listed, cwd, own } = await longRun('plain')
+    const seen = (await ps('root')).find(({ id }) => id === listed.id)
+    expect(seen).toEqual(listed)
+    expect(await kill('root', listed.id)).toEqual({
+      status: 1,
+      err: `llm-do: run ${listed.id} is another user's, who alone can end it (see: llm-do ps)\n`,
+    })
+    expect(await own()).toMatchObject({ directory: cwd })
+  })
+
+  test('is not seen by the other user', async () => {
+    const { listed } = await longRun('root')
+    expect((await ps('plain')).map(({ id }) => id)).not.toContain(listed.id)
+  })
+
+  test("follows no link to another user's records", async () => {
+    const { listed } = await longRun('plain')
+    const link = `/tmp/llm-do-${PLAIN_ID}99`
+    symlinkSync(`/tmp/llm-do-${PLAIN_ID}`, link)
+    onTestFinished(() => rmSync(link))
+    expect((await ps('root')).filter(({ id }) => id === listed.id)).toHaveLength(1)
+  })
+})
+
+describeWith('userns', 'pool stop', () => {
+  test('ends the pools of the directory it is called in, and no other', async () => {
+    const [here, there] = [await startPool({ size: 1 }), await startPool({ size: 1 })]
+    const stop = (cwd: string) => runCli(['pool', 'stop'], { ...here.call, cwd, env: { ...here.call.env } })
+    expect((await stop(here.cwd)).stdout.toString()).toBe('1 pool stopped\n')
+    expect([isAlive(here.keeper.pid), isAlive(there.keeper.pid)]).toEqual([false, true])
+    const again = await runCli(['pool', 'stop'], { ...there.call, cwd: here.cwd })
+    expect([again.status, again.stdout.toString()]).toEqual([0, '0 pools stopped\n'])
+    expect(again.stderr.toString()).toMatch(/none is kept for .*; \d+ for other directories \(llm-do pool stop --all\)/)
+    expect(isAlive(there.keeper.pid)).toBe(true)
+  })
+
+  // As root all pools lie in one place, other tests' too.
+  testWith('plain-user', 'ends all of them with --all', async () => {
+    const pool = await startPool({ size: 1, as: 'plain' })
+    const { stdout } = await runCli(['pool', 'stop', '--all'], { ...pool.call, cwd: '/' })
+    expect(stdout.toString()).toBe('1 pool stopped\n')
+    expect([isAlive(pool.keeper.pid), await keepers(pool.call)]).toEqual([false, []])
+  })
+})

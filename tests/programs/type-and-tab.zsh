@@ -1,0 +1,27 @@
+# type-and-tab.zsh COMPLETION FILE LINE...: types each line and a tab into an interactive zsh, and prints what became of the line.
+# FILE is where that shell writes it.
+zmodload zsh/zpty
+completion=$1 file=$2
+shift 2
+
+# Reads what the shell prints meanwhile: nobody else does, and a full terminal would stop it.
+await() {
+  repeat 1200; do
+    [[ -s $file ]] && return
+    zpty -r -t shell printed
+    sleep 0.05
+  done
+  exit 1
+}
+
+zpty -b shell zsh -f -i
+zpty -w shell "autoload -Uz compinit; compinit -u -D; source $completion; unsetopt beep"
+zpty -w shell "tell() { print -r -- \$BUFFER >$file; BUFFER=; }; zle -N tell; bindkey '^I' complete-word '^X' tell; print ready >$file"
+await
+for line; do
+  : >$file
+  zpty -w -n shell "$line"$'\t\x18'
+  await
+  cat $file
+done
+zpty -d shell
