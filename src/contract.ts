@@ -140,6 +140,8 @@ export const VERBS = {
   landlock: 1,
   /** FILTER|off; read by init; hexadecimal */
   seccomp: 1,
+  /** acts|all; read by launch, init; what the sandbox refuses is noted; all: also to calls that only ask about a file */
+  observe: 1,
   /** NUMBER SOFT HARD; read by init */
   rlimit: 3,
   /** PATH; read by init */
@@ -286,6 +288,27 @@ export interface ReachedHost {
   readonly bytesOut: number
 }
 
+/** What the sandbox refuses a command. */
+export const OBSERVATIONS = [
+  'read-only',
+  'hidden-read',
+  'hidden-write',
+  'hidden-execute',
+  'hidden-socket',
+  'unreachable',
+] as const
+export type Observation = (typeof OBSERVATIONS)[number]
+
+/** One thing that was refused, and how often. */
+export interface Observed {
+  readonly what: Observation
+  /** Inside; or ADDRESS:PORT. */
+  readonly path: string
+  readonly count: number
+  /** Which of all observed calls it was the last time. */
+  readonly last: number
+}
+
 /** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
 export interface LaunchStatus {
   readonly cause: Cause
@@ -316,6 +339,10 @@ export interface LaunchStatus {
   readonly networkOmitted?: number
   readonly networkLost?: boolean
   readonly full?: readonly string[]
+  readonly observed?: readonly Observed[]
+  readonly observedOmitted?: number
+  readonly observedUnread?: number
+  readonly observerLost?: boolean
   readonly layer?: string
 }
 
@@ -349,6 +376,10 @@ export const STATUS_KEYS = {
   networkOmitted: 'number?',
   networkLost: 'boolean?',
   full: 'texts?',
+  observed: 'observations?',
+  observedOmitted: 'number?',
+  observedUnread: 'number?',
+  observerLost: 'boolean?',
   layer: 'text?',
 } as const
 

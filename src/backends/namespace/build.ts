@@ -148,6 +148,7 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ...PROC_MASKED.map((name): LaunchRecord => ['mask', `/proc/${name}`]),
     ['landlock', usesLandlock(plan) ? 'on' : 'off'],
     ['seccomp', plan.seccomp.filter || 'off'],
+    ...(plan.needs.includes('explain') ? [['observe', 'acts'] satisfies LaunchRecord] : []),
     ...controlledBy(plan),
     ['workdir', plan.workdir],
     ['terminal', plan.tty ? 'on' : 'off'],

@@ -4,6 +4,7 @@ import { backend, cgroupParent, docker, engine, image, pool, runtime } from './b
 import { cow } from './copy-on-write.ts'
 import { samePath, workspace, zones } from './files.ts'
 import { credentials, env, sshAgent, tty, workdir } from './inside.ts'
+import { explain } from './explain.ts'
 import { type Fields, field, isSection, type Key, type Section } from './key.ts'
 import { network } from './network.ts'
 import { resources } from './resources.ts'
@@ -48,6 +49,7 @@ export const KEYS = {
   sshAgent,
   credentials,
   toolchains,
+  explain,
 } as const satisfies Readonly<Record<string, Key | Section>>
 
 export interface NamedKey {
