@@ -293,6 +293,7 @@ export const OBSERVATIONS = [
   'read-only',
   'hidden-read',
   'hidden-write',
+  'hidden-create',
   'hidden-execute',
   'hidden-socket',
   'unreachable',

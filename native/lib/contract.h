@@ -252,16 +252,18 @@ enum net_verdict {
 enum observation {
   OBSERVED_READ_ONLY = 1, /* to change a file, since its mount is read-only */
   OBSERVED_HIDDEN_READ = 2, /* to read a file or enter a directory that the host has and the sandbox has not */
-  OBSERVED_HIDDEN_WRITE = 3, /* to write such a file, or one in such a directory */
-  OBSERVED_HIDDEN_EXECUTE = 4,
-  OBSERVED_HIDDEN_SOCKET = 5, /* to connect to one */
-  OBSERVED_UNREACHABLE = 6, /* to connect to an address, in the place of the path ADDRESS:PORT, without network */
+  OBSERVED_HIDDEN_WRITE = 3, /* to write such a file */
+  OBSERVED_HIDDEN_CREATE = 4, /* to make one in a directory that the host has and the sandbox has not */
+  OBSERVED_HIDDEN_EXECUTE = 5,
+  OBSERVED_HIDDEN_SOCKET = 6, /* to connect to one */
+  OBSERVED_UNREACHABLE = 7, /* to connect to an address, in the place of the path ADDRESS:PORT, without network */
 };
 
 #define OBSERVATION_TABLE(ROW) \
   ROW(OBSERVED_READ_ONLY, "read-only") \
   ROW(OBSERVED_HIDDEN_READ, "hidden-read") \
   ROW(OBSERVED_HIDDEN_WRITE, "hidden-write") \
+  ROW(OBSERVED_HIDDEN_CREATE, "hidden-create") \
   ROW(OBSERVED_HIDDEN_EXECUTE, "hidden-execute") \
   ROW(OBSERVED_HIDDEN_SOCKET, "hidden-socket") \
   ROW(OBSERVED_UNREACHABLE, "unreachable")

@@ -203,15 +203,16 @@ static void observe(void) {
 
 /* ---- the end ---- */
 
-/* A file that is to be written needs no more than its directory. */
-static int host_would_have(const struct observed_row *row) {
-  char path[OBSERVED_PATH_MAX];
+/* What is to be made needs no more than its directory. */
+static int is_hidden(struct observed_row *row) {
+  char directory[OBSERVED_PATH_MAX];
   if (host_has(HOST, row->path)) return 1;
-  copy_text(path, sizeof path, row->path);
-  char *slash = strrchr(path, '/');
-  if (row->what != OBSERVED_HIDDEN_WRITE || !slash || slash == path) return 0;
+  copy_text(directory, sizeof directory, row->path);
+  char *slash = strrchr(directory, '/');
+  if (row->what != OBSERVED_HIDDEN_WRITE || !slash || slash == directory) return 0;
   *slash = 0;
-  return host_has(HOST, path);
+  row->what = OBSERVED_HIDDEN_CREATE;
+  return host_has(HOST, directory);
 }
 
 static int compare_last(const void *one, const void *other) {
@@ -224,7 +225,7 @@ static void ask_host(void) {
   qsort(missing.row, missing.count, sizeof *missing.row, compare_last);
   head.omitted = refused.count < refused.room ? 0 : head.omitted; /* a name of nowhere that was let go is no loss */
   for (size_t i = 0; i < missing.count; i++) {
-    if (!host_would_have(&missing.row[i])) continue;
+    if (!is_hidden(&missing.row[i])) continue;
     if (refused.count == refused.room) head.omitted++;
     else refused.row[refused.count++] = missing.row[i];
   }

@@ -11,7 +11,11 @@ export const explain: Key<boolean, boolean, boolean> & { readonly default: boole
     unit: 'true or false',
     type: 'boolean',
     default: false,
-    flag: { name: 'explain', group: 'Output', help: 'Say what the sandbox refused a command that fails, with the flag for each.' },
+    flag: {
+      name: 'explain',
+      group: 'Output',
+      help: 'Say what the sandbox refused a command that fails, with the flag for each.',
+    },
     narrowing: ranked([false, true]),
     need: (value) => (value ? 'explain' : undefined),
   },
