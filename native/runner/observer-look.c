@@ -140,18 +140,18 @@ int place_find(struct place *place, pid_t pid, int directory, const char *path, 
   if (snprintf(text + base, sizeof text - base, "/%s", path) >= (int)(sizeof text - base)) return -1;
   int root = open_root(pid);
   if (root < 0) return -1;
+  struct stat status;
   int found = find(place, root, text, sizeof text, follows);
   close(root);
+  if (found == 0) found = fstat(place->fd, &status), place->mode = status.st_mode;
   if (found < 0 && place->fd >= 0) close(place->fd);
   return found;
 }
 
 int place_is_read_only(const struct place *place) {
-  struct stat status;
   struct statvfs system;
-  if (fstat(place->fd, &status) < 0 || fstatvfs(place->fd, &system) < 0) return 0;
-  int is_on_disk = S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISLNK(status.st_mode); /* a device can be written all the same */
-  return is_on_disk && (system.f_flag & ST_RDONLY);
+  int is_on_disk = S_ISREG(place->mode) || S_ISDIR(place->mode) || S_ISLNK(place->mode); /* a device can be written all the same */
+  return is_on_disk && fstatvfs(place->fd, &system) == 0 && (system.f_flag & ST_RDONLY);
 }
 
 int place_may_be_hidden(const struct place *place) {

@@ -17,6 +17,7 @@ int process_read_text(pid_t pid, uint64_t address, char *to, size_t room);
 
 struct place {
   int fd;      /* O_PATH: the file, or the nearest directory on its way that is there */
+  mode_t mode; /* of what `fd` is */
   int missing; /* how many names of its path are not there; 0 = the file is */
   char path[OBSERVED_PATH_MAX]; /* inside, without links */
 };

@@ -84,12 +84,12 @@ static int filter_calls(void) {
 int observer_confine(uid_t id) {
   sigset_t all;
   sigfillset(&all);
-  (void)prctl(PR_SET_NAME, "observer"); /* for ps */
   (void)setsid(); /* signals of the caller's terminal are the command's */
   if (sigprocmask(SIG_SETMASK, &all, NULL) < 0) return -1;
   if (take_id(id) < 0 || keep_rights(id) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return -1;
   /* Changing ids clears the first and sets the second. Should launch be dead by now, the end of its socket says so. */
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return -1;
   if (limit(RLIMIT_CORE, 0) < 0 || limit(RLIMIT_FSIZE, 0) < 0 || limit(RLIMIT_NOFILE, DESCRIPTORS) < 0) return -1;
+  (void)prctl(PR_SET_NAME, "observer"); /* for ps; whoever reads it finds all walls but the last one */
   return filter_calls();
 }

@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -59,7 +60,7 @@ static void note(struct rows *rows, enum observation what, const char *path) {
     row->count++, row->last = calls;
     return;
   }
-  if (rows->count == rows->room) head.omitted++;
+  if (rows == &refused && rows->count == rows->room) head.omitted++; /* a name that may be nowhere is no loss */
   struct observed_row *row = rows->count < rows->room ? &rows->row[rows->count++] : oldest(rows);
   *row = (struct observed_row){.what = what, .count = 1, .last = calls};
   copy_text(row->path, sizeof row->path, path);
@@ -74,7 +75,9 @@ static int writes(uint64_t flags) { return (flags & (O_WRONLY | O_RDWR | O_TRUNC
 static int would_change(const struct observed_call *call, uint64_t flags, const struct place *place) {
   switch ((enum observed_act)call->act) {
     case ACT_OPEN:
-    case ACT_OPEN_HOW: return place->missing ? place->missing == 1 && (flags & O_CREAT) : writes(flags);
+    case ACT_OPEN_HOW:
+      if (place->missing) return place->missing == 1 && (flags & O_CREAT);
+      return writes(flags) && (S_ISREG(place->mode) || (flags & O_TMPFILE) == O_TMPFILE);
     case ACT_CREATE: return place->missing == 1;
     case ACT_REPLACE: return place->missing <= 1;
     case ACT_REMOVE:
@@ -223,7 +226,6 @@ static int compare_last(const void *one, const void *other) {
 /* What is missing inside and on the host, too, is nothing of ours. */
 static void ask_host(void) {
   qsort(missing.row, missing.count, sizeof *missing.row, compare_last);
-  head.omitted = refused.count < refused.room ? 0 : head.omitted; /* a name of nowhere that was let go is no loss */
   for (size_t i = 0; i < missing.count; i++) {
     if (!is_hidden(&missing.row[i])) continue;
     if (refused.count == refused.room) head.omitted++;
