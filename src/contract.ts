@@ -66,6 +66,12 @@ export const GROUP_PROCESSES_BWRAP = 2
 export const GROUP_PROCESSES_UNSHARE = 1
 /** processes of ours in the sandbox's own user namespace, where RLIMIT_NPROC counts: init */
 export const NAMESPACE_PROCESSES = 1
+/** first word of a record of a failed run; then the exit status, none or given for stdin, the directory, and the words of exec */
+export const FAILED_RUN_MAGIC = 'llm-do-failed-1'
+/** where these are, next to the directory of live runs */
+export const FAILED_RUNS_DIRECTORY = 'failed'
+/** so many of them are kept */
+export const FAILED_RUNS_MAX = 16
 /** exit status of a run that its deadline ended */
 export const EXIT_TIMEOUT = 124
 /** of a run that was never started */

@@ -34,6 +34,9 @@
 #define GROUP_PROCESSES_BWRAP 2 /* the same while the command runs under bwrap, whose monitor stays */
 #define GROUP_PROCESSES_UNSHARE 1 /* the same without an engine program: init */
 #define NAMESPACE_PROCESSES 1 /* processes of ours in the sandbox's own user namespace, where RLIMIT_NPROC counts: init */
+#define FAILED_RUN_MAGIC "llm-do-failed-1" /* first word of a record of a failed run; then the exit status, none or given for stdin, the directory, and the words of exec */
+#define FAILED_RUNS_DIRECTORY "failed" /* where these are, next to the directory of live runs */
+#define FAILED_RUNS_MAX 16 /* so many of them are kept */
 #define EXIT_TIMEOUT 124 /* exit status of a run that its deadline ended */
 #define EXIT_SETUP 125 /* of a run that was never started */
 #define EXIT_NOT_EXECUTABLE 126

@@ -96,6 +96,7 @@ function plannedRun(
       ...(layersDirectory === undefined ? {} : { layersDirectory }),
       ...(continued === undefined ? {} : { continued }),
       stdin: stdinKind(options),
+      ...(options.watchesLooks && { watchesLooks: true }),
     },
   }
 }
