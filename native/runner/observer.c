@@ -29,6 +29,10 @@
 /* Names that are missing inside, of which the host has a few. */
 #define CANDIDATES_MAX 1024
 
+/* Linux 6.6: who calls and who observes wake each other on one processor. A third of the time; elsewhere EINVAL. */
+#define NOTIF_SET_FLAGS _IOW('!', 4, uint64_t)
+#define FD_SYNC_WAKE_UP 1ul
+
 /* Its only descriptors. */
 enum { LISTENER = 0, REPORT = 1, HOST = 2 };
 
@@ -218,18 +222,20 @@ static int is_hidden(struct observed_row *row) {
   return host_has(HOST, directory);
 }
 
-static int compare_last(const void *one, const void *other) {
-  const struct observed_row *a = one, *b = other;
-  return a->last < b->last ? 1 : a->last > b->last ? -1 : 0;
+/* The row that was seen last of those that have not been taken; NULL when there is none any more. */
+static struct observed_row *newest(struct rows *rows) {
+  struct observed_row *found = NULL;
+  for (size_t i = 0; i < rows->count; i++)
+    if (rows->row[i].last && (!found || rows->row[i].last > found->last)) found = &rows->row[i];
+  return found;
 }
 
 /* What is missing inside and on the host, too, is nothing of ours. */
 static void ask_host(void) {
-  qsort(missing.row, missing.count, sizeof *missing.row, compare_last);
-  for (size_t i = 0; i < missing.count; i++) {
-    if (!is_hidden(&missing.row[i])) continue;
+  for (struct observed_row *row; (row = newest(&missing)); row->last = 0) {
+    if (!is_hidden(row)) continue;
     if (refused.count == refused.room) head.omitted++;
-    else refused.row[refused.count++] = missing.row[i];
+    else refused.row[refused.count++] = *row;
   }
 }
 
@@ -248,6 +254,7 @@ static _Noreturn void report_and_exit(void) {
 
 static _Noreturn void serve(void) {
   struct pollfd watched[] = {{REPORT, POLLIN, 0}, {LISTENER, POLLIN, 0}};
+  (void)ioctl(LISTENER, NOTIF_SET_FLAGS, FD_SYNC_WAKE_UP);
   for (;;) {
     if (poll(watched, 2, -1) < 0) continue; /* nothing interrupts it but tracers */
     if (watched[1].revents & POLLIN) observe();

@@ -23,8 +23,8 @@
 
 #define NUMBER offsetof(struct seccomp_data, nr)
 #define ARGUMENT(n) (offsetof(struct seccomp_data, args) + 8 * (size_t)(n)) /* the low half, on little-endian machines */
-#define STEPS_PER_CALL 5
-#define STEPS_MAX 256
+#define STEPS_PER_CALL 7
+#define STEPS_MAX 512
 
 struct program {
   struct sock_filter step[STEPS_MAX];
@@ -46,8 +46,20 @@ static void put_look(struct program *to, const struct observed_call *call) {
   put_answer(to, SECCOMP_RET_USER_NOTIF);
 }
 
+/* send is sendto, and futimens is utimensat, of no address. */
+static void put_if_named(struct program *to, const struct observed_call *call) {
+  put(to, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call->number, 0, 6);
+  put(to, BPF_LD | BPF_W | BPF_ABS, (uint32_t)ARGUMENT(call->path), 0, 0);
+  put(to, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 3);
+  put(to, BPF_LD | BPF_W | BPF_ABS, (uint32_t)ARGUMENT(call->path) + 4, 0, 0);
+  put(to, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1);
+  put_answer(to, SECCOMP_RET_ALLOW);
+  put_answer(to, SECCOMP_RET_USER_NOTIF);
+}
+
 static void put_call(struct program *to, const struct observed_call *call) {
   if (call->act == ACT_LOOK && call->flags >= 0) return put_look(to, call);
+  if (call->act == ACT_CONNECT || call->act == ACT_CHANGE) return put_if_named(to, call);
   put(to, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call->number, 0, 1);
   put_answer(to, SECCOMP_RET_USER_NOTIF);
 }
