@@ -7,7 +7,7 @@ import type { ObservedReport, Outcome } from '../backends/outcome.ts'
 import type { Observation, Observed } from '../contract.ts'
 import { isDangerousSocket } from '../plan/known-sockets.ts'
 import type { Plan } from '../plan/plan.ts'
-import { holdsCredentials, isWithin } from '../plan/well-known-paths.ts'
+import { holdsCredentials, isWithin, normal } from '../plan/well-known-paths.ts'
 import { allowFix } from './network.ts'
 import type { Denial } from './result.ts'
 import { showFix, writeDenial } from './stderr-denials.ts'
@@ -24,7 +24,8 @@ type Seen = Omit<Denial, 'count' | 'evidence'>
 export function observedDenials({ observed }: Outcome, by: ObservedBy): readonly Denial[] | undefined {
   if (observed === undefined || observed.isLost || observed.unread > 0) return undefined
   return observed.rows.toSorted(byWeight).flatMap((row): readonly Denial[] => {
-    const seen = isTold(row, by.home) ? SEEN[row.what](row.path, by.plan) : undefined
+    const path = row.what === 'unreachable' ? row.path : normal(row.path)
+    const seen = isTold({ ...row, path }, by.home) ? SEEN[row.what](path, by.plan) : undefined
     return seen === undefined ? [] : [{ ...seen, count: row.count, evidence: 'sandbox' }]
   })
 }

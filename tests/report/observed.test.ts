@@ -34,6 +34,7 @@ describe('what an observer saw', () => {
     ['read-only', '/etc/passwd', 'write /etc/passwd  '],
     ['hidden-read', '/srv/data/x', 'read /srv/data/x --ro /srv/data/x zones'],
     ['hidden-read', '/srv/app/x', 'read /srv/app/x --same-path samePath'],
+    ['hidden-read', '/srv//data/./x/', 'read /srv/data/x --ro /srv/data/x zones'],
     ['hidden-read', "/srv/it's", "read /srv/it's --ro '/srv/it'\\''s' zones"],
     ['hidden-write', '/srv/data/x', 'write /srv/data/x --rw /srv/data/x zones'],
     ['hidden-create', '/srv/data/x', 'write /srv/data/x --rw /srv/data zones'],
