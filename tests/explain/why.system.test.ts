@@ -108,6 +108,17 @@ describeWith(['userns', 'unshare'], 'llm-do why', () => {
     expect(one.kept().filter((path) => !path.includes('/.')).length).toBe(16)
   })
 
+  test('a file that could be changed stays as it is', async () => {
+    const one = await caller()
+    const file = join(one.hidden, 'file')
+    const rw = ['--rw', file]
+    for (let n = 0; n < 2; n++) await one.exec(...rw, '--', ...sh(`: ${one.hidden}; echo more >>${file}; exit 4`))
+    const before = readFileSync(file, 'utf8')
+    const { status, out } = await one.why(await idOf(one, one.hidden))
+    expect({ status, out }).toEqual({ status: 0, out: expect.stringContaining(`${file} could be changed then`) })
+    expect(readFileSync(file, 'utf8')).toBe(before)
+  })
+
   test('a run that succeeds, and an unknown ID, are nothing to it', async () => {
     const one = await caller()
     await one.exec('--', 'true', one.hidden)
