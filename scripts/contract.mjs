@@ -39,7 +39,8 @@ const table = (macro, prefix, names, more = () => '') => [
 const named = (names) => names.map((name) => ({ name }))
 
 export function header(contract) {
-  const { verbs, frames, causes, status, guardStatus, netVerdicts, observations, slots, key, keyVariables, constants } = contract
+  const { verbs, frames, causes, status, guardStatus, netVerdicts, observations, slots, key, keyVariables, constants } =
+    contract
   const verbNames = Object.keys(verbs)
   const lines = [
     `/* Made from ${SOURCE} by scripts/contract.mjs: change it there. */`,
@@ -130,7 +131,8 @@ const mapping = (name, pairs) => [
 ]
 
 export function module(contract) {
-  const { verbs, frames, causes, status, guardStatus, netVerdicts, observations, slots, key, keyVariables, constants } = contract
+  const { verbs, frames, causes, status, guardStatus, netVerdicts, observations, slots, key, keyVariables, constants } =
+    contract
   const fields = (keys, mark) =>
     Object.entries(keys).map(([name, type]) => `  readonly ${name}${mark}: ${TS_TYPES[type]}`)
   const lines = [

@@ -114,7 +114,7 @@ describe('the launch file', () => {
   })
 
   test('says that a run is watched, and nothing where it is not', () => {
-    const observe = (policy: World['policy'], more: object = {}) =>
+    const observe = (policy: NonNullable<World['policy']>, more: object = {}) =>
       printLaunchFile(launchFile(planIn({ policy }), { runsDirectory: '', ...more }))
         .split('\n')
         .filter((line) => line.startsWith('observe'))
