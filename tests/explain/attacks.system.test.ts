@@ -128,10 +128,11 @@ for (const engine of ENGINES)
     test('a launcher that is killed takes its observer with it', async () => {
       const mark = newMark()
       const before = await takeSnapshot({ mark })
-      const { observer, launcher, result } = await begin(engine, [], mark)
+      const { cwd, observer, launcher, result } = await begin(engine, [], mark)
       process.kill(launcher, 'SIGKILL')
       await until('the end of the observer', () => isGone(observer) || undefined)
       await result
+      await run(['true'], { cwd }) // The record of a launcher that was killed is for the next one to remove.
       await expectNothingLeft({ before, mark })
     })
 
