@@ -38,10 +38,10 @@ const own = () => process.getuid?.() ?? -1
 const directoryOf = (env: Environment): string => join(ownDirectory(env, own()), FAILED_RUNS_DIRECTORY)
 
 /** A value belongs to the caller, who has it when the run is made again. */
-function withoutValues(words: readonly string[], commandAt: number): readonly string[] {
+function withoutValues({ words, commandAt }: Pick<Failure, 'words' | 'commandAt'>): readonly string[] {
   const name = (text: string): string => text.split('=')[0] ?? ''
   return words.map((word, at) => {
-    if (at >= commandAt) return word
+    if (commandAt.some(([from, to]) => at >= from && at < to)) return word
     if (word.startsWith('--env=')) return `--env=${name(word.slice('--env='.length))}`
     return words[at - 1] === '--env' ? name(word) : word
   })
@@ -52,15 +52,15 @@ export interface Failure {
   readonly exitStatus: number
   readonly directory: string
   readonly words: readonly string[]
-  /** Where the command begins in them. */
-  readonly commandAt: number
+  /** Where the command is among them, `[from, to)`. */
+  readonly commandAt: readonly (readonly [from: number, to: number])[]
 }
 
 /** What cannot be written is not kept: the run is over, and has its result. */
 export function keepFailedRun({ env, exitStatus, directory, words, commandAt }: Failure): void {
   const place = directoryOf(env)
   const input = isCharacterDevice() ? 'none' : 'given'
-  const record = [FAILED_RUN_MAGIC, String(exitStatus), input, directory, ...withoutValues(words, commandAt)]
+  const record = [FAILED_RUN_MAGIC, String(exitStatus), input, directory, ...withoutValues({ words, commandAt })]
   const bytes = Buffer.from(record.map((word) => `${word}\0`).join(''))
   if (bytes.length > BYTES_MAX) return
   try {

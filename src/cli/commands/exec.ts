@@ -387,12 +387,8 @@ export async function explain(call: Call, outcome: number): Promise<number> {
   const { status, captured, isRecorded } = readFinishedRun(outcome)
   try {
     const { explainOutcome } = await import('../../run/exec.ts')
-export async function runRecorded({
-  request,
-  invocation,
-  told,
-  changed = (options) => options,
-}: RunToRecord): Promise<Result> {
+    const line = readCommandLine(call.text, hasBash())
+    const request = await readRequest(call, line)
     const { options, decided } = await planned(request)
     const result = await explainOutcome(options, status, captured).catch(async (error: unknown) => {
       await recordRefusal(request, error, decided())

@@ -5,6 +5,7 @@
 import { statSync } from 'node:fs'
 import { discardLayer, findPlace } from '../../cow/layers.ts'
 import { SandboxError } from '../../error.ts'
+import { hasBash } from '../../host/program.ts'
 import type { PolicyLayer } from '../../policy/layer.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { Zone } from '../../policy/values.ts'
@@ -62,7 +63,7 @@ interface Again {
 
 async function runAgain({ directory, words }: FailedRun, call: Call): Promise<Again> {
   process.chdir(directory)
-  const request = await readRequest({ ...call, text: words }, readCommandLine(words))
+  const request = await readRequest({ ...call, text: words }, readCommandLine(words, hasBash()))
   if (request.options.cowContinue !== undefined)
     throw new SandboxError(
       'COMMAND_INVALID',
