@@ -41,7 +41,7 @@ function writeFiles(directory, count, textOf) {
 }
 
 /** Each is net of a run of `true`, and leaves what it made, which the next round of the writable side begins by removing. */
-const COMMANDS = [
+export const COMMANDS = [
   {
     name: 'gcc -O1 of 40 files',
     goal: 1.15,

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { cow } from './cow.mjs'
+import { explain } from './explain.mjs'
 import { countLeftovers, growthSince } from './leftovers.mjs'
 import { limits } from './limits.mjs'
 import { network } from './network.mjs'
@@ -370,6 +371,7 @@ const GROUPS = {
   traces,
   network,
   cow,
+  explain,
   long,
   memory,
   leftovers,

@@ -39,7 +39,8 @@ const table = (macro, prefix, names, more = () => '') => [
 const named = (names) => names.map((name) => ({ name }))
 
 export function header(contract) {
-  const { verbs, frames, causes, status, guardStatus, netVerdicts, slots, key, keyVariables, constants } = contract
+  const { verbs, frames, causes, status, guardStatus, netVerdicts, observations, slots, key, keyVariables, constants } =
+    contract
   const verbNames = Object.keys(verbs)
   const lines = [
     `/* Made from ${SOURCE} by scripts/contract.mjs: change it there. */`,
@@ -76,6 +77,14 @@ export function header(contract) {
       Object.entries(netVerdicts).map(([name, { value, about }]) => ({ name, value, about })),
     ),
     ...table('NET_VERDICT_TABLE', 'NET_', Object.keys(netVerdicts)),
+    '/* What the sandbox refuses a command. */',
+    ...enumeration(
+      'observation',
+      'OBSERVED_',
+      undefined,
+      Object.entries(observations).map(([name, { value, about }]) => ({ name, value, about })),
+    ),
+    ...table('OBSERVATION_TABLE', 'OBSERVED_', Object.keys(observations)),
     '/* Keys of the status line. */',
     ...Object.keys({ ...status, ...guardStatus }).map((name) => `#define STATUS_${upper(name)} ${quote(name)}`),
     '',
@@ -102,6 +111,7 @@ const TS_TYPES = {
   boolean: 'boolean',
   attempts: 'readonly Attempt[]',
   hosts: 'readonly ReachedHost[]',
+  observations: 'readonly Observed[]',
 }
 
 const tsQuote = (value) => (typeof value === 'string' ? `'${value}'` : String(value))
@@ -121,7 +131,8 @@ const mapping = (name, pairs) => [
 ]
 
 export function module(contract) {
-  const { verbs, frames, causes, status, guardStatus, netVerdicts, slots, key, keyVariables, constants } = contract
+  const { verbs, frames, causes, status, guardStatus, netVerdicts, observations, slots, key, keyVariables, constants } =
+    contract
   const fields = (keys, mark) =>
     Object.entries(keys).map(([name, type]) => `  readonly ${name}${mark}: ${TS_TYPES[type]}`)
   const lines = [
@@ -174,6 +185,20 @@ export function module(contract) {
     '  /** As the command sees it. */',
     '  readonly bytesIn: number',
     '  readonly bytesOut: number',
+    '}',
+    '',
+    '/** What the sandbox refuses a command. */',
+    ...list('OBSERVATIONS', Object.keys(observations)),
+    'export type Observation = (typeof OBSERVATIONS)[number]',
+    '',
+    '/** One thing that was refused, and how often. */',
+    'export interface Observed {',
+    '  readonly what: Observation',
+    '  /** Inside; or ADDRESS:PORT. */',
+    '  readonly path: string',
+    '  readonly count: number',
+    '  /** Which of all observed calls it was the last time. */',
+    '  readonly last: number',
     '}',
     '',
     "/** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */",

@@ -66,6 +66,12 @@ export const GROUP_PROCESSES_BWRAP = 2
 export const GROUP_PROCESSES_UNSHARE = 1
 /** processes of ours in the sandbox's own user namespace, where RLIMIT_NPROC counts: init */
 export const NAMESPACE_PROCESSES = 1
+/** first word of a record of a failed run; then the exit status, none or given for stdin, the directory, and the words of exec */
+export const FAILED_RUN_MAGIC = 'llm-do-failed-1'
+/** where these are, next to the directory of live runs */
+export const FAILED_RUNS_DIRECTORY = 'failed'
+/** so many of them are kept */
+export const FAILED_RUNS_MAX = 16
 /** exit status of a run that its deadline ended */
 export const EXIT_TIMEOUT = 124
 /** of a run that was never started */
@@ -140,6 +146,8 @@ export const VERBS = {
   landlock: 1,
   /** FILTER|off; read by init; hexadecimal */
   seccomp: 1,
+  /** acts|all; read by launch, init; what the sandbox refuses is noted; all: also to calls that only ask about a file */
+  observe: 1,
   /** NUMBER SOFT HARD; read by init */
   rlimit: 3,
   /** PATH; read by init */
@@ -288,6 +296,28 @@ export interface ReachedHost {
   readonly bytesOut: number
 }
 
+/** What the sandbox refuses a command. */
+export const OBSERVATIONS = [
+  'read-only',
+  'hidden-read',
+  'hidden-write',
+  'hidden-create',
+  'hidden-execute',
+  'hidden-socket',
+  'unreachable',
+] as const
+export type Observation = (typeof OBSERVATIONS)[number]
+
+/** One thing that was refused, and how often. */
+export interface Observed {
+  readonly what: Observation
+  /** Inside; or ADDRESS:PORT. */
+  readonly path: string
+  readonly count: number
+  /** Which of all observed calls it was the last time. */
+  readonly last: number
+}
+
 /** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
 export interface LaunchStatus {
   readonly cause: Cause
@@ -318,6 +348,10 @@ export interface LaunchStatus {
   readonly networkOmitted?: number
   readonly networkLost?: boolean
   readonly full?: readonly string[]
+  readonly observed?: readonly Observed[]
+  readonly observedOmitted?: number
+  readonly observedUnread?: number
+  readonly observerLost?: boolean
   readonly layer?: string
 }
 
@@ -351,6 +385,10 @@ export const STATUS_KEYS = {
   networkOmitted: 'number?',
   networkLost: 'boolean?',
   full: 'texts?',
+  observed: 'observations?',
+  observedOmitted: 'number?',
+  observedUnread: 'number?',
+  observerLost: 'boolean?',
   layer: 'text?',
 } as const
 

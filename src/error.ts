@@ -26,6 +26,7 @@ export const ERROR_CODES = {
   BACKEND_FAILED: 'The backend broke while the command ran.',
   OUTPUT_FAILED: 'A result or a message could not be written.',
   SANDBOX_CLOSED: 'The sandbox or executor of the library was closed before.',
+  RUN_NOT_FOUND: 'No failed run of this name is known, or its directory is gone.',
   LAYER_NOT_FOUND: 'No copy-on-write run of this name has changes that wait.',
   LAYER_BUSY: 'The changes of a run are in use: it is not over, or another command works on them.',
   LAYER_FAILED: 'The changes of a run cannot be read, applied, taken back or removed.',

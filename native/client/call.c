@@ -141,8 +141,7 @@ static int add_environment(struct key *key) {
 /* Node says what is wrong with a name or value that is no text. */
 static int is_value(const char *variable) { return utf8_is_text(variable, strlen(variable)) && !strstr(variable, REPLACEMENT); }
 
-/* The NAME=VALUE in a word of the options, or NULL. */
-static char *variable_in(char *word, const char *before) {
+char *call_variable(char *word, const char *before) {
   char *variable = strcmp(before, VARIABLE_OPTION) == 0 ? word : NULL;
   if (!variable && strncmp(word, VARIABLE_OPTION "=", sizeof VARIABLE_OPTION) == 0) variable = word + sizeof VARIABLE_OPTION;
   const char *equals = variable ? strchr(variable, '=') : NULL;
@@ -158,7 +157,7 @@ static int find_given(struct call *call) {
   const char *before = "";
   int given = 0;
   for (char **word = call->options; word < call->options_end; word++) {
-    char *option = *word, *variable = option ? variable_in(option, before) : NULL;
+    char *option = *word, *variable = option ? call_variable(option, before) : NULL;
     if (!option) return -1; /* none is, before options_end */
     before = option;
     if (strcmp(option, KEY_ANY_VARIABLES) == 0) return -1; /* no option of ours, and it would be taken for the mark */
@@ -172,13 +171,13 @@ static int find_given(struct call *call) {
 static int add_named(const struct call *call, struct key *key) {
   const char *before = "";
   int done = key_add_number(key, (unsigned long long)(call->options_end - call->options));
-  for (char **word = call->options; word < call->options_end && *word && done == 0; before = *word++) done = add_option(key, *word, variable_in(*word, before));
+  for (char **word = call->options; word < call->options_end && *word && done == 0; before = *word++) done = add_option(key, *word, call_variable(*word, before));
   return done;
 }
 
 /* Is it the option whose variable is the next word? */
 static int is_before_variable(char **word, char **end) {
-  return word + 1 < end && word[1] && strcmp(*word, VARIABLE_OPTION) == 0 && variable_in(word[1], *word);
+  return word + 1 < end && word[1] && strcmp(*word, VARIABLE_OPTION) == 0 && call_variable(word[1], *word);
 }
 
 /* Variables beside each other are one word, whatever their names and number. */
@@ -186,7 +185,7 @@ static int add_unnamed(const struct call *call, struct key *key) {
   const char *before = "", *kept[KEY_WORDS_MAX];
   size_t count = 0;
   for (char **word = call->options; word < call->options_end && *word; before = *word++) {
-    int is_variable = variable_in(*word, before) != NULL;
+    int is_variable = call_variable(*word, before) != NULL;
     int is_same = is_variable && count > 0 && strcmp(kept[count - 1], KEY_ANY_VARIABLES) == 0;
     if (count == KEY_WORDS_MAX) return -1;
     if (is_variable && !is_same) kept[count++] = KEY_ANY_VARIABLES;

@@ -31,3 +31,6 @@ enum key_variables { KEY_BY_NAME, KEY_FOR_ANY };
 
 /* What its plan was made for, as src/launch-cache/cache-key.ts has it. Finds the program and the variables, too. Returns 0 or -1. */
 int call_key(struct call *call, enum key_variables variables, struct key *key);
+
+/* The NAME=VALUE of `--env` in a word of the options, or NULL; `before`: the word before it. */
+char *call_variable(char *word, const char *before);

@@ -12,6 +12,7 @@
  */
 #include "client/audit-log.h"
 #include "client/call.h"
+#include "client/failed-run.h"
 #include "client/pool-client.h"
 #include "runner/launch.h"
 #include "client/node-call.h"
@@ -182,12 +183,14 @@ static void forget_signals(void) {
 }
 
 /* Returns when node has to tell. */
-static void end_with_message(const struct result *result) {
+static void end_with_message(const struct run *run, const struct result *result) {
   struct entry entry;
   if (launchfile_find(result->file, V_ISOLATION, &entry)) return; /* its line comes first */
   signal(SIGPIPE, SIG_IGN);
   int status = print_failure_message(result, 2);
-  if (status >= 0) _exit(status);
+  if (status < 0) return;
+  failed_run_keep(run->call, &run->file, status);
+  _exit(status);
 }
 
 /* What --log prints. */
@@ -199,6 +202,7 @@ static void print_isolation(const struct launchfile *file) {
 /* Returns when the result cannot be written. */
 static void end_plainly(const struct run *run, const struct result *result, int status) {
   print_isolation(&run->file);
+  if (status != 0) failed_run_keep(run->call, &run->file, status);
   if (!run->capture.is_on && status != 0) print_exit_message(result, 2);
   if (!run->capture.is_on) _exit(status);
   print_result(result, status);
@@ -212,7 +216,7 @@ static _Noreturn void conclude(struct run *run, int status, const char *json) {
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
-  if (!run->capture.is_on && !is_audited && status >= 0) end_with_message(&result);
+  if (!run->capture.is_on && !is_audited && status >= 0) end_with_message(run, &result);
   if (!is_plain || !result_is_text(&result) || result_tells_of_refusal(&result)) explain(run, json, 0);
   int is_recorded = is_audited && audit_append(&result) == 0;
   if (is_recorded || !is_audited) end_plainly(run, &result, status);

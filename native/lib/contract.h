@@ -34,6 +34,9 @@
 #define GROUP_PROCESSES_BWRAP 2 /* the same while the command runs under bwrap, whose monitor stays */
 #define GROUP_PROCESSES_UNSHARE 1 /* the same without an engine program: init */
 #define NAMESPACE_PROCESSES 1 /* processes of ours in the sandbox's own user namespace, where RLIMIT_NPROC counts: init */
+#define FAILED_RUN_MAGIC "llm-do-failed-1" /* first word of a record of a failed run; then the exit status, none or given for stdin, the directory, and the words of exec */
+#define FAILED_RUNS_DIRECTORY "failed" /* where these are, next to the directory of live runs */
+#define FAILED_RUNS_MAX 16 /* so many of them are kept */
 #define EXIT_TIMEOUT 124 /* exit status of a run that its deadline ended */
 #define EXIT_SETUP 125 /* of a run that was never started */
 #define EXIT_NOT_EXECUTABLE 126
@@ -74,6 +77,7 @@ enum verb {
   V_MASK, /* PATH; read by init; below /proc */
   V_LANDLOCK, /* on|off; read by init */
   V_SECCOMP, /* FILTER|off; read by init; hexadecimal */
+  V_OBSERVE, /* acts|all; read by launch, init; what the sandbox refuses is noted; all: also to calls that only ask about a file */
   V_RLIMIT, /* NUMBER SOFT HARD; read by init */
   V_WORKDIR, /* PATH; read by init */
   V_TERMINAL, /* on|off; read by launch, init */
@@ -145,6 +149,7 @@ enum verb {
   ROW(V_MASK, "mask", 1) \
   ROW(V_LANDLOCK, "landlock", 1) \
   ROW(V_SECCOMP, "seccomp", 1) \
+  ROW(V_OBSERVE, "observe", 1) \
   ROW(V_RLIMIT, "rlimit", 3) \
   ROW(V_WORKDIR, "workdir", 1) \
   ROW(V_TERMINAL, "terminal", 1) \
@@ -248,6 +253,26 @@ enum net_verdict {
   ROW(NET_PUBLISHED, "published") \
   ROW(NET_UNRESOLVED, "unresolved")
 
+/* What the sandbox refuses a command. */
+enum observation {
+  OBSERVED_READ_ONLY = 1, /* to change a file, since its mount is read-only */
+  OBSERVED_HIDDEN_READ = 2, /* to read a file or enter a directory that the host has and the sandbox has not */
+  OBSERVED_HIDDEN_WRITE = 3, /* to write such a file */
+  OBSERVED_HIDDEN_CREATE = 4, /* to make one in a directory that the host has and the sandbox has not */
+  OBSERVED_HIDDEN_EXECUTE = 5,
+  OBSERVED_HIDDEN_SOCKET = 6, /* to connect to one */
+  OBSERVED_UNREACHABLE = 7, /* to connect to an address, in the place of the path ADDRESS:PORT, without network */
+};
+
+#define OBSERVATION_TABLE(ROW) \
+  ROW(OBSERVED_READ_ONLY, "read-only") \
+  ROW(OBSERVED_HIDDEN_READ, "hidden-read") \
+  ROW(OBSERVED_HIDDEN_WRITE, "hidden-write") \
+  ROW(OBSERVED_HIDDEN_CREATE, "hidden-create") \
+  ROW(OBSERVED_HIDDEN_EXECUTE, "hidden-execute") \
+  ROW(OBSERVED_HIDDEN_SOCKET, "hidden-socket") \
+  ROW(OBSERVED_UNREACHABLE, "unreachable")
+
 /* Keys of the status line. */
 #define STATUS_CAUSE "cause"
 #define STATUS_WAIT_STATUS "waitStatus"
@@ -277,6 +302,10 @@ enum net_verdict {
 #define STATUS_NETWORK_OMITTED "networkOmitted"
 #define STATUS_NETWORK_LOST "networkLost"
 #define STATUS_FULL "full"
+#define STATUS_OBSERVED "observed"
+#define STATUS_OBSERVED_OMITTED "observedOmitted"
+#define STATUS_OBSERVED_UNREAD "observedUnread"
+#define STATUS_OBSERVER_LOST "observerLost"
 #define STATUS_LAYER "layer"
 
 /* What is filled into a result. */

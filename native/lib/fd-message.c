@@ -1,6 +1,9 @@
 #include "lib/fd-message.h"
 
-#include <stdint.h>
+#include "lib/report-failure.h"
+
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -35,4 +38,17 @@ ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fd
     memcpy(fds, CMSG_DATA(header), sizeof *fds * (size_t)*count);
   }
   return got;
+}
+
+int stream_receive(int socket, void *bytes, size_t size, uint64_t until) {
+  for (char *at = bytes; size > 0;) {
+    uint64_t now = now_ns();
+    struct pollfd readable = {socket, POLLIN, 0};
+    if (now >= until || poll(&readable, 1, (int)((until - now) / 1000000) + 1) < 0) return -1;
+    ssize_t got = recv(socket, at, size, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (got <= 0) return -1;
+    at += got, size -= (size_t)got;
+  }
+  return 0;
 }

@@ -31,6 +31,7 @@ enum report_kind {
   REPORT_READY = 6,   /* a warm sandbox: everything is done but the command, which is now asked for; carries the user and the
                          mount namespace and the socket of the process that waits by SCM_RIGHTS */
   REPORT_NOT_STARTED = 7, /* of a warm sandbox: what waited has ended, and was no command; step, path, error if it said why */
+  REPORT_OBSERVED = 8,    /* the command's process: the listener of its calls by SCM_RIGHTS (sandbox/observe.h) */
 };
 
 #define READY_DESCRIPTORS 3

@@ -92,6 +92,30 @@ void status_put_network(FILE *out, const struct net_report *report) {
   fputc(']', out);
 }
 
+static const char *observation_name(uint32_t what) {
+#define ROW(observation, name) \
+  if (what == observation) return name;
+  OBSERVATION_TABLE(ROW)
+#undef ROW
+  return "hidden-read";
+}
+
+static void put_observed(FILE *out, const struct observed_report *report) {
+  if (report->is_lost) fputs(",\"" STATUS_OBSERVER_LOST "\":true", out);
+  if (report->head.omitted) put_number(out, STATUS_OBSERVED_OMITTED, report->head.omitted);
+  if (report->head.unread) put_number(out, STATUS_OBSERVED_UNREAD, report->head.unread);
+  fputs(",\"" STATUS_OBSERVED "\":[", out);
+  for (uint32_t i = 0; i < report->head.rows; i++) {
+    const struct observed_row *row = &report->row[i];
+    fprintf(out, "%s{\"what\":\"%s\",\"path\":", i ? "," : "", observation_name(row->what));
+    put_json(out, row->path);
+    put_number(out, "count", row->count);
+    put_number(out, "last", (long long)row->last);
+    fputc('}', out);
+  }
+  fputc(']', out);
+}
+
 char *status_line(const struct outcome *outcome, size_t *size) {
   char *line = NULL;
   FILE *out = open_memstream(&line, size);
@@ -118,6 +142,7 @@ char *status_line(const struct outcome *outcome, size_t *size) {
   put_full(out, outcome->full);
   if (outcome->guard) status_put_guard(out, outcome->guard);
   if (outcome->network) status_put_network(out, outcome->network);
+  if (outcome->observed) put_observed(out, outcome->observed);
   if (outcome->layer) put_key(out, STATUS_LAYER, outcome->layer);
   fputs("}\n", out);
   if (fclose(out) != 0) return free(line), NULL;

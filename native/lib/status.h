@@ -5,6 +5,7 @@
 #include "lib/init-protocol.h"
 #include "lib/guard.h"
 #include "lib/net-protocol.h"
+#include "lib/observer-protocol.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ struct outcome {
   const char *full[FULL_MAX]; /* targets of scratch file systems without room; ended by NULL, or at FULL_MAX */
   const struct guard *guard; /* what it saw; NULL = nothing ran */
   const struct net_report *network; /* NULL = not restricted */
+  const struct observed_report *observed; /* NULL = nobody has looked */
   const char *layer; /* directory of what the command changed in copy-on-write zones; NULL = nothing */
 };
 

@@ -28,6 +28,7 @@ _Noreturn void run_finish(struct run *run) {
   terminal_finish(&run->terminal);
   streams_restore(&run->streams);
   sweeper_end(run->sweeper);
+  observer_finish(&run->observer);
   run_do_deferred(run);
   warm_close(&run->warm); /* a socket without a sandbox must not be found */
   run_release(run);
@@ -73,6 +74,8 @@ void run_conclude(struct run *run) {
   run_settle_layer(run);
   net_helper_finish(&run->net);
   outcome->network = run->net.result;
+  observer_finish(&run->observer);
+  outcome->observed = run->observer.result;
   terminal_finish(&run->terminal);
   if (!outcome->ended_ns) {
     outcome->ended_ns = now_ns();

@@ -39,6 +39,7 @@ static void require_walls(struct run *run) {
   errno = EINVAL;
   for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
     if (!launchfile_find(&run->file, walls[i], &entry)) run_refuse(run, "launch: launch file", "a wall is missing");
+  if (run->warm_directory && launchfile_find(&run->file, V_OBSERVE, &entry)) run_refuse(run, "launch: launch file", "no warm sandbox is observed");
 }
 
 /* A limit that cannot be read is refused before anything starts. */
@@ -76,6 +77,7 @@ void run_begin(struct run *run) {
   run->warm = (struct warm)WARM_NONE;
   run->guard = (struct guard)GUARD_NONE;
   run->net = (struct net_helper)NET_HELPER_NONE;
+  run->observer = (struct observer)OBSERVER_NONE;
   for (int i = 0; i < 3; i++) run->stdio[i] = i;
   run->outcome = (struct outcome){
       .wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};

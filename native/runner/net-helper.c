@@ -5,7 +5,6 @@
 #include "lib/syscalls.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 
 /* For its report: it has nothing to do by then but to write it. */
 #define REPORT_NS 1000000000ull
@@ -77,25 +75,11 @@ void net_helper_serve_names(struct net_helper *helper, const struct net_helper_s
 
 /* ---- the end ---- */
 
-/* Until `until` (CLOCK_MONOTONIC); -1 = it did not come as a whole. */
-static int receive_all(int socket, void *bytes, size_t size, uint64_t until) {
-  for (char *at = bytes; size > 0;) {
-    uint64_t now = now_ns();
-    struct pollfd readable = {socket, POLLIN, 0};
-    if (now >= until || poll(&readable, 1, (int)((until - now) / 1000000) + 1) < 0) return -1;
-    ssize_t got = recv(socket, at, size, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (got <= 0) return -1;
-    at += got, size -= (size_t)got;
-  }
-  return 0;
-}
-
 /* What the helper says is believed of the network alone: texts get their end, and are printed as JSON. */
 static int read_report(int socket, struct net_report *result) {
   uint64_t until = now_ns() + REPORT_NS;
-  if (receive_all(socket, &result->head, sizeof result->head, until) < 0 || result->head.rows > NET_ROWS_MAX) return -1;
-  if (receive_all(socket, result->row, result->head.rows * sizeof *result->row, until) < 0) return -1;
+  if (stream_receive(socket, &result->head, sizeof result->head, until) < 0 || result->head.rows > NET_ROWS_MAX) return -1;
+  if (stream_receive(socket, result->row, result->head.rows * sizeof *result->row, until) < 0) return -1;
   for (uint32_t i = 0; i < result->head.rows; i++)
     result->row[i].host[NET_HOST_MAX - 1] = result->row[i].rule[NET_RULE_MAX - 1] = 0;
   return 0;

@@ -18,6 +18,7 @@
 #include "runner/launch.h"
 #include "runner/layer-size.h"
 #include "runner/net-helper.h"
+#include "runner/observer.h"
 #include "lib/fd-message.h"
 #include "lib/run-record.h"
 #include "lib/status.h"
@@ -59,6 +60,7 @@ struct run {
   int swept;
   pid_t sweeper; /* 0 = there is none */
   struct net_helper net; /* of a restricted network, or for the names that are asked for without one */
+  struct observer observer;
 
   int terminator; /* its channel, until the helper has it; -1 without */
 

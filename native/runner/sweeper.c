@@ -79,18 +79,11 @@ static _Noreturn void stand_by(const struct sweeper *sweeper, int launch, int en
   _exit(0);
 }
 
-/* A child that ends with no signal: launch is done when it has no other. */
-static pid_t clone_beside(void) {
-  struct clone_args args = {.exit_signal = 0};
-  pid_t child = sys_clone3(&args);
-  return child < 0 && errno == ENOSYS ? (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0) : child;
-}
-
 pid_t sweeper_start(const struct sweeper *sweeper) {
   if (!is_needed(sweeper->guard)) return 0;
   int launch = sys_pidfd_open(getpid()), engine = launch < 0 ? -1 : sys_pidfd_open(sweeper->engine);
   int *keep = engine < 0 ? NULL : calloc(sweeper->guard->zones + 3, sizeof *keep);
-  pid_t child = keep ? clone_beside() : -1;
+  pid_t child = keep ? sys_clone_beside() : -1;
   if (child == 0) stand_by(sweeper, launch, engine, keep);
   int error = errno;
   free(keep);

@@ -18,7 +18,7 @@
 
 /* As their subreaper we get what the engine leaves behind: a child of bwrap that has not yet tied itself to its parent, and
  * an init that still waits. PID 1 takes the whole sandbox with it. */
-static void kill_children(pid_t sweeper, pid_t net) {
+static void kill_children(const struct run *run) {
   char path[64], pids[4096];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -27,13 +27,13 @@ static void kill_children(pid_t sweeper, pid_t net) {
   pids[size > 0 ? size : 0] = 0;
   char *rest = NULL;
   for (char *pid = strtok_r(pids, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest))
-    if (atoi(pid) != sweeper && atoi(pid) != net) kill(atoi(pid), SIGKILL);
+    if (atoi(pid) != run->sweeper && atoi(pid) != run->net.pid && atoi(pid) != run->observer.pid) kill(atoi(pid), SIGKILL);
 }
 
 void run_kill(struct run *run) {
   if (run->cgroup >= 0) cgroup_kill(run->cgroup);
   if (!run->engine_gone) kill(run->engine, SIGKILL);
-  kill_children(run->sweeper, run->net.pid);
+  kill_children(run);
   run->kill_at = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
 }
 
@@ -115,6 +115,15 @@ static void on_ended(struct run *run, const struct report *report) {
   run->outcome.peak_bytes = (long long)report->peak_bytes;
 }
 
+/* Nothing that the command does waits longer than it takes to end the run. */
+static void on_observed(struct run *run, int listener) {
+  struct entry net;
+  int has_network = !launchfile_find(&run->file, V_NET, &net) || strcmp(net.word[0], "none") != 0;
+  if (observer_start(&run->observer, listener, has_network) == 0) return;
+  run_record_failure(run, errno, "launch: observer", "");
+  run_kill(run);
+}
+
 static void on_report(struct run *run, const struct report *report, const int *fds, int count) {
   if (report->has_names && count > 0 && run->net.names < 0) run->net.names = fds[--count];
   switch (report->kind) {
@@ -122,6 +131,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
     case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
     case REPORT_ENDED: on_ended(run, report); break;
     case REPORT_READY: run_on_ready(run, fds, count); break;
+    case REPORT_OBSERVED: on_observed(run, count ? fds[0] : -1); break;
     case REPORT_NOT_STARTED: on_not_started(run, report); break;
     case REPORT_NO_EXEC:
       if (!run->stopping) run->outcome.cause = CAUSE_EXEC;

@@ -8,6 +8,8 @@
 #define FIRST_FRESH_ID 0x70000000u
 /* The helper of a restricted network, in the same way: no pid is so large (PID_MAX_LIMIT is 2^22). */
 #define NET_HELPER_ID (FIRST_FRESH_ID + 0x01000000u)
+/* The observer, likewise. */
+#define OBSERVER_ID (FIRST_FRESH_ID + 0x02000000u)
 
 /* A user namespace in which `uid`:`gid` on disk are `to_uid`:`to_gid`. Returns its descriptor, or -1 with errno. It leaves a child that
  * ends at once, which idmap_reap waits for. */

@@ -18,6 +18,7 @@
 #include "sandbox/seccomp-eval.h"
 #include "sandbox/confine.h"
 #include "sandbox/network.h"
+#include "sandbox/observe.h"
 #include "lib/syscalls.h"
 #include "lib/launch-file.h"
 #include "lib/fd-message.h"
@@ -288,12 +289,23 @@ static void wait_for_start(const struct child *child) {
   if (write(child->pipe, &started, sizeof started) != sizeof started) _exit(125);
 }
 
+/* Calls are observed from here on, which are the command's but for its execve. The listener is launch's: nobody in here has it. */
+static void let_observe(const struct launchfile *file, int pipe) {
+  struct entry observe;
+  struct report report = {.kind = REPORT_OBSERVED, .at_ns = now_ns()};
+  if (!launchfile_find(file, V_OBSERVE, &observe)) return;
+  int listener = observe_calls(strcmp(observe.word[0], "all") == 0);
+  if (listener < 0 || report_send(INIT_CONTROL, &report, &listener, 1) < 0) report_and_exit(pipe, REPORT_FAILED, "init: observe", "");
+  close(listener);
+}
+
 static _Noreturn void run(const struct launchfile *file, const struct command *command, struct child *child) {
   struct entry workdir;
   take_streams(child->slave, child->pipe);
   if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
     report_and_exit(child->pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
   umask(command->umask);
+  let_observe(file, child->pipe);
   keep_descriptors(child);
   set_limits(file, child->pipe);
   if (child->waiting >= 0) wait_for_start(child);

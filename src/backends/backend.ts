@@ -78,6 +78,8 @@ export interface RunInputs {
   /** Hosts whose TLS ends on this one, with the secrets that go to them; absent without. */
   readonly terminatedHosts?: readonly TerminatedHost[]
   readonly stdin: StdinKind
+  /** A watched run: calls that only ask about a file are watched, too. */
+  readonly watchesLooks?: true
 }
 
 /** What stdin brings: keys, its end at once (/dev/null), or bytes of a pipe, a file or the calling program. */

@@ -100,6 +100,7 @@ export function outcomeOf(
     killed: status.killed,
     ...guardedOf(status),
     ...networkOf(status),
+    ...observedOf(status),
     ...layerOf(status),
     ...(status.full === undefined ? {} : { full: status.full }),
     warnings: [],
@@ -158,6 +159,16 @@ export function networkOf({
   readonly network?: NetworkReport
 } {
   return network === undefined ? {} : { network: { hosts: network, omitted: networkOmitted, isLost: networkLost } }
+}
+
+function observedOf({
+  observed,
+  observedOmitted = 0,
+  observedUnread = 0,
+  observerLost = false,
+}: LaunchStatus): Pick<Outcome, 'observed'> {
+  if (observed === undefined) return {}
+  return { observed: { rows: observed, omitted: observedOmitted, unread: observedUnread, isLost: observerLost } }
 }
 
 function layerOf({ layer }: LaunchStatus): Pick<Outcome, 'layer'> {

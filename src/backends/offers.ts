@@ -12,6 +12,11 @@ export const NO_LAYERS: Lack = {
   fix: '--backend namespace, or --ro or --rw for the directory',
 }
 
+export const NO_OBSERVER: Lack = {
+  why: 'only the system calls of a namespace sandbox are watched',
+  fix: '--backend namespace, or leave out --explain',
+}
+
 /** Walls that the kernel makes around a command with a root of its own. */
 export const WALLS = {
   'empty-root': 'kernel',

@@ -1,5 +1,5 @@
 /** What happened, raw: events and numbers as they were observed, no judgement. report/classify.ts gives it meaning. */
-import type { ReachedHost } from '../contract.ts'
+import type { Observed, ReachedHost } from '../contract.ts'
 import type { RefusedRequest } from '../network/termination.ts'
 
 export type EndCause =
@@ -71,6 +71,17 @@ export interface TerminatorReport {
   readonly isLost: boolean
 }
 
+/** What the sandbox refused the command, as the observer saw it. */
+export interface ObservedReport {
+  readonly rows: readonly Observed[]
+  /** More than fit into the report. */
+  readonly omitted: number
+  /** Calls that could not be looked at, for want of rights. */
+  readonly unread: number
+  /** It ended before the run: from then on observed calls have failed. */
+  readonly isLost: boolean
+}
+
 export interface Capture {
   readonly head: Uint8Array
   readonly tail: Uint8Array
@@ -113,6 +124,8 @@ export interface Outcome {
   readonly guarded?: Guarded
   /** Absent where the network is not restricted. */
   readonly network?: NetworkReport
+  /** Absent where nobody has looked. */
+  readonly observed?: ObservedReport
   readonly warnings: readonly string[]
   /** Where the changes of copy-on-write zones are; absent where there are none. */
   readonly layer?: { readonly directory: string; readonly id: string }

@@ -23,6 +23,7 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   workers: async () => (await import('./commands/workers.ts')).workers,
   init: async () => (await import('./commands/init.ts')).init,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  why: async () => (await import('./commands/why.ts')).why,
   changes: async () => (await import('./commands/layer.ts')).changes,
   diff: async () => (await import('./commands/layer.ts')).diff,
   apply: async () => (await import('./commands/layer.ts')).apply,

@@ -102,6 +102,12 @@ export const SUBCOMMANDS = [
     ],
   },
   {
+    name: 'why',
+    help: 'Run the last failed command again, watched and without a trace, and say what the sandbox refused it.',
+    arguments: [{ name: 'ID', isOptional: true }],
+    flags: [{ name: 'list', help: 'List the last runs that failed, with their IDs.' }, JSON_FLAG],
+  },
+  {
     name: 'changes',
     help: 'List what a run changed in copy-on-write zones.',
     arguments: [{ name: 'ID', isOptional: true, completes: 'layers' }],

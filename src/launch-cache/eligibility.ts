@@ -35,8 +35,9 @@ export function isCacheable({ plan, policy, shippedProfiles, given }: Cacheable)
   }
 }
 
-/** Secrets are looked up for each run, and an authority is made for it. */
-export const isForNode = ({ trust }: Pick<Plan, 'trust'>): boolean => trust !== undefined
+/** Secrets are looked up for each run, and an authority is made for it; what an observer saw, node explains. */
+export const isForNode = ({ trust, needs }: Pick<Plan, 'trust' | 'needs'>): boolean =>
+  trust !== undefined || needs.includes('explain')
 
 /** A terminal belongs to the caller from the start, a port of this host to one sandbox, and a copy is of what its command finds; everything else can be handed over later. */
 export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): boolean {

@@ -82,7 +82,7 @@ interface Comparison {
 }
 
 /** No walls: limits, and that the host's files stay as they are until somebody applies the changes. */
-const KEPT_NEEDS: readonly Need[] = [...LIMIT_NEEDS, 'copy-on-write']
+const KEPT_NEEDS: readonly Need[] = [...LIMIT_NEEDS, 'copy-on-write', 'explain']
 
 function lackOf(comparison: Comparison): Lack | undefined {
   const { need, offer, inputs } = comparison
@@ -119,7 +119,7 @@ function beyondListeners({ gives }: BackendOffer, { network }: Policy): Lack | u
 
 /** Needs that the kernel can hold; `require` of any other one (deadline, tty) is met by any holder. */
 const BY_KERNEL: readonly Need[] = NEEDS.filter(
-  (need) => !['deadline', 'output-limit', 'tty', 'wasi-command', 'net-host'].includes(need),
+  (need) => !['deadline', 'output-limit', 'tty', 'wasi-command', 'net-host', 'explain'].includes(need),
 )
 
 function lackFor(need: Need, { lacks, gives }: BackendOffer): Lack {

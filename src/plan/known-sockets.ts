@@ -31,6 +31,8 @@ const KNOWN: readonly KnownSocket[] = [
   },
 ]
 
+export const isDangerousSocket = (path: string): boolean => KNOWN.some(({ is }) => is.test(path))
+
 /** One line for each socket that is known to give more than a service. `sshAgent`: the caller's, wherever it is. */
 export function warnOfKnownSockets(zones: readonly PlannedZone[], sshAgent: string | undefined): readonly string[] {
   const agent = { is: /(?:)/, gives: KNOWN[1]?.gives ?? '' }

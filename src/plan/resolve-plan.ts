@@ -155,6 +155,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
       ...(inputs.warnings ?? []),
       ...recordWarnings(policy),
       ...terminationWarnings(policy),
+      ...observerWarnings(policy),
       ...warnOfKnownSockets(zones, request.sshAgentSocket),
       ...(choice.warnings ?? []),
       ...mounts.warnings,
@@ -189,6 +190,13 @@ function recordWarnings({ network }: Policy): readonly string[] {
     ? [
         'the network is recorded, not restricted: every public name can be reached; the result lists the --allow-host flags that were needed',
       ]
+    : []
+}
+
+/** The kernel has one listener for each process. */
+function observerWarnings({ explain, seccomp }: Policy): readonly string[] {
+  return explain && seccomp === 'nested'
+    ? ['explain: a sandbox inside that watches system calls itself (a seccomp listener) is refused that with EBUSY']
     : []
 }
 

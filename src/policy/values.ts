@@ -150,5 +150,6 @@ export const NEEDS = [
   'wasi-command',
   'sockets-closed',
   'copy-on-write',
+  'explain',
 ] as const
 export type Need = (typeof NEEDS)[number]

@@ -29,6 +29,7 @@ import {
   seccompHint,
 } from './hints.ts'
 import { networkDenials, networkHints, networkUse, networkWarnings, recordHints } from './network.ts'
+import { observedDenials, observerWarnings } from './observed.ts'
 import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
 import type { Denial, Reason, Result } from './result.ts'
 import { endOf, hiddenDenials, stderrDenials } from './stderr-denials.ts'
@@ -45,6 +46,8 @@ export interface ClassifyExtras extends FailureContext {
   readonly isAtTerminal?: boolean
   /** The same of what stderr names. */
   readonly hidden?: readonly InvisiblePath[]
+  /** The caller's home directory. */
+  readonly home?: string
 }
 
 const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
@@ -153,6 +156,7 @@ function warningsOf(reason: Reason, outcome: Outcome, plan: Plan): string[] {
     ...outcome.warnings,
     ...guardWarnings(outcome.guarded),
     ...(reason === 'setup' ? [] : networkWarnings(outcome)),
+    ...observerWarnings(outcome),
     ...(survivedOom ? [`${killedWords(oomKill)} at the memory limit, the command went on`] : []),
   ]
 }
@@ -215,14 +219,22 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
   ]
 }
 
-function denialsOf(reason: Reason, outcome: Outcome, plan: Plan, { hidden = [] }: ClassifyExtras): readonly Denial[] {
+function denialsOf(
+  reason: Reason,
+  outcome: Outcome,
+  plan: Plan,
+  { hidden = [], home = '' }: ClassifyExtras,
+): readonly Denial[] {
   const failed = outcome.exitCode !== 0 && outcome.cause === 'exit'
+  const observed = observedDenials(outcome, { plan, home })
   return [
     ...guardDenials(outcome, plan),
     ...networkDenials(outcome),
     ...filterDenials(reason, plan),
     ...limitDenials(reason, outcome, plan),
-    ...(failed ? [...fullDenials(outcome, plan), ...saidDenials(outcome, plan), ...hiddenDenials(hidden)] : []),
+    ...(outcome.exitCode === 0 ? [] : (observed ?? [])),
+    ...(failed ? fullDenials(outcome, plan) : []),
+    ...(failed && observed === undefined ? [...saidDenials(outcome, plan), ...hiddenDenials(hidden)] : []),
   ]
 }
 

@@ -58,10 +58,16 @@ const withPort = (host: string, port: number): string =>
 
 type Fix = Pick<Denial, 'fix' | 'key'>
 
+/** What lets a name or an address be reached. */
+export const allowFix = (host: string, port: number): Fix => ({
+  fix: `--allow-host ${withPort(host, port)}`,
+  key: 'network.allow',
+})
+
 function fixOf({ host, port, verdict, rule }: ReachedHost): Fix {
   if (verdict === 'denied') return { fix: `take back --deny-host ${rule}`, key: 'network.deny' }
   if (host === LOCAL_NAME) return { fix: `--allow-local ${port === 0 ? 'PORT' : port}`, key: 'network.local' }
-  return { fix: `--allow-host ${withPort(verdict === 'not-public' ? rule : host, port)}`, key: 'network.allow' }
+  return allowFix(verdict === 'not-public' ? rule : host, port)
 }
 
 const isRefused = ({ verdict }: ReachedHost): boolean => ['not-listed', 'denied', 'not-public'].includes(verdict)

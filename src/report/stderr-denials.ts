@@ -136,3 +136,10 @@ export function hiddenDenials(paths: readonly InvisiblePath[]): readonly Denial[
     return { layer: 'mount', operation: 'read', target: path, count: 1, fix, key, evidence: 'stderr' }
   })
 }
+
+/** The flag that shows a path of the host. @param path the same inside */
+export function showFix(path: string, flag: 'ro' | 'rw' | 'socket', { zones }: Plan): Pick<Denial, 'fix' | 'key'> {
+  const workspace = zones.find(({ name, source, target }) => name === WORKSPACE_ZONE && source !== target)
+  if (workspace !== undefined && isWithin(path, workspace.source)) return { fix: '--same-path', key: 'samePath' }
+  return closedTarget(path) === undefined ? { fix: `--${flag} ${shellWord(path)}`, key: 'zones' } : { fix: '', key: '' }
+}

@@ -55,7 +55,7 @@ function denialLines({ ok, denials, hints }: Result): string[] {
   ]
 }
 
-function denialText({ operation, target, count, fix }: Denial): string {
+export function denialText({ operation, target, count, fix }: Denial): string {
   const times = count > 1 ? ` (${count} times)` : ''
   return `denied: ${operation} ${target}${times}${fix === '' ? '' : `; to allow it: ${fix}`}`
 }

@@ -114,6 +114,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     origins: policy.origins,
     ...hiddenPaths(prepared, outcome),
     interpreter: isInterpreterMissing(outcome) ? invisibleInterpreter(prepared) : undefined,
+    home: request.home,
     isAtTerminal: !request.captured && isatty(2),
     pending: await pendingAfter(outcome),
     ...(plan.engine === undefined ? {} : { program: `${nativeDirectory()}/launch` }),

@@ -80,6 +80,8 @@ export interface ExecOptions {
    * the way; a function is asked, whatever the command's end was; `never` (default) keeps them until somebody decides.
    */
   readonly apply?: ApplyChoice | ((waiting: PendingChanges) => Promise<boolean>)
+  /** With the policy's `explain`: calls that only ask about a file are watched, too, which makes programs slow that ask about thousands. */
+  readonly watchesLooks?: true
   /** The ID of a run whose layer this one goes on with; its copy-on-write zones must be the same. */
   readonly cowContinue?: string
   /** Ends the run; the reasons SIGINT, SIGTERM and SIGHUP are passed on to the command, any other is SIGTERM to it. */

@@ -97,6 +97,7 @@ function plannedRun(
       ...(layersDirectory === undefined ? {} : { layersDirectory }),
       ...(continued === undefined ? {} : { continued }),
       stdin: stdinKind(options),
+      ...(options.watchesLooks && { watchesLooks: true }),
     },
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { offersFor } from '../../src/backends/index.ts'
+import { isForNode } from '../../src/launch-cache/eligibility.ts'
 import { canonicalJson } from '../../src/plan/hash.ts'
 import { pathsNamedBy } from '../../src/plan/paths-to-inspect.ts'
 import { resolvePlan } from '../../src/plan/resolve-plan.ts'
@@ -29,6 +30,19 @@ describe('A plan', () => {
   test('runs root under a fresh identity, anybody else as himself, both as user 1000 inside', () => {
     expect(planIn({ machine: { uid: 0, gid: 0 } })).toMatchObject({ identity: 'fresh', uid: 1000, gid: 1000 })
     expect(planIn({})).toMatchObject({ identity: 'self', uid: 1000, gid: 1000 })
+  })
+
+  test('of a watched run is for node alone, is refused by backends that cannot watch, and warns of a filter for sandboxes inside', () => {
+    const watched = planIn({ policy: { explain: true } })
+    expect({ isForNode: isForNode(watched), warnings: watched.warnings }).toEqual({ isForNode: true, warnings: [] })
+    expect(isForNode(planIn({}))).toBe(false)
+    expect(planIn({ policy: { explain: true, seccomp: 'nested' } }).warnings).toContainEqual(
+      expect.stringContaining('EBUSY'),
+    )
+    for (const backend of ['wasm', 'process'] as const) {
+      const world = { policy: { explain: true, backend }, permits: { unsandboxed: true } }
+      expect(() => planIn(world)).toThrow(/explain/)
+    }
   })
 
   test('holds the filter of its architecture', () => {

@@ -108,6 +108,7 @@ export const PLAIN_POLICY: Policy = {
   zones: [],
   workspace: 'ro',
   samePath: false,
+  explain: false,
   cow: { keep: 604_800_000, size: null, upper: 'disk' },
   network: { mode: 'none', allow: [], deny: [] },
   resources: {

@@ -93,6 +93,7 @@ const EFFECTS: Readonly<Record<string, readonly [without: object, with_: object]
   require: [{}, { require: ['seccomp'] }],
   bestEffort: [{}, { bestEffort: true }],
   tty: [{}, { tty: true }],
+  explain: [{}, { explain: true }],
   cgroupParent: [{}, { cgroupParent: '/sys/fs/cgroup/x' }],
   pool: [{}, { pool: 'off' }],
 }

@@ -171,6 +171,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   socket: ['/f'],
   tmpfs: ['/g:1m'],
   'no-workspace': ['true'],
+  explain: ['true'],
   'same-path': ['true'],
   'cow-keep': ['1d'],
   'cow-size': ['1g'],

@@ -4,7 +4,7 @@ import type { DockerFact, HostFacts } from '../../host/facts.ts'
 import { explainFailure } from '../../host/probe-failures.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Need } from '../../policy/values.ts'
-import { NO_LAYERS, NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
+import { NO_LAYERS, NO_OBSERVER, NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
 
 const DOCKER_LIMITS: readonly { need: Need; word: DockerFact['limits'][number] }[] = [
   { need: 'memory-limit', word: 'memory' },
@@ -34,6 +34,7 @@ export function dockerOffers(facts: HostFacts): Offers {
       ...(noRestricted !== undefined && { 'net-restricted': noRestricted }),
       'wasi-command': NOT_WASI,
       'copy-on-write': NO_LAYERS,
+      explain: NO_OBSERVER,
       'io-limit': {
         why: 'which disks the files of a container lie on is known to its daemon only',
         fix: '--backend namespace, or --best-effort',

@@ -133,7 +133,7 @@ export function launchFile(plan: Plan, run: LaunchFileInputs): Uint8Array {
 
 export type LaunchFileInputs = Pick<
   NamespaceInputs,
-  'enginePath' | 'runsDirectory' | 'callerDirectory' | 'layersDirectory' | 'continued' | 'trustBundle'
+  'enginePath' | 'runsDirectory' | 'callerDirectory' | 'layersDirectory' | 'continued' | 'trustBundle' | 'watchesLooks'
 >
 
 export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
@@ -151,6 +151,7 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ...PROC_MASKED.map((name): LaunchRecord => ['mask', `/proc/${name}`]),
     ['landlock', usesLandlock(plan) ? 'on' : 'off'],
     ['seccomp', plan.seccomp.filter || 'off'],
+    ...(plan.needs.includes('explain') ? [['observe', run.watchesLooks ? 'all' : 'acts'] satisfies LaunchRecord] : []),
     ...controlledBy(plan),
     ['workdir', plan.workdir],
     ['terminal', plan.tty ? 'on' : 'off'],

@@ -38,6 +38,7 @@ export function namespaceOffers(facts: HostFacts): Offers {
       ...(rungs.io === 'none' ? {} : { 'io-limit': rungs.io }),
       ...OWN_LIMITS,
       tty: 'runner',
+      explain: 'runner',
       ...(socketsClosed ? { 'sockets-closed': 'kernel' as const } : {}),
     },
     lacks: {

@@ -2,7 +2,7 @@
 import type { HostFacts } from '../../host/facts.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Need } from '../../policy/values.ts'
-import { NO_LAYERS, NO_RATES, OWN_LIMITS } from '../offers.ts'
+import { NO_LAYERS, NO_OBSERVER, NO_RATES, OWN_LIMITS } from '../offers.ts'
 
 const NO_WALL: Lack = { why: 'a host process has no walls', fix: '--backend namespace or --backend docker' }
 
@@ -31,6 +31,7 @@ export function processOffers({ platform }: HostFacts): Offers {
       ...walls.map((need) => [need, NO_WALL]),
       ['io-limit', NO_RATES],
       ['copy-on-write', NO_LAYERS],
+      ['explain', NO_OBSERVER],
       ...(onLinux ? [] : limits.map((need) => [need, NO_RLIMIT])),
     ]),
   }

@@ -1,6 +1,6 @@
 /** What the wasm backend can hold. Pure. */
 import type { Offers } from '../../plan/offers.ts'
-import { NO_LAYERS, NO_RATES, OWN_LIMITS } from '../offers.ts'
+import { NO_LAYERS, NO_OBSERVER, NO_RATES, OWN_LIMITS } from '../offers.ts'
 
 /** WASI programs see what is preopened and nothing else; there are no processes, sockets or system calls to wall in. */
 export function wasmOffers(): Offers {
@@ -27,6 +27,7 @@ export function wasmOffers(): Offers {
       'net-host': { why: 'WASI has no sockets', fix: '--net none' },
       'io-limit': NO_RATES,
       'copy-on-write': NO_LAYERS,
+      explain: NO_OBSERVER,
       tty: { why: 'WASI has no terminals', fix: 'leave out --tty' },
     },
   }

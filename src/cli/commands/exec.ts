@@ -29,7 +29,7 @@ import { writeStderr, writeStdout } from '../stdio.ts'
 import { usageError } from '../usage-error.ts'
 
 /** A parsed command line: flags, and below them the variables of the environment that mean the same. */
-interface ExecRequest {
+export interface ExecRequest {
   readonly given: GivenOptions
   readonly options: ExecOptions
   readonly json: JsonForm | undefined
@@ -90,7 +90,7 @@ async function continued(given: GivenOptions, env: Environment, cwd: string) {
   return { id: layer.id, values }
 }
 
-async function read(call: Call, line: CommandLine): Promise<ExecRequest> {
+export async function readRequest(call: Call, line: CommandLine): Promise<ExecRequest> {
   const { env } = call
   const cwd = currentDirectory(call)
   const given: GivenOptions = { ...environmentLayers(env, cwd).request, ...line.given }
@@ -269,11 +269,12 @@ function invocationFor({ options, variables }: ExecRequest, { text }: Words): In
   return invocation !== undefined && areVariables(invocation, variables) ? invocation : undefined
 }
 
-async function run(request: ExecRequest, words: Words): Promise<number> {
+async function run(request: ExecRequest, words: Words, line: CommandLine): Promise<number> {
   const invocation = words.bytes === undefined ? invocationFor(request, words) : undefined
   await checkRecord(request)
   const told = new Set<string>()
   const result = await runRecorded({ request, invocation, told })
+  await keepFailure(result, request, words, line)
   return await show({ ...result, warnings: result.warnings.filter((warning) => !told.has(warning)) }, request)
 }
 
@@ -284,11 +285,25 @@ async function warn({ json }: ExecRequest, warnings: readonly string[], told: Se
   await writeStderr(warningLines(untold))
 }
 
-interface RunToRecord {
+/** For `llm-do why`; a word that is not UTF-8 would not come back as it was. */
+async function keepFailure(
+  result: Result,
+  { options: { env = {}, cwd = '' } }: ExecRequest,
+  { text, bytes }: Words,
+  { commandAt }: CommandLine,
+): Promise<void> {
+  if (result.ok || result.backend === null || bytes !== undefined) return
+  const { keepFailedRun } = await import('../../run/failed-runs.ts')
+  keepFailedRun({ env, exitStatus: exitStatus(result), directory: cwd, words: text, commandAt })
+}
+
+export interface RunToRecord {
   readonly request: ExecRequest
   readonly invocation: Invocation | undefined
   /** Filled in: warnings that people have seen. */
   readonly told: Set<string>
+  /** The last word on how it is run. */
+  readonly changed?: (options: ExecOptions) => ExecOptions
 }
 
 /** What the client does by itself when a run like this one has ended. */
@@ -301,7 +316,12 @@ function endingOf(request: ExecRequest): Ending {
   }
 }
 
-async function runRecorded({ request, invocation, told }: RunToRecord): Promise<Result> {
+export async function runRecorded({
+  request,
+  invocation,
+  told,
+  changed = (options) => options,
+}: RunToRecord): Promise<Result> {
   const under = (await workerRoom(request))?.underWorker({ ...request, env: request.options.env ?? {} })
   const options = {
     ...request.options,
@@ -311,7 +331,7 @@ async function runRecorded({ request, invocation, told }: RunToRecord): Promise<
     ...keepingLog(request, under?.options.narrow),
     onPlanned: ({ warnings }: Plan) => warn(request, [...(under?.decided()?.warnings ?? []), ...warnings], told),
   }
-  const ran = await runUntilSignal(options).catch(async (error: unknown) => {
+  const ran = await runUntilSignal(changed(options)).catch(async (error: unknown) => {
     await recordRefusal(request, error, under?.decided())
     throw error
   })
@@ -360,12 +380,12 @@ async function runCall(call: Call): Promise<number> {
     await writeStdout(`${packageVersion()}\n`)
     return 0
   }
-  const request = await read(call, line)
+  const request = await readRequest(call, line)
   const { plan, argv, why } = request.given
   if (plan !== undefined) return await showPlan(request)
   if (argv === true || why !== undefined)
     throw usageError(`${argv === true ? '--argv' : '--why'} belongs to --plan.`, 'llm-do exec --plan ...')
-  return await run(request, call)
+  return await run(request, call, line)
 }
 
 /** Text for people, or the requested JSON. */
@@ -385,13 +405,15 @@ export async function explain(call: Call, outcome: number): Promise<number> {
   const { status, captured, isRecorded } = readFinishedRun(outcome)
   try {
     const { explainOutcome } = await import('../../run/exec.ts')
-    const request = await read(call, readCommandLine(call.text, hasBash()))
+    const line = readCommandLine(call.text, hasBash())
+    const request = await readRequest(call, line)
     const { options, decided } = await planned(request)
     const result = await explainOutcome(options, status, captured).catch(async (error: unknown) => {
       await recordRefusal(request, error, decided())
       throw error
     })
     if (!isRecorded) await record({ request, result, decided: decided() })
+    await keepFailure(result, request, call, line)
     return await show(result, request)
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, call)

@@ -57,7 +57,7 @@ export const engine = scalar<EngineChoice, EngineChoice>(oneOf(['auto', 'bwrap',
   type: 'string',
   enum: ['auto', 'bwrap', 'unshare'],
   default: 'auto',
-  flag: flag('engine', 'auto|bwrap|unshare'),
+  flag: { ...flag('engine', 'auto|bwrap|unshare'), isRare: true },
   narrowing: chosen((granted) => granted === 'auto'),
 })
 

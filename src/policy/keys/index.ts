@@ -2,6 +2,7 @@
 import { readLine, readProfileName } from '../readers.ts'
 import { backend, cgroupParent, docker, engine, image, pool, runtime } from './backend.ts'
 import { cow } from './copy-on-write.ts'
+import { explain } from './explain.ts'
 import { samePath, workspace, zones } from './files.ts'
 import { credentials, env, sshAgent, tty, workdir } from './inside.ts'
 import { type Fields, field, isSection, type Key, type Section } from './key.ts'
@@ -48,6 +49,7 @@ export const KEYS = {
   sshAgent,
   credentials,
   toolchains,
+  explain,
 } as const satisfies Readonly<Record<string, Key | Section>>
 
 export interface NamedKey {

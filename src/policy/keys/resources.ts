@@ -168,7 +168,7 @@ export const resources = section(
       unit: 'size or none',
       type: MEASURED,
       default: '1m',
-      flag: flag('output', 'SIZE'),
+      flag: { ...flag('output', 'SIZE'), help: 'Bytes kept of each stream that is captured.' },
       narrowing: atMost(formatSize),
       need: needed('output-limit'),
     }),

@@ -117,6 +117,16 @@ describe('the launch file', () => {
     expect(printed).not.toMatch(/^runs /m)
   })
 
+  test('says that a run is watched, and nothing where it is not', () => {
+    const observe = (policy: NonNullable<World['policy']>, more: object = {}) =>
+      printLaunchFile(launchFile(planIn({ policy }), { runsDirectory: '', ...more }))
+        .split('\n')
+        .filter((line) => line.startsWith('observe'))
+    expect(observe({})).toEqual([])
+    expect(observe({ explain: true })).toEqual(['observe acts'])
+    expect(observe({ explain: true }, { watchesLooks: true })).toEqual(['observe all'])
+  })
+
   test('of a policy without a filter says so', () => {
     const plan = planOn('default', 'debian-12-user')
     const records = launchFile({ ...plan, seccomp: { ...plan.seccomp, profile: 'off', filter: '' } }, INPUTS)

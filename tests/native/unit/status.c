@@ -74,3 +74,15 @@ UNIT("attempts are named with where they were moved; more than are kept are coun
   guard = (struct guard){.set_ids = GUARD_SET_ID_MAX + 1};
   expect_guard(&guard, ",\"setIds\":9,\"setId\":[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"]");
 }
+
+UNIT("what an observer saw is named, and what it left out is counted") {
+  static struct observed_report report = {.head = {.rows = 2, .omitted = 3, .unread = 1}};
+  report.row[0] = (struct observed_row){.what = OBSERVED_READ_ONLY, .count = 2, .last = 7, .path = "/a\"b"};
+  report.row[1] = (struct observed_row){.what = 99, .count = 1, .last = 1, .path = ""};
+  const struct outcome outcome = {.cause = CAUSE_EXIT, .observed = &report};
+  size_t size = 0;
+  char *line = status_line(&outcome, &size);
+  EXPECT(line && strstr(line, ",\"observedOmitted\":3,\"observedUnread\":1,\"observed\":[{\"what\":\"read-only\",\"path\":\"/a\\\"b\",\"count\":2,\"last\":7},"
+                              "{\"what\":\"hidden-read\",\"path\":\"\",\"count\":1,\"last\":1}]"));
+  free(line);
+}

@@ -1,0 +1,30 @@
+/*
+ * The observer: a process of a run with `observe`, which notes what the sandbox refuses its command.
+ *
+ * Theory of operation. The command's process installs a filter that reports some calls to a listener (sandbox/observe.h), and sends the
+ * listener to launch, which starts the observer and closes it: no other process has one. For each call the observer reads the path, looks by
+ * itself what it leads to inside, notes what the walls will refuse, and always answers that the call goes on, so it decides nothing, and what a
+ * command can make of a path between two looks is a wrong line in a report. Most names that are not there are nowhere: those that the host may
+ * have are kept, and the host is asked only when the run is over, so the command learns nothing of it by measuring time.
+ *
+ * It is a process of its own, because what it reads is hostile and what it asks may hang (a network file system): launch keeps its deadlines
+ * whatever it does. It has the right to look and nothing else. When it ends before its time, observed calls fail with ENOSYS.
+ */
+#pragma once
+
+#include "lib/observer-protocol.h"
+
+#include <sys/types.h>
+
+struct observer {
+  pid_t pid;  /* 0 = there is none */
+  int report; /* our end of its socket: -1 without */
+  struct observed_report *result; /* NULL until the end; never freed */
+};
+#define OBSERVER_NONE {.pid = 0, .report = -1}
+
+/* `listener` becomes the observer's alone; `has_network`: addresses can be reached. Returns 0, or -1 with errno. */
+int observer_start(struct observer *observer, int listener, int has_network);
+
+/* Nothing of the command is left: asks for the report, and ends it. May be called more than once. */
+void observer_finish(struct observer *observer);

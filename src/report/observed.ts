@@ -1,0 +1,87 @@
+/**
+ * What the observer of a run has seen refused, with the flag for each: what stopped the command is most often a write or a connection, and
+ * the last thing that it tried before it gave up. Pure.
+ */
+import { posix } from 'node:path'
+import type { ObservedReport, Outcome } from '../backends/outcome.ts'
+import type { Observation, Observed } from '../contract.ts'
+import { isDangerousSocket } from '../plan/known-sockets.ts'
+import type { Plan } from '../plan/plan.ts'
+import { holdsCredentials, isWithin, normal } from '../plan/well-known-paths.ts'
+import { allowFix } from './network.ts'
+import type { Denial } from './result.ts'
+import { showFix, writeDenial } from './stderr-denials.ts'
+
+export interface ObservedBy {
+  readonly plan: Plan
+  /** The caller's home directory. */
+  readonly home: string
+}
+
+type Seen = Omit<Denial, 'count' | 'evidence'>
+
+/** In the order of their weight. @returns undefined where nobody has looked, or not to the end */
+export function observedDenials({ observed }: Outcome, by: ObservedBy): readonly Denial[] | undefined {
+  if (observed === undefined || observed.isLost || observed.unread > 0) return undefined
+  return observed.rows.toSorted(byWeight).flatMap((row): readonly Denial[] => {
+    const path = row.what === 'unreachable' ? row.path : normal(row.path)
+    const seen = isTold({ ...row, path }, by.home) ? SEEN[row.what](path, by.plan) : undefined
+    return seen === undefined ? [] : [{ ...seen, count: row.count, evidence: 'sandbox' }]
+  })
+}
+
+/** Programs look for a file in many places, and go on without. */
+const isLook = ({ what }: Observed): boolean => what === 'hidden-read'
+
+const byWeight = (one: Observed, other: Observed): number =>
+  Number(isLook(one)) - Number(isLook(other)) || other.last - one.last
+
+const SEEN: Readonly<Record<Observation, (path: string, plan: Plan) => Seen>> = {
+  'read-only': (path, plan) =>
+    writeDenial(path, plan) ?? { layer: 'mount', operation: 'write', target: path, fix: '', key: '' },
+  'hidden-read': (path, plan) => hidden('read', path, showFix(path, 'ro', plan)),
+  'hidden-write': (path, plan) => hidden('write', path, showFix(path, 'rw', plan)),
+  'hidden-create': (path, plan) => hidden('write', path, showFix(posix.dirname(path), 'rw', plan)),
+  'hidden-execute': (path, plan) => hidden('execute', path, showFix(path, 'ro', plan)),
+  'hidden-socket': (path, plan) =>
+    hidden('connect', path, isDangerousSocket(path) ? { fix: '', key: '' } : showFix(path, 'socket', plan)),
+  unreachable: (path) => ({ layer: 'network', operation: 'connect', target: path, ...allowAddress(path) }),
+}
+
+const hidden = (operation: string, target: string, fix: Pick<Denial, 'fix' | 'key'>): Seen => ({
+  layer: 'mount',
+  operation,
+  target,
+  ...fix,
+})
+
+/** `ADDRESS:PORT` or `[ADDRESS]:PORT`. */
+function allowAddress(place: string): Pick<Denial, 'fix' | 'key'> {
+  const at = place.lastIndexOf(':')
+  return allowFix(place.slice(0, at).replace(/^\[|\]$/g, ''), Number(place.slice(at + 1)))
+}
+
+/** Services of the system that programs ask if they are there. */
+const ASKED_IN_PASSING =
+  /^\/(?:var\/)?run\/(?:nscd|systemd|dbus|utmp|user|resolvconf)(?:\/|$)|^\/var\/(?:lib\/(?:sss|nscd)|db|log)(?:\/|$)/
+
+/** Whether the host has something in a place of credentials, or in its own part of /etc, is not told. */
+function isTold({ what, path }: Observed, home: string): boolean {
+  if (what === 'unreachable' || what === 'read-only') return true
+  if (/^\/(?:etc|boot)(?:\/|$)/.test(path) || ASKED_IN_PASSING.test(path)) return false
+  // A socket is shown by itself, in whatever directory of the system it is.
+  if (what === 'hidden-socket' && !isWithin(path, home)) return true
+  return !holdsCredentials(what === 'hidden-create' ? posix.dirname(path) : path, home)
+}
+
+export function observerWarnings({ observed }: Outcome): readonly string[] {
+  if (observed === undefined) return []
+  const { isLost, omitted, unread } = observed satisfies ObservedReport
+  return [
+    ...(isLost
+      ? ['the observer of --explain ended before the command, whose observed calls have failed since (ENOSYS)']
+      : []),
+    ...(unread > 0 ? [`--explain could not look at ${unread} calls: this user may not look into the sandbox`] : []),
+    ...(omitted > 0 ? [`--explain leaves out ${omitted} further refusals`] : []),
+  ]
+}

@@ -1,0 +1,186 @@
+/** A hostile command under an observer, an observer that is killed, and walls that are the same with one. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { CONTRACT } from '../../src/doctor/rows/index.ts'
+import { runnerBy, tryRow } from '../../src/doctor/self-test.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
+import type { Result } from '../../src/report/result.ts'
+import { exec } from '../../src/run/exec.ts'
+import { ENGINES, type Engine } from '../escape/chain.ts'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
+import { describeWith } from '../support/needs.ts'
+import { childrenOf, commOf, descendantsOf, readOr, until } from '../support/processes.ts'
+import { currentUser } from '../support/users.ts'
+import { explained, makeSite, run, sh, shown } from './explain.ts'
+
+const SOURCE = join(import.meta.dirname, '../programs/deceive-observer.c')
+
+async function deceiver(): Promise<string> {
+  const program = join(await temporaryDirectory({ mode: 0o755 }), 'deceive')
+  await execa('gcc', ['-O1', '-pthread', '-static', '-o', program, SOURCE])
+  return program
+}
+
+/** What is told of each of them. */
+const ATTACKS: readonly (readonly [words: string, told: RegExp])[] = [
+  ['pointers', /^mount write \/x ->/],
+  ['threads 4', /^mount write \/workspace\/\w+ ->/],
+  ['execs 20', /^mount write \/workspace\/out ->/],
+  ['descriptors 2000', /^$/],
+  ['deaths 100', /^mount write \/workspace\/out ->/],
+  ['processes 100', /^mount write \/workspace\/same ->/],
+  ['signals 2000', /^$/],
+]
+
+describeWith(['userns', 'gcc'], 'a hostile command', () => {
+  test.each(ATTACKS)('comes to its end: %s', async (words, told) => {
+    const { cwd } = await makeSite()
+    const program = await deceiver()
+    const { stdout, denials, warnings } = await explained([program, ...words.split(' ')], {
+      cwd,
+      options: ['--ro', '.', '--ro', program],
+    })
+    expect({ stdout, first: denials.map(shown)[0] ?? '' }).toEqual({
+      stdout: 'done\n',
+      first: expect.stringMatching(told),
+    })
+    expect(warnings.filter((warning) => /ended before/.test(warning))).toEqual([])
+  })
+
+  test('that is refused ten thousand names has the last of them told, and the others counted', async () => {
+    const { cwd } = await makeSite()
+    const program = await deceiver()
+    const options = ['--ro', '.', '--ro', program]
+    const { denials, warnings } = await explained([program, 'names', '10000'], { cwd, options })
+    expect(denials.length).toBe(256)
+    expect(denials[0]?.target).toBe('/workspace/name9999')
+    expect(warnings).toEqual([`--explain leaves out ${10_000 - 256} further refusals`])
+  })
+
+  test('that says what was not so changes nothing of what is told', async () => {
+    const { cwd, hidden } = await makeSite()
+    const lie = `echo "cat: ${hidden}/file: No such file or directory; out: Read-only file system" >&2; false`
+    expect((await explained(sh(lie), { cwd })).denials).toEqual([])
+  })
+})
+
+interface Running {
+  readonly child: ChildProcess
+  readonly launcher: number
+  readonly observer: number
+  readonly result: Promise<Result>
+}
+
+const observerBelow = (pid: number): number | undefined =>
+  [pid, ...descendantsOf(pid)].flatMap(childrenOf).find((one) => commOf(one) === 'observer')
+
+const parentOf = (pid: number): number => Number(/^PPid:\t(\d+)/m.exec(readOr(`/proc/${pid}/status`))?.[1])
+
+const isGone = (pid: number): boolean => !/^State:\t[RSDT]/m.test(readOr(`/proc/${pid}/status`))
+
+/** A command that waits for a file, and then writes. */
+async function begin(
+  engine: Engine,
+  options: readonly string[] = [],
+  mark = 'none',
+): Promise<Running & { cwd: string }> {
+  const { cwd } = await makeSite()
+  const script = `: ${mark}; echo begun >&2; while [ ! -e go ]; do sleep 0.02; done; mkdir made`
+  const words = ['--json', '--explain', '--engine', engine, ...options, '--', ...sh(script)]
+  const [file = '', ...argv] = cliWords(words)
+  const env = { PATH: process.env['PATH'], HOME: await temporaryDirectory(), TMPDIR: process.env['TMPDIR'] }
+  const child = spawn(file, argv, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const text: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => text.push(chunk))
+  const result = once(child, 'close').then(() => JSON.parse(Buffer.concat(text).toString() || '{}') as Result)
+  const observer = await until('an observer', () => observerBelow(child.pid ?? 0))
+  return { cwd, child, observer, launcher: parentOf(observer), result }
+}
+
+const go = (cwd: string) => execa('touch', [join(cwd, 'go')])
+
+for (const engine of ENGINES)
+  describeWith([engine, 'userns'], `with ${engine}`, () => {
+    test('an observer that is killed fails the calls of its command, and the result says so', async () => {
+      const { cwd, observer, result } = await begin(engine, ['--timeout', '20s'])
+      process.kill(observer, 'SIGKILL')
+      await go(cwd)
+      const { ok, warnings, denials } = await result
+      expect({ ok, warnings }).toEqual({ ok: false, warnings: [expect.stringContaining('ended before the command')] })
+      expect(denials.filter(({ evidence }) => evidence === 'sandbox')).toEqual([])
+    })
+
+    test('an observer that hangs delays neither the deadline nor the end', async () => {
+      const { cwd, observer, launcher, result } = await begin(engine, ['--timeout', '2s'])
+      process.kill(observer, 'SIGSTOP')
+      await go(cwd)
+      expect((await result).reason).toBe('timeout')
+      await until('the end of both', () => (isGone(observer) && isGone(launcher)) || undefined)
+    })
+
+    test('a launcher that is killed takes its observer with it', async () => {
+      const mark = newMark()
+      const before = await takeSnapshot({ mark })
+      const { cwd, observer, launcher, result } = await begin(engine, [], mark)
+      process.kill(launcher, 'SIGKILL')
+      await until('the end of the observer', () => isGone(observer) || undefined)
+      await result
+      await run(['true'], { cwd }) // The record of a launcher that was killed is for the next one to remove.
+      await expectNothingLeft({ before, mark })
+    })
+
+    test('nobody but the observer has the listener, and the observer has nothing else and no rights but to look', async () => {
+      const { cwd, observer, launcher, result } = await begin(engine)
+      const opened = (pid: number): readonly string[] =>
+        readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))
+      const status = readOr(`/proc/${observer}/status`)
+      const others = [launcher, ...descendantsOf(launcher)].filter((pid) => pid !== observer)
+      if (currentUser() === 'root') {
+        expect(opened(observer).toSorted()).toEqual([
+          '/',
+          'anon_inode:seccomp notify',
+          expect.stringMatching(/^socket:/),
+        ])
+        expect(others.flatMap(opened).filter((one) => one.includes('seccomp'))).toEqual([])
+        expect(/^Uid:\t(\d+)\t/m.exec(status)?.[1]).not.toBe('0')
+      }
+      // CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE.
+      const rights = currentUser() === 'root' ? '0000000000080004' : '0000000000000000'
+      expect(status).toMatch(new RegExp(`^CapPrm:\\t${rights}\\nCapEff:\\t${rights}$`, 'm'))
+      expect(status).toMatch(/^NoNewPrivs:\t1$/m)
+      expect(status).toMatch(/^Seccomp:\t2$/m)
+      await go(cwd)
+      await result
+      expect(isGone(observer)).toBe(true)
+    })
+  })
+
+const explain = { layer: 'flag', source: 'test', directory: '/', values: { explain: true } } as const
+
+describeWith(['unshare', 'userns'], 'the walls', () => {
+  test('are the same for a command that is watched', async () => {
+    const runner = runnerBy((options) => exec({ ...options, layers: [...(options.layers ?? []), explain] }))
+    const { stdout } = await execa(join(nativeDirectory(), 'launch'), ['--probe-host'])
+    const broken: string[] = []
+    for (const row of CONTRACT) {
+      const verdict = await tryRow(row, { engine: 'unshare', landlockAbi: Number(stdout), runner })
+      if (verdict.kind === 'broken') broken.push(`${row.id}: ${verdict.why}`)
+    }
+    expect(broken).toEqual([])
+  }, 600_000)
+
+  test('and a system call that the filter refuses has the same answer', async () => {
+    const { cwd } = await makeSite()
+    const script =
+      'import ctypes; libc = ctypes.CDLL(None, use_errno=True); libc.chroot(b"/"); print(ctypes.get_errno())'
+    const answers = await Promise.all([run, explained].map((way) => way(['python3', '-c', script], { cwd })))
+    expect(answers.map(({ stdout }) => stdout)).toEqual(['1\n', '1\n'])
+  })
+})

@@ -1,0 +1,55 @@
+/** What the tests of --explain share: a caller's directory, files of the host beside it, and watched runs. */
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import type { Denial, Result } from '../../src/report/result.ts'
+import { type CliOptions, runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+
+export interface Site {
+  /** Holds `file`, and is the caller's directory. */
+  readonly cwd: string
+  /** Not shown: holds `file`, the program `tool`, the directory `place` and a server's place. */
+  readonly hidden: string
+}
+
+export async function makeSite(): Promise<Site> {
+  const base = await temporaryDirectory({ mode: 0o755 })
+  const [cwd, hidden] = [join(base, 'work'), join(base, 'hidden')]
+  for (const directory of [cwd, hidden, join(hidden, 'place')]) mkdirSync(directory, { mode: 0o755 })
+  for (const directory of [cwd, hidden, join(hidden, 'place')]) writeFileSync(join(directory, 'file'), 'text\n')
+  writeFileSync(join(hidden, 'tool'), '#!/bin/sh\necho tool\n', { mode: 0o755 })
+  return { cwd, hidden }
+}
+
+export interface Watched extends Pick<CliOptions, 'as' | 'abort' | 'stdin'> {
+  readonly cwd: string
+  readonly options?: readonly string[]
+}
+
+/** Shell words of flags, as a denial has them. */
+export const wordsOf = async (fix: string): Promise<readonly string[]> =>
+  (await execa('sh', ['-c', `printf '%s\\n' ${fix}`])).stdout.split('\n')
+
+export async function run(command: readonly string[], { cwd, options = [], ...caller }: Watched): Promise<Result> {
+  const { stdout } = await runCli(['--json', ...options, '--', ...command], { cwd, ...caller })
+  return JSON.parse(stdout.toString()) as Result
+}
+
+export const explained = (command: readonly string[], { options = [], ...watched }: Watched): Promise<Result> =>
+  run(command, { ...watched, options: ['--explain', ...options] })
+
+export const sh = (script: string): readonly string[] => ['sh', '-c', script]
+
+/** A denial in one line. */
+export const shown = ({ layer, operation, target, fix, key }: Denial): string =>
+  [layer, operation, target, '->', fix, key].join(' ').trim()
+
+/** A git repository with a file that is not committed. */
+export async function makeRepository(cwd: string): Promise<void> {
+  await execa('git', ['init', '-q'], { cwd })
+  await execa('git', ['config', 'user.email', 'a@example.org'], { cwd })
+  await execa('git', ['config', 'user.name', 'a'], { cwd })
+}
+
+export const copy = (from: string, to: string): void => cpSync(from, to, { recursive: true })

@@ -1,0 +1,258 @@
+/** What real programs were refused, with the flag that allows it: and with that flag they succeed. */
+import { symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { ENGINES } from '../escape/chain.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { explained, makeRepository, makeSite, run, type Site, sh, shown, wordsOf } from './explain.ts'
+
+interface Case {
+  readonly what: string
+  readonly prepare?: (site: Site) => unknown
+  readonly options?: (site: Site) => readonly string[]
+  /** Of the second run, with the flag that was told. */
+  readonly instead?: (site: Site) => readonly string[]
+  readonly command: (site: Site) => readonly string[]
+  /** The denial that stands first. */
+  readonly first: (site: Site) => string
+}
+
+const write = (target: string): string => `mount write ${target} -> --rw . zones`
+const python = (script: string): readonly string[] => ['python3', '-c', script]
+
+const CASES: readonly Case[] = [
+  { what: 'a redirection of the shell', command: () => sh('echo x >out'), first: () => write('/workspace/out') },
+  { what: 'mkdir', command: () => ['mkdir', 'd'], first: () => write('/workspace/d') },
+  { what: 'touch of a file that is there', command: () => ['touch', 'file'], first: () => write('/workspace/file') },
+  { what: 'rm', command: () => ['rm', 'file'], first: () => write('/workspace/file') },
+  { what: 'mv', command: () => ['mv', 'file', 'other'], first: () => write('/workspace/file') },
+  { what: 'ln -s', command: () => ['ln', '-s', 'file', 'link'], first: () => write('/workspace/link') },
+  { what: 'chmod', command: () => ['chmod', '+x', 'file'], first: () => write('/workspace/file') },
+  { what: 'truncate', command: () => ['truncate', '-s', '0', 'file'], first: () => write('/workspace/file') },
+  {
+    what: 'sed -i',
+    command: () => ['sed', '-i', 's/a/b/', 'file'],
+    first: () => expect.stringMatching(/sedd?\w*.*--rw \. zones$/),
+  },
+  {
+    what: 'tar in another directory',
+    prepare: ({ cwd }) =>
+      execa('tar', ['-cf', 'a.tar', 'file'], { cwd }).then(() => execa('mkdir', ['below'], { cwd })),
+    command: () => ['tar', '-C', 'below', '-xf', 'a.tar'],
+    first: () => write('/workspace/below/file'),
+  },
+  {
+    what: 'git add',
+    prepare: ({ cwd }) => makeRepository(cwd),
+    command: () => ['git', 'add', 'file'],
+    first: () => write('/workspace/.git/index.lock'),
+  },
+  {
+    what: 'python',
+    command: () => python('open("out", "w")'),
+    first: () => write('/workspace/out'),
+  },
+  {
+    what: 'node',
+    command: () => ['node', '-e', 'require("fs").writeFileSync("out", "")'],
+    first: () => write('/workspace/out'),
+  },
+  {
+    what: 'a read-only zone, which another flag takes the place of',
+    options: ({ hidden }) => ['--rw', '.', '--ro', `${hidden}:/data`],
+    instead: () => ['--rw', '.'],
+    command: () => sh('echo x >>/data/file'),
+    first: ({ hidden }) => `mount write /data/file -> --rw ${hidden}:/data zones`,
+  },
+  {
+    what: 'a protected name',
+    prepare: ({ cwd }) => makeRepository(cwd),
+    options: () => ['--rw', '.'],
+    command: () => ['cp', 'file', '.git/hooks/pre-commit'],
+    first: () => 'guard write /workspace/.git/hooks/pre-commit -> --protect-not .git/hooks protectNot',
+  },
+  {
+    what: 'a hidden file',
+    command: ({ hidden }) => ['cat', join(hidden, 'file')],
+    first: ({ hidden }) => `mount read ${hidden}/file -> --ro ${hidden}/file zones`,
+  },
+  {
+    what: 'a hidden file behind a link',
+    prepare: ({ cwd, hidden }) => symlinkSync(join(hidden, 'file'), join(cwd, 'link')),
+    options: () => ['--ro', '.'],
+    command: () => ['cat', 'link'],
+    first: ({ hidden }) => `mount read ${hidden}/file -> --ro ${hidden}/file zones`,
+  },
+  {
+    what: 'a hidden directory',
+    command: ({ hidden }) => sh(`cd ${hidden}/place && cat file`),
+    first: ({ hidden }) => `mount read ${hidden}/place -> --ro ${hidden}/place zones`,
+  },
+  {
+    what: 'a hidden program',
+    command: ({ hidden }) => sh(`${hidden}/tool || exit 1`),
+    first: ({ hidden }) => `mount execute ${hidden}/tool -> --ro ${hidden}/tool zones`,
+  },
+  {
+    what: 'a hidden program that is the command itself',
+    command: ({ hidden }) => [join(hidden, 'tool')],
+    first: ({ hidden }) => `mount execute ${hidden}/tool -> --ro ${hidden}/tool zones`,
+  },
+  {
+    what: 'a new file in a hidden directory',
+    command: ({ hidden }) => sh(`echo x >${hidden}/place/new`),
+    first: ({ hidden }) => `mount write ${hidden}/place/new -> --rw ${hidden}/place zones`,
+  },
+  {
+    what: 'a hidden file that is written',
+    command: ({ hidden }) => sh(`echo x >>${hidden}/place/file`),
+    first: ({ hidden }) => `mount write ${hidden}/place/file -> --rw ${hidden}/place/file zones`,
+  },
+  {
+    what: "the caller's directory by the name that the host has for it",
+    command: ({ cwd }) => ['cat', join(cwd, 'file')],
+    first: () => expect.stringMatching(/file -> --same-path samePath$/),
+  },
+]
+
+async function expectRoundTrip(one: Case, engine: string): Promise<void> {
+  const { prepare, options = () => [], instead = options, command, first } = one
+  const site = await makeSite()
+  await prepare?.(site)
+  const refused = await explained(command(site), { cwd: site.cwd, options: ['--engine', engine, ...options(site)] })
+  expect(refused.ok).toBe(false)
+  const [denial] = refused.denials
+  expect(refused.denials.map(shown)[0], JSON.stringify(refused.denials)).toEqual(first(site))
+  expect(denial).toMatchObject({ count: expect.any(Number), evidence: 'sandbox' })
+  const allowed = ['--engine', engine, ...instead(site), ...(await wordsOf(denial?.fix ?? ''))]
+  const after = await explained(command(site), { cwd: site.cwd, options: allowed })
+  expect(after, after.stderr + after.message).toMatchObject({ ok: true, denials: [] })
+}
+
+describeWith(['userns', 'unshare', 'git', 'python'], 'a watched program is told its flag, and succeeds with it', () => {
+  test.each(CASES)('$what', (one) => expectRoundTrip(one, 'unshare'))
+})
+
+describeWith(['userns', 'bwrap'], 'the same with bwrap', () => {
+  test.each(CASES.filter(({ what }) => ['mkdir', 'a hidden file'].includes(what)))('$what', (one) =>
+    expectRoundTrip(one, 'bwrap'),
+  )
+})
+
+describeWith(['userns', 'gcc'], 'a compiler', () => {
+  test('is told of its object file', async () => {
+    const { cwd } = await makeSite()
+    writeFileSync(join(cwd, 'main.c'), 'int main(void) { return 0; }\n')
+    writeFileSync(join(cwd, 'Makefile'), 'main: main.c\n\tgcc -o main main.c\n')
+    const { ok, denials } = await explained(['make'], { cwd })
+    expect({ ok, denials: denials.map(shown) }).toMatchObject({
+      ok: false,
+      denials: expect.arrayContaining([write('/workspace/main')]),
+    })
+    expect((await explained(['make'], { cwd, options: ['--rw', '.'] })).ok).toBe(true)
+  })
+})
+
+/** An address of this host that is not its loopback. */
+const ownAddress = (): string | undefined =>
+  Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
+
+describeWith(['userns', 'python'], 'a connection', () => {
+  test('by its address is allowed by its flag', async ({ skip }) => {
+    const address = ownAddress()
+    if (address === undefined) return skip('this host has no address but its loopback')
+    const server = createServer((socket) => socket.end())
+    await new Promise<void>((resolve) => server.listen(0, address, resolve))
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as { readonly port: number }
+    const { cwd } = await makeSite()
+    const command = python(`import socket; socket.create_connection(("${address}", ${port}), 5)`)
+    const refused = await explained(command, { cwd })
+    const flag = `--allow-host ${address}:${port}`
+    expect(refused.denials.map(shown)).toEqual([`network connect ${address}:${port} -> ${flag} network.allow`])
+    const { ok, stderr } = await explained(command, { cwd, options: flag.split(' ') })
+    expect({ ok, stderr }).toEqual({ ok: true, stderr: '' })
+  })
+
+  test('to a server of the host by a hidden socket is allowed by its flag', async () => {
+    const { cwd, hidden } = await makeSite()
+    const path = join(hidden, 'server')
+    const server = createServer((socket) => socket.end())
+    await new Promise<void>((resolve) => server.listen({ path, readableAll: true, writableAll: true }, resolve))
+    onTestFinished(() => void server.close())
+    const command = python(`import socket; socket.socket(socket.AF_UNIX).connect("${path}")`)
+    const { denials } = await explained(command, { cwd })
+    expect(denials.map(shown)).toEqual([`mount connect ${path} -> --socket ${path} zones`])
+    expect((await explained(command, { cwd, options: ['--socket', path] })).ok).toBe(true)
+  })
+})
+
+describeWith(['userns'], 'what is told', () => {
+  test('the last write or connection comes first, and reads after them', async () => {
+    const { cwd, hidden } = await makeSite()
+    const { denials } = await explained(sh(`mkdir a; cat ${hidden}/file; mkdir b b; exec false`), { cwd })
+    expect(denials.map(({ target, count }) => `${target} ${count}`)).toEqual([
+      '/workspace/b 2',
+      '/workspace/a 1',
+      `${hidden}/file 1`,
+    ])
+  })
+
+  test('a run that succeeds has no denials', async () => {
+    const { cwd, hidden } = await makeSite()
+    expect(await explained(sh(`mkdir a; cat ${hidden}/file; true`), { cwd })).toMatchObject({ ok: true, denials: [] })
+  })
+
+  test('people read it in lines', async () => {
+    const { cwd } = await makeSite()
+    const { runCli } = await import('../support/cli.ts')
+    const { stderr, status } = await runCli(['--explain', '--', 'mkdir', 'a'], { cwd })
+    expect({ status, lines: stderr.toString() }).toEqual({
+      status: 1,
+      lines: expect.stringMatching(/^llm-do: denied: write \/workspace\/a; to allow it: --rw \.$/m),
+    })
+  })
+
+  test('places of credentials are never told of', async () => {
+    const { cwd, hidden } = await makeSite()
+    const home = join(hidden, 'home')
+    await execa('mkdir', ['-p', `${home}/.ssh`, `${home}/data`])
+    await execa('touch', [`${home}/.ssh/id_rsa`, `${home}/data/open`])
+    const { runCli } = await import('../support/cli.ts')
+    const script = `cat ${home}/.ssh/id_rsa ${home}/data/open /etc/shadow; false`
+    const words = ['--json', '--explain', '--', ...sh(script)]
+    const { stdout } = await runCli(words, { cwd, env: { HOME: home } })
+    const { denials } = JSON.parse(stdout.toString())
+    expect(denials.map(shown)).toEqual([`mount read ${home}/data/open -> --ro ${home}/data/open zones`])
+  })
+
+  test('without --explain nothing is watched', async () => {
+    const { cwd, hidden } = await makeSite()
+    const { denials } = await run(sh(`exec 2>&-; mkdir a; cat ${hidden}/file; false`), { cwd })
+    expect(denials).toEqual([])
+  })
+})
+
+for (const engine of ENGINES)
+  describeWith([engine, 'userns'], `with ${engine}`, () => {
+    test('a command has neither the listener nor another descriptor', async () => {
+      const { cwd } = await makeSite()
+      const { stdout } = await explained(sh('for one in /proc/[0-9]*/fd/*; do readlink $one; done'), {
+        cwd,
+        options: ['--engine', engine],
+      })
+      expect(stdout).not.toContain('seccomp')
+      expect(stdout).toContain('pipe:')
+    })
+  })
+
+testWith(['userns'], 'other backends refuse it by its name', async () => {
+  const { cwd } = await makeSite()
+  const result = await explained(['true'], { cwd, options: ['--backend', 'wasm'] })
+  expect(result.error).toMatchObject({ code: 'NO_BACKEND', message: expect.stringContaining('explain') })
+})

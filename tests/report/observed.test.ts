@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest'
+import type { ObservedReport } from '../../src/backends/outcome.ts'
+import { OBSERVATIONS, type Observation, type Observed } from '../../src/contract.ts'
+import type { PlannedZone } from '../../src/plan/plan.ts'
+import { observedDenials, observerWarnings } from '../../src/report/observed.ts'
+import { outcome, plan } from './fixtures.ts'
+
+const WORKSPACE: PlannedZone = {
+  name: 'workspace',
+  mode: 'ro',
+  source: '/srv/app',
+  target: '/workspace',
+  kind: 'directory',
+  dev: 1,
+  ino: 2,
+  uid: 1000,
+  gid: 1000,
+  create: false,
+  sockets: false,
+  protect: [],
+  from: 'test',
+}
+const by = { plan: plan({ zones: [WORKSPACE] }), home: '/home/ann' }
+
+const seen = (what: Observation, path: string, last = 1, count = 1): Observed => ({ what, path, count, last })
+const report = (rows: readonly Observed[], more: Partial<ObservedReport> = {}) =>
+  outcome({ observed: { rows, omitted: 0, unread: 0, isLost: false, ...more } })
+const told = (...rows: readonly Observed[]) =>
+  observedDenials(report(rows), by)?.map(({ operation, target, fix, key }) => `${operation} ${target} ${fix} ${key}`)
+
+describe('what an observer saw', () => {
+  test.each<[Observation, string, string]>([
+    ['read-only', '/workspace/a', 'write /workspace/a --rw . zones'],
+    ['read-only', '/etc/passwd', 'write /etc/passwd  '],
+    ['hidden-read', '/srv/data/x', 'read /srv/data/x --ro /srv/data/x zones'],
+    ['hidden-read', '/srv/app/x', 'read /srv/app/x --same-path samePath'],
+    ['hidden-read', '/srv//data/./x/', 'read /srv/data/x --ro /srv/data/x zones'],
+    ['hidden-read', "/srv/it's", "read /srv/it's --ro '/srv/it'\\''s' zones"],
+    ['hidden-write', '/srv/data/x', 'write /srv/data/x --rw /srv/data/x zones'],
+    ['hidden-create', '/srv/data/x', 'write /srv/data/x --rw /srv/data zones'],
+    ['hidden-execute', '/opt/tool', 'execute /opt/tool --ro /opt/tool zones'],
+    ['hidden-socket', '/run/db.sock', 'connect /run/db.sock --socket /run/db.sock zones'],
+    ['hidden-socket', '/var/run/docker.sock', 'connect /var/run/docker.sock  '],
+    ['unreachable', '192.0.2.1:80', 'connect 192.0.2.1:80 --allow-host 192.0.2.1 network.allow'],
+    ['unreachable', '192.0.2.1:81', 'connect 192.0.2.1:81 --allow-host 192.0.2.1:81 network.allow'],
+    ['unreachable', '[2001:db8::1]:81', 'connect [2001:db8::1]:81 --allow-host [2001:db8::1]:81 network.allow'],
+  ])('%s %s', (what, path, expected) => {
+    expect(told(seen(what, path))).toEqual([expected])
+  })
+
+  test.each<[Observation, string]>([
+    ['hidden-read', '/home/ann/.ssh/id_rsa'],
+    ['hidden-read', '/home/ann/.aws'],
+    ['hidden-read', '/home/ann'],
+    ['hidden-create', '/home/ann/.gnupg/x'],
+    ['hidden-socket', '/home/ann/.gnupg/S.gpg-agent'],
+    ['hidden-read', '/etc/shadow'],
+    ['hidden-read', '/boot/config'],
+    ['hidden-socket', '/var/run/nscd/socket'],
+  ])('is not told of credentials and of what programs ask in passing: %s %s', (what, path) => {
+    expect(told(seen(what, path))).toEqual([])
+  })
+
+  test('is in the order of its weight: reads last, and of each the last one first', () => {
+    const rows = [
+      seen('hidden-read', '/a', 9),
+      seen('read-only', '/workspace/b', 3),
+      seen('unreachable', '1.2.3.4:80', 5),
+      seen('hidden-read', '/c', 10),
+    ]
+    expect(observedDenials(report(rows), by)?.map(({ target }) => target)).toEqual([
+      '1.2.3.4:80',
+      '/workspace/b',
+      '/c',
+      '/a',
+    ])
+  })
+
+  test('has a row for each kind', () => {
+    expect(told(...OBSERVATIONS.map((what) => seen(what, '/srv/x/y:1')))).toHaveLength(OBSERVATIONS.length)
+  })
+
+  test('is nothing exact where it was lost, unreadable, or not looked for', () => {
+    expect(observedDenials(outcome({}), by)).toBeUndefined()
+    expect(observedDenials(report([], { isLost: true }), by)).toBeUndefined()
+    expect(observedDenials(report([], { unread: 3 }), by)).toBeUndefined()
+  })
+
+  test('what is missing from it is a warning', () => {
+    expect(observerWarnings(outcome({}))).toEqual([])
+    expect(observerWarnings(report([]))).toEqual([])
+    expect(observerWarnings(report([], { isLost: true }))).toEqual([expect.stringContaining('ENOSYS')])
+    expect(observerWarnings(report([], { unread: 3 }))).toEqual([expect.stringContaining('3 calls')])
+    expect(observerWarnings(report([], { omitted: 7 }))).toEqual([expect.stringContaining('7 further')])
+  })
+})
