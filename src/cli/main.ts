@@ -24,6 +24,7 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   init: async () => (await import('./commands/init.ts')).init,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   why: async () => (await import('./commands/why.ts')).why,
+  learn: async () => (await import('./commands/learn.ts')).learn,
   changes: async () => (await import('./commands/layer.ts')).changes,
   diff: async () => (await import('./commands/layer.ts')).diff,
   apply: async () => (await import('./commands/layer.ts')).apply,

@@ -108,6 +108,11 @@ export const SUBCOMMANDS = [
     flags: [{ name: 'list', help: 'List the last runs that failed, with their IDs.' }, JSON_FLAG],
   },
   {
+    name: 'learn',
+    help: 'Print the smallest profile under which a command succeeds; the host keeps what it has.',
+    takesCommandLine: true,
+  },
+  {
     name: 'changes',
     help: 'List what a run changed in copy-on-write zones.',
     arguments: [{ name: 'ID', isOptional: true, completes: 'layers' }],

@@ -109,7 +109,8 @@ export async function explainOutcome(options: ExecOptions, status: string, captu
 
 /** What an outcome means to the caller. */
 export async function judge(prepared: Prepared, outcome: Outcome): Promise<Result> {
-  const { plan, policy, facts, request } = prepared
+  const { plan, policy, facts, request, options } = prepared
+  if (outcome.observed !== undefined) options.watch?.(outcome.observed)
   return classify(plan, outcome, request.command, {
     origins: policy.origins,
     ...hiddenPaths(prepared, outcome),

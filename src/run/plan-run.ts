@@ -7,6 +7,7 @@ import type { Permits } from '../backends/backend.ts'
 import type { Listener } from '../backends/capture.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
 import { BACKENDS, backendNamed, offersFor } from '../backends/index.ts'
+import type { ObservedReport } from '../backends/outcome.ts'
 import type { PendingChanges } from '../cow/pending.ts'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
@@ -82,6 +83,8 @@ export interface ExecOptions {
   readonly apply?: ApplyChoice | ((waiting: PendingChanges) => Promise<boolean>)
   /** With the policy's `explain`: calls that only ask about a file are watched, too, which makes programs slow that ask about thousands. */
   readonly watchesLooks?: true
+  /** Sees all that the observer has noted, also of a command that succeeded. */
+  readonly watch?: (report: ObservedReport) => void
   /** The ID of a run whose layer this one goes on with; its copy-on-write zones must be the same. */
   readonly cowContinue?: string
   /** Ends the run; the reasons SIGINT, SIGTERM and SIGHUP are passed on to the command, any other is SIGTERM to it. */

@@ -1,0 +1,62 @@
+/**
+ * `llm-do learn [options] -- COMMAND`: prints the smallest profile under which a command succeeds.
+ * Edge: stdio.
+ */
+import { SandboxError } from '../../error.ts'
+import { learn as learnProfile } from '../../learn/learn.ts'
+import { profileText } from '../../learn/profile.ts'
+import { exitStatus } from '../../report/exit-status.ts'
+import type { Result } from '../../report/result.ts'
+import { neutralise, resultLines } from '../../report/text.ts'
+import { homeOf } from '../../run/caller.ts'
+import type { Call } from '../call.ts'
+import { readCommandLine } from '../exec-arguments.ts'
+import { writeStderr, writeStdout } from '../stdio.ts'
+import { readRequest } from './exec.ts'
+
+const USAGE = `Usage: llm-do learn [options of exec] -- COMMAND [ARG...] > PROFILE.yaml
+Runs COMMAND again and again, watched and without a trace on the host, until it succeeds, and prints the smallest profile for it.
+Options are those of llm-do exec, --profile for what it starts from among them.
+`
+
+/** Characters at the end of what a command said that nothing helps. */
+const SHOWN = 2000
+
+async function giveUp(result: Result, runs: number): Promise<number> {
+  await writeStdout('')
+  await writeStderr([
+    ...result.stderr
+      .slice(-SHOWN)
+      .split('\n')
+      .filter((line) => line !== '')
+      .map(neutralise),
+    `llm-do: nothing that may be granted lets it succeed (${runs === 1 ? '1 run' : `${runs} runs`})`,
+    ...resultLines(result),
+  ])
+  return exitStatus(result)
+}
+
+export async function learn(call: Call): Promise<number> {
+  const line = readCommandLine(call.text)
+  if (line.help) {
+    await writeStdout(USAGE)
+    return 0
+  }
+  const request = await readRequest(call, line)
+  const { options, given } = request
+  if (given['worker'] !== undefined || options.cowContinue !== undefined)
+    throw new SandboxError('USAGE', 'learn takes neither --worker nor --cow-continue.', {
+      hint: 'llm-do learn -- COMMAND',
+    })
+  const { apply: _, ...rest } = options
+  const learned = await learnProfile({
+    ...rest,
+    cwd: options.cwd ?? '/',
+    home: homeOf(call.env),
+    tell: (line) => void writeStderr([`llm-do: ${neutralise(line)}`]),
+  })
+  const { result } = learned
+  if (!result.ok) return await giveUp(result, learned.runs)
+  await writeStdout(profileText({ learned, base: options.profile ?? 'default', command: options.command }))
+  return 0
+}
