@@ -7,7 +7,7 @@
 import type { ObservedReport } from '../backends/outcome.ts'
 import type { Change } from '../cow/change.ts'
 import { discardLayer, findPlace } from '../cow/layers.ts'
-import { holdsCredentials } from '../plan/well-known-paths.ts'
+import { isCredential } from '../plan/well-known-paths.ts'
 import type { SandboxInput } from '../policy/keys/index.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Denial, Result } from '../report/result.ts'
@@ -22,6 +22,7 @@ const LONGEST = '30m'
 
 export interface LearnOptions extends ExecOptions {
   readonly cwd: string
+  readonly env: NonNullable<ExecOptions['env']>
   /** The caller's home directory, whose secrets are told apart. */
   readonly home: string
   /** What is done, for people. */
@@ -52,7 +53,7 @@ export async function learn(options: LearnOptions): Promise<Learned> {
     runs += 1
     return await rehearse(options, granted, (report) => {
       for (const { what, path } of report.rows)
-        if (what.startsWith('hidden') && holdsCredentials(path, options.home)) secrets.add(path)
+        if (what.startsWith('hidden') && isCredential(path, options.home)) secrets.add(path)
     })
   }
 
@@ -101,7 +102,7 @@ async function rehearse(
     watchesLooks: true,
     watch,
   })
-  if (result.cow !== undefined) await discardLayer(findPlace(result.cow.id, options.env ?? process.env))
+  if (result.cow !== undefined) await discardLayer(findPlace(result.cow.id, options.env))
   return result
 }
 

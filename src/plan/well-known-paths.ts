@@ -166,6 +166,12 @@ const CREDENTIAL_PATHS = [
   '.netlify',
 ] as const
 
+/** True for a place of credentials itself, and for what lies in it. */
+export function isCredential(path: string, home: string): boolean {
+  if (isWithin(path, '/etc/shadow') || isWithin(path, '/etc/gshadow') || isWithin(path, '/etc/ssl/private')) return true
+  return home !== '' && CREDENTIAL_PATHS.some((known) => isWithin(path, posix.join(home, known)))
+}
+
 /** True when showing this canonical directory by itself would show credentials: a whole home, one of these paths, or a parent of one. */
 export function holdsCredentials(directory: string, home: string): boolean {
   if (directory === '/' || withheldWorkspace(directory, home) !== undefined) return true

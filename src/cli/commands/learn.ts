@@ -16,6 +16,7 @@ import { readRequest } from './exec.ts'
 
 const USAGE = `Usage: llm-do learn [options of exec] -- COMMAND [ARG...] > PROFILE.yaml
 Runs COMMAND again and again, watched and without a trace on the host, until it succeeds, and prints the smallest profile for it.
+It is granted what it asks for, each directory and each host by name, but no place of credentials: only for a command that you trust.
 Options are those of llm-do exec, --profile for what it starts from among them.
 `
 
@@ -52,6 +53,7 @@ export async function learn(call: Call): Promise<number> {
   const learned = await learnProfile({
     ...rest,
     cwd: options.cwd ?? '/',
+    env: call.env,
     home: homeOf(call.env),
     tell: (line) => void writeStderr([`llm-do: ${neutralise(line)}`]),
   })
