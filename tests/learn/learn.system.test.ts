@@ -7,8 +7,11 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
+import { ATTACKED_ZONE } from '../network/ways.ts'
+import { openWorld } from '../network/world.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
 import { callers, currentUser, PLAIN_ID, type User } from '../support/users.ts'
 
 /** `app` is where the command runs, `data` lies beside it. */
@@ -151,5 +154,21 @@ describe.each(callers())('as %s, what is learned of', (as) => {
     const { stdout } = await runCli(['ps', '--cow', '--json'], { ...at(place, as), program: 'llm-do' })
     expect(JSON.parse(stdout.toString())).toEqual([])
     await expect(readFile(join(place, 'app/made'))).rejects.toThrow('ENOENT')
+  })
+})
+
+describeWith('root', 'a command that asks for hosts', () => {
+  test('learns those that it needs, by name', async () => {
+    const world = await openWorld(ATTACKED_ZONE, { hostServes: true })
+    try {
+      const place = await makePlace(currentUser(), {})
+      const script = 'curl -sS -m 5 http://other.test/say; curl -sS -m 5 http://api.test/say'
+      const options = { ...at(place, currentUser()), program: 'llm-do', through: world.through } as const
+      const { status, stdout, stderr } = await runCli(['learn', '-c', script], options)
+      expect({ status, stderr: stderr.toString() }).toMatchObject({ status: 0 })
+      expect(policyOf(stdout.toString())).toMatchObject({ network: { allow: ['api.test'] } })
+    } finally {
+      await world.close()
+    }
   })
 })
