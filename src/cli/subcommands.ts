@@ -109,7 +109,7 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'learn',
-    help: 'Print the smallest profile under which a command succeeds; the host keeps what it has.',
+    help: 'Print the smallest profile for a command, which the host does not notice.',
     takesCommandLine: true,
   },
   {
@@ -236,7 +236,11 @@ export function usageOf(declaration: SubcommandDeclaration, isShort = false): st
   const { flags = [], arguments: operands = [], actions = [], isActionOptional, execOptions, name } = declaration
   const nested = actions.map((action) => `${action.name} ${usageOf(action, isShort)}`.trim()).join(' | ')
   const options = declaration.takesCommandLine || execOptions !== undefined ? ['[options]'] : []
-  const command = declaration.takesCommandLine ? (name === 'exec' ? ['-- COMMAND [ARG...]'] : ['[-- COMMAND]']) : []
+  const command = declaration.takesCommandLine
+    ? name === 'pool' || name === 'start'
+      ? ['[-- COMMAND]']
+      : ['-- COMMAND [ARG...]']
+    : []
   const parts = [
     ...(isShort && name !== 'exec' ? [] : [...options, ...flags.map(flagUsage)]),
     ...(isShort && name !== 'exec' ? [] : command),

@@ -3,6 +3,7 @@
  * Edge: stdio.
  */
 import { SandboxError } from '../../error.ts'
+import { hasBash } from '../../host/program.ts'
 import { learn as learnProfile } from '../../learn/learn.ts'
 import { profileText } from '../../learn/profile.ts'
 import { exitStatus } from '../../report/exit-status.ts'
@@ -38,7 +39,7 @@ async function giveUp(result: Result, runs: number): Promise<number> {
 }
 
 export async function learn(call: Call): Promise<number> {
-  const line = readCommandLine(call.text)
+  const line = readCommandLine(call.text, hasBash())
   if (line.help) {
     await writeStdout(USAGE)
     return 0
