@@ -92,11 +92,17 @@ void terminal_watch(const struct terminal *terminal, struct pollfd *watched) {
 /* What a person types to end input; the program decides what it means. */
 #define END_OF_TRANSMISSION 4
 
+/* A terminal that gives its reader whole lines. */
+static int is_in_line_mode(int master) {
+  struct termios mode;
+  return tcgetattr(master, &mode) == 0 && (mode.c_lflag & ICANON);
+}
+
 /* Within a line it only ends the line, without a newline: it takes a second one there. */
 static void end_input(struct terminal *terminal) {
   terminal->input = -1;
   memset(terminal->typed.bytes, END_OF_TRANSMISSION, 2);
-  terminal->typed.end = terminal->is_within_line ? 2 : 1;
+  terminal->typed.end = terminal->is_within_line && is_in_line_mode(terminal->master) ? 2 : 1;
 }
 
 static int type(struct terminal *terminal) {

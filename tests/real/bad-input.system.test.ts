@@ -326,7 +326,7 @@ describeWith(['root', 'userns'], "root's own directory where it cannot be idmapp
     const { status, out, err } = await runForText(['--rw', '.', '--', 'touch', 'made'], { cwd: overlay })
     expect({ status, out }).toEqual({ status: 125, out: '' })
     expect(err).toContain(`${overlay} is root's`)
-    expect(err).toContain(`hint: chown it to a user`)
+    expect(err).toContain(`; or chown it to a user, whom the command then runs as: chown -R USER ${overlay}`)
     await execa('chown', ['-R', '65533:65533', overlay])
     expect(await runForText(['--rw', '.', '--', 'touch', 'made'], { cwd: overlay })).toEqual({
       status: 0,

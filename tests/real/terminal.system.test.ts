@@ -61,7 +61,7 @@ describeWith(['bwrap', 'userns', 'python'], 'with --tty the command', () => {
   test('has a terminal of the size of the caller’s', async () => {
     // It waits for a key: how the terminal is meanwhile can be seen only while it is there.
     const script = 'stty size; test -t 0 && test -t 1 && test -t 2 && echo all; echo $TERM; read key; exit 5'
-    const seen = await sit(['--tty', '-c', script], [{ until: 'xterm', type: '\r' }])
+    const seen = await sit(['--tty', '--rw', '.', '-c', script], [{ until: 'xterm', type: '\r' }])
     expect(seen).toEqual({ ...AT_EASE, status: 5, raw: true, screen: '33 101\r\nall\r\nxterm\r\n\r\n' })
   })
 
