@@ -11,6 +11,7 @@ import { isCredential } from '../plan/well-known-paths.ts'
 import type { SandboxInput } from '../policy/keys/index.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Denial, Result } from '../report/result.ts'
+import { asCopies } from '../run/copies.ts'
 import { exec } from '../run/exec.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
 import { type Grant, grantFor, withGrant } from './grants.ts'
@@ -96,7 +97,7 @@ async function rehearse(
   const result = await exec({
     ...options,
     layers: [learning, ...layers, ...granted.map(({ layer }) => layer)],
-    narrow: async (grant, request) => asCopies((await narrow?.(grant, request)) ?? grant),
+    narrow: async (grant, request) => withWorkspaceCopy(asCopies((await narrow?.(grant, request)) ?? grant)),
     mode: 'capture',
     stdin: 'ignore',
     watchesLooks: true,
@@ -106,8 +107,6 @@ async function rehearse(
   return result
 }
 
-/** What may be written is a copy, and so is the caller's directory, whether or not it may be: what is changed of it is learned from the copy. */
-function asCopies(policy: Policy): Policy {
-  const zones = policy.zones.map((zone) => (zone.mode === 'rw' ? { ...zone, mode: 'cow' as const } : zone))
-  return { ...policy, zones, workspace: policy.workspace === 'none' ? 'none' : 'cow' }
-}
+/** Whether or not the caller's directory may be written: what is changed of it is learned from the copy. */
+const withWorkspaceCopy = (policy: Policy): Policy =>
+  policy.workspace === 'none' ? policy : { ...policy, workspace: 'cow' }

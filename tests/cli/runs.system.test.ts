@@ -1,5 +1,5 @@
 /** Live runs and pools as people see and end them: `ps`, `kill`, `pool stop`. */
-import { rmSync, symlinkSync } from 'node:fs'
+import { readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isAlive, keepers, startPool } from '../pool/pool.ts'
@@ -17,6 +17,14 @@ interface Listed {
   readonly directory: string
   readonly profile: string
   readonly command: readonly string[]
+}
+
+/** The name of an account, or its number where it has none. */
+function accountOf(uid: number): string {
+  const accounts = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
+  return accounts.find(([, , id]) => id === String(uid))?.[0] ?? String(uid)
 }
 
 const PATIENCE = { timeout: 20_000 }
@@ -67,7 +75,7 @@ describeWith('userns', 'a live run', () => {
       ])
       expect(listed).toMatchObject({ directory: cwd, uid: uidOf(as), profile: 'strict', command: ['sleep', '300'] })
       expect(listed.started).toBeGreaterThanOrEqual(before)
-      expect(listed.user).toBe(as === 'root' ? 'root' : String(PLAIN_ID))
+      expect(listed.user).toBe(accountOf(uidOf(as)))
       const { stdout } = await runCli(['ps'], { program: 'llm-do', as })
       const [header = '', ...rows] = stdout.toString().trimEnd().split('\n')
       expect(header.split(/ +/)).toEqual(['ID', 'PID', 'USER', 'AGE', 'PROFILE', 'DIRECTORY', 'COMMAND'])

@@ -728,7 +728,7 @@ describeWith('bwrap', 'a cached plan is not used', () => {
 
   test.each<readonly [string, (records: string) => string]>([
     ['has an unknown slot', (records) => records.replace('\0stdout\0', '\0secret\0')],
-    ['has no end', (records) => records.replace('\0end\0engine', '\0stdout\0engine')],
+    ['has no end', (records) => records.replace('\0end\0', '\0stdout\0')],
     ['ends twice', (records) => records.replace('\0stdout\0', '\0end\0')],
     ['is there, but nothing is captured', (records) => records.replace('\0capture\x001048576\0', '\0')],
     ['is not there, but the output is captured', (records) => records.replaceAll(/result\0[^\0]*\0[^\0]*\0/g, '')],

@@ -67,8 +67,8 @@ describeWith('root', 'without network', () => {
 
   test('a command that fails hears it in one line, one that succeeds does not', async () => {
     const failing = await runCli(['--', 'sh', '-c', 'curl -s http://api.example/'])
-    expect(failing.stderr.toString()).toContain(
-      'llm-do: denied: resolve api.example; to allow it: --allow-host api.example\n',
+    expect(failing.stderr.toString()).toMatch(
+      /^llm-do: denied: resolve api\.example( \(\d times\))?; to allow it: --allow-host api\.example\n/m,
     )
     const succeeding = await runCli(['--', 'sh', '-c', 'curl -s http://api.example/; true'])
     expect(succeeding.stderr.toString()).not.toMatch(/hint|denied/)

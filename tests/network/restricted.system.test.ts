@@ -93,8 +93,9 @@ print({s.recv(1) for s in silent}, time.monotonic() - begun >= 10, socket.gethos
   test('a command that fails hears in one line what was refused and which flag allows it', async () => {
     const argv = ['--allow-host', 'api.test', '--', 'sh', '-c', 'curl -s http://other.test/ http://api.test:81/']
     const { stderr } = await runCli(argv, { through: world.through })
-    expect(stderr.toString()).toContain(
-      'llm-do: denied: resolve other.test; to allow it: --allow-host other.test\nllm-do: denied: connect api.test:81; to allow it: --allow-host api.test:81\n',
+    // One look-up asks for two kinds of addresses.
+    expect(stderr.toString()).toMatch(
+      /^llm-do: denied: resolve other\.test( \(\d times\))?; to allow it: --allow-host other\.test\nllm-do: denied: connect api\.test:81( \(\d times\))?; to allow it: --allow-host api\.test:81\n/m,
     )
   })
 

@@ -1,19 +1,18 @@
 /**
  * `llm-do why [ID]`: a failed run once more, watched, with its writable directories as copies that are thrown away.
- * Edge: the working directory, which becomes that of the run; the file system (what a zone is).
+ * Edge: the working directory, which becomes that of the run.
  */
-import { statSync } from 'node:fs'
 import { discardLayer, findPlace } from '../../cow/layers.ts'
 import { SandboxError } from '../../error.ts'
 import { hasBash } from '../../host/program.ts'
 import type { PolicyLayer } from '../../policy/layer.ts'
 import type { Policy } from '../../policy/policy.ts'
-import type { Zone } from '../../policy/values.ts'
 import { exitStatus } from '../../report/exit-status.ts'
 import { shellWord } from '../../report/hints.ts'
 import { printJson } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
 import { denialText, neutralise } from '../../report/text.ts'
+import { asCopies, filesWithoutCopy } from '../../run/copies.ts'
 import { type FailedRun, failedRuns, findFailedRun } from '../../run/failed-runs.ts'
 import type { ExecOptions } from '../../run/plan-run.ts'
 import type { Call } from '../call.ts'
@@ -30,15 +29,6 @@ const explaining = (directory: string): PolicyLayer => ({
   directory,
   values: { explain: true },
 })
-
-/** The host keeps what it has: a directory that may be changed is a copy, and a file, of which there is none, is read-only. */
-function asCopies(policy: Policy): Policy {
-  const zones = policy.zones.map((zone) => (zone.mode === 'rw' ? { ...zone, mode: modeOf(zone) } : zone))
-  return { ...policy, zones, workspace: policy.workspace === 'rw' ? 'cow' : policy.workspace }
-}
-
-const modeOf = ({ hostPath = '' }: Zone): 'cow' | 'ro' =>
-  statSync(hostPath, { throwIfNoEntry: false })?.isFile() === true ? 'ro' : 'cow'
 
 const again =
   (directory: string, seen: (policy: Policy) => void) =>
@@ -73,10 +63,7 @@ async function runAgain({ directory, words }: FailedRun, call: Call): Promise<Ag
       },
     )
   const files: string[] = []
-  const note = ({ zones }: Policy) =>
-    void files.push(
-      ...zones.flatMap((zone) => (zone.mode === 'rw' && modeOf(zone) === 'ro' ? (zone.hostPath ?? []) : [])),
-    )
+  const note = (policy: Policy) => void files.push(...filesWithoutCopy(policy))
   const result = await runRecorded({ request, invocation: undefined, told: new Set(), changed: again(directory, note) })
   if (result.cow !== undefined) await discardLayer(findPlace(result.cow.id, call.env))
   return { result, files }
