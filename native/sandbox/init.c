@@ -422,12 +422,15 @@ static uint32_t kill_the_rest(void) {
   return killed;
 }
 
-/* Less than a program's buffer is left, or no inode. */
+/* Less than a program's buffer is left, in a small one less than a sixteenth, or no inode. */
 #define ROOM_LEAST (64 << 10)
 
 static int is_full(const char *directory) {
   struct statfs status;
-  return statfs(directory, &status) == 0 && ((uint64_t)status.f_bfree * (uint64_t)status.f_bsize < ROOM_LEAST || status.f_ffree == 0);
+  if (statfs(directory, &status) < 0) return 0;
+  uint64_t block = (uint64_t)status.f_bsize, part = (uint64_t)status.f_blocks * block / 16;
+  uint64_t least = part < ROOM_LEAST ? part : ROOM_LEAST;
+  return status.f_bfree == 0 || (uint64_t)status.f_bfree * block < least || status.f_ffree == 0;
 }
 
 /* Before the rest is killed: what a process had open gives its room back. */

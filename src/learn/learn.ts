@@ -24,8 +24,6 @@ const LONGEST = '30m'
 export interface LearnOptions extends ExecOptions {
   readonly cwd: string
   readonly env: NonNullable<ExecOptions['env']>
-  /** The caller's home directory, whose secrets are told apart. */
-  readonly home: string
   /** What is done, for people. */
   readonly tell: (line: string) => void
 }
@@ -52,14 +50,14 @@ export async function learn(options: LearnOptions): Promise<Learned> {
 
   const run = async (granted: readonly Grant[]): Promise<Result> => {
     runs += 1
-    return await rehearse(options, granted, (report) => {
-      for (const { what, path } of report.rows)
-        if (what.startsWith('hidden') && isCredential(path, options.home)) secrets.add(path)
+    return await rehearse(options, granted, ({ rows }, homes) => {
+      const hidden = rows.filter(({ what }) => what.startsWith('hidden'))
+      for (const { path } of hidden) if (homes.some((home) => isCredential(path, home))) secrets.add(path)
     })
   }
 
   let result = await run(grants)
-  while (!result.ok && runs < MOST_RUNS) {
+  while (!result.ok && result.reason !== 'cancelled' && runs < MOST_RUNS) {
     const known = new Set(grants.map(({ fix }) => fix))
     const refused = result.denials.filter(({ fix }) => !known.has(fix))
     const answers = refused.flatMap((denial) => grantFor(denial, cwd) ?? [])
@@ -78,6 +76,7 @@ export async function learn(options: LearnOptions): Promise<Learned> {
     tell(`trying without ${grant.fix}`)
     const fewer = grants.filter((one) => one !== grant)
     const without = await run(fewer)
+    if (without.reason === 'cancelled') return { grants, apart: [], secrets: [], changes: [], result: without, runs }
     if (!without.ok) continue
     grants = fewer
     result = without
@@ -88,20 +87,24 @@ export async function learn(options: LearnOptions): Promise<Learned> {
 
 /** Once, watched, and without a trace on the host. */
 async function rehearse(
-  { narrow, layers = [], tell: _, home: __, ...options }: LearnOptions,
+  { narrow, layers = [], tell: _, ...options }: LearnOptions,
   granted: readonly Grant[],
-  watch: (report: ObservedReport) => void,
+  watch: (report: ObservedReport, homes: readonly string[]) => void,
 ): Promise<Result> {
   const values: SandboxInput = { explain: true, resources: { timeout: LONGEST } }
   const learning = { layer: 'flag', source: 'llm-do learn', directory: options.cwd, values } as const
+  let homes: readonly string[] = []
   const result = await exec({
     ...options,
     layers: [learning, ...layers, ...granted.map(({ layer }) => layer)],
-    narrow: async (grant, request) => withWorkspaceCopy(asCopies((await narrow?.(grant, request)) ?? grant)),
+    narrow: async (grant, request) => {
+      homes = request.homes
+      return withWorkspaceCopy(asCopies((await narrow?.(grant, request)) ?? grant))
+    },
     mode: 'capture',
     stdin: 'ignore',
     watchesLooks: true,
-    watch,
+    watch: (report) => watch(report, homes),
   })
   if (result.cow !== undefined) await discardLayer(findPlace(result.cow.id, options.env))
   return result

@@ -46,8 +46,8 @@ export interface ClassifyExtras extends FailureContext {
   readonly isAtTerminal?: boolean
   /** The same of what stderr names. */
   readonly hidden?: readonly InvisiblePath[]
-  /** The caller's home directory. */
-  readonly home?: string
+  /** Home directories of this machine, in which credentials may lie. */
+  readonly homes?: readonly string[]
 }
 
 const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
@@ -223,10 +223,10 @@ function denialsOf(
   reason: Reason,
   outcome: Outcome,
   plan: Plan,
-  { hidden = [], home = '' }: ClassifyExtras,
+  { hidden = [], homes = [] }: ClassifyExtras,
 ): readonly Denial[] {
   const failed = outcome.exitCode !== 0 && outcome.cause === 'exit'
-  const observed = observedDenials(outcome, { plan, home })
+  const observed = observedDenials(outcome, { plan, homes })
   return [
     ...guardDenials(outcome, plan),
     ...networkDenials(outcome),

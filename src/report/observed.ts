@@ -7,15 +7,15 @@ import type { ObservedReport, Outcome } from '../backends/outcome.ts'
 import type { Observation, Observed } from '../contract.ts'
 import { isDangerousSocket } from '../plan/known-sockets.ts'
 import type { Plan } from '../plan/plan.ts'
-import { holdsCredentials, isWithin, normal } from '../plan/well-known-paths.ts'
+import { holdsCredentials, isCredential, normal } from '../plan/well-known-paths.ts'
 import { allowFix } from './network.ts'
 import type { Denial } from './result.ts'
 import { showFix, writeDenial } from './stderr-denials.ts'
 
 export interface ObservedBy {
   readonly plan: Plan
-  /** The caller's home directory. */
-  readonly home: string
+  /** Home directories of this machine, the caller's among them. */
+  readonly homes: readonly string[]
 }
 
 type Seen = Omit<Denial, 'count' | 'evidence'>
@@ -25,7 +25,7 @@ export function observedDenials({ observed }: Outcome, by: ObservedBy): readonly
   if (observed === undefined || observed.isLost || observed.unread > 0) return undefined
   return observed.rows.toSorted(byWeight).flatMap((row): readonly Denial[] => {
     const path = row.what === 'unreachable' ? row.path : normal(row.path)
-    const seen = isTold({ ...row, path }, by.home) ? SEEN[row.what](path, by.plan) : undefined
+    const seen = isTold({ ...row, path }, by.homes) ? SEEN[row.what](path, by.plan) : undefined
     return seen === undefined ? [] : [{ ...seen, count: row.count, evidence: 'sandbox' }]
   })
 }
@@ -66,12 +66,13 @@ const ASKED_IN_PASSING =
   /^\/(?:var\/)?run\/(?:nscd|systemd|dbus|utmp|user|resolvconf)(?:\/|$)|^\/var\/(?:lib\/(?:sss|nscd)|db|log)(?:\/|$)/
 
 /** Whether the host has something in a place of credentials, or in its own part of /etc, is not told. */
-function isTold({ what, path }: Observed, home: string): boolean {
+function isTold({ what, path }: Observed, homes: readonly string[]): boolean {
   if (what === 'unreachable' || what === 'read-only') return true
   if (/^\/(?:etc|boot)(?:\/|$)/.test(path) || ASKED_IN_PASSING.test(path)) return false
   // A socket is shown by itself, in whatever directory of the system it is.
-  if (what === 'hidden-socket' && !isWithin(path, home)) return true
-  return !holdsCredentials(what === 'hidden-create' ? posix.dirname(path) : path, home)
+  if (what === 'hidden-socket') return !homes.some((home) => isCredential(path, home))
+  const shown = what === 'hidden-create' ? posix.dirname(path) : path
+  return !homes.some((home) => holdsCredentials(shown, home))
 }
 
 export function observerWarnings({ observed }: Outcome): readonly string[] {

@@ -115,7 +115,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     origins: policy.origins,
     ...hiddenPaths(prepared, outcome),
     interpreter: isInterpreterMissing(outcome) ? invisibleInterpreter(prepared) : undefined,
-    home: request.home,
+    homes: request.homes,
     isAtTerminal: !request.captured && isatty(2),
     pending: await pendingAfter(outcome),
     ...(plan.engine === undefined ? {} : { program: `${nativeDirectory()}/launch` }),
@@ -131,7 +131,9 @@ function hiddenPaths(
   if (cause !== 'exit' || exitCode === 0) return {}
   const { plan, request } = prepared
   const hidden = existing(
-    absolutePathsIn(endOf(stderr)).filter((path) => isHidden(path, plan) && !holdsCredentials(path, request.home)),
+    absolutePathsIn(endOf(stderr)).filter(
+      (path) => isHidden(path, plan) && !request.homes.some((home) => holdsCredentials(path, home)),
+    ),
   )
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && isHidden(word, plan))
   const others = existing([...new Set(words)].filter((word) => !hidden.includes(word)))

@@ -148,6 +148,22 @@ describe.each(callers())('as %s, what is learned of', (as) => {
     expect(learned.stderr.toString()).toMatch(/^broken\nllm-do: nothing that may be granted/)
   })
 
+  test.each(['--worker=w', '--workshop=w', '--audit=log', '--plan', '--why=memory'])(
+    '%s is refused, not left out',
+    async (flag) => {
+      const place = await makePlace(as, {})
+      const { status, stdout, stderr } = await learn(place, as, [flag, '--', 'true'])
+      expect({ status, stdout: stdout.toString() }).toEqual({ status: 125, stdout: '' })
+      expect(stderr.toString()).toContain(`${flag.split('=')[0]}: what is learned`)
+    },
+  )
+
+  test('a small file system that is empty is not said to be full', async () => {
+    const place = await makePlace(as, {})
+    const { stdout } = await runCli(['--json', '--tmpfs', '/small:32k', '-c', 'exit 3'], at(place, as))
+    expect(JSON.parse(stdout.toString())).toMatchObject({ exitCode: 3, denials: [] })
+  })
+
   test('the changes of a run are nowhere when it was learned from', async () => {
     const place = await makePlace(as, {})
     await learn(place, as, ['-c', 'echo made > made'])

@@ -20,7 +20,7 @@ const WORKSPACE: PlannedZone = {
   protect: [],
   from: 'test',
 }
-const by = { plan: plan({ zones: [WORKSPACE] }), home: '/home/ann' }
+const by = { plan: plan({ zones: [WORKSPACE] }), homes: ['/', '/home/ann', '/home/bob'] }
 
 const seen = (what: Observation, path: string, last = 1, count = 1): Observed => ({ what, path, count, last })
 const report = (rows: readonly Observed[], more: Partial<ObservedReport> = {}) =>
@@ -51,6 +51,7 @@ describe('what an observer saw', () => {
   test.each<[Observation, string]>([
     ['hidden-read', '/home/ann/.ssh/id_rsa'],
     ['hidden-read', '/home/ann/.aws'],
+    ['hidden-read', '/home/bob/.ssh/id_rsa'],
     ['hidden-read', '/home/ann'],
     ['hidden-create', '/home/ann/.gnupg/x'],
     ['hidden-socket', '/home/ann/.gnupg/S.gpg-agent'],

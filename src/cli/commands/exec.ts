@@ -185,16 +185,20 @@ const withLineEnd = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
 /** Signals that ask us to stop. The run is ended by our own hand, so that nothing of it is left. */
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-async function runUntilSignal(options: ExecOptions): Promise<Result> {
-  const { exec: execute } = await import('../../run/exec.ts')
+export async function untilSignal<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
   const stop = (signal: NodeJS.Signals) => controller.abort(signal)
   for (const signal of STOP_SIGNALS) process.on(signal, stop)
   try {
-    return await execute({ ...options, signal: controller.signal })
+    return await run(controller.signal)
   } finally {
     for (const signal of STOP_SIGNALS) process.off(signal, stop)
   }
+}
+
+async function runUntilSignal(options: ExecOptions): Promise<Result> {
+  const { exec: execute } = await import('../../run/exec.ts')
+  return await untilSignal((signal) => execute({ ...options, signal }))
 }
 
 /** What a run did is not for its command to rewrite: the log stays read-only in every zone that would show it. */

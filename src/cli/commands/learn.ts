@@ -2,24 +2,26 @@
  * `llm-do learn [options] -- COMMAND`: prints the smallest profile under which a command succeeds.
  * Edge: stdio.
  */
-import { SandboxError } from '../../error.ts'
 import { hasBash } from '../../host/program.ts'
 import { learn as learnProfile } from '../../learn/learn.ts'
 import { profileText } from '../../learn/profile.ts'
 import { exitStatus } from '../../report/exit-status.ts'
 import type { Result } from '../../report/result.ts'
 import { neutralise, resultLines } from '../../report/text.ts'
-import { homeOf } from '../../run/caller.ts'
 import type { Call } from '../call.ts'
 import { readCommandLine } from '../exec-arguments.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
-import { readRequest } from './exec.ts'
+import { usageError } from '../usage-error.ts'
+import { readRequest, untilSignal } from './exec.ts'
 
 const USAGE = `Usage: llm-do learn [options of exec] -- COMMAND [ARG...] > PROFILE.yaml
 Runs COMMAND again and again, watched and without a trace on the host, until it succeeds, and prints the smallest profile for it.
 It is granted what it asks for, each directory and each host by name, but no place of credentials: only for a command that you trust.
 Options are those of llm-do exec, --profile for what it starts from among them.
 `
+
+/** They would narrow the run, record it or show something else: leaving one out in silence would be another run than was asked for. */
+const NOT_LEARNED_WITH = ['worker', 'workshop', 'audit', 'cow-continue', 'plan', 'argv', 'why']
 
 /** Characters at the end of what a command said that nothing helps. */
 const SHOWN = 2000
@@ -46,18 +48,22 @@ export async function learn(call: Call): Promise<number> {
   }
   const request = await readRequest(call, line)
   const { options, given } = request
-  if (given['worker'] !== undefined || options.cowContinue !== undefined)
-    throw new SandboxError('USAGE', 'learn takes neither --worker nor --cow-continue.', {
-      hint: 'llm-do learn -- COMMAND',
-    })
+  const refused = NOT_LEARNED_WITH.find((name) => given[name] !== undefined)
+  if (refused !== undefined)
+    throw usageError(
+      `--${refused}: what is learned runs again and again, without a trace.`,
+      `llm-do learn without --${refused}`,
+    )
   const { apply: _, ...rest } = options
-  const learned = await learnProfile({
-    ...rest,
-    cwd: options.cwd ?? '/',
-    env: call.env,
-    home: homeOf(call.env),
-    tell: (line) => void writeStderr([`llm-do: ${neutralise(line)}`]),
-  })
+  const learned = await untilSignal((signal) =>
+    learnProfile({
+      ...rest,
+      cwd: options.cwd ?? '/',
+      env: call.env,
+      signal,
+      tell: (line) => void writeStderr([`llm-do: ${neutralise(line)}`]),
+    }),
+  )
   const { result } = learned
   if (!result.ok) return await giveUp(result, learned.runs)
   await writeStdout(profileText({ learned, base: options.profile ?? 'default', command: options.command }))
