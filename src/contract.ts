@@ -170,6 +170,8 @@ export const VERBS = {
   deadline: 1,
   /** DIRECTORY; read by launch; run records */
   runs: 1,
+  /** read by launch, init; other commands of the user's may be run in the sandbox while it lives */
+  serve: 0,
   /** NAME; read by launch; for people (llm-do ps) */
   profile: 1,
   /** DIRECTORY; read by launch; for people: where the run was asked for */

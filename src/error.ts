@@ -26,6 +26,8 @@ export const ERROR_CODES = {
   BACKEND_FAILED: 'The backend broke while the command ran.',
   OUTPUT_FAILED: 'A result or a message could not be written.',
   SANDBOX_CLOSED: 'The sandbox or executor of the library was closed before.',
+  SANDBOX_EXISTS: 'A sandbox of this name was started before and was not stopped.',
+  SANDBOX_NOT_FOUND: 'No sandbox of this name lives.',
   RUN_NOT_FOUND: 'No failed run of this name is known, or its directory is gone.',
   LAYER_NOT_FOUND: 'No copy-on-write run of this name has changes that wait.',
   LAYER_BUSY: 'The changes of a run are in use: it is not over, or another command works on them.',

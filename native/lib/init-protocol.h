@@ -32,6 +32,7 @@ enum report_kind {
                          mount namespace and the socket of the process that waits by SCM_RIGHTS */
   REPORT_NOT_STARTED = 7, /* of a warm sandbox: what waited has ended, and was no command; step, path, error if it said why */
   REPORT_OBSERVED = 8,    /* the command's process: the listener of its calls by SCM_RIGHTS (sandbox/observe.h) */
+  REPORT_EXECUTED = 9,    /* of a sandbox that serves other commands: its own one has been executed */
 };
 
 #define READY_DESCRIPTORS 3
@@ -66,9 +67,17 @@ struct handover {
   char block[HANDOVER_BYTES_MAX]; /* as in INIT_COMMAND */
 };
 
-/* A request to init: send `signal` to the command's process group, or to everything inside. */
+/* A request to init: send `signal` to the command's process group, or to everything inside. Or, where `enter` is set, run another
+ * command, with the descriptors that follow. What asked for that command (tools/enter.c) holds the other end of the last one: from
+ * there come requests with a signal for it, and its reports go there. The end of that socket ends the command. */
 struct request {
   int32_t signal;
   int32_t everyone;
+  int32_t enter; /* ENTER_* */
 };
+
+enum { ENTER_PLAIN = 1, ENTER_TERMINAL = 2 }; /* with a terminal of the sandbox's, whose master comes with REPORT_STARTED */
+
+/* The command's three streams, a sealed memfd as INIT_COMMAND, and a SOCK_SEQPACKET socket. */
+#define ENTER_DESCRIPTORS 5
 

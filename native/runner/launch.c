@@ -40,6 +40,9 @@ static void require_walls(struct run *run) {
   for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
     if (!launchfile_find(&run->file, walls[i], &entry)) run_refuse(run, "launch: launch file", "a wall is missing");
   if (run->warm_directory && launchfile_find(&run->file, V_OBSERVE, &entry)) run_refuse(run, "launch: launch file", "no warm sandbox is observed");
+  /* What others would do in there is not what the observer was asked for; and the environment that they get came as a block. */
+  if (run_serves(run) && (launchfile_find(&run->file, V_OBSERVE, &entry) || !launchfile_find(&run->file, V_RUNS, &entry) || !run->block))
+    run_refuse(run, "launch: launch file", "this sandbox serves nobody");
 }
 
 /* A limit that cannot be read is refused before anything starts. */
@@ -70,7 +73,7 @@ static void find_init(struct run *run) {
 
 void run_begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
-  run->records = run->record = run->layer = run->cgroup_parent = run->cgroup = run->terminator = run->control = run->errors = run->signals = -1;
+  run->records = run->record = run->layer = run->entry = run->cgroup_parent = run->cgroup = run->terminator = run->control = run->errors = run->signals = -1;
   run->keeper = -1;
   terminal_none(&run->terminal);
   streams_note(&run->streams);

@@ -5,6 +5,7 @@
  *   runner/sweeper.c     the process that sweeps when launch is killed
  *   runner/start.c   starting the stager
  *   runner/warm-request.c  frames to and from the caller: captured output, and the command of a warm run
+ *   runner/entry.c   other commands for a sandbox that serves
  *   runner/watch.c   the poll loop until no process is left
  *   runner/conclude.c  the report, and the exit status
  */
@@ -62,6 +63,7 @@ struct run {
   struct net_helper net; /* of a restricted network, or for the names that are asked for without one */
   struct observer observer;
 
+  int entry; /* where other commands are asked for; -1 without */
   int terminator; /* its channel, until the helper has it; -1 without */
 
   int control; /* our end */
@@ -153,6 +155,12 @@ void run_relay(struct run *run, const struct pollfd *watched);
 void run_do_deferred(struct run *run);
 void run_send_status_early(struct run *run);
 void run_finish_client(struct run *run);
+
+/* ---- other commands (runner/entry.c) ---- */
+
+int run_serves(const struct run *run);
+void run_open_entry(struct run *run);
+void run_on_entry(struct run *run);
 
 /* ---- until nothing is left (runner/watch.c) ---- */
 

@@ -1,25 +1,18 @@
 /* The stager (sandbox/root-fs.h) is cloned into the cgroup, with the launch file and the command in sealed memory. */
 #include "runner/run.h"
 
+#include "lib/sealed-memory.h"
 #include "sandbox/idmap.h"
 #include "sandbox/network.h"
 #include "sandbox/root-fs.h"
 
 #include <sched.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 int run_sealed(struct run *run, const char *bytes, size_t size, const char *what) {
-  int fd = memfd_create(what, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  int fd = memory_sealed(bytes, size, what);
   if (fd < 0) run_refuse(run, "launch: memfd", what);
-  for (size_t sent = 0; sent < size;) {
-    ssize_t got = write(fd, bytes + sent, size - sent);
-    if (got < 0) run_refuse(run, "launch: memfd", what);
-    sent += (size_t)got;
-  }
-  if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-    run_refuse(run, "launch: memfd", what);
   return fd;
 }
 

@@ -38,7 +38,7 @@ void run_kill(struct run *run) {
 }
 
 static void send_request(struct run *run, int signal, int everyone) {
-  struct request request = {signal, everyone};
+  struct request request = {.signal = signal, .everyone = everyone};
   (void)!send(run->control, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -157,6 +157,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
     case REPORT_ENDED: on_ended(run, report); break;
     case REPORT_READY: run_on_ready(run, fds, count); break;
     case REPORT_OBSERVED: on_observed(run, count ? fds[0] : -1); break;
+    case REPORT_EXECUTED: run_open_entry(run); break;
     case REPORT_NOT_STARTED: on_not_started(run, report); break;
     case REPORT_NO_EXEC: on_no_exec(run, report); break;
     default: run_record_failure_as(run, CAUSE_SETUP, report->error, report->step, report->path); /* of the command's process, before its exec */
@@ -313,10 +314,10 @@ static void look_at_guard(struct run *run, int has_events) {
 
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
-    struct pollfd watched[6 + TERMINAL_POLLS + WARM_POLLS] = {
+    struct pollfd watched[7 + TERMINAL_POLLS + WARM_POLLS] = {
         {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->is_kept ? run->keeper : -1, POLLIN, 0}, {run->errors, POLLIN, 0},
-        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}};
-    struct pollfd *terminal = &watched[6], *warm = terminal + TERMINAL_POLLS;
+        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}, {run->entry, POLLIN, 0}};
+    struct pollfd *terminal = &watched[7], *warm = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);
     warm_watch(&run->warm, warm);
     if (poll(watched, sizeof watched / sizeof *watched, patience(run)) < 0 && errno != EINTR) {
@@ -328,6 +329,7 @@ void run_watch(struct run *run) {
     if (watched[2].revents) read_keeper(run);
     if (watched[3].revents) read_errors(run);
     if (watched[5].revents) run_serve_names(run);
+    if (watched[6].revents) run_on_entry(run);
     terminal_relay(&run->terminal, terminal);
     run_relay(run, warm);
     look_at_limits(run);

@@ -12,9 +12,13 @@
  * In a warm sandbox the command's process is there before its command: it has done what does not depend on one, gets it from
  * launch by a socket of its own, does the rest, and starts when launch says so. No other process in here is woken for that: that it
  * has started stands in a pipe which init reads at the end.
+ *
+ * A sandbox that serves (`serve` in its launch file) runs other commands, too, which launch hands over. Each has an attendant
+ * (sandbox/attendant.h), a process that is forked here, behind the same walls.
  */
 #include "lib/init-protocol.h"
 #include "lib/report-failure.h"
+#include "sandbox/attendant.h"
 #include "sandbox/seccomp-eval.h"
 #include "sandbox/confine.h"
 #include "sandbox/network.h"
@@ -386,11 +390,51 @@ static uint64_t require_start(const struct started *child) {
   _exit(125);
 }
 
-static void obey(pid_t child) {
+/* ---- other commands ---- */
+
+/* By an attendant: everything that a first command gets, in the same order. */
+static struct attended start_other(const struct launchfile *file, const struct command *command, int with_terminal) {
+  int pipe[2], master = -1;
+  struct child own = {.slave = -1, .waiting = -1, .gate = -1};
+  if (seccomp_read(file, &own.filter) < 0) fail("init: seccomp", "");
+  if (pipe2(pipe, O_CLOEXEC) < 0) fail("init: pipe", "");
+  own.pipe = pipe[1];
+  if (with_terminal) terminal_open(&master, &own.slave, INIT_STDOUT);
+  pid_t child = fork();
+  if (child < 0) fail("init: fork", "");
+  if (child == 0) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) report_and_exit(own.pipe, REPORT_FAILED, "init: prctl", "");
+    settle(&own);
+    run(file, command, &own);
+  }
+  close(own.pipe);
+  if (own.slave >= 0) close(own.slave);
+  return (struct attended){child, pipe[0], master};
+}
+
+static _Noreturn void attend(const struct launchfile *file, const struct request *request, const int *given) {
+  int session = attendant_take(given);
+  struct command command = read_command(INIT_COMMAND);
+  if (!command.argv[0]) fail_with(EINVAL, "init: command block", "");
+  struct attended attended = start_other(file, &command, request->enter == ENTER_TERMINAL);
+  for (int i = 0; i < 3; i++) close(INIT_STDIN + i);
+  attendant_wait(session, &attended);
+}
+
+/* Where no process can be forked the other side sees the end of its socket. */
+static void enter(const struct launchfile *file, const struct request *request, const int *fds, int count) {
+  struct entry serve;
+  if (count == ENTER_DESCRIPTORS && launchfile_find(file, V_SERVE, &serve) && fork() == 0) attend(file, request, fds);
+}
+
+static void obey(const struct launchfile *file, pid_t child) {
   struct request request;
-  ssize_t got = recv(INIT_CONTROL, &request, sizeof request, 0);
+  int fds[MESSAGE_DESCRIPTORS_MAX], count;
+  ssize_t got = message_receive(INIT_CONTROL, &request, sizeof request, 0, fds, &count);
   if (got != sizeof request) _exit(125); /* launch is gone: with PID 1 everything ends */
-  kill(request.everyone ? -1 : -child, request.signal);
+  if (request.enter) enter(file, &request, fds, count);
+  else kill(request.everyone ? -1 : -child, request.signal);
+  for (int i = 0; i < count; i++) close(fds[i]);
 }
 
 /* Reaps what has ended. Returns 1 once that includes `child`. */
@@ -401,14 +445,24 @@ static int reap(pid_t child, int *wait_status) {
   return ended;
 }
 
-static int wait_for(pid_t child, int signals) {
-  struct pollfd watched[] = {{signals, POLLIN, 0}, {INIT_CONTROL, POLLIN, 0}};
+/* Of a sandbox that serves: the command's pipe is closed by its execve, and empty; or it says why there was none. */
+static void report_executed(struct pollfd *notes) {
+  struct report report = {.kind = REPORT_EXECUTED};
+  if (!(notes->revents & POLLIN)) send_report(&report, NULL, 0);
+  notes->fd = -1;
+}
+
+static int wait_for(const struct launchfile *file, const struct started *child, int signals) {
+  struct entry serve;
+  int serves = launchfile_find(file, V_SERVE, &serve);
+  struct pollfd watched[] = {{signals, POLLIN, 0}, {INIT_CONTROL, POLLIN, 0}, {serves ? child->notes : -1, POLLIN, 0}};
   struct signalfd_siginfo info;
   int wait_status = 0;
-  while (!reap(child, &wait_status)) {
-    if (poll(watched, 2, -1) < 0 && errno != EINTR) _exit(125); /* a report of a failure would say that the command never ran */
-    if (watched[1].revents) obey(child);
+  while (!reap(child->pid, &wait_status)) {
+    if (poll(watched, 3, -1) < 0 && errno != EINTR) _exit(125); /* a report of a failure would say that the command never ran */
+    if (watched[1].revents) obey(file, child->pid);
     if (watched[0].revents) (void)!read(signals, &info, sizeof info); /* only wakes us; reap() asks the kernel */
+    if (watched[2].revents) report_executed(&watched[2]);
   }
   return wait_status;
 }
@@ -483,7 +537,7 @@ int main(int argc, char **argv) {
   if (names < 0) (void)close(INIT_NETWORK); /* of a restricted network; EBADF without */
   give_up_privileges(&file);
   struct started child = start(&file, &command, names);
-  int wait_status = wait_for(child.pid, signals);
+  int wait_status = wait_for(&file, &child, signals);
   report_end(&file, wait_status, require_start(&child));
   return 0;
 }

@@ -31,7 +31,7 @@ export function parseArguments(
 ): Arguments | { readonly help: string } {
   // Behind `--` everything belongs to the command, and commander would drop the `--` itself.
   const action = declaration.actions?.find(({ name }) => name === words[0])
-  const end = action?.takesCommandLine === true ? words.indexOf('--') : -1
+  const end = (action ?? declaration).takesCommandLine === true ? words.indexOf('--') : -1
   const own = end === -1 ? words : words.slice(0, end)
   const found: { help: string; parsed: Arguments } = { help: '', parsed: { operands: [], flags: {} } }
   const root = commandFor({ declaration, path: declaration.name, words: own, options, found })

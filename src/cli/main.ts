@@ -10,7 +10,7 @@ import { didYouMean } from '../text/did-you-mean.ts'
 import { type Call, hostEnvironment, readCall, wordsFrom } from './call.ts'
 import { writeStderr, writeStdout } from './stdio.ts'
 import type { Subcommand } from './subcommand.ts'
-import { COMPLETE, DECLARED, type SubcommandName } from './subcommands.ts'
+import { COMPLETE, DECLARED, SUPERVISE, type SubcommandName } from './subcommands.ts'
 import { usageError } from './usage-error.ts'
 
 /** The sandbox failed; also for a command line that cannot be understood, as with docker(1). */
@@ -30,6 +30,9 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   apply: async () => (await import('./commands/layer.ts')).apply,
   undo: async () => (await import('./commands/layer.ts')).undo,
   discard: async () => (await import('./commands/layer.ts')).discard,
+  run: async () => (await import('./commands/run.ts')).run,
+  logs: async () => (await import('./commands/logs.ts')).logs,
+  stop: async () => (await import('./commands/stop.ts')).stop,
   ps: async () => (await import('./commands/ps.ts')).ps,
   kill: async () => (await import('./commands/kill.ts')).kill,
   prune: async () => (await import('./commands/prune.ts')).prune,
@@ -94,6 +97,7 @@ async function dispatch(call: Call): Promise<number> {
   }
   if (first === '--help' || first === '-h') return await help(wordsFrom(call, 1))
   if (first === COMPLETE) return await (await import('./commands/complete.ts')).complete(wordsFrom(call, 1))
+  if (first === SUPERVISE) return await (await import('./commands/run.ts')).supervise(wordsFrom(call, 1))
   const subcommand = await subcommandNamed(first === '--version' || first === '-V' ? 'version' : first)
   if (subcommand === undefined) return await delegateOrRefuse(first, call)
   return await subcommand(wordsFrom(call, 1))

@@ -38,6 +38,11 @@ export function writeStdout(text: string | Uint8Array): Promise<void> {
   return write(process.stdout, text)
 }
 
+/** Exactly these, on either stream. */
+export function writeBytes(stream: 'stdout' | 'stderr', bytes: Uint8Array): Promise<void> {
+  return write(process[stream], bytes)
+}
+
 /** Messages on stderr, one line each. */
 export function writeStderr(lines: readonly string[]): Promise<void> {
   return lines.length === 0 ? Promise.resolve() : write(process.stderr, `${lines.join('\n')}\n`)

@@ -5,9 +5,11 @@
 
 /** The verb that completions ask; not for people, so no help names it. */
 export const COMPLETE = '__complete'
+/** The verb by which `run` starts itself again, as what stays. */
+export const SUPERVISE = '__supervise'
 
 /** What has names that change from moment to moment; commands/complete.ts lists them. */
-export type NamedThings = 'profiles' | 'workers' | 'runs' | 'layers'
+export type NamedThings = 'profiles' | 'workers' | 'runs' | 'layers' | 'sandboxes'
 
 export interface ArgumentDeclaration {
   /** As usages show it: `FILE`. */
@@ -148,9 +150,30 @@ export const SUBCOMMANDS = [
     flags: [{ name: 'force', help: 'Also where they are damaged or half applied.' }],
   },
   {
+    name: 'run',
+    help: 'Start a command in a sandbox that stays in the background.',
+    flags: [{ name: 'name', argument: 'NAME', help: 'What it is called from then on.' }],
+    takesCommandLine: true,
+  },
+  {
+    name: 'logs',
+    help: 'Print what a command in the background has printed.',
+    arguments: [{ name: 'NAME', completes: 'sandboxes' }],
+    flags: [{ name: 'follow', help: 'Go on while it runs (-f).' }, JSON_FLAG],
+  },
+  {
+    name: 'stop',
+    help: 'End sandboxes in the background, and forget them.',
+    arguments: [{ name: 'NAME', repeats: true, completes: 'sandboxes' }],
+  },
+  {
     name: 'ps',
     help: 'List the live runs (of this user; for root of all), or those whose changes wait.',
-    flags: [{ name: 'cow', help: 'List the runs whose changes wait to be applied.' }, JSON_FLAG],
+    flags: [
+      { name: 'ended', help: 'List the sandboxes in the background that have ended, until they are stopped.' },
+      { name: 'cow', help: 'List the runs whose changes wait to be applied.' },
+      JSON_FLAG,
+    ],
   },
   {
     name: 'kill',

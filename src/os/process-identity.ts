@@ -34,6 +34,7 @@ export function isGone(identity: string): boolean {
   const table = processTable()
   if (!identity.startsWith(`${table}/`)) return false
   const pid = Number.parseInt(identity.slice(table.length + 1), 10)
+  if (statFields(pid)?.[STATE] === 'Z') return true // Nobody has asked yet how it ended.
   const now = identityOf(pid)
   // A process of another user may be hidden from /proc (hidepid) and yet be alive.
   return now === undefined ? !isAlive(pid) : now !== identity
@@ -50,8 +51,8 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Positions of fields 6 and 22 of proc_pid_stat(5) after the program's name, which may hold spaces and brackets. */
-const [SESSION, START_TIME] = [6 - 3, 22 - 3]
+/** Positions of fields 3, 6 and 22 of proc_pid_stat(5) after the program's name, which may hold spaces and brackets. */
+const [STATE, SESSION, START_TIME] = [0, 6 - 3, 22 - 3]
 
 /** The leader of the session that a process belongs to. @param pid a number, or `self` */
 export function sessionLeaderOf(pid: string): number | undefined {

@@ -38,7 +38,7 @@ export interface OptionDeclaration {
   /** The only values, where they are words and the policy does not check them. */
   readonly choices?: readonly string[]
   /** Names that exist at a moment, with which a shell completes the value. */
-  readonly completes?: 'profiles' | 'workers' | 'layers'
+  readonly completes?: 'profiles' | 'workers' | 'layers' | 'sandboxes'
   /** Dotted policy key; absent = the option is about the run, not about the policy. */
   readonly key?: string
   /** Its twin; several values are separated by newlines. */
@@ -79,6 +79,14 @@ const OF_RUNS: readonly OptionDeclaration[] = [
     group: 'Policy',
     help: 'Base policy.',
     standard: 'default',
+  }),
+  declare({
+    name: 'in',
+    argument: 'NAME',
+    completes: 'sandboxes',
+    group: 'Backend',
+    isRare: true,
+    help: 'Run the command in the sandbox that llm-do run --name NAME has started.',
   }),
   declare({
     name: 'worker',

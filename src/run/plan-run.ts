@@ -87,8 +87,17 @@ export interface ExecOptions {
   readonly watch?: (report: ObservedReport) => void
   /** The ID of a run whose layer this one goes on with; its copy-on-write zones must be the same. */
   readonly cowContinue?: string
+  /** The sandbox serves other commands of this user's while its own one runs, see src/run/named-sandboxes.ts. Of backends with launch files. */
+  readonly serve?: ServeOptions
   /** Ends the run; the reasons SIGINT, SIGTERM and SIGHUP are passed on to the command, any other is SIGTERM to it. */
   readonly signal?: AbortSignal
+}
+
+export interface ServeOptions {
+  /** What the run is called; nobody else may have it. */
+  readonly runId: string
+  /** Called once, when the command has been executed. */
+  readonly onServing: () => void
 }
 
 export interface Ending {

@@ -25,7 +25,7 @@ import { newRunId } from './run-id.ts'
 export async function start(prepared: Prepared): Promise<Outcome> {
   const { plan, options, policy } = prepared
   const { run } = await backendNamed(plan.backend).load()
-  const runId = newRunId()
+  const runId = options.serve?.runId ?? newRunId()
   const continued = await layerToContinue(options)
   const directory = continued?.directory ?? layersDirectoryOf(prepared)
   const id = continued?.id ?? runId
@@ -97,6 +97,7 @@ function plannedRun(
       ...(layersDirectory === undefined ? {} : { layersDirectory }),
       ...(continued === undefined ? {} : { continued }),
       stdin: stdinKind(options),
+      ...(options.serve && { onServing: options.serve.onServing }),
       ...(options.watchesLooks && { watchesLooks: true }),
     },
   }
@@ -112,11 +113,20 @@ function stdinKind({ stdin = 'ignore' }: ExecOptions): StdinKind {
   }
 }
 
-function stdioOf({ options, plan }: Prepared): ChildStdio {
+/** Bytes of each stream for the result of a run that may last for weeks; its log has more. */
+const KEPT_OF_SERVING = 1 << 20
+
+function outputCapOf({ options: { serve }, plan: { limits } }: Prepared): number | null {
+  const cap = limits.output ?? null
+  return serve === undefined ? cap : Math.min(cap ?? KEPT_OF_SERVING, KEPT_OF_SERVING)
+}
+
+function stdioOf(prepared: Prepared): ChildStdio {
+  const { options } = prepared
   return {
     mode: options.mode ?? 'capture',
     stdin: inputOf(options.stdin ?? 'ignore'),
-    outputCap: plan.limits.output ?? null,
+    outputCap: outputCapOf(prepared),
     ...(options.onStdout === undefined ? {} : { onStdout: options.onStdout }),
     ...(options.onStderr === undefined ? {} : { onStderr: options.onStderr }),
   }

@@ -51,8 +51,8 @@ test.each<[readonly string[], readonly string[]]>([
 
 describe('what cannot be understood is refused, with what was meant', () => {
   test.each<[string, readonly string[], string, string]>([
-    ['ps', ['--jsn'], "ps: unknown option '--jsn' (Did you mean --json?).", 'llm-do ps [--cow] [--json]'],
-    ['ps', ['x'], 'ps: unexpected word "x".', 'llm-do ps [--cow] [--json]'],
+    ['ps', ['--jsn'], "ps: unknown option '--jsn' (Did you mean --json?).", 'llm-do ps [--ended] [--cow] [--json]'],
+    ['ps', ['x'], 'ps: unexpected word "x".', 'llm-do ps [--ended] [--cow] [--json]'],
     ['audit', [], 'audit: expected verify FILE, got nothing.', 'llm-do audit verify FILE'],
     [
       'audit',

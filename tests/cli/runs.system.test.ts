@@ -78,9 +78,10 @@ describeWith('userns', 'a live run', () => {
       expect(listed.user).toBe(accountOf(uidOf(as)))
       const { stdout } = await runCli(['ps'], { program: 'llm-do', as })
       const [header = '', ...rows] = stdout.toString().trimEnd().split('\n')
-      expect(header.split(/ +/)).toEqual(['ID', 'PID', 'USER', 'AGE', 'PROFILE', 'DIRECTORY', 'COMMAND'])
+      expect(header.split(/ +/)).toEqual(['ID', 'NAME', 'PID', 'USER', 'AGE', 'PROFILE', 'DIRECTORY', 'COMMAND'])
       expect(rows.find((row) => row.includes(cwd))?.split(/ {2,}/)).toEqual([
         listed.id,
+        '-',
         `${listed.pid}`,
         listed.user,
         expect.stringMatching(/^\d+[smh]$/),

@@ -133,7 +133,14 @@ export function launchFile(plan: Plan, run: LaunchFileInputs): Uint8Array {
 
 export type LaunchFileInputs = Pick<
   NamespaceInputs,
-  'enginePath' | 'runsDirectory' | 'callerDirectory' | 'layersDirectory' | 'continued' | 'trustBundle' | 'watchesLooks'
+  | 'enginePath'
+  | 'runsDirectory'
+  | 'callerDirectory'
+  | 'layersDirectory'
+  | 'continued'
+  | 'trustBundle'
+  | 'watchesLooks'
+  | 'onServing'
 >
 
 export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
@@ -157,6 +164,7 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ['terminal', plan.tty ? 'on' : 'off'],
     ...(run.runsDirectory === '' ? [] : [['runs', run.runsDirectory] satisfies LaunchRecord]),
     ...layerRecords(plan, run),
+    ...(run.onServing === undefined ? [] : [['serve'] satisfies LaunchRecord]),
     ['profile', plan.profile],
   ]
 }

@@ -17,7 +17,12 @@ const runner: Runner = {
     const start = ({ trustBundle, channel }: Partial<Terminating>) => {
       const inputs = { ...inputsOf(planned), ...(trustBundle === undefined ? {} : { trustBundle }) }
       const launch = buildNamespace(planned.plan, inputs)
-      return superviseNamespace({ launch, stdio, signal, deadlineMs: planned.plan.limits.timeoutMs, channel })
+      const { plan, run } = planned
+      return superviseNamespace({
+        ...{ launch, stdio, signal, channel },
+        deadlineMs: plan.limits.timeoutMs,
+        onServing: run.onServing,
+      })
     }
     const { terminatedHosts } = planned.run
     if (planned.plan.trust === undefined || terminatedHosts === undefined) return start({})

@@ -25,6 +25,8 @@ export interface LaunchProcess {
   readonly deadlineMs?: number | undefined
   /** The terminator's channel, for the helper of the network; ours is closed. */
   readonly channel?: Socket | undefined
+  /** Of a sandbox that serves: called once, when its command has been executed. */
+  readonly onServing?: (() => void) | undefined
   readonly stop: (child: ChildProcess) => Promise<void>
   /** Whether the result may come when the command has ended and nothing of it is left, before its walls are taken down. */
   readonly isEarly: boolean
@@ -51,6 +53,7 @@ export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
   const line = FramedLine.adopt(child.stdio[RUN_FD] as Socket)
   const stdin = mode === 'all' && typeof stdio.stdin !== 'string' ? stdio.stdin : undefined
   const run = new FramedRun(line, { ...stdio, stdin: stdin ?? NO_INPUT, deadlineMs: input.deadlineMs, isTaken: true })
+  if (input.onServing !== undefined) run.whenTaken(input.onServing)
   // Of a terminal's run only: its bytes come by the runner's own streams.
   const own = [
     collect(child.stdout, stdio.outputCap, stdio.onStdout),

@@ -17,6 +17,8 @@ export interface NamespaceRun {
   /** Of the plan; the launcher holds it. */
   readonly deadlineMs?: number | undefined
   readonly channel?: Socket | undefined
+  /** Of a sandbox that serves: called once, when its command has been executed. */
+  readonly onServing?: (() => void) | undefined
   /** The outcome may come when the command has ended and nothing of it is left, before its walls are taken down. */
   readonly isEarly?: boolean
 }
@@ -32,11 +34,19 @@ export async function superviseKept(run: NamespaceRun): Promise<Outcome | undefi
   return end.isStale ? undefined : outcomeOfLaunch(end)
 }
 
-function supervise({ launch, stdio, signal, deadlineMs, channel, isEarly = false }: NamespaceRun): Promise<LaunchEnd> {
+function supervise({
+  launch,
+  stdio,
+  signal,
+  deadlineMs,
+  channel,
+  onServing,
+  isEarly = false,
+}: NamespaceRun): Promise<LaunchEnd> {
   const stop = async (child: ChildProcess): Promise<void> => {
     child.kill(signalOf(signal?.reason))
   }
-  return runLaunch({ launch, stdio, signal, deadlineMs, channel, stop, isEarly })
+  return runLaunch({ launch, stdio, signal, deadlineMs, channel, onServing, stop, isEarly })
 }
 
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

@@ -36,6 +36,10 @@ const OFFERS: Readonly<Record<NamedThings, (call: Call) => Promise<readonly Offe
     const { isOwn, listRuns } = await import('../run-records.ts')
     return (await listRuns(env)).filter(isOwn).map(({ id, command }) => [id, command.join(' ')])
   },
+  sandboxes: async ({ env }) => {
+    const { listNamed } = await import('../../run/named-sandboxes.ts')
+    return listNamed(env).map(({ name, command }) => [name, command.join(' ')])
+  },
   layers: async ({ env }) => {
     const { listLayers } = await import('../../cow/layers.ts')
     return listLayers(env).map(({ id, record }) => [id, record.zones.map(({ source }) => source).join(' ')])

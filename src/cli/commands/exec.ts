@@ -384,6 +384,11 @@ async function runCall(call: Call): Promise<number> {
     await writeStdout(`${packageVersion()}\n`)
     return 0
   }
+  const sandbox = word({ ...environmentLayers(call.env, currentDirectory(call)).request, ...line.given }, 'in')
+  if (sandbox !== undefined) {
+    const { enter } = await import('./enter.ts')
+    return await enter(sandbox, call, line)
+  }
   const request = await readRequest(call, line)
   const { plan, argv, why } = request.given
   if (plan !== undefined) return await showPlan(request)

@@ -1,5 +1,6 @@
-/** `llm-do kill ID...`: ends runs and everything they started. An ID may be shortened while it means one run. */
+/** `llm-do kill ID...`: ends runs and everything they started. An ID may be shortened while it means one run, or be the name of one. */
 import { neutralise } from '../../report/text.ts'
+import { listNamed } from '../../run/named-sandboxes.ts'
 import type { Environment } from '../call.ts'
 import { isOwn, listRuns, type RunLine, runRunsProgram } from '../run-records.ts'
 import { writeStderr } from '../stdio.ts'
@@ -28,7 +29,8 @@ async function killOne(operand: string, runs: readonly RunLine[], env: Environme
 
 export const kill = subcommand('kill', async ({ operands }, { env }) => {
   const runs = await listRuns(env)
-  const problems = await Promise.all(operands.map((operand) => killOne(operand, runs, env)))
+  const named = new Map(listNamed(env).map(({ name, runId }) => [name, runId]))
+  const problems = await Promise.all(operands.map((operand) => killOne(named.get(operand) ?? operand, runs, env)))
   const lines = problems.filter((problem) => problem !== undefined)
   await writeStderr(lines)
   return lines.length === 0 ? 0 : FOUND_PROBLEMS

@@ -5,17 +5,23 @@
  */
 import { readFileSync } from 'node:fs'
 import { ACCOUNTS, namesOfAccounts } from '../../host/accounts.ts'
+import { exitStatus } from '../../report/exit-status.ts'
+import { jsonLine } from '../../report/json.ts'
+import type { Result } from '../../report/result.ts'
 import { table } from '../../report/table.ts'
 import { neutralise } from '../../report/text.ts'
+import { listNamed, resultOfNamed, stateOf } from '../../run/named-sandboxes.ts'
 import { formatAge } from '../../text/units.ts'
 import type { Environment } from '../call.ts'
-import { listRuns, type RunLine } from '../run-records.ts'
+import { isOwn, listRuns, type RunLine } from '../run-records.ts'
 import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
 interface Run extends RunLine {
   /** The number where the account has no name here. */
   readonly user: string
+  /** Of a sandbox in the background. */
+  readonly name?: string
 }
 
 function accountNames(): ReadonlyMap<number, string> {
@@ -31,15 +37,30 @@ const printed = (rows: readonly (readonly string[])[]): string =>
     .map((line) => `${line}\n`)
     .join('')
 
-const HEADER = ['ID', 'PID', 'USER', 'AGE', 'PROFILE', 'DIRECTORY', 'COMMAND'] as const
+const HEADER = ['ID', 'NAME', 'PID', 'USER', 'AGE', 'PROFILE', 'DIRECTORY', 'COMMAND'] as const
 /** Of a command, in a table. */
 const SHOWN_CHARACTERS = 60
 
-function rowOf({ id, pid, user, started, profile, directory, command }: Run, nowMs: number): readonly string[] {
-  const shown = neutralise(command.join(' '))
-  const cut = shown.length > SHOWN_CHARACTERS ? `${shown.slice(0, SHOWN_CHARACTERS)}...` : shown
+function shown(command: readonly string[]): string {
+  const text = neutralise(command.join(' '))
+  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}...` : text
+}
+
+function rowOf(
+  { id, name = '-', pid, user, started, profile, directory, command }: Run,
+  nowMs: number,
+): readonly string[] {
   const age = formatAge(nowMs - started * 1000)
-  return [neutralise(id), String(pid), user, age, neutralise(profile), neutralise(directory) || '-', cut]
+  return [
+    neutralise(id),
+    name,
+    String(pid),
+    user,
+    age,
+    neutralise(profile),
+    neutralise(directory) || '-',
+    shown(command),
+  ]
 }
 
 async function listWaiting(env: Environment, json: boolean): Promise<number> {
@@ -60,10 +81,39 @@ async function listWaiting(env: Environment, json: boolean): Promise<number> {
   return 0
 }
 
+/** Sandboxes in the background that are over: how, and what they were. */
+async function listEnded(env: Environment, isJson: boolean): Promise<number> {
+  const over = listNamed(env)
+    .map((sandbox) => ({
+      ...sandbox,
+      state: stateOf(env, sandbox),
+      result: resultOfNamed(env, sandbox) as Result | undefined,
+    }))
+    .filter(({ state }) => state !== 'running')
+  if (isJson) {
+    await writeStdout(over.map(({ supervisor: _, ...one }) => jsonLine(one)).join(''))
+    return 0
+  }
+  const rows = over.map(({ name, runId, command, result, directory }) => [
+    name,
+    runId,
+    result === undefined ? 'lost' : `${result.reason} ${exitStatus(result)}`,
+    neutralise(directory),
+    shown(command),
+  ])
+  await writeStdout(printed([['NAME', 'ID', 'END', 'DIRECTORY', 'COMMAND'], ...rows]))
+  return 0
+}
+
 export const ps = subcommand('ps', async ({ flags }, { env }) => {
+  if (flags['ended'] === true) return await listEnded(env, flags['json'] === true)
   if (flags['cow'] === true) return await listWaiting(env, flags['json'] === true)
   const names = accountNames()
-  const runs = (await listRuns(env)).map((run): Run => ({ ...run, user: names.get(run.uid) ?? String(run.uid) }))
+  const named = new Map(listNamed(env).map(({ name, runId }) => [runId, name]))
+  const runs = (await listRuns(env)).map((run): Run => {
+    const name = isOwn(run) ? named.get(run.id) : undefined
+    return { ...run, user: names.get(run.uid) ?? String(run.uid), ...(name !== undefined && { name }) }
+  })
   const now = Date.now()
   if (flags['json'] === true) await writeStdout(`${JSON.stringify(runs)}\n`)
   else await writeStdout(printed([HEADER, ...runs.map((run) => rowOf(run, now))]))

@@ -1,0 +1,145 @@
+/*
+ * Other commands for a sandbox that serves. Launch has no part in their lives: it checks who asks, puts the environment of the run into the
+ * command, and hands everything on to init. What runs there, and its end, is between init's attendant (sandbox/attendant.h) and the
+ * program that asked (tools/enter.c).
+ */
+#include "runner/run.h"
+
+#include "lib/entry-socket.h"
+#include "lib/sealed-memory.h"
+#include "runner/stream-check.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+int run_serves(const struct run *run) {
+  struct entry serve;
+  return launchfile_find(&run->file, V_SERVE, &serve);
+}
+
+/* The command has been executed: from now on there is something to enter, and the caller hears of it. */
+void run_open_entry(struct run *run) {
+  int on = 1;
+  struct sockaddr_un address = entry_address(run->records, run->id);
+  run->entry = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (run->entry >= 0 && setsockopt(run->entry, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
+      bind(run->entry, (struct sockaddr *)&address, sizeof address) == 0)
+    return (void)warm_accept(&run->warm);
+  run_record_failure(run, errno, "launch: entry", address.sun_path);
+  run_kill(run);
+}
+
+struct asked {
+  struct request request;
+  int fds[MESSAGE_DESCRIPTORS_MAX];
+  int count;
+  int is_own; /* the kernel says that our user has sent it */
+};
+
+static ssize_t receive(int entry, struct asked *asked) {
+  union {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof asked->fds) + CMSG_SPACE(sizeof(struct ucred))];
+  } control;
+  struct iovec part = {&asked->request, sizeof asked->request};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+  ssize_t got = recvmsg(entry, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+  for (struct cmsghdr *header = got < 0 ? NULL : CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+    struct ucred peer;
+    size_t size = header->cmsg_len - CMSG_LEN(0);
+    if (header->cmsg_level != SOL_SOCKET) continue;
+    if (header->cmsg_type == SCM_RIGHTS) memcpy(asked->fds, CMSG_DATA(header), size), asked->count = (int)(size / sizeof *asked->fds);
+    if (header->cmsg_type != SCM_CREDENTIALS) continue;
+    memcpy(&peer, CMSG_DATA(header), sizeof peer);
+    asked->is_own = peer.uid == geteuid();
+  }
+  return got;
+}
+
+/* A command block in memory that its sender cannot change any more, nor let us wait for. */
+static char *read_block(int fd, size_t *size) {
+  int sealed = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW, seals = fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & sealed) == sealed ? read_all(fd, FRAME_RUN_MAX, size) : NULL;
+}
+
+/* A block, taken apart: how many words are the command's, and where the words begin. */
+struct block {
+  uint64_t arguments, variables, umask;
+  const char *words, *end;
+};
+
+static int number_at(const char **at, const char *end, uint64_t *number) {
+  const char *nul = memchr(*at, 0, (size_t)(end - *at));
+  if (!nul || parse_number(*at, UINT64_MAX, number) < 0) return -1;
+  *at = nul + 1;
+  return 0;
+}
+
+static int take_apart(const char *bytes, size_t size, struct block *block) {
+  const char *at = bytes;
+  block->end = bytes + size;
+  if (number_at(&at, block->end, &block->arguments) < 0 || number_at(&at, block->end, &block->variables) < 0 ||
+      number_at(&at, block->end, &block->umask) < 0)
+    return -1;
+  block->words = at;
+  return size > 0 && !block->end[-1] ? 0 : -1;
+}
+
+/* Where the words after the first `count` begin; NULL where there are not so many. */
+static const char *words_after(const char *at, const char *end, uint64_t count) {
+  for (; count > 0 && at && at < end; count--) at += strlen(at) + 1;
+  return count == 0 ? at : NULL;
+}
+
+#define TERM "TERM="
+
+static int is_term(const char *word) { return strncmp(word, TERM, strlen(TERM)) == 0; }
+
+/* The words of the asked command with the variables of the run; of its own only TERM. Returns a sealed memfd, or -1. */
+static int merge(const struct run *run, const struct block *asked) {
+  struct block own;
+  if (take_apart(run->block, run->block_size, &own) < 0) return -1;
+  const char *variables = words_after(own.words, own.end, own.arguments), *theirs = words_after(asked->words, asked->end, asked->arguments);
+  if (!variables || !theirs || asked->arguments == 0 || asked->variables > 1) return -1;
+  const char *term = asked->variables == 1 && theirs < asked->end && is_term(theirs) ? theirs : NULL;
+  char *bytes = NULL;
+  size_t size = 0, count = 0;
+  FILE *out = open_memstream(&bytes, &size);
+  if (!out) return -1;
+  for (const char *at = variables; at < own.end; at += strlen(at) + 1) count += !(term && is_term(at));
+  fprintf(out, "%llu%c%zu%c%llu%c", (unsigned long long)asked->arguments, 0, count + (term != NULL), 0, (unsigned long long)own.umask, 0);
+  fwrite(asked->words, 1, (size_t)(theirs - asked->words), out);
+  for (const char *at = variables; at < own.end; at += strlen(at) + 1)
+    if (!(term && is_term(at))) fwrite(at, 1, strlen(at) + 1, out);
+  if (term) fwrite(term, 1, strlen(term) + 1, out);
+  int fd = fclose(out) == 0 ? memory_sealed(bytes, size, "command") : -1;
+  free(bytes);
+  return fd;
+}
+
+/* Whoever asked sees the end of the socket where nothing comes of it. */
+static void hand_on(const struct run *run, struct asked *asked) {
+  size_t size;
+  struct block block;
+  struct pollfd init = {run->control, POLLOUT, 0};
+  struct request request = {.enter = asked->request.enter == ENTER_TERMINAL ? ENTER_TERMINAL : ENTER_PLAIN};
+  for (int i = 0; i < 3; i++)
+    if (stream_check(asked->fds[i]) < 0) return;
+  char *bytes = read_block(asked->fds[3], &size);
+  int merged = bytes && take_apart(bytes, size, &block) == 0 ? merge(run, &block) : -1;
+  free(bytes);
+  if (merged < 0) return;
+  close(asked->fds[3]);
+  asked->fds[3] = merged;
+  if (poll(&init, 1, 0) == 1 && (init.revents & POLLOUT)) (void)message_send(run->control, &request, sizeof request, asked->fds, asked->count);
+}
+
+void run_on_entry(struct run *run) {
+  static struct asked asked;
+  asked = (struct asked){.count = 0};
+  ssize_t got = receive(run->entry, &asked);
+  int is_whole = got == sizeof asked.request && asked.count == ENTER_DESCRIPTORS;
+  if (is_whole && asked.is_own && !run->stopping && run->control >= 0) hand_on(run, &asked);
+  for (int i = 0; i < asked.count; i++) close(asked.fds[i]);
+}

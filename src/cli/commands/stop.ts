@@ -1,0 +1,58 @@
+/**
+ * `llm-do stop NAME...`: ends sandboxes in the background, and forgets them, their logs and their results.
+ *
+ * Edge: signals, the clock.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SandboxError } from '../../error.ts'
+import { isGone } from '../../os/process-identity.ts'
+import { errorLines } from '../../report/text.ts'
+import { directoryOfNamed, findNamed, forgetNamed } from '../../run/named-sandboxes.ts'
+import type { Environment } from '../call.ts'
+import { writeStderr } from '../stdio.ts'
+import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
+
+const PAUSE_MS = 10
+/** The command has a quarter of a second to end by itself; then the walls are taken down, and changes are looked through. */
+const PATIENCE_MS = 10_000
+
+/** `<boot>/<pid namespace>/<pid>:<start time>`. */
+const pidOf = (identity: string): number => Number.parseInt(identity.slice(identity.lastIndexOf('/') + 1), 10)
+
+function signalSupervisor(identity: string, signal: NodeJS.Signals): void {
+  try {
+    if (!isGone(identity)) process.kill(pidOf(identity), signal)
+  } catch {
+    // It has ended in between.
+  }
+}
+
+/** @returns whether it has ended in time */
+async function untilGone(identity: string): Promise<boolean> {
+  const until = performance.now() + PATIENCE_MS
+  while (!isGone(identity) && performance.now() < until) await sleep(PAUSE_MS)
+  return isGone(identity)
+}
+
+/** It ends its run and says so in the result; one that does not is killed, and the run with it. */
+async function stopOne(env: Environment, name: string): Promise<void> {
+  const { supervisor } = findNamed(env, name)
+  signalSupervisor(supervisor, 'SIGTERM')
+  if (!(await untilGone(supervisor))) signalSupervisor(supervisor, 'SIGKILL')
+  if (!(await untilGone(supervisor)))
+    throw new SandboxError('BACKEND_FAILED', `${name}: process ${pidOf(supervisor)} does not end.`, {
+      hint: `ps -o stat,wchan -p ${pidOf(supervisor)}`,
+    })
+  forgetNamed(directoryOfNamed(env, name))
+}
+
+export const stop = subcommand('stop', async ({ operands }, { env }) => {
+  const ends = await Promise.allSettled(operands.map((name) => stopOne(env, name)))
+  const problems = ends.flatMap((end) => {
+    if (end.status === 'fulfilled') return []
+    if (end.reason instanceof SandboxError) return errorLines(end.reason)
+    throw end.reason
+  })
+  await writeStderr(problems)
+  return problems.length === 0 ? 0 : FOUND_PROBLEMS
+})

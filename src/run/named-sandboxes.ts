@@ -1,0 +1,117 @@
+/**
+ * Sandboxes that stay in the background under a name: a directory for each, next to the records of live runs. It is there from the
+ * moment at which the name is taken until somebody forgets it; the process that supervises the run writes it. Nothing is run by what it says:
+ * the run's own record (native/lib/run-record.h) says what lives, and what is to be removed after a crash.
+ * Edge: the file system.
+ */
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { SandboxError } from '../error.ts'
+import { ownDirectory } from '../host/own-directory.ts'
+import { makeDirectories } from '../os/make-directories.ts'
+import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
+import { isGone, ownIdentity } from '../os/process-identity.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface NamedSandbox {
+  readonly name: string
+  readonly runId: string
+  readonly command: readonly string[]
+  /** Where it was asked for. */
+  readonly directory: string
+  /** Seconds since 1970. */
+  readonly started: number
+  /** Identity of the process that supervises it (src/os/process-identity.ts). */
+  readonly supervisor: string
+}
+
+/** `lost`: its supervisor has ended without a result, and with it the run. */
+export type State = 'running' | 'ended' | 'lost'
+
+const NAME = /^[a-z0-9][a-z0-9_.-]{0,62}$/
+const MOST_BYTES = 16 << 20
+const [STATE_FILE, RESULT_FILE] = ['state.json', 'result.json']
+
+const own = () => process.getuid?.() ?? -1
+const placeOf = (env: Environment): string => join(ownDirectory(env, own()), 'named')
+
+/** The directory of a name. @throws SandboxError USAGE for what is no name */
+export function directoryOfNamed(env: Environment, name: string): string {
+  if (NAME.test(name)) return join(placeOf(env), name)
+  throw new SandboxError('USAGE', `${JSON.stringify(name)} is no name of a sandbox.`, {
+    hint: 'up to 63 lower-case letters, digits, and after the first also _ . -',
+  })
+}
+
+/** Takes the name. @throws SandboxError SANDBOX_EXISTS where it is taken */
+export function claimName(env: Environment, sandbox: Omit<NamedSandbox, 'supervisor'>): string {
+  const directory = directoryOfNamed(env, sandbox.name)
+  makeDirectories(placeOf(env), 0o700)
+  if (!isOwnDirectory(placeOf(env), own())) throw unusable(placeOf(env))
+  try {
+    mkdirSync(directory, { mode: 0o700 })
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'EEXIST') throw taken(sandbox.name)
+    throw unusable(directory)
+  }
+  if (!write(directory, STATE_FILE, { ...sandbox, supervisor: ownIdentity() })) throw unusable(directory)
+  return directory
+}
+
+const write = (directory: string, name: string, content: object): boolean =>
+  writePrivateFile({ directory, name, uid: own() }, JSON.stringify(content))
+
+function taken(name: string): SandboxError {
+  return new SandboxError('SANDBOX_EXISTS', `a sandbox called ${name} was started before.`, {
+    hint: `llm-do stop ${name}, or another name`,
+  })
+}
+
+function unusable(directory: string): SandboxError {
+  return new SandboxError('SETUP_FAILED', `${directory}: cannot be written, or is not this user's alone.`, {
+    hint: `ls -ld ${directory}`,
+  })
+}
+
+export const keepResult = (directory: string, result: object): boolean => write(directory, RESULT_FILE, result)
+
+/** Its files, log and result; the name is free again. */
+export function forgetNamed(directory: string): void {
+  rmSync(directory, { recursive: true, force: true })
+}
+
+function readJson(directory: string, name: string): unknown {
+  const bytes = readPrivateFile(join(directory, name), { uid: own(), most: MOST_BYTES })
+  return bytes === undefined ? undefined : JSON.parse(bytes.toString('utf8'))
+}
+
+/** What `llm-do run` has left as its result; undefined while it runs, and where it was lost. */
+export const resultOfNamed = (env: Environment, { name }: NamedSandbox): unknown =>
+  readJson(directoryOfNamed(env, name), RESULT_FILE)
+
+export function stateOf(env: Environment, sandbox: NamedSandbox): State {
+  const isOver = isGone(sandbox.supervisor)
+  if (resultOfNamed(env, sandbox) !== undefined) return 'ended'
+  return isOver ? 'lost' : 'running'
+}
+
+function readNamed(env: Environment, name: string): NamedSandbox | undefined {
+  if (!isOwnDirectory(placeOf(env), own())) return undefined
+  return readJson(directoryOfNamed(env, name), STATE_FILE) as NamedSandbox | undefined
+}
+
+/** @throws SandboxError SANDBOX_NOT_FOUND */
+export function findNamed(env: Environment, name: string): NamedSandbox {
+  const found = readNamed(env, name)
+  if (found !== undefined) return found
+  throw new SandboxError('SANDBOX_NOT_FOUND', `no sandbox is called ${name}.`, {
+    hint: 'llm-do ps, or llm-do ps --ended',
+  })
+}
+
+export function listNamed(env: Environment): readonly NamedSandbox[] {
+  if (!isOwnDirectory(placeOf(env), own())) return []
+  const names = readdirSync(placeOf(env)).filter((name) => NAME.test(name))
+  return names.sort().flatMap((name) => readNamed(env, name) ?? [])
+}
