@@ -170,8 +170,8 @@ export const VERBS = {
   deadline: 1,
   /** DIRECTORY; read by launch; run records */
   runs: 1,
-  /** read by launch, init; other commands of the user's may be run in the sandbox while it lives */
-  serve: 0,
+  /** DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/entry-socket.h) */
+  serve: 1,
   /** NAME; read by launch; for people (llm-do ps) */
   profile: 1,
   /** DIRECTORY; read by launch; for people: where the run was asked for */

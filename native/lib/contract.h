@@ -89,7 +89,7 @@ enum verb {
   V_CPU_TIME, /* MILLISECONDS; read by launch */
   V_DEADLINE, /* MILLISECONDS; read by launch */
   V_RUNS, /* DIRECTORY; read by launch; run records */
-  V_SERVE, /* read by launch, init; other commands of the user's may be run in the sandbox while it lives */
+  V_SERVE, /* DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/entry-socket.h) */
   V_PROFILE, /* NAME; read by launch; for people (llm-do ps) */
   V_CALLER, /* DIRECTORY; read by launch; for people: where the run was asked for */
   V_KEEP, /* MILLISECONDS; read by layers; how long the layer waits to be applied */
@@ -162,7 +162,7 @@ enum verb {
   ROW(V_CPU_TIME, "cpu-time", 1) \
   ROW(V_DEADLINE, "deadline", 1) \
   ROW(V_RUNS, "runs", 1) \
-  ROW(V_SERVE, "serve", 0) \
+  ROW(V_SERVE, "serve", 1) \
   ROW(V_PROFILE, "profile", 1) \
   ROW(V_CALLER, "caller", 1) \
   ROW(V_KEEP, "keep", 1) \

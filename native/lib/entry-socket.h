@@ -1,15 +1,17 @@
 /*
- * The socket by which the user of a living sandbox has another command run in it: `<run id>.in` next to the record of the run, in a
- * directory that only this user can enter. A request is one datagram: struct request with `enter` set, and ENTER_DESCRIPTORS
- * descriptors (lib/init-protocol.h), of which the command block has no variables but TERM.
+ * The socket by which the user of a living sandbox has another command run in it: `in`, in the directory that `serve` of its launch file
+ * names and that only this user can enter. A request is one datagram: struct request with `enter` set, and ENTER_DESCRIPTORS
+ * descriptors (lib/init-protocol.h); its command block has no variable but TERM.
  */
 #pragma once
 
-#include "lib/run-record.h"
-
+#include <stdio.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 
 /* Through the descriptor of the directory: an address has room for 107 bytes only. */
-struct sockaddr_un entry_address(int records, const char *id);
-/* Where it is left by a launcher that was killed, the janitor does this. */
-void entry_remove(int records, const char *id);
+static inline struct sockaddr_un entry_address(int directory) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/in", directory);
+  return address;
+}

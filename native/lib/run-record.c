@@ -1,7 +1,6 @@
 #include "lib/run-record.h"
 
 #include "lib/cgroup.h"
-#include "lib/entry-socket.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -125,7 +124,6 @@ int record_write(int fd, const struct run_record *record) {
 }
 
 void record_remove(int directory, const char *id, int fd) {
-  entry_remove(directory, id);
   unlinkat(directory, id, 0);
   close(fd);
 }
@@ -253,7 +251,6 @@ static int prune_one(int directory, const char *name, int fd, void *data) {
   if (read_content(fd, &content) < 0) return 0;
   int left = clean_up_after(&content, janitor->patience_ms);
   free((void *)content.bytes);
-  if (left == 0) entry_remove(directory, name);
   if (left == 0 && unlinkat(directory, name, 0) == 0) janitor->count++;
   return 0;
 }

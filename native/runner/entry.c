@@ -18,16 +18,28 @@ int run_serves(const struct run *run) {
   return launchfile_find(&run->file, V_SERVE, &serve);
 }
 
+static int listen_in(int directory) {
+  int on = 1, entry = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  struct sockaddr_un address = entry_address(directory);
+  if (entry < 0) return -1;
+  if (setsockopt(entry, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 && bind(entry, (struct sockaddr *)&address, sizeof address) == 0)
+    return entry;
+  int error = errno;
+  close(entry);
+  return errno = error, -1;
+}
+
 /* The command has been executed: from now on there is something to enter, and the caller hears of it. */
 void run_open_entry(struct run *run) {
-  int on = 1;
-  struct sockaddr_un address = entry_address(run->records, run->id);
-  run->entry = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (run->entry >= 0 && setsockopt(run->entry, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
-      bind(run->entry, (struct sockaddr *)&address, sizeof address) == 0)
-    return (void)warm_accept(&run->warm);
-  run_record_failure(run, errno, "launch: entry", address.sun_path);
-  run_kill(run);
+  struct entry serve = {.word = {""}};
+  int directory = launchfile_find(&run->file, V_SERVE, &serve) ? records_open(serve.word[0]) : -1;
+  run->entry = directory < 0 ? -1 : listen_in(directory);
+  if (run->entry < 0) {
+    run_record_failure(run, errno, "launch: entry", serve.word[0]);
+    run_kill(run);
+  }
+  if (directory >= 0) close(directory);
+  if (run->entry >= 0) (void)warm_accept(&run->warm); /* where the caller is gone its socket says so, too */
 }
 
 struct asked {

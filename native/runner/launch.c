@@ -41,7 +41,7 @@ static void require_walls(struct run *run) {
     if (!launchfile_find(&run->file, walls[i], &entry)) run_refuse(run, "launch: launch file", "a wall is missing");
   if (run->warm_directory && launchfile_find(&run->file, V_OBSERVE, &entry)) run_refuse(run, "launch: launch file", "no warm sandbox is observed");
   /* What others would do in there is not what the observer was asked for; and the environment that they get came as a block. */
-  if (run_serves(run) && (launchfile_find(&run->file, V_OBSERVE, &entry) || !launchfile_find(&run->file, V_RUNS, &entry) || !run->block))
+  if (run_serves(run) && (launchfile_find(&run->file, V_OBSERVE, &entry) || !run->block))
     run_refuse(run, "launch: launch file", "this sandbox serves nobody");
 }
 

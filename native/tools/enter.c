@@ -1,9 +1,9 @@
 /*
  * enter: another command in a sandbox that lives and serves (llm-do exec --in).
  *
- *   enter DIRECTORY ID PARENT plain|terminal -- COMMAND [ARG...]
+ *   enter DIRECTORY PARENT plain|terminal -- COMMAND [ARG...]
  *
- * DIRECTORY is that of the records of runs, ID the run, PARENT the process that has started us, with which we end. The command gets our
+ * DIRECTORY is where its launcher is asked (lib/entry-socket.h), PARENT the process that has started us, with which we end. The command gets our
  * descriptors 0-2, or a terminal of the sandbox's that is connected with them. Of our environment it gets TERM. Ends with the exit
  * status of the command, 128 and the number of the signal that it died of, 137 where the sandbox has ended before it, or 125.
  */
@@ -12,6 +12,7 @@
 #include "lib/fd-message.h"
 #include "lib/init-protocol.h"
 #include "lib/report-failure.h"
+#include "lib/run-record.h"
 #include "lib/sealed-memory.h"
 #include "runner/streams.h"
 #include "runner/terminal.h"
@@ -50,9 +51,9 @@ static int command_block(int count, char **words) {
 }
 
 /* Returns our end of the socket to the attendant, or -1 with errno. */
-static int ask(int records, const char *id, int block, int how) {
+static int ask(int directory, int block, int how) {
   int ends[2], door = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  struct sockaddr_un address = entry_address(records, id);
+  struct sockaddr_un address = entry_address(directory);
   if (door < 0 || connect(door, (struct sockaddr *)&address, sizeof address) < 0) return -1;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return -1;
   struct request request = {.enter = how};
@@ -145,14 +146,14 @@ static int until_end(struct entered *entered) {
 
 int main(int argc, char **argv) {
   static struct entered entered = {.status = -1};
-  if (argc < 7 || !is_run_id(argv[2]) || strcmp(argv[5], "--") != 0)
-    return complain(EXIT_SETUP, "usage", "enter DIRECTORY ID PARENT plain|terminal -- COMMAND [ARG...]");
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != atoi(argv[3])) return EXIT_SETUP; /* nobody waits for it any more */
+  if (argc < 6 || strcmp(argv[4], "--") != 0)
+    return complain(EXIT_SETUP, "usage", "enter DIRECTORY PARENT plain|terminal -- COMMAND [ARG...]");
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != atoi(argv[2])) return EXIT_SETUP; /* nobody waits for it any more */
   terminal_none(&entered.terminal);
   entered.signals = take_signals();
-  int records = records_open(argv[1]), block = command_block(argc - 6, argv + 6);
-  if (entered.signals < 0 || records < 0 || block < 0) return complain(EXIT_SETUP, "enter", strerror(errno));
-  entered.session = ask(records, argv[2], block, strcmp(argv[4], "terminal") == 0 ? ENTER_TERMINAL : ENTER_PLAIN);
+  int directory = records_open(argv[1]), block = command_block(argc - 5, argv + 5);
+  if (entered.signals < 0 || directory < 0 || block < 0) return complain(EXIT_SETUP, "enter", strerror(errno));
+  entered.session = ask(directory, block, strcmp(argv[3], "terminal") == 0 ? ENTER_TERMINAL : ENTER_PLAIN);
   if (entered.session < 0) return complain(EXIT_SETUP, "the sandbox cannot be entered", strerror(errno));
   return until_end(&entered);
 }

@@ -78,8 +78,8 @@ export interface RunInputs {
   /** Hosts whose TLS ends on this one, with the secrets that go to them; absent without. */
   readonly terminatedHosts?: readonly TerminatedHost[]
   readonly stdin: StdinKind
-  /** The sandbox serves other commands, too, from the moment on at which this is called. */
-  readonly onServing?: () => void
+  /** The sandbox serves other commands, which are asked for there, from the moment on at which this is called. */
+  readonly serve?: { readonly directory: string; readonly onServing: () => void }
   /** A watched run: calls that only ask about a file are watched, too. */
   readonly watchesLooks?: true
 }

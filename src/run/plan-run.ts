@@ -96,6 +96,8 @@ export interface ExecOptions {
 export interface ServeOptions {
   /** What the run is called; nobody else may have it. */
   readonly runId: string
+  /** Where other commands are asked for: this user's alone. */
+  readonly directory: string
   /** Called once, when the command has been executed. */
   readonly onServing: () => void
 }

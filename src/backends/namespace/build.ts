@@ -140,7 +140,7 @@ export type LaunchFileInputs = Pick<
   | 'continued'
   | 'trustBundle'
   | 'watchesLooks'
-  | 'onServing'
+  | 'serve'
 >
 
 export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
@@ -164,7 +164,7 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ['terminal', plan.tty ? 'on' : 'off'],
     ...(run.runsDirectory === '' ? [] : [['runs', run.runsDirectory] satisfies LaunchRecord]),
     ...layerRecords(plan, run),
-    ...(run.onServing === undefined ? [] : [['serve'] satisfies LaunchRecord]),
+    ...(run.serve === undefined ? [] : [['serve', run.serve.directory] satisfies LaunchRecord]),
     ['profile', plan.profile],
   ]
 }

@@ -21,7 +21,7 @@ const runner: Runner = {
       return superviseNamespace({
         ...{ launch, stdio, signal, channel },
         deadlineMs: plan.limits.timeoutMs,
-        onServing: run.onServing,
+        onServing: run.serve?.onServing,
       })
     }
     const { terminatedHosts } = planned.run

@@ -6,10 +6,9 @@
  */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { runsDirectory } from '../../backends/runs-directory.ts'
 import { SandboxError } from '../../error.ts'
 import { checkNativeProgram, nativeDirectory } from '../../os/native-programs.ts'
-import { findNamed, stateOf } from '../../run/named-sandboxes.ts'
+import { directoryOfNamed, findNamed, stateOf } from '../../run/named-sandboxes.ts'
 import type { Call } from '../call.ts'
 import { type CommandLine, commandOf } from '../exec-arguments.ts'
 import { usageError } from '../usage-error.ts'
@@ -34,8 +33,7 @@ export async function enter(name: string, { env, bytes }: Call, line: CommandLin
   if (stateOf(env, sandbox) !== 'running')
     throw new SandboxError('SANDBOX_NOT_FOUND', `${name} has ended.`, { hint: `llm-do stop ${name}` })
   const how = line.given['tty'] === true ? 'terminal' : 'plain'
-  const runs = runsDirectory(env, process.getuid?.() ?? -1)
-  return await runEnter([runs, sandbox.runId, String(process.pid), how, '--', ...command], env['TERM'])
+  return await runEnter([directoryOfNamed(env, name), String(process.pid), how, '--', ...command], env['TERM'])
 }
 
 /** It ends with us: the kernel tells it. */

@@ -101,7 +101,7 @@ export async function supervise(call: Call): Promise<number> {
     void writeStdout(`${name}\n`)
   }
   try {
-    const result = await runInBackground({ ...request, json: undefined }, { runId, onServing }, log)
+    const result = await runInBackground({ ...request, json: undefined }, { runId, directory, onServing }, log)
     if (hasStarted || result.error === undefined) return await end(name, directory, result, hasStarted)
     await writeStderr(resultLines(result))
     forgetNamed(directory)
