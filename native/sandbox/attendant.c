@@ -42,7 +42,7 @@ int attendant_take(const int *given) {
   return session;
 }
 
-/* 0 without any. */
+/* Each followed by a space; those that do not fit are for the next round, and half a number is nobody's. 0 without any. */
 static ssize_t read_children(char *pids, size_t room) {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
@@ -50,6 +50,8 @@ static ssize_t read_children(char *pids, size_t room) {
   ssize_t size = fd < 0 ? -1 : read(fd, pids, room - 1);
   if (fd >= 0) close(fd);
   pids[size > 0 ? size : 0] = 0;
+  char *last = strrchr(pids, ' ');
+  if (last) *last = 0;
   return size;
 }
 
