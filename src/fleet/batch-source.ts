@@ -54,7 +54,6 @@ export class BatchSource implements TaskSource {
   /** What was ended by a signal has no result: it is taken again with `--resume`. */
   async report({ id }: Task, report: TaskReport): Promise<void> {
     if (report.status === 'refused' && report.cause === 'shutdown') return
-    if (report.status === 'finished' && report.reason === 'cancelled') return
     this.options.onResult(isOk(report))
     const line = resultLine(id, report)
     const turn = this.writing.then(() => this.write(id, line))

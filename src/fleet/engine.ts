@@ -50,8 +50,9 @@ export async function runTask(run: TaskRun): Promise<TaskReport> {
   const begunMs = performance.now()
   try {
     const report = run.task.directory === undefined ? await runApart(run) : await runIn(run, run.task.directory)
-    if (report.status === 'finished') return { ...report, durationMs: Math.round(performance.now() - begunMs) }
-    return run.signal.aborted ? SHUTDOWN : report
+    if (run.signal.aborted && (report.status === 'refused' || report.reason === 'cancelled')) return SHUTDOWN
+    if (report.status === 'refused') return report
+    return { ...report, durationMs: Math.round(performance.now() - begunMs) }
   } catch (error) {
     return run.signal.aborted ? SHUTDOWN : refusalOf(error)
   }

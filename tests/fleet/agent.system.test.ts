@@ -79,7 +79,7 @@ describeWith('userns', 'an agent', () => {
     const job = {
       jobId: 'j1',
       command:
-        'cat in/a.txt; false\necho two >&2; exit 5\necho made > in/b.txt; env; cat /proc/*/environ /proc/*/cmdline; exit 3\n',
+        'cat in/a.txt; false\necho two >&2; exit 5\necho made > in/b.txt; env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null; exit 3\n',
       fileUrl: '/api/files/download/7',
       filename: '../../../../tmp/llm-do-traversal',
     }
@@ -95,6 +95,7 @@ describeWith('userns', 'an agent', () => {
     })
     expect(body['planHash']).toMatch(/^[0-9a-f]+$/)
     expect(body['stdout']).toContain('from the server')
+    expect(body['stdout']).toContain('PATH=')
     expect(server.streamed('j1', 'stdout')).toBe(body['stdout'])
     expect(server.streamed('j1', 'stderr')).toBe('two\n')
     const names: string[] = []

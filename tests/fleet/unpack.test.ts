@@ -143,7 +143,7 @@ test('an archive that does not end is not received', async () => {
   }
   const file = join(await temporaryDirectory(), 'a.zip')
   await expect(receiveArchive(endless(), file, 10_000)).rejects.toBeInstanceOf(ArchiveError)
-  expect(statSync(file).size).toBeLessThanOrEqual(10_000)
+  expect(statSync(file, { throwIfNoEntry: false })?.size ?? 0).toBeLessThanOrEqual(10_000)
 })
 
 test('the archives are attacks: who joins names without a look writes outside of the directory', async () => {
