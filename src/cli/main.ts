@@ -36,6 +36,7 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   images: async () => (await import('./commands/images.ts')).images,
   audit: async () => (await import('./commands/audit.ts')).audit,
   pool: async () => (await import('./commands/pool.ts')).pool,
+  'fleet-server': async () => (await import('./commands/fleet-server.ts')).fleetServer,
   cache: async () => (await import('./commands/cache.ts')).cache,
   completion: async () => (await import('./commands/completion.ts')).completion,
   help: async () => help,

@@ -196,6 +196,14 @@ export const SUBCOMMANDS = [
     ],
   },
   {
+    name: 'fleet-server',
+    help: 'Serve agents on this machine: a queue of tasks, and a page to submit, watch and cancel them.',
+    flags: [
+      { name: 'port', argument: 'N', help: 'Listen on 127.0.0.1:N (8930; 0: any free one).' },
+      { name: 'data', argument: 'DIR', help: 'Keep tasks and files here (a temporary directory, gone at the end).' },
+    ],
+  },
+  {
     name: 'cache',
     help: 'Forget the plans that are kept to start faster.',
     actions: [{ name: 'clear', help: 'Forget the plans that are kept to start faster.' }],
