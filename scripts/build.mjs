@@ -51,7 +51,7 @@ const withoutLanguages = {
 }
 
 /** Loaded when something is asked of them: together they are larger than all that is ours. */
-const APART = ['zod', 'yaml', 'gray-matter', 'execa']
+const APART = ['zod', 'yaml', 'gray-matter', 'execa', 'yauzl', 'yazl']
 
 /** Modules of node's own that a run asks for when its command has been started: until then they are not loaded. */
 const LATE = { 'node:crypto': ['createHash', 'createHmac', 'randomBytes', 'randomUUID'] }
