@@ -36,6 +36,8 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   images: async () => (await import('./commands/images.ts')).images,
   audit: async () => (await import('./commands/audit.ts')).audit,
   pool: async () => (await import('./commands/pool.ts')).pool,
+  agent: async () => (await import('./commands/agent.ts')).agent,
+  batch: async () => (await import('./commands/batch.ts')).batch,
   cache: async () => (await import('./commands/cache.ts')).cache,
   completion: async () => (await import('./commands/completion.ts')).completion,
   help: async () => help,

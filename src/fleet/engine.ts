@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { HeadTail, type Listener } from '../backends/capture.ts'
 import { SandboxError } from '../error.ts'
 import type { PolicyLayer } from '../policy/layer.ts'
-import { decodeOutput } from '../report/decode-output.ts'
 import { exitStatus } from '../report/exit-status.ts'
 import type { Result } from '../report/result.ts'
 import type { Environment } from '../run/caller.ts'
@@ -115,30 +114,19 @@ async function withChanges(report: FinishedTask, work: string, before: Stamps): 
 
 /* ---- its commands ---- */
 
-/** Bytes of each stream that a report holds; what a source hears while the task runs is not cut. */
-const REPORTED_BYTES = 1024 * 1024
-
 async function runIn(run: TaskRun, directory: string): Promise<TaskReport> {
   const { task, source, signal } = run
   const relay = new OutputRelay((output) => source.progress(task, output))
-  const kept = { stdout: new HeadTail(REPORTED_BYTES), stderr: new HeadTail(REPORTED_BYTES) }
-  const hear = (stream: 'stdout' | 'stderr'): Listener => {
-    const listener = relay.listener(stream)
-    return (chunk) => {
-      kept[stream].push(chunk)
-      return listener(chunk)
-    }
-  }
   const watch = watchForCancel(run)
   try {
-    const result = await runCommands(run, {
+    const results = await runCommands(run, {
       directory,
-      onStdout: hear('stdout'),
-      onStderr: hear('stderr'),
+      onStdout: relay.listener('stdout'),
+      onStderr: relay.listener('stderr'),
       signal: AbortSignal.any([signal, watch.signal]),
     })
     await relay.end()
-    return reportOf(result, kept)
+    return reportOf(results)
   } finally {
     await watch.end()
   }
@@ -151,11 +139,15 @@ interface Commands {
   readonly signal: AbortSignal
 }
 
-/** The last one that was run. One that fails does not keep the next from running; a sandbox that fails does. */
-async function runCommands({ task, engine }: TaskRun, { directory, signal, ...listeners }: Commands): Promise<Result> {
+/** At least one. A command that fails does not keep the next from running; a sandbox that fails does. */
+async function runCommands(
+  { task, engine }: TaskRun,
+  { directory, signal, ...listeners }: Commands,
+): Promise<readonly Result[]> {
   const { profile, layers, env } = engine
-  const run = async (command: readonly string[]): Promise<Result> =>
-    await exec({
+  const results: Result[] = []
+  for (const command of task.commands) {
+    const result = await exec({
       command,
       profile,
       layers,
@@ -167,44 +159,53 @@ async function runCommands({ task, engine }: TaskRun, { directory, signal, ...li
       signal,
       ...listeners,
     })
-  const [first = [], ...others] = task.commands
-  let result = await run(first)
-  for (const command of others) {
-    if (isRefusal(result) || signal.aborted) return result
-    result = await run(command)
+    results.push(result)
+    if (isRefusal(result) || signal.aborted) break
   }
-  return result
+  return results
 }
 
 /** The sandbox failed, not the command in it. */
 const isRefusal = (result: Result): boolean => result.error !== undefined && exitStatus(result) === SANDBOX_FAILED
 const SANDBOX_FAILED = 125
 
-function reportOf(result: Result, kept: Readonly<Record<'stdout' | 'stderr', HeadTail>>): TaskReport {
-  const { error, reason, message, planHash, backend, isolation, warnings } = result
-  if (error !== undefined && isRefusal(result))
+function reportOf(results: readonly Result[]): TaskReport {
+  const last = results.at(-1)
+  if (last === undefined) throw new TypeError('a task without commands')
+  const { error, reason, message, planHash, backend, isolation } = last
+  if (error !== undefined && isRefusal(last))
     return { status: 'refused', cause: 'sandbox', code: error.code, message: error.message, elsewhere: true }
-  const { truncated } = decodeOutput(kept.stdout.capture(), kept.stderr.capture())
+  const [stdout, stderr] = [joined(results, 'stdout'), joined(results, 'stderr')]
   return {
     status: 'finished',
-    exitCode: exitStatus(result),
+    exitCode: exitStatus(last),
     reason,
     message: error?.message ?? (reason === 'exit' || reason === 'signal' ? '' : message),
-    stdout: textOf(kept.stdout),
-    stderr: textOf(kept.stderr),
-    truncated,
+    stdout: stdout.text,
+    stderr: stderr.text,
+    truncated: { stdout: stdout.dropped, stderr: stderr.dropped },
     durationMs: 0,
     planHash,
     backend,
     isolation,
-    warnings,
+    warnings: [...new Set(results.flatMap(({ warnings }) => warnings))],
   }
 }
 
+/** Bytes of each stream that a report holds, however many commands there are. */
+const REPORTED_BYTES = 1024 * 1024
+
 /** What is not UTF-8 becomes U+FFFD: protocols carry text. */
-function textOf(kept: HeadTail): string {
-  const { head, tail } = kept.capture()
-  return Buffer.concat([head, tail]).toString('utf8')
+function joined(
+  results: readonly Result[],
+  stream: 'stdout' | 'stderr',
+): { readonly text: string; readonly dropped: number } {
+  const kept = new HeadTail(REPORTED_BYTES)
+  for (const result of results) kept.push(Buffer.from(result[stream], result.encoding))
+  const { head, tail, bytes } = kept.capture()
+  const whole = Buffer.concat([head, tail])
+  const before = results.reduce((sum, { truncated }) => sum + truncated[stream], 0)
+  return { text: whole.toString('utf8'), dropped: before + bytes - whole.length }
 }
 
 /* ---- its end from outside ---- */
