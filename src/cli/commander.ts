@@ -11,6 +11,7 @@ const VALUE = '<value>'
 export function optionFor(
   declared: {
     readonly name: string
+    readonly short?: string
     readonly argument?: string
     readonly choices?: readonly string[]
     readonly repeats?: boolean
@@ -18,10 +19,11 @@ export function optionFor(
   },
   { words, hint }: { readonly words: readonly string[]; readonly hint: string },
 ): Option {
-  const { name, argument, choices, repeats = false, help } = declared
+  const { name, short, argument, choices, repeats = false, help } = declared
   const flag = `--${name}`
   if (argument === undefined) return switchOption(flag, help)
-  return new Option(`${flag} ${VALUE}`, help).argParser<unknown>((value, before) => {
+  const flags = short === undefined ? flag : `-${short}, ${flag}`
+  return new Option(`${flags} ${VALUE}`, help).argParser<unknown>((value, before) => {
     // A value that begins with two dashes is far more often a forgotten value than meant.
     if (value.startsWith('--') && !words.includes(`${flag}=${value}`))
       throw usageError(`${flag}: expected ${argument}, got "${value}".`, `${flag}=${value}   # if it is meant`)

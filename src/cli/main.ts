@@ -37,6 +37,8 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   audit: async () => (await import('./commands/audit.ts')).audit,
   pool: async () => (await import('./commands/pool.ts')).pool,
   'fleet-server': async () => (await import('./commands/fleet-server.ts')).fleetServer,
+  agent: async () => (await import('./commands/agent.ts')).agent,
+  batch: async () => (await import('./commands/batch.ts')).batch,
   cache: async () => (await import('./commands/cache.ts')).cache,
   completion: async () => (await import('./commands/completion.ts')).completion,
   help: async () => help,

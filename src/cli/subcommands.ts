@@ -23,6 +23,8 @@ export interface ArgumentDeclaration {
 export interface FlagDeclaration {
   /** Long name without dashes. */
   readonly name: string
+  /** One letter that means the same: `j` for `-j`. */
+  readonly short?: string
   /** What stands for the value in the usage; absent = a switch. */
   readonly argument?: string
   readonly choices?: readonly string[]
@@ -204,6 +206,30 @@ export const SUBCOMMANDS = [
     ],
   },
   {
+    name: 'agent',
+    help: 'Serve the tasks of a server, each in a sandbox of its own.',
+    flags: [
+      { name: 'server', argument: 'URL', help: 'Address of the server (SERVER_URL).' },
+      { name: 'queue', argument: 'URL', help: 'A queue of BullMQ instead, such as redis://host/0?queue=NAME.' },
+      { name: 'slots', argument: 'N', help: 'Tasks at once (MAX_PARALLEL_JOBS; 0: one a processor).' },
+      { name: 'poll', argument: 'T', help: 'Time between questions while there is no task (5s).' },
+      { name: 'grace', argument: 'T', help: 'Time that running tasks have after SIGTERM (30s).' },
+    ],
+    execOptions: ['policy'],
+  },
+  {
+    name: 'batch',
+    help: 'Run each line of JSON of a file, or of stdin (-), in a sandbox, and print a line for each.',
+    arguments: [{ name: 'FILE', completes: 'files' }],
+    flags: [
+      { name: 'jobs', short: 'j', argument: 'N', help: 'How many at once (one a processor).' },
+      { name: 'results', argument: 'FILE', help: 'Append the results to a file.' },
+      { name: 'resume', help: 'Go on with that file: what has a result in it is not run again.' },
+      { name: 'ordered', help: 'In the order of the input, not as they end.' },
+    ],
+    execOptions: ['policy'],
+  },
+  {
     name: 'cache',
     help: 'Forget the plans that are kept to start faster.',
     actions: [{ name: 'clear', help: 'Forget the plans that are kept to start faster.' }],
@@ -234,7 +260,8 @@ function argumentUsage({ name, isOptional, repeats, choices }: ArgumentDeclarati
   return isOptional ? `[${word}]` : word
 }
 
-function flagUsage({ name, argument, choices }: FlagDeclaration): string {
+function flagUsage({ name, short, argument, choices }: FlagDeclaration): string {
+  if (short !== undefined) return `[-${short} ${argument}]`
   if (choices !== undefined) return `[--${name}=${choices.join('|')}]`
   return argument === undefined ? `[--${name}]` : `[--${name} ${argument}]`
 }

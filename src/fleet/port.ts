@@ -82,7 +82,7 @@ export interface FinishedTask {
   readonly reason: Reason
   /** One line for people when a limit or a cancellation ended it; empty otherwise. */
   readonly message: string
-  /** Of all commands one after the other; the middle is dropped over the policy's output limit. */
+  /** Of all commands one after the other; of more than 1 MiB the middle is dropped. */
   readonly stdout: string
   readonly stderr: string
   /** Bytes that were dropped. */
@@ -93,6 +93,8 @@ export interface FinishedTask {
   readonly planHash: string
   readonly backend: BackendName | null
   readonly isolation: Isolation
+  /** What people should know, one line each: of the run, and files that could not be packed. */
+  readonly warnings: readonly string[]
   /** A ZIP of the regular files that the task has made or changed; absent when there are none, or `directory` was given. */
   readonly resultZip?: Uint8Array
 }

@@ -88,7 +88,8 @@ describe('a task', () => {
     expect(await server.task(id)).toMatchObject({ state: 'queued', attempts: 1 })
     await server.take('one')
     server.clock.ms += OFFLINE_AFTER_MS
-    await server.call('POST', '/api/workers/heartbeat', { workerId: 'one', status: 'IDLE' })
+    const idle = { workerId: 'one', status: 'IDLE' }
+    await server.call('POST', '/api/workers/heartbeat', { ...idle, dockerContainers: 0 })
     await expect.poll(async () => (await server.task(id)).state, { timeout: 10_000 }).toBe('queued')
   })
 

@@ -243,13 +243,14 @@ export class Store {
   }
 
   /**
-   * Takes tasks from workers that are offline, and from those that say they are idle although they were given one: its end never arrived.
+   * Takes tasks from workers that are offline, and from those that say they run nothing although they were given one long ago.
+   * A worker with several slots may be idle and run something; then it says how many.
    * @returns the tasks that changed
    */
   takeBack(nowMs: number): readonly string[] {
     const long = nowMs - OFFLINE_AFTER_MS
     const lost = `state = 'running' AND worker NOT IN (SELECT id FROM workers WHERE seen_ms > ?)`
-    const idle = `state = 'running' AND started_ms <= ? AND worker IN (SELECT id FROM workers WHERE status = 'IDLE')`
+    const idle = `state = 'running' AND started_ms <= ? AND worker IN (SELECT id FROM workers WHERE status = 'IDLE' AND facts ->> 'dockerContainers' = 0)`
     return [
       ...this.#queueAgain(lost, [long], { why: 'its agent went offline while it ran', nowMs }),
       ...this.#queueAgain(idle, [long], { why: 'its agent says that it runs nothing', nowMs }),

@@ -20,6 +20,9 @@ export const REGISTER = z.object({
   cpuCount: amount.default(0),
   version: z.string().max(256).default(''),
   status: z.string().max(32).optional(),
+  slots: amount.optional(),
+  /** Of our agents: the parts of a sandbox that this machine holds only in part. */
+  isolation: z.object({ backend: z.string().max(64), weak: z.array(z.string().max(64)).max(64) }).optional(),
   ...z.object(load).partial().shape,
 })
 
@@ -45,6 +48,9 @@ const FURTHER = z.object({
   truncated: z.object({ stdout: amount, stderr: amount }).optional(),
   isolation: z.record(z.string().max(64), z.json()).optional(),
   limits: z.record(z.string().max(64), z.json()).optional(),
+  warnings: z.array(z.string().max(4096)).max(1000).optional(),
+  cause: z.string().max(64).optional(),
+  code: z.string().max(64).optional(),
   denials: z.array(z.json()).max(1000).optional(),
 })
 

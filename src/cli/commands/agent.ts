@@ -1,0 +1,79 @@
+/**
+ * `llm-do agent --server URL`, `llm-do agent --queue URL`: serves tasks until a signal. The first one lets what runs end, the second ends it.
+ * Edge: signals, timers, the machine's name.
+ */
+import { availableParallelism, hostname } from 'node:os'
+import { runAgent } from '../../fleet/agent.ts'
+import { agentSettings } from '../../fleet/agent-settings.ts'
+import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
+import { parseDuration } from '../../text/units.ts'
+import { hostEnvironment } from '../call.ts'
+import { currentDirectory } from '../current-directory.ts'
+import { writeStderr } from '../stdio.ts'
+import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
+import { usageError } from '../usage-error.ts'
+
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+
+/** The classic container task: workspace writable, 512m, 2 cpus, 30 s. */
+const STANDARD_PROFILE = 'task'
+const STANDARD_POLL = '5s'
+const STANDARD_GRACE = '30s'
+
+const text = (flags: GivenOptions, name: string): string | undefined => {
+  const value = flags[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+function durationOf(flags: GivenOptions, name: string, standard: string): number {
+  const read = parseDuration(text(flags, name) ?? standard)
+  if (!read.ok) throw usageError(`--${name}: expected a duration such as ${standard}.`, 'llm-do agent --help')
+  return read.value
+}
+
+export const agent = subcommand('agent', async ({ flags }, call) => {
+  const cwd = currentDirectory(call)
+  const env = hostEnvironment(call)
+  const [server, queue, slots] = [text(flags, 'server'), text(flags, 'queue'), text(flags, 'slots')]
+  const settings = agentSettings({
+    env,
+    given: {
+      ...(server !== undefined && { server }),
+      ...(queue !== undefined && { queue }),
+      ...(slots !== undefined && { slots }),
+    },
+    host: { name: hostname(), processors: availableParallelism() },
+    cwd,
+  })
+  const log = (line: string): void => void writeStderr([`llm-do agent: ${line}`])
+  const graceMs = durationOf(flags, 'grace', STANDARD_GRACE)
+  const [drain, end] = [new AbortController(), new AbortController()]
+  const stop = (signal: NodeJS.Signals): void => {
+    if (drain.signal.aborted) {
+      end.abort('SIGTERM')
+      return
+    }
+    log(`${signal}: no more tasks; those that run have ${graceMs / 1000} s`)
+    drain.abort()
+    setTimeout(() => end.abort('SIGTERM'), graceMs).unref()
+  }
+  for (const signal of STOP_SIGNALS) process.on(signal, stop)
+  try {
+    await runAgent({
+      settings,
+      profile: text(flags, 'profile') ?? STANDARD_PROFILE,
+      layers: [flagLayer(flags, cwd)],
+      env,
+      pollMs: durationOf(flags, 'poll', STANDARD_POLL),
+      drain: drain.signal,
+      end: end.signal,
+      log,
+    })
+  } catch (error) {
+    if (!drain.signal.aborted) throw error
+    log((error as Error).message)
+  } finally {
+    for (const signal of STOP_SIGNALS) process.off(signal, stop)
+  }
+  return end.signal.aborted ? FOUND_PROBLEMS : 0
+})

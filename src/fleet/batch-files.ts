@@ -1,0 +1,106 @@
+/**
+ * The files of a batch: lines of the input, bounded; the results, a whole line in each write, so that a crash tears at most the last.
+ * Edge: the file system.
+ */
+import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import { SandboxError } from '../error.ts'
+import { type HeldLock, tryLock } from '../os/file-lock.ts'
+import { parsed } from './batch-line.ts'
+
+const LONGEST_LINE = 16 * 1024 * 1024
+const NEWLINE = 10
+
+/** @throws Error for a line of more than 16 MiB, and for what cannot be read */
+export async function* linesOf(input: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let rest: readonly Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of input) {
+    let from = 0
+    for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
+      yield Buffer.concat([...rest, chunk.subarray(from, at)]).toString('utf8')
+      rest = []
+      bytes = 0
+      from = at + 1
+    }
+    bytes += chunk.length - from
+    if (bytes > LONGEST_LINE) throw new Error(`a line of the input is longer than ${LONGEST_LINE} bytes`)
+    rest = [...rest, Buffer.from(chunk.subarray(from))]
+  }
+  if (bytes > 0) yield Buffer.concat(rest).toString('utf8')
+}
+
+export const fileInput = (file: string): AsyncIterable<Uint8Array> => createReadStream(file)
+
+export interface Results {
+  readonly write: (line: string) => void
+  /** IDs of the results that were there, and how many of them are failures. */
+  readonly done: ReadonlySet<string>
+  readonly failed: number
+  readonly close: () => void
+}
+
+/** @throws SandboxError where the file is another batch's, or not one of results */
+export async function openResults(file: string, isResumed: boolean): Promise<Results> {
+  const fd = openSync(file, 'a+', 0o666)
+  const lock = lockOf(file, fd)
+  const close = (): void => {
+    lock.release()
+    closeSync(fd)
+  }
+  try {
+    const before = await readResults(file, fd, isResumed)
+    return { ...before, write: (line) => writeWhole(fd, Buffer.from(line)), close }
+  } catch (error) {
+    close()
+    throw error
+  }
+}
+
+function lockOf(file: string, fd: number): HeldLock {
+  const lock = fstatSync(fd).isFile() ? tryLock(file) : { release: () => undefined }
+  if (lock !== undefined) return lock
+  closeSync(fd)
+  throw new SandboxError('USAGE', `${file}: another batch writes its results there`, { hint: 'take another file' })
+}
+
+async function readResults(file: string, fd: number, isResumed: boolean): Promise<Pick<Results, 'done' | 'failed'>> {
+  const done = new Set<string>()
+  const found = fstatSync(fd)
+  if (!found.isFile() || found.size === 0) return { done, failed: 0 }
+  if (!isResumed)
+    throw new SandboxError('USAGE', `${file}: there are results already`, {
+      hint: 'go on with --resume, or take another file',
+    })
+  const whole = cutTornLine(fd, found.size)
+  let failed = 0
+  if (whole > 0)
+    for await (const line of linesOf(createReadStream(file, { end: whole - 1 }))) {
+      const { id, ok } = parsed(line) ?? {}
+      if (typeof id !== 'string' || typeof ok !== 'boolean')
+        throw new SandboxError('USAGE', `${file}: a line is no result of a batch`, { hint: 'take another file' })
+      done.add(id)
+      if (!ok) failed += 1
+    }
+  return { done, failed }
+}
+
+/** @returns bytes that are left: up to the last line feed */
+function cutTornLine(fd: number, size: number): number {
+  const block = Buffer.alloc(65_536)
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - block.length)
+    const count = readSync(fd, block, 0, end - start, start)
+    const at = block.subarray(0, count).lastIndexOf(NEWLINE)
+    if (at !== -1) {
+      if (start + at + 1 < size) ftruncateSync(fd, start + at + 1)
+      return start + at + 1
+    }
+    end = start
+  }
+  ftruncateSync(fd, 0)
+  return 0
+}
+
+function writeWhole(fd: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
+}

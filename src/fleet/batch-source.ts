@@ -1,0 +1,120 @@
+/** Tasks that are lines of JSON, and results that are lines again: the third source. Pure: lines come and go by its options. */
+import { isOk, readTaskLine, resultLine } from './batch-line.ts'
+import type { Task, TaskReport, TaskSource } from './port.ts'
+
+export interface BatchOptions {
+  readonly lines: AsyncIterable<string>
+  /** Where the tasks work. */
+  readonly directory: string
+  /** IDs that have a result already. */
+  readonly done: ReadonlySet<string>
+  /** In the order of the input, not as they end. */
+  readonly isOrdered: boolean
+  readonly write: (line: string) => Promise<void>
+  readonly onResult: (isOk: boolean) => void
+}
+
+/** Results that wait for one before them. */
+const MOST_WAITING = 1_000
+
+export class BatchSource implements TaskSource {
+  private readonly options: BatchOptions
+  private readonly lines: AsyncIterator<string>
+  private readonly seen = new Set<string>()
+  /** Order of tasks that were taken. */
+  private readonly places = new Map<string, number>()
+  private readonly waiting = new Map<number, string>()
+  private readonly onRoom: (() => void)[] = []
+  private number = 0
+  private taken = 0
+  private written = 0
+  private reading: Promise<unknown> = Promise.resolve()
+  private writing: Promise<unknown> = Promise.resolve()
+
+  constructor(options: BatchOptions) {
+    this.options = options
+    this.lines = options.lines[Symbol.asyncIterator]()
+  }
+
+  /** @throws Error for an ID that another line has: one of them would have no result */
+  take(signal: AbortSignal): Promise<Task | undefined> {
+    const turn = this.reading.then(() => this.next(signal))
+    this.reading = turn.catch(() => undefined)
+    return turn
+  }
+
+  async progress(): Promise<void> {
+    // The output is in the result.
+  }
+
+  async isCancelled(): Promise<boolean> {
+    return false
+  }
+
+  /** What was ended by a signal has no result: it is taken again with `--resume`. */
+  async report({ id }: Task, report: TaskReport): Promise<void> {
+    if (report.status === 'refused' && report.cause === 'shutdown') return
+    if (report.status === 'finished' && report.reason === 'cancelled') return
+    this.options.onResult(isOk(report))
+    const line = resultLine(id, report)
+    const turn = this.writing.then(() => this.write(id, line))
+    this.writing = turn.catch(() => undefined)
+    await turn
+  }
+
+  private async next(signal: AbortSignal): Promise<Task | undefined> {
+    while (!signal.aborted) {
+      if (this.waiting.size >= MOST_WAITING) await this.room(signal)
+      const line = await unlessAborted(this.lines.next(), signal)
+      if (line === undefined || line.done === true) return undefined
+      this.number += 1
+      const task = line.value.trim() === '' ? undefined : await this.taskOf(line.value)
+      if (task !== undefined) return task
+    }
+    return undefined
+  }
+
+  private async taskOf(line: string): Promise<Task | undefined> {
+    const read = readTaskLine(line, this.number, this.options.directory)
+    if (this.seen.has(read.id))
+      throw new Error(`line ${this.number}: another line has the ID ${JSON.stringify(read.id)}, too`)
+    this.seen.add(read.id)
+    if (this.options.done.has(read.id)) return undefined
+    this.places.set(read.id, this.taken)
+    this.taken += 1
+    if (!('problem' in read)) return read
+    const { id, problem } = read
+    await this.report({ id, commands: [] }, { status: 'refused', cause: 'invalid', message: problem, elsewhere: false })
+    return undefined
+  }
+
+  private async write(id: string, line: string): Promise<void> {
+    const place = this.places.get(id) ?? this.written
+    this.places.delete(id)
+    if (!this.options.isOrdered) return await this.options.write(line)
+    this.waiting.set(place, line)
+    for (let next = this.waiting.get(this.written); next !== undefined; next = this.waiting.get(this.written)) {
+      this.waiting.delete(this.written)
+      this.written += 1
+      await this.options.write(next)
+    }
+    for (const proceed of this.onRoom.splice(0)) proceed()
+  }
+
+  private room(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.onRoom.push(resolve)
+      signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+  }
+}
+
+/** An input that never ends must not keep us from ending. */
+async function unlessAborted<T>(coming: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  if (signal.aborted) return undefined
+  const stop = new AbortController()
+  const aborted = new Promise<undefined>((resolve) => {
+    signal.addEventListener('abort', () => resolve(undefined), { once: true, signal: stop.signal })
+  })
+  return await Promise.race([coming, aborted]).finally(() => stop.abort())
+}

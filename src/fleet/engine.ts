@@ -1,0 +1,232 @@
+/**
+ * One task in, one report out. Each command is a sandbox of its own over the task's directory, which is made for it and gone with it.
+ * Edge: the clock, timers.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HeadTail, type Listener } from '../backends/capture.ts'
+import { SandboxError } from '../error.ts'
+import type { PolicyLayer } from '../policy/layer.ts'
+import { exitStatus } from '../report/exit-status.ts'
+import type { Result } from '../report/result.ts'
+import type { Environment } from '../run/caller.ts'
+import { exec } from '../run/exec.ts'
+import { OutputRelay } from './output-relay.ts'
+import {
+  CANCEL_CHECK_MS,
+  type FinishedTask,
+  type RefusedTask,
+  type Task,
+  type TaskReport,
+  type TaskSource,
+} from './port.ts'
+import { narrowedBy, taskProblem } from './task.ts'
+import { newTaskDirectory, packChanges, type Stamps, stampFiles, TooManyFiles } from './task-files.ts'
+import { ARCHIVE_BOUNDS, ArchiveError, receiveArchive, unpack } from './unpack.ts'
+
+/** What the operator grants to every task. */
+export interface Engine {
+  readonly profile: string
+  readonly layers: readonly PolicyLayer[]
+  /** The caller's environment; holds no secret of the fleet. */
+  readonly env: Environment
+  /** Private; directories of tasks are made in it. */
+  readonly tasksDirectory: string
+}
+
+export interface TaskRun {
+  readonly task: Task
+  readonly engine: Engine
+  readonly source: Pick<TaskSource, 'progress' | 'isCancelled'>
+  /** Ends the task at once: this machine goes away. */
+  readonly signal: AbortSignal
+}
+
+/** Does not throw: what goes wrong is a report. When it resolves, nothing of the task is left. */
+export async function runTask(run: TaskRun): Promise<TaskReport> {
+  const problem = taskProblem(run.task)
+  if (problem !== undefined) return { status: 'refused', cause: 'invalid', message: problem, elsewhere: false }
+  const begunMs = performance.now()
+  try {
+    const report = run.task.directory === undefined ? await runApart(run) : await runIn(run, run.task.directory)
+    if (report.status === 'finished') return { ...report, durationMs: Math.round(performance.now() - begunMs) }
+    return run.signal.aborted ? SHUTDOWN : report
+  } catch (error) {
+    return run.signal.aborted ? SHUTDOWN : refusalOf(error)
+  }
+}
+
+const SHUTDOWN: RefusedTask = {
+  status: 'refused',
+  cause: 'shutdown',
+  message: 'this machine was told to stop before the task had ended',
+  elsewhere: true,
+}
+
+/** The files could not be had. */
+class FilesError extends Error {}
+
+function refusalOf(error: unknown): RefusedTask {
+  const { message } = error as Error
+  if (error instanceof ArchiveError) return { status: 'refused', cause: 'files', message, elsewhere: false }
+  if (error instanceof FilesError) return { status: 'refused', cause: 'files', message, elsewhere: true }
+  if (!(error instanceof SandboxError)) return { status: 'refused', cause: 'sandbox', message, elsewhere: true }
+  return { status: 'refused', cause: 'sandbox', code: error.code, message, elsewhere: error.code !== 'COMMAND_INVALID' }
+}
+
+/* ---- a directory of its own ---- */
+
+async function runApart(run: TaskRun): Promise<TaskReport> {
+  const directory = await newTaskDirectory(run.engine.tasksDirectory)
+  try {
+    const before = await fill(run, directory)
+    const report = await runIn(run, directory.work)
+    return report.status === 'finished' ? await withChanges(report, directory.work, before) : report
+  } finally {
+    await directory.remove()
+  }
+}
+
+async function fill(
+  { task: { files }, signal }: TaskRun,
+  { work, archive }: { readonly work: string; readonly archive: string },
+): Promise<Stamps> {
+  if (files === undefined) return new Map()
+  try {
+    await receiveArchive(await files.open(signal), archive, ARCHIVE_BOUNDS.archiveBytes)
+  } catch (cause) {
+    if (cause instanceof ArchiveError) throw cause
+    throw new FilesError(`the files of the task cannot be had: ${(cause as Error).message}`, { cause })
+  }
+  await unpack(archive, work)
+  return await stampFiles(work)
+}
+
+/** A task with more than can be carried has run all the same: its output says what is missing. */
+async function withChanges(report: FinishedTask, work: string, before: Stamps): Promise<FinishedTask> {
+  try {
+    const resultZip = await packChanges(work, before)
+    return resultZip === undefined ? report : { ...report, resultZip }
+  } catch (error) {
+    const why = error instanceof TooManyFiles ? error.message : `they cannot be read: ${(error as Error).message}`
+    return { ...report, warnings: [...report.warnings, `the files that the task made are not in the report: ${why}`] }
+  }
+}
+
+/* ---- its commands ---- */
+
+async function runIn(run: TaskRun, directory: string): Promise<TaskReport> {
+  const { task, source, signal } = run
+  const relay = new OutputRelay((output) => source.progress(task, output))
+  const watch = watchForCancel(run)
+  try {
+    const results = await runCommands(run, {
+      directory,
+      onStdout: relay.listener('stdout'),
+      onStderr: relay.listener('stderr'),
+      signal: AbortSignal.any([signal, watch.signal]),
+    })
+    await relay.end()
+    return reportOf(results)
+  } finally {
+    await watch.end()
+  }
+}
+
+interface Commands {
+  readonly directory: string
+  readonly onStdout: Listener
+  readonly onStderr: Listener
+  readonly signal: AbortSignal
+}
+
+/** At least one. A command that fails does not keep the next from running; a sandbox that fails does. */
+async function runCommands(
+  { task, engine }: TaskRun,
+  { directory, signal, ...listeners }: Commands,
+): Promise<readonly Result[]> {
+  const { profile, layers, env } = engine
+  const results: Result[] = []
+  for (const command of task.commands) {
+    const result = await exec({
+      command,
+      profile,
+      layers,
+      env,
+      cwd: directory,
+      mode: 'capture',
+      stdin: typeof task.stdin === 'string' ? Buffer.from(task.stdin) : (task.stdin ?? 'ignore'),
+      narrow: async (policy) => narrowedBy(task, policy),
+      signal,
+      ...listeners,
+    })
+    results.push(result)
+    if (isRefusal(result) || signal.aborted) break
+  }
+  return results
+}
+
+/** The sandbox failed, not the command in it. */
+const isRefusal = (result: Result): boolean => result.error !== undefined && exitStatus(result) === SANDBOX_FAILED
+const SANDBOX_FAILED = 125
+
+function reportOf(results: readonly Result[]): TaskReport {
+  const last = results.at(-1)
+  if (last === undefined) throw new TypeError('a task without commands')
+  const { error, reason, message, planHash, backend, isolation } = last
+  if (error !== undefined && isRefusal(last))
+    return { status: 'refused', cause: 'sandbox', code: error.code, message: error.message, elsewhere: true }
+  const [stdout, stderr] = [joined(results, 'stdout'), joined(results, 'stderr')]
+  return {
+    status: 'finished',
+    exitCode: exitStatus(last),
+    reason,
+    message: error?.message ?? (reason === 'exit' || reason === 'signal' ? '' : message),
+    stdout: stdout.text,
+    stderr: stderr.text,
+    truncated: { stdout: stdout.dropped, stderr: stderr.dropped },
+    durationMs: 0,
+    planHash,
+    backend,
+    isolation,
+    warnings: [...new Set(results.flatMap(({ warnings }) => warnings))],
+  }
+}
+
+/** Bytes of each stream that a report holds, however many commands there are. */
+const REPORTED_BYTES = 1024 * 1024
+
+/** What is not UTF-8 becomes U+FFFD: protocols carry text. */
+function joined(
+  results: readonly Result[],
+  stream: 'stdout' | 'stderr',
+): { readonly text: string; readonly dropped: number } {
+  const kept = new HeadTail(REPORTED_BYTES)
+  for (const result of results) kept.push(Buffer.from(result[stream], result.encoding))
+  const { head, tail, bytes } = kept.capture()
+  const whole = Buffer.concat([head, tail])
+  const before = results.reduce((sum, { truncated }) => sum + truncated[stream], 0)
+  return { text: whole.toString('utf8'), dropped: before + bytes - whole.length }
+}
+
+/* ---- its end from outside ---- */
+
+function watchForCancel({ task, source }: TaskRun): {
+  readonly signal: AbortSignal
+  readonly end: () => Promise<void>
+} {
+  const [cancel, over] = [new AbortController(), new AbortController()]
+  const watch = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      await sleep(CANCEL_CHECK_MS, undefined, { signal: over.signal, ref: false }).catch(() => undefined)
+      if (!over.signal.aborted && (await source.isCancelled(task))) return cancel.abort('SIGTERM')
+    }
+  }
+  const watching = watch()
+  return {
+    signal: cancel.signal,
+    end: async () => {
+      over.abort()
+      await watching
+    },
+  }
+}

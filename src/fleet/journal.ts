@@ -1,0 +1,88 @@
+/**
+ * What an agent has taken, in files, so that one that was killed knows at its next start what it owes its server. A job is one file,
+ * named by a hash of its ID: `HASH.taken` while it runs, `HASH.report` with the request that reports it, `HASH.done` when the server has
+ * that; the last ones are kept for a server that gives a job out twice. Renaming is what changes a state.
+ * Edge: the file system.
+ */
+import { createHash } from 'node:crypto'
+import { readdirSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeDirectories } from '../os/make-directories.ts'
+import { dropOldest, isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
+
+/** A request of submit-result. */
+export interface ReportRequest {
+  readonly method: 'POST' | 'PUT'
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+export interface JournalEntry {
+  readonly jobId: string
+  /** Absent: it was taken and has not ended. */
+  readonly request?: ReportRequest
+}
+
+/** Reports that are kept for a second question. */
+const MOST_DONE = 64
+/** Bytes of one: twice the files of a report in Base64. */
+const MOST_BYTES = 128 * 1024 * 1024
+
+export class Journal {
+  private readonly directory: string
+  private readonly uid: number
+
+  /**
+   * @param directory private, made when it is missing
+   * @throws Error where it cannot be had: an agent that forgets what it took would leave jobs running for ever
+   */
+  constructor(directory: string, uid: number) {
+    makeDirectories(directory, 0o700)
+    if (!isOwnDirectory(directory, uid)) throw new Error(`${directory} is not a private directory of this user`)
+    this.directory = directory
+    this.uid = uid
+  }
+
+  taken(jobId: string): void {
+    this.write(jobId, 'taken', { jobId })
+  }
+
+  /** From now on the job has ended, whatever becomes of the agent. */
+  ended(jobId: string, request: ReportRequest): void {
+    this.write(jobId, 'report', { jobId, request })
+    rmSync(this.file(jobId, 'taken'), { force: true })
+  }
+
+  delivered(jobId: string): void {
+    renameSync(this.file(jobId, 'report'), this.file(jobId, 'done'))
+    dropOldest(this.directory, MOST_DONE, (name) => name.endsWith('.done'))
+  }
+
+  /** The report that the server has had already. */
+  reportOf(jobId: string): ReportRequest | undefined {
+    return this.read(this.file(jobId, 'done'))?.request
+  }
+
+  /** What the server has not been told yet. */
+  owed(): readonly JournalEntry[] {
+    const names = readdirSync(this.directory)
+    const isOwed = (name: string): boolean =>
+      name.endsWith('.report') || (name.endsWith('.taken') && !names.includes(name.replace(/taken$/, 'report')))
+    return names.filter(isOwed).flatMap((name) => this.read(join(this.directory, name)) ?? [])
+  }
+
+  private file(jobId: string, state: 'taken' | 'report' | 'done'): string {
+    return join(this.directory, `${createHash('sha256').update(jobId).digest('hex')}.${state}`)
+  }
+
+  private write(jobId: string, state: 'taken' | 'report', entry: JournalEntry): void {
+    const file = this.file(jobId, state)
+    const place = { directory: this.directory, name: file.slice(this.directory.length + 1), uid: this.uid }
+    if (!writePrivateFile(place, JSON.stringify(entry)))
+      throw new Error(`${this.directory} cannot be written: what this agent takes would be lost with it`)
+  }
+
+  private read(file: string): JournalEntry | undefined {
+    const bytes = readPrivateFile(file, { uid: this.uid, most: MOST_BYTES })
+    return bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as JournalEntry)
+  }
+}
