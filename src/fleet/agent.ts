@@ -30,6 +30,8 @@ export interface Agent {
   readonly env: Environment
   /** Milliseconds between polls without a job. */
   readonly pollMs: number
+  /** Milliseconds that a task of a queue stays ours without a sign of life. */
+  readonly leaseMs: number
   /** Aborted: tasks that run are finished, no more are taken. */
   readonly drain: AbortSignal
   /** Aborted: everything ends now. */
@@ -70,7 +72,14 @@ async function serveQueue(agent: Agent, state: AgentState): Promise<void> {
   const isolation = await checkMachine(engine)
   const { QueueSource } = await import('./bullmq.ts')
   const { server, slots, workerId } = settings
-  const source = new QueueSource({ server, password: env[QUEUE_PASSWORD], name: workerId, slots, log })
+  const source = new QueueSource({
+    server,
+    password: env[QUEUE_PASSWORD],
+    name: workerId,
+    slots,
+    log,
+    lockMs: agent.leaseMs,
+  })
   log(`${workerId} serves the queue ${source.queue} of ${server.host} with ${slots} slots${weakness(isolation)}`)
   try {
     await serve({ source, engine, slots, drain, end, log })

@@ -22,12 +22,11 @@ export interface QueueSourceOptions {
   readonly name: string
   readonly slots: number
   readonly log: (line: string) => void
-  /** Milliseconds that a lock lasts without being renewed; default LOCK_MS. */
-  readonly lockMs?: number
+  /** Milliseconds that a lock lasts without being renewed. */
+  readonly lockMs: number
 }
 
 export const STANDARD_QUEUE = 'llm-do'
-const LOCK_MS = 30_000
 /** A job whose machine died is begun again so often, then it fails: three machines that die of it are enough. */
 const MOST_STALLS = 2
 /** Characters of output of one task that go out live; the report holds the rest. Redis keeps the last 10000 events of a queue. */
@@ -68,18 +67,16 @@ interface Handed {
   live: number
 }
 
-type Taker = (task: Task | undefined) => void
-
 export class QueueSource implements TaskSource {
   readonly queue: string
   readonly #worker: Worker
   readonly #handed = new Map<Task, Handed>()
   readonly #waiting: Handed[] = []
-  readonly #takers = new Set<Taker>()
+  readonly #takers: ((task: Task | undefined) => void)[] = []
   readonly #lost = new Set<string>()
   #isDraining = false
 
-  constructor({ server, password, name, slots, log, lockMs = LOCK_MS }: QueueSourceOptions) {
+  constructor({ server, password, name, slots, log, lockMs }: QueueSourceOptions) {
     const url = new URL(server)
     this.queue = url.searchParams.get('queue') || STANDARD_QUEUE
     url.search = ''
@@ -101,24 +98,12 @@ export class QueueSource implements TaskSource {
 
   take(signal: AbortSignal): Promise<Task | undefined> {
     if (signal.aborted) return Promise.resolve(undefined)
-    if (!this.#worker.isRunning()) void this.#worker.run()
+    if (!this.#worker.isRunning()) {
+      void this.#worker.run()
+      signal.addEventListener('abort', () => void this.#drain(), { once: true })
+    }
     const next = this.#waiting.shift()
-    if (next !== undefined) return Promise.resolve(next.task)
-    return new Promise((resolve) => {
-      const taker: Taker = (task) => {
-        this.#takers.delete(taker)
-        resolve(task)
-      }
-      this.#takers.add(taker)
-      signal.addEventListener(
-        'abort',
-        () => {
-          taker(undefined)
-          void this.#drain()
-        },
-        { once: true },
-      )
-    })
+    return next === undefined ? new Promise((resolve) => this.#takers.push(resolve)) : Promise.resolve(next.task)
   }
 
   async progress(task: Task, { stream, text }: TaskOutput): Promise<void> {
@@ -164,10 +149,9 @@ export class QueueSource implements TaskSource {
 
   /** Nothing more is fetched; what nobody has taken yet goes back. */
   async #drain(): Promise<void> {
-    if (!this.#isDraining) {
-      this.#isDraining = true
-      await this.#worker.pause(true)
-    }
+    this.#isDraining = true
+    for (const taker of this.#takers.splice(0)) taker(undefined)
+    await this.#worker.pause(true)
     for (const handed of this.#waiting.splice(0)) await handed.giveBack()
   }
 
@@ -187,9 +171,12 @@ export class QueueSource implements TaskSource {
       const task = taskOf(`${id}#${job.attemptsStarted}`, parsed.data)
       const handed: Handed = { job, task, mustSucceed: parsed.data.mustSucceed, end, fail, giveBack, live: 0 }
       this.#handed.set(task, handed)
-      const [taker] = this.#takers
-      if (this.#isDraining) void giveBack()
-      else if (taker === undefined) this.#waiting.push(handed)
+      if (this.#isDraining) {
+        void giveBack()
+        return
+      }
+      const taker = this.#takers.shift()
+      if (taker === undefined) this.#waiting.push(handed)
       else taker(task)
     })
   }

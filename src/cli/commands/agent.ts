@@ -19,6 +19,7 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 const STANDARD_PROFILE = 'task'
 const STANDARD_POLL = '5s'
 const STANDARD_GRACE = '30s'
+const STANDARD_LEASE = '30s'
 
 const text = (flags: GivenOptions, name: string): string | undefined => {
   const value = flags[name]
@@ -65,6 +66,7 @@ export const agent = subcommand('agent', async ({ flags }, call) => {
       layers: [flagLayer(flags, cwd)],
       env,
       pollMs: durationOf(flags, 'poll', STANDARD_POLL),
+      leaseMs: durationOf(flags, 'lease', STANDARD_LEASE),
       drain: drain.signal,
       end: end.signal,
       log,
