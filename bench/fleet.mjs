@@ -153,7 +153,7 @@ async function endsOf(client) {
 async function demo() {
   const port = await freePort()
   const redis = await startRedis(port)
-  const { queue, close } = await openQueue(port)
+  const { queue, client, close } = await openQueue(port)
   const agent = startAgent(port, 'demo', { quiet: false })
   const zip = 'UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA=='
   const tasks = {
@@ -163,14 +163,16 @@ async function demo() {
     offline: { command: 'getent hosts example.com || echo no network' },
     slow: { command: 'sleep 60', timeoutMs: 500 },
     retried: { command: 'exit 3', mustSucceed: true },
+    cancelled: { command: 'sleep 60' },
   }
+  await client.set(`llm-do:cancel:${QUEUE}:cancelled`, '1', 'EX', 3600)
   for (const [name, data] of Object.entries(tasks)) await queue.add(name, data, { jobId: name, attempts: 2 })
   await untilEnded(queue, Object.keys(tasks).length, 120_000)
   for (const id of Object.keys(tasks)) {
     const { returnvalue: value, failedReason, attemptsMade } = await queue.getJob(id)
     const said =
       value && `${value.reason} ${value.exitCode} in ${value.durationMs} ms: ${`${value.stdout}${value.stderr}`.trim()}`
-    console.log(`${id.padEnd(8)} ${said ?? `failed after ${attemptsMade} attempts: ${failedReason}`}`)
+    console.log(`${id.padEnd(9)} ${said ?? `failed after ${attemptsMade} attempts: ${failedReason}`}`)
   }
   await close()
   await stop(agent)
