@@ -227,6 +227,14 @@ async function chaos() {
   if (lost.length + twice.length + failed.length > 0) process.exitCode = 1
 }
 
+/** What Redis has done and holds so far. */
+async function redisUse(client) {
+  const info = await client.info()
+  const field = (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)[1])
+  const cpuMs = 1000 * (field('used_cpu_user') + field('used_cpu_sys'))
+  return { commands: field('total_commands_processed'), bytes: field('used_memory'), cpuMs }
+}
+
 /** Runs of the command in a row, several rows at once. */
 function loopRate(count, rows) {
   const begun = performance.now()
@@ -234,31 +242,37 @@ function loopRate(count, rows) {
     '-c',
     `seq ${count} | xargs -P ${rows} -n 1 ${join(ROOT, 'bin/llm-do-exec')} -- /bin/echo task >/dev/null`,
   ]
-  execFileSync('/bin/sh', words, { cwd: directory, env: { PATH: process.env.PATH, HOME } })
+  const cwd = mkdtempSync(join(directory, 'work.'))
+  execFileSync('/bin/sh', words, { cwd, env: { PATH: process.env.PATH, HOME } })
   return count / ((performance.now() - begun) / 1000)
 }
 
 async function throughput() {
   const count = Number(values.tasks ?? 2000)
   for (const rows of [1, 2])
-    console.log(`exec in a loop, ${rows} at once: ${loopRate(Math.min(count, 500), rows).toFixed(1)}/s`)
+    console.log(`exec in a loop, ${rows} at once: ${loopRate(Math.min(count, 200), rows).toFixed(1)}/s`)
   for (const size of (values.agents ?? '1,2,4').split(',').map(Number)) {
     const port = await freePort()
     const redis = await startRedis(port)
-    const { queue, close } = await openQueue(port)
+    const { queue, client, close } = await openQueue(port)
     const agents = Array.from({ length: size }, (_, index) => startAgent(port, `agent-${index}`))
     // Begins when all agents have shown that they work.
     await queue.addBulk(
       Array.from({ length: size * 8 }, (_, index) => ({ ...job(index), opts: { jobId: `w${index}` } })),
     )
     await untilEnded(queue, size * 8)
-    const begun = performance.now()
+    const [before, begun] = [await redisUse(client), performance.now()]
     await add(queue, count)
     await untilEnded(queue, count + size * 8)
     const seconds = (performance.now() - begun) / 1000
     const load = loadavg()[0].toFixed(1)
     console.log(
       `${size} agents of ${values.slots} slots: ${(count / seconds).toFixed(1)}/s (load of the machine ${load})`,
+    )
+    const after = await redisUse(client)
+    const perTask = (name) => ((after[name] - before[name]) / count).toFixed(name === 'bytes' ? 0 : 1)
+    console.log(
+      `  a task costs Redis ${perTask('commands')} commands, ${perTask('cpuMs')} ms of processor and ${perTask('bytes')} bytes`,
     )
     for (const agent of agents) await stop(agent)
     await close()
