@@ -87,7 +87,7 @@ describeWith('userns', 'a batch', () => {
       { id: '2', ok: false, error: { message: 'line 2: expected an object of JSON' } },
       { id: '4', ok: true },
     ])
-    expect(results[0]?.error?.message).toContain('Did you mean command?')
+    expect(results[0]?.error?.message).toContain('Did you mean "command"?')
   })
 
   test('ends with 0 when all have succeeded', async () => {
@@ -133,6 +133,16 @@ describeWith('userns', 'a batch', () => {
     expect(exitCode).toBe(125)
     expect(stderr).toContain('--resume')
     expect(read()).toBe(before)
+  })
+
+  test('lets no task change what runs next, or what has run', async () => {
+    const forge = { id: 'a', command: 'echo x >> in; echo x >> out; rm -f in out; touch made' }
+    const { run, read } = await start([forge, { id: 'b', command: 'test -e made' }], ['-j', '1', '--rw', '.'])
+    expect((await run()).exitCode).toBe(0)
+    expect(linesIn(read())).toMatchObject([
+      { id: 'a', ok: true },
+      { id: 'b', ok: true },
+    ])
   })
 
   test('ends its runs at a signal, and leaves whole lines of those that have ended', async () => {
