@@ -31,6 +31,8 @@ export interface Engine {
   readonly env: Environment
   /** Private; directories of tasks are made in it. */
   readonly tasksDirectory: string
+  /** Files of this machine that no task may change, whatever its policy shows: they decide what runs next, or say what has run. */
+  readonly protect?: readonly string[]
 }
 
 export interface TaskRun {
@@ -144,7 +146,7 @@ async function runCommands(
   { task, engine }: TaskRun,
   { directory, signal, ...listeners }: Commands,
 ): Promise<readonly Result[]> {
-  const { profile, layers, env } = engine
+  const { profile, layers, env, protect = [] } = engine
   const results: Result[] = []
   for (const command of task.commands) {
     const result = await exec({
@@ -155,7 +157,7 @@ async function runCommands(
       cwd: directory,
       mode: 'capture',
       stdin: typeof task.stdin === 'string' ? Buffer.from(task.stdin) : (task.stdin ?? 'ignore'),
-      narrow: async (policy) => narrowedBy(task, policy),
+      narrow: async (policy) => narrowedBy(task, { ...policy, protectFiles: [...policy.protectFiles, ...protect] }),
       signal,
       ...listeners,
     })

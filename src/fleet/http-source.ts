@@ -23,7 +23,7 @@ export interface HttpSourceOptions {
   readonly pollMs: number
   /** Resolves when the server knows this worker again. */
   readonly register: () => Promise<void>
-  /** Aborted: nothing is tried again; what is owed stays in the journal. */
+  /** Aborted: after a moment nothing is tried again; what is owed stays in the journal. */
   readonly end: AbortSignal
   readonly log: (line: string) => void
 }
@@ -39,6 +39,7 @@ interface Job {
 /** A server that holds a poll until there is a job answers within this. */
 const POLL_WITHIN_MS = 90_000
 const LAST_ANSWER_MS = 1_000
+const GOODBYE_MS = 3_000
 /** Milliseconds for what is not worth waiting for: the command does. */
 const BRIEF_MS = 5_000
 /** Output after a piece that could not be sent is dropped for so long: a server that is away must not stop the command. */
@@ -50,9 +51,12 @@ export class HttpSource implements TaskSource {
   private readonly held = new Set<string>()
   private readonly muted = new Set<string>()
   private polling: Promise<unknown> = Promise.resolve()
+  /** What ended with the agent is still said. */
+  private readonly silence: AbortSignal
 
   constructor(options: HttpSourceOptions) {
     this.options = options
+    this.silence = later(options.end, GOODBYE_MS)
   }
 
   /** Jobs that are under way. */
@@ -198,9 +202,9 @@ export class HttpSource implements TaskSource {
   }
 
   private async deliver(jobId: string, request: ReportRequest): Promise<void> {
-    const { end, log, journal } = this.options
+    const { log, journal } = this.options
     await persist(() => this.send(request), {
-      signal: end,
+      signal: this.silence,
       isFinal: () => false,
       onError: (error) =>
         log(`${neutralise(jobId)}: the report will be sent again: ${neutralise((error as Error).message)}`),
@@ -210,9 +214,9 @@ export class HttpSource implements TaskSource {
 
   /** @throws what another attempt may mend */
   private async send(request: ReportRequest): Promise<void> {
-    const { client, end, log } = this.options
+    const { client, log } = this.options
     const ask = ({ method, body }: ReportRequest) =>
-      client.ask('api/jobs/submit-result', { method, body, signal: end }).catch((error: unknown) => {
+      client.ask('api/jobs/submit-result', { method, body, signal: this.silence }).catch((error: unknown) => {
         if (!(error instanceof ProtocolError)) throw error
         log(neutralise(error.message))
         return undefined

@@ -20,8 +20,8 @@ export interface AgentState {
 
 /** @returns undefined where the user has no home */
 function stateDirectory({ XDG_STATE_HOME: said = '', HOME: home = '' }: Environment, uid: number): string | undefined {
-  if (uid === 0) return '/var/lib/llm-do'
   if (said.startsWith('/')) return join(said, 'llm-do')
+  if (uid === 0) return '/var/lib/llm-do'
   return home.startsWith('/') ? join(home, '.local/state/llm-do') : undefined
 }
 

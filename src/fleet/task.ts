@@ -25,12 +25,19 @@ export function commandLines(text: string): readonly (readonly string[])[] {
   return lines.map((line) => ['/bin/sh', '-c', line])
 }
 
+const TIMEOUT = 'resources.timeout'
+const OF_TASK = { layer: 'worker', source: 'the task', key: 'timeout' } as const
+
 /** The operator's policy, and less of it where the task says so. Variables that the operator has set stay as they are. */
 export function narrowedBy(task: Task, policy: Policy): Policy {
-  const { resources, env, require } = policy
+  const { resources, env, require, origins } = policy
+  const timeout = shorter(resources.timeout, task.timeoutMs)
+  const isShorter = timeout !== resources.timeout
   return {
     ...policy,
-    resources: { ...resources, timeout: shorter(resources.timeout, task.timeoutMs) },
+    resources: { ...resources, timeout },
+    // What stopped a command is said with who has set it.
+    origins: isShorter ? { ...origins, [TIMEOUT]: [...(origins[TIMEOUT] ?? []), OF_TASK] } : origins,
     env: { ...env, set: { ...task.env, ...env.set } },
     require: [...new Set([...require, ...(task.require ?? [])])],
   }

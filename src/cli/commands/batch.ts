@@ -56,6 +56,7 @@ export const batch = subcommand('batch', async ({ flags, operands: [input = '-']
     layers: [flagLayer(flags, cwd)],
     env,
     tasksDirectory: cwd,
+    protect: [...(input === '-' ? [] : [resolve(cwd, input)]), ...(file === undefined ? [] : [file])],
   }
   const log = (line: string): void => void writeStderr([`llm-do: ${line}`])
   try {

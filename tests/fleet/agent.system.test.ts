@@ -1,0 +1,310 @@
+/** Agents as a server sees them, with real sandboxes; the server is one that was written from the protocol's table. */
+import { createHmac } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { fromBufferPromise } from 'yauzl'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
+import { describeWith } from '../support/needs.ts'
+import { archiveOf } from './archives.ts'
+import { type Job, ProtocolServer } from './protocol-server.ts'
+
+const SECRET = 'a-secret-that-no-task-may-see'
+const PATIENCE = { timeout: 60_000, interval: 20 }
+
+interface AgentOptions {
+  readonly words?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Of an agent before it. */
+  readonly home?: string
+}
+
+/** An agent with its own state, gone with the test. */
+async function startAgent(server: ProtocolServer, { words = [], env = {}, home }: AgentOptions = {}) {
+  const cwd = home ?? (await temporaryDirectory())
+  const [file = '', ...argv] = cliWords(['agent', '--poll', '50ms', '--slots', '2', ...words], { program: 'llm-do' })
+  const child = execa(file, argv, {
+    cwd,
+    env: {
+      PATH: process.env.PATH,
+      HOME: cwd,
+      XDG_STATE_HOME: cwd,
+      SERVER_URL: server.url,
+      WORKER_ID: 'w1',
+      WORKER_TOKEN_SECRET: SECRET,
+      ...env,
+    },
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+    all: true,
+  })
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await child
+  })
+  const said: string[] = []
+  child.all?.on('data', (chunk: Buffer) => said.push(chunk.toString()))
+  const tasks = (): readonly string[] => {
+    const fleet = join(cwd, 'llm-do/fleet')
+    return existsSync(fleet) ? readdirSync(fleet).flatMap((name) => readdirSync(join(fleet, name, 'tasks'))) : []
+  }
+  return { child, home: cwd, tasks, said: () => said.join('') }
+}
+
+async function reported(server: ProtocolServer, jobId: string) {
+  await expect.poll(() => server.reports(jobId).length, PATIENCE).toBeGreaterThan(0)
+  const [{ method, body }] = server.reports(jobId) as [(typeof server.requests)[number]]
+  return { method, body }
+}
+
+/** One job, from the queue to its report. */
+async function runJob(job: Omit<Job, 'jobId'>, options: AgentOptions = {}) {
+  const server = await ProtocolServer.start()
+  server.jobs.push({ jobId: 'j1', ...job } as Job)
+  const agent = await startAgent(server, options)
+  return { server, ...agent, ...(await reported(server, 'j1')) }
+}
+
+const running = async (server: ProtocolServer, jobId: string): Promise<void> =>
+  await expect.poll(() => server.streamed(jobId, 'stdout'), PATIENCE).toContain('begun')
+
+describeWith('userns', 'an agent', () => {
+  test('runs each line over the files of the job, streams what they print once, and reports with what they changed', async () => {
+    const server = await ProtocolServer.start()
+    server.files.set('/api/files/download/7', archiveOf([{ name: 'in/a.txt', content: 'from the server' }]))
+    const job = {
+      jobId: 'j1',
+      command:
+        'cat in/a.txt; false\necho two >&2; exit 5\necho made > in/b.txt; env; cat /proc/*/environ /proc/*/cmdline; exit 3\n',
+      fileUrl: '/api/files/download/7',
+      filename: '../../../../tmp/llm-do-traversal',
+    }
+    server.jobs.push(job)
+    const agent = await startAgent(server)
+    const { method, body } = await reported(server, 'j1')
+    expect({ method, ...body }).toMatchObject({
+      method: 'POST',
+      workerId: 'w1',
+      exitCode: 3,
+      stderr: 'two\n',
+      backend: 'namespace',
+    })
+    expect(body['planHash']).toMatch(/^[0-9a-f]+$/)
+    expect(body['stdout']).toContain('from the server')
+    expect(server.streamed('j1', 'stdout')).toBe(body['stdout'])
+    expect(server.streamed('j1', 'stderr')).toBe('two\n')
+    const names: string[] = []
+    const zip = await fromBufferPromise(Buffer.from(String(body['resultZipBase64']), 'base64'), { lazyEntries: true })
+    for await (const { fileName } of zip.eachEntry()) names.push(fileName)
+    expect(names).toEqual(['in/b.txt'])
+    expect(existsSync('/tmp/llm-do-traversal')).toBe(false)
+
+    const [download] = server.asked('/api/files/download/7')
+    const token = String(download?.headers['x-worker-token'])
+    const [head, claims, signature] = token.split('.')
+    expect(download?.headers.authorization).toBe(`Bearer ${token}`)
+    expect(signature).toBe(createHmac('sha256', SECRET).update(`${head}.${claims}`).digest('base64url'))
+    const said = JSON.parse(Buffer.from(String(claims), 'base64url').toString())
+    expect(said).toMatchObject({ workerId: 'w1', type: 'worker' })
+    expect(said.exp - said.iat).toBe(86_400)
+
+    const argv = readFileSync(`/proc/${agent.child.pid}/cmdline`, 'utf8')
+    agent.child.kill('SIGTERM')
+    const { all, exitCode } = await agent.child
+    for (const text of [JSON.stringify(body), argv, all])
+      for (const secret of [SECRET, token]) expect(text).not.toContain(secret)
+    expect(exitCode).toBe(0)
+    expect(agent.tasks()).toEqual([])
+    expect(server.asked('/api/workers/heartbeat').at(-1)?.body).toMatchObject({ workerId: 'w1', status: 'OFFLINE' })
+    const [registration] = server.asked('/api/workers/register')
+    expect(registration?.body).toMatchObject({
+      workerId: 'w1',
+      status: 'IDLE',
+      slots: 2,
+      isolation: { backend: 'namespace' },
+    })
+  })
+
+  test.each([
+    {
+      what: 'a deadline that only shortens',
+      job: { command: 'sleep 60', timeoutMs: 300 },
+      exitCode: 124,
+      reason: 'timeout',
+    },
+    {
+      what: 'the operator’s deadline, which a task cannot lengthen',
+      job: { command: 'sleep 60', timeoutMs: 600_000 },
+      env: { DOCKER_TIMEOUT: '300' },
+      exitCode: 124,
+      reason: 'timeout',
+    },
+    { what: 'a signal', job: { command: 'kill -TERM $$' }, exitCode: 143, reason: 'signal' },
+    { what: 'a program that is not there', job: { command: 'no-such-program' }, exitCode: 127, reason: 'exit' },
+  ])('tells the truth about $what', async ({ job, env = {}, exitCode, reason }) => {
+    const { method, body } = await runJob(job, { env })
+    expect({ method, ...body }).toMatchObject({ method: 'POST', exitCode, reason })
+  })
+
+  test('says that it was the memory', async () => {
+    const { body } = await runJob({ command: 'tail /dev/zero' }, { env: { DOCKER_MEMORY_LIMIT: '32m' } })
+    expect(body).toMatchObject({ exitCode: 137, reason: 'memory' })
+    expect(body['stderr']).toContain('memory')
+  })
+
+  test.each([
+    { what: 'files that are not there', job: { command: 'true', fileUrl: '/nowhere' }, says: /404/, elsewhere: true },
+    {
+      what: 'files of another host',
+      job: { command: 'true', fileUrl: 'http://127.0.0.2:9/x' },
+      says: /not this agent/,
+      elsewhere: true,
+    },
+    { what: 'no command', job: { command: '\n \n' }, says: /command/, elsewhere: false },
+    {
+      what: 'a need that nobody knows',
+      job: { command: 'true', require: ['wings'] },
+      says: /require/,
+      elsewhere: false,
+    },
+  ])('reports $what as a failure', async ({ job, says, elsewhere }) => {
+    const { method, body } = await runJob(job)
+    expect({ method, ...body }).toMatchObject({ method: 'PUT', workerId: 'w1', elsewhere })
+    expect(body['errorMessage']).toMatch(says)
+  })
+
+  test('unpacks nothing outside of the directory of the job', async () => {
+    const server = await ProtocolServer.start()
+    server.files.set('/f', archiveOf([{ name: '../up', content: 'x' }]))
+    server.jobs.push({ jobId: 'j1', command: 'true', fileUrl: '/f' })
+    const agent = await startAgent(server)
+    expect(await reported(server, 'j1')).toMatchObject({ method: 'PUT', body: { elsewhere: false } })
+    expect(agent.tasks()).toEqual([])
+  })
+
+  test('does not follow its server to another one, and shows its token to none', async () => {
+    const [server, other] = [await ProtocolServer.start(), await ProtocolServer.start()]
+    server.next.push({ path: '/f', answer: [302, {}, { Location: `${other.url}/f` }] })
+    other.files.set('/f', archiveOf([{ name: 'a' }]))
+    server.jobs.push({ jobId: 'j1', command: 'true', fileUrl: '/f' })
+    await startAgent(server)
+    expect(await reported(server, 'j1')).toMatchObject({ method: 'PUT', body: { cause: 'files' } })
+    expect(other.requests).toEqual([])
+  })
+
+  test('ends a job that is cancelled', async () => {
+    const server = await ProtocolServer.start()
+    server.jobs.push({ jobId: 'j1', command: 'echo begun; sleep 60\necho never', timeoutMs: 60_000 })
+    await startAgent(server, { words: ['--timeout', '60s'] })
+    await running(server, 'j1')
+    server.cancelled.add('j1')
+    const { body } = await reported(server, 'j1')
+    expect(body).toMatchObject({ exitCode: 130, reason: 'cancelled', stdout: 'begun\n' })
+  })
+
+  test('runs a job once, however often it is given, and sends its report again', async () => {
+    const server = await ProtocolServer.start()
+    const job = { jobId: 'j1', command: 'echo begun; sleep 1' }
+    server.jobs.push(job, job)
+    await startAgent(server)
+    const first = await reported(server, 'j1')
+    server.jobs.push(job)
+    await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
+    expect(server.reports('j1')[1]?.body).toEqual(first.body)
+    expect(server.streamed('j1', 'stdout')).toBe('begun\n')
+  })
+
+  test('goes on after a server that fails, forgets it, or takes a job away', async () => {
+    const server = await ProtocolServer.start()
+    const fails = [503, { success: false }] as const
+    for (const path of [
+      '/api/workers/register',
+      '/api/jobs/get-job',
+      '/api/jobs/stream-output',
+      '/api/jobs/submit-result',
+    ])
+      server.next.push({ path, answer: fails })
+    server.next.push({ path: '/api/workers/heartbeat', answer: [404, { success: false }] })
+    server.jobs.push({ jobId: 'j1', command: 'echo one' })
+    await startAgent(server)
+    await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
+    expect(server.reports('j1').map(({ body }) => body['stdout'])).toEqual(['one\n', 'one\n'])
+    // One failed, one was for the start, one came after the heartbeat.
+    expect(server.asked('/api/workers/register')).toHaveLength(3)
+    server.next.push({ path: '/api/jobs/submit-result', answer: [403, { success: false }] })
+    server.jobs.push({ jobId: 'j2', command: 'echo two' }, { jobId: 'j3', command: 'echo three' })
+    await reported(server, 'j3')
+    expect(server.reports('j2')).toHaveLength(1)
+  })
+
+  test('finishes what runs when it is told to stop, and takes nothing more', async () => {
+    const server = await ProtocolServer.start()
+    server.jobs.push({ jobId: 'j1', command: 'echo begun; sleep 1; echo ended' })
+    const { child } = await startAgent(server, { words: ['--slots', '1'] })
+    await running(server, 'j1')
+    server.jobs.push({ jobId: 'j2', command: 'true' })
+    child.kill('SIGTERM')
+    const { exitCode } = await child
+    expect(exitCode).toBe(0)
+    expect(server.reports('j1')[0]?.body).toMatchObject({ exitCode: 0, stdout: 'begun\nended\n' })
+    expect(server.jobs).toHaveLength(1)
+    expect(server.asked('/api/workers/heartbeat').at(-1)?.body['status']).toBe('OFFLINE')
+  })
+
+  test('ends what runs at the second signal, and says so', async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const server = await ProtocolServer.start()
+    server.jobs.push({ jobId: 'j1', command: `echo begun ${mark}; sleep 60` })
+    const { child, said } = await startAgent(server, { words: ['--timeout', '60s'] })
+    await running(server, 'j1')
+    child.kill('SIGTERM')
+    await expect.poll(said, PATIENCE).toContain('no more tasks')
+    child.kill('SIGTERM')
+    expect((await child).exitCode).toBe(1)
+    expect(server.reports('j1')[0]).toMatchObject({ method: 'PUT', body: { cause: 'shutdown', elsewhere: true } })
+    await expectNothingLeft({ before, mark })
+  })
+
+  test('leaves nothing when it is killed, and reports at its next start what died with it', async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const server = await ProtocolServer.start()
+    server.jobs.push({ jobId: 'j1', command: `echo begun ${mark}; sleep 60` })
+    const killed = await startAgent(server, { words: ['--timeout', '60s'] })
+    await running(server, 'j1')
+    killed.child.kill('SIGKILL')
+    await killed.child
+    const next = await startAgent(server, { home: killed.home })
+    expect(await reported(server, 'j1')).toMatchObject({ method: 'PUT', body: { cause: 'crash', elsewhere: true } })
+    expect(next.tasks()).toEqual([])
+    next.child.kill('SIGTERM')
+    await next.child
+    await expectNothingLeft({ before, mark })
+  })
+
+  test('does not register where its policy cannot be held', async () => {
+    const server = await ProtocolServer.start()
+    const { child } = await startAgent(server, { words: ['--backend', 'process'] })
+    const { exitCode, all } = await child
+    expect(exitCode).toBe(125)
+    expect(all).toContain('LLM_DO_ALLOW_UNSANDBOXED')
+    expect(server.requests).toEqual([])
+  })
+})
+
+describe('the settings of an agent', () => {
+  test('a second agent of the same name is refused', async () => {
+    const server = await ProtocolServer.start()
+    const { home } = await startAgent(server)
+    await expect.poll(() => server.asked('/api/workers/register').length, PATIENCE).toBe(1)
+    const second = await startAgent(server, { home })
+    const { exitCode, all } = await second.child
+    expect(exitCode).toBe(125)
+    expect(all).toContain('runs here already')
+  })
+})

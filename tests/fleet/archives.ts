@@ -1,0 +1,38 @@
+/** ZIP files that no archiver makes, written byte by byte; and honest ones. */
+import { crc32, deflateRawSync } from 'node:zlib'
+
+export interface Member {
+  readonly name: string | Buffer
+  readonly content?: Buffer | string
+  /** Unix mode with its kind; 0o100644 by default, 0o040755 for a name that ends in a slash. */
+  readonly mode?: number
+  /** What the archive says that it is when unpacked. */
+  readonly declaredBytes?: number
+}
+
+const u16 = (value: number): Buffer => Buffer.from(new Uint16Array([value]).buffer)
+const u32 = (value: number): Buffer => Buffer.from(new Uint32Array([value]).buffer)
+
+/** @param declaredEntries what its end says, where that is a lie */
+export function archiveOf(members: readonly Member[], declaredEntries = members.length): Buffer {
+  const bodies: Buffer[] = []
+  const directory: Buffer[] = []
+  let offset = 0
+  for (const { name, content = '', mode, declaredBytes } of members) {
+    const nameBytes = Buffer.from(name as string)
+    const bytes = Buffer.from(content as string)
+    const packed = deflateRawSync(bytes)
+    const kind = mode ?? (nameBytes.at(-1) === 0x2f ? 0o040755 : 0o100644)
+    const sum = [crc32(bytes), packed.length, declaredBytes ?? bytes.length].map((value) => u32(value))
+    const head = [u16(0x0800), u16(8), u32(0), ...sum, u16(nameBytes.length), u16(0)]
+    const body = Buffer.concat([u32(0x04034b50), u16(20), ...head, nameBytes, packed])
+    const tail = [u16(0), u16(0), u16(0), u32((kind << 16) >>> 0), u32(offset), nameBytes]
+    directory.push(Buffer.concat([u32(0x02014b50), u16(0x0314), u16(20), ...head, ...tail]))
+    bodies.push(body)
+    offset += body.length
+  }
+  const central = Buffer.concat(directory)
+  const counts = [u16(Math.min(declaredEntries, 0xffff)), u16(Math.min(declaredEntries, 0xffff))]
+  const end = [u32(0x06054b50), u16(0), u16(0), ...counts, u32(central.length), u32(offset), u16(0)]
+  return Buffer.concat([...bodies, central, ...end])
+}

@@ -1,0 +1,162 @@
+/** `llm-do batch`: every line has one result, whatever happens to the batch. */
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { cliWords, runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+interface Line {
+  readonly id: string
+  readonly ok: boolean
+  readonly exitCode?: number
+  readonly reason?: string
+  readonly stdout?: string
+  readonly error?: { readonly cause: string; readonly message: string }
+}
+
+const linesIn = (text: string): readonly Line[] =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Line)
+
+const input = (tasks: readonly object[]): string => tasks.map((task) => `${JSON.stringify(task)}\n`).join('')
+
+async function batchOf(text: string, words: readonly string[] = []) {
+  const { status, stdout, stderr } = await runCli(['batch', '-', ...words], { program: 'llm-do', stdin: text })
+  return { status, results: linesIn(stdout.toString()), stderr: stderr.toString() }
+}
+
+/** Starts one that lasts, with its files. */
+async function start(tasks: readonly object[], words: readonly string[]) {
+  const cwd = await temporaryDirectory()
+  writeFileSync(join(cwd, 'in'), input(tasks))
+  const run = (more: readonly string[] = []) => {
+    const [file = '', ...argv] = cliWords(['batch', 'in', '--results', 'out', ...words, ...more], { program: 'llm-do' })
+    const child = execa(file, argv, {
+      cwd,
+      env: { PATH: process.env.PATH, HOME: cwd },
+      extendEnv: false,
+      reject: false,
+      stdin: 'ignore',
+    })
+    onTestFinished(async () => {
+      child.kill('SIGKILL')
+      await child
+    })
+    return child
+  }
+  const out = join(cwd, 'out')
+  const read = (): string => {
+    try {
+      return readFileSync(out, 'utf8')
+    } catch {
+      return ''
+    }
+  }
+  return { run, out, read }
+}
+
+const PATIENCE = { timeout: 60_000, interval: 10 }
+
+describeWith('userns', 'a batch', () => {
+  test('gives each line its result, with its own words, variables, input and limit', async () => {
+    const text = input([
+      { id: 'words', command: ['printf', '%s', 'a b'] },
+      { id: 'text', command: 'cat; echo $GREETING', stdin: 'in ', env: { GREETING: 'hello' } },
+      { id: 'late', command: 'sleep 60', timeout: '300ms' },
+      { command: 'exit 4' },
+    ])
+    const { status, results } = await batchOf(text, ['-j', '2', '--ordered'])
+    expect(status).toBe(1)
+    expect(results).toMatchObject([
+      { id: 'words', ok: true, stdout: 'a b' },
+      { id: 'text', ok: true, stdout: 'in hello\n' },
+      { id: 'late', ok: false, exitCode: 124, reason: 'timeout' },
+      { id: '4', ok: false, exitCode: 4 },
+    ])
+  })
+
+  test('says of a line that is no task what is wrong with it, and goes on', async () => {
+    const { status, results } = await batchOf('{"comand":"x"}\nnot json\n\n{"command":"echo ok"}', ['--ordered'])
+    expect(status).toBe(1)
+    expect(results).toMatchObject([
+      { id: '1', ok: false, error: { cause: 'invalid' } },
+      { id: '2', ok: false, error: { message: 'line 2: expected an object of JSON' } },
+      { id: '4', ok: true },
+    ])
+    expect(results[0]?.error?.message).toContain('Did you mean "command"?')
+  })
+
+  test('ends with 0 when all have succeeded', async () => {
+    expect((await batchOf(input([{ command: 'true' }, { command: 'true' }]))).status).toBe(0)
+  })
+
+  test('ends at an ID that two lines have: one of them would have no result', async () => {
+    const { status, stderr } = await batchOf(
+      input([
+        { id: 'a', command: 'true' },
+        { id: 'a', command: 'false' },
+      ]),
+      ['-j', '1'],
+    )
+    expect(status).toBe(125)
+    expect(stderr).toContain('another line has the ID "a"')
+  })
+
+  test('loses nothing and runs nothing twice when it is killed and goes on, with a torn line at the end', async () => {
+    const tasks = Array.from({ length: 200 }, (_, at) => ({ id: `t${at}`, command: `echo ${at}` }))
+    const { run, out, read } = await start(tasks, ['-j', '4'])
+    const first = run()
+    await expect.poll(() => read().split('\n').length, PATIENCE).toBeGreaterThan(20)
+    first.kill('SIGKILL')
+    await first
+    const whole = read()
+    const before = whole.slice(0, whole.lastIndexOf('\n') + 1)
+    truncateSync(out, Buffer.byteLength(before) - 10)
+    expect(linesIn(before).length).toBeLessThan(200)
+    expect((await run(['--resume'])).exitCode).toBe(0)
+    const results = linesIn(read())
+    expect(results).toHaveLength(200)
+    expect(new Set(results.map(({ id }) => id)).size).toBe(200)
+    expect(results.every(({ id, stdout }) => stdout === `${id.slice(1)}\n`)).toBe(true)
+    expect(read().startsWith(before.slice(0, before.lastIndexOf('\n', before.length - 2) + 1))).toBe(true)
+  })
+
+  test('writes over no results that are there', async () => {
+    const { run, read } = await start([{ command: 'true' }], [])
+    expect((await run()).exitCode).toBe(0)
+    const before = read()
+    const { exitCode, stderr } = await run()
+    expect(exitCode).toBe(125)
+    expect(stderr).toContain('--resume')
+    expect(read()).toBe(before)
+  })
+
+  test('lets no task change what runs next, or what has run', async () => {
+    const forge = { id: 'a', command: 'echo x >> in; echo x >> out; rm -f in out; touch made' }
+    const { run, read } = await start([forge, { id: 'b', command: 'test -e made' }], ['-j', '1', '--rw', '.'])
+    expect((await run()).exitCode).toBe(0)
+    expect(linesIn(read())).toMatchObject([
+      { id: 'a', ok: true },
+      { id: 'b', ok: true },
+    ])
+  })
+
+  test('ends its runs at a signal, and leaves whole lines of those that have ended', async () => {
+    const { run, read } = await start(
+      [
+        { id: 'a', command: 'true' },
+        { id: 'b', command: 'sleep 60' },
+      ],
+      ['-j', '1', '--timeout', '60s'],
+    )
+    const child = run()
+    await expect.poll(read, PATIENCE).toContain('\n')
+    child.kill('SIGINT')
+    expect((await child).exitCode).toBe(130)
+    expect(linesIn(read()).map(({ id }) => id)).toEqual(['a'])
+  })
+})

@@ -1,0 +1,56 @@
+/** What a task leaves becomes an archive: its own regular files, and nothing that a link leads to. */
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { fromBufferPromise } from 'yauzl'
+import { newTaskDirectory, packChanges, stampFiles, TooManyFiles } from '../../src/fleet/task-files.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+
+async function namesIn(archive: Buffer | undefined): Promise<readonly string[]> {
+  if (archive === undefined) return []
+  const names: string[] = []
+  for await (const { fileName } of (await fromBufferPromise(archive, { lazyEntries: true })).eachEntry())
+    names.push(fileName)
+  return names
+}
+
+test('only files that were made or changed are packed, no links and nothing behind them', async () => {
+  const place = await temporaryDirectory()
+  const directory = join(place, 'work')
+  mkdirSync(join(directory, 'sub'), { recursive: true })
+  writeFileSync(join(place, 'secret'), 'outside')
+  for (const name of ['same', 'changed', 'sub/same']) writeFileSync(join(directory, name), name)
+  const before = await stampFiles(directory)
+  writeFileSync(join(directory, 'changed'), 'other')
+  writeFileSync(join(directory, 'sub/new'), 'new')
+  symlinkSync('../secret', join(directory, 'link'))
+  symlinkSync('..', join(directory, 'up'))
+  execFileSync('mkfifo', [join(directory, 'fifo')])
+  expect(await namesIn(await packChanges(directory, before))).toEqual(['changed', 'sub/new'])
+})
+
+test('a directory without changes makes no archive', async () => {
+  const directory = await temporaryDirectory()
+  writeFileSync(join(directory, 'same'), '')
+  expect(await packChanges(directory, await stampFiles(directory))).toBeUndefined()
+})
+
+test.each([
+  { bounds: { bytes: 3, files: 9 }, what: 'bytes' },
+  { bounds: { bytes: 99, files: 1 }, what: 'files' },
+])('more than may be packed is not read: $what', async ({ bounds }) => {
+  const directory = await temporaryDirectory()
+  for (const name of ['a', 'b']) writeFileSync(join(directory, name), 'xx')
+  await expect(packChanges(directory, new Map(), bounds)).rejects.toBeInstanceOf(TooManyFiles)
+  expect(await namesIn(await packChanges(directory, new Map(), { bytes: 4, files: 2 }))).toEqual(['a', 'b'])
+})
+
+test('a directory of a task is removed, also what nobody may enter', async () => {
+  const parent = await temporaryDirectory()
+  const { work, remove } = await newTaskDirectory(parent)
+  mkdirSync(join(work, 'closed/inner'), { recursive: true })
+  for (const name of ['closed/inner', 'closed']) chmodSync(join(work, name), 0)
+  await remove()
+  expect(existsSync(work)).toBe(false)
+})
