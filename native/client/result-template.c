@@ -62,8 +62,9 @@ int result_names_hidden_path(const struct result *result) {
 /* Of the end of stderr: as much as src/report/stderr-denials.ts looks at. */
 #define LOOKED_AT (16u << 10)
 
-/* Words of a file system that refuses writes, or is full. */
-static const char *const REFUSALS[] = {"read-only file system", "EROFS", "no space left on device", "ENOSPC"};
+/* Words of a file system that refuses writes, or is full; of calls that the filter refuses (src/report/filter-denials.ts). */
+static const char *const REFUSALS[] = {"read-only file system", "EROFS", "no space left on device", "ENOSPC",
+                                       "operation not permitted", "new namespace", "no usable sandbox", "user namespaces"};
 
 static int ends_path(char c) { return c == 0 || strchr(" \t\r\n'\"`:,;()", c) != NULL; }
 

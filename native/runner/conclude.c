@@ -16,6 +16,12 @@ void run_record_failure_as(struct run *run, enum cause cause, int error, const c
   copy_text(run->outcome.path, sizeof run->outcome.path, path);
 }
 
+void run_forget_failure(struct run *run) {
+  run->outcome.cause = CAUSE_EXIT;
+  run->outcome.error = 0;
+  run->outcome.step[0] = run->outcome.path[0] = 0;
+}
+
 static _Noreturn void report_to_caller(const struct run *run) {
   size_t size;
   const char *line = status_line(&run->outcome, &size);

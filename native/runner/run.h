@@ -88,6 +88,7 @@ struct run {
   uint64_t cpu_limit_us;
 
   int stopping;
+  uint64_t stopped_ns; /* CLOCK_MONOTONIC: when it began to */
   uint64_t kill_at; /* CLOCK_MONOTONIC; 0 = not yet */
   struct outcome outcome;
 };
@@ -170,6 +171,8 @@ void run_watch(struct run *run);
  * that `setup`. */
 void run_record_failure(struct run *run, int error, const char *step, const char *path);
 void run_record_failure_as(struct run *run, enum cause cause, int error, const char *step, const char *path);
+/* What was noted was no reason: the command had ended before. */
+void run_forget_failure(struct run *run);
 /* Blames errno, and ends. */
 _Noreturn void run_refuse(struct run *run, const char *step, const char *path);
 void run_conclude(struct run *run);

@@ -42,10 +42,28 @@ static void send_request(struct run *run, int signal, int everyone) {
   (void)!send(run->control, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* The command has ended, or never ran, and we have been told: no stop is a reason for that any more. */
+static int is_decided(const struct run *run) { return run->outcome.ended_ns || run->outcome.step[0]; }
+
+static void read_pending_reports(struct run *run);
+
+/* On a busy machine what a report says is older than the moment in which we find that the run must be stopped. */
+static void begin_stop(struct run *run, enum cause cause) {
+  read_pending_reports(run);
+  if (run->stopping) return; /* a report was the reason */
+  run->stopped_ns = now_ns();
+  run->stopping = 1;
+  if (!is_decided(run)) run->outcome.cause = cause;
+}
+
+/* A report from before the stop, which came after it. What was made at a protected path counts however the command ended. */
+static int was_overtaken(const struct run *run, const struct report *report) {
+  return run->stopping && report->at_ns < run->stopped_ns && run->outcome.cause != CAUSE_PROTECTED;
+}
+
 void run_stop(struct run *run, enum cause cause, unsigned grace_ms) {
   if (run->stopping && grace_ms) return; /* the same Ctrl-C may reach us twice, from the terminal and from the runner */
-  if (!run->stopping) run->outcome.cause = cause;
-  run->stopping = 1;
+  if (!run->stopping) begin_stop(run, cause);
   if (!run->outcome.started_ns || grace_ms == 0) return run_kill(run);
   run->kill_at = now_ns() + grace_ms * MS;
   send_request(run, cause == CAUSE_CANCELLED && run->outcome.cancelled_by ? run->outcome.cancelled_by : SIGTERM, 1);
@@ -106,6 +124,7 @@ static void note_full(struct run *run, uint32_t full) {
 }
 
 static void on_ended(struct run *run, const struct report *report) {
+  if (was_overtaken(run, report)) run_forget_failure(run);
   note_full(run, report->full);
   if (report->started_ns) run->outcome.started_ns = report->started_ns;
   run->outcome.wait_status = report->wait_status;
@@ -124,6 +143,12 @@ static void on_observed(struct run *run, int listener) {
   run_kill(run);
 }
 
+static void on_no_exec(struct run *run, const struct report *report) {
+  if (run->stopping && !was_overtaken(run, report)) return;
+  run_forget_failure(run);
+  run_record_failure_as(run, CAUSE_EXEC, report->error, report->step, report->path);
+}
+
 static void on_report(struct run *run, const struct report *report, const int *fds, int count) {
   if (report->has_names && count > 0 && run->net.names < 0) run->net.names = fds[--count];
   switch (report->kind) {
@@ -133,12 +158,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
     case REPORT_READY: run_on_ready(run, fds, count); break;
     case REPORT_OBSERVED: on_observed(run, count ? fds[0] : -1); break;
     case REPORT_NOT_STARTED: on_not_started(run, report); break;
-    case REPORT_NO_EXEC:
-      if (!run->stopping) run->outcome.cause = CAUSE_EXEC;
-      run->outcome.error = report->error;
-      copy_text(run->outcome.step, sizeof run->outcome.step, report->step);
-      copy_text(run->outcome.path, sizeof run->outcome.path, report->path);
-      break;
+    case REPORT_NO_EXEC: on_no_exec(run, report); break;
     default: run_record_failure_as(run, CAUSE_SETUP, report->error, report->step, report->path); /* of the command's process, before its exec */
   }
 }
@@ -169,7 +189,7 @@ static void read_errors(struct run *run) {
 void run_on_signal(struct run *run, int signal) {
   if (signal == SIGCHLD) return;
   if (signal == SIGWINCH) return terminal_resize(&run->terminal);
-  if (!run->stopping) run->outcome.cancelled_by = signal;
+  if (!run->stopping && !is_decided(run)) run->outcome.cancelled_by = signal;
   run_stop(run, CAUSE_CANCELLED, GRACE_CANCEL_MS);
 }
 
@@ -194,9 +214,10 @@ static int has_ended(const struct run *run) {
 
 static void look_at_memory(struct run *run) {
   int over = watchdog_sample(&run->watchdog);
-  if (over < 0 && has_ended(run)) return; /* a tree that is going away */
-  if (over < 0) run_record_failure(run, errno, "launch: watchdog", ""); /* an unwatched limit is no limit */
-  if (over != WATCHDOG_UNDER) run_stop(run, over == WATCHDOG_OVER ? CAUSE_MEMORY : CAUSE_LOST, 0);
+  if (over == WATCHDOG_UNDER || (over < 0 && has_ended(run))) return; /* a tree that is going away */
+  int error = errno;
+  run_stop(run, over == WATCHDOG_OVER ? CAUSE_MEMORY : CAUSE_LOST, 0);
+  if (over < 0 && run->outcome.cause == CAUSE_LOST) run_record_failure(run, error, "launch: watchdog", ""); /* an unwatched limit is no limit */
 }
 
 static void look_at_limits(struct run *run) {
@@ -272,7 +293,7 @@ static void show_the_rest(struct run *run) {
   while (terminal_is_pending(&run->terminal)) {
     uint64_t now = now_ns(), last = run->stopping ? moment : run->deadline_ns;
     if (last && now >= last && run->stopping) return;
-    if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), moment = now;
+    if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), run->outcome.cause = CAUSE_DEADLINE, moment = now;
     struct pollfd watched[1 + TERMINAL_POLLS + WARM_POLLS] = {{run->signals, POLLIN, 0}}, *warm = &watched[1 + TERMINAL_POLLS];
     terminal_watch(&run->terminal, &watched[1]);
     warm_watch(&run->warm, warm);

@@ -320,7 +320,7 @@ static _Noreturn void run(const struct launchfile *file, const struct command *c
 /* ---- PID 1 ---- */
 
 static void send_report(struct report *report, const int *with, int count) {
-  report->at_ns = now_ns();
+  if (!report->at_ns) report->at_ns = now_ns();
   if (report_send(INIT_CONTROL, report, with, count) < 0) _exit(125); /* launch is gone */
 }
 
@@ -444,7 +444,7 @@ static uint32_t full_scratch(const struct launchfile *file) {
 }
 
 static void report_end(const struct launchfile *file, int wait_status, uint64_t started_ns) {
-  struct report report = {.kind = REPORT_ENDED, .wait_status = wait_status, .started_ns = started_ns};
+  struct report report = {.kind = REPORT_ENDED, .at_ns = now_ns(), .wait_status = wait_status, .started_ns = started_ns};
   if (wait_status != 0) report.full = full_scratch(file);
   report.killed = kill_the_rest();
   struct rusage usage;

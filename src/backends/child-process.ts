@@ -273,12 +273,17 @@ export function armStopper(child: ChildProcess, { deadlineMs, extensionMs, signa
     state.kill = setTimeout(() => child.kill('SIGKILL'), STOP_GRACE_MS)
     stop(child).catch(() => child.kill('SIGKILL'))
   }
+  // On a busy machine an end that came before the deadline is learned after it: timers are looked at first.
+  const endAtDeadline = async (): Promise<void> => {
+    await new Promise(setImmediate)
+    end({ cause: 'deadline' })
+  }
   const cancel = (): void => end({ cause: 'cancelled', ...reasonWord(signal?.reason) })
   const expire = async (): Promise<void> => {
     // An extension that cannot be found out is none: the deadline is a promise.
     const more = (await extensionMs?.().catch(() => 0)) ?? 0
-    if (more <= 0) end({ cause: 'deadline' })
-    else state.deadline = setTimeout(() => end({ cause: 'deadline' }), more)
+    if (more <= 0) await endAtDeadline()
+    else state.deadline = setTimeout(() => void endAtDeadline(), more)
   }
   if (deadlineMs !== undefined) state.deadline = setTimeout(() => void expire(), deadlineMs)
   if (signal?.aborted === true) cancel()

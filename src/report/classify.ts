@@ -12,8 +12,9 @@ import type { Plan } from '../plan/plan.ts'
 import type { EngineName } from '../policy/values.ts'
 import { formatDuration, formatSize } from '../text/units.ts'
 import { type DecodedOutput, decodeOutput } from './decode-output.ts'
-import { filterDenials, fullDenials, guardDenials, limitDenials } from './denials.ts'
+import { fullDenials, guardDenials, limitDenials } from './denials.ts'
 import { type Explained, explainExec, explainLost, explainSetup, type FailureContext } from './explain-failure.ts'
+import { filterDenials, saidFilterDenials } from './filter-denials.ts'
 import {
   crossDeviceHint,
   type InvisiblePath,
@@ -234,6 +235,7 @@ function denialsOf(
     ...limitDenials(reason, outcome, plan),
     ...(outcome.exitCode === 0 ? [] : (observed ?? [])),
     ...(failed ? fullDenials(outcome, plan) : []),
+    ...(failed ? saidFilterDenials(endOf(outcome.stderr), plan) : []),
     ...(failed && observed === undefined ? [...saidDenials(outcome, plan), ...hiddenDenials(hidden)] : []),
   ]
 }

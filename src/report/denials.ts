@@ -1,4 +1,4 @@
-/** What the walls refused, as far as they count it themselves: limits, full scratch file systems, protected names, the filter. Pure. */
+/** What the walls refused, as far as they count it themselves: limits, full scratch file systems, protected names. Pure. */
 import type { Outcome } from '../backends/outcome.ts'
 import type { Plan, Scratch } from '../plan/plan.ts'
 import { SANDBOX_HOME } from '../plan/well-known-paths.ts'
@@ -10,7 +10,7 @@ import type { Denial, Reason } from './result.ts'
 /** What is suggested in place of a limit that was met: a guess that needs few more of them. */
 const twice = (limit: number | undefined): number => 2 * (limit ?? 0)
 
-const refused = (denial: Omit<Denial, 'evidence' | 'count'> & { readonly count?: number }): Denial => ({
+export const refused = (denial: Omit<Denial, 'evidence' | 'count'> & { readonly count?: number }): Denial => ({
   ...denial,
   count: denial.count ?? 1,
   evidence: 'sandbox',
@@ -80,19 +80,4 @@ export function guardDenials({ guarded }: Outcome, { zones }: Plan): readonly De
       key: name === undefined ? '' : 'protectNot',
     })
   })
-}
-
-/** Only 32-bit calls end in SIGSYS (docs/seccomp.md), and no filter lets them through for root. */
-export function filterDenials(reason: Reason, { seccomp, identity }: Plan): readonly Denial[] {
-  if (reason !== 'seccomp') return []
-  const fix = identity === 'fresh' || seccomp.profile === 'off' ? '' : '--seccomp off'
-  return [
-    refused({
-      layer: 'seccomp',
-      operation: 'syscall',
-      target: `a system call outside ${seccomp.profile}`,
-      fix,
-      key: fix === '' ? '' : 'seccomp',
-    }),
-  ]
 }

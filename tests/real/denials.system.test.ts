@@ -76,6 +76,23 @@ const ROWS = (place: string): readonly Row[] => [
     replaces: true,
   },
   {
+    what: 'namespaces of its own',
+    script: 'unshare --user --map-root-user true',
+    denial: { layer: 'seccomp', operation: 'syscall', fix: '--seccomp nested', key: 'seccomp', evidence: 'stderr' },
+  },
+  {
+    what: 'a sandbox of its own',
+    script: 'bwrap --ro-bind / / --dev /dev true',
+    denial: { layer: 'seccomp', fix: '--seccomp nested' },
+  },
+  {
+    what: 'a tracer',
+    flags: ['--seccomp', 'strict'],
+    script: 'strace -o /dev/null true',
+    denial: { layer: 'seccomp', target: 'ptrace', fix: '--seccomp default' },
+    replaces: true,
+  },
+  {
     what: 'a file of the host',
     script: `cat ${place}/library/data`,
     denial: { operation: 'read', target: `${place}/library/data`, fix: `--ro ${place}/library/data`, key: 'zones' },

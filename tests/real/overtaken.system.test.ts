@@ -1,0 +1,38 @@
+/**
+ * A runner that the machine keeps waiting learns of an end after the moment in which it would have had to stop the run. What it is told
+ * then decides: a command that had ended was stopped by nobody.
+ */
+import { expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
+import { describeWith } from '../support/needs.ts'
+import { directoryWith } from './directory.ts'
+
+/** Of the runner's waits: before, at and after the reports that the command has begun and ended. */
+const WAITS = [4, 5, 6] as const
+/** Longer than the deadline; the run itself is over long before. */
+const STALL_US = 250_000
+
+const ENDS = [
+  { what: 'a missing command', command: ['nope'], status: 127 },
+  { what: 'a success', command: ['true'], status: 0 },
+  { what: 'a failure', command: ['sh', '-c', 'exit 3'], status: 3 },
+  { what: 'the deadline', command: ['sleep', '30'], status: 124 },
+] as const
+
+describeWith(['strace', 'userns'], 'a runner that wakes up too late', () => {
+  test('tells how the command ended', async () => {
+    const cwd = await directoryWith()
+    const env = { HOME: await directoryWith() }
+    // Only the second run of its kind is carried out by the traced process itself.
+    await runCli(['--timeout', '100ms', '--', 'true'], { cwd, env })
+    const cases = ENDS.flatMap((end) => WAITS.map((wait) => ({ ...end, wait })))
+    const told = []
+    for (const { what, command, wait } of cases) {
+      const stall = `inject=poll:delay_exit=${STALL_US}:when=${wait}`
+      const through = ['strace', '-o', '/dev/null', '-e', 'trace=poll', '-e', stall]
+      const { status } = await runCli(['--timeout', '100ms', '--', ...command], { cwd, env, through })
+      told.push({ what, wait, status })
+    }
+    expect(told).toEqual(cases.map(({ what, wait, status }) => ({ what, wait, status })))
+  })
+})
