@@ -159,7 +159,7 @@ async function demo() {
   const tasks = {
     hello: { command: 'echo hello from $(id -un 2>/dev/null || id -u)' },
     lines: { command: 'echo one > file\ncat file', filesZipBase64: zip },
-    denied: { command: 'cat /root/.ssh/id_rsa /etc/shadow' },
+    denied: { command: 'cat /etc/shadow' },
     offline: { command: 'getent hosts example.com || echo no network' },
     slow: { command: 'sleep 60', timeoutMs: 500 },
     retried: { command: 'exit 3', mustSucceed: true },
