@@ -312,5 +312,6 @@ try {
   for (const child of started) child.kill('SIGKILL')
   rmSync(directory, { recursive: true, force: true })
   // Root's state is not below HOME.
-  for (const state of states) rmSync(join('/var/lib/llm-do/fleet', state), { recursive: true, force: true })
+  for (const state of process.getuid() === 0 ? states : [])
+    rmSync(join('/var/lib/llm-do/fleet', state), { recursive: true, force: true })
 }
