@@ -36,7 +36,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench doctor clean help FORCE
+.PHONY: all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench fleet-demo doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -201,6 +201,9 @@ golden: $(NODE_MODULES) ## rewrite the golden files; git diff is the review
 bench: all ## start-up and throughput next to bwrap and its peers
 	@test -e bench/main.mjs || { echo 'make: bench/main.mjs: there is no benchmark in this checkout' >&2; exit 1; }
 	@node bench/main.mjs
+
+fleet-demo: all ## Redis, one agent and a few tasks on this machine, and what became of them
+	@node bench/fleet.mjs demo
 
 doctor: all ## what this machine can hold, and the narrow fix for what it cannot
 	@$(BIN)/llm-do doctor

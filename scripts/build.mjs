@@ -6,8 +6,9 @@
 //   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
 //   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
+//   fleet-page.html   the page of the fleet's server, and node-sqlite3-wasm.wasm, its database
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -51,10 +52,13 @@ const withoutLanguages = {
 }
 
 /** Loaded when something is asked of them: together they are larger than all that is ours. */
-const APART = ['zod', 'yaml', 'gray-matter', 'execa', 'yauzl', 'yazl']
+const APART = ['zod', 'yaml', 'gray-matter', 'execa', 'yauzl', 'yazl', 'node-sqlite3-wasm', 'bullmq']
+
+/** Read by what lies next to them in dist/. */
+const BESIDE = ['src/fleet/server/fleet-page.html', 'node_modules/node-sqlite3-wasm/dist/node-sqlite3-wasm.wasm']
 
 /** Modules of node's own that a run asks for when its command has been started: until then they are not loaded. */
-const LATE = { 'node:crypto': ['createHash', 'createHmac', 'randomBytes', 'randomUUID'] }
+const LATE = { 'node:crypto': ['createHash', 'createHmac', 'randomBytes', 'randomUUID', 'timingSafeEqual'] }
 
 const late = {
   name: 'late',
@@ -124,6 +128,7 @@ async function buildAll() {
   await build({ ...script, entryPoints: { terminator: entryPoints.terminator } })
   await build({ ...script, entryPoints: { index: entryPoints.index }, plugins })
   writeFileSync(join(made, 'index.js'), "export * from './index.cjs'\n")
+  for (const file of BESIDE) copyFileSync(join(root, file), join(made, basename(file)))
 }
 
 /** esbuild leaves regular expressions as they are, and src/cli/load-bundle.ts reads a byte for a character. */

@@ -39,6 +39,7 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   images: async () => (await import('./commands/images.ts')).images,
   audit: async () => (await import('./commands/audit.ts')).audit,
   pool: async () => (await import('./commands/pool.ts')).pool,
+  'fleet-server': async () => (await import('./commands/fleet-server.ts')).fleetServer,
   agent: async () => (await import('./commands/agent.ts')).agent,
   batch: async () => (await import('./commands/batch.ts')).batch,
   cache: async () => (await import('./commands/cache.ts')).cache,

@@ -221,10 +221,20 @@ export const SUBCOMMANDS = [
     ],
   },
   {
+    name: 'fleet-server',
+    help: 'Serve agents on this machine: a queue of tasks, and a page to submit, watch and cancel them.',
+    flags: [
+      { name: 'port', argument: 'N', help: 'Listen on 127.0.0.1:N (8930; 0: any free one).' },
+      { name: 'data', argument: 'DIR', help: 'Keep tasks and files here (a temporary directory, gone at the end).' },
+    ],
+  },
+  {
     name: 'agent',
     help: 'Serve the tasks of a server, each in a sandbox of its own.',
     flags: [
       { name: 'server', argument: 'URL', help: 'Address of the server (SERVER_URL).' },
+      { name: 'queue', argument: 'URL', help: 'A queue of BullMQ instead, such as redis://host/0?queue=NAME.' },
+      { name: 'lease', argument: 'T', help: 'With --queue: tasks of an agent that died begin again after T (30s).' },
       { name: 'slots', argument: 'N', help: 'Tasks at once (MAX_PARALLEL_JOBS; 0: one a processor).' },
       { name: 'poll', argument: 'T', help: 'Time between questions while there is no task (5s).' },
       { name: 'grace', argument: 'T', help: 'Time that running tasks have after SIGTERM (30s).' },

@@ -6,6 +6,7 @@ import type { PolicyLayer } from '../policy/layer.ts'
 import { quoteValue } from '../text/units.ts'
 
 export interface AgentSettings {
+  /** Of a server, or redis: of a queue. */
   readonly server: URL
   readonly workerId: string
   readonly hostname: string
@@ -19,8 +20,8 @@ export interface AgentSettings {
 
 export interface SettingsInputs {
   readonly env: Environment
-  /** `--server`, `--slots`; above the variables. */
-  readonly given: { readonly server?: string; readonly slots?: string }
+  /** `--server`, `--queue`, `--slots`; above the variables. */
+  readonly given: { readonly server?: string; readonly queue?: string; readonly slots?: string }
   readonly host: { readonly name: string; readonly processors: number }
   readonly cwd: string
 }
@@ -28,13 +29,15 @@ export interface SettingsInputs {
 const MOST_SLOTS = 256
 /** The secret, which no run gets to see. */
 export const SECRET_VARIABLE = 'WORKER_TOKEN_SECRET'
+/** The password of the queue's Redis, which no run gets to see either. */
+export const QUEUE_PASSWORD = 'LLM_DO_QUEUE_PASSWORD'
 
 /** @throws SandboxError USAGE */
 export function agentSettings({ env, given, host, cwd }: SettingsInputs): AgentSettings {
   const hostname = env['HOSTNAME'] || host.name
   const secret = env[SECRET_VARIABLE] || undefined
   return {
-    server: serverOf(given.server ?? env['SERVER_URL'] ?? ''),
+    server: given.queue === undefined ? serverOf(given.server ?? env['SERVER_URL'] ?? '') : queueOf(given.queue),
     workerId: idOf(env['WORKER_ID'] || hostname),
     hostname,
     slots: slotsOf(given.slots, env['MAX_PARALLEL_JOBS'], host.processors),
@@ -57,6 +60,18 @@ function serverOf(text: string): URL {
     url.search !== ''
   )
     throw wrong('--server (SERVER_URL)', 'an address such as https://host:3000', text.replace(/\/\/[^/]*@/, '//...@'))
+  return url
+}
+
+/** A password in it would be in the list of processes. */
+function queueOf(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^rediss?:$/.test(url.protocol) || url.password !== '' || url.hash !== '')
+    throw wrong(
+      '--queue',
+      `an address such as redis://host:6379/0?queue=NAME, with the password in ${QUEUE_PASSWORD}`,
+      text.replace(/\/\/[^/]*@/, '//...@'),
+    )
   return url
 }
 

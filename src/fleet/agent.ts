@@ -11,7 +11,8 @@ import type { PolicyLayer } from '../policy/layer.ts'
 import { neutralise } from '../report/text.ts'
 import type { Environment } from '../run/caller.ts'
 import { exec } from '../run/exec.ts'
-import { type AgentSettings, SECRET_VARIABLE } from './agent-settings.ts'
+import { type AgentSettings, QUEUE_PASSWORD, SECRET_VARIABLE } from './agent-settings.ts'
+import type { Engine } from './engine.ts'
 import { ProtocolError, ServerClient, StatusError } from './http-client.ts'
 import { HttpSource } from './http-source.ts'
 import { Journal } from './journal.ts'
@@ -29,6 +30,8 @@ export interface Agent {
   readonly env: Environment
   /** Milliseconds between polls without a job. */
   readonly pollMs: number
+  /** Milliseconds that a task of a queue stays ours without a sign of life. */
+  readonly leaseMs: number
   /** Aborted: tasks that run are finished, no more are taken. */
   readonly drain: AbortSignal
   /** Aborted: everything ends now. */
@@ -49,18 +52,45 @@ export async function runAgent(agent: Agent): Promise<void> {
   const uid = process.getuid?.() ?? -1
   const state = await openState(agent.env, uid, agent.settings)
   try {
-    await serveServer(agent, state, new Journal(state.journal, uid))
+    if (agent.settings.server.protocol.startsWith('redis')) await serveQueue(agent, state)
+    else await serveServer(agent, state, new Journal(state.journal, uid))
   } finally {
     state.lock.release()
   }
 }
 
+function engineOf({ settings, profile, layers, env: whole }: Agent, state: AgentState): Engine {
+  // No secret is for what a task's policy might let in from the environment.
+  const { [SECRET_VARIABLE]: _, [QUEUE_PASSWORD]: __, ...env } = whole
+  return { profile, layers: [settings.layer, ...layers], env, tasksDirectory: state.tasks }
+}
+
+/** BullMQ has the tasks, their locks and their attempts: no journal is needed. */
+async function serveQueue(agent: Agent, state: AgentState): Promise<void> {
+  const { settings, drain, end, log, env } = agent
+  const engine = engineOf(agent, state)
+  const isolation = await checkMachine(engine)
+  const { QueueSource } = await import('./bullmq.ts')
+  const { server, slots, workerId } = settings
+  const source = new QueueSource({
+    server,
+    password: env[QUEUE_PASSWORD],
+    name: workerId,
+    slots,
+    log,
+    lockMs: agent.leaseMs,
+  })
+  log(`${workerId} serves the queue ${source.queue} of ${server.host} with ${slots} slots${weakness(isolation)}`)
+  try {
+    await serve({ source, engine, slots, drain, end, log })
+  } finally {
+    await source.close()
+  }
+}
+
 async function serveServer(agent: Agent, state: AgentState, journal: Journal): Promise<void> {
   const { settings, log } = agent
-  // Neither the secret nor the server is for what a task's policy might let in from the environment.
-  const { [SECRET_VARIABLE]: _, ...env } = agent.env
-  const { profile } = agent
-  const engine = { profile, layers: [settings.layer, ...agent.layers], env, tasksDirectory: state.tasks }
+  const engine = engineOf(agent, state)
   const isolation = await checkMachine(engine)
   const client = new ServerClient({ server: settings.server, token: tokens(settings) })
   warnOfPlainToken(settings, log)

@@ -91,6 +91,9 @@ const NEEDS = {
       ],
       ...['dig', 'nc', 'npm', 'chromium-headless-shell', 'openssl'],
     ),
+  chromium: () => lacksProgram('chromium-headless-shell'),
+  /** Debian's redis-server is this program under another name. */
+  redis: () => lacksProgram('redis-check-rdb'),
   'newer-nodes': () => (newerNodes().length > 1 ? undefined : 'no nodes in build/nodes (hint: make setup-test)'),
   'kernel-headers': () => (existsSync('/usr/include/linux/landlock.h') ? undefined : 'no /usr/include/linux'),
 } as const satisfies Record<string, () => string | undefined>

@@ -1,5 +1,5 @@
 /**
- * `llm-do agent --server URL`: serves the tasks of a server until a signal. The first one lets what runs end, the second ends it.
+ * `llm-do agent --server URL`, `llm-do agent --queue URL`: serves tasks until a signal. The first one lets what runs end, the second ends it.
  * Edge: signals, timers, the machine's name.
  */
 import { availableParallelism, hostname } from 'node:os'
@@ -19,6 +19,7 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 const STANDARD_PROFILE = 'task'
 const STANDARD_POLL = '5s'
 const STANDARD_GRACE = '30s'
+const STANDARD_LEASE = '30s'
 
 const text = (flags: GivenOptions, name: string): string | undefined => {
   const value = flags[name]
@@ -34,10 +35,14 @@ function durationOf(flags: GivenOptions, name: string, standard: string): number
 export const agent = subcommand('agent', async ({ flags }, call) => {
   const cwd = currentDirectory(call)
   const env = hostEnvironment(call)
-  const [server, slots] = [text(flags, 'server'), text(flags, 'slots')]
+  const [server, queue, slots] = [text(flags, 'server'), text(flags, 'queue'), text(flags, 'slots')]
   const settings = agentSettings({
     env,
-    given: { ...(server !== undefined && { server }), ...(slots !== undefined && { slots }) },
+    given: {
+      ...(server !== undefined && { server }),
+      ...(queue !== undefined && { queue }),
+      ...(slots !== undefined && { slots }),
+    },
     host: { name: hostname(), processors: availableParallelism() },
     cwd,
   })
@@ -61,6 +66,7 @@ export const agent = subcommand('agent', async ({ flags }, call) => {
       layers: [flagLayer(flags, cwd)],
       env,
       pollMs: durationOf(flags, 'poll', STANDARD_POLL),
+      leaseMs: durationOf(flags, 'lease', STANDARD_LEASE),
       drain: drain.signal,
       end: end.signal,
       log,

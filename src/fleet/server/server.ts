@@ -1,0 +1,480 @@
+/**
+ * A small server of the protocol of agents, for one machine: docs/fleet-server.md has the protocol. Agents register, poll for tasks, stream
+ * their output and report how they ended; people submit, watch and cancel them on one page.
+ *
+ * One process, one SQLite file (store.ts), one directory of ZIP files named by identifiers of our own. It listens on 127.0.0.1 only.
+ * Requests of web pages of other origins are refused, and so are names that merely lead to 127.0.0.1. Nothing that a client sends becomes a
+ * path, a header or HTML.
+ *
+ * Edge: the network, files, the clock, randomness.
+ */
+import { createReadStream, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { SandboxError } from '../../error.ts'
+import { tryLock } from '../../os/file-lock.ts'
+import { makeDirectories } from '../../os/make-directories.ts'
+import { randomHex } from '../../os/random-id.ts'
+import { Live } from './live.ts'
+import { type Page, readPage } from './page.ts'
+import { bodyOf, checked, jsonOf, Refusal } from './request.ts'
+import { type End, Store, type StoredTask } from './store.ts'
+import { TokenError, workerOfToken } from './token.ts'
+import {
+  detailsOf,
+  FAILURE,
+  HEARTBEAT,
+  REGISTER,
+  RESULT,
+  STREAM_OUTPUT,
+  SUBMISSION,
+  SUBMISSION_QUERY,
+  type Submission,
+} from './wire.ts'
+
+const SMALL_BODY = 1024 * 1024
+const MOST_UPLOAD = 64 * 1024 * 1024
+/** Both streams and a ZIP in base64. */
+const MOST_REPORT = 96 * 1024 * 1024
+const KEPT_TASKS = 1_000
+/** A poll is answered after so many seconds at the latest. */
+const LONGEST_WAIT_S = 30
+/** Between two looks for agents that are gone. */
+const SWEEP_MS = 1_000
+/** Nobody waits at more doors of one machine than that. */
+const MOST_CONNECTIONS = 2_000
+
+/** The end-of-archive record alone: an archive without files (APPNOTE.TXT 4.3.16). */
+const EMPTY_ZIP = Buffer.from(`504b0506${'00'.repeat(18)}`, 'hex')
+
+export interface FleetServerOptions {
+  /** 0 lets the kernel choose. */
+  readonly port: number
+  /** Made when it is not there; only for this server. */
+  readonly directory: string
+  /** Agents show tokens that are signed with it; absent: no token is asked for. */
+  readonly secret?: string | undefined
+  /** Tasks that are over and kept with their files; default KEPT_TASKS. */
+  readonly keptTasks?: number
+  readonly now?: () => number
+}
+
+export interface FleetServer {
+  readonly url: string
+  readonly close: () => Promise<void>
+}
+
+/** A poll that waits for a task. */
+interface Waiter {
+  readonly worker: string
+  readonly answer: (task: StoredTask | undefined) => void
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void
+
+/** @throws SandboxError SETUP_FAILED where the directory is in use or the port is taken */
+export async function startFleetServer(options: FleetServerOptions): Promise<FleetServer> {
+  const { directory } = options
+  for (const one of [directory, join(directory, 'files'), join(directory, 'results')]) makeDirectories(one, 0o700)
+  const lock = tryLock(join(directory, 'server'))
+  if (lock === undefined) throw new SandboxError('SETUP_FAILED', `${directory}: another server uses this directory`)
+  const fleet = new Fleet(options)
+  try {
+    const port = await fleet.listen(options.port)
+    const close = async (): Promise<void> => {
+      await fleet.close()
+      lock.release()
+    }
+    return { url: `http://127.0.0.1:${port}`, close }
+  } catch (cause) {
+    await fleet.close()
+    lock.release()
+    const { message } = cause as Error
+    throw new SandboxError('SETUP_FAILED', `port ${options.port}: ${message}`, {
+      hint: '--port 0   # any free one',
+      cause,
+    })
+  }
+}
+
+class Fleet {
+  readonly #directory: string
+  readonly #secret: string | undefined
+  readonly #now: () => number
+  readonly #keptTasks: number
+  readonly #store: Store
+  readonly #live = new Live()
+  readonly #waiters = new Set<Waiter>()
+  readonly #server: Server
+  readonly #sweeper: NodeJS.Timeout
+  readonly #page: Page = readPage()
+
+  /** `METHOD PATH`; the identifier of a task in a path is `:id`. */
+  readonly #routes: Readonly<Record<string, Handler>> = {
+    'GET /': (_, response) => this.#sendPage(response),
+    'GET /api/events': (_, response) => this.#live.watch(response, this.#everything()),
+    'GET /api/tasks': (_, response) => send(response, 200, this.#everything()),
+    'POST /api/tasks': (request, response, url) => this.#submit(request, response, url),
+    'GET /api/tasks/:id': (_, response, url) => this.#show(response, url),
+    'POST /api/tasks/:id/cancel': (_, response, url) => this.#cancel(response, url),
+    'GET /api/tasks/:id/result': (_, response, url) => this.#sendResult(response, url),
+    'POST /api/workers/register': (request, response) => this.#register(request, response),
+    'POST /api/workers/heartbeat': (request, response) => this.#heartbeat(request, response),
+    'GET /api/jobs/get-job': (request, response, url) => this.#giveTask(request, response, url),
+    'GET /api/files/download/:id': (request, response, url) => this.#sendFiles(request, response, url),
+    'POST /api/jobs/stream-output': (request, response) => this.#addOutput(request, response),
+    'GET /api/jobs/check-cancel': (request, response, url) => this.#sayWhetherCancelled(request, response, url),
+    'POST /api/jobs/submit-result': (request, response) => this.#takeResult(request, response),
+    'PUT /api/jobs/submit-result': (request, response) => this.#takeFailure(request, response),
+  }
+
+  constructor({ directory, secret, now = Date.now, keptTasks = KEPT_TASKS }: FleetServerOptions) {
+    this.#directory = directory
+    this.#secret = secret
+    this.#now = now
+    this.#keptTasks = keptTasks
+    this.#store = new Store(join(directory, 'fleet.db'))
+    this.#server = createServer((request, response) => void this.#answer(request, response))
+    this.#server.maxConnections = MOST_CONNECTIONS
+    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS)
+  }
+
+  async listen(port: number): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen(port, '127.0.0.1', resolve)
+    })
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweeper)
+    for (const waiter of this.#waiters) waiter.answer(undefined)
+    this.#live.close()
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    this.#server.closeAllConnections()
+    await closed
+    this.#store.close()
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.setHeader('x-content-type-options', 'nosniff')
+    try {
+      refuseForeignPages(request)
+      const url = new URL(request.url ?? '/', 'http://127.0.0.1')
+      await this.#handlerOf(request.method ?? '', url.pathname)(request, response, url)
+    } catch (error) {
+      refuse(response, error)
+    }
+  }
+
+  #handlerOf(method: string, path: string): Handler {
+    const route = path.replace(/^(\/api\/(?:tasks|files\/download)\/)[0-9a-f]{32}(?=\/|$)/, '$1:id')
+    const name = `${method} ${route}`
+    const handler = Object.hasOwn(this.#routes, name) ? this.#routes[name] : undefined
+    if (handler === undefined) throw new Refusal(404, 'there is nothing here')
+    return handler
+  }
+
+  // ---- people
+
+  #sendPage(response: ServerResponse): void {
+    const { html, contentSecurityPolicy } = this.#page
+    response.writeHead(200, {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': contentSecurityPolicy,
+    })
+    response.end(html)
+  }
+
+  #everything(): unknown {
+    return { agents: this.#store.workers(this.#now()), tasks: this.#store.tasks() }
+  }
+
+  async #submit(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+    const isZip = request.headers['content-type'] === 'application/zip'
+    const query = Object.fromEntries(url.searchParams)
+    const task = isZip ? checked(SUBMISSION_QUERY, query) : await jsonOf<Submission>(request, SUBMISSION, SMALL_BODY)
+    const id = randomHex(16)
+    if (isZip) {
+      const files = await bodyOf(request, MOST_UPLOAD)
+      if (files.readUInt16BE(0) !== EMPTY_ZIP.readUInt16BE(0)) throw new Refusal(400, 'the body is not a ZIP file')
+      this.#write('files', id, files)
+    }
+    this.#store.addTask({ ...task, id, hasFiles: isZip }, this.#now())
+    send(response, 201, { success: true, id })
+    this.#serveWaiters()
+    this.#told(id)
+  }
+
+  #show(response: ServerResponse, url: URL): void {
+    const task = this.#taskIn(url)
+    const output = task.state === 'running' ? this.#live.outputOf(task.id) : this.#store.outputOf(task.id)
+    send(response, 200, { ...task, ...output })
+  }
+
+  #cancel(response: ServerResponse, url: URL): void {
+    const { id } = this.#taskIn(url)
+    if (!this.#store.requestCancel(id, this.#now())) throw new Refusal(409, 'the task is over')
+    send(response, 200, { success: true })
+    this.#told(id)
+  }
+
+  async #sendResult(response: ServerResponse, url: URL): Promise<void> {
+    const { id, hasResult } = this.#taskIn(url)
+    if (!hasResult) throw new Refusal(404, 'the task has made no files')
+    await this.#sendZip(response, join(this.#directory, 'results', id), id)
+  }
+
+  async #sendZip(response: ServerResponse, file: string, id: string): Promise<void> {
+    response.writeHead(200, {
+      'content-type': 'application/zip',
+      'content-disposition': `attachment; filename="${id}.zip"`,
+    })
+    await pipeline(createReadStream(file), response)
+  }
+
+  // ---- agents
+
+  async #register(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const facts = await jsonOf(request, REGISTER, SMALL_BODY)
+    const hasToken = this.#authorize(request, facts.workerId)
+    this.#store.register(facts, { hasToken, nowMs: this.#now() })
+    const { workerId } = facts
+    for (const id of this.#store.restarted(workerId, this.#now())) this.#told(id)
+    send(response, 200, { success: true, workerId, message: 'registered' })
+    this.#toldAgents()
+    this.#serveWaiters()
+  }
+
+  async #heartbeat(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const facts = await jsonOf(request, HEARTBEAT, SMALL_BODY)
+    const { workerId } = facts
+    this.#authorize(request, workerId)
+    if (!this.#store.heartbeat(facts, this.#now())) throw new Refusal(404, 'this worker is not registered')
+    send(response, 200, { success: true, workerId, timestamp: new Date(this.#now()).toISOString() })
+  }
+
+  #giveTask(request: IncomingMessage, response: ServerResponse, url: URL): void {
+    // The first agents did not say who asks: the first one without work is meant.
+    const worker = url.searchParams.get('workerId') ?? this.#store.workers(this.#now()).find(isIdle)?.id
+    if (worker === undefined) {
+      sendNothing(response)
+      return
+    }
+    this.#authorize(request, worker)
+    if (!this.#store.seen(worker, this.#now())) throw new Refusal(404, 'this worker is not registered')
+    const waitMs = Math.min(Math.max(Number(url.searchParams.get('wait')) || 0, 0), LONGEST_WAIT_S) * 1000
+    this.#waitForTask(worker, response, waitMs)
+  }
+
+  #waitForTask(worker: string, response: ServerResponse, waitMs: number): void {
+    const timer = setTimeout(() => waiter.answer(undefined), waitMs)
+    const leave = (): void => {
+      clearTimeout(timer)
+      this.#waiters.delete(waiter)
+    }
+    const waiter: Waiter = {
+      worker,
+      answer: (task) => {
+        leave()
+        if (task === undefined) sendNothing(response)
+        else this.#hand(task, response)
+      },
+    }
+    response.once('close', leave)
+    this.#waiters.add(waiter)
+    this.#serveWaiters()
+  }
+
+  #hand(task: StoredTask, response: ServerResponse): void {
+    const { id: jobId, command, filename, timeoutMs } = task
+    const fileUrl = `/api/files/download/${jobId}`
+    this.#live.forget(jobId)
+    response.once('close', () => {
+      if (response.writableFinished) return
+      this.#store.giveBack(jobId)
+      this.#told(jobId)
+      this.#serveWaiters()
+    })
+    const job = { jobId, command, fileUrl, filename, ...(timeoutMs === null ? {} : { timeoutMs }) }
+    send(response, 200, { success: true, job })
+    this.#told(jobId)
+  }
+
+  /** Whoever waits longest is served first. */
+  #serveWaiters(): void {
+    for (const waiter of this.#waiters) {
+      const task = this.#store.take(waiter.worker, this.#now())
+      if (task === undefined) return
+      waiter.answer(task)
+    }
+  }
+
+  async #sendFiles(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+    const { id, hasFiles, worker } = this.#taskIn(url)
+    // The one step for which every agent has a token.
+    if (this.#secret !== undefined && this.#bearer(request) !== worker)
+      throw new Refusal(403, 'the files are of the task of another worker')
+    if (hasFiles) return await this.#sendZip(response, join(this.#directory, 'files', id), id)
+    response.writeHead(200, { 'content-type': 'application/zip' })
+    response.end(EMPTY_ZIP)
+  }
+
+  async #addOutput(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { jobId, data, type } = await jsonOf(request, STREAM_OUTPUT, SMALL_BODY)
+    const task = this.#givenTask(request, jobId)
+    if (task.state !== 'running') throw new Refusal(409, 'the task is not running')
+    this.#live.add(task.id, type, data)
+    send(response, 200, { success: true })
+  }
+
+  #sayWhetherCancelled(request: IncomingMessage, response: ServerResponse, url: URL): void {
+    const task = this.#givenTask(request, url.searchParams.get('jobId') ?? '')
+    // Of a task that was taken from it an agent's work is of no use, either.
+    send(response, 200, { success: true, cancelRequested: task.isCancelRequested || task.state !== 'running' })
+  }
+
+  async #takeResult(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const result = await jsonOf(request, RESULT, MOST_REPORT)
+    const { stdout, stderr, exitCode, message = '', resultZipBase64 } = result
+    const zip = resultZipBase64 ? Buffer.from(resultZipBase64, 'base64') : undefined
+    const end: End = { exitCode, message, stdout, stderr, details: detailsOf(result), hasResult: zip !== undefined }
+    this.#finish(request, response, { report: result, end, ...(zip === undefined ? {} : { zip }) })
+  }
+
+  async #takeFailure(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const failure = await jsonOf(request, FAILURE, SMALL_BODY)
+    const { errorMessage: message, elsewhere } = failure
+    const end = { exitCode: null, message, stdout: '', stderr: '', details: detailsOf(failure), hasResult: false }
+    this.#finish(request, response, { report: failure, end: { ...end, elsewhere } })
+  }
+
+  #finish(
+    request: IncomingMessage,
+    response: ServerResponse,
+    input: {
+      readonly report: { readonly jobId: string; readonly workerId: string }
+      readonly end: End
+      readonly zip?: Buffer
+    },
+  ): void {
+    const { jobId, workerId } = input.report
+    this.#authorize(request, workerId)
+    this.#store.seen(workerId, this.#now())
+    const taking = this.#store.mayReport(jobId, workerId)
+    if (taking === 'unknown') throw new Refusal(404, 'there is no such task')
+    if (taking === 'foreign') throw new Refusal(403, 'the task is another worker’s')
+    if (taking === 'taken') {
+      // The file first: a result that says that it has files has them.
+      if (input.zip !== undefined) this.#write('results', jobId, input.zip)
+      this.#store.finish(jobId, workerId, { end: input.end, nowMs: this.#now() })
+      this.#live.forget(jobId)
+    }
+    send(response, 200, { success: true, message: taking === 'taken' ? 'taken' : 'the task was over already' })
+    this.#told(jobId)
+    this.#serveWaiters()
+  }
+
+  // ---- what all share
+
+  /** @throws Refusal 401, 403 where a token is not this worker's, or where there has to be one @returns whether there was one */
+  #authorize(request: IncomingMessage, worker: string): boolean {
+    if (this.#secret === undefined) return false
+    // Agents of others show their token only for files. Who has registered with one always has to.
+    if (tokenOf(request) === undefined && this.#store.worker(worker, this.#now())?.hasToken !== true) return false
+    if (this.#bearer(request) !== worker) throw new Refusal(403, 'the token is another worker’s')
+    return true
+  }
+
+  /** The worker whose token a request has. @throws Refusal 401 */
+  #bearer(request: IncomingMessage): string {
+    const token = tokenOf(request)
+    if (token === undefined || this.#secret === undefined) throw new Refusal(401, 'a token is required')
+    try {
+      return workerOfToken(token, { secret: this.#secret, nowMs: this.#now() })
+    } catch (error) {
+      throw error instanceof TokenError ? new Refusal(401, error.message) : error
+    }
+  }
+
+  #taskIn(url: URL): StoredTask {
+    const [id = ''] = /[0-9a-f]{32}/.exec(url.pathname) ?? []
+    const task = this.#store.task(id)
+    if (task === undefined) throw new Refusal(404, 'there is no such task')
+    return task
+  }
+
+  /** The task that an agent speaks of; a sign of its life. */
+  #givenTask(request: IncomingMessage, id: string): StoredTask {
+    const task = this.#store.task(id)
+    if (task?.worker === undefined || task.worker === null) throw new Refusal(404, 'there is no such task')
+    this.#authorize(request, task.worker)
+    this.#store.seen(task.worker, this.#now())
+    return task
+  }
+
+  /** @param id one of our own */
+  #write(kind: 'files' | 'results', id: string, bytes: Buffer): void {
+    const file = join(this.#directory, kind, id)
+    writeFileSync(`${file}.new`, bytes, { mode: 0o600 })
+    renameSync(`${file}.new`, file)
+  }
+
+  #sweep(): void {
+    const changed = this.#store.takeBack(this.#now())
+    for (const id of changed) this.#told(id)
+    for (const id of this.#store.forgetOldest(this.#keptTasks))
+      for (const kind of ['files', 'results']) rmSync(join(this.#directory, kind, id), { force: true })
+    if (changed.length > 0) this.#serveWaiters()
+    this.#toldAgents()
+  }
+
+  #told(id: string): void {
+    this.#live.tell('task', this.#store.task(id))
+  }
+
+  #toldAgents(): void {
+    this.#live.tell('agent', this.#store.workers(this.#now()))
+  }
+}
+
+const isIdle = ({ isOnline, running }: { readonly isOnline: boolean; readonly running: number }): boolean =>
+  isOnline && running === 0
+
+function tokenOf({ headers }: IncomingMessage): string | undefined {
+  const other = headers['x-worker-token']
+  return /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof other === 'string' ? other : undefined)
+}
+
+/**
+ * A browser lets every web page send requests to 127.0.0.1. Those of other pages name their origin, and a name of theirs that leads here
+ * is in the host. @throws Refusal 403
+ */
+function refuseForeignPages({ headers }: IncomingMessage): void {
+  const { host = '', origin } = headers
+  if (!/^(?:127\.0\.0\.1|localhost)(?::\d+)?$/.test(host)) throw new Refusal(403, 'this server is known as 127.0.0.1')
+  if (origin !== undefined && origin !== `http://${host}`) throw new Refusal(403, 'this is for its own page only')
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' })
+  response.end(JSON.stringify(body))
+}
+
+const sendNothing = (response: ServerResponse): void =>
+  send(response, 202, { success: false, message: 'no task is waiting', job: null })
+
+function refuse(response: ServerResponse, error: unknown): void {
+  // A stream that broke off has no other answer than its end.
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  // Of what was not read of a body nothing may be taken for the next request.
+  response.setHeader('connection', 'close')
+  if (error instanceof Refusal) send(response, error.status, { success: false, message: error.message })
+  else send(response, 500, { success: false, message: (error as Error).message })
+}

@@ -1,0 +1,322 @@
+/**
+ * The queue and the agents in one SQLite file. Every method is one step that nothing comes between: the database is this process's own,
+ * calls are synchronous, and each is on disk when it returns.
+ *
+ * A task is `queued`, given to a worker (`running`), and ends once: `done` with the exit code of its command, `failed` without one, or
+ * `cancelled`. A worker that falls silent loses its tasks: they are queued again, MOST_ATTEMPTS times in all.
+ *
+ * Edge: the database file.
+ */
+import { rmSync } from 'node:fs'
+import sqlite from 'node-sqlite3-wasm'
+import type { Details, Heartbeat, Registration } from './wire.ts'
+
+/** An agent that says nothing for so long is offline. */
+export const OFFLINE_AFTER_MS = 30_000
+/** How often a task is given out before it fails: the third machine that dies of it is enough. */
+export const MOST_ATTEMPTS = 3
+/** Agents that are kept, those that were seen last. */
+const KEPT_WORKERS = 1_000
+/** Characters of each stream that are kept of a report. */
+const KEPT_CHARACTERS = 1024 * 1024
+
+export type TaskState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
+
+export interface StoredTask {
+  readonly id: string
+  readonly command: string
+  readonly filename: string
+  readonly hasFiles: boolean
+  readonly timeoutMs: number | null
+  readonly state: TaskState
+  /** That runs it, or was the last to. */
+  readonly worker: string | null
+  readonly attempts: number
+  readonly createdMs: number
+  readonly startedMs: number | null
+  readonly endedMs: number | null
+  readonly isCancelRequested: boolean
+  readonly exitCode: number | null
+  /** Why it failed or was queued again; empty otherwise. */
+  readonly message: string
+  readonly details: Details
+  readonly hasResult: boolean
+}
+
+export interface NewTask {
+  readonly id: string
+  readonly command: string
+  readonly filename: string
+  readonly hasFiles: boolean
+  readonly timeoutMs?: number | undefined
+}
+
+export interface StoredWorker {
+  readonly id: string
+  readonly hostname: string
+  readonly seenMs: number
+  readonly isOnline: boolean
+  readonly running: number
+  /** It has registered with a token, so what comes without one is not from it. */
+  readonly hasToken: boolean
+  readonly facts: Registration | Heartbeat
+}
+
+/** How a task ended, as its worker reports it. */
+export interface End {
+  readonly exitCode: number | null
+  readonly message: string
+  readonly stdout: string
+  readonly stderr: string
+  readonly details: Details
+  readonly hasResult: boolean
+  /** The machine was at fault. */
+  readonly elsewhere?: boolean
+}
+
+/** `repeated`: it is over already. `foreign`: it is another worker's, or nobody's. */
+export type Taking = 'taken' | 'repeated' | 'foreign' | 'unknown'
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS tasks (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, command TEXT NOT NULL, filename TEXT NOT NULL, has_files INTEGER NOT NULL,
+    timeout_ms INTEGER, state TEXT NOT NULL DEFAULT 'queued', worker TEXT, attempts INTEGER NOT NULL DEFAULT 0, created_ms INTEGER NOT NULL,
+    started_ms INTEGER, ended_ms INTEGER, cancel INTEGER NOT NULL DEFAULT 0, exit_code INTEGER, message TEXT NOT NULL DEFAULT '',
+    stdout TEXT NOT NULL DEFAULT '', stderr TEXT NOT NULL DEFAULT '', details TEXT NOT NULL DEFAULT '{}', has_result INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS tasks_by_state ON tasks (state, seq);
+  CREATE TABLE IF NOT EXISTS workers (
+    id TEXT PRIMARY KEY, hostname TEXT NOT NULL, seen_ms INTEGER NOT NULL, status TEXT NOT NULL, has_token INTEGER NOT NULL,
+    facts TEXT NOT NULL
+  ) STRICT;`
+
+const TASK_COLUMNS = `id, command, filename, has_files, timeout_ms, state, worker, attempts, created_ms, started_ms, ended_ms, cancel,
+  exit_code, message, details, has_result`
+
+type Row = Record<string, string | number | null>
+
+export class Store {
+  readonly #database: InstanceType<typeof sqlite.Database>
+
+  /** @param file of this process alone: whoever opens it holds a lock on its directory */
+  constructor(file: string) {
+    // The library's own lock is a directory, which a killed process leaves behind.
+    rmSync(`${file}.lock`, { recursive: true, force: true })
+    this.#database = new sqlite.Database(file)
+    this.#database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+    this.#database.exec(SCHEMA)
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+
+  addTask({ id, command, filename, hasFiles, timeoutMs }: NewTask, nowMs: number): void {
+    this.#run(
+      'INSERT INTO tasks (id, command, filename, has_files, timeout_ms, created_ms) VALUES (?, ?, ?, ?, ?, ?)',
+      [id, command, filename, hasFiles ? 1 : 0, timeoutMs ?? null, nowMs],
+    )
+  }
+
+  task(id: string): StoredTask | undefined {
+    const [row] = this.#rows(`SELECT ${TASK_COLUMNS} FROM tasks WHERE id = ?`, [id])
+    return row === undefined ? undefined : taskOf(row)
+  }
+
+  outputOf(id: string): { readonly stdout: string; readonly stderr: string } {
+    const [row] = this.#rows('SELECT stdout, stderr FROM tasks WHERE id = ?', [id])
+    return { stdout: String(row?.['stdout'] ?? ''), stderr: String(row?.['stderr'] ?? '') }
+  }
+
+  /** Newest first. */
+  tasks(most = 200): readonly StoredTask[] {
+    return this.#rows(`SELECT ${TASK_COLUMNS} FROM tasks ORDER BY seq DESC LIMIT ?`, [most]).map(taskOf)
+  }
+
+  /** A worker says who it is, which is also a sign of life. */
+  register(facts: Registration, { hasToken, nowMs }: { readonly hasToken: boolean; readonly nowMs: number }): void {
+    this.#run(
+      `INSERT INTO workers (id, hostname, seen_ms, status, has_token, facts) VALUES (?, ?, ?, '', ?, ?)
+       ON CONFLICT (id) DO UPDATE SET hostname = excluded.hostname, seen_ms = excluded.seen_ms, status = '',
+         has_token = excluded.has_token, facts = excluded.facts`,
+      [facts.workerId, facts.hostname, nowMs, hasToken ? 1 : 0, JSON.stringify(facts)],
+    )
+    this.#run('DELETE FROM workers WHERE id NOT IN (SELECT id FROM workers ORDER BY seen_ms DESC LIMIT ?)', [
+      KEPT_WORKERS,
+    ])
+  }
+
+  /** @returns false for a worker that never registered */
+  heartbeat(facts: Heartbeat, nowMs: number): boolean {
+    const seenMs = facts.status === 'OFFLINE' ? 0 : nowMs
+    const known = this.#run(
+      'UPDATE workers SET seen_ms = ?, status = coalesce(?, status), facts = json_patch(facts, ?) WHERE id = ?',
+      [seenMs, facts.status ?? null, JSON.stringify(facts), facts.workerId],
+    )
+    return known === 1
+  }
+
+  /** Anything that a worker asks for is a sign of life. */
+  seen(worker: string, nowMs: number): boolean {
+    return this.#run('UPDATE workers SET seen_ms = ? WHERE id = ?', [nowMs, worker]) === 1
+  }
+
+  workers(nowMs: number): readonly StoredWorker[] {
+    const counted = `SELECT workers.*, (SELECT count(*) FROM tasks WHERE worker = workers.id AND state = 'running') AS running FROM workers`
+    return this.#rows(`${counted} ORDER BY id`, []).map((row) => workerOf(row, nowMs))
+  }
+
+  worker(id: string, nowMs: number): StoredWorker | undefined {
+    const [row] = this.#rows('SELECT *, 0 AS running FROM workers WHERE id = ?', [id])
+    return row === undefined ? undefined : workerOf(row, nowMs)
+  }
+
+  /** Gives the oldest queued task to a worker. */
+  take(worker: string, nowMs: number): StoredTask | undefined {
+    const [row] = this.#rows(
+      `UPDATE tasks SET state = 'running', worker = ?, attempts = attempts + 1, started_ms = ?
+       WHERE seq = (SELECT seq FROM tasks WHERE state = 'queued' ORDER BY seq LIMIT 1) RETURNING ${TASK_COLUMNS}`,
+      [worker, nowMs],
+    )
+    return row === undefined ? undefined : taskOf(row)
+  }
+
+  /** The answer that gave the task out did not arrive: it was never started. */
+  giveBack(id: string): void {
+    this.#run(
+      "UPDATE tasks SET state = 'queued', worker = NULL, attempts = attempts - 1 WHERE id = ? AND state = 'running'",
+      [id],
+    )
+  }
+
+  /** Takes a report, once. */
+  finish(id: string, worker: string, { end, nowMs }: { readonly end: End; readonly nowMs: number }): Taking {
+    const taking = this.mayReport(id, worker)
+    if (taking !== 'taken') return taking
+    if (end.elsewhere === true) {
+      this.#queueAgain('id = ?', [id], { why: end.message, nowMs })
+      return 'taken'
+    }
+    this.#run(
+      `UPDATE tasks SET ended_ms = ?, exit_code = ?, message = ?, stdout = ?, stderr = ?, details = ?, has_result = ?, state = CASE
+         WHEN cancel AND (? IS NULL OR ? = 130) THEN 'cancelled' WHEN ? IS NULL THEN 'failed' ELSE 'done' END WHERE id = ?`,
+      [
+        nowMs,
+        end.exitCode,
+        end.message,
+        end.stdout.slice(0, KEPT_CHARACTERS),
+        end.stderr.slice(0, KEPT_CHARACTERS),
+        JSON.stringify(end.details),
+        end.hasResult ? 1 : 0,
+        end.exitCode,
+        end.exitCode,
+        end.exitCode,
+        id,
+      ],
+    )
+    return 'taken'
+  }
+
+  /** What `finish` would say. */
+  mayReport(id: string, worker: string): Taking {
+    const task = this.task(id)
+    if (task === undefined) return 'unknown'
+    if (task.worker !== worker) return 'foreign'
+    // A worker that was thought to be lost has the result after all, and nobody else has begun.
+    return task.state === 'running' || task.state === 'queued' ? 'taken' : 'repeated'
+  }
+
+  /** A queued task is over at once; a running one when its worker has ended it. @returns false for one that is over or unknown */
+  requestCancel(id: string, nowMs: number): boolean {
+    const asked = this.#run(
+      `UPDATE tasks SET cancel = 1, ended_ms = CASE state WHEN 'queued' THEN ? END, state = CASE state WHEN 'queued' THEN 'cancelled' ELSE
+         state END WHERE id = ? AND state IN ('queued', 'running')`,
+      [nowMs, id],
+    )
+    return asked === 1
+  }
+
+  /** A worker that starts anew runs nothing of what it was given before. @returns the tasks that changed */
+  restarted(worker: string, nowMs: number): readonly string[] {
+    const why = `${worker} has started anew while it ran`
+    return this.#queueAgain("worker = ? AND state = 'running'", [worker], { why, nowMs })
+  }
+
+  /**
+   * Takes tasks from workers that are offline, and from those that say they run nothing although they were given one long ago.
+   * A worker with several slots may be idle and run something; then it says how many.
+   * @returns the tasks that changed
+   */
+  takeBack(nowMs: number): readonly string[] {
+    const long = nowMs - OFFLINE_AFTER_MS
+    const lost = `state = 'running' AND worker NOT IN (SELECT id FROM workers WHERE seen_ms > ?)`
+    const idle = `state = 'running' AND started_ms <= ? AND worker IN (SELECT id FROM workers WHERE status = 'IDLE' AND facts ->> 'dockerContainers' = 0)`
+    return [
+      ...this.#queueAgain(lost, [long], { why: 'its agent went offline while it ran', nowMs }),
+      ...this.#queueAgain(idle, [long], { why: 'its agent says that it runs nothing', nowMs }),
+    ]
+  }
+
+  /** @param kept tasks that are over and kept @returns those that were forgotten: their files are of no use any more */
+  forgetOldest(kept: number): readonly string[] {
+    const over = "state NOT IN ('queued', 'running')"
+    const newest = `SELECT seq FROM tasks WHERE ${over} ORDER BY seq DESC LIMIT ?`
+    return this.#rows(`DELETE FROM tasks WHERE ${over} AND seq NOT IN (${newest}) RETURNING id`, [kept]).map(({ id }) =>
+      String(id),
+    )
+  }
+
+  #queueAgain(
+    where: string,
+    values: readonly (string | number)[],
+    { why, nowMs }: { readonly why: string; readonly nowMs: number },
+  ): readonly string[] {
+    // An UPDATE sees the old values on its right side.
+    const next = `CASE WHEN cancel THEN 'cancelled' WHEN attempts >= ${MOST_ATTEMPTS} THEN 'failed' ELSE 'queued' END`
+    const isOver = `cancel OR attempts >= ${MOST_ATTEMPTS}`
+    return this.#rows(
+      `UPDATE tasks SET state = ${next}, ended_ms = CASE WHEN ${isOver} THEN ? END, message = ?
+       WHERE ${where} RETURNING id`,
+      [nowMs, why, ...values],
+    ).map(({ id }) => String(id))
+  }
+
+  #rows(sql: string, values: readonly (string | number | null)[]): readonly Row[] {
+    return this.#database.all(sql, [...values]) as unknown as readonly Row[]
+  }
+
+  #run(sql: string, values: readonly (string | number | null)[]): number {
+    return this.#database.run(sql, [...values]).changes
+  }
+}
+
+const numberOrNull = (value: unknown): number | null => (value === null ? null : Number(value))
+
+const taskOf = (row: Row): StoredTask => ({
+  id: String(row['id']),
+  command: String(row['command']),
+  filename: String(row['filename']),
+  hasFiles: row['has_files'] === 1,
+  timeoutMs: numberOrNull(row['timeout_ms']),
+  state: String(row['state']) as TaskState,
+  worker: row['worker'] === null ? null : String(row['worker']),
+  attempts: Number(row['attempts']),
+  createdMs: Number(row['created_ms']),
+  startedMs: numberOrNull(row['started_ms']),
+  endedMs: numberOrNull(row['ended_ms']),
+  isCancelRequested: row['cancel'] === 1,
+  exitCode: numberOrNull(row['exit_code']),
+  message: String(row['message']),
+  details: JSON.parse(String(row['details'])) as Details,
+  hasResult: row['has_result'] === 1,
+})
+
+const workerOf = (row: Row, nowMs: number): StoredWorker => ({
+  id: String(row['id']),
+  hostname: String(row['hostname']),
+  seenMs: Number(row['seen_ms']),
+  isOnline: Number(row['seen_ms']) > nowMs - OFFLINE_AFTER_MS,
+  running: Number(row['running']),
+  hasToken: row['has_token'] === 1,
+  facts: JSON.parse(String(row['facts'])) as Registration,
+})

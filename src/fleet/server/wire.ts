@@ -1,0 +1,96 @@
+/** What agents and the page send, as schemas: every text bounded, unknown fields ignored, since agents of others send more than ours. Pure. */
+import { z } from 'zod'
+
+const name = z.string().min(1).max(256)
+const amount = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER)
+
+const load = {
+  cpuUsage: amount,
+  ramTotalMb: amount,
+  ramFreeMb: amount,
+  dockerContainers: amount,
+  dockerCpuUsage: amount,
+  dockerMemoryMb: amount,
+}
+
+export const REGISTER = z.object({
+  workerId: name,
+  hostname: name,
+  os: z.string().max(256).default(''),
+  cpuCount: amount.default(0),
+  version: z.string().max(256).default(''),
+  status: z.string().max(32).optional(),
+  slots: amount.optional(),
+  /** Of our agents: the parts of a sandbox that this machine holds only in part. */
+  isolation: z.object({ backend: z.string().max(64), weak: z.array(z.string().max(64)).max(64) }).optional(),
+  ...z.object(load).partial().shape,
+})
+
+export const HEARTBEAT = z.object({
+  workerId: name,
+  status: z.enum(['IDLE', 'BUSY', 'UNHEALTHY', 'OFFLINE']).optional(),
+  ...z.object(load).partial().shape,
+})
+
+export const STREAM_OUTPUT = z.object({
+  jobId: name,
+  data: z.string().min(1),
+  type: z.enum(['stdout', 'stderr']),
+})
+
+/** What our agents say beyond the protocol; shown on the page, and stored as it is. */
+const FURTHER = z.object({
+  reason: z.string().max(64).optional(),
+  message: z.string().max(4096).optional(),
+  planHash: z.string().max(256).optional(),
+  backend: z.string().max(64).nullish(),
+  durationMs: amount.optional(),
+  truncated: z.object({ stdout: amount, stderr: amount }).optional(),
+  isolation: z.record(z.string().max(64), z.json()).optional(),
+  limits: z.record(z.string().max(64), z.json()).optional(),
+  warnings: z.array(z.string().max(4096)).max(1000).optional(),
+  cause: z.string().max(64).optional(),
+  code: z.string().max(64).optional(),
+  denials: z.array(z.json()).max(1000).optional(),
+})
+
+export const RESULT = z.object({
+  jobId: name,
+  workerId: name,
+  stdout: z.string().default(''),
+  stderr: z.string().default(''),
+  exitCode: z.number().int(),
+  resultZipBase64: z.base64().nullish(),
+  ...FURTHER.shape,
+})
+
+export const FAILURE = z.object({
+  jobId: name,
+  workerId: name,
+  errorMessage: z.string().max(16_384).default(''),
+  /** Another machine may succeed: the task is queued again. */
+  elsewhere: z.boolean().default(false),
+  ...FURTHER.shape,
+})
+
+const COMMAND = z
+  .string()
+  .max(65_536)
+  .refine((text) => text.trim() !== '' && !text.includes('\0'), 'expected a command')
+
+const submission = { command: COMMAND, filename: z.string().max(256).default('files.zip') }
+const timeoutMs = z.number().int().positive().max(86_400_000)
+
+/** A task without files, as JSON. */
+export const SUBMISSION = z.object({ ...submission, timeoutMs: timeoutMs.optional() })
+
+/** A task with files: they are the body, the rest is the query. */
+export const SUBMISSION_QUERY = z.object({ ...submission, timeoutMs: z.coerce.number().pipe(timeoutMs).optional() })
+
+export type Registration = z.infer<typeof REGISTER>
+export type Heartbeat = z.infer<typeof HEARTBEAT>
+export type Submission = z.infer<typeof SUBMISSION>
+export type Details = z.infer<typeof FURTHER>
+
+/** Only what belongs to the details of an end. */
+export const detailsOf = (report: Details): Details => FURTHER.parse(report)

@@ -1,0 +1,68 @@
+/** A server of agents in this process, a clock that tests move, and the steps of the protocol as an agent takes them. */
+import { createHmac } from 'node:crypto'
+import { onTestFinished } from 'vitest'
+import { startFleetServer } from '../../src/fleet/server/server.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+
+export interface Answer {
+  readonly status: number
+  // biome-ignore lint/suspicious/noExplicitAny: what a test says of an answer is the check
+  readonly body: any
+}
+
+export interface TestServer {
+  readonly url: string
+  readonly directory: string
+  readonly clock: { ms: number }
+  readonly call: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
+  readonly register: (workerId: string, headers?: Record<string, string>) => Promise<Answer>
+  readonly submit: (command: string) => Promise<string>
+  readonly take: (workerId: string, wait?: number) => Promise<Answer>
+  readonly report: (jobId: string, workerId: string, more?: Record<string, unknown>) => Promise<Answer>
+  readonly task: (id: string) => Promise<Answer['body']>
+  readonly close: () => Promise<void>
+}
+
+export async function testServer(
+  options: { readonly secret?: string; readonly directory?: string; readonly keptTasks?: number } = {},
+): Promise<TestServer> {
+  const clock = { ms: Date.now() }
+  const directory = options.directory ?? (await temporaryDirectory())
+  const server = await startFleetServer({ ...options, port: 0, directory, now: () => clock.ms })
+  let isOpen = true
+  const close = async (): Promise<void> => {
+    if (isOpen) await server.close()
+    isOpen = false
+  }
+  onTestFinished(close)
+  const call: TestServer['call'] = async (method, path, body, headers = {}) => {
+    const response = await fetch(new URL(path, server.url), {
+      method,
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: body instanceof Uint8Array ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+  }
+  return {
+    url: server.url,
+    directory,
+    clock,
+    call,
+    close,
+    register: (workerId, headers) => call('POST', '/api/workers/register', { workerId, hostname: 'host' }, headers),
+    submit: async (command) => (await call('POST', '/api/tasks', { command })).body.id,
+    take: (workerId, wait = 0) => call('GET', `/api/jobs/get-job?workerId=${workerId}&wait=${wait}`),
+    report: (jobId, workerId, more = {}) =>
+      call('POST', '/api/jobs/submit-result', { jobId, workerId, stdout: 'out', stderr: '', exitCode: 0, ...more }),
+    task: async (id) => (await call('GET', `/api/tasks/${id}`)).body,
+  }
+}
+
+const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+/** A token as agents make it, or one that is wrong in some way. */
+export function tokenFor(workerId: string, secret: string, { alg = 'HS256', ...claims }: Record<string, unknown> = {}) {
+  const text = `${encoded({ alg, typ: 'JWT' })}.${encoded({ workerId, type: 'worker', exp: Date.now() / 1000 + 60, ...claims })}`
+  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+}

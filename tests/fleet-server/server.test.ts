@@ -1,0 +1,278 @@
+/** The protocol of agents, step by step against a real server on 127.0.0.1, and what clients may not do. */
+import { existsSync, readdirSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { startFleetServer } from '../../src/fleet/server/server.ts'
+import { OFFLINE_AFTER_MS } from '../../src/fleet/server/store.ts'
+import { testServer, tokenFor } from './fleet-server.ts'
+
+const ZIP = Buffer.from(`504b0506${'00'.repeat(18)}`, 'hex')
+
+describe('a task', () => {
+  test('goes from the queue to an agent, streams its output and ends with what the agent reports', async () => {
+    const server = await testServer()
+    expect(await server.register('one')).toMatchObject({ status: 200, body: { success: true, workerId: 'one' } })
+    expect(await server.take('one')).toEqual({
+      status: 202,
+      body: { success: false, message: 'no task is waiting', job: null },
+    })
+    const id = await server.submit('echo a\necho b')
+    const { status, body } = await server.take('one')
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: {
+        success: true,
+        job: { jobId: id, command: 'echo a\necho b', filename: 'files.zip', fileUrl: `/api/files/download/${id}` },
+      },
+    })
+    await server.call('POST', '/api/jobs/stream-output', { jobId: id, data: 'a\n', type: 'stdout' })
+    expect(await server.task(id)).toMatchObject({ state: 'running', worker: 'one', stdout: 'a\n' })
+    expect((await server.report(id, 'one', { stdout: 'a\nb\n', planHash: 'abc', exitCode: 3 })).status).toBe(200)
+    const ended = { state: 'done', exitCode: 3, stdout: 'a\nb\n', details: { planHash: 'abc' } }
+    expect(await server.task(id)).toMatchObject(ended)
+  })
+
+  test('is given to one agent only, in the order of submission, also where both wait for it', async () => {
+    const server = await testServer()
+    await Promise.all([server.register('one'), server.register('two')])
+    const waiting = [server.take('one', 30), server.take('two', 30)]
+    const ids = [await server.submit('a'), await server.submit('b')]
+    const given = (await Promise.all(waiting)).map(({ body }) => body.job.jobId)
+    expect(given.toSorted()).toEqual(ids.toSorted())
+  })
+
+  test('whose answer does not reach its agent is given to the next one, and counts no attempt', async () => {
+    const server = await testServer()
+    await Promise.all([server.register('gone'), server.register('one')])
+    const aborted = new AbortController()
+    const gone = fetch(`${server.url}/api/jobs/get-job?workerId=gone&wait=30`, { signal: aborted.signal })
+    aborted.abort()
+    await expect(gone).rejects.toThrow()
+    const id = await server.submit('a')
+    expect((await server.take('one', 30)).body.job.jobId).toBe(id)
+    expect((await server.task(id)).attempts).toBe(1)
+  })
+
+  test('is taken once: a repeated report changes nothing, that of another agent is refused', async () => {
+    const server = await testServer()
+    await Promise.all([server.register('one'), server.register('two')])
+    const id = await server.submit('a')
+    await server.take('one')
+    expect((await server.report(id, 'two')).status).toBe(403)
+    expect((await server.report(id, 'one', { stdout: 'first' })).status).toBe(200)
+    expect((await server.report(id, 'one', { stdout: 'second', exitCode: 1 })).status).toBe(200)
+    const failure = { jobId: id, workerId: 'one', errorMessage: 'no' }
+    expect((await server.call('PUT', '/api/jobs/submit-result', failure)).status).toBe(200)
+    expect(await server.task(id)).toMatchObject({ state: 'done', stdout: 'first', exitCode: 0 })
+  })
+
+  test('of an agent that falls silent is queued again, three times in all, and then fails with the reason', async () => {
+    const server = await testServer()
+    const id = await server.submit('a')
+    for (const name of ['one', 'two', 'three']) {
+      await server.register(name)
+      expect((await server.take(name)).body.job.jobId).toBe(id)
+      server.clock.ms += OFFLINE_AFTER_MS
+      await expect.poll(async () => (await server.task(id)).state, { timeout: 10_000 }).not.toBe('running')
+    }
+    expect(await server.task(id)).toMatchObject({ state: 'failed', attempts: 3, message: /offline/ })
+  })
+
+  test('of an agent that starts anew, or says that it runs nothing, is queued again', async () => {
+    const server = await testServer()
+    await server.register('one')
+    const id = await server.submit('a')
+    await server.take('one')
+    await server.register('one')
+    expect(await server.task(id)).toMatchObject({ state: 'queued', attempts: 1 })
+    await server.take('one')
+    server.clock.ms += OFFLINE_AFTER_MS
+    const idle = { workerId: 'one', status: 'IDLE' }
+    await server.call('POST', '/api/workers/heartbeat', { ...idle, dockerContainers: 0 })
+    await expect.poll(async () => (await server.task(id)).state, { timeout: 10_000 }).toBe('queued')
+  })
+
+  test('that its agent refuses fails with its words, or is queued again where another machine may succeed', async () => {
+    const server = await testServer()
+    await server.register('one')
+    const id = await server.submit('a')
+    const failure = { jobId: id, workerId: 'one', errorMessage: 'no cgroup here' }
+    await server.take('one')
+    await server.call('PUT', '/api/jobs/submit-result', { ...failure, elsewhere: true })
+    expect(await server.task(id)).toMatchObject({ state: 'queued', message: 'no cgroup here' })
+    await server.take('one')
+    await server.call('PUT', '/api/jobs/submit-result', failure)
+    expect(await server.task(id)).toMatchObject({ state: 'failed', exitCode: null, message: 'no cgroup here' })
+  })
+
+  test('is cancelled at once while it waits, and by its agent while it runs', async () => {
+    const server = await testServer()
+    await server.register('one')
+    const [waiting, running] = [await server.submit('a'), await server.submit('b')]
+    await server.call('POST', `/api/tasks/${waiting}/cancel`)
+    expect(await server.task(waiting)).toMatchObject({ state: 'cancelled' })
+    await server.take('one')
+    const asked = `/api/jobs/check-cancel?jobId=${running}`
+    expect((await server.call('GET', asked)).body).toEqual({ success: true, cancelRequested: false })
+    await server.call('POST', `/api/tasks/${running}/cancel`)
+    expect((await server.call('GET', asked)).body).toEqual({ success: true, cancelRequested: true })
+    await server.report(running, 'one', { exitCode: 130 })
+    expect(await server.task(running)).toMatchObject({ state: 'cancelled', exitCode: 130 })
+    expect((await server.call('POST', `/api/tasks/${running}/cancel`)).status).toBe(409)
+  })
+
+  test('brings its files to its agent and the files it made back, under names of the server', async () => {
+    const server = await testServer()
+    await server.register('one')
+    const zip = { 'content-type': 'application/zip' }
+    const query = new URLSearchParams({ command: 'ls', filename: '../../evil.zip', timeoutMs: '1500' })
+    const { id } = (await server.call('POST', `/api/tasks?${query}`, ZIP, zip)).body
+    const { job } = (await server.take('one')).body
+    expect(job).toMatchObject({ filename: '../../evil.zip', timeoutMs: 1500 })
+    expect(Buffer.from(await (await fetch(new URL(job.fileUrl, server.url))).arrayBuffer())).toEqual(ZIP)
+    const made = { resultZipBase64: ZIP.toString('base64'), resultZipName: '../../../tmp/evil' }
+    await server.report(id, 'one', made)
+    const response = await fetch(`${server.url}/api/tasks/${id}/result`)
+    expect(response.headers.get('content-disposition')).toBe(`attachment; filename="${id}.zip"`)
+    expect(Buffer.from(await response.arrayBuffer())).toEqual(ZIP)
+    expect(readdirSync(join(server.directory, 'files'))).toEqual([id])
+    expect(readdirSync(join(server.directory, 'results'))).toEqual([id])
+  })
+
+  test('outlives the server', async () => {
+    const server = await testServer()
+    await server.register('one')
+    const ids = [await server.submit('a'), await server.submit('b')]
+    await server.take('one')
+    await server.close()
+    const again = await testServer({ directory: server.directory })
+    expect(await again.task(ids[0]!)).toMatchObject({ state: 'running', worker: 'one' })
+    expect((await again.report(ids[0]!, 'one')).status).toBe(200)
+    expect((await again.take('one')).body.job.jobId).toBe(ids[1])
+  })
+})
+
+test('a poll without a name is that of the first agent without work, as the first agents polled', async () => {
+  const server = await testServer()
+  await Promise.all([server.register('one'), server.register('two')])
+  await server.submit('a')
+  await server.submit('b')
+  await server.take('one')
+  const { job } = (await server.call('GET', '/api/jobs/get-job')).body
+  expect(await server.task(job.jobId)).toMatchObject({ worker: 'two' })
+})
+
+test('an agent that is not registered is told so', async () => {
+  const server = await testServer()
+  expect((await server.call('POST', '/api/workers/heartbeat', { workerId: 'one' })).status).toBe(404)
+  expect((await server.take('one')).status).toBe(404)
+  expect((await server.call('POST', '/api/workers/register', { workerId: 'one' })).status).toBe(400)
+})
+
+describe('a request is refused', () => {
+  test.each([
+    { what: 'that is not JSON', path: '/api/tasks', body: Buffer.from('{'), status: 400 },
+    { what: 'without a command', path: '/api/tasks', body: { command: ' \n' }, status: 400 },
+    { what: 'with files that are no ZIP', path: '/api/tasks?command=ls', body: Buffer.from('hello'), status: 400 },
+    { what: 'with a larger body than it may have', path: '/api/tasks', body: Buffer.alloc(1 << 21, 32), status: 413 },
+    { what: 'for a path outside', path: '/api/tasks/..%2f..%2ffleet.db/result', status: 404 },
+  ])('$what', async ({ path, body, status }) => {
+    const server = await testServer()
+    const isZip = path.includes('?')
+    const answer = await server.call('POST', path, body, isZip ? { 'content-type': 'application/zip' } : {})
+    expect(answer.status).toBe(status)
+    expect((await server.call('GET', '/api/tasks')).body.tasks).toEqual([])
+  })
+
+  test('that a web page of another origin sends, and one for a name that only leads here', async () => {
+    const server = await testServer()
+    const body = { command: 'ls' }
+    expect((await server.call('POST', '/api/tasks', body, { origin: 'http://evil.test' })).status).toBe(403)
+    expect((await server.call('POST', '/api/tasks', body, { origin: server.url })).status).toBe(201)
+    // fetch() sets the host itself.
+    const status = await new Promise((resolve, reject) => {
+      const headers = { host: 'evil.test' }
+      request(`${server.url}/api/tasks`, { headers }, (response) => resolve(response.statusCode))
+        .on('error', reject)
+        .end()
+    })
+    expect(status).toBe(403)
+  })
+
+  test('by a second server in the same directory', async () => {
+    const server = await testServer()
+    await expect(startFleetServer({ port: 0, directory: server.directory })).rejects.toThrow(/another server/)
+  })
+})
+
+describe('with a secret', () => {
+  const secret = 'between us'
+  const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` })
+
+  test('files are for the agent of the task, by either header', async () => {
+    const server = await testServer({ secret })
+    await Promise.all([server.register('one'), server.register('two')])
+    await server.submit('a')
+    const { fileUrl } = (await server.take('one')).body.job
+    const statusWith = async (headers?: Record<string, string>): Promise<number> =>
+      (await server.call('GET', fileUrl, undefined, headers)).status
+    expect(await statusWith()).toBe(401)
+    expect(await statusWith(bearer(tokenFor('two', secret)))).toBe(403)
+    expect(await statusWith(bearer(tokenFor('one', 'another secret')))).toBe(401)
+    expect(await statusWith(bearer(tokenFor('one', secret, { exp: 1 })))).toBe(401)
+    expect(await statusWith(bearer(tokenFor('one', secret, { type: 'admin' })))).toBe(401)
+    expect(await statusWith(bearer(tokenFor('one', secret, { alg: 'none' })))).toBe(401)
+    expect(await statusWith(bearer(`${tokenFor('one', secret).replace(/\.[^.]*$/, '')}.`))).toBe(401)
+    expect(await statusWith({ 'x-worker-token': tokenFor('one', secret) })).toBe(200)
+    expect(await statusWith(bearer(tokenFor('one', secret)))).toBe(200)
+  })
+
+  test('who has registered with a token shows it at every step, and nobody else takes the name', async () => {
+    const server = await testServer({ secret })
+    const token = bearer(tokenFor('one', secret))
+    expect((await server.register('one', bearer(tokenFor('two', secret)))).status).toBe(403)
+    expect((await server.register('one', token)).status).toBe(200)
+    expect((await server.register('one')).status).toBe(401)
+    const id = await server.submit('a')
+    expect((await server.take('one')).status).toBe(401)
+    await server.call('GET', '/api/jobs/get-job?workerId=one', undefined, token)
+    expect((await server.report(id, 'one')).status).toBe(401)
+    expect((await server.call('GET', `/api/jobs/check-cancel?jobId=${id}`)).status).toBe(401)
+    expect(
+      (await server.call('POST', '/api/jobs/submit-result', { jobId: id, workerId: 'one', exitCode: 0 }, token)).status,
+    ).toBe(200)
+  })
+})
+
+test('what is over and old is forgotten with its files, what waits is not', async () => {
+  const server = await testServer({ keptTasks: 2 })
+  const zip = { 'content-type': 'application/zip' }
+  const { id } = (await server.call('POST', '/api/tasks?command=ls', ZIP, zip)).body
+  const waiting = await server.submit('a')
+  for (const one of [id, await server.submit('b'), await server.submit('c')])
+    await server.call('POST', `/api/tasks/${one}/cancel`)
+  await expect.poll(() => existsSync(join(server.directory, 'files', id)), { timeout: 10_000 }).toBe(false)
+  expect((await server.call('GET', `/api/tasks/${id}`)).status).toBe(404)
+  expect(await server.task(waiting)).toMatchObject({ state: 'queued' })
+})
+
+test('a watcher gets the whole picture first and then every change', async () => {
+  const server = await testServer()
+  const before = await server.submit('before')
+  const { body } = await fetch(`${server.url}/api/events`)
+  const reader = body!.pipeThrough(new TextDecoderStream()).getReader()
+  let seen = ''
+  const until = async (text: string): Promise<void> => {
+    while (!seen.includes(text)) seen += (await reader.read()).value ?? expect.unreachable(`no ${text}`)
+  }
+  await until(before)
+  await server.register('one')
+  await server.take('one')
+  await server.call('POST', '/api/jobs/stream-output', { jobId: before, data: '<b>line\n', type: 'stderr' })
+  await until(JSON.stringify({ id: before, stream: 'stderr', from: 0, text: '<b>line\n' }))
+  await server.report(before, 'one')
+  await until('"state":"done"')
+  await reader.cancel()
+  expect(seen.startsWith('event: all\n')).toBe(true)
+})
