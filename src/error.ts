@@ -24,6 +24,7 @@ export const ERROR_CODES = {
   HELPER_MISSING: 'A native program is missing, foreign or not trustworthy.',
   SETUP_FAILED: 'The sandbox could not be built.',
   BACKEND_FAILED: 'The backend broke while the command ran.',
+  OUTPUT_NOT_FOUND: 'A long output of an MCP client is not kept, or not at that place.',
   OUTPUT_FAILED: 'A result or a message could not be written.',
   SANDBOX_CLOSED: 'The sandbox or executor of the library was closed before.',
   RUN_NOT_FOUND: 'No failed run of this name is known, or its directory is gone.',

@@ -27,8 +27,8 @@ export function subcommand(name: SubcommandName, run: (parsed: Arguments, call: 
   }
 }
 
-async function execOptionsFor({ actions = [] }: SubcommandDeclaration): Promise<readonly ExplainedOption[]> {
-  if (actions.every(({ execOptions }) => execOptions === undefined)) return []
+async function execOptionsFor(declaration: SubcommandDeclaration): Promise<readonly ExplainedOption[]> {
+  if ([declaration, ...(declaration.actions ?? [])].every(({ execOptions }) => execOptions === undefined)) return []
   return (await import('../policy/option-help.ts')).EXPLAINED_OPTIONS
 }
 
