@@ -18,6 +18,9 @@ const paths = z
   .default([])
   .describe('Only these, relative to the directory; one of a directory means all that is in it. Default: everything.')
 
+const isBelow = (path: string): boolean =>
+  path !== '' && !path.startsWith('/') && !path.includes('\0') && !path.split('/').includes('..')
+
 const ARGUMENTS = {
   run_command: z.strictObject({
     command: z
@@ -27,7 +30,7 @@ const ARGUMENTS = {
     args: z.array(z.string()).optional().describe('The words of the program, each exactly as it is here.'),
     cwd: z
       .string()
-      .regex(/^(?!\/)(?!(?:.*\/)?\.\.(?:\/|$))[^\0]+$/s)
+      .refine(isBelow, 'a relative path without ".."')
       .optional()
       .describe('Directory to start in, relative to the one where commands start, without "..".'),
     stdin: z.string().default('').describe('What the command reads on its standard input.'),
