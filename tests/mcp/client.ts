@@ -1,4 +1,5 @@
 /** A client of `llm-do mcp`, by the SDK, on stdin and stdout or by HTTP. */
+import { chownSync, writeFileSync } from 'node:fs'
 import { chown, mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -40,6 +41,13 @@ export async function makePlace(user: User): Promise<Place> {
     TMPDIR: process.env['TMPDIR'] ?? '/tmp',
   }
   return { user, project, home, env }
+}
+
+/** A file of the project, the user's. */
+export function put({ project, user }: Place, name: string, text: string): void {
+  const file = join(project, name)
+  writeFileSync(file, text)
+  chownSync(file, uidOf(user), uidOf(user))
 }
 
 export interface Connected {

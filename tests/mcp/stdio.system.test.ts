@@ -1,5 +1,5 @@
 /** `llm-do mcp` as a client starts it, with both engines: what commands do, how they end, and what is left. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { callers } from '../support/users.ts'
-import { makePlace, overStdio } from './client.ts'
+import { makePlace, overStdio, put } from './client.ts'
 
 /** Is there a process with this word? Those of the test have it in no command line. */
 const lives = async (mark: string): Promise<boolean> => (await takeSnapshot({ mark })).processes.length > 0
@@ -20,7 +20,7 @@ describe.each(callers())('as %s', (user) => {
   describeWith(['bwrap', 'userns'], 'llm-do mcp', () => {
     test.each(['unshare', 'bwrap'])('runs commands with engine %s, and says what was refused', async (engine) => {
       const place = await makePlace(user)
-      writeFileSync(join(place.project, 'file'), 'data\n')
+      put(place, 'file', 'data\n')
       const { call } = await overStdio(place, '--engine', engine)
       const fine = await call('run_command', { command: 'cat file -', stdin: 'typed' })
       expect(fine).toMatchObject({ isError: false, data: { ok: true, exitCode: 0, stdout: { text: 'data\ntyped' } } })
@@ -121,7 +121,7 @@ describe.each(callers())('as %s', (user) => {
 
     test('goes on with what commands have changed, until it is applied or discarded', async () => {
       const place = await makePlace(user)
-      writeFileSync(join(place.project, 'file'), 'old\n')
+      put(place, 'file', 'old\n')
       const { call } = await overStdio(place, '--cow', '.')
       await call('run_command', { command: 'echo new > file; mkdir made' })
       const second = await call('run_command', {
@@ -139,9 +139,9 @@ describe.each(callers())('as %s', (user) => {
       expect(readFileSync(join(place.project, 'file'), 'utf8')).toBe('new\n')
       expect(existsSync(join(place.project, '.envrc'))).toBe(false)
       expect((await call('run_command', { command: 'cat made/y' })).data.stdout.text).toBe('y\n')
-      writeFileSync(join(place.project, 'taken'), '')
+      put(place, 'taken', '')
       await call('run_command', { command: 'echo mine > taken' })
-      writeFileSync(join(place.project, 'taken'), 'theirs')
+      put(place, 'taken', 'theirs')
       expect(await call('apply', { paths: ['taken'] })).toMatchObject({ isError: true, data: { conflicts: ['taken'] } })
       expect((await call('discard', {})).data).toEqual({ discarded: true })
       expect((await call('run_command', { command: 'cat taken; ls made' })).data).toMatchObject({
