@@ -1,6 +1,7 @@
 /** A client of `llm-do mcp`, by the SDK, on stdin and stdout or by HTTP. */
 import { chownSync, writeFileSync } from 'node:fs'
-import { chown, mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -10,38 +11,9 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
 import type { ArgumentsOf, ResultOf, ToolName } from '../../src/mcp/tools.ts'
+import type { Place } from '../cow/place.ts'
 import { cliWords } from '../support/cli.ts'
-import { temporaryDirectory } from '../support/directory.ts'
-import { type User, uidOf } from '../support/users.ts'
-
-export interface Place {
-  readonly user: User
-  readonly project: string
-  /** For files that no command is shown. */
-  readonly home: string
-  readonly env: Readonly<Record<string, string>>
-}
-
-export async function makePlace(user: User): Promise<Place> {
-  const base = await temporaryDirectory({ owner: user })
-  const [project, home, runtime] = ['project', 'home', 'runtime'].map((name) => join(base, name)) as [
-    string,
-    string,
-    string,
-  ]
-  for (const directory of [project, home, runtime]) {
-    await mkdir(directory, { mode: 0o700 })
-    await chown(directory, uidOf(user), uidOf(user))
-  }
-  const env = {
-    HOME: home,
-    XDG_STATE_HOME: join(home, 'state'),
-    XDG_RUNTIME_DIR: runtime,
-    PATH: process.env['PATH'] ?? '',
-    TMPDIR: process.env['TMPDIR'] ?? '/tmp',
-  }
-  return { user, project, home, env }
-}
+import { uidOf } from '../support/users.ts'
 
 /** A file of the project, the user's. */
 export function put({ project, user }: Place, name: string, text: string): void {
@@ -49,6 +21,8 @@ export function put({ project, user }: Place, name: string, text: string): void 
   writeFileSync(file, text)
   chownSync(file, uidOf(user), uidOf(user))
 }
+
+const withPath = (env: Place['env']) => ({ ...env, PATH: process.env['PATH'] ?? '', TMPDIR: tmpdir() })
 
 export interface Connected {
   readonly client: Client
@@ -89,7 +63,7 @@ export interface OverStdio extends Connected {
 
 export async function overStdio({ user, project, env }: Place, ...words: readonly string[]): Promise<OverStdio> {
   const [command = '', ...args] = cliWords(['mcp', ...words], { as: user, program: 'llm-do' })
-  const transport = new StdioClientTransport({ command, args, cwd: project, env, stderr: 'pipe' })
+  const transport = new StdioClientTransport({ command, args, cwd: project, env: withPath(env), stderr: 'pipe' })
   const said: string[] = []
   transport.stderr?.on('data', (chunk: Buffer) => said.push(chunk.toString()))
   const connected = await connect(transport)
@@ -106,7 +80,13 @@ export interface HttpServer {
 
 export async function overHttp({ user, project, env }: Place, ...words: readonly string[]): Promise<HttpServer> {
   const [command = '', ...args] = cliWords(['mcp', '--http', '0', ...words], { as: user, program: 'llm-do' })
-  const server = execa(command, args, { cwd: project, env, extendEnv: false, reject: false, stdin: 'ignore' })
+  const server = execa(command, args, {
+    cwd: project,
+    env: withPath(env),
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+  })
   onTestFinished(async () => {
     server.kill('SIGTERM')
     await server

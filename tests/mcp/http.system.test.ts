@@ -4,11 +4,12 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { makePlace, type Place } from '../cow/place.ts'
 import { runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { callers, uidOf } from '../support/users.ts'
-import { type HttpServer, makePlace, overHttp, type Place } from './client.ts'
+import { type HttpServer, overHttp } from './client.ts'
 
 const INITIALIZE = JSON.stringify({
   jsonrpc: '2.0',
@@ -40,8 +41,8 @@ function post(
   })
 }
 
-function tokenFile({ home, user }: Pick<Place, 'home' | 'user'>, token: string, mode = 0o600): string {
-  const file = join(home, 'token')
+function tokenFile({ outside, user }: Pick<Place, 'outside' | 'user'>, token: string, mode = 0o600): string {
+  const file = join(outside, 'token')
   writeFileSync(file, token)
   chmodSync(file, mode)
   chownSync(file, uidOf(user), uidOf(user))
@@ -127,7 +128,7 @@ describe.each(callers())('as %s', (user) => {
       }
       expect(await refusal(tokenFile(place, 'f'.repeat(40), 0o644))).toContain('only you can read')
       expect(await refusal(tokenFile(place, 'short'))).toContain('at least 32')
-      expect(await refusal(tokenFile({ ...place, home: place.project }, 'f'.repeat(40)))).toContain(
+      expect(await refusal(tokenFile({ ...place, outside: place.project }, 'f'.repeat(40)))).toContain(
         'commands would see',
       )
     })

@@ -4,10 +4,11 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { makePlace } from '../cow/place.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { callers } from '../support/users.ts'
-import { makePlace, overStdio, put } from './client.ts'
+import { overStdio, put } from './client.ts'
 
 /** Is there a process with this word? Those of the test have it in no command line. */
 const lives = async (mark: string): Promise<boolean> => (await takeSnapshot({ mark })).processes.length > 0
@@ -42,6 +43,11 @@ describe.each(callers())('as %s', (user) => {
       await mkdir(join(place.project, 'sub'))
       const { call, client } = await overStdio(place)
       expect((await call('run_command', { command: 'pwd', cwd: 'sub' })).data.stdout.text).toBe('/workspace/sub\n')
+      const nowhere = await call('run_command', { command: 'pwd', cwd: 'nowhere' })
+      expect(nowhere).toMatchObject({
+        isError: true,
+        data: { error: { message: 'there is no directory /workspace/nowhere inside' } },
+      })
       const late = await call('run_command', { command: 'echo begun; exec sleep 300', timeout_ms: 500 })
       expect(late.data).toMatchObject({
         reason: 'timeout',
