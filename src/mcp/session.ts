@@ -6,6 +6,7 @@ import { applyLayer, changesOf, discardLayer, findLayer, type Layer } from '../c
 import { SandboxError } from '../error.ts'
 import { refusal } from '../report/classify.ts'
 import type { Result } from '../report/result.ts'
+import { neutralise } from '../report/text.ts'
 import { diffLayer } from '../run/diff.ts'
 import { answer, changesData, commandAnswer, errorAnswer } from './answer.ts'
 import { Output, Outputs } from './outputs.ts'
@@ -137,9 +138,9 @@ export class Session {
       special: [...done.special],
     }
     const lines = [
-      ...done.conflicts.map((path) => `conflict: ${path} was changed on the host since the command began`),
-      ...done.protected.map((path) => `left out: a person may apply it: llm-do apply ${layer.id} ${path}`),
-      ...done.special.map((path) => `left out: ${path} is a device, FIFO or socket`),
+      ...done.conflicts.map((path) => `conflict: ${neutralise(path)} was changed on the host since the command began`),
+      ...done.protected.map((path) => `left out: a person may apply it: llm-do apply ${layer.id} ${neutralise(path)}`),
+      ...done.special.map((path) => `left out: ${neutralise(path)} is a device, FIFO or socket`),
       done.conflicts.length > 0 ? 'nothing was applied' : `${done.applied} applied`,
     ]
     return { ...answer(lines, data), ...(done.conflicts.length > 0 && { isError: true }) }

@@ -126,7 +126,7 @@ const SETUP_FAILURES: readonly SetupRow[] = [
   {
     step: 'init: chdir',
     errno: 'ENOENT',
-    why: (path) => `there is no directory ${path} inside`,
+    why: (path) => `there is no directory ${path}`,
     hint: () => 'make it first, or start in another one',
   },
   {
