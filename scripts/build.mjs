@@ -5,6 +5,7 @@
 //   cli.cjs           what node is given to run: starts the program from what compile.mjs made of it
 //   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
 //   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
+//   mcp-SUM.cjs       the verb of that name with all that it needs
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 //   fleet-page.html   the page of the fleet's server, and node-sqlite3-wasm.wasm, its database
 import { execFileSync } from 'node:child_process'
@@ -56,6 +57,9 @@ const APART = ['zod', 'yaml', 'gray-matter', 'execa', 'yauzl', 'yazl', 'node-sql
 
 /** Read by what lies next to them in dist/. */
 const BESIDE = ['src/fleet/server/fleet-page.html', 'node_modules/node-sqlite3-wasm/dist/node-sqlite3-wasm.wasm']
+
+/** Verbs that are files of their own, with their own copy of what they share with the program: no other verb may start slower for them. */
+const VERBS_APART = ['mcp']
 
 /** Modules of node's own that a run asks for when its command has been started: until then they are not loaded. */
 const LATE = { 'node:crypto': ['createHash', 'createHmac', 'randomBytes', 'randomUUID', 'timingSafeEqual'] }
@@ -119,7 +123,25 @@ async function buildAll() {
     },
   }
   const plugins = [withPrecompiled, withApart, late]
-  const program = await buildScript('program', { entryPoint: entryPoints.program, plugins })
+  const verbs = await Promise.all(
+    VERBS_APART.map(async (verb) => [
+      verb,
+      await buildScript(verb, { entryPoint: `src/cli/commands/${verb}.ts`, plugins: [...plugins, withoutLanguages] }),
+    ]),
+  ).then(Object.fromEntries)
+  const withVerbsApart = {
+    name: 'with-verbs-apart',
+    setup(bundle) {
+      bundle.onResolve({ filter: new RegExp(`^\\./commands/(${VERBS_APART.join('|')})\\.ts$`) }, ({ path }) => ({
+        path: `./${verbs[basename(path, '.ts')]}`,
+        external: true,
+      }))
+    },
+  }
+  const program = await buildScript('program', {
+    entryPoint: entryPoints.program,
+    plugins: [withVerbsApart, ...plugins],
+  })
   await build({
     ...script,
     entryPoints: { cli: entryPoints.cli },

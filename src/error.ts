@@ -25,6 +25,7 @@ export const ERROR_CODES = {
   SETUP_FAILED: 'The sandbox could not be built.',
   BACKEND_FAILED: 'The backend broke while the command ran.',
   OUTPUT_FAILED: 'A result or a message could not be written.',
+  OUTPUT_NOT_FOUND: 'A long output of an MCP client is not kept, or not at that place.',
   SANDBOX_CLOSED: 'The sandbox or executor of the library was closed before.',
   SANDBOX_EXISTS: 'A sandbox of this name was started before and was not stopped.',
   SANDBOX_NOT_FOUND: 'No sandbox of this name lives.',

@@ -15,7 +15,7 @@ const ROOT = join(import.meta.dirname, '..')
 /** Top to bottom; a room imports from its own floor's room and from the floors below it. docs/architecture.md tells why. */
 const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'index'],
-  ['fleet'],
+  ['fleet', 'mcp'],
   ['worker', 'pool', 'doctor', 'executor', 'learn'],
   ['library'],
   ['run'],

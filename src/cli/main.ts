@@ -25,6 +25,7 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   why: async () => (await import('./commands/why.ts')).why,
   learn: async () => (await import('./commands/learn.ts')).learn,
+  mcp: async () => (await import('./commands/mcp.ts')).mcp,
   changes: async () => (await import('./commands/layer.ts')).changes,
   diff: async () => (await import('./commands/layer.ts')).diff,
   apply: async () => (await import('./commands/layer.ts')).apply,
@@ -108,8 +109,9 @@ async function dispatch(call: Call): Promise<number> {
 
 /** A defect of this program is reported like any other error, with the place in the code. */
 function asSandboxError(error: unknown): SandboxError {
-  if (error instanceof SandboxError) return error
-  const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
+  const { name, message, stack = '' } = error instanceof Error ? error : new Error(String(error))
+  // By name: a verb that is a bundle of its own has its own class.
+  if (name === SandboxError.name) return error as SandboxError
   return new SandboxError('INTERNAL', message, {
     problems: stack
       .split('\n')

@@ -117,6 +117,15 @@ export const SUBCOMMANDS = [
     takesCommandLine: true,
   },
   {
+    name: 'mcp',
+    help: 'Serve commands in a sandbox to an agent, by the Model Context Protocol; these options are its policy.',
+    flags: [
+      { name: 'http', argument: 'PORT', help: 'Serve HTTP on 127.0.0.1 instead of stdin and stdout (0: a free port).' },
+      { name: 'token-file', argument: 'FILE', help: 'With --http: the token that clients have to send.' },
+    ],
+    execOptions: ['policy'],
+  },
+  {
     name: 'changes',
     help: 'List what a run changed in copy-on-write zones.',
     arguments: [{ name: 'ID', isOptional: true, completes: 'layers' }],

@@ -10,6 +10,8 @@ export interface ChoiceInputs {
   readonly paths: readonly string[]
   readonly isProtected: (change: RawChange) => boolean
   readonly force: boolean
+  /** Nothing protected is chosen, named or not: who names the paths is not a person. */
+  readonly withoutProtected?: boolean
 }
 
 export interface Choice {
@@ -23,7 +25,7 @@ export interface Choice {
   readonly unknown: readonly string[]
 }
 
-export function choose({ changes: all, zones, paths, isProtected, force }: ChoiceInputs): Choice {
+export function choose({ changes: all, zones, paths, isProtected, force, withoutProtected }: ChoiceInputs): Choice {
   const changes = all.filter((change) => !isRepository(change))
   const places = paths.map((path) => placesOf(path, zones))
   const isMeant = (change: RawChange) =>
@@ -39,7 +41,8 @@ export function choose({ changes: all, zones, paths, isProtected, force }: Choic
   const meant = changes.filter(isMeant)
   const isSpecial = ({ type, kind }: RawChange) => type === 'other' && kind !== 'deleted'
   const special = meant.filter(isSpecial)
-  const protectedOnes = meant.filter((change) => !isSpecial(change) && isProtected(change) && !isNamed(change))
+  const isLeft = (change: RawChange) => withoutProtected === true || !isNamed(change)
+  const protectedOnes = meant.filter((change) => !isSpecial(change) && isProtected(change) && isLeft(change))
   const out = new Set([...special, ...protectedOnes])
   const kept = meant.filter((change) => !out.has(change))
   const chosen = [...kept, ...parentsNeeded(kept, changes)]

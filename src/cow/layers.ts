@@ -243,6 +243,8 @@ export interface ApplyOptions {
   readonly paths?: readonly string[]
   /** Also over what the host has changed since. */
   readonly force?: boolean
+  /** What programs of the host run or obey is left out although it was named. */
+  readonly withoutProtected?: boolean
 }
 
 export interface Applied {
@@ -262,7 +264,7 @@ const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'ut
 /** All of it or nothing. @throws SandboxError for a layer that cannot be used, and for paths that name no change */
 export async function applyLayer(
   layer: Layer,
-  { paths: wanted = [], force = false }: ApplyOptions = {},
+  { paths: wanted = [], force = false, withoutProtected = false }: ApplyOptions = {},
 ): Promise<Applied> {
   if (!force && layer.record.boot !== bootId())
     throw new SandboxError(
@@ -273,7 +275,14 @@ export async function applyLayer(
       },
     )
   const { raw, isProtected } = await rawChanges(layer)
-  const choice = choose({ changes: raw, zones: layer.record.zones, paths: wanted, isProtected, force })
+  const choice = choose({
+    changes: raw,
+    zones: layer.record.zones,
+    paths: wanted,
+    isProtected,
+    force,
+    withoutProtected,
+  })
   if (choice.unknown.length > 0)
     throw new SandboxError('USAGE', `no change of ${layer.id} is at ${choice.unknown.join(', ')}`, {
       hint: `llm-do changes ${layer.id}`,

@@ -14,7 +14,7 @@ export interface DecodedOutput {
 const LONGEST_REMNANT = 3
 
 /** How many bytes at the end of `head` belong to a character that the cut went through. */
-function brokenEnd(head: Uint8Array): number {
+export function brokenEnd(head: Uint8Array): number {
   for (let back = 1; back <= Math.min(LONGEST_REMNANT, head.length); back += 1) {
     const byte = head[head.length - back] as number
     if ((byte & 0xc0) === 0x80) continue
@@ -25,7 +25,7 @@ function brokenEnd(head: Uint8Array): number {
 }
 
 /** How many bytes at the start of `tail` belong to such a character. */
-function brokenStart(tail: Uint8Array): number {
+export function brokenStart(tail: Uint8Array): number {
   const first = tail.findIndex((byte) => (byte & 0xc0) !== 0x80)
   const remnant = first === -1 ? tail.length : first
   return remnant <= LONGEST_REMNANT ? remnant : 0

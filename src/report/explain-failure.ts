@@ -125,6 +125,12 @@ const STREAM_HINT = 'give the command a file, a pipe or a terminal: </dev/null, 
 const SETUP_FAILURES: readonly SetupRow[] = [
   {
     step: 'init: chdir',
+    errno: 'ENOENT',
+    why: (path) => `there is no directory ${path}`,
+    hint: () => 'make it first, or start in another one',
+  },
+  {
+    step: 'init: chdir',
     errno: 'EACCES',
     why: (path) =>
       `the command's user may not enter ${path} (under root that is an id of its own, to which not every file system can lend what is closed to others)`,

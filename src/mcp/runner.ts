@@ -1,0 +1,80 @@
+/**
+ * Runs the commands of all clients under the one policy that the server was started with. Nothing of a call becomes policy, but for the
+ * directory that the command starts in.
+ */
+import { posix } from 'node:path'
+import type { Listener } from '../backends/capture.ts'
+import { exec } from '../library/exec.ts'
+import type { Plan } from '../plan/plan.ts'
+import type { PolicyLayer } from '../policy/layer.ts'
+import { openSandbox, type Sandbox } from '../pool/sandbox.ts'
+import type { ExecResult } from '../run/layer-handle.ts'
+import { prepareZones } from '../run/make-zones.ts'
+import { type ExecOptions, prepare } from '../run/plan-run.ts'
+import { Turns } from './turns.ts'
+
+/** What the server was started with. */
+export type Granted = Required<Pick<ExecOptions, 'cwd' | 'env' | 'layers'>> & Pick<ExecOptions, 'profile'>
+
+export interface Command {
+  readonly words: readonly string[]
+  /** Below the directory where commands start. */
+  readonly cwd: string | undefined
+  readonly stdin: string
+  readonly onStdout: Listener
+  readonly onStderr: Listener
+  readonly signal: AbortSignal
+  /** The run whose changes this one goes on with. */
+  readonly cowContinue: string | undefined
+}
+
+/** Commands that run at once; the others wait. */
+const MOST_AT_ONCE = 16
+/** What the first plan is made for; most plans do not depend on their program. */
+const ANY_COMMAND = ['true']
+
+export class Runner {
+  readonly granted: Granted
+  readonly plan: Plan
+  /** Keeps sandboxes ready. Not for copy-on-write: each command goes on with the changes of the one before it. */
+  private readonly sandbox: Sandbox | undefined
+  private readonly turns = new Turns(MOST_AT_ONCE)
+
+  private constructor(granted: Granted, plan: Plan, sandbox: Sandbox | undefined) {
+    this.granted = granted
+    this.plan = plan
+    this.sandbox = sandbox
+  }
+
+  /** @throws SandboxError for a policy or a host that allows no run */
+  static async open(granted: Granted): Promise<Runner> {
+    const { plan } = await prepareZones(() => prepare({ ...granted, command: ANY_COMMAND }))
+    return new Runner(granted, plan, plan.layer === undefined ? await openSandbox(granted) : undefined)
+  }
+
+  get isCopyOnWrite(): boolean {
+    return this.plan.layer !== undefined
+  }
+
+  /** @throws SandboxError when the sandbox was refused; the reason of the signal where its turn has not come before */
+  run(command: Command): Promise<ExecResult> {
+    return this.turns.take(command.signal, () => this.start(command))
+  }
+
+  private async start({ words, cwd, cowContinue, stdin, onStdout, onStderr, signal }: Command): Promise<ExecResult> {
+    const asked = { command: words, onStdout, onStderr, signal, ...(stdin !== '' && { stdin }) }
+    if (this.sandbox !== undefined && cwd === undefined) return await this.sandbox.exec(asked)
+    const { granted } = this
+    const layers = cwd === undefined ? granted.layers : [...granted.layers, this.startingIn(cwd)]
+    return await exec({ ...granted, ...asked, layers, ...(cowContinue !== undefined && { cowContinue }) })
+  }
+
+  private startingIn(cwd: string): PolicyLayer {
+    const workdir = posix.join(this.plan.workdir, cwd)
+    return { layer: 'flag', source: 'the argument cwd', directory: this.granted.cwd, values: { workdir } }
+  }
+
+  async close(): Promise<void> {
+    await this.sandbox?.close()
+  }
+}
