@@ -8,6 +8,7 @@ import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING } from '../policy/protected.ts'
 import { type Need, seccompName } from '../policy/values.ts'
 import type { MountWay } from '../seccomp/ways.ts'
+import { cacheWarnings } from './caches.ts'
 import { allNeeds, chooseBackend } from './choose-backend.ts'
 import { detachProblems } from './detach.ts'
 import { plannedVariables, resolveWorkdir, variableProblems } from './environment.ts'
@@ -156,6 +157,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
       ...recordWarnings(policy),
       ...terminationWarnings(policy),
       ...observerWarnings(policy),
+      ...cacheWarnings(policy, request),
       ...warnOfKnownSockets(zones, request.sshAgentSocket),
       ...(choice.warnings ?? []),
       ...mounts.warnings,
