@@ -2,13 +2,16 @@
  * Directories that the runner keeps for commands from one run to the next, such as caches: `~/.cache/llm-do/KIND/PROJECT/NAME`, one
  * place a project, so that what a command of one project leaves is read by that project alone, and one that is `shared` by name.
  * Each step from `llm-do` on is 0700 and this user's, and no link: plan/private-steps.ts refuses any other.
- * Edge: the file system.
+ * Edge: the file system, processes.
  */
 import { createHash } from 'node:crypto'
-import { lstatSync, realpathSync } from 'node:fs'
+import { lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { SandboxError } from '../error.ts'
 import { makeDirectories } from '../os/make-directories.ts'
+import { nativeDirectory } from '../os/native-programs.ts'
 import { isOwnDirectory, makePrivateDirectory } from '../os/private-files.ts'
+import { runProgram } from '../os/run-program.ts'
 import { usableCache } from './boot-cache.ts'
 
 type Variables = Readonly<Record<string, string | undefined>>
@@ -36,11 +39,9 @@ const SHARED = 'shared'
 
 /** @returns undefined where this user has no cache directory */
 export function privatePlaces({ env, uid, kind, directory }: PlaceInputs): PrivatePlaces | undefined {
-  const cache = usableCache(env, uid)
-  if (cache === undefined) return undefined
-  const root = join(canonical(dirname(cache)), basename(cache))
-  const place = join(root, kind)
-  return { root, project: join(place, projectName(directory)), shared: join(place, SHARED) }
+  const place = placeOf(env, uid, kind)
+  if (place === undefined) return undefined
+  return { root: dirname(place), project: join(place, projectName(directory)), shared: join(place, SHARED) }
 }
 
 /** As far as it is there. */
@@ -71,4 +72,39 @@ export function makePrivateSteps(steps: readonly string[], uid: number): void {
     makePrivateDirectory(step)
     if (!isOwnDirectory(step, uid)) throw new Error(`${step} is no directory of yours that is closed to all others`)
   }
+}
+
+/** What is kept of one kind: `PROJECT/NAME`, sorted. */
+export function listPrivate(env: Variables, uid: number, kind: string): readonly string[] {
+  const place = placeOf(env, uid, kind)
+  if (place === undefined) return []
+  const namesIn = (directory: string): readonly string[] =>
+    isOwnDirectory(directory, uid) ? readdirSync(directory) : []
+  return namesIn(place)
+    .flatMap((project) => namesIn(join(place, project)).map((name) => `${project}/${name}`))
+    .sort()
+}
+
+/** Milliseconds: a million files on a slow disk. */
+const REMOVAL_MS = 10 * 60_000
+
+/**
+ * By the native program: a command that is still running may change what is removed, and no link of its making is followed.
+ * @param name `PROJECT` or `PROJECT/NAME`, of listPrivate
+ * @throws SandboxError BACKEND_FAILED
+ */
+export async function removePrivate(
+  env: Variables,
+  uid: number,
+  { kind, name }: { readonly kind: string; readonly name: string },
+): Promise<void> {
+  const path = join(placeOf(env, uid, kind) ?? '/', name)
+  const argv = ['remove', dirname(path), basename(path)]
+  const { ok, why } = await runProgram({ file: join(nativeDirectory(), 'runs'), argv, patienceMs: REMOVAL_MS })
+  if (!ok) throw new SandboxError('BACKEND_FAILED', `${path} cannot be removed: ${why}`, { hint: `ls -ld ${path}` })
+}
+
+function placeOf(env: Variables, uid: number, kind: string): string | undefined {
+  const cache = usableCache(env, uid)
+  return cache === undefined ? undefined : join(canonical(dirname(cache)), basename(cache), kind)
 }
