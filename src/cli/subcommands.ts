@@ -197,7 +197,7 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'cache',
-    help: 'List or remove what --cache keeps for commands; forget the plans that are kept to start faster.',
+    help: 'List or remove what --cache keeps, or forget the plans of runs.',
     actions: [
       { name: 'list', help: 'List what --cache keeps, as PROJECT/NAME.' },
       {
