@@ -8,8 +8,10 @@
  * And what must be made on the disk before a run, without trust in any path:
  *
  *   runs make PATH             the directory of a zone with those above it (lib/make-directory.h), prints its device and inode
+ *   runs remove DIRECTORY NAME what commands may have left in a private directory, however deep, and may still be changing
  */
 #include "lib/make-directory.h"
+#include "lib/remove-tree.h"
 #include "lib/syscalls.h"
 #include "lib/run-record.h"
 #include "lib/json-text.h"
@@ -114,6 +116,13 @@ static int make(const char *path) {
   return fflush(stdout) == 0 ? 0 : 125;
 }
 
+static int remove_kept(int directory, const char *name) {
+  if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) errno = EINVAL;
+  else if (remove_tree(directory, name) == 0) return 0;
+  fprintf(stderr, "%s: %s\n", name, strerror(errno));
+  return 125;
+}
+
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "make") == 0) return make(argv[2]);
   const char *verb = argc > 2 ? argv[1] : "";
@@ -125,6 +134,7 @@ int main(int argc, char **argv) {
   if (argc == 3 && strcmp(verb, "list") == 0) return list(directory);
   if (argc == 3 && strcmp(verb, "prune") == 0) return printf("%d\n", records_prune(directory, PATIENCE_MS)) < 0 ? 125 : 0;
   if (argc == 4 && strcmp(verb, "kill") == 0) return records_each(directory, end_run, argv[3]) == 1 ? 0 : 1;
-  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH\n");
+  if (argc == 4 && strcmp(verb, "remove") == 0) return remove_kept(directory, argv[3]);
+  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH, runs remove DIRECTORY NAME\n");
   return 125;
 }

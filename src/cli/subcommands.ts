@@ -264,8 +264,16 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'cache',
-    help: 'Forget the plans that are kept to start faster.',
-    actions: [{ name: 'clear', help: 'Forget the plans that are kept to start faster.' }],
+    help: 'List or remove what --cache keeps, or forget the plans of runs.',
+    actions: [
+      { name: 'list', help: 'List what --cache keeps, as PROJECT/NAME.' },
+      {
+        name: 'remove',
+        help: 'Remove what --cache keeps: all of a project, or one of its caches.',
+        arguments: [{ name: 'PROJECT[/NAME]', repeats: true }],
+      },
+      { name: 'clear', help: 'Forget the plans that are kept to start faster.' },
+    ],
   },
   {
     name: 'completion',

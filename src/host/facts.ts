@@ -109,6 +109,8 @@ export interface HostFacts {
   /** Effective capabilities, hexadecimal as in /proc/self/status. */
   readonly capabilities: string
   readonly cpus: number
+  /** Which these are, `0-1,4`; absent in captured hosts and where there is no /proc. */
+  readonly cpuList?: string
   readonly nativePrograms: Probe
   readonly bwrap?: ProgramFact
   /** A real empty sandbox was started by each engine. */

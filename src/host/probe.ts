@@ -88,6 +88,7 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
     gid: own.gid,
     capabilities: own.capabilities,
     cpus: own.cpus,
+    ...(own.cpuList === '' ? {} : { cpuList: own.cpuList }),
     ...engines,
     cgroup,
     ...Object.assign({}, ...others),
@@ -148,6 +149,8 @@ interface Self {
   readonly bootId: string
   readonly capabilities: string
   readonly cpus: number
+  /** Empty where it is not known. */
+  readonly cpuList: string
   readonly surroundings: Surroundings
   /** What decides which namespaces this process may make, besides the programs: part of the key of what is remembered. */
   readonly stamp: string
@@ -162,13 +165,15 @@ function observeSelf(): Self {
   ]
   const rooms = ['user', 'mnt', 'pid'].map((name) => linkText(`/proc/self/ns/${name}`))
   const uid = process.getuid?.() ?? -1
+  const cpuList = statusLine(status, 'Cpus_allowed_list')
   const limits = ['CapEff', 'CapBnd', 'NoNewPrivs', 'Seccomp'].map((name) => statusLine(status, name))
   return {
     uid,
     gid: process.getgid?.() ?? -1,
     bootId: bootId.trim(),
     capabilities: statusLine(status, 'CapEff'),
-    cpus: countProcessors(statusLine(status, 'Cpus_allowed_list')) || availableParallelism(),
+    cpus: countProcessors(cpuList) || availableParallelism(),
+    cpuList,
     surroundings: observeSurroundings(statusLine(status, 'Seccomp') === '2'),
     stamp: [bootId.trim(), uid, cgroup, label, ...rooms, ...limits].join('\n'),
   }

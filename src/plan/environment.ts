@@ -2,6 +2,7 @@
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/values.ts'
+import { cacheVariables } from './caches.ts'
 import { type PathFacts, SSH_AGENT_TARGET } from './mounts.ts'
 import type { BackendTraits } from './offers.ts'
 import type { Plan, PlannedVariable, PlannedZone } from './plan.ts'
@@ -61,6 +62,7 @@ function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
     ...toolchains,
     ...proxyVariables(policy.network),
     ...trustVariables(policy.network),
+    ...(root === 'host' ? {} : cacheVariables(policy, request)),
     ...accountOf(inputs),
     ...(policy.network.mode === 'none' && root === 'assembled' ? NO_SECOND_TRY : {}),
     LANG,

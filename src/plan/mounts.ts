@@ -9,8 +9,10 @@ import type { Policy } from '../policy/policy.ts'
 import { GIT, PROTECTED_NAMES } from '../policy/protected.ts'
 import { isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
+import { plannedCaches } from './caches.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
 import type { PlannedZone, Scratch } from './plan.ts'
+import { privateProblem, privateSteps } from './private-steps.ts'
 import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import {
@@ -59,6 +61,8 @@ export interface Wanted {
   readonly create: boolean
   readonly optional: boolean
   readonly sockets: boolean
+  /** The runner's own for commands: every step from here on is private, nothing in it is protected, and it may lie where no zone may. */
+  readonly privateRoot?: string
   /** What may be there; a credential is a file, an agent is a socket. */
   readonly expects: 'any' | 'file' | 'socket'
   /** The source was written with a slash at its end. */
@@ -114,6 +118,7 @@ export function wantedMounts({
     ),
     ...sshAgent(policy, request),
     ...repository(policy, request, paths),
+    ...caches(policy, request, paths),
   ]
 }
 
@@ -169,6 +174,25 @@ function repository(policy: Policy, request: Request, paths: PathFacts): readonl
       at: '.git',
     },
   ]
+}
+
+/** Those of a home that is a directory of the host are kept by that home. */
+function caches(policy: Policy, request: Request, paths: PathFacts): readonly Wanted[] {
+  const shown = zonesInside(policy, request, paths).filter(({ source }) => source !== undefined)
+  const isKept = (target: string): boolean =>
+    isWithin(target, SANDBOX_HOME) && shown.some((one) => isWithin(target, one.target))
+  return plannedCaches(policy, request)
+    .filter(({ target }) => !isKept(target))
+    .map(({ name, source, target, root }) => ({
+      ...PLAIN,
+      name: `cache ${name}`,
+      target,
+      ...(source === undefined
+        ? { mode: 'tmpfs', size: policy.resources.home }
+        : { mode: 'rw', source, create: true, privateRoot: root }),
+      from: `cache ${name}`,
+      at: `caches: ${name}`,
+    }))
 }
 
 /** `flag --rw`, or `profiles/ci.yaml: zones.input`. */
@@ -282,8 +306,11 @@ function protectProblems({ protect, origins }: Policy): readonly string[] {
  * A protected path that is a symbolic link, or lies behind one, cannot be held: nothing can be mounted on a link, and the command
  * could replace it by a directory of its own.
  */
-function linkedProtection({ mode, source, at }: Wanted, { policy, request, paths }: MountInputs): readonly string[] {
-  if (!isWritable(mode) || source === undefined) return []
+function linkedProtection(
+  { mode, source, at, privateRoot }: Wanted,
+  { policy, request, paths }: MountInputs,
+): readonly string[] {
+  if (!isWritable(mode) || source === undefined || privateRoot !== undefined) return []
   const words = protectedWords(policy)
   const steps = protectedSteps({ source: pathFact(paths, source).real, words, homes: request.homes })
   const links = steps.filter((step) => paths[step]?.link !== undefined)
@@ -393,6 +420,8 @@ interface SourceCheck {
 function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefined {
   const closed = closedSource(fact.real)
   if (closed !== undefined) return `it ${closed} and cannot be a zone`
+  if (wanted.privateRoot !== undefined)
+    return privateProblem(privateSteps(wanted.privateRoot, wanted.source ?? ''), inputs.paths, inputs.uid ?? -1)
   const secret = secretIn(fact, inputs)
   if (secret !== undefined) return `${secret}, and cannot be a zone, read-only or not; show single paths next to it`
   if (fact.kind === 'missing') return missingProblem(wanted, fact, inputs)
@@ -533,7 +562,8 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
   const readOnly = held.flatMap(({ source }) => (source === undefined ? [] : [pathFact(paths, source).real]))
   const files = [...endsOf(policy.protectFiles, paths), ...readOnly]
   const words = protectedWords(policy)
-  const isProtected = isWritable(mode) && fact.kind !== 'file' && fact.kind !== 'socket'
+  const isOpen = wanted.privateRoot !== undefined || fact.kind === 'file' || fact.kind === 'socket'
+  const isProtected = isWritable(mode) && !isOpen
   const linked = linkedFiles(policy, paths)
   return {
     name,

@@ -85,7 +85,9 @@ interface Writable {
 }
 
 function writableSources(wanted: readonly Wanted[]): readonly string[] {
-  return wanted.flatMap(({ mode, source }) => (isWritable(mode) && source !== undefined ? [source] : []))
+  return wanted.flatMap(({ mode, source, privateRoot }) =>
+    isWritable(mode) && source !== undefined && privateRoot === undefined ? [source] : [],
+  )
 }
 
 function tidy(paths: readonly string[]): readonly string[] {

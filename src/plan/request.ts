@@ -1,4 +1,5 @@
 import type { LinkedWorktree } from '../host/linked-worktree.ts'
+import type { PrivatePlaces } from '../host/private-directory.ts'
 
 /** What one caller asks for, with everything that is not policy: the inputs that make planning reproducible. */
 export interface Request {
@@ -22,6 +23,8 @@ export interface Request {
   readonly captured: boolean
   /** The repository of the checkout that the caller stands in, where that is a linked worktree of git. */
   readonly worktree?: LinkedWorktree
+  /** Where directories that outlive a run are; absent where none is wanted, or this user has no place for them. */
+  readonly privatePlaces?: PrivatePlaces
   /** Where the secret that seals the launch cache is; no zone may hold it. */
   readonly secretDirectory?: string
 }

@@ -8,17 +8,19 @@ import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING } from '../policy/protected.ts'
 import { type Need, seccompName } from '../policy/values.ts'
 import type { MountWay } from '../seccomp/ways.ts'
+import { cacheWarnings } from './caches.ts'
 import { allNeeds, chooseBackend } from './choose-backend.ts'
 import { detachProblems } from './detach.ts'
 import { plannedVariables, resolveWorkdir, variableProblems } from './environment.ts'
 import { named } from './hash.ts'
 import { warnOfKnownSockets } from './known-sockets.ts'
-import { plannedLimits } from './limits.ts'
+import { type PlannedLimits, plannedLimits } from './limits.ts'
 import { type Mounts, ownStateIn, pathFact, resolveMounts, scratchAt } from './mounts.ts'
 import type { BackendOffer } from './offers.ts'
 import type { Plan, PlannedNetwork, PlannedZone } from './plan.ts'
 import { gitPathsAtRoot } from './protected-paths.ts'
 import type { Request } from './request.ts'
+import { sysFiles } from './sys-files.ts'
 import { HOSTNAME, SANDBOX_GID, SANDBOX_UID, type System, systemTree } from './system-tree.ts'
 import { hiddenCommand, resolveToolchains, type Toolchains } from './toolchain.ts'
 import { plannedTrust, trustProblems } from './trust.ts'
@@ -110,12 +112,12 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     zones: mounts.zones,
     workspace: workspaceOf(inputs),
   })
-  const system = systemFor({ inputs, choice, mounts, zones, toolchains, workdir })
+  const { limits, warnings } = plannedLimits({ policy, offers: choice, cpus: facts.cpus })
+  const system = systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits })
   refuseIf('ZONE_INVALID', system.problems)
   refuseIf('POLICY_INVALID', unheldProtections(inputs, choice, mounts))
   refuseIf('POLICY_INVALID', workdirProblems({ inputs, mounts, zones, system, workdir, choice }))
   const trust = plannedTrust(policy.network, facts.paths, system.entries)
-  const { limits, warnings } = plannedLimits({ policy, offers: choice, cpus: facts.cpus })
   const plan: Omit<Plan, 'hash'> = {
     schema: 1,
     profile: policy.profile,
@@ -156,6 +158,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
       ...recordWarnings(policy),
       ...terminationWarnings(policy),
       ...observerWarnings(policy),
+      ...cacheWarnings(policy, request),
       ...warnOfKnownSockets(zones, request.sshAgentSocket),
       ...(choice.warnings ?? []),
       ...mounts.warnings,
@@ -263,9 +266,10 @@ interface Parts {
   readonly zones: readonly PlannedZone[]
   readonly toolchains: Toolchains
   readonly workdir: string
+  readonly limits: PlannedLimits
 }
 
-function systemFor({ inputs, choice, mounts, zones, toolchains, workdir }: Parts): System {
+function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits }: Parts): System {
   if (choice.engine === undefined) return { entries: [], problems: [] }
   const { policy, facts } = inputs
   const directories = workdir === WORKSPACE ? [WORKSPACE] : []
@@ -276,6 +280,7 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir }: Parts
     scratch: mounts.scratch,
     links: { ...toolchains.links, [VAR_TMP]: '/tmp' },
     directories,
+    files: sysFiles(limits, facts.cpuList),
   })
 }
 
@@ -283,7 +288,7 @@ function workspaceOf(inputs: PlanInputs): string {
   return hasHostRoot(inputs) ? inputs.request.cwd : WORKSPACE
 }
 
-interface WorkdirCheck extends Omit<Parts, 'toolchains'> {
+interface WorkdirCheck extends Omit<Parts, 'toolchains' | 'limits'> {
   readonly system: System
 }
 

@@ -117,6 +117,8 @@ export interface SystemInputs {
   readonly links: Readonly<Record<string, string>>
   /** Directories that must exist although nothing is mounted on them. */
   readonly directories: readonly string[]
+  /** More of our own making, in directories that hold nothing else: the launcher makes these by itself. */
+  readonly files?: readonly SystemEntry[]
 }
 
 export interface System {
@@ -137,7 +139,7 @@ export function systemTree(inputs: SystemInputs): System {
   ]
   const directories = parentDirectories({ entries, mounted, wanted: inputs.directories, zones: inputs.zones })
   return {
-    entries: [...directories, ...entries].sort((a, b) => byText(a.target, b.target)),
+    entries: [...directories, ...entries, ...(inputs.files ?? [])].sort((a, b) => byText(a.target, b.target)),
     problems: hiddenMountPoints(inputs.zones, entries),
   }
 }

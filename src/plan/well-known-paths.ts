@@ -60,7 +60,7 @@ const CLOSED_TARGETS: readonly KnownPath[] = [
   ),
   { at: '/etc', scope: 'exact', why: 'is a chosen list of files; show single files below it' },
   { at: '/proc', scope: 'tree', why: 'is made fresh for every run' },
-  { at: '/sys', scope: 'tree', why: 'does not exist inside' },
+  { at: '/sys', scope: 'tree', why: 'holds only what is made for every run' },
   { at: '/dev', scope: 'tree', why: 'is made fresh for every run' },
   { at: '/boot', scope: 'tree', why: 'is a system directory' },
   { at: '/.init', scope: 'tree', why: "is the sandbox's own PID 1" },

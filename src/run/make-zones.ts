@@ -9,6 +9,8 @@ import { makeDirectories } from '../os/make-directories.ts'
 import { checkNativePrograms, nativeDirectory } from '../os/native-programs.ts'
 import { runProgram } from '../os/run-program.ts'
 import type { PlannedZone } from '../plan/plan.ts'
+import { privateSteps } from '../plan/private-steps.ts'
+import { isWithin } from '../plan/well-known-paths.ts'
 import type { Prepared } from './plan-run.ts'
 
 /**
@@ -22,10 +24,26 @@ export async function prepareZones(prepare: () => Promise<Prepared>): Promise<Pr
   if (wanted.length === 0)
     return isLayersDirectoryNew({ env, uid: first.facts.uid, plan: first.plan }) ? await prepare() : first
   const made = new Map<string, string>()
-  for (const { target, source } of wanted) made.set(target, await makeZoneDirectory(source))
+  for (const { target, source } of wanted) made.set(target, await makeSource(source, first))
   const prepared = await prepare()
   for (const zone of prepared.plan.zones) checkMade(zone, made.get(zone.target))
   return prepared
+}
+
+const makeSource = async (source: string, prepared: Prepared): Promise<string> =>
+  (await madePrivately(source, prepared)) ? UNKNOWN : makeZoneDirectory(source)
+
+/** What is ours for commands is closed to all others from the start. Whether it still is, the next plan says. */
+async function madePrivately(source: string, { request, facts }: Prepared): Promise<boolean> {
+  const root = request.privatePlaces?.root
+  if (root === undefined || !isWithin(source, root)) return false
+  const { makePrivateSteps } = await import('../host/private-directory.ts')
+  try {
+    makePrivateSteps(privateSteps(root, source), facts.uid)
+  } catch (cause) {
+    throw notMade(source, (cause as Error).message, cause)
+  }
+  return true
 }
 
 function checkMade({ source, dev, ino }: PlannedZone, made: string | undefined): void {

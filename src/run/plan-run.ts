@@ -197,8 +197,28 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
   const request = { ...caller, ...(worktree === undefined ? {} : { worktree }) }
   const spoken = environmentLayers(env, request.cwd)
   const { policy, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
+  const places = await placesOf(policy, request, env)
   const { policy: grant, tools } = await resolveToolHosts(policy, toolQuestion({ policy, request, env }))
-  return { env, request, spoken, grant, sources: withFiles(withFiles(sources, tools), look), tools }
+  return {
+    env,
+    request: { ...request, ...places },
+    spoken,
+    grant,
+    sources: withFiles(withFiles(sources, tools), look),
+    tools,
+  }
+}
+
+/** node's cryptography, which names them, is loaded for them alone. */
+async function placesOf(
+  { caches }: Policy,
+  { cwd }: Request,
+  env: Environment,
+): Promise<Pick<Request, 'privatePlaces'>> {
+  if (caches.length === 0) return {}
+  const { privatePlaces } = await import('../host/private-directory.ts')
+  const places = privatePlaces({ env, uid: process.getuid?.() ?? -1, kind: 'caches', directory: cwd })
+  return places === undefined ? {} : { privatePlaces: places }
 }
 
 const toolQuestion = ({

@@ -109,6 +109,7 @@ export const PLAIN_POLICY: Policy = {
   workspace: 'ro',
   samePath: false,
   explain: false,
+  caches: [],
   cow: { keep: 604_800_000, size: null, upper: 'disk' },
   network: { mode: 'none', allow: [], deny: [] },
   resources: {

@@ -88,6 +88,7 @@ const EFFECTS: Readonly<Record<string, readonly [without: object, with_: object]
   seccomp: [{}, { seccomp: 'strict' }],
   toolchains: [{}, { toolchains: 'off' }],
   workdir: [{}, { workdir: '/tmp' }],
+  caches: [{}, { caches: ['npm'] }],
   protect: [{}, { protect: ['secret'] }],
   protectNot: [{}, { protectNot: ['.vscode'] }],
   require: [{}, { require: ['seccomp'] }],

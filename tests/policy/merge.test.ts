@@ -31,6 +31,7 @@ test('without any layer the built-in defaults hold', () => {
       shm: 64 * MIB,
       home: 50 * MIB,
     },
+    caches: [],
     protect: [],
     protectNot: [],
     zones: [],

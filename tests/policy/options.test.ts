@@ -157,6 +157,7 @@ test.each<[GivenOptions, string]>([
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   require: ['net-none'],
   'best-effort': ['true'],
+  cache: ['npm', 'mine:shared'],
   backend: ['namespace'],
   engine: ['unshare'],
   image: ['i'],

@@ -65,6 +65,7 @@ const NEEDS = {
   wasi: lacksWasi,
   'aarch64-cc': () => lacksProgram('aarch64-linux-gnu-gcc'),
   libfuzzer: lacksLibFuzzer,
+  cargo: () => lacksProgram('cargo'),
   gcc: () => lacksProgram('gcc'),
   git: () => lacksProgram('git'),
   python: () => lacksProgram('python3'),

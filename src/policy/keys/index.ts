@@ -1,6 +1,7 @@
 /** Every key of a policy. Each is declared once, in a file of this folder; the order is the order of the manual. */
 import { readLine, readProfileName } from '../readers.ts'
 import { backend, cgroupParent, docker, engine, image, pool, runtime } from './backend.ts'
+import { caches } from './caches.ts'
 import { cow } from './copy-on-write.ts'
 import { explain } from './explain.ts'
 import { samePath, workspace, zones } from './files.ts'
@@ -38,6 +39,7 @@ export const KEYS = {
   workspace,
   samePath,
   cow,
+  caches,
   protect,
   protectNot,
   network,

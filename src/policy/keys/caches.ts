@@ -1,0 +1,52 @@
+/** The key `caches`: directories that outlive a run, so that the next one need not fetch again. plan/caches.ts says where they appear. */
+import { misunderstood, type Reader, understood } from '../../text/units.ts'
+import { type Key, list } from './key.ts'
+
+/** `npm`, or `npm:shared`. */
+export interface CacheChoice {
+  readonly name: string
+  readonly isShared: boolean
+}
+
+const SHARED = ':shared'
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+
+export const parseCache = (text: string): CacheChoice =>
+  text.endsWith(SHARED) ? { name: text.slice(0, -SHARED.length), isShared: true } : { name: text, isShared: false }
+
+const readCache: Reader<string> = (value) =>
+  typeof value === 'string' && NAME.test(parseCache(value).name)
+    ? understood(value)
+    : misunderstood('npm, pip, cargo, go or a name of your own, with :shared at its end for all projects', value)
+
+/** One cache a name: what a layer says of it counts in the place of what those below said. */
+function addCaches(below: readonly string[] | undefined, above: readonly string[]): readonly string[] {
+  const names = above.map((text) => parseCache(text).name)
+  return [...new Set([...(below ?? []).filter((text) => !names.includes(parseCache(text).name)), ...above])]
+}
+
+const declared = list<string>(readCache, {
+  description:
+    'Directories that outlive the run, one set a project: npm, pip, cargo, go, or NAME at /cache/NAME; with :shared one for all projects of the user.',
+  unit: 'list of names',
+  flag: {
+    name: 'cache',
+    argument: 'NAME[:shared]',
+    group: 'Files',
+    repeats: true,
+    isRare: true,
+    help: 'Keep what a tool fetches for the next run of this project (with :shared: of all): npm, pip, cargo, go, or what is in /cache/NAME.',
+    sets: (text) => ({ values: { caches: [text] } }),
+  },
+  narrowing: {
+    isWider: (wanted, granted) => wanted.some((text) => !granted.includes(text)),
+    takes: (wanted) => wanted,
+    shows: (wanted) => wanted.join(', '),
+    grants: (granted) => (granted.length === 0 ? 'none' : granted.join(', ')),
+    fix: (wanted) => wanted.map((text) => `--cache ${text}`).join(' '),
+  },
+})
+
+export const caches: Key<readonly string[], readonly string[], readonly string[]> & {
+  readonly default: readonly string[]
+} = { ...declared, merging: { ...declared.merging, add: addCaches } }
