@@ -68,6 +68,7 @@ const NEEDS = {
   gcc: () => lacksProgram('gcc'),
   git: () => lacksProgram('git'),
   python: () => lacksProgram('python3'),
+  chromium: () => lacksProgram('chromium-headless-shell'),
   zsh: () => lacksProgram('zsh'),
   fish: () => lacksProgram('fish'),
   'ssh-agent': () => lacksProgram('ssh-agent', 'ssh-add', 'ssh'),
