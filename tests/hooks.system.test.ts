@@ -77,7 +77,7 @@ describeWith(['bwrap', 'userns'], 'the hook for commands of the model', () => {
 describeWith(['bwrap', 'userns'], 'the prefix of commands', () => {
   test('runs what it is given as one word, as Claude Code gives it', async () => {
     const site = await newSite()
-    await writeFiles(section(PREFIX).files, site)
+    await writeFiles({ ...section(PREFIX).files, '~/.profile': `PATH=${site.env['PATH']}\n` }, site)
     const settings = JSON.parse(section(PREFIX).files['~/.claude/settings.json'] ?? '') as { env: object }
     expect(settings.env).toEqual({ CLAUDE_CODE_SHELL_PREFIX: '/home/you/bin/sandboxed' })
     const snapshot = 'source ~/.claude/shell-snapshots/snapshot-bash-1.sh 2>/dev/null || true'
