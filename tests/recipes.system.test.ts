@@ -117,7 +117,13 @@ const ROWS: readonly Row[] = [
     prepare: linked,
     shows: 'Hello',
   },
-  { title: 'A database for one run', prepare: postgres, shows: '42', leaves: ['test -s db/data/PG_VERSION', ''] },
+  {
+    title: 'A database for one run',
+    needs: ['postgres'],
+    prepare: postgres,
+    shows: '42',
+    leaves: ['test -s db/data/PG_VERSION', ''],
+  },
   {
     title: 'A git commit',
     needs: ['git'],
