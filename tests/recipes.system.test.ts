@@ -65,7 +65,7 @@ async function repository(site: Site): Promise<undefined> {
 }
 
 /** Layers of root are not below its home: those of this directory only. */
-const APPLY = `llm-do ps --cow | awk -v here="$PWD" 'index($4, here) == 1 { print $1 }' | xargs llm-do apply >/dev/null 2>&1`
+const LAYER = `$(llm-do ps --cow | awk -v here="$PWD" 'index($4, here) == 1 { print $1 }')`
 
 const ROWS: readonly Row[] = [
   {
@@ -144,7 +144,10 @@ const ROWS: readonly Row[] = [
     prepare: async () => ({ env: { API_KEY: 'key' } }),
     shows: /^-old\n\+new$/m,
     says: /^llm-do: 1 changed: llm-do diff \w+$/,
-    leaves: [`${APPLY}; cat file ~/agent-home/kept`, 'new\nkey'],
+    leaves: [
+      `id=${LAYER}; { llm-do apply $id; llm-do discard $id; } >/dev/null 2>&1; cat file ~/agent-home/kept`,
+      'new\nkey',
+    ],
   },
 ]
 
