@@ -50,6 +50,8 @@ const REQUIRED = [
   'zsh',
   'fish',
   'network-clients',
+  'chromium',
+  'postgres',
   ...['strace', 'python', 'git', 'gcc', 'ssh-agent', 'plain-user', 'kernel-headers', 'newer-nodes'],
 ]
 /** What a plain user can be asked to have: the docker daemon and runc belong to root, and other nodes are in root's checkout only. */

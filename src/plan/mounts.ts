@@ -7,7 +7,7 @@ import { SandboxError } from '../error.ts'
 import type { HostFacts, Inode, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
 import { GIT, PROTECTED_NAMES } from '../policy/protected.ts'
-import { isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
+import { HOST_MODES, isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { plannedCaches } from './caches.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
@@ -70,6 +70,8 @@ export interface Wanted {
   readonly from: string
   /** Start of every message about it. */
   readonly at: string
+  /** The value of the flag that has nothing else to say, as it could be written. */
+  readonly flag?: string
 }
 
 /** Where the SSH agent's socket appears inside. */
@@ -233,7 +235,16 @@ function wantedZone(zone: Zone, policy: Shown, caller: Caller): Wanted {
     expects: zone.kind ?? 'any',
     meansDirectory: zone.meansDirectory ?? false,
     ...originText(zone.origin),
+    ...flagOf(zone),
   }
+}
+
+/** Flags whose value is `SRC[:TARGET]`. */
+const OF_ONE_MODE = HOST_MODES.map((mode) => `--${mode}`)
+
+function flagOf({ origin, hostPath, target }: Zone): Pick<Wanted, 'flag'> {
+  if (origin.layer !== 'flag' || !OF_ONE_MODE.includes(origin.source) || hostPath === undefined) return {}
+  return { flag: target === undefined ? normal(hostPath) : `${normal(hostPath)}:${target}` }
 }
 
 /** The same path, or its place in the workspace for a source inside it; a tmpfs appears under its name. */
@@ -448,16 +459,20 @@ function secretIn({ real }: PathFact, { request: { secretDirectory }, paths }: M
   return isWithin(directory, real) ? `it holds the runner's own directory ${shown(directory)}` : undefined
 }
 
-function missingProblem(
-  { create, expects, source = '' }: Wanted,
-  fact: PathFact,
-  inputs: MountInputs,
-): string | undefined {
+/** How a zone says that it may be missing, in the words of the layer that has it. */
+function switchedOn({ at, flag }: Wanted): string {
+  if (flag === undefined && at.startsWith('--')) return `end ${at} with :create or :optional (after a mode: :rw,create)`
+  if (flag === undefined) return 'set create or optional on the zone'
+  const [made, leftOut] = ['create', 'optional'].map((word) => `${at} ${shown(shellWord(`${flag}:${word}`))}`)
+  return `have it made: ${made}, or leave it out: ${leftOut}`
+}
+
+function missingProblem(wanted: Wanted, fact: PathFact, inputs: MountInputs): string | undefined {
+  const { create, expects, source = '' } = wanted
   const { paths } = inputs
   if (fact.link !== undefined) return `it is a symbolic link to ${shown(fact.link)}, which does not exist`
   if (expects === 'socket') return 'it does not exist; start its server first, or set optional on the zone'
-  if (!create)
-    return `it does not exist; make it (mkdir -p ${shown(shellWord(source))}), or set create or optional on the zone`
+  if (!create) return `it does not exist; make it (mkdir -p ${shown(shellWord(source))}), or ${switchedOn(wanted)}`
   // Whatever the mode: nothing is made there before the plan is made again.
   if (decidesThePolicy(fact, inputs)) return `${PART_OF_OWN_STATE}, and nothing is made there`
   const blocker = ancestorsOf(source).find((path) => !['directory', 'missing'].includes(pathFact(paths, path).kind))
@@ -525,8 +540,9 @@ function nestingProblem({
     return `is below the writable ${called(outer)} (${shown(outer.target)}): the command could swap the mount point; choose a target outside it`
   }
   const mountPoint = mountPointOf(inner, outer)
-  // It is made on the host before anything is mounted.
-  if (inner.create && mountPoint === inner.source) return undefined
+  // It is made on the host before anything is mounted, or its own message says that it is missing.
+  if (mountPoint !== undefined && mountPoint === inner.source)
+    if (inner.create || pathFact(paths, mountPoint).kind === 'missing') return undefined
   const fact = mountPoint === undefined ? undefined : pathFact(paths, mountPoint)
   const wants = kindOf(inner, paths)
   // Whatever is no directory can be mounted on whatever is none: a socket on itself.

@@ -242,6 +242,22 @@ const ZONES: readonly Row[] = [
       follow: doFirst,
     }),
   ),
+  ...[/have it made: (--\w+ .*?), or/, /leave it out: (--\w+ .*)/].map(
+    (said): Row => ({
+      title: `a zone that does not exist, by what the message says: ${said.source.slice(0, 8)}`,
+      provoke: 'llm-do exec --ro "no such place" -- true',
+      said,
+      follow: insteadOf('--ro "no such place"'),
+      shows: /^$/,
+    }),
+  ),
+  {
+    title: '--zone of a directory that does not exist',
+    provoke: 'llm-do exec --zone out=./none:rw -- ls /out',
+    said: /or end --zone with :create or :optional \(after a mode: (:rw,create)\)/,
+    follow: (script, hint) => script.replace(':rw', hint),
+    shows: /^$/,
+  },
   ...['--ro', '--rw'].map(
     (flag): Row => ({
       title: `${flag} of a socket`,

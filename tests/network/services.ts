@@ -38,10 +38,10 @@ async function serve(words: readonly string[], ready: RegExp): Promise<ChildProc
 }
 
 /** Debian's daemons are unpacked, not installed (scripts/setup): none is to serve a developer's machine. */
-const UNPACKED = join(import.meta.dirname, '../../build/servers')
+export const UNPACKED = join(import.meta.dirname, '../../build/servers')
 
 /** A program by the end of its path, of this machine or unpacked. */
-async function findProgram(directory: string, name: string): Promise<string> {
+export async function findProgram(directory: string, name: string): Promise<string> {
   for (const root of ['/', UNPACKED]) {
     const found = await execa('sh', ['-c', `ls -d ${join(root, directory)}/${name}`], { reject: false })
     if (found.exitCode === 0) return found.stdout.split('\n').at(-1) ?? ''
@@ -78,7 +78,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     wheel.writestr('tiny-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
     wheel.writestr('tiny-1.0.dist-info/RECORD', 'tiny.py,,\\ntiny-1.0.dist-info/METADATA,,\\ntiny-1.0.dist-info/WHEEL,,\\n')`
 
-async function makePythonPackage(web: string): Promise<void> {
+export async function makePythonPackage(web: string): Promise<void> {
   const file = 'tiny-1.0-py3-none-any.whl'
   await mkdir(join(web, 'pip/tiny'), { recursive: true })
   await execa('/usr/bin/python3', ['-c', WHEEL, join(web, 'pip/tiny', file)])

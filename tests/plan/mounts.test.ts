@@ -369,6 +369,38 @@ describe('Two zones', () => {
     ])
   })
 
+  test.each<[title: string, origin: Zone['origin'], target: string | undefined, way: string]>([
+    [
+      'a flag',
+      { layer: 'flag', source: '--ro', key: 'zones' },
+      undefined,
+      'have it made: --ro /srv/a/none:create, or leave it out: --ro /srv/a/none:optional',
+    ],
+    [
+      'a flag with a target',
+      { layer: 'flag', source: '--ro', key: 'zones' },
+      '/a/none',
+      'have it made: --ro /srv/a/none:/a/none:create, or leave it out: --ro /srv/a/none:/a/none:optional',
+    ],
+    [
+      'a flag with a mode',
+      { layer: 'flag', source: '--zone', key: 'zones' },
+      '/a/none',
+      'end --zone with :create or :optional (after a mode: :rw,create)',
+    ],
+    [
+      'a profile',
+      { layer: 'profile', source: 'p.yaml', key: 'zones.x' },
+      '/a/none',
+      'set create or optional on the zone',
+    ],
+  ])('of which one is missing in the other are one mistake, told in the words of %s', (_title, origin, target, way) => {
+    const outer = { ...a('ro'), ...(target === undefined ? { target: '/srv/a' } : {}) }
+    const { target: _, ...missing } = zone({ mode: 'ro', name: 'inner', hostPath: '/srv/a/none', origin })
+    const { problems } = refusal(inTree(tree, outer, target === undefined ? missing : { ...missing, target }))
+    expect(problems).toEqual([expect.stringContaining(`it does not exist; make it (mkdir -p /srv/a/none), or ${way}`)])
+  })
+
   test('may have names that only begin alike', () => {
     expect(summary(inTree(tree, a('rw'), b('/ab')))).toEqual(['rw /srv/a /a', 'ro /srv/b /ab'])
   })

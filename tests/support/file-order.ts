@@ -38,6 +38,7 @@ const LONG = [
   'escape/filters',
   'launch-cache/front',
   'network/clients',
+  'recipes',
   'network/attacks',
   'network/proxy',
   'backends/docker/network',

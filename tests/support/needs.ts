@@ -51,6 +51,14 @@ function lacksLibFuzzer(): string | undefined {
   return status === 0 ? undefined : `${compiler} has no libFuzzer`
 }
 
+/** The whole server, of this machine or unpacked by scripts/setup; a client alone has a directory there, too. */
+function lacksPostgres(): string | undefined {
+  const unpacked = join(import.meta.dirname, '../../build/servers')
+  const look = 'ls /usr/lib/postgresql/*/bin/initdb "$0"/usr/lib/postgresql/*/bin/initdb 2>/dev/null | grep -q .'
+  const { status } = spawnSync('sh', ['-c', look, unpacked])
+  return status === 0 ? undefined : 'no PostgreSQL here or in build/servers (hint: make setup-test)'
+}
+
 /** What is missing for a need, in words; undefined when nothing is. */
 const NEEDS = {
   root: lacksRoot,
@@ -69,6 +77,8 @@ const NEEDS = {
   gcc: () => lacksProgram('gcc'),
   git: () => lacksProgram('git'),
   python: () => lacksProgram('python3'),
+  chromium: () => lacksProgram('chromium-headless-shell'),
+  postgres: lacksPostgres,
   zsh: () => lacksProgram('zsh'),
   fish: () => lacksProgram('fish'),
   'ssh-agent': () => lacksProgram('ssh-agent', 'ssh-add', 'ssh'),
