@@ -102,7 +102,6 @@ const NEEDS = {
       ],
       ...['dig', 'nc', 'npm', 'chromium-headless-shell', 'openssl'],
     ),
-  chromium: () => lacksProgram('chromium-headless-shell'),
   /** Debian's redis-server is this program under another name. */
   redis: () => lacksProgram('redis-check-rdb'),
   'newer-nodes': () => (newerNodes().length > 1 ? undefined : 'no nodes in build/nodes (hint: make setup-test)'),
