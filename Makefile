@@ -36,7 +36,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench doctor clean help FORCE
+.PHONY: install uninstall packages deb all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -121,6 +121,18 @@ else
 $(COMMANDS): scripts/commands.mjs
 	@node scripts/commands.mjs portable
 endif
+
+## ---- installing it
+
+PREFIX ?= /usr/local
+NATIVE_PROGRAMS = $(notdir $(PROGRAMS))
+export PREFIX DESTDIR NATIVE_PROGRAMS
+
+install: native build ## install below DESTDIR/PREFIX (/usr/local): programs, manual pages, completions
+	@packaging/install
+
+uninstall: ## remove what make install has installed there
+	@packaging/uninstall
 
 run: all ## the main job on a real command: one allowed action, one denied, one JSON result
 	@scripts/demo

@@ -6,12 +6,14 @@
 //   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
 //   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
+//   man/, completions/  for man(1) and the shells
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { precompile } from './precompile.mjs'
+import { writeShellFiles } from './shell-files.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const entryPoints = {
@@ -136,6 +138,7 @@ function refuseOtherCharacters() {
 
 await buildAll()
   .then(refuseOtherCharacters)
+  .then(() => writeShellFiles(root, made))
   .catch((error) => {
     // esbuild has printed what is wrong in the sources, and where.
     if (error.errors === undefined) console.error(`build: ${error.message}`)
