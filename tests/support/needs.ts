@@ -71,6 +71,7 @@ const NEEDS = {
   zsh: () => lacksProgram('zsh'),
   fish: () => lacksProgram('fish'),
   man: () => lacksProgram('man'),
+  'dpkg-deb': () => lacksProgram('dpkg-deb'),
   mandoc: () => lacksProgram('mandoc'),
   'ssh-agent': () => lacksProgram('ssh-agent', 'ssh-add', 'ssh'),
   strace: () => lacksProgram('strace'),
