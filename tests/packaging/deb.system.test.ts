@@ -48,9 +48,6 @@ describeWith(['dpkg-deb', 'userns'], 'make deb', () => {
   })
 })
 
-/** dpkg as root, with a root directory of its own: the scripts of the package run on this machine's, so only what they leave alone is tried. */
-describeWith(['dpkg-deb', 'root'], 'its scripts', () => {
-  test.each(['postinst', 'prerm', 'postrm'])('%s is a program of the shell', async (name) => {
-    await execa('sh', ['-n', join(CHECKOUT, 'packaging/deb', name)])
-  })
+test.each(['postinst', 'prerm', 'postrm'])('its %s is a program of the shell', async (name) => {
+  await execa('sh', ['-n', join(CHECKOUT, 'packaging/deb', name)])
 })

@@ -26,11 +26,14 @@ async function installed(): Promise<string> {
 describeWith('userns', 'make install', () => {
   test.each(callers())('the commands run as %s', async (user) => {
     const prefix = await installed()
-    const home = await temporaryDirectory({ owner: user })
+    const own = () => temporaryDirectory({ owner: user })
+    const [cwd, home, runtime] = [await own(), await own(), await own()]
     const [file = '', ...words] = [...becoming(user), join(prefix, 'bin/llm-do')]
-    const options = { cwd: home, extendEnv: false, env: { PATH: process.env.PATH, HOME: home } }
+    const options = { cwd, extendEnv: false, env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: runtime } }
     const planned = await execa(file, [...words, 'exec', '--', 'echo', 'inside'], options)
     expect(planned.stdout).toBe('inside')
+    // The first run of a user makes the directory of its records, which a plan is made of, too.
+    await execa(file, [...words, 'exec', '--', 'true'], options)
     recordFailingNode(join(prefix, 'lib/llm-do-exec'))
     const cached = await execa(file, [...words, 'exec', '--', 'echo', 'again'], options)
     expect(cached.stdout).toBe('again')

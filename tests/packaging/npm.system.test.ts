@@ -26,7 +26,9 @@ async function project(): Promise<{ readonly cwd: string; readonly packages: Pac
 
 /** The first run makes a plan; then the node on record of the package that holds the client only fails. */
 async function runsWithoutNode(cwd: string, program: string, platform: string): Promise<void> {
-  const options = { cwd, env: { PATH: process.env.PATH, HOME: cwd }, extendEnv: false, reject: false } as const
+  const [HOME, XDG_RUNTIME_DIR] = [await temporaryDirectory(), await temporaryDirectory()]
+  const env = { PATH: process.env.PATH, HOME, XDG_RUNTIME_DIR }
+  const options = { cwd, env, extendEnv: false, reject: false } as const
   const words = ['exec', '--', 'echo', 'inside']
   expect(await execa(program, words, options)).toMatchObject({ stdout: 'inside' })
   recordFailingNode(platform)

@@ -63,6 +63,7 @@ const NEEDS = {
   podman: () => lacksProgram('podman'),
   vm: () => lacksProgram('qemu-system-x86_64', 'mmdebstrap'),
   wasi: lacksWasi,
+  'qemu-aarch64': () => lacksProgram('qemu-aarch64-static'),
   'aarch64-cc': () => lacksProgram('aarch64-linux-gnu-gcc'),
   libfuzzer: lacksLibFuzzer,
   gcc: () => lacksProgram('gcc'),
