@@ -36,7 +36,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench fleet-demo doctor clean help FORCE
+.PHONY: native-programs install uninstall packages deb all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench fleet-demo doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -76,7 +76,9 @@ $(KERNEL_HEADERS)/.made: Makefile
 NATIVE_COMMAND := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LINK_FIRST) $(LINK_LAST)
 LINK_FIRST := $(LINK_FIRST)
 LINK_LAST  := $(LINK_LAST)
-build/native.command: FORCE
+# A second directory (BIN=build/arm64/bin) has a compiler of its own.
+NATIVE_STAMP := $(if $(filter bin,$(BIN)),build/native.command,$(BIN).command)
+$(NATIVE_STAMP): FORCE
 	@command -v $(firstword $(CC)) >/dev/null || { \
 	  echo 'make: $(firstword $(CC)): no such compiler (hint: apt-get install musl-tools, or: make setup; another one: make native CC=gcc)' >&2; exit 1; }
 	@mkdir -p $(@D) $(BIN)
@@ -84,7 +86,7 @@ build/native.command: FORCE
 
 # $(call program,NAME,SOURCES)
 define program
-$(BIN)/$(1): $(2) $(NATIVE_HEADERS) build/native.command $(if $(MUSL),$(KERNEL_HEADERS)/.made)
+$(BIN)/$(1): $(2) $(NATIVE_HEADERS) $(NATIVE_STAMP) $(if $(MUSL),$(KERNEL_HEADERS)/.made)
 	@echo '  CC $(BIN)/$(1)'
 	@$(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) $(LDFLAGS) -o $$@.new $(LINK_FIRST) $(2) $(LINK_LAST) && mv $$@.new $$@
 endef
@@ -119,9 +121,47 @@ ifeq ($(shell uname -s),Linux)
 $(COMMANDS): $(BIN)/front
 	@ln -f $< $@
 else
-$(COMMANDS): scripts/commands.mjs
-	@node scripts/commands.mjs portable
+$(COMMANDS): scripts/commands.mjs scripts/portable.sh
+	@node scripts/commands.mjs
 endif
+
+## ---- installing it
+
+PREFIX ?= /usr/local
+NATIVE_PROGRAMS = $(notdir $(PROGRAMS))
+export PREFIX DESTDIR NATIVE_PROGRAMS
+
+install: native build ## install below DESTDIR/PREFIX (/usr/local): programs, manual pages, completions
+	@packaging/install
+
+uninstall: ## remove what make install has installed there
+	@packaging/uninstall
+
+# The other machine's programs; the compiler for this one's is the usual one.
+ifeq ($(shell uname -m),aarch64)
+OTHER := x64
+OTHER_CC ?= x86_64-linux-gnu-gcc
+PACKED := arm64=$(BIN) x64=build/x64/bin
+else
+OTHER := arm64
+OTHER_CC ?= aarch64-linux-gnu-gcc
+PACKED := x64=$(BIN) arm64=build/arm64/bin
+endif
+
+PACKAGES ?= build/packages
+packages: native build ## the packages of npm, for both machines, into build/packages
+	@$(MAKE) --no-print-directory native CC=$(OTHER_CC) BIN=build/$(OTHER)/bin
+	@node packaging/npm.mjs $(PACKAGES) $(PACKED)
+
+DEB_ARCHITECTURE := $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
+# Of the sources, not of the build.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+DEB ?= build/packages/llm-do-exec_$(VERSION)_$(DEB_ARCHITECTURE).deb
+deb: native build ## a package for Debian and Ubuntu, into build/packages
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) packaging/make-deb $(DEB) $(DEB_ARCHITECTURE)
+
+native-programs: # their names, for packaging/tree
+	@echo $(NATIVE_PROGRAMS)
 
 run: all ## the main job on a real command: one allowed action, one denied, one JSON result
 	@scripts/demo

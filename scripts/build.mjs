@@ -8,12 +8,14 @@
 //   mcp-SUM.cjs       the verb of that name with all that it needs
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 //   fleet-page.html   the page of the fleet's server, and node-sqlite3-wasm.wasm, its database
+//   man/, completions/  for man(1) and the shells
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { precompile } from './precompile.mjs'
+import { writeShellFiles } from './shell-files.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const entryPoints = {
@@ -163,6 +165,7 @@ function refuseOtherCharacters() {
 
 await buildAll()
   .then(refuseOtherCharacters)
+  .then(() => writeShellFiles(root, made))
   .catch((error) => {
     // esbuild has printed what is wrong in the sources, and where.
     if (error.errors === undefined) console.error(`build: ${error.message}`)

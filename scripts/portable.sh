@@ -1,12 +1,36 @@
 #!/bin/sh
-# What `llm-do` and `llm-do-exec` are where native/client/main.c is not: in the package as it is shipped, and on other systems than Linux.
+# What `llm-do` and `llm-do-exec` are where native/client/main.c is not: in npm's package, and on other systems than Linux.
+#
+# On Linux this becomes the client, which is in a package of its own for each machine, and it starts no program on the way there: a
+# fork takes longer than the client does. Elsewhere it starts node.
 #
 # Node reads some options of its own wherever they stand among its words, and its variables and directory decide what code it
 # loads. So each word goes behind a `=`, each variable of the caller behind LLM_DO_KEPT_, and node starts in the package's directory
 # with nothing else; src/cli/call.ts puts it together again. Variables of this script begin with `_`, so that none is a caller's.
 # A variable whose name is no word of a shell is lost.
 
-_path=$PATH
+_name=@NAME@
+
+# Never returns where DIRECTORY, taken for this package's, has the client installed in it or beside it.
+_become_client() { # DIRECTORY WORDS...
+  for _native in "$1/node_modules/@llm-do/$_machine" "$1/../@llm-do/$_machine"; do
+    if [ -x "$_native/bin/$_name" ]; then shift && exec "$_native/bin/$_name" "$@"; fi
+  done
+}
+
+_machine=
+if [ -e /proc/sys/kernel/ostype ]; then
+  read -r _machine 2>/dev/null </proc/sys/kernel/arch || _machine=$(command -p uname -m)
+  case $_machine in x86_64) _machine=exec-linux-x64 ;; *) _machine=exec-linux-arm64 ;; esac
+fi
+# Where npm's links to this file are, seen from them. That it is this file and no other of the same name decides.
+if [ -n "$_machine" ]; then
+  for _root in "${0%/*}/.." "${0%/*}/../llm-do-exec" "${0%/*}/../lib/node_modules/llm-do-exec"; do
+    if [ "$_root/bin/$_name" -ef "$0" ] 2>/dev/null; then _become_client "$_root" "$@"; fi
+  done
+fi
+
+_path=${PATH-}
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 _here=$(pwd -P && echo .) _here=${_here%??}
 
@@ -80,6 +104,12 @@ _find_node() {
 
 _follow "$0" || _refuse "$0: its directory cannot be told" "start it by its path"
 _root=${_directory%/*}
+# In a checkout the client stands in the place of this script, and where it does not, somebody wants it so.
+if [ -n "$_machine" ] && [ ! -e "$_root/bin/launch" ]; then
+  PATH=$_path _become_client "$_root" "$@"
+  _refuse "the programs for this machine are not installed: npm package @llm-do/$_machine" \
+    "npm install llm-do-exec --include=optional, without --no-optional, --omit=optional and --force"
+fi
 _places=$(_named "$@")
 _node=$(_find_node && printf %s. "$_real") ||
   _refuse "no node that only root or you can change is on PATH outside this directory and the paths of the command line" \

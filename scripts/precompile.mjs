@@ -1,11 +1,10 @@
 // What is found out when the program is built, so that no run has to: what the schema and the YAML parser make of the layers that come
 // with it, for src/policy/precompiled.ts, and the filters of its seccomp profiles, for src/seccomp/precompiled.ts. A shipped profile that is wrong
 // ends the build here.
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
-import { build } from 'esbuild'
+import { loadSources } from './load-sources.mjs'
 
 const READERS = `
   export { BUILT_IN } from './policy/built-in.ts'
@@ -15,28 +14,6 @@ const READERS = `
   export { keptSets, nameOf } from './seccomp/filter.ts'
   export { PROFILE_NAMES } from './seccomp/rules.ts'
   export { ARCHES } from './seccomp/syscalls.ts'`
-
-/** The sources, as this node can run them. */
-async function loadReaders(root) {
-  const made = join(root, 'build/precompile')
-  mkdirSync(made, { recursive: true })
-  try {
-    const outfile = join(made, 'readers.cjs')
-    const stdin = { contents: READERS, resolveDir: join(root, 'src'), loader: 'ts' }
-    await build({
-      stdin,
-      outfile,
-      bundle: true,
-      platform: 'node',
-      format: 'cjs',
-      target: 'node20',
-      logLevel: 'warning',
-    })
-    return await import(pathToFileURL(outfile))
-  } finally {
-    rmSync(made, { recursive: true, force: true })
-  }
-}
 
 /** @throws for a value that JSON would change: what is known must be what is read */
 function checked({ parsed, problems }) {
@@ -68,7 +45,7 @@ function precompiledFilters({ PROFILE_NAMES, ARCHES, compileProfile, toHex, name
 
 /** @returns the values of PRECOMPILED in src/policy/precompiled.ts and of PRECOMPILED_FILTERS in src/seccomp/precompiled.ts */
 export async function precompile(root) {
-  const readers = await loadReaders(root)
+  const readers = await loadSources(root, 'readers', READERS)
   return { policy: precompiledPolicy(root, readers), filters: precompiledFilters(readers) }
 }
 

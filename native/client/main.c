@@ -79,7 +79,7 @@ static _Noreturn void become_node(const char *root, const struct node_call *hand
   need_descriptors();
   snprintf(script, sizeof script, "%s/dist/cli.cjs", root);
   if (node_find(&search, node, sizeof node, why, sizeof why) < 0)
-    refuse_node("no node that only root or you can change", why, "put node 20.19 or newer into a directory of PATH outside the project, or: npm rebuild llm-do-exec");
+    refuse_node("no node that only root or you can change", why, "put node 20.19 or newer into a directory of PATH outside the project");
   node_call_exec(node, script, handover);
   refuse_node(node, strerror(errno), "look at what the message names; node is given the call by a memfd, which needs a file size limit (ulimit -f) above 0");
 }

@@ -254,7 +254,8 @@ ${verbs}
 ${PLACES.map(zshPlace).join('')}    esac
   fi
 }
-compdef _llm_do llm-do llm-do-exec
+# As a file of $fpath this is the body of _llm-do, called for the first completion; sourced, it is nobody's.
+if [[ \${funcstack[1]} == _llm-do ]]; then _llm_do "$@"; else compdef _llm_do llm-do llm-do-exec; fi
 `
 }
 

@@ -1,7 +1,8 @@
-/** docs/llm-do-exec.1.md: the source of the manual page, in the Markdown of pandoc, from the declarations. Pure. */
+/** The manual page, from the declarations: docs/llm-do-exec.1.md, and what man(1) shows. Pure. */
 import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
 import { OPTION_GROUPS } from '../policy/options.ts'
 import { OWN_OPTIONS } from './exec-arguments.ts'
+import { type Block, markdownPage, marked, roffPage } from './man-formats.ts'
 import { DECLARED, type SubcommandDeclaration, usageOf } from './subcommands.ts'
 
 const EXIT_STATUSES: readonly (readonly [string, string])[] = [
@@ -18,10 +19,7 @@ const EXIT_STATUSES: readonly (readonly [string, string])[] = [
   ],
 ]
 
-/** Asterisks and brackets mean something in Markdown. */
-const plain = (text: string) => text.replace(/[*_[\]<>\\]/g, '\\$&')
-
-function optionEntry(option: ExplainedOption): string {
+function optionEntry(option: ExplainedOption): Block {
   const { name, argument, isArgumentOptional, help, unit, standard, repeats, environment } = option
   const value = argument === undefined ? '' : isArgumentOptional ? `[=${argument}]` : ` ${argument}`
   const details = [
@@ -30,92 +28,93 @@ function optionEntry(option: ExplainedOption): string {
     standard === undefined || standard === '[]' || standard === 'false' ? '' : `Default: ${standard}.`,
     `Variable: ${environment}.`,
   ]
-  return `**\\--${name}**${plain(value)}\n:   ${plain([help, ...details].filter((part) => part !== '').join(' '))}\n`
+  return entry(`--${name}`, value, [help, ...details].filter((part) => part !== '').join(' '))
 }
 
 /** A subcommand with actions is one entry for each of them. */
-function subcommandEntries(before: string, declaration: SubcommandDeclaration): readonly string[] {
+function subcommandEntries(before: string, declaration: SubcommandDeclaration): readonly Block[] {
   const { name, help, flags = [], actions = [], isActionOptional } = declaration
   const path = `${before} ${name}`
   const own = actions.length > 0 && isActionOptional !== true ? [] : [{ ...declaration, actions: [] }]
   const details = flags.map((flag) => `--${flag.name}: ${flag.help}`)
   return [
-    ...own.map((one) =>
-      `**${path}** ${plain(usageOf(one))}\n:   ${plain([help, ...details].join(' '))}\n`.replace('** \n', '**\n'),
-    ),
+    ...own.map((one) => entry(path, ` ${usageOf(one)}`.trimEnd(), [help, ...details].join(' '))),
     ...actions.flatMap((action) => subcommandEntries(path, action)),
   ]
 }
 
-export function manualPage(): string {
-  return [
-    '% LLM-DO-EXEC(1) | User Commands',
-    '',
-    '<!-- Generated from the declarations in src/policy/options.ts and src/cli/subcommands.ts: make golden rewrites it. -->',
-    '',
-    '# NAME',
-    '',
-    'llm-do-exec - run one command in a sandbox',
-    '',
-    '# SYNOPSIS',
-    '',
-    '**llm-do exec** \\[*options*\\] \\-- *COMMAND* \\[*ARG*...\\]',
-    '',
-    "**llm-do exec** \\[*options*\\] -c '*SCRIPT*' \\[*NAME* \\[*ARG*...\\]\\]",
-    '',
-    '**llm-do-exec** is the same as **llm-do exec**.',
-    '',
-    '# DESCRIPTION',
-    '',
+const section = (title: string): Block => ({ kind: 'section', title })
+const paragraph = (...lines: readonly string[]): Block => ({ kind: 'paragraph', lines: lines.map(marked) })
+
+/** @param bold the name, for the eye to find it */
+const entry = (bold: string, rest: string, text: string): Block => ({
+  kind: 'entry',
+  term: [
+    { face: 'bold', text: bold },
+    { face: 'roman', text: rest },
+  ],
+  text,
+})
+
+const BLOCKS: readonly Block[] = [
+  section('NAME'),
+  paragraph('llm-do-exec, llm-do - run one command in a sandbox'),
+  section('SYNOPSIS'),
+  paragraph('**llm-do exec** [*options*] -- *COMMAND* [*ARG*...]'),
+  paragraph("**llm-do exec** [*options*] -c '*SCRIPT*' [*NAME* [*ARG*...]]"),
+  paragraph('**llm-do-exec** is the same as **llm-do exec**.'),
+  section('DESCRIPTION'),
+  paragraph(
     'Starts COMMAND in a sandbox with an empty root, in which only the named zones, the system directories and a few files of /etc exist.',
     'stdin, stdout, stderr and the exit status pass through unchanged; messages of llm-do-exec itself go to stderr and begin with "llm-do: ".',
-    'Options end at \\-- or at the first word that is no option; everything after that belongs to the command.',
-    '',
-    'What is started as \\$SHELL -lc SCRIPT, by an agent, by make (SHELL=) or by npm (script-shell), can be given **llm-do-exec** for a shell.',
+    'Options end at -- or at the first word that is no option; everything after that belongs to the command.',
+  ),
+  paragraph(
+    'What is started as $SHELL -lc SCRIPT, by an agent, by make (SHELL=) or by npm (script-shell), can be given **llm-do-exec** for a shell.',
     'Letters of a shell of which one is a c (-c, -ec, -l -c, -euo pipefail -c), and all words behind them, are what a shell makes of them:',
-    'the word behind SCRIPT is its \\$0, the next ones are \\$1 and so on, \\-- too. Only options of llm-do-exec may follow SCRIPT directly.',
+    'the word behind SCRIPT is its $0, the next ones are $1 and so on, -- too. Only options of llm-do-exec may follow SCRIPT directly.',
     'A file is run in the same way behind letters with e, l or x (-e ./build.sh, -x ./build.sh); without letters it is a command.',
     '/bin/sh runs what it knows; bash runs what asks for a login shell (-l), for -o or for letters that only bash has, where /bin/bash exists.',
     'A login shell finds no profile to read: /etc/profile is not shown, and the home directory is empty.',
-    '',
-    '# OPTIONS',
-    '',
+  ),
+  section('OPTIONS'),
+  paragraph(
     'An option of docker, bwrap, firejail, deno or srt is refused, with the same command line in options of **llm-do exec**.',
     'Where stdin and stderr are terminals, there is no deadline unless a flag, a variable or a profile other than default names one.',
-    '',
+  ),
+  paragraph(
     'A flag wins over its variable, and that over the profile. Sizes are 1024-based (512m, 2G, 512MiB); times have a unit (500ms, 30s, 5m).',
     'In a variable, an option that may be given more than once takes one value per line.',
-    '',
-    ...OWN_OPTIONS.map(
-      (option) =>
-        `**${plain(option.flags)}**${'argument' in option ? ` ${option.argument}` : ''}\n:   ${option.help}\n`,
-    ),
-    ...OPTION_GROUPS.flatMap((group) => [
-      `## ${group}`,
-      '',
-      ...EXPLAINED_OPTIONS.filter((option) => option.group === group).map(optionEntry),
-    ]),
-    '# OTHER COMMANDS',
-    '',
-    ...DECLARED.filter(({ name }) => name !== 'exec').flatMap((declaration) =>
-      subcommandEntries('llm-do', declaration),
-    ),
-    'Any other first word is handed to the next **llm-do** on PATH.',
-    '',
-    '# EXIT STATUS',
-    '',
-    ...EXIT_STATUSES.map(([status, meaning]) => `${status}\n:   ${meaning}\n`),
-    'What these leave open (exit code 137, or killed?) is exact in the result of \\--json.',
-    '',
-    '# EXAMPLES',
-    '',
-    '    llm-do exec -- ls -l',
-    '    llm-do exec --rw . --timeout 5m --json -- make test',
-    '    llm-do exec --plan --why network.mode -- true',
-    '',
-    '# SEE ALSO',
-    '',
-    'bwrap(1), timeout(1), docs/profiles.md, docs/result.md, docs/errors.md',
-    '',
-  ].join('\n')
-}
+  ),
+  ...OWN_OPTIONS.map((option) => entry(option.flags, 'argument' in option ? ` ${option.argument}` : '', option.help)),
+  ...OPTION_GROUPS.flatMap((group): readonly Block[] => [
+    { kind: 'subsection', title: group },
+    ...EXPLAINED_OPTIONS.filter((option) => option.group === group).map(optionEntry),
+  ]),
+  section('OTHER COMMANDS'),
+  ...DECLARED.filter(({ name }) => name !== 'exec').flatMap((declaration) => subcommandEntries('llm-do', declaration)),
+  paragraph('Any other first word is handed to the next **llm-do** on PATH.'),
+  section('EXIT STATUS'),
+  ...EXIT_STATUSES.map(([status, meaning]): Block => ({ kind: 'entry', term: status, text: meaning })),
+  paragraph('What these leave open (exit code 137, or killed?) is exact in the result of --json.'),
+  section('EXAMPLES'),
+  {
+    kind: 'example',
+    lines: [
+      'llm-do exec -- ls -l',
+      'llm-do exec --rw . --timeout 5m --json -- make test',
+      'llm-do exec --plan --why network.mode -- true',
+    ],
+  },
+  section('SEE ALSO'),
+  paragraph('bwrap(1), timeout(1), docs/profiles.md, docs/result.md, docs/errors.md'),
+]
+
+const ORIGIN =
+  'Generated from the declarations in src/policy/options.ts and src/cli/subcommands.ts: make golden rewrites it.'
+
+export const manualMarkdown = (): string => markdownPage('llm-do-exec', BLOCKS, ORIGIN)
+
+/** @param date of the release, as YYYY-MM-DD */
+export const manualRoff = (release: { readonly version: string; readonly date: string }): string =>
+  roffPage('llm-do-exec', BLOCKS, release)

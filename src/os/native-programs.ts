@@ -10,7 +10,7 @@ import { SandboxError } from '../error.ts'
 export const NATIVE_PROGRAMS = ['launch', 'init', 'net', 'runs', 'pool'] as const
 export type NativeProgram = (typeof NATIVE_PROGRAMS)[number]
 
-const REBUILD = 'make native   (or: npm rebuild llm-do-exec)'
+const REBUILD = 'make native   (or: npm install llm-do-exec)'
 
 /** Root of the installed package: two directories above this module in the sources, one above it in the bundle. */
 export function packageRoot(): string {
@@ -23,8 +23,33 @@ export function packageVersion(): string {
   return manifest.version
 }
 
+/** @returns the directory; where none has them the package's own, which messages then name */
 export function nativeDirectory(): string {
-  return path.join(packageRoot(), 'bin')
+  const root = packageRoot()
+  const found = [root, ...nativePackages(root)].find((place) => existsSync(path.join(place, 'bin/launch')))
+  return path.join(found ?? root, 'bin')
+}
+
+/**
+ * In npm's registry the native programs are a package of their own, complete but for the library (packaging/npm.mjs), which npm installs
+ * in the package that needs it or beside that.
+ */
+function nativePackages(root: string): readonly string[] {
+  const name = `@llm-do/exec-${process.platform}-${process.arch}`
+  const modules = path.dirname(root)
+  return path.basename(modules) === 'node_modules'
+    ? [path.join(root, 'node_modules', name), path.join(modules, name)]
+    : []
+}
+
+/** The packages that the next run is started from, as seen from the one that holds this module: with those of them that may yet come. */
+export function packagePlaces(root: string = packageRoot()): readonly string[] {
+  const scope = path.dirname(root)
+  if (path.basename(scope) !== '@llm-do') return [root, ...nativePackages(root)]
+  const modules = path.dirname(scope)
+  const around = path.dirname(modules)
+  const command = path.basename(around) === 'llm-do-exec' ? around : path.join(modules, 'llm-do-exec')
+  return [root, command, ...nativePackages(command)]
 }
 
 /** The programs that build a sandbox, and the one that answers for names where its network is not the host's. */

@@ -12,7 +12,7 @@ import { ACCOUNTS, homesOfAccounts } from '../host/accounts.ts'
 import { cacheDirectory } from '../host/boot-cache.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { makeDirectories } from '../os/make-directories.ts'
-import { packageRoot } from '../os/native-programs.ts'
+import { packagePlaces, packageRoot } from '../os/native-programs.ts'
 import type { Request } from '../plan/request.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { type ProfileDirectories, profileDirectoryOf } from '../policy/load.ts'
@@ -115,7 +115,7 @@ export function decidingPaths(env: Environment, { cwd }: Pick<Request, 'cwd'>): 
   const config = profileDirectoryOf(env, env['HOME'] || accountHome())
   const layers = layerDirectories(env, process.getuid?.() ?? -1)
   const kept = [config, cacheDirectory(env) ?? '', own, ...layers]
-  const paths = [...kept, packageRoot(), process.execPath, ...namesOfNode(env, cwd)]
+  const paths = [...kept, ...packagePlaces(), process.execPath, ...namesOfNode(env, cwd)]
   return paths.filter((path) => isAbsolute(path))
 }
 

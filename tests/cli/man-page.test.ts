@@ -1,21 +1,30 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { manualPage } from '../../src/cli/man-page.ts'
+import { manualMarkdown, manualRoff } from '../../src/cli/man-page.ts'
 import { OPTIONS } from '../../src/policy/options.ts'
 import { isWritingGoldens } from '../support/golden.ts'
 
 const file = join(import.meta.dirname, '../../docs/llm-do-exec.1.md')
 
 test('docs/llm-do-exec.1.md is what the declarations say (make golden rewrites it)', () => {
-  if (isWritingGoldens()) writeFileSync(file, manualPage())
-  expect(readFileSync(file, 'utf8')).toBe(manualPage())
+  if (isWritingGoldens()) writeFileSync(file, manualMarkdown())
+  expect(readFileSync(file, 'utf8')).toBe(manualMarkdown())
 })
 
 test.each(OPTIONS.map(({ name, environment }) => [name, environment]))(
   'the manual has --%s and %s',
   (name, environment) => {
-    expect(manualPage()).toContain(`**\\--${name}**`)
-    expect(manualPage().replaceAll('\\', '')).toContain(`Variable: ${environment}.`)
+    expect(manualMarkdown()).toContain(`**\\--${name}**`)
+    expect(manualMarkdown().replaceAll('\\', '')).toContain(`Variable: ${environment}.`)
   },
 )
+
+test('for man(1), nothing in a line of text is a request, and hyphens can be pasted', () => {
+  const page = manualRoff({ version: '1.2.3', date: '2000-01-02' })
+  const [title = '', ...lines] = page.split('\n')
+  expect(title).toBe('.TH LLM\\-DO\\-EXEC 1 "2000-01-02" "llm\\-do\\-exec 1.2.3" "User Commands"')
+  const requests = new Set(lines.filter((line) => /^['.]/.test(line)).map((line) => line.split(' ')[0]))
+  expect([...requests].toSorted()).toEqual(['.EE', '.EX', '.PP', '.SH', '.SS', '.TP'])
+  expect(page).toContain('.TP\n\\fB\\-\\-memory\\fR SIZE\n')
+})

@@ -124,7 +124,7 @@ const built: { package?: PackageCopy } = {}
 describe.each(WAYS)('by %s', (way) => {
   beforeAll(async () => {
     built.package = await packageCopy()
-    if (way !== WAYS[0]) execFileSync(process.execPath, [join(built.package.root, 'scripts/commands.mjs'), 'portable'])
+    if (way !== WAYS[0]) execFileSync(process.execPath, [join(built.package.root, 'scripts/commands.mjs')])
   })
   afterAll(() => built.package?.remove())
 

@@ -166,7 +166,7 @@ const WAYS = ['the client', 'the script of an install without scripts'] as const
 describe.each(WAYS)('node, by %s', (way) => {
   beforeAll(() => {
     const { root = '', recordNode } = built.package ?? {}
-    if (way !== WAYS[0]) execFileSync(process.execPath, [join(root, 'scripts/commands.mjs'), 'portable'])
+    if (way !== WAYS[0]) execFileSync(process.execPath, [join(root, 'scripts/commands.mjs')])
     recordNode?.(undefined)
   })
 

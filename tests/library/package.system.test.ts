@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { newerNodes } from '../support/nodes.ts'
-import { checkoutFor, currentUser } from '../support/users.ts'
+import { installPackages, packFor } from '../support/npm-packages.ts'
 
 const CHECKOUT = join(import.meta.dirname, '../..')
 const NODES = [{ major: 'the one that runs the tests', file: process.execPath }, ...newerNodes()]
@@ -51,15 +51,12 @@ const COMPILER_OPTIONS = {
   outDir: 'out',
 }
 
-/** A project that has installed the package; what it depends on is linked, since everything that runs is bundled. */
+/** A project that has installed the package, without anything that its declarations do not need. */
 async function consumer(): Promise<string> {
   const directory = await temporaryDirectory({ mode: 0o755 })
-  const installed = join(directory, 'node_modules/llm-do-exec')
-  await mkdir(installed, { recursive: true })
-  const pack = ['pack', '--ignore-scripts', '--pack-destination', directory]
-  await execa('npm', pack, { cwd: checkoutFor(currentUser()), env: { npm_config_cache: join(directory, 'cache') } })
-  await execa('sh', ['-c', 'tar xzf *.tgz --strip-components 1 -C node_modules/llm-do-exec'], { cwd: directory })
-  for (const name of ['zod', '@types', 'undici-types'])
+  await mkdir(join(directory, 'node_modules'))
+  await installPackages(join(directory, 'node_modules'), await packFor(directory))
+  for (const name of ['@types', 'undici-types'])
     await symlink(join(CHECKOUT, 'node_modules', name), join(directory, 'node_modules', name))
   await writeFile(join(directory, 'package.json'), '{ "private": true }')
   await writeFile(join(directory, 'import.mts'), USE)

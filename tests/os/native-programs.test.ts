@@ -2,7 +2,13 @@
 import { chmod, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { checkNativePrograms, NATIVE_PROGRAMS, packageRoot, packageVersion } from '../../src/os/native-programs.ts'
+import {
+  checkNativePrograms,
+  NATIVE_PROGRAMS,
+  packagePlaces,
+  packageRoot,
+  packageVersion,
+} from '../../src/os/native-programs.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 /** The first 20 bytes of an ELF file for a machine: 62 x86_64, 183 aarch64, 3 the old 32-bit one (elf(5)). */
@@ -53,4 +59,36 @@ test.each(BROKEN)('a program that %s is refused, with what to do', async (_title
 test('the package is found from its sources', async () => {
   expect(await readdir(packageRoot())).toEqual(expect.arrayContaining(['package.json', 'profiles', 'native']))
   expect(packageVersion()).toMatch(/^\d+\.\d+\.\d+/)
+})
+
+test.each([
+  ['a checkout is alone', '/src/llm-do', ['/src/llm-do']],
+  [
+    'the command, with the programs that npm may put in it or beside it',
+    '/m/node_modules/llm-do-exec',
+    ['/m/node_modules/llm-do-exec', '/m/node_modules/llm-do-exec/node_modules/@P', '/m/node_modules/@P'],
+  ],
+  [
+    'the programs beside the command',
+    '/m/node_modules/@P',
+    [
+      '/m/node_modules/@P',
+      '/m/node_modules/llm-do-exec',
+      '/m/node_modules/llm-do-exec/node_modules/@P',
+      '/m/node_modules/@P',
+    ],
+  ],
+  [
+    'the programs in the command',
+    '/m/node_modules/llm-do-exec/node_modules/@P',
+    [
+      '/m/node_modules/llm-do-exec/node_modules/@P',
+      '/m/node_modules/llm-do-exec',
+      '/m/node_modules/llm-do-exec/node_modules/@P',
+      '/m/node_modules/@P',
+    ],
+  ],
+])('what the next run is started from: %s', (_, root, places) => {
+  const named = (path: string) => path.replace('@P', `@llm-do/exec-${process.platform}-${process.arch}`)
+  expect(packagePlaces(named(root))).toEqual(places.map(named))
 })

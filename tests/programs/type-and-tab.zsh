@@ -1,5 +1,5 @@
 # type-and-tab.zsh COMPLETION FILE LINE...: types each line and a tab into an interactive zsh, and prints what became of the line.
-# FILE is where that shell writes it.
+# FILE is where that shell writes it. A COMPLETION that is a directory is put on $fpath, as that of an installation.
 zmodload zsh/zpty
 completion=$1 file=$2
 shift 2
@@ -15,7 +15,8 @@ await() {
 }
 
 zpty -b shell zsh -f -i
-zpty -w shell "autoload -Uz compinit; compinit -u -D; source $completion; unsetopt beep"
+if [[ -d $completion ]]; then zpty -w shell "fpath=(${(q)completion} \$fpath)"; else source="source $completion"; fi
+zpty -w shell "autoload -Uz compinit; compinit -u -D; $source; unsetopt beep"
 zpty -w shell "tell() { print -r -- \$BUFFER >$file; BUFFER=; }; zle -N tell; bindkey '^I' complete-word '^X' tell; print ready >$file"
 await
 for line; do

@@ -71,6 +71,7 @@ const NEEDS = {
   podman: () => lacksProgram('podman'),
   vm: () => lacksProgram('qemu-system-x86_64', 'mmdebstrap'),
   wasi: lacksWasi,
+  'qemu-aarch64': () => lacksProgram('qemu-aarch64-static'),
   'aarch64-cc': () => lacksProgram('aarch64-linux-gnu-gcc'),
   libfuzzer: lacksLibFuzzer,
   cargo: () => lacksProgram('cargo'),
@@ -81,6 +82,9 @@ const NEEDS = {
   postgres: lacksPostgres,
   zsh: () => lacksProgram('zsh'),
   fish: () => lacksProgram('fish'),
+  man: () => lacksProgram('man'),
+  'dpkg-deb': () => lacksProgram('dpkg-deb'),
+  mandoc: () => lacksProgram('mandoc'),
   'ssh-agent': () => lacksProgram('ssh-agent', 'ssh-add', 'ssh'),
   strace: () => lacksProgram('strace'),
   'network-clients': () =>

@@ -17,6 +17,14 @@ export interface PackageCopy {
   readonly remove: () => Promise<void>
 }
 
+/** From now on a package that needs node says so and ends with 99. */
+export function recordFailingNode(root: string): void {
+  const failing = join(root, 'no-node')
+  writeFileSync(failing, '#!/bin/sh\necho "node was started" >&2\nexit 99\n')
+  chmodSync(failing, 0o755)
+  writeFileSync(join(root, 'dist/node-path'), `${failing}\n`)
+}
+
 /** @param owner who can read it; the user of this process by default */
 export async function packageCopy(owner: User = currentUser()): Promise<PackageCopy> {
   const { path: root, remove } = await newDirectory({ owner, mode: 0o755 })
@@ -25,15 +33,12 @@ export async function packageCopy(owner: User = currentUser()): Promise<PackageC
       cpSync(join(checkoutFor(currentUser()), part), join(root, part), { recursive: true })
   const record = join(root, 'dist/node-path')
   const before = readFileSync(record, 'utf8')
-  const failing = join(root, 'no-node')
-  writeFileSync(failing, '#!/bin/sh\necho "node was started" >&2\nexit 99\n')
-  chmodSync(failing, 0o755)
   const recordNode = (node: string | undefined) => writeFileSync(record, node === undefined ? '' : `${node}\n`)
   return {
     root,
     recordNode,
     withoutNode: async (work) => {
-      recordNode(failing)
+      recordFailingNode(root)
       try {
         return await work()
       } finally {

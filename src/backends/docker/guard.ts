@@ -92,7 +92,7 @@ function missing(): never {
     'HELPER_MISSING',
     'native program guard is missing: nothing would watch over protected names',
     {
-      hint: 'make native   (or: npm rebuild llm-do-exec), or show the zone ro',
+      hint: 'make native   (or: npm install llm-do-exec), or show the zone ro',
     },
   )
 }

@@ -134,6 +134,6 @@ function cannotServe(message: string): SandboxError {
 
 function missing(): never {
   throw new SandboxError('HELPER_MISSING', 'native program container-net is missing: nothing would serve the network', {
-    hint: 'make native   (or: npm rebuild llm-do-exec), or --net none',
+    hint: 'make native   (or: npm install llm-do-exec), or --net none',
   })
 }

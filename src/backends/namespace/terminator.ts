@@ -163,5 +163,5 @@ const withReport = (outcome: Outcome, terminated: TerminatorReport): Outcome =>
 
 const cannotStart = (): SandboxError =>
   new SandboxError('SETUP_FAILED', `the terminator (${process.execPath}) has ended before it could serve`, {
-    hint: 'npm rebuild llm-do-exec, or leave out network.terminate',
+    hint: 'npm install llm-do-exec, or leave out network.terminate',
   })

@@ -1,0 +1,96 @@
+// Makes the packages of npm, the same bytes each time from the same sources:
+//   node packaging/npm.mjs DIRECTORY x64=BIN arm64=BIN
+//
+//   llm-do-exec             the library, the command for macOS and Windows, and on Linux the way to the client (scripts/portable.sh)
+//   @llm-do/exec-linux-*    for each machine what a run needs, complete: the client finds the rest of its package next to itself
+//
+// No package has a script that npm would run, and none needs a compiler. The checkout itself has no name (package.json), so `npm pack`
+// refuses it: a package of whatever happened to be in bin/ and dist/ could not be told from a good one.
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const { version, engines, license, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const common = { version, description, license, type: 'module', engines }
+
+const platformPackage = (arch) => `@llm-do/exec-linux-${arch}`
+
+const mainManifest = (arches) => ({
+  name: 'llm-do-exec',
+  ...common,
+  os: ['linux', 'darwin', 'win32'],
+  bin: { 'llm-do': 'bin/llm-do', 'llm-do-exec': 'bin/llm-do-exec' },
+  man: ['./dist/man/llm-do.1', './dist/man/llm-do-exec.1'],
+  main: 'dist/index.cjs',
+  types: 'dist/types-cjs/index.d.ts',
+  exports: {
+    '.': {
+      import: { types: './dist/types/index.d.ts', default: './dist/index.js' },
+      require: { types: './dist/types-cjs/index.d.ts', default: './dist/index.cjs' },
+    },
+    './package.json': './package.json',
+  },
+  // Everything that runs is bundled.
+  optionalDependencies: Object.fromEntries(arches.map((arch) => [platformPackage(arch), version])),
+})
+
+const platformManifest = (arch) => ({
+  name: platformPackage(arch),
+  ...common,
+  description: `Native programs of llm-do-exec for Linux on ${arch}`,
+  os: ['linux'],
+  cpu: [arch],
+})
+
+const writeManifest = (directory, manifest) =>
+  writeFileSync(join(directory, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+
+/** What only the node of this machine can use stays here. */
+const isForAll = (file) => !file.endsWith('.compiled') && !file.endsWith('/node-path')
+
+function stageMain(directory, arches) {
+  for (const part of ['dist', 'profiles', 'schemas', 'workers', 'docs', 'README.md', 'CHANGELOG.md', 'LICENSE'])
+    cpSync(join(root, part), join(directory, part), { recursive: true, filter: isForAll })
+  execFileSync(process.execPath, [join(root, 'scripts/commands.mjs'), join(directory, 'bin')])
+  writeManifest(directory, mainManifest(arches))
+}
+
+function stagePlatform(directory, arch, bin) {
+  execFileSync(join(root, 'packaging/tree'), [directory, bin])
+  writeManifest(directory, platformManifest(arch))
+}
+
+/** Names, modes, owners and times are said here: neither the user nor the clock of this machine shows. */
+function pack(stage, file) {
+  const tar = ['--sort=name', '--format=ustar', '--mtime=@499162500', '--owner=0', '--group=0', '--numeric-owner']
+  // A hard link would be npm's to follow; each name is a file of its own.
+  const modes = ['--mode=u+rwX,go+rX,go-w', '--hard-dereference']
+  const words = [...tar, ...modes, '-C', stage, '--transform=s,^\\.,package,', '-cf', '-', '.']
+  const archive = execFileSync('tar', words, { maxBuffer: 1 << 28 })
+  writeFileSync(file, execFileSync('gzip', ['-9n'], { input: archive, maxBuffer: 1 << 28 }))
+}
+
+const [target, ...given] = process.argv.slice(2)
+const programs = Object.fromEntries(given.map((one) => one.split('=')))
+const arches = Object.keys(programs).sort()
+if (target === undefined || arches.length === 0) throw new Error('usage: npm.mjs DIRECTORY x64=BIN arm64=BIN')
+
+const stages = mkdtempSync(join(tmpdir(), 'llm-do-packages-'))
+try {
+  rmSync(target, { recursive: true, force: true })
+  mkdirSync(target, { recursive: true })
+  const made = { 'llm-do-exec': (stage) => stageMain(stage, arches) }
+  for (const [arch, bin] of Object.entries(programs))
+    made[`llm-do-exec-linux-${arch}`] = (stage) => stagePlatform(stage, arch, bin)
+  for (const [name, fill] of Object.entries(made)) {
+    const stage = join(stages, name)
+    mkdirSync(stage)
+    fill(stage)
+    pack(stage, join(target, `${name}-${version}.tgz`))
+  }
+} finally {
+  rmSync(stages, { recursive: true, force: true })
+}
