@@ -213,7 +213,7 @@ static int add_word(struct key *key, enum key_word word, const struct call *call
     case KEY_USER_NAMESPACE: return add_link(key, "/proc/self/ns/user");
     case KEY_MOUNT_NAMESPACE: return add_link(key, "/proc/self/ns/mnt");
     case KEY_DIRECTORY: return add_directory(key);
-    case KEY_TERMINAL: return key_add_number(key, isatty(0) && isatty(2));
+    case KEY_TERMINAL: return key_add_number(key, isatty(0) && isatty(2) ? 1 + isatty(1) : 0);
     case KEY_WORDS: break;
   }
   return -1;

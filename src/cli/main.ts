@@ -20,6 +20,7 @@ const FAILED = 125
 const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   exec: async () => (await import('./commands/exec.ts')).exec,
   profiles: async () => (await import('./commands/profiles.ts')).profiles,
+  homes: async () => (await import('./commands/homes.ts')).homes,
   workers: async () => (await import('./commands/workers.ts')).workers,
   init: async () => (await import('./commands/init.ts')).init,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,

@@ -9,7 +9,7 @@ export const COMPLETE = '__complete'
 export const SUPERVISE = '__supervise'
 
 /** What has names that change from moment to moment; commands/complete.ts lists them. */
-export type NamedThings = 'profiles' | 'workers' | 'runs' | 'layers' | 'sandboxes'
+export type NamedThings = 'profiles' | 'workers' | 'runs' | 'layers' | 'sandboxes' | 'homes'
 
 export interface ArgumentDeclaration {
   /** As usages show it: `FILE`. */
@@ -190,6 +190,19 @@ export const SUBCOMMANDS = [
     name: 'kill',
     help: 'End runs and everything they started; an ID may be shortened.',
     arguments: [{ name: 'ID', repeats: true, completes: 'runs' }],
+  },
+  {
+    name: 'homes',
+    help: 'List the home directories that are kept (--home NAME), or remove one of this directory.',
+    flags: [JSON_FLAG],
+    isActionOptional: true,
+    actions: [
+      {
+        name: 'remove',
+        help: 'Remove a home of this directory with all that is in it.',
+        arguments: [{ name: 'NAME', completes: 'homes' }],
+      },
+    ],
   },
   { name: 'prune', help: 'Remove what killed runners left behind.' },
   {

@@ -9,6 +9,7 @@
 import { lstatSync, statfsSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
+import { stateDirectory } from '../host/own-directory.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { isOwnDirectory, makePrivateDirectory } from '../os/private-files.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -26,21 +27,13 @@ function directoriesFor(upper: Upper, env: Environment, uid: number): readonly s
   const own =
     upper === 'memory'
       ? [...runtimeDirectories(env, uid), `/dev/shm/llm-do-${uid}`]
-      : [...stateDirectories(env, uid), `/var/tmp/llm-do-${uid}`, `/tmp/llm-do-${uid}`]
+      : [...[stateDirectory(env, uid) ?? []].flat(), `/var/tmp/llm-do-${uid}`, `/tmp/llm-do-${uid}`]
   return own.map((directory) => posix.join(directory, 'cow'))
 }
 
 function runtimeDirectories({ XDG_RUNTIME_DIR: runtime = '' }: Environment, uid: number): readonly string[] {
   if (uid === 0) return ['/run/llm-do']
   return posix.isAbsolute(runtime) ? [posix.join(runtime, 'llm-do')] : []
-}
-
-function stateDirectories({ XDG_STATE_HOME: said = '', HOME: home = '' }: Environment, uid: number): readonly string[] {
-  if (uid === 0) return ['/var/lib/llm-do']
-  const bases = [said, ...(home === '' ? [] : [posix.join(home, '.local/state')])].filter((base) =>
-    posix.isAbsolute(base),
-  )
-  return bases.slice(0, 1).map((base) => posix.join(base, 'llm-do'))
 }
 
 export interface LayerPlace {

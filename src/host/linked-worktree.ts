@@ -18,6 +18,8 @@ export interface LinkedWorktree {
 
 export interface WorktreeLook {
   readonly worktree?: LinkedWorktree
+  /** The directory that holds all of the repository around a directory below its root, or around a submodule. Nothing is shown by it. */
+  readonly repository?: string
   /** Files that the answer was read from, and one that would change it if it were there. */
   readonly read: readonly string[]
   readonly missing: readonly string[]
@@ -28,19 +30,28 @@ export function lookForWorktree(directory: string, uid: number): WorktreeLook {
   const link = nearest(directory)
   if (link === undefined) return { read: [], missing: [posix.join(directory, '.git')] }
   const { path, status } = link
-  if (!status.isFile()) return { read: [], missing: [] }
+  const root = posix.dirname(path)
+  const above = root === directory ? {} : { repository: root }
+  if (!status.isFile()) return { ...above, read: [], missing: [] }
   const own = uid === 0 || status.uid === uid ? namedBy(path, status.uid) : undefined
-  if (own === undefined) return { read: [path], missing: [] }
+  if (own === undefined) return { ...above, read: [path], missing: [] }
   const records = RECORDS.map((name) => posix.join(own, name))
   const common = posix.dirname(posix.dirname(own))
-  const root = posix.dirname(path)
   return {
+    ...above,
+    ...superproject(own, root),
     ...(isRegistered({ link: path, own, owner: status.uid }) && !holds(common, root)
       ? { worktree: { root, common } }
       : {}),
     read: [path, ...records.filter((record) => statusOf(record) !== undefined)],
     missing: records.filter((record) => statusOf(record) === undefined),
   }
+}
+
+/** Of a submodule: the file can name any directory, but the project above it does lie above it. */
+function superproject(own: string, root: string): Pick<WorktreeLook, 'repository'> {
+  const [, repository = ''] = /^(.+)\/\.git\/modules\//.exec(own) ?? []
+  return repository !== '' && holds(repository, root) ? { repository } : {}
 }
 
 /** What the repository keeps of a worktree: the way back, and the way to what all share. */

@@ -36,6 +36,22 @@ export function ownDirectory(env: Variables, uid: number): string {
   return candidates.find((candidate) => isUsable(candidate, uid)) ?? shared
 }
 
+/** What is kept over boots, by the XDG base directory rules; undefined where a user has neither variable nor home. */
+export function stateDirectory(
+  { XDG_STATE_HOME: said = '', HOME: home = '' }: Variables,
+  uid: number,
+): string | undefined {
+  if (uid === 0) return '/var/lib/llm-do'
+  const base = [said, posix.join(home || '.', '.local/state')].find((candidate) => posix.isAbsolute(candidate))
+  return base === undefined ? undefined : posix.join(base, 'llm-do')
+}
+
+/** Of homes that are kept by a name (run/homes.ts). */
+export function homesDirectory(env: Variables, uid: number): string | undefined {
+  const state = stateDirectory(env, uid)
+  return state === undefined ? undefined : posix.join(state, 'homes')
+}
+
 /** The same rule as in native/lib/seal.c. */
 function runtimeDirectories({ XDG_RUNTIME_DIR: runtimeDirectory = '' }: Variables, uid: number): readonly string[] {
   const standard = `/run/user/${uid}`

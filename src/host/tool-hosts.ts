@@ -5,6 +5,7 @@
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
+import { type GitIdentity, gitIdentity } from '../network/tools/git.ts'
 import { hostsOf, type ToolHosts } from '../network/tools/index.ts'
 import type { Look } from '../network/tools/look.ts'
 import type { ToolName } from '../network/tools/names.ts'
@@ -48,6 +49,12 @@ export async function observeToolHosts({ names, ...question }: ToolQuestion): Pr
       return { ...hosts, looked: looked() }
     }),
   )
+}
+
+/** Of git of the caller, in the same way. */
+export function observeGitIdentity(question: Omit<ToolQuestion, 'names'>): GitIdentity & { readonly looked: Looked } {
+  const { look, looked } = newLook(question)
+  return { ...gitIdentity(look), looked: looked() }
 }
 
 /** Largest file that is read, in bytes; whatever is behind that names no host. */

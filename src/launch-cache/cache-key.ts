@@ -34,6 +34,8 @@ export interface KeyInputs {
   readonly cwd: string
   /** stdin and stderr are terminals. */
   readonly isAtTerminal: boolean
+  /** stdout is one, too. */
+  readonly hasTerminal: boolean
   readonly invocation: Invocation
   readonly env: Readonly<Record<string, string | undefined>>
 }
@@ -50,7 +52,7 @@ const wordsByName = (inputs: KeyInputs): Readonly<Record<(typeof KEY_CALLER | ty
   'user-namespace': inputs.userNamespace,
   'mount-namespace': inputs.mountNamespace,
   directory: inputs.cwd,
-  terminal: inputs.isAtTerminal ? '1' : '0',
+  terminal: String(Number(inputs.isAtTerminal) + Number(inputs.hasTerminal)),
 })
 
 export function keyWords(inputs: KeyInputs): readonly string[] {

@@ -80,7 +80,8 @@ export function environmentFor({
 }: GuardedUse): Readonly<Record<string, string>> | undefined {
   try {
     // Nobody sits before a pool of a program.
-    const key = keyWords({ ...caller, isAtTerminal: false, ...lasting, ...observeProcess(), invocation })
+    const terminal = { isAtTerminal: false, hasTerminal: false }
+    const key = keyWords({ ...caller, ...terminal, ...lasting, ...observeProcess(), invocation })
     const isUnset = guards.unset.every((name) => caller.env[name] === undefined)
     return isUnset && isFor(guards, key) ? environmentOf(guards, caller.env) : undefined
   } catch {

@@ -34,7 +34,7 @@ export function makeLaunchCache(directory: string): void {
 
 export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'paths'> {
   readonly invocation: Invocation
-  readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'isAtTerminal' | 'env'>
+  readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'isAtTerminal' | 'hasTerminal' | 'env'>
   /** Path -> identity as planning saw it; undefined = it could not be read, and nothing is stored. */
   readonly paths: Readonly<Record<string, string | undefined>>
   /** Files whose content planning read. */

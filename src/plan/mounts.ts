@@ -67,6 +67,8 @@ export interface Wanted {
   readonly expects: 'any' | 'file' | 'socket'
   /** The source was written with a slash at its end. */
   readonly meansDirectory: boolean
+  /** A home that we keep: what decides the next run is not in it, though it lies among it. */
+  readonly isHome: boolean
   readonly from: string
   /** Start of every message about it. */
   readonly at: string
@@ -108,8 +110,9 @@ export function wantedMounts({
   return [
     ...zonesInside(policy, request, paths),
     ...policy.credentials.map(
-      ({ file, target, origin }): Wanted => ({
+      ({ file, target, origin, optional = false }): Wanted => ({
         ...PLAIN,
+        optional,
         name: `credential ${posix.basename(target)}`,
         mode: 'ro',
         source: normal(file),
@@ -131,7 +134,14 @@ const realIn =
 
 const CALLERS_DIRECTORY = "the caller's directory"
 
-const PLAIN = { create: false, optional: false, sockets: false, expects: 'any', meansDirectory: false } as const
+const PLAIN = {
+  create: false,
+  optional: false,
+  sockets: false,
+  expects: 'any',
+  meansDirectory: false,
+  isHome: false,
+} as const
 
 function sshAgent(policy: Policy, { sshAgentSocket }: Request): readonly Wanted[] {
   if (!policy.sshAgent || sshAgentSocket === undefined) return []
@@ -234,6 +244,7 @@ function wantedZone(zone: Zone, policy: Shown, caller: Caller): Wanted {
     sockets: zone.sockets,
     expects: zone.kind ?? 'any',
     meansDirectory: zone.meansDirectory ?? false,
+    isHome: zone.isHome ?? false,
     ...originText(zone.origin),
     ...flagOf(zone),
   }
@@ -318,10 +329,10 @@ function protectProblems({ protect, origins }: Policy): readonly string[] {
  * could replace it by a directory of its own.
  */
 function linkedProtection(
-  { mode, source, at, privateRoot }: Wanted,
+  { mode, source, at, privateRoot, isHome }: Wanted,
   { policy, request, paths }: MountInputs,
 ): readonly string[] {
-  if (!isWritable(mode) || source === undefined || privateRoot !== undefined) return []
+  if (!isWritable(mode) || source === undefined || privateRoot !== undefined || isHome) return []
   const words = protectedWords(policy)
   const steps = protectedSteps({ source: pathFact(paths, source).real, words, homes: request.homes })
   const links = steps.filter((step) => paths[step]?.link !== undefined)
@@ -444,6 +455,7 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
     return `expected a ${wanted.expects}, got a ${fact.kind}`
   if (fact.kind === 'socket' && !wanted.sockets)
     return `it is a socket, which leads out of the sandbox; if that is meant: --socket ${shown(shellWord(wanted.source ?? ''))}, or sockets: true on the zone`
+  if (wanted.isHome) return undefined
   return isWritable(wanted.mode) && decidesThePolicy(fact, inputs)
     ? `${PART_OF_OWN_STATE}, and cannot be writable`
     : undefined
@@ -468,13 +480,13 @@ function switchedOn({ at, flag }: Wanted): string {
 }
 
 function missingProblem(wanted: Wanted, fact: PathFact, inputs: MountInputs): string | undefined {
-  const { create, expects, source = '' } = wanted
+  const { create, expects, isHome, source = '' } = wanted
   const { paths } = inputs
   if (fact.link !== undefined) return `it is a symbolic link to ${shown(fact.link)}, which does not exist`
   if (expects === 'socket') return 'it does not exist; start its server first, or set optional on the zone'
   if (!create) return `it does not exist; make it (mkdir -p ${shown(shellWord(source))}), or ${switchedOn(wanted)}`
   // Whatever the mode: nothing is made there before the plan is made again.
-  if (decidesThePolicy(fact, inputs)) return `${PART_OF_OWN_STATE}, and nothing is made there`
+  if (!isHome && decidesThePolicy(fact, inputs)) return `${PART_OF_OWN_STATE}, and nothing is made there`
   const blocker = ancestorsOf(source).find((path) => !['directory', 'missing'].includes(pathFact(paths, path).kind))
   return blocker === undefined ? undefined : `it cannot be made: ${shown(blocker)} is no directory`
 }
@@ -578,7 +590,7 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
   const readOnly = held.flatMap(({ source }) => (source === undefined ? [] : [pathFact(paths, source).real]))
   const files = [...endsOf(policy.protectFiles, paths), ...readOnly]
   const words = protectedWords(policy)
-  const isOpen = wanted.privateRoot !== undefined || fact.kind === 'file' || fact.kind === 'socket'
+  const isOpen = wanted.privateRoot !== undefined || wanted.isHome || fact.kind === 'file' || fact.kind === 'socket'
   const isProtected = isWritable(mode) && !isOpen
   const linked = linkedFiles(policy, paths)
   return {

@@ -1,5 +1,6 @@
 import type { LinkedWorktree } from '../host/linked-worktree.ts'
 import type { PrivatePlaces } from '../host/private-directory.ts'
+import type { GitIdentity } from '../network/tools/git.ts'
 
 /** What one caller asks for, with everything that is not policy: the inputs that make planning reproducible. */
 export interface Request {
@@ -21,10 +22,16 @@ export interface Request {
   readonly sshAgentSocket?: string
   /** Output is captured (JSON, library) rather than passed through. */
   readonly captured: boolean
+  /** stdin, stdout and stderr of the caller are terminals. */
+  readonly hasTerminal?: true
+  /** What git of the caller calls its user; only where the policy says `gitIdentity`. */
+  readonly gitIdentity?: GitIdentity
   /** The repository of the checkout that the caller stands in, where that is a linked worktree of git. */
   readonly worktree?: LinkedWorktree
   /** Where directories that outlive a run are; absent where none is wanted, or this user has no place for them. */
   readonly privatePlaces?: PrivatePlaces
+  /** The directory that git has to see from here, where that is another one. */
+  readonly repository?: string
   /** Where the secret that seals the launch cache is; no zone may hold it. */
   readonly secretDirectory?: string
 }

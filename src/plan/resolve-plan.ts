@@ -8,6 +8,7 @@ import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING } from '../policy/protected.ts'
 import { type Need, seccompName } from '../policy/values.ts'
 import type { MountWay } from '../seccomp/ways.ts'
+import { shellWord } from '../text/shell-word.ts'
 import { cacheWarnings } from './caches.ts'
 import { allNeeds, chooseBackend } from './choose-backend.ts'
 import { detachProblems } from './detach.ts'
@@ -152,7 +153,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     gid: SANDBOX_GID,
     identity: facts.uid === 0 ? 'fresh' : 'self',
     hostname: HOSTNAME,
-    tty: policy.tty,
+    tty: policy.tty === 'auto' ? request.hasTerminal === true && !request.captured : policy.tty,
     warnings: [
       ...(inputs.warnings ?? []),
       ...recordWarnings(policy),
@@ -164,6 +165,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
       ...mounts.warnings,
       ...warnings,
       ...commandWarnings(inputs, choice, zones),
+      ...repositoryWarnings(inputs, zones),
     ],
   }
   return named(plan)
@@ -281,6 +283,7 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits 
     links: { ...toolchains.links, [VAR_TMP]: '/tmp' },
     directories,
     files: sysFiles(limits, facts.cpuList),
+    ...(inputs.request.gitIdentity && policy.gitIdentity ? { gitIdentity: inputs.request.gitIdentity } : {}),
   })
 }
 
@@ -317,6 +320,17 @@ function commandWarnings(
 ): readonly string[] {
   if (traits.root !== 'assembled') return []
   return [...hiddenCommand({ request, paths: facts.paths, zones }), ...(policy.sshAgent ? agentWarnings(facts) : [])]
+}
+
+/** For commands that use git, as far as that is known: what git needs lies outside of what is shown, and nobody has named it. */
+function repositoryWarnings(
+  { policy, request: { command, repository } }: PlanInputs,
+  zones: readonly PlannedZone[],
+): readonly string[] {
+  const usesGit = policy.gitIdentity || posix.basename(command[0] ?? '') === 'git'
+  if (repository === undefined || !usesGit || zones.some(({ source }) => isWithin(repository, source))) return []
+  const root = shellWord(repository)
+  return [`git finds no repository: ${shown(repository)} is not shown; to show it: --rw ${shown(root)} (or --ro)`]
 }
 
 /** OpenSSH's agent asks the kernel who calls (SO_PEERCRED) and answers its own user and root; the command of root is neither. */

@@ -4,6 +4,7 @@
  */
 import { posix } from 'node:path'
 import { NET_ADDRESS } from '../contract.ts'
+import type { GitIdentity } from '../network/tools/git.ts'
 import type { NetworkPolicy } from '../policy/values.ts'
 import { type PathFacts, pathFact } from './mounts.ts'
 import type { PlannedZone, Scratch, SystemEntry } from './plan.ts'
@@ -108,6 +109,14 @@ const ownHosts = ({ mode, hosts = {} }: SystemInputs['network']): string =>
         .map(([name, address]) => `${address} ${name}\n`)
         .join('')
 
+/** Below every file of a repository and of the home, so that an identity of theirs counts. Values are quoted as git-config(1) says. */
+function gitFile(identity: GitIdentity): readonly (readonly [name: string, content: string])[] {
+  const settings = Object.entries(identity)
+    .filter(([, value]) => value !== undefined && !/\p{Cc}/u.test(value))
+    .map(([key, value]) => `\t${key} = "${value.replace(/[\\"]/g, '\\$&')}"\n`)
+  return settings.length === 0 ? [] : [['gitconfig', `[user]\n${settings.join('')}`]]
+}
+
 export interface SystemInputs {
   readonly paths: PathFacts
   readonly network: Pick<NetworkPolicy, 'mode' | 'hosts'>
@@ -119,6 +128,7 @@ export interface SystemInputs {
   readonly directories: readonly string[]
   /** More of our own making, in directories that hold nothing else: the launcher makes these by itself. */
   readonly files?: readonly SystemEntry[]
+  readonly gitIdentity?: GitIdentity
 }
 
 export interface System {
@@ -149,11 +159,11 @@ function isTaken(target: string, others: readonly string[]): boolean {
   return others.some((other) => isWithin(target, other) || isBelow(other, target))
 }
 
-function baseEntries({ paths, network }: SystemInputs): readonly SystemEntry[] {
+function baseEntries({ paths, network, gitIdentity = {} }: SystemInputs): readonly SystemEntry[] {
   return [
     ...RUNTIME_ROOTS.flatMap((root) => runtimeEntry(paths, root)),
     ...ETC.flatMap((name) => hostEntry(paths, `/etc/${name}`)),
-    ...ownFiles(network).map(
+    ...[...ownFiles(network), ...gitFile(gitIdentity)].map(
       ([name, content]): SystemEntry => ({ op: 'file', target: `/etc/${name}`, content, mode: 0o644 }),
     ),
     { op: 'symlink', target: '/etc/mtab', link: '/proc/self/mounts' },

@@ -5,8 +5,9 @@ import { isWithin, normal, WORKSPACE } from './well-known-paths.ts'
 
 export type Shown = Pick<Policy, 'zones' | 'workspace' | 'samePath'>
 
-/** A zone of files, not fresh memory and not a socket. */
-export const showsFiles = ({ mode, kind }: Zone): boolean => mode !== 'tmpfs' && kind !== 'socket'
+/** A zone of files that somebody has named, not fresh memory, not a socket and not a home of ours. */
+export const showsFiles = ({ mode, kind, isHome }: Zone): boolean =>
+  mode !== 'tmpfs' && kind !== 'socket' && isHome !== true
 
 export const workspaceTarget = (samePath: boolean, cwd: string): string => (samePath ? cwd : WORKSPACE)
 

@@ -3,7 +3,7 @@ import { domainToASCII } from 'node:url'
 import { parseRange, printRange } from '../network/address.ts'
 import { canonicalName, LOCAL_NAME, parseRule, printRule } from '../network/host-rule.ts'
 import { parseHostPort, parseRequestRule, printHostPort, printRequestRule } from '../network/termination.ts'
-import { TOOL_NAMES } from '../network/tools/names.ts'
+import { TOOL_NAMES, toolOf } from '../network/tools/names.ts'
 import { listWords } from '../text/choices.ts'
 import { nearest } from '../text/did-you-mean.ts'
 import { misunderstood, type Reader, type Reading, understood } from '../text/units.ts'
@@ -158,6 +158,7 @@ function asciiHost(text: string): string | undefined {
 /** The same, or a name for the hosts that a tool of the caller is set up for. */
 export const readAllowedHost: Reader<string> = (value) => {
   if (typeof value !== 'string' || !value.startsWith('@')) return readHost(value)
+  if (toolOf(value) !== undefined) return understood(value)
   return oneOf(TOOL_NAMES)(value)
 }
 

@@ -50,6 +50,8 @@ export interface Zone {
   readonly sockets: boolean
   /** Nothing but a socket may be there. */
   readonly kind?: 'socket'
+  /** The home directory that we keep by a name: programs outside the sandbox have no business in it. */
+  readonly isHome?: true
   /** What is in it must not leave: see network.afterSecrets. */
   readonly secret?: true
   readonly origin: Origin
@@ -120,6 +122,8 @@ export interface EnvironmentPolicy {
 export interface Credential {
   readonly file: string
   readonly target: string
+  /** Leave it out when the file is missing. */
+  readonly optional?: true
   readonly origin: Origin
 }
 

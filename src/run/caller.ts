@@ -10,7 +10,7 @@ import { layerDirectories } from '../cow/state-directory.ts'
 import { SandboxError } from '../error.ts'
 import { ACCOUNTS, homesOfAccounts } from '../host/accounts.ts'
 import { cacheDirectory } from '../host/boot-cache.ts'
-import { secretDirectory } from '../host/own-directory.ts'
+import { homesDirectory, secretDirectory } from '../host/own-directory.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { packagePlaces, packageRoot } from '../os/native-programs.ts'
 import type { Request } from '../plan/request.ts'
@@ -114,7 +114,7 @@ export function decidingPaths(env: Environment, { cwd }: Pick<Request, 'cwd'>): 
   // As the variables say it, links included; the canonical home is not where the next run begins to look.
   const config = profileDirectoryOf(env, env['HOME'] || accountHome())
   const layers = layerDirectories(env, process.getuid?.() ?? -1)
-  const kept = [config, cacheDirectory(env) ?? '', own, ...layers]
+  const kept = [config, cacheDirectory(env) ?? '', own, ...layers, homesDirectory(env, process.getuid?.() ?? -1) ?? '']
   const paths = [...kept, ...packagePlaces(), process.execPath, ...namesOfNode(env, cwd)]
   return paths.filter((path) => isAbsolute(path))
 }

@@ -97,6 +97,7 @@ export async function guardPlan(
       root: packageRoot(),
       cwd: request.cwd,
       isAtTerminal: options.isAtTerminal ?? false,
+      hasTerminal: options.hasTerminal ?? false,
       env: options.env ?? process.env,
     },
     paths: agreeing(inspectedPaths(facts, paths), inspectedPaths({ cgroup: facts.cgroup }, narrowing.paths)),

@@ -24,14 +24,24 @@ export async function prepareZones(prepare: () => Promise<Prepared>): Promise<Pr
   if (wanted.length === 0)
     return isLayersDirectoryNew({ env, uid: first.facts.uid, plan: first.plan }) ? await prepare() : first
   const made = new Map<string, string>()
-  for (const { target, source } of wanted) made.set(target, await makeSource(source, first))
+  for (const zone of wanted) made.set(zone.target, await makeSource(zone, first))
   const prepared = await prepare()
   for (const zone of prepared.plan.zones) checkMade(zone, made.get(zone.target))
   return prepared
 }
 
-const makeSource = async (source: string, prepared: Prepared): Promise<string> =>
-  (await madePrivately(source, prepared)) ? UNKNOWN : makeZoneDirectory(source)
+const makeSource = async ({ source, target }: PlannedZone, prepared: Prepared): Promise<string> =>
+  (await madeHome({ source, target }, prepared)) ??
+  ((await madePrivately(source, prepared)) ? UNKNOWN : await makeZoneDirectory(source))
+
+async function madeHome(
+  { source, target }: Pick<PlannedZone, 'source' | 'target'>,
+  { policy, request, facts }: Prepared,
+): Promise<string | undefined> {
+  if (!policy.zones.some((zone) => zone.isHome === true && zone.target === target)) return undefined
+  const { makeHome } = await import('./homes.ts')
+  return makeHome(source, { uid: facts.uid, project: request.cwd })
+}
 
 /** What is ours for commands is closed to all others from the start. Whether it still is, the next plan says. */
 async function madePrivately(source: string, { request, facts }: Prepared): Promise<boolean> {

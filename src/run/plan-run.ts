@@ -36,9 +36,10 @@ import { type BackendName, isWritable } from '../policy/values.ts'
 import type { JsonForm } from '../report/json.ts'
 import { decidingPaths, describeCaller, type Environment, profileDirectories } from './caller.ts'
 import { filterOf, mountWaysOf } from './filter.ts'
+import type { HomeCaller } from './homes.ts'
 import type { NarrowingSources } from './narrowing-sources.ts'
 import { observeMachine, observePolicyPaths, openSocketsIn } from './observe.ts'
-import { resolveToolHosts, type ToolSources } from './tool-hosts.ts'
+import { readGitIdentity, resolveToolHosts, type ToolSources } from './tool-hosts.ts'
 
 export interface ExecOptions {
   readonly command: readonly string[]
@@ -59,6 +60,8 @@ export interface ExecOptions {
   readonly stdin?: ChildStdio['stdin'] | Uint8Array
   /** stdin and stderr of the caller are terminals: what passes through has no deadline that nobody has named. */
   readonly isAtTerminal?: boolean
+  /** So is stdout: `tty: auto` is a terminal of its own. */
+  readonly hasTerminal?: boolean
   /** While a promise that it returns is pending, the command's output waits. What it fails with ends the run, and is what is thrown. */
   readonly onStdout?: Listener
   readonly onStderr?: Listener
@@ -193,20 +196,28 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
   })
   // Under a worker nothing is shown but what was granted and asked for.
   const look = options.narrow === undefined ? lookForWorktree(caller.cwd, process.getuid?.() ?? -1) : NO_LOOK
-  const { worktree } = look
-  const request = { ...caller, ...(worktree === undefined ? {} : { worktree }) }
-  const spoken = environmentLayers(env, request.cwd)
-  const { policy, sources } = await policyOf({ options, request, env, spoken: spoken.layers })
-  const places = await placesOf(policy, request, env)
-  const { policy: grant, tools } = await resolveToolHosts(policy, toolQuestion({ policy, request, env }))
-  return {
-    env,
-    request: { ...request, ...places },
-    spoken,
-    grant,
-    sources: withFiles(withFiles(sources, tools), look),
-    tools,
+  const { worktree, repository } = look
+  const seen = {
+    ...caller,
+    ...(worktree === undefined ? {} : { worktree }),
+    ...(repository === undefined ? {} : { repository }),
+    ...(options.hasTerminal === true ? { hasTerminal: true as const } : {}),
   }
+  const spoken = environmentLayers(env, seen.cwd)
+  const { policy, sources } = await policyOf({ options, request: seen, env, spoken: spoken.layers })
+  const places = await placesOf(policy, seen, env)
+  const question = toolQuestion({ policy, request: seen, env })
+  const resolved = await resolveToolHosts(await withKeptHome(policy, { env, project: seen.cwd }), question)
+  const { identity, tools } = readGitIdentity(resolved, question)
+  const request = { ...seen, ...places, ...(identity === undefined ? {} : { gitIdentity: identity }) }
+  return { env, request, spoken, grant: resolved.policy, sources: withFiles(withFiles(sources, tools), look), tools }
+}
+
+/** Loaded for those who keep one: its name takes node's cryptography. */
+async function withKeptHome(policy: Policy, caller: Omit<HomeCaller, 'uid'>): Promise<Policy> {
+  if (policy.home === null) return policy
+  const { withHome } = await import('./homes.ts')
+  return withHome(policy, { ...caller, uid: process.getuid?.() ?? -1 })
 }
 
 /** node's cryptography, which names them, is loaded for them alone. */

@@ -3,9 +3,10 @@
  * by the list: workers and workshops are compared with the hosts.
  */
 import { SandboxError } from '../error.ts'
-import { observeToolHosts, type ToolAnswer, type ToolQuestion } from '../host/tool-hosts.ts'
+import { observeGitIdentity, observeToolHosts, type ToolAnswer, type ToolQuestion } from '../host/tool-hosts.ts'
+import type { GitIdentity } from '../network/tools/git.ts'
 import { type PassedOver, TOOLS, undecided } from '../network/tools/index.ts'
-import { isToolName } from '../network/tools/names.ts'
+import { isToolRule, toolOf } from '../network/tools/names.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { NetworkPolicy } from '../policy/values.ts'
 
@@ -29,14 +30,38 @@ export interface Resolved {
 
 /** @throws SandboxError POLICY_INVALID for a tool that is set up for nothing */
 export async function resolveToolHosts(policy: Policy, question: Omit<ToolQuestion, 'names'>): Promise<Resolved> {
-  const names = policy.network.allow.filter(isToolName)
+  const wanted = policy.network.allow.filter(isToolRule)
+  const names = [...new Set(wanted.flatMap((rule) => toolOf(rule) ?? []))]
   if (policy.network.mode !== 'restricted' || names.length === 0) return { policy, tools: NO_TOOLS }
   const answers = await observeToolHosts({ ...question, names })
-  refuseEmpty(answers)
-  const network = withHosts(policy.network, answers)
+  refuseEmpty(answers.filter(({ name }) => wanted.includes(name)))
+  const network = withHosts(
+    policy.network,
+    answers.filter(({ hosts }) => hosts.length > 0),
+  )
   const deciding = answers.flatMap(({ looked }) => looked.deciding)
   const protectFiles = [...new Set([...policy.protectFiles, ...deciding])]
   return { policy: { ...policy, network, protectFiles }, tools: sourcesOf(answers, network) }
+}
+
+/** With the files and variables of git among what the policy was resolved from. */
+export function readGitIdentity(
+  { policy, tools }: Resolved,
+  question: Omit<ToolQuestion, 'names'>,
+): { readonly identity?: GitIdentity; readonly tools: ToolSources } {
+  if (!policy.gitIdentity) return { tools }
+  const { looked, ...identity } = observeGitIdentity(question)
+  const isSet = looked.variables.some((variable) => variable.isSet)
+  return {
+    identity,
+    tools: {
+      ...tools,
+      read: [...new Set([...tools.read, ...looked.read])],
+      missing: [...new Set([...tools.missing, ...looked.missing])],
+      unset: [...new Set([...tools.unset, ...looked.variables.map(({ name }) => name)])],
+      isForThisRun: tools.isForThisRun || isSet,
+    },
+  }
 }
 
 function refuseEmpty(answers: readonly ToolAnswer[]): void {
@@ -57,7 +82,7 @@ function nothingFound({ name, looked, passedOver }: ToolAnswer): string {
 /** The hosts in the place of the names; a host that is denied by the same words is no longer allowed, as with any other. */
 function withHosts(network: NetworkPolicy, answers: readonly ToolAnswer[]): NetworkPolicy {
   const hosts = answers.flatMap((answer) => answer.hosts)
-  const allow = [...new Set([...network.allow.filter((host) => !isToolName(host)), ...hosts])]
+  const allow = [...new Set([...network.allow.filter((host) => !isToolRule(host)), ...hosts])]
   return {
     ...network,
     allow: allow.filter((host) => !network.deny.includes(host)),

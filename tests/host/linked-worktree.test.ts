@@ -43,6 +43,7 @@ describe('The repository of a linked worktree', () => {
 
   test('is not there in an ordinary repository, nor without one', () => {
     expect(lookForWorktree(at('main'), UID)).toEqual({ read: [], missing: [] })
+    expect(lookForWorktree(at('main/.git'), UID)).toEqual({ repository: at('main'), read: [], missing: [] })
     expect(found(at())).toBeUndefined()
   })
 
@@ -112,5 +113,23 @@ describe('The repository of a linked worktree', () => {
     rmSync(own('gitdir'))
     const { read, missing } = lookForWorktree(at('wt'), UID)
     expect({ read, missing }).toEqual({ read: [at('wt/.git'), own('commondir')], missing: [own('gitdir')] })
+  })
+})
+
+describe('What git has to see', () => {
+  const submodule = (gitdir: string): string | undefined => {
+    mkdirSync(at('main/mod'), { recursive: true })
+    writeFileSync(at('main/mod/.git'), `gitdir: ${gitdir}\n`)
+    return lookForWorktree(at('main/mod'), UID).repository
+  }
+
+  test('is the project above a submodule', () => {
+    expect(submodule('../.git/modules/mod')).toBe(at('main'))
+    expect(submodule(at('main/.git/modules/mod'))).toBe(at('main'))
+  })
+
+  test('is never a directory elsewhere that the file names', () => {
+    expect(submodule('/etc/.git/modules/mod')).toBeUndefined()
+    expect(submodule(at('wt/.git/modules/mod'))).toBeUndefined()
   })
 })

@@ -86,6 +86,7 @@ describe('the key', () => {
     mountNamespace: 'mnt:[2]',
     cwd: '/w',
     isAtTerminal: false,
+    hasTerminal: false,
     invocation: { options: ['--memory', '1g'], variables: [], program: 'ls' },
     env: {
       PATH: '/bin',

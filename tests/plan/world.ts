@@ -110,6 +110,8 @@ export const PLAIN_POLICY: Policy = {
   samePath: false,
   explain: false,
   caches: [],
+  home: null,
+  gitIdentity: false,
   cow: { keep: 604_800_000, size: null, upper: 'disk' },
   network: { mode: 'none', allow: [], deny: [] },
   resources: {

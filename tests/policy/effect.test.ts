@@ -84,7 +84,13 @@ const EFFECTS: Readonly<Record<string, readonly [without: object, with_: object]
     { credentials: [{ file: '/f', target: '/t' }] },
     { credentials: [{ file: '/f', target: '/u' }] },
   ],
+  'credentials[].optional': [
+    { credentials: [{ file: '/f', target: '/t' }] },
+    { credentials: [{ file: '/f', target: '/t', optional: true }] },
+  ],
   sshAgent: [{}, { sshAgent: true }],
+  home: [{}, { home: 'agent' }],
+  gitIdentity: [{}, { gitIdentity: true }],
   seccomp: [{}, { seccomp: 'strict' }],
   toolchains: [{}, { toolchains: 'off' }],
   workdir: [{}, { workdir: '/tmp' }],

@@ -283,7 +283,7 @@ describe('the shipped profiles', () => {
 
   test('are all listed, each with a description', async () => {
     const listed = await listProfiles({ configDirectory: '', shippedDirectory: SHIPPED })
-    expect(listed.map(({ name }) => name)).toEqual(['build', 'ci', 'default', 'mcp', 'strict', 'task'])
+    expect(listed.map(({ name }) => name)).toEqual(['agent', 'build', 'ci', 'default', 'mcp', 'strict', 'task'])
     const loaded = await Promise.all(
       listed.map(({ name }) => loadProfile({ name, cwd: '/', configDirectory: '', shippedDirectory: SHIPPED })),
     )

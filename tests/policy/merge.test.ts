@@ -376,7 +376,7 @@ describe('what is wrong', () => {
     [{ protectNot: ['.vscod'] }, 'got ".vscod" (string). Did you mean ".vscode"?'],
     [{ protectNot: ['.git/confg'] }, 'Did you mean ".git/config"?'],
     [{ protectNot: ['/etc'] }, 'got "/etc" (string).'],
-    [{ tty: 'yes' }, 'a.yaml: tty: expected true or false, got "yes" (string).'],
+    [{ tty: 'yes' }, 'a.yaml: tty: expected true, false or auto, got "yes" (string).'],
     [
       { network: { mode: 'none', alow: [] } },
       'a.yaml: network.alow: expected one of mode, allow, deny, local, publish, hosts, afterSecrets, terminate, credentials, requests, proxy, got the unknown key "alow". Did you mean "allow"?',

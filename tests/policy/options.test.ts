@@ -204,13 +204,14 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   tmp: ['1m'],
   run: ['1m'],
   shm: ['1m'],
-  home: ['1m', './h'],
+  home: ['1m', './h', 'agent'],
   'cgroup-parent': ['/sys/fs/cgroup/x'],
   env: ['A', 'B=1'],
   workdir: ['/w'],
   tty: ['true'],
   'ssh-agent': ['true'],
-  credential: ['~/.netrc:~/.netrc'],
+  'git-identity': ['true'],
+  credential: ['~/.netrc:~/.netrc:optional'],
   toolchains: ['off'],
 }
 
@@ -255,8 +256,15 @@ describe('--home', () => {
       expect.stringContaining('--home: expected a size'),
     ])
   })
+  test('is the name of one that is kept where it begins with a letter, and none with a size', () => {
+    expect(policyOf({ home: 'agent-1.x_y' })).toMatchObject({ home: 'agent-1.x_y', zones: [] })
+    expect([policyOf({ home: '5m' }).home, policyOf({ home: 'none' }).home]).toEqual([null, null])
+    expect(problemsOf([flagLayer({ home: 'agent:create' }, '/cwd')])).toEqual([
+      expect.stringContaining('(a directory has a slash: ./home)'),
+    ])
+  })
   test.each<[string, Partial<Zone>]>([
-    ['h', { hostPath: '/cwd/h', mode: 'rw' }],
+    ['./h', { hostPath: '/cwd/h', mode: 'rw' }],
     ['./5m', { hostPath: '/cwd/5m', mode: 'rw' }],
     ['~/h:cow,create', { hostPath: '/home/ann/h', mode: 'cow', create: true }],
   ])('%s is a directory that is shown there', (text, zone) => {
@@ -264,7 +272,7 @@ describe('--home', () => {
   })
   test('has one place', () => {
     expect(problemsOf([flagLayer({ home: './h:/x' }, '/cwd')])).toEqual([
-      '--home: expected SIZE|DIR[:MODE], got "./h:/x" (string).',
+      '--home: expected NAME|SIZE|DIR[:MODE], got "./h:/x" (string).',
     ])
   })
 })
@@ -294,6 +302,7 @@ describe('--add-header', () => {
 test.each<[string, object]>([
   ['~/.netrc', { file: '/home/ann/.netrc', target: '/home/sandbox/.netrc' }],
   ['/etc/key:/run/key', { file: '/etc/key', target: '/run/key' }],
+  ['/etc/key:/run/key:optional', { file: '/etc/key', target: '/run/key', optional: true }],
   ['./a:b:~/.key', { file: '/cwd/a:b', target: '/home/sandbox/.key' }],
 ])('--credential %s', (text, credential) => {
   expect(policyOf({ credential: [text] }).credentials).toMatchObject([credential])

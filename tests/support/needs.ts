@@ -80,6 +80,7 @@ const NEEDS = {
   python: () => lacksProgram('python3'),
   chromium: () => lacksProgram('chromium-headless-shell'),
   postgres: lacksPostgres,
+  tmux: () => lacksProgram('tmux'),
   zsh: () => lacksProgram('zsh'),
   fish: () => lacksProgram('fish'),
   man: () => lacksProgram('man'),

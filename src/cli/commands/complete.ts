@@ -4,6 +4,7 @@
  *
  * Edge: the working directory.
  */
+import { realpathSync } from 'node:fs'
 import { SandboxError } from '../../error.ts'
 import { neutralise } from '../../report/text.ts'
 import type { Call } from '../call.ts'
@@ -43,6 +44,12 @@ const OFFERS: Readonly<Record<NamedThings, (call: Call) => Promise<readonly Offe
   layers: async ({ env }) => {
     const { listLayers } = await import('../../cow/layers.ts')
     return listLayers(env).map(({ id, record }) => [id, record.zones.map(({ source }) => source).join(' ')])
+  },
+  homes: async (call) => {
+    const { listHomes } = await import('../../run/homes.ts')
+    const here = realpathSync.native(currentDirectory(call))
+    const kept = listHomes(call.env, process.getuid?.() ?? -1).filter(({ project }) => project === here)
+    return kept.map(({ name }) => [name, ''])
   },
 }
 

@@ -110,6 +110,7 @@ export async function readRequest(call: Call, line: CommandLine): Promise<ExecRe
     mode: json === undefined ? 'inherit' : 'capture',
     stdin: 'inherit',
     isAtTerminal: isatty(0) && isatty(2),
+    hasTerminal: isatty(0) && isatty(1) && isatty(2),
   }
   return { given, options, json, script: line.script, variables: listOf(line.given['env']) }
 }

@@ -28,6 +28,23 @@ export function git(look: Look): Mentions {
   }
 }
 
+/** What git writes into commits. */
+export interface GitIdentity {
+  readonly name?: string
+  readonly email?: string
+}
+
+/** Of the caller's own configuration: that of a repository, which git inside reads by itself, counts above it. */
+export function gitIdentity(look: Look): GitIdentity {
+  const settings = globalFiles(look).flatMap((path) => readSettings(look, path, 0))
+  const last = (wanted: string): string | undefined =>
+    settings
+      .findLast(({ section, name, key }) => section === 'user' && name === '' && key === wanted)
+      ?.value.replace(/\\(["\\])/g, '$1')
+  const [name, email] = [last('name'), last('email')]
+  return { ...(name && { name }), ...(email && { email }) }
+}
+
 function globalFiles(look: Look): readonly string[] {
   const set = look.variable('GIT_CONFIG_GLOBAL')
   const user =

@@ -5,7 +5,7 @@ import { caches } from './caches.ts'
 import { cow } from './copy-on-write.ts'
 import { explain } from './explain.ts'
 import { samePath, workspace, zones } from './files.ts'
-import { credentials, env, sshAgent, tty, workdir } from './inside.ts'
+import { credentials, env, gitIdentity, home, sshAgent, tty, workdir } from './inside.ts'
 import { type Fields, field, isSection, type Key, type Section } from './key.ts'
 import { network } from './network.ts'
 import { resources } from './resources.ts'
@@ -48,6 +48,8 @@ export const KEYS = {
   env,
   workdir,
   tty,
+  home,
+  gitIdentity,
   sshAgent,
   credentials,
   toolchains,

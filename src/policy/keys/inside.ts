@@ -1,5 +1,5 @@
 /** Keys about what a command finds inside: variables, credentials, its directory, a terminal. */
-import { quoteValue } from '../../text/units.ts'
+import { misunderstood, orNone, quoteValue, type Reader, understood } from '../../text/units.ts'
 import { resolveHostPath, type SetKey } from '../layer-source.ts'
 import {
   readBoolean,
@@ -11,7 +11,7 @@ import {
 } from '../readers.ts'
 import type { Credential, EnvironmentPolicy } from '../values.ts'
 import { type FlagValues, field, type Key, listField, scalar, unite } from './key.ts'
-import { chosen, type Narrowing, ranked } from './narrowing.ts'
+import { chosen, type Narrowing, operatorsOnly, ranked } from './narrowing.ts'
 
 /* ---- variables ---- */
 
@@ -119,6 +119,7 @@ export const SANDBOX_HOME = '/home/sandbox'
 export interface CredentialInput {
   readonly file: string
   readonly target?: string | undefined
+  readonly optional?: boolean | undefined
 }
 
 /** The same place below the home inside as outside; empty when the file is not below the caller's home. */
@@ -143,11 +144,15 @@ const narrowCredentials: Narrowing<readonly Credential[]> = {
   sets: 'always',
 }
 
+const CREDENTIAL = 'FILE[:TARGET][:optional]'
+
 /** Its place begins with a slash, or with `~/` for the home inside. */
 function credentialFile(text: string): FlagValues {
-  const [, file = text, target] = /^(.*):(~?\/.*)$/s.exec(text) ?? []
-  if (file === '') return { problem: `expected FILE[:TARGET], got ${quoteValue(text)}.` }
-  return { values: { credentials: [{ file, ...(target === undefined ? {} : { target }) }] } }
+  const [, rest = text, word] = /^(.+?)(:optional)?$/s.exec(text) ?? []
+  const [, file = rest, target] = /^(.*):(~?\/.*)$/s.exec(rest) ?? []
+  if (file === '') return { problem: `expected ${CREDENTIAL}, got ${quoteValue(text)}.` }
+  const optional = word === undefined ? {} : { optional: true }
+  return { values: { credentials: [{ file, ...(target === undefined ? {} : { target }), ...optional }] } }
 }
 
 export const credentials: Key<readonly CredentialInput[], readonly CredentialInput[], readonly Credential[]> & {
@@ -170,15 +175,22 @@ export const credentials: Key<readonly CredentialInput[], readonly CredentialInp
         standard: 'the same place below the home',
         type: 'string',
       }),
+      optional: field<boolean, boolean>(readBoolean, {
+        description: 'Leave it out when the file is missing.',
+        unit: 'true or false',
+        standard: 'false',
+        type: 'boolean',
+      }),
     },
   },
   merging: {
     resolve: (parsed: readonly CredentialInput[], source) =>
-      parsed.map(({ file: written, target }, index) => {
+      parsed.map(({ file: written, target, optional }, index) => {
         const file = resolveHostPath(written, source)
         return {
           file,
           target: target?.replace(/^~(?=\/)/, SANDBOX_HOME) ?? pathBelowHome(file, source.home),
+          ...(optional === true ? { optional } : {}),
           origin: source.originOf(`credentials.${index}`),
         }
       }),
@@ -188,7 +200,7 @@ export const credentials: Key<readonly CredentialInput[], readonly CredentialInp
   flags: [
     {
       name: 'credential',
-      argument: 'FILE[:TARGET]',
+      argument: CREDENTIAL,
       group: 'Inside',
       repeats: true,
       help: 'A file shown read-only, at the same place below the home unless TARGET says otherwise.',
@@ -208,14 +220,51 @@ export const workdir = scalar<string, string>(readTarget, {
   narrowing: chosen(),
 })
 
-export const tty = scalar<boolean, boolean>(readBoolean, {
-  description: 'The command gets a terminal of its own.',
+type Terminal = boolean | 'auto'
+
+const readTerminal: Reader<Terminal> = (value) => {
+  if (value === 'auto') return understood(value)
+  const reading = readBoolean(value)
+  return reading.ok ? reading : { ...reading, expected: 'true, false or auto' }
+}
+
+export const tty = scalar<Terminal, Terminal>(readTerminal, {
+  description: 'The command gets a terminal of its own; auto: where stdin, stdout and stderr of the caller are one.',
+  unit: 'true, false or auto',
+  type: ['boolean', 'string'],
+  enum: [true, false, 'auto'],
+  default: false,
+  flag: { name: 'tty', group: 'Inside', help: 'The command gets a terminal of its own.' },
+  narrowing: chosen(),
+  need: (value) => (value === true ? 'tty' : undefined),
+})
+
+const HOME_NAME = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/
+const readHomeName: Reader<string> = (value) =>
+  typeof value === 'string' && HOME_NAME.test(value)
+    ? understood(value)
+    : misunderstood(
+        'a name of a letter and at most 63 letters, digits, "-", "_" or "." (a directory has a slash: ./home)',
+        value,
+      )
+
+/** --home of resources.home sets it. */
+export const home = scalar<string, string | null>(orNone(readHomeName), {
+  description:
+    'Name of a home directory that is kept for the next runs of this user in this directory; llm-do homes lists them.',
+  unit: 'name or none',
+  type: 'string',
+  default: 'none',
+  narrowing: operatorsOnly('none'),
+})
+
+export const gitIdentity = scalar<boolean, boolean>(readBoolean, {
+  description: "git inside has user.name and user.email of the caller's own configuration, and nothing else of it.",
   unit: 'true or false',
   type: 'boolean',
   default: false,
-  flag: { name: 'tty', group: 'Inside' },
-  narrowing: chosen(),
-  need: (value) => (value ? 'tty' : undefined),
+  flag: { name: 'git-identity', group: 'Files', isRare: true },
+  narrowing: ranked([false, true]),
 })
 
 export const sshAgent = scalar<boolean, boolean>(readBoolean, {

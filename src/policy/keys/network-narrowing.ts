@@ -1,7 +1,7 @@
 /** What of the network is within what, and what is left of a grant. Pure. */
 import { allowsAllOf, parseRule } from '../../network/host-rule.ts'
 import type { HeaderCredential } from '../../network/termination.ts'
-import { isToolName } from '../../network/tools/names.ts'
+import { isToolRule } from '../../network/tools/names.ts'
 import type { NetworkPolicy } from '../values.ts'
 import { unite } from './key.ts'
 import type { Narrowing } from './narrowing.ts'
@@ -37,7 +37,7 @@ const areGrantedAddresses = ({ hosts = {} }: ParsedNetwork, grant: NetworkPolicy
 /** The hosts of a request, in which the name of a tool means what the operator's own means; undefined where the operator has not named it. */
 function hostsMeant(wanted: readonly string[], { tools = [] }: NetworkPolicy): readonly string[] | undefined {
   const known = tools.map(({ name }): string => name)
-  if (!wanted.every((host) => !isToolName(host) || known.includes(host))) return undefined
+  if (!wanted.every((host) => !isToolRule(host) || known.includes(host))) return undefined
   return wanted.flatMap((host) => tools.find(({ name }) => name === host)?.hosts ?? [host])
 }
 

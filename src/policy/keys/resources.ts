@@ -96,13 +96,14 @@ const rateOf = (read: Reader<number | null>, unit: string, shows: (value: number
 const bytesRate = rateOf(bytesPerSecond, 'size', formatSize)
 const operationsRate = rateOf(operationsPerSecond, 'number', String)
 
-const HOME = 'SIZE|DIR[:MODE]'
+const HOME = 'NAME|SIZE|DIR[:MODE]'
 
-/** A size begins with a digit; a directory whose name does, too, is written with a slash. */
-const homeValues = (text: string): FlagValues =>
-  /^\d[^/]*$/.test(text)
-    ? { values: { resources: { home: text } } }
-    : zoneOfMode(text, HOME, { mode: 'rw', target: SANDBOX_HOME })
+/** Without a slash it is a size where it begins with a digit, and a name where it begins with a letter; a directory is written with one. */
+function homeValues(text: string): FlagValues {
+  if (/^\d[^/]*$/.test(text)) return { values: { home: 'none', resources: { home: text } } }
+  if (/^[A-Za-z][^/]*$/.test(text)) return { values: { home: text } }
+  return zoneOfMode(text, HOME, { mode: 'rw', target: SANDBOX_HOME })
+}
 
 export const resources = section(
   {
@@ -179,7 +180,7 @@ export const resources = section(
       name: 'home',
       argument: HOME,
       group: 'Files',
-      help: 'Size of the home directory, or a directory of the host that is shown there, writable unless :ro or :cow says otherwise; it ends like --rw.',
+      help: 'The home directory: kept by a name for the next runs here, of a size, or one of the host; that ends like --rw.',
       standard: '50m',
       sets: homeValues,
     }),
