@@ -175,7 +175,7 @@ const SANDBOX_FAILED = 125
 function reportOf(results: readonly Result[]): TaskReport {
   const last = results.at(-1)
   if (last === undefined) throw new TypeError('a task without commands')
-  const { error, reason, message, planHash, backend, isolation } = last
+  const { error, reason, message, planHash, backend, isolation, limits, denials } = last
   if (error !== undefined && isRefusal(last))
     return { status: 'refused', cause: 'sandbox', code: error.code, message: error.message, elsewhere: true }
   const [stdout, stderr] = [joined(results, 'stdout'), joined(results, 'stderr')]
@@ -191,6 +191,8 @@ function reportOf(results: readonly Result[]): TaskReport {
     planHash,
     backend,
     isolation,
+    limits,
+    denials,
     warnings: [...new Set(results.flatMap(({ warnings }) => warnings))],
   }
 }

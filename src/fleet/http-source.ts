@@ -38,6 +38,8 @@ interface Job {
 
 /** A server that holds a poll until there is a job answers within this. */
 const POLL_WITHIN_MS = 90_000
+/** Seconds that it is asked to hold it; others do not know the word. */
+const HOLD_S = 25
 const LAST_ANSWER_MS = 1_000
 const GOODBYE_MS = 3_000
 /** Milliseconds for what is not worth waiting for: the command does. */
@@ -125,6 +127,8 @@ export class HttpSource implements TaskSource {
     // A job that the server gives out at this very moment would be lost with its answer.
     const asking = later(signal, LAST_ANSWER_MS)
     for (let failures = 0; !signal.aborted; ) {
+      // From the question on: a server that has held it for as long is asked again at once.
+      const next = pause(jittered(this.options.pollMs), signal)
       const found = await this.askForJob(asking).catch((error: unknown) => error as Error)
       if (found instanceof Error) {
         if (failures === 0 && !signal.aborted) this.options.log(`no job can be had: ${neutralise(found.message)}`)
@@ -137,14 +141,14 @@ export class HttpSource implements TaskSource {
       if (task !== undefined && !signal.aborted) return task
       if (task !== undefined) await this.report(task, NOT_BEGUN)
       // Also after a job that is none for us: a server that repeats itself is not asked faster.
-      await pause(jittered(this.options.pollMs), signal)
+      await next
     }
     return undefined
   }
 
   private async askForJob(signal: AbortSignal): Promise<Readonly<Record<string, unknown>> | undefined> {
     const { client, workerId, register } = this.options
-    const path = `api/jobs/get-job?workerId=${encodeURIComponent(workerId)}`
+    const path = `api/jobs/get-job?workerId=${encodeURIComponent(workerId)}&wait=${HOLD_S}`
     const answer = await client.ask(path, { signal, withinMs: POLL_WITHIN_MS })
     const { job } = answer.body
     if (answer.status === 404) await register()

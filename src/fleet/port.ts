@@ -8,7 +8,7 @@
  */
 import type { Isolation } from '../backends/backend.ts'
 import type { BackendName, Need } from '../policy/values.ts'
-import type { Reason } from '../report/result.ts'
+import type { Denial, Reason, Result } from '../report/result.ts'
 
 /** Milliseconds between two questions whether a running task is cancelled. */
 export const CANCEL_CHECK_MS = 2_000
@@ -93,6 +93,10 @@ export interface FinishedTask {
   readonly planHash: string
   readonly backend: BackendName | null
   readonly isolation: Isolation
+  /** That held for each command. */
+  readonly limits: Result['limits']
+  /** What the walls refused the last command. */
+  readonly denials: readonly Denial[]
   /** What people should know, one line each: of the run, and files that could not be packed. */
   readonly warnings: readonly string[]
   /** A ZIP of the regular files that the task has made or changed; absent when there are none, or `directory` was given. */
