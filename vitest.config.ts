@@ -12,6 +12,8 @@ const shared = {
   setupFiles: ['tests/support/surroundings.ts', 'tests/support/golden.ts'],
   exclude: [...configDefaults.exclude, 'tests/vm/**'],
   pool: 'forks' as const,
+  // What is waited for comes, on a busy machine late; vitest's second is a measurement.
+  expect: { poll: { timeout: 15_000 } },
 }
 
 // A small machine under load: a time limit here ends a hang, it measures nothing.

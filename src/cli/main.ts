@@ -8,7 +8,7 @@ import { SandboxError } from '../error.ts'
 import { errorLines } from '../report/text.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { type Call, hostEnvironment, readCall, wordsFrom } from './call.ts'
-import { writeStderr, writeStdout } from './stdio.ts'
+import { leaveStreams, writeStderr, writeStdout } from './stdio.ts'
 import type { Subcommand } from './subcommand.ts'
 import { COMPLETE, DECLARED, SUPERVISE, type SubcommandName } from './subcommands.ts'
 import { usageError } from './usage-error.ts'
@@ -134,4 +134,8 @@ async function main(): Promise<number> {
 }
 
 // Nothing may keep us here once the answer is given: a stdin that was passed on, a socket of a pool.
-void main().then((status) => process.exit(status))
+void main().then((status) => {
+  // Where the runner itself has failed, it may have left a terminal as it was to the command.
+  if (status !== FAILED) leaveStreams()
+  process.exit(status)
+})

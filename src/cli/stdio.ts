@@ -4,6 +4,7 @@
  *
  * Edge: stdout, stderr.
  */
+import { closeSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
 
 const GONE = new Set(['EPIPE', 'ERR_STREAM_DESTROYED'])
@@ -46,6 +47,19 @@ export function writeBytes(stream: 'stdout' | 'stderr', bytes: Uint8Array): Prom
 /** Messages on stderr, one line each. */
 export function writeStderr(lines: readonly string[]): Promise<void> {
   return lines.length === 0 ? Promise.resolve() : write(process.stderr, `${lines.join('\n')}\n`)
+}
+
+/**
+ * Our last step. When it ends, node gives a terminal that is open the modes that it found at its start; but the runner has put them back already,
+ * and by now they may be those of another program of the same job, such as a pager.
+ */
+export function leaveStreams(): void {
+  for (const fd of [0, 1, 2])
+    try {
+      closeSync(fd)
+    } catch {
+      // The caller has not opened it.
+    }
 }
 
 const reportedByWrite = () => undefined

@@ -74,7 +74,15 @@ describeWith(['bwrap', 'userns', 'python'], 'a stdio server under the mcp profil
   test('sees nothing of the host but its own files', async () => {
     const directory = await directoryWith({ 'server.py': SERVER })
     const { ask, bye } = await connect(['--profile', 'mcp', '--', './server.py'], directory)
-    const paths = ['/etc/shadow', '/sys', '/var/lib', directory, '/usr/bin/env']
+    const paths = [
+      '/etc/shadow',
+      '/sys/class',
+      '/sys/kernel',
+      '/sys/devices/system/node',
+      '/var/lib',
+      directory,
+      '/usr/bin/env',
+    ]
     expect(await ask(1, 'secrets', paths)).toEqual(['/usr/bin/env'])
     await bye()
   })
