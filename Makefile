@@ -36,7 +36,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: native-programs install uninstall packages deb all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench fleet-demo doctor clean help FORCE
+.PHONY: native-programs install uninstall packages deb devcontainer all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench fleet-demo doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -137,6 +137,11 @@ install: native build ## install below DESTDIR/PREFIX (/usr/local): programs, ma
 uninstall: ## remove what make install has installed there
 	@packaging/uninstall
 
+FEATURE ?= build/devcontainer/llm-do
+devcontainer: native build ## the feature for dev containers with what is built, in build/devcontainer/llm-do
+	@rm -rf $(FEATURE) && mkdir -p $(dir $(FEATURE)) && cp -R packaging/devcontainer/llm-do $(FEATURE)
+	@PREFIX=/usr/local DESTDIR=$(abspath $(FEATURE))/built WITHOUT_COMPILED=1 packaging/install
+
 # The other machine's programs; the compiler for this one's is the usual one.
 ifeq ($(shell uname -m),aarch64)
 OTHER := x64
@@ -192,8 +197,8 @@ sweep: $(NODE_MODULES) ## the exhaustive comparisons that make test has and make
 	@$(VITEST) run --project sweep $(FILE)
 
 # Sources of the native part that have units.
-UNIT_TESTED := lib/launch-file sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/sha256 client/utf8 client/capture \
-               runner/freshness runner/observer-look lib/launch-cache lib/seal lib/guard lib/guard-watch lib/walk lib/arena lib/fd-message lib/report-failure lib/run-record lib/cgroup
+UNIT_TESTED := lib/launch-file lib/open-by-steps sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/sha256 client/utf8 client/capture \
+               runner/freshness runner/observer-look lib/launch-cache lib/seal lib/guard lib/guard-watch lib/walk lib/arena lib/fd-message lib/report-failure lib/run-record lib/cgroup lib/children
 UNIT_SOURCES := $(UNIT_TESTED:%=native/%.c)
 UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/native/unit/*.c))
 UNIT_FLAGS := -std=gnu11 -D_GNU_SOURCE= -O0 -g1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -221,7 +226,11 @@ fuzz: ## the native parsers under libFuzzer, ASan and UBSan, MINUTES=20 each; ne
 test: setup-test ## everything on real components: as root, as a plain user, in a virtual machine
 	@CI=$(CI) node scripts/test.mjs $(STAGES)
 
+# A loss shows in minutes: of agents and servers that are killed there is one run of each kind, then sandboxes for as long as asked.
+FLEET_CHAOS := node bench/fleet.mjs chaos --tasks 300 --agents 3 --kills 8 --server-kills 4 --within 300 --seed $(or $(SEED),1)
+
 soak: all ## random policies, attacks and kills with a look at the host after each: make soak MINUTES=30 SEED=1 JOBS=4
+	$(if $(ROUND),,@$(FLEET_CHAOS) --http && $(FLEET_CHAOS))
 	@node scripts/soak.mjs $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ROUND),--round $(ROUND)) $(if $(JOBS),--jobs $(JOBS))
 
 mutants: all ## breaks a wall at a time, in a copy, and demands that its test notices: make mutants ONLY=NAME

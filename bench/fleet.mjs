@@ -1,17 +1,19 @@
-// Tasks through BullMQ and agents of this machine: a demonstration, a test of endurance, measurements.
+// Tasks through BullMQ, or a fleet-server, and agents of this machine: a demonstration, a test of endurance, measurements.
 //
 //   node bench/fleet.mjs demo                                          a few tasks, with what became of them
-//   node bench/fleet.mjs chaos [--tasks N] [--agents N] [--kills N] [--redis-kills N] [--seed N]   kill -9 at random; fails when a task is lost
+//   node bench/fleet.mjs chaos [--http] [--tasks N] [--agents N] [--kills N] [--server-kills N] [--seed N] [--within SECONDS]
+//                                                                      kill -9 of agents and of Redis (--http: of fleet-server) at random; fails
+//                                                                      when a task is lost or ends twice, or something is left
 //   node bench/fleet.mjs throughput [--tasks N] [--agents 1,2,4]       tasks a second, next to exec in a loop
 //   node bench/fleet.mjs memory [--tasks N]                            what an agent holds, over many tasks
 //
 // Everything is in one temporary directory; every process is started here and ended here.
-import { execFileSync, spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { loadavg, tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { basename, delimiter, dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -29,7 +31,9 @@ const { positionals, values } = parseArgs({
     tasks: { type: 'string' },
     agents: { type: 'string' },
     kills: { type: 'string', default: '3' },
-    'redis-kills': { type: 'string', default: '2' },
+    'server-kills': { type: 'string', default: '2' },
+    http: { type: 'boolean', default: false },
+    within: { type: 'string', default: '3600' },
     seed: { type: 'string', default: '1' },
     slots: { type: 'string', default: '2' },
   },
@@ -37,7 +41,6 @@ const { positionals, values } = parseArgs({
 
 const directory = mkdtempSync(join(tmpdir(), 'llm-do-fleet.'))
 const started = new Set()
-const states = new Set()
 
 function start(file, words, options = {}) {
   const child = spawn(file, words, { stdio: ['ignore', 'ignore', 'inherit'], ...options })
@@ -92,14 +95,28 @@ async function startRedis(port) {
   return redis
 }
 
-const HOME = join(directory, 'home')
+/** They exist: without a home nothing is remembered from run to run. All that agents and servers write is below. */
+const [HOME, STATE, TEMPORARY] = ['home', 'state', 'tmp'].map((name) => join(directory, name))
+for (const one of [HOME, STATE, TEMPORARY]) mkdirSync(one)
 
-function startAgent(port, name, { slots = values.slots, quiet = true } = {}) {
-  const server = `redis://127.0.0.1:${port}`
-  states.add(createHash('sha256').update(`${server}\0${name}`).digest('hex').slice(0, 16))
-  const words = ['agent', '--queue', server, '--slots', slots, '--lease', LEASE, '--grace', '20s']
-  const env = { PATH: process.env.PATH, HOME, WORKER_ID: name, LANG: 'C.UTF-8' }
-  return start(join(ROOT, 'bin/llm-do'), words, { env, stdio: ['ignore', 'ignore', quiet ? 'ignore' : 'inherit'] })
+function startCommand(words, { env = {}, stdio }) {
+  const own = { PATH: process.env.PATH, HOME, XDG_STATE_HOME: STATE, TMPDIR: TEMPORARY, LANG: 'C.UTF-8' }
+  return start(join(ROOT, 'bin/llm-do'), words, { env: { ...own, ...env }, stdio })
+}
+
+function startAgent(port, name, { quiet = true } = {}) {
+  const words = [
+    'agent',
+    '--queue',
+    `redis://127.0.0.1:${port}`,
+    '--slots',
+    values.slots,
+    '--lease',
+    LEASE,
+    '--grace',
+    '20s',
+  ]
+  return startCommand(words, { env: { WORKER_ID: name }, stdio: ['ignore', 'ignore', quiet ? 'ignore' : 'inherit'] })
 }
 
 async function openQueue(port) {
@@ -135,7 +152,7 @@ async function untilEnded(queue, count, limitMs = 3_600_000) {
 
 async function stop({ child, ended: end }, signal = 'SIGTERM') {
   child.kill(signal)
-  await end
+  return await end
 }
 
 /** How often Redis has told of the end of each job. */
@@ -179,52 +196,193 @@ async function demo() {
   await stop(redis)
 }
 
-async function chaos() {
-  const [count, size, seed] = [Number(values.tasks ?? 60), Number(values.agents ?? 2), Number(values.seed)]
-  const random = randomFrom(seed)
+/* ---- chaos: what a fleet of either kind can do ---- */
+
+const taskNames = (count) => Array.from({ length: count }, (_, index) => `t${index}`)
+const CHAOS_COMMAND = 'sleep 0.05; echo $((6 * 7))'
+
+/** BullMQ and Redis. */
+async function queueFleet() {
   const port = await freePort()
   let redis = await startRedis(port)
   const { queue, client, close } = await openQueue(port)
-  await add(queue, count, 'sleep 0.05; echo $$')
-  const names = Array.from({ length: size }, (_, index) => `agent-${index}`)
-  const agents = new Map(names.map((name) => [name, startAgent(port, name)]))
-  const kills = [
-    ...Array.from({ length: Number(values.kills) }, () => 'agent'),
-    ...Array.from({ length: Number(values['redis-kills']) }, () => 'redis'),
-  ].map((what) => ({ what, at: Math.floor(random() * count * 0.8), pick: names[Math.floor(random() * size)] }))
-  for (const { what, at, pick } of kills.sort((a, b) => a.at - b.at)) {
-    await untilEnded(queue, at)
-    if (what === 'redis') {
+  return {
+    server: 'redis',
+    startAgent: (name) => startAgent(port, name),
+    add: (count) => add(queue, count, CHAOS_COMMAND),
+    killServer: async () => {
       await stop(redis, 'SIGKILL')
       redis = await startRedis(port)
-    } else {
+    },
+    ended: async () => {
+      const { completed, failed } = await ended(queue)
+      return completed + failed
+    },
+    outcome: async (count) => {
+      const ends = await endsOf(client)
+      const failed = (await queue.getFailed()).map(({ id, failedReason }) => `${id}: ${failedReason}`)
+      return {
+        lost: taskNames(count).filter((id) => !ends.has(id)),
+        twice: [...ends].filter(([, times]) => times > 1).map(([id]) => id),
+        failed,
+      }
+    },
+    close: async () => {
+      await close()
+      await stop(redis)
+    },
+  }
+}
+
+/** A token is shown and asked for at every step. */
+const SECRET = 'of the chaos'
+
+async function startServer(port) {
+  const words = ['fleet-server', '--port', String(port), '--data', join(directory, 'server')]
+  const server = startCommand(words, { env: { WORKER_TOKEN_SECRET: SECRET }, stdio: ['ignore', 'pipe', 'ignore'] })
+  for await (const line of createInterface(server.child.stdout)) return { ...server, url: line }
+  throw new Error('fleet-server has ended without an address')
+}
+
+/** The server tells how a task has ended; an end that was told once must never change. */
+async function httpFleet() {
+  const port = await freePort()
+  let server = await startServer(port)
+  const { url } = server
+  const ask = async (path, options) => {
+    const response = await fetch(new URL(path, url), options)
+    if (!response.ok) throw new Error(`${path}: ${response.status}`)
+    return await response.json()
+  }
+  const open = []
+  const ends = new Map()
+  const endOf = async (id) => {
+    const { state, exitCode, stdout, attempts, endedMs, worker, message } = await ask(`/api/tasks/${id}`)
+    if (['queued', 'running'].includes(state)) return undefined
+    const isRight = state === 'done' && exitCode === 0 && stdout === '42\n'
+    return { isRight, said: JSON.stringify({ state, exitCode, stdout, attempts, endedMs, worker, message }) }
+  }
+  return {
+    server: 'server',
+    startAgent: (name) => {
+      const words = ['agent', '--server', url, '--slots', values.slots, '--poll', '200ms', '--grace', '20s']
+      const env = { WORKER_ID: name, WORKER_TOKEN_SECRET: SECRET }
+      return startCommand(words, { env, stdio: ['ignore', 'ignore', 'ignore'] })
+    },
+    add: async (count) => {
+      const headers = { 'content-type': 'application/json' }
+      const body = JSON.stringify({ command: CHAOS_COMMAND })
+      for (let at = 0; at < count; at += 1) open.push((await ask('/api/tasks', { method: 'POST', headers, body })).id)
+    },
+    killServer: async () => {
+      await stop(server, 'SIGKILL')
+      server = await startServer(port)
+    },
+    ended: async () => {
+      // They begin in this order, so the next ends are among the first.
+      for (const id of open.slice(0, 50)) {
+        const end = await endOf(id)
+        if (end === undefined) continue
+        ends.set(id, end)
+        open.splice(open.indexOf(id), 1)
+      }
+      return ends.size
+    },
+    outcome: async () => {
+      const twice = []
+      for (const [id, { said }] of ends) if ((await endOf(id))?.said !== said) twice.push(id)
+      return { lost: open, twice, failed: [...ends.values()].filter(({ isRight }) => !isRight).map(({ said }) => said) }
+    },
+    close: async () => {
+      if ((await stop(server)) !== 0) throw new Error('fleet-server did not end well')
+    },
+  }
+}
+
+const wordsOf = (file) => {
+  try {
+    return readFileSync(file, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+const filesIn = (place) => (existsSync(place) ? readdirSync(place).map((name) => join(place, name)) : [])
+
+/** Processes that know the directory of this program, files of tasks, and cgroups and records of runs that no launcher holds. */
+function leftNow() {
+  const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+  const words = processes.map((pid) => [pid, wordsOf(`/proc/${pid}/cmdline`), wordsOf(`/proc/${pid}/environ`)])
+  const runs = new Set(words.map(([, argv]) => /\0--id\0([a-z0-9]+)\0/.exec(argv)?.[1]))
+  const cgroups = spawnSync('find', ['/sys/fs/cgroup', '-type', 'd', '-name', 'llm-do-*'], { encoding: 'utf8' }).stdout
+  const records = ['/run/llm-do/runs', `/tmp/llm-do-${process.getuid()}/runs`].flatMap(filesIn)
+  const agents = filesIn(join(STATE, 'llm-do/fleet')).flatMap((agent) => filesIn(join(agent, 'tasks')))
+  return [
+    ...words.filter(([, ...texts]) => texts.join('').includes(directory)).map(([pid, argv]) => `${pid} ${argv}`),
+    ...[...cgroups.split('\n').filter(Boolean), ...records].filter(
+      (path) => !runs.has(basename(path).replace('llm-do-', '')),
+    ),
+    ...agents,
+    ...filesIn(TEMPORARY),
+  ]
+}
+
+/** The kernel takes a moment, and others have runs that come and go. */
+async function leftSince(before) {
+  let left = leftNow().filter((one) => !before.includes(one))
+  for (let looks = 0; left.length > 0 && looks < 100; looks += 1) {
+    await sleep(100)
+    const now = leftNow()
+    left = left.filter((one) => now.includes(one))
+  }
+  return left
+}
+
+async function chaos() {
+  const [count, size, seed] = [Number(values.tasks ?? 60), Number(values.agents ?? 2), Number(values.seed)]
+  const [random, before] = [randomFrom(seed), leftNow()]
+  const fleet = await (values.http ? httpFleet() : queueFleet())
+  await fleet.add(count)
+  const names = Array.from({ length: size }, (_, index) => `agent-${index}`)
+  const agents = new Map(names.map((name) => [name, fleet.startAgent(name)]))
+  const kills = [
+    ...Array.from({ length: Number(values.kills) }, () => 'agent'),
+    ...Array.from({ length: Number(values['server-kills']) }, () => fleet.server),
+  ].map((what) => ({ what, at: Math.floor(random() * count * 0.8), pick: names[Math.floor(random() * size)] }))
+  const deadline = performance.now() + 1000 * Number(values.within)
+  const until = async (most) => {
+    while ((await fleet.ended()) < most && performance.now() < deadline) await sleep(50)
+  }
+  for (const { what, at, pick } of kills.sort((a, b) => a.at - b.at)) {
+    await until(at)
+    if (what === fleet.server) await fleet.killServer()
+    else {
       await stop(agents.get(pick), 'SIGKILL')
-      agents.set(pick, startAgent(port, pick))
+      agents.set(pick, fleet.startAgent(pick))
     }
   }
-  const counts = await untilEnded(queue, count)
-  for (const agent of agents.values()) await stop(agent)
-  const ends = await endsOf(client)
-  const lost = Array.from({ length: count }, (_, index) => `t${index}`).filter((id) => !ends.has(id))
-  const twice = [...ends].filter(([, times]) => times > 1).map(([id]) => id)
-  const failed = await Promise.all(
-    (await queue.getFailed()).map(async ({ id, failedReason }) => `${id}: ${failedReason}`),
-  )
-  await close()
-  await stop(redis)
+  await until(count)
+  const ends = []
+  for (const agent of agents.values()) ends.push(await stop(agent))
+  const { lost, twice, failed } = await fleet.outcome(count)
+  await fleet.close()
+  const left = await leftSince(before)
+  const seconds = Math.round((performance.now() - deadline) / 1000 + Number(values.within))
   console.log(
     JSON.stringify({
       seed,
       tasks: count,
       agents: size,
       kills: kills.map(({ what, at }) => `${what}@${at}`),
-      ...counts,
+      seconds,
       lost,
       twice,
       failed,
+      left,
     }),
   )
-  if (lost.length + twice.length + failed.length > 0) process.exitCode = 1
+  if (lost.length + twice.length + failed.length + left.length > 0 || ends.some((status) => status !== 0))
+    process.exitCode = 1
 }
 
 /** What Redis has done and holds so far. */
@@ -235,50 +393,63 @@ async function redisUse(client) {
   return { commands: field('total_commands_processed'), bytes: field('used_memory'), cpuMs }
 }
 
-/** Runs of the command in a row, several rows at once. */
-function loopRate(count, rows) {
-  const begun = performance.now()
-  const words = [
-    '-c',
-    `seq ${count} | xargs -P ${rows} -n 1 ${join(ROOT, 'bin/llm-do-exec')} -- /bin/echo task >/dev/null`,
-  ]
-  const cwd = mkdtempSync(join(directory, 'work.'))
-  execFileSync('/bin/sh', words, { cwd, env: { PATH: process.env.PATH, HOME } })
-  return count / ((performance.now() - begun) / 1000)
+/** Hundredths of a second (proc(5): utime, stime, cutime, cstime), of a process and of all that it has waited for. */
+function processorMs(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ')
+  return 10 * fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0)
 }
 
+const sum = (numbers) => numbers.reduce((total, one) => total + one, 0)
+const perTask = (name, { count, seconds, ms }) =>
+  `${name}: ${(count / seconds).toFixed(1)}/s, ${(ms / count).toFixed(1)} ms of processor each`
+
+/** Runs of the same command by the same policy, several rows at once; the first one of a place plans and is not counted. */
+function loop(count, rows) {
+  const exec = `${join(ROOT, 'bin/llm-do-exec')} --profile task -- /bin/sh -c 'echo task'`
+  const cwd = mkdtempSync(join(directory, 'work.'))
+  const run = (words) => execFileSync('/bin/sh', ['-c', words], { cwd, env: { PATH: process.env.PATH, HOME } })
+  run(exec)
+  const [begun, before] = [performance.now(), processorMs('self')]
+  run(`seq ${count} | xargs -P ${rows} -I N ${exec}`)
+  return { count, seconds: (performance.now() - begun) / 1000, ms: processorMs('self') - before }
+}
+
+async function agentsRate(count, size) {
+  const port = await freePort()
+  const redis = await startRedis(port)
+  const { queue, client, close } = await openQueue(port)
+  const agents = Array.from({ length: size }, (_, index) => startAgent(port, `agent-${index}`))
+  // Begins when all agents have shown that they work.
+  const warmUp = size * 8
+  await queue.addBulk(Array.from({ length: warmUp }, (_, index) => ({ ...job(index), opts: { jobId: `w${index}` } })))
+  await untilEnded(queue, warmUp)
+  const used = () => sum(agents.map(({ child }) => processorMs(child.pid)))
+  const [redisBefore, before, begun] = [await redisUse(client), used(), performance.now()]
+  await add(queue, count)
+  await untilEnded(queue, count + warmUp)
+  const [seconds, ms, redisAfter] = [(performance.now() - begun) / 1000, used() - before, await redisUse(client)]
+  for (const agent of agents) await stop(agent)
+  await close()
+  await stop(redis)
+  rmSync(join(directory, 'appendonlydir'), { recursive: true, force: true })
+  const each = (name) => (redisAfter[name] - redisBefore[name]) / count
+  return { count, seconds, ms, redis: { commands: each('commands'), cpuMs: each('cpuMs'), bytes: each('bytes') } }
+}
+
+/** The loop and the agents by turns: what else the machine does is in both. Processor time does not depend on that. */
 async function throughput() {
   const count = Number(values.tasks ?? 2000)
-  for (const rows of [1, 2])
-    console.log(`exec in a loop, ${rows} at once: ${loopRate(Math.min(count, 200), rows).toFixed(1)}/s`)
+  const rows = Number(values.slots)
   for (const size of (values.agents ?? '1,2,4').split(',').map(Number)) {
-    const port = await freePort()
-    const redis = await startRedis(port)
-    const { queue, client, close } = await openQueue(port)
-    const agents = Array.from({ length: size }, (_, index) => startAgent(port, `agent-${index}`))
-    // Begins when all agents have shown that they work.
-    await queue.addBulk(
-      Array.from({ length: size * 8 }, (_, index) => ({ ...job(index), opts: { jobId: `w${index}` } })),
-    )
-    await untilEnded(queue, size * 8)
-    const [before, begun] = [await redisUse(client), performance.now()]
-    await add(queue, count)
-    await untilEnded(queue, count + size * 8)
-    const seconds = (performance.now() - begun) / 1000
-    const load = loadavg()[0].toFixed(1)
-    console.log(
-      `${size} agents of ${values.slots} slots: ${(count / seconds).toFixed(1)}/s (load of the machine ${load})`,
-    )
-    const after = await redisUse(client)
-    const perTask = (name) => ((after[name] - before[name]) / count).toFixed(name === 'bytes' ? 0 : 1)
-    console.log(
-      `  a task costs Redis ${perTask('commands')} commands, ${perTask('cpuMs')} ms of processor and ${perTask('bytes')} bytes`,
-    )
-    for (const agent of agents) await stop(agent)
-    await close()
-    await stop(redis)
-    rmSync(join(directory, 'appendonlydir'), { recursive: true, force: true })
+    console.log(perTask(`exec in a loop, ${rows} at once`, loop(Math.min(count, 500), rows)))
+    const { redis, ...rate } = await agentsRate(count, size)
+    console.log(perTask(`${size} agents of ${values.slots} slots`, rate))
+    const { commands, cpuMs, bytes } = redis
+    console.log(`  of Redis: ${commands.toFixed(1)} commands, ${cpuMs.toFixed(1)} ms, ${bytes.toFixed(0)} bytes each`)
   }
+  console.log(`load of the machine: ${loadavg()[0].toFixed(1)}`)
 }
 
 /** The command is node below the client: the one process of an agent that stays. */
@@ -311,7 +482,4 @@ try {
 } finally {
   for (const child of started) child.kill('SIGKILL')
   rmSync(directory, { recursive: true, force: true })
-  // Root's state is not below HOME.
-  for (const state of process.getuid() === 0 ? states : [])
-    rmSync(join('/var/lib/llm-do/fleet', state), { recursive: true, force: true })
 }

@@ -9,12 +9,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { byHand, findProgram, NAIVE } from './bwrap.mjs'
+import { comparePeers, comparisonTable } from './comparison.mjs'
 import { cow } from './cow.mjs'
 import { explain } from './explain.mjs'
 import { countLeftovers, growthSince } from './leftovers.mjs'
 import { limits } from './limits.mjs'
 import { network } from './network.mjs'
-import { availablePeers, byHand, findProgram, NAIVE } from './peers.mjs'
 import { highWater, weightBelow, withPool } from './pool.mjs'
 import { makeStage, ROOT } from './stage.mjs'
 import { median, quantile, table } from './statistics.mjs'
@@ -51,16 +52,14 @@ function launchWords(stage) {
 }
 
 async function start(bench) {
-  const { stage, runs, peers } = bench
+  const { stage, runs } = bench
   const cold = [stage.exec, ...bench.cold, '--', 'true']
   stage.warm(cold)
-  const fast = peers.here.filter(({ slow }) => !slow).map(({ name, words }) => [name, words])
   const commands = {
     bwrap: [...NAIVE, 'true'],
     cold,
     'by hand': [...byHand(launchWords(stage)), 'true'],
     true: ['true'],
-    ...Object.fromEntries(fast),
   }
   const times = await turns(bench, 'start-up', { commands, rounds: runs })
   return [
@@ -113,11 +112,9 @@ async function failures(bench) {
   ]
 }
 
-async function slowPeers(bench) {
-  const slow = bench.peers.here.filter((peer) => peer.slow).map(({ name, words }) => [name, words])
-  if (slow.length === 0) return []
-  const rounds = Math.max(5, Math.round(bench.runs / 10))
-  await turns(bench, 'slow peers', { commands: { bwrap: [...NAIVE, 'true'], ...Object.fromEntries(slow) }, rounds })
+async function peers(bench) {
+  bench.comparison = await comparePeers({ runs: bench.runs, progress })
+  bench.times.peers = bench.comparison.times
   return []
 }
 
@@ -375,7 +372,7 @@ const GROUPS = {
   long,
   memory,
   leftovers,
-  peers: slowPeers,
+  peers,
 }
 
 /* ---- telling ---- */
@@ -415,7 +412,7 @@ function timesTable(times) {
   return table(['command', 'runs', 'median ms', 'p95', 'min', 'x first'], rows)
 }
 
-function printReport({ rows, times, peers, where }) {
+function printReport({ rows, times, comparison, where }) {
   console.log(
     `${where.processor}, ${where.processors} processors, Linux ${where.kernel}, node ${where.node}, load ${where.load.join(' ')}\n`,
   )
@@ -427,7 +424,9 @@ function printReport({ rows, times, peers, where }) {
   )
   for (const { row, note } of rows) if (note !== undefined) console.log(`${row}: ${note}`)
   console.log(`\n${timesTable(times)}`)
-  for (const { name, missing } of peers.missing) console.log(`not compared: ${name}: ${missing}`)
+  if (comparison === undefined) return
+  console.log(`\n${comparisonTable(comparison)}\n`)
+  for (const { name, missing } of comparison.missing) console.log(`not compared: ${name}: ${missing}`)
 }
 
 async function measure(bench, wanted) {
@@ -461,13 +460,10 @@ async function main() {
     })
   try {
     const help = spawnSync(join(ROOT, 'bin/llm-do'), ['exec', '--help'], { encoding: 'utf8' }).stdout ?? ''
-    const hasStartRows = options.rows.includes('start') || options.rows.includes('peers')
-    const peers = hasStartRows ? availablePeers(stage) : { here: [], missing: [] }
     const bench = {
       stage,
       options,
       runs: options.runs ?? 100,
-      peers,
       times: {},
       progress,
       cold: help.includes('--pool') ? COLD : [],
@@ -481,10 +477,10 @@ async function main() {
           machine: where,
           rows: rows.map((row) => ({ ...row, verdict: verdict(row) })),
           times: bench.times,
-          missing: Object.fromEntries(peers.missing.map(({ name, missing }) => [name, missing])),
+          ...(bench.comparison && { peers: bench.comparison.rows, missing: bench.comparison.missing }),
         }),
       )
-    else printReport({ rows, times: bench.times, peers, where })
+    else printReport({ rows, times: bench.times, comparison: bench.comparison, where })
     return rows.some((row) => verdict(row) === 'NOT MET') ? 1 : 0
   } finally {
     stage.remove()

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findProgram } from './peers.mjs'
+import { findProgram } from './bwrap.mjs'
 import { ROOT } from './stage.mjs'
 
 const PLACE = join(ROOT, 'build/peers')
@@ -15,7 +15,7 @@ const PACKAGES = ['@anthropic-ai/sandbox-runtime', '@openai/codex']
 /** codex makes no helpers for a home below /tmp. */
 const CODEX_HOME = join(PLACE, 'codex-home')
 
-const program = (name) => join(MODULES, '.bin', name)
+export const program = (name) => join(MODULES, '.bin', name)
 
 /** srt needs ripgrep; codex brings one. */
 function ripgrepDirectory() {
@@ -52,7 +52,7 @@ export const NPM_PEERS = { srt, codex }
 
 export const isInstalled = (name) => existsSync(program(name))
 
-function install() {
+export function install() {
   mkdirSync(PLACE, { recursive: true })
   writeFileSync(join(PLACE, 'package.json'), '{ "private": true }\n')
   const words = ['install', '--ignore-scripts', '--no-audit', '--no-fund', ...PACKAGES]

@@ -2,7 +2,7 @@
 // run once beside the same by naive bwrap, in a place where only the first run has left a plan.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { NAIVE } from './peers.mjs'
+import { NAIVE } from './bwrap.mjs'
 import { makeStage } from './stage.mjs'
 import { median, quantile } from './statistics.mjs'
 import { timeByTurns } from './stopwatch.mjs'

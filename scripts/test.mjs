@@ -2,7 +2,8 @@
 //
 //   node scripts/test.mjs [STAGE...]      without names: all
 //
-// Stages run one after another, and within a stage two test files at a time (vitest.config.ts).
+// Stages run one after another, and within a stage of system tests three test files at a time (vitest.config.ts). The analyzers run
+// beside the stages, with what these leave of the processors, and show what they found when they end.
 //
 // A stage that fails does not keep the next one from running. The last line is `N passed, N failed` over all stages; the exit
 // status is 0 only when nothing failed and something passed.
@@ -62,8 +63,8 @@ const STAGE_LIMIT_MS = 40 * 60_000
 
 const required = (words) => process.env.LLM_DO_TEST_REQUIRE ?? (process.env.CI === 'true' ? words.join(',') : '')
 
-/** Half of the time of a file of system tests is spent waiting. */
-const WORKERS = '2'
+/** A file of system tests has a processor for 60 % of its time (user and system time of the thirty longest, one by one). */
+const WORKERS = '3'
 
 const SYSTEM = ['--project', 'system', '--project', 'system-alone']
 
@@ -71,7 +72,8 @@ const STAGES = [
   {
     name: 'analysis',
     title: 'the static analyzers of gcc and clang over the native code',
-    run: () => summed({ file: join(checkout, 'scripts/analyze') }),
+    isBeside: true,
+    run: () => summed({ file: 'nice', argv: ['-n', '19', join(checkout, 'scripts/analyze')], isShownAtItsEnd: true }),
   },
   {
     name: 'native',
@@ -105,8 +107,12 @@ const STAGES = [
     name: 'user',
     title: `tests on real components, as ${isRoot ? 'a plain' : 'this'} user`,
     plainId: PLAIN_ID_OF_STAGE,
-    run: ({ plain }) => {
-      const env = { LLM_DO_TEST_REQUIRE: required(REQUIRED_OF_A_USER) }
+    run: ({ plain, stages }) => {
+      const isRunAsRootToo = isRoot && stages.some(({ name }) => name === 'root')
+      const env = {
+        LLM_DO_TEST_REQUIRE: required(REQUIRED_OF_A_USER),
+        ...(isRunAsRootToo && { LLM_DO_TEST_ROOT_STAGE: 'root' }),
+      }
       return vitest({ words: SYSTEM, env, plain })
     },
   },
@@ -136,11 +142,13 @@ const environment = Object.fromEntries(
 const print = (text) => process.stdout.write(`test: ${text}\n`)
 
 /** Starts a program, shows all it prints, and resolves to its exit status and standard output. Ctrl-C and TERM reach it. */
-function show({ file, argv = [], cwd = checkout, env }) {
+function show({ file, argv = [], cwd = checkout, env, isShownAtItsEnd = false }) {
   return new Promise((resolve) => {
     const child = spawn(file, argv, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
     const forward = (signal) => child.kill(signal)
     const output = []
+    const held = []
+    const write = (chunk) => (isShownAtItsEnd ? held.push(chunk) : process.stdout.write(chunk))
     const limit = setTimeout(() => {
       print(`stopped after ${STAGE_LIMIT_MS / 60_000} minutes`)
       child.kill('SIGTERM')
@@ -148,11 +156,12 @@ function show({ file, argv = [], cwd = checkout, env }) {
     for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, forward)
     child.stdout.on('data', (chunk) => {
       output.push(chunk)
-      process.stdout.write(chunk)
+      write(chunk)
     })
-    child.stderr.on('data', (chunk) => process.stdout.write(chunk))
+    child.stderr.on('data', write)
     const end = (status) => {
       clearTimeout(limit)
+      process.stdout.write(Buffer.concat(held))
       for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, forward)
       resolve({ status, stdout: Buffer.concat(output).toString() })
     }
@@ -217,8 +226,8 @@ const excerpt = (message) =>
     .join('\n')
 
 /** Runs a program whose last line of output is `N passed, N failed`. */
-async function summed({ file, argv, env }) {
-  const { status, stdout } = await show({ file, argv, env: { ...environment, PATH, ...env } })
+async function summed({ env, ...program }) {
+  const { status, stdout } = await show({ ...program, env: { ...environment, PATH, ...env } })
   const last = [...stdout.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1)
   const [passed, failed] = last === undefined ? [0, 0] : [Number(last[1]), Number(last[2])]
   const failures = [...stdout.matchAll(/^FAIL .*\n.*/gm)].map(([line]) => line)
@@ -299,6 +308,7 @@ async function runStages(stages) {
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => (interrupted.by = signal))
   const plainUsers = new Map()
   const counts = []
+  const beside = []
   try {
     // Before anything runs: vitest makes and removes files below node_modules, which a copy would trip over.
     for (const stage of isRoot ? stages : [])
@@ -306,9 +316,13 @@ async function runStages(stages) {
     for (const stage of stages) {
       const reason = stage.reasonToSkip?.()
       if (reason !== undefined) print(`${stage.name}: skipped, ${reason}`)
-      else if (interrupted.by === undefined)
-        counts.push(await runStage(stage, { stages, plain: plainUsers.get(stage) }))
+      else if (interrupted.by === undefined) {
+        const counting = runStage(stage, { stages, plain: plainUsers.get(stage) })
+        if (stage.isBeside) beside.push(counting)
+        else counts.push(await counting)
+      }
     }
+    counts.unshift(...(await Promise.all(beside)))
   } finally {
     for (const user of plainUsers.values()) user.remove()
   }

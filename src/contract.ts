@@ -86,7 +86,7 @@ export const EXIT_KILLED = 137
 
 /** Verb of a launch file entry -> number of its words. `end` is written by itself. */
 export const VERBS = {
-  /** bwrap|unshare; read by stager */
+  /** bwrap|unshare|none; read by launch, stager, init; none: no namespaces, and the host's own tree (sandbox/host-root.h) */
   engine: 1,
   /** WORD; read by stager; bwrap's argv, its path first */
   word: 1,
@@ -130,6 +130,8 @@ export const VERBS = {
   zone: 6,
   /** SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */
   replace: 2,
+  /** DIRECTORY; read by stager; a cgroup file system is mounted there, and covered by what the tree has there */
+  'cgroup-view': 1,
   /** DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
   cow: 3,
   /** SOURCE TARGET PATH; read by launch, layers; a path below the zone */
@@ -142,6 +144,8 @@ export const VERBS = {
   readonly: 1,
   /** PATH; read by init; below /proc */
   mask: 1,
+  /** SOURCE PATH; read by init; a file of the tree in the place of one below /proc, read-only */
+  'proc-file': 2,
   /** on|off; read by init */
   landlock: 1,
   /** FILTER|off; read by init; hexadecimal */
@@ -208,6 +212,8 @@ export const VERBS = {
   token: 1,
   /** NAME; read by client; the pool that may serve the plan */
   pool: 1,
+  /** read by client; the run ends with the process that started the client */
+  parent: 0,
   /** BYTES|all; read by client; most that is kept of each stream */
   capture: 1,
   /** TEXT SLOT; read by client; a segment of the JSON result and what follows it */

@@ -1,8 +1,9 @@
 /**
- * The library: `import { exec, spawn, plan, doctor, openSandbox } from 'llm-do-exec'`; docs/library.md shows it.
+ * The library: `import { exec, spawn, plan, doctor, openSandbox, serveTasks } from 'llm-do-exec'`; docs/library.md shows it.
  * Edge: process.env.
  */
 import { type DoctorReport, doctor as examine } from './doctor/checks.ts'
+import type { ServeTasksOptions } from './fleet/serve-tasks.ts'
 import { checkOptions } from './library/check-options.ts'
 import type { Environment } from './run/caller.ts'
 
@@ -16,6 +17,8 @@ export {
   SandboxExecutor,
   type SandboxExecutorOptions,
 } from './executor.ts'
+export type { FinishedTask, RefusedTask, Task, TaskOutput, TaskReport, TaskSource } from './fleet/port.ts'
+export type { ServeTasksOptions } from './fleet/serve-tasks.ts'
 export { OptionsError } from './library/check-options.ts'
 export { type ExecOptions, exec, plan, type SpawnOptions, spawn } from './library/exec.ts'
 export type { KillSignal, SpawnedCommand } from './library/spawn.ts'
@@ -44,4 +47,14 @@ export type { CopyOnWrite, ExecResult } from './run/layer-handle.ts'
 export async function doctor(options: { readonly env?: Environment } = {}): Promise<DoctorReport> {
   checkOptions('doctor', options)
   return examine(options.env ?? process.env)
+}
+
+/**
+ * Runs the tasks of `options.source`, each command in a sandbox of its own, until there are none or `options.signal` is aborted.
+ * @throws OptionsError; what `take` has failed with, when what runs has ended
+ */
+export async function serveTasks(options: ServeTasksOptions): Promise<void> {
+  // Most programs run no fleet: what it needs is loaded here.
+  const { serveTasks: serve } = await import('./fleet/serve-tasks.ts')
+  await serve(options)
 }

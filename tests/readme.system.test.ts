@@ -1,6 +1,7 @@
 /** What README.md and the pages of docs show is what happens: console blocks are played, examples run, links lead somewhere. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { transformSync } from 'esbuild'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { exec } from '../src/index.ts'
@@ -73,6 +74,11 @@ describe('the documents', () => {
   test.each(PAGES)('%s links only to what is there', (page) => {
     const targets = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, target = '']) => target)
     expect(targets.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([])
+  })
+
+  test.each(PAGES)('%s has JavaScript that can be parsed', (page) => {
+    for (const block of blocksOf(textOf(page), 'js'))
+      expect(() => transformSync(block, { format: 'esm' })).not.toThrow()
   })
 
   test('README.md names only options that there are', () => {

@@ -7,10 +7,13 @@
 #include "client/program.h"
 #include "lib/launch-cache.h"
 
+#include <sys/types.h>
+
 #define GIVEN_MAX 256
 
 struct call {
   const char *root;  /* directory of the package */
+  pid_t parent;      /* what started us, as it was at our own start */
   char **words;      /* what the caller wrote, without the verb */
   char **options;    /* first option word; options_end is the first that is none */
   char **options_end;

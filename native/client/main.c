@@ -103,6 +103,7 @@ struct run {
   const char *decided_by; /* a rule of a worker, or `policy` */
   sigset_t before; /* the caller's signal mask */
   int signals;     /* signalfd: what comes is passed on */
+  int parent;      /* pidfd: the run ends with it; -1 where the plan does not say so */
 
   pid_t launch;
 };
@@ -166,7 +167,7 @@ static _Noreturn void explain(const struct run *run, const char *json, int is_re
     fprintf(stderr, "llm-do: error SETUP_FAILED: the end of the run cannot be handed to node: %s\n", strerror(errno));
     _exit(125);
   }
-  become_node(run->call->root, &(struct node_call){"exec", run->call->words, fd});
+  become_node(run->call->root, &(struct node_call){"exec", run->call->words, fd, run->call->parent});
 }
 
 /* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
@@ -231,23 +232,58 @@ static int take_signals(struct run *run) {
   return run->signals < 0 ? -1 : 0;
 }
 
-static int open_plan(struct run *run, const char *directory, enum key_variables variables) {
-  static struct key key;
-  return call_key(run->call, variables, &key) < 0 ? -1 : cached_open(directory, &key, &run->file);
+/* As src/launch-cache/places.ts has them: the caller's cache directory, then where the secret of the seals is (lib/seal.c). */
+enum place { PLACE_CACHE, PLACE_RUNTIME, PLACE_SYSTEM, PLACES };
+
+static int below(const char *base, const char *path, char *text, size_t room) {
+  return base && base[0] == '/' && (size_t)snprintf(text, room, "%s%s/launch", base, path) < room ? 0 : -1;
 }
 
-static int find_plan(struct run *run, const char *directory) {
-  run->fd = open_plan(run, directory, KEY_FOR_ANY);
+static int cache_directory(enum place place, char *path, size_t room) {
+  const char *cache = getenv("XDG_CACHE_HOME");
+  char user[64];
+  switch (place) {
+    case PLACE_CACHE: return cache && cache[0] == '/' ? below(cache, "/llm-do", path, room) : below(getenv("HOME"), "/.cache/llm-do", path, room);
+    case PLACE_RUNTIME: return geteuid() == 0 ? -1 : below(getenv("XDG_RUNTIME_DIR"), "/llm-do", path, room);
+    case PLACE_SYSTEM: break;
+    case PLACES: return -1;
+  }
+  snprintf(user, sizeof user, "/run/user/%u", (unsigned)geteuid());
+  return below(geteuid() == 0 ? "/run" : user, "/llm-do", path, room);
+}
+
+static int open_plan(struct run *run, enum key_variables variables) {
+  static struct key key;
+  char directory[4096];
+  int fd = -1;
+  if (call_key(run->call, variables, &key) < 0) return -1;
+  for (enum place place = 0; fd < 0 && place < PLACES; place++)
+    if (cache_directory(place, directory, sizeof directory) == 0) fd = cached_open(directory, &key, &run->file);
+  return fd;
+}
+
+/* A parent that we still have was alive when its pidfd was opened; of one in another pid namespace (pid 0) there is none, which node says. */
+static int watch_parent(struct run *run) {
+  struct entry entry;
+  run->parent = -1;
+  if (!launchfile_find(&run->file, V_PARENT, &entry)) return 0;
+  run->parent = sys_pidfd_open(run->call->parent);
+  if (getppid() != run->call->parent) _exit(128 + SIGTERM); /* it has gone, and nothing was started yet */
+  return run->parent < 0 ? -1 : 0;
+}
+
+static int find_plan(struct run *run) {
+  run->fd = open_plan(run, KEY_FOR_ANY);
   if (run->call->given[0] && (run->fd < 0 || !given_are_unknown(&run->file, run->call->given))) {
     if (run->fd >= 0) close(run->fd);
-    run->fd = open_plan(run, directory, KEY_BY_NAME);
+    run->fd = open_plan(run, KEY_BY_NAME);
   }
   if (run->fd < 0 || !variables_are_unset(&run->file) || !program_is_shown(&run->call->program, &run->file)) return -1;
   if (!(run->decided_by = rules_let_run(&run->file, run->call->script, run->call->command))) return -1;
   if (!audit_can_record(&run->file)) return -1;
   if (!result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
   run->env = command_environment(&run->file, run->call->given);
-  return run->env ? 0 : -1;
+  return run->env ? watch_parent(run) : -1;
 }
 
 static void on_ended(void *run, int status, const char *json) { conclude(run, status, json); }
@@ -262,17 +298,17 @@ static int has_children(void) {
 static void forget_run(const struct run *run) { sigprocmask(SIG_SETMASK, &run->before, NULL); }
 
 /* Returns when nothing was started: node is next. */
-static void run_cached(struct call *call, const char *directory) {
+static void run_cached(struct call *call) {
   static char json[STATUS_MAX];
   struct run run = {.call = call};
   int status = -1;
-  if (find_plan(&run, directory) < 0 || take_signals(&run) < 0) return;
+  if (find_plan(&run) < 0 || take_signals(&run) < 0) return;
   streams_note(&run.streams);
-  struct claimant claimant = {&run.file, call->command, run.env, run.signals, &run.capture};
+  struct claimant claimant = {&run.file, call->command, run.env, run.signals, run.parent, &run.capture};
   enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
   if (!run.capture.is_on && !has_children()) {
-    launch_here(&(struct launch_call){&run.file, call->command, run.env, on_ended, &run});
+    launch_here(&(struct launch_call){&run.file, call->command, run.env, run.parent, on_ended, &run});
     return forget_run(&run); /* the plan is stale */
   }
   int launch = start_launch(&run);
@@ -282,13 +318,6 @@ static void run_cached(struct call *call, const char *directory) {
     if (end != CLAIM_NONE) conclude(&run, end == CLAIM_DONE ? status : -1, json);
   }
   forget_run(&run);
-}
-
-static int cache_directory(char *path, size_t room) {
-  const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  if (!home || home[0] != '/') return -1; /* node would have to ask the account database */
-  int length = base && base[0] == '/' ? snprintf(path, room, "%s/llm-do/launch", base) : snprintf(path, room, "%s/.cache/llm-do/launch", home);
-  return (size_t)length < room ? 0 : -1;
 }
 
 /* Standard streams that the caller has closed must not become one of our pipes. */
@@ -302,14 +331,15 @@ static int fill_streams(void) {
 static int are_streams(void) { return stream_check(0) == 0 && stream_check(1) == 0 && stream_check(2) == 0; }
 
 int main(int argc, char **argv) {
-  static char root[4096], directory[4096];
+  static char root[4096];
+  pid_t parent = getppid();
   signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be reported, by node too */
   find_root(root, sizeof root);
   int is_exec = argc > 0 && strcmp(base_name(argv[0]), "llm-do-exec") == 0;
   char **rest = argv + (argc > 0);
-  if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, &(struct node_call){NULL, rest, -1});
+  if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, &(struct node_call){NULL, rest, -1, parent});
   static struct call call;
-  call = (struct call){.root = root, .words = is_exec ? rest : rest + 1};
-  if (fill_streams() == 0 && are_streams() && cache_directory(directory, sizeof directory) == 0 && call_split(&call) == 0) run_cached(&call, directory);
-  become_node(root, &(struct node_call){"exec", call.words, -1});
+  call = (struct call){.root = root, .parent = parent, .words = is_exec ? rest : rest + 1};
+  if (fill_streams() == 0 && are_streams() && call_split(&call) == 0) run_cached(&call);
+  become_node(root, &(struct node_call){"exec", call.words, -1, parent});
 }

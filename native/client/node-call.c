@@ -28,11 +28,11 @@ static int write_words(FILE *file, char *const *words) {
   return 0;
 }
 
-/* The outcome's descriptor, how many words and variables follow, then those: each ended by NUL. */
+/* The outcome's descriptor, our parent, how many words and variables follow, then those: each ended by NUL. */
 static int write_call(FILE *file, const struct node_call *handover) {
   char *first[] = {(char *)(uintptr_t)handover->first, NULL};
   size_t words = count(first) + count(handover->words);
-  if (fprintf(file, "%d%c%zu%c%zu%c", handover->outcome, 0, words, 0, count(environ), 0) < 0) return -1;
+  if (fprintf(file, "%d%c%d%c%zu%c%zu%c", handover->outcome, 0, handover->parent, 0, words, 0, count(environ), 0) < 0) return -1;
   return write_words(file, first) || write_words(file, handover->words) || write_words(file, environ) ? -1 : 0;
 }
 

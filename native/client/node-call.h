@@ -8,10 +8,13 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 struct node_call {
   const char *first;  /* the verb, where the caller's words lack it; NULL for none */
   char *const *words; /* ended by NULL */
   int outcome;        /* descriptor of a run's outcome that node is to explain; -1 for none */
+  pid_t parent;       /* what started us: node's parent, as long as it lives */
 };
 
 /*

@@ -199,31 +199,36 @@ static int read_reply(int fd, struct reply *reply) {
   }
 }
 
-static void pass_on(int fd, int signals) {
-  struct signalfd_siginfo info;
-  if (read(signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD) return;
+static void send_signal(int fd, int signal) {
   struct {
     struct frame header;
     int32_t signal;
-  } frame = {{FRAME_SIGNAL, sizeof(int32_t)}, (int32_t)info.ssi_signo};
+  } frame = {{FRAME_SIGNAL, sizeof(int32_t)}, signal};
   (void)!send(fd, &frame, sizeof frame, MSG_NOSIGNAL); /* if it is gone, the next read says so */
+}
+
+static void pass_on(int fd, int signals) {
+  struct signalfd_siginfo info;
+  if (read(signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD) send_signal(fd, (int)info.ssi_signo);
 }
 
 /* Only a client with a signal to forward must know whether the command was taken; otherwise it sleeps until the end. */
 static enum claim wait_for_end(int fd, const struct claimant *claimant, struct reply *reply) {
-  int must_know = 0;
+  int must_know = 0, parent = claimant->parent;
   for (int end = 0; end == 0;) {
-    struct pollfd watched[2 + CAPTURE_POLLS] = {{fd, must_know ? POLLIN : POLLRDHUP, 0}, {must_know ? -1 : claimant->signals, POLLIN, 0}};
-    capture_watch(claimant->capture, watched + 2);
-    if (poll(watched, 2 + CAPTURE_POLLS, -1) < 0) {
+    struct pollfd watched[3 + CAPTURE_POLLS] = {
+        {fd, must_know ? POLLIN : POLLRDHUP, 0}, {must_know ? -1 : claimant->signals, POLLIN, 0}, {must_know ? -1 : parent, POLLIN, 0}};
+    capture_watch(claimant->capture, watched + 3);
+    if (poll(watched, 3 + CAPTURE_POLLS, -1) < 0) {
       if (errno == EINTR) continue;
       return CLAIM_LOST;
     }
-    capture_read(claimant->capture, watched + 2);
-    if (!watched[0].revents && !watched[1].revents) continue;
+    capture_read(claimant->capture, watched + 3);
+    if (!watched[0].revents && !watched[1].revents && !watched[2].revents) continue;
     end = read_reply(fd, reply);
     must_know = !reply->taken;
     if (watched[1].revents && reply->taken) reply->signalled = 1, pass_on(fd, claimant->signals);
+    if (watched[2].revents && reply->taken) reply->signalled = 1, parent = -1, send_signal(fd, SIGTERM);
     if (end == 1) return CLAIM_DONE;
   }
   return reply->taken && !reply->refused ? CLAIM_LOST : CLAIM_NONE;

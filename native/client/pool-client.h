@@ -21,6 +21,7 @@ struct claimant {
   const struct launchfile *file;
   char **command, **env;
   int signals; /* signalfd: what comes is passed on */
+  int parent;  /* pidfd: its end is passed on as SIGTERM; -1 without */
   struct capture *capture;
 };
 

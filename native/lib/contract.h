@@ -47,7 +47,7 @@
 
 /* Of a launch file entry. */
 enum verb {
-  V_ENGINE, /* bwrap|unshare; read by stager */
+  V_ENGINE, /* bwrap|unshare|none; read by launch, stager, init; none: no namespaces, and the host's own tree (sandbox/host-root.h) */
   V_WORD, /* WORD; read by stager; bwrap's argv, its path first */
   V_IDENTITY, /* self|fresh UID GID; read by stager; ids inside */
   V_HOSTNAME, /* NAME; read by stager; engine unshare */
@@ -69,12 +69,14 @@ enum verb {
   V_BIND, /* SOURCE TARGET; read by stager; the system tree, read-only */
   V_ZONE, /* SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
   V_REPLACE, /* SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */
+  V_CGROUP_VIEW, /* DIRECTORY; read by stager; a cgroup file system is mounted there, and covered by what the tree has there */
   V_COW, /* DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
   V_PROTECT, /* SOURCE TARGET PATH; read by launch, layers; a path below the zone */
   V_GIT, /* SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
   V_LINKED, /* DEV INO; read by launch; a file whose other names count */
   V_READONLY, /* PATH; read by init; below /proc */
   V_MASK, /* PATH; read by init; below /proc */
+  V_PROC_FILE, /* SOURCE PATH; read by init; a file of the tree in the place of one below /proc, read-only */
   V_LANDLOCK, /* on|off; read by init */
   V_SECCOMP, /* FILTER|off; read by init; hexadecimal */
   V_OBSERVE, /* acts|all; read by launch, init; what the sandbox refuses is noted; all: also to calls that only ask about a file */
@@ -108,6 +110,7 @@ enum verb {
   V_RULE, /* run|ask|block prefix|exact COUNT BY; read by client; of the worker, followed by so many token entries; the first that matches counts */
   V_TOKEN, /* WORD; read by client; a word of a rule */
   V_POOL, /* NAME; read by client; the pool that may serve the plan */
+  V_PARENT, /* read by client; the run ends with the process that started the client */
   V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
   V_RESULT, /* TEXT SLOT; read by client; a segment of the JSON result and what follows it */
   V_AUDIT, /* FILE; read by client; the log that the run is appended to */
@@ -142,12 +145,14 @@ enum verb {
   ROW(V_BIND, "bind", 2) \
   ROW(V_ZONE, "zone", 6) \
   ROW(V_REPLACE, "replace", 2) \
+  ROW(V_CGROUP_VIEW, "cgroup-view", 1) \
   ROW(V_COW, "cow", 3) \
   ROW(V_PROTECT, "protect", 3) \
   ROW(V_GIT, "git", 3) \
   ROW(V_LINKED, "linked", 2) \
   ROW(V_READONLY, "readonly", 1) \
   ROW(V_MASK, "mask", 1) \
+  ROW(V_PROC_FILE, "proc-file", 2) \
   ROW(V_LANDLOCK, "landlock", 1) \
   ROW(V_SECCOMP, "seccomp", 1) \
   ROW(V_OBSERVE, "observe", 1) \
@@ -181,6 +186,7 @@ enum verb {
   ROW(V_RULE, "rule", 4) \
   ROW(V_TOKEN, "token", 1) \
   ROW(V_POOL, "pool", 1) \
+  ROW(V_PARENT, "parent", 0) \
   ROW(V_CAPTURE, "capture", 1) \
   ROW(V_RESULT, "result", 2) \
   ROW(V_AUDIT, "audit", 1) \

@@ -87,6 +87,11 @@ int launchfile_find(const struct launchfile *file, enum verb verb, struct entry 
   return 0;
 }
 
+int launchfile_has_namespaces(const struct launchfile *file) {
+  struct entry engine;
+  return !launchfile_find(file, V_ENGINE, &engine) || strcmp(engine.word[0], "none") != 0;
+}
+
 static int parse_base(const char *word, int base, uint64_t max, uint64_t *number) {
   if (word[0] < '0' || word[0] > '9') return -1; /* strtoull would take blanks and signs */
   char *end;

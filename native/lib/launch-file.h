@@ -33,6 +33,9 @@ int launchfile_next(const struct launchfile *file, size_t *position, struct entr
 /* The first entry of that verb, or 0. */
 int launchfile_find(const struct launchfile *file, enum verb verb, struct entry *entry);
 
+/* Whether the sandbox has namespaces and a tree of its own: all engines but `none`. */
+int launchfile_has_namespaces(const struct launchfile *file);
+
 /* A decimal number of at most `max`; -1 for anything else. */
 int parse_number(const char *word, uint64_t max, uint64_t *number);
 /* Octal permission bits. */

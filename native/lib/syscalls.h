@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "lib/open-by-steps.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -31,7 +33,11 @@
 
 static inline int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve) {
   struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve};
-  return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+  int before = errno, fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+  if (fd >= 0 || errno != ENOSYS) return fd;
+  fd = open_by_steps(dir, path, flags, resolve);
+  if (fd >= 0) errno = before;
+  return fd;
 }
 
 static inline int sys_open_tree(int dir, const char *path, unsigned flags) {
@@ -60,8 +66,11 @@ static inline int sys_fsmount(int fs, unsigned attributes) {
 struct statx_start {
   uint32_t mask, block_size;
   uint64_t attributes;
-  unsigned char rest[240];
+  unsigned char between[128];
+  uint64_t mount_id; /* Linux 5.8 */
+  unsigned char rest[104];
 };
+#define STATX_HAS_MOUNT_ID 0x00001000 /* STATX_MNT_ID, in `mask` */
 #define STATX_MOUNT_ROOT 0x00002000 /* STATX_ATTR_MOUNT_ROOT, Linux 5.8 */
 
 static inline int sys_statx(int fd, struct statx_start *status) {
@@ -73,6 +82,10 @@ static inline int sys_statx(int fd, struct statx_start *status) {
 static inline int sys_reset_signal(int signal) {
   static const uint64_t standard[8];
   return (int)syscall(SYS_rt_sigaction, signal, standard, NULL, 8);
+}
+
+static inline int sys_execveat(int directory, const char *path, char *const argv[], char *const env[], int flags) {
+  return (int)syscall(SYS_execveat, directory, path, argv, env, flags);
 }
 
 static inline int sys_close_range(unsigned first, unsigned last) {

@@ -130,7 +130,7 @@ static int merge(const struct run *run, const struct block *asked) {
   return fd;
 }
 
-/* Whoever asked sees the end of the socket where nothing comes of it. */
+/* Where nothing comes of it, the program that asked sees its socket close. */
 static void hand_on(const struct run *run, struct asked *asked) {
   size_t size;
   struct block block;

@@ -89,7 +89,7 @@ void run_prepare_guard(struct run *run) {
 
 void run_start_sweeper(struct run *run) {
   if (run->engine_gone || run->sweeper) return;
-  run->sweeper = sweeper_start(&(struct sweeper){&run->guard, run->id, run->engine, run->cgroup});
+  run->sweeper = sweeper_start(&(struct sweeper){&run->guard, run->id, run->engine, run->cgroup, !launchfile_has_namespaces(&run->file)});
   if (run->sweeper >= 0) return;
   run->sweeper = 0;
   run_record_failure(run, errno, "launch: sweeper", "");

@@ -40,6 +40,8 @@ static void require_walls(struct run *run) {
   for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
     if (!launchfile_find(&run->file, walls[i], &entry)) run_refuse(run, "launch: launch file", "a wall is missing");
   if (run->warm_directory && launchfile_find(&run->file, V_OBSERVE, &entry)) run_refuse(run, "launch: launch file", "no warm sandbox is observed");
+  if (!launchfile_has_namespaces(&run->file) && (run->warm_directory || run_serves(run) || launchfile_find(&run->file, V_OBSERVE, &entry)))
+    run_refuse(run, "launch: launch file", "not without namespaces");
   /* What others would do in there is not what the observer was asked for; and the environment that they get came as a block. */
   if (run_serves(run) && (launchfile_find(&run->file, V_OBSERVE, &entry) || !run->block))
     run_refuse(run, "launch: launch file", "this sandbox serves nobody");
@@ -73,7 +75,7 @@ static void find_init(struct run *run) {
 
 void run_begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
-  run->records = run->record = run->layer = run->entry = run->cgroup_parent = run->cgroup = run->terminator = run->control = run->errors = run->signals = -1;
+  run->records = run->record = run->layer = run->entry = run->cgroup_parent = run->cgroup = run->terminator = run->control = run->errors = run->signals = run->parent = -1;
   run->keeper = -1;
   terminal_none(&run->terminal);
   streams_note(&run->streams);
@@ -120,13 +122,21 @@ _Noreturn void run_carry_out(struct run *run) {
 
 static struct run run; /* too big for the stack of a constrained caller */
 
+/* The first descriptor after the streams becomes that of the parent, if there is one. */
+static void clean_descriptors(struct run *run, int parent) {
+  unsigned first = STDERR_FILENO + 1;
+  if (parent > (int)first && dup3(parent, (int)first, O_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
+  run->parent = parent < 0 ? -1 : (int)first;
+  if (sys_close_range(parent < 0 ? first : first + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
+}
+
 void launch_here(const struct launch_call *call) {
   if (!is_fresh(call->file)) return;
   run_begin(&run);
   run.caller = call;
   run.file = *call->file;
   run.command = call->command;
-  if (sys_close_range(STDERR_FILENO + 1, ~0u) < 0) run_refuse(&run, "launch: close_range", "");
+  clean_descriptors(&run, call->parent);
   run_prepare_process(&run);
   run_carry_out(&run);
 }

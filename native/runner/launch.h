@@ -19,13 +19,15 @@
 struct launch_call {
   const struct launchfile *file;
   char **command, **env;
+  int parent; /* pidfd of what started the caller, with which the run ends; -1 without */
   /* Gets the exit status and the line of JSON (lib/status.h) when nothing of the run is left; must not return. */
   void (*ended)(void *context, int status, const char *json);
   void *context;
 };
 
 /*
- * A run in the calling process, which must have no children and no threads, and 0, 1 and 2 open. Its other descriptors are closed,
+ * A run in the calling process, which must have no children and no threads, and 0, 1 and 2 open. Its other descriptors but
+ * `parent` are closed,
  * its signals taken. Should it be killed, the sandbox ends with it, and the next launch removes what the record names. Returns, before
  * anything is touched, when the plan is stale.
  */

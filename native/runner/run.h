@@ -71,6 +71,7 @@ struct run {
   pid_t stager, engine; /* the same until the stager has named init */
   int engine_gone; /* reaped: its pid may belong to another process */
   int signals;
+  int parent; /* pidfd of what started the client, in whose process we are; -1 without */
 
   struct streams streams; /* the caller's, as they were */
   mode_t umask;           /* the caller's, for a command that comes from it */
@@ -91,6 +92,7 @@ struct run {
 
   int stopping;
   uint64_t stopped_ns; /* CLOCK_MONOTONIC: when it began to */
+  int asked_to_kill; /* init, where nothing ends with it */
   uint64_t kill_at; /* CLOCK_MONOTONIC; 0 = not yet */
   struct outcome outcome;
 };

@@ -57,6 +57,7 @@ static void wait_for(int process, int ms) {
 
 static void end_sandbox(const struct sweeper *sweeper, int engine) {
   if (sweeper->cgroup >= 0) cgroup_kill(sweeper->cgroup);
+  if (sweeper->ends_alone) wait_for(engine, END_MS);
   (void)sys_pidfd_send_signal(engine, SIGKILL);
   wait_for(engine, END_MS);
 }

@@ -17,6 +17,7 @@ struct sweeper {
   const char *run; /* its id */
   pid_t engine;    /* ends the sandbox when it ends */
   int cgroup;      /* -1 without */
+  int ends_alone;  /* the engine, once launch is gone, and kills before it does: without a pid namespace nothing ends with it */
 };
 
 /* Returns its pid, 0 where there is nothing to sweep, -1 with errno. It is no child that waitpid speaks of without __WCLONE. */

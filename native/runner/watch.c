@@ -1,6 +1,7 @@
 /* From the start of the stager until nothing is left: what comes first, and what follows from it. */
 #include "runner/run.h"
 
+#include "lib/children.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -16,30 +17,31 @@
 /* For the reader of a terminal, after a run that was stopped. */
 #define REST_MS 100
 
-/* As their subreaper we get what the engine leaves behind: a child of bwrap that has not yet tied itself to its parent, and
- * an init that still waits. PID 1 takes the whole sandbox with it. */
-static void kill_children(const struct run *run) {
-  char path[64], pids[4096];
-  snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? 0 : read(fd, pids, sizeof pids - 1);
-  if (fd >= 0) close(fd);
-  pids[size > 0 ? size : 0] = 0;
-  char *rest = NULL;
-  for (char *pid = strtok_r(pids, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest))
-    if (atoi(pid) != run->sweeper && atoi(pid) != run->net.pid && atoi(pid) != run->observer.pid) kill(atoi(pid), SIGKILL);
-}
-
-void run_kill(struct run *run) {
-  if (run->cgroup >= 0) cgroup_kill(run->cgroup);
-  if (!run->engine_gone) kill(run->engine, SIGKILL);
-  kill_children(run);
-  run->kill_at = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
+static void kill_child(pid_t child, const void *context) {
+  const struct run *run = context;
+  if (child != run->sweeper && child != run->net.pid && child != run->observer.pid) kill(child, SIGKILL);
 }
 
 static void send_request(struct run *run, int signal, int everyone) {
   struct request request = {.signal = signal, .everyone = everyone};
   (void)!send(run->control, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Without a pid namespace nothing ends with init: it is asked to kill first, and is killed itself where it has not ended by then. */
+static int ask_to_kill(struct run *run) {
+  if (launchfile_has_namespaces(&run->file) || !run->outcome.started_ns || run->engine_gone || run->asked_to_kill) return 0;
+  send_request(run, SIGKILL, 1);
+  return run->asked_to_kill = 1;
+}
+
+void run_kill(struct run *run) {
+  int asks = ask_to_kill(run);
+  if (run->cgroup >= 0) cgroup_kill(run->cgroup);
+  if (!run->engine_gone && !asks) kill(run->engine, SIGKILL);
+  /* As their subreaper we get what the engine leaves behind: a child of bwrap that has not yet tied itself to its parent, and an init
+   * that still waits. PID 1 takes the whole sandbox with it. */
+  if (!asks) (void)children_each(kill_child, run);
+  run->kill_at = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
 }
 
 /* The command has ended, or never ran, and we have been told: no stop is a reason for that any more. */
@@ -74,7 +76,7 @@ static void begin_limits(struct run *run) {
   if ((!run->watching && !run->cpu_limit_us) || run->engine_gone) return;
   int ready = watchdog_init(&run->watchdog, run->engine, run->cgroup, (long long)run->memory_limit);
   for (int i = 0; ready == 0 && i < run->scratch_count; i++) ready = watchdog_add_scratch(&run->watchdog, run->scratch[i]);
-  run->watchdog.is_monitor = run->engine == run->stager;
+  run->watchdog.is_monitor = run->engine == run->stager && launchfile_has_namespaces(&run->file);
   if (ready == 0) return;
   run_record_failure(run, errno, "launch: watchdog", "");
   run_kill(run);
@@ -199,6 +201,13 @@ static void read_signals(struct run *run) {
   while (read(run->signals, &info, sizeof info) == sizeof info) run_on_signal(run, (int)info.ssi_signo);
 }
 
+/* As if it had sent SIGTERM. */
+static void on_parent_end(struct run *run) {
+  close(run->parent);
+  run->parent = -1;
+  run_on_signal(run, SIGTERM);
+}
+
 static void read_keeper(struct run *run) {
   char nothing[64];
   ssize_t got = read(run->keeper, nothing, sizeof nothing);
@@ -282,6 +291,7 @@ static int all_gone(struct run *run) {
     if (pid == run->stager && pid != run->engine) run_narrow_group(run); /* it has named init before it went */
     if (pid != run->engine) continue;
     run->engine_gone = 1;
+    if (!launchfile_has_namespaces(&run->file)) run_kill(run); /* what it has left is ours */
     if (run->outcome.started_ns || run->stopping) continue;
     run_record_failure(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
     run_kill(run); /* without it the sandbox would never end */
@@ -295,12 +305,14 @@ static void show_the_rest(struct run *run) {
     uint64_t now = now_ns(), last = run->stopping ? moment : run->deadline_ns;
     if (last && now >= last && run->stopping) return;
     if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), run->outcome.cause = CAUSE_DEADLINE, moment = now;
-    struct pollfd watched[1 + TERMINAL_POLLS + WARM_POLLS] = {{run->signals, POLLIN, 0}}, *warm = &watched[1 + TERMINAL_POLLS];
-    terminal_watch(&run->terminal, &watched[1]);
+    struct pollfd watched[2 + TERMINAL_POLLS + WARM_POLLS] = {{run->signals, POLLIN, 0}, {run->parent, POLLIN, 0}};
+    struct pollfd *terminal = &watched[2], *warm = terminal + TERMINAL_POLLS;
+    terminal_watch(&run->terminal, terminal);
     warm_watch(&run->warm, warm);
     if (poll(watched, sizeof watched / sizeof *watched, last ? milliseconds_until(last) : -1) < 0 && errno != EINTR) return;
     if (watched[0].revents) read_signals(run);
-    terminal_relay(&run->terminal, &watched[1]);
+    if (watched[1].revents) on_parent_end(run);
+    terminal_relay(&run->terminal, terminal);
     run_relay(run, warm);
   }
 }
@@ -314,10 +326,10 @@ static void look_at_guard(struct run *run, int has_events) {
 
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
-    struct pollfd watched[7 + TERMINAL_POLLS + WARM_POLLS] = {
+    struct pollfd watched[8 + TERMINAL_POLLS + WARM_POLLS] = {
         {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->is_kept ? run->keeper : -1, POLLIN, 0}, {run->errors, POLLIN, 0},
-        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}, {run->entry, POLLIN, 0}};
-    struct pollfd *terminal = &watched[7], *warm = terminal + TERMINAL_POLLS;
+        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}, {run->entry, POLLIN, 0}, {run->parent, POLLIN, 0}};
+    struct pollfd *terminal = &watched[8], *warm = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);
     warm_watch(&run->warm, warm);
     if (poll(watched, sizeof watched / sizeof *watched, patience(run)) < 0 && errno != EINTR) {
@@ -330,6 +342,7 @@ void run_watch(struct run *run) {
     if (watched[3].revents) read_errors(run);
     if (watched[5].revents) run_serve_names(run);
     if (watched[6].revents) run_on_entry(run);
+    if (watched[7].revents) on_parent_end(run);
     terminal_relay(&run->terminal, terminal);
     run_relay(run, warm);
     look_at_limits(run);

@@ -1,9 +1,11 @@
 #include "sandbox/attendant.h"
 
+#include "lib/children.h"
 #include "lib/init-protocol.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -42,19 +45,6 @@ int attendant_take(const int *given) {
   return session;
 }
 
-/* Each followed by a space; those that do not fit are for the next round, and half a number is nobody's. 0 without any. */
-static ssize_t read_children(char *pids, size_t room) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? -1 : read(fd, pids, room - 1);
-  if (fd >= 0) close(fd);
-  pids[size > 0 ? size : 0] = 0;
-  char *last = strrchr(pids, ' ');
-  if (last) *last = 0;
-  return size;
-}
-
 static int reap(pid_t child, int flags, int *wait_status) {
   int status, ended = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, flags)) > 0; flags = WNOHANG)
@@ -62,13 +52,67 @@ static int reap(pid_t child, int flags, int *wait_status) {
   return ended;
 }
 
-/* The children of what is killed become ours, and are killed in the next round. */
+/* ---- the end of its tree ---- */
+
+/* What of it was found in one look; more is found in the next one. Ascending, as /proc names them. */
+struct tree {
+  pid_t found[4096];
+  size_t count;
+};
+
+static int compare(const void *a, const void *b) { return *(const pid_t *)a - *(const pid_t *)b; }
+
+static int holds(const struct tree *tree, pid_t pid) { return bsearch(&pid, tree->found, tree->count, sizeof pid, compare) != NULL; }
+
+/* 0 for one that has gone. */
+static pid_t parent_of(const char *pid) {
+  char path[64], stat[512];
+  if ((size_t)snprintf(path, sizeof path, "/proc/%s/stat", pid) >= sizeof path) return 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? -1 : read(fd, stat, sizeof stat - 1);
+  if (fd >= 0) close(fd);
+  stat[size > 0 ? size : 0] = 0;
+  char *name_end = strrchr(stat, ')'); /* of a name that may hold anything; behind it a letter and the parent */
+  return name_end && strlen(name_end) > 4 ? atoi(name_end + 4) : 0;
+}
+
+/* It starts no further process, and nothing gives the limit back. Returns 0 where it had been set, or cannot be. */
+static int seal(pid_t pid) {
+  const struct rlimit none = {0, 0};
+  struct rlimit before;
+  return prlimit(pid, RLIMIT_NPROC, &none, &before) == 0 && before.rlim_max > 0;
+}
+
+/* A child whose number is smaller than its parent's is found when it has become ours. Returns how many could still start something. */
+static int seal_tree(struct tree *tree) {
+  DIR *processes = opendir("/proc");
+  int sealed = 0;
+  tree->count = 0;
+  for (struct dirent *entry; processes && tree->count < sizeof tree->found / sizeof *tree->found && (entry = readdir(processes));) {
+    pid_t pid = atoi(entry->d_name), parent = pid > 0 ? parent_of(entry->d_name) : 0;
+    if (!parent || (parent != getpid() && !holds(tree, parent))) continue;
+    tree->found[tree->count++] = pid;
+    sealed += seal(pid);
+  }
+  if (processes) closedir(processes);
+  return sealed;
+}
+
+static void kill_child(pid_t child, const void *nothing) {
+  (void)nothing;
+  kill(child, SIGKILL);
+}
+
+/*
+ * First nobody in it can start a process, then all are killed: what dies makes room, which a fork bomb would fill faster than we kill. The
+ * children of what is killed become ours, and are killed in the next round.
+ */
 static void kill_tree(pid_t child, int *wait_status) {
-  char pids[4096], *rest;
-  while (read_children(pids, sizeof pids) > 0) {
-    rest = NULL;
-    for (char *pid = strtok_r(pids, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest))
-      if (atoi(pid) > 0) kill(atoi(pid), SIGKILL);
+  static struct tree tree;
+  for (;;) {
+    while (seal_tree(&tree) > 0) continue;
+    for (size_t i = 0; i < tree.count; i++) kill(tree.found[i], SIGKILL);
+    if (children_each(kill_child, NULL) <= 0) return;
     reap(child, 0, wait_status);
   }
 }

@@ -3,6 +3,7 @@
 #include "lib/init-protocol.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
+#include "sandbox/landlock.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -18,17 +19,6 @@
 #include <sys/stat.h>
 
 /* ---- Landlock ---- */
-
-/* Newer than the headers we build with: Linux 6.12 (ABI 6) and 7.1 (ABI 9). */
-struct landlock_rules {
-  uint64_t handled_fs, handled_net, scoped;
-};
-#define RIGHT_MAKE_SOCK (1ull << 9)
-#define RIGHT_MAKE_FIFO (1ull << 10)
-#define RIGHT_REFER (1ull << 13)
-#define RIGHT_RESOLVE_UNIX (1ull << 16)
-#define SCOPE_ABSTRACT_SOCKETS (1ull << 0)
-#define SCOPE_SIGNALS (1ull << 1)
 
 static void allow_beneath(int rules, const char *path, uint64_t rights) {
   if (rights == 0) return; /* The kernel refuses a rule that allows nothing: ENOMSG, landlock_add_rule(2). */
@@ -79,12 +69,22 @@ static void close_sockets(const struct launchfile *file) {
   close(rules);
 }
 
+void scope_signals(void) {
+  struct landlock_rules signals = {.scoped = SCOPE_SIGNALS};
+  int rules = (int)syscall(SYS_landlock_create_ruleset, &signals, sizeof signals, 0);
+  if (rules < 0 || syscall(SYS_landlock_restrict_self, rules, 0) < 0) fail("init: scope signals", "");
+  close(rules);
+}
+
 /* ---- privileges ---- */
 
-static void drop_capabilities(void) {
+void drop_bounding_set(void) {
   int capability = 0;
   while (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) capability++;
   if (capability == 0 || errno != EINVAL) fail("init: drop bounding set", ""); /* EINVAL: one above the last */
+}
+
+void drop_capabilities(void) {
   if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0) fail("init: clear ambient set", "");
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct nothing[2] = {0};
@@ -95,6 +95,7 @@ void give_up_privileges(const struct launchfile *file) {
   struct entry entry;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("init: no_new_privs", "");
   if (launchfile_find(file, V_LANDLOCK, &entry) && strcmp(entry.word[0], "on") == 0) close_sockets(file);
+  drop_bounding_set();
   drop_capabilities();
 }
 

@@ -5,6 +5,12 @@
 
 #include <linux/filter.h>
 
+/* Needs CAP_SETPCAP. */
+void drop_bounding_set(void);
+/* All others. */
+void drop_capabilities(void);
+/* From now on signals of ours reach no process but those that we start. */
+void scope_signals(void);
 /* Landlock, all capabilities with the bounding set, no_new_privs. */
 void give_up_privileges(const struct launchfile *file);
 

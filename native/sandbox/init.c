@@ -309,6 +309,7 @@ static _Noreturn void run(const struct launchfile *file, const struct command *c
   if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
     report_and_exit(child->pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
   umask(command->umask);
+  if (!launchfile_has_namespaces(file) && syscall(SYS_landlock_restrict_self, INIT_NETWORK, 0) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: landlock", "");
   let_observe(file, child->pipe);
   keep_descriptors(child);
   set_limits(file, child->pipe);
@@ -323,9 +324,18 @@ static _Noreturn void run(const struct launchfile *file, const struct command *c
 
 /* ---- PID 1 ---- */
 
+/* Where we are not PID 1, with which the kernel ends everything, but our signals reach no other process than this sandbox's
+ * (sandbox/host-root.h). */
+static int shares_host;
+
+static _Noreturn void leave(void) {
+  if (shares_host) kill(-1, SIGKILL);
+  _exit(125);
+}
+
 static void send_report(struct report *report, const int *with, int count) {
   if (!report->at_ns) report->at_ns = now_ns();
-  if (report_send(INIT_CONTROL, report, with, count) < 0) _exit(125); /* launch is gone */
+  if (report_send(INIT_CONTROL, report, with, count) < 0) leave(); /* launch is gone */
 }
 
 static void report_start(int master, int names) {
@@ -431,7 +441,7 @@ static void obey(const struct launchfile *file, pid_t child) {
   struct request request;
   int fds[MESSAGE_DESCRIPTORS_MAX], count;
   ssize_t got = message_receive(INIT_CONTROL, &request, sizeof request, 0, fds, &count);
-  if (got != sizeof request) _exit(125); /* launch is gone: with PID 1 everything ends */
+  if (got != sizeof request) leave(); /* launch is gone */
   if (request.enter) enter(file, &request, fds, count);
   else kill(request.everyone ? -1 : -child, request.signal);
   for (int i = 0; i < count; i++) close(fds[i]);
@@ -459,7 +469,7 @@ static int wait_for(const struct launchfile *file, const struct started *child, 
   struct signalfd_siginfo info;
   int wait_status = 0;
   while (!reap(child->pid, &wait_status)) {
-    if (poll(watched, 3, -1) < 0 && errno != EINTR) _exit(125); /* a report of a failure would say that the command never ran */
+    if (poll(watched, 3, -1) < 0 && errno != EINTR) leave(); /* a report of a failure would say that the command never ran */
     if (watched[1].revents) obey(file, child->pid);
     if (watched[0].revents) (void)!read(signals, &info, sizeof info); /* only wakes us; reap() asks the kernel */
     if (watched[2].revents) report_executed(&watched[2]);
@@ -521,6 +531,26 @@ static int watch_children(void) {
   return signals;
 }
 
+/* Returns where names are asked for, or -1. */
+static int finish_walls(const struct launchfile *file) {
+  if (!has_covered_proc(file)) proc_cover(file), proc_show(file);
+  if (!has_covered_proc(file) && network_is_restricted(file)) make_network(file);
+  int names = take_names(file);
+  if (names < 0) (void)close(INIT_NETWORK); /* of a restricted network; EBADF without */
+  give_up_privileges(file);
+  return names;
+}
+
+/* Without namespaces: what PID 1 has by itself, that orphans come to it and that its signals go no further than the sandbox. */
+static void share_host(void) {
+  if (fcntl(INIT_NETWORK, F_SETFD, FD_CLOEXEC) < 0) fail("init: missing descriptor", "");
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) fail("init: subreaper", "");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("init: no_new_privs", "");
+  drop_capabilities();
+  scope_signals();
+  shares_host = 1;
+}
+
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--probe") == 0) return 0; /* the command of an empty sandbox: llm-do doctor */
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return 125;
@@ -531,11 +561,7 @@ int main(int argc, char **argv) {
   struct launchfile file = read_launch_file();
   struct command command = read_command(INIT_COMMAND);
   int signals = watch_children();
-  if (!has_covered_proc(&file)) proc_cover(&file);
-  if (!has_covered_proc(&file) && network_is_restricted(&file)) make_network(&file);
-  int names = take_names(&file);
-  if (names < 0) (void)close(INIT_NETWORK); /* of a restricted network; EBADF without */
-  give_up_privileges(&file);
+  int names = launchfile_has_namespaces(&file) ? finish_walls(&file) : (share_host(), -1);
   struct started child = start(&file, &command, names);
   int wait_status = wait_for(&file, &child, signals);
   report_end(&file, wait_status, require_start(&child));

@@ -68,12 +68,23 @@ static void move_descriptors(const struct stage *stage, int gate) {
 }
 
 /* The id of the run is all of the environment: the janitor finds the processes of a run by it. */
-static _Noreturn void execute(const struct stage *stage, const char *path, char *const argv[]) {
+static _Noreturn void execute_at(const struct stage *stage, int program, const char *path, char *const argv[]) {
   char mark[sizeof RUN_MARK + RUN_ID_MAX];
   snprintf(mark, sizeof mark, RUN_MARK "%s", stage->id);
   char *const environment[] = {mark, NULL};
-  execve(path, argv, environment);
+  sys_execveat(program, program == AT_FDCWD ? path : "", argv, environment, program == AT_FDCWD ? 0 : AT_EMPTY_PATH);
   fail("engine: execute", path);
+}
+
+static _Noreturn void execute(const struct stage *stage, const char *path, char *const argv[]) { execute_at(stage, AT_FDCWD, path, argv); }
+
+/* ---- none ---- */
+
+void engine_execute_init(const struct stage *stage, int init) {
+  char *const argv[] = {"init", NULL};
+  move_descriptors(stage, init);
+  if (fcntl(INIT_NETWORK, F_SETFD, 0) < 0) fail("engine: descriptor", "");
+  execute_at(stage, GATE, stage->init, argv);
 }
 
 /* ---- bwrap ---- */
@@ -216,6 +227,7 @@ static _Noreturn void become_init(const struct stage *stage, const struct engine
   take_identity(&engine->inside);
   int proc = mount_fresh_proc(stage->file);
   pivot_into(wait_for_tree(), proc);
+  proc_show(stage->file);
   if (network_is_restricted(stage->file)) network_await_helper(INIT_NETWORK);
   keep_capability_of_init();
   execute(stage, "/" INIT_NAME, argv);

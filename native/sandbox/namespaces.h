@@ -38,5 +38,8 @@ void engine_finish(const struct engine *engine, int tree);
 /* Becomes that program, with the sandbox's ids. */
 _Noreturn void engine_execute(const struct stage *stage);
 
+/* Becomes init where there are no namespaces: `init` is opened with O_PATH, and `stage->network` goes to it as INIT_NETWORK. */
+_Noreturn void engine_execute_init(const struct stage *stage, int init);
+
 /* Maps one uid and one gid, neither of them root, into the user namespace of `process` ("self", or a pid); all others show as the overflow id. */
 void engine_map_ids(const char *process, const struct ids *inside, const struct ids *outside);

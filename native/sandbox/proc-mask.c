@@ -60,9 +60,9 @@ static void mask(struct covers *covers, const char *path) {
 }
 
 /* Elsewhere the mask does not exist yet, or is another user's. */
-static const char *below_proc(const struct entry *entry) {
-  if (strncmp(entry->word[0], "/proc/", 6) != 0) fail_with(EINVAL, "proc: path", entry->word[0]);
-  return entry->word[0];
+static const char *below_proc(const char *path) {
+  if (strncmp(path, "/proc/", 6) != 0) fail_with(EINVAL, "proc: path", path);
+  return path;
 }
 
 void proc_cover(const struct launchfile *file) {
@@ -70,9 +70,26 @@ void proc_cover(const struct launchfile *file) {
   size_t position = 0;
   struct covers covers = {open_null(), -1};
   while (launchfile_next(file, &position, &entry)) {
-    if (entry.verb == V_READONLY) make_readonly(below_proc(&entry));
-    if (entry.verb == V_MASK) mask(&covers, below_proc(&entry));
+    if (entry.verb == V_READONLY) make_readonly(below_proc(entry.word[0]));
+    if (entry.verb == V_MASK) mask(&covers, below_proc(entry.word[0]));
   }
   close(covers.null);
   if (covers.directory >= 0) close(covers.directory);
+}
+
+static void show(const char *source, const char *path) {
+  int point = open(path, O_PATH | O_CLOEXEC);
+  if (point < 0 && errno == ENOENT) return;
+  int file = sys_open_tree(AT_FDCWD, source, OPEN_TREE_CLONE | AT_SYMLINK_NOFOLLOW);
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC};
+  if (point < 0 || file < 0 || sys_mount_setattr(file, 0, &attr) < 0 || sys_move_mount(file, point) < 0)
+    fail("proc: show file", path);
+  close(point), close(file);
+}
+
+void proc_show(const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &entry))
+    if (entry.verb == V_PROC_FILE) show(entry.word[0], below_proc(entry.word[1]));
 }

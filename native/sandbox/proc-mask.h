@@ -8,3 +8,6 @@
  * over its mount namespace. Ends the process with a report when a step fails.
  */
 void proc_cover(const struct launchfile *file);
+
+/* Shows files of the tree, which is "/" by now, in the place of some of /proc: after proc_cover(), for the same caller. */
+void proc_show(const struct launchfile *file);

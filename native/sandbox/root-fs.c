@@ -1,6 +1,7 @@
 #include "sandbox/root-fs.h"
 
 #include "lib/init-protocol.h"
+#include "sandbox/host-root.h"
 #include "sandbox/namespaces.h"
 #include "lib/report-failure.h"
 #include "sandbox/idmap.h"
@@ -523,6 +524,33 @@ static void make_directory(struct staging *staging, const struct entry *entry) {
   close(directory);
 }
 
+/* What may be mounted here is up to the kernel and to what surrounds us (a container): -1 where it is refused. */
+static int new_cgroup_mount(void) {
+  int fs = sys_fsopen("cgroup2");
+  if (fs < 0) return -1;
+  int is_made = sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) == 0;
+  int view = is_made ? sys_fsmount(fs, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) : -1;
+  close(fs);
+  return view;
+}
+
+/*
+ * The JVM believes files that say limits only where a cgroup file system is mounted. It is covered by our own files before anything
+ * runs, so of groups nothing can be seen, not even that of the run; no wall depends on it, and without one the files are there all the same.
+ */
+static void mount_cgroup_view(struct staging *staging, const char *target) {
+  /* Its root is the group of the run, as what is mounted says to everybody (proc_pid_mountinfo(5)), not that of the host. */
+  if (unshare(CLONE_NEWCGROUP) < 0) fail("stage: unshare cgroup namespace", target);
+  int view = new_cgroup_mount();
+  if (view < 0) return;
+  int files = open_point(staging, target, 1);
+  int cover = clone_tree(files, target);
+  set_attributes(cover, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, target);
+  if (sys_move_mount(view, files) < 0 || sys_move_mount(cover, view) < 0) fail("stage: cgroup view", target);
+  close(files), close(view), close(cover);
+  forget_parent(staging);
+}
+
 static void bind_init(struct staging *staging) {
   bind_system(staging, staging->stage->init, "/" INIT_NAME);
 }
@@ -535,6 +563,7 @@ static void build(struct staging *staging, const struct entry *entry, int *next_
     case V_TMPFS: make_scratch(staging, entry); break;
     case V_BIND: bind_system(staging, entry->word[0], entry->word[1]); break;
     case V_REPLACE: replace_file(staging, entry->word[0], entry->word[1]); break;
+    case V_CGROUP_VIEW: mount_cgroup_view(staging, entry->word[0]); break;
     case V_ZONE:
       attach(staging, staging->zone[*next_zone].tree, entry->word[1]);
       close(staging->zone[(*next_zone)++].tree);
@@ -640,6 +669,7 @@ void stage_and_exec(const struct stage *stage) {
   staging.gid = getgid();
   staging.parent.fd = -1;
   fail_through(stage->control);
+  if (!launchfile_has_namespaces(stage->file)) host_root_stage(stage);
   umask(0);
   read_zones(&staging);
   staging.privileged = getuid() == 0 && has_capability(CAP_SYS_ADMIN);

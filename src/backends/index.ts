@@ -5,10 +5,17 @@ import { BACKEND_NAMES, type BackendName } from '../policy/values.ts'
 import type { Backend, OfferQuestion } from './backend.ts'
 import { docker } from './docker/index.ts'
 import { namespace } from './namespace/index.ts'
+import { noNamespaces } from './no-namespaces/index.ts'
 import { processBackend } from './process/index.ts'
 import { wasm } from './wasm/index.ts'
 
-const TABLE: Readonly<Record<BackendName, Backend>> = { namespace, docker, wasm, process: processBackend }
+const TABLE: Readonly<Record<BackendName, Backend>> = {
+  namespace,
+  docker,
+  wasm,
+  'no-namespaces': noNamespaces,
+  process: processBackend,
+}
 
 export const backendNamed = (name: BackendName): Backend => TABLE[name]
 

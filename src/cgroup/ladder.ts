@@ -113,12 +113,21 @@ const WRITABLE_MOUNT =
 const withFix = ({ why, fix }: Pick<Tried, 'why' | 'fix'>): string => (fix === '' ? why : `${why} (${fix})`)
 
 function observeHost(uid: number, trial: Trial): Host | undefined {
-  const mount = findCgroupMount(readFileSync('/proc/self/mountinfo', 'utf8'))
+  const mount = findCgroupMount(readMounts())
   if (mount === undefined) return undefined
   const ownPath = findOwnPath(readFileSync('/proc/self/cgroup', 'utf8'))
   const own = ownPath === undefined ? undefined : directoryOf(mount, ownPath)
   const wholeTree = mount.root === '/' && isTreeRoot(mount.directory)
   return { ...trial, uid, mount, ownPath, own, wholeTree, systemd: isSystemdRunning() }
+}
+
+/** Landlock hides them in a sandbox without namespaces, where no group can be made either. */
+function readMounts(): string {
+  try {
+    return readFileSync('/proc/self/mountinfo', 'utf8')
+  } catch {
+    return ''
+  }
 }
 
 const isComplete = (tried: Tried): tried is Tried & { readonly parent: string } =>

@@ -28,6 +28,8 @@ export interface Call extends Words {
   readonly env: Environment
   /** Why the caller's directory cannot be ours. */
   readonly astray?: unknown
+  /** Process that started us, as it was at our own start; 0 where it is in another pid namespace. */
+  readonly parent: number
   /** Descriptor of a run's outcome that is to be explained; the words are those of the run. */
   readonly outcome?: number
 }
@@ -79,14 +81,15 @@ function pairOf(variable: Buffer): readonly [string, string] {
 
 /* ---- from native/client/node-call.c ---- */
 
-/** @param raw the outcome's descriptor, how many words and how many variables there are, then those; each ended by NUL */
+/** @param raw the outcome's descriptor, our parent, how many words and how many variables there are, then those; each ended by NUL */
 export function readHandover(raw: Buffer): Omit<Call, 'astray'> {
-  const [outcome, words, variables, ...rest] = partsOf(raw)
+  const [outcome, parent, words, variables, ...rest] = partsOf(raw)
   const [count, more] = [Number(words), Number(variables)]
   if (rest.length !== count + more) throw new Error(`call: expected ${count} words and ${more} variables`)
   return {
     ...wordsOf(rest.slice(0, count)),
     env: environmentOf(rest.slice(count).map(pairOf)),
+    parent: Number(parent),
     ...(Number(outcome) >= 0 && { outcome: Number(outcome) }),
   }
 }
@@ -139,6 +142,7 @@ function fromScript(): Call {
     text: text.map((word) => word.slice(PREFIX.length)),
     ...(bytes && { bytes: bytes.map((word) => word.subarray(PREFIX.length)) }),
     env: environmentOf(kept.map(([name, value = '']) => [name.slice(KEPT.length), value])),
+    parent: process.ppid,
     ...enter(process.env[DIRECTORY] ?? ''),
   }
 }

@@ -184,7 +184,6 @@ export const FOREIGN_OPTIONS: readonly ForeignOption[] = [
   { spellings: ['--rm'], values: 0, means: needless('nothing is left of a run') },
   { spellings: ['--name'], values: 1, means: needless('llm-do ps gives each run an ID') },
   { spellings: ['--hostname'], values: 1, means: needless('no name of this host is shown') },
-  { spellings: ['--die-with-parent'], values: 0, means: needless('a run ends with its caller') },
   { spellings: ['--new-session'], values: 0, means: needless('a command always has a session of its own') },
   { spellings: ['--init'], values: 0, means: needless('a command always has an init') },
   { spellings: ['--entrypoint'], values: 1, means: unserved('what stands behind -- is the command') },

@@ -69,7 +69,11 @@ async function help(call: Call): Promise<number> {
   const actions = DECLARED.find((declaration) => declaration.name === name)?.actions?.map((one) => one.name) ?? []
   if (action !== undefined && !actions.includes(action))
     throw usageError(`no command "${name} ${action}".${didYouMean(action, actions)}`, `llm-do help ${name}`)
-  return await subcommand({ env: call.env, text: action === undefined ? ['--help'] : [action, '--help'] })
+  return await subcommand({
+    env: call.env,
+    parent: call.parent,
+    text: action === undefined ? ['--help'] : [action, '--help'],
+  })
 }
 
 function unknownSubcommand(name: string): SandboxError {

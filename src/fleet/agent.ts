@@ -7,10 +7,12 @@ import { cpus, freemem, loadavg, release, totalmem } from 'node:os'
 import { doctor } from '../doctor/checks.ts'
 import { SandboxError } from '../error.ts'
 import { packageVersion } from '../os/native-programs.ts'
+import { KERNEL_HOLDERS } from '../plan/offers.ts'
 import type { PolicyLayer } from '../policy/layer.ts'
+import type { Need } from '../policy/values.ts'
 import { neutralise } from '../report/text.ts'
 import type { Environment } from '../run/caller.ts'
-import { exec } from '../run/exec.ts'
+import { type ExecOptions, prepare } from '../run/plan-run.ts'
 import { type AgentSettings, QUEUE_PASSWORD, SECRET_VARIABLE } from './agent-settings.ts'
 import type { Engine } from './engine.ts'
 import { ProtocolError, ServerClient, StatusError } from './http-client.ts'
@@ -19,7 +21,8 @@ import { Journal } from './journal.ts'
 import { jittered, pause, persist } from './retry.ts'
 import { serve } from './serve.ts'
 import { type AgentState, openState } from './state.ts'
-import { newTaskDirectory } from './task-files.ts'
+import { TaskPlaces } from './task-places.ts'
+import { TaskPlans } from './task-plans.ts'
 import { workerToken } from './worker-token.ts'
 
 export interface Agent {
@@ -62,7 +65,8 @@ export async function runAgent(agent: Agent): Promise<void> {
 function engineOf({ settings, profile, layers, env: whole }: Agent, state: AgentState): Engine {
   // No secret is for what a task's policy might let in from the environment.
   const { [SECRET_VARIABLE]: _, [QUEUE_PASSWORD]: __, ...env } = whole
-  return { profile, layers: [settings.layer, ...layers], env, tasksDirectory: state.tasks }
+  const [places, plans] = [new TaskPlaces(state.tasks), new TaskPlans()]
+  return { profile, layers: [settings.layer, ...layers], env, places, plans }
 }
 
 /** BullMQ has the tasks, their locks and their attempts: no journal is needed. */
@@ -100,7 +104,7 @@ async function serveServer(agent: Agent, state: AgentState, journal: Journal): P
   const { workerId } = settings
   const source = new HttpSource({ client, journal, workerId, pollMs: agent.pollMs, register, end: agent.end, log })
   const over = new AbortController()
-  const status = () => (source.running < settings.slots ? 'IDLE' : 'BUSY')
+  const status = () => (source.running.length < settings.slots ? 'IDLE' : 'BUSY')
   const heart = beat({ client, agent, register, running: () => source.running, status, over: over.signal })
   try {
     await source.settle()
@@ -120,6 +124,8 @@ interface MachineIsolation {
   readonly engine?: string
   readonly planHash: string
   readonly weak: readonly string[]
+  /** Needs of the policy that the kernel holds for every task here. */
+  readonly holds: readonly Need[]
 }
 
 /** One real run under the operator's policy. @throws SandboxError where it cannot be had */
@@ -129,16 +135,16 @@ async function checkMachine(engine: Parameters<typeof serve>[0]['engine']): Prom
     throw new SandboxError('NO_BACKEND', `this machine is no worker: ${trial.message}`, {
       hint: trial.hint || 'llm-do doctor',
     })
-  const { profile, layers, env, tasksDirectory } = engine
-  const directory = await newTaskDirectory(tasksDirectory)
-  try {
-    const result = await exec({
+  const { profile, layers, env, places, plans } = engine
+  return await places.use(async ({ work }) => {
+    const result = await plans.exec({
       command: ['/bin/sh', '-c', ':'],
       profile,
       layers,
       env,
-      cwd: directory.work,
+      cwd: work,
       stdin: 'ignore',
+      variant: '',
     })
     if (!result.ok)
       throw new SandboxError('SETUP_FAILED', `this machine is no worker: ${result.error?.message ?? result.message}`, {
@@ -146,10 +152,15 @@ async function checkMachine(engine: Parameters<typeof serve>[0]['engine']): Prom
       })
     const weak = parts.filter(({ state }) => state !== 'ok').map(({ name }) => name)
     const { planHash, backend } = result
-    return { backend: backend ?? trial.backend, ...(trial.engine && { engine: trial.engine }), planHash, weak }
-  } finally {
-    await directory.remove()
-  }
+    const holds = await heldNeeds({ profile, layers, env, cwd: work })
+    return { backend: backend ?? trial.backend, ...(trial.engine && { engine: trial.engine }), planHash, weak, holds }
+  })
+}
+
+async function heldNeeds(options: Omit<ExecOptions, 'command'>): Promise<readonly Need[]> {
+  const { plan, offers } = await prepare({ ...options, command: ['/bin/sh', '-c', ':'] })
+  const { gives = {} } = offers.find(({ name }) => name === plan.backend) ?? {}
+  return plan.needs.filter((need) => KERNEL_HOLDERS.some((holder) => holder === gives[need]))
 }
 
 const weakness = ({ weak }: MachineIsolation): string =>
@@ -215,7 +226,7 @@ interface Heart {
   readonly client: ServerClient
   readonly agent: Agent
   readonly register: () => Promise<void>
-  readonly running: () => number
+  readonly running: () => readonly string[]
   readonly status: () => string
   readonly over: AbortSignal
 }
@@ -225,7 +236,8 @@ async function beat({ client, agent: { settings, end, log }, register, running, 
   const stop = AbortSignal.any([over, end])
   let isLost = false
   while (!stop.aborted) {
-    const body = { workerId, ...load(), status: status(), dockerContainers: running() }
+    const jobs = running()
+    const body = { workerId, ...load(), status: status(), dockerContainers: jobs.length, jobs }
     const options = { method: 'POST', body, signal: stop, withinMs: HEARTBEAT_WITHIN_MS } as const
     const answer = await client.ask('api/workers/heartbeat', options).catch((error: unknown) => error as Error)
     // A server that was started again knows nobody.

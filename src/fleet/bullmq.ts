@@ -52,7 +52,7 @@ const DATA = z.object({
 /** The value of a job that has ended. */
 export type QueueResult = Omit<FinishedTask, 'resultZip'> & { readonly resultZipBase64?: string }
 
-/** Set by whoever wants a running job ended; one that waits is removed by BullMQ's own `job.remove()`. */
+/** Set to have a running job ended; one that waits is removed by BullMQ's own `job.remove()`. */
 export const cancelKey = (queue: string, id: string): string => `llm-do:cancel:${queue}:${id}`
 
 /** One fetched job, from the processor's call to its end. */

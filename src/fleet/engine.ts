@@ -9,7 +9,6 @@ import type { PolicyLayer } from '../policy/layer.ts'
 import { exitStatus } from '../report/exit-status.ts'
 import type { Result } from '../report/result.ts'
 import type { Environment } from '../run/caller.ts'
-import { exec } from '../run/exec.ts'
 import { OutputRelay } from './output-relay.ts'
 import {
   CANCEL_CHECK_MS,
@@ -20,7 +19,9 @@ import {
   type TaskSource,
 } from './port.ts'
 import { narrowedBy, taskProblem } from './task.ts'
-import { newTaskDirectory, packChanges, type Stamps, stampFiles, TooManyFiles } from './task-files.ts'
+import { packChanges, type Stamps, stampFiles, TooManyFiles } from './task-files.ts'
+import type { TaskPlace, TaskPlaces } from './task-places.ts'
+import type { TaskPlans } from './task-plans.ts'
 import { ARCHIVE_BOUNDS, ArchiveError, receiveArchive, unpack } from './unpack.ts'
 
 /** What the operator grants to every task. */
@@ -29,8 +30,9 @@ export interface Engine {
   readonly layers: readonly PolicyLayer[]
   /** The caller's environment; holds no secret of the fleet. */
   readonly env: Environment
-  /** Private; directories of tasks are made in it. */
-  readonly tasksDirectory: string
+  /** Where tasks work that name no directory. */
+  readonly places: TaskPlaces
+  readonly plans: TaskPlans
   /** Files of this machine that no task may change, whatever its policy shows: they decide what runs next, or say what has run. */
   readonly protect?: readonly string[]
 }
@@ -79,20 +81,14 @@ function refusalOf(error: unknown): RefusedTask {
 /* ---- a directory of its own ---- */
 
 async function runApart(run: TaskRun): Promise<TaskReport> {
-  const directory = await newTaskDirectory(run.engine.tasksDirectory)
-  try {
-    const before = await fill(run, directory)
-    const report = await runIn(run, directory.work)
-    return report.status === 'finished' ? await withChanges(report, directory.work, before) : report
-  } finally {
-    await directory.remove()
-  }
+  return await run.engine.places.use(async (place) => {
+    const before = await fill(run, place)
+    const report = await runIn(run, place.work)
+    return report.status === 'finished' ? await withChanges(report, place.work, before) : report
+  })
 }
 
-async function fill(
-  { task: { files }, signal }: TaskRun,
-  { work, archive }: { readonly work: string; readonly archive: string },
-): Promise<Stamps> {
+async function fill({ task: { files }, signal }: TaskRun, { work, archive }: TaskPlace): Promise<Stamps> {
   if (files === undefined) return new Map()
   try {
     await receiveArchive(await files.open(signal), archive, ARCHIVE_BOUNDS.archiveBytes)
@@ -147,10 +143,11 @@ async function runCommands(
   { task, engine }: TaskRun,
   { directory, signal, ...listeners }: Commands,
 ): Promise<readonly Result[]> {
-  const { profile, layers, env, protect = [] } = engine
+  const { profile, layers, env, plans, protect = [] } = engine
+  const variant = JSON.stringify([task.timeoutMs, task.env, task.require])
   const results: Result[] = []
   for (const command of task.commands) {
-    const result = await exec({
+    const result = await plans.exec({
       command,
       profile,
       layers,
@@ -158,6 +155,7 @@ async function runCommands(
       cwd: directory,
       mode: 'capture',
       stdin: typeof task.stdin === 'string' ? Buffer.from(task.stdin) : (task.stdin ?? 'ignore'),
+      variant,
       narrow: async (policy) => narrowedBy(task, { ...policy, protectFiles: [...policy.protectFiles, ...protect] }),
       signal,
       ...listeners,

@@ -2,7 +2,7 @@
  * Tasks of a server over HTTP: the agent's side of the worker protocol (docs/fleet.md). Fields that are ours are added to requests;
  * other servers pass over them.
  *
- *     register ─► get-job ─► [files] ─► stream-output, check-cancel ─► submit-result      heartbeat beside all of it
+ *     register ─► get-job ─► [files] ─► stream-output, check-cancel ─► submit-result      (heartbeat meanwhile)
  *
  * A job is in the journal from before it is a task until the server has its report.
  */
@@ -44,6 +44,8 @@ const LAST_ANSWER_MS = 1_000
 const GOODBYE_MS = 3_000
 /** Milliseconds for what is not worth waiting for: the command does. */
 const BRIEF_MS = 5_000
+/** Milliseconds in which files are asked for again: a server that starts anew is no fault of the task, and costs it no attempt. */
+const FILES_WITHIN_MS = 60_000
 /** Output after a piece that could not be sent is dropped for so long: a server that is away must not stop the command. */
 const MUTE_MS = 10_000
 
@@ -62,8 +64,8 @@ export class HttpSource implements TaskSource {
   }
 
   /** Jobs that are under way. */
-  get running(): number {
-    return this.held.size
+  get running(): readonly string[] {
+    return [...this.held]
   }
 
   /** Tells the server what an agent before this one has not: jobs that died with it, and reports that did not arrive. */
@@ -168,7 +170,8 @@ export class HttpSource implements TaskSource {
     }
     if (this.held.has(jobId)) return undefined
     const before = journal.reportOf(jobId)
-    if (before !== undefined) {
+    // One that did not run to its end here, which another attempt may mend, is tried again: that is what it is given again for.
+    if (before !== undefined && before.body['elsewhere'] !== true) {
       log(`${neutralise(jobId)}: given again, so its report is sent again`)
       await this.send(before).catch((error: unknown) => log(neutralise((error as Error).message)))
       return undefined
@@ -188,14 +191,22 @@ export class HttpSource implements TaskSource {
 
   /** `filename` is not used: what a server calls a file is nothing on this machine. */
   private taskOf({ jobId, command, fileUrl, timeoutMs, require }: Job): Task {
-    const { client } = this.options
     return {
       id: jobId,
       commands: commandLines(command),
-      ...(fileUrl !== undefined && { files: { open: (signal) => client.download(fileUrl, signal) } }),
+      ...(fileUrl !== undefined && { files: { open: (signal) => this.download(fileUrl, signal) } }),
       ...(timeoutMs !== undefined && { timeoutMs }),
       ...(require !== undefined && { require }),
     }
+  }
+
+  private async download(fileUrl: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    return await persist(() => this.options.client.download(fileUrl, signal), {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(FILES_WITHIN_MS)]),
+      isFinal: (error) => error instanceof ProtocolError || (error instanceof StatusError && error.status < 500),
+      onError: (error) =>
+        this.options.log(`the files will be asked for again: ${neutralise((error as Error).message)}`),
+    })
   }
 
   private requestOf(jobId: string, report: TaskReport): ReportRequest {

@@ -33,7 +33,7 @@ export class Journal {
 
   /**
    * @param directory private, made when it is missing
-   * @throws Error where it cannot be had: an agent that forgets what it took would leave jobs running for ever
+   * @throws Error where it cannot be had: an agent that forgets what it took would leave jobs running forever
    */
   constructor(directory: string, uid: number) {
     makeDirectories(directory, 0o700)

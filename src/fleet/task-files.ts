@@ -3,8 +3,8 @@
  * step by step by descriptors, so no link in it is ever followed; by then no process of the task lives any more.
  * Edge: the file system.
  */
-import { constants } from 'node:fs'
-import { chmod, type FileHandle, lstat, mkdir, mkdtemp, open, readdir, rm } from 'node:fs/promises'
+import { constants, rmdirSync } from 'node:fs'
+import { chmod, type FileHandle, lstat, open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ZipFile } from 'yazl'
 
@@ -128,29 +128,24 @@ async function visitBelow({ handle, prefix, depth }: Visited, walk: Walk): Promi
   }
 }
 
-export interface TaskDirectory {
-  /** Where the commands work: empty at first. */
-  readonly work: string
-  /** Beside it, for the archive that is unpacked. */
-  readonly archive: string
-  readonly remove: () => Promise<void>
-}
-
-/** @param parent exists, and is this user's alone */
-export async function newTaskDirectory(parent: string): Promise<TaskDirectory> {
-  const own = await mkdtemp(join(parent, 'task-'))
-  const work = join(own, 'work')
-  await mkdir(work, { mode: 0o755 })
-  return { work, archive: join(own, 'files.zip'), remove: () => removeTree(own) }
-}
-
 /** Also where a command has left directories that not even their owner may enter. */
 export async function removeTree(directory: string): Promise<void> {
+  if (removeEmpty(directory)) return
   try {
     await rm(directory, { recursive: true, force: true })
   } catch {
     await openUp(directory)
     await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** One call for what most tasks leave, an empty directory and no archive. @returns whether nothing is there any more */
+function removeEmpty(directory: string): boolean {
+  try {
+    rmdirSync(directory)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'
   }
 }
 

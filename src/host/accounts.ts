@@ -2,6 +2,18 @@
 
 export const ACCOUNTS = '/etc/passwd'
 
+export const NAME_SERVICES = '/etc/nsswitch.conf'
+
+/**
+ * The home of a user's account for as long as the two files stay as they are: undefined where the account is not in the first, or another
+ * service may be asked before it. @param services text of nsswitch.conf(5); '' = there is none, and the file is asked
+ */
+export function lastingHome(accounts: string, services: string, uid: number): string | undefined {
+  const asked = /^[ \t]*passwd:[ \t]*(\S+)/m.exec(services)?.[1] ?? 'files'
+  const line = accounts.split('\n').find((text) => text.split(':')[2] === String(uid))
+  return asked === 'files' ? line?.split(':')[5] : undefined
+}
+
 /** Where service accounts "live": nothing of a person is there, and no zone can be the root. */
 const NO_HOME = /^(\/|\/(bin|sbin|usr|dev|proc|sys|run|nonexistent)(\/.*)?)$/
 

@@ -77,6 +77,8 @@ export interface Surroundings {
   readonly chroot?: true
   /** The user or group of this process has no id in its user namespace. */
   readonly unmapped?: true
+  /** The AppArmor profile for our programs that came with them (packaging/install); npm's packages have none. */
+  readonly appArmorProfile?: string
   /** Values of the few kernel settings that forbid user namespaces, by sysctl name; unreadable ones are left out. */
   readonly settings: Readonly<Record<string, string>>
 }
@@ -124,5 +126,9 @@ export interface HostFacts {
   readonly docker?: DockerFact
   readonly wasmtime?: ProgramFact
   readonly surroundings?: Surroundings
+  /** No engine works, and this process is in a sandbox of our own, whose walls stand whatever is decided in it. */
+  readonly isInsideOwn?: true
+  /** No process can be seen, so that none can be watched: Landlock of a sandbox without namespaces hides them. */
+  readonly hidesProcesses?: true
   readonly paths: Readonly<Record<string, PathFact>>
 }

@@ -2,6 +2,8 @@
  * What the failures of a probe mean and the narrowest thing that repairs each: one table for the plan's refusals and the doctor.
  * Pure. Messages are those of bubblewrap 0.8 and util-linux, seen in containers and virtual machines; the AppArmor ones are Ubuntu 24.04's.
  */
+import { posix } from 'node:path'
+import { shellWord } from '../text/shell-word.ts'
 import type { Probe, Surroundings } from './facts.ts'
 
 export interface Explanation {
@@ -34,8 +36,10 @@ export const OWN_SANDBOX = 'llm-do'
 const NO_NAMESPACE =
   /No permissions to creat\w+ (a )?new namespace|unshare failed: Operation not permitted|\bclone\b.*EPERM|unshare.*EPERM/
 
-/** A rule for the one program, not the system-wide switch: everything else on the host stays restricted. */
-function appArmorProfile(program: string): string {
+/** The profile that came with the program, else one made for it; not the system-wide switch: everything else stays restricted. */
+function appArmorProfile(program: string, { appArmorProfile: own }: Surroundings): string {
+  if (own !== undefined && posix.dirname(program) === posix.join(posix.dirname(own), 'bin'))
+    return `sudo cp ${shellWord(own)} /etc/apparmor.d/llm-do && sudo apparmor_parser -r /etc/apparmor.d/llm-do`
   const name = program.split('/').filter(Boolean).join('.')
   return (
     `printf 'abi <abi/4.0>,\\nprofile ${name} ${program} flags=(unconfined) {\\n  userns,\\n}\\n' | ` +
@@ -59,16 +63,16 @@ const AS_ANOTHER_ID = 'unshare --user --map-user=1000 --map-group=1000 llm-do ex
 /** What is said of every sandbox inside of one of our own, whatever it would fail of first. */
 export const INSIDE_OWN_SANDBOX: Explanation = {
   cause:
-    'this is inside a sandbox of llm-do exec, where no further one of them can be built (--seccomp nested lets bubblewrap and browsers build theirs)',
-  fix: 'LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process ...   # in the walls of the sandbox around it',
+    'this is inside a sandbox of llm-do exec, where no further one with namespaces can be built (--seccomp nested lets bubblewrap and browsers build theirs)',
+  fix: 'llm-do exec --backend no-namespaces ...   # Landlock and a filter, in the walls of the sandbox around it',
 }
 
 /** From outside. The kernel takes for a chroot what is not the root of its mount namespace. */
 const NO_CHROOT =
-  "from outside: sudo unshare --mount sh -c 'mount --rbind DIR DIR && cd DIR && mount --move . / && exec chroot . llm-do exec ...'"
+  "from outside: sudo unshare --mount sh -c 'mount --rbind DIR DIR && cd DIR && mount --move . / && exec chroot . llm-do exec ...'; or, with fewer walls, on Linux 6.12 or later: --backend no-namespaces"
 
 const CONTAINER_FIX =
-  'start the container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (user 1000, all capabilities dropped), see docs/ci.md'
+  'start the container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (where the machine has AppArmor also apparmor=unconfined; user 1000, all capabilities dropped), see docs/ci.md; or, with fewer walls, on Linux 6.12 or later: --backend no-namespaces'
 
 /** First row that matches wins. */
 const EXPLANATIONS: readonly Row[] = [
@@ -186,6 +190,12 @@ const EXPLANATIONS: readonly Row[] = [
     name: 'masked-proc',
     matches: /Can't mount proc|mount.*proc.*(EPERM|Operation not permitted)/,
     cause: '/proc of the surrounding container is masked, and the kernel then allows no fresh one inside',
+    fix: () => CONTAINER_FIX,
+  },
+  {
+    name: 'container-apparmor',
+    matches: /Failed to make \/ slave: Permission denied|\bstage: make mounts private:.*EACCES/,
+    cause: 'the AppArmor profile of the surrounding container forbids mounts',
     fix: () => CONTAINER_FIX,
   },
   {

@@ -9,7 +9,9 @@
  */
 import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
-import { delimiter } from 'node:path'
+import { delimiter, join } from 'node:path'
+import { isInsideOwn, OUR_INIT } from '../os/inside-own.ts'
+import { nativeDirectory } from '../os/native-programs.ts'
 import { countProcessors, statusLine } from '../os/proc-status.ts'
 import { recall, remember } from './boot-cache.ts'
 import {
@@ -71,12 +73,14 @@ export interface HostInputs {
 /** Looks at the machine; what cannot be found out is an absent fact or a failed probe, never an exception. */
 export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
   const own = observeSelf()
+  const isInside = isInsideOwn()
   const path = (inputs.env['PATH'] ?? '').split(delimiter)
   const search = (name: string): FoundProgram | undefined =>
     findProgram({ name, path, notBelow: inputs.notBelow, uid: own.uid })
   const [cgroup, engines, ...others] = await Promise.all([
     inputs.cgroup(),
-    observeEngines({ inputs, own, search }),
+    // Nothing is to be believed there: it is known to fail.
+    observeEngines({ inputs: { ...inputs, believe: inputs.believe && !isInside }, own, search }),
     ...inputs.observers.map((observe) => observe({ env: inputs.env, search })),
   ])
   return {
@@ -93,12 +97,16 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
     cgroup,
     ...Object.assign({}, ...others),
     surroundings: { ...own.surroundings, ...placeOf(own, engines.engines) },
+    ...(isInside && readText('/proc/self/status') === '' ? { hidesProcesses: true } : {}),
+    ...(isInside && inputs.wantsEngines && !isAnyWorking(engines.engines) ? { isInsideOwn: true } : {}),
   }
 }
 
+const isAnyWorking = (engines: EngineFacts['engines']): boolean => Object.values(engines).some(({ ok }) => ok)
+
 /** Why namespaces may be refused although every setting allows them: looked at only where no engine works. */
 function placeOf({ uid, gid }: Self, engines: EngineFacts['engines']): Pick<Surroundings, 'chroot' | 'unmapped'> {
-  if (platform() !== 'linux' || Object.values(engines).some(({ ok }) => ok)) return {}
+  if (platform() !== 'linux' || isAnyWorking(engines)) return {}
   const isMapped = hasId('uid_map', uid) && hasId('gid_map', gid)
   return { ...(isChroot() ? { chroot: true } : {}), ...(isMapped ? {} : { unmapped: true }) }
 }
@@ -181,7 +189,7 @@ function observeSelf(): Self {
 
 function observeSurroundings(filtered: boolean): Surroundings {
   const marks = [
-    ['/.init', OWN_SANDBOX],
+    [OUR_INIT, OWN_SANDBOX],
     ['/.dockerenv', 'docker'],
     ['/run/.containerenv', 'podman'],
     ['/var/run/secrets/kubernetes.io', 'kubernetes'],
@@ -190,9 +198,11 @@ function observeSurroundings(filtered: boolean): Surroundings {
   const settings = EXPLAINING_SETTINGS.map(
     (name) => [name, readText(`/proc/sys/${name.replaceAll('.', '/')}`).trim()] as const,
   )
+  const appArmorProfile = join(nativeDirectory(), '../apparmor')
   return {
     ...(container === undefined ? {} : { container }),
     filtered,
+    ...(existsSync(appArmorProfile) ? { appArmorProfile } : {}),
     settings: Object.fromEntries(settings.filter(([, value]) => value !== '')),
   }
 }

@@ -17,6 +17,8 @@ export interface CachedInputs {
   readonly unset: readonly string[]
   /** Whether a warm sandbox may serve this plan. */
   readonly isPoolable: boolean
+  /** Whether the run ends with the client's parent. */
+  readonly endsWithParent: boolean
   /** By which the client judges a command, under a worker. */
   readonly judgement: readonly LaunchRecord[]
   /** What the client prints and records when the command has ended. */
@@ -34,6 +36,7 @@ export function writeCachedFile(inputs: CachedInputs): Uint8Array {
     ...inputs.variables,
     ...inputs.unset.map((name): LaunchRecord => ['unset', name]),
     ...(inputs.isPoolable ? [['pool', poolName(inputs)] satisfies LaunchRecord] : []),
+    ...(inputs.endsWithParent ? [['parent'] satisfies LaunchRecord] : []),
     ...inputs.judgement,
     ...inputs.ending,
     ...inputs.records,

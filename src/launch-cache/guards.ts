@@ -16,7 +16,8 @@ export interface Guards {
   readonly rules: readonly Rule[]
   /** Variables that the caller must not have. */
   readonly unset: readonly string[]
-  /** FRAME_GUARDS: what must be on disk, for the runner to look at. */
+  readonly places: readonly CachedRecord[]
+  /** FRAME_GUARDS: `places`, what must be on disk, for the runner to look at. */
   readonly files: Uint8Array
 }
 
@@ -32,12 +33,22 @@ type CachedRecord = readonly [verb: Verb, ...words: string[]]
 export function readGuards(bytes: Uint8Array): Guards {
   const records = readRecords(bytes)
   const of = (...verbs: readonly Verb[]) => records.filter(([verb]) => verbs.includes(verb))
+  const places = of('at', 'content')
   return {
     key: of('key').map(([, word = '']) => word),
     rules: records.flatMap(([verb, name = '', value = '']) => (isRule(verb) ? [{ verb, name, value }] : [])),
     unset: of('unset').map(([, name = '']) => name),
-    files: writeLaunchFile(of('at', 'content')),
+    places,
+    files: writeLaunchFile(places),
   }
+}
+
+/** The same, with something else at one of the paths. */
+export function guardsWith(guards: Guards, path: string, identity: string): Guards {
+  const places = guards.places.map(
+    (one): CachedRecord => (one[0] === 'at' && one[1] === path ? ['at', path, identity] : one),
+  )
+  return { ...guards, places, files: writeLaunchFile(places) }
 }
 
 const isRule = (verb: Verb): verb is Rule['verb'] => verb === 'variable' || verb === 'locale' || verb === 'inherit'

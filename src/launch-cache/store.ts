@@ -5,9 +5,10 @@
 import { type BigIntStats, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { observePaths } from '../host/paths.ts'
-import { dropOldest, makePrivateDirectory, writePrivateFile } from '../os/private-files.ts'
+import { dropOldest, isOwnDirectory, makePrivateDirectory, writePrivateFile } from '../os/private-files.ts'
 import { type Invocation, type KeyInputs, keyName, keyWords } from './cache-key.ts'
 import { type CachedInputs, poolName, writeCachedFile } from './cached-launch.ts'
+import { type CacheOwner, launchPlaces } from './places.ts'
 
 /** Files kept; the oldest go. One a directory and set of options. */
 const MOST_FILES = 512
@@ -19,17 +20,20 @@ const LARGEST_FILE = 4 * 1024 ** 2
  */
 const SETTLED_MS = 50
 
-/** `launch` below the cache directory; the client computes the same. */
-export const launchCacheDirectory = (cache: string): string => join(cache, 'launch')
-
 /** Makes the directory before planning observes it: a plan that saw it missing would be stale as soon as it is stored. */
-export function makeLaunchCache(directory: string): void {
+export function makeLaunchCache({ env, uid }: CacheOwner): void {
+  launchPlaces({ env, uid }).find((place) => isMade(place, uid))
+}
+
+/** @returns false below a home that is not there, is read-only or belongs to another user */
+function isMade(directory: string, uid: number): boolean {
   const cache = dirname(directory)
   try {
     for (const made of [dirname(cache), cache, directory]) makePrivateDirectory(made)
   } catch {
-    // A read-only home: storing will fail, and returns false.
+    return false
   }
+  return isOwnDirectory(directory, uid)
 }
 
 export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'paths'> {
@@ -59,7 +63,7 @@ export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
   const contents = contentsOf(inputs)
   if (paths === undefined || contents === undefined || hasOddNames(inputs)) return undefined
   const key = keyWords({ ...inputs.caller, ...observeProcess(), invocation: inputs.invocation })
-  const { variables, unset, isPoolable, judgement, ending, records, seal } = inputs
+  const { variables, unset, isPoolable, endsWithParent, judgement, ending, records, seal } = inputs
   const bytes = writeCachedFile({
     key,
     paths,
@@ -67,6 +71,7 @@ export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
     variables,
     unset,
     isPoolable,
+    endsWithParent,
     judgement,
     ending,
     records,
@@ -76,8 +81,9 @@ export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
 }
 
 /** @returns whether it was stored */
-export function storeLaunch(directory: string, { name, bytes }: GuardedLaunch): boolean {
-  const isStored = writePrivateFile({ directory, name, uid: process.geteuid?.() ?? -1 }, bytes)
+export function storeLaunch({ env, uid }: CacheOwner, { name, bytes }: GuardedLaunch): boolean {
+  const directory = launchPlaces({ env, uid }).find((place) => isOwnDirectory(place, uid))
+  const isStored = directory !== undefined && writePrivateFile({ directory, name, uid }, bytes)
   if (isStored) dropOldest(directory, MOST_FILES)
   return isStored
 }
@@ -152,10 +158,10 @@ function orEmpty(read: () => string): string {
 }
 
 /** `llm-do cache clear`. @returns how many files there were */
-export function clearLaunches(directory: string): number {
-  const names = namesIn(directory)
-  for (const name of names) rmSync(join(directory, name), { force: true })
-  return names.length
+export function clearLaunches({ env, uid }: CacheOwner): number {
+  const files = launchPlaces({ env, uid }).flatMap((place) => namesIn(place).map((name) => join(place, name)))
+  for (const file of files) rmSync(file, { force: true })
+  return files.length
 }
 
 function namesIn(directory: string): readonly string[] {

@@ -38,6 +38,9 @@ const isListOf = (value: unknown, is: (element: unknown) => boolean): boolean =>
 const isIterable = (value: unknown): boolean =>
   isObject(value) && (Symbol.asyncIterator in value || Symbol.iterator in value || 'getReader' in value)
 
+const isSource = (value: unknown): boolean =>
+  isObject(value) && ['take', 'progress', 'isCancelled', 'report'].every((name) => isFunction(Reflect.get(value, name)))
+
 const text = kind('text', isText)
 const call = kind('a function', isFunction)
 const mapping = kind('an object', isMapping)
@@ -103,11 +106,28 @@ const OPTIONS = {
       (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 64,
     ),
   },
+  serveTasks: {
+    policy: POLICY.policy,
+    layers: POLICY.layers,
+    profile: text,
+    env: variables,
+    source: kind('an object with take, progress, isCancelled and report', isSource),
+    slots: kind(
+      'a whole number from 1 to 256',
+      (value) => Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 256,
+    ),
+    signal,
+    end: signal,
+    log: call,
+  },
   'sandbox.exec': { ...COMMAND, ...STREAMS },
   'sandbox.spawn': COMMAND,
   SandboxExecutor: EXECUTOR,
   executeIn: { ...EXECUTOR, image: text, signal },
 } satisfies Readonly<Record<string, Readonly<Record<string, Kind>>>>
+
+/** Options without which a function has nothing to do. */
+const REQUIRED = { command: 'a list of words', source: 'an object with take, progress, isCancelled and report' }
 
 export type LibraryCall = keyof typeof OPTIONS
 
@@ -121,8 +141,8 @@ export function checkOptions(of: LibraryCall, options: unknown, name: string = o
     throw new OptionsError([`${name}: expected an object of options, got ${quoteValue(options)}.`])
   const given = Object.entries(options).filter(([, value]) => value !== undefined)
   const problems = given.flatMap(([key, value]) => problemOf(kinds, key, value))
-  const missing = 'command' in kinds && !given.some(([key]) => key === 'command')
-  const all = missing ? ['command: expected a list of words, got nothing.', ...problems] : problems
+  const missing = Object.entries(REQUIRED).filter(([key]) => key in kinds && !given.some(([name]) => name === key))
+  const all = [...missing.map(([key, expected]) => `${key}: expected ${expected}, got nothing.`), ...problems]
   if (all.length > 0) throw new OptionsError(all.map((problem) => `${name}: ${problem}`))
 }
 

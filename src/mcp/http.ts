@@ -10,6 +10,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SandboxError } from '../error.ts'
+import { boundedBody } from '../os/request-body.ts'
 import type { Runner } from './runner.ts'
 import { isInitializeRequest, StreamableHTTPServerTransport } from './sdk.ts'
 import { serverFor } from './server.ts'
@@ -88,7 +89,7 @@ async function handle({ request, response, clients, token }: Exchange): Promise<
       ? refuse(response, 404, NO_SESSION)
       : await client.transport.handleRequest(request, response)
   }
-  const body = await readBody(request)
+  const body = await boundedBody(request, MOST_BODY_BYTES)
   if (body === undefined) return refuse(response, 413, `a request has at most ${MOST_BODY_BYTES} bytes`)
   const message = parse(body)
   const client = isInitializeRequest(message) ? await clients.open() : clients.of(request)
@@ -117,7 +118,6 @@ function refusalOf(
   return undefined
 }
 
-/** The connection ends with it: what else was sent is not read. */
 function refuse(response: ServerResponse, status: number, message: string): void {
   if (response.headersSent) {
     response.destroy()
@@ -125,23 +125,9 @@ function refuse(response: ServerResponse, status: number, message: string): void
   }
   response.writeHead(status, {
     'content-type': 'application/json',
-    connection: 'close',
     ...(status === 401 && { 'www-authenticate': 'Bearer' }),
   })
   response.end(`${JSON.stringify({ jsonrpc: '2.0', error: { code: -32000, message }, id: null })}\n`)
-}
-
-/** @returns undefined where it is too large */
-async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  // Its reader may stop: the answer still has to go out by the same socket.
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > MOST_BODY_BYTES) return undefined
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
 }
 
 /** What is no JSON is refused by the transport, as no message. */

@@ -5,8 +5,11 @@
 import { readFileSync } from 'node:fs'
 import { umaskIn } from './proc-status.ts'
 
-/** Of this process. Where there is no /proc, node sets the mask to look at it, and another thread may make a file meanwhile. */
+/** Of this process. Where there is no /proc to read, node sets the mask to look at it, and another thread may make a file meanwhile. */
 export function ownUmask(): number {
-  if (process.platform !== 'linux') return process.umask()
-  return umaskIn(readFileSync('/proc/self/status', { encoding: 'utf8' }))
+  try {
+    return umaskIn(readFileSync('/proc/self/status', { encoding: 'utf8' }))
+  } catch {
+    return process.umask()
+  }
 }

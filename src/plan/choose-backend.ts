@@ -5,7 +5,7 @@ import { rulesOf } from '../network/host-rule.ts'
 import { listenerObstacle } from '../network/listeners.ts'
 import { LIMIT_NEEDS } from '../policy/needs.ts'
 import type { Policy } from '../policy/policy.ts'
-import { isSandbox, NEEDS, type Need, seccompName } from '../policy/values.ts'
+import { NEEDS, type Need, seccompName } from '../policy/values.ts'
 import { usesLandlock } from './landlock.ts'
 import { rungFor } from './limits.ts'
 import { type BackendOffer, KERNEL_HOLDERS, type Lack, NFTABLES_FIX } from './offers.ts'
@@ -81,15 +81,11 @@ interface Comparison {
   readonly inputs: ChoiceInputs
 }
 
-/** No walls: limits, and that the host's files stay as they are until somebody applies the changes. */
-const KEPT_NEEDS: readonly Need[] = [...LIMIT_NEEDS, 'copy-on-write', 'explain']
-
 function lackOf(comparison: Comparison): Lack | undefined {
   const { need, offer, inputs } = comparison
   const { policy } = inputs
   const required = policy.require.includes(need)
-  // The policy that names a backend without walls gives them up, but for those that it requires by name.
-  if (!isSandbox(offer.name) && !required && !KEPT_NEEDS.includes(need)) return undefined
+  if (!required && offer.traits.givesUp.includes(need)) return undefined
   const holder = LIMIT_NEEDS.includes(need) ? rungFor(need, offer, policy.resources) : offer.gives[need]
   if (holder === undefined || holder === 'none')
     return policy.bestEffort && !required && LIMIT_NEEDS.includes(need) ? undefined : lackFor(need, offer)

@@ -8,7 +8,7 @@ import type { BackendTraits } from './offers.ts'
 import type { Plan, PlannedVariable, PlannedZone } from './plan.ts'
 import { proxyVariables } from './proxy-variables.ts'
 import type { Request } from './request.ts'
-import { insideOf, searchPath } from './toolchain.ts'
+import { insideOf, ownDirectories, searchPath } from './toolchain.ts'
 import { trustVariables } from './trust.ts'
 import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, shown } from './well-known-paths.ts'
 
@@ -100,7 +100,8 @@ export function insidePath({
   zones,
 }: Pick<EnvironmentInputs, 'request' | 'paths' | 'zones'>): readonly string[] {
   const visible = searchPath(request.path).flatMap((entry) => visibleEntry({ entry, paths, zones }))
-  return [...new Set([...visible, ...STANDARD_PATH])].filter((entry) => !entry.includes(':'))
+  const own = ownDirectories(request, paths).flatMap((directory) => insideOf(directory, zones) ?? [])
+  return [...new Set([...visible, ...STANDARD_PATH, ...own])].filter((entry) => !entry.includes(':'))
 }
 
 function visibleEntry({

@@ -3,7 +3,8 @@
  * reads from it how plans for the backends differ, so no file of the plan names a backend.
  */
 import type { HeldBy, NetworkWay } from '../host/facts.ts'
-import type { BackendName, EngineName, Need } from '../policy/values.ts'
+import type { BackendName, EngineName, Need, NetworkMode } from '../policy/values.ts'
+import type { SetName } from '../seccomp/rules.ts'
 
 /** `kernel`: a wall made of namespaces, mounts or filters; `runner`: our own process does it. */
 export type Holder = HeldBy | NetworkWay | 'kernel' | 'runner'
@@ -40,6 +41,15 @@ export interface BackendTraits {
   readonly hasLandlock: boolean
   /** The start of a run finds git directories at every level of a zone; elsewhere the plan names those at its root. */
   readonly findsGit: boolean
+  /**
+   * The command sees the host's own root, and Landlock opens what the plan lists: programs, some of /etc, and the zones. Nothing can be
+   * made for it there, so it has no scratch directory.
+   */
+  readonly opensByPath: boolean
+  /** Walls that a policy gives up by naming the backend, unless it requires them by name. */
+  readonly givesUp: readonly Need[]
+  /** System calls that are refused around it whatever filter the policy names. */
+  readonly refuses: (mode: NetworkMode) => readonly SetName[]
   /** The run gets a cgroup that our own programs make. */
   readonly hasCgroup: boolean
 }

@@ -134,5 +134,7 @@ export interface Plan {
   readonly identity: 'self' | 'fresh'
   readonly hostname: string
   readonly tty: boolean
+  /** The run ends with the process that started its caller. */
+  readonly dieWithParent?: true
   readonly warnings: readonly string[]
 }

@@ -24,10 +24,14 @@ export interface Request {
   readonly captured: boolean
   /** stdin, stdout and stderr of the caller are terminals. */
   readonly hasTerminal?: true
+  /** What started the caller is in another pid namespace. */
+  readonly isParentUnseen?: true
   /** What git of the caller calls its user; only where the policy says `gitIdentity`. */
   readonly gitIdentity?: GitIdentity
   /** The repository of the checkout that the caller stands in, where that is a linked worktree of git. */
   readonly worktree?: LinkedWorktree
+  /** Directories of our own command and its interpreter, existing or not; only where the policy says `selfInside`. */
+  readonly ownPrograms?: readonly string[]
   /** Where directories that outlive a run are; absent where none is wanted, or this user has no place for them. */
   readonly privatePlaces?: PrivatePlaces
   /** The directory that git has to see from here, where that is another one. */

@@ -17,7 +17,7 @@ import { named } from './hash.ts'
 import { warnOfKnownSockets } from './known-sockets.ts'
 import { type PlannedLimits, plannedLimits } from './limits.ts'
 import { type Mounts, ownStateIn, pathFact, resolveMounts, scratchAt } from './mounts.ts'
-import type { BackendOffer } from './offers.ts'
+import type { BackendOffer, BackendTraits } from './offers.ts'
 import type { Plan, PlannedNetwork, PlannedZone } from './plan.ts'
 import { gitPathsAtRoot } from './protected-paths.ts'
 import type { Request } from './request.ts'
@@ -154,8 +154,10 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     identity: facts.uid === 0 ? 'fresh' : 'self',
     hostname: HOSTNAME,
     tty: policy.tty === 'auto' ? request.hasTerminal === true && !request.captured : policy.tty,
+    ...(policy.dieWithParent ? { dieWithParent: true } : {}),
     warnings: [
       ...(inputs.warnings ?? []),
+      ...parentWarnings(policy, request),
       ...recordWarnings(policy),
       ...terminationWarnings(policy),
       ...observerWarnings(policy),
@@ -199,6 +201,14 @@ function recordWarnings({ network }: Policy): readonly string[] {
 }
 
 /** The kernel has one listener for each process. */
+function parentWarnings({ dieWithParent }: Policy, { isParentUnseen }: Request): readonly string[] {
+  return dieWithParent && isParentUnseen
+    ? [
+        'dieWithParent: what started llm-do is in another pid namespace, so its end cannot be seen: the run goes on after it',
+      ]
+    : []
+}
+
 function observerWarnings({ explain, seccomp }: Policy): readonly string[] {
   return explain && seccomp === 'nested'
     ? ['explain: a sandbox inside that watches system calls itself (a seccomp listener) is refused that with EBUSY']
@@ -252,12 +262,17 @@ function unheldProtections(
 }
 
 /** Only an assembled root shows the host's own programs; an image brings its own. */
+/** The command sees no more of the host than the plan lists. */
+function isShownByPlan({ root, opensByPath }: BackendTraits): boolean {
+  return root === 'assembled' || opensByPath
+}
+
 function toolchainsFor(
   { policy, request, facts }: PlanInputs,
   { traits }: BackendOffer,
   { zones }: Mounts,
 ): Toolchains {
-  if (policy.toolchains === 'off' || traits.root !== 'assembled') return { zones: [], env: {}, links: {} }
+  if (policy.toolchains === 'off' || !isShownByPlan(traits)) return { zones: [], env: {}, links: {} }
   return resolveToolchains({ request, paths: facts.paths, zones })
 }
 
@@ -272,7 +287,7 @@ interface Parts {
 }
 
 function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits }: Parts): System {
-  if (choice.engine === undefined) return { entries: [], problems: [] }
+  if (choice.engine === undefined && !choice.traits.opensByPath) return { entries: [], problems: [] }
   const { policy, facts } = inputs
   const directories = workdir === WORKSPACE ? [WORKSPACE] : []
   return systemTree({
@@ -318,7 +333,7 @@ function commandWarnings(
   { traits }: BackendOffer,
   zones: readonly PlannedZone[],
 ): readonly string[] {
-  if (traits.root !== 'assembled') return []
+  if (!isShownByPlan(traits)) return []
   return [...hiddenCommand({ request, paths: facts.paths, zones }), ...(policy.sshAgent ? agentWarnings(facts) : [])]
 }
 

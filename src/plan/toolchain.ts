@@ -248,8 +248,19 @@ export function toolchainQuestions(request: Request, paths: PathFacts): readonly
     const leads = leadsOf(path)
     return [...(toolchainAt(path)?.shows ?? []), ...leads, ...leads.map((lead) => toolchainAt(lead)?.prefix ?? lead)]
   })
-  return [...called, ...behind]
+  return [...called, ...behind, ...ownQuestions(request)]
 }
+
+const OWN_COMMAND = 'bin/llm-do'
+
+const ownQuestions = ({ ownPrograms = [] }: Request): readonly string[] =>
+  ownPrograms.flatMap((path) => [path, posix.join(path, OWN_COMMAND)])
+
+/** Directories that hold our own command, where the policy wants it inside. */
+export const ownDirectories = ({ ownPrograms = [] }: Request, paths: PathFacts): readonly string[] =>
+  ownPrograms
+    .map((path) => posix.join(path, OWN_COMMAND))
+    .flatMap((command) => (paths[command]?.kind === 'file' ? [posix.dirname(paths[command].real)] : []))
 
 export interface ToolchainInputs {
   readonly request: Request
@@ -270,7 +281,9 @@ export function resolveToolchains(inputs: ToolchainInputs): Toolchains {
   const { request, paths } = inputs
   const writable = inputs.zones.flatMap(({ mode, source }) => (isWritable(mode) ? [source] : []))
   const found = tracks(request, paths, writable).flatMap((path) => toolchainAt(path) ?? [])
-  const shows = outermost(found.flatMap(({ kind, shows: list }) => list.map((path) => ({ name: kind.name, path }))))
+  const own = (request.ownPrograms ?? []).map((path) => ({ name: 'llm-do', path: paths[path]?.real ?? path }))
+  const tools = found.flatMap(({ kind, shows: list }) => list.map((path) => ({ name: kind.name, path })))
+  const shows = outermost([...own, ...tools])
   const wanted = shows.filter(({ path }) => canBeShown(path, inputs))
   const zones = wanted.map(({ name, path }) => toolchainZone(name, path, paths))
   const used = found.filter(

@@ -58,13 +58,18 @@ export interface Zone {
 }
 
 /** Every backend, in the order in which they are listed; src/backends/index.ts says what each does. */
-export const BACKEND_NAMES = ['namespace', 'docker', 'wasm', 'process'] as const
+export const BACKEND_NAMES = ['namespace', 'docker', 'wasm', 'no-namespaces', 'process'] as const
 export type BackendName = (typeof BACKEND_NAMES)[number]
 export type BackendChoice = 'auto' | BackendName
 
 /** Backends without any wall: a worker may not choose one where a sandbox was granted. */
 const WITHOUT_WALLS: readonly BackendChoice[] = ['process']
 export const isSandbox = (backend: BackendChoice): boolean => !WITHOUT_WALLS.includes(backend)
+
+/** From whole sandboxes to none: a worker may not choose a weaker one than was granted. */
+const WEAKER: readonly BackendChoice[] = ['no-namespaces', ...WITHOUT_WALLS]
+export const isWeakerBackend = (backend: BackendChoice, than: BackendChoice): boolean =>
+  WEAKER.indexOf(backend) > WEAKER.indexOf(than)
 
 export type EngineName = 'bwrap' | 'unshare'
 export type EngineChoice = 'auto' | EngineName

@@ -5,9 +5,19 @@
  */
 import { closeSync } from 'node:fs'
 import { openUnlinked } from '../backends/child-process.ts'
+import type { PathFact } from '../host/facts.ts'
+import { observePaths } from '../host/paths.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
-import { environmentFor, type Guards, type Lasting, observeLasting, readGuards } from '../launch-cache/guards.ts'
+import {
+  environmentFor,
+  type Guards,
+  guardsWith,
+  type Lasting,
+  observeLasting,
+  readGuards,
+} from '../launch-cache/guards.ts'
 import { packageRoot, packageVersion } from '../os/native-programs.ts'
+import { named } from '../plan/hash.ts'
 import { guardPlan, plainLaunch } from '../run/leave.ts'
 import { prepareZones } from '../run/make-zones.ts'
 import { type ExecOptions, type Prepared, prepare } from '../run/plan-run.ts'
@@ -27,6 +37,14 @@ export interface PlannedRun {
 }
 
 type Variables = NonNullable<ExecOptions['env']>
+
+interface KeptPlanParts {
+  readonly prepared: Prepared
+  /** All that the plan was made from. */
+  readonly guards: Guards | undefined
+  readonly lasting: Lasting | undefined
+}
+
 /** One plan with its launch files. */
 export class KeptPlan {
   readonly prepared: Prepared
@@ -37,16 +55,37 @@ export class KeptPlan {
   private readonly invocation: Invocation
   private readonly lasting: Lasting | undefined
   private file: number | undefined
+  private isClosed = false
 
-  /** @param guarded the launch file with all that the plan was made from; undefined for a plan that cannot be used again */
-  constructor({ prepared, guarded }: { readonly prepared: Prepared; readonly guarded: Uint8Array | undefined }) {
+  /** @param guards undefined for a plan that cannot be used again */
+  constructor({ prepared, guards, lasting }: KeptPlanParts) {
     this.prepared = prepared
-    this.guards = guarded && readGuards(guarded)
-    this.lasting = guarded && observeLasting()
+    this.guards = guards
+    this.lasting = lasting
     this.launchFile = Buffer.from(plainLaunch(prepared))
     this.caller = { version: packageVersion(), root: packageRoot(), cwd: prepared.request.cwd }
     this.invocation = invocationOf(prepared.request.command)
-    this.file = openUnlinked(this.launchFile)
+  }
+
+  /**
+   * The same plan for a directory that was made anew at the path of one of its zones. What was seen in the one before it has to hold for
+   * this one, too: the runner looks.
+   * @returns undefined when its owner or its mode is another one, or what is there is no directory
+   */
+  forNew(directory: string): KeptPlan | undefined {
+    const { guards, lasting, prepared } = this
+    const [before, seen] = [prepared.facts.paths[directory], observePaths([directory])[directory]]
+    if (guards === undefined || before === undefined || seen?.identity === undefined) return undefined
+    if (ownerAndMode(before) !== ownerAndMode(seen) || seen.kind !== 'directory' || seen.real !== directory)
+      return undefined
+    const { dev, ino } = seen
+    const { hash: _, ...plan } = prepared.plan
+    const zones = plan.zones.map((zone) => (zone.source === directory ? { ...zone, dev, ino } : zone))
+    return new KeptPlan({
+      prepared: { ...prepared, plan: named({ ...plan, zones }) },
+      guards: guardsWith(guards, directory, seen.identity),
+      lasting,
+    })
   }
 
   /** @returns the environment of the next command; undefined for another caller than the plan was made for */
@@ -64,14 +103,20 @@ export class KeptPlan {
 
   /** Path of the launch file for this process, which opens it anew for each child; undefined when the plan has been dropped. */
   get path(): string | undefined {
-    return this.file === undefined ? undefined : `/proc/self/fd/${this.file}`
+    if (this.isClosed) return undefined
+    this.file ??= openUnlinked(this.launchFile)
+    return `/proc/self/fd/${this.file}`
   }
 
   close(): void {
+    this.isClosed = true
     if (this.file !== undefined) closeSync(this.file)
     this.file = undefined
   }
 }
+
+/** What an identity says of a place, whichever one is there (host/paths.ts). */
+const ownerAndMode = ({ identity = '' }: PathFact): string => identity.split(':').slice(2).join(':')
 
 /** A plan depends on the program (its toolchain), never on the arguments. */
 const invocationOf = ([program = '']: readonly string[]): Invocation => ({
@@ -163,7 +208,8 @@ function drop(plan: Promise<KeptPlan>): void {
   plan.then((kept) => kept.close()).catch(() => undefined)
 }
 
-async function keepPlan({
+/** @throws SandboxError for a policy or a host that allows no run */
+export async function keepPlan({
   options,
   program,
 }: {
@@ -178,5 +224,9 @@ async function keepPlan({
     paths: prepared.facts.paths,
     begunMs,
   })
-  return new KeptPlan({ prepared, guarded: guarded?.bytes })
+  return new KeptPlan({
+    prepared,
+    guards: guarded && readGuards(guarded.bytes),
+    lasting: guarded && observeLasting(),
+  })
 }

@@ -8,17 +8,13 @@
  */
 import { rm } from 'node:fs/promises'
 import type { Listener } from '../backends/capture.ts'
-import type { ChildStdio } from '../backends/child-process.ts'
 import { backendNamed } from '../backends/index.ts'
 import { NO_INPUT } from '../backends/input.ts'
-import { relaunchOf } from '../backends/namespace/build.ts'
-import { superviseKept } from '../backends/namespace/run.ts'
 import { isPoolable } from '../launch-cache/eligibility.ts'
 import { checkOptions } from '../library/check-options.ts'
 import { closedError } from '../library/closed-error.ts'
 import { type SpawnedCommand, spawnBy } from '../library/spawn.ts'
 import { inputFrom, type Stdin } from '../library/stdin.ts'
-import { nativeDirectory } from '../os/native-programs.ts'
 import type { Result } from '../report/result.ts'
 import { type GuardedCallbacks, withCallbacks } from '../run/callbacks.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
@@ -27,6 +23,7 @@ import { type ExecResult, withHandle } from '../run/layer-handle.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
 import { newRunId } from '../run/run-id.ts'
 import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
+import { runKept } from './kept-run.ts'
 import { type PlannedRun, type PlanOptions, Plans } from './plan-cache.ts'
 import { poolsDirectory } from './pool-directory.ts'
 import { WarmSandbox } from './warm-sandbox.ts'
@@ -203,29 +200,14 @@ class OpenSandbox implements Sandbox {
     return result && { result, isWarm: true }
   }
 
-  /** The plan is known, so launch is all that has to be started. @returns undefined when launch found it stale */
-  private async runCold(request: Request, { prepared, env, kept }: PlannedRun): Promise<Served | undefined> {
-    const { command, stdin, onStdout, onStderr, signal } = request
+  /** @returns undefined when launch found the plan stale */
+  private async runCold(request: Request, run: PlannedRun): Promise<Served | undefined> {
+    const { prepared, env, kept } = run
     const { plan } = prepared
     if (!backendNamed(plan.backend).hasLaunchFile || plan.tty || kept.path === undefined)
       return { result: await this.runAnew(request), isWarm: false }
-    const launch = relaunchOf({
-      file: `${nativeDirectory()}/launch`,
-      launchFile: kept.path,
-      command,
-      env,
-      guards: kept.files,
-    })
-    const stdio: ChildStdio = {
-      mode: 'capture',
-      stdin: stdin ?? 'ignore',
-      outputCap: plan.limits.output ?? null,
-      ...(onStdout === undefined ? {} : { onStdout }),
-      ...(onStderr === undefined ? {} : { onStderr }),
-    }
-    const outcome = await superviseKept({ launch, stdio, signal, deadlineMs: plan.limits.timeoutMs, isEarly: true })
-    if (outcome === undefined) return undefined
-    return { result: await judge({ ...prepared, request: { ...prepared.request, command } }, outcome), isWarm: false }
+    const result = await runKept({ prepared, env, launchFile: kept.path, files: kept.files }, request)
+    return result && { result, isWarm: false }
   }
 
   /** The way of every other run. */

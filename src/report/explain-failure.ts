@@ -157,6 +157,12 @@ const SETUP_FAILURES: readonly SetupRow[] = [
       `in the place of --rw or --cow: --ro ${shellWord(path)}; or chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it, and what is mounted below it, on ext4, xfs or btrfs`,
   },
   {
+    step: 'stage: zone of root',
+    why: (path) => `${path} is root's, and without namespaces nothing could lend it to a command that is not root`,
+    hint: (path) =>
+      `start it as another user (docker run --user), or chown the directory to one, whom the command then runs as: chown -R USER ${shellWord(path)}`,
+  },
+  {
     step: 'stage: idmap layer of root',
     why: () =>
       "the directory is root's, and the file system that would keep the changes has no idmapped mounts; that of a container, which is an overlay, is one of them",

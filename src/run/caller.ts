@@ -8,12 +8,13 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import { ownDirectory } from '../backends/runs-directory.ts'
 import { layerDirectories } from '../cow/state-directory.ts'
 import { SandboxError } from '../error.ts'
-import { ACCOUNTS, homesOfAccounts } from '../host/accounts.ts'
+import { ACCOUNTS, homesOfAccounts, lastingHome, NAME_SERVICES } from '../host/accounts.ts'
 import { cacheDirectory } from '../host/boot-cache.ts'
 import { homesDirectory, secretDirectory } from '../host/own-directory.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { packagePlaces, packageRoot } from '../os/native-programs.ts'
 import type { Request } from '../plan/request.ts'
+import { toolchainAt } from '../plan/toolchain.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { type ProfileDirectories, profileDirectoryOf } from '../policy/load.ts'
 
@@ -85,12 +86,21 @@ function realOr(directory: string): string {
 }
 
 /** Accounts of a directory service are not in the file; the caller's own home is known all the same. */
-function readAccounts(): string {
+const readAccounts = (): string => readOr(ACCOUNTS)
+
+function readOr(file: string): string {
   try {
-    return readFileSync(ACCOUNTS, 'utf8')
+    return readFileSync(file, 'utf8')
   } catch {
     return ''
   }
+}
+
+/** Files that tell when the home of this caller is another one; undefined where it could be without that. */
+export function filesTellingHome(env: Environment, uid: number): readonly string[] | undefined {
+  if (env['HOME']) return []
+  const home = lastingHome(readAccounts(), readOr(NAME_SERVICES), uid)
+  return home !== undefined && home === accountHome() ? [ACCOUNTS, NAME_SERVICES] : undefined
 }
 
 function accountHome(): string {
@@ -118,6 +128,12 @@ export function decidingPaths(env: Environment, { cwd }: Pick<Request, 'cwd'>): 
   const paths = [...kept, ...packagePlaces(), process.execPath, ...namesOfNode(env, cwd)]
   return paths.filter((path) => isAbsolute(path))
 }
+
+/** What our own command consists of: its packages, and node where that is an installation of its own. */
+export const ownPrograms = (): readonly string[] => [
+  ...packagePlaces(),
+  ...(toolchainAt(process.execPath)?.shows ?? []),
+]
 
 /** Where the command finds node: on PATH, but never in the caller's directory; with the paths that it tries before. */
 function namesOfNode(env: Environment, cwd: string): readonly string[] {

@@ -7,6 +7,7 @@ import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
 import { filterFor, keptSets, SHIPPED_WAYS } from '../seccomp/filter.ts'
+import type { SetName } from '../seccomp/rules.ts'
 import type { MountWay } from '../seccomp/ways.ts'
 
 const LARGEST_FILTER_FILE = 1024 ** 2
@@ -14,10 +15,10 @@ const LARGEST_FILTER_FILE = 1024 ** 2
 /** The compiled system call filter of a policy, as a function of the machine. */
 export async function filterOf(
   { seccomp }: Policy,
-  { uid, arch }: Pick<HostFacts, 'uid' | 'arch'>,
+  { uid, arch, refused }: Pick<HostFacts, 'uid' | 'arch'> & { readonly refused: readonly SetName[] },
 ): Promise<(arch: HostFacts['arch']) => string> {
   const profile = typeof seccomp === 'string' ? seccomp : await readFilterFile(seccomp.file)
-  return filterFor({ profile, arch, always: keptSets({ isRoot: uid === 0 }) })
+  return filterFor({ profile, arch, always: [...new Set([...keptSets({ isRoot: uid === 0 }), ...refused])] })
 }
 
 /** Shipped filters are known by test; the simulator is loaded for a user's own. */

@@ -6,18 +6,12 @@ import { enginePathOf, type LaunchFileInputs, launchFile, launchRecords } from '
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
-import { usableCache } from '../host/boot-cache.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { isForAnyVariables, variableRules, variablesOf } from '../launch-cache/cached-launch.ts'
 import { enginesBefore, inspectedPaths, isCacheable, isForNode, isPoolable } from '../launch-cache/eligibility.ts'
+import type { CacheOwner } from '../launch-cache/places.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
-import {
-  type GuardedLaunch,
-  guardLaunch,
-  launchCacheDirectory,
-  makeLaunchCache,
-  storeLaunch,
-} from '../launch-cache/store.ts'
+import { type GuardedLaunch, guardLaunch, makeLaunchCache, storeLaunch } from '../launch-cache/store.ts'
 import { nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
 import type { PathFacts } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
@@ -25,7 +19,7 @@ import type { Plan } from '../plan/plan.ts'
 import { messageRecords } from '../report/failure-messages.ts'
 import { isolationLine } from '../report/isolation.ts'
 import { auditRecords, templateRecords } from '../report/result-template.ts'
-import { profileDirectories } from './caller.ts'
+import { filesTellingHome, profileDirectories } from './caller.ts'
 import { type NarrowingSources, NOT_NARROWED } from './narrowing-sources.ts'
 import { existing } from './observe.ts'
 import type { ExecOptions, Prepared } from './plan-run.ts'
@@ -33,13 +27,10 @@ import { layersDirectoryOf } from './start.ts'
 
 /** Made before anything is looked at: a plan that saw the directory missing would be stale as soon as it is stored. */
 export function makeCacheFor(options: ExecOptions): void {
-  const cache = options.invocation === undefined ? undefined : launchCache(options)
-  if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
+  if (options.invocation !== undefined) makeLaunchCache(cacheOwner(options))
 }
 
-function launchCache({ env = process.env }: ExecOptions): string | undefined {
-  return usableCache(env, process.getuid?.() ?? -1)
-}
+const cacheOwner = ({ env = process.env }: ExecOptions): CacheOwner => ({ env, uid: process.getuid?.() ?? -1 })
 
 /** The plan as the C client and the pool may use it again. @returns undefined when node must plan each time */
 export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
@@ -89,7 +80,9 @@ export async function guardPlan(
   if (plan.engine === undefined || openedIn(prepared).length > 0) return undefined
   // The key would have to hold the variable, in which may be a password.
   if (tools.isForThisRun) return undefined
-  const accounts = accountsOf(plan)
+  const filesOfHome = filesTellingHome(options.env ?? process.env, facts.uid)
+  if (filesOfHome === undefined) return undefined
+  const accounts = accountsOf(plan, filesOfHome)
   return guardLaunch({
     invocation,
     caller: {
@@ -117,6 +110,7 @@ export async function guardPlan(
     variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),
     unset: tools.unset,
     isPoolable: isPoolable(prepared),
+    endsWithParent: plan.dieWithParent === true,
     judgement: narrowing.judgement,
     ending: endingRecords(prepared, narrowing.worker),
     records: launchRecords(plan, fileInputs(prepared)),
@@ -144,9 +138,10 @@ function agreeing(one: Places, other: Places): Places {
 }
 
 /** Names of homes are protected in the homes of all accounts, so another list of accounts is another plan. */
-function accountsOf({ zones }: Plan): Prepared['sources'] {
-  if (zones.every(({ mode }) => mode === 'ro')) return { read: [], missing: [] }
-  return existing([ACCOUNTS]).length > 0 ? { read: [ACCOUNTS], missing: [] } : { read: [], missing: [ACCOUNTS] }
+function accountsOf({ zones }: Plan, filesOfHome: readonly string[]): Prepared['sources'] {
+  const files = [...(zones.every(({ mode }) => mode === 'ro') ? [] : [ACCOUNTS]), ...filesOfHome]
+  const read = existing([...new Set(files)])
+  return { read, missing: files.filter((file) => !read.includes(file)) }
 }
 
 /** Leaves the plan for the C client: the next run with the same words in the same place does not wait for node. */
@@ -157,8 +152,7 @@ export async function leaveForClient(prepared: Prepared, begunMs: number): Promi
 }
 
 export async function leave({ options }: Prepared, guarded: GuardedLaunch | undefined): Promise<void> {
-  const cache = launchCache(options)
-  if (cache !== undefined && guarded !== undefined) storeLaunch(launchCacheDirectory(cache), guarded)
+  if (guarded !== undefined) storeLaunch(cacheOwner(options), guarded)
 }
 
 /** The launch file alone, for pools, which keep the rest in memory. */

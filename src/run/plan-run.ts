@@ -34,7 +34,7 @@ import { withTerminal } from '../policy/terminal-layer.ts'
 import { checkLayers } from '../policy/validate-layers.ts'
 import { type BackendName, isWritable } from '../policy/values.ts'
 import type { JsonForm } from '../report/json.ts'
-import { decidingPaths, describeCaller, type Environment, profileDirectories } from './caller.ts'
+import { decidingPaths, describeCaller, type Environment, ownPrograms, profileDirectories } from './caller.ts'
 import { filterOf, mountWaysOf } from './filter.ts'
 import type { HomeCaller } from './homes.ts'
 import type { NarrowingSources } from './narrowing-sources.ts'
@@ -62,6 +62,8 @@ export interface ExecOptions {
   readonly isAtTerminal?: boolean
   /** So is stdout: `tty: auto` is a terminal of its own. */
   readonly hasTerminal?: boolean
+  /** Process that started the caller, where a run may end with it; 0 where it is in another pid namespace. */
+  readonly parent?: number
   /** While a promise that it returns is pending, the command's output waits. What it fails with ends the run, and is what is thrown. */
   readonly onStdout?: Listener
   readonly onStderr?: Listener
@@ -150,17 +152,29 @@ function refuseNetwork({ network }: Policy): void {
   throw new SandboxError('POLICY_INVALID', first, { problems, hint: 'llm-do exec --plan --why network.allow' })
 }
 
+/**
+ * In a sandbox of our own there are no namespaces, and its walls stand around whatever is decided in it: `auto` is what can be had
+ * there, which only narrows.
+ */
+function settleInside(policy: Policy, { isInsideOwn }: HostFacts): Policy {
+  const { backend, engine, image, runtime } = policy
+  const isOpen = backend === 'auto' && engine === 'auto' && image === undefined && runtime === undefined
+  return isOpen && isInsideOwn ? { ...policy, backend: 'no-namespaces' } : policy
+}
+
 /** How it is known that an engine works: by trying each of them before, or by the run itself. */
 export type EngineCheck = 'trial' | 'run'
 
 export async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
   const { env, request, spoken, grant, sources, tools } = await readGrant(options)
-  const policy = keepSecrets((await options.narrow?.(grant, request)) ?? grant, grant)
-  refuseNetwork(policy)
-  const needs = needsOf(policy, request.command)
+  const narrowed = keepSecrets((await options.narrow?.(grant, request)) ?? grant, grant)
+  refuseNetwork(narrowed)
+  const needs = needsOf(narrowed, request.command)
   const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
-  const facts = await factsFor({ policy, request, env, needs, permits, check })
-  const seccompFilter = await filterOf(policy, facts)
+  const facts = await factsFor({ policy: narrowed, request, env, needs, permits, check })
+  const policy = settleInside(narrowed, facts)
+  const refused = policy.backend === 'auto' ? [] : backendNamed(policy.backend).traits.refuses(policy.network.mode)
+  const seccompFilter = await filterOf(policy, { ...facts, refused })
   const mountWays = await mountWaysOf(policy, seccompFilter(facts.arch), facts)
   const offers = offersFor({ policy, facts, permits })
   const { warnings } = tools
@@ -202,6 +216,7 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
     ...(worktree === undefined ? {} : { worktree }),
     ...(repository === undefined ? {} : { repository }),
     ...(options.hasTerminal === true ? { hasTerminal: true as const } : {}),
+    ...(options.parent === 0 ? { isParentUnseen: true as const } : {}),
   }
   const spoken = environmentLayers(env, seen.cwd)
   const { policy, sources } = await policyOf({ options, request: seen, env, spoken: spoken.layers })
@@ -209,7 +224,12 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
   const question = toolQuestion({ policy, request: seen, env })
   const resolved = await resolveToolHosts(await withKeptHome(policy, { env, project: seen.cwd }), question)
   const { identity, tools } = readGitIdentity(resolved, question)
-  const request = { ...seen, ...places, ...(identity === undefined ? {} : { gitIdentity: identity }) }
+  const request = {
+    ...seen,
+    ...places,
+    ...(identity === undefined ? {} : { gitIdentity: identity }),
+    ...(resolved.policy.selfInside ? { ownPrograms: ownPrograms() } : {}),
+  }
   return { env, request, spoken, grant: resolved.policy, sources: withFiles(withFiles(sources, tools), look), tools }
 }
 
@@ -275,7 +295,11 @@ interface PolicyQuestion {
   readonly spoken: readonly PolicyLayer[]
 }
 
-function layersOf({ policy, layers = [] }: ExecOptions, directory: string): readonly PolicyLayer[] {
+/** @param directory that host paths of `policy` are relative to */
+export function layersOf(
+  { policy, layers = [] }: Pick<ExecOptions, 'policy' | 'layers'>,
+  directory: string,
+): readonly PolicyLayer[] {
   if (policy === undefined) return layers
   return [{ layer: 'flag', source: 'policy', directory, values: policy, isObject: true }, ...layers]
 }

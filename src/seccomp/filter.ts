@@ -16,6 +16,23 @@ export function keptSets({ isRoot }: { readonly isRoot: boolean }): readonly Set
   return isRoot ? KEPT_FOR_ROOT : KEPT
 }
 
+/** What namespaces would hold, of a command that has none. */
+export function setsWithoutNamespaces({ hasNetwork }: { readonly hasNetwork: boolean }): readonly SetName[] {
+  return hasNetwork ? WITHOUT_NAMESPACES : [...WITHOUT_NAMESPACES, 'every-socket']
+}
+
+/** io_uring does what they refuse without a system call, and keys belong to the user. */
+const WITHOUT_NAMESPACES = [
+  'processes-of-others',
+  'shared-ipc',
+  'unix-sockets',
+  'io-uring',
+  'keyring',
+  'terminal-injection',
+  'userfaultfd',
+  'bpf',
+] as const satisfies readonly SetName[]
+
 const KEPT = ['first-process'] as const satisfies readonly SetName[]
 const KEPT_FOR_ROOT = [...KEPT, 'setuid-bits', 'extended-attributes', 'io-uring'] as const satisfies readonly SetName[]
 

@@ -1,5 +1,5 @@
 /** The part of docs/seccomp.md that is made from the rules; a test compares. */
-import { keptSets } from './filter.ts'
+import { keptSets, setsWithoutNamespaces } from './filter.ts'
 import { PROFILE_NAMES, PROFILES, type Refusal, type RuleSet, SETS, type SetName, type Test } from './rules.ts'
 
 const hex = (value: number): string => (value < 256 ? String(value) : `0x${value.toString(16)}`)
@@ -23,6 +23,7 @@ const COLUMNS: readonly (readonly [string, readonly SetName[]])[] = [
   ...PROFILE_NAMES.map((profile) => [profile, PROFILES[profile].sets] as const),
   ['always', keptSets({ isRoot: false })],
   ['always, for root', keptSets({ isRoot: true })],
+  ['without namespaces', setsWithoutNamespaces({ hasNetwork: false })],
 ]
 
 const row = (name: SetName): string => {

@@ -51,7 +51,7 @@ const AF = { UNIX: 1, INET: 2, INET6: 10, NETLINK: 16 } as const
 const NETLINK = { ROUTE: 0, SOCK_DIAG: 4, KOBJECT_UEVENT: 15, GENERIC: 16 } as const
 /** SOCK_TYPE_MASK of include/linux/net.h: the rest of the argument is SOCK_CLOEXEC and SOCK_NONBLOCK. */
 const SOCK_TYPE_MASK = 0xf
-const SOCK = { STREAM: 1, DGRAM: 2, PACKET: 10 } as const
+const SOCK = { STREAM: 1, DGRAM: 2, SEQPACKET: 5, PACKET: 10 } as const
 const IPPROTO = { DEFAULT: 0, ICMP: 1, TCP: 6, UDP: 17, ICMPV6: 58 } as const
 
 const setuidBits = (names: string, argument: Argument, more: readonly Test[] = []): Refusal => ({
@@ -68,6 +68,11 @@ const INIT_PID = 1
 const onInit = (names: string, argument: Argument): Refusal => ({
   ...always('EPERM', names),
   when: [{ argument, among: [INIT_PID] }],
+})
+
+const onOthers = (names: string, argument: Argument): Refusal => ({
+  ...always('EPERM', names),
+  when: [{ argument, notAmong: [0] }],
 })
 
 export const SETS = {
@@ -212,6 +217,39 @@ export const SETS = {
       { ...always('EPERM', 'setpriority'), when: [{ argument: 0, notAmong: [PRIO_PROCESS] }] },
       { ...always('EPERM', 'ioprio_set'), when: [{ argument: 0, notAmong: [IOPRIO_WHO_PROCESS] }] },
     ],
+  },
+  'processes-of-others': {
+    why: 'Without a pid namespace: Landlock keeps signals in and memory apart, and these calls ask for no more than the same user. A thread sets its own.',
+    refusals: [
+      always('EPERM', 'ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp'),
+      always('EPERM', 'migrate_pages move_pages perf_event_open'),
+      onOthers('prlimit64 sched_setscheduler sched_setparam sched_setattr sched_setaffinity', 0),
+      onOthers('setpriority ioprio_set', 1),
+      { ...always('EPERM', 'setpriority'), when: [{ argument: 0, notAmong: [PRIO_PROCESS] }] },
+      { ...always('EPERM', 'ioprio_set'), when: [{ argument: 0, notAmong: [IOPRIO_WHO_PROCESS] }] },
+    ],
+  },
+  'shared-ipc': {
+    why: 'Without an IPC namespace: segments, semaphores and queues are those of the host.',
+    refusals: [
+      always('EPERM', 'shmget shmat shmctl shmdt semget semop semtimedop semctl msgget msgsnd msgrcv msgctl'),
+      always('EPERM', 'mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr'),
+    ],
+  },
+  'unix-sockets': {
+    why: 'Landlock closes those in files from Linux 7.1 on only. Pairs remain, but for datagrams, which can be sent to any address.',
+    refusals: [
+      { names: ['socket'], errno: 'EAFNOSUPPORT', when: [{ argument: 0, notAmong: [AF.INET, AF.INET6, AF.NETLINK] }] },
+      {
+        names: ['socketpair'],
+        errno: 'EPROTONOSUPPORT',
+        when: [{ argument: 1, mask: SOCK_TYPE_MASK, notAmong: [SOCK.STREAM, SOCK.SEQPACKET] }],
+      },
+    ],
+  },
+  'every-socket': {
+    why: 'Without a network namespace, and with no network: all but pairs, which lead nowhere else.',
+    refusals: [always('EAFNOSUPPORT', 'socket'), always('EPERM', 'bind connect')],
   },
   'packet-filter-options': {
     why: 'The owner of a network namespace could set the tables of iptables, ip6tables, arptables and ebtables, whose checks have failed before.',

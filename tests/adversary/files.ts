@@ -98,7 +98,7 @@ const REACH: readonly Attack[] = [
     of: 'CVE-2022-0492 (release_agent)',
     sentence: 'A cgroup file system is found or mounted, and its release agent set.',
     script: () =>
-      'grep -l cgroup /proc/self/mounts >/dev/null && grep " cgroup" /proc/self/mounts && echo FOUND; mkdir /tmp/cg; mount -t cgroup -o rdma cgroup /tmp/cg && echo MOUNTED; mount -t cgroup2 cgroup /tmp/cg && : >>/tmp/cg/cgroup.procs && echo MOUNTED; umount /tmp/cg',
+      'while read -r _ at type _; do case $type in cgroup*) ls $at/cgroup.procs $at/*/cgroup.procs | grep -q . && echo FOUND;; esac; done </proc/self/mounts; mkdir /tmp/cg; mount -t cgroup -o rdma cgroup /tmp/cg && echo MOUNTED; mount -t cgroup2 cgroup /tmp/cg && : >>/tmp/cg/cgroup.procs && echo MOUNTED; umount /tmp/cg',
     on: isNamespace,
     harmed: ({ printed: text }) => (/FOUND|MOUNTED/.test(text) ? 'a cgroup file system can be used' : undefined),
     control: 'bare',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { BACKENDS, backendNamed, offersFor } from '../../src/backends/index.ts'
-import { BACKEND_NAMES, isSandbox } from '../../src/policy/values.ts'
+import { BACKEND_NAMES, isSandbox, type Need } from '../../src/policy/values.ts'
 import { factsOf } from '../plan/world.ts'
 import { planFor } from './plans.ts'
 
@@ -15,11 +15,13 @@ describe.each(BACKENDS.map((backend) => ({ name: backend.name, backend })))('The
 
   test('claims walls only where the policy calls it a sandbox', () => {
     const { pid, ipc, fs } = backend.isolation(planFor(name))
+    const hasOwn = (need: Need): boolean => !backend.traits.givesUp.includes(need)
     expect({ pid, ipc, isHost: fs === 'host' }).toEqual({
-      pid: isSandbox(name),
-      ipc: isSandbox(name),
+      pid: hasOwn('pid-namespace'),
+      ipc: hasOwn('ipc-namespace'),
       isHost: !isSandbox(name),
     })
+    expect(hasOwn('zones') && hasOwn('seccomp') && hasOwn('net-none')).toBe(isSandbox(name))
   })
 
   test('is taken by auto only with walls', () => {

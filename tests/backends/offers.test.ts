@@ -80,9 +80,19 @@ describe('Inside a sandbox of llm-do exec the namespace backend says that it is 
     const machine = facts({ engines: { bwrap: failed, unshare: failed }, surroundings, ...more })
     expect(offeredBy('namespace', machine).unusable).toEqual({
       why: expect.stringContaining('inside a sandbox of llm-do exec'),
-      fix: expect.stringContaining('LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process'),
+      fix: expect.stringContaining('llm-do exec --backend no-namespaces'),
     })
   })
+})
+
+test('In a sandbox of our own no-namespaces says what to do about a network by name and memory that nobody can watch', () => {
+  const cgroup = { rung: 'none', controllers: [], lacking: '', fix: '' } as const
+  const outside = offeredBy('no-namespaces', facts({ cgroup, landlockAbi: 9 }))
+  const inside = offeredBy('no-namespaces', facts({ cgroup, landlockAbi: 9, isInsideOwn: true, hidesProcesses: true }))
+  expect(outside.lacks['net-restricted']?.fix).toContain('--backend namespace')
+  expect(inside.lacks['net-restricted']?.fix).toContain('--net host')
+  expect([outside.gives['memory-limit'], inside.gives['memory-limit']]).toEqual(['watchdog', undefined])
+  expect(inside.lacks['memory-limit']?.fix).toBe('--memory none')
 })
 
 test('what repairs the native programs is said by the one who looked at them', () => {

@@ -12,7 +12,7 @@ interface Statistics {
 }
 
 const { median, quantile, table } = (await benchModule('statistics.mjs')) as Statistics
-const { byHand } = (await benchModule('peers.mjs')) as {
+const { byHand } = (await benchModule('bwrap.mjs')) as {
   readonly byHand: (words: readonly string[]) => readonly string[]
 }
 

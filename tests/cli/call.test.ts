@@ -49,21 +49,23 @@ describe('the words of the command line', () => {
 
 describe('what the client hands over', () => {
   test('is words, then variables, of which the first of a name counts', () => {
-    const call = readHandover(commandLine('-1', '2', '4', 'exec', '', 'A=1', 'B=x=y\n', 'A=2', 'no variable'))
+    const call = readHandover(commandLine('-1', '7', '2', '4', 'exec', '', 'A=1', 'B=x=y\n', 'A=2', 'no variable'))
     expect(call.text).toEqual(['exec', ''])
     expect(call.env).toEqual({ A: '1', B: 'x=y\n' })
-    expect(call.outcome).toBeUndefined()
+    expect([call.outcome, call.parent]).toEqual([undefined, 7])
   })
   test('keeps the bytes of words that are not UTF-8', () => {
-    expect(readHandover(commandLine('-1', '1', '0', latin1)).bytes).toEqual([latin1])
+    expect(readHandover(commandLine('-1', '7', '1', '0', latin1)).bytes).toEqual([latin1])
   })
   test('names the descriptor of an outcome', () => {
-    expect(readHandover(commandLine('7', '1', '0', 'exec')).outcome).toBe(7)
+    expect(readHandover(commandLine('8', '7', '1', '0', 'exec')).outcome).toBe(8)
   })
   test('knows no variable that the caller has not', () => {
-    expect(readHandover(commandLine('-1', '0', '0')).env['constructor']).toBeUndefined()
+    expect(readHandover(commandLine('-1', '7', '0', '0')).env['constructor']).toBeUndefined()
   })
   test('is refused when a part of it is missing', () => {
-    expect(() => readHandover(commandLine('-1', '2', '1', 'exec', 'true'))).toThrow('expected 2 words and 1 variables')
+    expect(() => readHandover(commandLine('-1', '7', '2', '1', 'exec', 'true'))).toThrow(
+      'expected 2 words and 1 variables',
+    )
   })
 })

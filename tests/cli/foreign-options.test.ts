@@ -198,7 +198,6 @@ const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] =
   [['--rm'], /^--rm: leave it out: nothing is left/],
   [['--name', 'n'], /llm-do ps/],
   [['--hostname', 'n'], /leave it out/],
-  [['--die-with-parent'], /leave it out/],
   [['--new-session'], /leave it out/],
   [['--init'], /leave it out/],
   [['--entrypoint', 'sh'], /what stands behind --/],

@@ -2,7 +2,7 @@
  * Namespace sandboxes inside containers, as on a CI runner: what each kind of container allows, and what we say where it does
  * not. The recipes of docs/ci.md are the rows that work.
  */
-import { cp, mkdir } from 'node:fs/promises'
+import { cp } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -27,9 +27,10 @@ describeWith(['docker', 'bwrap', 'userns'], 'a namespace sandbox inside a contai
   beforeAll(async () => {
     const { path, remove } = await newDirectory({ mode: 0o755 })
     Object.assign(state, { app: path, remove, docker: await startDocker() })
-    await mkdir(join(path, 'dist'))
-    for (const name of ['bin', 'profiles', 'package.json'])
+    for (const name of ['bin', 'dist', 'profiles', 'package.json'])
       await cp(join(ROOT, name), join(path, name), { recursive: true })
+    for (const name of ['reach-out.py', 'stand-outside.py'])
+      await cp(join(ROOT, 'tests/programs', name), join(path, name))
     await bundle(join(import.meta.dirname, '../programs/run-inside.ts'), join(path, 'dist'))
     await execa('chmod', ['--recursive', 'a+rX', path])
   })
@@ -39,6 +40,11 @@ describeWith(['docker', 'bwrap', 'userns'], 'a namespace sandbox inside a contai
   })
 
   async function inside(words: readonly string[], command: readonly string[]): Promise<Partial<Result>> {
+    const stdout = await runInContainer(words, [process.execPath, '/app/dist/program.mjs', ...command])
+    return JSON.parse(stdout) as Partial<Result>
+  }
+
+  async function runInContainer(words: readonly string[], command: readonly string[]): Promise<string> {
     const node = dirname(process.execPath)
     const mounts = [
       ['/usr', '/usr'],
@@ -48,9 +54,27 @@ describeWith(['docker', 'bwrap', 'userns'], 'a namespace sandbox inside a contai
     ].flatMap(([source, target]) => ['--mount', `type=bind,source=${source},target=${target},readonly`])
     const scratch = ['--tmpfs', '/tmp:exec,mode=1777', '--workdir', '/app']
     const run = ['run', '--rm', '--pull', 'never', '--network', 'none', ...mounts, ...scratch, ...words, LINKS_IMAGE]
-    const stdout = await state.docker?.client(...run, process.execPath, '/app/dist/program.mjs', ...command)
-    return JSON.parse(stdout ?? '') as Partial<Result>
+    return (await state.docker?.client(...run, ...command)) ?? ''
   }
+
+  // As a script of the container, whose other process is the control: of a daemon of the same user, in the same container.
+  test('without namespaces works in a default container, by name only', async () => {
+    const script = `
+      cd /tmp; mkdir zone outside; echo secret >outside/secret; cp /app/reach-out.py zone; cd zone; mkfifo ../line
+      sleep infinity | python3 /app/stand-outside.py socket >../line &
+      read -r pid tcp udp name address <../line
+      try() { "$@" python3 reach-out.py /tmp/outside/secret $pid $tcp $udp $name /tmp/outside $address socket; }
+      try | tr '\\n' ' '
+      try /app/bin/llm-do-exec --backend no-namespaces --rw . -- 2>../err || cat ../err
+      /app/bin/llm-do-exec --rw . -- echo ran 2>&1 | grep hint:`
+    const stdout = await runInContainer(['--user', '1000:1000'], ['bash', '-c', script])
+    const [plain = '', held, hint] = stdout.replace('tried ', 'tried\n').split('\n')
+    expect({ plain: plain.split(' '), held, hint }).toEqual({
+      plain: expect.arrayContaining(['read', 'tcp', 'socket-file', 'abstract', 'signal', 'environ', 'shm', 'tried']),
+      held: 'tried',
+      hint: expect.stringContaining('--backend no-namespaces'),
+    })
+  })
 
   test('works in full with the recipe: no filter, unmasked /proc, an ordinary user without capabilities', async () => {
     const script =

@@ -56,6 +56,14 @@ describe.each(hosts)('$name', ({ facts }) => {
   })
 })
 
+test('where namespaces are forbidden, what is left is named, if this kernel has it', async () => {
+  const { facts } = hosts.find(({ name }) => name === 'docker-container.json') ?? {}
+  if (facts === undefined) throw new Error('no such host')
+  const fixWith = async (landlockAbi: number) =>
+    (await describeParts({ ...facts, landlockAbi })).find(({ name }) => name === 'user namespaces')?.fix
+  expect([await fixWith(6), await fixWith(5)]).toEqual([expect.stringContaining('--backend no-namespaces'), ''])
+})
+
 test('a row of the contract is one line, whatever its reason holds', () => {
   const line = rowText({
     id: 'files.owner',

@@ -67,6 +67,22 @@ describeWith('chromium', 'the page', () => {
     await page.close()
   })
 
+  test('says what a task requires, and what it waits for while no agent holds it', async () => {
+    const server = await testServer()
+    const { page } = await open(server)
+    const facts = async (): Promise<string> => await page.locator('#facts').innerText()
+    await page.getByLabel('Requires').fill('memory-limit, seccomp')
+    await submit(page, 'make all')
+    await expect.poll(facts).toMatch(/Waits for\s+an agent that holds memory-limit, seccomp: none is online/)
+    expect(await facts()).toMatch(/Requires\s+memory-limit\s+seccomp/)
+    mkdirSync(SHOTS, { recursive: true })
+    await page.screenshot({ path: join(SHOTS, 'fleet-page-waits.png'), fullPage: true })
+    const isolation = { backend: 'namespace', weak: [], holds: ['memory-limit', 'seccomp'] }
+    await server.call('POST', '/api/workers/register', { workerId: 'strong', hostname: 'host', isolation })
+    await expect.poll(facts).not.toContain('Waits for')
+    await page.close()
+  })
+
   test('cancels a running task by keyboard, and says so until its agent has ended it', async () => {
     const server = await testServer()
     await server.register('agent-1')

@@ -30,8 +30,8 @@ describeWith('redis', 'an agent of a queue', () => {
   })
 
   test('loses no task and reports none twice when an agent and Redis are killed', async () => {
-    const told = JSON.parse(await bench('chaos', '--tasks', '60', '--kills', '1', '--redis-kills', '1', '--seed', '1'))
-    expect(told).toMatchObject({ tasks: 60, completed: 60, lost: [], twice: [], failed: [] })
+    const told = JSON.parse(await bench('chaos', '--tasks', '60', '--kills', '1', '--server-kills', '1', '--seed', '1'))
+    expect(told).toMatchObject({ tasks: 60, lost: [], twice: [], failed: [], left: [] })
   })
 
   test('refuses a password on its command line', () => {

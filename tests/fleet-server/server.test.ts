@@ -2,6 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
+import sqlite from 'node-sqlite3-wasm'
 import { describe, expect, test } from 'vitest'
 import { startFleetServer } from '../../src/fleet/server/server.ts'
 import { OFFLINE_AFTER_MS } from '../../src/fleet/server/store.ts'
@@ -93,6 +94,20 @@ describe('a task', () => {
     await expect.poll(async () => (await server.task(id)).state, { timeout: 10_000 }).toBe('queued')
   })
 
+  test('that an agent does not name among what it runs is queued again, the others are not', async () => {
+    const server = await testServer()
+    await server.register('one')
+    const [lost, running] = [await server.submit('a'), await server.submit('b')]
+    await Promise.all([server.take('one'), server.take('one')])
+    const busy = { workerId: 'one', status: 'BUSY', dockerContainers: 1, jobs: [running] }
+    // Before its time this says nothing: the answer may be on its way.
+    await server.call('POST', '/api/workers/heartbeat', busy)
+    server.clock.ms += OFFLINE_AFTER_MS
+    await server.call('POST', '/api/workers/heartbeat', busy)
+    await expect.poll(async () => (await server.task(lost)).state, { timeout: 10_000 }).toBe('queued')
+    expect(await server.task(running)).toMatchObject({ state: 'running', attempts: 1 })
+  })
+
   test('that its agent refuses fails with its words, or is queued again where another machine may succeed', async () => {
     const server = await testServer()
     await server.register('one')
@@ -150,6 +165,52 @@ describe('a task', () => {
     expect(await again.task(ids[0]!)).toMatchObject({ state: 'running', worker: 'one' })
     expect((await again.report(ids[0]!, 'one')).status).toBe(200)
     expect((await again.take('one')).body.job.jobId).toBe(ids[1])
+  })
+})
+
+test('a database of the version before `require` is brought up to date', async () => {
+  const server = await testServer()
+  const id = await server.submit('a')
+  await server.close()
+  const database = new sqlite.Database(join(server.directory, 'fleet.db'))
+  database.exec('PRAGMA locking_mode = EXCLUSIVE; ALTER TABLE tasks DROP COLUMN require')
+  database.close()
+  const again = await testServer({ directory: server.directory })
+  expect(await again.task(id)).toMatchObject({ state: 'queued', command: 'a', require: [] })
+  await again.register('one')
+  expect((await again.take('one')).body.job.jobId).toBe(id)
+})
+
+describe('a task that requires walls', () => {
+  const weak = { backend: 'namespace', weak: ['cgroup'], holds: ['seccomp'] }
+  const strong = { ...weak, weak: [], holds: ['seccomp', 'memory-limit'] }
+  const registerWith = (server: Awaited<ReturnType<typeof testServer>>, workerId: string, isolation?: object) =>
+    server.call('POST', '/api/workers/register', { workerId, hostname: 'host', isolation })
+
+  test('waits, and says for what, until an agent polls that holds them; others are served meanwhile', async () => {
+    const server = await testServer()
+    const body = { command: 'a', require: ['memory-limit'] }
+    const { id } = (await server.call('POST', '/api/tasks', body)).body
+    expect((await server.task(id)).waitsFor).toContain('memory-limit')
+    await registerWith(server, 'weak', weak)
+    await registerWith(server, 'silent')
+    const polls = [server.take('weak', 30), server.take('silent')]
+    expect((await polls[1]!).status).toBe(202)
+    await registerWith(server, 'strong', strong)
+    expect(await server.task(id)).not.toHaveProperty('waitsFor')
+    expect((await server.take('strong')).body.job).toMatchObject({ jobId: id, require: ['memory-limit'] })
+    const other = await server.submit('b')
+    expect((await polls[0]!).body.job.jobId).toBe(other)
+  })
+
+  test('can be sent with files, and one that requires what nobody knows is refused', async () => {
+    const server = await testServer()
+    const zip = { 'content-type': 'application/zip' }
+    const ofZip = (require: string) => server.call('POST', `/api/tasks?command=ls&require=${require}`, ZIP, zip)
+    const { id } = (await ofZip('seccomp,memory-limit')).body
+    expect((await server.task(id)).require).toEqual(['seccomp', 'memory-limit'])
+    expect((await ofZip('wings')).status).toBe(400)
+    expect((await server.call('POST', '/api/tasks', { command: 'a', require: ['wings'] })).status).toBe(400)
   })
 })
 

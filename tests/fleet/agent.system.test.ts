@@ -1,6 +1,6 @@
 /** Agents as a server sees them, with real sandboxes; the server is one that was written from the protocol's table. */
 import { createHmac } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -113,6 +113,8 @@ describeWith('userns', 'an agent', () => {
     expect(said).toMatchObject({ workerId: 'w1', type: 'worker' })
     expect(said.exp - said.iat).toBe(86_400)
 
+    const [poll] = server.asked('/api/jobs/get-job')
+    expect(Object.fromEntries(poll?.query ?? [])).toEqual({ workerId: 'w1', wait: '25' })
     const argv = readFileSync(`/proc/${agent.child.pid}/cmdline`, 'utf8')
     agent.child.kill('SIGTERM')
     const { all, exitCode } = await agent.child
@@ -126,7 +128,7 @@ describeWith('userns', 'an agent', () => {
       workerId: 'w1',
       status: 'IDLE',
       slots: 2,
-      isolation: { backend: 'namespace' },
+      isolation: { backend: 'namespace', holds: expect.arrayContaining(['empty-root', 'pid-namespace']) },
     })
   })
 
@@ -230,16 +232,70 @@ describeWith('userns', 'an agent', () => {
     ])
       server.next.push({ path, answer: fails })
     server.next.push({ path: '/api/workers/heartbeat', answer: [404, { success: false }] })
-    server.jobs.push({ jobId: 'j1', command: 'echo one' })
+    server.next.push({ path: '/f', answer: fails })
+    server.files.set('/f', archiveOf([{ name: 'a', content: 'one\n' }]))
+    server.jobs.push({ jobId: 'j1', command: 'cat a', fileUrl: '/f' })
     await startAgent(server)
     await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
     expect(server.reports('j1').map(({ body }) => body['stdout'])).toEqual(['one\n', 'one\n'])
     // One failed, one was for the start, one came after the heartbeat.
     expect(server.asked('/api/workers/register')).toHaveLength(3)
+    server.next.push({ path: '/api/jobs/submit-result', answer: 'lost' })
     server.next.push({ path: '/api/jobs/submit-result', answer: [403, { success: false }] })
-    server.jobs.push({ jobId: 'j2', command: 'echo two' }, { jobId: 'j3', command: 'echo three' })
+    server.jobs.push({ jobId: 'j2', command: 'echo two' })
+    await expect.poll(() => server.reports('j2').length, PATIENCE).toBe(2)
+    expect(server.reports('j2')[1]?.body).toEqual(server.reports('j2')[0]?.body)
+    server.jobs.push({ jobId: 'j3', command: 'echo three' })
     await reported(server, 'j3')
-    expect(server.reports('j2')).toHaveLength(1)
+    expect(server.reports('j2')).toHaveLength(2)
+  })
+
+  test('sends its report without files to a server that takes none of their size', async () => {
+    const server = await ProtocolServer.start()
+    server.next.push({ path: '/api/jobs/submit-result', answer: [413, { success: false }] })
+    server.jobs.push({ jobId: 'j1', command: 'echo made > file' })
+    await startAgent(server)
+    await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
+    const [first, second] = server.reports('j1').map(({ body }) => body)
+    expect(first).toHaveProperty('resultZipBase64')
+    expect(second).not.toHaveProperty('resultZipBase64')
+    expect(second?.['stderr']).toContain('takes no files of this size')
+  })
+
+  test('keeps its secret and its token out of command lines, other environments, messages and files', async () => {
+    const server = await ProtocolServer.start()
+    const refused = [401, { success: false, message: 'the token has expired' }] as const
+    for (const path of ['/api/workers/register', '/api/jobs/get-job', '/f']) server.next.push({ path, answer: refused })
+    server.jobs.push({ jobId: 'j1', command: 'true', fileUrl: '/f' }, { jobId: 'j2', command: 'echo begun; sleep 60' })
+    const { child, home, said } = await startAgent(server, { words: ['--timeout', '60s'] })
+    await running(server, 'j2')
+    expect(await reported(server, 'j1')).toMatchObject({ method: 'PUT', body: { errorMessage: /401/ } })
+    const token = String(server.asked('/f')[0]?.headers['x-worker-token'])
+    expect(token.length).toBeGreaterThan(100)
+    const isTold = (text: string): boolean => text.includes(SECRET) || text.includes(token)
+    const read = (file: string): string => {
+      try {
+        return readFileSync(file, 'latin1')
+      } catch {
+        return '' // It has ended, or is another user's.
+      }
+    }
+    const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+    expect(pids.filter((pid) => isTold(read(`/proc/${pid}/cmdline`)))).toEqual([])
+    // Not even the agent's own process has it there: its client hands the caller's environment over apart. The control: it can be read.
+    expect(read(`/proc/${child.pid}/environ`)).toContain('LLM_DO_CALL=')
+    expect(pids.filter((pid) => isTold(read(`/proc/${pid}/environ`)))).toEqual([])
+    const files = readdirSync(home, { recursive: true, encoding: 'utf8' }).map((name) => join(home, name))
+    const regular = files.filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true)
+    const journal = regular.filter((file) => /\.(taken|report|done)$/.test(file))
+    expect(journal.map((file) => statSync(file).mode & 0o777)).toEqual([0o600, 0o600])
+    expect(regular.filter((file) => isTold(read(file)))).toEqual([])
+    child.kill('SIGTERM')
+    child.kill('SIGINT')
+    await child
+    expect(said()).toContain('401')
+    for (const text of [said(), JSON.stringify(server.requests.map(({ body, query }) => [body, `${query}`]))])
+      expect(isTold(text)).toBe(false)
   })
 
   test('finishes what runs when it is told to stop, and takes nothing more', async () => {
@@ -283,6 +339,10 @@ describeWith('userns', 'an agent', () => {
     const next = await startAgent(server, { home: killed.home })
     expect(await reported(server, 'j1')).toMatchObject({ method: 'PUT', body: { cause: 'crash', elsewhere: true } })
     expect(next.tasks()).toEqual([])
+    // Its server gives it out again, maybe to the same agent: it is run, not refused once more.
+    server.jobs.push({ jobId: 'j1', command: 'echo again' })
+    await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
+    expect(server.reports('j1')[1]).toMatchObject({ method: 'POST', body: { stdout: 'again\n' } })
     next.child.kill('SIGTERM')
     await next.child
     await expectNothingLeft({ before, mark })

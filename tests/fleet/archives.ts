@@ -11,7 +11,15 @@ export interface Member {
 }
 
 const u16 = (value: number): Buffer => Buffer.from(new Uint16Array([value]).buffer)
+const u64 = (value: number): Buffer => Buffer.from(new BigUint64Array([BigInt(value)]).buffer)
 const u32 = (value: number): Buffer => Buffer.from(new Uint32Array([value]).buffer)
+
+/** APPNOTE.TXT 4.3.14 and 4.3.15: where a number does not fit into the end, it is here. */
+function zip64End({ entries, bytes, offset }: { entries: number; bytes: number; offset: number }): Buffer {
+  const counts = [u64(entries), u64(entries), u64(bytes), u64(offset)]
+  const record = [u32(0x06064b50), u64(44), u16(45), u16(45), u32(0), u32(0), ...counts]
+  return Buffer.concat([...record, u32(0x07064b50), u32(0), u64(offset + bytes), u32(1)])
+}
 
 /** @param declaredEntries what its end says, where that is a lie */
 export function archiveOf(members: readonly Member[], declaredEntries = members.length): Buffer {
@@ -34,5 +42,6 @@ export function archiveOf(members: readonly Member[], declaredEntries = members.
   const central = Buffer.concat(directory)
   const counts = [u16(Math.min(declaredEntries, 0xffff)), u16(Math.min(declaredEntries, 0xffff))]
   const end = [u32(0x06054b50), u16(0), u16(0), ...counts, u32(central.length), u32(offset), u16(0)]
-  return Buffer.concat([...bodies, central, ...end])
+  const zip64 = declaredEntries < 0xffff ? [] : [zip64End({ entries: declaredEntries, bytes: central.length, offset })]
+  return Buffer.concat([...bodies, central, ...zip64, ...end])
 }

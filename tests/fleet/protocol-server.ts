@@ -25,6 +25,8 @@ export interface Job {
 
 /** A status, and what is answered with it. */
 type Answer = readonly [status: number, body: object | Buffer, headers?: Record<string, string>]
+/** It is served, and the connection breaks before the agent hears of it. */
+const LOST = 'lost'
 
 export class ProtocolServer {
   readonly requests: Request[] = []
@@ -32,7 +34,7 @@ export class ProtocolServer {
   readonly cancelled = new Set<string>()
   readonly files = new Map<string, Buffer>()
   /** Answers in the place of the usual one; the first whose path fits is used, once. */
-  readonly next: { readonly path: string; readonly answer: Answer }[] = []
+  readonly next: { readonly path: string; readonly answer: Answer | typeof LOST }[] = []
   private readonly workers = new Set<unknown>()
   private readonly server = createServer((request, response) => void this.serve(request, response))
 
@@ -85,8 +87,9 @@ export class ProtocolServer {
     }
     this.requests.push(asked)
     const set = this.next.findIndex((one) => one.path === path)
-    const [status, body, more = {}] =
-      set === -1 ? this.answer(asked) : (this.next.splice(set, 1)[0]?.answer ?? [500, {}])
+    const answer = set === -1 ? this.answer(asked) : (this.next.splice(set, 1)[0]?.answer ?? LOST)
+    if (answer === LOST) return void response.destroy()
+    const [status, body, more = {}] = answer
     response.writeHead(status, {
       'Content-Type': Buffer.isBuffer(body) ? 'application/zip' : 'application/json',
       ...more,

@@ -1,10 +1,11 @@
 /** What a task leaves becomes an archive: its own regular files, and nothing that a link leads to. */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
-import { newTaskDirectory, packChanges, stampFiles, TooManyFiles } from '../../src/fleet/task-files.ts'
+import { packChanges, stampFiles, TooManyFiles } from '../../src/fleet/task-files.ts'
+import { TaskPlaces } from '../../src/fleet/task-places.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 async function namesIn(archive: Buffer | undefined): Promise<readonly string[]> {
@@ -46,11 +47,29 @@ test.each([
   expect(await namesIn(await packChanges(directory, new Map(), { bytes: 4, files: 2 }))).toEqual(['a', 'b'])
 })
 
-test('a directory of a task is removed, also what nobody may enter', async () => {
+test('a directory of a task is fresh for each, also after one that nobody may enter', async () => {
   const parent = await temporaryDirectory()
-  const { work, remove } = await newTaskDirectory(parent)
-  mkdirSync(join(work, 'closed/inner'), { recursive: true })
-  for (const name of ['closed/inner', 'closed']) chmodSync(join(work, name), 0)
-  await remove()
-  expect(existsSync(work)).toBe(false)
+  const places = new TaskPlaces(parent)
+  const inodes: bigint[] = []
+  for (const mode of [0, 0o755])
+    await places.use(async ({ work, archive }) => {
+      const { ino, mode: own } = statSync(work, { bigint: true })
+      inodes.push(ino)
+      expect(Number(own) & 0o7777).toBe(0o755)
+      expect(readdirSync(parent)).toEqual(['task-1'])
+      expect(readdirSync(work)).toEqual([])
+      writeFileSync(archive, '')
+      mkdirSync(join(work, 'closed/inner'), { recursive: true })
+      for (const name of ['closed/inner', 'closed', '']) chmodSync(join(work, name), mode)
+    })
+  expect(readdirSync(parent)).toEqual([])
+  expect(inodes).toHaveLength(2)
+})
+
+test('two tasks at once have two directories, and a place that was left is used again', async () => {
+  const parent = await temporaryDirectory()
+  const places = new TaskPlaces(parent)
+  const names = await places.use(({ work: outer }) => places.use(async ({ work: inner }) => [outer, inner]))
+  expect(new Set(names).size).toBe(2)
+  await places.use(async ({ work }) => expect(names).toContain(work))
 })

@@ -60,6 +60,15 @@ test.each<{ what: string; members: readonly Member[]; entries?: number; says: Re
     members: [{ name: Buffer.from('\xff', 'latin1'), content: 'x' }],
     says: /cannot be used/,
   },
+  { what: 'as many files as its end can declare', members: [{ name: 'a' }], entries: 0xfffe, says: /more than 50/ },
+  {
+    what: 'a link among the directories',
+    members: [
+      { name: 'l/', mode: 0o120777 },
+      { name: 'l/up', content: 'x' },
+    ],
+    says: /neither/,
+  },
   { what: 'an empty name', members: [{ name: '', content: 'x' }], says: /cannot be used/ },
   { what: 'a dot', members: [{ name: './a', content: 'x' }], says: /cannot be used/ },
   { what: 'a name that is too long', members: [{ name: 'n'.repeat(256), content: 'x' }], says: /cannot be used/ },
@@ -128,9 +137,30 @@ test.each<{ what: string; members: readonly Member[]; entries?: number; says: Re
   expect(outside).toEqual(NOTHING_ELSE)
 })
 
+test('a million files that its ZIP64 end declares are refused before anything is written', async () => {
+  const { directory, error } = await unpacked(archiveOf([{ name: 'a', content: 'x' }], 1_000_000))
+  expect((error as Error).message).toMatch(/more than 50000/)
+  expect(readdirSync(directory)).toEqual([])
+})
+
 test('the same bounds let honest files pass', async () => {
   const members = Array.from({ length: 40 }, (_, at) => ({ name: `d/a${at}`, content: `file ${at}` }))
   expect((await unpacked(archiveOf(members), small)).error).toBeUndefined()
+})
+
+test('names with line breaks and escapes, and names that differ in their case, are names', async () => {
+  const names = ['a\nb', '\u001b[2Jc', 'Case', 'case']
+  const { directory, error, outside } = await unpacked(archiveOf(names.map((name) => ({ name, content: name }))))
+  expect(error).toBeUndefined()
+  expect(outside).toEqual(NOTHING_ELSE)
+  expect(readdirSync(directory).toSorted()).toEqual(names.toSorted())
+  for (const name of names) expect(readFileSync(join(directory, name), 'utf8')).toBe(name)
+})
+
+test('what a name would do to a terminal is not in the message', async () => {
+  const { error } = await unpacked(archiveOf([{ name: '../\u001b[2J\n', content: 'x' }]))
+  expect(error).toBeInstanceOf(ArchiveError)
+  expect((error as Error).message).not.toMatch(/[\u001b\n]/)
 })
 
 test('what is no archive is refused', async () => {

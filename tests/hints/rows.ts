@@ -501,22 +501,16 @@ const WALLS: readonly Row[] = [
     follow: insteadOf('--backend wasm'),
   },
   {
-    title: 'a sandbox inside a sandbox',
-    provoke: 'llm-do exec --ro "$CHECKOUT" -- "$CHECKOUT/bin/llm-do" exec -- true',
-    said: /hint: (LLM_DO_ALLOW_UNSANDBOXED=1) llm-do exec (--backend process) \.\.\./,
-    follow: (script, hint) =>
-      script
-        .replace('-- "$CHECKOUT', `-- env ${hint} "$CHECKOUT`)
-        .replace(' exec -- true', ' exec --backend process -- true'),
+    title: 'a sandbox with namespaces inside a sandbox',
+    provoke: 'llm-do exec --ro "$CHECKOUT" -- "$CHECKOUT/bin/llm-do" exec --backend namespace -- true',
+    said: /hint: llm-do exec (--backend no-namespaces) \.\.\./,
+    follow: (script, hint) => script.replace('--backend namespace', hint),
   },
   {
-    title: 'the same where the outer one allows sandboxes inside',
-    provoke: 'llm-do exec --seccomp nested --ro "$CHECKOUT" -- "$CHECKOUT/bin/llm-do" exec -- true',
-    said: /hint: (LLM_DO_ALLOW_UNSANDBOXED=1) llm-do exec (--backend process) \.\.\./,
-    follow: (script, hint) =>
-      script
-        .replace('-- "$CHECKOUT', `-- env ${hint} "$CHECKOUT`)
-        .replace(' exec -- true', ' exec --backend process -- true'),
+    title: 'the same where the outer one allows bubblewrap inside',
+    provoke: 'llm-do exec --seccomp nested --ro "$CHECKOUT" -- "$CHECKOUT/bin/llm-do" exec --backend namespace -- true',
+    said: /hint: llm-do exec (--backend no-namespaces) \.\.\./,
+    follow: (script, hint) => script.replace('--backend namespace', hint),
   },
   {
     title: 'root of a user namespace with one id',
@@ -560,7 +554,7 @@ const WALLS: readonly Row[] = [
     make: CHROOT,
     mounts: CHROOT_MOUNTS,
     provoke: 'chroot root llm-do exec -- true',
-    said: /this is a chroot[\s\S]*hint: from outside: sudo (unshare .*)/,
+    said: /this is a chroot[\s\S]*hint: from outside: sudo (unshare .*'); or/,
     follow: (script, hint) => doInstead(script, hint.replaceAll('DIR', 'root')),
   },
   {
@@ -569,7 +563,7 @@ const WALLS: readonly Row[] = [
     make: `${CHROOT}; chown 65533 root/work; chmod 755 ..`,
     mounts: CHROOT_MOUNTS,
     provoke: `chroot root ${AS_PLAIN} llm-do exec -- true`,
-    said: /this is a chroot[\s\S]*hint: from outside: sudo (unshare .*)/,
+    said: /this is a chroot[\s\S]*hint: from outside: sudo (unshare .*'); or/,
     follow: (script, hint) =>
       doInstead(script, hint.replaceAll('DIR', 'root')).replace('exec chroot .', `exec chroot . ${AS_PLAIN}`),
   },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { homesOfAccounts, namesOfAccounts } from '../../src/host/accounts.ts'
+import { homesOfAccounts, lastingHome, namesOfAccounts } from '../../src/host/accounts.ts'
 
 test('The homes of accounts are those where a person or a service keeps files', () => {
   const text = [
@@ -25,4 +25,13 @@ test('The name of a user id is that of the first account that has it', () => {
     [0, 'root'],
     [1000, 'ann'],
   ])
+})
+
+test.each([
+  ['', 33, '/var/www'],
+  ['# passwd: sss\n passwd:  files systemd\n', 33, '/var/www'],
+  ['passwd: sss files\n', 33, undefined],
+  ['passwd: files\n', 4711, undefined],
+])('knows a home that only the two files can change: %j, %i', (services, uid, home) => {
+  expect(lastingHome('www-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\n', services, uid)).toBe(home)
 })

@@ -47,9 +47,9 @@ const ROWS: readonly (readonly [
   ],
   ['mount-limit', 'stage: clone layer:  ENOSPC', undefined, 'fs.mount-max', 'sysctl -w fs.mount-max'],
   ['no-space', 'stage: make layer:  ENOSPC', undefined, 'full', 'df -h'],
-  ['own-sandbox', 'stage: fsopen: ENOSYS', INSIDE_ONE, 'inside a sandbox of llm-do exec', '--backend process'],
-  ['own-sandbox', 'stage: make mounts private: EPERM', INSIDE_ONE, 'inside a sandbox', '--backend process'],
-  ['own-sandbox', NO_NAMESPACE, INSIDE_ONE, 'inside a sandbox', '--backend process'],
+  ['own-sandbox', 'stage: fsopen: ENOSYS', INSIDE_ONE, 'inside a sandbox of llm-do exec', '--backend no-namespaces'],
+  ['own-sandbox', 'stage: make mounts private: EPERM', INSIDE_ONE, 'inside a sandbox', '--backend no-namespaces'],
+  ['own-sandbox', NO_NAMESPACE, INSIDE_ONE, 'inside a sandbox', '--backend no-namespaces'],
   ['no-staging', 'stage: mount root: ENOENT', undefined, '/sys', 'mkdir /sys'],
   ['chroot-mounts', 'stage: make mounts private: EINVAL', undefined, 'this is a chroot', 'mount --move . /'],
   ['chroot', NO_NAMESPACE, { ...around({}), chroot: true }, 'this is a chroot', 'mount --move . /'],
@@ -95,6 +95,20 @@ const ROWS: readonly (readonly [
     '/proc of the surrounding container is masked',
     'systempaths=unconfined',
   ],
+  [
+    'container-apparmor',
+    'bwrap: Failed to make / slave: Permission denied',
+    undefined,
+    'AppArmor profile of the surrounding container',
+    'apparmor=unconfined',
+  ],
+  [
+    'container-apparmor',
+    'stage: make mounts private: /: EACCES',
+    undefined,
+    'AppArmor profile of the surrounding container',
+    'apparmor=unconfined',
+  ],
   ['pivot-root', 'bwrap: pivot_root: Operation not permitted', undefined, 'forbids pivot_root', 'seccomp=unconfined'],
   [
     'docker-socket',
@@ -130,6 +144,23 @@ describe('A failed probe is explained:', () => {
   test('a step that names itself in its message is named once', () => {
     const failure = { ok: false, step: 'stage: odd', errno: 'EIO', message: 'stage: odd: EIO' } as const
     expect(explainFailure(failure, { program: 'x' }).cause).toBe('stage: odd: EIO')
+  })
+
+  test('the profile that was installed with our program is named; another program needs one of its own', () => {
+    const around = { filtered: false, settings: {}, appArmorProfile: '/usr/lib/llm-do-exec/apparmor' }
+    const failure = { ok: false, step: 'bwrap', errno: '', message: 'setting up uid map: Permission denied' } as const
+    const fixFor = (program: string) => explainFailure(failure, { program, around }).fix
+    expect(fixFor('/usr/lib/llm-do-exec/bin/launch')).toBe(
+      'sudo cp /usr/lib/llm-do-exec/apparmor /etc/apparmor.d/llm-do && sudo apparmor_parser -r /etc/apparmor.d/llm-do',
+    )
+    expect(fixFor('/usr/bin/bwrap')).toContain('profile usr.bin.bwrap /usr/bin/bwrap')
+  })
+
+  test('the profile of a directory whose name is no word of a shell is one word all the same', () => {
+    const around = { filtered: false, settings: {}, appArmorProfile: "/srv/it's mine/apparmor" }
+    const failure = { ok: false, step: 'bwrap', errno: '', message: 'setting up uid map: Permission denied' } as const
+    const { fix } = explainFailure(failure, { program: "/srv/it's mine/bin/launch", around })
+    expect(fix).toMatch(/^sudo cp '\/srv\/it'\\''s mine\/apparmor' /)
   })
 
   test('the profile for one program comes before the switch for the whole host', () => {

@@ -64,6 +64,42 @@ describeWith('bwrap', 'a plan that is known', () => {
     expect((await runIn(['--', 'cat'], { ...withoutNode, PATH })).status).toBe(0)
   })
 
+  /** A place for plans of one's own; for root there is none to choose, so each case has words of its own. */
+  test.each<readonly [string, () => Record<string, string>]>([
+    ['whose home does not exist', () => ({ HOME: join(site.current.home, 'none') })],
+    ['whose home is read-only', () => ({ HOME: '/proc' })],
+    [
+      'whose cache directory is below what does not exist',
+      () => ({ XDG_CACHE_HOME: join(site.current.home, 'a/b/c') }),
+    ],
+  ])('is started without node by a caller %s', async (_, env) => {
+    const words = ['--ro', site.current.work, '--', 'cat']
+    expect((await runIn(words, { ...env(), ...withoutNode })).status).toBe(99)
+    await setTimeout(SETTLE_MS)
+    const byNode = await runIn(words, env())
+    expect(await runIn(words, { ...env(), ...withoutNode })).toEqual(byNode)
+    expect(byNode.status).toBe(0)
+  })
+
+  testWith('root', "is started without node where the home is the account's", async () => {
+    const words = ['--ro', site.current.work, '--', 'cat']
+    await setTimeout(SETTLE_MS)
+    const byNode = await runIn(words, { HOME: '' })
+    expect(await runIn(words, { HOME: '', ...withoutNode })).toEqual(byNode)
+    expect(byNode.status).toBe(0)
+  })
+
+  test('is planned anew when a home that was missing has got a profile', async () => {
+    const HOME = join(site.current.home, 'late')
+    const words = ['--ro', site.current.work, '--', 'sh', '-c', 'echo "$LATE"']
+    await setTimeout(SETTLE_MS)
+    await runIn(words, { HOME })
+    expect((await runIn(words, { HOME, ...withoutNode })).stdout.toString()).toBe('\n')
+    mkdirSync(join(HOME, '.config/llm-do/profiles'), { recursive: true })
+    writeFileSync(join(HOME, '.config/llm-do/profiles/default.yaml'), 'env: { set: { LATE: yes } }\n')
+    expect((await runIn(words, { HOME, ...withoutNode })).status).toBe(99)
+  })
+
   test('is not started without node when nothing is cached: the control of the tests below', async () => {
     expect((await runIn(['--', 'cat'], withoutNode)).status).not.toBe(0)
   })

@@ -14,6 +14,8 @@ function problemsOf(call: LibraryCall, options: unknown): readonly string[] {
 }
 
 const command = ['true']
+const method = async () => undefined
+const source = { take: method, progress: method, isCancelled: method, report: method }
 
 describe('options', () => {
   test.each<[LibraryCall, unknown]>([
@@ -23,12 +25,18 @@ describe('options', () => {
     ['spawn', { command, profile: 'mcp', cwd: '/' }],
     ['doctor', {}],
     ['openSandbox', { warm: 0 }],
+    ['serveTasks', { source, slots: 2, signal: new AbortController().signal }],
     ['sandbox.exec', { command, onStdout: () => undefined }],
     ['sandbox.spawn', { command }],
     ['SandboxExecutor', { timeout: 1, cpuLimit: '2.0', log: () => undefined }],
     ['executeIn', { cpuLimit: 2, image: 'x' }],
   ])('of %s are taken: %o', (call, options) => {
     expect(problemsOf(call, options)).toEqual([])
+  })
+
+  test('of serveTasks have a source with its four methods', () => {
+    expect(problemsOf('serveTasks', {})).toEqual([expect.stringContaining('source: expected an object with take')])
+    expect(problemsOf('serveTasks', { source: { ...source, report: 1 }, slots: 0 })).toHaveLength(2)
   })
 
   test.each(['', 'text', new Uint8Array(1), ['a'], new Set(['a']), Readable.from(['a']), new Blob(['a']).stream()])(

@@ -83,7 +83,8 @@ describeWith(['bwrap', 'userns'], 'the package', () => {
       expect(await run('out/import.mjs'), `import, node ${major}`).toEqual(used)
       expect(await run('out/require.cjs'), `require, node ${major}`).toEqual(used)
       expect(await run('same.mjs'), `both, node ${major}`).toEqual({
-        stdout: 'true ERROR_CODES OptionsError SandboxError SandboxExecutor doctor exec openSandbox plan spawn',
+        stdout:
+          'true ERROR_CODES OptionsError SandboxError SandboxExecutor doctor exec openSandbox plan serveTasks spawn',
         stderr: '',
       })
     }

@@ -38,6 +38,14 @@ describe.each(callers())('as %s', (user) => {
       expect(missing).toMatchObject({ isError: true, data: { error: { code: 'COMMAND_NOT_FOUND' } } })
     })
 
+    test('with --tty each command has a terminal, whose input ends, and one stream for both outputs', async () => {
+      const { call } = await overStdio(await makePlace(user), '--tty')
+      const asked = await call('run_command', { command: 'tty >/dev/null && read x; echo "got=$x" >&2' })
+      expect(asked.data).toMatchObject({ exitCode: 0, stdout: { text: 'got=\r\n' }, stderr: { text: '' } })
+      const typed = await call('run_command', { command: 'cat', stdin: 'typed\n' })
+      expect(typed.data).toMatchObject({ exitCode: 0, stdout: { text: 'typed\r\ntyped\r\n' } })
+    })
+
     test('starts below the workspace, ends a command earlier, and nothing in a call widens the policy', async () => {
       const place = await makePlace(user)
       await mkdir(join(place.project, 'sub'))

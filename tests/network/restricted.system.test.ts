@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { runCli } from '../support/cli.ts'
 import { newDirectory } from '../support/directory.ts'
@@ -36,6 +36,23 @@ describeWith('root', 'a network restricted by name', () => {
     world = await openWorld(ATTACKED_ZONE, { hostServes: true })
   })
   afterAll(() => world?.close())
+
+  test('another command in a named sandbox has its network, and the result of the run tells of both', async () => {
+    const name = `net-${process.pid}`
+    const llmDo = (...words: readonly string[]) => runCli(words, { program: 'llm-do', through: world.through })
+    const curl = (host: string) => llmDo('exec', '--in', name, '--', 'curl', '-sS', '-m', '5', `http://${host}/say`)
+    onTestFinished(async () => void (await llmDo('stop', name)))
+    expect((await llmDo('run', '--name', name, '--allow-host', 'api.test', '--', 'sleep', '300')).status).toBe(0)
+    expect((await curl('api.test')).stdout.toString()).toContain('from=::ffff:203.0.114.1')
+    expect((await curl('other.test')).status).toBe(6) // curl: the name leads nowhere
+    expect((await llmDo('kill', name)).status).toBe(0)
+    const ended = (await llmDo('ps', '--ended', '--json')).stdout.toString().split('\n')
+    const line = ended.find((one) => one.includes(`"${name}"`)) ?? '{}'
+    expect((JSON.parse(line) as { result?: Result }).result?.network).toMatchObject([
+      { host: 'api.test', verdict: 'allowed', rule: 'api.test' },
+      { host: 'other.test', verdict: 'not-listed' },
+    ])
+  })
 
   test('the result tells which host was reached and which one was refused', async () => {
     const curl = (host: string) => ['curl', '-sS', '-m', '5', `http://${host}/say`]

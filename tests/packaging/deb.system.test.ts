@@ -1,5 +1,6 @@
 /** The package for Debian and Ubuntu: the same bytes twice, and what it unpacks works. */
-import { readFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
@@ -9,16 +10,17 @@ import { checkoutFor, currentUser } from '../support/users.ts'
 
 const CHECKOUT = checkoutFor(currentUser())
 
-/** Two builds, one second apart for the files and at one time for the package. */
-async function built(directory: string): Promise<readonly string[]> {
-  const files = ['first.deb', 'second.deb'].map((name) => join(directory, name))
-  for (const file of files) await execa('make', ['-C', CHECKOUT, 'deb', `DEB=${file}`, 'SOURCE_DATE_EPOCH=1000000000'])
-  return files
+/** A build at a time that is given. */
+async function built(file: string): Promise<string> {
+  await execa('make', ['-C', CHECKOUT, 'deb', `DEB=${file}`, 'SOURCE_DATE_EPOCH=1000000000'])
+  return file
 }
 
 describeWith(['dpkg-deb', 'userns'], 'make deb', () => {
   test("makes the same bytes twice, of files that are root's and that nobody else can change", async () => {
-    const [first = '', second = ''] = await built(await temporaryDirectory())
+    const directory = await temporaryDirectory()
+    const first = await built(join(directory, 'first.deb'))
+    const second = await built(join(directory, 'second.deb'))
     expect((await readFile(first)).equals(await readFile(second))).toBe(true)
     const { stdout } = await execa('dpkg-deb', ['-c', first])
     const wrong = stdout.split('\n').filter((line) => !/^(d|-|h)rw.r-.r-. root\/root |^l.* root\/root /.test(line))
@@ -40,11 +42,66 @@ describeWith(['dpkg-deb', 'userns'], 'make deb', () => {
 
   test('what it unpacks runs', async () => {
     const directory = await temporaryDirectory({ mode: 0o755 })
-    const [file = ''] = await built(directory)
+    const file = await built(join(directory, 'package.deb'))
     await execa('dpkg-deb', ['-x', file, join(directory, 'root')])
     const options = { cwd: directory, env: { PATH: process.env.PATH, HOME: directory }, extendEnv: false }
     const run = await execa(join(directory, 'root/usr/bin/llm-do'), ['exec', '--', 'echo', 'inside'], options)
     expect(run.stdout).toBe('inside')
+  })
+})
+
+/** A root directory with the programs of scripts and this node, the latter as a package: what ours depends on. */
+async function newRoot(): Promise<string> {
+  const root = await temporaryDirectory({ mode: 0o755 })
+  for (const directory of ['bin', 'usr/bin', 'tmp', 'dev', 'proc', 'etc', 'var/lib/dpkg/info', 'var/lib/dpkg/updates'])
+    await mkdir(join(root, directory), { recursive: true })
+  await writeFile(join(root, 'var/lib/dpkg/status'), '')
+  await copyFile('/bin/busybox', join(root, 'bin/busybox'))
+  for (const name of ['sh', 'rm']) await symlink('busybox', join(root, 'bin', name))
+  const { stdout } = await execa('ldd', [process.execPath, '/usr/bin/install'])
+  const libraries = new Set(stdout.match(/\/\S+\.so[.\d]*(?= \()/g))
+  for (const file of ['/usr/bin/install', ...libraries]) await execa('cp', ['-L', '--parents', file, root])
+  const node = join(root, 'tmp/node')
+  await mkdir(join(node, 'DEBIAN'), { recursive: true })
+  await mkdir(join(node, 'usr/bin'), { recursive: true })
+  await copyFile(process.execPath, join(node, 'usr/bin/node'))
+  const lines = ['Package: nodejs', `Version: ${process.versions.node}`, 'Architecture: all', 'Maintainer: x']
+  await writeFile(join(node, 'DEBIAN/control'), [...lines, 'Description: node', ''].join('\n'))
+  await execa('dpkg-deb', ['-Znone', '--build', node, join(root, 'tmp/node.deb')])
+  await rm(node, { recursive: true })
+  return root
+}
+
+describeWith(['root', 'dpkg-deb'], 'dpkg', () => {
+  test.each([
+    ['AppArmor with these words', true],
+    ['none', false],
+  ])('installs it and removes all of it, where there is %s', async (_, hasAppArmor) => {
+    const root = await newRoot()
+    // With the /proc that every installed system has.
+    const withProc = (...words: readonly string[]) =>
+      execa('unshare', ['--mount', 'sh', '-c', 'mount -t proc proc "$0/proc" && exec "$@"', root, ...words], {
+        env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+        extendEnv: false,
+      })
+    const dpkg = (...words: readonly string[]) => withProc('dpkg', '--root', root, ...words)
+    // /run, where the first call made the directory of its records, is emptied at each boot.
+    const words = ['usr', 'etc', 'var', '-name', '*llm-do*', '!', '-path', '*/dpkg/*']
+    const find = async () => (await execa('find', words, { cwd: root })).stdout
+    if (hasAppArmor) await mkdir(join(root, 'etc/apparmor.d/abi/4.0'), { recursive: true })
+    const file = join(root, 'tmp/ours.deb')
+    await execa('make', ['-C', CHECKOUT, 'deb', `DEB=${file}`])
+    await dpkg('-i', join(root, 'tmp/node.deb'), file)
+    const { stdout } = await withProc('chroot', root, '/usr/bin/llm-do', '--version')
+    expect(stdout).toMatch(/\d+\.\d+\.\d+/)
+    const compiled = await execa('find', [join(root, 'usr/lib/llm-do-exec/dist'), '-name', 'program-*.compiled'])
+    expect(compiled.stdout, 'postinst had node').not.toBe('')
+    const found = await find()
+    for (const one of ['man/man1/llm-do.1.gz', 'bash-completion/completions/llm-do', 'vendor-completions/_llm-do'])
+      expect(found).toContain(one)
+    expect(existsSync(join(root, 'etc/apparmor.d/llm-do'))).toBe(hasAppArmor)
+    await dpkg('--purge', 'llm-do-exec')
+    expect(await find()).toBe('')
   })
 })
 

@@ -2,10 +2,11 @@
 import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { describe, expect, test } from 'vitest'
-import { temporaryDirectory } from '../support/directory.ts'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { installPackages, type Packages, packFor } from '../support/npm-packages.ts'
+import { startNpmRegistry } from '../support/npm-registry.ts'
 import { recordFailingNode } from '../support/package.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 
@@ -18,10 +19,10 @@ const npm = (cwd: string, ...words: readonly string[]) =>
     env: { npm_config_cache: join(cwd, 'cache'), npm_config_update_notifier: 'false' },
   })
 
-async function project(): Promise<{ readonly cwd: string; readonly packages: Packages }> {
+async function project(): Promise<string> {
   const cwd = await temporaryDirectory({ mode: 0o755 })
   await writeFile(join(cwd, 'package.json'), '{ "private": true }')
-  return { cwd, packages: await packFor(cwd) }
+  return cwd
 }
 
 /** The first run makes a plan; then the node on record of the package that holds the client only fails. */
@@ -39,8 +40,15 @@ async function runsWithoutNode(cwd: string, program: string, platform: string): 
 }
 
 describeWith('userns', 'installed by npm', () => {
+  let packages: Packages
+  beforeAll(async () => {
+    const { path, remove } = await newDirectory()
+    packages = await packFor(path)
+    return remove
+  })
+
   test('into a project: the command, its other name, and the library', async () => {
-    const { cwd, packages } = await project()
+    const cwd = await project()
     await npm(cwd, 'install', packages.command, packages.platform)
     await runsWithoutNode(cwd, join(cwd, 'node_modules/.bin/llm-do'), join(cwd, 'node_modules', PLATFORM))
     const version = await execa(join(cwd, 'node_modules/.bin/llm-do-exec'), ['--version'], { cwd })
@@ -57,14 +65,13 @@ describeWith('userns', 'installed by npm', () => {
   })
 
   test('for everybody: by the link in PREFIX/bin, with the programs inside of the package', async () => {
-    const { cwd, packages } = await project()
+    const cwd = await project()
+    const registry = await startNpmRegistry([packages.command, packages.platform])
+    onTestFinished(registry.stop)
+    const words = ['--global', '--prefix', join(cwd, 'prefix'), '--ignore-scripts', '--no-audit', '--no-fund']
+    const env = { npm_config_cache: join(cwd, 'cache'), npm_config_registry: registry.url }
+    await execa('npm', ['install', ...words, 'llm-do-exec'], { cwd, env })
     const modules = join(cwd, 'prefix/lib/node_modules')
-    await installPackages(modules, { ...packages, platform: packages.command })
-    await rm(join(modules, '@llm-do'), { recursive: true })
-    await installPackages(join(modules, 'llm-do-exec/node_modules'), packages)
-    await rm(join(modules, 'llm-do-exec/node_modules/llm-do-exec'), { recursive: true })
-    await mkdir(join(cwd, 'prefix/bin'))
-    await symlink('../lib/node_modules/llm-do-exec/bin/llm-do', join(cwd, 'prefix/bin/llm-do'))
     await runsWithoutNode(cwd, join(cwd, 'prefix/bin/llm-do'), join(modules, 'llm-do-exec/node_modules', PLATFORM))
     // A link of the user's own, from which the package cannot be guessed.
     await symlink(join(cwd, 'prefix/bin/llm-do'), join(cwd, 'mine'))
@@ -72,7 +79,7 @@ describeWith('userns', 'installed by npm', () => {
   })
 
   test('what only looks like the package beside a link is not started', async () => {
-    const { cwd, packages } = await project()
+    const cwd = await project()
     await installPackages(join(cwd, 'node_modules'), packages)
     const planted = join(cwd, `own/lib/node_modules/@llm-do/exec-linux-${process.arch}/bin`)
     await mkdir(planted, { recursive: true })

@@ -45,6 +45,17 @@ describe('A plan', () => {
     }
   })
 
+  test('of a run that ends with what started it says so, and warns where that cannot be seen', () => {
+    const seen = planIn({ policy: { dieWithParent: true } })
+    expect([seen.dieWithParent, seen.warnings]).toEqual([true, []])
+    const unseen = { isParentUnseen: true } as const
+    expect(planIn({ policy: { dieWithParent: true }, request: unseen }).warnings).toEqual([
+      expect.stringContaining('in another pid namespace'),
+    ])
+    const other = planIn({ request: unseen })
+    expect([other.dieWithParent, other.warnings]).toEqual([undefined, []])
+  })
+
   test('holds the filter of its architecture', () => {
     const { policy, request, facts } = factsOf({ machine: { arch: 'arm64' } })
     const plan = resolvePlan({

@@ -17,6 +17,14 @@ test('limits that are held are shown in the words of both versions of cgroups', 
   ])
 })
 
+test('limits come with the list that says version 2 has the controllers, and without limits there is none', () => {
+  const list = textOf({ cpus: { max: 1, by: 'affinity' } }, 'proc.cgroups')
+  expect(list?.trim().split('\n').slice(1)).toEqual(
+    ['cpuset', 'cpu', 'cpuacct', 'memory', 'pids'].map((name) => `${name}\t0\t1\t1`),
+  )
+  expect(textOf({ memory: { max: 1024, by: 'none' } }, 'proc.cgroups')).toBeUndefined()
+})
+
 test('a limit that nothing holds, or that there is none of, is not shown', () => {
   expect(textOf({ memory: { max: 1024, by: 'none' } }, 'memory.max')).toBeUndefined()
   expect(textOf({}, 'cpu.max')).toBeUndefined()

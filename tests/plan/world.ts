@@ -111,7 +111,9 @@ export const PLAIN_POLICY: Policy = {
   explain: false,
   caches: [],
   home: null,
+  dieWithParent: false,
   gitIdentity: false,
+  selfInside: false,
   cow: { keep: 604_800_000, size: null, upper: 'disk' },
   network: { mode: 'none', allow: [], deny: [] },
   resources: {

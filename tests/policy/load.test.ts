@@ -281,6 +281,10 @@ describe('the shipped profiles', () => {
     })
   })
 
+  test('end with what started them where they are servers', async () => {
+    expect([(await load('mcp')).dieWithParent, (await load('default')).dieWithParent]).toEqual([true, false])
+  })
+
   test('are all listed, each with a description', async () => {
     const listed = await listProfiles({ configDirectory: '', shippedDirectory: SHIPPED })
     expect(listed.map(({ name }) => name)).toEqual(['agent', 'build', 'ci', 'default', 'mcp', 'strict', 'task'])

@@ -211,8 +211,10 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   tty: ['true'],
   'ssh-agent': ['true'],
   'git-identity': ['true'],
+  'die-with-parent': ['true'],
   credential: ['~/.netrc:~/.netrc:optional'],
   toolchains: ['off'],
+  'self-inside': ['true'],
 }
 
 /** Keys that no flag sets, each for a reason. */

@@ -3,6 +3,7 @@
 zmodload zsh/zpty
 completion=$1 file=$2
 shift 2
+: >$file # what a shell before this one has left there would be taken for its answer
 
 # Reads what the shell prints meanwhile: nobody else does, and a full terminal would stop it.
 await() {

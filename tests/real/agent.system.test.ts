@@ -185,14 +185,8 @@ open("inner", "w")`
     expect((await run('--', 'touch', 'inner')).status).toBe(0)
   })
 
-  test('refuses the filter that would let a sandbox inside move what is protected, and a second one of ours', async () => {
+  test('refuses the filter that would let a sandbox inside move what is protected', async () => {
     const { run } = await site()
     expect((await run('--seccomp', 'nested', '--', 'true')).err).toMatch(/cannot be writable under seccomp nested/)
-    const program = programFor(currentUser())
-    const inside = await run('--ro', join(program, '../..'), '--', program, '--', 'true')
-    expect(inside).toMatchObject({
-      status: 125,
-      err: expect.stringContaining('this is inside a sandbox of llm-do exec'),
-    })
   })
 })

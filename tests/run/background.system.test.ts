@@ -113,7 +113,7 @@ describeWith('userns', 'a sandbox in the background', () => {
         status: 125,
       })
       expect(await ended(name)).toBeUndefined()
-      for (const refused of ['--json', '--tty', '--plan'])
+      for (const refused of ['--json', '--tty', '--plan', '--die-with-parent'])
         expect((await llmDo(['run', '--name', name, refused, '--', 'true'])).err).toContain(
           `${refused} is for a command`,
         )
@@ -234,6 +234,15 @@ describeWith('userns', 'another command in it', () => {
       caller.kill('SIGKILL')
       await expect.poll(sleepers, PATIENCE).toEqual([])
       expect(await listed(name)).toBeDefined()
+    })
+
+    test('leaves nothing of a fork bomb, and the sandbox lives on', async () => {
+      const { start, inside } = await backgroundOf(as)
+      const name = await start('--pids', '100', '--', 'sleep', '300')
+      // Full when the command ends: what is killed then makes room for the rest of it.
+      const bomb = 'setsid perl -e "while (1) { fork }" & until set -- /proc/[0-9]*; [ $# -ge 80 ]; do :; done; exit 7'
+      expect((await inside(name, bomb)).status).toBe(7)
+      expect((await inside(name, 'cat /proc/[0-9]*/comm')).out).not.toContain('perl')
     })
 
     test('gets a signal of its caller, and ends with the sandbox', async () => {

@@ -175,7 +175,7 @@ export async function packBusybox(directory: string): Promise<string> {
   return tar
 }
 
-async function makeBusyboxTree(tree: string): Promise<void> {
+export async function makeBusyboxTree(tree: string): Promise<void> {
   await mkdir(join(tree, 'bin'), { recursive: true })
   await copyFile('/bin/busybox', join(tree, 'bin/busybox'))
   const { stdout } = await execa('/bin/busybox', ['--list'])
@@ -202,7 +202,8 @@ interface ImportInputs {
   readonly changes: readonly string[]
 }
 
-async function importTree(client: TestDocker['client'], { tree, image, changes }: ImportInputs): Promise<void> {
+/** Makes an image of a directory; `changes` are lines of a Dockerfile. */
+export async function importTree(client: TestDocker['client'], { tree, image, changes }: ImportInputs): Promise<void> {
   const tar = join(dirname(tree), 'image.tar')
   await execa('tar', ['--create', '--file', tar, '--directory', tree, '.'])
   await client('import', ...changes.flatMap((change) => ['--change', change]), tar, image)

@@ -1,12 +1,12 @@
 /**
- * Which files of system tests run alone, and which begin first: with two files at a time, a long one that begins last would have the
+ * Which files of system tests run alone, and which begin first: with several files at a time, a long one that begins last would have the
  * machine for itself. vitest knows how long a file took from an earlier run only, and a fresh checkout has none.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const fileOf = (name: string): string => `tests/${name}.system.test.ts`
 
-/** They count what `prune` removes or what is in the one directory of root's, leave records for it, or compare times. */
+/** They count what `prune` removes, what runs leave or what is in the one directory of root's, leave records for it, or compare times. */
 export const ALONE = [
   'backends/command-line',
   'cow/keeping',
@@ -17,6 +17,7 @@ export const ALONE = [
   'escape/own-directory',
   'escape/stuck',
   'escape/sweeper',
+  'fleet-server/queue',
   'pool/kills',
   'pool/stale',
   'pool/warm',
@@ -29,27 +30,49 @@ export const ALONE = [
 /** Some rows of the adversary's table in one of its cells, for a run without the whole table. */
 export const COVERED = ['adversary/quick'].map(fileOf)
 
-/** Over ten seconds on two processors. */
+/** What they are about is the same for every user: a run of the tests as a plain user beside one as root leaves them to root's. */
+export const USERLESS = [
+  'cli/node-options',
+  'fuzz/fuzz',
+  'library/package',
+  'native/filter',
+  'native/rules',
+  'network/judge',
+  'packaging/deb',
+].map(fileOf)
+
+/** Over twenty seconds on two processors, the longest first. */
 const LONG = [
   'adversary/table',
+  'library/library',
   'conformance/conformance',
-  'backends/docker/run',
-  'backends/docker/protect',
-  'escape/filters',
   'launch-cache/front',
-  'network/clients',
-  'recipes',
-  'network/attacks',
-  'network/proxy',
+  'hints/hints',
   'backends/docker/network',
+  'network/credentials',
+  'escape/filters',
+  'backends/docker/run',
+  'packaging/npm',
   'pool/library',
+  'cow/attacks',
+  'network/attacks',
   'escape/watchdog',
+  'cow/many',
   'escape/protect',
   'doctor/threat-model',
-  'escape/kill-runner',
+  'learn/learn',
+  'network/restricted',
+  'cow/session',
+  'run/background',
   'escape/links',
+  'cli/transcripts',
+  'cow/elsewhere',
+  'real/terminal',
+  'network/proxy',
+  'real/denials',
   'escape/planted-programs',
-  'real/bad-input',
+  'backends/docker/protect',
+  'explain/attacks',
 ].map(fileOf)
 
 const rankOf = ({ moduleId }: TestSpecification): number => {

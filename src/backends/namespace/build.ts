@@ -7,6 +7,7 @@ import { INIT_NAME, LAUNCH_FILE_FD, STAGING_DIRECTORY } from '../../contract.ts'
 import type { HostFacts } from '../../host/facts.ts'
 import { usesLandlock } from '../../plan/landlock.ts'
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
+import { CGROUP, CGROUP_LIST } from '../../plan/sys-files.ts'
 import { TRUST_FILE } from '../../plan/trust.ts'
 import { isWritable, type NetworkMode } from '../../policy/values.ts'
 import type { RunInputs } from '../backend.ts'
@@ -66,6 +67,8 @@ const PROC_MASKED = [
 export interface NamespaceInputs extends RunInputs {
   /** The program of the plan's engine, where it is a program. */
   readonly enginePath?: string
+  /** The host's own tree, and no namespaces. */
+  readonly withoutNamespaces?: true
   /** The certificates that the command trusts, where TLS ends on this host. */
   readonly trustBundle?: string
 }
@@ -109,19 +112,23 @@ export function launchOf({ file, bytes, env, tty, command, commandBytes }: Launc
 }
 
 export interface RelaunchInputs extends Pick<LaunchInputs, 'file' | 'command' | 'env'> {
-  /** Path of the launch file. */
-  readonly launchFile: string
+  /** Path of the launch file, or what is in it. */
+  readonly launchFile: string | Uint8Array
   readonly guards: Uint8Array | undefined
 }
 
 /** The same for a launch file that is kept; for captured runs without a terminal. */
 export function relaunchOf({ file, launchFile, command, env, guards }: RelaunchInputs): NativeLaunch {
+  const content =
+    typeof launchFile === 'string'
+      ? ({ carries: 'file', path: launchFile } as const)
+      : ({ carries: 'bytes', bytes: launchFile } as const)
   return {
     file,
     argv: [],
     env,
     cwd: '/',
-    descriptors: [{ fd: LAUNCH_FILE_FD, carries: 'file', path: launchFile, what: 'launch file' }],
+    descriptors: [{ fd: LAUNCH_FILE_FD, what: 'launch file', ...content }],
     request: { words: command, tty: false, ...(guards === undefined ? {} : { guards }) },
   }
 }
@@ -141,6 +148,7 @@ export type LaunchFileInputs = Pick<
   | 'trustBundle'
   | 'watchesLooks'
   | 'serve'
+  | 'withoutNamespaces'
 >
 
 export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly LaunchRecord[] {
@@ -148,14 +156,14 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
   return [
     // Before the engine: what follows it says what the sandbox is built of, and two plans that agree there share warm sandboxes.
     ...(callerDirectory === undefined ? [] : [['caller', callerDirectory] satisfies LaunchRecord]),
-    ...engineRecords(plan, run.enginePath),
+    ...(run.withoutNamespaces ? [['engine', 'none'] satisfies LaunchRecord] : engineRecords(plan, run.enginePath)),
     ['identity', plan.identity, plan.uid, plan.gid],
     ['hostname', plan.hostname],
     ...networkRecords(plan.network),
     ...treeRecords(plan),
     ...trustRecords(plan, run.trustBundle),
     ...PROC_READONLY.map((name): LaunchRecord => ['readonly', `/proc/${name}`]),
-    ...PROC_MASKED.map((name): LaunchRecord => ['mask', `/proc/${name}`]),
+    ...maskRecords(plan),
     ['landlock', usesLandlock(plan) ? 'on' : 'off'],
     ['seccomp', plan.seccomp.filter || 'off'],
     ...(plan.needs.includes('explain') ? [['observe', run.watchesLooks ? 'all' : 'acts'] satisfies LaunchRecord] : []),
@@ -240,6 +248,18 @@ function trustRecords({ trust }: Plan, bundle = ''): readonly LaunchRecord[] {
     ...trust.places.map((place): LaunchRecord => ['replace', TRUST_FILE, place]),
   ]
 }
+
+/** After the tree: what shows limits is shown in the places that programs believe. */
+function maskRecords({ system }: Plan): readonly LaunchRecord[] {
+  const showsLimits = system.some(({ target }) => target === CGROUP_LIST)
+  const masked = showsLimits ? PROC_MASKED.filter((name) => name !== 'cgroups') : PROC_MASKED
+  return [...masked.map((name): LaunchRecord => ['mask', `/proc/${name}`]), ...(showsLimits ? CGROUP_RECORDS : [])]
+}
+
+const CGROUP_RECORDS: readonly LaunchRecord[] = [
+  ['cgroup-view', CGROUP],
+  ['proc-file', CGROUP_LIST, '/proc/cgroups'],
+]
 
 function byTarget(a: TreeEntry, b: TreeEntry): number {
   return a.target < b.target ? -1 : a.target > b.target ? 1 : 0

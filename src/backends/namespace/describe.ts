@@ -1,6 +1,6 @@
 /** Lines of the doctor about what the namespace backend is made of: native programs, engines, namespaces, Landlock, cgroup. Pure. */
 import { WANTED_BY_ALL } from '../../cgroup/rungs.ts'
-import { LANDLOCK_CLOSES_SOCKETS } from '../../contract.ts'
+import { LANDLOCK_CLOSES_SOCKETS, LANDLOCK_SCOPES } from '../../contract.ts'
 import type { HostFacts, Probe } from '../../host/facts.ts'
 import { NFTABLES_FIX } from '../../plan/offers.ts'
 import type { EngineName } from '../../policy/values.ts'
@@ -51,7 +51,13 @@ function namespacesPart(facts: HostFacts): Part {
   const who = facts.uid === 0 ? 'root, whose sandboxes are never root' : `uid ${facts.uid}`
   return works
     ? { name, state: 'ok', detail: `with a fresh /proc, for ${who}`, fix: '' }
-    : { name, state: 'missing', detail: 'no engine could make them, see above', fix: '' }
+    : { name, state: 'missing', detail: 'no engine could make them, see above', fix: fewerWalls(facts.landlockAbi) }
+}
+
+function fewerWalls(landlockAbi: number): string {
+  return landlockAbi >= LANDLOCK_SCOPES
+    ? 'where that cannot be changed, what Landlock and seccomp alone hold: --backend no-namespaces, see docs/backends.md'
+    : ''
 }
 
 function landlockPart({ landlockAbi, kernel }: HostFacts): Part {

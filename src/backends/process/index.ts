@@ -1,4 +1,6 @@
 /** The row of the process backend: a plain process of the host, without any wall; for development only. */
+import { LIMIT_NEEDS } from '../../policy/needs.ts'
+import { NEEDS } from '../../policy/values.ts'
 import type { Backend } from '../backend.ts'
 import { processOffers } from './offers.ts'
 
@@ -17,6 +19,10 @@ export const processBackend: Backend = {
     protectsByMounts: false,
     hasLandlock: false,
     findsGit: false,
+    opensByPath: false,
+    // What stays: limits, and that the host's files stay as they are until somebody applies the changes.
+    givesUp: NEEDS.filter((need) => ![...LIMIT_NEEDS, 'copy-on-write', 'explain'].includes(need)),
+    refuses: () => [],
     hasCgroup: false,
   },
   hasLaunchFile: false,

@@ -7,6 +7,8 @@ import { resolve } from 'node:path'
 import { fileInput, linesOf, openResults, type Results } from '../../fleet/batch-files.ts'
 import { BatchSource } from '../../fleet/batch-source.ts'
 import { serve } from '../../fleet/serve.ts'
+import { TaskPlaces } from '../../fleet/task-places.ts'
+import { TaskPlans } from '../../fleet/task-plans.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer } from '../../policy/option-layer.ts'
 import { neutralise } from '../../report/text.ts'
@@ -55,7 +57,8 @@ export const batch = subcommand('batch', async ({ flags, operands: [input = '-']
     profile: typeof profile === 'string' ? profile : 'default',
     layers: [flagLayer(flags, cwd)],
     env,
-    tasksDirectory: cwd,
+    places: new TaskPlaces(cwd),
+    plans: new TaskPlans(),
     protect: [...(input === '-' ? [] : [resolve(cwd, input)]), ...(file === undefined ? [] : [file])],
   }
   const log = (line: string): void => void writeStderr([`llm-do: ${line}`])

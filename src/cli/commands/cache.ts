@@ -4,16 +4,14 @@
  *
  * Edge: the cache directory.
  */
-import { cacheDirectory } from '../../host/boot-cache.ts'
-import { clearLaunches, launchCacheDirectory } from '../../launch-cache/store.ts'
+import { clearLaunches } from '../../launch-cache/store.ts'
 import type { Environment } from '../call.ts'
 import { writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
 
 async function clear(env: Environment): Promise<string> {
-  const directory = cacheDirectory(env)
-  const count = directory === undefined ? 0 : clearLaunches(launchCacheDirectory(directory))
+  const count = clearLaunches({ env, uid: process.getuid?.() ?? -1 })
   return `${count} ${count === 1 ? 'plan' : 'plans'} forgotten\n`
 }
 

@@ -186,12 +186,14 @@ const withLineEnd = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
 /** Signals that ask us to stop. The run is ended by our own hand, so that nothing of it is left. */
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-export async function untilSignal<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function untilSignal<T>(
+  run: (signal: AbortSignal, stop: (signal: NodeJS.Signals) => void) => Promise<T>,
+): Promise<T> {
   const controller = new AbortController()
   const stop = (signal: NodeJS.Signals) => controller.abort(signal)
   for (const signal of STOP_SIGNALS) process.on(signal, stop)
   try {
-    return await run(controller.signal)
+    return await run(controller.signal, stop)
   } finally {
     for (const signal of STOP_SIGNALS) process.off(signal, stop)
   }
@@ -199,7 +201,30 @@ export async function untilSignal<T>(run: (signal: AbortSignal) => Promise<T>): 
 
 async function runUntilSignal(options: ExecOptions): Promise<Result> {
   const { exec: execute } = await import('../../run/exec.ts')
-  return await untilSignal((signal) => execute({ ...options, signal }))
+  return await untilSignal(async (signal, stop) => {
+    let watch: NodeJS.Timeout | undefined
+    const onPlanned = async (plan: Plan) => {
+      if (plan.dieWithParent && options.parent !== undefined) watch ??= watchParent(options.parent, stop)
+      await options.onPlanned?.(plan)
+    }
+    try {
+      return await execute({ ...options, signal, onPlanned })
+    } finally {
+      clearInterval(watch)
+    }
+  })
+}
+
+/** Milliseconds: node has nothing that tells of the end of a process which is no child of its own. */
+const LOOK_AT_PARENT = 200
+
+/** The end of what started us is a reason to stop like SIGTERM. */
+function watchParent(parent: number, stop: (signal: NodeJS.Signals) => void): NodeJS.Timeout {
+  const look = () => {
+    if (process.ppid !== parent) stop('SIGTERM')
+  }
+  look()
+  return setInterval(look, LOOK_AT_PARENT)
 }
 
 /** What a run did is not for its command to rewrite: the log stays read-only in every zone that would show it. */
@@ -390,7 +415,8 @@ async function runCall(call: Call): Promise<number> {
     const { enter } = await import('./enter.ts')
     return await enter(sandbox, call, line)
   }
-  const request = await readRequest(call, line)
+  const { options, ...asked } = await readRequest(call, line)
+  const request = { ...asked, options: { ...options, parent: call.parent } }
   const { plan, argv, why } = request.given
   if (plan !== undefined) return await showPlan(request)
   if (argv === true || why !== undefined)

@@ -6,12 +6,11 @@
  */
 
 import { SandboxError } from '../../error.ts'
-import { usableCache } from '../../host/boot-cache.ts'
 import { secretDirectory } from '../../host/own-directory.ts'
 import { hasBash } from '../../host/program.ts'
 import { areVariables, withoutValues } from '../../launch-cache/cache-key.ts'
 import { isPoolable } from '../../launch-cache/eligibility.ts'
-import { launchCacheDirectory, makeLaunchCache } from '../../launch-cache/store.ts'
+import { makeLaunchCache } from '../../launch-cache/store.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import { runPoolProgram, startDetached } from '../../pool/keeper.ts'
@@ -117,8 +116,7 @@ async function start({ flags, operands: rest }: Arguments, call: Call): Promise<
   const begunMs = now()
   const options = execOptions(call, rest)
   // Before planning, as a run does: the plan says whether the directory is there.
-  const cache = usableCache(env, process.getuid?.() ?? -1)
-  if (cache !== undefined) makeLaunchCache(launchCacheDirectory(cache))
+  makeLaunchCache({ env, uid: process.getuid?.() ?? -1 })
   makeOwnDirectory(env)
   const prepared = await prepareZones(() => prepare(options))
   refuseUnpoolable(prepared)

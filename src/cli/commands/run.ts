@@ -29,7 +29,7 @@ import { usageError } from '../usage-error.ts'
 import { type ExecRequest, readRequest, runRecorded } from './exec.ts'
 
 /** They show something, or need somebody who sits there. */
-const NOT_IN_BACKGROUND = ['json', 'plan', 'argv', 'why', 'tty', 'in']
+const NOT_IN_BACKGROUND = ['json', 'plan', 'argv', 'why', 'tty', 'in', 'die-with-parent']
 
 function refuseForeground(given: ExecRequest['given']): void {
   const refused = NOT_IN_BACKGROUND.find((name) => given[name] !== undefined)
@@ -79,7 +79,7 @@ function startSupervisor(words: readonly string[], { env }: Call): Promise<numbe
 /* ---- what stays ---- */
 
 function refuseUnserved({ backend, tty }: Plan): void {
-  if (tty) throw usageError('tty: a command in the background has no terminal.', 'llm-do run --no-tty ...')
+  if (tty) throw usageError('tty: a command in the background has no terminal.', 'LLM_DO_EXEC_TTY=false llm-do run ...')
   if (backendNamed(backend).hasLaunchFile) return
   throw new SandboxError('NO_BACKEND', `a sandbox of the backend ${backend} cannot stay in the background.`, {
     hint: 'llm-do run --backend namespace ...',

@@ -6,7 +6,6 @@ import {
   linesOf,
   NOTES,
   type ObservedRun,
-  probe,
   type Row,
   shell,
   statusValue,
@@ -21,12 +20,15 @@ const SHOWN_FILES = 4
 const READ_ONLY = ['ro', 'ro,nosuid', 'ro,nodev', 'ro,nosuid,nodev']
 /** Written by hand a second time: a mask that is dropped from the backend must be missed here. */
 const MASKED = [
-  ...['acpi', 'asound', 'bootconfig', 'buddyinfo', 'cgroups', 'cmdline', 'config.gz', 'consoles', 'diskstats'],
+  ...['acpi', 'asound', 'bootconfig', 'buddyinfo', 'cmdline', 'config.gz', 'consoles', 'diskstats'],
   ...['interrupts', 'iomem', 'ioports', 'kallsyms', 'kcore', 'key-users', 'keys', 'kmsg', 'kpagecgroup', 'kpagecount'],
   ...['kpageflags', 'latency_stats', 'mdstat', 'modules', 'mtrr', 'pagetypeinfo', 'partitions', 'pressure'],
   ...['sched_debug', 'schedstat', 'scsi', 'slabinfo', 'softirqs', 'swaps', 'timer_list', 'timer_stats', 'vmallocinfo'],
   ...['vmstat', 'zoneinfo'],
 ]
+/** The same for the one file of /proc that is replaced: nothing where the null device covers it. */
+const CGROUP_LIST = ['cpuset', 'cpu', 'cpuacct', 'memory', 'pids'].map((name) => `${name}\t0\t1\t1\n`).join('')
+const CGROUP_TEXTS = ['', `#subsys_name\thierarchy\tnum_cgroups\tenabled\n${CGROUP_LIST}`]
 const KNOBS = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus', '/proc/fs']
 
 const WRITE_TO_SHOWN = [
@@ -129,9 +131,17 @@ export const FILE_ROWS: readonly Row[] = [
   },
   {
     id: 'files.proc-masks',
-    sentence: 'What tells about the kernel below /proc is covered by the real /dev/null or an empty directory.',
-    attempts: probe('kind', ...MASKED.map((name) => `/proc/${name}`)),
-    verdict: (observed) => judged(unlessResultIs(first(observed), ['null', 'empty', 'ENOENT'], MASKED.length)),
+    sentence:
+      'What tells about the kernel below /proc is covered by the real /dev/null, an empty directory or, for cgroups, a file of our own.',
+    attempts: ({ probe: program }) => [
+      { command: [program, 'kind', ...MASKED.map((name) => `/proc/${name}`)] },
+      { command: shell('test ! -e /proc/cgroups || cat /proc/cgroups') },
+    ],
+    verdict: (observed) =>
+      judged([
+        ...unlessResultIs(first(observed), ['null', 'empty', 'ENOENT'], MASKED.length),
+        ...(CGROUP_TEXTS.includes(first(observed, 1).stdout) ? [] : ['/proc/cgroups: other']),
+      ]),
   },
   {
     id: 'files.root-read-only',

@@ -3,6 +3,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
+import { boundedBody } from '../../os/request-body.ts'
 
 /** Becomes the answer of a request. */
 export class Refusal extends Error {
@@ -14,18 +15,11 @@ export class Refusal extends Error {
   }
 }
 
-/** @throws Refusal 413 as soon as there is more than `most` bytes; the rest is not read */
+/** @throws Refusal 413 where there is more than `most` bytes */
 export async function bodyOf(request: IncomingMessage, most: number): Promise<Buffer> {
-  const tooLarge = new Refusal(413, `the body is larger than ${most} bytes`)
-  if (Number(request.headers['content-length'] ?? 0) > most) throw tooLarge
-  const parts: Buffer[] = []
-  let length = 0
-  for await (const part of request as AsyncIterable<Buffer>) {
-    length += part.length
-    if (length > most) throw tooLarge
-    parts.push(part)
-  }
-  return Buffer.concat(parts)
+  const body = await boundedBody(request, most)
+  if (body === undefined) throw new Refusal(413, `the body is larger than ${most} bytes`)
+  return body
 }
 
 /** A body of JSON. @throws Refusal 400 */

@@ -20,7 +20,7 @@ import { randomHex } from '../../os/random-id.ts'
 import { Live } from './live.ts'
 import { type Page, readPage } from './page.ts'
 import { bodyOf, checked, jsonOf, Refusal } from './request.ts'
-import { type End, Store, type StoredTask } from './store.ts'
+import { type End, Store, type StoredTask, type StoredWorker } from './store.ts'
 import { TokenError, workerOfToken } from './token.ts'
 import {
   detailsOf,
@@ -190,7 +190,8 @@ class Fleet {
   }
 
   #everything(): unknown {
-    return { agents: this.#store.workers(this.#now()), tasks: this.#store.tasks() }
+    const agents = this.#store.workers(this.#now())
+    return { agents, tasks: this.#store.tasks().map((task) => withWait(task, agents)) }
   }
 
   async #submit(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
@@ -212,7 +213,7 @@ class Fleet {
   #show(response: ServerResponse, url: URL): void {
     const task = this.#taskIn(url)
     const output = task.state === 'running' ? this.#live.outputOf(task.id) : this.#store.outputOf(task.id)
-    send(response, 200, { ...task, ...output })
+    send(response, 200, { ...withWait(task, this.#store.workers(this.#now())), ...output })
   }
 
   #cancel(response: ServerResponse, url: URL): void {
@@ -290,26 +291,33 @@ class Fleet {
   }
 
   #hand(task: StoredTask, response: ServerResponse): void {
-    const { id: jobId, command, filename, timeoutMs } = task
+    const { id: jobId, command, filename, timeoutMs, require } = task
     const fileUrl = `/api/files/download/${jobId}`
     this.#live.forget(jobId)
     response.once('close', () => {
       if (response.writableFinished) return
-      this.#store.giveBack(jobId)
+      this.#store.giveBack(task)
       this.#told(jobId)
       this.#serveWaiters()
     })
-    const job = { jobId, command, fileUrl, filename, ...(timeoutMs === null ? {} : { timeoutMs }) }
+    const job = {
+      jobId,
+      command,
+      fileUrl,
+      filename,
+      ...(timeoutMs === null ? {} : { timeoutMs }),
+      ...(require.length > 0 && { require }),
+    }
     send(response, 200, { success: true, job })
     this.#told(jobId)
   }
 
-  /** Whoever waits longest is served first. */
+  /** The one that waits longest is served first. */
   #serveWaiters(): void {
     for (const waiter of this.#waiters) {
       const task = this.#store.take(waiter.worker, this.#now())
-      if (task === undefined) return
-      waiter.answer(task)
+      // The next one may hold more.
+      if (task !== undefined) waiter.answer(task)
     }
   }
 
@@ -433,12 +441,27 @@ class Fleet {
   }
 
   #told(id: string): void {
-    this.#live.tell('task', this.#store.task(id))
+    const task = this.#store.task(id)
+    this.#live.tell('task', task && withWait(task, this.#store.workers(this.#now())))
   }
 
   #toldAgents(): void {
-    this.#live.tell('agent', this.#store.workers(this.#now()))
+    const agents = this.#store.workers(this.#now())
+    this.#live.tell('agent', agents)
+    // Who has come or gone decides what a task with needs waits for.
+    const waiting = this.#store.tasks().filter(({ state, require }) => state === 'queued' && require.length > 0)
+    for (const task of waiting) this.#live.tell('task', withWait(task, agents))
   }
+}
+
+/** With why it waits, where no agent that is online can hold what it needs. */
+function withWait(task: StoredTask, agents: readonly StoredWorker[]): StoredTask & { readonly waitsFor?: string } {
+  if (task.state !== 'queued' || task.require.length === 0) return task
+  const holds = agents
+    .filter(({ isOnline }) => isOnline)
+    .map(({ facts }) => ('isolation' in facts && facts.isolation?.holds) || [])
+  if (holds.some((held) => task.require.every((need) => held.includes(need)))) return task
+  return { ...task, waitsFor: `an agent that holds ${task.require.join(', ')}: none is online` }
 }
 
 const isIdle = ({ isOnline, running }: { readonly isOnline: boolean; readonly running: number }): boolean =>
@@ -473,8 +496,6 @@ function refuse(response: ServerResponse, error: unknown): void {
     response.destroy()
     return
   }
-  // Of what was not read of a body nothing may be taken for the next request.
-  response.setHeader('connection', 'close')
   if (error instanceof Refusal) send(response, error.status, { success: false, message: error.message })
   else send(response, 500, { success: false, message: (error as Error).message })
 }

@@ -41,6 +41,8 @@ export interface StoredTask {
   readonly message: string
   readonly details: Details
   readonly hasResult: boolean
+  /** Needs that the kernel of its worker has to hold. */
+  readonly require: readonly string[]
 }
 
 export interface NewTask {
@@ -49,6 +51,7 @@ export interface NewTask {
   readonly filename: string
   readonly hasFiles: boolean
   readonly timeoutMs?: number | undefined
+  readonly require: readonly string[]
 }
 
 export interface StoredWorker {
@@ -82,7 +85,8 @@ const SCHEMA = `
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, command TEXT NOT NULL, filename TEXT NOT NULL, has_files INTEGER NOT NULL,
     timeout_ms INTEGER, state TEXT NOT NULL DEFAULT 'queued', worker TEXT, attempts INTEGER NOT NULL DEFAULT 0, created_ms INTEGER NOT NULL,
     started_ms INTEGER, ended_ms INTEGER, cancel INTEGER NOT NULL DEFAULT 0, exit_code INTEGER, message TEXT NOT NULL DEFAULT '',
-    stdout TEXT NOT NULL DEFAULT '', stderr TEXT NOT NULL DEFAULT '', details TEXT NOT NULL DEFAULT '{}', has_result INTEGER NOT NULL DEFAULT 0
+    stdout TEXT NOT NULL DEFAULT '', stderr TEXT NOT NULL DEFAULT '', details TEXT NOT NULL DEFAULT '{}', has_result INTEGER NOT NULL DEFAULT 0,
+    require TEXT NOT NULL DEFAULT '[]'
   ) STRICT;
   CREATE INDEX IF NOT EXISTS tasks_by_state ON tasks (state, seq);
   CREATE TABLE IF NOT EXISTS workers (
@@ -91,7 +95,11 @@ const SCHEMA = `
   ) STRICT;`
 
 const TASK_COLUMNS = `id, command, filename, has_files, timeout_ms, state, worker, attempts, created_ms, started_ms, ended_ms, cancel,
-  exit_code, message, details, has_result`
+  exit_code, message, details, has_result, require`
+
+/** Whether a worker has said at its registration that it holds all that a task needs. One that has said nothing holds nothing. */
+const HOLDS_ALL = `NOT EXISTS (SELECT 1 FROM json_each(tasks.require) WHERE value NOT IN
+  (SELECT held.value FROM workers, json_each(workers.facts, '$.isolation.holds') AS held WHERE workers.id = ?))`
 
 type Row = Record<string, string | number | null>
 
@@ -105,16 +113,20 @@ export class Store {
     this.#database = new sqlite.Database(file)
     this.#database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
     this.#database.exec(SCHEMA)
+    // A database of an earlier version.
+    const columns = this.#rows("SELECT name FROM pragma_table_info('tasks')", []).map(({ name }) => name)
+    if (!columns.includes('require'))
+      this.#database.exec("ALTER TABLE tasks ADD COLUMN require TEXT NOT NULL DEFAULT '[]'")
   }
 
   close(): void {
     this.#database.close()
   }
 
-  addTask({ id, command, filename, hasFiles, timeoutMs }: NewTask, nowMs: number): void {
+  addTask({ id, command, filename, hasFiles, timeoutMs, require }: NewTask, nowMs: number): void {
     this.#run(
-      'INSERT INTO tasks (id, command, filename, has_files, timeout_ms, created_ms) VALUES (?, ?, ?, ?, ?, ?)',
-      [id, command, filename, hasFiles ? 1 : 0, timeoutMs ?? null, nowMs],
+      'INSERT INTO tasks (id, command, filename, has_files, timeout_ms, require, created_ms) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      [id, command, filename, hasFiles ? 1 : 0, timeoutMs ?? null, JSON.stringify(require), nowMs],
     )
   }
 
@@ -151,7 +163,7 @@ export class Store {
     const seenMs = facts.status === 'OFFLINE' ? 0 : nowMs
     const known = this.#run(
       'UPDATE workers SET seen_ms = ?, status = coalesce(?, status), facts = json_patch(facts, ?) WHERE id = ?',
-      [seenMs, facts.status ?? null, JSON.stringify(facts), facts.workerId],
+      [seenMs, facts.status ?? null, JSON.stringify({ ...facts, heardMs: nowMs }), facts.workerId],
     )
     return known === 1
   }
@@ -171,21 +183,22 @@ export class Store {
     return row === undefined ? undefined : workerOf(row, nowMs)
   }
 
-  /** Gives the oldest queued task to a worker. */
+  /** Gives the oldest queued task to a worker that holds what it needs. */
   take(worker: string, nowMs: number): StoredTask | undefined {
     const [row] = this.#rows(
       `UPDATE tasks SET state = 'running', worker = ?, attempts = attempts + 1, started_ms = ?
-       WHERE seq = (SELECT seq FROM tasks WHERE state = 'queued' ORDER BY seq LIMIT 1) RETURNING ${TASK_COLUMNS}`,
-      [worker, nowMs],
+       WHERE seq = (SELECT seq FROM tasks WHERE state = 'queued' AND ${HOLDS_ALL} ORDER BY seq LIMIT 1) RETURNING ${TASK_COLUMNS}`,
+      [worker, nowMs, worker],
     )
     return row === undefined ? undefined : taskOf(row)
   }
 
   /** The answer that gave the task out did not arrive: it was never started. */
-  giveBack(id: string): void {
+  giveBack({ id, worker, attempts }: StoredTask): void {
     this.#run(
-      "UPDATE tasks SET state = 'queued', worker = NULL, attempts = attempts - 1 WHERE id = ? AND state = 'running'",
-      [id],
+      `UPDATE tasks SET state = 'queued', worker = NULL, attempts = attempts - 1
+       WHERE id = ? AND state = 'running' AND worker IS ? AND attempts = ?`,
+      [id, worker, attempts],
     )
   }
 
@@ -243,17 +256,21 @@ export class Store {
   }
 
   /**
-   * Takes tasks from workers that are offline, and from those that say they run nothing although they were given one long ago.
-   * A worker with several slots may be idle and run something; then it says how many.
+   * Takes tasks from workers that are offline, and from those that say they do not run what they were given long ago: the answer that gave
+   * it was lost. A worker with several slots may be idle and run something; then it says how many, and ours say which.
    * @returns the tasks that changed
    */
   takeBack(nowMs: number): readonly string[] {
     const long = nowMs - OFFLINE_AFTER_MS
     const lost = `state = 'running' AND worker NOT IN (SELECT id FROM workers WHERE seen_ms > ?)`
     const idle = `state = 'running' AND started_ms <= ? AND worker IN (SELECT id FROM workers WHERE status = 'IDLE' AND facts ->> 'dockerContainers' = 0)`
+    // Named by a heartbeat that is not older than the task.
+    const unnamed = `state = 'running' AND EXISTS (SELECT 1 FROM workers WHERE workers.id = tasks.worker AND facts -> 'jobs' IS NOT NULL
+      AND started_ms <= facts ->> 'heardMs' - ? AND tasks.id NOT IN (SELECT value FROM json_each(facts, '$.jobs')))`
     return [
       ...this.#queueAgain(lost, [long], { why: 'its agent went offline while it ran', nowMs }),
       ...this.#queueAgain(idle, [long], { why: 'its agent says that it runs nothing', nowMs }),
+      ...this.#queueAgain(unnamed, [OFFLINE_AFTER_MS], { why: 'its agent says that it does not run it', nowMs }),
     ]
   }
 
@@ -309,6 +326,7 @@ const taskOf = (row: Row): StoredTask => ({
   message: String(row['message']),
   details: JSON.parse(String(row['details'])) as Details,
   hasResult: row['has_result'] === 1,
+  require: JSON.parse(String(row['require'])) as readonly string[],
 })
 
 const workerOf = (row: Row, nowMs: number): StoredWorker => ({

@@ -1,5 +1,6 @@
 /** What agents and the page send, as schemas: every text bounded, unknown fields ignored, since agents of others send more than ours. Pure. */
 import { z } from 'zod'
+import { NEEDS } from '../../policy/values.ts'
 
 const name = z.string().min(1).max(256)
 const amount = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER)
@@ -22,13 +23,22 @@ export const REGISTER = z.object({
   status: z.string().max(32).optional(),
   slots: amount.optional(),
   /** Of our agents: the parts of a sandbox that this machine holds only in part. */
-  isolation: z.object({ backend: z.string().max(64), weak: z.array(z.string().max(64)).max(64) }).optional(),
+  isolation: z
+    .object({
+      backend: z.string().max(64),
+      weak: z.array(z.string().max(64)).max(64),
+      /** Needs that the kernel holds for every task there. */
+      holds: z.array(z.string().max(64)).max(64).default([]),
+    })
+    .optional(),
   ...z.object(load).partial().shape,
 })
 
 export const HEARTBEAT = z.object({
   workerId: name,
   status: z.enum(['IDLE', 'BUSY', 'UNHEALTHY', 'OFFLINE']).optional(),
+  /** Of our agents: the tasks that are under way there. */
+  jobs: z.array(name).max(1024).optional(),
   ...z.object(load).partial().shape,
 })
 
@@ -79,13 +89,26 @@ const COMMAND = z
   .refine((text) => text.trim() !== '' && !text.includes('\0'), 'expected a command')
 
 const submission = { command: COMMAND, filename: z.string().max(256).default('files.zip') }
+const require = z.array(z.enum(NEEDS)).max(NEEDS.length)
 const timeoutMs = z.number().int().positive().max(86_400_000)
 
 /** A task without files, as JSON. */
-export const SUBMISSION = z.object({ ...submission, timeoutMs: timeoutMs.optional() })
+export const SUBMISSION = z.object({
+  ...submission,
+  timeoutMs: timeoutMs.optional(),
+  require: require.default([]),
+})
 
-/** A task with files: they are the body, the rest is the query. */
-export const SUBMISSION_QUERY = z.object({ ...submission, timeoutMs: z.coerce.number().pipe(timeoutMs).optional() })
+/** A task with files: they are the body, the rest is the query; needs are words with commas between them. */
+export const SUBMISSION_QUERY = z.object({
+  ...submission,
+  timeoutMs: z.coerce.number().pipe(timeoutMs).optional(),
+  require: z
+    .string()
+    .transform((words) => words.split(',').filter((word) => word !== ''))
+    .pipe(require)
+    .default([]),
+})
 
 export type Registration = z.infer<typeof REGISTER>
 export type Heartbeat = z.infer<typeof HEARTBEAT>

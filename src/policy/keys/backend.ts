@@ -2,7 +2,7 @@
 
 import { type Reader, understood } from '../../text/units.ts'
 import { oneOf, readAbsoluteHostPath, readImage } from '../readers.ts'
-import { BACKEND_NAMES, type BackendChoice, type EngineChoice, isSandbox } from '../values.ts'
+import { BACKEND_NAMES, type BackendChoice, type EngineChoice, isWeakerBackend } from '../values.ts'
 import { type Key, type KeyFlag, scalar, section } from './key.ts'
 import { chosen, operatorsOnly, ranked } from './narrowing.ts'
 
@@ -43,7 +43,7 @@ export const backend: Key<BackendWord, ParsedBackend, BackendChoice> & { readonl
   merging: { resolve: (parsed: ParsedBackend) => parsed.backend, add: (_below, above: BackendChoice) => above },
   // Whole sandboxes are of equal rank: one backend is as tight as another.
   narrowing: {
-    isWider: (wanted: BackendChoice, granted: BackendChoice) => !isSandbox(wanted) && isSandbox(granted),
+    isWider: isWeakerBackend,
     takes: (wanted: BackendChoice, granted: BackendChoice) => (granted === 'auto' ? wanted : granted),
     shows: String,
     grants: String,

@@ -5,11 +5,11 @@ import { caches } from './caches.ts'
 import { cow } from './copy-on-write.ts'
 import { explain } from './explain.ts'
 import { samePath, workspace, zones } from './files.ts'
-import { credentials, env, gitIdentity, home, sshAgent, tty, workdir } from './inside.ts'
+import { credentials, dieWithParent, env, gitIdentity, home, sshAgent, tty, workdir } from './inside.ts'
 import { type Fields, field, isSection, type Key, type Section } from './key.ts'
 import { network } from './network.ts'
 import { resources } from './resources.ts'
-import { bestEffort, protect, protectNot, requireNeeds, seccomp, toolchains } from './walls.ts'
+import { bestEffort, protect, protectNot, requireNeeds, seccomp, selfInside, toolchains } from './walls.ts'
 
 /** What a profile may say that is about the file, and no part of a policy. */
 export const ABOUT = {
@@ -48,11 +48,13 @@ export const KEYS = {
   env,
   workdir,
   tty,
+  dieWithParent,
   home,
   gitIdentity,
   sshAgent,
   credentials,
   toolchains,
+  selfInside,
   explain,
 } as const satisfies Readonly<Record<string, Key | Section>>
 

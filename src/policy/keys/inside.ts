@@ -267,6 +267,16 @@ export const gitIdentity = scalar<boolean, boolean>(readBoolean, {
   narrowing: ranked([false, true]),
 })
 
+export const dieWithParent = scalar<boolean, boolean>(readBoolean, {
+  description:
+    'The run ends, as by SIGTERM, when the process that started llm-do has ended, however that came; not a sandbox of llm-do run.',
+  unit: 'true or false',
+  type: 'boolean',
+  default: false,
+  flag: { name: 'die-with-parent', group: 'Limits', isRare: true },
+  narrowing: ranked([true, false]),
+})
+
 export const sshAgent = scalar<boolean, boolean>(readBoolean, {
   description: "The caller's SSH agent can be asked to sign; only its socket is shown.",
   unit: 'true or false',

@@ -64,6 +64,15 @@ export const toolchains = scalar<'auto' | 'off', 'auto' | 'off'>(oneOf(['auto', 
   narrowing: ranked(['off', 'auto']),
 })
 
+export const selfInside = scalar<boolean, boolean>(readBoolean, {
+  description: 'llm-do itself is shown read-only and on PATH, for runs inside that have less; with toolchains auto.',
+  unit: 'true or false',
+  type: 'boolean',
+  default: false,
+  flag: { name: 'self-inside', group: 'Backend', isRare: true },
+  narrowing: ranked([false, true]),
+})
+
 /** An empty list once took the built-in names away. */
 const narrowProtect: Narrowing<readonly string[]> = {
   isWider: (wanted) => wanted.length === 0,

@@ -1,0 +1,214 @@
+/**
+ * A sandbox without namespaces: what a command reaches of the host, and what the same program reaches as a plain process of the same
+ * user, which is the negative control.
+ */
+import { once } from 'node:events'
+import { chown, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { cliWords, runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { becoming, callers, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
+
+const PROGRAM = join(import.meta.dirname, '../programs/reach-out.py')
+
+/** A process of the command's own user. */
+const OUTSIDE = join(import.meta.dirname, '../programs/stand-outside.py')
+
+/** Every word of the program, in its order. */
+const EVERYTHING =
+  'read read-by-root read-by-link list write make link-in truncate tcp udp abstract socket-file pair-to-path signal ptrace memory environ limit nice shm semaphores queue posix-queue key descriptor'.split(
+    ' ',
+  )
+
+/** Root's command is the owner of its writable zones. */
+const OWNER: User = 'plain'
+
+/** With a descriptor that nobody means to pass on. */
+const LEAKING = ['bash', '-c', 'exec 9</dev/null; exec "$@"', 'bash']
+
+/** @param socket in a writable zone, as the socket of a daemon may be */
+async function startOutside(socket: string): Promise<readonly string[]> {
+  const [file = '', ...words] = [...becoming(OWNER), '/usr/bin/python3', OUTSIDE, socket]
+  const child = execa(file, words, { stdin: 'pipe', reject: false, cwd: '/' })
+  onTestFinished(async () => {
+    child.stdin.end()
+    await child
+  })
+  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
+  return line.split(' ')
+}
+
+const directory = () => temporaryDirectory({ owner: OWNER, mode: 0o755 })
+
+async function ownedFile(path: string, text: string): Promise<string> {
+  await writeFile(path, text, { mode: 0o600 })
+  if (currentUser() === 'root') await chown(path, PLAIN_ID, PLAIN_ID)
+  return path
+}
+
+/** From the line of its status, since the name of a program may hold anything. */
+async function parentOf(pid: number): Promise<number> {
+  return Number(/^PPid:\s+(\d+)$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
+}
+
+/** A directory with the programs of the host, a zone of the plain user's, and a secret of the same user. */
+const CHROOT = `
+mkdir usr etc proc dev tmp run app home zone closed
+for name in bin sbin lib lib64; do ln -s usr/$name $name; done
+echo secret >closed/secret
+chmod 1777 tmp; chown -R ${PLAIN_ID}:${PLAIN_ID} zone closed home`
+const CHROOT_MOUNTS =
+  'for name in usr etc dev; do mount --bind /$name $name; done; mount -t proc none proc; mount --bind "$CHECKOUT" app'
+
+const withoutWarnings = (stderr: Buffer): string => `${stderr}`.replace(/^llm-do: warning.*\n/gm, '')
+
+describeWith(['python'], 'a sandbox without namespaces', () => {
+  test.each(
+    callers().flatMap((as) => [
+      { as, net: 'none', reached: [] },
+      { as, net: 'host', reached: ['tcp', 'udp'] },
+    ]),
+  )('of $as with --net $net reaches of what a plain process reaches only $reached', async ({ as, net, reached }) => {
+    const [outside, zone] = [await directory(), await directory()]
+    const secret = await ownedFile(join(outside, 'secret'), 'secret')
+    const program = join(zone, 'reach-out.py')
+    await copyFile(PROGRAM, program)
+    const [pid = '', tcp = '', udp = '', name = '', address = ''] = await startOutside(join(zone, 'socket'))
+    const command = ['/usr/bin/python3', program, secret, pid, tcp, udp, name, outside, address, join(zone, 'socket')]
+    const cli = ['--backend', 'no-namespaces', '--net', net, '--rw', zone, '--workdir', zone, '--', ...command]
+    const { status, stdout, stderr } = await runCli(cli, { as, through: LEAKING })
+    expect({ status, stdout: `${stdout}`, stderr: withoutWarnings(stderr) }).toEqual({
+      status: 0,
+      stdout: [...reached, 'tried', ''].join('\n'),
+      stderr: '',
+    })
+    expect(await readFile(secret, 'utf8')).toBe('secret')
+    const [file = '', ...words] = [...LEAKING, ...becoming(OWNER), ...command]
+    const control = await execa(file, words, { cwd: zone })
+    expect(control.stdout.split('\n').toSorted()).toEqual([...EVERYTHING, 'tried'].toSorted())
+  })
+
+  test.each(callers())('of %s ends with everything that it has started', async (as) => {
+    const zone = await directory()
+    const detached = (seconds: string) => `(trap "" TERM; setsid setsid sh -c '(sleep ${seconds} &) &') & `
+    const isLeft = async (seconds: string) =>
+      (await execa('pgrep', ['--full', `^sleep ${seconds}$`], { reject: false })).exitCode === 0
+    const run = (words: readonly string[], script: string) =>
+      runCli(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script], {
+        as,
+      })
+    const [late, early] = [`86${process.pid}1`, `86${process.pid}2`]
+    expect(await run(['--timeout', '1s'], `${detached(late)} exec sleep ${late}`)).toMatchObject({ status: 124 })
+    expect(await run([], `${detached(early)} exec sleep 0.2`)).toMatchObject({ status: 0 })
+    expect([await isLeft(late), await isLeft(early)]).toEqual([false, false])
+  })
+
+  test.each(callers().flatMap((as) => [{ as, killed: 'launch' } as const, { as, killed: 'init' } as const]))(
+    'of $as ends with everything when its $killed is killed',
+    async ({ as, killed }) => {
+      const zone = await directory()
+      const seconds = `86${process.pid}3`
+      const script = `init=$PPID; export init; (trap "" TERM; setsid setsid sh -c '(echo $init; exec sleep ${seconds}) &') & exec sleep ${seconds}`
+      const words = ['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, '--', 'sh', '-c', script]
+      const [file = '', ...argv] = cliWords(words, { as })
+      const env = { PATH: process.env.PATH, HOME: '/nonexistent' }
+      const runner = execa(file, argv, { stdin: 'ignore', reject: false, cwd: '/', env, extendEnv: false })
+      onTestFinished(() => void runner.kill('SIGKILL'))
+      const [line] = (await once(createInterface({ input: runner.stdout }), 'line')) as [string]
+      const init = Number(line)
+      const isLeft = async () =>
+        (await execa('pgrep', ['--full', `^sleep ${seconds}$`], { reject: false })).exitCode === 0
+      await expect.poll(isLeft).toBe(true)
+      process.kill(killed === 'init' ? init : await parentOf(init), 'SIGKILL')
+      await expect.poll(isLeft, { timeout: 10_000 }).toBe(false)
+      await runner
+    },
+  )
+
+  test.each(callers())('of %s keeps what is protected, and the way to it', async (as) => {
+    const zone = await directory()
+    for (const path of ['src', '.git', '.git/hooks', '.git/objects', '.git/refs']) await mkdir(join(zone, path))
+    await writeFile(join(zone, '.git/HEAD'), 'ref: refs/heads/main\n')
+    if (currentUser() === 'root') await execa('chown', ['--recursive', `${PLAIN_ID}:${PLAIN_ID}`, zone])
+    const tries = ['src/new', '.git/objects/new', '.git/hooks/post-commit', '.git/new', 'new']
+    const script = `for path in ${tries.join(' ')}; do touch $path && echo $path; done 2>/dev/null; mv .git moved 2>/dev/null || echo kept`
+    const run = (words: readonly string[]) =>
+      runCli(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script], {
+        as,
+      })
+    const { stdout } = await run([])
+    expect(`${stdout}`.split('\n')).toEqual(['src/new', '.git/objects/new', 'kept', ''])
+    const opened = await run(['--protect-not', '*'])
+    expect(`${opened.stdout}`.split('\n')).toEqual([...tries, ''])
+  })
+
+  test.each(callers())('of %s shows a toolchain outside of /usr, and nothing beside it', async (as) => {
+    const home = await directory()
+    const programs = join(home, '.nvm/versions/node/v1/bin')
+    await mkdir(programs, { recursive: true })
+    await writeFile(join(home, '.nvm/secret'), 'secret')
+    await writeFile(join(programs, 'tool'), '#!/bin/sh\necho shown; cat "$HOME/.nvm/secret"\n', { mode: 0o755 })
+    const env = { HOME: home, PATH: `${programs}:${process.env['PATH']}` }
+    const { stdout } = await runCli(['--backend', 'no-namespaces', '--', 'tool'], { as, env, cwd: '/' })
+    expect(`${stdout}`).toBe('shown\n')
+    const hidden = await runCli(['--backend', 'no-namespaces', '--toolchains', 'off', '--', 'tool'], {
+      as,
+      env,
+      cwd: '/',
+    })
+    expect(hidden.status).not.toBe(0)
+  })
+
+  testWith('root', 'works inside a chroot, where namespaces cannot be had', async () => {
+    const site = await temporaryDirectory({ mode: 0o755 })
+    await execa('bash', ['-ec', CHROOT], { cwd: site })
+    const attempt = async (as: User, words: readonly string[]) => {
+      const script = 'id -u; echo new >made && cat made; cat /closed/secret'
+      const command = [
+        ...becoming(as),
+        '/app/bin/llm-do-exec',
+        ...words,
+        '--rw',
+        '/zone',
+        '--workdir',
+        '/zone',
+        '--',
+        'sh',
+        '-c',
+        script,
+      ]
+      const inside = `${CHROOT_MOUNTS}; exec chroot . env -i PATH=/usr/bin:/bin HOME=/home "$@"`
+      const around = ['--mount', 'bash', '-ec', inside, 'bash', ...command]
+      return execa('unshare', around, { cwd: site, env: { CHECKOUT: checkoutFor(as) }, reject: false })
+    }
+    for (const as of ['root', 'plain'] as const) {
+      expect(await attempt(as, ['--backend', 'no-namespaces'])).toMatchObject({
+        exitCode: 1,
+        stdout: `${PLAIN_ID}\nnew`,
+        stderr: expect.stringContaining('cat: /closed/secret: Permission denied'),
+      })
+      expect(await attempt(as, [])).toMatchObject({
+        exitCode: 125,
+        stdout: '',
+        stderr: expect.stringMatching(/this is a chroot[\s\S]*hint: .*--backend no-namespaces/),
+      })
+    }
+  })
+
+  test('is refused by the name of each wall that it lacks, and for writable zones of root', async () => {
+    const required = await runCli(['--backend', 'no-namespaces', '--require', 'pid-namespace', '--', 'true'])
+    expect(required).toMatchObject({ status: 125 })
+    expect(`${required.stderr}`).toContain('no-namespaces lacks pid-namespace (the command has no namespaces)')
+    const restricted = await runCli(['--backend', 'no-namespaces', '--allow-host', 'a.test', '--', 'true'])
+    expect(`${restricted.stderr}`).toContain('lacks net-restricted')
+    if (currentUser() !== 'root') return
+    const zone = await temporaryDirectory()
+    const ofRoot = await runCli(['--backend', 'no-namespaces', '--rw', zone, '--', 'true'])
+    expect(ofRoot).toMatchObject({ status: 125 })
+    expect(`${ofRoot.stderr}`).toContain('start it as another user')
+  })
+})
