@@ -1,5 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { ALONE, COVERED, LongestFirst } from './tests/support/file-order.ts'
+import { ALONE, COVERED, LongestFirst, USERLESS } from './tests/support/file-order.ts'
 import { unusedGoldens } from './tests/support/unused-goldens.ts'
 
 // `scripts/test.mjs` asks for machine-readable counts beside what people read.
@@ -8,7 +8,12 @@ const countsFile = process.env.LLM_DO_TEST_COUNTS
 // One file of system tests at a time, or as many as `scripts/test.mjs` asks for; some run alone all the same.
 const workers = Number(process.env.LLM_DO_TEST_WORKERS ?? 1)
 
+// Where `make test` runs the same files as root.
+const leftToRoot = process.env.LLM_DO_TEST_ROOT_STAGE === undefined ? [] : USERLESS
+
 const shared = {
+  // A failure in the log of CI says what came, whole.
+  chaiConfig: { truncateThreshold: 0 },
   setupFiles: ['tests/support/surroundings.ts', 'tests/support/golden.ts'],
   exclude: [...configDefaults.exclude, 'tests/vm/**'],
   pool: 'forks' as const,
@@ -56,7 +61,7 @@ export default defineConfig({
           ...system,
           name: 'system',
           include: ['tests/**/*.system.test.ts'],
-          exclude: [...shared.exclude, ...(workers > 1 ? [...ALONE, ...COVERED] : [])],
+          exclude: [...shared.exclude, ...leftToRoot, ...(workers > 1 ? [...ALONE, ...COVERED] : [])],
           maxWorkers: workers,
           sequence: { groupOrder: 1 },
         },
@@ -67,6 +72,7 @@ export default defineConfig({
           ...system,
           name: 'system-alone',
           include: workers > 1 ? ALONE : [],
+          exclude: [...shared.exclude, ...leftToRoot],
           maxWorkers: 1,
           sequence: { groupOrder: 2 },
         },

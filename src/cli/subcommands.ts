@@ -127,13 +127,13 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'changes',
-    help: 'List what a run changed in copy-on-write zones.',
+    help: 'List what a run changed; without ID, the last run here.',
     arguments: [{ name: 'ID', isOptional: true, completes: 'layers' }],
     flags: [JSON_FLAG],
   },
   {
     name: 'diff',
-    help: 'Print what a run changed as a patch that git apply takes.',
+    help: 'Print the same as a patch that git apply takes.',
     arguments: [
       { name: 'ID', isOptional: true, completes: 'layers' },
       { name: 'PATH', isOptional: true, repeats: true },

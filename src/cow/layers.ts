@@ -8,7 +8,17 @@ import { dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { checkNativeProgram, nativeDirectory } from '../os/native-programs.ts'
 import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
-import { type Change, isRepository, parseChanges, type RawChange, shownChange, textOf, withRemoved } from './change.ts'
+import { isWithin } from '../plan/well-known-paths.ts'
+import {
+  type Change,
+  isRepository,
+  type LayerZone,
+  parseChanges,
+  type RawChange,
+  shownChange,
+  textOf,
+  withRemoved,
+} from './change.ts'
 import { type Choice, choiceBytes, choose } from './choice.ts'
 import { protectionOf } from './protected.ts'
 import { type LayerRecord, parseRecord } from './record.ts'
@@ -65,10 +75,13 @@ export function unusedPlaces(env: Environment, before: number): readonly LayerPl
 const madeAt = ({ directory, id }: LayerPlace): number =>
   lstatSync(join(directory, id), { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY
 
-/** The newest one, for verbs that got no ID. */
+/** For verbs that got no ID: the newest one of a directory that holds the present one or lies in it, else the newest. */
 export function lastLayer(env: Environment): Layer {
-  const [newest] = listLayers(env)
-  if (newest !== undefined) return newest
+  const all = listLayers(env)
+  const here = process.cwd()
+  const isHere = ({ source }: LayerZone) => isWithin(here, source) || isWithin(source, here)
+  const found = all.find(({ record }) => record.zones.some(isHere)) ?? all[0]
+  if (found !== undefined) return found
   throw new SandboxError('LAYER_NOT_FOUND', 'no run has changes that wait', { hint: 'llm-do exec --cow . -- COMMAND' })
 }
 

@@ -33,6 +33,15 @@ describe.each(['root', 'plain'] as const)('as %s', (user) => {
       expect((await place.cli('apply', id)).status).toBe(0)
     })
 
+    test('of the present directory is what a verb without ID is about, also where another is newer', async () => {
+      const place = await makePlace(user)
+      await place.run('touch here')
+      const elsewhere = ['exec', '--cow', `${place.outside}:/elsewhere`, '--', 'touch', '/elsewhere/there']
+      expect((await place.cli(...elsewhere)).status).toBe(0)
+      for (const verb of ['changes', 'diff'])
+        expect((await place.cli(verb)).stdout.toString()).toMatch(/^(?!.*there)[\s\S]*here/)
+    })
+
     test('is used by one command at a time', async () => {
       const place = await makePlace(user)
       const id = (await place.run('for i in $(seq 300); do echo $i > f$i; done')).cow?.id ?? ''

@@ -6,6 +6,7 @@
  * the machine twice: `plain` (our own script as PID 1) and `systemd`. Inside, guest/suite.mjs prints one line of JSON per check
  * on port 1 (stdout), free text on port 2 (stderr), its exit status on port 3; each port is a file here. qemu ends when the
  * guest resets. A boot whose console stays empty is tried again: under emulation one in several hangs before its first line.
+ * So is one whose processors the guest's own watchdog reports as stuck: the emulator can lock up on a busy machine, too.
  *
  * Usage: run [--boot plain|systemd] [--keep]. The last line is `N passed, N failed`; LLM_DO_TEST_VM_SUMMARY names a JSON file
  * for the same with all checks.
@@ -35,6 +36,8 @@ const project = join(here, '..', '..')
 /** A healthy boot prints its first console line after 1-2 s. */
 const SILENT_BOOT_MS = 40_000
 const BOOT_TRIES = 4
+/** Both processors of the emulator wait for each other, for 100 s or more; a machine that is only slow reports less. */
+const LOCKED_UP = /soft lockup - CPU#\d+ stuck for \d{3,}s/
 /** Far above what a suite needs (60-150 s, 400 s with a load of 15); a hung guest must not hang CI. */
 const SUITE_MS = 600_000
 
@@ -208,8 +211,9 @@ async function bootOnce({ image, job, boot, log }) {
       shown = text.length
       const elapsed = performance.now() - started
       if (interruption.signal.aborted) return { end: 'interrupted' }
-      const silent = textOf(join(log, 'console')) === '' && shown === 0
-      if (silent && elapsed > SILENT_BOOT_MS) return { end: 'silent' }
+      const onConsole = textOf(join(log, 'console'))
+      if (onConsole === '' && shown === 0 && elapsed > SILENT_BOOT_MS) return { end: 'silent' }
+      if (LOCKED_UP.test(onConsole)) return { end: 'locked up' }
       if (elapsed > SUITE_MS) return { end: 'too slow', stdout: textOf(join(log, 'stdout')) }
     }
     return { end: 'reset', status: textOf(join(log, 'status')).trim(), stdout: textOf(join(log, 'stdout')) }
@@ -219,16 +223,20 @@ async function bootOnce({ image, job, boot, log }) {
   }
 }
 
+/** Ends that say nothing of what is tested, for people. */
+const EMULATOR_FAILED = { silent: 'nothing on the console', 'locked up': 'the emulated processors are stuck' }
+
 async function bootWithRetry(inputs) {
+  let ended
   for (let attempt = 1; attempt <= BOOT_TRIES; attempt++) {
     const log = join(inputs.work, `${inputs.boot}-${attempt}`)
     print(`boot ${inputs.boot}${attempt > 1 ? `, try ${attempt}` : ''}`)
-    const ended = await bootOnce({ ...inputs, log })
-    if (ended.end !== 'silent' || interruption.signal.aborted)
-      return { ...ended, console: textOf(join(log, 'console')) }
-    print('nothing on the console, booting again')
+    ended = { ...(await bootOnce({ ...inputs, log })), console: textOf(join(log, 'console')) }
+    const failed = EMULATOR_FAILED[ended.end]
+    if (failed === undefined || interruption.signal.aborted) break
+    print(`${failed}, booting again`)
   }
-  return { end: 'silent', console: '' }
+  return ended
 }
 
 /** Lines of JSON to checks; a boot that did not finish its suite is one failed check more, whatever it printed. */
