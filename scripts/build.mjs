@@ -9,11 +9,13 @@
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 //   fleet-page.html   the page of the fleet's server, and node-sqlite3-wasm.wasm, its database
 //   man/, completions/  for man(1) and the shells
+//   help-texts        what --help prints, for the client
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { writeHelpTexts } from './help-texts.mjs'
 import { precompile } from './precompile.mjs'
 import { writeShellFiles } from './shell-files.mjs'
 
@@ -166,6 +168,7 @@ function refuseOtherCharacters() {
 await buildAll()
   .then(refuseOtherCharacters)
   .then(() => writeShellFiles(root, made))
+  .then(() => writeHelpTexts(root, made))
   .catch((error) => {
     // esbuild has printed what is wrong in the sources, and where.
     if (error.errors === undefined) console.error(`build: ${error.message}`)

@@ -224,6 +224,8 @@ export const VERBS = {
   record: 2,
   /** LINE; read by client; what --log prints */
   isolation: 1,
+  /** LINE; read by client; what people are told before the command starts */
+  warning: 1,
   /** exec|signal|deadline|exit NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no success, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one); 0 for exit, which is for a terminal and leaves the status alone */
   message: 6,
 } as const

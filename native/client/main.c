@@ -18,8 +18,10 @@
 #include "client/node-call.h"
 #include "lib/syscalls.h"
 #include "client/find-node.h"
+#include "client/help-text.h"
 #include "client/result-template.h"
 #include "client/rules.h"
+#include "runner/freshness.h"
 #include "runner/stream-check.h"
 #include "runner/streams.h"
 #include "client/failure-message.h"
@@ -297,12 +299,27 @@ static int has_children(void) {
 /* Node sees of it what it would see of a caller that has not tried. */
 static void forget_run(const struct run *run) { sigprocmask(SIG_SETMASK, &run->before, NULL); }
 
+/*
+ * What is known before the command starts is said then. By then the plan must hold: for another one node has warnings of its own. Returns -1
+ * where it does not, and nothing was said.
+ */
+static int tell_warnings(const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0;
+  if (!launchfile_find(file, V_WARNING, &entry)) return 0;
+  if (!is_fresh(file)) return -1;
+  while (launchfile_next(file, &position, &entry))
+    if (entry.verb == V_WARNING) dprintf(STDERR_FILENO, "%s\n", entry.word[0]);
+  return 0;
+}
+
 /* Returns when nothing was started: node is next. */
 static void run_cached(struct call *call) {
   static char json[STATUS_MAX];
   struct run run = {.call = call};
   int status = -1;
   if (find_plan(&run) < 0 || take_signals(&run) < 0) return;
+  if (tell_warnings(&run.file) < 0) return forget_run(&run);
   streams_note(&run.streams);
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, run.parent, &run.capture};
   enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
@@ -337,6 +354,7 @@ int main(int argc, char **argv) {
   find_root(root, sizeof root);
   int is_exec = argc > 0 && strcmp(base_name(argv[0]), "llm-do-exec") == 0;
   char **rest = argv + (argc > 0);
+  if (print_help(root, is_exec, rest)) return 0;
   if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, &(struct node_call){NULL, rest, -1, parent});
   static struct call call;
   call = (struct call){.root = root, .parent = parent, .words = is_exec ? rest : rest + 1};

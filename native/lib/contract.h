@@ -116,6 +116,7 @@ enum verb {
   V_AUDIT, /* FILE; read by client; the log that the run is appended to */
   V_RECORD, /* TEXT SLOT; read by client; a segment of the line of the audit log and what follows it */
   V_ISOLATION, /* LINE; read by client; what --log prints */
+  V_WARNING, /* LINE; read by client; what people are told before the command starts */
   V_MESSAGE, /* exec|signal|deadline|exit NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no success, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one); 0 for exit, which is for a terminal and leaves the status alone */
   V_END, /* read by all; the last entry */
   VERBS,
@@ -192,6 +193,7 @@ enum verb {
   ROW(V_AUDIT, "audit", 1) \
   ROW(V_RECORD, "record", 2) \
   ROW(V_ISOLATION, "isolation", 1) \
+  ROW(V_WARNING, "warning", 1) \
   ROW(V_MESSAGE, "message", 6) \
   ROW(V_END, "end", 0)
 

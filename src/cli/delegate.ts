@@ -82,9 +82,10 @@ function endLike(signal: NodeJS.Signals): number {
  */
 export function forward({ file, env }: Next, words: readonly string[]): Promise<number> {
   return new Promise((resolve) => {
-    const child = spawn(file, words, { stdio: 'inherit', env })
+    // Before it is started: what has seen it at work may send us one at once.
     const pass = (signal: NodeJS.Signals) => child.kill(signal)
     for (const signal of FORWARDED_SIGNALS) process.on(signal, pass)
+    const child = spawn(file, words, { stdio: 'inherit', env })
     const settle = (status: () => number) => {
       for (const signal of FORWARDED_SIGNALS) process.off(signal, pass)
       resolve(status())

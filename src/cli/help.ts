@@ -80,6 +80,13 @@ export function execUsage(): string {
   ].join('\n')
 }
 
+/** `llm-do learn --help`. */
+export const LEARN_USAGE = `Usage: llm-do learn [options of exec] -- COMMAND [ARG...] > PROFILE.yaml
+Runs COMMAND again and again, watched and without a trace on the host, until it succeeds, and prints the smallest profile for it.
+It is granted what it asks for, each directory and each host by name, but no place of credentials: only for a command that you trust.
+Options are those of llm-do exec, --profile for what it starts from among them.
+`
+
 /** `llm-do --help`. */
 export function programUsage(): string {
   return [

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { SandboxError } from '../error.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
+import { runProgram } from '../os/run-program.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
 import type { Environment } from './call.ts'
 
@@ -16,25 +17,21 @@ export interface RunsReply {
   readonly status: number
 }
 
+/** A record has its command line, of which the kernel takes two megabytes at most. */
+const MOST_OUTPUT = 2 ** 28
+
 /** Runs that program. @throws SandboxError with its own words when it cannot do its work */
 export async function runRunsProgram(
   env: Environment,
   action: 'list' | 'kill' | 'prune',
   ...words: readonly string[]
 ): Promise<RunsReply> {
-  const { execa } = await import('execa')
-  const program = join(nativeDirectory(), 'runs')
+  const file = join(nativeDirectory(), 'runs')
   makeOwnDirectory(env)
   const argv = [action, runsDirectory(env, process.getuid?.() ?? 0), ...words]
-  const { exitCode, stdout, stderr, code } = await execa(program, argv, {
-    env: {},
-    extendEnv: false,
-    reject: false,
-    stdin: 'ignore',
-  })
-  if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${program}: no such file.`, { hint: 'make native' })
-  if (exitCode === 0 || exitCode === 1) return { stdout, status: exitCode }
-  const why = stderr.trim() || `${program} failed`
+  const { status, stdout, why } = await runProgram({ file, argv, env: {}, mostOutput: MOST_OUTPUT })
+  if (status === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${file}: no such file.`, { hint: 'make native' })
+  if (status === 0 || status === 1) return { stdout, status }
   throw new SandboxError('BACKEND_FAILED', `${action}: ${why}`, {
     hint: 'ls -ld the directory named above; it must be yours alone',
   })

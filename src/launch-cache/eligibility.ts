@@ -2,16 +2,19 @@
 import { posix } from 'node:path'
 import { backendNamed } from '../backends/index.ts'
 import type { HostFacts } from '../host/facts.ts'
+import { workspaceWarnings } from '../plan/mounts.ts'
 import type { Plan } from '../plan/plan.ts'
+import type { Request } from '../plan/request.ts'
 import type { Policy } from '../policy/policy.ts'
 
-export interface Planned {
+interface Planned {
   readonly plan: Plan
   readonly policy: Policy
   readonly facts: HostFacts
 }
 
 export interface Cacheable extends Planned {
+  readonly request: Request
   /** Directory of the profiles that come with the program, canonical. */
   readonly shippedProfiles: string
   /** Variables whose values the client takes from the caller's words. */
@@ -19,13 +22,15 @@ export interface Cacheable extends Planned {
 }
 
 /**
- * A plan that says something to people each time is node's to run, and so is one with values of variables that a person wrote into a
- * profile: they may be secrets, and must not end up in one more file than they are in. Those of shipped profiles are known to all.
+ * Of what a plan tells people, only what follows from words and places in the key of the cache can be told without looking again: a socket in a zone
+ * is there today, and a program that is not shown is another command's. Values of variables that a person wrote into a profile may be secrets, and must not end up in one more file than they are in. Those of
+ * shipped profiles are known to all.
  */
-export function isCacheable({ plan, policy, shippedProfiles, given }: Cacheable): boolean {
+export function isCacheable({ plan, policy, request, shippedProfiles, given }: Cacheable): boolean {
+  const lasting = workspaceWarnings({ policy, request })
   return (
+    plan.warnings.every((warning) => lasting.includes(warning)) &&
     backendNamed(plan.backend).hasLaunchFile &&
-    plan.warnings.length === 0 &&
     Object.entries(policy.env.set).every(([name, value]) => given[name] === value || isShipped(name))
   )
 

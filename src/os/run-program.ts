@@ -12,13 +12,17 @@ export interface ProgramCall {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Default: the root, which holds nothing that a program would read by itself. */
   readonly cwd?: string
-  /** Milliseconds; a program that takes longer is killed. */
-  readonly patienceMs: number
+  /** Milliseconds; a program that takes longer is killed. Default: it has all the time it needs. */
+  readonly patienceMs?: number
+  /** Bytes of each stream, above which it is killed. */
+  readonly mostOutput?: number
 }
 
 export interface ProgramEnd {
   /** It ended by itself, in time, with status 0. */
   readonly ok: boolean
+  /** What it has exited with, or the code of what kept it from being started, such as ENOENT; undefined when it was killed. */
+  readonly status: number | string | undefined
   readonly stdout: string
   readonly stderr: string
   /** What was wrong, one line: the first line of its stderr, else how it ended. Empty when nothing was. */
@@ -32,7 +36,7 @@ export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 
 const PLAIN_ENVIRONMENT = { PATH: SYSTEM_PATH }
 
-/** Bytes of each stream; no program that is run here prints nearly as much. */
+/** Few programs that are run here print nearly as much. */
 const MOST_OUTPUT = 64 * 1024
 
 /** Never throws: a program that cannot be started has `ok: false`, too. Its stdin is empty. */
@@ -41,14 +45,16 @@ export function runProgram({
   argv,
   env = PLAIN_ENVIRONMENT,
   cwd = '/',
-  patienceMs,
+  patienceMs = 0,
+  mostOutput = MOST_OUTPUT,
 }: ProgramCall): Promise<ProgramEnd> {
-  const options = { env, cwd, timeout: patienceMs, killSignal: 'SIGKILL', maxBuffer: MOST_OUTPUT } as const
+  const options = { env, cwd, timeout: patienceMs, killSignal: 'SIGKILL', maxBuffer: mostOutput } as const
   return new Promise((resolve) => {
     const child = execFile(file, argv, options, (error, stdout, stderr) => {
       const firstLine = stderr.trim().split('\n')[0] ?? ''
       const why = error === null ? '' : firstLine || endText(error, patienceMs)
-      resolve({ ok: error === null, stdout, stderr, why, inTime: error?.killed !== true })
+      const status = error === null ? 0 : (error.code ?? undefined)
+      resolve({ ok: error === null, status, stdout, stderr, why, inTime: error?.killed !== true })
     })
     child.stdin?.end()
   })

@@ -662,7 +662,10 @@ export function scratchAt(target: string, size: number, mode: number): Scratch {
 }
 
 /** Whoever names what he wants to see knows that such a directory is not among it. */
-function workspaceWarnings({ policy, request: { cwd, home } }: MountInputs): readonly string[] {
+export function workspaceWarnings({
+  policy,
+  request: { cwd, home },
+}: Pick<MountInputs, 'policy' | 'request'>): readonly string[] {
   const isWanted = policy.workspace !== 'none' && !policy.zones.some(showsFiles)
   const why = isWanted ? withheldWorkspace(cwd, home) : undefined
   const flag = closedSource(cwd) === undefined ? '--ro .' : '--ro DIRECTORY'

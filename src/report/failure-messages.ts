@@ -71,7 +71,11 @@ const FAILED: Failure = { kind: 'exit', number: 0, outcome: { exitCode: 1 } }
 /** Entries of a launch file. */
 export function messageRecords(plan: Plan, origins: Origins): readonly LaunchRecord[] {
   return [...NOT_EXECUTED, ...KILLED_BY, ...LATE, FAILED].flatMap((failure): LaunchRecord[] => {
-    const result = classify(plan, { ...BARE, ...failure.outcome }, [PROGRAM], { origins, isAtTerminal: true })
+    // The warnings are known before the run, and said then.
+    const result = classify({ ...plan, warnings: [] }, { ...BARE, ...failure.outcome }, [PROGRAM], {
+      origins,
+      isAtTerminal: true,
+    })
     const text = resultLines(result)
       .map((line) => `${line}\n`)
       .join('')

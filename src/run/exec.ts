@@ -104,6 +104,7 @@ export async function explainOutcome(options: ExecOptions, status: string, captu
   const outcome = outcomeOfStatus(status, captured)
   // A sandbox that could not be built is a question to the engines.
   const prepared = await prepareBy(options, outcome.cause === 'setup' ? 'trial' : 'run')
+  await options.onPlanned?.(prepared.plan)
   return decide(options, await judge(prepared, outcome), outcome)
 }
 

@@ -19,6 +19,7 @@ import type { Plan } from '../plan/plan.ts'
 import { messageRecords } from '../report/failure-messages.ts'
 import { isolationLine } from '../report/isolation.ts'
 import { auditRecords, templateRecords } from '../report/result-template.ts'
+import { warningLines } from '../report/text.ts'
 import { filesTellingHome, profileDirectories } from './caller.ts'
 import { type NarrowingSources, NOT_NARROWED } from './narrowing-sources.ts'
 import { existing } from './observe.ts'
@@ -125,6 +126,7 @@ function endingRecords({ plan, policy, options }: Prepared, worker: string | und
   return [
     ...(form === undefined ? messageRecords(plan, policy.origins) : templateRecords(plan, form)),
     ...(audit === undefined ? [] : auditRecords(plan, audit, worker)),
+    ...(form === undefined ? warningLines(plan.warnings).map((line) => ['warning', line] as const) : []),
     ...(isLogged ? [['isolation', isolationLine(plan.backend)] as const] : []),
   ]
 }

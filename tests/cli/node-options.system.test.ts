@@ -212,7 +212,7 @@ describe.each(WAYS)('by %s', (way) => {
 
   test('nothing is read from the directory where the caller stands', async () => {
     writeFileSync(join(site.work, '.env'), `NODE_OPTIONS=--require=${payload(site.work, 'env-file')}\n`)
-    await call(program(), ['--version'])
+    await call(program(), ['profiles'])
     expect(ran()).toEqual([])
   })
 })

@@ -172,12 +172,12 @@ describe.each(WAYS)('node, by %s', (way) => {
 
   test('is started from an entry outside: the control', async () => {
     plant(site.outside, 'node')
-    await call(['--version'], [site.outside])
+    await call(['profiles'], [site.outside])
     expect(existsSync(mark())).toBe(true)
   })
 
   test.each(WORKSPACE)('is not started by %s', async (_, lead) => {
-    await call(['--version'], [lead('node')])
+    await call(['profiles'], [lead('node')])
     expect(existsSync(mark())).toBe(false)
   })
 
@@ -199,18 +199,18 @@ describe.each(WAYS)('node, by %s', (way) => {
     ['others', 0o757],
   ])('is not started when %s can write to it', async (_, mode) => {
     chmodSync(plant(site.outside, 'node'), mode)
-    await call(['--version'], [site.outside])
+    await call(['profiles'], [site.outside])
     expect(existsSync(mark())).toBe(false)
   })
 
   test('on record is started whatever PATH says, unless another user can write to it', async () => {
     const own = plant(site.home, 'node')
     built.package?.recordNode(own)
-    await call(['--version'], [site.outside])
+    await call(['profiles'], [site.outside])
     expect(existsSync(mark())).toBe(true)
     execFileSync('rm', [mark()])
     chmodSync(own, 0o777)
-    await call(['--version'], [site.outside])
+    await call(['profiles'], [site.outside])
     built.package?.recordNode(undefined)
     expect(existsSync(mark())).toBe(false)
   })
@@ -218,7 +218,7 @@ describe.each(WAYS)('node, by %s', (way) => {
   describeWith('root', 'of another user', () => {
     test('is not started', async () => {
       execFileSync('chown', ['12345', plant(site.outside, 'node')])
-      await call(['--version'], [site.outside])
+      await call(['profiles'], [site.outside])
       expect(existsSync(mark())).toBe(false)
     })
   })
@@ -229,7 +229,7 @@ test('a node that may not be started is named with the reason and what helps', a
   chmodSync(plant(site.outside, 'node'), 0o777)
   recordNode('/no/such/node')
   const PATH = ['bin', '', site.outside, plant(join(site.work, 'bin'), 'x').slice(0, -2)].join(':')
-  const { exitCode, stderr } = await execa(join(root, 'bin/llm-do'), ['--version'], {
+  const { exitCode, stderr } = await execa(join(root, 'bin/llm-do'), ['profiles'], {
     cwd: site.work,
     env: { PATH, HOME: site.home },
     extendEnv: false,

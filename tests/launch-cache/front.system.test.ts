@@ -15,6 +15,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -98,6 +99,54 @@ describeWith('bwrap', 'a plan that is known', () => {
     mkdirSync(join(HOME, '.config/llm-do/profiles'), { recursive: true })
     writeFileSync(join(HOME, '.config/llm-do/profiles/default.yaml'), 'env: { set: { LATE: yes } }\n')
     expect((await runIn(words, { HOME, ...withoutNode })).status).toBe(99)
+  })
+
+  test.each([[[]], [['--json']]] as const)(
+    'is started without node where the directory is one that is not shown: %j',
+    async (options) => {
+      const words = [program(), ...options, '-c', 'echo began >&2; exit 1']
+      const call = async (env: Record<string, string>) => {
+        const { home, work } = site.current
+        return await runWords(['sh', '-c', 'cd "$0" && exec "$@"', home, ...words], { HOME: home, WORK: work, ...env })
+      }
+      await setTimeout(SETTLE_MS)
+      const byNode = await call({})
+      expect(await call(withoutNode).then(timeless)).toEqual(timeless(byNode))
+      const said = options.length > 0 ? byNode.stdout.toString() : byNode.stderr.toString()
+      expect(said.split('is not shown; /workspace is empty')).toHaveLength(2)
+      if (options.length === 0) expect(byNode.stderr.toString()).toMatch(/warning: .*\nbegan\n$/)
+    },
+  )
+
+  test('warns once of a directory that is not shown, also where node has to explain the end, or to plan anew', async () => {
+    const { home } = site.current
+    const words = ['sh', '-c', 'cd "$0" && exec "$@"', home, program(), '-c', 'echo began >&2; cat /etc/shadow']
+    const warnings = async () => {
+      const { stderr } = await runWords(words)
+      return stderr
+        .toString()
+        .split('\n')
+        .filter((line) => line.startsWith('llm-do: warning: '))
+    }
+    await setTimeout(SETTLE_MS)
+    expect(await warnings()).toHaveLength(1)
+    expect(await warnings()).toHaveLength(1)
+    mkdirSync(join(home, '.config/llm-do/profiles'), { recursive: true })
+    writeFileSync(join(home, '.config/llm-do/profiles/default.yaml'), 'sandbox: { extends: default, env: { set: { LATE: yes } } }\n')
+    expect(await warnings()).toHaveLength(1)
+  })
+
+  test('is not left where a warning is of the moment: a socket in a zone that nothing closes', async () => {
+    const server = createServer().listen(join(site.current.work, 'socket'))
+    try {
+      await setTimeout(SETTLE_MS)
+      const byNode = await runIn(['--', 'cat'])
+      // A kernel whose Landlock closes sockets has no such warning.
+      const isWarned = byNode.stderr.includes('warning')
+      expect((await runIn(['--', 'cat'], withoutNode)).status).toBe(isWarned ? 99 : 0)
+    } finally {
+      server.close()
+    }
   })
 
   test('is not started without node when nothing is cached: the control of the tests below', async () => {

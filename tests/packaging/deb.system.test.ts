@@ -94,6 +94,7 @@ describeWith(['root', 'dpkg-deb'], 'dpkg', () => {
     await dpkg('-i', join(root, 'tmp/node.deb'), file)
     const { stdout } = await withProc('chroot', root, '/usr/bin/llm-do', '--version')
     expect(stdout).toMatch(/\d+\.\d+\.\d+/)
+    expect((await withProc('chroot', root, '/usr/bin/llm-do', 'profiles')).stdout, 'by node').toContain('strict')
     const compiled = await execa('find', [join(root, 'usr/lib/llm-do-exec/dist'), '-name', 'program-*.compiled'])
     expect(compiled.stdout, 'postinst had node').not.toBe('')
     const found = await find()

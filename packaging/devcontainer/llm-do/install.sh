@@ -32,3 +32,4 @@ else
   fail 'option version is empty, and nothing is built here (make devcontainer)'
 fi
 llm-do --version
+llm-do profiles >/dev/null # by node, which the line above does not start

@@ -40,9 +40,9 @@ export async function enter(name: string, { env, bytes }: Call, line: CommandLin
 function runEnter(words: readonly string[], term: string | undefined): Promise<number> {
   const program = join(nativeDirectory(), 'enter')
   checkNativeProgram(program, process.arch)
+  // Before it is started: what has seen it at work may send us one at once.
+  for (const signal of SIGNALS) process.on(signal, () => child.kill(signal))
   const child = spawn(program, words, { stdio: 'inherit', env: term === undefined ? {} : { TERM: term }, cwd: '/' })
-  const passOn = (signal: NodeJS.Signals) => child.kill(signal)
-  for (const signal of SIGNALS) process.on(signal, passOn)
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('exit', (status) => resolve(status ?? 137))

@@ -305,8 +305,13 @@ async function run(request: ExecRequest, words: Words, line: CommandLine): Promi
   const told = new Set<string>()
   const result = await runRecorded({ request, invocation, told })
   await keepFailure(result, request, words, line)
-  return await show({ ...result, warnings: result.warnings.filter((warning) => !told.has(warning)) }, request)
+  return await show(untold(result, told), request)
 }
+
+const untold = (result: Result, told: ReadonlySet<string>): Result => ({
+  ...result,
+  warnings: result.warnings.filter((warning) => !told.has(warning)),
+})
 
 /** What is known before the command starts is said then, each once; in JSON it is all in the result. */
 async function warn({ json }: ExecRequest, warnings: readonly string[], told: Set<string>): Promise<void> {
@@ -443,14 +448,20 @@ export async function explain(call: Call, outcome: number): Promise<number> {
     const { explainOutcome } = await import('../../run/exec.ts')
     const line = readCommandLine(call.text, hasBash())
     const request = await readRequest(call, line)
+    const { json } = request
     const { options, decided } = await planned(request)
-    const result = await explainOutcome(options, status, captured).catch(async (error: unknown) => {
+    const told = new Set<string>()
+    const onPlanned = async ({ warnings }: Plan) => {
+      for (const warning of json === undefined ? warnings : []) told.add(warning)
+    }
+    const result = await explainOutcome({ ...options, onPlanned }, status, captured).catch(async (error: unknown) => {
       await recordRefusal(request, error, decided())
       throw error
     })
     if (!isRecorded) await record({ request, result, decided: decided() })
     await keepFailure(result, request, call, line)
-    return await show(result, request)
+    // The client has told them before it started the command.
+    return await show(untold(result, told), request)
   } catch (error) {
     if (error instanceof SandboxError) return await refuse(error, call)
     throw error

@@ -14,12 +14,6 @@ import { writeStderr, writeStdout } from '../stdio.ts'
 import { usageError } from '../usage-error.ts'
 import { readRequest, untilSignal } from './exec.ts'
 
-const USAGE = `Usage: llm-do learn [options of exec] -- COMMAND [ARG...] > PROFILE.yaml
-Runs COMMAND again and again, watched and without a trace on the host, until it succeeds, and prints the smallest profile for it.
-It is granted what it asks for, each directory and each host by name, but no place of credentials: only for a command that you trust.
-Options are those of llm-do exec, --profile for what it starts from among them.
-`
-
 /** They would narrow the run, record it or show something else: leaving one out in silence would be another run than was asked for. */
 const NOT_LEARNED_WITH = ['worker', 'workshop', 'audit', 'cow-continue', 'plan', 'argv', 'why']
 
@@ -43,7 +37,8 @@ async function giveUp(result: Result, runs: number): Promise<number> {
 export async function learn(call: Call): Promise<number> {
   const line = readCommandLine(call.text, hasBash())
   if (line.help) {
-    await writeStdout(USAGE)
+    const { LEARN_USAGE } = await import('../help.ts')
+    await writeStdout(LEARN_USAGE)
     return 0
   }
   const request = await readRequest(call, line)
