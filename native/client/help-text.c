@@ -1,6 +1,7 @@
 #include "client/help-text.h"
 
 #include "lib/launch-file.h"
+#include "lib/report-failure.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,13 +41,13 @@ static int path_of(int is_exec, char *const *words, char path[PATH_MOST]) {
   if (count == 0 || count > PATH_WORDS + 1) return -1;
   const char *last = words[count - 1];
   path[0] = 0;
+  int is_version = is_either(last, "-V", "--version"), is_help = is_either(last, "-h", "--help");
   if (is_exec || (count > 1 && strcmp(words[0], "exec") == 0)) {
-    if (count != (is_exec ? 1 : 2)) return -1;
-    if (is_either(last, "-V", "--version")) return strcpy(path, "--version"), 0;
-    return is_either(last, "-h", "--help") ? strcpy(path, "exec"), 0 : -1;
+    if (count != (is_exec ? 1 : 2) || !(is_version || is_help)) return -1;
+    return copy_text(path, PATH_MOST, is_version ? "--version" : "exec"), 0;
   }
-  if (count == 1 && (is_either(last, "-V", "--version") || strcmp(last, "version") == 0)) return strcpy(path, "--version"), 0;
-  if (is_either(last, "-h", "--help")) return join_names(words, words + count - 1, path);
+  if (count == 1 && (is_version || strcmp(last, "version") == 0)) return copy_text(path, PATH_MOST, "--version"), 0;
+  if (is_help) return join_names(words, words + count - 1, path);
   return strcmp(words[0], "help") == 0 ? join_names(words + 1, words + count, path) : -1;
 }
 
