@@ -196,6 +196,9 @@ describeWith(['userns', 'network-clients'], 'what is fetched once is not fetched
   })
 
   test('by go, which compiles it once, too', async () => {
+    // Go makes what it has fetched read-only, and a user other than root cannot remove that.
+    const { cache } = site
+    onTestFinished(async () => void (await execa('chmod', ['-R', 'u+w', cache])))
     const module = 'example.test/thing@v1.0.0'
     const mod = 'module example.test/thing\n'
     const zip = await archive(['/usr/bin/python3', '-c', ZIP], {
