@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const TRACES = join(dirname(fileURLToPath(import.meta.url)), 'traces')
+export const PROJECT = join(TRACES, 'project')
 
 /** One of these, and a shell is needed to read the line. */
 const SHELL_SIGNS = /[|&;<>()$`\\"'*?[\]{}#!]/
@@ -41,7 +42,7 @@ export function readTraces() {
 }
 
 /** What was committed in which order; everything else comes with the last of them. */
-const HISTORY = [
+export const HISTORY = [
   ['Read statements', '.gitignore package.json lib/money.mjs lib/parse.mjs test'],
   ['Report by category', 'lib bin data/2024.csv'],
   ['Check for long lines', 'scripts/lint.mjs'],
@@ -55,7 +56,7 @@ const IDENTITY = { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_SYSTEM: '/dev/null
 
 /** The repository of bench/traces/project, with a history, in the directory of `stage`. */
 export function makeRepository(stage) {
-  cpSync(join(TRACES, 'project'), stage.cwd, { recursive: true })
+  cpSync(PROJECT, stage.cwd, { recursive: true })
   const git = (...words) => {
     const { status, stderr, error } = stage.run(['git', ...words], { env: { ...stage.env, ...IDENTITY } })
     if (status !== 0) throw new Error(`git ${words.join(' ')}: ${error?.message ?? stderr}`)

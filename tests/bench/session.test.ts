@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
@@ -11,12 +12,14 @@ interface Command {
 }
 
 /** A plain module without declarations: what is used of it is said here. */
-const { readCommand, readTrace, readTraces } = (await import(
+const { readCommand, readTrace, readTraces, HISTORY, PROJECT } = (await import(
   pathToFileURL(join(import.meta.dirname, '../../bench/session.mjs')).href
 )) as {
   readonly readCommand: (line: string) => Command
   readonly readTrace: (text: string) => readonly Command[]
   readonly readTraces: () => Readonly<Record<string, readonly Command[]>>
+  readonly HISTORY: readonly (readonly [string, string])[]
+  readonly PROJECT: string
 }
 
 test('a command of words is run as words', () => {
@@ -47,4 +50,10 @@ test('notes are no commands', () => {
 
 test('each trace has 200 commands', () => {
   expect(Object.values(readTraces()).map((commands) => commands.length)).toEqual([200, 200, 200])
+})
+
+// bin/ of the project was once kept out of the repository by the rules of ours, and no session could begin.
+test('all that the project is committed from is in the repository', () => {
+  const paths = HISTORY.flatMap(([, names]) => names.split(' '))
+  expect(paths.filter((path) => !existsSync(join(PROJECT, path)))).toEqual([])
 })
