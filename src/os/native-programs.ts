@@ -53,6 +53,9 @@ export function packagePlaces(root: string = packageRoot()): readonly string[] {
   return [root, command, ...nativePackages(command)]
 }
 
+/** What node is given to run; it names the rest of the built program by check sums, so a program that was built anew is another file here. */
+export const builtProgram = (): string => path.join(packageRoot(), 'dist/cli.cjs')
+
 /** The programs that build a sandbox, and the one that answers for names where its network is not the host's. */
 export function nativeFiles({ isHostNetwork }: { readonly isHostNetwork: boolean }): readonly string[] {
   return ['launch', 'init', ...(isHostNetwork ? [] : ['net'])].map((name) => path.join(nativeDirectory(), name))

@@ -12,7 +12,7 @@ import { enginesBefore, inspectedPaths, isCacheable, isForNode, isPoolable } fro
 import type { CacheOwner } from '../launch-cache/places.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
 import { type GuardedLaunch, guardLaunch, makeLaunchCache, storeLaunch } from '../launch-cache/store.ts'
-import { nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
+import { builtProgram, nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
 import type { PathFacts } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -101,6 +101,8 @@ export async function guardPlan(
       ...accounts.read,
       ...(enginePath === undefined ? [] : [enginePath]),
       ...nativeFiles({ isHostNetwork: plan.network.mode === 'host' }),
+      // Another planner of the same version (a build from a checkout) makes other plans. The sources alone, in a test, have none.
+      ...existing([builtProgram()]),
     ],
     absent: [
       ...sources.missing,

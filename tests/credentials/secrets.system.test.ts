@@ -141,8 +141,9 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
         .map((line) => line.split('=')[0])
         .toSorted(),
     ).toEqual([
-      ...['HOME', 'LANG', 'LLM_DO_SANDBOX', 'LLM_DO_SANDBOX_PROFILE', 'PATH', 'PIP_RETRIES', 'PWD', 'TERM', 'USER'],
-      'npm_config_fetch_retries',
+      ...['HOME', 'LANG', 'LLM_DO_SANDBOX', 'LLM_DO_SANDBOX_PROFILE', 'NO_UPDATE_NOTIFIER', 'PATH'],
+      ...['PIP_DISABLE_PIP_VERSION_CHECK', 'PIP_RETRIES', 'PWD', 'TERM', 'USER'],
+      ...['npm_config_fetch_retries', 'npm_config_update_notifier'],
     ])
   })
 

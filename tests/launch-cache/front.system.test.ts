@@ -132,7 +132,10 @@ describeWith('bwrap', 'a plan that is known', () => {
     expect(await warnings()).toHaveLength(1)
     expect(await warnings()).toHaveLength(1)
     mkdirSync(join(home, '.config/llm-do/profiles'), { recursive: true })
-    writeFileSync(join(home, '.config/llm-do/profiles/default.yaml'), 'sandbox: { extends: default, env: { set: { LATE: yes } } }\n')
+    writeFileSync(
+      join(home, '.config/llm-do/profiles/default.yaml'),
+      'sandbox: { extends: default, env: { set: { LATE: yes } } }\n',
+    )
     expect(await warnings()).toHaveLength(1)
   })
 
@@ -661,6 +664,13 @@ describeWith('bwrap', 'a cached plan is not used', () => {
         const directory = join(site.current.home, '.config', 'llm-do', 'profiles')
         mkdirSync(directory, { recursive: true })
         writeFileSync(join(directory, 'default.yaml'), 'sandbox: {}\n')
+      },
+    ],
+    [
+      'when the program that planned it was built anew',
+      () => {
+        const file = join(dirname(program()), '../dist/cli.cjs')
+        writeFileSync(file, readFileSync(file))
       },
     ],
     ['when others may read it', () => chmodSync(cachedFiles()[0] ?? '', 0o644)],

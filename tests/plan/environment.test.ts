@@ -17,6 +17,9 @@ describe('The command gets', () => {
       LLM_DO_SANDBOX_PROFILE: 'default',
       npm_config_fetch_retries: '0',
       PIP_RETRIES: '0',
+      npm_config_update_notifier: 'false',
+      NO_UPDATE_NOTIFIER: '1',
+      PIP_DISABLE_PIP_VERSION_CHECK: '1',
     })
   })
 
@@ -29,6 +32,14 @@ describe('The command gets', () => {
     expect(triesOf({ env: { inherit: [], set: { npm_config_fetch_retries: '2' } } })).toBe('2')
     for (const mode of ['restricted', 'host'] as const)
       expect(triesOf({ network: { ...PLAIN_POLICY.network, mode } })).toBeUndefined()
+  })
+
+  test('no search for newer versions of its package managers but in the network of the host', () => {
+    const searchOf = (mode: 'none' | 'restricted' | 'host'): string | undefined => {
+      const whole = { ...PLAIN_POLICY, network: { ...PLAIN_POLICY.network, mode } }
+      return commandEnvironment(planIn({ policy: whole }), whole, {}).npm_config_update_notifier
+    }
+    expect((['none', 'restricted', 'host'] as const).map(searchOf)).toEqual(['false', 'false', undefined])
   })
 
   test("the caller's language, terminal and time zone", () => {
