@@ -26,7 +26,7 @@ const ENGINES = {
     ['HOST', 'sys_enter_clone3', 'stager: mount namespace, zones opened'],
     ['HOST', 'sys_enter_unshare', "stager: id map, clone of init's process"],
     ['HOST', 'sys_enter_exit_group', "stager: the tree; at the same time init's process: namespaces, /proc"],
-    ['HOST', 'sys_enter_execve', "init's process: the tree, pivot"],
+    ['HOST', 'sys_enter_execveat', "init's process: the tree, pivot"],
   ],
   bwrap: [
     ['HOST', 'sys_enter_setresuid', 'stager: id maps and the tree'],
@@ -62,7 +62,7 @@ const WARM = [
 ]
 
 const SYSCALLS = [
-  ...['clone', 'clone3', 'unshare', 'setresuid', 'mount', 'execve', 'fork', 'exit_group'],
+  ...['clone', 'clone3', 'unshare', 'setresuid', 'mount', 'execve', 'execveat', 'fork', 'exit_group'],
   ...['sendmsg', 'sendto'],
 ]
 const EVENTS = [
