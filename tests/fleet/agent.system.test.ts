@@ -128,8 +128,31 @@ describeWith('userns', 'an agent', () => {
       workerId: 'w1',
       status: 'IDLE',
       slots: 2,
-      isolation: { backend: 'namespace', holds: expect.arrayContaining(['empty-root', 'pid-namespace']) },
+      isolation: {
+        backend: 'namespace',
+        holds: expect.arrayContaining(['empty-root', 'pid-namespace']),
+        heldBy: { 'empty-root': 'kernel', deadline: 'timer', 'memory-limit': expect.any(String) },
+        planHash: expect.stringMatching(/^[0-9a-f]{16}$/),
+      },
     })
+  })
+
+  test('says at its registration by which policy it runs tasks, whatever its name and its directory are', async () => {
+    const server = await ProtocolServer.start()
+    const start = (id: string, ...words: readonly string[]) => startAgent(server, { words, env: { WORKER_ID: id } })
+    await start('one')
+    await start('two')
+    await start('lax', '--memory', '1g')
+    await expect.poll(() => server.asked('/api/workers/register').length, PATIENCE).toBe(3)
+    const hashes = new Map(
+      server.asked('/api/workers/register').map(({ body }) => {
+        const { policyHash } = body['isolation'] as { readonly policyHash: string }
+        return [body['workerId'], policyHash]
+      }),
+    )
+    expect(hashes.get('one')).toMatch(/^[0-9a-f]{16}$/)
+    expect(hashes.get('two')).toBe(hashes.get('one'))
+    expect(hashes.get('lax')).not.toBe(hashes.get('one'))
   })
 
   test.each([
