@@ -32,6 +32,8 @@ export interface Agent {
   /** Flags of the operator. */
   readonly layers: readonly PolicyLayer[]
   readonly env: Environment
+  /** Absolute directory for its state, which is else that of the user. */
+  readonly stateHome?: string
   /** Milliseconds between polls without a job. */
   readonly pollMs: number
   /** Milliseconds that a task of a queue stays ours without a sign of life. */
@@ -54,7 +56,8 @@ const FAREWELL_WITHIN_MS = 2_000
  */
 export async function runAgent(agent: Agent): Promise<void> {
   const uid = process.getuid?.() ?? -1
-  const state = await openState(agent.env, uid, agent.settings)
+  const home = agent.stateHome === undefined ? {} : { XDG_STATE_HOME: agent.stateHome }
+  const state = await openState({ ...agent.env, ...home }, uid, agent.settings)
   try {
     if (agent.settings.server.protocol.startsWith('redis')) await serveQueue(agent, state)
     else await serveServer(agent, state, new Journal(state.journal, uid))
