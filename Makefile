@@ -108,7 +108,7 @@ contract: $(NODE_MODULES) ## write what both languages share, from native/contra
 
 ## ---- the TypeScript part
 
-SOURCES := $(shell find src -name '*.ts')
+SOURCES := $(shell find src -type f)
 
 build: dist/cli.cjs $(COMMANDS) ## bundle src/ into dist/, declarations into dist/types, the commands into bin/
 	@:

@@ -390,7 +390,9 @@ async function redisUse(client) {
   const info = await client.info()
   const field = (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)[1])
   const cpuMs = 1000 * (field('used_cpu_user') + field('used_cpu_sys'))
-  return { commands: field('total_commands_processed'), bytes: field('used_memory'), cpuMs }
+  const calls = [...(await client.info('commandstats')).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)]
+  const byCommand = new Map(calls.map(([, name, times]) => [name, Number(times)]))
+  return { commands: field('total_commands_processed'), bytes: field('used_memory'), cpuMs, byCommand }
 }
 
 /** Hundredths of a second (proc(5): utime, stime, cutime, cstime), of a process and of all that it has waited for. */
@@ -435,7 +437,18 @@ async function agentsRate(count, size) {
   await stop(redis)
   rmSync(join(directory, 'appendonlydir'), { recursive: true, force: true })
   const each = (name) => (redisAfter[name] - redisBefore[name]) / count
-  return { count, seconds, ms, redis: { commands: each('commands'), cpuMs: each('cpuMs'), bytes: each('bytes') } }
+  const byCommand = [...redisAfter.byCommand]
+    .map(([name, times]) => [name, (times - (redisBefore.byCommand.get(name) ?? 0)) / count])
+    .filter(([, times]) => times >= 0.5)
+    .sort(([, a], [, b]) => b - a)
+    .map(([name, times]) => `${name} ${times.toFixed(1)}`)
+  return {
+    count,
+    seconds,
+    ms,
+    byCommand: byCommand.join(', '),
+    redis: { commands: each('commands'), cpuMs: each('cpuMs'), bytes: each('bytes') },
+  }
 }
 
 /** The loop and the agents by turns: what else the machine does is in both. Processor time does not depend on that. */
@@ -443,11 +456,17 @@ async function throughput() {
   const count = Number(values.tasks ?? 2000)
   const rows = Number(values.slots)
   for (const size of (values.agents ?? '1,2,4').split(',').map(Number)) {
-    console.log(perTask(`exec in a loop, ${rows} at once`, loop(Math.min(count, 500), rows)))
-    const { redis, ...rate } = await agentsRate(count, size)
+    const plain = loop(Math.min(count, 500), rows)
+    console.log(perTask(`exec in a loop, ${rows} at once`, plain))
+    const { redis, byCommand, ...rate } = await agentsRate(count, size)
     console.log(perTask(`${size} agents of ${values.slots} slots`, rate))
+    const rateOf = ({ count: tasks, seconds }) => tasks / seconds
+    const msOf = ({ count: tasks, ms }) => ms / tasks
+    const ratios = [rateOf(rate) / rateOf(plain), msOf(plain) / msOf(rate)].map((one) => one.toFixed(2))
+    console.log(`  of the loop: ${ratios[0]} of its rate, ${ratios[1]} by processor time (the goal is 0.8)`)
     const { commands, cpuMs, bytes } = redis
     console.log(`  of Redis: ${commands.toFixed(1)} commands, ${cpuMs.toFixed(1)} ms, ${bytes.toFixed(0)} bytes each`)
+    console.log(`    ${byCommand}`)
   }
   console.log(`load of the machine: ${loadavg()[0].toFixed(1)}`)
 }

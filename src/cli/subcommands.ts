@@ -256,6 +256,10 @@ export const SUBCOMMANDS = [
     flags: [
       { name: 'server', argument: 'URL', help: 'Address of the server (SERVER_URL).' },
       { name: 'queue', argument: 'URL', help: 'A queue of BullMQ instead, such as redis://host/0?queue=NAME.' },
+      {
+        name: 'demo-server',
+        help: 'A small server of its own instead, for trying; its page is at the address it prints.',
+      },
       { name: 'lease', argument: 'T', help: 'With --queue: tasks of an agent that died begin again after T (30s).' },
       { name: 'slots', argument: 'N', help: 'Tasks at once (MAX_PARALLEL_JOBS; 0: one a processor).' },
       { name: 'poll', argument: 'T', help: 'Time between questions while there is no task (5s).' },

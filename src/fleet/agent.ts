@@ -7,7 +7,7 @@ import { cpus, freemem, loadavg, release, totalmem } from 'node:os'
 import { doctor } from '../doctor/checks.ts'
 import { SandboxError } from '../error.ts'
 import { packageVersion } from '../os/native-programs.ts'
-import { KERNEL_HOLDERS } from '../plan/offers.ts'
+import { type Holder, KERNEL_HOLDERS } from '../plan/offers.ts'
 import type { PolicyLayer } from '../policy/layer.ts'
 import type { Need } from '../policy/values.ts'
 import { neutralise } from '../report/text.ts'
@@ -18,6 +18,7 @@ import type { Engine } from './engine.ts'
 import { ProtocolError, ServerClient, StatusError } from './http-client.ts'
 import { HttpSource } from './http-source.ts'
 import { Journal } from './journal.ts'
+import { policyHash } from './policy-hash.ts'
 import { jittered, pause, persist } from './retry.ts'
 import { serve } from './serve.ts'
 import { type AgentState, openState } from './state.ts'
@@ -31,6 +32,8 @@ export interface Agent {
   /** Flags of the operator. */
   readonly layers: readonly PolicyLayer[]
   readonly env: Environment
+  /** Absolute directory for its state, which is else that of the user. */
+  readonly stateHome?: string
   /** Milliseconds between polls without a job. */
   readonly pollMs: number
   /** Milliseconds that a task of a queue stays ours without a sign of life. */
@@ -53,7 +56,8 @@ const FAREWELL_WITHIN_MS = 2_000
  */
 export async function runAgent(agent: Agent): Promise<void> {
   const uid = process.getuid?.() ?? -1
-  const state = await openState(agent.env, uid, agent.settings)
+  const home = agent.stateHome === undefined ? {} : { XDG_STATE_HOME: agent.stateHome }
+  const state = await openState({ ...agent.env, ...home }, uid, agent.settings)
   try {
     if (agent.settings.server.protocol.startsWith('redis')) await serveQueue(agent, state)
     else await serveServer(agent, state, new Journal(state.journal, uid))
@@ -126,6 +130,10 @@ interface MachineIsolation {
   readonly weak: readonly string[]
   /** Needs of the policy that the kernel holds for every task here. */
   readonly holds: readonly Need[]
+  /** What holds each need of the policy here: the rungs of the ladder on which limits stand. */
+  readonly heldBy: Readonly<Partial<Record<Need, Holder>>>
+  /** Equal for agents whose operators want the same. */
+  readonly policyHash: string
 }
 
 /** One real run under the operator's policy. @throws SandboxError where it cannot be had */
@@ -152,15 +160,23 @@ async function checkMachine(engine: Parameters<typeof serve>[0]['engine']): Prom
       })
     const weak = parts.filter(({ state }) => state !== 'ok').map(({ name }) => name)
     const { planHash, backend } = result
-    const holds = await heldNeeds({ profile, layers, env, cwd: work })
-    return { backend: backend ?? trial.backend, ...(trial.engine && { engine: trial.engine }), planHash, weak, holds }
+    const held = await ladderOf({ profile, layers, env, cwd: work })
+    const engineName = trial.engine && { engine: trial.engine }
+    return { backend: backend ?? trial.backend, ...engineName, planHash, weak, ...held }
   })
 }
 
-async function heldNeeds(options: Omit<ExecOptions, 'command'>): Promise<readonly Need[]> {
-  const { plan, offers } = await prepare({ ...options, command: ['/bin/sh', '-c', ':'] })
+/** What the policy wants here, and what holds each part of it. */
+async function ladderOf(
+  options: Omit<ExecOptions, 'command'> & { readonly cwd: string },
+): Promise<Pick<MachineIsolation, 'holds' | 'heldBy' | 'policyHash'>> {
+  const { plan, policy, offers } = await prepare({ ...options, command: ['/bin/sh', '-c', ':'] })
   const { gives = {} } = offers.find(({ name }) => name === plan.backend) ?? {}
-  return plan.needs.filter((need) => KERNEL_HOLDERS.some((holder) => holder === gives[need]))
+  return {
+    holds: plan.needs.filter((need) => KERNEL_HOLDERS.some((holder) => holder === gives[need])),
+    heldBy: Object.fromEntries(plan.needs.flatMap((need) => (gives[need] === undefined ? [] : [[need, gives[need]]]))),
+    policyHash: policyHash(policy, options.cwd),
+  }
 }
 
 const weakness = ({ weak }: MachineIsolation): string =>

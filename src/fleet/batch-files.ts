@@ -2,7 +2,7 @@
  * The files of a batch: lines of the input, bounded; the results, a whole line in each write, so that a crash tears at most the last.
  * Edge: the file system.
  */
-import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
 import { type HeldLock, tryLock } from '../os/file-lock.ts'
 import { parsed } from './batch-line.ts'
@@ -30,6 +30,18 @@ export async function* linesOf(input: AsyncIterable<Uint8Array>): AsyncGenerator
 }
 
 export const fileInput = (file: string): AsyncIterable<Uint8Array> => createReadStream(file)
+
+/** Lines that are not blank. @returns undefined for what can be read only once, and what cannot be read: whoever needs it will say so */
+export async function countLines(file: string): Promise<number | undefined> {
+  try {
+    if (!statSync(file).isFile()) return undefined
+    let lines = 0
+    for await (const line of linesOf(fileInput(file))) if (line.trim() !== '') lines += 1
+    return lines
+  } catch {
+    return undefined
+  }
+}
 
 export interface Results {
   readonly write: (line: string) => void

@@ -33,6 +33,8 @@ const MOST_STALLS = 2
 const LIVE_CHARACTERS = 64 * 1024
 /** Bytes of a ZIP that a result holds; larger ones stay out of Redis. */
 const MOST_RESULT = 8 * 1024 * 1024
+/** Characters of what the children of a job have ended with, as its input. */
+const MOST_CHILDREN = 64 * 1024 * 1024
 
 const text = z.string().max(65_536)
 
@@ -43,6 +45,8 @@ const DATA = z.object({
   filesZipBase64: z.base64().optional(),
   timeoutMs: z.number().int().positive().optional(),
   stdin: z.string().optional(),
+  /** Of a parent in a flow: what its children have ended with is its standard input. */
+  childrenOnStdin: z.boolean().default(false),
   env: z.record(z.string(), text).optional(),
   require: z.array(z.enum(NEEDS)).optional(),
   /** Any exit code but 0 is a failure of the job, which BullMQ tries again or lets its parent wait for. */
@@ -163,13 +167,14 @@ export class QueueSource implements TaskSource {
       const [problem] = parsed.error.issues
       throw new UnrecoverableError(`data.${problem?.path.join('.') ?? ''}: ${problem?.message ?? 'wrong'}`)
     }
+    const data = parsed.data.childrenOnStdin ? { ...parsed.data, stdin: await childrenOf(job) } : parsed.data
     return await new Promise<QueueResult>((end, fail) => {
       const giveBack = async (): Promise<void> => {
         this.#handed.delete(task)
         await job.moveToWait(token).then(() => fail(new WaitingError()), fail)
       }
-      const task = taskOf(`${id}#${job.attemptsStarted}`, parsed.data)
-      const handed: Handed = { job, task, mustSucceed: parsed.data.mustSucceed, end, fail, giveBack, live: 0 }
+      const task = taskOf(`${id}#${job.attemptsStarted}`, data)
+      const handed: Handed = { job, task, mustSucceed: data.mustSucceed, end, fail, giveBack, live: 0 }
       this.#handed.set(task, handed)
       if (this.#isDraining) {
         void giveBack()
@@ -180,6 +185,26 @@ export class QueueSource implements TaskSource {
       else taker(task)
     })
   }
+}
+
+/** Lines of JSON, `{id, queue, value}`, in the order of their identifiers. */
+async function childrenOf(job: Job): Promise<string> {
+  const values = Object.entries(await job.getChildrenValues())
+  const lines = values
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => JSON.stringify({ ...childOf(key), value }))
+  const text = lines.map((line) => `${line}\n`).join('')
+  if (text.length > MOST_CHILDREN)
+    throw new UnrecoverableError(
+      `data.childrenOnStdin: the results of the children are more than ${MOST_CHILDREN} characters`,
+    )
+  return text
+}
+
+/** `PREFIX:QUEUE:ID`; the name of a queue has no colon. */
+function childOf(key: string): { readonly id: string; readonly queue: string } {
+  const [, queue = '', ...id] = key.split(':')
+  return { id: id.join(':'), queue }
 }
 
 /** @param id differs for each attempt: one that lost its lock may still be ending here when the next begins */

@@ -203,6 +203,21 @@ describe('a task that requires walls', () => {
     expect((await polls[0]!).body.job.jobId).toBe(other)
   })
 
+  test('keeps no agent from a task behind it, nor a later poll from one that waits longer', async () => {
+    const server = await testServer()
+    await registerWith(server, 'weak', weak)
+    await registerWith(server, 'strong', strong)
+    const polls = [server.take('weak', 30), server.take('strong', 30)]
+    const { id } = (await server.call('POST', '/api/tasks', { command: 'a', require: ['memory-limit'] })).body
+    expect((await polls[1]!).body.job.jobId).toBe(id)
+    // A poll without a task for it leaves the ones before it where they are.
+    const later = server.take('strong', 30)
+    const next = await server.submit('b')
+    expect((await polls[0]!).body.job.jobId).toBe(next)
+    const last = await server.submit('c')
+    expect((await later).body.job.jobId).toBe(last)
+  })
+
   test('can be sent with files, and one that requires what nobody knows is refused', async () => {
     const server = await testServer()
     const zip = { 'content-type': 'application/zip' }

@@ -128,8 +128,83 @@ describeWith('userns', 'an agent', () => {
       workerId: 'w1',
       status: 'IDLE',
       slots: 2,
-      isolation: { backend: 'namespace', holds: expect.arrayContaining(['empty-root', 'pid-namespace']) },
+      isolation: {
+        backend: 'namespace',
+        holds: expect.arrayContaining(['empty-root', 'pid-namespace']),
+        heldBy: { 'empty-root': 'kernel', deadline: 'timer', 'memory-limit': expect.any(String) },
+        planHash: expect.stringMatching(/^[0-9a-f]{16}$/),
+      },
     })
+  })
+
+  test('takes every step of the protocol, with the fields of its table', async () => {
+    const server = await ProtocolServer.start()
+    server.isTokenAsked = true
+    server.files.set('/uploads/1.zip', archiveOf([{ name: 'a.txt', content: 'a' }]))
+    server.next.push({ path: '/api/workers/heartbeat', answer: [404, { success: false }] })
+    const { child } = await startAgent(server, { words: ['--timeout', '60s'] })
+    await expect.poll(() => server.asked('/api/jobs/get-job').length, PATIENCE).toBeGreaterThan(1)
+    await expect.poll(() => server.asked('/api/workers/register').length, PATIENCE).toBe(2)
+    server.giveTo('lost', 'w2')
+    server.jobs.push(
+      { jobId: 'whole', command: 'cat a.txt; echo b >&2; echo c > c', fileUrl: '/uploads/1.zip', filename: '1.zip' },
+      { jobId: 'cancelled', command: 'echo begun; sleep 60' },
+      { jobId: 'lost', command: 'echo lost' },
+      { jobId: 'failed', command: 'true', fileUrl: '/uploads/none.zip' },
+    )
+    const whole = await reported(server, 'whole')
+    expect(whole).toEqual({
+      method: 'POST',
+      body: expect.objectContaining({
+        ...{ jobId: 'whole', workerId: 'w1', stdout: 'a', stderr: 'b\n', exitCode: 0 },
+        ...{ resultZipBase64: expect.stringMatching(/^UEsDB/), resultZipName: 'whole-result.zip' },
+      }),
+    })
+    await running(server, 'cancelled')
+    server.cancelled.add('cancelled')
+    expect((await reported(server, 'cancelled')).body).toMatchObject({ exitCode: 130 })
+    await reported(server, 'lost')
+    const failed = await reported(server, 'failed')
+    expect(failed).toEqual({
+      method: 'PUT',
+      body: expect.objectContaining({ jobId: 'failed', workerId: 'w1', errorMessage: expect.stringContaining('404') }),
+    })
+    child.kill('SIGTERM')
+    expect((await child).exitCode).toBe(0)
+    expect(server.reports('lost')).toHaveLength(1)
+    expect(server.asked('/api/jobs/stream-output').map(({ body }) => body['data'])).not.toContain('')
+    expect([...server.answered].toSorted()).toEqual([
+      'GET /api/jobs/check-cancel 200',
+      'GET /api/jobs/get-job 200',
+      'GET /api/jobs/get-job 202',
+      'GET /uploads/1.zip 200',
+      'GET /uploads/none.zip 404',
+      'POST /api/jobs/stream-output 200',
+      'POST /api/jobs/submit-result 200',
+      'POST /api/jobs/submit-result 403',
+      'POST /api/workers/heartbeat 200',
+      'POST /api/workers/heartbeat 404',
+      'POST /api/workers/register 200',
+      'PUT /api/jobs/submit-result 200',
+    ])
+  })
+
+  test('says at its registration by which policy it runs tasks, whatever its name and its directory are', async () => {
+    const server = await ProtocolServer.start()
+    const start = (id: string, ...words: readonly string[]) => startAgent(server, { words, env: { WORKER_ID: id } })
+    await start('one')
+    await start('two')
+    await start('lax', '--memory', '1g')
+    await expect.poll(() => server.asked('/api/workers/register').length, PATIENCE).toBe(3)
+    const hashes = new Map(
+      server.asked('/api/workers/register').map(({ body }) => {
+        const { policyHash } = body['isolation'] as { readonly policyHash: string }
+        return [body['workerId'], policyHash]
+      }),
+    )
+    expect(hashes.get('one')).toMatch(/^[0-9a-f]{16}$/)
+    expect(hashes.get('two')).toBe(hashes.get('one'))
+    expect(hashes.get('lax')).not.toBe(hashes.get('one'))
   })
 
   test.each([

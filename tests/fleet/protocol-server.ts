@@ -30,12 +30,18 @@ const LOST = 'lost'
 
 export class ProtocolServer {
   readonly requests: Request[] = []
+  /** `METHOD PATH STATUS`, once each. */
+  readonly answered = new Set<string>()
   readonly jobs: Job[] = []
   readonly cancelled = new Set<string>()
   readonly files = new Map<string, Buffer>()
+  /** Files are given only with a token. */
+  isTokenAsked = false
   /** Answers in the place of the usual one; the first whose path fits is used, once. */
   readonly next: { readonly path: string; readonly answer: Answer | typeof LOST }[] = []
   private readonly workers = new Set<unknown>()
+  /** Who was given each job; a report of anybody else is refused. */
+  private readonly owners = new Map<unknown, unknown>()
   private readonly server = createServer((request, response) => void this.serve(request, response))
 
   static async start(): Promise<ProtocolServer> {
@@ -68,8 +74,9 @@ export class ProtocolServer {
     return pieces.map(({ body }) => body['data']).join('')
   }
 
-  forgetWorkers(): void {
-    this.workers.clear()
+  /** Whoever takes it: it is this worker's, as if it had been given out again in the meantime. */
+  giveTo(jobId: string, workerId: string): void {
+    this.owners.set(jobId, workerId)
   }
 
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -90,6 +97,7 @@ export class ProtocolServer {
     const answer = set === -1 ? this.answer(asked) : (this.next.splice(set, 1)[0]?.answer ?? LOST)
     if (answer === LOST) return void response.destroy()
     const [status, body, more = {}] = answer
+    this.answered.add(`${method} ${path} ${status}`)
     response.writeHead(status, {
       'Content-Type': Buffer.isBuffer(body) ? 'application/zip' : 'application/json',
       ...more,
@@ -97,7 +105,7 @@ export class ProtocolServer {
     response.end(Buffer.isBuffer(body) ? body : JSON.stringify(body))
   }
 
-  private answer({ method, path, query, body }: Request): Answer {
+  private answer({ method, path, query, body, headers }: Request): Answer {
     const { workerId, hostname, data } = body
     switch (`${method} ${path}`) {
       case 'POST /api/workers/register':
@@ -107,7 +115,9 @@ export class ProtocolServer {
       case 'POST /api/workers/heartbeat':
         return this.workers.has(workerId) ? [200, { success: true, workerId }] : [404, { success: false }]
       case 'GET /api/jobs/get-job': {
-        const job = this.workers.has(query.get('workerId')) ? this.jobs.shift() : undefined
+        const workerId = query.get('workerId')
+        const job = this.workers.has(workerId) ? this.jobs.shift() : undefined
+        if (job !== undefined && !this.owners.has(job.jobId)) this.owners.set(job.jobId, workerId)
         return job === undefined ? [202, { success: false, message: 'none', job: null }] : [200, { success: true, job }]
       }
       case 'POST /api/jobs/stream-output':
@@ -116,10 +126,13 @@ export class ProtocolServer {
         return [200, { success: true, cancelRequested: this.cancelled.has(query.get('jobId') ?? '') }]
       case 'POST /api/jobs/submit-result':
       case 'PUT /api/jobs/submit-result':
-        return [200, { success: true }]
+        return this.owners.get(body['jobId']) === workerId ? [200, { success: true }] : [403, { success: false }]
       default: {
         const file = this.files.get(path)
-        return file === undefined ? [404, {}] : [200, file]
+        if (file === undefined) return [404, {}]
+        return headers.authorization?.startsWith('Bearer ') || !this.isTokenAsked
+          ? [200, file]
+          : [401, { success: false }]
       }
     }
   }

@@ -59,6 +59,12 @@ function lacksPostgres(): string | undefined {
   return status === 0 ? undefined : 'no PostgreSQL here or in build/servers (hint: make setup-test)'
 }
 
+/** Of this machine, or unpacked by scripts/setup. */
+export const natsServer = (): string | undefined =>
+  [...DIRECTORIES, join(import.meta.dirname, '../../build/servers/usr/sbin')]
+    .map((directory) => join(directory, 'nats-server'))
+    .find((file) => existsSync(file))
+
 /** What is missing for a need, in words; undefined when nothing is. */
 const NEEDS = {
   root: lacksRoot,
@@ -109,6 +115,7 @@ const NEEDS = {
     ),
   /** Debian's redis-server is this program under another name. */
   redis: () => lacksProgram('redis-check-rdb'),
+  nats: () => (natsServer() ? undefined : 'no nats-server here or in build/servers (hint: make setup-test)'),
   'newer-nodes': () => (newerNodes().length > 1 ? undefined : 'no nodes in build/nodes (hint: make setup-test)'),
   'kernel-headers': () => (existsSync('/usr/include/linux/landlock.h') ? undefined : 'no /usr/include/linux'),
 } as const satisfies Record<string, () => string | undefined>

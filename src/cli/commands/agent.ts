@@ -1,17 +1,18 @@
 /**
- * `llm-do agent --server URL`, `llm-do agent --queue URL`: serves tasks until a signal. The first one lets what runs end, the second ends it.
+ * `llm-do agent --server URL`, `--queue URL` or `--demo-server`: serves tasks until a signal. The first one lets what runs end, the second ends it.
  * Edge: signals, timers, the machine's name.
  */
 import { availableParallelism, hostname } from 'node:os'
 import { runAgent } from '../../fleet/agent.ts'
-import { agentSettings } from '../../fleet/agent-settings.ts'
+import { agentSettings, SECRET_VARIABLE } from '../../fleet/agent-settings.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import { parseDuration } from '../../text/units.ts'
-import { hostEnvironment } from '../call.ts'
+import { type Call, hostEnvironment } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
-import { writeStderr } from '../stdio.ts'
+import { writeStderr, writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
+import { type DemoServer, withDemoServer } from './demo-server.ts'
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
@@ -33,9 +34,21 @@ function durationOf(flags: GivenOptions, name: string, standard: string): number
 }
 
 export const agent = subcommand('agent', async ({ flags }, call) => {
+  if (flags['demo-server'] !== true) return await serve(flags, call, {})
+  const other = ['server', 'queue'].find((name) => flags[name] !== undefined)
+  if (other !== undefined)
+    throw usageError(`--demo-server is a server of its own: it cannot be used with --${other}.`, 'llm-do agent --help')
+  return await withDemoServer(hostEnvironment(call)[SECRET_VARIABLE] || undefined, async (demo) => {
+    await writeStdout(`${demo.url}\n`)
+    await writeStderr([`llm-do agent: submit tasks at ${demo.url}; end with Ctrl-C`])
+    return await serve(flags, call, { demo })
+  })
+})
+
+async function serve(flags: GivenOptions, call: Call, { demo }: { readonly demo?: DemoServer }): Promise<number> {
   const cwd = currentDirectory(call)
-  const env = hostEnvironment(call)
-  const [server, queue, slots] = [text(flags, 'server'), text(flags, 'queue'), text(flags, 'slots')]
+  const env = { ...hostEnvironment(call), ...(demo !== undefined && { [SECRET_VARIABLE]: demo.secret }) }
+  const [server, queue, slots] = [demo?.url ?? text(flags, 'server'), text(flags, 'queue'), text(flags, 'slots')]
   const settings = agentSettings({
     env,
     given: {
@@ -62,6 +75,7 @@ export const agent = subcommand('agent', async ({ flags }, call) => {
   try {
     await runAgent({
       settings,
+      ...(demo !== undefined && { stateHome: demo.state }),
       profile: text(flags, 'profile') ?? STANDARD_PROFILE,
       layers: [flagLayer(flags, cwd)],
       env,
@@ -78,4 +92,4 @@ export const agent = subcommand('agent', async ({ flags }, call) => {
     for (const signal of STOP_SIGNALS) process.off(signal, stop)
   }
   return end.signal.aborted ? FOUND_PROBLEMS : 0
-})
+}

@@ -4,7 +4,8 @@
  */
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
-import { fileInput, linesOf, openResults, type Results } from '../../fleet/batch-files.ts'
+import { countLines, fileInput, linesOf, openResults, type Results } from '../../fleet/batch-files.ts'
+import { type BatchCounts, progressLine } from '../../fleet/batch-progress.ts'
 import { BatchSource } from '../../fleet/batch-source.ts'
 import { serve } from '../../fleet/serve.ts'
 import { TaskPlaces } from '../../fleet/task-places.ts'
@@ -44,7 +45,8 @@ export const batch = subcommand('batch', async ({ flags, operands: [input = '-']
   const profile = flags['profile'] ?? environmentLayers(env, cwd).request['profile']
   const results = file === undefined ? undefined : await openResults(file, isResumed)
   const { done, failed, close } = results ?? ON_STDOUT
-  const count = progress(done.size, failed)
+  const total = process.stderr.isTTY && input !== '-' ? await countLines(resolve(cwd, input)) : undefined
+  const count = progress({ done: done.size, failed, total })
   const source = new BatchSource({
     lines: linesOf(input === '-' ? process.stdin : fileInput(resolve(cwd, input))),
     directory: cwd,
@@ -81,12 +83,15 @@ interface Progress {
 }
 
 /** A line on a terminal that is written again and again; nothing anywhere else. */
-function progress(before: number, failedBefore: number): Progress {
-  const counts = { done: before, failed: failedBefore }
+function progress({ total, ...before }: BatchCounts): Progress {
+  const counts = { ...before }
   const show = (end: string): void => {
     if (!process.stderr.isTTY) return
-    process.stderr.write(`\r${counts.done} done, ${counts.failed} failed${end}`)
+    // Columns may be 0 where nobody has said how wide it is. The rest of a longer line before it is erased (ECMA-48, EL).
+    const line = progressLine({ ...counts, total }, process.stderr.columns || 80)
+    process.stderr.write(`\r${line}\u001b[K${end}`)
   }
+  show('')
   return {
     add: (isOk) => {
       counts.done += 1

@@ -18,6 +18,11 @@ export class Live {
   readonly #watchers = new Set<ServerResponse>()
   readonly #output = new Map<string, Output>()
 
+  /** Whether a browser looks: what nobody sees need not be gathered. */
+  get isWatched(): boolean {
+    return this.#watchers.size > 0
+  }
+
   /** @param first what the watcher gets at once */
   watch(response: ServerResponse, first: unknown): void {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })

@@ -287,7 +287,8 @@ class Fleet {
     }
     response.once('close', leave)
     this.#waiters.add(waiter)
-    this.#serveWaiters()
+    // For the others nothing has changed.
+    this.#serve(waiter)
   }
 
   #hand(task: StoredTask, response: ServerResponse): void {
@@ -312,13 +313,20 @@ class Fleet {
     this.#told(jobId)
   }
 
-  /** The one that waits longest is served first. */
+  /** When there may be tasks for those that wait: the one that waits longest is served first. */
   #serveWaiters(): void {
+    let isQueued = this.#store.isQueued()
     for (const waiter of this.#waiters) {
-      const task = this.#store.take(waiter.worker, this.#now())
-      // The next one may hold more.
-      if (task !== undefined) waiter.answer(task)
+      if (!isQueued) return
+      // One that holds too little for the tasks that are there leaves them to the next.
+      if (this.#serve(waiter)) isQueued = this.#store.isQueued()
     }
+  }
+
+  #serve(waiter: Waiter): boolean {
+    const task = this.#store.take(waiter.worker, this.#now())
+    if (task !== undefined) waiter.answer(task)
+    return task !== undefined
   }
 
   async #sendFiles(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
@@ -441,11 +449,13 @@ class Fleet {
   }
 
   #told(id: string): void {
+    if (!this.#live.isWatched) return
     const task = this.#store.task(id)
     this.#live.tell('task', task && withWait(task, this.#store.workers(this.#now())))
   }
 
   #toldAgents(): void {
+    if (!this.#live.isWatched) return
     const agents = this.#store.workers(this.#now())
     this.#live.tell('agent', agents)
     // Who has come or gone decides what a task with needs waits for.

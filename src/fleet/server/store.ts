@@ -183,6 +183,11 @@ export class Store {
     return row === undefined ? undefined : workerOf(row, nowMs)
   }
 
+  /** Whether there is a task that no worker has. */
+  isQueued(): boolean {
+    return this.#rows("SELECT 1 FROM tasks WHERE state = 'queued' LIMIT 1", []).length > 0
+  }
+
   /** Gives the oldest queued task to a worker that holds what it needs. */
   take(worker: string, nowMs: number): StoredTask | undefined {
     const [row] = this.#rows(

@@ -29,6 +29,11 @@ export const REGISTER = z.object({
       weak: z.array(z.string().max(64)).max(64),
       /** Needs that the kernel holds for every task there. */
       holds: z.array(z.string().max(64)).max(64).default([]),
+      /** What holds each need: the kernel, or a weaker rung. */
+      heldBy: z.record(z.string().max(64), z.string().max(64)).default({}),
+      /** Of the operator's policy, and of the plan of its trial run. */
+      policyHash: z.string().max(256).optional(),
+      planHash: z.string().max(256).optional(),
     })
     .optional(),
   ...z.object(load).partial().shape,

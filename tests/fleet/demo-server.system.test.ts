@@ -1,0 +1,65 @@
+/** `llm-do agent --demo-server`: one command is a server, its page and an agent. */
+import { readdirSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { cliWords, runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
+import { describeWith } from '../support/needs.ts'
+
+const PATIENCE = { timeout: 60_000, interval: 50 }
+
+describeWith('userns', 'agent --demo-server', () => {
+  async function startDemo() {
+    const [home, temporary] = [await temporaryDirectory(), await temporaryDirectory()]
+    const [file = '', ...argv] = cliWords(['agent', '--demo-server'], { program: 'llm-do' })
+    const env = { PATH: process.env.PATH, HOME: home, TMPDIR: temporary }
+    const child = execa(file, argv, { cwd: home, env, extendEnv: false, reject: false, stdin: 'ignore' })
+    onTestFinished(async () => {
+      child.kill('SIGKILL')
+      await child
+    })
+    for await (const url of createInterface(child.stdout)) return { child, home, temporary, url }
+    throw new Error(`it has ended without an address: ${(await child).stderr}`)
+  }
+
+  async function submit(url: string, command: string): Promise<string> {
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ command })
+    const response = await fetch(`${url}/api/tasks`, { method: 'POST', headers, body })
+    const { id } = (await response.json()) as { readonly id: string }
+    return id
+  }
+
+  test('runs a task that is submitted over HTTP, shows its page, and leaves nothing after SIGTERM', async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const { child, home, temporary, url } = await startDemo()
+    expect(await (await fetch(url)).text()).toContain('<title>llm-do fleet</title>')
+    const taskOf = async (id: string) => (await (await fetch(`${url}/api/tasks/${id}`)).json()) as object
+    const id = await submit(url, `echo made ${mark} > file; cat file; exit 3`)
+    await expect
+      .poll(() => taskOf(id), PATIENCE)
+      .toMatchObject({ state: 'done', exitCode: 3, stdout: `made ${mark}\n`, hasResult: true })
+    const running = await submit(url, `echo begun; sleep 1; echo ${mark}`)
+    await expect.poll(() => taskOf(running), PATIENCE).toMatchObject({ stdout: expect.stringMatching(/^begun/) })
+    expect(readdirSync(temporary)).not.toEqual([])
+    child.kill('SIGTERM')
+    expect((await child).exitCode).toBe(0)
+    await expect(fetch(url)).rejects.toThrow()
+    expect(readdirSync(temporary)).toEqual([])
+    // What any command remembers, and no state of an agent.
+    expect(readdirSync(home, { recursive: true, encoding: 'utf8' }).filter((name) => /fleet/.test(name))).toEqual([])
+    await expectNothingLeft({ before, mark })
+  })
+
+  test.each([
+    ['--server', 'http://127.0.0.1:1'],
+    ['--queue', 'redis://127.0.0.1'],
+  ])('is refused together with %s', async (option, value) => {
+    const { status, stderr } = await runCli(['agent', '--demo-server', option, value], { program: 'llm-do' })
+    expect(status).toBe(125)
+    expect(stderr.toString()).toContain(`--demo-server is a server of its own: it cannot be used with ${option}`)
+  })
+})
