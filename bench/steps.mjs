@@ -53,7 +53,7 @@ const WARM = [
   ['llm-do-exec', 'sched_process_exec', undefined],
   ['llm-do-exec', 'sys_enter_sendmsg', 'client: start, key, cache file, plan compared, a socket claimed'],
   ['launch', 'sys_enter_sendmsg', 'launch: awake, message read and checked, command handed over'],
-  ['.init', 'sys_enter_execve', "the command's process: awake, streams; at the same time the client: looks, gate"],
+  ['.init', 'sys_enter_execve', "the command's process: awake, streams; at the same time launch: looks"],
   ['COMMAND', 'sched_process_exec', 'kernel: execve'],
   ['COMMAND', 'sched_process_exit', 'the command itself'],
   ['.init', 'sys_enter_sendmsg', 'init: awake, reaps, tells'],

@@ -26,7 +26,7 @@ export const RUN_FD = 4
 export const TERMINATOR_FD = 5
 /** descriptor of the pool keeper (optional): its end of file means that its parent is gone */
 export const KEEPER_LIVENESS_FD = 4
-/** that come with the first frame: three streams, and the gate of a warm sandbox */
+/** that come with a command: three streams, and the gate of a warm sandbox */
 export const FRAME_DESCRIPTORS_MAX = 4
 /** bytes of stdin in one frame */
 export const FRAME_DATA_MAX = 65536

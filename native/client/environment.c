@@ -96,7 +96,8 @@ int variables_are_unset(const struct launchfile *file) {
 }
 
 char **command_environment(const struct launchfile *file, char *const *given) {
-  struct variables all = {calloc(count(environ) + count(given) + file->size, sizeof(char *)), 0};
+  /* Each name once: the caller's, those of --env, one an entry. */
+  struct variables all = {calloc(count(environ) + count(given) + file->count + 1, sizeof(char *)), 0};
   struct entry entry;
   size_t position = 0;
   while (all.word && launchfile_next(file, &position, &entry)) {

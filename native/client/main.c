@@ -106,6 +106,7 @@ struct run {
   sigset_t before; /* the caller's signal mask */
   int signals;     /* signalfd: what comes is passed on */
   int parent;      /* pidfd: the run ends with it; -1 where the plan does not say so */
+  int sandbox;     /* of a pool, claimed; -1 without */
 
   pid_t launch;
 };
@@ -284,6 +285,7 @@ static int find_plan(struct run *run) {
   if (!(run->decided_by = rules_let_run(&run->file, run->call->script, run->call->command))) return -1;
   if (!audit_can_record(&run->file)) return -1;
   if (!result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
+  run->sandbox = claim_sandbox(&run->file); /* all that follows it does not wait for */
   run->env = command_environment(&run->file, run->call->given);
   return run->env ? watch_parent(run) : -1;
 }
@@ -298,6 +300,10 @@ static int has_children(void) {
 
 /* Node sees of it what it would see of a caller that has not tried. */
 static void forget_run(const struct run *run) { sigprocmask(SIG_SETMASK, &run->before, NULL); }
+
+static enum claim run_in_pool(const struct run *run, const struct claimant *claimant, int *status, char *json, size_t room) {
+  return run->sandbox < 0 ? CLAIM_NONE : run_claimed(run->sandbox, claimant, status, json, room);
+}
 
 /*
  * What is known before the command starts is said then. By then the plan must hold: for another one node has warnings of its own. Returns -1
@@ -316,13 +322,13 @@ static int tell_warnings(const struct launchfile *file) {
 /* Returns when nothing was started: node is next. */
 static void run_cached(struct call *call) {
   static char json[STATUS_MAX];
-  struct run run = {.call = call};
+  struct run run = {.call = call, .sandbox = -1};
   int status = -1;
   if (find_plan(&run) < 0 || take_signals(&run) < 0) return;
   if (tell_warnings(&run.file) < 0) return forget_run(&run);
   streams_note(&run.streams);
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, run.parent, &run.capture};
-  enum claim claimed = claim_run(&claimant, &status, json, sizeof json);
+  enum claim claimed = run_in_pool(&run, &claimant, &status, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
   if (!run.capture.is_on && !has_children()) {
     launch_here(&(struct launch_call){&run.file, call->command, run.env, run.parent, on_ended, &run});

@@ -96,10 +96,9 @@ static char *command_block(char **command, char **env, size_t *size) {
   return block;
 }
 
-/* The first message, made before there is a sandbox: all of it comes with the connection and wakes the sandbox once. */
+/* The plan and the command in one message: it wakes the sandbox once. */
 struct message {
-  struct frame caller, plan, run;
-  struct inherited inherited;
+  struct frame plan, run;
   int given[FRAME_DESCRIPTORS_MAX];
   char *block;
 };
@@ -108,8 +107,7 @@ static int write_message(struct message *message, const struct claimant *claiman
   size_t size;
   capture_streams(claimant->capture, message->given);
   message->block = command_block(claimant->command, claimant->env, &size);
-  if (!message->block || size > FRAME_RUN_MAX || inherited_read(&message->inherited) < 0) return -1;
-  message->caller = (struct frame){FRAME_CALLER, sizeof message->inherited};
+  if (!message->block || size > FRAME_RUN_MAX) return -1;
   message->plan = (struct frame){FRAME_GUARDS, (uint32_t)claimant->file->size};
   message->run = (struct frame){FRAME_RUN, (uint32_t)size};
   return 0;
@@ -129,16 +127,14 @@ static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
   return 0;
 }
 
-/* @param plan of a sandbox that is not our child: it looks at what we have inherited, and whether it is what the plan asks for;
- *   NULL = our own child, which has the plan already, and no gate */
+/* @param plan of a sandbox that is not our child: it looks whether it is what the plan asks for; NULL = our own child, which has the plan
+ *   already, and no gate */
 static int send_message(int fd, struct message *message, const struct launchfile *plan) {
-  struct iovec parts[] = {{&message->caller, sizeof message->caller},
-                          {&message->inherited, sizeof message->inherited},
-                          {&message->plan, sizeof message->plan},
+  struct iovec parts[] = {{&message->plan, sizeof message->plan},
                           {plan ? (char *)plan->bytes : NULL, plan ? plan->size : 0},
                           {&message->run, sizeof message->run},
                           {message->block, message->run.size}};
-  int count = sizeof parts / sizeof *parts, skipped = plan ? 0 : 4;
+  int count = sizeof parts / sizeof *parts, skipped = plan ? 0 : 2;
   union {
     struct cmsghdr header;
     char room[CMSG_SPACE(sizeof message->given)];
@@ -250,18 +246,29 @@ static enum claim run_in(int fd, int gate, const struct claimant *claimant, stru
   return may_go_another_way(how, reply) && take_back(gate) ? CLAIM_NONE : how;
 }
 
-enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room) {
-  struct message message = {.given = {-1, -1, -1, -1}};
-  int pool = open_pool(claimant->file);
-  if (pool < 0) return CLAIM_NONE;
-  int is_ready = write_message(&message, claimant) == 0 && (message.given[3] = eventfd(1, EFD_CLOEXEC)) >= 0;
-  int fd = is_ready ? claim_any(pool) : -1;
+int claim_sandbox(const struct launchfile *file) {
+  struct {
+    struct frame header;
+    struct inherited inherited;
+  } caller = {.header = {FRAME_CALLER, sizeof caller.inherited}};
+  int pool = open_pool(file);
+  if (pool < 0) return -1;
+  int sandbox = inherited_read(&caller.inherited) < 0 ? -1 : claim_any(pool);
   close(pool);
+  if (sandbox < 0 || send(sandbox, &caller, sizeof caller, MSG_NOSIGNAL) == (ssize_t)sizeof caller) return sandbox;
+  close(sandbox);
+  return -1;
+}
+
+enum claim run_claimed(int sandbox, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
+  struct message message = {.given = {-1, -1, -1, -1}};
   struct reply reply = {.json = json, .room = room};
+  int is_ready = write_message(&message, claimant) == 0 && (message.given[3] = eventfd(1, EFD_CLOEXEC)) >= 0;
   /* A command that was not sent whole is never taken. */
-  enum claim end = fd < 0 || send_message(fd, &message, claimant->file) < 0 ? CLAIM_NONE : run_in(fd, message.given[3], claimant, &reply);
+  int is_sent = is_ready && send_message(sandbox, &message, claimant->file) == 0;
+  enum claim end = is_sent ? run_in(sandbox, message.given[3], claimant, &reply) : CLAIM_NONE;
   if (message.given[3] >= 0) close(message.given[3]);
-  if (fd >= 0) close(fd);
+  close(sandbox);
   free(message.block);
   *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;

@@ -2,7 +2,7 @@
  * The client's side of a warm sandbox: finds one that is exactly what the cold way would build now, and gives it the command.
  *
  * Theory of operation. A cached launch file that may be served by a pool names the pool's directory. There a ready socket is claimed by
- * renaming it, and gets the plan and the command. The sandbox refuses a plan that it was not built from, or that is stale
+ * renaming it, and gets the plan and the command as soon as the client has them. The sandbox refuses a plan that it was not built from, or that is stale
  * (runner/freshness.h). Whatever goes wrong before it has said FRAME_TAKEN costs nothing: the cold start is always possible. After that
  * there is no second run, unless the sandbox says FRAME_REFUSED, or was killed before its command went through the gate.
  */
@@ -25,8 +25,12 @@ struct claimant {
   struct capture *capture;
 };
 
-/* Runs a command in a warm sandbox, if one serves the plan; json has room for `room` bytes. */
-enum claim claim_run(const struct claimant *claimant, int *exit_code, char *json, size_t room);
+/* Claims a warm sandbox that may serve the plan, and tells it that a command comes: it looks at what it must look at meanwhile. A
+ * socket, or -1: there is none. Whoever closes it gives the sandbox up, and nothing was run. */
+int claim_sandbox(const struct launchfile *file);
+
+/* Runs a command in a claimed sandbox, if it serves the plan; closes `sandbox`; json has room for `room` bytes. */
+enum claim run_claimed(int sandbox, const struct claimant *claimant, int *exit_code, char *json, size_t room);
 
 /*
  * The same by a launch of our own, a child at the other end of the socket `launch`, which is closed. CLAIM_LOST: its end is unknown.

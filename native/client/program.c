@@ -74,10 +74,14 @@ static enum look look_at(const char *place, char *real, size_t room) {
 
 /* Relative and empty entries are the caller's directory: the plan passes them over. */
 static enum look search(const char *name, const char *path, char *place, size_t room, char *real) {
+  const size_t name_length = strlen(name);
   for (const char *entry = path; *entry; entry += *entry == ':') {
     size_t length = strcspn(entry, ":");
     if (*entry == '/') {
-      if ((size_t)snprintf(place, room, "%.*s/%s", (int)length, entry, name) >= room) return UNKNOWN;
+      if (length + 1 + name_length >= room) return UNKNOWN;
+      memcpy(place, entry, length);
+      place[length] = '/';
+      memcpy(place + length + 1, name, name_length + 1);
       enum look look = look_at(place, real, PATH_MAX);
       if (look != NO_FILE) return look;
     }
@@ -88,7 +92,7 @@ static enum look search(const char *name, const char *path, char *place, size_t 
 
 /* src/plan/toolchain.ts resolves `..` and a slash at the end as text, the kernel does not: such names are node's. */
 static int is_plain(const char *name, const char *path) {
-  for (const char *entry = path; *entry; entry += *entry == ':') {
+  for (const char *entry = strstr(path, "..") ? path : ""; *entry; entry += *entry == ':') {
     char word[PATH_MAX];
     size_t length = strcspn(entry, ":");
     if (length >= sizeof word) return 0;

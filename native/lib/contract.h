@@ -14,7 +14,7 @@
 #define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
 #define TERMINATOR_FD 5 /* descriptor of launch where a launch file has net-terminate: the terminator's channel, for the helper net */
 #define KEEPER_LIVENESS_FD 4 /* descriptor of the pool keeper (optional): its end of file means that its parent is gone */
-#define FRAME_DESCRIPTORS_MAX 4 /* that come with the first frame: three streams, and the gate of a warm sandbox */
+#define FRAME_DESCRIPTORS_MAX 4 /* that come with a command: three streams, and the gate of a warm sandbox */
 #define FRAME_DATA_MAX 65536 /* bytes of stdin in one frame */
 #define FRAME_RUN_MAX 16777216 /* bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
 #define STAGING_DIRECTORY "/sys" /* where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */

@@ -3,11 +3,12 @@
  * Spoken by native/client/pool-client.c and src/backends/namespace/frames.ts on one side, by native/runner/run-protocol.c on the other.
  *
  * The caller of a cold run has started launch with its end of the socket as RUN_FD; the client of a warm sandbox has claimed one. Either
- * sends FRAME_GUARDS (optional) and FRAME_RUN, with the command's three streams as descriptors of the first byte, or without: then they
+ * sends FRAME_GUARDS (optional) and FRAME_RUN, with the command's three streams as descriptors of any byte of them, or without: then they
  * are launch's own or come as frames, too. launch answers FRAME_STATUS at the end, or FRAME_REFUSED: the command was not and will not be
  * started. After the last frame it shuts its side of the socket.
  *
- * A warm sandbox is a child of the keeper, not of its client. The client sends FRAME_CALLER first, and may send a fourth descriptor, the
+ * A warm sandbox is a child of the keeper, not of its client. The client sends FRAME_CALLER first, as soon as it has claimed the sandbox,
+ * which begins to look whether its plan still holds (runner/freshness.h). With its command it may send a fourth descriptor, the
  * gate, an eventfd that holds 1. The command's process reads it right before the command starts, or the client does, and then it never
  * will: that decides which of them has the run when the sandbox is killed. FRAME_TAKEN is the promise that the command may have been
  * started: a client that has not seen it, or has read the gate, may run the command in another way; any other must not, unless

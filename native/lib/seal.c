@@ -72,6 +72,10 @@ static void begin(struct blake *blake) {
 
 /* The last block is kept back: it is compressed in another way. */
 static void add(struct blake *blake, const unsigned char *bytes, size_t size) {
+  for (; blake->used == 0 && size > BLOCK; bytes += BLOCK, size -= BLOCK) {
+    blake->count += BLOCK;
+    compress(blake, bytes, 0);
+  }
   while (size) {
     if (blake->used == BLOCK) {
       blake->count += BLOCK;

@@ -1,18 +1,45 @@
 #include "runner/freshness.h"
 
 #include "lib/launch-cache.h"
+#include "lib/report-failure.h"
 
 #include <string.h>
 
 static int is_guard(const struct entry *entry) { return entry->verb == V_AT || entry->verb == V_CONTENT; }
 
-int is_fresh(const struct launchfile *plan) {
+/* Looks at the guards among the next `most` entries. 0 = one does not hold. */
+static int look(const struct launchfile *plan, size_t *position, size_t most) {
   struct entry entry;
-  size_t position = 0;
-  while (launchfile_next(plan, &position, &entry))
+  while (most-- > 0 && launchfile_next(plan, position, &entry))
     if (is_guard(&entry) && !guard_holds(&entry)) return 0;
   return 1;
 }
+
+int is_fresh(const struct launchfile *plan) {
+  size_t position = 0;
+  return look(plan, &position, SIZE_MAX);
+}
+
+/* ---- looks ahead ---- */
+
+/* Some 10 microseconds: nobody waits long for what asks for attention meanwhile. */
+#define LOOKS_AT_ONCE 8
+/* Many times what a client needs from its claim to its command. */
+#define LOOKS_HOLD_NS 5000000ull
+
+int looks_are_left(const struct looks *looks, const struct launchfile *plan) { return !looks->has_failed && looks->position < plan->count; }
+
+void look_ahead(struct looks *looks, const struct launchfile *plan) {
+  if (!looks->begun_ns) looks->begun_ns = now_ns();
+  looks->has_failed |= !look(plan, &looks->position, LOOKS_AT_ONCE);
+}
+
+static int is_fresh_after(const struct looks *looks, const struct launchfile *plan) {
+  size_t position = looks->begun_ns && now_ns() - looks->begun_ns < LOOKS_HOLD_NS ? looks->position : 0;
+  return !looks->has_failed && look(plan, &position, SIZE_MAX);
+}
+
+/* ---- a plan and a sandbox ---- */
 
 static int is_same_guard(const struct entry *a, const struct entry *b) {
   return a->verb == b->verb && strcmp(a->word[0], b->word[0]) == 0 && strcmp(a->word[1], b->word[1]) == 0;
@@ -66,8 +93,8 @@ static int is_same_tree(const struct launchfile *a, const struct launchfile *b, 
   return a->size - from == b->size - at && memcmp(a->bytes + from, b->bytes + at, a->size - from) == 0;
 }
 
-int serves(const struct launchfile *own, const struct launchfile *wanted) {
+int serves(const struct launchfile *own, const struct launchfile *wanted, const struct looks *looks) {
   struct entry engine;
   if (launchfile_find(wanted, V_ENGINE, &engine) && !(is_same_caller(own, wanted) && is_same_tree(own, wanted, &engine))) return 0;
-  return is_fresh(own) && is_fresh_besides(wanted, own);
+  return is_fresh_after(looks, own) && (wanted->bytes == own->bytes || is_fresh_besides(wanted, own));
 }

@@ -10,7 +10,21 @@
 int is_fresh(const struct launchfile *plan);
 
 /*
- * May a sandbox built from `own` run a command that was planned as `wanted`? Both must be fresh, and where `wanted` says of what a sandbox
- * is to be built, and for which caller, that must be the same in `own`, byte by byte.
+ * Looks that are made while a client that has begun is still preparing its command. Those that are not made by then are made
+ * afterwards. When the command is late all are made again: what is seen must be the disk on which the command starts.
  */
-int serves(const struct launchfile *own, const struct launchfile *wanted);
+struct looks {
+  uint64_t begun_ns; /* CLOCK_MONOTONIC; 0 = there was none yet */
+  size_t position;   /* up to which the entries of the plan have been looked at */
+  int has_failed;
+};
+
+int looks_are_left(const struct looks *looks, const struct launchfile *plan);
+/* Makes the next few. */
+void look_ahead(struct looks *looks, const struct launchfile *plan);
+
+/*
+ * May a sandbox built from `own` run a command that was planned as `wanted`? Both must be fresh, and where `wanted` says of what a sandbox
+ * is to be built, and for which caller, that must be the same in `own`, byte by byte. `looks` were made at `own`.
+ */
+int serves(const struct launchfile *own, const struct launchfile *wanted, const struct looks *looks);

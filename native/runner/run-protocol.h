@@ -5,8 +5,8 @@
  * and asks for the command. Then launch shows a socket `r<id>` in the directory, which only this user can enter. A client
  * claims it by renaming it to `c<id>`, so that no two have the same, connects and sends the command (lib/frames.h). Launch checks its uid,
  * that it has inherited the same limits and priority, that the host's mounts that the tree shows are what they were when it was
- * made, and, while the command's process gets ready, that it serves the client's plan (runner/freshness.h); otherwise it refuses, and
- * the client takes the cold way. From FRAME_TAKEN on it is an ordinary run that ends with the client's connection.
+ * made, and that it serves the client's plan (runner/freshness.h), which it begins to look at while the client still prepares the
+ * command, and finishes while the command's process gets ready; otherwise it refuses, and the client takes the cold way. From FRAME_TAKEN on it is an ordinary run that ends with the client's connection.
  * The sandbox serves one command and ends.
  */
 #pragma once
@@ -40,6 +40,7 @@ struct warm {
   int given[FRAME_DESCRIPTORS_MAX]; /* by the client, until they are handed over */
   int given_count;
   int same_inherited;
+  const struct launchfile *own; /* what a warm sandbox is built from */
   struct launchfile plan; /* of the client, or its guards alone; none: size is 0 */
   int has_command;
   int taken; /* it will run: what the client sends is for it */
@@ -75,6 +76,11 @@ int warm_make_streams(struct warm *warm, int with_input, int streams[3]);
 
 void warm_watch(const struct warm *warm, struct pollfd watched[WARM_POLLS]);
 enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_POLLS]);
+
+/* A client of a pool has said that it comes with a command, and it may be served. */
+int warm_is_announced(const struct warm *warm);
+/* What its client has sent by now, without waiting. */
+enum warm_event warm_read(struct warm *warm);
 
 /* After WARM_RUN. The bytes are the command block; the descriptors are the command's streams. All become the caller's. */
 char *warm_command(struct warm *warm, size_t *size);

@@ -16,6 +16,7 @@
 #include "lib/report-failure.h"
 #include "lib/guard.h"
 #include "lib/syscalls.h"
+#include "runner/freshness.h"
 #include "runner/launch.h"
 #include "runner/layer-size.h"
 #include "runner/net-helper.h"
@@ -77,6 +78,7 @@ struct run {
   mode_t umask;           /* the caller's, for a command that comes from it */
   struct terminal terminal;
   struct warm warm;
+  struct looks looks;
   const char *warm_directory; /* NULL = an ordinary run */
   int status_sent;               /* the warm client has its status */
   uint64_t deferred_at;           /* when run_do_deferred is due; 0 = nothing is owed */

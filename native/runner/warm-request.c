@@ -7,7 +7,6 @@
 
 #include "lib/fd-message.h"
 #include "sandbox/root-fs.h"
-#include "runner/freshness.h"
 #include "runner/stream-check.h"
 
 #include <stddef.h>
@@ -97,11 +96,13 @@ static int guard_late(struct run *run) {
   return run_record_failure(run, ESTALE, "launch: protect", ""), -1;
 }
 
+static int is_served(const struct run *run) { return serves(&run->file, &run->warm.plan, &run->looks); }
+
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
 static int make_ready(struct run *run, const char *block, size_t size) {
   if (hand_over(run, block, size) < 0) return -1;
   if (run_begin_layer(run) < 0) return run_record_failure(run, errno, "launch: record of the layer", ""), -1;
-  if (!serves(&run->file, &run->warm.plan)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
+  if (!is_served(run)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
   return guard_late(run);
 }
 
@@ -143,9 +144,24 @@ void run_on_ready(struct run *run, const int *fds, int count) {
   run_kill(run);
 }
 
+/* A client says that it comes before it has its command: until then there is time for what it will ask. */
+static enum warm_event look_until_command(struct run *run) {
+  enum warm_event event = WARM_NOTHING;
+  while (event == WARM_NOTHING && warm_is_announced(&run->warm) && looks_are_left(&run->looks, &run->file)) {
+    look_ahead(&run->looks, &run->file);
+    event = warm_read(&run->warm);
+  }
+  return event;
+}
+
+static enum warm_event next_event(struct run *run, const struct pollfd *watched) {
+  enum warm_event event = warm_relay(&run->warm, watched);
+  return event == WARM_NOTHING ? look_until_command(run) : event;
+}
+
 void run_relay(struct run *run, const struct pollfd *watched) {
   if (run->caller) return;
-  switch (warm_relay(&run->warm, watched)) {
+  switch (next_event(run, watched)) {
     case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
     case WARM_SIGNAL: return run_on_signal(run, warm_signal(&run->warm));
     case WARM_GONE: return run->status_sent ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
@@ -198,7 +214,7 @@ void run_await_command(struct run *run) {
   run->block = warm_command(&run->warm, &run->block_size);
   run->command = words_of(run->block, run->block_size);
   take_given_streams(run);
-  if (serves(&run->file, &run->warm.plan)) return;
+  if (is_served(run)) return;
   run->status_sent = 1;
   warm_refuse(&run->warm);
   run_finish_client(run);
@@ -211,7 +227,6 @@ void run_send_status_early(struct run *run) {
   run_sweep(run); /* before the client's next step, which may be to make what was protected */
   run_conclude(run);
   send_status(run);
-  run_do_deferred(run);
 }
 
 void run_finish_client(struct run *run) {

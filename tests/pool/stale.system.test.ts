@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
+import { commandBlock } from '../../src/backends/namespace/frames.ts'
+import { FRAME } from '../../src/contract.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { type Keeper, sandboxesOf, startPool, stopKeeper, until, WHICH_SANDBOX } from './pool.ts'
+import { type Keeper, sandboxesOf, startPool, stopKeeper, type TestPool, until, WHICH_SANDBOX } from './pool.ts'
 
 interface TestSite {
   /** Shown read-only as /shown. */
@@ -92,6 +94,51 @@ describeWith(['root', 'bwrap', 'userns'], 'a mount on the host', () => {
     run.stdin.end('go\n')
     await once(run, 'close')
     expect(printed()).toBe('begun\n')
+  })
+})
+
+interface SlowRun {
+  readonly frames: readonly number[]
+  readonly printed: string
+}
+
+interface SlowClient {
+  /** A path that it makes between its claim and its command. */
+  readonly makes?: string
+  /** What it says was planned; default: the plan of the pool. */
+  readonly plan?: Buffer
+}
+
+const planOf = (pool: TestPool): Buffer => readFileSync(join(pool.directory, 'plan'))
+
+/** By a client that claims a sandbox well before it sends the command. */
+async function runSlowly(pool: TestPool, { makes, plan = planOf(pool) }: SlowClient = {}): Promise<SlowRun> {
+  const [name] = await pool.whenReady()
+  const run = Buffer.from(commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })).toString('hex')
+  const { directory } = pool
+  const input = JSON.stringify({ directory, name, change: makes ?? null, guards: plan.toString('hex'), run })
+  const { stdout } = await execa('python3', [join(import.meta.dirname, 'slow-client.py')], { input })
+  return JSON.parse(stdout) as SlowRun
+}
+
+const RAN: SlowRun = { frames: [FRAME.taken, FRAME.status], printed: 'ran\n' }
+const REFUSED: SlowRun = { frames: [FRAME.refused], printed: '' }
+
+describeWith(['bwrap', 'userns'], 'a client that has claimed a sandbox and takes its time', () => {
+  test('is refused when what was planned from has changed meanwhile', async () => {
+    const pool = await startPool({ size: 1 })
+    const profile = join(pool.call.env?.HOME ?? '', '.config/llm-do/profiles/default.yaml')
+    expect(await runSlowly(pool)).toEqual(RAN) // The control.
+    expect(await runSlowly(pool, { makes: profile })).toEqual(REFUSED)
+  })
+
+  test('is refused when it comes with another plan of the same length', async () => {
+    const pool = await startPool({ size: 1 })
+    const own = planOf(pool).toString('latin1')
+    const other = own.replace('\0net\0none\0', '\0net\0host\0')
+    expect(other).not.toBe(own)
+    expect(await runSlowly(pool)).toEqual(RAN) // The control.
+    expect(await runSlowly(pool, { plan: Buffer.from(other, 'latin1') })).toEqual(REFUSED)
   })
 })
 

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const struct looks NONE_AHEAD = {0};
+
 /* A plan for this caller that builds `tree` and was made from what is at `guard` now. */
 static struct launchfile plan_of(const char *caller, const char *tree, const char *guard) {
   static struct launchfile file;
@@ -56,28 +58,60 @@ UNIT("a plan without guards is fresh") {
 UNIT("a sandbox serves the plan that it was built from, and no other tree or caller") {
   struct launchfile own = plan_of("me", "box", NULL), same = plan_of("me", "box", "/usr");
   struct launchfile tree = plan_of("me", "bax", NULL), longer = plan_of("me", "boxes", NULL), caller = plan_of("you", "box", NULL);
-  EXPECT(serves(&own, &same));
-  EXPECT(!serves(&own, &tree));
-  EXPECT(!serves(&own, &longer));
-  EXPECT(!serves(&own, &caller));
+  EXPECT(serves(&own, &same, &NONE_AHEAD));
+  EXPECT(!serves(&own, &tree, &NONE_AHEAD));
+  EXPECT(!serves(&own, &longer, &NONE_AHEAD));
+  EXPECT(!serves(&own, &caller, &NONE_AHEAD));
 }
 
 UNIT("a sandbox that knows no caller or no tree serves no whole plan, only guards") {
   struct launchfile nothing = {0}, whole = plan_of("me", "box", NULL), guards = plan_of("me", NULL, "/usr");
-  EXPECT(!serves(&nothing, &whole));
-  EXPECT(serves(&nothing, &guards));
+  EXPECT(!serves(&nothing, &whole, &NONE_AHEAD));
+  EXPECT(serves(&nothing, &guards, &NONE_AHEAD));
 }
 
 UNIT("both what the sandbox was built from and what the plan was made from must be fresh") {
   const char *path = guarded_path();
   struct launchfile guarded = plan_of("me", "box", path), plain = plan_of("me", "box", NULL);
-  EXPECT(serves(&guarded, &plain) && serves(&plain, &guarded) && serves(&guarded, &guarded));
+  EXPECT(serves(&guarded, &plain, &NONE_AHEAD) && serves(&plain, &guarded, &NONE_AHEAD) && serves(&guarded, &guarded, &NONE_AHEAD));
   change(path);
-  EXPECT(!serves(&guarded, &plain));
-  EXPECT(!serves(&plain, &guarded));
-  EXPECT(!serves(&guarded, &guarded));
+  EXPECT(!serves(&guarded, &plain, &NONE_AHEAD));
+  EXPECT(!serves(&plain, &guarded, &NONE_AHEAD));
+  EXPECT(!serves(&guarded, &guarded, &NONE_AHEAD));
   struct launchfile now = plan_of("me", "box", path);
-  EXPECT(serves(&now, &now));
-  EXPECT(!serves(&guarded, &now)); /* built before the change */
+  EXPECT(serves(&now, &now, &NONE_AHEAD));
+  EXPECT(!serves(&guarded, &now, &NONE_AHEAD)); /* built before the change */
+  unlink(path);
+}
+
+/* All of them, begun `ago` nanoseconds before now. */
+static struct looks looked_at(const struct launchfile *plan, uint64_t ago) {
+  struct looks looks = {0};
+  while (looks_are_left(&looks, plan)) look_ahead(&looks, plan);
+  looks.begun_ns -= ago;
+  return looks;
+}
+
+UNIT("looks that were made long before the command are made again") {
+  const char *path = guarded_path();
+  struct launchfile plan = plan_of("me", "box", path);
+  struct looks made = looked_at(&plan, 0), old = looked_at(&plan, 3600 * 1000000000ull);
+  EXPECT(!looks_are_left(&old, &plan) && old.position == plan.count && !old.has_failed);
+  EXPECT(serves(&plan, &plan, &made) && serves(&plan, &plan, &old) && serves(&plan, &plan, &NONE_AHEAD));
+  change(path);
+  EXPECT(!serves(&plan, &plan, &old));
+  EXPECT(!serves(&plan, &plan, &NONE_AHEAD));
+  unlink(path);
+}
+
+UNIT("a look ahead that finds a change is the last, and nothing is served after it") {
+  const char *path = guarded_path();
+  struct launchfile plan = plan_of("me", "box", path);
+  change(path);
+  struct looks looks = looked_at(&plan, 0);
+  EXPECT(looks.has_failed && !looks_are_left(&looks, &plan));
+  EXPECT_NUMBER(chmod(path, 0600), 0);
+  EXPECT(is_fresh(&plan));
+  EXPECT(!serves(&plan, &plan, &looks));
   unlink(path);
 }
