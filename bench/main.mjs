@@ -170,10 +170,19 @@ async function node(bench) {
   stage.warm(json)
   // A cache of its own for every run: nothing is known, neither of the machine nor of the plan.
   const first = ['sh', '-c', `XDG_CACHE_HOME=${stage.directory}/first-$$ exec "$0" -- true`, stage.exec]
-  const times = await turns(bench, 'node', { commands: { node: [process.execPath, '-e', '0'], json, first }, rounds })
+  const verbs = {
+    ps: [stage.llmDo, 'ps'],
+    profiles: [stage.llmDo, 'profiles'],
+    'pool status': [stage.llmDo, 'pool', 'status'],
+    // It ends with 1 where this machine lacks something.
+    doctor: ['sh', '-c', '"$0" doctor >/dev/null || test $? = 1', stage.llmDo],
+  }
+  const commands = { node: [process.execPath, '-e', '0'], json, first, ...verbs }
+  const times = await turns(bench, 'node', { commands, rounds })
   return [
-    { row: 'first run ever / node -e 0', value: ratio(times, 'first', 'node'), goal: 2.5 },
+    { row: 'first run ever / node -e 0', value: ratio(times, 'first', 'node'), goal: 2 },
     { row: '--json run / node -e 0', value: ratio(times, 'json', 'node'), goal: 1.6 },
+    ...Object.keys(verbs).map((verb) => ({ row: `${verb} / node -e 0`, value: ratio(times, verb, 'node'), goal: 1.5 })),
   ]
 }
 

@@ -39,6 +39,7 @@ export function makeStage() {
     cwd,
     env,
     exec,
+    llmDo: join(ROOT, 'bin/llm-do'),
     run,
     /** Runs it twice: the first run leaves the launch file, the second must find it. */
     warm(words) {

@@ -3,6 +3,7 @@
 //   index.js          the same for import: one copy for a program that uses both, so that its classes are the same, too
 //   types-cjs/        the same declarations for require(): the compiler takes the kind of a module from the package.json around it
 //   cli.cjs           what node is given to run: starts the program from what compile.mjs made of it
+//   cli-VERB.cjs      the same for a verb that is a program of its own, VERB-SUM.cjs
 //   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
 //   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
 //   mcp-SUM.cjs       the verb of that name with all that it needs
@@ -65,8 +66,39 @@ const BESIDE = ['src/fleet/server/fleet-page.html', 'node_modules/node-sqlite3-w
 /** Verbs that are files of their own, with their own copy of what they share with the program: no other verb may start slower for them. */
 const VERBS_APART = ['mcp']
 
-/** Modules of node's own that a run asks for when its command has been started: until then they are not loaded. */
-const LATE = { 'node:crypto': ['createHash', 'createHmac', 'randomBytes', 'randomUUID', 'timingSafeEqual'] }
+/** Verbs that are programs of their own, `cli-VERB.cjs`, which the client starts: they need a small part of what a run does. */
+const VERBS_ALONE = ['ps', 'profiles']
+
+/** Of src/cli/main.ts only what this verb leads to. Nothing else is asked of such a program. */
+const onlyVerb = (verb) => ({
+  name: 'only-verb',
+  setup(bundle) {
+    bundle.onResolve({ filter: /^\.\/(commands\/.*|help|delegate)\.ts$/ }, ({ path, importer }) =>
+      importer.endsWith('/src/cli/main.ts') && path !== `./commands/${verb}.ts` ? { path, external: true } : undefined,
+    )
+  },
+})
+
+/** Modules of node's own that a run asks for when its command has been started, or never: until then they are not loaded. */
+const LATE = {
+  'node:crypto': ['createHash', 'createHmac', 'randomBytes', 'randomUUID', 'timingSafeEqual'],
+  'node:fs/promises': [
+    'appendFile',
+    'chmod',
+    'copyFile',
+    'lstat',
+    'mkdir',
+    'mkdtemp',
+    'open',
+    'readFile',
+    'readdir',
+    'readlink',
+    'realpath',
+    'rm',
+    'stat',
+    'writeFile',
+  ],
+}
 
 const late = {
   name: 'late',
@@ -99,6 +131,15 @@ async function buildScript(name, { entryPoint, plugins }) {
   const entry = { entryPoints: { [name]: entryPoint }, entryNames: '[name]-[hash]' }
   const { metafile } = await build({ ...script, ...entry, plugins, metafile: true })
   return basename(Object.keys(metafile.outputs)[0])
+}
+
+/** What node is given to run. */
+async function buildStart(name, program) {
+  await build({
+    ...script,
+    entryPoints: { [name]: entryPoints.cli },
+    define: { ...script.define, PROGRAM: JSON.stringify(program) },
+  })
 }
 
 const exporting = (name, value) => `export const ${name} = ${JSON.stringify(value)}`
@@ -146,11 +187,11 @@ async function buildAll() {
     entryPoint: entryPoints.program,
     plugins: [withVerbsApart, ...plugins],
   })
-  await build({
-    ...script,
-    entryPoints: { cli: entryPoints.cli },
-    define: { ...script.define, PROGRAM: JSON.stringify(program) },
-  })
+  await buildStart('cli', program)
+  for (const verb of VERBS_ALONE) {
+    const plugins = [onlyVerb(verb), withPrecompiled, withApart, late]
+    await buildStart(`cli-${verb}`, await buildScript(verb, { entryPoint: entryPoints.program, plugins }))
+  }
   await build({ ...script, entryPoints: { terminator: entryPoints.terminator } })
   await build({ ...script, entryPoints: { index: entryPoints.index }, plugins })
   writeFileSync(join(made, 'index.js'), "export * from './index.cjs'\n")

@@ -1,9 +1,10 @@
 // Keeps what node's compiler makes of the command's program next to it, so that its starts need not compile:
-//   node scripts/compile.mjs [DIRECTORY of dist]
+//   node scripts/compile.mjs [DIRECTORY of dist [VERB]]
 // Only the node that ran this can use it, so it is made again where the package is installed. The program is run here, on `true`,
 // for the compiler to see which functions a run needs; where there can be no sandbox (docker is left alone), those up to the refusal.
 // Which node that was is put on record for native/client/find-node.c: the same one starts the program, whatever PATH says then.
-import { mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -11,7 +12,17 @@ import { fileURLToPath } from 'node:url'
 import vm from 'node:vm'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const cli = join(resolve(process.argv[2] ?? join(root, 'dist')), 'cli.cjs')
+const directory = resolve(process.argv[2] ?? join(root, 'dist'))
+const verb = process.argv[3]
+const cli = join(directory, verb === undefined ? 'cli.cjs' : `cli-${verb}.cjs`)
+
+// Each verb that is a program of its own is started by itself, because a program ends its process.
+if (verb === undefined)
+  for (const name of readdirSync(directory)) {
+    const [, alone] = /^cli-([a-z]+)\.cjs$/.exec(name) ?? []
+    if (alone !== undefined)
+      execFileSync(process.execPath, [fileURLToPath(import.meta.url), directory, alone], { stdio: 'ignore' })
+  }
 
 /** What cli.cjs makes: compiled anew, whatever was kept before. */
 const scripts = []
@@ -31,7 +42,8 @@ process.env = { LLM_DO_CALL: 'argv', LLM_DO_DIRECTORY: stage, ...Object.fromEntr
 process.chdir(stage)
 // A profile and an option, for the YAML parser and the schema to be among what is compiled.
 writeFileSync('own.yaml', 'sandbox:\n  extends: default\n')
-const words = ['exec', '--profile', './own.yaml', '--timeout', '30s', '--', 'true']
+const run = ['exec', '--profile', './own.yaml', '--timeout', '30s', '--', 'true']
+const words = verb === undefined ? run : [verb]
 process.argv = [process.execPath, cli, ...words.map((word) => `=${word}`)]
 
 function replace(file, content) {
@@ -39,7 +51,7 @@ function replace(file, content) {
   renameSync(`${file}.new`, file)
 }
 
-replace(join(dirname(cli), 'node-path'), `${realpathSync(process.execPath)}\n`)
+replace(join(directory, 'node-path'), `${realpathSync(process.execPath)}\n`)
 
 // The program ends its process itself.
 process.on('exit', () => {

@@ -74,12 +74,22 @@ static void need_descriptors(void) {
   _exit(125);
 }
 
-/* Becomes node with ROOT/dist/cli.cjs; see client/node-call.h for how it gets the call. */
+/* Only letters: what a caller types must not lead anywhere else. */
+static int is_verb(const char *word) { return word && word[0] && strspn(word, "abcdefghijklmnopqrstuvwxyz") == strlen(word); }
+
+/* The program of the verb alone, where it has one (VERBS_ALONE of scripts/build.mjs): node starts it in half the time of the whole. */
+static void choose_script(const char *root, const struct node_call *handover, char *script, size_t room) {
+  const char *verb = handover->first ? handover->first : handover->words[0];
+  if (is_verb(verb) && (size_t)snprintf(script, room, "%s/dist/cli-%s.cjs", root, verb) < room && access(script, R_OK) == 0) return;
+  snprintf(script, room, "%s/dist/cli.cjs", root);
+}
+
+/* Becomes node with ROOT/dist/cli.cjs or that of the verb; see client/node-call.h for how it gets the call. */
 static _Noreturn void become_node(const char *root, const struct node_call *handover) {
   static char script[4200], node[4096], why[4096];
   const struct node_search search = {root, getenv("PATH"), handover->words};
   need_descriptors();
-  snprintf(script, sizeof script, "%s/dist/cli.cjs", root);
+  choose_script(root, handover, script, sizeof script);
   if (node_find(&search, node, sizeof node, why, sizeof why) < 0)
     refuse_node("no node that only root or you can change", why, "put node 20.19 or newer into a directory of PATH outside the project");
   node_call_exec(node, script, handover);

@@ -20,15 +20,18 @@ export function subcommand(name: SubcommandName, run: (parsed: Arguments, call: 
     if (call.text.length === 0 && !needsWords(declaration)) return await run({ operands: [], flags: {} }, call)
     // Without a word there is nothing to parse, and commander takes milliseconds to load.
     const { parseArguments } = await import('./arguments.ts')
-    const parsed = parseArguments(declaration, call.text, await execOptionsFor(declaration))
+    const parsed = parseArguments(declaration, call.text, await execOptionsFor(declaration, call.text[0]))
     if (!('help' in parsed)) return await run(parsed, call)
     await writeStdout(parsed.help)
     return 0
   }
 }
 
-async function execOptionsFor(declaration: SubcommandDeclaration): Promise<readonly ExplainedOption[]> {
-  const places = [declaration, ...(declaration.actions ?? [])]
+/** Only where the first word may lead to them: explaining them takes the tables of all policy keys. */
+async function execOptionsFor(declaration: SubcommandDeclaration, first = ''): Promise<readonly ExplainedOption[]> {
+  const { actions = [] } = declaration
+  const named = actions.filter(({ name }) => name === first)
+  const places = [declaration, ...(named.length > 0 ? named : actions)]
   if (places.every(({ execOptions }) => execOptions === undefined)) return []
   return (await import('../policy/option-help.ts')).EXPLAINED_OPTIONS
 }

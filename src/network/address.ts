@@ -62,11 +62,17 @@ const EMBEDDING = Object.entries({
   '::ffff:0:0:0/96': 12,
   '::/96': 12,
   '2002::/16': 2,
-}).map(([text, at]) => ({ prefix: parseRange(text), at }))
+}).map(([text, at]) => ({ text, at }))
+
+/** Parsed here and not at the start: a run without addresses need not wait for it. */
+function isWithin(text: string, range: AddressRange): boolean {
+  const prefix = parseRange(text)
+  return prefix !== undefined && rangeCovers(prefix, range)
+}
 
 /** The IPv4 addresses that a range of such IPv6 addresses leads to; undefined for other ranges. */
 export function embeddedRange(range: AddressRange): AddressRange | undefined {
-  const form = EMBEDDING.find(({ prefix, at }) => prefix && range.length >= 8 * at && rangeCovers(prefix, range))
+  const form = EMBEDDING.find(({ text, at }) => range.length >= 8 * at && isWithin(text, range))
   if (form === undefined) return undefined
   const bytes = [...MAPPED, ...range.bytes.slice(form.at, form.at + 4)]
   const length = Math.min(128, 96 + range.length - 8 * form.at)

@@ -15,6 +15,7 @@ import { openUnlinked } from '../backends/child-process.ts'
 import { parseLaunchStatus } from '../backends/launch-status.ts'
 import { SandboxError } from '../error.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
+import { runProgram } from '../os/run-program.ts'
 
 export interface KeeperInputs {
   /** Directory of all pools of the user. */
@@ -120,6 +121,9 @@ export async function startDetached(inputs: Omit<KeeperInputs, 'endsWithUs'>): P
   return { isNew: first.word === 'ready', pid }
 }
 
+/** A keeper has the words of its options, of which the kernel takes two megabytes at most. */
+const MOST_OUTPUT = 2 ** 28
+
 /**
  * Asks bin/pool about the keepers of a user.
  * @param names with `stop`: only these
@@ -131,16 +135,12 @@ export async function runPoolProgram(
   pools: string,
   names: readonly string[] = [],
 ): Promise<string> {
-  const { execa } = await import('execa')
   const program = join(nativeDirectory(), 'pool')
-  const { exitCode, stdout, stderr, code } = await execa(program, [action, pools, ...names], {
-    env: {},
-    extendEnv: false,
-    reject: false,
-    stdin: 'ignore',
-  })
-  if (code === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${program}: no such file.`, { hint: 'make native' })
-  if (exitCode === 0) return stdout
+  const argv = [action, pools, ...names]
+  const { status, stdout, stderr } = await runProgram({ file: program, argv, env: {}, mostOutput: MOST_OUTPUT })
+  if (status === 'ENOENT')
+    throw new SandboxError('HELPER_MISSING', `${program}: no such file.`, { hint: 'make native' })
+  if (status === 0) return stdout.trimEnd()
   throw new SandboxError('BACKEND_FAILED', `pool ${action}: ${stderr.trim() || `${program} failed`}`, {
     hint: 'ls -ld the directory named above; it must be yours alone',
   })

@@ -1,5 +1,5 @@
 /** What node loads and compiles before it does what it was asked for. Of the built program: that is what people wait for. */
-import { cp, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
@@ -28,12 +28,12 @@ interface Started {
   readonly scripts: readonly { readonly name: string; readonly compiled: boolean }[]
 }
 
-async function start(words: readonly string[], root = ROOT): Promise<Started> {
+async function start(words: readonly string[], root = ROOT, script = 'cli.cjs'): Promise<Started> {
   const home = await temporaryDirectory()
   const [tracer, trace] = [join(home, 'tracer.cjs'), join(home, 'trace.json')]
   await writeFile(tracer, TRACER)
   const { words: argv, env } = byHand(words, { PATH: process.env.PATH ?? '', HOME: home }, home)
-  const { exitCode } = await execa(process.execPath, ['--require', tracer, join(root, 'dist/cli.cjs'), ...argv], {
+  const { exitCode } = await execa(process.execPath, ['--require', tracer, join(root, 'dist', script), ...argv], {
     cwd: home,
     env: { ...env, TRACE: trace },
     extendEnv: false,
@@ -47,6 +47,26 @@ const namesOf = ({ scripts }: Started): readonly string[] => scripts.map(({ name
 describe('The program', () => {
   test('that says its version loads nothing but itself', async () => {
     expect(await start(['--version'])).toEqual({ status: 0, scripts: [{ name: 'program', compiled: true }] })
+  })
+
+  test.each(['ps', 'profiles'])('of %s alone loads nothing else', async (verb) => {
+    const scripts = [{ name: verb, compiled: true }]
+    expect(await start([verb], ROOT, `cli-${verb}.cjs`)).toEqual({ status: 0, scripts })
+  })
+
+  test('of a verb alone is what the client starts for that verb and for no other word', async () => {
+    const root = await temporaryDirectory()
+    await mkdir(join(root, 'bin'))
+    await mkdir(join(root, 'dist'))
+    await cp(join(ROOT, 'bin/llm-do'), join(root, 'bin/llm-do'))
+    await cp(join(ROOT, 'dist/node-path'), join(root, 'dist/node-path'))
+    await cp(join(ROOT, 'package.json'), join(root, 'package.json'))
+    await writeFile(join(root, 'dist/cli.cjs'), "console.log('whole')")
+    for (const name of ['ps', 'a1', 'a.b']) await writeFile(join(root, `dist/cli-${name}.cjs`), "console.log('alone')")
+    const started = async (word: string) => (await execa(join(root, 'bin/llm-do'), [word], { cwd: root })).stdout
+    const words = ['ps', 'kill', 'a1', 'a.b', '../dist/cli-ps']
+    const outputs = await Promise.all(words.map(started))
+    expect(outputs).toEqual(['alone', 'whole', 'whole', 'whole', 'whole'])
   })
 
   test('that reads options as policy loads the schema, and no parser of files', async () => {
