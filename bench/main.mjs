@@ -18,10 +18,11 @@ import { limits } from './limits.mjs'
 import { network } from './network.mjs'
 import { highWater, weightBelow, withPool } from './pool.mjs'
 import { makeStage, ROOT } from './stage.mjs'
-import { median, quantile, table } from './statistics.mjs'
+import { median, netRatio, quantile, table } from './statistics.mjs'
 import { makeProgram, timeByTurns } from './stopwatch.mjs'
 import { traces } from './traces.mjs'
 import { variety } from './variety.mjs'
+import { work } from './work.mjs'
 
 const LIBRARY = fileURLToPath(new URL('library.mjs', import.meta.url))
 /** A run with a warm pool must be said to want one, and a cold one not. */
@@ -259,6 +260,16 @@ async function costOfLimits({ runs, times }) {
   }
 }
 
+/** In a place of its own: the guard looks through the whole writable zone. */
+async function realWork(bench) {
+  const stage = makeStage()
+  try {
+    return await work({ ...bench, stage })
+  } finally {
+    stage.remove()
+  }
+}
+
 /* ---- long commands: what the walls cost once they stand ---- */
 
 function manyFiles(root, count) {
@@ -338,14 +349,6 @@ async function longRow(bench, { name, program, scripts, prepare }) {
   return { ...row, ...netRatio(times) }
 }
 
-/** Of neighbours, because a load that comes and goes is larger than what is asked for; the spread is that of the middle half. */
-function netRatio(times) {
-  const [idleInside, idleOutside] = [median(times['true inside']), median(times['true outside'])]
-  const ratios = times.inside.map((ns, round) => (ns - idleInside) / (times.outside[round] - idleOutside))
-  const half = [0.25, 0.75].map((p) => quantile(ratios, p).toFixed(2))
-  return { value: median(ratios), note: `middle half of ${ratios.length} rounds: ${half.join(' to ')}` }
-}
-
 /* ---- memory, and what is left ---- */
 
 async function memory(bench) {
@@ -411,6 +414,7 @@ const GROUPS = {
   cow,
   explain,
   long,
+  work: realWork,
   memory,
   leftovers,
   peers,

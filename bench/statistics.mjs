@@ -8,6 +8,14 @@ export function quantile(values, p) {
 
 export const median = (values) => quantile(values, 0.5)
 
+/** Of neighbours, because a load that comes and goes is larger than what is asked for; the spread is that of the middle half. */
+export function netRatio(times) {
+  const [idleInside, idleOutside] = [median(times['true inside']), median(times['true outside'])]
+  const ratios = times.inside.map((ns, round) => (ns - idleInside) / (times.outside[round] - idleOutside))
+  const half = [0.25, 0.75].map((p) => quantile(ratios, p).toFixed(2))
+  return { value: median(ratios), note: `middle half of ${ratios.length} rounds: ${half.join(' to ')}` }
+}
+
 /** Columns as wide as their widest cell; the first one to the left, numbers to the right. */
 export function table(head, rows) {
   const all = [head, ...rows]

@@ -8,10 +8,11 @@ const benchModule = (name: string) => import(pathToFileURL(join(import.meta.dirn
 interface Statistics {
   readonly quantile: (values: readonly number[], p: number) => number
   readonly median: (values: readonly number[]) => number
+  readonly netRatio: (times: Readonly<Record<string, readonly number[]>>) => { value: number; note: string }
   readonly table: (head: readonly string[], rows: readonly (readonly string[])[]) => string
 }
 
-const { median, quantile, table } = (await benchModule('statistics.mjs')) as Statistics
+const { median, netRatio, quantile, table } = (await benchModule('statistics.mjs')) as Statistics
 const { byHand } = (await benchModule('bwrap.mjs')) as {
   readonly byHand: (words: readonly string[]) => readonly string[]
 }
@@ -31,6 +32,16 @@ describe('the numbers of the bench', () => {
     const runs = [3, 1, 2]
     expect(median(runs)).toBe(2)
     expect(runs).toEqual([3, 1, 2])
+  })
+
+  test('a net ratio is one of neighbours, each without the start-up of its own side', () => {
+    const times = {
+      'true inside': [10, 10, 10],
+      'true outside': [2, 2, 2],
+      inside: [110, 210, 310],
+      outside: [102, 102, 302],
+    }
+    expect(netRatio(times)).toEqual({ value: 1, note: 'middle half of 3 rounds: 1.00 to 2.00' })
   })
 
   test('a table has columns as wide as their widest cell', () => {
