@@ -73,9 +73,11 @@ const EVENTS = [
 
 function record(stage, words, scope) {
   const file = join(stage.directory, 'perf.data')
+  // Without -N perf keeps what ran in ~/.debug, by another name of the same file where it can: a program with two names is a reason to
+  // refuse some runs (src/plan/detach.ts).
   const recorded = spawnSync(
     'perf',
-    ['record', '-q', ...scope, '-o', file, ...EVENTS.flatMap((event) => ['-e', event]), '--', ...words],
+    ['record', '-q', '-N', ...scope, '-o', file, ...EVENTS.flatMap((event) => ['-e', event]), '--', ...words],
     {
       cwd: stage.cwd,
       env: stage.env,

@@ -44,7 +44,7 @@ describeWith('redis', 'an agent of a queue', () => {
 })
 
 testWith('strace', 'a program that serves nobody loads no package of queues or databases', () => {
-  const words = ['-f', '-e', 'trace=openat', programFor(currentUser(), 'llm-do'), 'profiles']
+  const words = ['-f', '-e', 'trace=openat', programFor(currentUser(), 'llm-do'), 'pool', 'status']
   const { stderr } = spawnSync('strace', words, { encoding: 'utf8' })
   expect(stderr).toMatch(/dist\/program-/)
   expect(stderr).not.toMatch(/bullmq|sqlite|fleet-page/)
