@@ -26,7 +26,7 @@ struct claimant {
 };
 
 /* Claims a warm sandbox that may serve the plan, and tells it that a command comes: it looks at what it must look at meanwhile. A
- * socket, or -1: there is none. Whoever closes it gives the sandbox up, and nothing was run. */
+ * socket, or -1: there is none. Closing it gives the sandbox up, and nothing was run. */
 int claim_sandbox(const struct launchfile *file);
 
 /* Runs a command in a claimed sandbox, if it serves the plan; closes `sandbox`; json has room for `room` bytes. */

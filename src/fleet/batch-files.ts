@@ -31,7 +31,7 @@ export async function* linesOf(input: AsyncIterable<Uint8Array>): AsyncGenerator
 
 export const fileInput = (file: string): AsyncIterable<Uint8Array> => createReadStream(file)
 
-/** Lines that are not blank. @returns undefined for what can be read only once, and what cannot be read: whoever needs it will say so */
+/** Lines that are not blank. @returns undefined for what can be read only once, and for what cannot be read, which is an error of its real reader */
 export async function countLines(file: string): Promise<number | undefined> {
   try {
     if (!statSync(file).isFile()) return undefined
