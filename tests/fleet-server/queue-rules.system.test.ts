@@ -1,24 +1,17 @@
 /** What BullMQ rules, order, rates, flows, attempts and stalled jobs, holds for jobs that are run in sandboxes; on a real Redis. */
 import { existsSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { FlowProducer, type Job, Queue, QueueEvents } from 'bullmq'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { freePort } from '../support/free-port.ts'
 import { describeWith } from '../support/needs.ts'
 
 const NAME = 'rules'
 const PATIENCE = { timeout: 60_000, interval: 50 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { readonly port: number }
-      probe.close(() => resolve(port))
-    })
-  })
 
 function ending(child: { readonly kill: (signal: 'SIGKILL') => boolean } & PromiseLike<unknown>): void {
   onTestFinished(async () => {

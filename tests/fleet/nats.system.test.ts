@@ -1,24 +1,16 @@
 /** The source of tasks that docs/fleet-server.md shows, as it stands, with a real JetStream. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { connect, type JetStreamClient, type NatsConnection } from 'nats'
 import { expect, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
+import { freePort } from '../support/free-port.ts'
 import { describeWith, natsServer } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const PATIENCE = { timeout: 60_000, interval: 50 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { readonly port: number }
-      probe.close(() => resolve(port))
-    })
-  })
 
 async function startServer(): Promise<string> {
   const port = await freePort()

@@ -74,7 +74,7 @@ export class ProtocolServer {
     return pieces.map(({ body }) => body['data']).join('')
   }
 
-  /** Whoever takes it: it is this worker's, as if it had been given out again in the meantime. */
+  /** Marks a job as that of another worker, as if it had been given out again. */
   giveTo(jobId: string, workerId: string): void {
     this.owners.set(jobId, workerId)
   }
