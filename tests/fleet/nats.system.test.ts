@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { connect, type JetStreamClient, type NatsConnection } from 'nats'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFailed, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
 import { freePort } from '../support/free-port.ts'
 import { describeWith, natsServer } from '../support/needs.ts'
@@ -45,6 +45,7 @@ async function startAgent(url: string) {
     agent.kill('SIGKILL')
     await agent
   })
+  onTestFailed(async () => console.error((await agent).all))
   return { agent }
 }
 
@@ -70,24 +71,23 @@ describeWith(['nats', 'userns'], 'a queue of NATS', () => {
     return ends
   }
 
-  /** The stream is made by the example. */
-  const submitter = (jetstream: JetStreamClient) => async (data: unknown) => {
-    const publish = () => jetstream.publish('tasks.new', typeof data === 'string' ? data : JSON.stringify(data))
-    return await expect
-      .poll(
-        () =>
-          publish().then(
-            ({ seq }) => seq,
-            () => 0,
-          ),
-        PATIENCE,
-      )
-      .toBeGreaterThan(0)
+  /**
+   * The example makes the streams, the bucket of cancellations last. A bucket that this test made at the same moment
+   * with other settings would end the example.
+   */
+  async function exampleIsReady(nats: NatsConnection): Promise<void> {
+    const manager = await nats.jetstreamManager()
+    const bucket = () => manager.streams.info('KV_cancelled').catch(() => undefined)
+    await expect.poll(bucket, PATIENCE).toBeDefined()
   }
+
+  const submitter = (jetstream: JetStreamClient) => async (data: unknown) =>
+    await jetstream.publish('tasks.new', typeof data === 'string' ? data : JSON.stringify(data))
 
   test('runs tasks, reports each once, cancels, and refuses what is no task', async () => {
     const { nats, jetstream, url } = await startAll()
     const { agent } = await startAgent(url)
+    await exampleIsReady(nats)
     const submit = submitter(jetstream)
     await submit({ command: 'echo one; exit 3' })
     await submit({ command: 'sleep 60', timeoutMs: 300 })
@@ -110,6 +110,7 @@ describeWith(['nats', 'userns'], 'a queue of NATS', () => {
   test('gives the task of an agent that was killed to another one', async () => {
     const { nats, jetstream, url } = await startAll()
     const { agent: first } = await startAgent(url)
+    await exampleIsReady(nats)
     const output = nats.subscribe('tasks.output.1.stdout')
     await submitter(jetstream)({ command: 'echo begun; sleep 3; echo ended' })
     for await (const message of output) if (message.string().includes('begun')) break
