@@ -45,7 +45,10 @@ async function startAgent(url: string) {
     agent.kill('SIGKILL')
     await agent
   })
-  onTestFailed(async () => console.error((await agent).all))
+  onTestFailed(async () => {
+    agent.kill('SIGKILL') // Hooks come in an order that is vitest's own: this one waits for no other.
+    console.error((await agent).all)
+  })
   return { agent }
 }
 
@@ -77,6 +80,7 @@ describeWith(['nats', 'userns'], 'a queue of NATS', () => {
    */
   async function exampleIsReady(nats: NatsConnection): Promise<void> {
     const manager = await nats.jetstreamManager()
+    // One that is not there yet is an error.
     const bucket = () => manager.streams.info('KV_cancelled').catch(() => undefined)
     await expect.poll(bucket, PATIENCE).toBeDefined()
   }
