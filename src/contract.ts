@@ -20,8 +20,10 @@ export const SHELL = '/bin/sh'
 export const BASH = '/bin/bash'
 /** descriptor of launch, the pool keeper and the guard program: the launch file */
 export const LAUNCH_FILE_FD = 3
-/** descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
+/** descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line; of a fork server its owner's, which gets one byte. Its end of file means that the caller is gone */
 export const RUN_FD = 4
+/** descriptor of a fork server: its socket, for a look by /proc/PID/fd */
+export const FORK_SERVER_FD = 5
 /** descriptor of launch where a launch file has net-terminate: the terminator's channel, for the helper net */
 export const TERMINATOR_FD = 5
 /** descriptor of the pool keeper (optional): its end of file means that its parent is gone */
@@ -242,6 +244,8 @@ export const FRAME = {
   input: 4,
   /** a launch file: its at and content entries must hold, and a warm sandbox must have been built from the rest, if there is any, or the command is refused */
   guards: 5,
+  /** to a fork server, first of all: how the streams go (output or all), ended by NUL, then the launch file */
+  plan: 6,
   /** from now on the command may have been started */
   taken: 16,
   /** the command was not and will not be started, even if it had been taken */

@@ -1,5 +1,6 @@
 #include "client/pool-client.h"
 
+#include "lib/fd-message.h"
 #include "lib/frames.h"
 #include "lib/syscalls.h"
 #include "lib/inherited.h"
@@ -36,12 +37,6 @@ static int open_pool(const struct launchfile *file) {
 
 /* ---- a sandbox ---- */
 
-static int is_same_user(int fd) {
-  struct ucred peer;
-  socklen_t size = sizeof peer;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
 /* rename(2) is the lock: one client wins it. Returns a connected socket or -1. */
 static int claim(int pool, const char *name) {
   char claimed[NAME_MAX + 1];
@@ -50,7 +45,7 @@ static int claim(int pool, const char *name) {
   if ((size_t)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", pool, claimed) >= sizeof address.sun_path) return -1;
   if (renameat(pool, name, pool, claimed) < 0) return -1;
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && is_same_user(fd)) return fd;
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && peer_is_same_user(fd)) return fd;
   if (fd >= 0) close(fd);
   unlinkat(pool, claimed, 0);
   return -1;

@@ -11,7 +11,8 @@
 #define SHELL "/bin/sh" /* what runs the script of -c */
 #define BASH "/bin/bash" /* the same where it is installed and a letter asks for it */
 #define LAUNCH_FILE_FD 3 /* descriptor of launch, the pool keeper and the guard program: the launch file */
-#define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line. Its end of file means that the caller is gone */
+#define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line; of a fork server its owner's, which gets one byte. Its end of file means that the caller is gone */
+#define FORK_SERVER_FD 5 /* descriptor of a fork server: its socket, for a look by /proc/PID/fd */
 #define TERMINATOR_FD 5 /* descriptor of launch where a launch file has net-terminate: the terminator's channel, for the helper net */
 #define KEEPER_LIVENESS_FD 4 /* descriptor of the pool keeper (optional): its end of file means that its parent is gone */
 #define FRAME_DESCRIPTORS_MAX 4 /* that come with a command: three streams, and the gate of a warm sandbox */
@@ -206,6 +207,7 @@ enum frame_kind {
   FRAME_SIGNAL = 3, /* int32: a signal that the client got */
   FRAME_INPUT = 4, /* the command's stdin, at most FRAME_DATA_MAX, the first unasked, then one for each want; empty = its end */
   FRAME_GUARDS = 5, /* a launch file: its at and content entries must hold, and a warm sandbox must have been built from the rest, if there is any, or the command is refused */
+  FRAME_PLAN = 6, /* to a fork server, first of all: how the streams go (output or all), ended by NUL, then the launch file */
   FRAME_TAKEN = 16, /* from now on the command may have been started */
   FRAME_REFUSED = 17, /* the command was not and will not be started, even if it had been taken */
   FRAME_WANT = 18, /* what came is with the command: room for one more input */

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 union control {
   struct cmsghdr header;
@@ -51,4 +52,10 @@ int stream_receive(int socket, void *bytes, size_t size, uint64_t until) {
     at += got, size -= (size_t)got;
   }
   return 0;
+}
+
+int peer_is_same_user(int socket) {
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }

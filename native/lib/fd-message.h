@@ -13,5 +13,8 @@ int message_send(int socket, const void *bytes, size_t size, const int *fds, int
 /* Returns what recvmsg does; `fds` has room for MESSAGE_DESCRIPTORS_MAX, and *count of them came, close-on-exec. */
 ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fds, int *count);
 
+/* Whether the process that has connected, or made the pair, or listens, is this user's. */
+int peer_is_same_user(int socket);
+
 /* All of `size` bytes of a stream, until `until` (CLOCK_MONOTONIC). Returns 0, or -1 where they did not come as a whole. */
 int stream_receive(int socket, void *bytes, size_t size, uint64_t until);

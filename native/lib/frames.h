@@ -7,6 +7,9 @@
  * are launch's own or come as frames, too. launch answers FRAME_STATUS at the end, or FRAME_REFUSED: the command was not and will not be
  * started. After the last frame it shuts its side of the socket.
  *
+ * The caller of a fork server (runner/fork-server.h) has only connected to it. It sends FRAME_PLAN before all else, and no descriptors, and
+ * gets FRAME_TAKEN before anything is made.
+ *
  * A warm sandbox is a child of the keeper, not of its client. The client sends FRAME_CALLER first, as soon as it has claimed the sandbox,
  * which begins to look whether its plan still holds (runner/freshness.h). With its command it may send a fourth descriptor, the
  * gate, an eventfd that holds 1. The command's process reads it right before the command starts, or the client does, and then it never

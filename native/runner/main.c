@@ -1,6 +1,8 @@
 /* The program: what it is given by descriptors and words (runner/launch.h). */
 #include "runner/run.h"
 
+#include "runner/fork-server.h"
+
 #include <linux/landlock.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -51,6 +53,16 @@ static void take_terminator(struct run *run) {
   run->terminator = -1;
 }
 
+/* A child of the server: its client's connection takes the place of the owner's. */
+static void take_connection(struct run *run, int client) {
+  if (dup3(client, RUN_FD, O_CLOEXEC) < 0) _exit(EXIT_SETUP);
+  close(client);
+  close(FORK_SERVER_FD); /* the place of the terminator's */
+  run->is_forked = 1;
+  warm_adopt_with_plan(&run->warm, RUN_FD);
+  run_await_plan(run);
+}
+
 #define USAGE "launch [--id ID] --streams own|output|all | --warm DIRECTORY, with a socket as descriptor 4"
 
 static void parse_arguments(struct run *run, int argc, char **argv) {
@@ -67,6 +79,11 @@ static void parse_arguments(struct run *run, int argc, char **argv) {
     errno = EINVAL;
     run_refuse(run, "launch: usage", USAGE);
   }
+}
+
+static void take_words(struct run *run, int argc, char **argv) {
+  take_caller(run, argc > 2 && strcmp(argv[argc - 2], "--warm") == 0);
+  parse_arguments(run, argc, argv);
 }
 
 /*
@@ -94,13 +111,14 @@ static struct run run; /* too big for the stack of a constrained caller */
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--probe-host") == 0 && can_start_in(argv[2])) puts("entered");
   if ((argc == 2 || argc == 3) && strcmp(argv[1], "--probe-host") == 0) return print_landlock_version();
+  int client = argc == 3 && strcmp(argv[1], "--fork-server") == 0 ? fork_server(argv[2]) : -1;
   run_begin(&run);
-  take_caller(&run, argc > 2 && strcmp(argv[argc - 2], "--warm") == 0);
-  parse_arguments(&run, argc, argv);
+  if (client >= 0) take_connection(&run, client);
+  else take_words(&run, argc, argv);
   clean_descriptors(&run);
   run_prepare_process(&run);
   if (run.stream_mode) run_make_streams(&run);
-  read_launch_file(&run);
+  if (client < 0) read_launch_file(&run);
   take_terminator(&run);
   if (run.stream_mode) run_await_command(&run);
   run_carry_out(&run);

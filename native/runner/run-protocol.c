@@ -1,5 +1,6 @@
 #include "runner/run-protocol.h"
 
+#include "lib/fd-message.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -10,6 +11,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+
+#define STREAM_MODE_MAX 8 /* bytes of a word about the streams, with its NUL */
 
 static void drop(int *fd) {
   if (*fd >= 0) close(*fd);
@@ -64,16 +67,10 @@ int warm_show(struct warm *warm) {
   return rename_socket(warm, '.', 'r');
 }
 
-static int is_same_user(int client) {
-  struct ucred peer;
-  socklen_t size = sizeof peer;
-  return getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
 static void let_in(struct warm *warm) {
   int client = accept4(warm->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (client < 0) return;
-  if (!is_same_user(client)) {
+  if (!peer_is_same_user(client)) {
     close(client);
     return;
   }
@@ -142,7 +139,7 @@ static void take_descriptors(struct warm *warm, struct msghdr *message) {
 static int read_frame(struct warm *warm) {
   static const uint32_t longest[] = {
       [FRAME_CALLER] = sizeof(struct inherited), [FRAME_RUN] = FRAME_RUN_MAX, [FRAME_SIGNAL] = sizeof(int32_t), [FRAME_INPUT] = FRAME_DATA_MAX,
-      [FRAME_GUARDS] = LAUNCHFILE_MAX};
+      [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
   for (;;) {
     size_t begun = sizeof warm->header;
     int in_header = warm->have < begun;
@@ -233,6 +230,7 @@ static enum warm_event on_input(struct warm *warm) {
 
 static enum warm_event on_frame(struct warm *warm) {
   warm->have = 0;
+  if (warm->wants_plan) return warm->header.kind == FRAME_PLAN ? WARM_PLAN : WARM_GONE;
   int whole = warm->header.kind != FRAME_SIGNAL || warm->header.size == sizeof(int32_t);
   if (!warm->has_command && warm->header.kind == FRAME_CALLER) return on_caller(warm);
   if (!warm->has_command && warm->header.kind == FRAME_GUARDS) return on_guards(warm);
@@ -336,6 +334,20 @@ int warm_gate(const struct warm *warm) { return warm->given[3]; }
 void warm_adopt(struct warm *warm, int client) {
   warm->client = client;
   warm->taken = 1;
+}
+
+void warm_adopt_with_plan(struct warm *warm, int client) {
+  warm_adopt(warm, client);
+  warm->wants_plan = 1;
+}
+
+const char *warm_take_plan(struct warm *warm, struct launchfile *file, const char **problem) {
+  char *mode = warm->body, *nul = memchr(mode, 0, warm->header.size < STREAM_MODE_MAX ? warm->header.size : STREAM_MODE_MAX);
+  warm->body = NULL; /* never freed: the plan's words are in it */
+  warm->wants_plan = 0;
+  *problem = "streams";
+  if (!nul) return NULL;
+  return launchfile_check(nul + 1, warm->header.size - (size_t)(nul + 1 - mode), file, problem) < 0 ? NULL : mode;
 }
 
 int warm_make_streams(struct warm *warm, int with_input, int streams[3]) {

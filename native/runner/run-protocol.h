@@ -42,6 +42,7 @@ struct warm {
   int same_inherited;
   const struct launchfile *own; /* what a warm sandbox is built from */
   struct launchfile plan; /* of the client, or its guards alone; none: size is 0 */
+  int wants_plan; /* of a fork server's child: nothing is taken before it */
   int has_command;
   int taken; /* it will run: what the client sends is for it */
   int is_over; /* the last frame has been sent, or is queued */
@@ -57,6 +58,7 @@ struct warm {
 
 enum warm_event {
   WARM_NOTHING,
+  WARM_PLAN,   /* the plan of a cold run: warm_take_plan */
   WARM_RUN,    /* a command has come: warm_command, warm_streams, then warm_accept */
   WARM_SIGNAL, /* the client got a signal: warm_signal */
   WARM_GONE,   /* no client will use this sandbox, or the one that did is gone */
@@ -70,6 +72,10 @@ int warm_prepare(struct warm *warm, const char *directory, const char *id, const
 int warm_show(struct warm *warm);
 /* For a cold run: this client brings the command and gets its frames. */
 void warm_adopt(struct warm *warm, int client);
+/* The same for a client that brings the plan, too, and hears when its command is taken. */
+void warm_adopt_with_plan(struct warm *warm, int client);
+/* After WARM_PLAN: fills `file`, and returns how the streams go. NULL = it is no plan, and `problem` says why. */
+const char *warm_take_plan(struct warm *warm, struct launchfile *file, const char **problem);
 /* And pipes for the command's streams, stdin too if that is wanted. `streams` become the command's ends, which are the
  * caller's. 0, or -1 with errno. */
 int warm_make_streams(struct warm *warm, int with_input, int streams[3]);

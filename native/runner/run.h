@@ -4,6 +4,7 @@
  *   runner/host-state.c  record, cgroup and guard on the host, and their removal
  *   runner/sweeper.c     the process that sweeps when launch is killed
  *   runner/start.c   starting the stager
+ *   runner/fork-server.c  a process that starts runs for its owner
  *   runner/warm-request.c  frames to and from the caller: captured output, and the command of a warm run
  *   runner/entry.c   other commands for a sandbox that serves
  *   runner/watch.c   the poll loop until no process is left
@@ -50,6 +51,7 @@ struct run {
   int stdio[3];       /* the command's ends */
   int keeper;         /* the socket of a warm sandbox's keeper; -1 without */
   int is_kept;        /* the end of the keeper is ours */
+  int is_forked;      /* by a fork server: the caller hears when its command is taken */
 
   int records, record;
   int layer; /* of its copy-on-write zones, locked; -1 without */
@@ -148,6 +150,8 @@ void run_serve_names(struct run *run);
 int run_has_client(const struct run *run);
 /* Makes the pipes of framed streams. */
 void run_make_streams(struct run *run);
+/* For the child of a fork server: waits for the plan, and how the streams go. */
+void run_await_plan(struct run *run);
 /* Waits for the command of a cold run. */
 void run_await_command(struct run *run);
 /* Closes the command's ends of its streams on our side. */

@@ -165,6 +165,7 @@ void run_relay(struct run *run, const struct pollfd *watched) {
     case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
     case WARM_SIGNAL: return run_on_signal(run, warm_signal(&run->warm));
     case WARM_GONE: return run->status_sent ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
+    case WARM_PLAN: /* only before a command, where run_await_plan takes it */
     case WARM_NOTHING: return;
   }
 }
@@ -202,19 +203,31 @@ static void take_given_streams(struct run *run) {
   }
 }
 
-/* Nothing has been made yet. A plan whose files have changed is refused by the frame that says so, and not by an outcome. */
-void run_await_command(struct run *run) {
-  for (enum warm_event event = WARM_NOTHING; event != WARM_RUN;) {
+static void await(struct run *run, enum warm_event wanted) {
+  for (enum warm_event event = WARM_NOTHING; event != wanted;) {
     struct pollfd watched[WARM_POLLS];
     warm_watch(&run->warm, watched);
     if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) run_refuse(run, "launch: poll", "");
     event = warm_relay(&run->warm, watched);
     if (event == WARM_GONE) _exit(EXIT_SETUP);
   }
+}
+
+void run_await_plan(struct run *run) {
+  const char *problem = "";
+  await(run, WARM_PLAN);
+  run->stream_mode = warm_take_plan(&run->warm, &run->file, &problem);
+  errno = EINVAL;
+  if (!run->stream_mode || strcmp(run->stream_mode, "own") == 0) run_refuse(run, "launch: launch file", problem);
+}
+
+/* Nothing has been made yet. A plan whose files have changed is refused by the frame that says so, and not by an outcome. */
+void run_await_command(struct run *run) {
+  await(run, WARM_RUN);
   run->block = warm_command(&run->warm, &run->block_size);
   run->command = words_of(run->block, run->block_size);
   take_given_streams(run);
-  if (is_served(run)) return;
+  if (is_served(run) && (!run->is_forked || warm_accept(&run->warm) == 0)) return;
   run->status_sent = 1;
   warm_refuse(&run->warm);
   run_finish_client(run);

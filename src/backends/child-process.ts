@@ -41,7 +41,7 @@ export interface ChildInput {
   /** Called once with the pid, as soon as the child exists. */
   readonly onStart?: (pid: number) => void
   /** Ends it; the child itself is killed when it is still there `STOP_GRACE_MS` later. */
-  readonly stop: (child: ChildProcess) => Promise<void>
+  readonly stop: (child: Stoppable) => Promise<void>
 }
 
 export interface ChildEnd {
@@ -257,8 +257,13 @@ export interface Stopper {
 
 export type StopInput = Pick<ChildInput, 'deadlineMs' | 'extensionMs' | 'signal' | 'stop'>
 
+/** What can be ended: a child, or what stands for one. */
+export interface Stoppable extends Pick<ChildProcess, 'exitCode' | 'signalCode'> {
+  readonly kill: (signal: NodeJS.Signals) => void
+}
+
 /** Asks for the end once, for whichever reason comes first. */
-export function armStopper(child: ChildProcess, { deadlineMs, extensionMs, signal, stop }: StopInput): Stopper {
+export function armStopper(child: Stoppable, { deadlineMs, extensionMs, signal, stop }: StopInput): Stopper {
   const state: { why: Pick<ChildEnd, 'cause' | 'cancelledBy'>; kill?: NodeJS.Timeout; deadline?: NodeJS.Timeout } = {
     why: { cause: 'exit' },
   }
@@ -303,6 +308,13 @@ export function armStopper(child: ChildProcess, { deadlineMs, extensionMs, signa
 export function reasonWord(reason: unknown): { readonly cancelledBy?: string } {
   if (typeof reason === 'string') return { cancelledBy: reason }
   return reason instanceof Error && reason.name !== 'AbortError' ? { cancelledBy: String(reason) } : {}
+}
+
+const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** What a run gets when it is aborted for this reason. */
+export function signalOf(reason: unknown): NodeJS.Signals {
+  return PASSED_ON.find((name) => name === reason) ?? 'SIGTERM'
 }
 
 function afterMs(ms: number): Promise<false> {

@@ -51,7 +51,8 @@ const WITHOUT_REPORT = 'launch'
 /** Launch that could not be started has run nothing. Any other that reports nothing may have started the command. */
 function withoutReport(end: ChildEnd): Outcome {
   const { stdout, stderr, startErrno, signal, exitCode, elapsedMs } = end
-  const detail = startErrno === undefined ? `it ended with ${signal ?? `status ${exitCode}`} and no report` : ''
+  const how = signal ?? (exitCode === null ? undefined : `status ${exitCode}`)
+  const detail = how === undefined ? 'it ended without a report' : `it ended with ${how} and no report`
   return {
     cause: startErrno !== undefined ? 'setup' : end.cause === 'cancelled' ? 'cancelled' : 'lost',
     exitCode: null,
@@ -60,7 +61,7 @@ function withoutReport(end: ChildEnd): Outcome {
       step: startErrno === undefined ? WITHOUT_REPORT : 'start launch',
       path: '',
       errno: startErrno ?? '',
-      detail,
+      detail: startErrno === undefined ? detail : '',
     },
     ...(end.cancelledBy === undefined ? {} : { cancelledBy: end.cancelledBy }),
     stdout,

@@ -2,7 +2,6 @@
  * One task in, one report out. Each command is a sandbox of its own over the task's directory, which is made for it and gone with it.
  * Edge: the clock, timers.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { HeadTail, type Listener } from '../backends/capture.ts'
 import { SandboxError } from '../error.ts'
 import type { PolicyLayer } from '../policy/layer.ts'
@@ -217,19 +216,24 @@ function watchForCancel({ task, source }: TaskRun): {
   readonly signal: AbortSignal
   readonly end: () => Promise<void>
 } {
-  const [cancel, over] = [new AbortController(), new AbortController()]
-  const watch = async (): Promise<void> => {
-    while (!over.signal.aborted) {
-      await sleep(CANCEL_CHECK_MS, undefined, { signal: over.signal, ref: false }).catch(() => undefined)
-      if (!over.signal.aborted && (await source.isCancelled(task))) return cancel.abort('SIGTERM')
-    }
+  const cancel = new AbortController()
+  const state: { timer?: NodeJS.Timeout; isOver: boolean; asking?: Promise<void> } = { isOver: false }
+  const ask = async (): Promise<void> => {
+    if (await source.isCancelled(task)) cancel.abort('SIGTERM')
+    else if (!state.isOver) wait()
   }
-  const watching = watch()
+  const wait = (): void => {
+    state.timer = setTimeout(() => {
+      state.asking = ask()
+    }, CANCEL_CHECK_MS).unref()
+  }
+  wait()
   return {
     signal: cancel.signal,
     end: async () => {
-      over.abort()
-      await watching
+      state.isOver = true
+      clearTimeout(state.timer)
+      await state.asking
     },
   }
 }

@@ -39,6 +39,7 @@ export class TaskPlans {
     const plan = this.kept.get(key)?.forNew(options.cwd)
     const env = plan?.environment(options.env)
     if (plan === undefined || env === undefined) return undefined
+    this.kept.set(key, plan)
     const { prepared, launchFile, files } = plan
     const run = { prepared, env, launchFile, files }
     return await withCallbacks(options, (callbacks) => runKept(run, { ...callbacks, command: options.command }))

@@ -69,20 +69,22 @@ export class KeptPlan {
 
   /**
    * The same plan for a directory that was made anew at the path of one of its zones. What was seen in the one before it has to hold for
-   * this one, too: the runner looks.
+   * this one, too: the runner looks. File systems often give the new one the number of the old one: then the plan is the same.
    * @returns undefined when its owner or its mode is another one, or what is there is no directory
    */
   forNew(directory: string): KeptPlan | undefined {
     const { guards, lasting, prepared } = this
     const [before, seen] = [prepared.facts.paths[directory], observePaths([directory])[directory]]
     if (guards === undefined || before === undefined || seen?.identity === undefined) return undefined
+    if (seen.identity === before.identity) return this
     if (ownerAndMode(before) !== ownerAndMode(seen) || seen.kind !== 'directory' || seen.real !== directory)
       return undefined
     const { dev, ino } = seen
     const { hash: _, ...plan } = prepared.plan
     const zones = plan.zones.map((zone) => (zone.source === directory ? { ...zone, dev, ino } : zone))
+    const facts = { ...prepared.facts, paths: { ...prepared.facts.paths, [directory]: seen } }
     return new KeptPlan({
-      prepared: { ...prepared, plan: named({ ...plan, zones }) },
+      prepared: { ...prepared, facts, plan: named({ ...plan, zones }) },
       guards: guardsWith(guards, directory, seen.identity),
       lasting,
     })

@@ -4,8 +4,7 @@
  *
  * The connection is made when the sandbox is ready, long before it is used: then a run costs one write.
  */
-import { constants } from 'node:os'
-import { reasonWord } from '../backends/child-process.ts'
+import { reasonWord, signalOf } from '../backends/child-process.ts'
 import { outcomeOfLaunch } from '../backends/launch-status.ts'
 import { commandBlock } from '../backends/namespace/frames.ts'
 import { FramedLine, FramedRun, type FramedStreams } from '../backends/namespace/run-protocol.ts'
@@ -91,11 +90,7 @@ interface Cancelling {
 /** Before the command is taken there is nothing to end: the answer to that question comes first. */
 function canceller(run: FramedRun, { signal, cut }: Cancelling) {
   const state: { cutOff?: NodeJS.Timeout } = {}
-  const reportGone = (): void => {
-    const number = Buffer.alloc(4)
-    number.writeInt32LE(signalNumber(signal?.reason))
-    run.send(FRAME.signal, number)
-  }
+  const reportGone = (): void => run.signal(signalOf(signal?.reason))
   run.whenTaken(() => {
     if (signal?.aborted === true) reportGone()
   })
@@ -107,10 +102,4 @@ function canceller(run: FramedRun, { signal, cut }: Cancelling) {
     },
     disarm: (): void => clearTimeout(state.cutOff),
   }
-}
-
-const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
-function signalNumber(reason: unknown): number {
-  return constants.signals[PASSED_ON.find((name) => name === reason) ?? 'SIGTERM']
 }

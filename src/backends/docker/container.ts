@@ -2,13 +2,12 @@
  * What every run in a container does, alone or in a session: make it, check it, kill it.
  * Edge: processes.
  */
-import type { ChildProcess } from 'node:child_process'
 import { dirname } from 'node:path'
 import { SandboxError } from '../../error.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { LIMIT_NEEDS } from '../../policy/needs.ts'
 import type { Need } from '../../policy/values.ts'
-import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
+import { type ChildEnd, type ChildStdio, runChild, type Stoppable } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
 import { dockerNetwork, type Reporter } from './build.ts'
 import { inspectContainer, runClient } from './client.ts'
@@ -105,7 +104,7 @@ export const INIT_UNREACHABLE =
 const MESSAGE_BYTES = 65_536
 const CREATE_MS = 60_000
 
-async function killClient(child: ChildProcess): Promise<void> {
+async function killClient(child: Stoppable): Promise<void> {
   child.kill('SIGKILL')
 }
 

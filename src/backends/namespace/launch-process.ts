@@ -1,19 +1,30 @@
 /**
- * One child that is the native runner: every run of node's is started here. It gets the launch file by a descriptor and everything else
- * as frames on one socket, whose end is the end of the run. A captured command writes to pipes that the runner reads, so programs that
+ * One child that is the native runner: every run of node's is started here, or by the fork server. It gets the launch file by a descriptor and
+ * everything else as frames on one socket, whose end is the end of the run. A captured command writes to pipes that the runner reads, so programs that
  * open /dev/stdout or /dev/stderr again find what they expect (node's own pipes are sockets, which cannot be opened).
  * Edge: processes, the clock, files that the child reads.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync } from 'node:fs'
+import { closeSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { FRAME, RUN_FD } from '../../contract.ts'
 import { ownUmask } from '../../os/umask.ts'
 import { NO_CAPTURE } from '../capture.ts'
-import { armStopper, type ChildEnd, type ChildStdio, collect, drain, endOf, feed, openFor } from '../child-process.ts'
+import {
+  armStopper,
+  type ChildEnd,
+  type ChildStdio,
+  collect,
+  drain,
+  endOf,
+  feed,
+  openFor,
+  type Stoppable,
+} from '../child-process.ts'
 import { NO_INPUT } from '../input.ts'
 import type { NativeLaunch } from '../launch.ts'
 import { parseLaunchStatus } from '../launch-status.ts'
+import { forkedLauncher } from './fork-server.ts'
 import { commandBlock } from './frames.ts'
 import { FramedLine, FramedRun } from './run-protocol.ts'
 
@@ -27,11 +38,9 @@ export interface LaunchProcess {
   readonly channel?: Socket | undefined
   /** Of a sandbox that serves: called once, when its command has been executed. */
   readonly onServing?: (() => void) | undefined
-  readonly stop: (child: ChildProcess) => Promise<void>
+  readonly stop: (child: Stoppable) => Promise<void>
   /** Whether the result may come when the command has ended and nothing of it is left, before its walls are taken down. */
   readonly isEarly: boolean
-  /** Called once with the pid, as soon as the child exists. */
-  readonly onStart?: (pid: number) => void
 }
 
 export interface LaunchEnd extends ChildEnd {
@@ -49,13 +58,17 @@ function stopwatch(): () => number {
 }
 
 export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
+  const mode = modeOf(input)
+  const line = mode !== 'own' && isForkable(input) ? forkedLauncher(input.launch.file) : undefined
+  return line === undefined ? runChild(input, mode) : runForked(input, { line, mode })
+}
+
+async function runChild(input: LaunchProcess, mode: StreamMode): Promise<LaunchEnd> {
   const { launch, stdio } = input
   const elapsedMs = stopwatch()
-  const mode = modeOf(input)
   const child = spawnLaunch(input, mode)
   const ended = endOf(child)
   if (child.pid === undefined) return { ...(await ended), ...NOTHING, elapsedMs: elapsedMs() }
-  input.onStart?.(child.pid)
   const line = FramedLine.adopt(child.stdio[RUN_FD] as Socket)
   const stdin = mode === 'all' && typeof stdio.stdin !== 'string' ? stdio.stdin : undefined
   const run = new FramedRun(line, { ...stdio, stdin: stdin ?? NO_INPUT, deadlineMs: input.deadlineMs, isTaken: true })
@@ -90,6 +103,44 @@ export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
     isStale: !taken,
     elapsedMs: elapsedMs(),
   }
+}
+
+/** Only a child of our own can be waited for until all is taken down, or be handed what is open here. */
+const isForkable = ({ isEarly, channel, stdio: { stdin } }: LaunchProcess): boolean =>
+  isEarly && channel === undefined && stdin !== 'inherit'
+
+interface Forked {
+  readonly line: FramedLine
+  readonly mode: StreamMode
+}
+
+async function runForked(input: LaunchProcess, { line, mode }: Forked): Promise<LaunchEnd> {
+  const { launch, stdio, deadlineMs } = input
+  const elapsedMs = stopwatch()
+  const stdin = typeof stdio.stdin === 'string' ? NO_INPUT : stdio.stdin
+  const run = new FramedRun(line, { ...stdio, stdin, deadlineMs, isTaken: false })
+  run.begin([[FRAME.plan, planOf(launch, mode)], ...framesOf(launch)], { withInput: mode === 'all' })
+  const stopper = armStopper(stoppable(run, line), { signal: input.signal, stop: input.stop })
+  void stopper.stopped.then(() => run.release())
+  const { taken, status, stdout, stderr } = await run.end()
+  stopper.disarm()
+  const end = { exitCode: null, signal: null, ...stopper.why(), stdout, stderr, status }
+  return { ...end, isStale: !taken, elapsedMs: elapsedMs() }
+}
+
+function planOf({ descriptors }: NativeLaunch, mode: StreamMode): Uint8Array {
+  const [file] = descriptors
+  if (file === undefined || file.carries === 'status') throw new TypeError('a launch without its file')
+  return Buffer.concat([Buffer.from(`${mode}\0`), file.carries === 'file' ? readFileSync(file.path) : file.bytes])
+}
+
+/** The end of the connection is the end of the run, at once. */
+function stoppable(run: FramedRun, { socket }: FramedLine): Stoppable {
+  const kill = (signal: NodeJS.Signals): void => {
+    if (signal === 'SIGKILL') socket.destroy()
+    else run.signal(signal)
+  }
+  return { kill, exitCode: null, signalCode: null }
 }
 
 const NOTHING = { cause: 'exit', stdout: NO_CAPTURE, stderr: NO_CAPTURE, status: '', isStale: false } as const

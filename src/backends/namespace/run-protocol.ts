@@ -7,6 +7,7 @@
  * piece stdin is sent when launch wants it, and nothing is read while a listener is busy with a chunk.
  */
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
+import { constants } from 'node:os'
 import { FRAME } from '../../contract.ts'
 import { HeadTail, type Listener } from '../capture.ts'
 import { Delivery } from '../delivery.ts'
@@ -119,8 +120,14 @@ export class FramedRun {
     this.onTaken = onTaken
   }
 
-  send(kind: number, bytes: Uint8Array): void {
+  private send(kind: number, bytes: Uint8Array): void {
     this.write(writeFrame(kind, bytes))
+  }
+
+  signal(name: NodeJS.Signals): void {
+    const number = Buffer.alloc(4)
+    number.writeInt32LE(constants.signals[name])
+    this.send(FRAME.signal, number)
   }
 
   /** These frames and the first piece of stdin, in one write: each wakes the other side. */

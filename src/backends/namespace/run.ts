@@ -2,9 +2,8 @@
  * One run by the native runner, which holds the deadline, the limits and the clean-up.
  * Edge: processes.
  */
-import type { ChildProcess } from 'node:child_process'
 import type { Socket } from 'node:net'
-import type { ChildStdio } from '../child-process.ts'
+import { type ChildStdio, type Stoppable, signalOf } from '../child-process.ts'
 import type { NativeLaunch } from '../launch.ts'
 import { outcomeOfLaunch } from '../launch-status.ts'
 import type { Outcome } from '../outcome.ts'
@@ -43,14 +42,8 @@ function supervise({
   onServing,
   isEarly = false,
 }: NamespaceRun): Promise<LaunchEnd> {
-  const stop = async (child: ChildProcess): Promise<void> => {
+  const stop = async (child: Stoppable): Promise<void> => {
     child.kill(signalOf(signal?.reason))
   }
   return runLaunch({ launch, stdio, signal, deadlineMs, channel, onServing, stop, isEarly })
-}
-
-const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
-function signalOf(reason: unknown): NodeJS.Signals {
-  return PASSED_ON.find((name) => name === reason) ?? 'SIGTERM'
 }

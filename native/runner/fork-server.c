@@ -1,0 +1,71 @@
+#include "runner/fork-server.h"
+
+#include "lib/contract.h"
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* The owner sees the end of the connection, and starts its launches itself. */
+static _Noreturn void give_up(void) { _exit(EXIT_SETUP); }
+
+/* A terminal's signals are for the owner, whose end is ours. Children are nobody's to wait for: each tells its client how it has ended. */
+static void ignore_signals(void) {
+  static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD};
+  struct sigaction ignore = {.sa_handler = SIG_IGN};
+  for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+    if (sigaction(ignored[i], &ignore, NULL) < 0) give_up();
+}
+
+static int move(int fd, int to) {
+  int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, to);
+  if (moved < 0) give_up();
+  close(fd);
+  return moved;
+}
+
+/* The name is gone before anybody can connect; what stays is a descriptor that leads to the socket. */
+static int listen_in(const char *directory) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  /* In the directory itself: an address has room for 107 bytes only. */
+  snprintf(address.sun_path, sizeof address.sun_path, ".llm-do-fork-server.%d", getpid());
+  int listener = move(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), FORK_SERVER_FD + 1);
+  umask(077);
+  if (chdir(directory) < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) < 0) give_up();
+  int place = open(address.sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (unlink(address.sun_path) < 0 || move(place, FORK_SERVER_FD) != FORK_SERVER_FD) give_up();
+  if (chdir("/") < 0 || listen(listener, SOMAXCONN) < 0) give_up();
+  return listener;
+}
+
+static int is_owner(int client, pid_t owner) {
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  return getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == owner && peer.uid == geteuid() && peer.gid == getegid();
+}
+
+int fork_server(const char *directory) {
+  pid_t owner = getppid();
+  ignore_signals();
+  if (sys_close_range(RUN_FD + 1, ~0u) < 0) give_up(); /* a pipe of the owner's caller must not stay open here */
+  int listener = listen_in(directory);
+  struct pollfd watched[] = {{RUN_FD, POLLIN, 0}, {listener, POLLIN, 0}};
+  if (write(RUN_FD, "", 1) != 1) give_up();
+  for (;;) {
+    if (poll(watched, 2, -1) < 0 && errno != EINTR) give_up();
+    if (watched[0].revents) _exit(0);
+    int client = watched[1].revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    if (client < 0) continue;
+    /* A client that is let down has not been told that its command is taken, and goes another way. */
+    if (is_owner(client, owner) && fork() == 0) return close(listener), client;
+    close(client);
+  }
+}

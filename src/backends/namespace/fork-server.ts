@@ -1,0 +1,82 @@
+/**
+ * The fork server of this process (native/runner/fork-server.h), which starts the launchers of its kept plans: a fork of node copies the page
+ * tables of all its memory, 2 ms of processor where it holds 120 MiB.
+ * Edge: processes, sockets, the clock.
+ *
+ * The first run of a process starts its launcher itself, and so does every run while no server is ready: nobody waits for one. It ends with
+ * this process, when it has had nothing to do for a while, or when this process has attributes that a child would inherit and the server has not.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
+import { getPriority, tmpdir } from 'node:os'
+import { FORK_SERVER_FD, RUN_FD } from '../../contract.ts'
+import { FramedLine } from './run-protocol.ts'
+
+/** Milliseconds without a run after which a server ends. */
+const IDLE_MS = 5_000
+
+class ForkServer {
+  readonly file: string
+  readonly inherited = inheritable()
+  private readonly child: ChildProcess
+  private readonly idle: NodeJS.Timeout
+  private isReady = false
+  private isGone = false
+
+  constructor(file: string) {
+    this.file = file
+    const stdio = Array.from({ length: RUN_FD + 1 }, (_, fd) =>
+      fd === RUN_FD ? ('pipe' as const) : ('ignore' as const),
+    )
+    this.child = spawn(file, ['--fork-server', tmpdir()], { env: {}, cwd: '/', stdio })
+    this.child.once('error', () => this.end())
+    this.child.once('exit', () => this.end())
+    this.child.unref()
+    // No process could be made, for want of memory or descriptors.
+    const owner = this.owner
+    owner?.on('error', () => this.end())
+    owner?.once('close', () => this.end())
+    owner?.once('data', () => {
+      this.isReady = true
+    })
+    owner?.unref()
+    this.idle = setTimeout(() => this.end(), IDLE_MS).unref()
+  }
+
+  get serves(): boolean {
+    return !this.isGone && this.inherited === inheritable()
+  }
+
+  /** @returns undefined as long as it is not ready */
+  connect(): FramedLine | undefined {
+    this.idle.refresh()
+    return this.isReady ? FramedLine.connect(`/proc/${this.child.pid}/fd/${FORK_SERVER_FD}`) : undefined
+  }
+
+  end(): void {
+    this.isGone = true
+    this.isReady = false
+    clearTimeout(this.idle)
+    this.owner?.destroy()
+  }
+
+  private get owner(): Socket | undefined {
+    return (this.child.stdio as ChildProcess['stdio'] | undefined)?.[RUN_FD] as Socket | undefined
+  }
+}
+
+/** What a launcher inherits that may have changed since a server was started. */
+const inheritable = (): string =>
+  JSON.stringify([process.geteuid?.(), process.getegid?.(), process.getgroups?.(), getPriority()])
+
+const own: { runs: number; server?: ForkServer } = { runs: 0 }
+
+/** @returns a connection to a launcher of its own; undefined: start one */
+export function forkedLauncher(file: string): FramedLine | undefined {
+  own.runs += 1
+  if (own.runs === 1) return undefined
+  if (own.server?.file === file && own.server.serves) return own.server.connect()
+  own.server?.end()
+  own.server = new ForkServer(file)
+  return undefined
+}

@@ -1,0 +1,218 @@
+/** The fork server: as its owner and as somebody else by hand, and as the library's runs use it. */
+import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { commandBlock } from '../../../src/backends/namespace/frames.ts'
+import { FRAME } from '../../../src/contract.ts'
+import { openSandbox, type Sandbox } from '../../../src/pool/sandbox.ts'
+import { runCli } from '../../support/cli.ts'
+import { temporaryDirectory } from '../../support/directory.ts'
+import { expectNothingLeft, newMark, takeSnapshot } from '../../support/leftovers.ts'
+import { describeWith } from '../../support/needs.ts'
+import { childrenOf, readOr, until } from '../../support/processes.ts'
+import { checkoutFor, currentUser } from '../../support/users.ts'
+
+const ROOT = join(import.meta.dirname, '../../..')
+const SCRIPT = join(import.meta.dirname, 'fork-server.py')
+
+type Frame = readonly [kind: number, bytes: Uint8Array]
+
+interface Answer {
+  readonly frames: readonly (readonly [kind: number, text: string])[]
+  /** In the directory of its socket while it listened. */
+  readonly names: readonly string[]
+  /** When the answer was there, its owner's end still open. */
+  readonly alive: boolean
+  /** Of the server, its owner's end closed. */
+  readonly status: number
+}
+
+/** As a run has left it in the cache. */
+async function plan(streams: string): Promise<Frame> {
+  const cwd = await temporaryDirectory({ mode: 0o755 })
+  const home = await temporaryDirectory()
+  await runCli(['--', 'true'], { cwd, env: { HOME: home, XDG_RUNTIME_DIR: home } })
+  const directory = join(home, '.cache/llm-do/launch')
+  const [name = ''] = await readdir(directory)
+  return [FRAME.plan, Buffer.concat([Buffer.from(`${streams}\0`), await readFile(join(directory, name))])]
+}
+
+const COMMAND: Frame = [FRAME.run, commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })]
+
+async function speak(frames: readonly Frame[], who: 'owner' | 'other' = 'owner'): Promise<Answer> {
+  const words = frames.map(([kind, bytes]) => [kind, Buffer.from(bytes).toString('hex')])
+  const directory = await temporaryDirectory()
+  const input = JSON.stringify({ launch: join(ROOT, 'bin/launch'), directory, frames: words, who })
+  return JSON.parse((await execa('python3', [SCRIPT], { input })).stdout) as Answer
+}
+
+const kinds = ({ frames }: Answer) => frames.map(([kind]) => kind)
+
+describeWith(['bwrap', 'userns'], 'a fork server', () => {
+  test('runs what its owner sends, tells that it was taken, and ends with its owner', async () => {
+    const answer = await speak([await plan('output'), COMMAND])
+    expect(kinds(answer)).toEqual([FRAME.taken, FRAME.output, FRAME.status])
+    expect(answer).toMatchObject({ alive: true, status: 0 })
+    expect(answer.frames[1]).toEqual([FRAME.output, 'ran\n'])
+  })
+
+  test('runs nothing for any process: no process but its owner', async () => {
+    const frames = [await plan('output'), COMMAND]
+    expect(kinds(await speak(frames))).toContain(FRAME.taken)
+    expect(await speak(frames, 'other')).toMatchObject({ frames: [], alive: true, status: 0 })
+  })
+
+  test('has no name in the file system', async () => {
+    expect((await speak([COMMAND])).names).toEqual([])
+  })
+
+  test('takes no command without a plan, no second plan, and no plan that is none', async () => {
+    const good = await plan('output')
+    expect((await speak([COMMAND])).frames).toEqual([])
+    expect((await speak([good, good, COMMAND])).frames).toEqual([])
+    for (const bad of [
+      await plan('own'),
+      await plan('terminal-mode'),
+      [FRAME.plan, Buffer.from('output\0nonsense')] as const,
+    ]) {
+      const [[kind, text] = [0, ''], ...others] = (await speak([bad, COMMAND])).frames
+      expect([kind, others.length]).toEqual([FRAME.status, 0])
+      expect(text).toContain('"cause":"setup"')
+    }
+  })
+})
+
+/* ---- as runs of the library use it ---- */
+
+const serverOf = (pid: number): number | undefined =>
+  childrenOf(pid).find((child) => readOr(`/proc/${child}/cmdline`).includes('--fork-server'))
+
+const run = (sandbox: Sandbox, script: string) => sandbox.exec({ command: ['sh', '-c', script] })
+
+/** Without ready sandboxes, and its server at work. */
+async function open(): Promise<{ readonly sandbox: Sandbox; readonly server: number }> {
+  const sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm: 0 })
+  onTestFinished(() => sandbox.close())
+  const server = await forked(sandbox)
+  return { sandbox, server }
+}
+
+/** Runs until one is the server's. */
+async function forked(sandbox: Sandbox): Promise<number> {
+  for (let left = 100; left > 0; left -= 1) {
+    const seen = { server: undefined as number | undefined, launchers: 0 }
+    const onStdout = () => {
+      seen.server = serverOf(process.pid)
+      seen.launchers = seen.server === undefined ? 0 : childrenOf(seen.server).length
+    }
+    await sandbox.exec({ command: ['sh', '-c', 'echo'], onStdout })
+    if (seen.server !== undefined && seen.launchers > 0) return seen.server
+  }
+  throw new Error("no run was the server's")
+}
+
+describeWith(['bwrap', 'userns'], 'runs by a fork server', () => {
+  test('have all three streams, their exit code, a deadline, and an end by a signal', async () => {
+    const { sandbox } = await open()
+    const stdin = Buffer.alloc(3 << 20, 'abcdefg')
+    const copied = await sandbox.exec({ command: ['sh', '-c', 'cat; echo err >&2; exit 3'], stdin })
+    expect(copied).toMatchObject({ exitCode: 3, stderr: 'err\n', reason: 'exit' })
+    expect(copied.stdout.length + copied.truncated.stdout).toBe(stdin.length)
+    expect(await run(sandbox, '[ -c /dev/stdin ] && readlink /dev/stdin')).toMatchObject({ exitCode: 0 })
+    const ended = new AbortController()
+    const onStdout = () => ended.abort('SIGHUP')
+    const command = ['sh', '-c', 'trap "exit 9" HUP; echo; sleep 60 & wait']
+    expect(await sandbox.exec({ command, signal: ended.signal, onStdout })).toMatchObject({ reason: 'cancelled' })
+  })
+
+  test('hold nothing of the process that they are for', async () => {
+    const { server } = await open()
+    const descriptors = (await readdir(`/proc/${server}/fd`)).map(Number).toSorted((a, b) => a - b)
+    expect(descriptors).toEqual([0, 1, 2, 4, 5, 6])
+    expect((await readdir(tmpdir())).filter((name) => name.includes('fork-server'))).toEqual([])
+  })
+
+  test('go on when the server is killed, with another one', async () => {
+    const { sandbox, server } = await open()
+    process.kill(server, 'SIGKILL')
+    expect(await run(sandbox, 'echo here')).toMatchObject({ exitCode: 0, stdout: 'here\n' })
+    const next = await forked(sandbox)
+    expect(next).not.toBe(server)
+  })
+
+  test('are reported as lost when their launcher is killed, and the next run leaves nothing of them', async () => {
+    const { sandbox, server } = await open()
+    const mark = newMark()
+    const onStdout = () => {
+      for (const pid of childrenOf(server)) process.kill(pid, 'SIGKILL')
+    }
+    const before = await takeSnapshot({ mark })
+    const result = await sandbox.exec({ command: ['sh', '-c', `: ${mark}; echo; sleep 60`], onStdout })
+    expect(result.error).toMatchObject({ code: 'BACKEND_FAILED', message: expect.stringContaining('is lost') })
+    await run(sandbox, 'true') // A launcher removes what one that was killed has left.
+    await expectNothingLeft({ before, mark })
+  })
+
+  test('have an owner that does nothing: after a while there is no server', async () => {
+    const { server } = await open()
+    await sleep(4_000)
+    expect(serverOf(process.pid)).toBe(server)
+    await until('the end of the server', () => (serverOf(process.pid) === undefined ? true : undefined))
+  })
+})
+
+/* ---- another process that is killed, or changes ---- */
+
+async function startOwner(script: string) {
+  const library = join(checkoutFor(currentUser()), 'dist/index.js')
+  const cwd = await temporaryDirectory({ mode: 0o755 })
+  const text = `
+    import { setPriority } from 'node:os'
+    import { setTimeout as sleep } from 'node:timers/promises'
+    import { openSandbox } from ${JSON.stringify(library)}
+    const sandbox = await openSandbox({ warm: 0 })
+    const run = (script, onStdout) => sandbox.exec({ command: ['sh', '-c', script], onStdout })
+    for (let times = 0; times < 4; times += 1) { await run('true'); await sleep(50) }
+    ${script}
+    await sandbox.close()`
+  const owner = execa(process.execPath, ['--input-type=module', '-e', text], { cwd, reject: false, all: true })
+  onTestFinished(async () => {
+    owner.kill('SIGKILL')
+    await owner
+  })
+  return { owner }
+}
+
+describeWith(['bwrap', 'userns'], 'the owner of a fork server', () => {
+  test('that is killed leaves neither server nor run', async () => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    const { owner } = await startOwner(`await run(': ${mark}; echo; sleep 60', () => console.log('on'))`)
+    await once(owner.stdout, 'data')
+    const server = serverOf(owner.pid ?? 0)
+    expect(server).toBeDefined()
+    expect(childrenOf(server ?? 0)).not.toEqual([])
+    owner.kill('SIGKILL')
+    await owner
+    await expectNothingLeft({ before, mark })
+    await until('the end of the server', () => (readOr(`/proc/${server}/cmdline`) === '' ? true : undefined))
+  })
+
+  test('that has ended leaves no server, and has not waited for it', async () => {
+    const { owner } = await startOwner(`console.log('server of ' + process.pid)`)
+    expect(await owner).toMatchObject({ exitCode: 0 })
+    await until('the end of the server', () => (serverOf(owner.pid ?? 0) === undefined ? true : undefined))
+  })
+
+  test('that has another priority by now gives its runs that one', async () => {
+    const { owner } = await startOwner(`
+      const before = await run('nice')
+      setPriority(7)
+      console.log(JSON.stringify([before.stdout, (await run('nice')).stdout]))`)
+    expect(JSON.parse((await owner).stdout)).toEqual(['0\n', '7\n'])
+  })
+})
