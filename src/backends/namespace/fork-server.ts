@@ -69,14 +69,23 @@ class ForkServer {
 const inheritable = (): string =>
   JSON.stringify([process.geteuid?.(), process.getegid?.(), process.getgroups?.(), getPriority()])
 
-const own: { runs: number; server?: ForkServer } = { runs: 0 }
+/** A process whose runs were let down so often, one after the other, does without: /proc may be hidden from it, or memory short. */
+const MOST_LET_DOWN = 3
+
+const own: { runs: number; letDown: number; server?: ForkServer } = { runs: 0, letDown: 0 }
 
 /** @returns a connection to a launcher of its own; undefined: start one */
 export function forkedLauncher(file: string): FramedLine | undefined {
   own.runs += 1
-  if (own.runs === 1) return undefined
+  if (own.runs === 1 || own.letDown >= MOST_LET_DOWN) return undefined
   if (own.server?.file === file && own.server.serves) return own.server.connect()
   own.server?.end()
   own.server = new ForkServer(file)
   return undefined
+}
+
+/** What has become of a connection that it gave. */
+export function noteForked({ isLetDown }: { readonly isLetDown: boolean }): void {
+  own.letDown = isLetDown ? own.letDown + 1 : 0
+  if (isLetDown) own.server?.end()
 }

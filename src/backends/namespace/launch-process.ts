@@ -24,7 +24,7 @@ import {
 import { NO_INPUT } from '../input.ts'
 import type { NativeLaunch } from '../launch.ts'
 import { parseLaunchStatus } from '../launch-status.ts'
-import { forkedLauncher } from './fork-server.ts'
+import { forkedLauncher, noteForked } from './fork-server.ts'
 import { commandBlock } from './frames.ts'
 import { FramedLine, FramedRun } from './run-protocol.ts'
 
@@ -60,7 +60,7 @@ function stopwatch(): () => number {
 export async function runLaunch(input: LaunchProcess): Promise<LaunchEnd> {
   const mode = modeOf(input)
   const line = mode !== 'own' && isForkable(input) ? forkedLauncher(input.launch.file) : undefined
-  return line === undefined ? runChild(input, mode) : runForked(input, { line, mode })
+  return (line && (await runForked(input, { line, mode }))) ?? (await runChild(input, mode))
 }
 
 async function runChild(input: LaunchProcess, mode: StreamMode): Promise<LaunchEnd> {
@@ -114,7 +114,8 @@ interface Forked {
   readonly mode: StreamMode
 }
 
-async function runForked(input: LaunchProcess, { line, mode }: Forked): Promise<LaunchEnd> {
+/** @returns undefined when the server let it down: then nothing has been run */
+async function runForked(input: LaunchProcess, { line, mode }: Forked): Promise<LaunchEnd | undefined> {
   const { launch, stdio, deadlineMs } = input
   const elapsedMs = stopwatch()
   const stdin = typeof stdio.stdin === 'string' ? NO_INPUT : stdio.stdin
@@ -122,8 +123,11 @@ async function runForked(input: LaunchProcess, { line, mode }: Forked): Promise<
   run.begin([[FRAME.plan, planOf(launch, mode)], ...framesOf(launch)], { withInput: mode === 'all' })
   const stopper = armStopper(stoppable(run, line), { signal: input.signal, stop: input.stop })
   void stopper.stopped.then(() => run.release())
-  const { taken, status, stdout, stderr } = await run.end()
+  const { taken, isRefused, status, stdout, stderr } = await run.end()
   stopper.disarm()
+  const isLetDown = !taken && !isRefused
+  noteForked({ isLetDown })
+  if (isLetDown) return undefined
   const end = { exitCode: null, signal: null, ...stopper.why(), stdout, stderr, status }
   return { ...end, isStale: !taken, elapsedMs: elapsedMs() }
 }

@@ -74,10 +74,19 @@ export interface FramedStreams {
 export interface FramedEnd {
   /** False: the command was not and will not be started. */
   readonly taken: boolean
+  /** It was said so; else the connection has ended, or never came about. */
+  readonly isRefused: boolean
   /** Launch's line of JSON, empty when the connection ended without. */
   readonly status: string
   readonly stdout: Capture
   readonly stderr: Capture
+}
+
+interface LastFrame {
+  readonly taken: boolean
+  readonly isRefused?: boolean
+  /** A number that is the exit status for a shell, then the line. */
+  readonly status?: Uint8Array
 }
 
 export class FramedRun {
@@ -94,6 +103,7 @@ export class FramedRun {
   private endNow: () => void = () => undefined
   private onTaken: () => void = () => undefined
   private taken: boolean
+  private isRefused = false
   private fed = 0
   private status = ''
 
@@ -159,8 +169,8 @@ export class FramedRun {
     await this.over
     await this.delivery.heard()
     clearTimeout(this.patience)
-    const { taken, status } = this
-    return { taken, status, stdout: this.stdout.capture(), stderr: this.stderr.capture() }
+    const { taken, isRefused, status } = this
+    return { taken, isRefused, status, stdout: this.stdout.capture(), stderr: this.stderr.capture() }
   }
 
   private receive(bytes: Uint8Array): boolean {
@@ -174,7 +184,7 @@ export class FramedRun {
     else if (kind === FRAME.want) this.feed()
     else if (kind === FRAME.taken) this.take()
     else if (kind === FRAME.status) this.finish({ taken: true, status: bytes })
-    else this.finish({ taken: kind === FRAME.refused ? false : this.taken })
+    else this.finish({ taken: kind !== FRAME.refused && this.taken, isRefused: kind === FRAME.refused })
   }
 
   private take(): void {
@@ -182,9 +192,9 @@ export class FramedRun {
     this.onTaken()
   }
 
-  /** @param status a number that is the exit status for a shell, then the line */
-  private finish({ taken, status = NO_BYTES }: { readonly taken: boolean; readonly status?: Uint8Array }): void {
+  private finish({ taken, isRefused = false, status = NO_BYTES }: LastFrame): void {
     this.taken = taken
+    this.isRefused = isRefused
     this.status = Buffer.from(status.subarray(4)).toString()
     this.endNow()
     this.socket.destroy()
