@@ -29,13 +29,11 @@ class ForkServer {
       fd === RUN_FD ? ('pipe' as const) : ('ignore' as const),
     )
     this.child = spawn(file, ['--fork-server', tmpdir()], { env: {}, cwd: '/', stdio })
-    this.child.once('error', () => this.end())
-    this.child.once('exit', () => this.end())
+    for (const event of ['error', 'exit']) this.child.once(event, () => this.fail())
     this.child.unref()
-    // No process could be made, for want of memory or descriptors.
+    // None where no process could be made, for want of memory or descriptors.
     const owner = this.owner
-    owner?.on('error', () => this.end())
-    owner?.once('close', () => this.end())
+    for (const event of ['error', 'close']) owner?.once(event, () => this.fail())
     owner?.once('data', () => {
       this.isReady = true
     })
@@ -51,6 +49,12 @@ class ForkServer {
   connect(): FramedLine | undefined {
     this.idle.refresh()
     return this.isReady ? FramedLine.connect(`/proc/${this.child.pid}/fd/${FORK_SERVER_FD}`) : undefined
+  }
+
+  /** It has ended by itself, or never began. */
+  private fail(): void {
+    if (!this.isGone && !this.isReady) own.letDown += 1
+    this.end()
   }
 
   end(): void {
@@ -69,7 +73,7 @@ class ForkServer {
 const inheritable = (): string =>
   JSON.stringify([process.geteuid?.(), process.getegid?.(), process.getgroups?.(), getPriority()])
 
-/** A process whose runs were let down so often, one after the other, does without: /proc may be hidden from it, or memory short. */
+/** A process that was let down so often, one after the other, does without: /proc may be hidden from it, or memory short. */
 const MOST_LET_DOWN = 3
 
 const own: { runs: number; letDown: number; server?: ForkServer } = { runs: 0, letDown: 0 }

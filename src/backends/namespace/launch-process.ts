@@ -125,11 +125,12 @@ async function runForked(input: LaunchProcess, { line, mode }: Forked): Promise<
   void stopper.stopped.then(() => run.release())
   const { taken, isRefused, status, stdout, stderr } = await run.end()
   stopper.disarm()
-  const isLetDown = !taken && !isRefused
+  // Of a run that is to end nothing is tried again: what it has sent before its end may not have been read.
+  const isLetDown = !taken && !isRefused && input.signal?.aborted !== true
   noteForked({ isLetDown })
   if (isLetDown) return undefined
   const end = { exitCode: null, signal: null, ...stopper.why(), stdout, stderr, status }
-  return { ...end, isStale: !taken, elapsedMs: elapsedMs() }
+  return { ...end, isStale: isRefused, elapsedMs: elapsedMs() }
 }
 
 function planOf({ descriptors }: NativeLaunch, mode: StreamMode): Uint8Array {
