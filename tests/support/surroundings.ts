@@ -5,6 +5,14 @@
  */
 import { useOwnDirectory } from './own-directory.ts'
 
+const kill = process.kill.bind(process)
+
+/** A pid that a test does not know must not be everybody's in the process group of the tests, which is CI's. */
+process.kill = (pid, signal) => {
+  if (signal !== 0 && (pid === 0 || Math.abs(pid) === 1)) throw new RangeError(`kill(${pid}): no process of a test`)
+  return kill(pid, signal)
+}
+
 process.umask(0o022)
 for (const name of Object.keys(process.env))
   if (/^(?:GIT_|LLM_DO_EXEC_|(?:FORCE|NO)_COLOR$)/.test(name)) delete process.env[name]

@@ -34,6 +34,8 @@ export interface LaunchProcess {
   readonly signal?: AbortSignal | undefined
   /** Milliseconds; the launcher holds it. */
   readonly deadlineMs?: number | undefined
+  /** Called once with the pid of a launcher that is a child of our own, as soon as it exists. */
+  readonly onStart?: (pid: number) => void
   /** The terminator's channel, for the helper of the network; ours is closed. */
   readonly channel?: Socket | undefined
   /** Of a sandbox that serves: called once, when its command has been executed. */
@@ -69,6 +71,7 @@ async function runChild(input: LaunchProcess, mode: StreamMode): Promise<LaunchE
   const child = spawnLaunch(input, mode)
   const ended = endOf(child)
   if (child.pid === undefined) return { ...(await ended), ...NOTHING, elapsedMs: elapsedMs() }
+  input.onStart?.(child.pid)
   const line = FramedLine.adopt(child.stdio[RUN_FD] as Socket)
   const stdin = mode === 'all' && typeof stdio.stdin !== 'string' ? stdio.stdin : undefined
   const run = new FramedRun(line, { ...stdio, stdin: stdin ?? NO_INPUT, deadlineMs: input.deadlineMs, isTaken: true })
