@@ -101,7 +101,10 @@ async function begin(
   child.stdout.on('data', (chunk: Buffer) => text.push(chunk))
   const result = once(child, 'close').then(() => JSON.parse(Buffer.concat(text).toString() || '{}') as Result)
   const observer = await until('an observer', () => observerBelow(child.pid ?? 0))
-  return { cwd, child, observer, launcher: parentOf(observer), result }
+  const launcher = parentOf(observer)
+  // Before its command begins, an observer is still giving up what it has from its launcher.
+  await until('the command', () => descendantsOf(launcher).find((pid) => commOf(pid) === 'sleep'))
+  return { cwd, child, observer, launcher, result }
 }
 
 const go = (cwd: string) => execa('touch', [join(cwd, 'go')])
