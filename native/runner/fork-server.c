@@ -32,6 +32,25 @@ static int move(int fd, int to) {
   return moved;
 }
 
+static int is_from(int client, pid_t pid) {
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  return getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == pid && peer.uid == geteuid() && peer.gid == getegid();
+}
+
+/* Where others may write to the directory, one of them may have put a socket of his own in the place of ours: the owner would send him commands. */
+static int leads_to(int listener) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", FORK_SERVER_FD);
+  int ours = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int is_connected = ours >= 0 && connect(ours, (struct sockaddr *)&address, sizeof address) == 0;
+  int client = is_connected ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+  int is_same = client >= 0 && is_from(client, getpid());
+  if (ours >= 0) close(ours);
+  if (client >= 0) close(client);
+  return is_same;
+}
+
 /* The name is gone before anybody can connect; what stays is a descriptor that leads to the socket. */
 static int listen_in(const char *directory) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -42,14 +61,15 @@ static int listen_in(const char *directory) {
   if (chdir(directory) < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) < 0) give_up();
   int place = open(address.sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (unlink(address.sun_path) < 0 || move(place, FORK_SERVER_FD) != FORK_SERVER_FD) give_up();
-  if (chdir("/") < 0 || listen(listener, SOMAXCONN) < 0) give_up();
+  if (chdir("/") < 0 || listen(listener, SOMAXCONN) < 0 || !leads_to(listener)) give_up();
   return listener;
 }
 
-static int is_owner(int client, pid_t owner) {
-  struct ucred peer;
-  socklen_t size = sizeof peer;
-  return getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == owner && peer.uid == geteuid() && peer.gid == getegid();
+/* -1 where there is none any more. Any other failure would come again at once, and the owner would wait as long as it has runs. */
+static int accept_client(int listener) {
+  int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (client < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) give_up();
+  return client;
 }
 
 int fork_server(const char *directory) {
@@ -62,10 +82,10 @@ int fork_server(const char *directory) {
   for (;;) {
     if (poll(watched, 2, -1) < 0 && errno != EINTR) give_up();
     if (watched[0].revents) _exit(0);
-    int client = watched[1].revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    int client = watched[1].revents ? accept_client(listener) : -1;
     if (client < 0) continue;
     /* A client that is let down has not been told that its command is taken, and goes another way. */
-    if (is_owner(client, owner) && fork() == 0) return close(listener), client;
+    if (is_from(client, owner) && fork() == 0) return close(listener), client;
     close(client);
   }
 }

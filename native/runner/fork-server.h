@@ -7,8 +7,8 @@
  * can reach another. What a process inherits, a run has from the server: the owner starts a new one where its own attributes have changed. The
  * server ends with its owner; runs end with their connections, whatever becomes of the server.
  *
- * Whoever can connect can start any plan, on the host's side of all walls. So the socket has no name once it listens: the way to it is a
- * descriptor of the server in /proc, which only processes that may debug it can follow, and it serves no process but its parent.
+ * A run begins outside of all walls, and its plan says what they are. So the server takes plans from its parent only, and its socket has no name once
+ * it listens: the way to it is a descriptor of the server in /proc, which only processes that may debug the server can follow.
  */
 #pragma once
 

@@ -1,6 +1,9 @@
 /** The fork server: as its owner and as somebody else by hand, and as the library's runs use it. */
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdirSync } from 'node:fs'
+import { readdir, readFile, rename } from 'node:fs/promises'
+import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -86,6 +89,47 @@ describeWith(['bwrap', 'userns'], 'a fork server', () => {
   })
 })
 
+/** Waits between making its socket and looking where the name leads, until `meanwhile` has been done. @returns whether it says that it is ready */
+async function isReady(meanwhile: (socket: string) => Promise<void>): Promise<boolean> {
+  const directory = await temporaryDirectory()
+  const slow = [
+    '-qq',
+    '-o',
+    '/dev/null',
+    '-e',
+    'trace=?open,openat',
+    '-e',
+    'inject=?open,openat:delay_enter=500ms:when=1',
+  ]
+  const words = [...slow, join(ROOT, 'bin/launch'), '--fork-server', directory]
+  const server = spawn('strace', words, { stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'] })
+  const ended = once(server, 'exit').then(() => false)
+  const owner = server.stdio[4] as Socket
+  const ready = once(owner, 'data').then(() => true)
+  const name = await until('its socket', () => readdirSync(directory)[0])
+  await meanwhile(join(directory, name))
+  const answer = await Promise.race([ready, ended])
+  owner.destroy()
+  await ended
+  return answer
+}
+
+describeWith(['strace', 'userns'], 'a fork server in a directory to which others may write', () => {
+  test('begins where nobody does anything', async () => {
+    expect(await isReady(async () => undefined)).toBe(true)
+  })
+
+  test('does not begin where somebody listens in the place of its socket', async () => {
+    const other = createServer()
+    onTestFinished(() => void other.close())
+    const takeThePlace = async (socket: string) => {
+      await rename(socket, `${socket}.aside`)
+      await once(other.listen(socket), 'listening')
+    }
+    expect(await isReady(takeThePlace)).toBe(false)
+  })
+})
+
 /* ---- as runs of the library use it ---- */
 
 const serverOf = (pid: number): number | undefined =>
@@ -142,6 +186,21 @@ describeWith(['bwrap', 'userns'], 'runs by a fork server', () => {
     expect(await run(sandbox, 'echo here')).toMatchObject({ exitCode: 0, stdout: 'here\n' })
     const next = await forked(sandbox)
     expect(next).not.toBe(server)
+  })
+
+  test('go on when the server can open nothing more, with another one', async () => {
+    const { sandbox, server } = await open()
+    await execa('prlimit', ['--pid', String(server), '--nofile=3:3'])
+    const first = { isOver: false }
+    const runs = [run(sandbox, 'echo here').finally(() => (first.isOver = true))]
+    // A server that is asked for again and again does not end because it is idle.
+    for (let left = 8; left > 0 && !first.isOver; left -= 1) {
+      await Promise.race([runs[0], sleep(1_000)])
+      runs.push(run(sandbox, 'echo here'))
+    }
+    expect(first.isOver).toBe(true)
+    for (const result of await Promise.all(runs)) expect(result).toMatchObject({ exitCode: 0, stdout: 'here\n' })
+    expect(await forked(sandbox)).not.toBe(server)
   })
 
   test('are reported as lost when their launcher is killed, and the next run leaves nothing of them', async () => {
