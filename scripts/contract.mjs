@@ -1,10 +1,12 @@
-// Writes native/lib/contract.h and src/contract.ts from native/contract.yaml.
+// Writes native/lib/contract.h and src/contract.ts from native/contract.yaml; the names of the options, which the header has, too, are
+// those of src/policy/options.ts.
 //
 //   contract           write both
 //   contract --check   say which is stale, and fail if one is
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { loadSources } from './load-sources.mjs'
 
 const ROOT = join(import.meta.dirname, '..')
 const SOURCE = 'native/contract.yaml'
@@ -38,7 +40,10 @@ const table = (macro, prefix, names, more = () => '') => [
 
 const named = (names) => names.map((name) => ({ name }))
 
-export function header(contract) {
+const words = (macro, values) => `#define ${macro} ${values.map(quote).join(', ')}`
+
+/** @param options the names of ours, by whether their value is the next word */
+export function header(contract, options) {
   const { verbs, frames, causes, status, guardStatus, netVerdicts, observations, slots, key, keyVariables, constants } =
     contract
   const verbNames = Object.keys(verbs)
@@ -94,11 +99,17 @@ export function header(contract) {
     '/* The first words of a key: who calls, then where. */',
     ...enumeration('key_word', 'KEY_', 'KEY_WORDS', named([...key.caller, ...key.place])),
     `#define KEY_CALLER_WORDS ${key.caller.length}`,
-    `#define KEY_VARIABLES ${keyVariables.map(quote).join(', ')}`,
+    words('KEY_VARIABLES', keyVariables),
     '/* One of them is in every path of a toolchain. */',
-    `#define TOOLCHAIN_WORDS ${contract.toolchainWords.map(quote).join(', ')}`,
+    words('TOOLCHAIN_WORDS', contract.toolchainWords),
     '/* By which a shell begins something of its own. */',
-    `#define SHELL_WORDS ${contract.shellWords.map(quote).join(', ')}`,
+    words('SHELL_WORDS', contract.shellWords),
+    '/* Of bash, before a script; none is an option of ours. */',
+    words('BASH_OPTIONS', contract.bashOptions),
+    '/* Our options whose value is the next word, unless it is in the same. */',
+    words('OPTIONS_BEFORE_VALUE', options.beforeValue),
+    '/* Those that have none, or only in the same word. */',
+    words('OPTIONS_ALONE', options.alone),
   ]
   return `${lines.join('\n')}\n`
 }
@@ -227,20 +238,44 @@ export function module(contract) {
     ...list('TOOLCHAIN_WORDS', contract.toolchainWords),
     '/** By which a shell begins something of its own. */',
     ...list('SHELL_WORDS', contract.shellWords),
+    '/** Of bash, before a script; none is an option of ours. */',
+    ...list('BASH_OPTIONS', contract.bashOptions),
   ]
   return `${lines.join('\n')}\n`
 }
 
-export const OUTPUTS = { 'native/lib/contract.h': header, 'src/contract.ts': module }
+export const OUTPUTS = { 'src/contract.ts': module, 'native/lib/contract.h': header }
+
+/** @returns the names of the declared options, as `header` takes them */
+export async function optionNames() {
+  const { OPTIONS, takesNextWord } = await loadSources(ROOT, 'options', "export * from './policy/options.ts'")
+  const names = (options) => options.map(({ name }) => `--${name}`).sort()
+  return {
+    beforeValue: names(OPTIONS.filter(takesNextWord)),
+    alone: names(OPTIONS.filter((option) => !takesNextWord(option))),
+  }
+}
+
+async function stale(contract) {
+  const options = await optionNames()
+  return Object.entries(OUTPUTS).flatMap(([file, write]) =>
+    readFileSync(join(ROOT, file), 'utf8') === write(contract, options) ? [] : [file],
+  )
+}
+
+/** In this order: what declares the options may use a constant that was not there before. */
+async function writeAll(contract) {
+  writeFileSync(join(ROOT, 'src/contract.ts'), module(contract))
+  writeFileSync(join(ROOT, 'native/lib/contract.h'), header(contract, await optionNames()))
+}
 
 if (process.argv[1] === import.meta.filename) {
   const contract = parse(readFileSync(join(ROOT, SOURCE), 'utf8'))
-  const texts = Object.entries(OUTPUTS).map(([file, write]) => [join(ROOT, file), file, write(contract)])
   if (process.argv[2] === '--check') {
-    const stale = texts.filter(([path, , text]) => readFileSync(path, 'utf8') !== text).map(([, file]) => file)
-    if (stale.length > 0) {
-      console.error(`contract: ${stale.join(' and ')} is not what ${SOURCE} says (hint: make contract)`)
+    const files = await stale(contract)
+    if (files.length > 0) {
+      console.error(`contract: ${files.join(' and ')} is not what ${SOURCE} and the options say (hint: make contract)`)
       process.exit(1)
     }
-  } else for (const [path, , text] of texts) writeFileSync(path, text)
+  } else await writeAll(contract)
 }

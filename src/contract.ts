@@ -532,3 +532,10 @@ export const SHELL_WORDS = [
   'coproc',
   'select',
 ] as const
+/** Of bash, before a script; none is an option of ours. */
+export const BASH_OPTIONS = [
+  '--login',
+  '--noprofile',
+  '--norc',
+  '--posix',
+] as const

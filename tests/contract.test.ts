@@ -6,9 +6,15 @@ import { parse } from 'yaml'
 import * as contract from '../src/contract.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const { OUTPUTS } = (await import(join(ROOT, 'scripts/contract.mjs'))) as {
-  readonly OUTPUTS: Readonly<Record<string, (contract: object) => string>>
+interface OptionNames {
+  readonly beforeValue: readonly string[]
+  readonly alone: readonly string[]
 }
+const { OUTPUTS, optionNames } = (await import(join(ROOT, 'scripts/contract.mjs'))) as {
+  readonly OUTPUTS: Readonly<Record<string, (contract: object, options: OptionNames) => string>>
+  readonly optionNames: () => Promise<OptionNames>
+}
+const options = await optionNames()
 const source = parse(readFileSync(join(ROOT, 'native/contract.yaml'), 'utf8')) as {
   constants: Record<string, { value: unknown }>
 }
@@ -25,13 +31,19 @@ function codeIn(directory: string): string {
 
 describe('the contract', () => {
   test.each(Object.entries(OUTPUTS))('is what %s was made from (else: make contract)', (file, write) => {
-    expect(readFileSync(join(ROOT, file), 'utf8')).toBe(write(source))
+    expect(readFileSync(join(ROOT, file), 'utf8')).toBe(write(source, options))
   })
 
   test('has another text for another source', () => {
     const changed = { ...source, constants: { ...source.constants, STATUS_FD: { value: 7 } } }
     for (const [file, write] of Object.entries(OUTPUTS))
-      expect(write(changed)).not.toBe(readFileSync(join(ROOT, file), 'utf8'))
+      expect(write(changed, options)).not.toBe(readFileSync(join(ROOT, file), 'utf8'))
+  })
+
+  test('tells the client which options there are', () => {
+    const more = { ...options, alone: [...options.alone, '--another'] }
+    const file = 'native/lib/contract.h'
+    expect(OUTPUTS[file]?.(source, more)).not.toBe(readFileSync(join(ROOT, file), 'utf8'))
   })
 
   test('holds no constant that no language uses', () => {

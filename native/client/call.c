@@ -30,17 +30,39 @@ static size_t count(char **words) {
   return n;
 }
 
-static int is_cluster(const char *word) {
-  return word && word[0] == '-' && word[1] && word[1 + strspn(word + 1, SHELL_LETTERS)] == 0;
+static const char *const OF_BASH[] = {BASH_OPTIONS};
+static const char *const BEFORE_VALUE[] = {OPTIONS_BEFORE_VALUE};
+static const char *const ALONE[] = {OPTIONS_ALONE};
+#define IS_ONE_OF(names, word, length) is_one_of(names, sizeof names / sizeof *names, word, length)
+
+static int is_one_of(const char *const *names, size_t count, const char *word, size_t length) {
+  for (size_t i = 0; i < count; i++)
+    if (strncmp(names[i], word, length) == 0 && !names[i][length]) return 1;
+  return 0;
 }
+
+/* How many words an option of ours takes, its value with it; 0 where it is none, or has no value. */
+static size_t option_words(char **word) {
+  size_t length = strcspn(*word, "=");
+  if (IS_ONE_OF(ALONE, *word, length)) return 1;
+  if (!IS_ONE_OF(BEFORE_VALUE, *word, length)) return 0;
+  if ((*word)[length] == '=') return 1;
+  return word[1] ? 2 : 0;
+}
+
+static int is_bash_option(const char *word) { return IS_ONE_OF(OF_BASH, word, strlen(word)); }
+
+static int is_cluster(const char *word) { return word[0] == '-' && word[1] && word[1 + strspn(word + 1, SHELL_LETTERS)] == 0; }
 
 /* The script of a shell's words, which begin at `word`; NULL where no shell is meant. `shell` becomes what runs it. */
 static char **script_at(char **word, const char **shell) {
   int has_script = 0, needs_bash = 0;
-  while (is_cluster(*word)) {
+  for (; *word && (is_bash_option(*word) || is_cluster(*word)); word++) {
+    int is_long = is_bash_option(*word);
+    needs_bash |= is_long || strpbrk(*word, BASH_LETTERS) != NULL;
+    if (is_long) continue;
     has_script |= strchr(*word, 'c') != NULL;
-    needs_bash |= strpbrk(*word, BASH_LETTERS) != NULL;
-    if (strchr(*word++, 'o') && *word) word++; /* the name of an option */
+    if (strchr(*word, 'o') && word[1]) word++; /* the name of an option */
   }
   *shell = needs_bash && access(BASH, X_OK) == 0 ? BASH : SHELL;
   if (!has_script) return NULL;
@@ -50,34 +72,31 @@ static char **script_at(char **word, const char **shell) {
 /* Options of ours behind a script are node's to read. */
 static int is_option(const char *word) { return word && strncmp(word, "--", 2) == 0 && word[2] >= 'a' && word[2] <= 'z'; }
 
-/* The shell, then all words from `word` on. */
-static int take_shell(struct call *call, char **word, const char *shell) {
-  size_t total = count(word);
+/* The shell, then all words from the end of the options on. */
+static int take_shell(struct call *call, const char *shell) {
+  size_t total = count(call->options_end);
   call->command = calloc(total + 2, sizeof *call->command);
   if (!call->command) return -1;
   call->command[0] = (char *)shell;
-  memcpy(call->command + 1, word, total * sizeof *word);
+  memcpy(call->command + 1, call->options_end, total * sizeof *call->options_end);
   return 0;
 }
 
+static int take_script(struct call *call) {
+  const char *shell;
+  char **script = script_at(call->options_end, &shell);
+  if (!script || !*script || is_option(script[1])) return -1;
+  call->script = *script;
+  return take_shell(call, shell);
+}
+
 int call_split(struct call *call) {
-  char **word = call->options = call->options_end = call->command = call->words;
-  if (!word[0]) return -1;
-  if (word[0][0] != '-') return 0;
-  for (; *word; word++) {
-    const char *shell;
-    call->options_end = word;
-    if (strcmp(*word, "--") == 0) {
-      call->command = word + 1;
-      return call->command[0] ? 0 : -1;
-    }
-    char **script = script_at(word, &shell);
-    if (!script) continue;
-    if (!*script || is_option(script[1])) return -1;
-    call->script = *script;
-    return take_shell(call, word, shell);
-  }
-  return -1;
+  char **word = call->options = call->words;
+  for (size_t taken; *word && (taken = option_words(word)) > 0;) word += taken;
+  call->options_end = call->command = word;
+  if (*word && strcmp(*word, "--") == 0) call->command++;
+  else if (*word && (*word)[0] == '-' && (*word)[1]) return take_script(call);
+  return call->command[0] ? 0 : -1;
 }
 
 /* ---- the key ---- */

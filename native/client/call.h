@@ -1,6 +1,6 @@
 /*
- * The call as the caller wrote it: where its command is, which program that names, and the key of its plan. It knows no option but
- * `--env`, whose values are the command's: no plan depends on one, and none is written to a file.
+ * The call as the caller wrote it: where its command is, which program that names, and the key of its plan. Of the options it knows the
+ * names alone, to find their end; but for `--env`, whose values are the command's: no plan depends on one, and none is written to a file.
  */
 #pragma once
 
@@ -24,8 +24,8 @@ struct call {
 };
 
 /*
- * Finds the command without knowing the options: at once when the first word is none, after the first `--`, or where the words of a
- * shell with a script begin (src/launch-cache/shell-call.ts). Where that is not how node reads the same words, node leaves no plan, and nothing is found. Returns 0 or -1.
+ * Finds the command: behind the options of ours, after `--`, or where the words of a shell with a script begin
+ * (src/launch-cache/shell-call.ts). Where that is not how node reads the same words, node leaves no plan, and nothing is found. Returns 0 or -1.
  */
 int call_split(struct call *call);
 

@@ -10,7 +10,7 @@ import { Command } from 'commander'
 import { SandboxError } from '../error.ts'
 import { type ShellCall, shellCallAt } from '../launch-cache/shell-call.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
-import { OPTIONS, type OptionDeclaration } from '../policy/options.ts'
+import { OPTIONS, type OptionDeclaration, takesNextWord } from '../policy/options.ts'
 import { shellWord } from '../report/hints.ts'
 import { commanderProblem, optionFor } from './commander.ts'
 import { type Foreign, foreignLine, foreignOptionAt } from './foreign-options.ts'
@@ -69,7 +69,7 @@ function ownOptions(words: readonly string[], from: number, isEnd: (word: string
     }
     const option = DECLARED.get(word)
     own.push(option?.isArgumentOptional ? `${word}=${option.standard ?? ''}` : word)
-    if (option?.argument === undefined || option.isArgumentOptional || at + 1 >= words.length) continue
+    if (option === undefined || !takesNextWord(option) || at + 1 >= words.length) continue
     at += 1
     own.push(words[at] ?? '')
   }

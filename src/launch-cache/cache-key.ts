@@ -4,9 +4,10 @@
  */
 import { KEY_ANY_VARIABLES, KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'
 import { fnv1a64 } from '../os/checksum.ts'
+import { OPTIONS, takesNextWord } from '../policy/options.ts'
 import { shellCallAt } from './shell-call.ts'
 
-/** How the caller wrote the command, as far as the client can tell it without knowing the options. */
+/** How the caller wrote the command, as far as the client can tell it by the names of the options. */
 export interface Invocation {
   /** The words before the command; of a variable's value (`--env NAME=VALUE`) only that there is one. */
   readonly options: readonly string[]
@@ -83,37 +84,53 @@ function concernsUs(name: string): boolean {
 }
 
 /** The caller's words as the client divides them. */
-interface Split {
+export interface Division {
   /** The words before the command. */
   readonly options: readonly string[]
+  /** As a process gets it. */
   readonly command: readonly string[]
+  /** Of `-c`. */
+  readonly script?: string
 }
 
 /** An option of ours behind a script is node's to read. */
 const OWN_OPTION = /^--[a-z]/
 
-/**
- * Divides without knowing the options: before a first word that is none, at the first `--`, or where a shell's words with a script
- * begin. The same as call_split in native/client/call.c.
- */
-function split(words: readonly string[], hasBash: boolean): Split | undefined {
-  if (words[0]?.startsWith('-') !== true) return { options: [], command: words }
-  for (const [at, word] of words.entries()) {
-    if (word === '--') return { options: words.slice(0, at), command: words.slice(at + 1) }
-    const call = shellCallAt(words, at, hasBash)
-    if (call?.flag === undefined) continue
-    if (call.scriptAt >= words.length || OWN_OPTION.test(words[call.scriptAt + 1] ?? '')) return undefined
-    return { options: words.slice(0, at), command: [call.shell, ...words.slice(at)] }
-  }
-  return undefined
+const BEFORE_VALUE = new Set(OPTIONS.filter(takesNextWord).map(({ name }) => `--${name}`))
+const ALONE = new Set(OPTIONS.filter((option) => !takesNextWord(option)).map(({ name }) => `--${name}`))
+
+/** How many words the option of ours there takes, its value with it; 0 where it is none, or has no value. */
+function optionWords(words: readonly string[], at: number): number {
+  const word = words[at] ?? ''
+  const name = word.split('=', 1)[0] ?? ''
+  if (ALONE.has(name)) return 1
+  if (!BEFORE_VALUE.has(name)) return 0
+  if (name !== word) return 1
+  return at + 1 < words.length ? 2 : 0
 }
 
-/** @returns undefined where the client cannot tell, so that nothing is cached */
-export function invocationOf(words: readonly string[], hasBash: boolean): Invocation | undefined {
-  const { options, command } = split(words, hasBash) ?? { options: [], command: [] }
-  const [program] = command
-  return program === undefined ? undefined : { ...withoutValues(options), program }
+/**
+ * The command begins behind the options of ours, after `--`, or where a shell's words with a script begin. The same as call_split in
+ * native/client/call.c, which knows their names alone.
+ * @returns undefined where it cannot tell, so that nothing is cached
+ */
+export function divisionOf(words: readonly string[], hasBash: boolean): Division | undefined {
+  let end = 0
+  for (let taken = optionWords(words, 0); taken > 0; taken = optionWords(words, end)) end += taken
+  const options = words.slice(0, end)
+  const word = words[end] ?? ''
+  const command = words.slice(word === '--' ? end + 1 : end)
+  if (word === '--' || !/^-./s.test(word)) return command.length > 0 ? { options, command } : undefined
+  const call = shellCallAt(words, end, hasBash)
+  const script = call?.flag === undefined ? undefined : words[call.scriptAt]
+  if (call === undefined || script === undefined || OWN_OPTION.test(words[call.scriptAt + 1] ?? '')) return undefined
+  return { options, command: [call.shell, ...command], script }
 }
+
+export const invocationOf = ({ options, command }: Division): Invocation => ({
+  ...withoutValues(options),
+  program: command[0] ?? '',
+})
 
 const VARIABLE_OPTION = '--env'
 
@@ -156,13 +173,6 @@ export function areVariables({ variables }: Invocation, read: readonly string[])
   const valued = read.filter((text) => text.includes('='))
   return valued.length === variables.length && valued.every((text, at) => text === variables[at])
 }
-
-/**
- * The command that the client takes from the same words. Where node reads another one (`--option value ls -- x`) the plan must not be
- * left for the client: it would run the wrong command the next time.
- */
-export const commandBySplit = (words: readonly string[], hasBash: boolean): readonly string[] =>
-  split(words, hasBash)?.command ?? []
 
 /** Name of the file for a key. */
 export function keyName(words: readonly string[]): string {

@@ -2,7 +2,7 @@
  * Words as a shell takes them: `-c SCRIPT`, `-lc SCRIPT NAME ARG...`, `-e -o pipefail -c SCRIPT`, `-x FILE`. Programs that start
  * `$SHELL -lc SCRIPT` can be given ours for a shell. What has a `c` is read in the same way by native/client/call.c. Pure.
  */
-import { BASH, BASH_LETTERS, SHELL, SHELL_LETTERS } from '../contract.ts'
+import { BASH, BASH_LETTERS, BASH_OPTIONS, SHELL, SHELL_LETTERS } from '../contract.ts'
 
 export interface ShellCall {
   /** What runs the script. */
@@ -16,8 +16,7 @@ export interface ShellCall {
 }
 
 const CLUSTER = new RegExp(`^-[${SHELL_LETTERS}]+$`)
-/** Of bash; none is an option of ours. */
-const LONG = /^--(?:login|noprofile|norc|posix)$/
+const isLongOption = (word: string): boolean => BASH_OPTIONS.some((option) => option === word)
 /** What is said of a file; without a `c`, the other letters are options of docker or of other programs. */
 const FOR_FILE = /^-\w*[elx]/
 /** The value of a docker option with the same letter has `=` or `:`, or is a plain word. */
@@ -32,14 +31,14 @@ export function shellCallAt(words: readonly string[], from: number, hasBash: boo
   let at = from
   let flag: string | undefined
   let needsBash = false
-  for (let word = words[at] ?? ''; CLUSTER.test(word) || LONG.test(word); word = words[at] ?? '') {
-    const isLong = LONG.test(word)
+  for (let word = words[at] ?? ''; CLUSTER.test(word) || isLongOption(word); word = words[at] ?? '') {
+    const isLong = isLongOption(word)
     needsBash ||= isLong || [...word].some((letter) => BASH_LETTERS.includes(letter))
     if (!isLong && word.includes('c')) flag ??= word
     at += !isLong && word.includes('o') ? 2 : 1
   }
   const shell = needsBash && hasBash ? BASH : SHELL
   if (flag !== undefined) return { shell, from, scriptAt: words[at] === '--' ? at + 1 : at, flag }
-  const isForFile = words.slice(from, at).some((word) => LONG.test(word) || FOR_FILE.test(word))
+  const isForFile = words.slice(from, at).some((word) => isLongOption(word) || FOR_FILE.test(word))
   return isForFile && FILE.test(words[at] ?? '') ? { shell, from, scriptAt: at } : undefined
 }

@@ -158,3 +158,7 @@ const OF_RUNS: readonly OptionDeclaration[] = [
 export const OPTIONS: readonly OptionDeclaration[] = OPTION_GROUPS.flatMap((group) =>
   [...OF_RUNS, ...OF_KEYS].filter((option) => option.group === group),
 )
+
+/** Whether its value is the next word, unless it is in the same. */
+export const takesNextWord = ({ argument, isArgumentOptional }: OptionDeclaration): boolean =>
+  argument !== undefined && !isArgumentOptional

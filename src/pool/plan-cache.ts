@@ -7,7 +7,7 @@ import { closeSync } from 'node:fs'
 import { openUnlinked } from '../backends/child-process.ts'
 import type { PathFact } from '../host/facts.ts'
 import { observePaths } from '../host/paths.ts'
-import type { Invocation } from '../launch-cache/cache-key.ts'
+import { type Invocation, invocationOf } from '../launch-cache/cache-key.ts'
 import {
   environmentFor,
   type Guards,
@@ -64,7 +64,7 @@ export class KeptPlan {
     this.lasting = lasting
     this.launchFile = Buffer.from(plainLaunch(prepared))
     this.caller = { version: packageVersion(), root: packageRoot(), cwd: prepared.request.cwd }
-    this.invocation = invocationOf(prepared.request.command)
+    this.invocation = invocationOf({ options: [], command: prepared.request.command })
   }
 
   /**
@@ -119,13 +119,6 @@ export class KeptPlan {
 
 /** What an identity says of a place, whichever one is there (host/paths.ts). */
 const ownerAndMode = ({ identity = '' }: PathFact): string => identity.split(':').slice(2).join(':')
-
-/** A plan depends on the program (its toolchain), never on the arguments. */
-const invocationOf = ([program = '']: readonly string[]): Invocation => ({
-  options: [],
-  variables: [],
-  program,
-})
 
 export class Plans {
   private readonly options: PlanOptions
@@ -222,7 +215,7 @@ export async function keepPlan({
   const begunMs = now()
   const prepared = await prepareZones(() => prepare(request))
   const guarded = await guardPlan(prepared, {
-    invocation: invocationOf([program]),
+    invocation: invocationOf({ options: [], command: [program] }),
     paths: prepared.facts.paths,
     begunMs,
   })

@@ -1,15 +1,19 @@
 import { describe, expect, test } from 'vitest'
+import { readCommandLine } from '../../src/cli/exec-arguments.ts'
 import {
   areVariables,
+  divisionOf,
   invocationOf as invocationBy,
   keyName,
   keyWords,
-  commandBySplit as splitBy,
 } from '../../src/launch-cache/cache-key.ts'
 import { fnv1a64 } from '../../src/os/checksum.ts'
+import { linesOfWords } from './lines-of-words.ts'
 
-const invocationOf = (words: readonly string[]) => invocationBy(words, true)
-const commandBySplit = (words: readonly string[]) => splitBy(words, true)
+function invocationOf(words: readonly string[]) {
+  const division = divisionOf(words, true)
+  return division && invocationBy(division)
+}
 
 describe('how the caller wrote the command', () => {
   test.each([
@@ -26,6 +30,10 @@ describe('how the caller wrote the command', () => {
     ],
     [['--memory', '1g', '-c', 'ls'], { options: ['--memory', '1g'], variables: [], program: '/bin/sh' }],
     [['-lc', 'ls', 'a'], { options: [], variables: [], program: '/bin/bash' }],
+    [['--memory', '1g', 'ls'], { options: ['--memory', '1g'], variables: [], program: 'ls' }],
+    [['--memory=1g', '--json', 'true'], { options: ['--memory=1g', '--json'], variables: [], program: 'true' }],
+    [['--memory', '--', 'ls'], { options: ['--memory', '--'], variables: [], program: 'ls' }],
+    [['--env', 'A=b', 'env'], { options: ['--env', 'A='], variables: ['A=b'], program: 'env' }],
     [['ls', '-c', 'x'], { options: [], variables: [], program: 'ls' }],
     [['ls', '--', 'x'], { options: [], variables: [], program: 'ls' }],
   ])('%j is understood', (words, invocation) => {
@@ -34,7 +42,12 @@ describe('how the caller wrote the command', () => {
 
   test.each([
     [[]],
-    [['--memory', '1g', 'ls']],
+    [['--memory', '1g']],
+    [['--memory']],
+    [['--unknown', 'ls']],
+    [['--memor', '1g', 'ls']],
+    [['-v', '/a:/b', 'ls']],
+    [['--help']],
     [['--']],
     [['--json']],
     [['-c']],
@@ -58,19 +71,27 @@ describe('a word that looks like a variable', () => {
   })
 })
 
-describe('the command that the client takes from the words', () => {
-  test.each([
-    [['--', 'ls', '--', 'x'], ['ls', '--', 'x'], 'is what node takes'],
-    [['-c', 'ls'], ['/bin/sh', '-c', 'ls'], 'is what node takes'],
-    [['-c', 'ls', '--', 'x'], ['/bin/sh', '-c', 'ls', '--', 'x'], 'is what node takes'],
-    [['-eo', 'pipefail', '-c', 'ls'], ['/bin/bash', '-eo', 'pipefail', '-c', 'ls'], 'is what node takes'],
-    [['ls', '-c', 'x'], ['ls', '-c', 'x'], 'is what node takes'],
-    [['--memory', '1g', 'ls', '-c', 'x'], ['/bin/sh', '-c', 'x'], 'is not the `ls` that node runs'],
-    [['--workdir', '-c', 'ls'], ['/bin/sh', '-c', 'ls'], 'is not the `ls` that node runs'],
-    [['--memory', '1g', 'ls', '--', 'x'], ['x'], 'is not the `ls` that node runs'],
-  ])('of %j it is %j, which %s', (words, command) => {
-    expect(commandBySplit(words)).toEqual(command)
+/** What the full parser takes for options and command; undefined where it refuses the line. */
+function parsed(words: readonly string[]) {
+  try {
+    return readCommandLine(words, true)
+  } catch {
+    return undefined
+  }
+}
+
+test('where the client tells the command of a line, the full parser takes the same one, or refuses the line', () => {
+  const lines = linesOfWords()
+  const told = lines.flatMap((words) => {
+    const [division, whole] = [divisionOf(words, true), parsed(words)]
+    return division === undefined || whole === undefined || whole.command.length === 0
+      ? []
+      : [{ words, division, whole }]
   })
+  expect(told.length).toBeGreaterThan(lines.length / 4)
+  expect(
+    told.map(({ words, division: { command, script, options } }) => [words, command, script, options.length]),
+  ).toEqual(told.map(({ words, whole: { command, script, optionsEnd } }) => [words, command, script, optionsEnd]))
 })
 
 describe('the key', () => {

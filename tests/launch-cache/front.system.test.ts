@@ -56,6 +56,36 @@ describeWith('bwrap', 'a plan that is known', () => {
     expect(await runIn(['--', 'cat'], withoutNode)).toMatchObject({ status: 0, stdout: Buffer.from('input\n') })
   })
 
+  test.each([
+    [['--rw', '.', 'cat']],
+    [['--env', 'A=b', '--memory=64MiB', 'cat', '--', '-c']],
+    [['--no-workspace', '--timeout', '9', '/bin/cat']],
+  ])('is started without node where no `--` says that the command begins: %j', async (words) => {
+    await setTimeout(SETTLE_MS)
+    const byNode = await runIn(words)
+    expect(await runIn(words, withoutNode)).toEqual(byNode)
+  })
+
+  test.each([
+    [
+      ['--rw', 'cat'],
+      ['--rw', '.', 'cat'],
+    ],
+    [
+      ['--memory', '64MiB'],
+      ['--memory', '64MiB', 'cat'],
+    ],
+    [
+      ['--memori', '64MiB', 'cat'],
+      ['--memory', '64MiB', 'cat'],
+    ],
+  ])('is left to node where the options are not ours, or lack a value: %j', async (words, good) => {
+    await setTimeout(SETTLE_MS)
+    expect((await runIn(good)).status).toBe(0)
+    expect((await runIn(words, withoutNode)).status).toBe(99)
+    expect((await runIn(words)).status).toBe(125)
+  })
+
   test('is started without node by a user whose PATH names a place that is closed to him', async () => {
     const closed = join(site.current.home, 'closed')
     mkdirSync(closed, { mode: 0o000 })

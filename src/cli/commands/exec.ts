@@ -5,9 +5,10 @@
  */
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
+import { isDeepStrictEqual } from 'node:util'
 import { SandboxError } from '../../error.ts'
 import { hasBash } from '../../host/program.ts'
-import { areVariables, commandBySplit, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
+import { areVariables, divisionOf, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import type { PolicyLayer } from '../../policy/layer.ts'
@@ -291,12 +292,12 @@ async function recordRefusal(request: ExecRequest, error: unknown, decided: Deci
   await record({ request, result: refusal(error, command, profile), decided })
 }
 
-/** How the client reads the same words; undefined where that is not how they were read here. */
+/** How the client reads the same words; undefined where that is not how they were read here: it would run another command the next time. */
 function invocationFor({ options, variables }: ExecRequest, { text }: Words): Invocation | undefined {
-  const command = commandBySplit(text, hasBash())
-  const isAlike = command.length === options.command.length && command.every((word, at) => word === options.command[at])
-  const invocation = isAlike ? invocationOf(text, hasBash()) : undefined
-  return invocation !== undefined && areVariables(invocation, variables) ? invocation : undefined
+  const division = divisionOf(text, hasBash())
+  if (division === undefined || !isDeepStrictEqual(division.command, options.command)) return undefined
+  const invocation = invocationOf(division)
+  return areVariables(invocation, variables) ? invocation : undefined
 }
 
 async function run(request: ExecRequest, words: Words, line: CommandLine): Promise<number> {
