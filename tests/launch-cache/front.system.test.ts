@@ -58,12 +58,13 @@ describeWith('bwrap', 'a plan that is known', () => {
 
   test.each([
     [['--rw', '.', 'cat']],
-    [['--env', 'A=b', '--memory=64MiB', 'cat', '--', '-c']],
-    [['--no-workspace', '--timeout', '9', '/bin/cat']],
+    [['--env', 'A=b', '--memory=64MiB', 'echo', '--', '-c']],
+    [['--no-workspace', '--timeout', '9s', '/bin/cat']],
   ])('is started without node where no `--` says that the command begins: %j', async (words) => {
     await setTimeout(SETTLE_MS)
     const byNode = await runIn(words)
     expect(await runIn(words, withoutNode)).toEqual(byNode)
+    expect(byNode.status).toBe(0)
   })
 
   test.each([
