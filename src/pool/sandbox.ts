@@ -75,8 +75,8 @@ export interface Sandbox extends AsyncDisposable {
 const STANDARD_WARM = 2
 /** The plan of most commands does not depend on which one it is; this one stands for them. */
 const ANY_PROGRAM = 'true'
-/** Milliseconds before a keeper that has ended is started again. */
-const RESTART_MS = 1_000
+/** Milliseconds before a keeper that has ended is started again: at first, and doubled up to the last while it builds nothing. */
+const RESTART_MS = { first: 1_000, last: 16_000 }
 
 /** @throws SandboxError for a policy or a host that allows no run; OptionsError */
 export async function openSandbox(given: SandboxOptions = {}): Promise<Sandbox> {
@@ -111,7 +111,8 @@ class OpenSandbox implements Sandbox {
   /** What is kept ready, and the programs that it was right for. */
   private built: { readonly launchFile: Buffer; readonly programs: Set<string> }
   private keeper: { readonly keeper: Keeper; readonly directory: string } | undefined
-  private restartAt = 0
+  private restart: NodeJS.Timeout | undefined
+  private restartMs = RESTART_MS.first
   private closing: Promise<void> | undefined
   private readonly counts = { warm: 0, cold: 0 }
 
@@ -233,7 +234,7 @@ class OpenSandbox implements Sandbox {
   }
 
   private keep(): void {
-    if (this.isClosed || this.size === 0 || this.keeper !== undefined || performance.now() < this.restartAt) return
+    if (this.isClosed || this.size === 0 || this.keeper !== undefined || this.restart !== undefined) return
     const name = `lib${newRunId()}`
     const keeper = startKeeper({
       pools: this.pools,
@@ -248,7 +249,18 @@ class OpenSandbox implements Sandbox {
     keeper.unref()
   }
 
+  /** A host that is short of something for a moment is no reason to be without ready sandboxes until the next run. */
+  private keepLater(): void {
+    this.restart = setTimeout(() => {
+      this.restart = undefined
+      this.keep()
+    }, this.restartMs).unref()
+    this.restartMs = Math.min(2 * this.restartMs, RESTART_MS.last)
+  }
+
   private async endKeeper(): Promise<void> {
+    clearTimeout(this.restart)
+    this.restart = undefined
     for (const warm of this.idle) warm.close()
     this.idle.clear()
     const { keeper, directory = '' } = this.keeper ?? {}
@@ -267,12 +279,13 @@ class OpenSandbox implements Sandbox {
     if (word.word !== 'ready') {
       const { directory } = this.keeper
       this.keeper = undefined
-      this.restartAt = performance.now() + RESTART_MS
+      if (!this.isClosed) this.keepLater()
       await removePoolDirectory(directory)
       return
     }
     const warm = await WarmSandbox.open(`${this.keeper.directory}/r${word.id}`, (gone) => this.idle.delete(gone))
     if (warm === undefined) return
+    this.restartMs = RESTART_MS.first
     if (this.isClosed) warm.close()
     else this.idle.add(warm)
   }

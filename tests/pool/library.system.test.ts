@@ -163,6 +163,17 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     expect(sandbox.served()).toEqual({ warm: 0, cold: 1 })
   })
 
+  test('has sandboxes ready again, without a run, when what builds them has ended', async () => {
+    await using sandbox = await open(1)
+    const ours = await Promise.all((await ownDescendants()).map(async (pid) => ({ pid, name: await commOf(pid) })))
+    const keepers = ours.filter(({ name }) => name === 'pool')
+    expect(keepers).toHaveLength(1)
+    for (const { pid } of keepers) process.kill(pid, 'SIGKILL')
+    await until(async () => (sandbox.ready() === 0 ? true : undefined), 'the end of what was ready')
+    await until(async () => (sandbox.ready() > 0 ? true : undefined), 'a sandbox of another keeper')
+    expect(await sandbox.exec({ command: ['echo', 'warm'] })).toMatchObject({ stdout: 'warm\n' })
+  })
+
   test('keeps nothing open of plans for other environments', async () => {
     await using sandbox = await openSandbox({ warm: 0 })
     const runs = 6
