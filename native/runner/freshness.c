@@ -34,8 +34,11 @@ void look_ahead(struct looks *looks, const struct launchfile *plan) {
   looks->has_failed |= !look(plan, &looks->position, LOOKS_AT_ONCE);
 }
 
+/* Up to which entry they still hold. */
+static size_t position_after(const struct looks *looks) { return looks->begun_ns && now_ns() - looks->begun_ns < LOOKS_HOLD_NS ? looks->position : 0; }
+
 static int is_fresh_after(const struct looks *looks, const struct launchfile *plan) {
-  size_t position = looks->begun_ns && now_ns() - looks->begun_ns < LOOKS_HOLD_NS ? looks->position : 0;
+  size_t position = position_after(looks);
   return !looks->has_failed && look(plan, &position, SIZE_MAX);
 }
 
@@ -61,9 +64,10 @@ static int has_guard(const struct launchfile *file, size_t *position, const stru
 }
 
 /* The guards of `wanted` that `own` has not: two plans of one sandbox have nearly the same. */
-static int is_fresh_besides(const struct launchfile *wanted, const struct launchfile *own) {
+static int is_fresh_besides(const struct launchfile *wanted, const struct launchfile *own, const struct looks *looks) {
   struct entry entry;
-  size_t position = 0, in_own = 0;
+  size_t position = position_after(looks), in_own = 0;
+  if (looks->has_failed) return 0;
   while (launchfile_next(wanted, &position, &entry))
     if (is_guard(&entry) && !has_guard(own, &in_own, &entry) && !guard_holds(&entry)) return 0;
   return 1;
@@ -93,8 +97,8 @@ static int is_same_tree(const struct launchfile *a, const struct launchfile *b, 
   return a->size - from == b->size - at && memcmp(a->bytes + from, b->bytes + at, a->size - from) == 0;
 }
 
-int serves(const struct launchfile *own, const struct launchfile *wanted, const struct looks *looks) {
+int serves(const struct launchfile *own, const struct launchfile *wanted, const struct looks_ahead *ahead) {
   struct entry engine;
   if (launchfile_find(wanted, V_ENGINE, &engine) && !(is_same_caller(own, wanted) && is_same_tree(own, wanted, &engine))) return 0;
-  return is_fresh_after(looks, own) && (wanted->bytes == own->bytes || is_fresh_besides(wanted, own));
+  return is_fresh_after(&ahead->own, own) && (wanted->bytes == own->bytes || is_fresh_besides(wanted, own, &ahead->wanted));
 }

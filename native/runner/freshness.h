@@ -19,12 +19,17 @@ struct looks {
   int has_failed;
 };
 
+/* At what a sandbox was built from, and at what its client has planned. */
+struct looks_ahead {
+  struct looks own, wanted;
+};
+
 int looks_are_left(const struct looks *looks, const struct launchfile *plan);
 /* Makes the next few. */
 void look_ahead(struct looks *looks, const struct launchfile *plan);
 
 /*
  * May a sandbox built from `own` run a command that was planned as `wanted`? Both must be fresh, and where `wanted` says of what a sandbox
- * is to be built, and for which caller, that must be the same in `own`, byte by byte. `looks` were made at `own`.
+ * is to be built, and for which caller, that must be the same in `own`, byte by byte.
  */
-int serves(const struct launchfile *own, const struct launchfile *wanted, const struct looks *looks);
+int serves(const struct launchfile *own, const struct launchfile *wanted, const struct looks_ahead *ahead);

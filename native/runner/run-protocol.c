@@ -265,9 +265,12 @@ static void relay_output(struct warm *warm, int which) {
   send_frame(warm, which == 0 ? FRAME_OUTPUT : FRAME_ERRORS, bytes, (size_t)got);
 }
 
-int warm_is_announced(const struct warm *warm) {
-  return warm->directory >= 0 && warm->client >= 0 && warm->same_inherited && !warm->has_command;
-}
+/* A client has come, and not yet its command. */
+static int is_awaited(const struct warm *warm) { return warm->directory >= 0 && warm->client >= 0 && !warm->has_command; }
+
+int warm_is_announced(const struct warm *warm) { return is_awaited(warm) && warm->same_inherited; }
+
+int warm_has_guards(const struct warm *warm) { return is_awaited(warm) && warm->plan.bytes && warm->plan.bytes != warm->own->bytes; }
 
 enum warm_event warm_read(struct warm *warm) {
   int got = read_frame(warm);

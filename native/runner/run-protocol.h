@@ -85,6 +85,8 @@ enum warm_event warm_relay(struct warm *warm, const struct pollfd watched[WARM_P
 
 /* A client of a pool has said that it comes with a command, and it may be served. */
 int warm_is_announced(const struct warm *warm);
+/* Its guards have come before its command, and are not those of the sandbox. */
+int warm_has_guards(const struct warm *warm);
 /* What its client has sent by now, without waiting. */
 enum warm_event warm_read(struct warm *warm);
 

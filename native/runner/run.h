@@ -80,7 +80,7 @@ struct run {
   mode_t umask;           /* the caller's, for a command that comes from it */
   struct terminal terminal;
   struct warm warm;
-  struct looks looks;
+  struct looks_ahead looks;
   const char *warm_directory; /* NULL = an ordinary run */
   int status_sent;               /* the warm client has its status */
   uint64_t deferred_at;           /* when run_do_deferred is due; 0 = nothing is owed */

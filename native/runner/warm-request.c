@@ -144,13 +144,23 @@ void run_on_ready(struct run *run, const int *fds, int count) {
   run_kill(run);
 }
 
+static int look_at_more(struct looks *looks, const struct launchfile *plan) {
+  if (!looks_are_left(looks, plan)) return 0;
+  look_ahead(looks, plan);
+  return 1;
+}
+
+/* Returns 0 when there is nothing left to look at. */
+static int look_for_client(struct run *run) {
+  const struct warm *warm = &run->warm;
+  if (warm_is_announced(warm) && look_at_more(&run->looks.own, &run->file)) return 1;
+  return warm_has_guards(warm) && look_at_more(&run->looks.wanted, &warm->plan);
+}
+
 /* A client says that it comes before it has its command: until then there is time for what it will ask. */
 static enum warm_event look_until_command(struct run *run) {
   enum warm_event event = WARM_NOTHING;
-  while (event == WARM_NOTHING && warm_is_announced(&run->warm) && looks_are_left(&run->looks, &run->file)) {
-    look_ahead(&run->looks, &run->file);
-    event = warm_read(&run->warm);
-  }
+  while (event == WARM_NOTHING && look_for_client(run)) event = warm_read(&run->warm);
   return event;
 }
 

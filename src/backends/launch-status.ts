@@ -80,12 +80,12 @@ export function outcomeOf(
   { stdout, stderr, cancelledBy }: Pick<ChildEnd, 'stdout' | 'stderr' | 'cancelledBy'>,
 ): Outcome {
   const started = status.startedNs === 0 ? status.endedNs : status.startedNs
-  const by = cancelledBy ?? signalName(status.cancelledBy)
+  const by = status.cause === 'cancelled' ? (cancelledBy ?? signalName(status.cancelledBy)) : undefined
   return {
     cause: status.cause,
     ...endOfCommand(status),
     ...(status.step === '' ? {} : { failure: failureOf(status) }),
-    ...(status.cause !== 'cancelled' || by === undefined ? {} : { cancelledBy: by }),
+    ...(by === undefined ? {} : { cancelledBy: by }),
     stdout,
     stderr,
     setupMs: milliseconds(started - status.begunNs),

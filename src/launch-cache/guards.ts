@@ -79,30 +79,64 @@ export interface GuardedUse {
   readonly guards: Guards
   readonly lasting: Lasting
   readonly invocation: Invocation
-  readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'env'>
+  readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd'>
 }
 
-/** @returns the environment of the next command; undefined when the plan was made for another caller, or that cannot be known */
-export function environmentFor({
-  guards,
-  lasting,
-  invocation,
-  caller,
-}: GuardedUse): Readonly<Record<string, string>> | undefined {
-  try {
+type Variables = Readonly<Record<string, string | undefined>>
+
+/** A caller, and the environment of its commands. */
+interface Known {
+  readonly env: Variables
+  readonly process: ProcessFacts
+  readonly commandEnv: Readonly<Record<string, string>>
+}
+
+/** What all runs of one plan ask; most callers are the one before, and get the same answer. */
+export class Callers {
+  private readonly use: GuardedUse
+  private known: Known | undefined
+
+  constructor(use: GuardedUse) {
+    this.use = use
+  }
+
+  /** @returns the environment of the next command; undefined when the plan was made for another caller, or that cannot be known */
+  environmentFor(env: Variables): Readonly<Record<string, string>> | undefined {
+    try {
+      const { known } = this
+      const caller = { env: copyOf(env), process: observeProcess() }
+      if (known && isSame(known.env, caller.env) && isSame(known.process, caller.process)) return known.commandEnv
+      const commandEnv = this.environmentOf(caller)
+      this.known = commandEnv && { ...caller, commandEnv }
+      return commandEnv
+    } catch {
+      return undefined // Planning again is always right, and says what is wrong where something is.
+    }
+  }
+
+  private environmentOf({ env, process }: Pick<Known, 'env' | 'process'>): Known['commandEnv'] | undefined {
+    const { guards, lasting, invocation, caller } = this.use
     // Nobody sits before a pool of a program.
     const terminal = { isAtTerminal: false, hasTerminal: false }
-    const key = keyWords({ ...caller, ...terminal, ...lasting, ...observeProcess(), invocation })
-    const isUnset = guards.unset.every((name) => caller.env[name] === undefined)
-    return isUnset && isFor(guards, key) ? environmentOf(guards, caller.env) : undefined
-  } catch {
-    return undefined // Planning again is always right, and says what is wrong where something is.
+    const key = keyWords({ ...caller, ...terminal, ...lasting, ...process, env, invocation })
+    const isUnset = guards.unset.every((name) => env[name] === undefined)
+    return isUnset && isFor(guards, key) ? environmentOf(guards, env) : undefined
   }
+}
+
+/** Each look at process.env asks the C library, and `{ ...process.env }` three times as often as this. */
+const copyOf = (env: Variables): Variables => Object.fromEntries(Object.keys(env).map((name) => [name, env[name]]))
+
+function isSame(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
+  const names = Object.keys(a)
+  return names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && a[name] === b[name])
 }
 
 /* ---- the process ---- */
 
-function observeProcess() {
+type ProcessFacts = Readonly<Pick<KeyInputs, 'uid' | 'gid' | 'cgroup' | 'userNamespace' | 'mountNamespace'>>
+
+function observeProcess(): ProcessFacts {
   return {
     uid: process.geteuid?.() ?? -1,
     gid: process.getegid?.() ?? -1,

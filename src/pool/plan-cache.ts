@@ -7,15 +7,8 @@ import { closeSync } from 'node:fs'
 import { openUnlinked } from '../backends/child-process.ts'
 import type { PathFact } from '../host/facts.ts'
 import { observePaths } from '../host/paths.ts'
-import { type Invocation, invocationOf } from '../launch-cache/cache-key.ts'
-import {
-  environmentFor,
-  type Guards,
-  guardsWith,
-  type Lasting,
-  observeLasting,
-  readGuards,
-} from '../launch-cache/guards.ts'
+import { invocationOf } from '../launch-cache/cache-key.ts'
+import { Callers, type Guards, guardsWith, type Lasting, observeLasting, readGuards } from '../launch-cache/guards.ts'
 import { packageRoot, packageVersion } from '../os/native-programs.ts'
 import { named } from '../plan/hash.ts'
 import { guardPlan, plainLaunch } from '../run/leave.ts'
@@ -51,8 +44,7 @@ export class KeptPlan {
   /** What a sandbox is built from, without what the plan was made from: equal for all programs that need the same sandbox. */
   readonly launchFile: Buffer
   private readonly guards: Guards | undefined
-  private readonly caller: { readonly version: string; readonly root: string; readonly cwd: string }
-  private readonly invocation: Invocation
+  private readonly callers: Callers | undefined
   private readonly lasting: Lasting | undefined
   private file: number | undefined
   private isClosed = false
@@ -63,8 +55,9 @@ export class KeptPlan {
     this.guards = guards
     this.lasting = lasting
     this.launchFile = Buffer.from(plainLaunch(prepared))
-    this.caller = { version: packageVersion(), root: packageRoot(), cwd: prepared.request.cwd }
-    this.invocation = invocationOf({ options: [], command: prepared.request.command })
+    const caller = { version: packageVersion(), root: packageRoot(), cwd: prepared.request.cwd }
+    const invocation = invocationOf({ options: [], command: prepared.request.command })
+    this.callers = guards && lasting && new Callers({ guards, lasting, invocation, caller })
   }
 
   /**
@@ -92,10 +85,7 @@ export class KeptPlan {
 
   /** @returns the environment of the next command; undefined for another caller than the plan was made for */
   environment(env: Variables): Readonly<Record<string, string>> | undefined {
-    const { guards, lasting, invocation } = this
-    if (guards === undefined || lasting === undefined) return undefined
-    // A copy: each look at process.env asks the C library.
-    return environmentFor({ guards, lasting, invocation, caller: { ...this.caller, env: { ...env } } })
+    return this.callers?.environmentFor(env)
   }
 
   /** What the runner looks at before it starts the command. */
@@ -120,6 +110,13 @@ export class KeptPlan {
 /** What an identity says of a place, whichever one is there (host/paths.ts). */
 const ownerAndMode = ({ identity = '' }: PathFact): string => identity.split(':').slice(2).join(':')
 
+interface Attempt {
+  readonly program: string
+  readonly env: ExecOptions['env']
+  /** Called with the plan of an earlier run, before it is known whether it is for this caller. */
+  readonly onKept?: (kept: KeptPlan) => void
+}
+
 export class Plans {
   private readonly options: PlanOptions
   private readonly kept = new Map<string, Promise<KeptPlan>>()
@@ -136,11 +133,11 @@ export class Plans {
    * @throws SandboxError for a policy or a host that allows no run
    */
   async attempt<T>(
-    { program, env }: { readonly program: string; readonly env: ExecOptions['env'] },
+    { program, env, onKept }: Attempt,
     attempt: (run: PlannedRun) => Promise<T | undefined>,
   ): Promise<T | undefined> {
     const before = this.kept.get(program)
-    const known = await this.forCaller(before, env)
+    const known = await this.forCaller(before, env, onKept)
     const done = known && (await attempt(known))
     if (done !== undefined) return done
     const run = await this.make(program, env, before)
@@ -166,8 +163,10 @@ export class Plans {
   private async forCaller(
     plan: Promise<KeptPlan> | undefined,
     env: ExecOptions['env'],
+    onKept: Attempt['onKept'],
   ): Promise<PlannedRun | undefined> {
     const kept = await plan
+    if (kept !== undefined) onKept?.(kept)
     const commandEnv = kept?.environment(env ?? this.options.env ?? process.env)
     return kept && commandEnv && { prepared: kept.prepared, env: commandEnv, kept }
   }

@@ -24,7 +24,7 @@ import type { ExecOptions } from '../run/plan-run.ts'
 import { newRunId } from '../run/run-id.ts'
 import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
 import { runKept } from './kept-run.ts'
-import { type PlannedRun, type PlanOptions, Plans } from './plan-cache.ts'
+import { type KeptPlan, type PlannedRun, type PlanOptions, Plans } from './plan-cache.ts'
 import { poolsDirectory } from './pool-directory.ts'
 import { WarmSandbox } from './warm-sandbox.ts'
 
@@ -102,14 +102,33 @@ interface Served {
   readonly isWarm: boolean
 }
 
+/** What is kept ready, and the programs that it was right for. */
+interface Built {
+  readonly launchFile: Buffer
+  readonly programs: Set<string>
+}
+
+/** A ready sandbox, out of the others' reach. */
+interface Claim {
+  /** From what it was built. */
+  built: Built
+  warm: WarmSandbox | undefined
+}
+
+interface PlannedRequest {
+  readonly request: Request
+  readonly run: PlannedRun
+  /** For this run, unless it turns out to need another one. */
+  readonly claim: Claim
+}
+
 class OpenSandbox implements Sandbox {
   private readonly options: PlanOptions
   private readonly size: number
   private readonly pools: string
   private readonly plans: Plans
   private readonly idle = new Set<WarmSandbox>()
-  /** What is kept ready, and the programs that it was right for. */
-  private built: { readonly launchFile: Buffer; readonly programs: Set<string> }
+  private built: Built
   private keeper: { readonly keeper: Keeper; readonly directory: string } | undefined
   private restart: NodeJS.Timeout | undefined
   private restartMs = RESTART_MS.first
@@ -153,9 +172,11 @@ class OpenSandbox implements Sandbox {
   private async run(request: Request): Promise<Result> {
     const [program] = request.command
     if (program === undefined || request.command.some((word) => word.includes('\0'))) return this.runAnew(request)
-    const planned = await this.plans.attempt({ program, env: request.env }, (run) =>
-      this.runPlanned(program, request, run),
-    )
+    const claim: Claim = { built: this.built, warm: undefined }
+    const onKept = (kept: KeptPlan): void => this.lookAhead(kept, claim)
+    const planned = await this.plans
+      .attempt({ program, env: request.env, onKept }, (run) => this.runPlanned(program, { request, run, claim }))
+      .finally(() => this.admit(claim))
     const { result, isWarm } = planned ?? { result: await this.runAnew(request), isWarm: false }
     this.counts[isWarm ? 'warm' : 'cold'] += 1
     return result
@@ -170,39 +191,47 @@ class OpenSandbox implements Sandbox {
   [Symbol.asyncDispose] = (): Promise<void> => this.close()
 
   /** @returns undefined when something that the plan was made from has changed */
-  private async runPlanned(program: string, request: Request, run: PlannedRun): Promise<Served | undefined> {
-    await this.follow(program, run)
+  private async runPlanned(program: string, planned: PlannedRequest): Promise<Served | undefined> {
+    await this.follow(program, planned.run)
     this.keep()
-    return (await this.runWarm(request, run)) ?? (await this.runCold(request, run))
+    return (await this.runWarm(planned)) ?? (await this.runCold(planned))
   }
 
-  private fits({ kept, prepared }: PlannedRun): boolean {
-    return this.size > 0 && isPoolable(prepared) && this.built.launchFile.equals(kept.launchFile)
+  /** A sandbox wakes up, and its runner looks at files, while the command is prepared here. */
+  private lookAhead(kept: KeptPlan, claim: Claim): void {
+    if (kept.files === undefined || !this.fits(kept)) return
+    claim.built = this.built
+    claim.warm = this.take(kept.files)
+    claim.warm?.lookAhead(kept.files)
+  }
+
+  private fits({ launchFile, prepared }: KeptPlan): boolean {
+    return this.size > 0 && isPoolable(prepared) && this.built.launchFile.equals(launchFile)
   }
 
   /** What is kept ready follows the plan that it was built for: a profile that was edited makes the old ones useless. */
   private async follow(program: string, run: PlannedRun): Promise<void> {
-    if (this.fits(run)) return void this.built.programs.add(program)
+    if (this.fits(run.kept)) return void this.built.programs.add(program)
     if (!this.built.programs.has(program) || !isPoolable(run.prepared)) return
     this.built = { launchFile: run.kept.launchFile, programs: new Set([program]) }
     await this.endKeeper()
   }
 
-  private async runWarm(request: Request, run: PlannedRun): Promise<Served | undefined> {
+  private async runWarm({ request, run, claim }: PlannedRequest): Promise<Served | undefined> {
     const { prepared, env, kept } = run
     const { command, stdin = NO_INPUT, onStdout, onStderr, signal } = request
-    if (!this.fits(run) || signal?.aborted === true) return undefined
+    if (!this.fits(run.kept) || signal?.aborted === true) return undefined
     const { output: outputCap = null, timeoutMs: deadlineMs } = prepared.plan.limits
     const { files } = kept
     const input = typeof stdin === 'string' ? NO_INPUT : stdin
     const streams = { stdin: input, outputCap, onStdout, onStderr, deadlineMs }
-    const outcome = await this.take()?.run({ command, env, files, signal, ...streams })
+    const outcome = await this.takeClaimed(claim, files)?.run({ command, env, files, signal, ...streams })
     const result = outcome && (await judge({ ...prepared, request: { ...prepared.request, command } }, outcome))
     return result && { result, isWarm: true }
   }
 
   /** @returns undefined when launch found the plan stale */
-  private async runCold(request: Request, run: PlannedRun): Promise<Served | undefined> {
+  private async runCold({ request, run }: PlannedRequest): Promise<Served | undefined> {
     const { prepared, env, kept } = run
     const { plan } = prepared
     if (!backendNamed(plan.backend).hasLaunchFile || plan.tty || kept.path === undefined)
@@ -225,12 +254,27 @@ class OpenSandbox implements Sandbox {
     })
   }
 
-  private take(): WarmSandbox | undefined {
+  private take(files: Uint8Array | undefined): WarmSandbox | undefined {
     for (const warm of this.idle) {
       this.idle.delete(warm)
-      if (warm.usable) return warm
+      if (warm.usable && warm.takes(files)) return warm
+      warm.close()
     }
     return undefined
+  }
+
+  private takeClaimed(claim: Claim, files: Uint8Array | undefined): WarmSandbox | undefined {
+    const { built, warm } = claim
+    if (warm === undefined || built !== this.built || !warm.usable || !warm.takes(files)) return this.take(files)
+    claim.warm = undefined
+    return warm
+  }
+
+  /** What was built from another plan serves no run any more. */
+  private admit({ built, warm }: Claim): void {
+    if (warm === undefined) return
+    if (this.isClosed || built !== this.built || !warm.usable) warm.close()
+    else this.idle.add(warm)
   }
 
   private keep(): void {
@@ -283,10 +327,9 @@ class OpenSandbox implements Sandbox {
       await removePoolDirectory(directory)
       return
     }
+    const { built } = this
     const warm = await WarmSandbox.open(`${this.keeper.directory}/r${word.id}`, (gone) => this.idle.delete(gone))
-    if (warm === undefined) return
-    this.restartMs = RESTART_MS.first
-    if (this.isClosed) warm.close()
-    else this.idle.add(warm)
+    if (warm !== undefined) this.restartMs = RESTART_MS.first
+    this.admit({ built, warm })
   }
 }

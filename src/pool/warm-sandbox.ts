@@ -6,7 +6,7 @@
  */
 import { reasonWord, signalOf } from '../backends/child-process.ts'
 import { outcomeOfLaunch } from '../backends/launch-status.ts'
-import { commandBlock } from '../backends/namespace/frames.ts'
+import { commandBlock, writeFrame } from '../backends/namespace/frames.ts'
 import { FramedLine, FramedRun, type FramedStreams } from '../backends/namespace/run-protocol.ts'
 import type { Outcome } from '../backends/outcome.ts'
 import { FRAME } from '../contract.ts'
@@ -25,6 +25,7 @@ const CANCEL_MS = 2_000
 
 export class WarmSandbox {
   private readonly line: FramedLine
+  private files: Uint8Array | undefined
 
   private constructor(line: FramedLine) {
     this.line = line
@@ -52,6 +53,18 @@ export class WarmSandbox {
     this.line.socket.destroy()
   }
 
+  /** Its runner looks at these while the command is still prepared. Each takes one list of them, for whichever command comes. */
+  lookAhead(files: Uint8Array): void {
+    if (this.files !== undefined) return
+    this.files = files
+    this.line.socket.write(writeFrame(FRAME.guards, files))
+  }
+
+  /** Whether it can look at these for a command: it has no other list yet. */
+  takes(files: Uint8Array | undefined): boolean {
+    return this.files === undefined || this.files === files
+  }
+
   /** @returns undefined when the sandbox did not take the command, which then has not been started */
   async run({ command, env, files, signal, ...streams }: WarmCommand): Promise<Outcome | undefined> {
     const started = performance.now()
@@ -61,7 +74,7 @@ export class WarmSandbox {
     socket.ref()
     signal?.addEventListener('abort', cancel.cancel)
     try {
-      const frames = files === undefined ? [] : [[FRAME.guards, files] as const]
+      const frames = files === undefined || files === this.files ? [] : [[FRAME.guards, files] as const]
       run.begin([...frames, [FRAME.run, commandBlock({ command, env, umask: ownUmask() })]])
       const { taken, status, stdout, stderr } = await run.end()
       if (!taken) return undefined

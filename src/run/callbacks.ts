@@ -27,6 +27,9 @@ export const inputOf = (stdin: NonNullable<Callbacks['stdin']>): ChildStdio['std
  */
 export async function withCallbacks<T>(given: Callbacks, run: (guarded: GuardedCallbacks) => Promise<T>): Promise<T> {
   const { onStdout, onStderr } = given
+  // Nothing of the caller's that could fail.
+  if (given.stdin === undefined && onStdout === undefined && onStderr === undefined)
+    return run(given.signal === undefined ? {} : { signal: given.signal })
   const stdin = given.stdin && inputOf(given.stdin)
   const input = typeof stdin === 'string' ? undefined : stdin
   const failure = new Failure(given.signal)

@@ -119,7 +119,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     homes: request.homes,
     isAtTerminal: !request.captured && isatty(2),
     pending: await pendingAfter(outcome),
-    ...(plan.engine === undefined ? {} : { program: `${nativeDirectory()}/launch` }),
+    ...(plan.engine === undefined || outcome.failure === undefined ? {} : { program: `${nativeDirectory()}/launch` }),
     ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
   })
 }

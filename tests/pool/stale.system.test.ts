@@ -8,6 +8,7 @@ import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { commandBlock } from '../../src/backends/namespace/frames.ts'
 import { FRAME } from '../../src/contract.ts'
+import { readGuards } from '../../src/launch-cache/guards.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -107,16 +108,21 @@ interface SlowClient {
   readonly makes?: string
   /** What it says was planned; default: the plan of the pool. */
   readonly plan?: Buffer
+  /** It says so at once. */
+  readonly early?: boolean
 }
 
 const planOf = (pool: TestPool): Buffer => readFileSync(join(pool.directory, 'plan'))
 
 /** By a client that claims a sandbox well before it sends the command. */
-async function runSlowly(pool: TestPool, { makes, plan = planOf(pool) }: SlowClient = {}): Promise<SlowRun> {
+async function runSlowly(
+  pool: TestPool,
+  { makes, plan = planOf(pool), early = false }: SlowClient = {},
+): Promise<SlowRun> {
   const [name] = await pool.whenReady()
   const run = Buffer.from(commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })).toString('hex')
   const { directory } = pool
-  const input = JSON.stringify({ directory, name, change: makes ?? null, guards: plan.toString('hex'), run })
+  const input = JSON.stringify({ directory, name, change: makes ?? null, guards: plan.toString('hex'), early, run })
   const { stdout } = await execa('python3', [join(import.meta.dirname, 'slow-client.py')], { input })
   return JSON.parse(stdout) as SlowRun
 }
@@ -130,6 +136,17 @@ describeWith(['bwrap', 'userns'], 'a client that has claimed a sandbox and takes
     const profile = join(pool.call.env?.HOME ?? '', '.config/llm-do/profiles/default.yaml')
     expect(await runSlowly(pool)).toEqual(RAN) // The control.
     expect(await runSlowly(pool, { makes: profile })).toEqual(REFUSED)
+  })
+
+  test.each([
+    ['the whole plan', planOf],
+    ['only what was planned from', (pool: TestPool) => Buffer.from(readGuards(planOf(pool)).files)],
+  ] as const)('is refused for such a change also when it has sent %s at once', async (_, planIn) => {
+    const pool = await startPool({ size: 1 })
+    const profile = join(pool.call.env?.HOME ?? '', '.config/llm-do/profiles/default.yaml')
+    await pool.whenReady()
+    expect(await runSlowly(pool, { plan: planIn(pool), early: true })).toEqual(RAN) // The control.
+    expect(await runSlowly(pool, { plan: planIn(pool), early: true, makes: profile })).toEqual(REFUSED)
   })
 
   test('is refused when it comes with another plan of the same length', async () => {

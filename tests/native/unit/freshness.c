@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct looks NONE_AHEAD = {0};
+static const struct looks_ahead NONE_AHEAD = {0};
 
 /* A plan for this caller that builds `tree` and was made from what is at `guard` now. */
 static struct launchfile plan_of(const char *caller, const char *tree, const char *guard) {
@@ -95,8 +95,8 @@ static struct looks looked_at(const struct launchfile *plan, uint64_t ago) {
 UNIT("looks that were made long before the command are made again") {
   const char *path = guarded_path();
   struct launchfile plan = plan_of("me", "box", path);
-  struct looks made = looked_at(&plan, 0), old = looked_at(&plan, 3600 * 1000000000ull);
-  EXPECT(!looks_are_left(&old, &plan) && old.position == plan.count && !old.has_failed);
+  struct looks_ahead made = {.own = looked_at(&plan, 0)}, old = {.own = looked_at(&plan, 3600 * 1000000000ull)};
+  EXPECT(!looks_are_left(&old.own, &plan) && old.own.position == plan.count && !old.own.has_failed);
   EXPECT(serves(&plan, &plan, &made) && serves(&plan, &plan, &old) && serves(&plan, &plan, &NONE_AHEAD));
   change(path);
   EXPECT(!serves(&plan, &plan, &old));
@@ -108,10 +108,26 @@ UNIT("a look ahead that finds a change is the last, and nothing is served after 
   const char *path = guarded_path();
   struct launchfile plan = plan_of("me", "box", path);
   change(path);
-  struct looks looks = looked_at(&plan, 0);
-  EXPECT(looks.has_failed && !looks_are_left(&looks, &plan));
+  struct looks_ahead looks = {.own = looked_at(&plan, 0)};
+  EXPECT(looks.own.has_failed && !looks_are_left(&looks.own, &plan));
   EXPECT_NUMBER(chmod(path, 0600), 0);
   EXPECT(is_fresh(&plan));
   EXPECT(!serves(&plan, &plan, &looks));
+  unlink(path);
+}
+
+UNIT("looks ahead at the guards of a client hold as those at the plan of the sandbox do") {
+  const char *path = guarded_path();
+  struct launchfile own = plan_of("me", "box", NULL), wanted = plan_of("me", NULL, path);
+  struct looks_ahead made = {.wanted = looked_at(&wanted, 0)}, old = {.wanted = looked_at(&wanted, 3600 * 1000000000ull)};
+  EXPECT(serves(&own, &wanted, &made) && serves(&own, &wanted, &old));
+  change(path);
+  EXPECT(serves(&own, &wanted, &made)); /* what was seen a moment ago is not looked at again */
+  EXPECT(!serves(&own, &wanted, &old));
+  EXPECT(!serves(&own, &wanted, &NONE_AHEAD));
+  struct looks_ahead failed = {.wanted = looked_at(&wanted, 0)};
+  EXPECT(failed.wanted.has_failed);
+  EXPECT_NUMBER(chmod(path, 0600), 0);
+  EXPECT(serves(&own, &wanted, &NONE_AHEAD) && !serves(&own, &wanted, &failed));
   unlink(path);
 }
