@@ -1,6 +1,9 @@
 /* What a run makes on the host, its record and its cgroup, which are removed with it; and what it finds there, guarded (lib/guard.h). */
 #include "runner/run.h"
 
+#include "lib/covers.h"
+
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/sysinfo.h>
@@ -83,8 +86,16 @@ void run_narrow_group(struct run *run) {
   run_kill(run);
 }
 
-void run_prepare_guard(struct run *run) {
-  if (guard_prepare(&run->guard, &run->file) < 0) run_refuse(run, "launch: protect", run->guard.failed);
+/* A stager that is gone has said why. */
+static int tell_covers(struct run *run) { return covers_send(run->control, &run->guard) == 0 || errno == EPIPE || errno == ECONNRESET; }
+
+void run_guard(struct run *run) {
+  if (!covers_are_sent(&run->file)) return;
+  int is_ready = guard_prepare(&run->guard, &run->file) == 0;
+  if (is_ready && !run->warm_directory) guard_watch(&run->guard, now_ns());
+  if (is_ready && tell_covers(run)) return;
+  run_record_failure(run, errno, is_ready ? "launch: send covers" : "launch: protect", run->guard.failed);
+  run_kill(run);
 }
 
 void run_start_sweeper(struct run *run) {

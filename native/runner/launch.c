@@ -1,6 +1,6 @@
 /*
  * Theory of operation. Launch stays on the host: it makes what must be removed again (the record of the run,
- * the cgroup), finds what must be protected (lib/guard.h), clones the stager (sandbox/root-fs.h) into the cgroup, and waits in one poll loop for whatever comes first: reports of
+ * the cgroup), clones the stager (sandbox/root-fs.h) into the cgroup, finds what must be protected (lib/guard.h) while that works, and waits in one poll loop for whatever comes first: reports of
  * the stager or init, a signal, the end of the caller, the deadline, the memory watchdog. Every reason to stop goes the same
  * way: SIGTERM for everything inside, a short grace, then SIGKILL for the cgroup and the engine. Launch is a subreaper and
  * the run is over when waitpid knows no child any more, so nothing can be left. If launch itself is killed, the engine dies
@@ -110,11 +110,10 @@ _Noreturn void run_carry_out(struct run *run) {
   run_prepare_warm(run);
   run_name_group(run);
   run_write_record(run); /* before there is anything to be removed: a record may name too much, never too little */
-  run_prepare_guard(run);
   run_make_group(run);
   run_make_layer(run);
-  if (!run->warm_directory) guard_watch(&run->guard, now_ns());
   run_start(run);
+  run_guard(run);
   run_watch(run);
   run_conclude(run);
   run_finish(run);

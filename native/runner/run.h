@@ -129,8 +129,8 @@ void run_limit_layer(struct run *run);
 void run_settle_layer(struct run *run);
 /* Removes a layer without changes. */
 void run_release_layer(struct run *run);
-/* Finds what is to be covered and what to be watched in the writable zones. */
-void run_prepare_guard(struct run *run);
+/* While the stager works: finds what is to be covered and what to be watched in the writable zones, and tells it. A failure ends the run. */
+void run_guard(struct run *run);
 /* Once there is an engine to end: starts the process that sweeps should we be killed. */
 void run_start_sweeper(struct run *run);
 /* Nothing is left inside but init: sets aside what was made in spite of its protection. */

@@ -129,7 +129,6 @@ void run_start(struct run *run) {
   if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0) run_refuse(run, "launch: pipe", "");
   /* High numbers: the stager places them at 0-8 and must not overwrite one before it is placed. */
   struct stage stage = {.file = &run->file,
-                        .guard = &run->guard,
                         .launch_file = run_sealed(run, run->file.bytes, run->file.size, "launch-file"),
                         .command = command_block(run),
                         .control = control[1],
@@ -151,7 +150,10 @@ void run_start(struct run *run) {
   }
   run->engine = run->stager = run->cgroup >= 0 ? clone_into_group(run) : fork();
   if (run->engine < 0) run_refuse(run, "launch: clone", "");
-  if (run->engine == 0) become_stager(run, &stage);
+  if (run->engine == 0) {
+    close(control[0]); /* held, it would hide from us that launch is gone */
+    become_stager(run, &stage);
+  }
   close(control[1]), close(errors[1]);
   if (network >= 0) close(network); /* held, it would hide from the helper that the sandbox has failed */
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)

@@ -1,5 +1,6 @@
 #include "sandbox/host-root.h"
 
+#include "lib/covers.h"
 #include "lib/init-protocol.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -144,6 +145,14 @@ static void allow_writing(int rules, int zone, const struct guard_zone *guarded,
   if (writing.met != guarded->covers) fail_with(ESTALE, "stage: protect", path);
 }
 
+static const struct guard *covers_of_launch(const struct stage *stage) {
+  static struct guard guard;
+  static int is_here;
+  if (!is_here && covers_receive(stage->control, &guard) < 0) fail("stage: receive covers", "");
+  is_here = 1;
+  return &guard;
+}
+
 static void allow_zone(int rules, const struct stage *stage, const struct entry *entry) {
   uint64_t device, inode;
   const char *source = entry->word[0], *mode = entry->word[2];
@@ -156,7 +165,7 @@ static void allow_zone(int rules, const struct stage *stage, const struct entry 
   if (!is_rw && strcmp(mode, "ro") != 0) fail_with(EINVAL, "stage: zone without namespaces", source);
   if (strcmp(source, entry->word[1]) != 0 || strcmp(entry->word[5], "closed") != 0) fail_with(EINVAL, "stage: zone without namespaces", source);
   allow(rules, zone, READ, source);
-  if (is_rw) allow_writing(rules, zone, guard_zone_at(stage->guard, entry->word[1]), source);
+  if (is_rw) allow_writing(rules, zone, guard_zone_at(covers_of_launch(stage), entry->word[1]), source);
   close(zone);
 }
 

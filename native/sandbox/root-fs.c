@@ -1,5 +1,6 @@
 #include "sandbox/root-fs.h"
 
+#include "lib/covers.h"
 #include "lib/init-protocol.h"
 #include "sandbox/host-root.h"
 #include "sandbox/namespaces.h"
@@ -55,6 +56,8 @@ struct staging {
   int root; /* O_PATH of the tree's "/" */
   struct zone zone[ZONES_MAX];
   int zones;
+  struct guard guard; /* of the writable ones, once launch has told it */
+  int has_covers;
   int layer;     /* directory of copy-on-write zones; -1 without */
   size_t layers; /* directories made in the layer */
   /* File systems that we made: the only ones in which mount points are created. */
@@ -458,8 +461,14 @@ static void cover_path(int zone, const struct guard_cover *path) {
   close(path->writable && is_mount_root(fd) ? fd : cover(fd, !path->writable, path->path));
 }
 
+static const struct guard *covers_of_launch(struct staging *staging) {
+  if (!staging->has_covers && covers_receive(staging->stage->control, &staging->guard) < 0) fail("stage: receive covers", "");
+  staging->has_covers = 1;
+  return &staging->guard;
+}
+
 static void protect(struct staging *staging, const char *target) {
-  const struct guard_zone *zone = guard_zone_at(staging->stage->guard, target);
+  const struct guard_zone *zone = guard_zone_at(covers_of_launch(staging), target);
   if (!zone || zone->covers == 0) return;
   int root = open_point(staging, target, 1);
   for (size_t i = 0; i < zone->covers; i += 1 + zone->cover[i].kept) cover_path(root, &zone->cover[i]);
@@ -567,7 +576,7 @@ static void build(struct staging *staging, const struct entry *entry, int *next_
     case V_ZONE:
       attach(staging, staging->zone[*next_zone].tree, entry->word[1]);
       close(staging->zone[(*next_zone)++].tree);
-      protect(staging, entry->word[1]);
+      if (strcmp(entry->word[2], "rw") == 0) protect(staging, entry->word[1]);
       break;
     default: break;
   }

@@ -6,23 +6,22 @@
  * every mount private, so nothing that the host mounts later arrives. It opens each zone once without following a
  * symbolic link, compares device and inode with what the plan saw, and works on that descriptor from then on. Trees are
  * cloned detached, get their flags (and as root their idmap) while no path leads to them, and are attached to a tmpfs that
- * becomes "/". Mount points are made in file systems of our own only. At the end it lets init's process go on and is gone, or
+ * becomes "/". Meanwhile launch looks through the writable zones; the stager waits for what it finds before it shows the first of them.
+ * Mount points are made in file systems of our own only. At the end it lets init's process go on and is gone, or
  * (bwrap) root becomes an unprivileged id with no groups, no_new_privs is set, and the engine is executed with nothing but
  * the run's id as its environment.
  */
 #pragma once
 
-#include "lib/guard.h"
 #include "lib/launch-file.h"
 
 #include <sys/types.h>
 
 struct stage {
   const struct launchfile *file;
-  const struct guard *guard; /* what of the writable zones is covered */
   int launch_file; /* memfd for init */
   int command;     /* memfd for init */
-  int control;     /* init's end of the control socket */
+  int control;     /* init's end of the control socket; what of the writable zones is covered comes by it (lib/covers.h) */
   int errors;      /* write end of the engine's error pipe */
   const char *init; /* path of the init program; opened again in the new mount namespace, where it can be cloned */
   int layer;       /* directory of copy-on-write zones; -1 without */

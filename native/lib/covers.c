@@ -1,0 +1,123 @@
+#include "lib/covers.h"
+
+#include "lib/fd-message.h"
+#include "lib/sealed-memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Some hundred times what a home with all protected names takes. */
+#define COVERS_SIZE_MAX (64u << 20)
+
+int covers_are_sent(const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &entry))
+    if (entry.verb == V_ZONE && strcmp(entry.word[2], "rw") == 0) return 1;
+  return 0;
+}
+
+/* ---- out ---- */
+
+static void put_text(FILE *out, const char *text) { fwrite(text, 1, strlen(text) + 1, out); }
+
+/* The number of covers, the target, and of each cover what it is and its path. */
+static void put_zone(FILE *out, const struct guard_zone *zone) {
+  fwrite(&zone->covers, sizeof zone->covers, 1, out);
+  put_text(out, zone->target);
+  for (size_t i = 0; i < zone->covers; i++) {
+    struct guard_cover cover = zone->cover[i];
+    cover.path = NULL; /* ours means nothing there */
+    fwrite(&cover, sizeof cover, 1, out);
+    put_text(out, zone->cover[i].path);
+  }
+}
+
+static int sealed_covers(const struct guard *guard) {
+  char *bytes = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&bytes, &size);
+  if (!out) return -1;
+  for (size_t i = 0; i < guard->zones; i++) put_zone(out, &guard->zone[i]);
+  int fd = fclose(out) == 0 ? memory_sealed(bytes, size, "covers") : -1, error = errno;
+  free(bytes);
+  errno = error;
+  return fd;
+}
+
+int covers_send(int socket, const struct guard *guard) {
+  int fd = sealed_covers(guard);
+  if (fd < 0) return -1;
+  int done = message_send(socket, "", 1, &fd, 1), error = errno;
+  close(fd);
+  errno = error;
+  return done;
+}
+
+/* ---- in ---- */
+
+struct reading {
+  const char *at, *end;
+};
+
+/* Returns 0 where there is not so much left. */
+static int take(struct reading *reading, void *to, size_t size) {
+  if ((size_t)(reading->end - reading->at) < size) return 0;
+  memcpy(to, reading->at, size);
+  reading->at += size;
+  return 1;
+}
+
+/* NULL where no text ends. */
+static const char *take_text(struct reading *reading) {
+  const char *text = reading->at, *end = memchr(text, 0, (size_t)(reading->end - text));
+  if (end) reading->at = end + 1;
+  return end ? text : NULL;
+}
+
+static int take_covers(struct reading *reading, struct guard_zone *zone) {
+  if (zone->covers > (size_t)(reading->end - reading->at) / sizeof *zone->cover) return -1;
+  zone->cover = calloc(zone->covers + 1, sizeof *zone->cover);
+  if (!zone->cover) return -1;
+  for (size_t i = 0; i < zone->covers; i++)
+    if (!take(reading, &zone->cover[i], sizeof *zone->cover) || !(zone->cover[i].path = take_text(reading))) return -1;
+  return 0;
+}
+
+static int take_zone(struct reading *reading, struct guard *guard) {
+  struct guard_zone zone = {.fd = -1, .open = ""}, *more = grow(guard->zone, guard->zones, sizeof *more);
+  if (!more) return -1;
+  guard->zone = more;
+  if (!take(reading, &zone.covers, sizeof zone.covers) || !(zone.target = take_text(reading)) || take_covers(reading, &zone) < 0) return -1;
+  guard->zone[guard->zones++] = zone;
+  return 0;
+}
+
+static int read_covers(struct guard *guard, int fd) {
+  size_t size;
+  char *bytes = read_all(fd, COVERS_SIZE_MAX, &size);
+  if (!bytes) return -1;
+  struct reading reading = {bytes, bytes + size};
+  *guard = (struct guard)GUARD_NONE;
+  errno = EINVAL;
+  while (reading.at < reading.end)
+    if (take_zone(&reading, guard) < 0) return -1;
+  return 0;
+}
+
+int covers_receive(int socket, struct guard *guard) {
+  static int fds[MESSAGE_DESCRIPTORS_MAX];
+  int count = 0;
+  char byte;
+  ssize_t got = message_receive(socket, &byte, 1, 0, fds, &count);
+  if (got < 0) return -1;
+  errno = EPIPE;
+  if (got != 1 || count != 1) return -1; /* launch is gone */
+  int done = read_covers(guard, fds[0]), error = errno;
+  close(fds[0]);
+  errno = error;
+  return done;
+}
