@@ -6,7 +6,7 @@
  */
 import { KEY_ANY_PROGRAM, TOOLCHAIN_WORDS } from '../contract.ts'
 import type { PathFacts } from '../plan/mounts.ts'
-import { askedFor } from '../plan/paths-to-inspect.ts'
+import { decidedBy } from '../plan/paths-to-inspect.ts'
 import type { Request } from '../plan/request.ts'
 import { foundCommand, pathsOfProgram } from '../plan/toolchain.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -15,14 +15,14 @@ import type { Policy } from '../policy/policy.ts'
 export interface ProgramGuards {
   /** The word of the key: one for all programs that share a plan, else the name. */
   readonly program: string
-  /** What was seen and led to the plan. */
+  /** What was seen and led to the plan, and must still be so. */
   readonly paths: PathFacts
 }
 
 export function guardsOfProgram(policy: Policy, request: Request, paths: PathFacts): ProgramGuards {
   return sharesPlan(request, paths)
-    ? { program: KEY_ANY_PROGRAM, paths: askedFor(policy, { ...request, command: [] }, paths) }
-    : { program: request.command[0] ?? '', paths }
+    ? { program: KEY_ANY_PROGRAM, paths: decidedBy(policy, { ...request, command: [] }, paths) }
+    : { program: request.command[0] ?? '', paths: decidedBy(policy, request, paths) }
 }
 
 export function sharesPlan(request: Request, paths: PathFacts): boolean {

@@ -11,8 +11,11 @@ import { commandCandidates, searchPath, toolchainQuestions } from './toolchain.t
 import { trustQuestions } from './trust.ts'
 import { isBelow } from './well-known-paths.ts'
 
+/** In which zones it is asked what is at protected paths. */
+type Protecting = (mode: Wanted['mode']) => boolean
+
 /** The first round: what can be asked before anything is known. Sorted, without repetition. */
-export function pathsNamedBy(policy: Policy, request: Request): readonly string[] {
+export function pathsNamedBy(policy: Policy, request: Request, protecting: Protecting = isWritable): readonly string[] {
   const wanted = wantedMounts({ policy, request })
   return tidy([
     ...SYSTEM_QUESTIONS,
@@ -25,13 +28,19 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     ...wanted.flatMap((one) => sourceQuestions(one)),
     ...mountPoints(wanted),
     ...decidingNames(policy, request).flatMap(stepsAsWritten),
-    ...protectedPaths({ policy, request, sources: writableSources(wanted) }),
+    ...protectedPaths({ policy, request, sources: sourcesOf(wanted, protecting) }),
   ])
 }
 
 /** Further rounds: what the answers so far make us want to know; ends when it names nothing new. */
-export function followUpPaths(policy: Policy, request: Request, seen: PathFacts): readonly string[] {
-  const sources = writableSources(wantedMounts({ policy, request })).flatMap((source) => seen[source]?.real ?? [])
+export function followUpPaths(
+  policy: Policy,
+  request: Request,
+  seen: PathFacts,
+  protecting: Protecting = isWritable,
+): readonly string[] {
+  const wanted = wantedMounts({ policy, request })
+  const sources = sourcesOf(wanted, protecting).flatMap((source) => seen[source]?.real ?? [])
   return tidy([
     ...(policy.toolchains === 'off' ? [] : toolchainQuestions(request, seen)),
     ...unresolvedPaths([...decidingNames(policy, request), ...sourceNames(policy, request)], seen),
@@ -39,15 +48,20 @@ export function followUpPaths(policy: Policy, request: Request, seen: PathFacts)
   ]).filter((path) => seen[path] === undefined)
 }
 
-/** The answers that a plan of this request is made from, out of those that were gathered for more. */
-export function askedFor(policy: Policy, request: Request, answers: PathFacts): PathFacts {
+/**
+ * The answers that a plan of this request is made from, out of those that were gathered for more, and that nobody asks for again. What is
+ * at the protected paths of a writable zone the runner finds out for each run, and refuses a link there (native/lib/guard.c); of a
+ * copy-on-write zone it does not.
+ */
+export function decidedBy(policy: Policy, request: Request, answers: PathFacts): PathFacts {
+  const protecting: Protecting = (mode) => mode === 'cow'
   const pick = (paths: readonly string[]): PathFacts =>
     Object.fromEntries(paths.flatMap((path) => (answers[path] === undefined ? [] : [[path, answers[path]]])))
   const rounds = (seen: PathFacts): PathFacts => {
-    const more = pick(followUpPaths(policy, request, seen))
+    const more = pick(followUpPaths(policy, request, seen, protecting))
     return Object.keys(more).length === 0 ? seen : rounds({ ...seen, ...more })
   }
-  return rounds(pick(pathsNamedBy(policy, request)))
+  return rounds(pick(pathsNamedBy(policy, request, protecting)))
 }
 
 function sourceNames(policy: Policy, request: Request): readonly string[] {
@@ -84,9 +98,9 @@ interface Writable {
   readonly sources: readonly string[]
 }
 
-function writableSources(wanted: readonly Wanted[]): readonly string[] {
+function sourcesOf(wanted: readonly Wanted[], isAsked: Protecting): readonly string[] {
   return wanted.flatMap(({ mode, source, privateRoot }) =>
-    isWritable(mode) && source !== undefined && privateRoot === undefined ? [source] : [],
+    isAsked(mode) && source !== undefined && privateRoot === undefined ? [source] : [],
   )
 }
 

@@ -11,6 +11,7 @@ import { invocationOf } from '../launch-cache/cache-key.ts'
 import { Callers, type Guards, guardsWith, type Lasting, observeLasting, readGuards } from '../launch-cache/guards.ts'
 import { packageRoot, packageVersion } from '../os/native-programs.ts'
 import { named } from '../plan/hash.ts'
+import { decidedBy } from '../plan/paths-to-inspect.ts'
 import { guardPlan, plainLaunch } from '../run/leave.ts'
 import { prepareZones } from '../run/make-zones.ts'
 import { type ExecOptions, type Prepared, prepare } from '../run/plan-run.ts'
@@ -215,7 +216,7 @@ export async function keepPlan({
   const prepared = await prepareZones(() => prepare(request))
   const guarded = await guardPlan(prepared, {
     invocation: invocationOf({ options: [], command: [program] }),
-    paths: prepared.facts.paths,
+    paths: decidedBy(prepared.policy, prepared.request, prepared.facts.paths),
     begunMs,
   })
   return new KeptPlan({

@@ -176,6 +176,13 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     hint: (path) => `--ro ${shellWord(path)}; or take its bits away (chmod u-s,g-s; setcap -r)`,
   },
   {
+    step: 'launch: protect',
+    errno: 'ELOOP',
+    why: (path) => `${path} must stay read-only but is a symbolic link`,
+    hint: () =>
+      'make it a real directory or file, show the zone read-only, or give its name up with --protect-not NAME',
+  },
+  {
     step: 'launch: mount below a cow zone',
     why: () => 'an overlay would show what lies under the mount, and take the changes to that',
     hint: (path) =>

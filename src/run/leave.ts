@@ -60,7 +60,7 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
 
 export interface Guarding {
   readonly invocation: Invocation
-  /** What was seen and led to the plan. */
+  /** What was seen and led to the plan, and must still be so. */
   readonly paths: PathFacts
   readonly narrowing?: NarrowingSources
   /** When planning began. */

@@ -87,6 +87,29 @@ describeWith('bwrap', 'a plan that is known', () => {
     expect((await runIn(words)).status).toBe(125)
   })
 
+  test('covers what was made at a protected path since, without node, and refuses a link there', async () => {
+    const words = [
+      '--rw',
+      '.',
+      '--',
+      'sh',
+      '-c',
+      '{ echo changed > .envrc; } 2>&1 | grep -o "Read-only file system"; cat .envrc',
+    ]
+    const path = join(site.current.work, '.envrc')
+    await warm(words)
+    writeFileSync(path, 'host\n')
+    expect(await runIn(words, withoutNode)).toMatchObject({
+      status: 0,
+      stdout: Buffer.from('Read-only file system\nhost\n'),
+    })
+    rmSync(path)
+    symlinkSync('/etc/hostname', path)
+    const { status, stdout, stderr } = await runIn(words)
+    expect({ status, stdout: stdout.toString() }).toEqual({ status: 125, stdout: '' })
+    expect(stderr.toString()).toContain('.envrc must stay read-only but is a symbolic link')
+  })
+
   test('is started without node by a user whose PATH names a place that is closed to him', async () => {
     const closed = join(site.current.home, 'closed')
     mkdirSync(closed, { mode: 0o000 })
