@@ -19,7 +19,7 @@
 static size_t block_of(char **words, char *block, size_t room) {
   size_t count = 0, used;
   while (words[count]) count++;
-  used = (size_t)snprintf(block, room, "%zu%c0%c", count, 0, 0);
+  used = (size_t)snprintf(block, room, "%zu%c0%c%u%c", count, 0, 0, 022u, 0); /* no variables; the umask */
   for (; *words; words++) {
     size_t size = strlen(*words) + 1;
     if (used + size > room) errx(2, "the command is too long");
