@@ -163,6 +163,15 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     expect(sandbox.served()).toEqual({ warm: 0, cold: 1 })
   })
 
+  test('gives each run the variables that its caller has then', async () => {
+    await using sandbox = await openSandbox({ warm: 0, policy: { env: { inherit: ['SHOWN'] } } })
+    const command = ['sh', '-c', 'echo "$SHOWN."']
+    const shown = async (SHOWN: string | undefined) =>
+      (await sandbox.exec({ command, env: { ...process.env, ...(SHOWN !== undefined && { SHOWN }) } })).stdout
+    await sandbox.exec({ command }) // The plan is kept from now on.
+    for (const value of ['one', 'one', 'two', undefined, 'one']) expect(await shown(value)).toBe(`${value ?? ''}.\n`)
+  })
+
   test('has sandboxes ready again, without a run, when what builds them has ended', async () => {
     await using sandbox = await open(1)
     const ours = await Promise.all((await ownDescendants()).map(async (pid) => ({ pid, name: await commOf(pid) })))
