@@ -88,12 +88,13 @@ static int take_covers(struct reading *reading, struct guard_zone *zone) {
 }
 
 static int take_zone(struct reading *reading, struct guard *guard) {
-  struct guard_zone zone = {.fd = -1, .open = ""}, *more = grow(guard->zone, guard->zones, sizeof *more);
+  struct guard_zone *more = grow(guard->zone, guard->zones, sizeof *more);
   if (!more) return -1;
   guard->zone = more;
-  if (!take(reading, &zone.covers, sizeof zone.covers) || !(zone.target = take_text(reading)) || take_covers(reading, &zone) < 0) return -1;
-  guard->zone[guard->zones++] = zone;
-  return 0;
+  struct guard_zone *zone = &guard->zone[guard->zones++];
+  *zone = (struct guard_zone){.fd = -1, .open = ""};
+  if (!take(reading, &zone->covers, sizeof zone->covers) || !(zone->target = take_text(reading))) return -1;
+  return take_covers(reading, zone);
 }
 
 static int read_covers(struct guard *guard, int fd) {
