@@ -78,23 +78,25 @@ static const char *take_text(struct reading *reading) {
   return end ? text : NULL;
 }
 
-static int take_covers(struct reading *reading, struct guard_zone *zone) {
-  if (zone->covers > (size_t)(reading->end - reading->at) / sizeof *zone->cover) return -1;
-  zone->cover = calloc(zone->covers + 1, sizeof *zone->cover);
-  if (!zone->cover) return -1;
-  for (size_t i = 0; i < zone->covers; i++)
-    if (!take(reading, &zone->cover[i], sizeof *zone->cover) || !(zone->cover[i].path = take_text(reading))) return -1;
-  return 0;
+/* NULL where they are not all there. */
+static struct guard_cover *take_covers(struct reading *reading, size_t count) {
+  if (count > (size_t)(reading->end - reading->at) / sizeof(struct guard_cover)) return NULL;
+  struct guard_cover *covers = calloc(count + 1, sizeof *covers);
+  if (!covers) return NULL;
+  for (size_t i = 0; i < count; i++)
+    if (!take(reading, &covers[i], sizeof *covers) || !(covers[i].path = take_text(reading))) return free(covers), NULL;
+  return covers;
 }
 
 static int take_zone(struct reading *reading, struct guard *guard) {
-  struct guard_zone *more = grow(guard->zone, guard->zones, sizeof *more);
-  if (!more) return -1;
+  struct guard_zone zone = {.fd = -1, .open = ""};
+  if (!take(reading, &zone.covers, sizeof zone.covers) || !(zone.target = take_text(reading))) return -1;
+  zone.cover = take_covers(reading, zone.covers);
+  struct guard_zone *more = zone.cover ? grow(guard->zone, guard->zones, sizeof *more) : NULL;
+  if (!more) return free(zone.cover), -1;
   guard->zone = more;
-  struct guard_zone *zone = &guard->zone[guard->zones++];
-  *zone = (struct guard_zone){.fd = -1, .open = ""};
-  if (!take(reading, &zone->covers, sizeof zone->covers) || !(zone->target = take_text(reading))) return -1;
-  return take_covers(reading, zone);
+  guard->zone[guard->zones++] = zone;
+  return 0;
 }
 
 static int read_covers(struct guard *guard, int fd) {

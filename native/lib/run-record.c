@@ -71,22 +71,26 @@ int records_look(int above, const char *below) {
 }
 
 /* A janitor may lock a fresh record before its maker does, and remove it: then there is no file left under the lock. */
-static int lock_fresh(int fd) {
+static int lock_fresh(int fd, uint64_t until) {
   struct stat status;
-  for (int attempt = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; attempt++) {
-    if (errno != EWOULDBLOCK || attempt == 100) return -1;
+  while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    if (errno != EWOULDBLOCK || now_ns() > until) return -1;
     usleep(100); /* a ps that looks whether the file is locked has it for a moment */
   }
   if (fstat(fd, &status) < 0 || status.st_nlink == 0) return errno = EAGAIN, -1;
   return 0;
 }
 
+/* Others hold the lock for microseconds; but one that has lost its processor meanwhile, on a busy machine, for tens of milliseconds. */
+#define LOCK_PATIENCE_NS 1000000000ull
+
 int record_create(int directory, const char *id) {
   if (!is_run_id(id)) return errno = EINVAL, -1;
-  for (int attempt = 0; attempt < 100; attempt++) {
+  uint64_t until = now_ns() + LOCK_PATIENCE_NS;
+  for (int attempt = 0; now_ns() <= until; attempt++) {
     int fd = openat(directory, id, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && (errno != EEXIST || attempt == 0)) return -1;
-    if (fd >= 0 && lock_fresh(fd) == 0) return fd;
+    if (fd >= 0 && lock_fresh(fd, until) == 0) return fd;
     if (fd >= 0) close(fd);
     usleep(100); /* a janitor that locked our file first is about to remove it */
   }
