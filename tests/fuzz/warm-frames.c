@@ -23,7 +23,7 @@ static void answer(struct warm *warm, enum warm_event event) {
   size_t size;
   if (event == WARM_SIGNAL) warm_signal(warm);
   if (event != WARM_RUN) return;
-  (void)serves(own_plan(), &warm->plan, &(struct looks){0});
+  (void)serves(own_plan(), &warm->plan, &(struct looks_ahead){0});
   free(warm_command(warm, &size));
   if (warm_streams(warm, streams) == 0) warm_accept(warm);
   for (int i = 0; i < 3; i++)
