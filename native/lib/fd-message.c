@@ -27,7 +27,7 @@ int message_send(int socket, const void *bytes, size_t size, const int *fds, int
   return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fds, int *count) {
+static ssize_t receive_once(int socket, void *bytes, size_t size, int flags, int *fds, int *count) {
   union control control;
   struct iovec part = {bytes, size};
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
@@ -39,6 +39,12 @@ ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fd
     memcpy(fds, CMSG_DATA(header), sizeof *fds * (size_t)*count);
   }
   return got;
+}
+
+/* Where the other side ended with something of ours unread, the kernel says that first, once; its last words come after it. */
+ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fds, int *count) {
+  ssize_t got = receive_once(socket, bytes, size, flags, fds, count);
+  return got < 0 && errno == ECONNRESET ? receive_once(socket, bytes, size, flags, fds, count) : got;
 }
 
 int stream_receive(int socket, void *bytes, size_t size, uint64_t until) {

@@ -89,3 +89,19 @@ UNIT("launch hears that its stager is gone") {
   EXPECT(errno == EPIPE || errno == ECONNRESET);
   close(ends[0]);
 }
+
+UNIT("what the stager has said before its end is heard also where it has not read the covers") {
+  struct guard_zone zone = {.source = "/s", .target = "/t", .fd = -1};
+  struct guard guard = {.zone = &zone, .zones = 1};
+  static int fds[MESSAGE_DESCRIPTORS_MAX];
+  int ends[2], count;
+  char text[8] = "";
+  make_pair(ends);
+  EXPECT_NUMBER(covers_send(ends[0], &guard), 0);
+  EXPECT_NUMBER(message_send(ends[1], "why", 4, NULL, 0), 0);
+  close(ends[1]);
+  EXPECT_NUMBER(message_receive(ends[0], text, sizeof text, 0, fds, &count), 4);
+  EXPECT_TEXT(text, "why");
+  EXPECT_NUMBER(message_receive(ends[0], text, sizeof text, 0, fds, &count), 0);
+  close(ends[0]);
+}
