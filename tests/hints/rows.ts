@@ -431,7 +431,8 @@ const LIMITS: readonly Row[] = [
   },
   {
     title: 'memory',
-    provoke: 'llm-do exec --memory 32m -- sh -c "head -c 40m /dev/zero | tail -c 40m | wc -c; sleep 1"',
+    // `tail` holds its memory while `sleep` has the pipe: what was there for some milliseconds only is not what a watchdog has to see.
+    provoke: 'llm-do exec --memory 32m -- sh -c "(head -c 40m /dev/zero; sleep 1) | tail -c 40m | wc -c"',
     said: /raise --memory or resources\.memory, for example (.*)/,
     follow: insteadOf('--memory 32m'),
     shows: /41943040/,
