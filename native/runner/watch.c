@@ -287,10 +287,10 @@ static int all_gone(struct run *run) {
     if (pid < 0 && errno == ECHILD) return 1;
     if (pid <= 0) return 0;
     if (pid == run->net.pid) on_net_helper_end(run);
+    if (pid == run->engine) run->engine_gone = 1; /* for what is read now; a report may name another one */
     read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
     if (pid == run->stager && pid != run->engine) run_narrow_group(run); /* it has named init before it went */
     if (pid != run->engine) continue;
-    run->engine_gone = 1;
     if (!launchfile_has_namespaces(&run->file)) run_kill(run); /* what it has left is ours */
     if (run->outcome.started_ns || run->stopping) continue;
     run_record_failure(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
