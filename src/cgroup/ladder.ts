@@ -201,7 +201,7 @@ function controllerFix(missing: readonly string[], fix: string): string {
 const isVersionOne = (): boolean => heldByVersionOne().length === WANTED_BY_ALL.length
 
 /** Those of the wanted controllers that are in a hierarchy of version 1: /proc/cgroups numbers version 2 as 0. */
-function heldByVersionOne(): readonly string[] {
+export function heldByVersionOne(): readonly string[] {
   const lines = listedControllers()
     .split('\n')
     .map((line) => line.split('\t'))

@@ -102,7 +102,8 @@ function observeLink({ path, own, seen: itself }: ObservedLink): PathFact {
   }
 }
 
-function linkText(path: string): string {
+/** Empty where it cannot be read. */
+export function linkText(path: string): string {
   try {
     return readlinkSync(path)
   } catch {

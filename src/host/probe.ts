@@ -7,7 +7,7 @@
  * repair is seen at once. Who is about to run a command anyway may believe in an engine instead of trying it: the run will tell.
  * A container daemon takes a quarter of a second and may come and go: its backend's observer runs only when it is needed, every time.
  */
-import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { isInsideOwn, OUR_INIT } from '../os/inside-own.ts'
@@ -23,6 +23,7 @@ import {
   type ProgramFact,
   type Surroundings,
 } from './facts.ts'
+import { linkText } from './paths.ts'
 import { EXPLAINING_SETTINGS, OWN_SANDBOX } from './probe-failures.ts'
 import { type FoundProgram, findProgram, versionOf } from './program.ts'
 
@@ -137,15 +138,6 @@ function identityOf(path: string): string {
   try {
     const { dev, ino } = statSync(path)
     return `${dev}:${ino}`
-  } catch {
-    return ''
-  }
-}
-
-/** Empty when it is hidden. */
-function linkText(path: string): string {
-  try {
-    return readlinkSync(path)
   } catch {
     return ''
   }

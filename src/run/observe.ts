@@ -10,13 +10,13 @@ import { processQuestions } from '../backends/namespace/probe-host.ts'
 import { type Enter, enterByShell } from '../cgroup/enter.ts'
 import type { Sights } from '../cgroup/fact.ts'
 import { removeDeadTrials } from '../cgroup/group.ts'
-import { observeCgroup } from '../cgroup/ladder.ts'
+import { heldByVersionOne, observeCgroup } from '../cgroup/ladder.ts'
 import { SandboxError } from '../error.ts'
 import { recallOrFind } from '../host/boot-cache.ts'
 import type { CgroupFact, PathFact, Probe } from '../host/facts.ts'
 import { findSockets } from '../host/find-sockets.ts'
 import { secretDirectory } from '../host/own-directory.ts'
-import { observePaths, observeRounds } from '../host/paths.ts'
+import { linkText, observePaths, observeRounds } from '../host/paths.ts'
 import { type MachineFacts, observeHost } from '../host/probe.ts'
 import { checkNativePrograms, nativeDirectory, packageVersion } from '../os/native-programs.ts'
 import { followUpPaths, pathsNamedBy } from '../plan/paths-to-inspect.ts'
@@ -119,8 +119,8 @@ interface CgroupQuestion {
 const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is not Linux', fix: '' }
 
 /**
- * The ladder takes tens of milliseconds to climb, so its answer is remembered for the boot, user and group, but only one that
- * lacks nothing: what was missing may come, or was missing by chance. A parent that was named is looked at every time.
+ * The ladder takes tens of milliseconds to climb, so its answer is remembered for the boot, user and group: one that lacks something as
+ * long as all looks as it did then, and never one that was chance. A parent that was named is looked at every time.
  */
 async function findCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): Promise<CgroupFact> {
   if (process.platform !== 'linux') return NO_CGROUP
@@ -128,9 +128,18 @@ async function findCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): 
   const cacheInputs = cache === undefined ? undefined : { directory: cache, uid, key: cgroupKey() }
   return recallOrFind<CgroupFact>(cacheInputs, {
     find: () => observeCgroup({ uid, enter, observe: identitiesOf }),
-    isLasting: ({ lacking }) => lacking === '',
-    holds: ({ parent }) => isThere(parent),
+    isLasting,
+    holds: ({ parent, seen = {} }) => isThere(parent) && looksTheSame(seen),
   })
+}
+
+function isLasting({ lacking, seen }: CgroupFact): boolean {
+  return lacking === '' || (seen !== undefined && Object.values(seen).every((identity) => identity !== undefined))
+}
+
+function looksTheSame(seen: Sights): boolean {
+  const now = identitiesOf(Object.keys(seen))
+  return Object.entries(seen).every(([path, identity]) => now[path] === identity)
 }
 
 function identitiesOf(paths: readonly string[]): Sights {
@@ -138,9 +147,11 @@ function identitiesOf(paths: readonly string[]): Sights {
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
 }
 
+/** The same path in another mount namespace may be read-only, or another tree. */
 function cgroupKey(): string {
   const [boot, own] = ['/proc/sys/kernel/random/boot_id', '/proc/self/cgroup'].map(textOf)
-  return ['cgroup', packageVersion(), boot, own].join('\n')
+  const rooms = ['user', 'mnt', 'cgroup'].map((name) => linkText(`/proc/self/ns/${name}`))
+  return ['cgroup', packageVersion(), boot, own, ...rooms, ...heldByVersionOne()].join('\n')
 }
 
 /** Empty where the kernel or a container hides it. */

@@ -1,5 +1,5 @@
 /** A plan that had to do without a group is made again as soon as there is one: no cache has to be cleared. */
-import { chownSync, readdirSync, readFileSync } from 'node:fs'
+import { chownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
@@ -32,5 +32,28 @@ describeWith(['root', 'plain-user', 'userns'], 'a plan without a group', () => {
     for (const file of ['', 'cgroup.procs', 'cgroup.subtree_control', 'cgroup.threads'])
       chownSync(join(group, file), PLAIN_ID, PLAIN_ID)
     expect(await run()).toContain(true)
+  })
+})
+
+describeWith(['root', 'plain-user', 'userns'], 'what a place lacks', () => {
+  test('is believed as long as it looks the same, and no longer', async () => {
+    const group = newGroup()
+    const home = await temporaryDirectory({ owner: 'plain' })
+    const found = async () => {
+      const env = { HOME: home, XDG_RUNTIME_DIR: home }
+      const call = { as: 'plain', env, program: 'llm-do', through: processIn(group) } as const
+      return JSON.parse((await runCli(['doctor', '--facts'], call)).stdout.toString()).cgroup.lacking as string
+    }
+    const lacking = await found()
+    expect(lacking).toContain(group)
+    // What is remembered is put in other words, to tell it from what is found.
+    const cache = join(home, 'llm-do')
+    for (const name of readdirSync(cache).filter((one) => one.startsWith('facts-'))) {
+      const file = join(cache, name)
+      writeFileSync(file, readFileSync(file, 'utf8').replaceAll('cannot be written', 'is remembered'))
+    }
+    expect(await found()).toBe(lacking.replaceAll('cannot be written', 'is remembered'))
+    chownSync(group, PLAIN_ID, PLAIN_ID)
+    expect(await found()).not.toContain('is remembered')
   })
 })
