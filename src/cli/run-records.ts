@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { SandboxError } from '../error.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
-import { runProgram } from '../os/run-program.ts'
+import { type ProgramCall, type ProgramEnd, runProgram, runProgramNow } from '../os/run-program.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
 import type { Environment } from './call.ts'
 
@@ -20,21 +20,29 @@ export interface RunsReply {
 /** A record has its command line, of which the kernel takes two megabytes at most. */
 const MOST_OUTPUT = 2 ** 28
 
-/** Runs that program. @throws SandboxError with its own words when it cannot do its work */
-export async function runRunsProgram(
-  env: Environment,
-  action: 'list' | 'kill' | 'prune',
-  ...words: readonly string[]
-): Promise<RunsReply> {
-  const file = join(nativeDirectory(), 'runs')
+function runsProgram(env: Environment, words: readonly string[]): ProgramCall {
   makeOwnDirectory(env)
-  const argv = [action, runsDirectory(env, process.getuid?.() ?? 0), ...words]
-  const { status, stdout, why } = await runProgram({ file, argv, env: {}, mostOutput: MOST_OUTPUT })
+  const [action = '', ...rest] = words
+  const argv = [action, runsDirectory(env, process.getuid?.() ?? 0), ...rest]
+  return { file: join(nativeDirectory(), 'runs'), argv, env: {}, mostOutput: MOST_OUTPUT }
+}
+
+function replyOf({ file, argv: [action] }: ProgramCall, { status, stdout, why }: ProgramEnd): RunsReply {
   if (status === 'ENOENT') throw new SandboxError('HELPER_MISSING', `${file}: no such file.`, { hint: 'make native' })
   if (status === 0 || status === 1) return { stdout, status }
   throw new SandboxError('BACKEND_FAILED', `${action}: ${why}`, {
     hint: 'ls -ld the directory named above; it must be yours alone',
   })
+}
+
+/** Runs that program. @throws SandboxError with its own words when it cannot do its work */
+export async function runRunsProgram(
+  env: Environment,
+  action: 'kill' | 'prune',
+  ...words: readonly string[]
+): Promise<RunsReply> {
+  const call = runsProgram(env, [action, ...words])
+  return replyOf(call, await runProgram(call))
 }
 
 /** A live run, as `runs list` says it. */
@@ -51,8 +59,10 @@ export interface RunLine {
   readonly command: readonly string[]
 }
 
-export async function listRuns(env: Environment): Promise<readonly RunLine[]> {
-  const { stdout } = await runRunsProgram(env, 'list')
+/** @throws SandboxError as above */
+export function listRuns(env: Environment): readonly RunLine[] {
+  const call = runsProgram(env, ['list'])
+  const { stdout } = replyOf(call, runProgramNow(call))
   return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as RunLine]))
 }
 

@@ -3,7 +3,7 @@
  * first run, in which loading a library takes longer than the program.
  * Edge: processes.
  */
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 
 export interface ProgramCall {
   readonly file: string
@@ -58,6 +58,31 @@ export function runProgram({
     })
     child.stdin?.end()
   })
+}
+
+/**
+ * The same, and nothing else is done meanwhile: for verbs that have nothing else to do. Node makes no stream for it, which saves a
+ * sixth of such a verb's time.
+ */
+export function runProgramNow({
+  file,
+  argv,
+  env = PLAIN_ENVIRONMENT,
+  cwd = '/',
+  mostOutput = MOST_OUTPUT,
+}: Omit<ProgramCall, 'patienceMs'>): ProgramEnd {
+  const { error, status, signal, stdout, stderr } = spawnSync(file, argv, {
+    env,
+    cwd,
+    encoding: 'utf8',
+    killSignal: 'SIGKILL',
+    maxBuffer: mostOutput,
+  })
+  const ok = error === undefined && status === 0
+  const code = error === undefined ? (status ?? undefined) : (error as NodeJS.ErrnoException).code
+  const why = ok ? '' : stderr?.trim().split('\n')[0] || endText({ code, signal }, 0)
+  // Of a program that could not be started there is no output, not even an empty one.
+  return { ok, status: code, stdout: stdout ?? '', stderr: stderr ?? '', why, inTime: true }
 }
 
 function endText(

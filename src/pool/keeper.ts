@@ -15,7 +15,7 @@ import { openUnlinked } from '../backends/child-process.ts'
 import { parseLaunchStatus } from '../backends/launch-status.ts'
 import { SandboxError } from '../error.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
-import { runProgram } from '../os/run-program.ts'
+import { runProgramNow } from '../os/run-program.ts'
 
 export interface KeeperInputs {
   /** Directory of all pools of the user. */
@@ -130,14 +130,14 @@ const MOST_OUTPUT = 2 ** 28
  * @returns what it printed: a line of JSON a keeper, or how many were ended, or cleaned up after
  * @throws SandboxError when it cannot do its work
  */
-export async function runPoolProgram(
+export function runPoolProgram(
   action: 'status' | 'stop' | 'prune',
   pools: string,
   names: readonly string[] = [],
-): Promise<string> {
+): string {
   const program = join(nativeDirectory(), 'pool')
   const argv = [action, pools, ...names]
-  const { status, stdout, stderr } = await runProgram({ file: program, argv, env: {}, mostOutput: MOST_OUTPUT })
+  const { status, stdout, stderr } = runProgramNow({ file: program, argv, env: {}, mostOutput: MOST_OUTPUT })
   if (status === 'ENOENT')
     throw new SandboxError('HELPER_MISSING', `${program}: no such file.`, { hint: 'make native' })
   if (status === 0) return stdout.trimEnd()

@@ -35,7 +35,9 @@ const OFFERS: Readonly<Record<NamedThings, (call: Call) => Promise<readonly Offe
   },
   runs: async ({ env }) => {
     const { isOwn, listRuns } = await import('../run-records.ts')
-    return (await listRuns(env)).filter(isOwn).map(({ id, command }) => [id, command.join(' ')])
+    return listRuns(env)
+      .filter(isOwn)
+      .map(({ id, command }) => [id, command.join(' ')])
   },
   sandboxes: async ({ env }) => {
     const { listNamed } = await import('../../run/named-sandboxes.ts')

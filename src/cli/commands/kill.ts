@@ -28,7 +28,7 @@ async function killOne(operand: string, runs: readonly RunLine[], env: Environme
 }
 
 export const kill = subcommand('kill', async ({ operands }, { env }) => {
-  const runs = await listRuns(env)
+  const runs = listRuns(env)
   const named = new Map(listNamed(env).map(({ name, runId }) => [name, runId]))
   const problems = await Promise.all(operands.map((operand) => killOne(named.get(operand) ?? operand, runs, env)))
   const lines = problems.filter((problem) => problem !== undefined)

@@ -32,13 +32,13 @@ interface PoolLine {
   readonly ready: number
 }
 
-async function listPools(env: Environment): Promise<readonly PoolLine[]> {
-  const lines = (await runPoolProgram('status', pools(env))).split('\n')
+function listPools(env: Environment): readonly PoolLine[] {
+  const lines = runPoolProgram('status', pools(env)).split('\n')
   return lines.flatMap((line) => (line === '' ? [] : [JSON.parse(line) as PoolLine]))
 }
 
 async function status({ flags }: Arguments, { env }: Call): Promise<number> {
-  const found = await listPools(env)
+  const found = listPools(env)
   if (flags['json'] === true) await writeStdout(`${JSON.stringify(found)}\n`)
   else await writeStdout(found.map(rowOf).join('') || 'no pool is kept\n')
   return 0
@@ -52,10 +52,10 @@ function rowOf({ pid, size, started, profile, directory, ready }: PoolLine): str
 /** Those of the caller's directory, unless all are meant. */
 async function stop({ flags }: Arguments, call: Call): Promise<number> {
   const directory = flags['all'] === true ? undefined : currentDirectory(call)
-  const found = await listPools(call.env)
+  const found = listPools(call.env)
   const ended = found.filter((pool) => directory === undefined || pool.directory === directory)
   const names = ended.map(({ name }) => name)
-  const count = names.length === 0 ? 0 : Number(await runPoolProgram('stop', pools(call.env), names))
+  const count = names.length === 0 ? 0 : Number(runPoolProgram('stop', pools(call.env), names))
   await writeStdout(`${count} ${count === 1 ? 'pool' : 'pools'} stopped\n`)
   const elsewhere = found.length - ended.length
   if (directory !== undefined && count === 0 && elsewhere > 0)

@@ -35,8 +35,8 @@ async function pruneContainers(env: Environment): Promise<number> {
 }
 
 /** What killed keepers of warm sandboxes have left. @returns how many there were */
-async function prunePools(env: Environment): Promise<number> {
-  return Number(await runPoolProgram('prune', poolsDirectory(env, process.getuid?.() ?? 0)))
+function prunePools(env: Environment): number {
+  return Number(runPoolProgram('prune', poolsDirectory(env, process.getuid?.() ?? 0)))
 }
 
 /** A layer is locked a moment after it was made. */
@@ -58,7 +58,7 @@ export const prune = subcommand('prune', async (_, { env }) => {
   // Where there is no such program (macOS, Windows) there are no records either.
   const isLinux = process.platform === 'linux'
   const records = isLinux ? Number((await runRunsProgram(env, 'prune')).stdout.trim()) : 0
-  const pools = isLinux ? await prunePools(env) : 0
+  const pools = isLinux ? prunePools(env) : 0
   if (isLinux) await pruneTrials(env)
   const layers = isLinux ? await pruneLayers(env) : 0
   await writeStdout(`${records + pools + layers + (await pruneContainers(env))} removed\n`)

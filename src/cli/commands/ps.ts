@@ -110,7 +110,7 @@ export const ps = subcommand('ps', async ({ flags }, { env }) => {
   if (flags['cow'] === true) return await listWaiting(env, flags['json'] === true)
   const names = accountNames()
   const named = new Map(listNamed(env).map(({ name, runId }) => [runId, name]))
-  const runs = (await listRuns(env)).map((run): Run => {
+  const runs = listRuns(env).map((run): Run => {
     const name = isOwn(run) ? named.get(run.id) : undefined
     return { ...run, user: names.get(run.uid) ?? String(run.uid), ...(name !== undefined && { name }) }
   })
