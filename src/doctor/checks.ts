@@ -14,7 +14,7 @@ import type { BackendName, EngineName } from '../policy/values.ts'
 import type { Environment } from '../run/caller.ts'
 import { exec } from '../run/exec.ts'
 import { observeMachine } from '../run/observe.ts'
-import { type ExecOptions, prepare } from '../run/plan-run.ts'
+import type { ExecOptions } from '../run/plan-run.ts'
 import { type BackendReport, describeBackends, describeParts, keyPart } from './describe.ts'
 
 /** The default profile, planned and where the walls are our own also run. */
@@ -54,8 +54,8 @@ export async function observeForDoctor(env: Environment): Promise<HostFacts> {
 
 /** Never throws for a machine that can run nothing: that is what it reports. */
 export async function doctor(env: Environment): Promise<DoctorReport> {
-  const facts = await observeForDoctor(env)
-  const trial = await tryDefault(env)
+  // A daemon that is asked takes longer than a run.
+  const [facts, trial] = await Promise.all([observeForDoctor(env), tryDefault(env)])
   const parts = [...(await describeParts(facts)), ...(facts.platform === 'linux' ? [sealKeyPart(env, facts.uid)] : [])]
   return { schema: 1, ok: trial.ok, trial, parts, backends: describeBackends(facts) }
 }
@@ -67,32 +67,43 @@ function sealKeyPart(env: Environment, uid: number): Part {
 }
 
 async function tryDefault(env: Environment): Promise<Trial> {
+  const choices: Choice[] = []
   const options: ExecOptions = {
     command: ['/bin/cat', '/proc/self/status'],
     mode: 'capture',
     cwd: tmpdir(),
     env,
     layers: [{ layer: 'flag', source: 'doctor', directory: tmpdir(), values: { workspace: 'none' } }],
+    accept: (_, { backend, engine }) => {
+      choices.push({ backend, ...(engine === undefined ? {} : { engine }) })
+      if (!isRunnable(backend)) throw new NotRun()
+    },
   }
-  try {
-    const { plan } = await prepare(options)
-    const chosen = { backend: plan.backend, ...(plan.engine === undefined ? {} : { engine: plan.engine }) }
-    // The program that is run is the host's; an image need not be there.
-    const isRun = backendNamed(plan.backend).traits.root === 'assembled'
-    return isRun ? await runDefault(options, chosen) : { ok: true, ...chosen, ...NOT_RUN }
-  } catch (error) {
-    if (!(error instanceof SandboxError)) throw error
-    return { ok: false, code: error.code, message: error.message, hint: error.hint }
-  }
+  const ran = await runOrRefusal(options)
+  if ('code' in ran) return { ok: false, ...ran }
+  return { ok: true, ...(choices.at(-1) as Choice), ...ran } // Whatever was run has been accepted before.
 }
 
-const NOT_RUN = { filtered: null, setupMs: null } as const
+interface Choice {
+  readonly backend: BackendName
+  readonly engine?: EngineName
+}
 
-async function runDefault(
-  options: ExecOptions,
-  chosen: { readonly backend: BackendName; readonly engine?: EngineName },
-): Promise<Trial> {
-  const { error, stdout, setupMs } = await exec(options)
-  if (error !== undefined) return { ok: false, ...error }
-  return { ok: true, ...chosen, filtered: statusLine(stdout, 'Seccomp') === '2', setupMs }
+type Refusal = Omit<Extract<Trial, { ok: false }>, 'ok'>
+type Ran = Pick<Extract<Trial, { ok: true }>, 'filtered' | 'setupMs'>
+
+/** The program that is run is the host's; an image need not be there. */
+const isRunnable = (backend: BackendName): boolean => backendNamed(backend).traits.root === 'assembled'
+
+class NotRun extends Error {}
+
+async function runOrRefusal(options: ExecOptions): Promise<Ran | Refusal> {
+  try {
+    const { error, stdout, setupMs } = await exec(options)
+    return error ?? { filtered: statusLine(stdout, 'Seccomp') === '2', setupMs }
+  } catch (error) {
+    if (error instanceof NotRun) return { filtered: null, setupMs: null }
+    if (!(error instanceof SandboxError)) throw error
+    return { code: error.code, message: error.message, hint: error.hint }
+  }
 }

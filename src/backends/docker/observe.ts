@@ -3,9 +3,9 @@
  * Edge: processes, the caller's environment.
  */
 import { basename, delimiter } from 'node:path'
-import { execa } from 'execa'
 import type { DockerFact, Probe } from '../../host/facts.ts'
 import { findProgram } from '../../host/program.ts'
+import { runProgram } from '../../os/run-program.ts'
 import { clientEnvironment } from './client-environment.ts'
 
 export interface DockerSearch {
@@ -52,19 +52,18 @@ interface InfoReply {
   readonly patienceMs?: number
 }
 
+/** Bytes; far more than any of them says. */
+const MOST_INFO = 2 ** 22
+
+/** Asked by `doctor` and before runs: node's own means are there sooner than execa. */
 async function requestInfo(
   path: string,
   env: Readonly<Record<string, string>>,
   patienceMs: number,
 ): Promise<InfoReply> {
-  const { stdout, stderr, timedOut } = await execa(path, ['info', '--format', '{{json .}}'], {
-    env,
-    extendEnv: false,
-    reject: false,
-    stdin: 'ignore',
-    timeout: patienceMs,
-  })
-  return { stdout: stdout ?? '', stderr: stderr ?? '', timedOut, patienceMs }
+  const argv = ['info', '--format', '{{json .}}']
+  const { stdout, stderr, inTime } = await runProgram({ file: path, argv, env, patienceMs, mostOutput: MOST_INFO })
+  return { stdout, stderr, timedOut: !inTime, patienceMs }
 }
 
 /** What `docker info` says, as far as we read it. An older or absent daemon leaves words out. */
