@@ -40,9 +40,25 @@ import {
 /** At once: two descriptors and some 100 KiB each. */
 const MOST_OPEN = 512
 const MOST_REFUSALS = 256
-const HANDSHAKE_MS = 10_000
+/**
+ * For the first byte, and for each handshake. As long as nginx waits for the head of a request (client_header_timeout): on a busy machine a
+ * hundred handshakes at once take more than ten seconds, and what bounds a command that keeps silent is MOST_OPEN.
+ */
+const HANDSHAKE_MS = 60_000
 /** The first byte of TLS: a record of a handshake. */
 const HANDSHAKE = 0x16
+
+/** Calls `giveUp` after that time, but not before what has come meanwhile is read: it may be we who were busy. @returns what prevents it */
+function afterWaiting(giveUp: () => void): () => void {
+  let turn: NodeJS.Immediate | undefined
+  const timer = setTimeout(() => {
+    turn = setImmediate(giveUp)
+  }, HANDSHAKE_MS)
+  return () => {
+    clearTimeout(timer)
+    clearImmediate(turn)
+  }
+}
 
 export interface Serving {
   readonly setup: TerminatorSetup
@@ -135,14 +151,15 @@ export class Connections {
     this.open.add(inside)
     inside.once('close', () => this.open.delete(inside))
     const giveUp = (): void => {
+      stopWaiting()
       outside.socket.destroy()
       inside.destroy()
     }
-    const patience = setTimeout(giveUp, HANDSHAKE_MS)
+    const stopWaiting = afterWaiting(giveUp)
     for (const socket of [outside.socket, inside]) socket.once('close', giveUp)
     inside.once('readable', () => {
       const first = inside.read(1) as Buffer | null
-      clearTimeout(patience)
+      stopWaiting()
       if (first === null) return giveUp()
       inside.unshift(first)
       outside.socket.off('close', giveUp)
@@ -168,16 +185,16 @@ export class Connections {
       SNICallback: (name, done) => done(this.isMeant(host, name) ? null : new Error(`not ${host.host}`)),
     })
     const pair = { host, ...this.dialled(host, outside, inside), answers: 0 }
-    const patience = setTimeout(() => inside.destroy(), HANDSHAKE_MS)
+    const stopWaiting = afterWaiting(() => inside.destroy())
     inside.on('error', () => inside.destroy())
     inside.once('close', () => {
-      clearTimeout(patience)
+      stopWaiting()
       this.pairs.delete(inside)
       pair.agent.destroy()
       outside.destroy()
     })
     inside.once('secure', () => {
-      clearTimeout(patience)
+      stopWaiting()
       // Without a name nobody has asked isMeant.
       if (nameOf(inside) === '' && !this.isMeant(host, '')) inside.destroy()
       else this.http.emit('connection', inside)
