@@ -186,6 +186,14 @@ function tellingOf(directory: string, group: Group | Obstacle): readonly string[
 const only = (sights: Sights, paths: readonly string[]): Sights =>
   Object.fromEntries(paths.map((path) => [path, sights[path]]))
 
+/**
+ * No controller that the place has was refused. One that was (cpu, where a real-time process is about) may be given the next time, and no
+ * path looks different then.
+ */
+export const isUnrefused = ({ parent, controllers }: Pick<CgroupFact, 'parent' | 'controllers'>): boolean =>
+  parent === undefined ||
+  missingOf({ controllers }).every((name) => !readWords(`${parent}/cgroup.controllers`).includes(name))
+
 /** An answer that the next look may not give. */
 const chanceIn = (directory: string): Sights => ({ [directory]: undefined })
 

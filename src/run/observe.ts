@@ -10,7 +10,7 @@ import { processQuestions } from '../backends/namespace/probe-host.ts'
 import { type Enter, enterByShell } from '../cgroup/enter.ts'
 import type { Sights } from '../cgroup/fact.ts'
 import { removeDeadTrials } from '../cgroup/group.ts'
-import { heldByVersionOne, observeCgroup } from '../cgroup/ladder.ts'
+import { heldByVersionOne, isUnrefused, observeCgroup } from '../cgroup/ladder.ts'
 import { SandboxError } from '../error.ts'
 import { recallOrFind } from '../host/boot-cache.ts'
 import type { CgroupFact, PathFact, Probe } from '../host/facts.ts'
@@ -133,8 +133,9 @@ async function findCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): 
   })
 }
 
-function isLasting({ lacking, seen }: CgroupFact): boolean {
-  return lacking === '' || (seen !== undefined && Object.values(seen).every((identity) => identity !== undefined))
+function isLasting(fact: CgroupFact): boolean {
+  const sights = fact.seen && Object.values(fact.seen)
+  return fact.lacking === '' || (sights?.every((identity) => identity !== undefined) === true && isUnrefused(fact))
 }
 
 function looksTheSame(seen: Sights): boolean {
