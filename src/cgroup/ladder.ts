@@ -138,6 +138,23 @@ const missingOf = ({ controllers }: Pick<Tried, 'controllers'>): readonly Wanted
 
 const heldByKernel = (tried: Pick<Tried, 'controllers'>): number => WANTED_BY_ALL.length - missingOf(tried).length
 
+/**
+ * Whether an answer may be remembered: one that lacks nothing, or one that lacks only what would be seen in a path if it came. What a
+ * service manager has said changes without that, and so does what was refused: cpu, where a real-time process is about.
+ */
+export function isLasting(fact: Pick<CgroupFact, 'parent' | 'controllers' | 'lacking' | 'seen'>): boolean {
+  if (fact.lacking === '') return true
+  const isSeen = fact.seen !== undefined && Object.values(fact.seen).every((identity) => identity !== undefined)
+  return isSeen && !isSystemdRunning() && !isRefusedOne(fact)
+}
+
+function isRefusedOne({ parent, controllers }: Pick<CgroupFact, 'parent' | 'controllers'>): boolean {
+  const missing = missingOf({ controllers })
+  if (parent === undefined || missing.length === 0) return false
+  const has = readWords(`${parent}/cgroup.controllers`)
+  return missing.some((name) => has.includes(name))
+}
+
 /** The place with most limits; the higher rung where two are equal. What each rung lacks is reported once. */
 function settleFor(tried: readonly Tried[]): CgroupFact {
   const lacking = [...new Set(tried.map(withFix))].filter(Boolean).join('; ')
@@ -185,14 +202,6 @@ function tellingOf(directory: string, group: Group | Obstacle): readonly string[
 
 const only = (sights: Sights, paths: readonly string[]): Sights =>
   Object.fromEntries(paths.map((path) => [path, sights[path]]))
-
-/**
- * No controller that the place has was refused. One that was (cpu, where a real-time process is about) may be given the next time, and no
- * path looks different then.
- */
-export const isUnrefused = ({ parent, controllers }: Pick<CgroupFact, 'parent' | 'controllers'>): boolean =>
-  parent === undefined ||
-  missingOf({ controllers }).every((name) => !readWords(`${parent}/cgroup.controllers`).includes(name))
 
 /** An answer that the next look may not give. */
 const chanceIn = (directory: string): Sights => ({ [directory]: undefined })

@@ -12,7 +12,6 @@
  */
 import { closeSync, readFileSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
-import { untrustedFrom, withTrustedPath } from '../host/program.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -169,11 +168,6 @@ function read(): Call {
 
 /** Where temporary files go is the one thing that node itself is asked (os.tmpdir). */
 const TEMPORARY = ['TMPDIR', 'TEMP', 'TMP'] as const
-
-/** The caller's environment for programs of the host that a verb starts: its PATH leads to nothing in the directory it was called from. */
-export function hostEnvironment({ env }: Pick<Call, 'env'>): Environment {
-  return withTrustedPath(env, untrustedFrom(process.cwd()))
-}
 
 /** @throws SandboxError USAGE when node was started with this program by hand */
 export function readCall(): Call {

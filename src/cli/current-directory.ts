@@ -5,8 +5,8 @@
  */
 import { realpathSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
-import { untrustedFrom } from '../host/program.ts'
-import type { Call } from './call.ts'
+import { untrustedFrom, withTrustedPath } from '../host/program.ts'
+import type { Call, Environment } from './call.ts'
 
 /** @returns canonical; @throws SandboxError ZONE_INVALID when it was removed meanwhile, or may not be entered */
 export function currentDirectory({ astray }: Pick<Call, 'astray'>): string {
@@ -41,4 +41,9 @@ export function untrustedDirectories(): readonly string[] {
   } catch {
     return [] // It was removed: no program is below it.
   }
+}
+
+/** The caller's environment for programs of the host that a verb starts: its PATH leads to nothing in the directory it was called from. */
+export function hostEnvironment({ env }: Pick<Call, 'env'>): Environment {
+  return withTrustedPath(env, untrustedDirectories())
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { SandboxError } from '../error.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
-import { type ProgramCall, type ProgramEnd, runProgram, runProgramNow } from '../os/run-program.ts'
+import { type ProgramCall, type ProgramEnd, runProgram, runProgramSync } from '../os/run-program.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
 import type { Environment } from './call.ts'
 
@@ -62,7 +62,7 @@ export interface RunLine {
 /** @throws SandboxError as above */
 export function listRuns(env: Environment): readonly RunLine[] {
   const call = runsProgram(env, ['list'])
-  const { stdout } = replyOf(call, runProgramNow(call))
+  const { stdout } = replyOf(call, runProgramSync(call))
   return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as RunLine]))
 }
 

@@ -15,7 +15,7 @@ import { openUnlinked } from '../backends/child-process.ts'
 import { parseLaunchStatus } from '../backends/launch-status.ts'
 import { SandboxError } from '../error.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
-import { runProgramNow } from '../os/run-program.ts'
+import { runProgramSync } from '../os/run-program.ts'
 
 export interface KeeperInputs {
   /** Directory of all pools of the user. */
@@ -137,7 +137,7 @@ export function runPoolProgram(
 ): string {
   const program = join(nativeDirectory(), 'pool')
   const argv = [action, pools, ...names]
-  const { status, stdout, stderr } = runProgramNow({ file: program, argv, env: {}, mostOutput: MOST_OUTPUT })
+  const { status, stdout, stderr } = runProgramSync({ file: program, argv, env: {}, mostOutput: MOST_OUTPUT })
   if (status === 'ENOENT')
     throw new SandboxError('HELPER_MISSING', `${program}: no such file.`, { hint: 'make native' })
   if (status === 0) return stdout.trimEnd()

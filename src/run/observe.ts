@@ -10,7 +10,7 @@ import { processQuestions } from '../backends/namespace/probe-host.ts'
 import { type Enter, enterByShell } from '../cgroup/enter.ts'
 import type { Sights } from '../cgroup/fact.ts'
 import { removeDeadTrials } from '../cgroup/group.ts'
-import { heldByVersionOne, isUnrefused, observeCgroup } from '../cgroup/ladder.ts'
+import { heldByVersionOne, isLasting, observeCgroup } from '../cgroup/ladder.ts'
 import { SandboxError } from '../error.ts'
 import { recallOrFind } from '../host/boot-cache.ts'
 import type { CgroupFact, PathFact, Probe } from '../host/facts.ts'
@@ -120,7 +120,7 @@ const NO_CGROUP: CgroupFact = { rung: 'none', controllers: [], lacking: 'this is
 
 /**
  * The ladder takes tens of milliseconds to climb, so its answer is remembered for the boot, user and group: one that lacks something as
- * long as all looks as it did then, and never one that was chance. A parent that was named is looked at every time.
+ * long as all looks as it did then (isLasting, looksTheSame). A parent that was named is looked at every time.
  */
 async function findCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): Promise<CgroupFact> {
   if (process.platform !== 'linux') return NO_CGROUP
@@ -131,11 +131,6 @@ async function findCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): 
     isLasting,
     holds: ({ parent, seen = {} }) => isThere(parent) && looksTheSame(seen),
   })
-}
-
-function isLasting(fact: CgroupFact): boolean {
-  const sights = fact.seen && Object.values(fact.seen)
-  return fact.lacking === '' || (sights?.every((identity) => identity !== undefined) === true && isUnrefused(fact))
 }
 
 function looksTheSame(seen: Sights): boolean {

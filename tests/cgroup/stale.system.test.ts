@@ -2,6 +2,7 @@
 import { chownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { isSystemdRunning } from '../../src/cgroup/systemd.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -36,7 +37,8 @@ describeWith(['root', 'plain-user', 'userns'], 'a plan without a group', () => {
 })
 
 describeWith(['root', 'plain-user', 'userns'], 'what a place lacks', () => {
-  test('is believed as long as it looks the same, and no longer', async () => {
+  // Under systemd it is not remembered: a manager may say something else the next time.
+  test.skipIf(isSystemdRunning())('is believed as long as it looks the same, and no longer', async () => {
     const group = newGroup()
     const home = await temporaryDirectory({ owner: 'plain' })
     const found = async () => {
@@ -45,7 +47,7 @@ describeWith(['root', 'plain-user', 'userns'], 'what a place lacks', () => {
       return JSON.parse((await runCli(['doctor', '--facts'], call)).stdout.toString()).cgroup.lacking as string
     }
     const lacking = await found()
-    expect(lacking).toContain(group)
+    expect(lacking).toContain(`${group} cannot be written`)
     // What is remembered is put in other words, to tell it from what is found.
     const cache = join(home, 'llm-do')
     for (const name of readdirSync(cache).filter((one) => one.startsWith('facts-'))) {

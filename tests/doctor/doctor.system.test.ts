@@ -1,18 +1,23 @@
 /** What the doctor answers where something is wrong: on a machine that can run nothing, and where a wall is missing. */
-import { chmodSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { DoctorReport } from '../../src/doctor/checks.ts'
-import { runCli } from '../support/cli.ts'
+import { type CliOptions, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { oncePerFile, startDocker } from '../support/docker.ts'
 import { kernelThat, type Refusal } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
 import { PLAIN_ID } from '../support/users.ts'
 
-async function doctor(words: readonly string[], refusals: readonly Refusal[] = []) {
-  const through = refusals.length === 0 ? [] : await kernelThat(refusals)
-  const { status, stdout } = await runCli(['doctor', ...words], { program: 'llm-do', through })
-  return { status, out: stdout.toString() }
+async function doctor(
+  words: readonly string[],
+  refusals: readonly Refusal[] = [],
+  options: Pick<CliOptions, 'env' | 'cwd' | 'through'> = {},
+) {
+  const through = [...(options.through ?? []), ...(refusals.length === 0 ? [] : await kernelThat(refusals))]
+  const { status, stdout, stderr } = await runCli(['doctor', ...words], { program: 'llm-do', ...options, through })
+  return { status, out: stdout.toString(), err: stderr.toString() }
 }
 
 const NO_UNSHARE: Refusal = { refuses: ['unshare'], with: 'EPERM' }
@@ -31,12 +36,38 @@ describeWith(['userns', 'gcc'], 'the doctor', () => {
     expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 0, ok: true, trial: { ok: true } })
   })
 
+  test('answers from a directory that was removed', async () => {
+    const removed = ['sh', '-c', 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', 'sh']
+    expect(await doctor(['--json'], [], { through: removed })).toMatchObject({ status: 0, err: '' })
+  })
+
   test('names a row of the contract that is broken, and has status 1', async () => {
     const { status, out } = await doctor(['--self-test', '--engine=unshare'], [KEEPS_ROOT])
     expect(out).toMatch(/^FAIL +unshare +files\.host-absent /m)
     expect(out).toMatch(/\n\d+ passed, [1-9]\d* failed, /)
     expect(status).toBe(1)
   }, 240_000)
+})
+
+describeWith(['docker', 'gcc'], 'the doctor where only docker can run anything', () => {
+  const docker = oncePerFile(startDocker)
+
+  test('is content, and has run nothing: the image need not be there', async () => {
+    // In a mount namespace of its own nothing is remembered of this machine's engines.
+    const through = ['unshare', '--mount', '--propagation', 'private']
+    const { status, out } = await doctor(['--json'], [NO_UNSHARE], { env: (await docker()).env, through })
+    const trial = { ok: true, backend: 'docker', filtered: null, setupMs: null }
+    expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 0, ok: true, trial })
+  })
+
+  test('asks with variables of the client that are relative to the caller’s directory', async () => {
+    const cwd = await temporaryDirectory()
+    mkdirSync(join(cwd, 'conf'))
+    writeFileSync(join(cwd, 'conf/config.json'), '{"currentContext":"nowhere"}')
+    const { out } = await doctor(['--json'], [], { cwd, env: { DOCKER_CONFIG: 'conf' } })
+    const { parts } = JSON.parse(out) as DoctorReport
+    expect(parts.find(({ name }) => name === 'docker')?.detail).toContain('nowhere')
+  })
 })
 
 describeWith(['root', 'plain-user', 'userns'], 'the doctor of a plain user', () => {

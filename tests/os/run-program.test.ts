@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type ProgramCall, runProgram, runProgramNow } from '../../src/os/run-program.ts'
+import { type ProgramCall, runProgram, runProgramSync } from '../../src/os/run-program.ts'
 
 const shell = (script: string): ProgramCall => ({ file: '/bin/sh', argv: ['-c', script] })
 
@@ -22,14 +22,14 @@ const ENDS: readonly (readonly [what: string, call: ProgramCall, end: object])[]
 ]
 
 describe.each([
-  ['beside others', runProgram],
-  ['while nothing else is done', async (call: ProgramCall) => runProgramNow(call)],
-])('a short program, %s', (_, run) => {
+  ['asynchronously', runProgram],
+  ['synchronously', async (call: ProgramCall) => runProgramSync(call)],
+])('a short program that is run %s', (_, run) => {
   test.each(ENDS)('%s', async (_what, call, end) => {
     expect(await run(call)).toMatchObject({ inTime: true, ...end })
   })
 
-  test('that prints more than it may is killed', async () => {
+  test('is killed when it prints more than it may', async () => {
     const call = { ...shell('yes; echo never >&2'), mostOutput: 1000 }
     const { ok, status, stdout, stderr } = await run(call)
     expect({ ok, isNumber: typeof status === 'number', stderr }).toEqual({ ok: false, isNumber: false, stderr: '' })
@@ -37,7 +37,7 @@ describe.each([
   })
 })
 
-test('one that takes too long is killed, and that is said', async () => {
+test('a program that takes too long is killed, and the reason says so', async () => {
   const end = await runProgram({ ...shell('sleep 60'), patienceMs: 100 })
   expect(end).toMatchObject({ ok: false, inTime: false, why: 'no answer within 0.1 s' })
 })

@@ -62,7 +62,9 @@ async function requestInfo(
   patienceMs: number,
 ): Promise<InfoReply> {
   const argv = ['info', '--format', '{{json .}}']
-  const { stdout, stderr, inTime } = await runProgram({ file: path, argv, env, patienceMs, mostOutput: MOST_INFO })
+  // The caller's directory, also one that was removed: relative paths in the client's variables (DOCKER_CONFIG) begin there.
+  const call = { file: path, argv, env, cwd: '.', patienceMs, mostOutput: MOST_INFO }
+  const { stdout, stderr, inTime } = await runProgram(call)
   return { stdout, stderr, timedOut: !inTime, patienceMs }
 }
 

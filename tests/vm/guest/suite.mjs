@@ -79,6 +79,31 @@ function checkForbidden(setting) {
   )
 }
 
+/** What the doctor says is lacking, for a user whose runtime directory, where it could remember that, is there without a manager. */
+function lackingFor(id) {
+  const own = `/tmp/runtime-${id}`
+  mkdirSync(own, { recursive: true, mode: 0o700 })
+  chownSync(own, id, id)
+  const [program, ...words] = [...user(id, '/tmp', [`XDG_RUNTIME_DIR=${own}`]), '/job/bin/llm-do', 'doctor', '--facts']
+  const { stdout, stderr } = spawnSync(program, words, { cwd: '/tmp', encoding: 'utf8' })
+  return stdout === '' ? `no facts: ${stderr}` : JSON.parse(stdout).cgroup.lacking
+}
+
+/** A repair is seen at once: nothing that a manager has not said is remembered. */
+function checkManagerComes(id) {
+  const before = [lackingFor(id), lackingFor(id)]
+  const { status } = spawnSync('systemctl', ['start', `user@${id}.service`], { stdio: 'inherit' })
+  const after = lackingFor(id)
+  const isSilent = (text) => text.includes('no systemd user manager answers')
+  console.log(
+    JSON.stringify({
+      title: 'a manager of the user that is started counts for the next look',
+      ok: status === 0 && before.every(isSilent) && !isSilent(after) && !after.startsWith('no facts'),
+      detail: JSON.stringify({ status, before, after }),
+    }),
+  )
+}
+
 function plainBoot() {
   call({ caller: 'root, --engine unshare', expect: { by: AND_DISKS, parent: ROOT, engine: 'unshare' } })
   // The rung is the same, and so is what it holds, whichever program makes the namespaces.
@@ -119,6 +144,7 @@ function systemdBoot() {
     as: user(1001, '/tmp', session),
     expect: { by: NO_KERNEL, few: true, fix: 'systemd-run --user --scope' },
   })
+  checkManagerComes(1000)
 }
 
 const boots = { plain: plainBoot, systemd: systemdBoot }
