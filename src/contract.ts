@@ -244,6 +244,8 @@ export const FRAME = {
   input: 4,
   /** a launch file: its at and content entries must hold, and a warm sandbox must have been built from the rest, if there is any, or the command is refused */
   guards: 5,
+  /** the seal of the client's plan, which must be the one that a warm sandbox was built from, or the command is refused */
+  same: 7,
   /** to a fork server, first of all: how the streams go (output or all), ended by NUL, then the launch file */
   plan: 6,
   /** from now on the command may have been started */

@@ -102,17 +102,14 @@ int call_split(struct call *call) {
 /* ---- the key ---- */
 
 static int add_first_line(struct key *key, const char *path, const char *start) {
-  char text[4096];
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  char *line = key_end(key);
+  int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd < 0 ? -1 : read(fd, line, key_room(key));
   if (fd >= 0) close(fd);
-  if (length < 0) return key_add(key, "");
-  text[length] = 0;
-  char *line = text;
+  if (length <= 0) return key_add(key, "");
+  line[length] = 0;
   while (line && strncmp(line, start, strlen(start)) != 0) line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL;
-  if (!line) return key_add(key, "");
-  line[strcspn(line, "\n")] = 0;
-  return key_add(key, line);
+  return line ? key_add_bytes(key, line, strcspn(line, "\n")) : key_add(key, "");
 }
 
 /* The line that /proc/self/status has, without the time that the kernel takes to write all the others. */
@@ -126,10 +123,8 @@ static int add_capabilities(struct key *key) {
 }
 
 static int add_link(struct key *key, const char *path) {
-  char text[64];
-  ssize_t length = readlink(path, text, sizeof text - 1);
-  text[length < 0 ? 0 : length] = 0;
-  return key_add(key, text);
+  ssize_t length = readlink(path, key_end(key), key_room(key));
+  return key_took(key, length < 0 ? 0 : (size_t)length);
 }
 
 static const char *const NAMES[] = {KEY_VARIABLES};
@@ -215,10 +210,7 @@ static int add_unnamed(const struct call *call, struct key *key) {
   return done;
 }
 
-static int add_directory(struct key *key) {
-  char directory[4096];
-  return getcwd(directory, sizeof directory) ? key_add(key, directory) : -1;
-}
+static int add_directory(struct key *key) { return getcwd(key_end(key), key_room(key)) ? key_took(key, strlen(key_end(key))) : -1; }
 
 static int add_word(struct key *key, enum key_word word, const struct call *call) {
   switch (word) {

@@ -19,8 +19,8 @@ struct call {
   char **options_end;
   const char *script; /* of -c */
   char **command;
-  struct program program;
   char *given[GIVEN_MAX + 1]; /* NAME=VALUE of `--env`, then NULL */
+  struct program program;
 };
 
 /*

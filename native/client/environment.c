@@ -95,9 +95,17 @@ int variables_are_unset(const struct launchfile *file) {
   return 1;
 }
 
+/* How many variables the entries of a plan add at most, besides the caller's. */
+static size_t count_set(const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0, set = 0;
+  while (launchfile_next(file, &position, &entry)) set += entry.verb == V_VARIABLE || entry.verb == V_LOCALE;
+  return set;
+}
+
 char **command_environment(const struct launchfile *file, char *const *given) {
-  /* Each name once: the caller's, those of --env, one an entry. */
-  struct variables all = {calloc(count(environ) + count(given) + file->count + 1, sizeof(char *)), 0};
+  /* Each name once. */
+  struct variables all = {calloc(count(environ) + count(given) + count_set(file) + 1, sizeof(char *)), 0};
   struct entry entry;
   size_t position = 0;
   while (all.word && launchfile_next(file, &position, &entry)) {

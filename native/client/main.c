@@ -17,6 +17,7 @@
 #include "runner/launch.h"
 #include "client/node-call.h"
 #include "lib/syscalls.h"
+#include "lib/pages.h"
 #include "client/find-node.h"
 #include "client/help-text.h"
 #include "client/result-template.h"
@@ -116,7 +117,7 @@ struct run {
   sigset_t before; /* the caller's signal mask */
   int signals;     /* signalfd: what comes is passed on */
   int parent;      /* pidfd: the run ends with it; -1 where the plan does not say so */
-  int sandbox;     /* of a pool, claimed; -1 without */
+  struct sandbox sandbox; /* of a pool */
 
   pid_t launch;
 };
@@ -266,7 +267,7 @@ static int cache_directory(enum place place, char *path, size_t room) {
 }
 
 static int open_plan(struct run *run, enum key_variables variables) {
-  static struct key key;
+  static _Alignas(PAGE_OF_ITS_OWN) struct key key;
   char directory[4096];
   int fd = -1;
   if (call_key(run->call, variables, &key) < 0) return -1;
@@ -312,7 +313,7 @@ static int has_children(void) {
 static void forget_run(const struct run *run) { sigprocmask(SIG_SETMASK, &run->before, NULL); }
 
 static enum claim run_in_pool(const struct run *run, const struct claimant *claimant, int *status, char *json, size_t room) {
-  return run->sandbox < 0 ? CLAIM_NONE : run_claimed(run->sandbox, claimant, status, json, room);
+  return run->sandbox.socket < 0 ? CLAIM_NONE : run_claimed(&run->sandbox, claimant, status, json, room);
 }
 
 /*
@@ -332,7 +333,7 @@ static int tell_warnings(const struct launchfile *file) {
 /* Returns when nothing was started: node is next. */
 static void run_cached(struct call *call) {
   static char json[STATUS_MAX];
-  struct run run = {.call = call, .sandbox = -1};
+  struct run run = {.call = call, .sandbox = {.socket = -1}};
   int status = -1;
   if (find_plan(&run) < 0 || take_signals(&run) < 0) return;
   if (tell_warnings(&run.file) < 0) return forget_run(&run);
@@ -372,8 +373,8 @@ int main(int argc, char **argv) {
   char **rest = argv + (argc > 0);
   if (print_help(root, is_exec, rest)) return 0;
   if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, &(struct node_call){NULL, rest, -1, parent});
-  static struct call call;
-  call = (struct call){.root = root, .parent = parent, .words = is_exec ? rest : rest + 1};
+  static _Alignas(PAGE_OF_ITS_OWN) struct call call;
+  call.root = root, call.parent = parent, call.words = is_exec ? rest : rest + 1;
   if (fill_streams() == 0 && are_streams() && call_split(&call) == 0) run_cached(&call);
   become_node(root, &(struct node_call){"exec", call.words, -1, parent});
 }

@@ -4,9 +4,9 @@
 #include "lib/frames.h"
 #include "lib/syscalls.h"
 #include "lib/inherited.h"
+#include "lib/seal.h"
 #include "lib/status.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -24,12 +24,12 @@
 /* Next to the records of runs: RUNTIME/llm-do/runs -> RUNTIME/llm-do/pool/NAME. */
 static int open_pool(const struct launchfile *file) {
   struct entry runs, pool;
-  char path[4200];
+  char path[1000];
   if (!launchfile_find(file, V_POOL, &pool) || !launchfile_find(file, V_RUNS, &runs)) return -1;
   const char *slash = strrchr(runs.word[0], '/');
   if (!slash || strspn(pool.word[0], "0123456789abcdef") != 16 || pool.word[0][16]) return -1;
-  snprintf(path, sizeof path, "%.*s/pool/%s", (int)(slash - runs.word[0]), runs.word[0], pool.word[0]);
-  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if ((size_t)snprintf(path, sizeof path, "%.*s/pool/%s", (int)(slash - runs.word[0]), runs.word[0], pool.word[0]) >= sizeof path) return -1;
+  int fd = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || cached_is_private(fd, S_IFDIR)) return fd;
   close(fd);
   return -1;
@@ -52,13 +52,14 @@ static int claim(int pool, const char *name) {
 }
 
 static int claim_any(int pool) {
-  int copy = openat(pool, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-  struct dirent *entry;
+  char room[1024] __attribute__((aligned(8)));
   int fd = -1;
-  while (entries && fd < 0 && (entry = readdir(entries)))
-    if (entry->d_name[0] == 'r') fd = claim(pool, entry->d_name);
-  if (entries) closedir(entries);
+  for (long got; fd < 0 && (got = sys_getdents(pool, room, sizeof room)) > 0;)
+    for (long at = 0; fd < 0 && at < got;) {
+      const struct directory_entry *entry = (const struct directory_entry *)(room + at);
+      if (entry->name[0] == 'r') fd = claim(pool, entry->name);
+      at += entry->size;
+    }
   return fd;
 }
 
@@ -94,6 +95,7 @@ static char *command_block(char **command, char **env, size_t *size) {
 /* The plan and the command in one message: it wakes the sandbox once. */
 struct message {
   struct frame plan, run;
+  const char *bytes; /* of the plan, or its seal; NULL = none is sent */
   int given[FRAME_DESCRIPTORS_MAX];
   char *block;
 };
@@ -103,9 +105,20 @@ static int write_message(struct message *message, const struct claimant *claiman
   capture_streams(claimant->capture, message->given);
   message->block = command_block(claimant->command, claimant->env, &size);
   if (!message->block || size > FRAME_RUN_MAX) return -1;
-  message->plan = (struct frame){FRAME_GUARDS, (uint32_t)claimant->file->size};
   message->run = (struct frame){FRAME_RUN, (uint32_t)size};
   return 0;
+}
+
+/* For a sandbox that is not our child: it looks whether it is what the plan asks for. */
+static void write_plan(struct message *message, const struct launchfile *file, int is_same) {
+  struct entry check;
+  if (is_same && launchfile_find(file, V_CHECK, &check)) {
+    message->bytes = check.word[0];
+    message->plan = (struct frame){FRAME_SAME, (uint32_t)strlen(check.word[0])};
+    return;
+  }
+  message->bytes = file->bytes;
+  message->plan = (struct frame){FRAME_GUARDS, (uint32_t)file->size};
 }
 
 static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
@@ -122,19 +135,18 @@ static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
   return 0;
 }
 
-/* @param plan of a sandbox that is not our child: it looks whether it is what the plan asks for; NULL = our own child, which has the plan
- *   already, and no gate */
-static int send_message(int fd, struct message *message, const struct launchfile *plan) {
+/* Our own child has the plan already, and gets no gate. */
+static int send_message(int fd, struct message *message) {
   struct iovec parts[] = {{&message->plan, sizeof message->plan},
-                          {plan ? (char *)plan->bytes : NULL, plan ? plan->size : 0},
+                          {(char *)message->bytes, message->plan.size},
                           {&message->run, sizeof message->run},
                           {message->block, message->run.size}};
-  int count = sizeof parts / sizeof *parts, skipped = plan ? 0 : 2;
+  int count = sizeof parts / sizeof *parts, skipped = message->bytes ? 0 : 2;
   union {
     struct cmsghdr header;
     char room[CMSG_SPACE(sizeof message->given)];
   } control;
-  size_t given = sizeof message->given - (plan ? 0 : sizeof *message->given);
+  size_t given = sizeof message->given - (message->bytes ? 0 : sizeof *message->given);
   control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(given)};
   memcpy(CMSG_DATA(&control.header), message->given, given);
   struct msghdr header = {
@@ -241,29 +253,42 @@ static enum claim run_in(int fd, int gate, const struct claimant *claimant, stru
   return may_go_another_way(how, reply) && take_back(gate) ? CLAIM_NONE : how;
 }
 
-int claim_sandbox(const struct launchfile *file) {
+static int has_seal(int pool, const struct launchfile *file) {
+  char seal[MAC_TEXT];
+  struct entry check;
+  ssize_t length = readlinkat(pool, POOL_SEAL, seal, sizeof seal);
+  return length == MAC_TEXT - 1 && launchfile_find(file, V_CHECK, &check) && strlen(check.word[0]) == MAC_TEXT - 1 &&
+         memcmp(check.word[0], seal, MAC_TEXT - 1) == 0;
+}
+
+struct sandbox claim_sandbox(const struct launchfile *file) {
   struct {
     struct frame header;
     struct inherited inherited;
   } caller = {.header = {FRAME_CALLER, sizeof caller.inherited}};
+  struct sandbox sandbox = {.socket = -1};
   int pool = open_pool(file);
-  if (pool < 0) return -1;
-  int sandbox = inherited_read(&caller.inherited) < 0 ? -1 : claim_any(pool);
+  if (pool < 0) return sandbox;
+  if (inherited_read(&caller.inherited) == 0) sandbox.socket = claim_any(pool);
+  if (sandbox.socket >= 0 && send(sandbox.socket, &caller, sizeof caller, MSG_NOSIGNAL) != (ssize_t)sizeof caller) {
+    close(sandbox.socket);
+    sandbox.socket = -1;
+  }
+  sandbox.has_same_plan = sandbox.socket >= 0 && has_seal(pool, file);
   close(pool);
-  if (sandbox < 0 || send(sandbox, &caller, sizeof caller, MSG_NOSIGNAL) == (ssize_t)sizeof caller) return sandbox;
-  close(sandbox);
-  return -1;
+  return sandbox;
 }
 
-enum claim run_claimed(int sandbox, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
+enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
   struct message message = {.given = {-1, -1, -1, -1}};
   struct reply reply = {.json = json, .room = room};
   int is_ready = write_message(&message, claimant) == 0 && (message.given[3] = eventfd(1, EFD_CLOEXEC)) >= 0;
+  write_plan(&message, claimant->file, sandbox->has_same_plan);
   /* A command that was not sent whole is never taken. */
-  int is_sent = is_ready && send_message(sandbox, &message, claimant->file) == 0;
-  enum claim end = is_sent ? run_in(sandbox, message.given[3], claimant, &reply) : CLAIM_NONE;
+  int is_sent = is_ready && send_message(sandbox->socket, &message) == 0;
+  enum claim end = is_sent ? run_in(sandbox->socket, message.given[3], claimant, &reply) : CLAIM_NONE;
   if (message.given[3] >= 0) close(message.given[3]);
-  close(sandbox);
+  close(sandbox->socket);
   free(message.block);
   *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;
@@ -273,7 +298,7 @@ enum claim run_claimed(int sandbox, const struct claimant *claimant, int *exit_c
 enum claim run_by(int launch, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
   struct message message = {.given = {-1, -1, -1, -1}};
   struct reply reply = {.json = json, .room = room, .taken = 1};
-  enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message, NULL) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &reply);
+  enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &reply);
   close(launch);
   free(message.block);
   *exit_code = (int)reply.exit_code;

@@ -25,12 +25,16 @@ struct claimant {
   struct capture *capture;
 };
 
-/* Claims a warm sandbox that may serve the plan, and tells it that a command comes: it looks at what it must look at meanwhile. A
- * socket, or -1: there is none. Closing it gives the sandbox up, and nothing was run. */
-int claim_sandbox(const struct launchfile *file);
+struct sandbox {
+  int socket;        /* -1 = there is none; closing it gives the sandbox up, and nothing was run */
+  int has_same_plan; /* as far as its pool tells: it says so itself when it has been told which */
+};
 
-/* Runs a command in a claimed sandbox, if it serves the plan; closes `sandbox`; json has room for `room` bytes. */
-enum claim run_claimed(int sandbox, const struct claimant *claimant, int *exit_code, char *json, size_t room);
+/* Claims a warm sandbox that may serve the plan, and tells it that a command comes: it looks at what it must look at meanwhile. */
+struct sandbox claim_sandbox(const struct launchfile *file);
+
+/* Runs a command in a claimed sandbox, if it serves the plan; closes its socket; json has room for `room` bytes. */
+enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *claimant, int *exit_code, char *json, size_t room);
 
 /*
  * The same by a launch of our own, a child at the other end of the socket `launch`, which is closed. CLAIM_LOST: its end is unknown.

@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Longer ones are node's to find: two of them, and what is called from here, use one page of the stack (lib/pages.h). */
+#define PLACE_MAX 1000
+
 /* ---- paths ---- */
 
 static int has_word(const char *path, const char *word) {
@@ -44,10 +47,10 @@ static int path_of(int fd, char *path, size_t room) {
 }
 
 static int canonical_directory_of(const char *place, char *path, size_t room) {
-  char directory[PATH_MAX];
+  char directory[PLACE_MAX];
   const char *slash = strrchr(place, '/');
   int length = !slash ? snprintf(directory, sizeof directory, ".") : snprintf(directory, sizeof directory, "%.*s", (int)(slash - place) + 1, place);
-  int fd = (size_t)length < sizeof directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+  int fd = (size_t)length < sizeof directory ? openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
   int done = fd < 0 ? -1 : path_of(fd, path, room);
   if (fd >= 0) close(fd);
   return done;
@@ -64,7 +67,7 @@ static enum look look_failed(int error) {
 
 static enum look look_at(const char *place, char *real, size_t room) {
   struct stat status;
-  int fd = open(place, O_PATH | O_CLOEXEC);
+  int fd = openat(AT_FDCWD, place, O_PATH | O_CLOEXEC);
   if (fd < 0) return look_failed(errno);
   enum look look = fstat(fd, &status) < 0 ? UNKNOWN : S_ISREG(status.st_mode) ? FOUND : NO_FILE;
   if (look == FOUND && path_of(fd, real, room) < 0) look = UNKNOWN;
@@ -93,7 +96,7 @@ static enum look search(const char *name, const char *path, char *place, size_t 
 /* src/plan/toolchain.ts resolves `..` and a slash at the end as text, the kernel does not: such names are node's. */
 static int is_plain(const char *name, const char *path) {
   for (const char *entry = strstr(path, "..") ? path : ""; *entry; entry += *entry == ':') {
-    char word[PATH_MAX];
+    char word[PLACE_MAX];
     size_t length = strcspn(entry, ":");
     if (length >= sizeof word) return 0;
     snprintf(word, sizeof word, "%.*s", (int)length, entry);
@@ -104,7 +107,7 @@ static int is_plain(const char *name, const char *path) {
 }
 
 static enum look find(const char *name, const char *path, struct program *program) {
-  char place[PATH_MAX], directory[PATH_MAX];
+  char place[PLACE_MAX], directory[PLACE_MAX];
   enum look look = UNKNOWN;
   program->real[0] = 0;
   if (!is_plain(name, path)) return UNKNOWN;

@@ -1,6 +1,7 @@
 /* See lib/cgroup.h for how the pieces are used together. Facts about the files: Linux, Documentation/admin-guide/cgroup-v2.rst. */
 #define _GNU_SOURCE
 #include "lib/cgroup.h"
+#include "lib/report-failure.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -52,11 +53,7 @@ static void sleep_ms(int ms) {
   nanosleep(&pause, NULL);
 }
 
-static long long now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+static long long now_ms(void) { return (long long)(now_ns() / 1000000); }
 
 /* Reads a small file whole and ends it with NUL; returns its length. */
 static ssize_t read_file(int group, const char *file, char text[SMALL_FILE]) {

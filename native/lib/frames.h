@@ -3,7 +3,7 @@
  * Spoken by native/client/pool-client.c and src/backends/namespace/frames.ts on one side, by native/runner/run-protocol.c on the other.
  *
  * The caller of a cold run has started launch with its end of the socket as RUN_FD; the client of a warm sandbox has claimed one. Either
- * sends FRAME_GUARDS (optional) and FRAME_RUN, with the command's three streams as descriptors of any byte of them, or without: then they
+ * sends FRAME_GUARDS or FRAME_SAME (optional) and FRAME_RUN, with the command's three streams as descriptors of any byte of them, or without: then they
  * are launch's own or come as frames, too. launch answers FRAME_STATUS at the end, or FRAME_REFUSED: the command was not and will not be
  * started. After the last frame it shuts its side of the socket.
  *
@@ -22,6 +22,9 @@
 #include "lib/contract.h"
 
 #include <stdint.h>
+
+/* In the directory of a pool: a link whose text is the seal of the plan that its sandboxes are built from. */
+#define POOL_SEAL "seal"
 
 struct frame {
   uint32_t kind, size;

@@ -191,7 +191,7 @@ static int on_event(struct guard *guard, const struct inotify_event *event) {
 
 /* 1 = something has changed that is worth a look. */
 static int read_events(struct guard *guard) {
-  static char room[32 << 10] __attribute__((aligned(8)));
+  static char room[32 << 10] __attribute__((aligned(64)));
   int must_lookup = 0;
   for (;;) {
     ssize_t got = guard->events < 0 ? 0 : read(guard->events, room, sizeof room);

@@ -77,13 +77,13 @@ struct guard {
   struct walk walk;      /* while the command runs: a piece at a time, of one zone after the other */
   size_t walked;         /* the zone that it is in */
 
-  char seen[256]; /* the first attempt, on the host */
-  struct guard_attempt attempt[GUARD_ATTEMPTS_MAX];
-  unsigned attempts;                                /* all of them; the first are kept */
-  char set_id[GUARD_SET_ID_MAX][256];               /* covered files of root, on the host */
+  unsigned attempts; /* all of them; the first are kept */
   unsigned set_ids;
   int config_locked; /* git has tried to change a configuration */
 
+  char seen[256]; /* the first attempt, on the host */
+  struct guard_attempt attempt[GUARD_ATTEMPTS_MAX];
+  char set_id[GUARD_SET_ID_MAX][256]; /* covered files of root, on the host */
   char failed[512]; /* where guard_prepare gave up */
 };
 

@@ -8,13 +8,22 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int key_add_bytes(struct key *key, const char *bytes, size_t length) {
-  if (key->count == KEY_WORDS_MAX || length >= sizeof key->bytes - key->used) return -1;
-  char *word = memcpy(key->bytes + key->used, bytes, length);
-  word[length] = 0;
-  key->word[key->count++] = word;
+char *key_end(struct key *key) { return key->bytes + key->used; }
+
+size_t key_room(const struct key *key) { return key->used < sizeof key->bytes ? sizeof key->bytes - key->used - 1 : 0; }
+
+int key_took(struct key *key, size_t length) {
+  if (key->count == KEY_WORDS_MAX || key->used == sizeof key->bytes || length > key_room(key)) return -1;
+  key_end(key)[length] = 0;
+  key->count++;
   key->used += length + 1;
   return 0;
+}
+
+int key_add_bytes(struct key *key, const char *bytes, size_t length) {
+  if (length > key_room(key)) return -1;
+  memmove(key_end(key), bytes, length);
+  return key_took(key, length);
 }
 
 int key_add(struct key *key, const char *word) { return key_add_bytes(key, word, strlen(word)); }
@@ -90,7 +99,7 @@ int cached_is_private(int fd, mode_t type) {
 static int open_file(const char *directory, const struct key *key) {
   char name[20];
   snprintf(name, sizeof name, "%016llx", (unsigned long long)key_sum(key));
-  int parent = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int parent = openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (parent < 0) return -1;
   int fd = cached_is_private(parent, S_IFDIR) ? openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
   close(parent);
@@ -124,14 +133,13 @@ static int is_sound(const struct launchfile *file) {
 
 static int is_for(const struct launchfile *file, const struct key *key) {
   struct entry entry;
-  size_t position = 0;
-  int next = 0;
+  size_t position = 0, used = 0;
   while (launchfile_next(file, &position, &entry)) {
     if (entry.verb != V_KEY) continue;
-    if (next == key->count || strcmp(entry.word[0], key->word[next]) != 0) return 0;
-    next++;
+    if (used == key->used || strcmp(entry.word[0], key->bytes + used) != 0) return 0;
+    used += strlen(key->bytes + used) + 1;
   }
-  return next == key->count;
+  return used == key->used;
 }
 
 int guard_holds(const struct entry *entry) {

@@ -13,16 +13,19 @@
 
 /* What a plan depends on besides files: version, host, caller, options. One list of words, compared whole. */
 struct key {
-  const char *word[KEY_WORDS_MAX];
-  int count;
-  char bytes[KEY_BYTES_MAX];
   size_t used;
+  int count;
+  char bytes[KEY_BYTES_MAX]; /* each word ended by NUL */
 };
 
 /* All return -1 when the key is full: then nothing is cached. */
 int key_add(struct key *key, const char *word);
 int key_add_bytes(struct key *key, const char *bytes, size_t length);
 int key_add_number(struct key *key, unsigned long long number);
+/* Where the next word goes, for what is read there: key_room bytes and a NUL. Then key_took says how long it is. */
+char *key_end(struct key *key);
+size_t key_room(const struct key *key);
+int key_took(struct key *key, size_t length);
 
 /* FNV-1a, 64 bits: names the file, no more. */
 uint64_t key_sum(const struct key *key);

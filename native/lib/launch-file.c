@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+/* Without pointers: those would be set at each start of each program. */
 static const struct {
-  const char *name;
-  int words;
+  char name[15];
+  unsigned char words;
 } KNOWN[VERBS] = {
 #define ROW(verb, name, words) [verb] = {name, words},
     VERB_TABLE(ROW)
@@ -31,43 +33,65 @@ static const char *next_word(const struct launchfile *file, size_t *position) {
   return word;
 }
 
-static int read_entry(const struct launchfile *file, size_t *position, struct entry *entry, const char **problem) {
+/* ---- the index ---- */
+
+/* A place holds an offset; that of an entry's start its verb, too. */
+#define OFFSET_BITS 24
+#define OFFSET_MASK ((1u << OFFSET_BITS) - 1)
+_Static_assert(LAUNCHFILE_MAX <= OFFSET_MASK && VERBS <= 1u << (32 - OFFSET_BITS), "a place has no room");
+
+/* More than most plans have. */
+#define PLACES_AT_ONCE 1000
+
+struct index {
+  uint32_t *place;
+  size_t count, room;
+};
+
+static int put_place(struct index *index, size_t offset, enum verb verb) {
+  if (index->count == index->room) {
+    uint32_t *more = realloc(index->place, (index->room + PLACES_AT_ONCE) * sizeof *more);
+    if (!more) return -1;
+    index->place = more, index->room += PLACES_AT_ONCE;
+  }
+  index->place[index->count++] = (uint32_t)offset | (uint32_t)verb << OFFSET_BITS;
+  return 0;
+}
+
+static enum verb verb_at(const struct launchfile *file, size_t position) { return (enum verb)(file->index[position] >> OFFSET_BITS); }
+
+static const char *text_at(const struct launchfile *file, size_t position) { return file->bytes + (file->index[position] & OFFSET_MASK); }
+
+static size_t places_of(enum verb verb) { return 1u + KNOWN[verb].words; }
+
+/* Reads the entry at *position, and notes its places. */
+static int read_entry(const struct launchfile *file, size_t *position, enum verb *verb, struct index *index, const char **problem) {
+  size_t start = *position;
   const char *name = next_word(file, position);
   if (!name) return *problem = "no end entry", -1;
-  entry->verb = verb_named(name, entry->verb);
-  if (entry->verb == VERBS) return *problem = "unknown verb", -1;
-  for (int i = 0; i < KNOWN[entry->verb].words; i++) {
-    entry->word[i] = next_word(file, position);
-    if (!entry->word[i]) return *problem = "missing word", -1;
+  *verb = verb_named(name, *verb);
+  if (*verb == VERBS) return *problem = "unknown verb", -1;
+  *problem = "too little memory";
+  if (put_place(index, start, *verb) < 0) return -1;
+  for (unsigned i = 0; i < KNOWN[*verb].words; i++) {
+    if (put_place(index, *position, 0) < 0) return -1;
+    if (!next_word(file, position)) return *problem = "missing word", -1;
   }
   return 0;
 }
 
-/* More than most plans have. */
-#define ENTRIES_AT_ONCE 512
-
-/* Each step of a run asks for its entries, so they are found once. Room for one more, or NULL. */
-static struct entry *extend(struct entry *entries, size_t count) {
-  if (count % ENTRIES_AT_ONCE) return entries;
-  struct entry *more = realloc(entries, (count + ENTRIES_AT_ONCE) * sizeof *more);
-  if (!more) free(entries);
-  return more;
-}
-
-static int read_entrys(struct launchfile *file, const char **problem) {
+/* Each step of a run asks for its entries, so they are found once. */
+static int read_entries(struct launchfile *file, const char **problem) {
   size_t position = sizeof LAUNCH_FILE_MAGIC;
-  struct entry *entries = NULL;
-  for (file->count = 0;; file->count++) {
-    struct entry entry = {.verb = file->count ? entries[file->count - 1].verb : V_END};
-    if (read_entry(file, &position, &entry, problem) < 0) return free(entries), -1;
-    if (entry.verb == V_END) break;
-    entries = extend(entries, file->count);
-    if (!entries) return *problem = "too little memory", -1;
-    entry.end = file->bytes + position;
-    entries[file->count] = entry;
-  }
-  if (position != file->size) return free(entries), *problem = "bytes after the end entry", -1;
-  file->entries = entries;
+  struct index index = {NULL, 0, 0};
+  enum verb verb = V_END;
+  if (file->size > OFFSET_MASK) return *problem = "too large", -1;
+  do {
+    if (read_entry(file, &position, &verb, &index, problem) < 0) return free(index.place), -1;
+  } while (verb != V_END);
+  if (position != file->size) return free(index.place), *problem = "bytes after the end entry", -1;
+  file->index = index.place;
+  file->count = index.count - 1;
   return 0;
 }
 
@@ -76,18 +100,28 @@ int launchfile_check(const char *bytes, size_t size, struct launchfile *file, co
   size_t position = 0;
   const char *magic = next_word(file, &position);
   if (!magic || strcmp(magic, LAUNCH_FILE_MAGIC) != 0) return *problem = "not a launch file of this version", -1;
-  return read_entrys(file, problem);
+  return read_entries(file, problem);
+}
+
+/* Returns the position of the next one. */
+static size_t take_entry(const struct launchfile *file, size_t position, struct entry *entry) {
+  size_t next = position + places_of(verb_at(file, position));
+  entry->verb = verb_at(file, position);
+  entry->start = text_at(file, position);
+  entry->end = text_at(file, next);
+  for (size_t i = position + 1; i < next; i++) entry->word[i - position - 1] = text_at(file, i);
+  return next;
 }
 
 int launchfile_next(const struct launchfile *file, size_t *position, struct entry *entry) {
   if (*position >= file->count) return 0;
-  *entry = file->entries[(*position)++];
+  *position = take_entry(file, *position, entry);
   return 1;
 }
 
 int launchfile_find(const struct launchfile *file, enum verb verb, struct entry *entry) {
-  for (size_t i = 0; i < file->count; i++)
-    if (file->entries[i].verb == verb) return *entry = file->entries[i], 1;
+  for (size_t position = 0; position < file->count; position += places_of(verb_at(file, position)))
+    if (verb_at(file, position) == verb) return take_entry(file, position, entry), 1;
   return 0;
 }
 
@@ -113,8 +147,16 @@ int parse_mode(const char *word, unsigned *mode) {
   return 0;
 }
 
+#define READ_AT_ONCE (64 << 10)
+
+/* One byte more than a file has: then it need not be enlarged to see the end. Of all else it is not known. */
+static size_t room_for(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 && status.st_size < READ_AT_ONCE ? (size_t)status.st_size + 1 : READ_AT_ONCE;
+}
+
 char *read_all(int fd, size_t limit, size_t *size) {
-  size_t room = 64 << 10;
+  size_t room = room_for(fd);
   char *bytes = malloc(room);
   *size = 0;
   while (bytes) {

@@ -13,21 +13,22 @@
 
 struct entry {
   enum verb verb;
+  const char *start, *end; /* its bytes */
   const char *word[ENTRY_WORDS_MAX];
-  const char *end; /* the byte after its last word */
 };
 
 struct launchfile {
   const char *bytes;
   size_t size;
-  const struct entry *entries; /* all but `end`, in the order of the file; never freed */
-  size_t count;
+  /* For each entry its verb and where it starts, then where each word does; `end` is the last one. Small (lib/pages.h), and never freed. */
+  const uint32_t *index;
+  size_t count; /* of what is in the index, without `end` */
 };
 
 /* Checks the whole of `bytes`: magic, verbs, word counts, end. Returns 0, or -1 with the reason in *problem. */
 int launchfile_check(const char *bytes, size_t size, struct launchfile *file, const char **problem);
 
-/* Steps through the entries of a checked file: start with *position = 0, which counts entries; returns 0 at the end. */
+/* Steps through the entries of a checked file: start with *position = 0, a place in the index; returns 0 at the end. */
 int launchfile_next(const struct launchfile *file, size_t *position, struct entry *entry);
 
 /* The first entry of that verb, or 0. */
@@ -41,5 +42,5 @@ int parse_number(const char *word, uint64_t max, uint64_t *number);
 /* Octal permission bits. */
 int parse_mode(const char *word, unsigned *mode);
 
-/* Reads all of `fd` (file, pipe or socket) into memory that is never freed; NULL with errno, EFBIG above the limit. */
+/* Reads all of `fd` (file, pipe or socket) into memory of its own; NULL with errno, EFBIG above the limit. */
 char *read_all(int fd, size_t limit, size_t *size);

@@ -44,23 +44,15 @@ int open_beneath(int directory, const char *path, uint64_t flags) {
 
 /* ---- the record ---- */
 
-static const char *start_of(const struct launchfile *file, size_t index) {
-  return index == 0 ? file->bytes + sizeof LAUNCH_FILE_MAGIC : file->entries[index - 1].end;
-}
-
-static void put_entry(FILE *out, const struct launchfile *file, size_t index) {
-  const char *start = start_of(file, index);
-  fwrite(start, 1, (size_t)(file->entries[index].end - start), out);
-}
-
 /* Entries of protected paths stand behind their zone. */
 static void put_zones(FILE *out, const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0;
   int is_ours = 0;
-  for (size_t i = 0; i < file->count; i++) {
-    const struct entry *entry = &file->entries[i];
-    if (entry->verb == V_ZONE) is_ours = is_layered(entry);
-    int is_of_zone = entry->verb == V_ZONE || entry->verb == V_PROTECT || entry->verb == V_GIT;
-    if (entry->verb == V_PROFILE || entry->verb == V_KEEP || (is_of_zone && is_ours)) put_entry(out, file, i);
+  while (launchfile_next(file, &position, &entry)) {
+    if (entry.verb == V_ZONE) is_ours = is_layered(&entry);
+    int is_of_zone = entry.verb == V_ZONE || entry.verb == V_PROTECT || entry.verb == V_GIT;
+    if (entry.verb == V_PROFILE || entry.verb == V_KEEP || (is_of_zone && is_ours)) fwrite(entry.start, 1, (size_t)(entry.end - entry.start), out);
   }
 }
 

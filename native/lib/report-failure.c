@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,9 +19,10 @@ void copy_text(char *to, size_t room, const char *text) {
   to[length] = 0;
 }
 
+/* Asks the kernel: the C library's way without a call uses four pages for it (lib/pages.h), which takes longer than all calls of a run. */
 uint64_t now_ns(void) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

@@ -15,9 +15,6 @@ struct outcome {
   int wait_status;  /* of the command; -1 while unknown */
   int cancelled_by; /* signal number, 0 = the caller is gone */
   int error;        /* errno of a failed step, 0 without one */
-  char step[32];
-  char path[256];
-  char detail[1024]; /* what the engine printed */
   uint64_t begun_ns, started_ns, ended_ns;
   long long cpu_us, peak_bytes, peak_pids;
   long long oom_kills, pids_refused, throttled_us, read_bytes, write_bytes; /* -1 without such a counter */
@@ -27,6 +24,10 @@ struct outcome {
   const struct net_report *network; /* NULL = not restricted */
   const struct observed_report *observed; /* NULL = nobody has looked */
   const char *layer; /* directory of what the command changed in copy-on-write zones; NULL = nothing */
+  /* Where it failed. */
+  char step[32];
+  char path[256];
+  char detail[1024]; /* what the engine printed */
 };
 
 /* The line of JSON, on the heap; NULL when memory is short. */

@@ -40,6 +40,18 @@ static inline int sys_openat2(int dir, const char *path, uint64_t flags, uint64_
   return fd;
 }
 
+/* What sys_getdents fills: one behind the other, `size` bytes each. */
+struct directory_entry {
+  uint64_t ino;
+  int64_t next;
+  unsigned short size;
+  unsigned char type;
+  char name[];
+};
+
+/* `room` is aligned to 8. Returns how many bytes it has filled, 0 at the end, or -1. */
+static inline long sys_getdents(int directory, void *room, size_t size) { return syscall(SYS_getdents64, directory, room, size); }
+
 static inline int sys_open_tree(int dir, const char *path, unsigned flags) {
   return (int)syscall(SYS_open_tree, dir, path, flags | OPEN_TREE_CLOEXEC);
 }

@@ -175,16 +175,7 @@ static unsigned char type_of(int directory, const char *name, unsigned char know
   return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN : IFTODT(status.st_mode);
 }
 
-/* The kernel's own format: getdents64(2). */
-struct entry {
-  uint64_t ino;
-  int64_t next;
-  unsigned short size;
-  unsigned char type;
-  char name[];
-};
-
-static int on_entry(struct listing *listing, const struct entry *entry) {
+static int on_entry(struct listing *listing, const struct directory_entry *entry) {
   const char *name = entry->name;
   struct walk *walk = listing->walk;
   if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) return 0;
@@ -202,13 +193,13 @@ static int on_entry(struct listing *listing, const struct entry *entry) {
 static int takes_too_long(const struct walk *walk) { return walk->until_ns && now_ns() > walk->until_ns + LONGEST_DIRECTORY_NS; }
 
 static int read_entries(struct listing *listing) {
-  static char room[64 << 10] __attribute__((aligned(8)));
+  static char room[64 << 10] __attribute__((aligned(64)));
   for (;;) {
-    long got = syscall(SYS_getdents64, listing->fd, room, sizeof room);
+    long got = sys_getdents(listing->fd, room, sizeof room);
     if (got == 0 || takes_too_long(listing->walk)) return 0;
     if (got < 0) return errno == ENOENT ? 0 : -1; /* removed meanwhile */
     for (long at = 0; at < got;) {
-      const struct entry *entry = (const struct entry *)(room + at);
+      const struct directory_entry *entry = (const struct directory_entry *)(room + at);
       if (on_entry(listing, entry) < 0) return -1;
       at += entry->size;
     }

@@ -11,6 +11,7 @@
 
 #include "runner/freshness.h"
 #include "runner/stream-check.h"
+#include "lib/pages.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -119,7 +120,7 @@ _Noreturn void run_carry_out(struct run *run) {
   run_finish(run);
 }
 
-static struct run run; /* too big for the stack of a constrained caller */
+static _Alignas(PAGE_OF_ITS_OWN) struct run run; /* too big for the stack of a constrained caller */
 
 /* The first descriptor after the streams becomes that of the parent, if there is one. */
 static void clean_descriptors(struct run *run, int parent) {

@@ -1,5 +1,6 @@
 /* The program: what it is given by descriptors and words (runner/launch.h). */
 #include "runner/run.h"
+#include "lib/pages.h"
 
 #include "runner/fork-server.h"
 
@@ -106,7 +107,7 @@ static int print_landlock_version(void) {
   return 0;
 }
 
-static struct run run; /* too big for the stack of a constrained caller */
+static _Alignas(PAGE_OF_ITS_OWN) struct run run; /* too big for the stack of a constrained caller */
 
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--probe-host") == 0 && can_start_in(argv[2])) puts("entered");

@@ -1,5 +1,6 @@
 #include "runner/run-protocol.h"
 
+#include "lib/seal.h"
 #include "lib/fd-message.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -139,7 +140,7 @@ static void take_descriptors(struct warm *warm, struct msghdr *message) {
 static int read_frame(struct warm *warm) {
   static const uint32_t longest[] = {
       [FRAME_CALLER] = sizeof(struct inherited), [FRAME_RUN] = FRAME_RUN_MAX, [FRAME_SIGNAL] = sizeof(int32_t), [FRAME_INPUT] = FRAME_DATA_MAX,
-      [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
+      [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_SAME] = MAC_TEXT - 1, [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
   for (;;) {
     size_t begun = sizeof warm->header;
     int in_header = warm->have < begun;
@@ -170,6 +171,7 @@ static int read_frame(struct warm *warm) {
 static int is_acceptable(const struct warm *warm) {
   /* A cold run is its client's own child, and has no gate: a client that sends one must not believe that it holds. */
   if (warm->directory < 0) return warm->given_count == 0 || warm->given_count == 3;
+  if (warm->is_another) return 0;
   int is_known = warm->given_count == 0 || (warm->given_count >= 3 && warm->same_inherited);
   return is_known && !mounts_are_stale(&warm->mounts);
 }
@@ -191,6 +193,19 @@ static enum warm_event on_guards(struct warm *warm) {
   if (is_own_plan(warm)) return warm->plan = *warm->own, WARM_NOTHING;
   if (launchfile_check(warm->body, warm->header.size, &warm->plan, &problem) < 0) return WARM_GONE;
   warm->body = NULL; /* its words are the guards' */
+  return WARM_NOTHING;
+}
+
+/* The seal covers all of a plan: with the same one there is nothing to compare. */
+static int has_seal(const struct launchfile *plan, const char *seal, size_t size) {
+  struct entry check;
+  return plan && launchfile_find(plan, V_CHECK, &check) && strlen(check.word[0]) == size && memcmp(check.word[0], seal, size) == 0;
+}
+
+static enum warm_event on_same(struct warm *warm) {
+  if (warm->plan.bytes) return WARM_GONE;
+  if (has_seal(warm->own, warm->body, warm->header.size)) warm->plan = *warm->own;
+  else warm->is_another = 1;
   return WARM_NOTHING;
 }
 
@@ -234,6 +249,7 @@ static enum warm_event on_frame(struct warm *warm) {
   int whole = warm->header.kind != FRAME_SIGNAL || warm->header.size == sizeof(int32_t);
   if (!warm->has_command && warm->header.kind == FRAME_CALLER) return on_caller(warm);
   if (!warm->has_command && warm->header.kind == FRAME_GUARDS) return on_guards(warm);
+  if (!warm->has_command && warm->header.kind == FRAME_SAME) return on_same(warm);
   if (!warm->has_command && warm->header.kind == FRAME_RUN) return on_run(warm);
   if (!warm->has_command) return WARM_GONE;
   if (warm->taken && warm->header.kind == FRAME_SIGNAL && whole) return WARM_SIGNAL;

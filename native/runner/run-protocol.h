@@ -42,6 +42,7 @@ struct warm {
   int same_inherited;
   const struct launchfile *own; /* what a warm sandbox is built from */
   struct launchfile plan; /* of the client, or its guards alone; none: size is 0 */
+  int is_another; /* the client's plan, by its seal */
   int wants_plan; /* of a fork server's child: nothing is taken before it */
   int has_command;
   int taken; /* it will run: what the client sends is for it */

@@ -40,13 +40,13 @@
 #define MS 1000000ull
 
 struct run {
+  /* What every run needs comes first, and what is large last (lib/pages.h). */
   struct launchfile file;
   char id[RUN_ID_MAX + 1];
   char **command; /* of a block only what its record shows */
   char *block;    /* the command and its environment, as for init; NULL = those of `caller`, or none yet */
   size_t block_size;
   const struct launch_call *caller; /* in this process; NULL = our own program */
-  char init[PATH_MAX];
   const char *stream_mode; /* `own`: the command has ours, or those that come with it; `output`, `all`: frames; NULL = no word about it */
   int stdio[3];       /* the command's ends */
   int keeper;         /* the socket of a warm sandbox's keeper; -1 without */
@@ -55,12 +55,10 @@ struct run {
 
   int records, record;
   int layer; /* of its copy-on-write zones, locked; -1 without */
-  char layer_path[PATH_MAX];
   const char *layer_id; /* its name: that of the run, or of the one that the run goes on with */
   struct layer_size layer_size;
   int cgroup_parent, cgroup;
   char cgroup_name[RUN_ID_MAX + sizeof CGROUP_PREFIX];
-  struct guard guard;
   int swept;
   pid_t sweeper; /* 0 = there is none */
   struct net_helper net; /* of a restricted network, or for the names that are asked for without one */
@@ -89,7 +87,6 @@ struct run {
   struct watchdog watchdog;
   int watching;
   uint64_t memory_limit; /* of the watchdog, bytes */
-  int scratch[MESSAGE_DESCRIPTORS_MAX];
   int scratch_count;
   uint64_t deadline_ns; /* a length until the command has started, then a point in time; 0 = none */
   uint64_t cpu_limit_us;
@@ -99,6 +96,10 @@ struct run {
   int asked_to_kill; /* init, where nothing ends with it */
   uint64_t kill_at; /* CLOCK_MONOTONIC; 0 = not yet */
   struct outcome outcome;
+  int scratch[MESSAGE_DESCRIPTORS_MAX];
+  struct guard guard;
+  char init[PATH_MAX];
+  char layer_path[PATH_MAX];
 };
 
 /* ---- the path (runner/launch.c) ---- */

@@ -14,6 +14,8 @@
 
 static void on_timer(int signal) { (void)signal; }
 
+#define TERMINAL_BUFFER (16 << 10)
+
 /* Not SIGALRM: a caller may have set an alarm before it became us. */
 static int make_timer(timer_t *timer) {
   struct sigaction interrupt = {.sa_handler = on_timer}; /* without SA_RESTART */
@@ -31,7 +33,7 @@ static int must_wait(ssize_t moved) { return moved < 0 && (errno == EAGAIN || er
 
 /* 0 at the end of input or when the other side is gone (EIO: the terminal's last slave closed). */
 static int fill(struct channel *channel, int from) {
-  ssize_t got = read(from, channel->bytes, sizeof channel->bytes);
+  ssize_t got = read(from, channel->bytes, TERMINAL_BUFFER);
   channel->at = channel->end = 0;
   if (got > 0) channel->end = (size_t)got;
   return got > 0 || must_wait(got);
@@ -52,7 +54,7 @@ static void empty(struct channel *channel) { channel->at = channel->end = 0; }
 void terminal_none(struct terminal *terminal) {
   terminal->master = terminal->input = terminal->output = terminal->raw = -1;
   terminal->is_within_line = 0;
-  empty(&terminal->typed), empty(&terminal->shown);
+  terminal->typed = terminal->shown = (struct channel){0, 0, NULL};
 }
 
 void terminal_resize(const struct terminal *terminal) {
@@ -67,6 +69,9 @@ static void hang_up(struct terminal *terminal) {
 }
 
 void terminal_connect(struct terminal *terminal, int master, int input, int output) {
+  static char typed[TERMINAL_BUFFER], shown[TERMINAL_BUFFER];
+  terminal->typed.bytes = typed;
+  terminal->shown.bytes = shown;
   terminal->master = master;
   terminal->input = input;
   terminal->output = output;
@@ -141,7 +146,7 @@ void terminal_relay(struct terminal *terminal, const struct pollfd *watched) {
 
 int terminal_is_pending(const struct terminal *terminal) {
   struct pollfd printed = {terminal->master, POLLIN, 0};
-  return left_in(&terminal->shown) > 0 || (poll(&printed, 1, 0) > 0 && (printed.revents & POLLIN));
+  return left_in(&terminal->shown) > 0 || (terminal->master >= 0 && poll(&printed, 1, 0) > 0 && (printed.revents & POLLIN));
 }
 
 void terminal_finish(struct terminal *terminal) {

@@ -15,11 +15,9 @@
 #include <time.h>
 
 #define TERMINAL_POLLS 3
-#define TERMINAL_BUFFER (16 << 10)
-
 struct channel {
   size_t at, end; /* what is still to be written */
-  char bytes[TERMINAL_BUFFER];
+  char *bytes;    /* NULL until there is a terminal */
 };
 
 struct terminal {
@@ -33,7 +31,7 @@ struct terminal {
   struct channel typed, shown; /* to the command, to the caller */
 };
 
-/* No terminal yet. The buffers stay untouched: most runs never need them. */
+/* No terminal yet. */
 void terminal_none(struct terminal *terminal);
 /* Takes the master into use: size, raw mode. */
 void terminal_connect(struct terminal *terminal, int master, int input, int output);

@@ -6,6 +6,7 @@
 #include "runner/run.h"
 
 #include "lib/fd-message.h"
+#include "lib/pages.h"
 #include "sandbox/root-fs.h"
 #include "runner/stream-check.h"
 
@@ -52,9 +53,10 @@ static char *next_word(char **at, const char *end) {
 /* Most words of a command that the record of its run needs. */
 #define WORDS_SHOWN 64
 
+static char *words[WORDS_SHOWN + 1];
+
 /* The command of a block, as far as people see it. init checks the block; what is odd is only not recorded. */
 static char **words_of(char *block, size_t size) {
-  static char *words[WORDS_SHOWN + 1];
   char *at = block, *word = next_word(&at, block + size);
   uint64_t count = 0;
   if (!word || parse_number(word, size, &count) < 0 || !next_word(&at, block + size) || !next_word(&at, block + size)) return words;
@@ -69,9 +71,10 @@ static int check_streams(struct run *run, const int *streams) {
   return 0;
 }
 
+static struct handover handover;
+
 /* The command and its streams, for the process that waits: it does what is left to do, and then waits for the word to start. */
 static int hand_over(struct run *run, const char *block, size_t size) {
-  static struct handover handover;
   int fds[5] = {-1, -1, -1}, count = 3, gate = warm_gate(&run->warm), done = warm_streams(&run->warm, fds);
   handover.is_long = size > sizeof handover.block;
   handover.has_gate = gate >= 0;
@@ -139,6 +142,7 @@ void run_on_ready(struct run *run, const int *fds, int count) {
   if (run->stopping || count != READY_DESCRIPTORS) return;
   memcpy(run->namespaces, fds, sizeof run->namespaces);
   run->waiting = fds[2];
+  use_page(words), use_page(&handover);
   if (warm_show(&run->warm) == 0) return notify_keeper(run, WARM_IS_READY);
   run_record_failure(run, errno, "launch: show socket", run->warm_directory);
   run_kill(run);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "lib/cgroup.h"
+#include "lib/report-failure.h"
 
 /* An anonymous file in memory: memfd, shared anonymous mapping, System V segment. */
 struct memory_file {
@@ -28,11 +29,7 @@ struct memory_file {
 /* /proc/PID/status is about 1.5 kB, smaps_rollup 800 bytes. */
 enum { PROC_FILE = 8192 };
 
-static long long now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+static long long now_ms(void) { return (long long)(now_ns() / 1000000); }
 
 /* A process may go away between any two looks; that is not an error, it just uses nothing any more. */
 static int is_gone(int error) { return error == ENOENT || error == ESRCH; }

@@ -17,6 +17,7 @@
  * (sandbox/attendant.h), a process that is forked here, behind the same walls.
  */
 #include "lib/init-protocol.h"
+#include "lib/pages.h"
 #include "lib/report-failure.h"
 #include "sandbox/attendant.h"
 #include "sandbox/seccomp-eval.h"
@@ -112,6 +113,7 @@ static size_t receive(int waiting, struct handover *handover, int *fds) {
 static struct late wait_for_command(int waiting) {
   static struct handover handover;
   int fds[MESSAGE_DESCRIPTORS_MAX], *next = fds + 3;
+  use_page(&handover);
   size_t size = receive(waiting, &handover, fds);
   for (int i = 0; i < 3; i++) {
     if (dup3(fds[i], INIT_STDIN + i, O_CLOEXEC) < 0) fail("init: dup3", "");
@@ -186,8 +188,8 @@ static void set_limits(const struct launchfile *file, int pipe) {
   }
 }
 
-static void reset_signals(void) {
-  for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse, rightly */
+/* Launch and its stager have reset all dispositions (runner/launch.c, runner/start.c); what we block is ours. */
+static void unblock_signals(void) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
@@ -219,24 +221,31 @@ static _Noreturn void no_exec(int pipe, const char *path) {
   report_and_exit(pipe, REPORT_NO_EXEC, step, path);
 }
 
+/* The file `name` in the first directory of a search path. 0 where that is none, or the whole is too long. */
+static int put_candidate(char *path, size_t room, const char *directory, const char *name) {
+  size_t length = strcspn(directory, ":");
+  if (length == 0 || length + strlen(name) + 2 > room) return 0;
+  memcpy(path, directory, length);
+  path[length] = '/';
+  copy_text(path + length + 1, room - length - 1, name);
+  return 1;
+}
+
 static _Noreturn void search_and_exec(const struct command *command, int pipe) {
-  const char *name = command->argv[0];
-  char path[4096], denied[4096] = "";
+  const char *name = command->argv[0], *denied = NULL;
+  char path[4096];
   for (const char *at = search_path(command->env); at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
-    size_t length = strcspn(at, ":");
-    if (length == 0 || length + strlen(name) + 2 > sizeof path) continue;
-    memcpy(path, at, length);
-    path[length] = '/';
-    copy_text(path + length + 1, sizeof path - length - 1, name);
     struct stat status;
+    if (!put_candidate(path, sizeof path, at, name)) continue;
     if (stat(path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR)) continue; /* a third of what execve takes to say so */
     execve(path, command->argv, command->env);
     if (errno == EACCES && is_directory(path)) continue; /* as a shell does: a directory is no candidate */
-    if (errno == EACCES) copy_text(denied, sizeof denied, path);
+    if (errno == EACCES) denied = at;
     else if ((errno != ENOENT && errno != ENOTDIR) || stat(path, &status) == 0) no_exec(pipe, path);
   }
-  errno = denied[0] ? EACCES : ENOENT;
-  report_and_exit(pipe, REPORT_NO_EXEC, "execve", denied[0] ? denied : name);
+  if (denied) put_candidate(path, sizeof path, denied, name);
+  errno = denied ? EACCES : ENOENT;
+  report_and_exit(pipe, REPORT_NO_EXEC, "execve", denied ? path : name);
 }
 
 /* The command's process: where it reports a failure, and what was found out for it before there was a command. */
@@ -250,7 +259,7 @@ struct child {
 /* All that is left to do between the filter and a command that comes late. */
 static int lets_through_the_rest(const struct sock_fprog *filter) {
   static const int calls[] = {SYS_recvmsg, SYS_sendto, SYS_read,   SYS_write, SYS_mmap,  SYS_munmap,      SYS_brk,
-                              SYS_close,   SYS_dup3,   SYS_chdir, SYS_close_range, SYS_umask, SYS_exit_group,
+                              SYS_close,   SYS_dup3,   SYS_chdir, SYS_close_range, SYS_umask, SYS_clock_gettime, SYS_exit_group,
 #ifdef SYS_dup2
                               SYS_dup2,
 #endif
@@ -263,7 +272,7 @@ static int lets_through_the_rest(const struct sock_fprog *filter) {
 /* What does not depend on the command, and may be done long before it comes. The filter takes longer than all the rest. */
 static void settle(struct child *child) {
   if (setsid() < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: setsid", "");
-  reset_signals();
+  unblock_signals();
   if (child->waiting < 0 || !lets_through_the_rest(&child->filter)) return;
   if (seccomp_install(&child->filter) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: seccomp", "");
   child->filter.len = 0;

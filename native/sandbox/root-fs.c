@@ -1,6 +1,7 @@
 #include "sandbox/root-fs.h"
 
 #include "lib/covers.h"
+#include "lib/pages.h"
 #include "lib/init-protocol.h"
 #include "sandbox/host-root.h"
 #include "sandbox/namespaces.h"
@@ -44,8 +45,8 @@ struct zone {
 
 /* A directory of the tree, by its path without a slash at the end; fd -1 = none. */
 struct parent {
-  char path[PATH_MAX];
   int fd;
+  char path[PATH_MAX];
 };
 
 struct staging {
@@ -54,19 +55,19 @@ struct staging {
   uid_t uid;      /* the sandbox's on the host */
   gid_t gid;
   int root; /* O_PATH of the tree's "/" */
-  struct zone zone[ZONES_MAX];
   int zones;
-  struct guard guard; /* of the writable ones, once launch has told it */
   int has_covers;
   int layer;     /* directory of copy-on-write zones; -1 without */
   size_t layers; /* directories made in the layer */
-  /* File systems that we made: the only ones in which mount points are created. */
-  dev_t own[OWN_DEVICES_MAX];
   int own_count;
-  int scratch[MESSAGE_DESCRIPTORS_MAX]; /* for the memory watchdog */
   int scratch_count;
   struct engine engine;
+  /* What is large comes last, as in struct run. */
+  dev_t own[OWN_DEVICES_MAX]; /* file systems that we made: the only ones in which mount points are created */
+  int scratch[MESSAGE_DESCRIPTORS_MAX]; /* for the memory watchdog */
   struct parent parent;
+  struct guard guard; /* of the writable zones, once launch has told it */
+  struct zone zone[ZONES_MAX];
 };
 
 static void set_attributes(int tree, unsigned long long attributes, const char *path) {
@@ -672,7 +673,7 @@ static _Noreturn void become_engine(const struct staging *staging) {
 }
 
 void stage_and_exec(const struct stage *stage) {
-  static struct staging staging;
+  static _Alignas(PAGE_OF_ITS_OWN) struct staging staging;
   staging.stage = stage;
   staging.uid = getuid();
   staging.gid = getgid();

@@ -15,6 +15,7 @@
  * run slower; only when hardly anything is left it does not wait. All launchers hold the end of one pipe: when the keeper is gone,
  * however, those that are not in use end.
  */
+#include "lib/frames.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 #include "lib/run-record.h"
@@ -98,6 +99,13 @@ static int write_file(int directory, const char *name, const char *bytes, size_t
   int done = fd >= 0 && write(fd, bytes, size) == (ssize_t)size && renameat(directory, hidden, directory, name) == 0 ? 0 : -1;
   if (fd >= 0) close(fd);
   return done;
+}
+
+/* For clients, to compare it with that of their own plan: a link takes one call to read. */
+static int show_seal(int directory, const struct launchfile *file) {
+  struct entry check;
+  if (unlinkat(directory, POOL_SEAL, 0) < 0 && errno != ENOENT) return -1;
+  return launchfile_find(file, V_CHECK, &check) ? symlinkat(check.word[0], directory, POOL_SEAL) : 0;
 }
 
 static int write_lock(struct pool *pool, const struct launchfile *file) {
@@ -272,6 +280,7 @@ static int patience(const struct pool *pool) {
 /* Sandboxes in use belong to their clients and live on. */
 static _Noreturn void shut_down(struct pool *pool) {
   unlinkat(pool->directory, "plan", 0);
+  unlinkat(pool->directory, POOL_SEAL, 0);
   uint64_t end = now_ns() + 2000 * MS;
   for (int i = 0; i < SANDBOXES_MAX; i++)
     if (pool->sandbox[i]) shutdown(pool->sandbox[i]->socket, SHUT_WR); /* all at once; one in use does not look any more */
@@ -380,7 +389,7 @@ static int take_file(struct pool *pool, struct launchfile *file) {
   char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
   errno = EINVAL;
   if (!bytes || launchfile_check(bytes, size, file, &problem) < 0) return -1;
-  if (write_file(pool->directory, "plan", bytes, size) < 0) return -1;
+  if (write_file(pool->directory, "plan", bytes, size) < 0 || show_seal(pool->directory, file) < 0) return -1;
   pool->file = openat(pool->directory, "plan", O_RDONLY | O_CLOEXEC);
   if (pool->file >= 0) pool->file = fcntl(pool->file, F_DUPFD_CLOEXEC, FD_HIGH);
   return pool->file < 0 ? -1 : 0;
@@ -459,6 +468,7 @@ static int sweep(int pools, const char *name, int directory, int lock) {
     remove_sockets(directory);
     unlinkat(directory, "plan", 0);
     unlinkat(directory, ".plan", 0);
+    unlinkat(directory, POOL_SEAL, 0);
     unlinkat(directory, "keeper", 0);
   }
   return unlinkat(pools, name, AT_REMOVEDIR) == 0;

@@ -1,11 +1,12 @@
 """A client of a warm sandbox that takes its time: claims one, says that it comes, and sends its command a moment later.
 
-{"directory": PATH of the pool, "name": of a ready sandbox, "change": PATH, or null, "guards": hex, "early": true, if they are sent at once, "run": hex}
+{"directory": PATH of the pool, "name": of a ready sandbox, "change": PATH, or null, "kind": of the frame that tells the plan, "plan": hex,
+"early": true, if it is sent at once, "run": hex}
 as JSON on stdin; the path is made while the sandbox waits for the command. The frames that came back as JSON on stdout.
 """
 import json, os, resource, socket, struct, sys, time
 
-GUARDS, RUN, CALLER = 5, 2, 1
+RUN, CALLER = 2, 1
 asked = json.load(sys.stdin)
 os.chdir(asked['directory'])
 claimed = 'c' + asked['name'][1:]
@@ -20,8 +21,8 @@ def frame(kind, body):
 mask = sum(1 << processor for processor in os.sched_getaffinity(0))
 limits = [number % 2**64 for limit in range(16) for number in resource.getrlimit(limit)]
 inherited = struct.pack('qq', os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0)) + mask.to_bytes(128, 'little') + struct.pack('32Q', *limits)
-guards = frame(GUARDS, bytes.fromhex(asked['guards']))
-sandbox.sendall(frame(CALLER, inherited) + (guards if asked['early'] else b''))
+plan = frame(asked['kind'], bytes.fromhex(asked['plan']))
+sandbox.sendall(frame(CALLER, inherited) + (plan if asked['early'] else b''))
 time.sleep(0.3)  # it has long looked at everything by then
 if asked['change']:
     os.makedirs(os.path.dirname(asked['change']), exist_ok=True)
@@ -30,7 +31,7 @@ null = os.open('/dev/null', os.O_RDWR)
 read, write = os.pipe()
 os.fchmod(write, 0o622)
 if not asked['early']:
-    sandbox.sendall(guards)
+    sandbox.sendall(plan)
 socket.send_fds(sandbox, [frame(RUN, bytes.fromhex(asked['run']))], [null, write, null])
 os.close(write)
 back = b''

@@ -1,7 +1,18 @@
 /** What was built before the world changed: a sandbox that would not be built like that now serves no client. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -9,7 +20,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { commandBlock } from '../../src/backends/namespace/frames.ts'
 import { FRAME } from '../../src/contract.ts'
 import { readGuards } from '../../src/launch-cache/guards.ts'
-import { cliWords } from '../support/cli.ts'
+import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { type Keeper, sandboxesOf, startPool, stopKeeper, type TestPool, until, WHICH_SANDBOX } from './pool.ts'
@@ -108,6 +119,8 @@ interface SlowClient {
   readonly makes?: string
   /** What it says was planned; default: the plan of the pool. */
   readonly plan?: Buffer
+  /** How it says so; default: FRAME.guards. */
+  readonly kind?: number
   /** It says so at once. */
   readonly early?: boolean
 }
@@ -117,12 +130,12 @@ const planOf = (pool: TestPool): Buffer => readFileSync(join(pool.directory, 'pl
 /** By a client that claims a sandbox well before it sends the command. */
 async function runSlowly(
   pool: TestPool,
-  { makes, plan = planOf(pool), early = false }: SlowClient = {},
+  { makes, plan = planOf(pool), kind = FRAME.guards, early = false }: SlowClient = {},
 ): Promise<SlowRun> {
   const [name] = await pool.whenReady()
   const run = Buffer.from(commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })).toString('hex')
   const { directory } = pool
-  const input = JSON.stringify({ directory, name, change: makes ?? null, guards: plan.toString('hex'), early, run })
+  const input = JSON.stringify({ directory, name, change: makes ?? null, kind, plan: plan.toString('hex'), early, run })
   const { stdout } = await execa('python3', [join(import.meta.dirname, 'slow-client.py')], { input })
   return JSON.parse(stdout) as SlowRun
 }
@@ -156,6 +169,73 @@ describeWith(['bwrap', 'userns'], 'a client that has claimed a sandbox and takes
     expect(other).not.toBe(own)
     expect(await runSlowly(pool)).toEqual(RAN) // The control.
     expect(await runSlowly(pool, { plan: Buffer.from(other, 'latin1') })).toEqual(REFUSED)
+  })
+})
+
+/** The first word of a plan after the verb `check`. */
+const sealOf = (plan: Buffer): string => plan.toString('latin1').split('\0')[2] ?? ''
+
+describeWith(['bwrap', 'userns'], 'a client that tells its plan by the seal', () => {
+  test('runs in a sandbox of that plan', async () => {
+    const pool = await startPool({ size: 1 })
+    await pool.whenReady()
+    const seal = sealOf(planOf(pool))
+    expect(seal).toMatch(/^[0-9a-f]{128}$/)
+    expect(readlinkSync(join(pool.directory, 'seal'))).toBe(seal)
+    expect(await runSlowly(pool, { kind: FRAME.same, plan: Buffer.from(seal) })).toEqual(RAN)
+  })
+
+  test.each([
+    ['another seal', (seal: string) => seal.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))],
+    ['a part of the seal', (seal: string) => seal.slice(0, -1)],
+    ['no seal', () => ''],
+  ])('is refused with %s', async (_, change) => {
+    const pool = await startPool({ size: 1 })
+    await pool.whenReady()
+    const plan = Buffer.from(change(sealOf(planOf(pool))))
+    expect(await runSlowly(pool, { kind: FRAME.same, plan })).toEqual(REFUSED)
+  })
+
+  test('is refused when what was planned from has changed meanwhile', async () => {
+    const pool = await startPool({ size: 1 })
+    await pool.whenReady()
+    const profile = join(pool.call.env?.HOME ?? '', '.config/llm-do/profiles/default.yaml')
+    const same = { kind: FRAME.same, plan: Buffer.from(sealOf(planOf(pool))) }
+    expect(await runSlowly(pool, same)).toEqual(RAN) // The control.
+    expect(await runSlowly(pool, { ...same, makes: profile })).toEqual(REFUSED)
+  })
+})
+
+/** Has a pool say that it is of the plan with that seal. */
+function pretend(pool: TestPool, seal: string): void {
+  rmSync(join(pool.directory, 'seal'), { force: true })
+  if (seal !== '') symlinkSync(seal, join(pool.directory, 'seal'))
+}
+
+describeWith(['bwrap', 'userns'], 'a pool that says it is of another plan', () => {
+  const command = ['sh', '-c', 'echo "ran $ONE"'] as const
+
+  test.each(['', 'short', '0'.repeat(128)])('serves its own plan all the same (%j)', async (seal) => {
+    const pool = await startPool()
+    await pool.run(command)
+    pretend(pool, seal)
+    expect(await pool.runWarm(command)).toMatchObject({ isWarm: true, status: 0 })
+  })
+
+  test('serves no client of that plan, whose command runs once', async () => {
+    const pool = await startPool()
+    const own = planOf(pool)
+    const run = () => runCli(['--env', 'ONE=1', '--', ...command], { ...pool.call, program: 'llm-do-exec' })
+    await run()
+    const launchFiles = join(pool.call.env?.HOME ?? '', '.cache/llm-do/launch')
+    const others = readdirSync(launchFiles).map((name) => readFileSync(join(launchFiles, name)))
+    const other = others.find((plan) => plan.includes(pool.keeper.name) && sealOf(plan) !== sealOf(own))
+    if (other === undefined) throw new Error('no other plan of this pool')
+    pretend(pool, sealOf(other))
+    const before = await pool.whenReady()
+    const { status, stdout } = await run()
+    expect({ status, stdout: stdout.toString() }).toEqual({ status: 0, stdout: 'ran 1\n' })
+    expect((await pool.names()).filter((name) => before.includes(name))).toHaveLength(before.length - 1)
   })
 })
 

@@ -79,8 +79,11 @@ UNIT("a file of more records than a block of them has room for is read whole") {
   for (int i = 0; i < 600; i++, at += 9) memcpy(bytes + at, "net\0none", 9);
   memcpy(bytes + at, "end", 4);
   EXPECT_NUMBER(check(bytes, at + 4), 0);
-  EXPECT_NUMBER(file.count, 600);
-  EXPECT_TEXT(file.entries[599].word[0], "none");
+  struct entry entry;
+  size_t position = 0, count = 0;
+  while (launchfile_next(&file, &position, &entry)) count++, EXPECT_TEXT(entry.word[0], "none");
+  EXPECT_NUMBER(count, 600);
+  EXPECT(entry.end == bytes + at);
 }
 
 UNIT("a number is decimal digits and nothing else, up to its greatest") {
