@@ -97,7 +97,7 @@ struct message {
   struct frame plan, run;
   const char *bytes; /* of the plan, or its seal; NULL = none is sent */
   int given[FRAME_DESCRIPTORS_MAX];
-  char *block;
+  char *block; /* never freed: the client is about to end, which takes no longer with it */
 };
 
 static int write_message(struct message *message, const struct claimant *claimant) {
@@ -289,7 +289,6 @@ enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *cla
   enum claim end = is_sent ? run_in(sandbox->socket, message.given[3], claimant, &reply) : CLAIM_NONE;
   if (message.given[3] >= 0) close(message.given[3]);
   close(sandbox->socket);
-  free(message.block);
   *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;
   return end;
@@ -300,7 +299,6 @@ enum claim run_by(int launch, const struct claimant *claimant, int *exit_code, c
   struct reply reply = {.json = json, .room = room, .taken = 1};
   enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &reply);
   close(launch);
-  free(message.block);
   *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;
   return end;

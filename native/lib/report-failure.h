@@ -16,5 +16,7 @@ _Noreturn void fail_with(int error, const char *step, const char *path);
 int report_send(int control, const struct report *report, const int *fds, int count);
 
 uint64_t now_ns(void);
+/* The time of day, in seconds since 1970. */
+long long now_s(void);
 /* Copies as much of `text` as fits, always ended by NUL. */
 void copy_text(char *to, size_t room, const char *text);

@@ -3,6 +3,7 @@
 #include "lib/cgroup.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
+#include "lib/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -109,22 +110,19 @@ void record_put_number(FILE *out, const char *key, long long number) {
 }
 
 int record_write(int fd, const struct run_record *record) {
-  char *bytes = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&bytes, &size);
+  size_t size;
+  FILE *out = text_begin();
   if (!out) return -1;
   record_put(out, "id", record->id);
   record_put_number(out, "pid", getpid());
-  record_put_number(out, "started", time(NULL));
+  record_put_number(out, "started", now_s());
   record_put(out, "profile", record->profile);
   record_put(out, "directory", record->caller);
   if (record->cgroup[0]) record_put(out, "cgroup", record->cgroup);
   if (!record->command) record_put(out, "warm", "1");
   for (int i = 0; record->command && record->command[i] && i < RECORD_WORDS_MAX; i++) record_put(out, "word", record->command[i]);
-  if (fclose(out) != 0) return free(bytes), -1;
-  int done = pwrite(fd, bytes, size, 0) == (ssize_t)size && ftruncate(fd, (off_t)size) == 0 ? 0 : -1;
-  free(bytes);
-  return done;
+  const char *bytes = text_end(&size);
+  return bytes && pwrite(fd, bytes, size, 0) == (ssize_t)size && ftruncate(fd, (off_t)size) == 0 ? 0 : -1;
 }
 
 void record_remove(int directory, const char *id, int fd) {

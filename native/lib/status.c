@@ -1,6 +1,7 @@
 #include "lib/status.h"
 
 #include "lib/json-text.h"
+#include "lib/text.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -116,9 +117,8 @@ static void put_observed(FILE *out, const struct observed_report *report) {
   fputc(']', out);
 }
 
-char *status_line(const struct outcome *outcome, size_t *size) {
-  char *line = NULL;
-  FILE *out = open_memstream(&line, size);
+const char *status_line(const struct outcome *outcome, size_t *size) {
+  FILE *out = text_begin();
   if (!out) return NULL;
   fprintf(out, "{\"" STATUS_CAUSE "\":\"%s\"", NAMES[outcome->cause]);
   put_number(out, STATUS_WAIT_STATUS, outcome->wait_status);
@@ -145,13 +145,12 @@ char *status_line(const struct outcome *outcome, size_t *size) {
   if (outcome->observed) put_observed(out, outcome->observed);
   if (outcome->layer) put_key(out, STATUS_LAYER, outcome->layer);
   fputs("}\n", out);
-  if (fclose(out) != 0) return free(line), NULL;
-  return line;
+  return text_end(size);
 }
 
 int status_write(int fd, const struct outcome *outcome) {
   size_t size = 0, sent = 0;
-  char *line = status_line(outcome, &size);
+  const char *line = status_line(outcome, &size);
   if (!line) return -1;
   while (sent < size) {
     ssize_t got = write(fd, line + sent, size - sent);
@@ -159,7 +158,6 @@ int status_write(int fd, const struct outcome *outcome) {
     if (got < 0) break;
     sent += (size_t)got;
   }
-  free(line);
   return sent == size ? 0 : -1;
 }
 

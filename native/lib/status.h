@@ -30,8 +30,8 @@ struct outcome {
   char detail[1024]; /* what the engine printed */
 };
 
-/* The line of JSON, on the heap; NULL when memory is short. */
-char *status_line(const struct outcome *outcome, size_t *size);
+/* The line of JSON, valid until the next text (lib/text.h); NULL when memory is short. */
+const char *status_line(const struct outcome *outcome, size_t *size);
 
 /* What it saw, as members of a JSON object, each with a comma before it; nothing where there is nothing to tell. */
 void status_put_guard(FILE *out, const struct guard *guard);

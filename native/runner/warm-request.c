@@ -186,13 +186,12 @@ void run_relay(struct run *run, const struct pollfd *watched) {
 
 static void send_status(struct run *run) {
   size_t size;
-  char *line = status_line(&run->outcome, &size);
+  const char *line = status_line(&run->outcome, &size);
   run->status_sent = 1;
   /* init says that it starts the command before it does: without that word another way is open to the client of a pool. */
-  if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return free(line), warm_refuse(&run->warm);
+  if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return warm_refuse(&run->warm);
   if (!line) return; /* the client sees the end of the connection and says what it knows */
   warm_reply(&run->warm, status_exit_code(&run->outcome), line, size);
-  free(line);
 }
 
 /* What a client has not read yet, after everything else is over. */

@@ -53,7 +53,6 @@ UNIT("records are read in order, with their words, and the end of each is known"
   struct entry entry;
   size_t position = 0;
   EXPECT_NUMBER(check(BYTES(MAGIC "net\0none\0tmpfs\0/tmp\0" "100\0" "7\0" "1777\0word\0\0end")), 0);
-  EXPECT_NUMBER(file.count, 3);
   EXPECT(launchfile_next(&file, &position, &entry) && entry.verb == V_NET);
   EXPECT_TEXT(entry.word[0], "none");
   EXPECT_TEXT(entry.end, "tmpfs");
@@ -83,7 +82,7 @@ UNIT("a file of more records than a block of them has room for is read whole") {
   size_t position = 0, count = 0;
   while (launchfile_next(&file, &position, &entry)) count++, EXPECT_TEXT(entry.word[0], "none");
   EXPECT_NUMBER(count, 600);
-  EXPECT(entry.end == bytes + at);
+  EXPECT_NUMBER(entry.end - file.bytes, at);
 }
 
 UNIT("a number is decimal digits and nothing else, up to its greatest") {

@@ -35,10 +35,9 @@ UNIT("the exit status says what ended the run") {
 
 static void expect_line(const struct outcome *outcome, const char *want) {
   size_t size = 0;
-  char *line = status_line(outcome, &size);
+  const char *line = status_line(outcome, &size);
   EXPECT_TEXT(line, want);
   EXPECT(line && size == strlen(line));
-  free(line);
 }
 
 UNIT("the line of a run has every number, -1 included, and ends with one line feed") {
@@ -81,8 +80,7 @@ UNIT("what an observer saw is named, and what it left out is counted") {
   report.row[1] = (struct observed_row){.what = 99, .count = 1, .last = 1, .path = ""};
   const struct outcome outcome = {.cause = CAUSE_EXIT, .observed = &report};
   size_t size = 0;
-  char *line = status_line(&outcome, &size);
+  const char *line = status_line(&outcome, &size);
   EXPECT(line && strstr(line, ",\"observedOmitted\":3,\"observedUnread\":1,\"observed\":[{\"what\":\"read-only\",\"path\":\"/a\\\"b\",\"count\":2,\"last\":7},"
                               "{\"what\":\"hidden-read\",\"path\":\"\",\"count\":1,\"last\":1}]"));
-  free(line);
 }

@@ -1,0 +1,18 @@
+#include "lib/text.h"
+
+static FILE *out;
+static char *bytes;
+static size_t used;
+
+FILE *text_begin(void) {
+  if (out) rewind(out);
+  else out = open_memstream(&bytes, &used);
+  return out;
+}
+
+char *text_end(size_t *size) {
+  if (!out || fflush(out) != 0 || ferror(out)) return NULL;
+  bytes[used] = 0; /* a longer one may have stood there */
+  *size = used;
+  return bytes;
+}

@@ -1,0 +1,14 @@
+/*
+ * A text that is put together on the way of a run. There is one at a time, in memory that is kept: to give a page back takes longer than
+ * all that is written into it (lib/pages.h).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Begins anew; NULL when memory is short. */
+FILE *text_begin(void);
+
+/* What has been written since, ended by NUL, which is not counted; valid until the next text begins. NULL when memory was short. */
+char *text_end(size_t *size);
