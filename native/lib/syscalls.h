@@ -60,6 +60,11 @@ static inline int sys_move_mount(int from, int to) {
   return (int)syscall(SYS_move_mount, from, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
+/* To a path below `directory`. A link at its end is followed where `flags` has MOVE_MOUNT_T_SYMLINKS, and covered otherwise. */
+static inline int sys_move_mount_at(int from, int directory, const char *path, unsigned flags) {
+  return (int)syscall(SYS_move_mount, from, "", directory, path, MOVE_MOUNT_F_EMPTY_PATH | flags);
+}
+
 static inline int sys_mount_setattr(int fd, unsigned flags, struct mount_attr *attr) {
   return (int)syscall(SYS_mount_setattr, fd, "", flags | AT_EMPTY_PATH, attr, sizeof *attr);
 }

@@ -41,22 +41,30 @@ static int new_empty_directory(void) {
 /* What covers a path of /proc: null, or a directory with nothing in it, made when the first is needed. */
 struct covers {
   int null, directory;
+  int next; /* a clone of null that is not attached yet; -1 = none */
 };
 
-static int cover_for(struct covers *covers, mode_t mode) {
-  if (S_ISDIR(mode) && covers->directory < 0) return covers->directory = new_empty_directory(); /* cloned once it is attached */
-  return sys_open_tree(S_ISDIR(mode) ? covers->directory : covers->null, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
+/* What is there is mostly a file. 0 = it is covered, or not there; -1 with errno. */
+static int mask_file(struct covers *covers, const char *path) {
+  if (covers->next < 0) covers->next = sys_open_tree(covers->null, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
+  if (covers->next < 0) return -1;
+  if (sys_move_mount_at(covers->next, AT_FDCWD, path, MOVE_MOUNT_T_SYMLINKS) < 0) return errno == ENOENT ? 0 : -1;
+  close(covers->next);
+  covers->next = -1;
+  return 0;
+}
+
+static int mask_directory(struct covers *covers, const char *path) {
+  int is_first = covers->directory < 0; /* what is cloned has to be attached itself */
+  int cover = is_first ? new_empty_directory() : sys_open_tree(covers->directory, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
+  int moved = cover < 0 ? -1 : sys_move_mount_at(cover, AT_FDCWD, path, MOVE_MOUNT_T_SYMLINKS);
+  if (is_first) covers->directory = cover;
+  else if (cover >= 0) close(cover);
+  return moved;
 }
 
 static void mask(struct covers *covers, const char *path) {
-  struct stat status;
-  int fd = open(path, O_PATH | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return;
-  if (fd < 0 || fstat(fd, &status) < 0) fail("proc: mask", path);
-  int cover = cover_for(covers, status.st_mode);
-  if (cover < 0 || sys_move_mount(cover, fd) < 0) fail("proc: mask", path);
-  close(fd);
-  if (cover != covers->directory) close(cover);
+  if (mask_file(covers, path) < 0 && mask_directory(covers, path) < 0) fail("proc: mask", path);
 }
 
 /* Elsewhere the mask does not exist yet, or is another user's. */
@@ -68,13 +76,14 @@ static const char *below_proc(const char *path) {
 void proc_cover(const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
-  struct covers covers = {open_null(), -1};
+  struct covers covers = {open_null(), -1, -1};
   while (launchfile_next(file, &position, &entry)) {
     if (entry.verb == V_READONLY) make_readonly(below_proc(entry.word[0]));
     if (entry.verb == V_MASK) mask(&covers, below_proc(entry.word[0]));
   }
   close(covers.null);
   if (covers.directory >= 0) close(covers.directory);
+  if (covers.next >= 0) close(covers.next);
 }
 
 static void show(const char *source, const char *path) {

@@ -46,6 +46,7 @@ struct zone {
 /* A directory of the tree, by its path without a slash at the end; fd -1 = none. */
 struct parent {
   int fd;
+  int is_ours;
   char path[PATH_MAX];
 };
 
@@ -91,12 +92,14 @@ static int is_ours(const struct staging *staging, int directory) {
   return 0;
 }
 
-/* The entry is made where that is our business, in file systems of our own; elsewhere it must be there. */
-static int open_entry(const struct staging *staging, int parent, const char *name, int directory, const char *target) {
-  if (is_ours(staging, parent)) {
-    int made = directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0644, 0);
-    if (made < 0 && errno != EEXIST) fail("stage: make mount point", target);
-  }
+/* In a file system of our own. Returns whether it is new. */
+static int make_entry(int parent, const char *name, int directory, const char *target) {
+  int made = directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0644, 0);
+  if (made < 0 && errno != EEXIST) fail("stage: make mount point", target);
+  return made == 0;
+}
+
+static int open_entry(int parent, const char *name, const char *target) {
   int entry = sys_openat2(parent, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
   if (entry < 0) fail("stage: mount point", target);
   return entry;
@@ -107,7 +110,8 @@ static int open_each(const struct staging *staging, char *path, const char *targ
   if (at < 0) fail("stage: dup", target);
   char *rest = NULL;
   for (char *name = strtok_r(path, "/", &rest); name; name = strtok_r(NULL, "/", &rest)) {
-    int next = open_entry(staging, at, name, 1, target);
+    if (is_ours(staging, at)) make_entry(at, name, 1, target);
+    int next = open_entry(at, name, target);
     close(at);
     at = next;
   }
@@ -124,7 +128,9 @@ static int open_parent(struct staging *staging, const char *path, size_t length,
   names[length] = 0;
   if (parent->fd >= 0) close(parent->fd);
   copy_text(parent->path, sizeof parent->path, names);
-  return parent->fd = open_each(staging, names, target);
+  parent->fd = open_each(staging, names, target);
+  parent->is_ours = is_ours(staging, parent->fd);
+  return parent->fd;
 }
 
 static void forget_parent(struct staging *staging) {
@@ -132,20 +138,43 @@ static void forget_parent(struct staging *staging) {
   staging->parent.fd = -1;
 }
 
-/* Opens `target` below the tree's root without following a link; makes what is missing, in our own file systems only. */
-static int open_point(struct staging *staging, const char *target, int directory) {
+/* The last name of `target`, whose directory becomes `parent`; "" = it is the root. */
+static const char *open_directory_of(struct staging *staging, const char *target) {
   const char *slash = strrchr(target, '/');
   if (target[0] != '/') fail_with(EINVAL, "stage: target", target);
-  int parent = open_parent(staging, target, (size_t)(slash - target), target);
-  return slash[1] ? open_entry(staging, parent, slash + 1, directory, target) : dup(parent);
+  open_parent(staging, target, (size_t)(slash - target), target);
+  return slash + 1;
+}
+
+/* Opens `target` below the tree's root without following a link; makes what is missing, in our own file systems only. */
+static int open_point(struct staging *staging, const char *target, int directory) {
+  const char *name = open_directory_of(staging, target);
+  const struct parent *parent = &staging->parent;
+  if (!*name) return dup(parent->fd);
+  if (parent->is_ours) make_entry(parent->fd, name, directory, target);
+  return open_entry(parent->fd, name, target);
+}
+
+/* What has just been made in a file system of ours is no link, and need not be opened. */
+static int move_to_new(struct staging *staging, int tree, const char *target, int directory) {
+  const char *name = open_directory_of(staging, target);
+  const struct parent *parent = &staging->parent;
+  if (!*name || !parent->is_ours || !make_entry(parent->fd, name, directory, target)) return 0;
+  if (sys_move_mount_at(tree, parent->fd, name, 0) < 0) fail("stage: move_mount", target);
+  return 1;
+}
+
+static void move_over(struct staging *staging, int tree, const char *target, int directory) {
+  int point = open_point(staging, target, directory);
+  if (sys_move_mount(tree, point) < 0) fail("stage: move_mount", target);
+  close(point);
 }
 
 static void attach(struct staging *staging, int tree, const char *target) {
   struct stat status;
   if (fstat(tree, &status) < 0) fail("stage: stat", target);
-  int point = open_point(staging, target, S_ISDIR(status.st_mode));
-  if (sys_move_mount(tree, point) < 0) fail("stage: move_mount", target);
-  close(point);
+  int directory = S_ISDIR(status.st_mode);
+  if (!move_to_new(staging, tree, target, directory)) move_over(staging, tree, target, directory);
   if (strncmp(staging->parent.path, target, strlen(target)) == 0) forget_parent(staging);
 }
 
@@ -243,11 +272,10 @@ static void bind_device(struct staging *staging, const char *path, dev_t number)
 }
 
 static void make_symlink(struct staging *staging, const char *target, const char *link) {
-  const char *slash = strrchr(target, '/');
-  if (target[0] != '/' || !slash[1]) fail_with(EINVAL, "stage: symlink", target);
-  int directory = open_parent(staging, target, (size_t)(slash - target), target);
-  if (!is_ours(staging, directory)) fail_with(EROFS, "stage: symlink", target);
-  if (symlinkat(link, directory, slash + 1) < 0) fail("stage: symlink", target);
+  const char *name = open_directory_of(staging, target);
+  if (!*name) fail_with(EINVAL, "stage: symlink", target);
+  if (!staging->parent.is_ours) fail_with(EROFS, "stage: symlink", target);
+  if (symlinkat(link, staging->parent.fd, name) < 0) fail("stage: symlink", target);
 }
 
 static void make_dev(struct staging *staging) {
@@ -478,18 +506,31 @@ static void protect(struct staging *staging, const char *target) {
 
 /* ---- the tree ---- */
 
-static void make_file(struct staging *staging, const struct entry *entry) {
-  unsigned mode;
-  if (parse_mode(entry->word[1], &mode) < 0) fail_with(EINVAL, "stage: mode", entry->word[0]);
-  int point = open_point(staging, entry->word[0], 0);
+/* One that is there already, for writing. */
+static int open_file(struct staging *staging, const char *target) {
   char path[64];
+  int point = open_point(staging, target, 0);
   snprintf(path, sizeof path, "/proc/self/fd/%d", point);
   int file = open(path, O_WRONLY | O_CLOEXEC);
-  size_t length = strlen(entry->word[2]);
-  if (file < 0 || write(file, entry->word[2], length) != (ssize_t)length || fchmod(file, mode) < 0)
-    fail("stage: write file", entry->word[0]);
-  close(file);
   close(point);
+  return file;
+}
+
+static int open_new_file(struct staging *staging, const char *target) {
+  const char *name = open_directory_of(staging, target);
+  const struct parent *parent = &staging->parent;
+  return *name && parent->is_ours ? openat(parent->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644) : -1;
+}
+
+static void make_file(struct staging *staging, const struct entry *entry) {
+  unsigned mode;
+  const char *target = entry->word[0];
+  if (parse_mode(entry->word[1], &mode) < 0) fail_with(EINVAL, "stage: mode", target);
+  int file = open_new_file(staging, target);
+  if (file < 0) file = open_file(staging, target);
+  size_t length = strlen(entry->word[2]);
+  if (file < 0 || write(file, entry->word[2], length) != (ssize_t)length || fchmod(file, mode) < 0) fail("stage: write file", target);
+  close(file);
 }
 
 static void make_scratch(struct staging *staging, const struct entry *entry) {
