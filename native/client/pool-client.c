@@ -269,8 +269,8 @@ struct sandbox claim_sandbox(const struct launchfile *file) {
   struct sandbox sandbox = {.socket = -1};
   int pool = open_pool(file);
   if (pool < 0) return sandbox;
-  if (inherited_read(&caller.inherited) == 0) sandbox.socket = claim_any(pool);
-  if (sandbox.socket >= 0 && send(sandbox.socket, &caller, sizeof caller, MSG_NOSIGNAL) != (ssize_t)sizeof caller) {
+  sandbox.socket = claim_any(pool); /* it wakes up meanwhile */
+  if (sandbox.socket >= 0 && (inherited_read(&caller.inherited) < 0 || send(sandbox.socket, &caller, sizeof caller, MSG_NOSIGNAL) != (ssize_t)sizeof caller)) {
     close(sandbox.socket);
     sandbox.socket = -1;
   }
