@@ -97,7 +97,7 @@ struct message {
   struct frame plan, run;
   const char *bytes; /* of the plan, or its seal; NULL = none is sent */
   int given[FRAME_DESCRIPTORS_MAX];
-  char *block; /* never freed: the client is about to end, which takes no longer with it */
+  char *block; /* never freed: the client is about to end, and takes no longer with it */
 };
 
 static int write_message(struct message *message, const struct claimant *claimant) {
@@ -280,7 +280,7 @@ struct sandbox claim_sandbox(const struct launchfile *file) {
 }
 
 enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
-  struct message message = {.given = {-1, -1, -1, -1}};
+  static struct message message = {.given = {-1, -1, -1, -1}};
   struct reply reply = {.json = json, .room = room};
   int is_ready = write_message(&message, claimant) == 0 && (message.given[3] = eventfd(1, EFD_CLOEXEC)) >= 0;
   write_plan(&message, claimant->file, sandbox->has_same_plan);
@@ -295,7 +295,7 @@ enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *cla
 }
 
 enum claim run_by(int launch, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
-  struct message message = {.given = {-1, -1, -1, -1}};
+  static struct message message = {.given = {-1, -1, -1, -1}};
   struct reply reply = {.json = json, .room = room, .taken = 1};
   enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &reply);
   close(launch);

@@ -126,7 +126,7 @@ int launchfile_find(const struct launchfile *file, enum verb verb, struct entry 
 }
 
 int launchfile_has_namespaces(const struct launchfile *file) {
-  struct entry engine;
+  struct entry engine = {.word = {""}};
   return !launchfile_find(file, V_ENGINE, &engine) || strcmp(engine.word[0], "none") != 0;
 }
 
