@@ -11,6 +11,7 @@ import { ERRNO } from '../../src/seccomp/errno.ts'
 import { clausesFor, PROFILE_NAMES, type ProfileName, rulesOf } from '../../src/seccomp/rules.ts'
 import { SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { hasForeignCalls } from '../support/foreign-calls.ts'
 import { describeWith } from '../support/needs.ts'
 import { ARCH, buildFixtures } from './fixtures.ts'
 
@@ -91,7 +92,7 @@ describeWith(['root', 'gcc'], 'the kernel', () => {
   })
 
   const x64Only = test.runIf(ARCH === 'x64')
-  x64Only('ends a process that enters by the door of 32-bit programs with SIGSYS', async () => {
+  test.runIf(hasForeignCalls())('ends a process that enters by the door of 32-bit programs with SIGSYS', async () => {
     expect(await resultsOf('default', ['i386:20'])).toEqual(['signal 31'])
     expect((await resultsOf('none', ['i386:20']))[0]).not.toBe('signal 31')
   })

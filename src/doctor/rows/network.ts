@@ -186,7 +186,7 @@ export const SYSCALL_ROWS: readonly Row[] = [
     attempts: probe('i386'),
     verdict: (observed) => {
       if (first(observed).stdout.includes('absent'))
-        return { kind: 'cannot', why: 'this processor has no other architecture' }
+        return { kind: 'cannot', why: 'there are no system calls of another architecture here' }
       return judged([
         unless(first(observed).reason === 'seccomp' || first(observed).signal === 'SIGSYS', 'it was answered'),
       ])
