@@ -169,9 +169,9 @@ static int read_frame(struct warm *warm) {
 
 /* A client without descriptors is the library: the keeper is its own child and has inherited the same. */
 static int is_acceptable(const struct warm *warm) {
+  if (warm->is_another) return 0;
   /* A cold run is its client's own child, and has no gate: a client that sends one must not believe that it holds. */
   if (warm->directory < 0) return warm->given_count == 0 || warm->given_count == 3;
-  if (warm->is_another) return 0;
   int is_known = warm->given_count == 0 || (warm->given_count >= 3 && warm->same_inherited);
   return is_known && !mounts_are_stale(&warm->mounts);
 }

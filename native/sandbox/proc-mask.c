@@ -63,8 +63,11 @@ static int mask_directory(struct covers *covers, const char *path) {
   return moved;
 }
 
+static int is_directory_instead(int error) { return error == ENOTDIR || error == EINVAL; } /* as move_mount(2) says it */
+
 static void mask(struct covers *covers, const char *path) {
-  if (mask_file(covers, path) < 0 && mask_directory(covers, path) < 0) fail("proc: mask", path);
+  if (mask_file(covers, path) == 0) return;
+  if (!is_directory_instead(errno) || mask_directory(covers, path) < 0) fail("proc: mask", path);
 }
 
 /* Elsewhere the mask does not exist yet, or is another user's. */
