@@ -15,7 +15,8 @@ import { tryCell, tryControl, type Verdict } from './matrix.ts'
 import { ATTACKS } from './table.ts'
 import { compilePrograms } from './world.ts'
 
-const LIMIT = { timeout: 240_000 }
+/** Ends a hang: on a slow machine podman took more than four minutes for its column. */
+const LIMIT = { timeout: 900_000 }
 
 interface Column {
   readonly backend: Cell['backend']

@@ -4,8 +4,7 @@ import { observeForDoctor } from '../../src/doctor/checks.ts'
 import { type Room, type Row, roomOf } from '../../src/doctor/contract-types.ts'
 import { CONTRACT } from '../../src/doctor/rows/index.ts'
 import { runInSandbox, tryRow } from '../../src/doctor/self-test.ts'
-import { hasForeignCalls } from '../support/foreign-calls.ts'
-import { describeWith, type Need, testWith } from '../support/needs.ts'
+import { describeWith, lacksForeignCalls, type Need, testWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
 import { CONTROLS, endProcessesOf, plainBwrap, type Weakness } from './plain-bwrap.ts'
 
@@ -20,7 +19,6 @@ export function testRoom(room: Room): void {
   }
   const attacked = rows.flatMap((row) => {
     const control = CONTROLS[row.id]
-    if (row.id === 'syscalls.foreign' && !hasForeignCalls()) return []
     return control === undefined || 'none' in control ? [] : [{ row, control }]
   })
   if (attacked.length === 0) return
@@ -34,7 +32,7 @@ const CANNOT: Readonly<Partial<Record<Row['id'], (landlockAbi: number) => boolea
   'files.make-sockets': (landlockAbi) => landlockAbi < 2,
   'network.host-abstract-sockets': (landlockAbi) => landlockAbi < 6,
   'files.reach-sockets': (landlockAbi) => landlockAbi < 9,
-  'syscalls.foreign': () => !hasForeignCalls(),
+  'syscalls.foreign': () => lacksForeignCalls() !== undefined,
 }
 
 /** What a row must say on this machine. */
@@ -49,6 +47,7 @@ async function expectToHold(row: Row, engine: (typeof ENGINES)[number]): Promise
 
 function testControl({ row, control }: { readonly row: Row; readonly control: Weakness }): void {
   const needs: Need[] = control.only === 'root' ? ['root'] : []
+  if (row.id === 'syscalls.foreign') needs.push('foreign-calls')
   testWith(needs, `it is not so: ${row.sentence}`, async () => {
     const bases: string[] = []
     const runner = plainBwrap(control)

@@ -473,7 +473,7 @@ const CHROOT_MOUNTS = `for d in usr etc dev; do mount --bind /$d root/$d; done; 
 const WALLS: readonly Row[] = [
   {
     title: 'a 32-bit system call',
-    needs: ['gcc'],
+    needs: ['gcc', 'foreign-calls'],
     as: PLAIN,
     make: CALL_OF_32_BITS,
     provoke: 'llm-do exec -- ./p',
@@ -482,7 +482,7 @@ const WALLS: readonly Row[] = [
   },
   {
     title: 'a 32-bit system call of root, as another user',
-    needs: ['gcc'],
+    needs: ['gcc', 'foreign-calls'],
     as: ROOT,
     make: `${CALL_OF_32_BITS}; chmod -R a+rX .. ; chown -R 65533 ..`,
     provoke: 'llm-do exec -- ./p',

@@ -11,8 +11,7 @@ import { ERRNO } from '../../src/seccomp/errno.ts'
 import { clausesFor, PROFILE_NAMES, type ProfileName, rulesOf } from '../../src/seccomp/rules.ts'
 import { SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { hasForeignCalls } from '../support/foreign-calls.ts'
-import { describeWith } from '../support/needs.ts'
+import { describeWith, testWith } from '../support/needs.ts'
 import { ARCH, buildFixtures } from './fixtures.ts'
 
 /** -1 in every register: no valid pointer, descriptor, flag or id. */
@@ -92,7 +91,7 @@ describeWith(['root', 'gcc'], 'the kernel', () => {
   })
 
   const x64Only = test.runIf(ARCH === 'x64')
-  test.runIf(hasForeignCalls())('ends a process that enters by the door of 32-bit programs with SIGSYS', async () => {
+  testWith('foreign-calls', 'ends a process that enters by the door of 32-bit programs with SIGSYS', async () => {
     expect(await resultsOf('default', ['i386:20'])).toEqual(['signal 31'])
     expect((await resultsOf('none', ['i386:20']))[0]).not.toBe('signal 31')
   })

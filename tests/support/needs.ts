@@ -7,10 +7,11 @@
  * Where it is missing they are skipped and the title says why. In CI, LLM_DO_TEST_REQUIRE lists what must be there: then a
  * missing need is a failed test, because a skipped security test protects nothing.
  */
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { describe, type TestFunction, test } from 'vitest'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { newerNodes } from './nodes.ts'
 import { canBePlain, currentUser } from './users.ts'
 
@@ -65,6 +66,12 @@ export const natsServer = (): string | undefined =>
     .map((directory) => join(directory, 'nats-server'))
     .find((file) => existsSync(file))
 
+/** Of another architecture: not on arm64, with `ia32_emulation=0`, and in some virtual machines. Asked outside of any sandbox. */
+export const lacksForeignCalls = (): string | undefined =>
+  execFileSync(join(nativeDirectory(), 'probe'), ['i386'], { encoding: 'utf8' }).includes('absent')
+    ? 'this kernel takes no system calls of another architecture'
+    : undefined
+
 /** What is missing for a need, in words; undefined when nothing is. */
 const NEEDS = {
   root: lacksRoot,
@@ -73,6 +80,7 @@ const NEEDS = {
   /** The engine of that name is a system call: what it needs are the namespaces. */
   unshare: lacksUserNamespaces,
   userns: lacksUserNamespaces,
+  'foreign-calls': lacksForeignCalls,
   docker: () => lacksRoot() ?? lacksProgram('dockerd', 'docker', 'busybox'),
   podman: () => lacksProgram('podman'),
   vm: () => lacksProgram('qemu-system-x86_64', 'mmdebstrap'),
