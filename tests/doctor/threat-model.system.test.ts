@@ -66,7 +66,7 @@ const isComparable = (row: string): boolean => idOf(row) !== 'syscalls.foreign' 
 const kernelOf = (text: string): string => /^Linux (\d+\.\d+)/m.exec(text)?.[1] ?? ''
 
 describeWith(['root', 'plain-user', 'bwrap', 'unshare', 'userns'], 'the threat model', () => {
-  test('its table is what this machine shows, as root and as a plain user', { timeout: 240_000 }, async () => {
+  test('its table is what this machine shows, as root and as a plain user', { timeout: 600_000 }, async () => {
     const columns = [
       { user: currentUser(), rows: await selfTestAs('root') },
       { user: 'plain' as const, rows: await selfTestAs('plain') },

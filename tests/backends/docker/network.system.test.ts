@@ -188,7 +188,8 @@ print(size)`
   test('a killed helper takes the network with it, and the result says so', async () => {
     const running = run(allow('api.test'), shell('sleep 4; curl -sS http://api.test/say; true'))
     const helper = await world.helper()
-    await setTimeout(1500)
+    const isAsleep = async (container: string) => /sleep 4$/m.test(container && (await daemon.client('top', container)))
+    await expect.poll(async () => isAsleep(await daemon.client('ps', '--quiet')), { timeout: 20_000 }).toBe(true)
     process.kill(helper, 'SIGKILL')
     const { stderr, warnings } = await running
     expect(stderr).toContain('Could not resolve host')
