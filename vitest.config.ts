@@ -22,7 +22,7 @@ const shared = {
 }
 
 // A small machine under load: a time limit here ends a hang, it measures nothing.
-const system = { ...shared, testTimeout: 120_000, hookTimeout: 120_000 }
+const system = { ...shared, testTimeout: 240_000, hookTimeout: 240_000, expect: { poll: { timeout: 60_000 } } }
 
 export default defineConfig({
   test: {
