@@ -53,8 +53,9 @@ describeWith(['docker', 'gcc'], 'the doctor where only docker can run anything',
   const docker = oncePerFile(startDocker)
 
   test('is content, and has run nothing: the image need not be there', async () => {
-    // In a mount namespace of its own nothing is remembered of this machine's engines.
-    const through = ['unshare', '--mount', '--propagation', 'private']
+    // Nothing is remembered of this machine's engines. The number of a mount namespace can be one that another had before.
+    const empty = 'mkdir -p /run/llm-do && mount -t tmpfs -o mode=0700 none /run/llm-do && exec "$@"'
+    const through = ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', empty, 'sh']
     const { status, out } = await doctor(['--json'], [NO_UNSHARE], { env: (await docker()).env, through })
     const trial = { ok: true, backend: 'docker', filtered: null, setupMs: null }
     expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 0, ok: true, trial })
