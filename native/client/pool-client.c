@@ -253,12 +253,10 @@ static enum claim run_in(int fd, int gate, const struct claimant *claimant, stru
   return may_go_another_way(how, reply) && take_back(gate) ? CLAIM_NONE : how;
 }
 
-static int has_seal(int pool, const struct launchfile *file) {
+static int is_of_plan(int pool, const struct launchfile *file) {
   char seal[MAC_TEXT];
-  struct entry check;
   ssize_t length = readlinkat(pool, POOL_SEAL, seal, sizeof seal);
-  return length == MAC_TEXT - 1 && launchfile_find(file, V_CHECK, &check) && strlen(check.word[0]) == MAC_TEXT - 1 &&
-         memcmp(check.word[0], seal, MAC_TEXT - 1) == 0;
+  return length == MAC_TEXT - 1 && cached_has_seal(file, seal, MAC_TEXT - 1);
 }
 
 struct sandbox claim_sandbox(const struct launchfile *file) {
@@ -274,7 +272,7 @@ struct sandbox claim_sandbox(const struct launchfile *file) {
     close(sandbox.socket);
     sandbox.socket = -1;
   }
-  sandbox.has_same_plan = sandbox.socket >= 0 && has_seal(pool, file);
+  sandbox.has_same_plan = sandbox.socket >= 0 && is_of_plan(pool, file);
   close(pool);
   return sandbox;
 }

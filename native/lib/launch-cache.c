@@ -116,6 +116,11 @@ int cached_is_sealed(const struct launchfile *file) {
   return is_sealed(entry.word[0], entry.end, file->size - (size_t)(entry.end - file->bytes));
 }
 
+int cached_has_seal(const struct launchfile *file, const char *seal, size_t length) {
+  struct entry check;
+  return launchfile_find(file, V_CHECK, &check) && strlen(check.word[0]) == length && memcmp(check.word[0], seal, length) == 0;
+}
+
 /* Only the system or the caller can have put it there. */
 static int is_engine(const char *path) {
   struct stat status;

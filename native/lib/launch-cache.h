@@ -38,6 +38,9 @@ int cached_open(const char *directory, const struct key *key, struct launchfile 
 /* Is all of it node's work for this user? */
 int cached_is_sealed(const struct launchfile *file);
 
+/* Does it have that seal? All of it is covered by it, so two files with one seal are the same. */
+int cached_has_seal(const struct launchfile *file, const char *seal, size_t length);
+
 /* Is it of that type (S_IFDIR, S_IFREG), our own, and out of everybody else's reach? */
 int cached_is_private(int fd, mode_t type);
 

@@ -1,6 +1,7 @@
 #include "runner/run-protocol.h"
 
 #include "lib/seal.h"
+#include "lib/launch-cache.h"
 #include "lib/fd-message.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -196,15 +197,9 @@ static enum warm_event on_guards(struct warm *warm) {
   return WARM_NOTHING;
 }
 
-/* The seal covers all of a plan: with the same one there is nothing to compare. */
-static int has_seal(const struct launchfile *plan, const char *seal, size_t size) {
-  struct entry check;
-  return plan && launchfile_find(plan, V_CHECK, &check) && strlen(check.word[0]) == size && memcmp(check.word[0], seal, size) == 0;
-}
-
 static enum warm_event on_same(struct warm *warm) {
   if (warm->plan.bytes) return WARM_GONE;
-  if (has_seal(warm->own, warm->body, warm->header.size)) warm->plan = *warm->own;
+  if (warm->own && cached_has_seal(warm->own, warm->body, warm->header.size)) warm->plan = *warm->own;
   else warm->is_another = 1;
   return WARM_NOTHING;
 }

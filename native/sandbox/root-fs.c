@@ -516,10 +516,12 @@ static int open_file(struct staging *staging, const char *target) {
   return file;
 }
 
+/* -1 with EEXIST where it is there, or is not ours to make. */
 static int open_new_file(struct staging *staging, const char *target) {
   const char *name = open_directory_of(staging, target);
   const struct parent *parent = &staging->parent;
-  return *name && parent->is_ours ? openat(parent->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644) : -1;
+  if (!*name || !parent->is_ours) return errno = EEXIST, -1;
+  return openat(parent->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 }
 
 static void make_file(struct staging *staging, const struct entry *entry) {
@@ -527,7 +529,7 @@ static void make_file(struct staging *staging, const struct entry *entry) {
   const char *target = entry->word[0];
   if (parse_mode(entry->word[1], &mode) < 0) fail_with(EINVAL, "stage: mode", target);
   int file = open_new_file(staging, target);
-  if (file < 0) file = open_file(staging, target);
+  if (file < 0 && errno == EEXIST) file = open_file(staging, target);
   size_t length = strlen(entry->word[2]);
   if (file < 0 || write(file, entry->word[2], length) != (ssize_t)length || fchmod(file, mode) < 0) fail("stage: write file", target);
   close(file);
