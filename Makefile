@@ -36,7 +36,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: native-programs install uninstall packages deb devcontainer all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants test client-table test-vm golden bench fleet-demo doctor clean help FORCE
+.PHONY: native-programs install uninstall packages deb devcontainer all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants drivers test client-table test-vm golden bench fleet-demo doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -201,20 +201,42 @@ UNIT_TESTED := lib/text lib/launch-file lib/open-by-steps sandbox/seccomp-eval l
                runner/freshness runner/observer-look lib/launch-cache lib/seal lib/guard lib/guard-watch lib/covers lib/sealed-memory lib/walk lib/arena lib/fd-message lib/report-failure lib/run-record lib/cgroup lib/children
 UNIT_SOURCES := $(UNIT_TESTED:%=native/%.c)
 UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/native/unit/*.c))
-UNIT_FLAGS := -std=gnu11 -D_GNU_SOURCE= -O0 -g1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
+UNIT_FLAGS := -std=gnu11 -D_GNU_SOURCE= -DLLM_DO_VERSION=0 -O0 -g1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
               -Inative
 
 # What the launch file's reader returns is never freed: a run needs it to its end.
-native-unit: build/unit/run ## unit tests of the native part, in a second: make native-unit NAME='part of a title'
+native-unit: build/unit/run drivers ## unit tests of the native part, in a second: make native-unit NAME='part of a title'
 	@ASAN_OPTIONS=detect_leaks=0 $< $(if $(NAME),'$(NAME)')
 
 build/unit/run: $(UNIT_OBJECTS)
 	@gcc -fsanitize=address,undefined -o $@ $^
 
+# Programs that show a test what the native part answers, with a main of their own: the linker takes what each needs.
+DRIVERS := cgroup/driver network/judge native/answer native/filter native/program native/rules native/variables native/words
+LIBRARY_OBJECTS := $(patsubst %.c,build/unit/%.o,$(shell grep -L '^int main' native/*/*.c))
+# What a fuzz target says of the native part is compiled here; scripts/fuzz needs clang, and minutes.
+TARGET_OBJECTS := $(patsubst %.c,build/unit/%.o,$(wildcard tests/fuzz/*.c))
+
+drivers: $(DRIVERS:%=build/drivers/%) build/drivers/native/answer-small $(TARGET_OBJECTS)
+	@:
+
+.PRECIOUS: build/unit/%.o
+build/unit/native.a: $(LIBRARY_OBJECTS)
+	@rm -f $@ && ar rcs $@ $^
+
+build/drivers/%: build/unit/tests/%.o build/unit/native.a
+	@mkdir -p $(@D)
+	@gcc -fsanitize=address,undefined -o $@ $^
+
+# Without what the sanitizers reserve: for a test that limits its memory.
+build/drivers/native/answer-small: tests/native/answer.c $(call sources,client,capture utf8 result-template) $(BASE) $(NATIVE_HEADERS) Makefile
+	@mkdir -p $(@D)
+	@gcc $(filter-out -fsanitize=% -fno-sanitize-%,$(UNIT_FLAGS)) -o $@ $(filter %.c,$^)
+
 build/unit/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@gcc $(UNIT_FLAGS) -MMD -c -o $@ $<
--include $(UNIT_OBJECTS:.o=.d)
+-include $(UNIT_OBJECTS:.o=.d) $(LIBRARY_OBJECTS:.o=.d) $(TARGET_OBJECTS:.o=.d) $(DRIVERS:%=build/unit/tests/%.d)
 
 analyze: ## the static analyzers of gcc and clang over native/
 	@scripts/analyze
@@ -223,7 +245,7 @@ MINUTES ?= 20
 fuzz: ## the native parsers under libFuzzer, ASan and UBSan, MINUTES=20 each; new inputs are kept in tests/fuzz/corpus
 	@scripts/fuzz $(MINUTES)
 
-test: setup-test ## everything on real components: as root, as a plain user, in a virtual machine
+test: setup-test drivers ## everything on real components: as root, as a plain user, in a virtual machine
 	@CI=$(CI) node scripts/test.mjs $(STAGES)
 
 # A loss shows in minutes: of agents and servers that are killed there is one run of each kind, then sandboxes for as long as asked.

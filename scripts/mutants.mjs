@@ -73,7 +73,7 @@ function build(checkout, files) {
   stale.clear()
   for (const part of parts) stale.add(part)
   const steps = [
-    ...(needed.has('native') ? [['make', 'native']] : []),
+    ...(needed.has('native') ? [['make', 'native', 'drivers']] : []),
     ...(needed.has('src') ? [['node', 'scripts/build.mjs']] : []),
   ]
   for (const words of steps) {

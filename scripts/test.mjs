@@ -248,6 +248,8 @@ function makePlainUser(id) {
   for (const directory of [user.checkout, user.home, user.runtime, user.bin]) mkdirSync(directory)
   const parts = readdirSync(checkout).filter((part) => part !== '.git' && part !== 'build')
   execFileSync('cp', ['-a', '--reflink=auto', ...parts.map((part) => join(checkout, part)), user.checkout])
+  mkdirSync(join(user.checkout, 'build'))
+  execFileSync('cp', ['-a', join(checkout, 'build/drivers'), join(user.checkout, 'build')])
   execFileSync('chown', ['-R', `${id}:${id}`, user.checkout, user.home, user.runtime])
   execFileSync('chmod', ['-R', 'a+rX', user.checkout])
   for (const directory of [user.home, user.runtime]) chmodSync(directory, 0o700)

@@ -7,37 +7,16 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { newDirectory, temporaryDirectory } from '../support/directory.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { temporaryDirectory } from '../support/directory.ts'
+import { driver } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
 import { newGroup } from './groups.ts'
 
-const NATIVE = join(import.meta.dirname, '../../native')
 const MIB = 1024 ** 2
-let built: Awaited<ReturnType<typeof newDirectory>>
-
-beforeAll(async () => {
-  built = await newDirectory({ mode: 0o755 })
-  const sources = [
-    join(import.meta.dirname, 'driver.c'),
-    join(NATIVE, 'lib/cgroup.c'),
-    join(NATIVE, 'runner/watchdog.c'),
-  ]
-  const flags = [
-    '-D_GNU_SOURCE=',
-    '-g',
-    '-Wall',
-    '-Wextra',
-    '-Werror',
-    '-fsanitize=address,undefined',
-    '-fno-sanitize-recover=all',
-  ]
-  await execa('gcc', [...flags, `-I${NATIVE}`, '-o', join(built.path, 'driver'), ...sources])
-})
-afterAll(() => built.remove())
 
 async function drive(...words: readonly (string | number)[]): Promise<string> {
-  return (await execa(join(built.path, 'driver'), words.map(String))).stdout
+  return (await execa(driver('cgroup/driver'), words.map(String))).stdout
 }
 const driveJson = async (...words: readonly (string | number)[]): Promise<Record<string, number>> =>
   JSON.parse(await drive(...words)) as Record<string, number>

@@ -16,7 +16,7 @@ static void parse_words(const struct entry *entry) {
 
 /* The records of an accepted file account for every byte. */
 static void check_records(const struct launchfile *file) {
-  struct entry entry;
+  struct entry entry = {0};
   size_t position = 0, accounted = sizeof LAUNCH_FILE_MAGIC;
   const char *before = file->bytes + sizeof LAUNCH_FILE_MAGIC;
   while (launchfile_next(file, &position, &entry)) {
@@ -56,6 +56,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   check_records(&file);
   fill_in_answer(&file);
-  free((void *)(uintptr_t)file.entries); /* the programs read one file and keep it */
+  free((void *)(uintptr_t)file.index); /* the programs read one file and keep it */
   return 0;
 }

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (launchfile_check(bytes, total, &file, &problem) < 0) WRONG("the file is refused: %s", problem);
   if (seccomp_read(&file, &program) == 0)
     for (int number = 0; number < 512; number++) filter_lets_through(&program, number);
-  free((void *)(uintptr_t)file.entries);
+  free((void *)(uintptr_t)file.index);
   free(bytes);
   return 0;
 }

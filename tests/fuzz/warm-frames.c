@@ -14,7 +14,7 @@ static const struct launchfile *own_plan(void) {
                               "at\0/nonexistent\0missing\0engine\0unshare\0end";
   static struct launchfile own;
   const char *problem;
-  if (!own.entries && launchfile_check(BYTES, sizeof BYTES, &own, &problem) < 0) WRONG("set-up");
+  if (!own.index && launchfile_check(BYTES, sizeof BYTES, &own, &problem) < 0) WRONG("set-up");
   return &own;
 }
 
@@ -39,8 +39,8 @@ static void release(struct warm *warm) {
   free(warm->body);
   free(warm->kept);
   free(warm->queued);
-  if (warm->plan.entries) free((void *)(uintptr_t)warm->plan.bytes); /* refused ones are still the body */
-  free((void *)(uintptr_t)warm->plan.entries);
+  if (warm->plan.index) free((void *)(uintptr_t)warm->plan.bytes); /* refused ones are still the body */
+  free((void *)(uintptr_t)warm->plan.index);
 }
 
 /* The first byte says whether the command has been taken already, as in a captured run. */

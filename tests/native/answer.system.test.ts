@@ -12,25 +12,16 @@ import { JSON_FORMS, type JsonForm, printJson } from '../../src/report/json.ts'
 import { templateRecords } from '../../src/report/result-template.ts'
 import { plan } from '../report/fixtures.ts'
 import { newDirectory } from '../support/directory.ts'
+import { driver } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const SOURCES = ['lib/launch-file', 'client/capture', 'client/utf8', 'client/result-template'].map((name) =>
-  join(ROOT, 'native', `${name}.c`),
-)
-const FLAGS = ['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`]
-const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
-
 const MIB = 1024 ** 2
-const built: { directory: string; sanitized: string; plain: string } = { directory: '', sanitized: '', plain: '' }
+const place = { directory: '' }
 
-async function build(): Promise<() => Promise<void>> {
+async function makePlace(): Promise<() => Promise<void>> {
   const { path, remove } = await newDirectory()
-  built.directory = path
-  for (const [name, flags] of [['sanitized', SANITIZED] as const, ['plain', []] as const]) {
-    built[name] = join(path, name)
-    await execa('gcc', [...FLAGS, ...flags, '-o', built[name], join(import.meta.dirname, 'answer.c'), ...SOURCES])
-  }
+  place.directory = path
   return remove
 }
 
@@ -87,10 +78,10 @@ function byNode({ form = 'native', status = {}, stdout = '', stderr = '', comman
 
 async function byClient(
   { form = 'native', status = {}, stdout = '', stderr = '', command = ['true'], cap = MIB, most = 33 }: Case,
-  { program = built.sanitized, around = [] as readonly string[] } = {},
+  { program = driver('native/answer'), around = [] as readonly string[] } = {},
 ) {
   const records: readonly LaunchRecord[] = [...templateRecords(planWith(cap), form), ['rlimit', 6, most, most]]
-  const files = ['file', 'status', 'out', 'err'].map((name) => join(built.directory, name))
+  const files = ['file', 'status', 'out', 'err'].map((name) => join(place.directory, name))
   const contents = [writeLaunchFile(records), `${JSON.stringify({ ...STATUS, ...status })}\n`, stdout, stderr]
   await Promise.all(files.map((file, at) => writeFile(file, contents[at] ?? '')))
   const [file = '', ...words] = [...around, program, ...files, ...command]
@@ -134,7 +125,7 @@ const TOLD: readonly (readonly [string, Case])[] = [
 ]
 
 describeWith('gcc', 'the answer of the client', () => {
-  beforeAll(build)
+  beforeAll(makePlace)
 
   test.each(TOLD)('is what node would print, in each form: %s', async (_, run) => {
     for (const form of JSON_FORMS) {
@@ -183,7 +174,7 @@ describeWith('gcc', 'the answer of the client', () => {
   test('is made in memory that does not grow with what is printed', async () => {
     const run = { stdout: Buffer.alloc(64 * MIB, '0123456789'), cap: MIB }
     // Kilobytes of address space: the program, one cap, and little more.
-    const small = { program: built.plain, around: ['prlimit', `--as=${16 * MIB}`] }
+    const small = { program: driver('native/answer-small'), around: ['prlimit', `--as=${16 * MIB}`] }
     const { printed } = await byClient(run, small)
     const [{ head, tail }] = byNode(run).captured
     const from = printed.indexOf('\n') + 1
@@ -193,7 +184,7 @@ describeWith('gcc', 'the answer of the client', () => {
   test('counts what there was no memory for as dropped', async () => {
     const run = { stdout: Buffer.alloc(64 * MIB, '0123456789'), cap: null }
     const { exitCode, printed } = await byClient(run, {
-      program: built.plain,
+      program: driver('native/answer-small'),
       around: ['prlimit', `--as=${16 * MIB}`],
     })
     const line = printed.toString('latin1').split('\n', 1)[0] ?? ''

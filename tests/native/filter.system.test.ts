@@ -9,14 +9,10 @@ import { PROFILE_NAMES, rulesOf } from '../../src/seccomp/rules.ts'
 import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
 import { type Arch, MAX_SYSCALL, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { driver } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
 
 const ARCH = process.arch as Arch
-const ROOT = join(import.meta.dirname, '../..')
-const FLAGS = [
-  ...['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`],
-  ...['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
-]
 
 /** Arguments that rules decide by: none, all bits, flags of namespaces, and another process. */
 const ARGUMENTS = [0n, 2n ** 64n - 1n, 0x1000_0000n, 0x5412n, 1n].map((value) => Array(6).fill(value) as bigint[])
@@ -25,17 +21,9 @@ const numberOf = (name: string): number => SYSCALLS[ARCH].get(name) ?? -1
 
 /** Numbers that init believes to be let through. */
 async function believed(program: readonly Instruction[]): Promise<readonly number[]> {
-  const directory = await temporaryDirectory()
-  const [tool, file] = [join(directory, 'filter-of'), join(directory, 'filter')]
-  await execa('gcc', [
-    ...FLAGS,
-    '-o',
-    tool,
-    join(import.meta.dirname, 'filter.c'),
-    join(ROOT, 'native/sandbox/seccomp-eval.c'),
-  ])
+  const file = join(await temporaryDirectory(), 'filter')
   await writeFile(file, encode(program))
-  const { stdout } = await execa(tool, [file, String(MAX_SYSCALL + 5)])
+  const { stdout } = await execa(driver('native/filter'), [file, String(MAX_SYSCALL + 5)])
   return stdout.split('\n').filter(Boolean).map(Number)
 }
 

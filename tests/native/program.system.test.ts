@@ -10,17 +10,10 @@ import { sharesPlan } from '../../src/launch-cache/program.ts'
 import { commandCandidates, searchPath } from '../../src/plan/toolchain.ts'
 import { PLAIN_REQUEST } from '../plan/world.ts'
 import { newDirectory } from '../support/directory.ts'
+import { driver } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-const SOURCES = [
-  join(ROOT, 'tests/native/program.c'),
-  ...['client/program', 'lib/launch-file'].map((name) => join(ROOT, `native/${name}.c`)),
-]
-const FLAGS = ['-g', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`]
-const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
-
-const place = { top: '', zone: '', program: '', file: '' }
+const place = { top: '', zone: '', file: '' }
 
 const file = (path: string): void => writeFileSync(join(place.top, path), '', { mode: 0o755 })
 const link = (to: string, path: string): void => symlinkSync(to, join(place.top, path))
@@ -43,10 +36,9 @@ function plantTree(): void {
 describeWith('gcc', 'the client', () => {
   beforeAll(async () => {
     const { path, remove } = await newDirectory()
-    Object.assign(place, { top: path, zone: join(path, 'zone'), program: join(path, 'program'), file: join(path, 'f') })
+    Object.assign(place, { top: path, zone: join(path, 'zone'), file: join(path, 'f') })
     plantTree()
     writeFileSync(place.file, writeLaunchFile([['zone', place.zone, '/workspace', 'ro', 1, 1, 'closed']]))
-    await execa('gcc', [...FLAGS, ...SANITIZED, '-o', place.program, ...SOURCES])
     return () => {
       rmSync(join(path, 'closed'), { recursive: true, force: true })
       return remove()
@@ -59,7 +51,7 @@ describeWith('gcc', 'the client', () => {
   }
 
   async function seenBy(name: string, entries: readonly string[]): Promise<Seen> {
-    const { stdout } = await execa(place.program, [place.file, name], {
+    const { stdout } = await execa(driver('native/program'), [place.file, name], {
       cwd: place.zone,
       env: { PATH: entries.join(':') },
       extendEnv: false,

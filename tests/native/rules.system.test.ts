@@ -9,17 +9,10 @@ import { compileRules } from '../../src/worker/compile.ts'
 import { decide, decideScript } from '../../src/worker/rules.ts'
 import type { Decision, Rule, Shell } from '../../src/worker/worker.ts'
 import { newDirectory } from '../support/directory.ts'
+import { driver } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-const SOURCES = [
-  join(ROOT, 'tests/native/rules.c'),
-  ...['client/rules', 'client/utf8', 'lib/launch-file'].map((name) => join(ROOT, `native/${name}.c`)),
-]
-const FLAGS = ['-g', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`]
-const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all']
-
-const built = { program: '', file: '' }
+const built = { file: '' }
 
 /** A command: its words, or the text of -c. */
 type Case = readonly string[] | string
@@ -32,7 +25,7 @@ const casesAsWords = (cases: readonly Case[]): string =>
 
 async function letRun(records: readonly LaunchRecord[], cases: readonly Case[]): Promise<readonly boolean[]> {
   await writeFile(built.file, writeLaunchFile(records))
-  const { stdout } = await execa(built.program, [built.file], { input: casesAsWords(cases) })
+  const { stdout } = await execa(driver('native/rules'), [built.file], { input: casesAsWords(cases) })
   return [...stdout].map((digit) => digit === '1')
 }
 
@@ -133,8 +126,7 @@ function randomCase(chance: Chance): Case {
 describeWith('gcc', 'the client under a worker', () => {
   beforeAll(async () => {
     const { path, remove } = await newDirectory()
-    Object.assign(built, { program: join(path, 'rules'), file: join(path, 'f') })
-    await execa('gcc', [...FLAGS, ...SANITIZED, '-o', built.program, ...SOURCES])
+    built.file = join(path, 'f')
     return remove
   })
 

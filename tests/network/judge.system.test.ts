@@ -3,28 +3,15 @@ import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 import { networkRecords } from '../../src/backends/namespace/network.ts'
 import { parseRange } from '../../src/network/address.ts'
 import { type HostPattern, judge, parseRule, printRule, rulesOf } from '../../src/network/host-rule.ts'
-import { newDirectory, temporaryDirectory } from '../support/directory.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { driver } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
-
-const ROOT = join(import.meta.dirname, '../..')
-const SOURCES = [
-  'net/rules.c',
-  'net/address.c',
-  'net/host-name.c',
-  'lib/launch-file.c',
-  'lib/report-failure.c',
-  'lib/fd-message.c',
-]
-const FLAGS = [
-  ...['-g', '-O1', '-Wall', '-Wextra', '-Werror', '-D_GNU_SOURCE=', `-I${join(ROOT, 'native')}`],
-  ...['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
-]
 
 interface Rules {
   readonly allow: readonly string[]
@@ -35,14 +22,12 @@ interface Question {
   readonly port: number
 }
 
-let program = ''
-
 /** What the C part says, a line each. */
 async function judgedInC({ allow, deny }: Rules, questions: readonly Question[]): Promise<readonly string[]> {
   const file = join(await temporaryDirectory(), 'launch-file')
   await writeFile(file, writeLaunchFile(networkRecords({ mode: 'restricted', allow, deny })))
   const input = questions.map(({ host, port }) => `${host} ${port}\n`).join('')
-  const { stdout } = await execa(program, [file], { input, env: { ASAN_OPTIONS: 'detect_leaks=0' } })
+  const { stdout } = await execa(driver('network/judge'), [file], { input, env: { ASAN_OPTIONS: 'detect_leaks=0' } })
   return stdout.split('\n')
 }
 
@@ -88,13 +73,6 @@ function randomRules(seed: number): Rules {
 }
 
 describeWith(['gcc'], 'rules of a network, in C', () => {
-  beforeAll(async () => {
-    const { path } = await newDirectory()
-    program = join(path, 'judge')
-    const sources = SOURCES.map((source) => join(ROOT, 'native', source))
-    await execa('gcc', [...FLAGS, '-o', program, join(import.meta.dirname, 'judge.c'), ...sources])
-  })
-
   test('judge as the table says', async () => {
     const table = parse(readFileSync(join(import.meta.dirname, 'judgements.yaml'), 'utf8')) as readonly (Rules &
       Question & { readonly allowed: boolean; readonly by?: string })[]
