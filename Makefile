@@ -84,11 +84,11 @@ $(NATIVE_STAMP): FORCE
 	@mkdir -p $(@D) $(BIN)
 	@echo '$(NATIVE_COMMAND)' | cmp -s - $@ || echo '$(NATIVE_COMMAND)' >$@
 
-# $(call program,NAME,SOURCES)
+# $(call program,NAME,SOURCES): another make may be at it, too.
 define program
 $(BIN)/$(1): $(2) $(NATIVE_HEADERS) $(NATIVE_STAMP) $(if $(MUSL),$(KERNEL_HEADERS)/.made)
 	@echo '  CC $(BIN)/$(1)'
-	@$(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) $(LDFLAGS) -o $$@.new $(LINK_FIRST) $(2) $(LINK_LAST) && mv $$@.new $$@
+	@new=$$@.$$$$$$$$; $(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) $(LDFLAGS) -o $$$$new $(LINK_FIRST) $(2) $(LINK_LAST) && mv $$$$new $$@
 endef
 $(eval $(call program,launch,$(LAUNCH_SOURCES)))
 $(eval $(call program,init,$(INIT_SOURCES)))
