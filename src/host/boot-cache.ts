@@ -17,7 +17,7 @@ import {
 } from '../os/private-files.ts'
 
 /** Files kept; the oldest go. Each boot, user, container and terminal session has a key of its own. */
-const MOST_FILES = 16
+const MOST_FILES = 32
 const LARGEST_FILE = 64 * 1024
 
 /** `$XDG_CACHE_HOME/llm-do`, else `~/.cache/llm-do`; undefined when neither is known. */

@@ -5,7 +5,8 @@
  * Costs come in three sizes. Reading /proc and searching PATH is done every time. Starting a real sandbox with each engine and asking for
  * versions takes tens of milliseconds. What worked is remembered for the boot, what failed never is: it may have been chance, and a
  * repair is seen at once. Who is about to run a command anyway may believe in an engine instead of trying it: the run will tell.
- * A container daemon takes a quarter of a second and may come and go: its backend's observer runs only when it is needed, every time.
+ * A container daemon takes a quarter of a second and may come and go: its backend's observer runs only when it is needed, and what it
+ * remembers is believed by runs alone, which find out when it is gone.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
@@ -13,7 +14,7 @@ import { delimiter, join } from 'node:path'
 import { isInsideOwn, OUR_INIT } from '../os/inside-own.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { countProcessors, statusLine } from '../os/proc-status.ts'
-import { recall, remember } from './boot-cache.ts'
+import { type CacheInputs, recall, recallOrFind, remember, type Sought } from './boot-cache.ts'
 import {
   type CgroupFact,
   type HostFacts,
@@ -35,6 +36,11 @@ export interface ObserverQuestion {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Finds a program on the caller's PATH, where no command could have planted it. */
   readonly search: (name: string) => FoundProgram | undefined
+  /**
+   * What a run before this one has found out, by this version, boot, user and surroundings; who is not about to run a command finds it anew.
+   * @param words what else it depends on
+   */
+  readonly remembered: <V>(words: readonly string[], sought: Sought<V>) => Promise<V>
 }
 
 /** Facts of the machine; the paths of a policy are looked at apart, see paths.ts. */
@@ -78,11 +84,13 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
   const path = (inputs.env['PATH'] ?? '').split(delimiter)
   const search = (name: string): FoundProgram | undefined =>
     findProgram({ name, path, notBelow: inputs.notBelow, uid: own.uid })
+  const remembered: ObserverQuestion['remembered'] = (words, sought) =>
+    recallOrFind(inputs.believe ? factsOf(words, inputs, own) : undefined, sought)
   const [cgroup, engines, ...others] = await Promise.all([
     inputs.cgroup(),
     // Nothing is to be believed there: it is known to fail.
     observeEngines({ inputs: { ...inputs, believe: inputs.believe && !isInside }, own, search }),
-    ...inputs.observers.map((observe) => observe({ env: inputs.env, search })),
+    ...inputs.observers.map((observe) => observe({ env: inputs.env, search, remembered })),
   ])
   return {
     platform: platform() as HostFacts['platform'],
@@ -215,8 +223,7 @@ async function observeEngines({ inputs, own, search }: EngineInputs): Promise<En
     return { nativePrograms: NOT_TRIED, engines: { bwrap: NOT_TRIED, unshare: NOT_TRIED }, landlockAbi: 0 }
   }
   const [nativePrograms, bwrap] = [inputs.nativePrograms(), search('bwrap')]
-  const key = ['engines', inputs.version, own.stamp, nativePrograms.stamp, bwrap?.path, bwrap?.stamp].join('\n')
-  const cache = inputs.cache === undefined ? undefined : { directory: inputs.cache, key, uid: own.uid }
+  const cache = factsOf(['engines', nativePrograms.stamp, bwrap?.path, bwrap?.stamp], inputs, own)
   const known = (cache === undefined ? undefined : asProven(recall(cache), bwrap)) ?? {}
   const engines = await tryEngines({ inputs, nativePrograms: nativePrograms.probe, bwrap, known })
   const landlockAbi = known.landlockAbi ?? (nativePrograms.probe.ok ? await inputs.landlockAbi() : 0)
@@ -230,6 +237,15 @@ async function observeEngines({ inputs, own, search }: EngineInputs): Promise<En
   const isNew = Object.keys(proven).length > Object.keys(known).length
   if (cache !== undefined && nativePrograms.probe.ok && isNew) remember(cache, proven)
   return facts
+}
+
+/** Where something of this version and these surroundings is remembered. @param words what it depends on besides */
+function factsOf(
+  [what, ...words]: readonly (string | undefined)[],
+  { cache: directory, version }: HostInputs,
+  { stamp, uid }: Self,
+): CacheInputs | undefined {
+  return directory === undefined ? undefined : { directory, uid, key: [what, version, stamp, ...words].join('\n') }
 }
 
 /** Even a run that believes in its engine asks: its plan says which way it is. */

@@ -42,10 +42,10 @@ describe('What was remembered', () => {
     expect([statSync(directory).mode & 0o777, statSync(fileOf(directory)).mode & 0o777]).toEqual([0o700, 0o600])
   })
 
-  test('leaves no temporary file, and no more than sixteen', () => {
-    for (let index = 0; index < 20; index++) remember(inputs(`key-${index}`), value)
+  test('leaves no temporary file, and no more than thirty-two', () => {
+    for (let index = 0; index < 40; index++) remember(inputs(`key-${index}`), value)
     expect(readdirSync(inputs().directory).filter((name) => !/^facts-[0-9a-f]{16}\.json$/.test(name))).toEqual([])
-    expect(readdirSync(inputs().directory)).toHaveLength(16)
+    expect(readdirSync(inputs().directory)).toHaveLength(32)
   })
 })
 

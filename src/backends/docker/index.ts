@@ -33,12 +33,12 @@ export const docker: Backend = {
   observe: {
     // A daemon is slow to answer, so it is asked only when no earlier backend is enough.
     isWanted: () => false,
-    observe: async ({ env, search }) => {
+    observe: async (question) => {
       // Our own search comes first: a client that lies in the caller's tree is not asked.
-      const found = search(env['LLM_DO_DOCKER'] || 'docker')
+      const found = question.search(question.env['LLM_DO_DOCKER'] || 'docker')
       if (found === undefined) return {}
-      const { observeDaemon } = await import('./observe.ts')
-      return { docker: await observeDaemon(found.path, { env }) }
+      const { knownDaemon } = await import('./known-daemon.ts')
+      return { docker: await knownDaemon(found, question) }
     },
   },
   offers: dockerOffers,

@@ -31,12 +31,15 @@ export async function observeDocker({
   return found === undefined ? undefined : observeDaemon(found.path, { env, patienceMs })
 }
 
+export const programOf = (path: string): DockerFact['program'] =>
+  basename(path).includes('podman') ? 'podman' : 'docker'
+
 /** Asks a client that was found already. */
 export async function observeDaemon(
   path: string,
   { env, patienceMs = ANSWER_MS }: Omit<DockerSearch, 'notBelow'>,
 ): Promise<DockerFact> {
-  const program = basename(path).includes('podman') ? 'podman' : 'docker'
+  const program = programOf(path)
   const reply = await requestInfo(path, clientEnvironment(env, path), patienceMs)
   return { program, path, ...readInfo({ ...reply, program, env }) }
 }
