@@ -51,7 +51,7 @@ const MOST_NAMED = 4
 function problemOf(zone: PlannedZone, { profile, isOpen, isRoot, ownIn }: DetachInputs): readonly string[] {
   if (isRoot && isWritable(zone.mode) && zone.uid === 0) return [copyUpProblem(zone, profile)]
   if (zone.protect.length === 0 && zone.git === undefined && zone.linked === undefined) return []
-  const own = [...ownIn(zone), ...(zone.linked === undefined ? [] : ['other names of its files'])]
+  const own = [...ownIn(zone), ...(zone.linked ?? []).map(({ path }) => `another name of ${path}`)]
   const head = `${zone.from}: ${shown(zone.source)} cannot be writable under seccomp ${shown(profile)}, which lets the command make mounts: it could move`
   if (own.length > 0)
     return [`${head} what decides the next run (${listed(own)}); show another directory, or this one read-only`]

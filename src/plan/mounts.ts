@@ -4,14 +4,14 @@
  */
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
-import type { HostFacts, Inode, PathFact } from '../host/facts.ts'
+import type { HostFacts, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
 import { GIT, PROTECTED_NAMES } from '../policy/protected.ts'
 import { HOST_MODES, isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { plannedCaches } from './caches.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
-import type { PlannedZone, Scratch } from './plan.ts'
+import type { LinkedFile, PlannedZone, Scratch } from './plan.ts'
 import { privateProblem, privateSteps } from './private-steps.ts'
 import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protected-paths.ts'
 import type { Request } from './request.ts'
@@ -613,9 +613,9 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
 }
 
 /** A name in a zone is as good as the file's own: a protection of paths does not see it. */
-function linkedFiles({ protectFiles }: Policy, paths: PathFacts): readonly { dev: number; ino: Inode }[] {
+function linkedFiles({ protectFiles }: Policy, paths: PathFacts): readonly LinkedFile[] {
   const facts = [...new Set(endsOf(protectFiles, paths))].flatMap((end) => paths[end] ?? [])
-  return facts.flatMap(({ dev, ino, names = 1 }) => (names > 1 ? [{ dev, ino }] : []))
+  return facts.flatMap(({ real, dev, ino, names = 1 }) => (names > 1 ? [{ path: real, dev, ino }] : []))
 }
 
 /** What stays read-only in a zone because it decides the next run, relative to the zone's root. */

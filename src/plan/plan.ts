@@ -31,11 +31,17 @@ export interface PlannedZone {
   readonly git?: PlannedGit
   /**
    * Files that decide the next run, wherever they lie, and have more than one hard link: other names of theirs in a rw zone stay
-   * read-only. Absent where there are none.
+   * read-only. Absent where there are none. `path` is canonical.
    */
-  readonly linked?: readonly { readonly dev: number; readonly ino: Inode }[]
+  readonly linked?: readonly LinkedFile[]
   /** Who asked for it, for people: `flag --rw`, `profiles/ci.yaml: zones.input`. */
   readonly from: string
+}
+
+export interface LinkedFile {
+  readonly path: string
+  readonly dev: number
+  readonly ino: Inode
 }
 
 /** How the changes to copy-on-write zones are kept. */

@@ -81,6 +81,15 @@ describe('A writable zone whose protections a command could move', () => {
     )
   })
 
+  test('is refused where a file outside decides the next run and has another name, which may lie in it', () => {
+    const [file, tree] = ['/usr/bin/node', { ...PLAIN_TREE, '/usr/bin/node': 'file' }]
+    const policy = { seccomp: 'nested', protectNot: ['*'], protectFiles: [file] } as const
+    expect(planIn(rw(policy, { tree })).zones).toHaveLength(1)
+    expect(() => planIn(rw(policy, { tree, otherwise: { [file]: { names: 2 } } }))).toThrow(
+      'it could move what decides the next run (another name of /usr/bin/node); show another directory, or this one read-only',
+    )
+  })
+
   const asRoot = { uid: 0, gid: 0 }
   const ROOTS = { ...PLAIN_TREE, '/srv/data': 'directory' } as const
   const open = (mode: 'ro' | 'rw', seccomp: 'nested' | 'off'): World => ({
