@@ -217,7 +217,7 @@ LIBRARY_OBJECTS := $(patsubst %.c,build/unit/%.o,$(shell grep -L '^int main' nat
 # What a fuzz target says of the native part is compiled here; scripts/fuzz needs clang, and minutes.
 TARGET_OBJECTS := $(patsubst %.c,build/unit/%.o,$(wildcard tests/fuzz/*.c))
 
-drivers: $(DRIVERS:%=build/drivers/%) build/drivers/native/answer-small $(TARGET_OBJECTS)
+drivers: $(DRIVERS:%=build/drivers/%) build/drivers/native/answer-small $(TARGET_OBJECTS) ## the programs by which system tests ask the native part; the targets of make fuzz are compiled, too
 	@:
 
 .PRECIOUS: build/unit/%.o

@@ -30,8 +30,8 @@ export async function knownDaemon(
   const environment = clientEnvironment(env, client.path)
   const files = decidingFiles(programOf(client.path), environment)
   if (files === undefined) return observeDaemon(client.path, { env })
-  const words = Object.entries(environment).map((entry) => entry.join('='))
-  const { fact } = await remembered<Known>(['daemon', client.path, client.stamp, ...words.sort()], {
+  const variables = JSON.stringify(Object.entries(environment).sort())
+  const { fact } = await remembered<Known>(['daemon', client.path, client.stamp, variables], {
     // Looked at before: what changes meanwhile is found to be another one later.
     find: async () => ({ seen: look(files), fact: await observeDaemon(client.path, { env }) }),
     isLasting: ({ fact: { server, remote, limits } }) => server.ok && !remote && limits.length === ALL_LIMITS,
