@@ -245,7 +245,8 @@ MINUTES ?= 20
 fuzz: ## the native parsers under libFuzzer, ASan and UBSan, MINUTES=20 each; new inputs are kept in tests/fuzz/corpus
 	@scripts/fuzz $(MINUTES)
 
-test: setup-test drivers ## everything on real components: as root, as a plain user, in a virtual machine
+test: setup-test ## everything on real components: as root, as a plain user, in a virtual machine
+	@$(MAKE) --no-print-directory drivers
 	@CI=$(CI) node scripts/test.mjs $(STAGES)
 
 # A loss shows in minutes: of agents and servers that are killed there is one run of each kind, then sandboxes for as long as asked.

@@ -123,6 +123,7 @@ describeWith('docker', 'the command line on docker', () => {
     const docker = (await execa('sh', ['-c', 'command -v docker'])).stdout
     await writeFile(join(place, 'docker'), `#!/bin/sh\necho "$1" >>${asked}\nexec ${docker} "$@"\n`)
     await chmod(join(place, 'docker'), 0o755)
+    await writeFile(join(place, 'docker.pid'), '1')
     const killRelay = await startRelay(join(place, 'socket'), env()['DOCKER_HOST']?.slice('unix://'.length) ?? '')
     const options = { env: { ...env(), PATH: `${place}:${env()['PATH']}`, DOCKER_HOST: `unix://${place}/socket` }, cwd }
     const words = ['--backend', 'docker', '--image', BUSYBOX_IMAGE, '--', 'echo', 'here']

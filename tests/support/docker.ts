@@ -65,7 +65,14 @@ export interface DockerOptions {
 export async function startDocker({ registry }: DockerOptions = {}): Promise<TestDocker> {
   const { path: root, remove } = await newDirectory()
   const socket = join(root, 'socket')
-  const words = ['--data-root', join(root, 'data'), '--exec-root', join(root, 'exec'), '--pidfile', join(root, 'pid')]
+  const words = [
+    '--data-root',
+    join(root, 'data'),
+    '--exec-root',
+    join(root, 'exec'),
+    '--pidfile',
+    join(root, 'docker.pid'),
+  ]
   const closed = ['--bridge=none', '--iptables=false', '--ip6tables=false']
   const env = { PATH, HOME: root, DOCKER_HOST: `unix://${socket}` }
   const mirror = registry === undefined ? [] : ['--registry-mirror', registry]

@@ -33,7 +33,6 @@ export const COVERED = ['adversary/quick'].map(fileOf)
 /** What they are about is the same for every user: a run of the tests as a plain user beside one as root leaves them to root's. */
 export const USERLESS = [
   'cli/node-options',
-  'fleet-server/queue-rules',
   'fuzz/fuzz',
   'launch-cache/environment',
   'library/package',

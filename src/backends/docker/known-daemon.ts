@@ -4,7 +4,7 @@
  * Edge: file system (what stands at the places that a client reads, never its content).
  */
 import { readdirSync, statSync } from 'node:fs'
-import { isAbsolute, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import type { DockerFact } from '../../host/facts.ts'
 import type { ObserverQuestion } from '../../host/probe.ts'
 import type { FoundProgram } from '../../host/program.ts'
@@ -48,14 +48,18 @@ function decidingFiles(program: DockerFact['program'], env: ClientVariables): re
   return files?.every((file) => isAbsolute(file)) === true ? files : undefined
 }
 
-/** The socket is made anew by each daemon that starts. */
+/** Written by each daemon that starts. A socket that systemd holds (docker.socket) outlives the daemon, and a relay's stays while it leads elsewhere. */
+const PID_FILE = 'docker.pid'
+
 function filesOfDocker(env: ClientVariables): readonly string[] | undefined {
   const config = env['DOCKER_CONFIG'] || join(env['HOME'] || '', '.docker')
   const contexts = join(config, 'contexts')
   const host = env['DOCKER_HOST'] || undefined
   if (host === undefined && (env['DOCKER_CONTEXT'] || stampOf(contexts) !== '')) return undefined
   const socket = host === undefined ? '/var/run/docker.sock' : /^unix:\/\/(\/.*)$/.exec(host)?.[1]
-  return socket === undefined ? undefined : [socket, contexts, join(config, 'config.json')]
+  const pidFile = socket === undefined ? '' : join(dirname(socket), PID_FILE)
+  if (socket === undefined || stampOf(pidFile) === '') return undefined
+  return [socket, pidFile, contexts, join(config, 'config.json')]
 }
 
 const PODMAN_DIRECTORIES = ['/usr/share/containers', '/etc/containers']

@@ -39,6 +39,7 @@ function plantClient(name: keyof typeof INFO, info: unknown = INFO[name]): void 
 function startDaemon(): void {
   rmSync(at('socket'), { force: true })
   write(at('socket'), '')
+  write(at('docker.pid'), '1')
 }
 
 beforeEach(async () => {
@@ -104,6 +105,7 @@ describe('docker is asked', () => {
   test.each<[title: string, between: () => Second]>([
     ['by who is not about to run a command, as doctor', () => ({ inputs: { believe: false } })],
     ['when there is another daemon', changing(startDaemon)],
+    ['when systemd keeps the socket of the one before', changing(() => write(at('docker.pid'), '12'))],
     ['when there is another client', changing(() => plantClient('docker', { ...INFO.docker, ServerVersion: '2' }))],
     ['when its configuration has come', changing(() => write(at('home/.docker/config.json'), '{}'))],
     ['when there are contexts', changing(() => write(at('home/.docker/contexts/meta/1/meta.json'), '{}'))],
@@ -121,6 +123,11 @@ describe('docker is asked', () => {
     ['whose configuration lies below the directory of the moment', () => ({ ...DOCKER(), DOCKER_CONFIG: 'config' })],
   ])('each time %s', async (_title, variables) => {
     expect(await askedTwice(variables())).toBe(2)
+  })
+
+  test('each time where no file of the daemon tells who is behind the socket, as behind a relay', async () => {
+    rmSync(at('docker.pid'))
+    expect(await askedTwice(DOCKER())).toBe(2)
   })
 
   test('each time where contexts were made, of which one may be the default', async () => {
