@@ -67,6 +67,34 @@ describeWith('chromium', 'the page', () => {
     await page.close()
   })
 
+  test('loses no output that comes while an older answer is on its way', async () => {
+    const server = await testServer()
+    const { page } = await open(server)
+    await server.register('agent-1')
+    await page.evaluate("globalThis.pieces = 0; events.addEventListener('output', () => { pieces += 1 })")
+    // What the server answers about the running task is kept back until the page has all that came after.
+    let isKeptBack = true
+    const keptBack: (() => Promise<void>)[] = []
+    await page.route('**/api/tasks/*', async (route) => {
+      const response = await route.fetch()
+      const answer = () => route.fulfill({ response })
+      if (isKeptBack && (await response.json()).state === 'running') keptBack.push(answer)
+      else await answer()
+    })
+    await submit(page, 'make all')
+    await expect.poll(() => stateOf(page).textContent()).toBe('queued')
+    const { jobId } = (await server.take('agent-1', 30)).body.job
+    await expect.poll(() => keptBack.length).toBeGreaterThan(0)
+    for (const data of ['one\n', 'two\n']) {
+      await server.call('POST', '/api/jobs/stream-output', { jobId, data, type: 'stdout' })
+    }
+    await page.waitForFunction('pieces === 2')
+    isKeptBack = false
+    for (const answer of keptBack) await answer()
+    await expect.poll(() => output(page).textContent()).toBe('one\ntwo\n')
+    await page.close()
+  })
+
   test('says what a task requires, and what it waits for while no agent holds it', async () => {
     const server = await testServer()
     const { page } = await open(server)
