@@ -36,13 +36,16 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: native-programs install uninstall packages deb devcontainer all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants drivers test client-table test-vm golden bench fleet-demo doctor clean help FORCE
+.PHONY: native-programs other-native install uninstall packages deb devcontainer all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants drivers test client-table test-vm golden bench fleet-demo doctor clean help FORCE
 
 all: setup ## the same as setup
 
+# For a make within a make whose caller has not said how much at once.
+AT_ONCE = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
+
 setup: ## all that a fresh machine needs: system packages, npm packages, native programs, build
 	@scripts/setup run
-	@$(MAKE) --no-print-directory native build
+	@$(MAKE) $(AT_ONCE) native build
 
 setup-test: setup ## what only the tests need: docker, podman, qemu, compilers
 	@scripts/setup test
@@ -72,23 +75,33 @@ $(KERNEL_HEADERS)/.made: Makefile
 	@ln -s $(ASM_HEADERS) $(KERNEL_HEADERS)/asm
 	@touch $@
 
-# Another compiler or other flags make every program again.
+# Another compiler or other flags make everything again.
 NATIVE_COMMAND := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LINK_FIRST) $(LINK_LAST)
 LINK_FIRST := $(LINK_FIRST)
 LINK_LAST  := $(LINK_LAST)
 # A second directory (BIN=build/arm64/bin) has a compiler of its own.
-NATIVE_STAMP := $(if $(filter bin,$(BIN)),build/native.command,$(BIN).command)
+NATIVE_MADE  := $(if $(filter bin,$(BIN)),build/native,$(BIN))
+NATIVE_STAMP := $(NATIVE_MADE).command
 $(NATIVE_STAMP): FORCE
 	@command -v $(firstword $(CC)) >/dev/null || { \
 	  echo 'make: $(firstword $(CC)): no such compiler (hint: apt-get install musl-tools, or: make setup; another one: make native CC=gcc)' >&2; exit 1; }
 	@mkdir -p $(@D) $(BIN)
 	@echo '$(NATIVE_COMMAND)' | cmp -s - $@ || echo '$(NATIVE_COMMAND)' >$@
 
-# $(call program,NAME,SOURCES): another make may be at it, too.
+# A source is compiled once for all programs that have it. Another make may be at the same file, so it gets its name when it is whole.
+OBJECTS := $(NATIVE_MADE).objects
+objects_of = $(patsubst native/%.c,$(OBJECTS)/%.o,$(1))
+$(OBJECTS)/%.o: native/%.c Makefile $(NATIVE_STAMP) $(if $(MUSL),$(KERNEL_HEADERS)/.made)
+	@mkdir -p $(@D)
+	@echo '  CC $<'
+	@new=$@.$$$$; $(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) -MMD -MP -MF $$new.d -MT $@ -c -o $$new $< && mv $$new.d $(@:.o=.d) && mv $$new $@
+
+# $(call program,NAME,SOURCES)
 define program
-$(BIN)/$(1): $(2) $(NATIVE_HEADERS) $(NATIVE_STAMP) $(if $(MUSL),$(KERNEL_HEADERS)/.made)
-	@echo '  CC $(BIN)/$(1)'
-	@new=$$@.$$$$$$$$; $(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) $(LDFLAGS) -o $$$$new $(LINK_FIRST) $(2) $(LINK_LAST) && mv $$$$new $$@
+$(BIN)/$(1): $(call objects_of,$(2)) native/Makefile.inc
+	@echo '  LD $$@'
+	@new=$$@.$$$$$$$$; $(CC) $(CFLAGS) $(LDFLAGS) -o $$$$new $(LINK_FIRST) $(call objects_of,$(2)) $(LINK_LAST) && mv $$$$new $$@
+-include $(patsubst %.o,%.d,$(call objects_of,$(2)))
 endef
 $(eval $(call program,launch,$(LAUNCH_SOURCES)))
 $(eval $(call program,init,$(INIT_SOURCES)))
@@ -153,9 +166,11 @@ OTHER_CC ?= aarch64-linux-gnu-gcc
 PACKED := x64=$(BIN) arm64=build/arm64/bin
 endif
 
+other-native:
+	@$(MAKE) $(AT_ONCE) native CC=$(OTHER_CC) BIN=build/$(OTHER)/bin
+
 PACKAGES ?= build/packages
-packages: native build ## the packages of npm, for both machines, into build/packages
-	@$(MAKE) --no-print-directory native CC=$(OTHER_CC) BIN=build/$(OTHER)/bin
+packages: native build other-native ## the packages of npm, for both machines, into build/packages
 	@node packaging/npm.mjs $(PACKAGES) $(PACKED)
 
 DEB_ARCHITECTURE := $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
@@ -246,7 +261,7 @@ fuzz: ## the native parsers under libFuzzer, ASan and UBSan, MINUTES=20 each; ne
 	@scripts/fuzz $(MINUTES)
 
 test: setup-test ## everything on real components: as root, as a plain user, in a virtual machine
-	@$(MAKE) --no-print-directory drivers
+	@$(MAKE) $(AT_ONCE) drivers other-native
 	@CI=$(CI) node scripts/test.mjs $(STAGES)
 
 # A loss shows in minutes: of agents and servers that are killed there is one run of each kind, then sandboxes for as long as asked.

@@ -1,11 +1,11 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { ALONE, COVERED, LongestFirst, USERLESS } from './tests/support/file-order.ts'
+import { ALONE, COVERED, LongestFirst, ONE_BY_ONE, USERLESS } from './tests/support/file-order.ts'
 import { unusedGoldens } from './tests/support/unused-goldens.ts'
 
 // `scripts/test.mjs` asks for machine-readable counts beside what people read.
 const countsFile = process.env.LLM_DO_TEST_COUNTS
 
-// One file of system tests at a time, or as many as `scripts/test.mjs` asks for; some run alone all the same.
+// One file of system tests at a time, or as many as `scripts/test.mjs` asks for; some run alone or one by one all the same.
 const workers = Number(process.env.LLM_DO_TEST_WORKERS ?? 1)
 
 // Where `make test` runs the same files as root.
@@ -61,22 +61,22 @@ export default defineConfig({
           ...system,
           name: 'system',
           include: ['tests/**/*.system.test.ts'],
-          exclude: [...shared.exclude, ...leftToRoot, ...(workers > 1 ? [...ALONE, ...COVERED] : [])],
+          exclude: [...shared.exclude, ...leftToRoot, ...(workers > 1 ? [...ALONE, ...ONE_BY_ONE, ...COVERED] : [])],
           maxWorkers: workers,
           sequence: { groupOrder: 1 },
         },
       },
-      {
-        extends: true,
+      ...Object.entries({ 'system-alone': ALONE, 'system-one-by-one': ONE_BY_ONE }).map(([name, files]) => ({
+        extends: true as const,
         test: {
           ...system,
-          name: 'system-alone',
-          include: workers > 1 ? ALONE : [],
+          name,
+          include: workers > 1 ? files : [],
           exclude: [...shared.exclude, ...leftToRoot],
           maxWorkers: 1,
           sequence: { groupOrder: 2 },
         },
-      },
+      })),
     ],
   },
 })

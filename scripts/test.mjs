@@ -2,8 +2,9 @@
 //
 //   node scripts/test.mjs [STAGE...]      without names: all
 //
-// Stages run one after another, and within a stage of system tests three test files at a time (vitest.config.ts). The analyzers run
-// beside the stages, with what these leave of the processors, and show what they found when they end.
+// Stages run one after another, and within a stage of system tests three test files at a time (vitest.config.ts). Those of its files
+// that count what a user's runs leave come after it, one by one, beside the next stage, which is another user's. The analyzers run
+// beside all, with what the stages leave of the processors. What runs beside shows what it found when it ends.
 //
 // A stage that fails does not keep the next one from running. The last line is `N passed, N failed` over all stages; the exit
 // status is 0 only when nothing failed and something passed.
@@ -67,6 +68,7 @@ const required = (words) => process.env.LLM_DO_TEST_REQUIRE ?? (process.env.CI =
 const WORKERS = '3'
 
 const SYSTEM = ['--project', 'system', '--project', 'system-alone']
+const ONE_BY_ONE = ['--project', 'system-one-by-one']
 
 const STAGES = [
   {
@@ -91,30 +93,32 @@ const STAGES = [
   {
     name: 'root',
     title: 'tests on real components, as root',
-    reasonToSkip: () => (isRoot ? undefined : 'this is not root'),
+    reasonToSkip: isNotRoot,
     plainId: PLAIN_ID,
-    run: ({ plain, stages }) => {
-      const isRunAsPlainToo = stages.some(({ name }) => name === 'user')
-      const env = {
-        LLM_DO_TEST_REQUIRE: required(REQUIRED),
-        LLM_DO_TEST_PLAIN_CHECKOUT: plain.checkout,
-        ...(isRunAsPlainToo && { LLM_DO_TEST_PLAIN_STAGE: 'user' }),
-      }
-      return vitest({ words: SYSTEM, env })
-    },
+    run: (given) => asRoot(SYSTEM, given),
+  },
+  {
+    name: 'root, one by one',
+    partOf: 'root',
+    title: 'the tests that count what is left, as root',
+    isBeside: true,
+    reasonToSkip: isNotRoot,
+    plainId: PLAIN_ID,
+    run: (given) => asRoot(ONE_BY_ONE, { ...given, isShownAtItsEnd: true }),
   },
   {
     name: 'user',
     title: `tests on real components, as ${isRoot ? 'a plain' : 'this'} user`,
     plainId: PLAIN_ID_OF_STAGE,
-    run: ({ plain, stages }) => {
-      const isRunAsRootToo = isRoot && stages.some(({ name }) => name === 'root')
-      const env = {
-        LLM_DO_TEST_REQUIRE: required(REQUIRED_OF_A_USER),
-        ...(isRunAsRootToo && { LLM_DO_TEST_ROOT_STAGE: 'root' }),
-      }
-      return vitest({ words: SYSTEM, env, plain })
-    },
+    run: (given) => asUser(SYSTEM, given),
+  },
+  {
+    name: 'user, one by one',
+    partOf: 'user',
+    title: `the tests that count what is left, as ${isRoot ? 'a plain' : 'this'} user`,
+    isBeside: true,
+    plainId: PLAIN_ID_OF_STAGE,
+    run: (given) => asUser(ONE_BY_ONE, { ...given, isShownAtItsEnd: true }),
   },
   {
     name: 'vm',
@@ -123,6 +127,31 @@ const STAGES = [
     run: () => summed({ file: join(checkout, 'tests/vm/run'), env: { LLM_DO_TEST_REQUIRE: required(REQUIRED) } }),
   },
 ]
+
+function isNotRoot() {
+  return isRoot ? undefined : 'this is not root'
+}
+
+/** The tests of some projects as root; those that need a plain user's checkout find one. */
+function asRoot(words, { plain, stages, ...more }) {
+  const isRunAsPlainToo = stages.some(({ name }) => name === 'user')
+  const env = {
+    LLM_DO_TEST_REQUIRE: required(REQUIRED),
+    LLM_DO_TEST_PLAIN_CHECKOUT: plain.checkout,
+    ...(isRunAsPlainToo && { LLM_DO_TEST_PLAIN_STAGE: 'user' }),
+  }
+  return vitest({ words, env, ...more })
+}
+
+/** The same as a plain user, or as the user of this process. */
+function asUser(words, { plain, stages, ...more }) {
+  const isRunAsRootToo = isRoot && stages.some(({ name }) => name === 'root')
+  const env = {
+    LLM_DO_TEST_REQUIRE: required(REQUIRED_OF_A_USER),
+    ...(isRunAsRootToo && { LLM_DO_TEST_ROOT_STAGE: 'root' }),
+  }
+  return vitest({ words, env, plain, ...more })
+}
 
 /** Where CI requires the machine, the stage runs and says itself what is missing. */
 function lacksMachine() {
@@ -174,18 +203,19 @@ function show({ file, argv = [], cwd = checkout, env, isShownAtItsEnd = false })
 }
 
 /** Runs vitest, as a plain user in that user's copy when one is given, and counts by its JSON report. */
-async function vitest({ words, env, plain }) {
+async function vitest({ words, env, plain, isShownAtItsEnd }) {
   const directory = mkdtempSync(join(tmpdir(), 'llm-do-test-counts-'))
   if (plain !== undefined) chownSync(directory, plain.id, plain.id)
   const countsFile = join(directory, 'counts.json')
   const argv = ['node_modules/vitest/vitest.mjs', 'run', ...words]
-  const asRoot = {
+  const program = {
+    isShownAtItsEnd,
     file: process.execPath,
     argv,
     env: { ...environment, PATH, ...env, LLM_DO_TEST_COUNTS: countsFile, LLM_DO_TEST_WORKERS: WORKERS },
   }
   try {
-    const { status } = await show(plain === undefined ? asRoot : plain.started(asRoot))
+    const { status } = await show(plain === undefined ? program : { ...program, ...plain.started(program) })
     return countsOf({ status, countsFile })
   } finally {
     rmSync(directory, { recursive: true, force: true })
@@ -248,8 +278,10 @@ function makePlainUser(id) {
   for (const directory of [user.checkout, user.home, user.runtime, user.bin]) mkdirSync(directory)
   const parts = readdirSync(checkout).filter((part) => part !== '.git' && part !== 'build')
   execFileSync('cp', ['-a', '--reflink=auto', ...parts.map((part) => join(checkout, part)), user.checkout])
-  // With what tells make that the programs need not be made again, while other tests use them.
-  const told = ['drivers', 'include', 'native.command'].map((part) => join(checkout, 'build', part))
+  // With all by which make knows that nothing has to be made again, while other tests use it.
+  const told = ['drivers', 'include', 'native.command', 'native.objects', 'arm64'].map((part) =>
+    join(checkout, 'build', part),
+  )
   mkdirSync(join(user.checkout, 'build'))
   execFileSync('cp', ['-a', ...told, join(user.checkout, 'build')])
   execFileSync('chown', ['-R', `${id}:${id}`, user.checkout, user.home, user.runtime])
@@ -315,13 +347,13 @@ async function runStages(stages) {
   const beside = []
   try {
     // Before anything runs: vitest makes and removes files below node_modules, which a copy would trip over.
-    for (const stage of isRoot ? stages : [])
-      if (stage.plainId !== undefined) plainUsers.set(stage, makePlainUser(stage.plainId))
+    const ids = new Set(stages.map(({ plainId }) => plainId).filter((id) => isRoot && id !== undefined))
+    for (const id of ids) plainUsers.set(id, makePlainUser(id))
     for (const stage of stages) {
       const reason = stage.reasonToSkip?.()
       if (reason !== undefined) print(`${stage.name}: skipped, ${reason}`)
       else if (interrupted.by === undefined) {
-        const counting = runStage(stage, { stages, plain: plainUsers.get(stage) })
+        const counting = runStage(stage, { stages, plain: plainUsers.get(stage.plainId) })
         if (stage.isBeside) beside.push(counting)
         else counts.push(await counting)
       }
@@ -335,12 +367,14 @@ async function runStages(stages) {
 }
 
 const requested = process.argv.slice(2)
-const unknown = requested.filter((name) => !STAGES.some((stage) => stage.name === name))
+const names = STAGES.filter(({ partOf }) => partOf === undefined).map(({ name }) => name)
+const unknown = requested.filter((name) => !names.includes(name))
 if (unknown.length > 0) {
-  console.error(`test: no stage ${unknown.join(', ')}: expected ${STAGES.map(({ name }) => name).join(', ')}`)
+  console.error(`test: no stage ${unknown.join(', ')}: expected ${names.join(', ')}`)
   process.exit(2)
 }
-const counts = await runStages(requested.length === 0 ? STAGES : STAGES.filter(({ name }) => requested.includes(name)))
+const isRequested = ({ name, partOf = name }) => requested.length === 0 || requested.includes(partOf)
+const counts = await runStages(STAGES.filter(isRequested))
 for (const failure of counts.flatMap(({ failures }) => failures)) print(`failed: ${failure}`)
 const [passed, failed] = [sumOf(counts, 'passed'), sumOf(counts, 'failed')]
 process.stdout.write(`${passed} passed, ${failed} failed\n`)

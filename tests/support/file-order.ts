@@ -6,8 +6,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const fileOf = (name: string): string => `tests/${name}.system.test.ts`
 
-/** They count what `prune` removes, what runs leave or what is in the one directory of root's, leave records for it, or compare times. */
-export const ALONE = [
+/** They compare times: nothing else runs. */
+export const ALONE = ['real/terminal-bounds'].map(fileOf)
+
+/** They count what `prune` removes, what runs leave or what is in a user's one directory, or leave records for it: nothing else of theirs runs. */
+export const ONE_BY_ONE = [
   'backends/command-line',
   'cow/keeping',
   'cow/start',
@@ -23,7 +26,6 @@ export const ALONE = [
   'pool/warm',
   'real/lost',
   'real/many',
-  'real/terminal-bounds',
   'support/leftovers',
 ].map(fileOf)
 
@@ -32,9 +34,18 @@ export const COVERED = ['adversary/quick'].map(fileOf)
 
 /** What they are about is the same for every user: a run of the tests as a plain user beside one as root leaves them to root's. */
 export const USERLESS = [
+  'cli/completion',
+  'cli/images',
+  'cli/load-bundle',
   'cli/node-options',
+  'cli/transcripts',
+  'fleet-server/page',
+  'fleet-server/queue',
+  'fleet-server/queue-rules',
+  'fleet-server/together',
   'fuzz/fuzz',
   'launch-cache/environment',
+  'library/library',
   'library/package',
   'native/answer',
   'native/arm64',
@@ -42,7 +53,9 @@ export const USERLESS = [
   'native/rules',
   'native/words',
   'network/judge',
+  'packaging/action',
   'packaging/deb',
+  'packaging/image',
 ].map(fileOf)
 
 /** Over twenty seconds on two processors, the longest first. */
