@@ -79,12 +79,14 @@ $(KERNEL_HEADERS)/.made: Makefile
 NATIVE_COMMAND := $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LINK_FIRST) $(LINK_LAST)
 LINK_FIRST := $(LINK_FIRST)
 LINK_LAST  := $(LINK_LAST)
+comma := ,
 # A second directory (BIN=build/arm64/bin) has a compiler of its own.
 NATIVE_MADE  := $(if $(filter bin,$(BIN)),build/native,$(BIN))
 NATIVE_STAMP := $(NATIVE_MADE).command
+NATIVE_HINT  := $(if $(MUSL),make setup$(comma) or another one: make native CC=gcc,make setup-test installs the one for the other machine)
 $(NATIVE_STAMP): FORCE
 	@command -v $(firstword $(CC)) >/dev/null || { \
-	  echo 'make: $(firstword $(CC)): no such compiler (hint: apt-get install musl-tools, or: make setup; another one: make native CC=gcc)' >&2; exit 1; }
+	  echo 'make: $(firstword $(CC)): no such compiler (hint: $(NATIVE_HINT))' >&2; exit 1; }
 	@mkdir -p $(@D) $(BIN)
 	@echo '$(NATIVE_COMMAND)' | cmp -s - $@ || echo '$(NATIVE_COMMAND)' >$@
 
@@ -94,7 +96,7 @@ objects_of = $(patsubst native/%.c,$(OBJECTS)/%.o,$(1))
 $(OBJECTS)/%.o: native/%.c Makefile $(NATIVE_STAMP) $(if $(MUSL),$(KERNEL_HEADERS)/.made)
 	@mkdir -p $(@D)
 	@echo '  CC $<'
-	@new=$@.$$$$; $(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) -MMD -MP -MF $$new.d -MT $@ -c -o $$new $< && mv $$new.d $(@:.o=.d) && mv $$new $@
+	@new=$@.$$$$; $(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) -MMD -MP -MF $$new.d -MT $@ -c -o $$new $< && mv $$new.d $(@:.o=.d) && mv $$new $@ || { rm -f $$new $$new.d; exit 1; }
 
 # $(call program,NAME,SOURCES)
 define program
