@@ -111,15 +111,18 @@ export function outcomeOf(
 const milliseconds = (ns: number): number => Math.max(0, Math.round(ns / 1000) / 1000)
 
 /**
- * wait(2): the low seven bits are the signal, the second byte the exit status; -1 = nobody was left to reap it. At the memory limit that
- * is so because the kernel, or the watchdog, has killed the whole tree.
+ * wait(2): the low seven bits are the signal, the second byte the exit status; -1 = nobody was left to reap it. Of a command that ran
+ * and was stopped that is so because the whole tree was killed: at once, or when it had not ended some moments after SIGTERM.
  */
-function endOfCommand({ waitStatus, cause }: LaunchStatus): Pick<Outcome, 'exitCode' | 'signal'> {
-  if (waitStatus < 0) return { exitCode: null, signal: cause === 'memory' ? 'SIGKILL' : null }
+function endOfCommand({ waitStatus, cause, startedNs }: LaunchStatus): Pick<Outcome, 'exitCode' | 'signal'> {
+  const wasKilled = startedNs !== 0 && !NOT_STOPPED.includes(cause)
+  if (waitStatus < 0) return { exitCode: null, signal: wasKilled ? 'SIGKILL' : null }
   const number = waitStatus & 0x7f
   if (number === 0) return { exitCode: (waitStatus >> 8) & 0xff, signal: null }
   return { exitCode: null, signal: signalName(number) ?? `SIG${number}` }
 }
+
+const NOT_STOPPED: readonly Outcome['cause'][] = ['exit', 'setup', 'exec', 'lost']
 
 function signalName(number: number): string | undefined {
   return Object.entries(constants.signals).find(([, value]) => value === number)?.[0]

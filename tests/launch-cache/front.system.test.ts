@@ -242,7 +242,7 @@ function makeToolchain(): string {
   return join(bin, 'tool')
 }
 
-describeWith('bwrap', 'a plan that was made for another program', () => {
+describeWith(['bwrap', 'one-user'], 'a plan that was made for another program', () => {
   beforeEach(async () => warm(['--', 'true']))
 
   test.each([
@@ -334,7 +334,7 @@ describeWith('bwrap', 'a plan that was made for another program', () => {
   })
 })
 
-describeWith('bwrap', 'a plan that was made for other variables of --env', () => {
+describeWith(['bwrap', 'one-user'], 'a plan that was made for other variables of --env', () => {
   beforeEach(async () => warm(['--env', 'K=one', '--env=L=one', '--', 'env']))
 
   test.each([
@@ -400,7 +400,7 @@ const LETS_RUN = ['echo', 'cat', 'sh', 'ls', 'no-such-program'].map(
 )
 const ASKS = '      - { pattern: env, approval: ask }'
 
-describeWith('bwrap', 'a plan under a worker', () => {
+describeWith(['bwrap', 'one-user'], 'a plan under a worker', () => {
   const leave = (text: string, file = 'workers/w.worker') => {
     mkdirSync(dirname(join(site.current.work, file)), { recursive: true })
     writeFileSync(join(site.current.work, file), text)
@@ -502,7 +502,7 @@ describeWith('bwrap', 'a plan under a worker', () => {
   })
 })
 
-describeWith('bwrap', 'a known plan whose run ends by no exit', () => {
+describeWith(['bwrap', 'one-user'], 'a known plan whose run ends by no exit', () => {
   const plant = (): void => {
     const make = (name: string, text: string, mode: number) =>
       writeFileSync(join(site.current.work, name), text, { mode })
@@ -559,7 +559,7 @@ const printed = (format: string): readonly string[] => json('printf', format)
 const CONTROLS = Array.from({ length: 0x20 }, (_, byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
 const MIB = 1024 ** 2
 
-describeWith('bwrap', 'a known plan whose result is JSON', () => {
+describeWith(['bwrap', 'one-user'], 'a known plan whose result is JSON', () => {
   test.each<readonly [string, readonly string[]]>([
     ['nothing', json('true')],
     ['stdin and an exit code', json('sh', '-c', 'cat; echo err >&2; exit 3')],

@@ -135,7 +135,8 @@ describeWith(['userns'], 'the limit of processor time', () => {
     expect({ status, ...JSON.parse(out) }).toMatchObject({
       status: 137,
       reason: 'cpu-time',
-      signal: 'SIGTERM',
+      // On a busy machine the tenth of a second after SIGTERM may be over first.
+      signal: expect.stringMatching(/^SIG(TERM|KILL)$/),
       ok: false,
     })
     expect(await runForText(['--cpu-time', '20s', '-c', 'sleep 1; exit 3'], { as })).toMatchObject({ status: 3 })

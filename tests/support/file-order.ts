@@ -34,11 +34,13 @@ export const COVERED = ['adversary/quick'].map(fileOf)
 
 /** What they are about is the same for every user: a run of the tests as a plain user beside one as root leaves them to root's. */
 export const USERLESS = [
+  'backends/namespace/run-protocol',
   'cli/completion',
   'cli/images',
   'cli/load-bundle',
   'cli/node-options',
   'cli/transcripts',
+  'fleet/agent',
   'fleet-server/page',
   'fleet-server/queue',
   'fleet-server/queue-rules',
@@ -56,6 +58,7 @@ export const USERLESS = [
   'packaging/action',
   'packaging/deb',
   'packaging/image',
+  'pool/library',
 ].map(fileOf)
 
 /** Over twenty seconds on two processors, the longest first. */
