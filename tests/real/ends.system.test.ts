@@ -108,6 +108,17 @@ describeWith(['bwrap', 'userns'], 'the deadline', () => {
     await expectNothingLeft({ before, mark })
   })
 
+  test.each(['unshare', 'bwrap'])(
+    'kills a command that ignores SIGTERM, and the result says so (%s)',
+    async (engine) => {
+      const script = 'trap "" TERM; while :; do sleep 1; done'
+      const words = ['--json', '--engine', engine, '--timeout', '700ms', '-c', script]
+      const { status, out } = await runForText(words)
+      const end = { ok: false, reason: 'timeout', exitCode: null, signal: 'SIGKILL' }
+      expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 124, ...end })
+    },
+  )
+
   test('is not held up by an orphan that keeps stdout open, nor by a reader that stopped reading', async () => {
     const [file = '', ...words] = cliWords(['--timeout', '500ms', '--', 'yes'])
     const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await directoryWith() }
