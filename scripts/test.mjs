@@ -93,7 +93,7 @@ const STAGES = [
   {
     name: 'root',
     title: 'tests on real components, as root',
-    reasonToSkip: isNotRoot,
+    reasonToSkip: lacksRoot,
     plainId: PLAIN_ID,
     run: (given) => asRoot(SYSTEM, given),
   },
@@ -102,7 +102,7 @@ const STAGES = [
     partOf: 'root',
     title: 'the tests that count what is left, as root',
     isBeside: true,
-    reasonToSkip: isNotRoot,
+    reasonToSkip: lacksRoot,
     plainId: PLAIN_ID,
     run: (given) => asRoot(ONE_BY_ONE, { ...given, isShownAtItsEnd: true }),
   },
@@ -128,7 +128,7 @@ const STAGES = [
   },
 ]
 
-function isNotRoot() {
+function lacksRoot() {
   return isRoot ? undefined : 'this is not root'
 }
 

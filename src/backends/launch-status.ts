@@ -112,10 +112,11 @@ const milliseconds = (ns: number): number => Math.max(0, Math.round(ns / 1000) /
 
 /**
  * wait(2): the low seven bits are the signal, the second byte the exit status; -1 = nobody was left to reap it. Of a command that ran
- * and was stopped that is so because the whole tree was killed: at once, or when it had not ended some moments after SIGTERM.
+ * and was stopped that is so because the whole tree was killed: at once, or when it had not ended some moments after SIGTERM. At the
+ * memory limit the tree is killed even before the command runs.
  */
 function endOfCommand({ waitStatus, cause, startedNs }: LaunchStatus): Pick<Outcome, 'exitCode' | 'signal'> {
-  const wasKilled = startedNs !== 0 && !NOT_STOPPED.includes(cause)
+  const wasKilled = cause === 'memory' || (startedNs !== 0 && !NOT_STOPPED.includes(cause))
   if (waitStatus < 0) return { exitCode: null, signal: wasKilled ? 'SIGKILL' : null }
   const number = waitStatus & 0x7f
   if (number === 0) return { exitCode: (waitStatus >> 8) & 0xff, signal: null }

@@ -19,10 +19,11 @@ describe('the end that the launcher reports', () => {
     expect(outcome).toMatchObject({ cause, ...end })
   })
 
-  test('is no signal where the command never ran', () => {
-    const outcome = outcomeOfStatus(
-      JSON.stringify({ cause: 'cancelled', waitStatus: -1, step: '', killed: 0, startedNs: 0 }),
-    )
-    expect(outcome).toMatchObject({ cause: 'cancelled', exitCode: null, signal: null })
+  test.each([
+    ['cancelled', null],
+    ['memory', 'SIGKILL'],
+  ])('by %s before the command ran has signal %s', (cause, signal) => {
+    const outcome = outcomeOfStatus(JSON.stringify({ cause, waitStatus: -1, step: '', killed: 0, startedNs: 0 }))
+    expect(outcome).toMatchObject({ cause, exitCode: null, signal })
   })
 })

@@ -111,8 +111,9 @@ describeWith(['bwrap', 'userns'], 'the deadline', () => {
   test.each(['unshare', 'bwrap'])(
     'kills a command that ignores SIGTERM, and the result says so (%s)',
     async (engine) => {
+      // The shell has to be there before the deadline, on a busy machine too.
       const script = 'trap "" TERM; while :; do sleep 1; done'
-      const words = ['--json', '--engine', engine, '--timeout', '700ms', '-c', script]
+      const words = ['--json', '--engine', engine, '--timeout', '3s', '-c', script]
       const { status, out } = await runForText(words)
       const end = { ok: false, reason: 'timeout', exitCode: null, signal: 'SIGKILL' }
       expect({ status, ...JSON.parse(out) }).toMatchObject({ status: 124, ...end })
