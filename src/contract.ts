@@ -212,6 +212,8 @@ export const VERBS = {
   rule: 4,
   /** WORD; read by client; a word of a rule */
   token: 1,
+  /** BY; read by client; the text of -c may use shell syntax: each command of a list or pipe is judged; BY answers for people, where somebody does */
+  syntax: 1,
   /** NAME; read by client; the pool that may serve the plan */
   pool: 1,
   /** read by client; the run ends with the process that started the client */

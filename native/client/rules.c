@@ -10,10 +10,10 @@
 
 /* ---- words ---- */
 
-/* What shows as what it is. */
-static int is_plain(const char *text) {
+/* What shows as what it is; `also`: characters that are let through although they do not. */
+static int is_plain(const char *text, const char *also) {
   for (; *text; text++)
-    if (*text < ' ' || *text > '~') return 0;
+    if ((*text < ' ' || *text > '~') && !strchr(also, *text)) return 0;
   return 1;
 }
 
@@ -31,6 +31,8 @@ static int is_of_shell(const char *word) {
   return 0;
 }
 
+static int is_blank(char c) { return c == ' ' || c == '\t'; }
+
 struct division {
   char bytes[2 * TEXT_MAX];
   char *token[TOKENS_MAX + 1];
@@ -44,7 +46,7 @@ static int divide(const char *text, struct division *division) {
   char *at = division->bytes, quote = 0;
   int count = 0, is_open = 0;
   for (; *text; text++) {
-    if (!quote && *text == ' ') {
+    if (!quote && is_blank(*text)) {
       if (is_open) *at++ = 0;
       is_open = 0;
       continue;
@@ -64,15 +66,6 @@ static int divide(const char *text, struct division *division) {
   *at = 0;
   division->token[count] = NULL;
   return quote ? -1 : count;
-}
-
-/* The words of a text that a shell would only start one program by; NULL for any other. */
-static char **words_of(const char *script) {
-  static struct division division;
-  if (strlen(script) >= TEXT_MAX || !is_plain(script) || strpbrk(script, "|&;<>()$`{}")) return NULL;
-  if (divide(script, &division) < 1) return NULL;
-  const char *first = division.token[0];
-  return !*first || strchr(first, '=') || is_of_shell(first) ? NULL : division.token;
 }
 
 /* ---- rules ---- */
@@ -105,11 +98,80 @@ static int decide(const struct launchfile *file, char **words, struct entry *dec
   return launchfile_find(file, V_DEFAULT, decided) ? 0 : -1;
 }
 
-const char *rules_let_run(const struct launchfile *file, const char *script, char **command) {
+/* What lets the command run, NULL where nothing here does. */
+static const char *who_lets_run(const struct launchfile *file, char **words) {
   struct entry decided;
-  if (!launchfile_find(file, V_DEFAULT, &decided)) return launchfile_find(file, V_RULE, &decided) ? NULL : "policy";
-  char **words = !are_text(command) ? NULL : script ? words_of(script) : command;
-  if (!words || !*words[0] || !is_plain(words[0])) return NULL;
+  if (!words[0] || !*words[0] || !is_plain(words[0], "")) return NULL;
   if (decide(file, words, &decided) < 0 || strcmp(decided.word[0], "run") != 0) return NULL;
   return decided.verb == V_RULE ? decided.word[3] : decided.word[1];
+}
+
+/* ---- the text of -c ---- */
+
+#define SYNTAX "|&;<>()$`{}\n"
+#define SUBSTITUTION "$`(){}" /* signs after which text runs that no rule has seen */
+#define BETWEEN "|&;\n"
+
+/* A text that only starts one program, or begins with a word of the shell's own where that is let through. */
+static const char *who_lets_simple(const struct launchfile *file, const char *text, int may_use_syntax) {
+  static struct division division;
+  if (divide(text, &division) < 1) return NULL;
+  const char *first = division.token[0];
+  if (!may_use_syntax && (strchr(first, '=') || is_of_shell(first))) return NULL;
+  return who_lets_run(file, division.token);
+}
+
+static int is_duplication(const char *at) { return (at[0] == '<' || at[0] == '>') && at[1] == '&' && at[2] && strchr("-0123456789", at[2]); }
+
+/* `2>&1` becomes a blank: its ampersand ends no command. */
+static void drop_duplications(const char *script, char *text) {
+  char *end = text;
+  for (; *script; script++) {
+    if (!is_duplication(script)) {
+      *end++ = *script;
+      continue;
+    }
+    while (end > text && end[-1] >= '0' && end[-1] <= '9') end--;
+    *end++ = ' ';
+    script += 2;
+  }
+  *end = 0;
+}
+
+/* Also of a blank that a backslash would have kept, as node does: what is left of that is no text to divide. */
+static char *trim(char *text) {
+  while (is_blank(*text)) text++;
+  for (char *end = strchr(text, 0); end > text && is_blank(end[-1]);) *--end = 0;
+  return text;
+}
+
+/* Every command of a list or pipe by itself. The first one's reason counts, but for the answer to a question. */
+static const char *who_lets_list(const struct launchfile *file, const char *script, const char *answer) {
+  static char text[TEXT_MAX];
+  const char *reason = NULL;
+  drop_duplications(script, text);
+  for (char *rest = text, *part; (part = strsep(&rest, BETWEEN));) {
+    const char *command = trim(part);
+    if (!*command) continue;
+    const char *by = who_lets_simple(file, command, 1);
+    if (!by) return NULL;
+    if (!reason || strcmp(by, answer) == 0) reason = by;
+  }
+  return reason;
+}
+
+/* As decideScript in src/worker/rules.ts. */
+static const char *who_lets_script(const struct launchfile *file, const char *script) {
+  struct entry syntax;
+  int may_use_syntax = launchfile_find(file, V_SYNTAX, &syntax);
+  if (strlen(script) >= TEXT_MAX || !is_plain(script, may_use_syntax ? "\n\t" : "")) return NULL;
+  if (!strpbrk(script, SYNTAX)) return who_lets_simple(file, script, may_use_syntax);
+  return may_use_syntax && !strpbrk(script, SUBSTITUTION) ? who_lets_list(file, script, syntax.word[0]) : NULL;
+}
+
+const char *rules_let_run(const struct launchfile *file, const char *script, char **command) {
+  struct entry entry;
+  if (!launchfile_find(file, V_DEFAULT, &entry)) return launchfile_find(file, V_RULE, &entry) ? NULL : "policy";
+  if (!are_text(command)) return NULL;
+  return script ? who_lets_script(file, script) : who_lets_run(file, command);
 }

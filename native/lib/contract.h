@@ -110,6 +110,7 @@ enum verb {
   V_DEFAULT, /* run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */
   V_RULE, /* run|ask|block prefix|exact COUNT BY; read by client; of the worker, followed by so many token entries; the first that matches counts */
   V_TOKEN, /* WORD; read by client; a word of a rule */
+  V_SYNTAX, /* BY; read by client; the text of -c may use shell syntax: each command of a list or pipe is judged; BY answers for people, where somebody does */
   V_POOL, /* NAME; read by client; the pool that may serve the plan */
   V_PARENT, /* read by client; the run ends with the process that started the client */
   V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
@@ -187,6 +188,7 @@ enum verb {
   ROW(V_DEFAULT, "default", 2) \
   ROW(V_RULE, "rule", 4) \
   ROW(V_TOKEN, "token", 1) \
+  ROW(V_SYNTAX, "syntax", 1) \
   ROW(V_POOL, "pool", 1) \
   ROW(V_PARENT, "parent", 0) \
   ROW(V_CAPTURE, "capture", 1) \

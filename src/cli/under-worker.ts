@@ -13,7 +13,7 @@ import type { Policy } from '../policy/policy.ts'
 import type { Environment } from '../run/caller.ts'
 import type { NarrowingSources } from '../run/narrowing-sources.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
-import { APPROVALS, type Approval, answeredBy, blockedError } from '../worker/approval.ts'
+import { APPROVALS, answeredBy, blockedError } from '../worker/approval.ts'
 import { approvalsDirectory, sessionMemory } from '../worker/approval-store.ts'
 import { type Decided, narrowByWorker, prepareWorker, zonesThatMoved } from '../worker/authorize.ts'
 import { compileRules } from '../worker/compile.ts'
@@ -64,17 +64,17 @@ export function underWorker({ given, script, env }: WorkerInputs): UnderWorker {
     onDecided: (decided) => void decisions.push(decided),
   })
   return {
-    options: { narrow, accept: refuseMovedZones, narrowedFrom: () => sourcesOf(decisions.at(-1), words.approval) },
+    options: { narrow, accept: refuseMovedZones, narrowedFrom: () => sourcesOf(decisions.at(-1), words) },
     // A run may be planned twice. A refusal is the last word; who let it run was asked the first time.
     decided: () => decisions.find(({ run }) => !run) ?? decisions[0],
   }
 }
 
 /** For the client, which judges the next command by the same rules. */
-function sourcesOf(decided: Decided | undefined, approval: Approval): NarrowingSources | undefined {
+function sourcesOf(decided: Decided | undefined, words: ReturnType<typeof wordsOf>): NarrowingSources | undefined {
   if (decided?.lasting === undefined) return undefined
   const { shell, files, missing, seen } = decided.lasting
-  const judgement = compileRules(shell, approval)
+  const judgement = compileRules(shell, words)
   const read = files.filter((file) => !missing.includes(file))
   return judgement && { read, missing, paths: seen, judgement, worker: decided.worker }
 }

@@ -6,13 +6,23 @@ import { type Approval, answeredBy } from './approval.ts'
 import { DEFAULT, nameOf } from './rules.ts'
 import type { Decision, Shell } from './worker.ts'
 
+interface Operator {
+  readonly approval: Approval
+  readonly allowShellSyntax: boolean
+}
+
 /** @returns undefined for rules that words of a launch file cannot hold */
-export function compileRules(shell: Shell, approval: Approval): readonly LaunchRecord[] | undefined {
+export function compileRules(
+  shell: Shell,
+  { approval, allowShellSyntax }: Operator,
+): readonly LaunchRecord[] | undefined {
+  const answer = approval === 'approve_all' ? answeredBy(approval) : ''
   const answered = (decision: Decision, by: string): readonly [Decision, string] =>
-    decision === 'ask' && approval === 'approve_all' ? ['run', answeredBy(approval)] : [decision, by]
+    decision === 'ask' && answer !== '' ? ['run', answer] : [decision, by]
   const { rules } = shell
   if (!rules.every(({ tokens }) => tokens.every(isWord))) return undefined
   return [
+    ...(allowShellSyntax ? [['syntax', answer] satisfies LaunchRecord] : []),
     ['default', ...answered(shell.default?.value ?? 'block', DEFAULT)],
     ...rules.flatMap((rule): LaunchRecord[] => {
       const [decision, by] = answered(rule.decision, nameOf(rule))

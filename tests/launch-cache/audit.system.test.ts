@@ -93,13 +93,21 @@ toolsets:
 ---
 `,
     )
-    const under = (...words: readonly string[]) => audited('--worker', 'w', '--approval', 'approve_all', '--', ...words)
-    for (const words of [['echo', 'x'], ['printf', 'a'], ['true']]) {
-      await warm(under(...words))
-      expect((await runIn(under(...words), withoutNode)).status).toBe(0)
+    const under = (...words: readonly string[]) => audited('--worker', 'w', '--approval', 'approve_all', ...words)
+    const syntax = (script: string) => under('--allow-shell-syntax', '-c', script)
+    const runs: readonly (readonly [words: readonly string[], by: string])[] = [
+      [under('--', 'echo', 'x'), 'rule "echo"'],
+      [under('--', 'printf', 'a'), '--approval approve_all'],
+      [under('--', 'true'), 'default'],
+      [syntax('echo x | cat'), 'rule "echo"'],
+      [syntax('echo x; printf a; true'), '--approval approve_all'],
+    ]
+    for (const [words] of runs) {
+      await warm(words)
+      expect((await runIn(words, withoutNode)).status).toBe(0)
     }
     const told = lines().map(({ worker, decidedBy, decision }) => [worker, decidedBy, decision])
-    const each = ['rule "echo"', '--approval approve_all', 'default'].map((by) => ['w', by, 'run'])
+    const each = runs.map(([, by]) => ['w', by, 'run'])
     expect(told).toEqual(each.flatMap((line) => [line, line]))
   })
 

@@ -406,11 +406,14 @@ describeWith(['bwrap', 'one-user'], 'a plan under a worker', () => {
     writeFileSync(join(site.current.work, file), text)
   }
   const under = (...words: readonly string[]): readonly string[] => ['--worker', 'w', ...words]
+  const syntax = (...words: readonly string[]) => under('--allow-shell-syntax', ...words)
 
   beforeEach(async () => {
     leave(WORKER([...LETS_RUN, ASKS], 'sandbox: { resources: { pids: 9 } }'))
     await warm(under('--', 'echo', 'first'))
     await warm(under('-c', 'echo first'))
+    await warm(syntax('-c', 'echo first'))
+    await warm(syntax('-lc', 'echo first'))
   })
 
   const forget = (): void => {
@@ -425,6 +428,9 @@ describeWith(['bwrap', 'one-user'], 'a plan under a worker', () => {
     [under('--', 'sh', '-c', 'kill -SEGV $$')],
     [under('--', 'no-such-program')],
     [under('-lc', 'echo a', 'name')],
+    [syntax('-c', 'echo a | cat; ls /nowhere 2>&1 || echo b > /tmp/c\n\tcat /tmp/c')],
+    [syntax('-c', 'echo a && no-such-program | cat')],
+    [syntax('-lc', 'echo "a  b"', 'name')],
   ])('runs %j, which the rules let run, without node and as node would', async (words) => {
     const byFront = await runIn(words, withoutNode)
     expect(byFront.status).not.toBe(99)
@@ -443,6 +449,10 @@ describeWith(['bwrap', 'one-user'], 'a plan under a worker', () => {
     [under('-lc', 'uname')],
     [under('-lc', 'coproc echo a')],
     [under('--', 'sh', '-c', 'exit 1', '/var/log')],
+    [syntax('-c', 'echo a; uname')],
+    [syntax('-c', 'echo a | env')],
+    [syntax('-c', 'echo $(uname)')],
+    [syntax('-c', 'echo a; { uname; }')],
   ])('leaves %j to node, which says the same as without the plan', async (words) => {
     const shared = await runIn(words)
     expect((await runIn(words, withoutNode)).status).toBe(99)

@@ -23,11 +23,16 @@ const casesAsWords = (cases: readonly Case[]): string =>
     .map((word) => `${word}\0`)
     .join('')
 
-async function letRun(records: readonly LaunchRecord[], cases: readonly Case[]): Promise<readonly boolean[]> {
+/** @returns who lets each of them run, empty where nobody does */
+async function whoLetsRun(records: readonly LaunchRecord[], cases: readonly Case[]): Promise<readonly string[]> {
   await writeFile(built.file, writeLaunchFile(records))
-  const { stdout } = await execa(driver('native/rules'), [built.file], { input: casesAsWords(cases) })
-  return [...stdout].map((digit) => digit === '1')
+  const options = { input: casesAsWords(cases), stripFinalNewline: false }
+  const { stdout } = await execa(driver('native/rules'), [built.file], options)
+  return stdout.split('\n').slice(0, -1)
 }
+
+const letRun = async (...words: Parameters<typeof whoLetsRun>): Promise<readonly boolean[]> =>
+  (await whoLetsRun(...words)).map((by) => by !== '')
 
 const FROM = { file: 'w.worker', key: 'rules' }
 const rule = (tokens: readonly string[], decision: Decision, match: Rule['match'] = 'prefix'): Rule => ({
@@ -42,8 +47,23 @@ const shellOf = (rules: readonly Rule[], standard?: Decision): Shell => ({
   ...(standard && { default: { value: standard, from: FROM } }),
 })
 
-const verdictOf = (shell: Shell, one: Case, allowShellSyntax: boolean): Decision =>
-  (typeof one === 'string' ? decideScript({ shell, script: one, allowShellSyntax }) : decide(shell, one)).decision
+type Operator = Parameters<typeof compileRules>[1]
+
+const compiled = (shell: Shell, approval: Approval, allowShellSyntax = false): readonly LaunchRecord[] =>
+  compileRules(shell, { approval, allowShellSyntax }) ?? []
+
+/** @returns who lets it run by node's rules, empty where nobody does */
+function whoLetsByNode(shell: Shell, one: Case, { approval, allowShellSyntax }: Operator): string {
+  const verdict = typeof one === 'string' ? decideScript({ shell, script: one, allowShellSyntax }) : decide(shell, one)
+  if (verdict.decision === 'ask' && approval === 'approve_all') return '--approval approve_all'
+  return verdict.decision === 'run' ? verdict.by : ''
+}
+
+/** What the client judges by itself: text that shows as what it is, and in which no rule has to see what a substitution runs. */
+function isClients(one: Case, { allowShellSyntax }: Operator): boolean {
+  if (typeof one !== 'string') return /^[ -~]+$/.test(one[0] ?? '')
+  return allowShellSyntax && /^[ -~\n\t]*$/.test(one) && !/[$`(){}]/.test(one)
+}
 
 /** Numbers that are the same in each run of the tests. */
 function numbers(seed: number): (below: number) => number {
@@ -131,29 +151,24 @@ describeWith('gcc', 'the client under a worker', () => {
   })
 
   test.each(Array.from({ length: 40 }, (_, seed) => seed))(
-    'lets run nothing that the rules do not let run: %i',
+    'lets run nothing that the rules do not let run, for the same reason: %i',
     async (seed) => {
       const chance = chanceOf(seed * 7919 + 1)
       const shell = shellOf(
         chance.some(5, () => randomRule(chance)),
         chance.pick([undefined, ...DECISIONS]),
       )
+      const operator = {
+        approval: chance.pick(['prompt', 'approve_all'] as const),
+        allowShellSyntax: chance.pick([true, false]),
+      }
       const cases = Array.from({ length: 400 }, () => randomCase(chance))
-      const answers = await letRun(compileRules(shell, 'prompt') ?? [], cases)
+      const answers = await whoLetsRun(compileRules(shell, operator) ?? [], cases)
       expect(answers).toHaveLength(cases.length)
-      const wrong = cases.filter(
-        (one, at) => answers[at] && [true, false].some((allowed) => verdictOf(shell, one, allowed) !== 'run'),
-      )
-      expect(wrong).toEqual([])
-      // Words that show as what they are need no node.
-      const missed = cases.filter(
-        (one, at) =>
-          typeof one !== 'string' &&
-          /^[ -~]+$/.test(one[0] ?? '') &&
-          verdictOf(shell, one, false) === 'run' &&
-          !answers[at],
-      )
-      expect(missed).toEqual([])
+      const said = cases.map((one, at) => ({ one, client: answers[at], node: whoLetsByNode(shell, one, operator) }))
+      expect(said.filter(({ client, node }) => client !== '' && client !== node)).toEqual([])
+      // What the client understands needs no node.
+      expect(said.filter(({ one, client, node }) => isClients(one, operator) && client !== node)).toEqual([])
     },
   )
 
@@ -202,7 +217,35 @@ describeWith('gcc', 'the client under a worker', () => {
     ['', false, 'prompt'],
     ["'' git log", false, 'prompt'],
   ])('judges %j: %j', async (one, expected, approval) => {
-    expect(await letRun(compileRules(SHELL, approval) ?? [], [one])).toEqual([expected])
+    expect(await letRun(compiled(SHELL, approval), [one])).toEqual([expected])
+  })
+
+  test.each<readonly [string, string, Approval]>([
+    ['git log | git log', 'rule "git log"', 'prompt'],
+    ['pwd && git log -3 2>&1 | echo "a b" > out; git log &', 'rule "pwd"', 'prompt'],
+    ['\tgit log\n\npwd\n', 'rule "git log"', 'prompt'],
+    ['git log 12>&-', 'rule "git log"', 'prompt'],
+    ['git log | git push', '', 'prompt'],
+    ['git push || git log', '', 'prompt'],
+    ['git log | sh', '', 'prompt'],
+    ['git log; npm test', '', 'prompt'],
+    ['git log; npm test', '--approval approve_all', 'approve_all'],
+    ['git log "$(git push)"', '', 'prompt'],
+    ['git log `git push`', '', 'approve_all'],
+    ['git log; (git push)', '', 'prompt'],
+    ['git log; { git push; }', '', 'prompt'],
+    ['git log $x', '', 'prompt'],
+    ["git log ';' git push", '', 'prompt'],
+    ['git log 2>&1git push', 'rule "git log"', 'prompt'],
+    ['git log;2>&1 git push', '', 'prompt'],
+    ['|&;', '', 'prompt'],
+    ['git log; ""', '', 'prompt'],
+    ['git log\r\nsh', '', 'prompt'],
+    ['git log \\\nsh', '', 'prompt'],
+    ['A=b', '', 'prompt'],
+  ])('judges the list %j, where the text may use shell syntax: %j', async (script, expected, approval) => {
+    expect(await whoLetsRun(compiled(SHELL, approval, true), [script])).toEqual([expected])
+    expect(await whoLetsRun(compiled(SHELL, approval, false), [script]), 'where it may not').toEqual([''])
   })
 
   test.each<readonly [string, LaunchRecord[], boolean]>([
@@ -256,8 +299,9 @@ describeWith('gcc', 'the client under a worker', () => {
   })
 
   test('rules that words of a file cannot hold are not compiled', () => {
-    for (const token of ['\ud800', 'a\0b'])
-      expect(compileRules(shellOf([rule([token], 'run')]), 'prompt')).toBeUndefined()
-    expect(compileRules(shellOf([rule(['\u{1f600}'], 'run')]), 'prompt')).toBeDefined()
+    const made = (token: string) =>
+      compileRules(shellOf([rule([token], 'run')]), { approval: 'prompt', allowShellSyntax: false })
+    for (const token of ['\ud800', 'a\0b']) expect(made(token)).toBeUndefined()
+    expect(made('\u{1f600}')).toBeDefined()
   })
 })
