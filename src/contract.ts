@@ -230,8 +230,10 @@ export const VERBS = {
   isolation: 1,
   /** LINE; read by client; what people are told before the command starts */
   warning: 1,
-  /** exec|signal|deadline|exit NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no success, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one); 0 for exit, which is for a terminal and leaves the status alone */
-  message: 6,
+  /** exec|signal|deadline NUMBER STATUS; read by client; an end that is no exit and that node has foreseen, and the exit status; NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
+  ending: 3,
+  /** message|result|record exec|signal|deadline|exit NUMBER SLOT BEFORE program|killed|none AFTER; read by client; what stands in a slot at that end, elsewhere what stands there after an exit; message: what people read, after an exit (NUMBER 0) at a terminal only */
+  filling: 7,
 } as const
 
 /** Kinds of frame. */
@@ -425,6 +427,13 @@ export const SLOTS = [
   'peak-pids',
   'read-bytes',
   'write-bytes',
+  'signal',
+  'reason',
+  'message',
+  'denials',
+  'hints',
+  'error',
+  'timed-out',
   'time',
   'decided-by',
   'argv-hash',

@@ -25,7 +25,7 @@
 #include "runner/freshness.h"
 #include "runner/stream-check.h"
 #include "runner/streams.h"
-#include "client/failure-message.h"
+#include "client/foreseen-end.h"
 #include "client/environment.h"
 
 #include <errno.h>
@@ -197,44 +197,41 @@ static void forget_signals(void) {
   while (sigtimedwait(&signals, NULL, &(struct timespec){0, 0}) > 0) continue;
 }
 
-/* Returns when node has to tell. */
-static void end_with_message(const struct run *run, const struct result *result) {
-  struct entry entry;
-  if (launchfile_find(result->file, V_ISOLATION, &entry)) return; /* its line comes first */
-  signal(SIGPIPE, SIG_IGN);
-  int status = print_failure_message(result, 2);
-  if (status < 0) return;
-  failed_run_keep(run->call, &run->file, status);
-  _exit(status);
-}
-
 /* What --log prints. */
 static void print_isolation(const struct launchfile *file) {
   struct entry entry;
   if (launchfile_find(file, V_ISOLATION, &entry)) dprintf(2, "%s\n", entry.word[0]);
 }
 
+/* For people. Returns -1 where that cannot be written. */
+static int tell(const struct result *result, int status) {
+  signal(SIGPIPE, SIG_IGN);
+  if (result->end != &EXIT) return print_failure_message(result, 2);
+  if (status != 0) print_exit_message(result, 2);
+  return 0;
+}
+
 /* Returns when the result cannot be written. */
-static void end_plainly(const struct run *run, const struct result *result, int status) {
+static void end_by_ourselves(const struct run *run, const struct result *result, int status) {
   print_isolation(&run->file);
   if (status != 0) failed_run_keep(run->call, &run->file, status);
-  if (!run->capture.is_on && status != 0) print_exit_message(result, 2);
-  if (!run->capture.is_on) _exit(status);
-  print_result(result, status);
+  if (run->capture.is_on) print_result(result, status);
+  else if (tell(result, status) == 0) _exit(status);
 }
 
 static _Noreturn void conclude(struct run *run, int status, const char *json) {
-  streams_restore(&run->streams);
   struct result result = {.file = &run->file, .status = json, .command = run->call->command, .capture = &run->capture, .decided_by = run->decided_by};
-  int is_plain = status >= 0 && result_needs_no_words(&result), is_audited = audit_is_on(&run->file);
-  if (is_plain && !run->capture.is_on && !is_audited) end_plainly(run, &result, status);
+  struct foreseen_end end;
+  streams_restore(&run->streams);
+  int is_known = status >= 0 && end_is_known(&result, &end), is_audited = audit_is_on(&run->file);
+  if (is_known && result.end == &EXIT && !run->capture.is_on && !is_audited) end_by_ourselves(run, &result, status);
+  if (is_known && result.end == &end) status = end.status;
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
-  if (!run->capture.is_on && !is_audited && status >= 0) end_with_message(run, &result);
-  if (!is_plain || !result_is_text(&result) || result_tells_of_refusal(&result)) explain(run, json, 0);
+  if (!is_known || !result_is_text(&result) || result_tells_of_refusal(&result)) explain(run, json, 0);
   int is_recorded = is_audited && audit_append(&result) == 0;
-  if (is_recorded || !is_audited) end_plainly(run, &result, status);
+  if (is_recorded || !is_audited) end_by_ourselves(run, &result, status);
   explain(run, json, is_recorded);
 }
 

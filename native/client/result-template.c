@@ -1,5 +1,6 @@
 #include "client/result-template.h"
 
+#include "client/foreseen-end.h"
 #include "client/utf8.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ int result_names_hidden_path(const struct result *result) {
 
 /* Words of a file system that refuses writes, or is full; of calls that the filter refuses (src/report/filter-denials.ts). */
 static const char *const REFUSALS[] = {"read-only file system", "EROFS", "no space left on device", "ENOSPC",
-                                       "operation not permitted", "new namespace", "no usable sandbox", "user namespaces"};
+                                       "operation not permitted", "new namespace", "no usable sandbox", "user namespaces", "cross-device", "EXDEV"};
 
 static int ends_path(char c) { return c == 0 || strchr(" \t\r\n'\"`:,;()", c) != NULL; }
 
@@ -118,15 +119,6 @@ static int has_key(const struct result *result, const char *key) {
   return strstr(result->status, quoted) != NULL;
 }
 
-int result_has_events(const struct result *result) {
-  static const char *const SEEN[] = {STATUS_ATTEMPTS, STATUS_SET_IDS, STATUS_CONFIG_LOCKED, STATUS_FULL, STATUS_LAYER}, *const COUNTED[] = {STATUS_OOM_KILLS, STATUS_PIDS_REFUSED};
-  for (size_t i = 0; i < sizeof SEEN / sizeof *SEEN; i++)
-    if (has_key(result, SEEN[i])) return 1;
-  for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++)
-    if (status_number(result->status, COUNTED[i]) > 0) return 1;
-  return may_lack_processes(result);
-}
-
 /* How the line of a command that ended by itself begins (lib/status.c). */
 #define ORDINARY "{\"" STATUS_CAUSE "\":\"exit\""
 
@@ -145,6 +137,15 @@ static int tells_of_network(const struct result *result, int has_failed) {
   if (strstr(result->status, "\"" STATUS_NETWORK_LOST "\":") || strstr(result->status, "\"" STATUS_NETWORK_OMITTED "\":")) return 1;
   if (result->capture->is_on || launchfile_find(result->file, V_AUDIT, &entry)) return rows[strlen(NETWORK)] != ']';
   return has_failed && (strstr(rows, REFUSED) || strstr(rows, DENIED) || strstr(rows, UNREACHABLE) || strstr(rows, UNRESOLVED) || strstr(rows, TOO_MANY));
+}
+
+int result_has_events(const struct result *result) {
+  static const char *const SEEN[] = {STATUS_ATTEMPTS, STATUS_SET_IDS, STATUS_CONFIG_LOCKED, STATUS_FULL, STATUS_LAYER}, *const COUNTED[] = {STATUS_OOM_KILLS, STATUS_PIDS_REFUSED};
+  for (size_t i = 0; i < sizeof SEEN / sizeof *SEEN; i++)
+    if (has_key(result, SEEN[i])) return 1;
+  for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++)
+    if (status_number(result->status, COUNTED[i]) > 0) return 1;
+  return tells_of_network(result, 1) || may_lack_processes(result);
 }
 
 int result_needs_no_words(const struct result *result) {
@@ -248,6 +249,15 @@ static void put_string(struct sink *sink, const char *bytes, size_t size) {
   put_text(sink, "\"");
 }
 
+/* Inside of a string. */
+static void put_escaped(struct sink *sink, const char *text) {
+  const unsigned char *at = (const unsigned char *)text;
+  char escape[8];
+  for (; *at; at++)
+    if (escape_of(at, 1, escape)) put_text(sink, escape);
+    else put(sink, (const char *)at, 1);
+}
+
 static void put_words(struct sink *sink, char **words) {
   put_text(sink, "[");
   for (char **word = words; *word; word++) {
@@ -308,13 +318,28 @@ static void put_stream(struct sink *sink, const struct stream *stream) { put_str
 
 static void put_line_text(struct sink *sink, const char *text) { put_string(sink, text, strlen(text)); }
 
+static int is_of_end(enum slot slot) { return slot >= SLOT_SIGNAL && slot <= SLOT_TIMED_OUT; }
+
+/* What was foreseen of the end. 0 where the slot has none. */
+static int fill_foreseen(struct sink *sink, const struct result *result, enum slot slot) {
+  struct entry filling;
+  char number[24];
+  if (result->end == &EXIT && !is_of_end(slot)) return 0;
+  if (filling_at(result->file, result->end, result->line ? "record" : "result", NAMES[slot], &filling) < 0) return 0;
+  put_text(sink, filling.word[4]);
+  put_escaped(sink, filling_mark(&filling, result, number, sizeof number));
+  put_text(sink, filling.word[6]);
+  return 1;
+}
+
 static void fill(struct sink *sink, const struct result *result, enum slot slot) {
   const char *status = result->status;
   long long begun = status_number(status, STATUS_BEGUN_NS), started = status_number(status, STATUS_STARTED_NS), ended = status_number(status, STATUS_ENDED_NS);
   long long code = (status_number(status, STATUS_WAIT_STATUS) >> 8) & 0xff;
   if (started == 0) started = ended; /* it never got that far */
+  if (fill_foreseen(sink, result, slot)) return;
   switch (slot) {
-    case SLOT_OK: return put_text(sink, code == 0 ? "true" : "false");
+    case SLOT_OK: return put_text(sink, code == 0 && result->end == &EXIT ? "true" : "false");
     case SLOT_EXIT_CODE: return put_whole(sink, code);
     case SLOT_STDOUT: return put_stream(sink, &result->capture->stream[0]);
     case SLOT_STDERR: return put_stream(sink, &result->capture->stream[1]);
@@ -331,6 +356,13 @@ static void fill(struct sink *sink, const struct result *result, enum slot slot)
     case SLOT_DECIDED_BY: return put_line_text(sink, result->line->decided_by);
     case SLOT_ARGV_HASH: return put_line_text(sink, result->line->argv_hash);
     case SLOT_PREVIOUS_HASH: return put_line_text(sink, result->line->previous_hash);
+    case SLOT_SIGNAL:
+    case SLOT_REASON:
+    case SLOT_MESSAGE:
+    case SLOT_DENIALS:
+    case SLOT_HINTS:
+    case SLOT_ERROR:
+    case SLOT_TIMED_OUT: sink->error = EBADMSG; return; /* node has left nothing for it */
     case SLOT_END:
     case SLOTS: return put_text(sink, "\n");
   }

@@ -1,7 +1,7 @@
 /*
- * The JSON answer, and the line of the audit log, for a run that ended in an ordinary way. Node has left it in the launch file as segments of text with slots
+ * The JSON answer, and the line of the audit log. Node has left them in the launch file as segments of text with slots
  * between them (src/report/result-template.ts); what stands in the slots is known here: the streams, the numbers of launch's report, the
- * command. Every other end is reported by node, from the same outcome.
+ * command, and what was foreseen of the end (client/foreseen-end.h). Every other end is reported by node, from the same outcome.
  */
 #pragma once
 
@@ -28,6 +28,7 @@ struct result {
   const struct capture *capture;
   const char *decided_by;
   const struct audit_line *line; /* NULL but for the audit log */
+  const struct foreseen_end *end;
 };
 
 /* Nothing to say: the command ended by itself, no limit was met, and nothing may deserve a hint. */

@@ -119,7 +119,8 @@ enum verb {
   V_RECORD, /* TEXT SLOT; read by client; a segment of the line of the audit log and what follows it */
   V_ISOLATION, /* LINE; read by client; what --log prints */
   V_WARNING, /* LINE; read by client; what people are told before the command starts */
-  V_MESSAGE, /* exec|signal|deadline|exit NUMBER STATUS BEFORE program|killed|none AFTER; read by client; what people read of an end that is no success, and the exit status: NUMBER is the errno, the signal, or how many were killed (2 = more than one); 0 for exit, which is for a terminal and leaves the status alone */
+  V_ENDING, /* exec|signal|deadline NUMBER STATUS; read by client; an end that is no exit and that node has foreseen, and the exit status; NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
+  V_FILLING, /* message|result|record exec|signal|deadline|exit NUMBER SLOT BEFORE program|killed|none AFTER; read by client; what stands in a slot at that end, elsewhere what stands there after an exit; message: what people read, after an exit (NUMBER 0) at a terminal only */
   V_END, /* read by all; the last entry */
   VERBS,
 };
@@ -197,10 +198,11 @@ enum verb {
   ROW(V_RECORD, "record", 2) \
   ROW(V_ISOLATION, "isolation", 1) \
   ROW(V_WARNING, "warning", 1) \
-  ROW(V_MESSAGE, "message", 6) \
+  ROW(V_ENDING, "ending", 3) \
+  ROW(V_FILLING, "filling", 7) \
   ROW(V_END, "end", 0)
 
-#define ENTRY_WORDS_MAX 6
+#define ENTRY_WORDS_MAX 7
 
 /* Of a frame. */
 enum frame_kind {
@@ -338,6 +340,13 @@ enum slot {
   SLOT_PEAK_PIDS,
   SLOT_READ_BYTES,
   SLOT_WRITE_BYTES,
+  SLOT_SIGNAL,
+  SLOT_REASON,
+  SLOT_MESSAGE,
+  SLOT_DENIALS,
+  SLOT_HINTS,
+  SLOT_ERROR,
+  SLOT_TIMED_OUT,
   SLOT_TIME,
   SLOT_DECIDED_BY,
   SLOT_ARGV_HASH,
@@ -360,6 +369,13 @@ enum slot {
   ROW(SLOT_PEAK_PIDS, "peak-pids") \
   ROW(SLOT_READ_BYTES, "read-bytes") \
   ROW(SLOT_WRITE_BYTES, "write-bytes") \
+  ROW(SLOT_SIGNAL, "signal") \
+  ROW(SLOT_REASON, "reason") \
+  ROW(SLOT_MESSAGE, "message") \
+  ROW(SLOT_DENIALS, "denials") \
+  ROW(SLOT_HINTS, "hints") \
+  ROW(SLOT_ERROR, "error") \
+  ROW(SLOT_TIMED_OUT, "timed-out") \
   ROW(SLOT_TIME, "time") \
   ROW(SLOT_DECIDED_BY, "decided-by") \
   ROW(SLOT_ARGV_HASH, "argv-hash") \

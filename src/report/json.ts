@@ -82,14 +82,16 @@ export function inForm(result: Result, form: JsonForm): Result | ShellForm | Tas
 }
 
 /**
- * One object, one line, ended by a line feed.
  * JSON.stringify escapes every control character and lone surrogate; U+2028 and U+2029 are escaped here, because
  * programs that split text into lines at them would split the object.
  */
-export function jsonLine(object: object): string {
-  const line = JSON.stringify(object)
-  return `${/[\u2028\u2029]/.test(line) ? line.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029') : line}\n`
+export function jsonText(value: unknown): string {
+  const text = JSON.stringify(value)
+  return /[\u2028\u2029]/.test(text) ? text.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029') : text
 }
+
+/** One object, one line, ended by a line feed. */
+export const jsonLine = (object: object): string => `${jsonText(object)}\n`
 
 export function printJson(result: Result, form: JsonForm = 'native'): string {
   return jsonLine(inForm(result, form))

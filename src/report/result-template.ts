@@ -1,6 +1,6 @@
 /**
- * The JSON of a run that ends in an ordinary way, for the caller and for the audit log, made before the run: segments of text with slots between them, which native/client/result-template.c
- * fills in. Everything that the result takes from the plan is in the segments. Pure.
+ * The JSON of a run, for the caller and for the audit log, made before it: segments of text with slots between them, which native/client/result-template.c
+ * fills in. Everything that the result takes from the plan is in the segments; what depends on the kind of the end is in foreseen-ends.ts. Pure.
  */
 
 import { NO_CAPTURE } from '../backends/capture.ts'
@@ -58,9 +58,23 @@ const SLOTS: Slots = {
     setupMs: 'setup',
     command: 'command',
     usage: USAGE,
+    signal: 'signal',
+    reason: 'reason',
+    message: 'message',
+    denials: 'denials',
+    hints: 'hints',
+    error: 'error',
   },
   shell: { stdout: 'stdout', stderr: 'stderr', exit_code: 'exit-code' },
-  task: { success: 'ok', stdout: 'stdout', stderr: 'stderr', exitCode: 'exit-code', executionTime: 'whole-duration' },
+  task: {
+    success: 'ok',
+    stdout: 'stdout',
+    stderr: 'stderr',
+    exitCode: 'exit-code',
+    executionTime: 'whole-duration',
+    timedOut: 'timed-out',
+    error: 'error',
+  },
 }
 
 /** Key of a line of the audit log -> its slot. */
@@ -72,7 +86,36 @@ const AUDIT_SLOTS = {
   exitCode: 'exit-code',
   durationMs: 'duration',
   usage: USAGE,
+  reason: 'reason',
+  signal: 'signal',
+  denials: 'denials',
+  error: 'error',
   prev: 'previous-hash',
+} as const
+
+/** Slots that hold something else after another kind of end. */
+const OF_THE_END: readonly string[] = [
+  'ok',
+  'exit-code',
+  'stderr',
+  'signal',
+  'reason',
+  'message',
+  'denials',
+  'hints',
+  'error',
+  'timed-out',
+]
+
+const endSlots = (slots: object): Readonly<Record<string, Slot>> =>
+  Object.fromEntries(Object.entries(slots).filter(([, slot]) => OF_THE_END.includes(slot)))
+
+/** For each form: key -> slot. */
+export const END_SLOTS = {
+  native: endSlots(SLOTS.native),
+  shell: endSlots(SLOTS.shell),
+  task: endSlots(SLOTS.task),
+  audit: endSlots(AUDIT_SLOTS),
 } as const
 
 /** JSON escapes quotes and NUL in every other string, so this is found nowhere else. */
@@ -84,26 +127,36 @@ const marksOf = (slots: object): object =>
     Object.entries(slots).map(([key, slot]) => [key, typeof slot === 'string' ? MARK + slot : marksOf(slot)]),
   )
 
-/** Keys that are left out where nothing was counted: the slot writes key and value. */
-const COUNTED = /,"(?:peakPids|readBytes|writeBytes)":$/
+/** Keys that are left out where nothing was counted or went wrong: the slot writes key and value. */
+const OPTIONAL = /,"(?:peakPids|readBytes|writeBytes|error)":$/
 
 /** Segments and names of slots alternate, with a segment first and last. */
 function segmentsOf(verb: 'result' | 'record', marked: object): readonly LaunchRecord[] {
   const segments = jsonLine(marked).trimEnd().split(MARKED)
   return segments.flatMap((text, at): LaunchRecord[] =>
-    at % 2 === 0 ? [[verb, text.replace(COUNTED, ''), segments[at + 1] ?? 'end']] : [],
+    at % 2 === 0 ? [[verb, text.replace(OPTIONAL, ''), segments[at + 1] ?? 'end']] : [],
   )
 }
 
+/** With a place for an error. */
+const ordinaryResult = (plan: Plan): Result => ({
+  ...classify(plan, ordinaryOutcome(plan), []),
+  error: { code: '', message: 'an error', hint: '' },
+})
+
 /** Records of a launch file: how much of each stream is kept, and the template, segment by segment. */
 export function templateRecords(plan: Plan, form: JsonForm): readonly LaunchRecord[] {
-  const marked = { ...inForm(classify(plan, ordinaryOutcome(plan), []), form), ...marksOf(SLOTS[form]) }
+  const marked = { ...inForm(ordinaryResult(plan), form), ...marksOf(SLOTS[form]) }
   return [['capture', plan.limits.output ?? 'all'], ...segmentsOf('result', marked)]
+}
+
+/** What the log says of a run that was let happen. @param worker its name */
+export function auditOf(result: Result, worker: string | undefined): object {
+  return auditObject({ time: '', result, ...(worker !== undefined && { worker }), decision: 'run', decidedBy: '' }, '')
 }
 
 /** The same for a run that is recorded: the log, absolute, and the line that is appended to it. @param worker its name */
 export function auditRecords(plan: Plan, file: string, worker: string | undefined): readonly LaunchRecord[] {
-  const result = classify(plan, ordinaryOutcome(plan), [])
-  const entry = { time: '', result, ...(worker !== undefined && { worker }), decision: 'run', decidedBy: '' } as const
-  return [['audit', file], ...segmentsOf('record', { ...auditObject(entry, ''), ...marksOf(AUDIT_SLOTS) })]
+  const marked = { ...auditOf(ordinaryResult(plan), worker), ...marksOf(AUDIT_SLOTS) }
+  return [['audit', file], ...segmentsOf('record', marked)]
 }

@@ -16,7 +16,7 @@ import { builtProgram, nativeFiles, packageRoot, packageVersion } from '../os/na
 import type { PathFacts } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
-import { messageRecords } from '../report/failure-messages.ts'
+import { endRecords } from '../report/foreseen-ends.ts'
 import { isolationLine } from '../report/isolation.ts'
 import { auditRecords, templateRecords } from '../report/result-template.ts'
 import { warningLines } from '../report/text.ts'
@@ -126,7 +126,8 @@ export async function guardPlan(
 function endingRecords({ plan, policy, options }: Prepared, worker: string | undefined): readonly LaunchRecord[] {
   const { form, audit, isLogged = false } = options.ending ?? {}
   return [
-    ...(form === undefined ? messageRecords(plan, policy.origins) : templateRecords(plan, form)),
+    ...endRecords(plan, { origins: policy.origins, form, isAudited: audit !== undefined }),
+    ...(form === undefined ? [] : templateRecords(plan, form)),
     ...(audit === undefined ? [] : auditRecords(plan, audit, worker)),
     ...(form === undefined ? warningLines(plan.warnings).map((line) => ['warning', line] as const) : []),
     ...(isLogged ? [['isolation', isolationLine(plan.backend)] as const] : []),

@@ -39,6 +39,12 @@ describeWith('bwrap', 'a recorded run whose plan is known', () => {
     [['--json', '--', 'echo', 'x'], 0],
     [['--log', '--', 'true'], 0],
     [['--env', 'A=b', '--', 'true'], 0],
+    [['--', 'sh', '-c', 'kill -SEGV $$'], 139],
+    [['--', 'no-such-program'], 127],
+    [['--timeout', '200ms', '--', 'sleep', '9'], 124],
+    [['--log', '--timeout', '1s', '-c', 'sleep 9 & sleep 9 & exec sleep 9'], 124],
+    [['--json', '--', 'sh', '-c', 'kill -SEGV $$'], 139],
+    [['--json=task', '--', '/etc'], 126],
   ])('%j is recorded without node, as node records it', async (words, status) => {
     await warm(audited(...words))
     expect((await runIn(audited(...words), withoutNode)).status).toBe(status)
@@ -60,10 +66,10 @@ describeWith('bwrap', 'a recorded run whose plan is known', () => {
   })
 
   test.each([
-    [['--', 'sh', '-c', 'kill -SEGV $$'], 'signal'],
-    [['--', 'no-such-program'], 'setup'],
-    [['--timeout', '200ms', '--', 'sleep', '9'], 'timeout'],
-    [['--json', '--', 'sh', '-c', 'kill -SEGV $$'], 'signal'],
+    [['--', 'sh', '-c', 'sleep 9 & kill -SEGV $$'], 'signal'],
+    [['--', 'no-such-\u001bprogram'], 'setup'],
+    [['--timeout', '2s', '-c', 'trap "exit 3" TERM; sleep 9 & wait'], 'timeout'],
+    [['--json', '--', 'printf', '\\377'], 'exit'],
   ])('%j is recorded once, by node', async (words, reason) => {
     await warm(audited(...words))
     await runIn(audited(...words))

@@ -548,7 +548,8 @@ describeWith(['bwrap', 'one-user'], 'a known plan whose run ends by no exit', ()
     [['--', '']],
     [['--', 'sh', '-c', 'kill -SEGV $$', '/var/log']],
     [['--', 'sh', '-c', 'sleep 9 & kill -SEGV $$']],
-    [['--json', '--', 'no-such-program']],
+    [['--json', '--', 'no\u001bprogram']],
+    [['--allow-host', 'example.test', '-c', 'getent hosts other.test; kill -SEGV $$']],
   ])('is told by node where more is to be said: %j', async (words) => {
     plant()
     await setTimeout(SETTLE_MS)
@@ -584,6 +585,14 @@ describeWith(['bwrap', 'one-user'], 'a known plan whose result is JSON', () => {
     ['a failure that names what is shown', json('grep', '-q', 'no such line', '/usr/lib/os-release')],
     ['a failure that names what is nowhere', json('ls', '/no/such/file')],
     ['a failure that names what is made inside', json('cat', '/tmp')],
+    ...['--json', '--json=shell', '--json=task'].flatMap((form): (readonly [string, readonly string[]])[] => [
+      [`death by a signal, ${form}`, [form, '--', 'sh', '-c', 'echo so far; kill -SEGV $$']],
+      [`death by everyday's signal, ${form}`, [form, '--', 'sh', '-c', 'echo err >&2; kill -PIPE $$']],
+      [`a deadline, ${form}`, [form, '--timeout', '300ms', '-c', 'echo so far; exec sleep 60']],
+      [`a deadline that kills more, ${form}`, [form, '--timeout', '1s', '-c', 'sleep 60 & sleep 60 & exec sleep 60']],
+      [`a command that is not there, ${form}`, [form, '--', 'no-such "command"']],
+      [`a command that cannot be executed, ${form}`, [form, '--', '/etc']],
+    ]),
     ['odd words', json('printf', '%s|', '', '--json', 'a\nb', 'ü', '"')],
     ['a profile with a quote in its name', ['--json', '--profile', './a"b.yaml', '--', 'true']],
     // The command reads first: the terminal echoes its input when it comes.
@@ -601,10 +610,9 @@ describeWith(['bwrap', 'one-user'], 'a known plan whose result is JSON', () => {
     ['more than the cap', json('sh', '-c', `head -c ${MIB + 1} /dev/zero | tr "\\0" x; echo err >&2`)],
     ['a cap within a character', ['--json', '--output', '1k', '-c', 'yes é | head -n 9999; yes a | head -n 999 >&2']],
     ['a cap of the shell form', ['--json=shell', '--output', '10', '--', 'seq', '100']],
-    ['death by a signal', json('sh', '-c', 'echo so far; kill -SEGV $$')],
-    ['a deadline', ['--json', '--timeout', '300ms', '-c', 'echo so far; exec sleep 60']],
+    ['a deadline after which it exits', ['--json', '--timeout', '2s', '-c', 'trap "exit 3" TERM; sleep 60 & wait']],
+    ['words of a refusal before a signal', json('sh', '-c', 'echo Operation not permitted >&2; kill -SEGV $$')],
     ['too much memory', ['--json', '--memory', '40MiB', '-c', 'x=$(head -c 200M /dev/zero | tr "\\0" x)']],
-    ['a command that is not there', json('no-such-command')],
     ['a failure that may be for want of a path', json('ls', '/root')],
     ['a word that is no text', json('echo', '\ufffd')],
   ])('is told by node, which gets what was captured: %s', async (_, words) => {

@@ -1,5 +1,6 @@
 /** The client's own result compared with node's: the same run gives the same bytes, and what is handed over is what node keeps. */
 import { readFile, writeFile } from 'node:fs/promises'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { beforeAll, expect, test } from 'vitest'
@@ -8,6 +9,7 @@ import { outcomeOfStatus } from '../../src/backends/launch-status.ts'
 import { type LaunchRecord, writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 import type { LaunchStatus } from '../../src/contract.ts'
 import { classify } from '../../src/report/classify.ts'
+import { endRecords } from '../../src/report/foreseen-ends.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../../src/report/json.ts'
 import { templateRecords } from '../../src/report/result-template.ts'
 import { plan } from '../report/fixtures.ts'
@@ -80,7 +82,9 @@ async function byClient(
   { form = 'native', status = {}, stdout = '', stderr = '', command = ['true'], cap = MIB, most = 33 }: Case,
   { program = driver('native/answer'), around = [] as readonly string[] } = {},
 ) {
-  const records: readonly LaunchRecord[] = [...templateRecords(planWith(cap), form), ['rlimit', 6, most, most]]
+  const planned = planWith(cap)
+  const ends = endRecords(planned, { origins: {}, form, isAudited: false })
+  const records: readonly LaunchRecord[] = [...ends, ...templateRecords(planned, form), ['rlimit', 6, most, most]]
   const files = ['file', 'status', 'out', 'err'].map((name) => join(place.directory, name))
   const contents = [writeLaunchFile(records), `${JSON.stringify({ ...STATUS, ...status })}\n`, stdout, stderr]
   await Promise.all(files.map((file, at) => writeFile(file, contents[at] ?? '')))
@@ -115,6 +119,28 @@ const TOLD: readonly (readonly [string, Case])[] = [
   ['more than a mebibyte where all is kept', { stdout: 'x'.repeat(MIB + 17), cap: null }],
   ['a command that was over at once', { status: { startedNs: 0, endedNs: 1_000_000_000 } }],
   ['no usage', { status: { cpuUs: -1, peakMemory: -1, peakPids: -1 } }],
+  ...[1, 2, 6, 9, 11, 13, 15].map(
+    (waitStatus) => [`signal ${waitStatus}`, { status: { waitStatus }, stdout: 'so far' }] as const,
+  ),
+  ...[-1, 9, 15].flatMap((waitStatus) =>
+    [0, 1, 2, 37].map(
+      (killed) =>
+        [
+          `a deadline with wait status ${waitStatus} and ${killed} killed`,
+          { status: { cause: 'deadline', waitStatus, killed }, stdout: 'so far', most: 99 },
+        ] as const,
+    ),
+  ),
+  ...[constants.errno.ENOENT, constants.errno.EACCES, constants.errno.ELOOP].map(
+    (errno) =>
+      [
+        `errno ${errno} of a program that is not there`,
+        {
+          status: { cause: 'exec', waitStatus: -1, errno, step: 'init: exec', startedNs: 0 },
+          command: ['a "b\\c\' d', '\n'],
+        },
+      ] as const,
+  ),
   ['disks that were not used', { status: { readBytes: 0, writeBytes: 0 } }],
   ['disks that were used', { status: { readBytes: 3 * 1024 ** 4, writeBytes: 512 } }],
   ['disks where processes were not counted', { status: { peakPids: 0, readBytes: 4096, writeBytes: 0 } }],
@@ -151,8 +177,21 @@ describeWith('gcc', 'the answer of the client', () => {
     ['many times the cap', { stdout: Buffer.from('0123456789'.repeat(1000)), stderr: 'abcdef', cap: 7 }],
     ['a byte where none is kept', { stdout: 'a', cap: 0 }],
     ['two bytes where one is kept', { stdout: 'ab', cap: 1 }],
-    ['a signal', { status: { waitStatus: 9 }, stdout: 'so far' }],
-    ['the deadline', { status: { cause: 'deadline', waitStatus: 9 } }],
+    ['SIGSYS, which may be the filter', { status: { waitStatus: 31 }, stdout: 'so far' }],
+    ['a signal that is not foreseen', { status: { waitStatus: 34 } }],
+    ['a signal that left processes', { status: { waitStatus: 11, killed: 1 } }],
+    ['a signal, and a path that is hidden', { status: { waitStatus: 11 }, command: ['ls', '/root'] }],
+    ['a signal, and words of a refusal', { status: { waitStatus: 11 }, stderr: 'x: Operation not permitted\n' }],
+    ['a deadline after which it exited', { status: { cause: 'deadline', waitStatus: 3 << 8 } }],
+    ['a deadline before it began', { status: { cause: 'deadline', waitStatus: -1, startedNs: 0 } }],
+    ['a limit of processor time', { status: { cause: 'cpu-time', waitStatus: 9 } }],
+    [
+      'a program that is not there and has printed',
+      { status: { cause: 'exec', waitStatus: -1, errno: 2 }, stderr: 'x' },
+    ],
+    ['a program whose name is no ASCII', { status: { cause: 'exec', waitStatus: -1, errno: 2 }, command: ['ü'] }],
+    ['a missing interpreter', { status: { cause: 'exec', waitStatus: -1, errno: 2, step: 'interpreter' } }],
+    ['the report of a lost run', { status: { cause: 'lost', waitStatus: -1 } }],
     ['a kill for memory', { status: { oomKills: 1 } }],
     ['a process that was refused', { status: { pidsRefused: 1 } }],
     ['a failure after which as many processes were killed as it may have', { status: { waitStatus: 256, killed: 31 } }],

@@ -19,6 +19,12 @@ const VALUES: Readonly<Record<string, unknown>> = {
   'peak-pids': 3,
   'read-bytes': 4,
   'write-bytes': 5,
+  signal: null,
+  reason: 'exit',
+  message: '',
+  denials: [],
+  hints: [],
+  'timed-out': false,
 }
 
 /** What is filled in together with its key. */
@@ -32,6 +38,7 @@ const USED = { cpuMs: 1, peakMemory: 2, peakPids: 3, readBytes: 4, writeBytes: 5
 
 function valueAt(slot: string): string {
   if (slot === 'end') return '\n'
+  if (slot === 'error') return ''
   const value = JSON.stringify(VALUES[slot])
   return slot in KEYS ? `,"${KEYS[slot]}":${value}` : value
 }

@@ -1,4 +1,4 @@
-#include "client/result-template.h"
+#include "client/foreseen-end.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void expect_written(struct answer answer, const char *want) {
   char *none[] = {NULL};
   struct launchfile file = file_of(answer.pieces, answer.size);
   struct capture capture = {.is_on = 1, .stream = {stream_of(answer.out), stream_of(answer.err)}};
-  struct result result = {.file = &file, .status = answer.status, .command = answer.command ? answer.command : none, .capture = &capture};
+  struct result result = {.file = &file, .status = answer.status, .command = answer.command ? answer.command : none, .capture = &capture, .end = &EXIT};
   int ends[2];
   if (pipe(ends) < 0) abort();
   EXPECT_NUMBER(template_write(&result, V_RESULT, ends[1]), 0);
