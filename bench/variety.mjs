@@ -21,6 +21,7 @@ toolsets:
     rules:
       - { pattern: git push, approval: blocked }
       - { pattern: "true *", approval: preApproved }
+      - { pattern: "echo *", approval: preApproved }
 ---
 Do it.
 `
@@ -61,19 +62,26 @@ async function worker(stage, cold, runs) {
   await new Promise((resolve) => setTimeout(resolve, SETTLED_MS))
   const without = [stage.exec, ...cold, '--', 'true']
   const under = [stage.exec, ...cold, '--worker', 'w', '--', 'true']
-  for (const words of [without, under]) stage.warm(words)
-  return timeByTurns({ stage, commands: { without, under }, rounds: runs })
+  const list = [stage.exec, ...cold, '-c', 'echo a | true && echo b']
+  const listUnder = [stage.exec, ...cold, '--worker', 'w', '--allow-shell-syntax', '-c', 'echo a | true && echo b']
+  const commands = { without, under, list, 'list under': listUnder }
+  for (const words of Object.values(commands)) stage.warm(words)
+  return timeByTurns({ stage, commands, rounds: runs })
+}
+
+/** @param form what is asked for of the result */
+function endsIn(stage, cold, form) {
+  const run = (...words) => [stage.exec, ...cold, ...form, '--', ...words]
+  return [run('sh', '-c', 'exit 0'), ['!127', ...run('no-such-program')], ['!139', ...run('sh', '-c', 'kill -SEGV $$')]]
 }
 
 async function ends(stage, cold, runs) {
-  const run = (...words) => [stage.exec, ...cold, '--', ...words]
-  const commands = {
-    'an exit': run('sh', '-c', 'exit 0'),
-    'not found': ['!127', ...run('no-such-program')],
-    'a signal': ['!139', ...run('sh', '-c', 'kill -SEGV $$')],
-  }
-  stage.warm(commands['an exit'])
-  return timeByTurns({ stage, commands, rounds: runs })
+  const [exit, missing, signal] = endsIn(stage, cold, [])
+  const [jsonExit, jsonMissing, jsonSignal] = endsIn(stage, cold, ['--json'])
+  const commands = { 'an exit': exit, 'not found': missing, 'a signal': signal }
+  const inJson = { 'json: an exit': jsonExit, 'json: not found': jsonMissing, 'json: a signal': jsonSignal }
+  for (const words of [exit, jsonExit]) stage.warm(words)
+  return timeByTurns({ stage, commands: { ...commands, ...inJson }, rounds: runs })
 }
 
 const forms = (stage, cold) => ({
@@ -119,8 +127,15 @@ export async function variety({ runs, times, cold }) {
         value: (median(ruled.under) - median(ruled.without)) / 1e6,
         goal: 2,
       },
+      {
+        row: 'a list in -c under a worker, ms over one without',
+        value: (median(ruled['list under']) - median(ruled.list)) / 1e6,
+        goal: 2,
+      },
       { row: 'a program that is not there / a plain exit', value: ratio(ended, 'not found', 'an exit'), goal: 1.3 },
       { row: 'death by a signal / a plain exit', value: ratio(ended, 'a signal', 'an exit'), goal: 1.3 },
+      { row: '--json: not there / a plain exit', value: ratio(ended, 'json: not found', 'json: an exit'), goal: 1.3 },
+      { row: '--json: death by a signal / exit', value: ratio(ended, 'json: a signal', 'json: an exit'), goal: 1.3 },
       { row: '--timeout / without', value: ratio(formed, 'timeout', 'plain'), goal: 1.3 },
       { row: '--json / without', value: ratio(formed, 'json', 'plain'), goal: 1.6 },
       { row: '--audit / without', value: ratio(formed, 'audit', 'plain'), goal: 1.3 },
