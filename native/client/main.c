@@ -186,7 +186,6 @@ static _Noreturn void explain(const struct run *run, const char *json, int is_re
 
 /* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
 static void print_result(const struct result *result, int status) {
-  signal(SIGPIPE, SIG_IGN);
   int error = template_write(result, V_RESULT, 1);
   if (error == 0 || error == EPIPE) _exit(status);
 }
@@ -205,7 +204,6 @@ static void print_isolation(const struct launchfile *file) {
 
 /* For people. Returns -1 where that cannot be written. */
 static int tell(const struct result *result, int status) {
-  signal(SIGPIPE, SIG_IGN);
   if (result->end != &EXIT) return print_failure_message(result, 2);
   if (status != 0) print_exit_message(result, 2);
   return 0;
@@ -213,6 +211,7 @@ static int tell(const struct result *result, int status) {
 
 /* Returns when the result cannot be written. */
 static void end_by_ourselves(const struct run *run, const struct result *result, int status) {
+  signal(SIGPIPE, SIG_IGN);
   print_isolation(&run->file);
   if (status != 0) failed_run_keep(run->call, &run->file, status);
   if (run->capture.is_on) print_result(result, status);

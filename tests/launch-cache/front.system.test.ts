@@ -557,6 +557,19 @@ describeWith(['bwrap', 'one-user'], 'a known plan whose run ends by no exit', ()
     expect(timeless(await runIn(words))).toEqual(byNode)
     expect((await runIn(words, withoutNode)).status).toBe(99)
   })
+
+  test.each([
+    ['--log', '--', 'no-such-program'],
+    ['--log', '--', 'sh', '-c', 'kill -SEGV $$'],
+    ['--log', '--', 'false'],
+  ])('keeps its status where nobody reads the words any more: %j', async (...words) => {
+    await setTimeout(SETTLE_MS)
+    const { status } = await runIn(words)
+    // The reader is gone long before.
+    const script = '{ sleep 0.5; "$@"; } 2>&1 | true; exit $PIPESTATUS'
+    const unread = await runWords(['bash', '-c', script, 'bash', ...cliWords(words)], withoutNode)
+    expect(unread.status).toBe(status)
+  })
 })
 
 /** The terminal echoes the end of its input when it comes, before or among what the command prints. */
