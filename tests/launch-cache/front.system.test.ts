@@ -562,11 +562,12 @@ describeWith(['bwrap', 'one-user'], 'a known plan whose run ends by no exit', ()
     ['--log', '--', 'no-such-program'],
     ['--log', '--', 'sh', '-c', 'kill -SEGV $$'],
     ['--log', '--', 'false'],
+    ['--log', '--json', '--', 'false'],
   ])('keeps its status where nobody reads the words any more: %j', async (...words) => {
     await setTimeout(SETTLE_MS)
     const { status } = await runIn(words)
     // The reader is gone long before.
-    const script = '{ sleep 0.5; "$@"; } 2>&1 | true; exit $PIPESTATUS'
+    const script = '{ sleep 0.5; "$@" 2>&1 >/dev/null; } | true; exit $PIPESTATUS'
     const unread = await runWords(['bash', '-c', script, 'bash', ...cliWords(words)], withoutNode)
     expect(unread.status).toBe(status)
   })
