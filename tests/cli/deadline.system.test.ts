@@ -65,7 +65,7 @@ const without = (redirection: string, words: readonly string[]): readonly string
 /** Deadlines in the launch files that node has left for the client; undefined for one without. */
 function deadlinesIn({ cache }: Place): readonly (string | undefined)[] {
   const texts = readdirSync(cache).map((name) => readFileSync(join(cache, name), 'latin1'))
-  return texts.map((text) => /(?<!\0message)\0deadline\0(\d+)\0/.exec(text)?.[1])
+  return texts.map((text) => /(?<!\0(?:ending|message|result|record))\0deadline\0(\d+)\0/.exec(text)?.[1])
 }
 
 describeWith(['userns', 'python'], 'a deadline that nobody has named', () => {
