@@ -19,7 +19,10 @@ static int is_plain(const char *name) {
   return *name != 0;
 }
 
-/* A detail is the engine's own, and a missing interpreter is named by the script: both are told by node. What never ran has printed nothing. */
+/*
+ * The command could not be executed. Node explains it where the engine has printed why, or where the interpreter in a script's first line is
+ * missing. In the shell's form the words stand in the place of stderr, so nothing may have been captured.
+ */
 static int find_failure(const struct result *result, struct foreseen_end *end) {
   const struct capture *capture = result->capture;
   if (!status_says(result->status, STATUS_DETAIL, "") || status_says(result->status, STATUS_STEP, "interpreter") || !is_plain(result->command[0])) return -1;

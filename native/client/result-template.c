@@ -338,8 +338,12 @@ static void fill(struct sink *sink, const struct result *result, enum slot slot)
   long long code = (status_number(status, STATUS_WAIT_STATUS) >> 8) & 0xff;
   if (started == 0) started = ended; /* it never got that far */
   if (fill_foreseen(sink, result, slot)) return;
+  if (is_of_end(slot) || (result->end != &EXIT && (slot == SLOT_OK || slot == SLOT_EXIT_CODE))) {
+    sink->error = EBADMSG; /* node has left nothing for it */
+    return;
+  }
   switch (slot) {
-    case SLOT_OK: return put_text(sink, code == 0 && result->end == &EXIT ? "true" : "false");
+    case SLOT_OK: return put_text(sink, code == 0 ? "true" : "false");
     case SLOT_EXIT_CODE: return put_whole(sink, code);
     case SLOT_STDOUT: return put_stream(sink, &result->capture->stream[0]);
     case SLOT_STDERR: return put_stream(sink, &result->capture->stream[1]);
@@ -362,7 +366,7 @@ static void fill(struct sink *sink, const struct result *result, enum slot slot)
     case SLOT_DENIALS:
     case SLOT_HINTS:
     case SLOT_ERROR:
-    case SLOT_TIMED_OUT: sink->error = EBADMSG; return; /* node has left nothing for it */
+    case SLOT_TIMED_OUT: return; /* filled above */
     case SLOT_END:
     case SLOTS: return put_text(sink, "\n");
   }

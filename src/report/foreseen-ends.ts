@@ -73,7 +73,7 @@ const EXITED: End = { kind: 'exit', number: 0, outcome: { exitCode: 0 } }
 
 export interface Telling {
   readonly origins: Origins
-  /** Of the JSON that is printed; absent: people are told. */
+  /** The form of JSON that is printed; undefined where a message for people is printed instead. */
   readonly form: JsonForm | undefined
   readonly isAudited: boolean
 }

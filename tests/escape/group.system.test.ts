@@ -32,7 +32,7 @@ async function expectNotListed(runsDirectory: string, id: string): Promise<void>
       async () => (await execa('flock', ['--nonblock', record, 'true'], { reject: false })).exitCode === 1 || undefined,
       'the lock',
     )
-    // Root is shown the runs of others, too, and another user's tests run beside.
+    // To root the list shows the runs of all users, and tests of another user may run at the same time.
     expect((await runs('list', runsDirectory)).stdout).not.toContain(id)
     expect((await runs('kill', runsDirectory, id)).exitCode).toBe(1)
     // The control: without the janitor's mark it is listed.
