@@ -332,19 +332,18 @@ static int fill_foreseen(struct sink *sink, const struct result *result, enum sl
   return 1;
 }
 
+/* Node has left nothing for it: nothing is written. */
+static void lack(struct sink *sink) { sink->error = EBADMSG; }
+
 static void fill(struct sink *sink, const struct result *result, enum slot slot) {
   const char *status = result->status;
   long long begun = status_number(status, STATUS_BEGUN_NS), started = status_number(status, STATUS_STARTED_NS), ended = status_number(status, STATUS_ENDED_NS);
   long long code = (status_number(status, STATUS_WAIT_STATUS) >> 8) & 0xff;
   if (started == 0) started = ended; /* it never got that far */
   if (fill_foreseen(sink, result, slot)) return;
-  if (is_of_end(slot) || (result->end != &EXIT && (slot == SLOT_OK || slot == SLOT_EXIT_CODE))) {
-    sink->error = EBADMSG; /* node has left nothing for it */
-    return;
-  }
   switch (slot) {
-    case SLOT_OK: return put_text(sink, code == 0 ? "true" : "false");
-    case SLOT_EXIT_CODE: return put_whole(sink, code);
+    case SLOT_OK: return result->end == &EXIT ? put_text(sink, code == 0 ? "true" : "false") : lack(sink);
+    case SLOT_EXIT_CODE: return result->end == &EXIT ? put_whole(sink, code) : lack(sink);
     case SLOT_STDOUT: return put_stream(sink, &result->capture->stream[0]);
     case SLOT_STDERR: return put_stream(sink, &result->capture->stream[1]);
     case SLOT_DURATION: return put_thousandths(sink, microseconds(started, ended));
@@ -366,7 +365,7 @@ static void fill(struct sink *sink, const struct result *result, enum slot slot)
     case SLOT_DENIALS:
     case SLOT_HINTS:
     case SLOT_ERROR:
-    case SLOT_TIMED_OUT: return; /* filled above */
+    case SLOT_TIMED_OUT: return lack(sink);
     case SLOT_END:
     case SLOTS: return put_text(sink, "\n");
   }
