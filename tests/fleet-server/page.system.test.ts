@@ -11,6 +11,14 @@ const SHOTS = join(import.meta.dirname, '../../build')
 /** Runs where its text becomes HTML, by the element's handler where scripts that are set as HTML do not run. */
 const HOSTILE = `<script>document.title = 'taken'</script><img src=x onerror="document.title = 'taken'">`
 
+/** What the server tells waits in `waiting`, once a test has made that list: a slow stream of events. */
+const EVENTS_THAT_WAIT = `
+globalThis.EventSource = class extends EventSource {
+  addEventListener(name, work) {
+    super.addEventListener(name, (event) => (globalThis.waiting ? waiting.push({ work, event }) : work(event)))
+  }
+}`
+
 describeWith('chromium', 'the page', () => {
   let browser: Browser
   beforeAll(async () => {
@@ -19,9 +27,10 @@ describeWith('chromium', 'the page', () => {
   })
   afterAll(() => browser.close())
 
-  /** The page, with everything that the browser complains of. */
-  async function open(server: TestServer, options = {}): Promise<{ page: Page; complaints: string[] }> {
+  /** The page, with everything that the browser complains of. What is given as `first` runs before its own script. */
+  async function open(server: TestServer, options = {}, first = ''): Promise<{ page: Page; complaints: string[] }> {
     const page = await browser.newPage(options)
+    await page.addInitScript(first)
     const complaints: string[] = []
     page.on('console', (message) => complaints.push(message.text()))
     page.on('pageerror', (error) => complaints.push(error.message))
@@ -33,6 +42,23 @@ describeWith('chromium', 'the page', () => {
   const submit = async (page: Page, command: string): Promise<void> => {
     await page.getByLabel('Command, one to a line').fill(command)
     await page.getByRole('button', { name: 'Submit' }).click()
+  }
+
+  /** Keeps back what the server answers about a task in this state, until it is let go. */
+  async function keepBack(page: Page, state: string) {
+    let isKeptBack = true
+    const keptBack: (() => Promise<void>)[] = []
+    await page.route('**/api/tasks/*', async (route) => {
+      const response = await route.fetch()
+      const answer = () => route.fulfill({ response })
+      if (isKeptBack && (await response.json()).state === state) keptBack.push(answer)
+      else await answer()
+    })
+    const letGo = async () => {
+      isKeptBack = false
+      for (const answer of keptBack) await answer()
+    }
+    return { keptBack, letGo }
   }
 
   const stateOf = (page: Page) => page.locator('#facts dt:text-is("State") + dd')
@@ -72,15 +98,8 @@ describeWith('chromium', 'the page', () => {
     const { page } = await open(server)
     await server.register('agent-1')
     await page.evaluate("globalThis.pieces = 0; events.addEventListener('output', () => { pieces += 1 })")
-    // What the server answers about the running task is kept back until the page has all that came after.
-    let isKeptBack = true
-    const keptBack: (() => Promise<void>)[] = []
-    await page.route('**/api/tasks/*', async (route) => {
-      const response = await route.fetch()
-      const answer = () => route.fulfill({ response })
-      if (isKeptBack && (await response.json()).state === 'running') keptBack.push(answer)
-      else await answer()
-    })
+    // The answer is kept back until the page has all that came after it.
+    const { keptBack, letGo } = await keepBack(page, 'running')
     await submit(page, 'make all')
     await expect.poll(() => stateOf(page).textContent()).toBe('queued')
     const { jobId } = (await server.take('agent-1', 30)).body.job
@@ -89,9 +108,25 @@ describeWith('chromium', 'the page', () => {
       await server.call('POST', '/api/jobs/stream-output', { jobId, data, type: 'stdout' })
     }
     await page.waitForFunction('pieces === 2')
-    isKeptBack = false
-    for (const answer of keptBack) await answer()
+    await letGo()
     await expect.poll(() => output(page).textContent()).toBe('one\ntwo\n')
+    await page.close()
+  })
+
+  test('shows the newer of two states where the older answer comes last', async () => {
+    const server = await testServer()
+    const { page } = await open(server, {}, EVENTS_THAT_WAIT)
+    await server.register('agent-1')
+    await page.evaluate('globalThis.waiting = []')
+    const { keptBack, letGo } = await keepBack(page, 'queued')
+    await submit(page, 'make all')
+    await expect.poll(() => keptBack.length).toBe(1)
+    await server.take('agent-1', 30)
+    await page.waitForFunction(`waiting.some(({ event }) => event.data.includes('"state":"running"'))`)
+    await page.evaluate('for (const { work, event } of waiting) work(event)')
+    await page.getByRole('row').filter({ hasText: 'make all' }).getByText('running').waitFor()
+    await letGo()
+    await expect.poll(() => stateOf(page).textContent()).toBe('running')
     await page.close()
   })
 
