@@ -978,7 +978,7 @@ const DECIDING: readonly (readonly [name: string, values: (home: string) => read
   ['XDG_RUNTIME_DIR', (home) => [join(home, 'one'), join(home, 'two')]],
   ['SSH_AUTH_SOCK', (home) => [join(home, 'one'), join(home, 'two')]],
   ['ENABLE_DOCKER', () => ['true', 'false']],
-  ['DOCKER_TIMEOUT', () => ['30', '40']],
+  ['DOCKER_TIMEOUT', () => ['30000', '40000']],
   ['DOCKER_MEMORY_LIMIT', () => ['256m', '300m']],
   ['DOCKER_CPU_LIMIT', () => ['1', '2']],
 ]
