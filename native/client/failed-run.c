@@ -3,6 +3,7 @@
 #include "lib/run-record.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -74,18 +75,24 @@ static int store(int directory, const struct text *text) {
   return is_written ? 0 : -1;
 }
 
-/* One more than is kept. The names are times, so the first is the oldest. */
-static void drop_oldest(int directory) {
+/* The names are times, so the first is the oldest. Returns 1 where one was too many and has gone. */
+static int drop_oldest(DIR *listing) {
   char oldest[ID_LENGTH + 1] = "~";
   int count = 0;
-  DIR *listing = fdopendir(directory);
-  if (!listing) return (void)close(directory);
+  rewinddir(listing);
   for (struct dirent *entry; (entry = readdir(listing));) {
     if (strlen(entry->d_name) != ID_LENGTH) continue;
     count++;
     if (strcmp(entry->d_name, oldest) < 0) memcpy(oldest, entry->d_name, sizeof oldest);
   }
-  if (count > FAILED_RUNS_MAX) (void)unlinkat(dirfd(listing), oldest, 0);
+  return count > FAILED_RUNS_MAX && (unlinkat(dirfd(listing), oldest, 0) == 0 || errno == ENOENT);
+}
+
+/* Runs that end at once may all drop the same one, so one look is not enough. */
+static void drop_more_than_are_kept(int directory) {
+  DIR *listing = fdopendir(directory);
+  if (!listing) return (void)close(directory);
+  while (drop_oldest(listing));
   closedir(listing);
 }
 
@@ -95,6 +102,6 @@ void failed_run_keep(const struct call *call, const struct launchfile *file, int
   if (write_record(&text, call, status) < 0) return;
   int directory = open_directory(file);
   if (directory < 0) return;
-  if (store(directory, &text) == 0) drop_oldest(directory);
+  if (store(directory, &text) == 0) drop_more_than_are_kept(directory);
   else close(directory);
 }
