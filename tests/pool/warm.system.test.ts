@@ -56,11 +56,11 @@ const TRANSCRIPTS: readonly Transcript[] = [
   { title: 'stdin that is not read', command: ['true'], stdin: Buffer.alloc(1 << 20, 3) },
   { title: 'closed stdout', command: sh('exec >&-; exit 5') },
   { title: 'odd arguments', command: ['printf', '%s|', '', '--bind', 'a\nb', 'x'.repeat(100_000)] },
-  { title: 'a deadline', command: sh('echo begun; exec sleep 30'), options: ['--timeout', '300ms'] },
+  { title: 'a deadline', command: sh('echo begun; exec sleep 30'), options: ['--timeout', '1s'] },
   {
     title: 'a deadline with SIGTERM ignored',
     command: sh('trap "" TERM; exec sleep 30'),
-    options: ['--timeout', '300ms'],
+    options: ['--timeout', '1s'],
   },
   { title: 'orphans', command: sh('(sleep 30 &) ; echo done') },
   { title: 'the directory', command: ['pwd'] },
@@ -85,7 +85,7 @@ const TRANSCRIPTS: readonly Transcript[] = [
   {
     title: 'JSON of a deadline',
     command: sh('echo begun; exec sleep 30'),
-    options: ['--timeout', '300ms'],
+    options: ['--timeout', '1s'],
     env: JSON_ASKED,
   },
 ]

@@ -102,9 +102,9 @@ describeWith(['bwrap', 'userns'], 'the deadline', () => {
   test('ends the whole tree and keeps what was printed', async () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
-    const { status, out, err } = await runForText(['--timeout', '700ms', '-c', `echo early; ${STAYERS(mark)}`])
+    const { status, out, err } = await runForText(['--timeout', '3s', '-c', `echo early; ${STAYERS(mark)}`])
     expect({ status, out }).toEqual({ status: 124, out: 'early\nready\n' })
-    expect(err).toMatch(/llm-do: stopped after 700ms \(resources\.timeout, --timeout\)/)
+    expect(err).toMatch(/llm-do: stopped after 3s \(resources\.timeout, --timeout\)/)
     await expectNothingLeft({ before, mark })
   })
 

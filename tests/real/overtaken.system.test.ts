@@ -10,8 +10,10 @@ import { directoryWith } from './directory.ts'
 
 /** Of the runner's waits: before, at and after the reports that the command has begun and ended. */
 const WAITS = [4, 5, 6] as const
-/** Longer than the deadline; the run itself is over long before. */
-const STALL_US = 250_000
+/** A run that ends by itself is over long before, on a busy machine too. */
+const DEADLINE = '400ms'
+/** Longer than the deadline. */
+const STALL_US = 1_000_000
 
 const ENDS = [
   { what: 'a missing command', command: ['nope'], status: 127 },
@@ -25,13 +27,13 @@ describeWith(['strace', 'userns'], 'a runner that wakes up too late', () => {
     const cwd = await directoryWith()
     const env = { HOME: await directoryWith() }
     // Only the second run of its kind is carried out by the traced process itself.
-    await runCli(['--timeout', '100ms', '--', 'true'], { cwd, env })
+    await runCli(['--timeout', DEADLINE, '--', 'true'], { cwd, env })
     const cases = ENDS.flatMap((end) => WAITS.map((wait) => ({ ...end, wait })))
     const told = []
     for (const { what, command, wait } of cases) {
       const stall = `inject=poll:delay_exit=${STALL_US}:when=${wait}`
       const through = ['strace', '-o', '/dev/null', '-e', 'trace=poll', '-e', stall]
-      const { status } = await runCli(['--timeout', '100ms', '--', ...command], { cwd, env, through })
+      const { status } = await runCli(['--timeout', DEADLINE, '--', ...command], { cwd, env, through })
       told.push({ what, wait, status })
     }
     expect(told).toEqual(cases.map(({ what, wait, status }) => ({ what, wait, status })))

@@ -36,9 +36,11 @@ export const COVERED = ['adversary/quick'].map(fileOf)
 export const USERLESS = [
   'backends/namespace/run-protocol',
   'cli/completion',
+  'cli/help-text',
   'cli/images',
   'cli/load-bundle',
   'cli/node-options',
+  'cli/shell',
   'cli/transcripts',
   'fleet/agent',
   'fleet-server/page',
@@ -58,6 +60,7 @@ export const USERLESS = [
   'packaging/action',
   'packaging/deb',
   'packaging/image',
+  'packaging/npm',
   'pool/library',
 ].map(fileOf)
 
