@@ -19,7 +19,7 @@ import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { becoming, type User, uidOf } from '../support/users.ts'
+import { becoming, callers, uidOf } from '../support/users.ts'
 import { killEverywhere } from './kills.ts'
 import { helperFor, makePlace, type Place, treeOf } from './place.ts'
 
@@ -36,8 +36,8 @@ const secret = ({ outside }: Place): readonly string[] => treeOf(outside)
 
 const idOf = async (place: Place, script: string): Promise<string> => (await place.run(script)).cow?.id ?? ''
 
-describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
-  describeWith(user === 'root' ? 'root' : 'plain-user', 'a link', () => {
+describe.each(callers())('as %s', (user) => {
+  describe('a link', () => {
     test('that took the place of a directory since the run is not followed, and nothing is applied', async () => {
       const place = await makePlace(user)
       await fill(place)
@@ -128,7 +128,7 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
     })
   })
 
-  describeWith(user === 'root' ? 'root' : 'plain-user', 'what must not reach the host', () => {
+  describe('what must not reach the host', () => {
     test('set-id bits, marks of overlay and special files stay in the layer', async () => {
       const place = await makePlace(user)
       await fill(place)
@@ -202,7 +202,7 @@ for at, directories, files in os.walk(sys.argv[1]):
     })
   })
 
-  describeWith(user === 'root' ? 'root' : 'plain-user', 'what leads to protected names', () => {
+  describe('what leads to protected names', () => {
     test('links and renamed directories above them are left out', async () => {
       const place = await makePlace(user)
       mkdirSync(join(place.project, 'template/workflows'), { recursive: true })
@@ -249,7 +249,7 @@ for at, directories, files in os.walk(sys.argv[1]):
     })
   })
 
-  describeWith(user === 'root' ? 'root' : 'plain-user', 'an edit on the host', () => {
+  describe('an edit on the host', () => {
     const EDITS: readonly (readonly [string, (place: Place) => void])[] = [
       ['of a file', ({ project }) => writeFileSync(join(project, 'file'), 'host\n')],
       ['that removed a file', ({ project }) => rmSync(join(project, 'file'))],
@@ -346,23 +346,19 @@ for at, directories, files in os.walk(sys.argv[1]):
     })
   })
 
-  describeWith(
-    [...(user === 'root' ? (['root'] as const) : (['plain-user'] as const)), 'strace'],
-    'an apply that is killed',
-    () => {
-      test.each(['apply', 'undo'] as const)(
-        'an %s, at any step, is taken back by the next command, wholly',
-        { timeout: 280_000 },
-        async (verb) => {
-          const place = await makePlace(user)
-          await fill(place)
-          const id = await idOf(
-            place,
-            'echo more >> file; echo new > new; rm d/two; rm -r e; mkdir n; echo x > n/x; chmod 700 d; ln -s a l',
-          )
-          expect(await killEverywhere({ place, id, layers: place.layers, verb })).toBeGreaterThan(12)
-        },
-      )
-    },
-  )
+  describeWith('strace', 'an apply that is killed', () => {
+    test.each(['apply', 'undo'] as const)(
+      'an %s, at any step, is taken back by the next command, wholly',
+      { timeout: 280_000 },
+      async (verb) => {
+        const place = await makePlace(user)
+        await fill(place)
+        const id = await idOf(
+          place,
+          'echo more >> file; echo new > new; rm d/two; rm -r e; mkdir n; echo x > n/x; chmod 700 d; ln -s a l',
+        )
+        expect(await killEverywhere({ place, id, layers: place.layers, verb })).toBeGreaterThan(12)
+      },
+    )
+  })
 })

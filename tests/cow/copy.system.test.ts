@@ -9,7 +9,7 @@ import { describe, expect, test } from 'vitest'
 import type { Change } from '../../src/cow/change.ts'
 import { cliWords } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { type User, uidOf } from '../support/users.ts'
+import { callers, uidOf } from '../support/users.ts'
 import { inodesOf, makePlace, type Place, treeOf } from './place.ts'
 
 const COPY = ['--cow-upper', 'copy']
@@ -24,8 +24,8 @@ async function fill({ project, user }: Place): Promise<void> {
 const byPath = (one: Change, other: Change): number => (one.path < other.path ? -1 : 1)
 const EDIT = 'echo more >> file; rm -r d; mkdir n; echo x > n/x; chmod 700 kept; ln -sf n link'
 
-describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
-  describeWith([user === 'root' ? 'root' : 'plain-user', 'python'], 'a copied directory', () => {
+describe.each(callers())('as %s', (user) => {
+  describeWith('python', 'a copied directory', () => {
     test('stays as it was until the changes are applied; they are those of an overlay', async () => {
       const place = await makePlace(user)
       await fill(place)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { describeWith, testWith } from '../support/needs.ts'
-import { type User, uidOf } from '../support/users.ts'
+import { callers, uidOf } from '../support/users.ts'
 import { killEverywhere } from './kills.ts'
 import { makePlace, type Place, treeOf } from './place.ts'
 
@@ -25,8 +25,8 @@ const SCRIPT = 'echo more >> file; echo new > new; rm d/two; rm -r e; mkdir n; e
 const holderOf = (place: Place, id: string): string =>
   place.holders.find((directory) => existsSync(join(directory, id))) ?? ''
 
-describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
-  describeWith([user === 'root' ? 'root' : 'plain-user', 'strace'], 'a layer in memory', () => {
+describe.each(callers())('as %s', (user) => {
+  describeWith('strace', 'a layer in memory', () => {
     test('is applied, undone and applied again, and nothing of it stays in the directory', async () => {
       const place = await makePlace(user)
       await fill(place)

@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { until } from '../pool/pool.ts'
-import { describeWith } from '../support/needs.ts'
-import { type User, uidOf } from '../support/users.ts'
+import { callers, uidOf } from '../support/users.ts'
 import { makePlace, type Place, treeOf } from './place.ts'
 
 async function fill({ project, user }: Place): Promise<void> {
@@ -22,8 +21,8 @@ async function goOn(place: Place, id: string, script: string): Promise<Result> {
   return JSON.parse(stdout.toString()) as Result
 }
 
-describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
-  describeWith(user === 'root' ? 'root' : 'plain-user', 'a layer', () => {
+describe.each(callers())('as %s', (user) => {
+  describe('a layer', () => {
     test('is gone on with: the next command sees what the last one has left, and adds to it', async () => {
       const place = await makePlace(user)
       await fill(place)

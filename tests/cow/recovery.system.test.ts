@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { describeWith, testWith } from '../support/needs.ts'
-import { becoming, type User, uidOf } from '../support/users.ts'
+import { becoming, callers, type User, uidOf } from '../support/users.ts'
 import { helperFor, makePlace, type Place, treeOf } from './place.ts'
 
 async function fill({ project, user }: Place): Promise<void> {
@@ -56,8 +56,8 @@ async function applyKilledAtEnd(user: User, ...options: readonly string[]) {
 const keptIn = (directory: string): readonly string[] =>
   readdirSync(directory).filter((name) => name.startsWith('.llm-do-kept-'))
 
-describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
-  describeWith([user === 'root' ? 'root' : 'plain-user', 'strace'], 'an apply that was killed', () => {
+describe.each(callers())('as %s', (user) => {
+  describeWith('strace', 'an apply that was killed', () => {
     test.each([[[]], [['--cow-upper', 'memory']]])(
       'is taken back, and keeps what was written since: %j',
       async (options) => {

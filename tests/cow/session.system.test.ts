@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { programFor } from '../support/cli.ts'
-import { describeWith } from '../support/needs.ts'
-import { type User, uidOf } from '../support/users.ts'
+import { callers, uidOf } from '../support/users.ts'
 import { inodesOf, makePlace, type Place, treeOf } from './place.ts'
 
 const FILES = 2000
@@ -72,8 +71,8 @@ async function fill({ project, user }: Place): Promise<void> {
 const lasting = (directory: string): readonly string[] =>
   treeOf(directory, { times: false }).filter((line) => !line.startsWith('.git/index '))
 
-describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
-  describeWith(user === 'root' ? 'root' : 'plain-user', 'a coding session', () => {
+describe.each(callers())('as %s', (user) => {
+  describe('a coding session', () => {
     test('changes nothing of the host, and all of it when it is applied', { timeout: 200_000 }, async () => {
       const place = await makePlace(user)
       const twin = await makePlace(user)

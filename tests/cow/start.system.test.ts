@@ -10,8 +10,8 @@ import type { Result } from '../../src/report/result.ts'
 import { startPool, until } from '../pool/pool.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith, testWith } from '../support/needs.ts'
-import { type User, uidOf } from '../support/users.ts'
+import { testWith } from '../support/needs.ts'
+import { callers, uidOf } from '../support/users.ts'
 import { makePlace, type Place } from './place.ts'
 
 /** Longer than a plan is wary of files that have just been written. */
@@ -26,8 +26,8 @@ async function programsOf(place: Place, ...words: readonly string[]): Promise<st
   return readFileSync(trace, 'utf8')
 }
 
-describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
-  describeWith(user === 'root' ? 'root' : 'plain-user', 'a run of a known plan', () => {
+describe.each(callers())('as %s', (user) => {
+  describe('a run of a known plan', () => {
     test('is started without node, and ends without it where nothing was changed; the layer is gone', async () => {
       const place = await makePlace(user)
       writeFileSync(join(place.project, 'file'), 'text\n')
@@ -93,7 +93,7 @@ describe.each(['root', 'plain'] as const)('as %s', (user: User) => {
     })
   })
 
-  describeWith(user === 'root' ? 'root' : 'plain-user', 'a sandbox that is kept ready', () => {
+  describe('a sandbox that is kept ready', () => {
     test('serves a plan with a copy-on-write directory, from a layer that begins with the command', async () => {
       const cwd = await temporaryDirectory({ owner: user, mode: 0o755 })
       writeFileSync(join(cwd, 'file'), 'one\n')

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
-import { describeWith, testWith } from '../support/needs.ts'
-import { uidOf } from '../support/users.ts'
+import { testWith } from '../support/needs.ts'
+import { callers, uidOf } from '../support/users.ts'
 import { makePlace, type Place } from './place.ts'
 
 const refusal = async (place: Place, ...words: readonly string[]) => {
@@ -14,10 +14,8 @@ const refusal = async (place: Place, ...words: readonly string[]) => {
   return [status, stderr.toString().split('\n')[0]]
 }
 
-describe.each(['root', 'plain'] as const)('as %s', (user) => {
-  const needs = user === 'root' ? 'root' : 'plain-user'
-
-  describeWith(needs, 'a layer', () => {
+describe.each(callers())('as %s', (user) => {
+  describe('a layer', () => {
     test('of a run that is not over is in use', async () => {
       const place = await makePlace(user)
       const before = existsSync(place.layers) ? readdirSync(place.layers) : []
@@ -129,7 +127,7 @@ describe.each(['root', 'plain'] as const)('as %s', (user) => {
     })
   })
 
-  describeWith(needs, 'a run', () => {
+  describe('a run', () => {
     test('applies by itself what a command that succeeded has changed', async () => {
       const place = await makePlace(user)
       const done = await place.run('echo x > x; echo y > .envrc', '--apply', 'on-success')
