@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 
 #define PERMISSIONS 0777
+#define SMALL (16 << 10) /* a few blocks, so that holes do not matter */
 #define XATTR_MAX (64 << 10) /* XATTR_SIZE_MAX and XATTR_LIST_MAX of linux/limits.h */
 
 /* ---- content ---- */
@@ -44,8 +45,9 @@ static int copy_range(int from, int to, off_t at, off_t end) {
   return 0;
 }
 
-/* Shares the blocks where the file system can, and keeps holes. */
+/* Shares the blocks where the file system can, and keeps holes. A small file is read and written, in a third of the calls. */
 static int copy_content(int from, int to, off_t size) {
+  if (size <= SMALL) return copy_by_hand(from, to, 0, size);
   if (ioctl(to, FICLONE, from) == 0) return 0;
   for (off_t at = 0; at < size;) {
     off_t data = lseek(from, at, SEEK_DATA);
@@ -95,14 +97,18 @@ static int fill_file(int from, int to, const struct stat *status) {
   return copy_content(from, to, status->st_size) < 0 || copy_xattrs(from, to) < 0 ? -1 : fchmod(to, status->st_mode & PERMISSIONS);
 }
 
+static int close_both(int one, int other, int done) {
+  int error = errno;
+  if (one >= 0) close(one);
+  if (other >= 0 && close(other) < 0) return -1;
+  errno = error;
+  return done;
+}
+
 static int copy_file(int from, const char *name, const struct stat *status, int to, const char *new_name) {
   int source = open_beneath(from, name, O_RDONLY | O_NONBLOCK);
   int made = source < 0 ? -1 : openat(to, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  int done = made < 0 ? -1 : fill_file(source, made, status), error = errno;
-  if (source >= 0) close(source);
-  if (made >= 0 && close(made) < 0) done = -1, error = errno;
-  errno = error;
-  return done;
+  return close_both(source, made, made < 0 ? -1 : fill_file(source, made, status));
 }
 
 static int copy_link(int from, const char *name, int to, const char *new_name) {
@@ -120,6 +126,14 @@ int copy_object(int from, const char *name, const struct stat *status, int to, c
   else if (S_ISLNK(status->st_mode)) done = copy_link(from, name, to, new_name);
   else return errno = EPERM, -1;
   return done < 0 || give_to(to, new_name, owner) < 0 ? -1 : set_times(to, new_name, status);
+}
+
+int copy_to_read(int from, const char *name, const struct stat *status, int to, const char *new_name) {
+  if (S_ISLNK(status->st_mode)) return copy_link(from, name, to, new_name);
+  mode_t mode = status->st_mode & 0111 ? 0700 : 0600;
+  int source = open_beneath(from, name, O_RDONLY | O_NONBLOCK);
+  int made = source < 0 ? -1 : openat(to, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+  return close_both(source, made, made < 0 ? -1 : copy_content(source, made, status->st_size));
 }
 
 /* ---- as it is ---- */
@@ -141,14 +155,6 @@ static int finish_whole(int from, int to, const struct stat *status) {
   struct timespec times[2] = {status->st_atim, status->st_mtim};
   if (keep_owner(to, status) < 0 || copy_all_xattrs(from, to) < 0) return -1;
   return fchmod(to, status->st_mode & 07777) < 0 || futimens(to, times) < 0 ? -1 : 0;
-}
-
-static int close_both(int one, int other, int done) {
-  int error = errno;
-  if (one >= 0) close(one);
-  if (other >= 0 && close(other) < 0) return -1;
-  errno = error;
-  return done;
 }
 
 static int copy_whole_file(int from, const char *name, const struct stat *status, int to, const char *new_name) {

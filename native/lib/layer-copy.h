@@ -7,6 +7,8 @@
 /* One object: a file with its content, a link, or an empty directory of mode 0700, which copy_attributes finishes. root gives it to
  * `owner`. 0, or -1 with errno. */
 int copy_object(int from, const char *name, const struct stat *status, int to, const char *new_name, const struct stat *owner);
+/* A file or a link for who only reads it, as the caller's own: content alone, mode 0600, or 0700 where somebody may execute it. */
+int copy_to_read(int from, const char *name, const struct stat *status, int to, const char *new_name);
 /* A name with everything below it as it is: owner, all mode bits and all attributes. For what was the host's already. */
 int copy_whole(int from, const char *name, int to, const char *new_name);
 /* The same of an open directory. */

@@ -13,11 +13,16 @@
 
 #define VIEW "view"
 
+/* A root, and the directory of the last object below it (-1 without one): that of the next is most often the same. */
+struct place {
+  int root, fd;
+  char path[PATH_MAX];
+};
+
 struct view {
   const struct layer *layer;
   const struct choice *choice;
-  int before, now; /* a, b */
-  struct stat own;
+  struct place before, now, zone; /* a, b, what a is made of */
   size_t renamed_zone; /* of the last renamed directory that was chosen */
   char renamed[PATH_MAX];
 };
@@ -44,8 +49,8 @@ static int enter(int directory, const char *name) {
   return fd;
 }
 
-/* The directory of a path, made with those above it. */
-static int make_parents(int root, const char *path) {
+/* A directory, made with those above it. */
+static int make_directory(int root, const char *path) {
   char rest[PATH_MAX], *name = rest;
   copy_text(rest, sizeof rest, path);
   int fd = fcntl(root, F_DUPFD_CLOEXEC, 3);
@@ -53,7 +58,24 @@ static int make_parents(int root, const char *path) {
     *slash = 0;
     fd = enter(fd, name);
   }
-  return fd;
+  return fd < 0 ? -1 : enter(fd, name);
+}
+
+static int open_directory(int root, const char *path) { return open_beneath(root, path, O_PATH | O_DIRECTORY); }
+
+/* The place keeps the descriptor. -1 with errno. */
+static int enter_below(struct place *place, const char *path, int (*reach)(int root, const char *path)) {
+  if (place->fd >= 0 && strcmp(place->path, path) == 0) return place->fd;
+  if (place->fd >= 0) close(place->fd);
+  copy_text(place->path, sizeof place->path, path);
+  return place->fd = reach(place->root, path);
+}
+
+/* The place does not own its root. */
+static void leave(struct place *place, int root) {
+  if (place->fd >= 0) close(place->fd);
+  place->fd = -1;
+  place->root = root;
 }
 
 /* Zones can have the same paths. */
@@ -62,29 +84,23 @@ static int place_in_view(const struct view *view, const struct change *change, c
   return length < PATH_MAX ? 0 : (errno = ENAMETOOLONG, -1);
 }
 
-static int put(const struct view *view, int root, const struct change *change, int from, const char *name, const struct stat *status) {
-  struct stat plain = *status;
-  char path[PATH_MAX];
+static int put(const struct view *view, struct place *place, const struct change *change, int from, const char *name, const struct stat *status) {
+  char path[PATH_MAX], parent[PATH_MAX];
   if (!S_ISREG(status->st_mode) && !S_ISLNK(status->st_mode)) return 0; /* a patch has no directories */
-  plain.st_mode = (status->st_mode & S_IFMT) | 0600 | (status->st_mode & 0111 ? 0100 : 0);
   if (place_in_view(view, change, path) < 0) return -1;
-  const char *slash = strrchr(path, '/');
-  int to = make_parents(root, path);
-  int done = to < 0 ? -1 : copy_object(from, name, &plain, to, slash ? slash + 1 : path, &view->own), error = errno;
-  if (to >= 0) close(to);
-  errno = error;
-  return done;
+  const char *new_name = split(path, parent);
+  int to = enter_below(place, parent, make_directory);
+  return to < 0 ? -1 : copy_to_read(from, name, status, to, new_name);
 }
 
-static int put_before(const struct view *view, const struct change *change) {
+static int put_before(struct view *view, const struct change *change) {
   char parent[PATH_MAX];
   const char *name = split(change->path, parent);
   if (change->before.st_mode == 0 || change->kind == KEPT) return 0; /* what a renamed directory brought was not at this path */
-  int from = open_beneath(view->layer->zone[change->zone].lower, parent, O_PATH | O_DIRECTORY);
-  int done = from < 0 ? -1 : put(view, view->before, change, from, name, &change->before), error = errno;
-  if (from >= 0) close(from);
-  errno = error;
-  return done;
+  int zone = view->layer->zone[change->zone].lower;
+  if (view->zone.root != zone) leave(&view->zone, zone);
+  int from = enter_below(&view->zone, parent, open_directory);
+  return from < 0 ? -1 : put(view, &view->before, change, from, name, &change->before);
 }
 
 static int on_change(void *data, const struct change *change) {
@@ -92,21 +108,20 @@ static int on_change(void *data, const struct change *change) {
   struct chosen wanted = {change->zone, change->path, 0};
   if (change->kind == GIT || change->kind == NEW_GIT || !(change->kind == KEPT ? is_brought(view, change) : choice_has(view->choice, &wanted))) return 0;
   if (change->kind == RENAMED) copy_text(view->renamed, sizeof view->renamed, change->path), view->renamed_zone = change->zone;
-  if (change->kind != DELETED && put(view, view->now, change, change->directory, change->name, &change->now) < 0) return -1;
+  if (change->kind != DELETED && put(view, &view->now, change, change->directory, change->name, &change->now) < 0) return -1;
   return put_before(view, change);
 }
 
-static int open_side(int view, const char *name) {
-  return mkdirat(view, name, 0700) < 0 ? -1 : open_beneath(view, name, O_RDONLY | O_DIRECTORY);
+static int open_side(struct place *side, int view, const char *name) {
+  side->root = mkdirat(view, name, 0700) < 0 ? -1 : open_beneath(view, name, O_RDONLY | O_DIRECTORY);
+  return side->root < 0 ? -1 : 0;
 }
 
 int layer_view(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]) {
-  struct view view = {.layer = layer, .choice = choice};
+  struct view view = {.layer = layer, .choice = choice, .before.fd = -1, .now.fd = -1, .zone = {.root = -1, .fd = -1}};
   copy_text(failed, PATH_MAX, VIEW);
   if (remove_tree(layer->fd, VIEW) < 0 || mkdirat(layer->fd, VIEW, 0700) < 0) return -1;
   int fd = open_beneath(layer->fd, VIEW, O_RDONLY | O_DIRECTORY);
-  if (fd < 0 || fstat(fd, &view.own) < 0) return -1;
-  view.before = open_side(fd, "a");
-  view.now = open_side(fd, "b");
-  return view.before < 0 || view.now < 0 ? -1 : layer_changes(layer, on_change, &view, failed);
+  if (fd < 0 || open_side(&view.before, fd, "a") < 0 || open_side(&view.now, fd, "b") < 0) return -1;
+  return layer_changes(layer, on_change, &view, failed);
 }
