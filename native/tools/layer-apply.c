@@ -88,7 +88,7 @@ struct apply {
   size_t filled_count;
   struct root made, gone; /* the last of each; path "" = none */
   struct arena arena;
-  size_t conflicts;
+  size_t conflicts, found; /* of the choice: those that another command has applied meanwhile are not there any more */
 };
 
 /* What of the path is below the root; NULL = it is not. */
@@ -207,10 +207,10 @@ static int take(struct apply *apply, const struct change *change, int force) {
 }
 
 /* In a tree that is made: what was not chosen is left out, what a renamed directory brought along is not asked about. */
-static int fill(struct apply *apply, const struct change *change, const char *rest) {
+static int fill(struct apply *apply, const struct change *change, const char *rest, int is_chosen) {
   char name[PATH_MAX];
   if (change->kind == DELETED) return change->conflict && !apply->made.force ? tell_conflict(apply, change) : 0;
-  if (change->kind != KEPT && !find_chosen(apply->choice, change)) return 0;
+  if (change->kind != KEPT && !is_chosen) return 0;
   if ((size_t)snprintf(name, sizeof name, "%s%s", apply->made.number, rest) >= sizeof name) return errno = ENAMETOOLONG, -1;
   return make_object(apply, change, name);
 }
@@ -219,9 +219,10 @@ static int on_change(void *data, const struct change *change) {
   struct apply *apply = data;
   const char *rest;
   if (change->kind == GIT || change->kind == NEW_GIT) return 0;
-  if ((rest = below(&apply->made, change))) return fill(apply, change, rest);
-  if (below(&apply->gone, change)) return change->conflict && !apply->gone.force ? tell_conflict(apply, change) : 0;
   const struct chosen *chosen = find_chosen(apply->choice, change);
+  if (chosen) apply->found++;
+  if ((rest = below(&apply->made, change))) return fill(apply, change, rest, chosen != NULL);
+  if (below(&apply->gone, change)) return change->conflict && !apply->gone.force ? tell_conflict(apply, change) : 0;
   if (!chosen || change->kind == KEPT) return 0;
   if (change->conflict && !chosen->force) return tell_conflict(apply, change);
   return take(apply, change, chosen->force);
@@ -242,7 +243,7 @@ enum apply_end layer_apply(const struct layer *layer, const struct choice *choic
   apply.choice = choice;
   if (journal_begin(&apply.journal, layer) < 0) return APPLY_FAILED;
   enum apply_end end = carry_out(&apply, failed);
-  if (end == APPLY_DONE) return end;
+  if (end == APPLY_DONE) return printf("%zu\n", apply.found), end;
   int error = errno;
   char place[PATH_MAX];
   if (journal_take_back(&apply.journal, place) < 0) copy_text(failed, PATH_MAX, place); /* the next verb tries again */

@@ -21,5 +21,6 @@ int choice_read(int fd, struct choice *choice);
 int choice_has(const struct choice *choice, const struct chosen *wanted);
 
 enum apply_end { APPLY_DONE, APPLY_CONFLICT, APPLY_FAILED };
-/* All or nothing. Prints each conflict as `zone NUL path NUL`. With APPLY_FAILED errno and `failed`. */
+/* All or nothing. Prints how many of the chosen changes there were, or each conflict as `zone NUL path NUL`. With APPLY_FAILED errno and
+ * `failed`. */
 enum apply_end layer_apply(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]);

@@ -2,7 +2,7 @@
  * layers: what copy-on-write runs changed, for `llm-do changes`, `diff`, `apply`, `undo` and `discard`. TypeScript decides and speaks.
  *
  *   layers changes DIRECTORY ID            prints the changes: eight words each, ended by NUL (put_change)
- *   layers apply DIRECTORY ID < CHOICE     applies what is chosen (tools/layer-apply.h); status 3 and each conflict where there is one
+ *   layers apply DIRECTORY ID < CHOICE     applies what is chosen, and prints how much that was; status 3 and each conflict where there is one
  *   layers undo DIRECTORY ID               takes the last apply back; status 3 and the path where it has changed since
  *   layers view DIRECTORY ID < CHOICE      makes view/a and view/b in the layer: what is chosen, in the zone and in the layer
  *   layers discard DIRECTORY ID [--force]  removes the layer

@@ -304,7 +304,8 @@ export async function applyLayer(
   if (choice.chosen.length === 0) return { ...refused(choice, []), applied: 0 }
   const { stdout, status } = await ask({ ...layer, verb: 'apply', input: choiceBytes(choice.chosen, force) })
   if (status === CONFLICT) return refused(choice, conflictsIn(stdout))
-  return { ...refused(choice, []), applied: choice.chosen.length }
+  // Another command may have applied some of them since they were listed.
+  return { ...refused(choice, []), applied: Number(Buffer.from(stdout).toString('latin1')) }
 }
 
 function refused({ protectedOnes, special }: Choice, conflicts: readonly string[]): Applied {

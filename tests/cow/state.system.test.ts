@@ -6,7 +6,7 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
 import { testWith } from '../support/needs.ts'
-import { callers, uidOf } from '../support/users.ts'
+import { becoming, callers, checkoutFor, uidOf } from '../support/users.ts'
 import { makePlace, type Place } from './place.ts'
 
 const refusal = async (place: Place, ...words: readonly string[]) => {
@@ -50,6 +50,22 @@ describe.each(callers())('as %s', (user) => {
       )
       expect([done?.length, (busy?.length ?? 0) + (late?.length ?? 0)]).toEqual([1, 2])
       expect(readdirSync(place.project)).toHaveLength(300)
+    })
+
+    test('is not applied twice by who has listed its changes before another one applied them', async () => {
+      const place = await makePlace(user)
+      const id = (await place.run('echo x > x; mkdir y; echo z > y/z')).cow?.id ?? ''
+      const [file = '', ...words] = [
+        ...becoming(user),
+        join(checkoutFor(user), 'bin/layers'),
+        'apply',
+        place.layers,
+        id,
+      ]
+      const input = ['x', 'y', 'y/z'].map((path) => `0\0n\0${path}\0`).join('')
+      const apply = async () => (await execa(file, words, { input })).stdout
+      expect([await apply(), await apply()]).toEqual(['3', '0'])
+      expect(readdirSync(place.project)).toEqual(['x', 'y'])
     })
 
     test('that is damaged, foreign or not there is refused, and can be thrown away', async () => {
