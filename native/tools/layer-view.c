@@ -120,7 +120,9 @@ static int open_side(struct place *side, int view, const char *name) {
 int layer_view(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]) {
   struct view view = {.layer = layer, .choice = choice, .before.fd = -1, .now.fd = -1, .zone = {.root = -1, .fd = -1}};
   copy_text(failed, PATH_MAX, VIEW);
-  if (remove_tree(layer->fd, VIEW) < 0 || mkdirat(layer->fd, VIEW, 0700) < 0) return -1;
+  if (remove_tree(layer->fd, VIEW) < 0) return -1;
+  if (choice->count == 0) return 0;
+  if (mkdirat(layer->fd, VIEW, 0700) < 0) return -1;
   int fd = open_beneath(layer->fd, VIEW, O_RDONLY | O_DIRECTORY);
   if (fd < 0 || open_side(&view.before, fd, "a") < 0 || open_side(&view.now, fd, "b") < 0) return -1;
   return layer_changes(layer, on_change, &view, failed);

@@ -4,5 +4,6 @@
 
 #include "tools/layer-apply.h"
 
-/* Makes LAYER/view anew. Permission bits are 0600, and 0100 where somebody may execute it. 0, or -1 with errno and `failed`. */
+/* Makes LAYER/view anew, or removes it where nothing is chosen. Permission bits are 0600, and 0100 where somebody may execute it. 0, or -1
+ * with errno and `failed`. */
 int layer_view(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]);

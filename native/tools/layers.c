@@ -4,7 +4,7 @@
  *   layers changes DIRECTORY ID            prints the changes: eight words each, ended by NUL (put_change)
  *   layers apply DIRECTORY ID < CHOICE     applies what is chosen, and prints how much that was; status 3 and each conflict where there is one
  *   layers undo DIRECTORY ID               takes the last apply back; status 3 and the path where it has changed since
- *   layers view DIRECTORY ID < CHOICE      makes view/a and view/b in the layer: what is chosen, in the zone and in the layer
+ *   layers view DIRECTORY ID < CHOICE      makes view/a and view/b in the layer: what is chosen, in the zone and in the layer; removes them without a choice
  *   layers discard DIRECTORY ID [--force]  removes the layer
  *
  * Every verb first takes back an apply that was killed, but for a forced discard. Where that keeps what somebody wrote since, it says so

@@ -328,7 +328,10 @@ export async function discardLayer(place: LayerPlace, force = false): Promise<vo
   await ask({ ...place, verb: 'discard', words: force ? ['--force'] : [] })
 }
 
-/** A directory with `a` and `b`, which hold what is chosen as the zone and as the layer have it. It is gone when `use` has ended. */
+/**
+ * A directory with `a` and `b`, which hold what is chosen, some change, as the zone and as the layer have it. It is gone when `use` has
+ * ended.
+ */
 export async function withView<T>(
   layer: Layer,
   chosen: readonly RawChange[],
@@ -339,7 +342,8 @@ export async function withView<T>(
     await ask({ ...layer, verb: 'view', input: choiceBytes(chosen, false) })
     return await use(view)
   } finally {
-    await rm(view, { recursive: true, force: true })
+    // Six thousand files take node a second. Another command may have the layer.
+    await ask({ ...layer, verb: 'view' }).catch(() => rm(view, { recursive: true, force: true }))
   }
 }
 

@@ -66,7 +66,8 @@ export async function diffLayer(
     })
   const inGit = chosen.filter(isInGit)
   const shown = chosen.filter((change) => !isInGit(change))
-  const patch = await withView(layer, shown, (view) => compare({ view, stat, env }))
+  const patch =
+    shown.length === 0 ? Buffer.alloc(0) : await withView(layer, shown, (view) => compare({ view, stat, env }))
   return { patch, inGit: inGit.map(({ path }) => textOf(path)) }
 }
 

@@ -1,5 +1,5 @@
 /** A copy-on-write run from its start to apply and undo: the host has what it had, then what the command made, then what it had. */
-import { existsSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { chown, cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -159,6 +159,7 @@ describe.each(callers())('as %s', (user) => {
       const { cow } = await place.run(EDITS)
       const id = cow?.id ?? ''
       const { stdout } = await place.cli('diff', id)
+      expect(readdirSync(join(place.layers, id))).not.toContain('view')
       await execa('git', ['apply'], { cwd: twin.project, input: stdout })
       expect((await place.cli('apply', id)).status).toBe(0)
       expect(filesOf(twin)).toEqual(filesOf(place))
