@@ -75,13 +75,15 @@ static int store(int directory, const struct text *text) {
   return is_written ? 0 : -1;
 }
 
+static int is_id(const char *name) { return strspn(name, "0123456789abcdef") == ID_LENGTH && !name[ID_LENGTH]; }
+
 /* The names are times, so the first is the oldest. Returns 1 where one was too many and has gone. */
 static int drop_oldest(DIR *listing) {
-  char oldest[ID_LENGTH + 1] = "~";
+  char oldest[ID_LENGTH + 1] = "~"; /* behind every other */
   int count = 0;
   rewinddir(listing);
   for (struct dirent *entry; (entry = readdir(listing));) {
-    if (strlen(entry->d_name) != ID_LENGTH) continue;
+    if (!is_id(entry->d_name)) continue;
     count++;
     if (strcmp(entry->d_name, oldest) < 0) memcpy(oldest, entry->d_name, sizeof oldest);
   }

@@ -45,7 +45,7 @@ static int copy_range(int from, int to, off_t at, off_t end) {
   return 0;
 }
 
-/* Shares the blocks where the file system can, and keeps holes. A small file is read and written, in a third of the calls. */
+/* Shares the blocks where the file system can, and keeps holes. A small file is read and written, in two calls. */
 static int copy_content(int from, int to, off_t size) {
   if (size <= SMALL) return copy_by_hand(from, to, 0, size);
   if (ioctl(to, FICLONE, from) == 0) return 0;

@@ -233,7 +233,7 @@ static enum apply_end carry_out(struct apply *apply, char failed[PATH_MAX]) {
   if (done == 0 && apply->conflicts > 0) return APPLY_CONFLICT;
   if (done == 0) done = finish_directories(apply);
   if (done == 0) done = add_later(apply);
-  if (done == 0) done = journal_carry_out(&apply->journal, failed);
+  if (done == 0 && apply->journal.steps > 0) done = journal_carry_out(&apply->journal, failed);
   return done == 0 ? APPLY_DONE : APPLY_FAILED;
 }
 
@@ -243,7 +243,8 @@ enum apply_end layer_apply(const struct layer *layer, const struct choice *choic
   apply.choice = choice;
   if (journal_begin(&apply.journal, layer) < 0) return APPLY_FAILED;
   enum apply_end end = carry_out(&apply, failed);
-  if (end == APPLY_DONE) return printf("%zu\n", apply.found), end;
+  if (end == APPLY_DONE) printf("%zu\n", apply.found);
+  if (end == APPLY_DONE && apply.journal.steps > 0) return end; /* one of nothing must not be the one that undo takes back */
   int error = errno;
   char place[PATH_MAX];
   if (journal_take_back(&apply.journal, place) < 0) copy_text(failed, PATH_MAX, place); /* the next verb tries again */

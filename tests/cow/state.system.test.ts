@@ -52,7 +52,7 @@ describe.each(callers())('as %s', (user) => {
       expect(readdirSync(place.project)).toHaveLength(300)
     })
 
-    test('is not applied twice by who has listed its changes before another one applied them', async () => {
+    test('is not applied twice, nor twice undone, by who has listed its changes before another one applied them', async () => {
       const place = await makePlace(user)
       const id = (await place.run('echo x > x; mkdir y; echo z > y/z')).cow?.id ?? ''
       const [file = '', ...words] = [
@@ -66,6 +66,9 @@ describe.each(callers())('as %s', (user) => {
       const apply = async () => (await execa(file, words, { input })).stdout
       expect([await apply(), await apply()]).toEqual(['3', '0'])
       expect(readdirSync(place.project)).toEqual(['x', 'y'])
+      // What applied nothing is not what an undo takes back.
+      expect((await place.cli('undo', id)).status).toBe(0)
+      expect(readdirSync(place.project)).toEqual([])
     })
 
     test('that is damaged, foreign or not there is refused, and can be thrown away', async () => {
