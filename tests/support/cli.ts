@@ -18,8 +18,13 @@ export interface CliOptions {
   readonly stdin?: string | Uint8Array
   /** Added to PATH, HOME, LANG and TMPDIR; nothing else of this process's environment is passed on. */
   readonly env?: Readonly<Record<string, string>>
-  /** Where it starts; a new empty directory by default. */
+  /** Where it starts; its HOME by default. */
   readonly cwd?: string
+  /**
+   * `file` (the default): one HOME for all calls of a test file by one user, so the plan of a call that was made before is cached, as it
+   * is for a person. `new`: an empty one, for a test about the first call or about what a call leaves in its HOME.
+   */
+  readonly home?: 'file' | 'new'
   /** Ends the run with `stopSignal`. */
   readonly abort?: AbortSignal
   readonly stopSignal?: NodeJS.Signals
@@ -43,9 +48,20 @@ export const cliWords = (
   { as = currentUser(), program, through = [] }: Pick<CliOptions, 'as' | 'program' | 'through'> = {},
 ): readonly string[] => [...through, ...becoming(as), programFor(as, program), ...argv]
 
+const homes = new Map<User, Promise<string>>()
+
+/** Removed with the directory of the test file (own-directory.ts), in which it lies. */
+function homeOf(user: User): Promise<string> {
+  const home = homes.get(user) ?? newDirectory({ owner: user }).then(({ path }) => path)
+  homes.set(user, home)
+  return home
+}
+
 /** Never rejects for what the command did; rejects when it could not be started. */
 export async function runCli(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  const home = await newDirectory({ owner: options.as ?? currentUser() })
+  const user = options.as ?? currentUser()
+  if (options.home !== 'new') return runAt(await homeOf(user), argv, options)
+  const home = await newDirectory({ owner: user })
   try {
     return await runAt(home.path, argv, options)
   } finally {
