@@ -6,6 +6,9 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
+# Shows each command's subject: make V=1.
+SHOW := @$(if $(V),echo,true)
+
 BIN := bin
 NODE_MODULES := node_modules/.package-lock.json
 COMMANDS := $(BIN)/llm-do $(BIN)/llm-do-exec
@@ -36,7 +39,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: native-programs other-native install uninstall packages deb devcontainer all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants drivers test client-table test-vm golden bench fleet-demo doctor clean help FORCE
+.PHONY: native-programs other-native install uninstall packages deb devcontainer all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants drivers test test-all test-touched setup-test-all client-table golden bench fleet-demo doctor clean help FORCE
 
 all: setup ## the same as setup
 
@@ -45,13 +48,18 @@ AT_ONCE = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell npr
 
 setup: ## all that a fresh machine needs: system packages, npm packages, native programs, build
 	@scripts/setup run
+	@$(MAKE) -q $(AT_ONCE) native build 2>/dev/null || echo 'make: compiling and bundling (V=1 shows each file)' >&2
 	@$(MAKE) $(AT_ONCE) native build
 
-setup-test: setup ## what only the tests need: docker, podman, qemu, compilers
+setup-test: setup ## what only the tests need: docker, clients and servers, compilers
 	@scripts/setup test
 
+setup-test-all: setup-test ## what only make test-all needs: podman, emulators, a JDK, a browser
+	@scripts/setup test-all
+
 $(NODE_MODULES): package.json package-lock.json
-	npm ci --no-audit --no-fund
+	@echo 'make: installing npm packages' >&2
+	@npm ci --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
 ## ---- the native programs
@@ -83,7 +91,7 @@ comma := ,
 # A second directory (BIN=build/arm64/bin) has a compiler of its own.
 NATIVE_MADE  := $(if $(filter bin,$(BIN)),build/native,$(BIN))
 NATIVE_STAMP := $(NATIVE_MADE).command
-NATIVE_HINT  := $(if $(MUSL),make setup$(comma) or another one: make native CC=gcc,make setup-test installs the one for the other machine)
+NATIVE_HINT  := $(if $(MUSL),make setup$(comma) or another one: make native CC=gcc,make setup-test-all installs the one for the other machine)
 $(NATIVE_STAMP): FORCE
 	@command -v $(firstword $(CC)) >/dev/null || { \
 	  echo 'make: $(firstword $(CC)): no such compiler (hint: $(NATIVE_HINT))' >&2; exit 1; }
@@ -95,13 +103,13 @@ OBJECTS := $(NATIVE_MADE).objects
 objects_of = $(patsubst native/%.c,$(OBJECTS)/%.o,$(1))
 $(OBJECTS)/%.o: native/%.c Makefile $(NATIVE_STAMP) $(if $(MUSL),$(KERNEL_HEADERS)/.made)
 	@mkdir -p $(@D)
-	@echo '  CC $<'
+	$(SHOW) '  CC $<'
 	@new=$@.$$$$; $(CC) $(CPPFLAGS) $(CFLAGS) $(NATIVE_INCLUDE) -MMD -MP -MF $$new.d -MT $@ -c -o $$new $< && mv $$new.d $(@:.o=.d) && mv $$new $@ || { rm -f $$new $$new.d; exit 1; }
 
 # $(call program,NAME,SOURCES)
 define program
 $(BIN)/$(1): $(call objects_of,$(2)) native/Makefile.inc
-	@echo '  LD $$@'
+	$(SHOW) '  LD $$@'
 	@new=$$@.$$$$$$$$; $(CC) $(CFLAGS) $(LDFLAGS) -o $$$$new $(LINK_FIRST) $(call objects_of,$(2)) $(LINK_LAST) && mv $$$$new $$@
 -include $(patsubst %.o,%.d,$(call objects_of,$(2)))
 endef
@@ -262,9 +270,17 @@ MINUTES ?= 20
 fuzz: ## the native parsers under libFuzzer, ASan and UBSan, MINUTES=20 each; new inputs are kept in tests/fuzz/corpus
 	@scripts/fuzz $(MINUTES)
 
-test: setup-test ## everything on real components: as root, as a plain user, in a virtual machine
+test: setup-test ## every wall and every promise once, on real components: make test FILE=tests/real/ends.system.test.ts NAME='part of a title' TIMES=20
+	@$(MAKE) $(AT_ONCE) drivers
+	@CI=$(CI) node scripts/test/main.mjs $(FILE) $(if $(NAME),--name '$(NAME)') $(if $(TIMES),--times $(TIMES))
+
+test-touched: setup-test ## what the working change reaches, its mutants too
+	@$(MAKE) $(AT_ONCE) drivers
+	@CI=$(CI) node scripts/test/main.mjs --touched
+
+test-all: setup-test-all ## the rest of the product space too, in parts under 50 minutes each: make test-all PART='vm mutants'
 	@$(MAKE) $(AT_ONCE) drivers other-native
-	@CI=$(CI) node scripts/test.mjs $(STAGES)
+	@CI=$(CI) node scripts/test/main.mjs --all $(PART)
 
 # A loss shows in minutes: of agents and servers that are killed there is one run of each kind, then sandboxes for as long as asked.
 FLEET_CHAOS := node bench/fleet.mjs chaos --tasks 300 --agents 3 --kills 8 --server-kills 4 --within 300 --seed $(or $(SEED),1)
@@ -273,16 +289,13 @@ soak: all ## random policies, attacks and kills with a look at the host after ea
 	$(if $(ROUND),,@$(FLEET_CHAOS) --http && $(FLEET_CHAOS))
 	@node scripts/soak.mjs $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ROUND),--round $(ROUND)) $(if $(JOBS),--jobs $(JOBS))
 
-mutants: all ## breaks a wall at a time, in a copy, and demands that its test notices: make mutants ONLY=NAME
+mutants: all ## breaks a wall at a time, in a copy, and demands that its test notices: make mutants ONLY='NAME NAME'
 	@node scripts/mutants.mjs $(ONLY)
 
 client-table: all ## real clients of a restricted network, each allowed and denied, as a table (root)
 	@mkdir -p build
 	@LLM_DO_TEST_CLIENTS=build/clients.md $(VITEST) run --project system tests/network/clients.system.test.ts
 	@cat build/clients.md
-
-test-vm: all ## only the tests that boot a virtual machine (cgroup v2, systemd)
-	@CI=$(CI) node scripts/test.mjs vm
 
 golden: $(NODE_MODULES) ## rewrite the golden files; git diff is the review
 	@LLM_DO_GOLDEN=write npx --no-install vitest run --project unit

@@ -1,15 +1,8 @@
 import { configDefaults, defineConfig } from 'vitest/config'
-import { ALONE, COVERED, LongestFirst, ONE_BY_ONE, USERLESS } from './tests/support/file-order.ts'
 import { unusedGoldens } from './tests/support/unused-goldens.ts'
 
 // `scripts/test.mjs` asks for machine-readable counts beside what people read.
 const countsFile = process.env.LLM_DO_TEST_COUNTS
-
-// One file of system tests at a time, or as many as `scripts/test.mjs` asks for; some run alone or one by one all the same.
-const workers = Number(process.env.LLM_DO_TEST_WORKERS ?? 1)
-
-// Where `make test` runs the same files as root.
-const leftToRoot = process.env.LLM_DO_TEST_ROOT_STAGE === undefined ? [] : USERLESS
 
 const shared = {
   // A failure in the log of CI says what came, whole.
@@ -28,7 +21,6 @@ export default defineConfig({
   test: {
     reporters: ['default', unusedGoldens(), ...(countsFile === undefined ? [] : ['json' as const])],
     ...(countsFile === undefined ? {} : { outputFile: { json: countsFile } }),
-    sequence: { sequencer: LongestFirst },
     allowOnly: process.env.CI !== 'true',
     projects: [
       {
@@ -61,22 +53,11 @@ export default defineConfig({
           ...system,
           name: 'system',
           include: ['tests/**/*.system.test.ts'],
-          exclude: [...shared.exclude, ...leftToRoot, ...(workers > 1 ? [...ALONE, ...ONE_BY_ONE, ...COVERED] : [])],
-          maxWorkers: workers,
+          // One file at a time: scripts/test/ runs several such processes side by side, each with directories of its own.
+          maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },
       },
-      ...Object.entries({ 'system-alone': ALONE, 'system-one-by-one': ONE_BY_ONE }).map(([name, files]) => ({
-        extends: true as const,
-        test: {
-          ...system,
-          name,
-          include: workers > 1 ? files : [],
-          exclude: [...shared.exclude, ...leftToRoot],
-          maxWorkers: 1,
-          sequence: { groupOrder: 2 },
-        },
-      })),
     ],
   },
 })

@@ -3,20 +3,21 @@
 //
 //   node scripts/mutants.mjs [NAME...]      without names: all
 //
-// Exit status 0 when every row was noticed; a row whose text is not exactly once in its file is an error (tests/mutants/table.test.ts).
-import { spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+// Two copies work side by side. Rows that edit the same file follow each other, so that little is built twice. A test is one that `make test`
+// runs: deep files do not count (tests/mutants/table.test.ts). The last line is `N passed, N failed`; the exit status is 0 when every row was noticed.
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parse } from 'yaml'
+import { endAll, environment, checkout as root, run } from './test/programs.mjs'
+import { copyTo, inOwnPlaces } from './test/users.mjs'
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const table = join(root, 'tests/mutants')
 
 /** One test file under load; a mutant may also hang. */
 const TEST_MS = 180_000
 const BUILD_MS = 300_000
+const JOBS = Number(process.env.JOBS ?? Math.min(2, availableParallelism()))
 
 const rows = readdirSync(table)
   .filter((name) => name.endsWith('.yaml'))
@@ -28,19 +29,6 @@ if (unknown.length > 0) {
   process.exit(2)
 }
 
-/** All but the history; the packages too, since a link would lead out of the copy. */
-function copyCheckout() {
-  const checkout = mkdtempSync(join(tmpdir(), 'llm-do-mutants-'))
-  chmodSync(checkout, 0o755)
-  for (const name of readdirSync(root).filter((one) => one !== '.git'))
-    cpSync(join(root, name), join(checkout, name), {
-      recursive: true,
-      preserveTimestamps: true,
-      verbatimSymlinks: true,
-    })
-  return checkout
-}
-
 function edit(checkout, { file, find, replace }) {
   const path = join(checkout, file)
   const text = readFileSync(path, 'utf8')
@@ -50,71 +38,82 @@ function edit(checkout, { file, find, replace }) {
   return () => writeFileSync(path, text)
 }
 
-const environment = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !/^(MAKE|MFLAGS|GNUMAKE|LLM_DO_TEST_)/.test(name)),
+const steering = Object.fromEntries(
+  Object.keys(environment).flatMap((name) => (name.startsWith('LLM_DO_TEST_') ? [[name, undefined]] : [])),
 )
 
-const run = (checkout, words, timeout, env = {}) =>
-  spawnSync(words[0], words.slice(1), {
-    cwd: checkout,
-    encoding: 'utf8',
-    timeout,
-    killSignal: 'SIGKILL',
-    env: { ...environment, ...env },
-  })
-
-/** What the copy was built of before the last row was undone. */
-const stale = new Set()
+/** A copy of the checkout, with the places of root to itself. */
+function newCopy(directory, index) {
+  const checkout = join(directory, `${index}`)
+  copyTo(checkout, { isBuilt: true })
+  const places = Object.fromEntries(['runtime', 'state', 'tmp'].map((name) => [name, `${checkout}-${name}`]))
+  for (const place of Object.values(places)) mkdirSync(place, { mode: 0o700 })
+  return {
+    checkout,
+    /** What the copy was built of before the last row was undone. */
+    stale: new Set(),
+    run: (words, limitMs, env = {}) => {
+      const [file, ...argv] = inOwnPlaces(words, places)
+      return run(file, argv, { cwd: checkout, limitMs, env: { ...steering, ...env } })
+    },
+  }
+}
 
 /** Native programs follow their sources by make; the bundle is made by its script alone: make looks for npm packages first. */
-function build(checkout, files) {
+async function build(copy, files) {
   const parts = files.map((file) => file.split('/')[0])
-  const needed = new Set([...stale, ...parts])
-  stale.clear()
-  for (const part of parts) stale.add(part)
+  const needed = new Set([...copy.stale, ...parts])
+  copy.stale = new Set(parts)
   const steps = [
     ...(needed.has('native') ? [['make', 'native', 'drivers']] : []),
     ...(needed.has('src') ? [['node', 'scripts/build.mjs']] : []),
   ]
   for (const words of steps) {
-    const { status, stderr, stdout } = run(checkout, words, BUILD_MS)
-    if (status !== 0) return `${words.join(' ')}: ${(stderr || stdout).trim().split('\n').slice(-3).join(' ')}`
+    const { status, output } = await copy.run(words, BUILD_MS)
+    if (status !== 0) return `${words.join(' ')}: ${output.trim().split('\n').slice(-3).join(' ')}`
   }
   return undefined
 }
 
-/** Which tests failed; undefined when vitest wrote no report, a text when no test fits the row. */
-function tried(checkout, { project, file, name }) {
-  const counts = join(checkout, 'counts.json')
+/** Which tests failed, and how many ran; nothing when vitest wrote no report. */
+async function tried(copy, { project, file, name }) {
+  const counts = join(copy.checkout, 'counts.json')
   rmSync(counts, { force: true })
   const words = [
     'node_modules/vitest/vitest.mjs',
     'run',
     '--project',
     project,
+    '--exclude',
+    '**/*.deep.system.test.ts',
     file,
-    ...(name === '' ? [] : ['-t', name]),
   ]
-  const { error } = run(checkout, [process.execPath, ...words], TEST_MS, { LLM_DO_TEST_COUNTS: counts })
-  if (error?.code === 'ETIMEDOUT') return { failed: ['it did not end'], ran: 1 }
-  if (!existsSync(counts)) return undefined
-  const report = JSON.parse(readFileSync(counts, 'utf8'))
-  const results = report.testResults.flatMap(({ assertionResults }) => assertionResults)
-  const failed = results.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName)
-  const passed = results.filter(({ status }) => status === 'passed')
-  return { failed, ran: failed.length + passed.length }
+  const pattern = name === '' ? [] : ['-t', name]
+  const { isStopped } = await copy.run([process.execPath, ...words, ...pattern], TEST_MS, {
+    LLM_DO_TEST_COUNTS: counts,
+  })
+  if (isStopped) return { failed: ['it did not end'], ran: 1 }
+  try {
+    const report = JSON.parse(readFileSync(counts, 'utf8'))
+    const results = report.testResults.flatMap(({ assertionResults }) => assertionResults)
+    const failed = results.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName)
+    return { failed, ran: failed.length + results.filter(({ status }) => status === 'passed').length }
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  }
 }
 
 /** @returns `noticed`, or what is wrong */
-function play(checkout, { edits, test }) {
+async function play(copy, { edits, test }) {
   const undo = []
   try {
-    for (const one of edits) undo.unshift(edit(checkout, one))
+    for (const one of edits) undo.unshift(edit(copy.checkout, one))
     const files = edits.map(({ file }) => file)
     // Unit tests read the sources themselves.
-    const broken = test.project === 'unit' ? undefined : build(checkout, files)
+    const broken = test.project === 'unit' ? undefined : await build(copy, files)
     if (broken !== undefined) return `ERROR: it does not build: ${broken}`
-    const result = tried(checkout, test)
+    const result = await tried(copy, test)
     if (result === undefined || result.ran === 0) return `ERROR: no test of that name in ${test.file}: ${test.name}`
     return result.failed.length > 0 ? 'noticed' : 'SURVIVES'
   } catch (error) {
@@ -124,16 +123,32 @@ function play(checkout, { edits, test }) {
   }
 }
 
-const checkout = copyCheckout()
-process.on('exit', () => rmSync(checkout, { recursive: true, force: true }))
+const directory = mkdtempSync(join(tmpdir(), 'llm-do-mutants-'))
+process.on('exit', () => {
+  endAll('SIGKILL')
+  rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+})
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
+
+const key = ({ test, edits }) => `${test.project} ${edits[0].file}`
+const queue = rows
+  .filter(({ name }) => requested.length === 0 || requested.includes(name))
+  .toSorted((one, other) => key(one).localeCompare(key(other)))
+const total = queue.length
 const bad = []
-for (const row of rows.filter(({ name }) => requested.length === 0 || requested.includes(name))) {
-  const begun = performance.now()
-  const verdict = play(checkout, row)
-  if (verdict !== 'noticed') bad.push(row.name)
-  const seconds = ((performance.now() - begun) / 1000).toFixed(0).padStart(4)
-  console.log(`${verdict.padEnd(9)} ${seconds} s  ${row.name}: ${row.breaks}`)
+
+async function work(copy) {
+  for (let row = queue.shift(); row !== undefined; row = queue.shift()) {
+    const begun = performance.now()
+    const verdict = await play(copy, row)
+    if (verdict !== 'noticed')
+      bad.push(`FAIL mutant ${row.name}: ${row.breaks}\n  ${verdict} (${row.test.file}: ${row.test.name})`)
+    const seconds = ((performance.now() - begun) / 1000).toFixed(0).padStart(4)
+    console.log(`${verdict.padEnd(9)} ${seconds} s  ${row.name}: ${row.breaks}`)
+  }
 }
-console.log(bad.length === 0 ? 'mutants: all were noticed' : `mutants: not noticed: ${bad.join(' ')}`)
+
+await Promise.all(Array.from({ length: Math.min(JOBS, total) }, (_, index) => work(newCopy(directory, index))))
+for (const text of bad) console.log(text)
+console.log(`${total - bad.length} passed, ${bad.length} failed`)
 process.exitCode = bad.length === 0 ? 0 : 1

@@ -16,7 +16,7 @@ export interface CliOptions {
   /** Words before all others, of a program that starts it; as the user of this process. */
   readonly through?: readonly string[]
   readonly stdin?: string | Uint8Array
-  /** Added to PATH, HOME, LANG and TMPDIR; nothing else of this process's environment is passed on. */
+  /** Added to PATH, HOME, LANG, TMPDIR and XDG_RUNTIME_DIR; nothing else of this process's environment is passed on. */
   readonly env?: Readonly<Record<string, string>>
   /** Where it starts; its HOME by default. */
   readonly cwd?: string
@@ -69,11 +69,20 @@ export async function runCli(argv: readonly string[], options: CliOptions = {}):
   }
 }
 
+/** The runtime directory is that of the test file's own user. */
+const environmentOf = (user: User) => ({
+  PATH: process.env.PATH,
+  LANG: 'C.UTF-8',
+  TMPDIR: tmpdir(),
+  ...(user === currentUser() &&
+    process.env.XDG_RUNTIME_DIR !== undefined && { XDG_RUNTIME_DIR: process.env.XDG_RUNTIME_DIR }),
+})
+
 async function runAt(home: string, argv: readonly string[], options: CliOptions): Promise<CliResult> {
   const [file = '', ...words] = cliWords(argv, options)
   const result = await execa(file, words, {
     cwd: options.cwd ?? home,
-    env: { PATH: process.env.PATH, HOME: home, LANG: 'C.UTF-8', TMPDIR: tmpdir(), ...options.env },
+    env: { ...environmentOf(options.as ?? currentUser()), HOME: home, ...options.env },
     extendEnv: false,
     encoding: 'buffer',
     stripFinalNewline: false,

@@ -2,7 +2,7 @@
  * A directory for temporary files of the test file's own: TMPDIR of the tests, of what they start and of the sandboxes' runners. What
  * is in it, and what names it, comes from this file and from no other process on the machine.
  */
-import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
@@ -16,5 +16,13 @@ export function useOwnDirectory(): void {
   // As open as /tmp: tests run programs as other users.
   chmodSync(path, 0o1777)
   process.env.TMPDIR = path
+  useOwnRuntimeDirectory(join(path, 'runtime'))
   afterAll(() => rmSync(path, { recursive: true, force: true }))
+}
+
+/** A plain user's records, pools and secret; those of root are in one place, over which a lane of `make test` has a mount of its own. */
+function useOwnRuntimeDirectory(path: string): void {
+  if (process.getuid?.() === 0) return
+  mkdirSync(path, { mode: 0o700 })
+  process.env.XDG_RUNTIME_DIR = path
 }

@@ -1,0 +1,42 @@
+// A lane of `make test`: runs the system test files that its parent sends, one after another, and reports what each test came to.
+//
+// One vitest for the whole lane: it starts once and transforms a module once. Each file still has a process of its own, since vitest isolates
+// files. Message in: { file, name? }. Message out: { ready: true }, then for each file { file, tests, errors }.
+import { join } from 'node:path'
+import { createVitest } from 'vitest/node'
+
+const vitest = await createVitest(
+  'test',
+  { watch: false, project: ['system'], reporters: [{}], cache: false },
+  // The default loader writes next to the configuration, which may belong to another user.
+  { cacheDir: join(process.env.TMPDIR, 'vite'), configLoader: 'runner' },
+)
+
+const textOf = ({ message, stack = '' }) => {
+  const place = /[^\s(]*tests\/[^\s)]*:\d+:\d+/.exec(stack)?.[0] ?? ''
+  return place === '' ? message : `${message}\n  at ${place}`
+}
+
+const reported = (test) => {
+  const { state, errors = [] } = test.result()
+  return { title: test.fullName, state, errors: errors.map(textOf) }
+}
+
+async function runFile({ file, name }) {
+  const all = await vitest.globTestSpecifications([file])
+  const wanted = all.filter(({ moduleId }) => moduleId.endsWith(`/${file}`))
+  if (wanted.length === 0) return { file, tests: [], errors: [`${file}: no such file of system tests`] }
+  if (name === undefined) vitest.resetGlobalTestNamePattern()
+  else vitest.setGlobalTestNamePattern(new RegExp(name))
+  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(wanted)
+  const tests = testModules.flatMap((module) => [...module.children.allTests()].map(reported))
+  const errors = [...testModules.flatMap((module) => module.errors()), ...unhandledErrors].map(textOf)
+  return { file, tests, errors }
+}
+
+process.on('message', async (request) => {
+  const answer = await runFile(request).catch((error) => ({ file: request.file, tests: [], errors: [textOf(error)] }))
+  process.send(answer)
+})
+process.on('disconnect', () => process.exit(1))
+process.send({ ready: true })
