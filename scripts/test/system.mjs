@@ -20,10 +20,14 @@ export function systemFiles() {
   return readdirSync(join(checkout, 'tests'), { recursive: true })
     .map((name) => `tests/${name}`)
     .filter((name) => name.endsWith('.system.test.ts'))
-    .map((file) => {
-      const { user, deep } = KIND.exec(file)?.groups ?? {}
-      return { file, isUser: user !== undefined, isDeep: deep !== undefined }
-    })
+    .map(kindOf)
+}
+
+/** @throws for a name of no kind: its file would run at the wrong time or as the wrong user */
+export function kindOf(file) {
+  const kind = KIND.exec(file)
+  if (kind === null) throw new Error(`${file}: expected NAME[.user][.deep].system.test.ts`)
+  return { file, isUser: kind.groups.user !== undefined, isDeep: kind.groups.deep !== undefined }
 }
 
 /** Root runs every file, and a plain user those that the user matters for. Without root there is one user, who runs every file once. */
