@@ -12,7 +12,7 @@ import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
 import { PARTS } from './parts.mjs'
 import { print, printFailed, printSlowest, printStage, printSum, progress } from './print.mjs'
-import { endAll, isRoot } from './programs.mjs'
+import { endAll, isRoot, isStopping } from './programs.mjs'
 import { STAGES, sumOf, system } from './stages.mjs'
 import { systemFiles } from './system.mjs'
 import { testsTouched } from './touched.mjs'
@@ -85,7 +85,7 @@ async function parts(names) {
   }
   const counts = []
   for (const name of names.length > 0 ? names : Object.keys(PARTS)) {
-    if (interrupted.by !== undefined) break
+    if (isStopping()) break
     print(`part ${name}: ${PARTS[name].title}`)
     const begun = performance.now()
     const count = sumOf(await PARTS[name].run({ everything, systemStage, stage }))

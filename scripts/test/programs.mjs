@@ -1,6 +1,8 @@
 // Programs that `make test` starts: their output is kept, not shown, and every one ends with the run.
 import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { delimiter, dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 export const checkout = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
@@ -17,6 +19,10 @@ export const environment = Object.fromEntries(
 )
 
 const started = new Set()
+const state = { isStopping: false }
+
+/** After Ctrl-C or SIGTERM nothing new starts. */
+export const isStopping = () => state.isStopping
 
 /** Starts a program in a process group of its own and remembers it until it ends. */
 export function start(file, argv, options) {
@@ -36,8 +42,9 @@ export function end(child, signal = 'SIGTERM') {
   }
 }
 
-/** Ends every program that still runs. */
+/** Ends every program that still runs, and lets no new one start. */
 export function endAll(signal) {
+  state.isStopping = true
   for (const child of started) end(child, signal)
 }
 
@@ -47,19 +54,21 @@ export function endAll(signal) {
  * @returns {Promise<{ status: number, output: string, isStopped: boolean }>} `output`: both streams in the order in which they came
  */
 export function run(file, argv, { cwd = checkout, env = {}, limitMs = 20 * 60_000 } = {}) {
+  if (isStopping())
+    return Promise.resolve({ status: 1, output: 'FAIL not started\nthe run was stopped\n', isStopped: true })
   return new Promise((resolve) => {
     const options = { cwd, env: { ...environment, PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }
     const child = start(file, argv, options)
     const chunks = []
-    const state = { isStopped: false }
+    const result = { isStopped: false }
     const limit = setTimeout(() => {
-      state.isStopped = true
+      result.isStopped = true
       chunks.push(Buffer.from(`\nFAIL ${file}: stopped after ${limitMs / 60_000} minutes\n`))
       end(child, 'SIGKILL')
     }, limitMs)
     const finish = (status) => {
       clearTimeout(limit)
-      resolve({ status, output: Buffer.concat(chunks).toString(), ...state })
+      resolve({ status, output: Buffer.concat(chunks).toString(), ...result })
     }
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => chunks.push(chunk))
     child.once('error', (error) => {
@@ -68,4 +77,39 @@ export function run(file, argv, { cwd = checkout, env = {}, limitMs = 20 * 60_00
     })
     child.once('close', (code) => finish(code ?? 1))
   })
+}
+
+const read = (file) => {
+  try {
+    return readFileSync(file, 'latin1')
+  } catch {
+    return '' // It has ended, or belongs to another user.
+  }
+}
+
+/** Processes that name a directory in their words, variables or working directory. */
+function processesIn(directory) {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+  return pids
+    .map((pid) => ({ pid: Number(pid), words: read(`/proc/${pid}/cmdline`), variables: read(`/proc/${pid}/environ`) }))
+    .filter(({ words, variables }) => `${words}\0${variables}`.includes(`${directory}/`))
+    .map(({ pid, words }) => ({ pid, words: words.replaceAll('\0', ' ').trim() }))
+}
+
+/**
+ * Waits for the processes of a run to end and kills those that stay: daemons, keepers and sandboxes of tests that were stopped.
+ * @returns their words, none after a run that was not stopped
+ */
+export async function endProcessesIn(directory, { patienceMs = 5_000 } = {}) {
+  const until = performance.now() + patienceMs
+  while (processesIn(directory).length > 0 && performance.now() < until) await sleep(100)
+  const left = processesIn(directory)
+  for (const { pid } of left) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch (error) {
+      if (error.code !== 'ESRCH') throw error
+    }
+  }
+  return left.map(({ words }) => words)
 }

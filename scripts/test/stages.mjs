@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { checkout, isRoot, run } from './programs.mjs'
+import { checkout, isRoot, isStopping, run } from './programs.mjs'
 import { jobsOf, keepTimes, runSystem } from './system.mjs'
 import { makeRunDirectory } from './users.mjs'
 
@@ -144,13 +144,25 @@ export const sumOf = (counts) =>
     { passed: 0, failed: 0, skipped: 0, failures: [] },
   )
 
+const leftBehind = (words) => ({
+  file: 'tests',
+  user: 'root',
+  seconds: 0,
+  counts: {
+    passed: 0,
+    failed: 1,
+    skipped: 0,
+    failures: [`processes that a test left behind:\n${excerpt(words.join('\n'))}`],
+  },
+})
+
 /** System tests of these files, by both users at once. @returns counts for each user, and the files with their times */
 export async function system(files, { name, isDeep, times = 1, onFile } = {}) {
   const jobs = Array.from({ length: times }, () => jobsOf(files, name)).flat()
   const { path: directory, remove } = makeRunDirectory()
   const results = []
   try {
-    await runSystem(jobs, {
+    const left = await runSystem(jobs, {
       directory,
       require: requiredHere({ isDeep }),
       onResult: (result) => {
@@ -159,6 +171,7 @@ export async function system(files, { name, isDeep, times = 1, onFile } = {}) {
         onFile?.({ ...result, counts, done: results.length, of: jobs.length })
       },
     })
+    if (left.length > 0 && !isStopping()) results.push(leftBehind(left))
   } finally {
     remove()
   }

@@ -1,7 +1,7 @@
 // The system tests of one run: which files run as which user, and the lanes that run them side by side.
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { checkout, end, isRoot, start } from './programs.mjs'
+import { checkout, end, endProcessesIn, isRoot, isStopping, start } from './programs.mjs'
 import { copyTo, laneFor } from './users.mjs'
 
 /** A file of system tests has a processor for half of its time, so four of them keep two processors busy. */
@@ -45,7 +45,11 @@ function longestFirst(jobs) {
   return jobs.toSorted((one, other) => weight(other) - weight(one))
 }
 
-/** Runs jobs in lanes. @param onResult called with the result of each file as it ends */
+/**
+ * Runs jobs in lanes.
+ * @param onResult called with the result of each file as it ends
+ * @returns the words of processes that a test left behind
+ */
 export async function runSystem(jobs, { directory, require, onResult }) {
   // Root's own checkout may lie below a private directory. Made before anything runs: vitest makes and removes files below node_modules.
   const copy = isRoot ? join(directory, 'checkout') : undefined
@@ -60,7 +64,7 @@ export async function runSystem(jobs, { directory, require, onResult }) {
     return { key, started: lanes.get(key) }
   }
   const work = async (slot) => {
-    for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
+    for (let job = queue.shift(); job !== undefined && !isStopping(); job = queue.shift()) {
       const { key, started } = lane(slot, job.user)
       const result = await runJob(started, job)
       if (result.isLost) {
@@ -75,6 +79,7 @@ export async function runSystem(jobs, { directory, require, onResult }) {
   } finally {
     for (const { child } of lanes.values()) end(child)
   }
+  return endProcessesIn(directory)
 }
 
 function startLane({ file, argv, cwd, env }) {
