@@ -66,7 +66,7 @@ async function build(copy, files) {
   copy.stale = new Set(parts)
   const steps = [
     ...(needed.has('native') ? [['make', 'native', 'drivers']] : []),
-    ...(needed.has('src') ? [['node', 'scripts/build.mjs']] : []),
+    ...(needed.has('src') ? [['node', 'scripts/build.mjs', '--without-types']] : []),
   ]
   for (const words of steps) {
     const { status, output } = await copy.run(words, BUILD_MS)
