@@ -1,6 +1,6 @@
 /**
- * The table of attacks as data: what is tried in a sandbox, and what of the host must not have changed afterwards. table.system.test.ts
- * tries each row in every cell of the matrix and once without the wall; soak.ts takes steps from it by chance.
+ * The table of attacks as data: what is tried in a sandbox, and what of the host must not have changed afterwards.
+ * daily.ts tries each row and once without the wall, table.user.deep.system.test.ts every cell of the matrix; soak.ts takes steps from it by chance.
  */
 import type { User } from '../support/users.ts'
 import type { Ran, Stage, World } from './world.ts'

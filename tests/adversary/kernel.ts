@@ -21,8 +21,8 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     id: 'kernel.namespaces',
     of: 'nested user namespaces (srt, bwrap --disable-userns)',
     sentence: 'A user namespace made inside takes the covers of /proc off.',
-    script: () =>
-      'unshare -Urm sh -c "umount /proc/keys; umount -l /proc; umount /dev; test -c /proc/keys || echo UNCOVERED; mount -o remount,rw,bind /proc/sys && echo UNCOVERED"; true',
+    script: ({ shown }) =>
+      `unshare -Urm sh -c "umount /proc/keys; umount -l /proc; umount /dev; test -c /proc/keys || echo UNCOVERED; for at in /proc/sys ${shown}; do mount -o remount,rw,bind \\$at && echo UNCOVERED; done; for at in ${shown} /sys/fs/cgroup /proc/cgroups; do umount \\$at && echo UNCOVERED; done"; true`,
     on: isNamespace,
     harmed: ({ printed }) => (printed.includes('UNCOVERED') ? 'a cover came away' : undefined),
     // A cover made in the same user namespace is not locked.

@@ -1,4 +1,5 @@
 /** Tries rows of the table in one cell, and once without the wall. */
+import type { User } from '../support/users.ts'
 import type { Attack, Harm, Observed } from './attack.ts'
 import {
   BEGUN,
@@ -41,6 +42,10 @@ export async function tryCell(attacks: readonly Attack[], site: CellSite): Promi
 /** Nothing but a script. */
 export const isShared = ({ script, prepare, attempt }: Attack): boolean =>
   script !== undefined && prepare === undefined && attempt === undefined
+
+/** Without the wall this user can show that the attack works. */
+export const hasControl = ({ control, controlAs }: Attack, user: User): boolean =>
+  !(typeof control === 'object' && 'none' in control) && (controlAs ?? user) === user
 
 const section = (id: string): string => `=== ${id}`
 

@@ -99,6 +99,27 @@ export const STATE_ATTACKS: readonly Attack[] = [
     plant: (world) => `cd ${world.zone}; rm -f p.yaml; echo '${evilProfile(world)}' >p.yaml`,
   }),
   decided({
+    id: 'state.profile-directory-link',
+    sentence: 'The profile lies below a linked directory of the zone; the link is replaced.',
+    prepare: (world) => {
+      put(world, join(world.base, 'ext/p.yaml'), 'sandbox: { workspace: rw, samePath: true }\n')
+      link(world, '../ext', join(world.zone, 'conf'))
+    },
+    words: () => ['--profile', './conf/p.yaml'],
+    plant: (world) => `cd ${world.zone}; rm -f conf; mkdir conf; echo '${evilProfile(world)}' >conf/p.yaml`,
+  }),
+  decided({
+    id: 'state.profile-extended-link',
+    sentence: 'The profile extends another one by a link in the zone; the link is replaced.',
+    prepare: (world) => {
+      put(world, join(world.base, 'ext/base.yaml'), 'sandbox: { workspace: rw, samePath: true }\n')
+      put(world, join(world.base, 'ext/p.yaml'), 'sandbox: { extends: ../zone/base.yaml }\n')
+      link(world, '../ext/base.yaml', join(world.zone, 'base.yaml'))
+    },
+    words: () => ['--profile', '../ext/p.yaml'],
+    plant: (world) => `cd ${world.zone}; rm -f base.yaml; echo '${evilProfile(world)}' >base.yaml`,
+  }),
+  decided({
     id: 'state.profile-hard-link',
     of: 'finding 16',
     sentence: 'A second name of the profile in the zone is written to.',

@@ -103,15 +103,15 @@ const CONTENT_LIMIT = 1 << 20
 
 const PROGRAMS = join(import.meta.dirname, 'programs')
 
-/** Of the tests of the watchdog, too. */
-const HIDE_MEMORY = join(import.meta.dirname, '../programs/hide-memory.c')
+/** Programs that other tests use, too. */
+const SHARED = ['detach.c', 'hide-memory.c'].map((name) => join(import.meta.dirname, '../programs', name))
 
 /** Compiles programs/ into a directory that everybody can read. */
 export function compilePrograms(sources = PROGRAMS): { readonly directory: string; readonly remove: () => void } {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-test-programs-')))
   chmodSync(directory, 0o755)
   const own = readdirSync(sources).filter((name) => name.endsWith('.c'))
-  for (const source of [...own.map((name) => join(sources, name)), HIDE_MEMORY]) {
+  for (const source of [...own.map((name) => join(sources, name)), ...SHARED]) {
     const words = [
       '-O1',
       '-Wall',

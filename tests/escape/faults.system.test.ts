@@ -4,7 +4,7 @@ import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { statusValue } from '../../src/doctor/contract-types.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
-import { ENGINES, makeTestSite, PROBE, sh } from './chain.ts'
+import { makeTestSite, PROBE, sh } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 const MISSING = [
@@ -41,19 +41,16 @@ function expectWalls(text: string): void {
 }
 
 describeWith(['gcc', 'userns'], 'on a kernel without a call', () => {
-  for (const engine of ENGINES) {
-    test.each(MISSING)(`${engine}: without $calls the walls stand or the run is refused`, async ({ names }) => {
-      const site = await makeTestSite()
-      const [file, filter] = await kernelThat([{ refuses: names, with: 'ENOSYS' }])
-      const launch = (await planOnce({ site, engine, command: sh(LOOK) })).launch()
-      const outcome = await superviseNamespace({
-        launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
-        stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
-      })
-      if (outcome.cause === 'setup') {
-        expect(outcome.failure).toMatchObject({ errno: 'ENOSYS' })
-        expect(outcome.failure?.step).not.toBe('')
-      } else expectWalls(Buffer.from(outcome.stdout.head).toString())
+  test.each(MISSING)('without $calls the walls stand or the run is refused', async ({ names }) => {
+    const [file, filter] = await kernelThat([{ refuses: names, with: 'ENOSYS' }])
+    const launch = (await planOnce({ site: await makeTestSite(), engine: 'unshare', command: sh(LOOK) })).launch()
+    const outcome = await superviseNamespace({
+      launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
+      stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
     })
-  }
+    if (outcome.cause === 'setup') {
+      expect(outcome.failure).toMatchObject({ errno: 'ENOSYS' })
+      expect(outcome.failure?.step).not.toBe('')
+    } else expectWalls(Buffer.from(outcome.stdout.head).toString())
+  })
 })

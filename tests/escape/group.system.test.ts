@@ -10,7 +10,7 @@ import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { until } from '../pool/pool.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
-import { ENGINES, makeTestSite, sh } from './chain.ts'
+import { makeTestSite, sh } from './chain.ts'
 import { planOnce } from './launch.ts'
 
 /** unlinkat with AT_REMOVEDIR, fcntl.h: what rmdir is. */
@@ -47,10 +47,10 @@ async function expectNotListed(runsDirectory: string, id: string): Promise<void>
 }
 
 describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
-  test.each(ENGINES)('of %s that cannot be removed stays on record until prune removes both', async (engine) => {
+  test('that cannot be removed stays on record until prune removes both', async () => {
     const site = await makeTestSite()
     const runsDirectory = join(site.base, 'llm-do/runs')
-    const planned = await planOnce({ site, engine, command: sh('exit 7'), runsDirectory })
+    const planned = await planOnce({ site, engine: 'unshare', command: sh('exit 7'), runsDirectory })
     expect((await planned.run()).outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
     expect(readdirSync(runsDirectory)).toEqual([])
 

@@ -10,25 +10,25 @@ import { expect, onTestFinished, test } from 'vitest'
 import { programFor, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { callers, currentUser, PLAIN_ID, type User } from '../support/users.ts'
+import { currentUser, PLAIN_ID } from '../support/users.ts'
 
 /** A directory that root's command, too, may be given for writing without namespaces, and what an agent does in it. */
-async function agentOf(as: User) {
-  const project = await temporaryDirectory({ owner: as, mode: 0o755 })
+async function agentOf() {
+  const project = await temporaryDirectory({ mode: 0o755 })
   if (currentUser() === 'root') await chown(project, PLAIN_ID, PLAIN_ID)
   const run = async (script: string, ...options: readonly string[]) => {
     const argv = ['--profile', 'agent', '--home', 'none', ...options, '--', 'sh', '-c', script]
-    const { status, stdout, stderr } = await runCli(argv, { as, cwd: project })
+    const { status, stdout, stderr } = await runCli(argv, { cwd: project })
     return { status, out: `${stdout}`, err: `${stderr}` }
   }
   return { project, run }
 }
 
-const packageOf = (as: User): string => dirname(dirname(programFor(as)))
+const packageOf = (): string => dirname(dirname(programFor(currentUser())))
 
 describeWith(['userns', 'python'], 'llm-do exec inside llm-do exec', () => {
-  test.each(callers())('of %s runs a command, says what holds it, and shows nothing of ours', async (as) => {
-    const { run } = await agentOf(as)
+  test('runs a command, says what holds it, and shows nothing of ours', async () => {
+    const { run } = await agentOf()
     const inner = `llm-do exec --json --ro . -- sh -c 'echo inner; exit 7'; echo "status $?"; llm-do doctor | tail -1`
     const { out } = await run(inner)
     const [json = '', ...rest] = out.split('\n')
@@ -45,8 +45,8 @@ describeWith(['userns', 'python'], 'llm-do exec inside llm-do exec', () => {
     expect(look.out).toBe('')
   })
 
-  test.each(callers())('of %s writes and reaches less than the one around it', async (as) => {
-    const { project, run } = await agentOf(as)
+  test('writes and reaches less than the one around it', async () => {
+    const { project, run } = await agentOf()
     const server = createServer((socket) => socket.end()).listen(0, '127.0.0.1')
     onTestFinished(() => void server.close())
     await once(server, 'listening')
@@ -64,22 +64,19 @@ describeWith(['userns', 'python'], 'llm-do exec inside llm-do exec', () => {
     expect(out).toBe('host\nouter\n')
   })
 
-  test.each(callers())(
-    'of %s cannot have what the walls around it do not hold, and is refused what it requires',
-    async (as) => {
-      const { run } = await agentOf(as)
-      const { out, err } = await run(`
+  test('cannot have what the walls around it do not hold, and is refused what it requires', async () => {
+    const { run } = await agentOf()
+    const { out, err } = await run(`
       llm-do exec --rw /usr -- touch /usr/planted || echo "usr $?"
       llm-do exec --require pid-namespace -- true || echo "pid $?"
       llm-do exec --allow-host a.test -- true || echo "host $?"`)
-      expect(out.replace(/^usr .*/, 'usr')).toBe('usr\npid 125\nhost 125\n')
-      expect(err).toContain('no-namespaces lacks pid-namespace')
-      expect(err).toContain('--net host, which is what the sandbox around it lets through')
-    },
-  )
+    expect(out.replace(/^usr .*/, 'usr')).toBe('usr\npid 125\nhost 125\n')
+    expect(err).toContain('no-namespaces lacks pid-namespace')
+    expect(err).toContain('--net host, which is what the sandbox around it lets through')
+  })
 
-  test.each(callers())('of %s ends its own tree at its deadline, and nothing else', async (as) => {
-    const { run } = await agentOf(as)
+  test('ends its own tree at its deadline, and nothing else', async () => {
+    const { run } = await agentOf()
     const late = `87${process.pid}`
     const { status, out } = await run(`
       sleep ${late}1 & llm-do exec --timeout 1s --ro . -- sh -c '(setsid setsid sleep ${late}2 &); sleep ${late}3'
@@ -87,15 +84,15 @@ describeWith(['userns', 'python'], 'llm-do exec inside llm-do exec', () => {
     expect({ status, out }).toEqual({ status: 0, out: `status 124\nsleep ${late}1\n` })
   })
 
-  test.each(callers())('of %s holds another one, which has less again', async (as) => {
-    const { project, run } = await agentOf(as)
+  test('holds another one, which has less again', async () => {
+    const { project, run } = await agentOf()
     const second = (words: string) => `llm-do exec --memory none ${words}`
     const { out } = await run(
       `scratch=$(mktemp -d); llm-do exec --ro "$PACKAGE" --rw . --rw $scratch --env TMPDIR=$scratch --env XDG_RUNTIME_DIR=$scratch -- sh -c '
         ${second('--ro . -- touch third')}; ${second('--rw . -- sh -c "touch by-third; exit 5"')}; echo "status $?"
         ${second('--timeout 1s --ro . -- sh -c "(setsid setsid sleep 88 &); sleep 89"')}; echo "status $?"
         llm-do exec --ro . -- true 2>&1 | grep -q memory-limit.*hides && echo refused; touch second'`,
-      ...['--env', `PACKAGE=${packageOf(as)}`],
+      ...['--env', `PACKAGE=${packageOf()}`],
     )
     expect(out).toBe('status 5\nstatus 124\nrefused\n')
     expect((await readdir(project)).toSorted()).toEqual(['by-third', 'second'])

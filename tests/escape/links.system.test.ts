@@ -1,16 +1,15 @@
 /**
- * What an earlier command left as a link is not followed by the next run: sources of zones, and toolchains of root. Neither is one
- * that is there for some looks only, since another process exchanges it for a directory all the time.
+ * A link that an earlier command left is not followed by the next run: sources of zones, and toolchains of root. A link that is there for
+ * some observations only is a case of tests/plan/mounts.test.ts.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { callers, currentUser, PLAIN_ID, type User } from '../support/users.ts'
-import { startSwapping } from './swapping.ts'
+import { PLAIN_ID } from '../support/users.ts'
 
 async function makeScene() {
   const base = await temporaryDirectory()
@@ -77,85 +76,3 @@ describeWith(['root', 'userns'], 'a link of another user, outside of the directo
     expect(await runThrough(PLAIN_ID, PLAIN_ID)).toEqual([0, 'shown\n'])
   })
 })
-
-const RUNS = 25
-const WORDS = ['--', 'sh', '-c', 'cat /output/id_rsa']
-
-interface Race {
-  /** Who runs; the other process is a plain user. */
-  readonly user: User
-  /** What is exchanged: the source `output/data` itself, or the directory it lies in. */
-  readonly swapped: 'output' | 'output/data'
-  /** Where the runs start. */
-  readonly at: 'work' | 'elsewhere'
-  readonly pauseUs: number
-}
-
-const own = (user: User): number => (user === 'root' || currentUser() !== 'root' ? (process.getuid?.() ?? 0) : PLAIN_ID)
-
-/** `output/data/id_rsa` is `fine` in the work directory of the plain user, and secret behind the link, in a directory of who runs. */
-async function makeRace({ user, swapped }: Race) {
-  const base = await temporaryDirectory({ mode: 0o755 })
-  const [work, victim, other] = ['work', 'victim', 'elsewhere'].map((name) => join(base, name)) as [
-    string,
-    string,
-    string,
-  ]
-  for (const directory of [work, victim]) mkdirSync(join(directory, 'output/data'), { recursive: true })
-  mkdirSync(other)
-  writeFileSync(join(work, 'output/data/id_rsa'), 'fine\n')
-  writeFileSync(join(victim, 'output/data/id_rsa'), 'SECRET\n', { mode: 0o600 })
-  chmodSync(victim, 0o700)
-  symlinkSync(join(victim, swapped), join(work, 'link'))
-  execFileSync('chown', ['-hR', String(own('plain')), work])
-  execFileSync('chown', ['-hR', String(own(user)), victim, other])
-  const [swappedPath, link, source] = [swapped, 'link', 'output/data'].map((name) => join(work, name)) as [
-    string,
-    string,
-    string,
-  ]
-  return { work, other, swappedPath, link, source }
-}
-
-const USERS = callers()
-const SWAPPED = ['output', 'output/data'] as const
-const RACES: readonly Race[] = [
-  ...USERS.map((user) => ({ user, swapped: 'output', at: 'work', pauseUs: 1 }) as const),
-  ...USERS.map((user) => ({ user, swapped: 'output/data', at: 'work', pauseUs: 2000 }) as const),
-  // Outside of the caller's directory only root follows fewer links.
-  ...(currentUser() === 'root' ? SWAPPED : []).map(
-    (swapped) => ({ user: 'root', swapped, at: 'elsewhere', pauseUs: 1 }) as const,
-  ),
-]
-
-describeWith(['userns', 'gcc'], 'a source that another process exchanges for a link', () => {
-  test.each(RACES)('never shows where it leads: $swapped, every $pauseUs us, as $user in $at', async (race) => {
-    const { work, other, swappedPath, link, source } = await makeRace(race)
-    const home = await temporaryDirectory({ owner: race.user })
-    const cwd = race.at === 'work' ? work : other
-    const run = () => runCli(['--zone', `output=${source}:ro`, ...WORDS], { as: race.user, cwd, env: { HOME: home } })
-    expect((await run()).stdout.toString()).toBe('fine\n')
-    const swapping = await startSwapping(swappedPath, link, race.pauseUs)
-    const seen = new Set<string>()
-    for (let index = 0; index < RUNS; index++) seen.add((await run()).stdout.toString())
-    await swapping.stop()
-    expect([...seen].filter((text) => text !== '' && text !== 'fine\n')).toEqual([])
-  })
-
-  test.each(SWAPPED)('is shown by who looks at %s and goes there by path (control)', async (swapped) => {
-    const { source, swappedPath, link } = await makeRace({ user: currentUser(), swapped, at: 'work', pauseUs: 0 })
-    const swapping = await startSwapping(swappedPath, link, 0)
-    const seen = new Set<string>()
-    for (let index = 0; index < 5000; index++) seen.add(waitForExchange(source))
-    await swapping.stop()
-    expect([...seen].sort()).toEqual(expect.arrayContaining(['SECRET\n', 'fine\n']))
-  })
-})
-
-function waitForExchange(source: string): string {
-  try {
-    return readFileSync(join(realpathSync.native(source), 'id_rsa'), 'utf8')
-  } catch {
-    return '' // It was exchanged between the two.
-  }
-}

@@ -1,6 +1,4 @@
 /** Callers with something missing: each is told what, why and what helps, and nothing is called a defect of ours. */
-import { chmod, chown, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { cliWords } from '../support/cli.ts'
@@ -38,7 +36,7 @@ describeWith(['userns'], 'a caller', () => {
     })
   })
 
-  test.each([10, 18, 24, 28, 32, 48])('who may open %i files runs, or is told to raise the limit', async (most) => {
+  test.each([10, 24, 48])('who may open %i files runs, or is told to raise the limit', async (most) => {
     const { status, err } = await runFrom(`ulimit -n ${most}; "$@"`)
     expect(err).not.toContain('INTERNAL')
     expect({ status, err }).toEqual(
@@ -79,8 +77,6 @@ describeWith(['root', 'userns'], 'a caller', () => {
   ])('without an account runs, %s', async (_, how) => {
     const words = 'cd /; setpriv --reuid 54321 --regid 54321 --clear-groups --'
     expect(await runFrom(`${words} ${how} "$@"`, { words: ['--', 'sh', '-c', 'exit 7'] })).toMatchObject({ status: 7 })
-    const planned = await runFrom(`${words} ${how} "$@"`, { words: ['--timeout', '29s', '--', 'sh', '-c', 'exit 7'] })
-    expect(planned).toMatchObject({ status: 7 })
   })
 
   test.each([
@@ -106,24 +102,5 @@ describeWith(['root', 'userns'], 'a caller', () => {
     const seen = await runFrom(`unshare -m bash -c '${full}' bash "$@"`)
     expect(seen).toEqual({ status: 125, err: expect.stringMatching(/ENOSPC.*full[\s\S]*df -h/) })
     expect(seen.err).not.toContain('namespaces')
-  })
-
-  // docs/threat-model.md says so: the kernel lets no plain user give up a group.
-  test('with supplementary groups has them for zones; root has none', async () => {
-    const shown = await temporaryDirectory({ mode: 0o755 })
-    await writeFile(join(shown, 'theirs'), 'group 4242\n')
-    await chown(join(shown, 'theirs'), 0, 4242)
-    await chmod(join(shown, 'theirs'), 0o040)
-    const words = ['--ro', `${shown}:/shown`, '--', 'cat', '/shown/theirs']
-    const plain = 'cd /; setpriv --reuid 54321 --regid 54321'
-    expect((await runFrom(`${plain} --groups 4242 env -u HOME "$@"`, { words })).status).toBe(0)
-    expect((await runFrom(`${plain} --clear-groups env -u HOME "$@"`, { words })).status).toBe(1)
-    expect(
-      (
-        await runFrom('setpriv --groups 4242 "$@"', {
-          words: ['--', 'sh', '-c', 'grep -q "^Groups:.*4242" /proc/self/status'],
-        })
-      ).status,
-    ).toBe(1)
   })
 })

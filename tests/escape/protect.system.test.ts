@@ -1,17 +1,16 @@
 /** Protected paths: what exists cannot be changed, what does not exist cannot be made, and the host sees nothing of it. */
-import { existsSync, lstatSync, readdirSync, readFileSync, statSync, watch } from 'node:fs'
-import { appendFile, chmod, link, mkdir, symlink, writeFile } from 'node:fs/promises'
+import { existsSync, readdirSync, readFileSync, statSync, watch } from 'node:fs'
+import { appendFile, chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import type { Outcome } from '../../src/backends/outcome.ts'
-import { descendantsOf } from '../pool/pool.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith, testWith } from '../support/needs.ts'
-import { collect, ENGINES, type Engine, makeTestSite, sh, type TestSite } from './chain.ts'
+import { describeWith } from '../support/needs.ts'
+import { commOf, descendantsOf, until } from '../support/processes.ts'
+import { makeTestSite, sh, type TestSite } from './chain.ts'
 import { planOnce } from './launch.ts'
 import { unguarded } from './unguarded.ts'
 
@@ -48,18 +47,13 @@ async function makeRepository({ zone }: TestSite): Promise<void> {
 
 interface Attempt {
   readonly site: TestSite
-  readonly engine: Engine
   readonly script: string
   readonly guarded?: boolean
 }
 
-async function attempt({ site, engine, script, guarded = true }: Attempt): Promise<Outcome> {
-  const planned = await planOnce({
-    site,
-    engine,
-    command: sh(script),
-    values: { protect: ['.config/fish/config.fish'] },
-  })
+async function attempt({ site, script, guarded = true }: Attempt): Promise<Outcome> {
+  const values = { protect: ['.config/fish/config.fish'] }
+  const planned = await planOnce({ site, engine: 'unshare', command: sh(script), values })
   const launch = planned.launch()
   return superviseNamespace({
     launch: guarded ? launch : unguarded(launch),
@@ -72,277 +66,195 @@ const namesIn = (directory: string): readonly string[] => readdirSync(directory)
 const REPOSITORY_AT_ROOT =
   'echo ref: refs/heads/main >HEAD; mkdir objects refs; printf "[core]\\nworktree = .\\n" >config'
 
-/** What is made, by which script, in a zone that holds only `notes` and what `before` makes. */
-const ATTEMPTS: readonly { readonly name: string; readonly script: string; readonly before?: string }[] = [
+/** What is made, by which script, in a zone that holds only `notes`. A command that `ends` is over before it could be stopped. */
+const ATTEMPTS: readonly { readonly name: string; readonly script: string; readonly ends?: true }[] = [
   { name: '.vscode', script: 'mkdir .vscode' },
-  { name: '.mcp.json', script: 'echo evil >.mcp.json' },
+  { name: '.mcp.json', script: 'echo evil >.mcp.json', ends: true },
   { name: '.envrc', script: 'ln -s /etc/passwd .envrc' },
   { name: '.vscode', script: 'mkdir x; echo evil >x/tasks.json; mv x .vscode' },
   { name: '.config/fish/config.fish', script: 'mkdir -p .config/fish; echo evil >.config/fish/config.fish' },
   { name: '.config/fish/config.fish', script: 'mkdir -p x/fish; echo evil >x/fish/config.fish; mv x .config' },
   { name: '.config', script: 'mkdir x; ln -s x .config' },
   { name: '.git', script: 'git init -q' },
-  { name: 'app/.git', script: 'git init -q app' },
+  { name: 'app/.git', script: 'git init -q app', ends: true },
   { name: 'a/b/c/d/.git', script: 'mkdir -p a/b/c/d; cd a/b/c/d; mkdir .git' },
   { name: 'a/.git', script: 'mkdir a; echo gitdir: ../evil >a/.git' },
-  { name: 'a/.git', script: 'mkdir a; ln -s ../evil a/.git' },
+  { name: 'a/.git', script: 'mkdir a; ln -s ../evil a/.git', ends: true },
   { name: 'HEAD', script: REPOSITORY_AT_ROOT },
-  { name: 'a/b/HEAD', script: `mkdir -p a/b; cd a/b; ${REPOSITORY_AT_ROOT}` },
+  { name: 'a/b/HEAD', script: `mkdir -p a/b; cd a/b; ${REPOSITORY_AT_ROOT}`, ends: true },
   { name: 'HEAD', script: 'echo ref: refs/heads/main >HEAD; echo evil >commondir' },
 ]
 
-for (const engine of ENGINES) {
-  describeWith([engine, 'userns'], `with ${engine}, in a directory without a repository`, () => {
-    test.each(ATTEMPTS)('a command that makes $name by "$script" is stopped', async ({ name, script }) => {
-      const site = await makeTestSite()
-      const outcome = await attempt({ site, engine, script: `cd /zone; ${script}; sleep 20` })
-      expect(outcome.cause).toBe('protected')
-      const [made] = outcome.guarded?.attempts.first ?? []
-      expect(made?.path).toBe(join(site.zone, name))
-      expect(existsSync(join(site.zone, name))).toBe(false)
-      expect(readdirSync(join(site.zone, dirname(name)))).toContain(made?.aside)
-    })
+describeWith(['git', 'userns'], 'in a directory without a repository', () => {
+  test.each(ATTEMPTS)('a command that makes $name by "$script" is stopped', async ({ name, script, ends }) => {
+    const site = await makeTestSite()
+    const outcome = await attempt({ site, script: `cd /zone; ${script}${ends ? '' : '; sleep 20'}` })
+    expect(outcome.cause).toBe('protected')
+    const [made] = outcome.guarded?.attempts.first ?? []
+    expect(made?.path).toBe(join(site.zone, name))
+    expect(existsSync(join(site.zone, name))).toBe(false)
+    expect(readdirSync(join(site.zone, dirname(name)))).toContain(made?.aside)
+  })
 
-    test.each(ATTEMPTS)(
-      'a command that has ended before it was stopped has not made $name either',
-      async ({ name, script }) => {
-        const site = await makeTestSite()
-        const outcome = await attempt({ site, engine, script: `cd /zone; ${script}` })
-        expect(outcome.cause).toBe('protected')
-        expect(existsSync(join(site.zone, name))).toBe(false)
+  test.each(ATTEMPTS)('control: without the protection "$script" makes $name', async ({ name, script }) => {
+    const site = await makeTestSite()
+    const outcome = await attempt({ site, script: `cd /zone; ${script}`, guarded: false })
+    expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
+    expect(namesIn(join(site.zone, dirname(name)))).toContain(name.split('/').at(-1))
+  })
+
+  test('directories on the way to protected names can be made, and nothing else is there after the run', async () => {
+    const site = await makeTestSite()
+    const outcome = await attempt({
+      site,
+      script: 'cd /zone; ls -A >seen; mkdir .config .config/x; echo x >.config/y',
+    })
+    expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
+    expect(readFileSync(join(site.zone, 'seen'), 'utf8')).toBe('notes\nseen\n')
+    expect(namesIn(site.zone)).toEqual(['.config', 'notes', 'seen'])
+    expect(namesIn(join(site.zone, '.config'))).toEqual(['x', 'y'])
+  })
+
+  test('a program that watches the directory sees nothing of a run', async () => {
+    const site = await makeTestSite()
+    const seen: (string | null)[] = []
+    const watcher = watch(site.zone, (_, name) => seen.push(name))
+    try {
+      expect((await attempt({ site, script: 'ls -A /zone' })).exitCode).toBe(0)
+      await appendFile(join(site.zone, 'notes'), 'control\n')
+      await expect.poll(() => seen).not.toEqual([])
+    } finally {
+      watcher.close()
+    }
+    expect(new Set(seen)).toEqual(new Set(['notes']))
+  })
+
+  test('a parent that the command has closed hides nothing', async () => {
+    const site = await makeTestSite()
+    await mkdir(join(site.zone, 'a/b'), { recursive: true })
+    const script = 'cd /zone; git init -q a/b 2>/dev/null; chmod 0 a/b; chmod 0 a'
+    const outcome = await attempt({ site, script })
+    expect(outcome.cause).toBe('protected')
+    expect(statSync(join(site.zone, 'a')).mode & 0o777).toBe(0)
+    await chmod(join(site.zone, 'a'), 0o755)
+    await chmod(join(site.zone, 'a/b'), 0o755)
+    expect(existsSync(join(site.zone, 'a/b/.git'))).toBe(false)
+  })
+
+  test('every process of the command is dead when what it made is set aside', async () => {
+    const site = await makeTestSite()
+    const again =
+      '(while :; do mkdir /zone/.idea 2>/dev/null; done) & (while :; do mkdir /zone/.git 2>/dev/null; done) & sleep 20'
+    const outcome = await attempt({ site, script: again })
+    expect(outcome.cause).toBe('protected')
+    expect(namesIn(site.zone).filter((name) => !name.includes('.set-aside.'))).toEqual(['notes'])
+  })
+})
+
+describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree', () => {
+  const CHANGES = [
+    'app/.git/config',
+    'app/.git/hooks/pre-commit',
+    'app/.git/modules/vendor/sub/config',
+    'app/.git/modules/vendor/sub/hooks/post-checkout',
+    'app/.git/modules/other',
+    'app/.git/worktrees/beside/commondir',
+    'app/.git/worktrees/beside/gitdir',
+    'app/.git/worktrees/other',
+    'app/vendor/sub/.git',
+    'beside/.git',
+    'library/.git/config',
+  ]
+  const NEW = [
+    'app/.git/commondir',
+    'app/.git/config.worktree',
+    'app/.git/info/attributes',
+    'app/.git/objects/info/alternates',
+    'app/.git/modules/vendor/sub/commondir',
+    'app/.git/worktrees/beside/config.worktree',
+    'library/.git/modules',
+    'library/.git/worktrees',
+    'app/vendor/sub/x/.git',
+  ]
+  const MOVES = [
+    'app',
+    'app/.git',
+    'app/.git/hooks',
+    'app/.git/modules',
+    'app/.git/modules/vendor',
+    'app/.git/worktrees',
+    'app/vendor',
+    'app/vendor/sub',
+  ]
+
+  const plant = (paths: readonly string[]) =>
+    `cd /zone; for path in ${paths.join(' ')}; do mkdir -p "$(dirname $path)"; echo evil >>$path && echo "$path"; done 2>/dev/null; true`
+  const move = `cd /zone; for path in ${MOVES.join(' ')}; do mv $path evil && echo "$path" && mv evil $path; done 2>/dev/null; true`
+  const printed = ({ stdout }: Outcome): readonly string[] =>
+    Buffer.from(stdout.head).toString().split('\n').filter(Boolean)
+
+  test('what git runs or obeys can be neither changed nor moved away', async () => {
+    const site = await makeTestSite()
+    await makeRepository(site)
+    expect(printed(await attempt({ site, script: plant(CHANGES) }))).toEqual([])
+    expect(printed(await attempt({ site, script: move }))).toEqual([])
+  })
+
+  test('control: without the protection all of it can', async () => {
+    const site = await makeTestSite()
+    await makeRepository(site)
+    expect(printed(await attempt({ site, script: move, guarded: false }))).toEqual(MOVES)
+    expect(printed(await attempt({ site, script: plant(CHANGES), guarded: false }))).toEqual(CHANGES)
+  })
+
+  test.each(NEW)('%s cannot be made', async (path) => {
+    const site = await makeTestSite()
+    await makeRepository(site)
+    const outcome = await attempt({ site, script: `${plant([path])}; sleep 20` })
+    expect(outcome.cause).toBe('protected')
+    expect(outcome.guarded?.attempts.first[0]?.path).toBe(join(site.zone, path))
+    expect(existsSync(join(site.zone, path))).toBe(false)
+  })
+
+  test('control: without the protection all of that can be made', async () => {
+    const site = await makeTestSite()
+    await makeRepository(site)
+    expect(printed(await attempt({ site, script: plant(NEW), guarded: false }))).toEqual(NEW)
+  })
+
+  test('everyday git goes on working: commit, branch, rebase, merge, stash, tag, gc', {
+    timeout: 60_000,
+  }, async () => {
+    const site = await makeTestSite()
+    await makeRepository(site)
+    const everyday = [
+      'set -e',
+      `export ${Object.entries(GIT_ENV)
+        .map(([name, value]) => `${name}=${value}`)
+        .join(' ')}`,
+      `for d in app app/vendor/sub beside library; do cd ${site.zone}/$d`,
+      'b=$(git symbolic-ref --short HEAD || { git checkout -qB work; echo work; })',
+      'echo 1 >>file; git add file; git commit -qm one; echo 2 >>file; git commit -qam two',
+      'git branch side-$b; git checkout -q side-$b; echo s >g; git add g; git commit -qm side',
+      'git checkout -q $b; echo 3 >h; git add h; git commit -qm three',
+      'git checkout -q side-$b; git rebase -q $b; git checkout -q $b; git merge -q side-$b',
+      'echo x >>file; git stash -q; git stash pop -q; git commit -qam pop; git tag t-$b; git tag -a a-$b -m a',
+      'git gc -q; git repack -adq; git fsck --no-dangling; git tag -d t-$b a-$b >/dev/null; git reset -q --hard HEAD~1',
+      'done',
+    ].join('\n')
+    const planned = await planOnce({
+      site,
+      engine: 'unshare',
+      command: sh(everyday),
+      values: {
+        zones: [{ name: 'zone', mode: 'rw', hostPath: site.zone, target: site.zone }],
+        resources: { timeout: '50s' },
       },
-    )
-
-    test.each(ATTEMPTS)('control: without the protection "$script" makes $name', async ({ name, script }) => {
-      const site = await makeTestSite()
-      const outcome = await attempt({ site, engine, script: `cd /zone; ${script}`, guarded: false })
-      expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
-      expect(namesIn(join(site.zone, dirname(name)))).toContain(name.split('/').at(-1))
     })
-
-    test('a second name of a protected file is read-only as well', async () => {
-      const site = await makeTestSite()
-      await git(site.zone, 'init', '-q')
-      const write = 'cd /zone; echo evil >>copy/config; echo evil >>copy/hook; echo mine >>copy/own; echo x >copy/new'
-      await mkdir(join(site.zone, 'copy'))
-      await writeFile(join(site.zone, 'copy/own'), '')
-      await writeFile(join(site.zone, '.git/hooks/pre-commit'), 'host\n')
-      await link(join(site.zone, '.git/config'), join(site.zone, 'copy/config'))
-      await link(join(site.zone, '.git/hooks/pre-commit'), join(site.zone, 'copy/hook'))
-      const content = () =>
-        ['.git/config', '.git/hooks/pre-commit', 'copy/own', 'copy/new'].map((path) =>
-          readFileSync(join(site.zone, path), 'utf8'),
-        )
-      await attempt({ site, engine, script: write })
-      expect(content()).toEqual([expect.not.stringContaining('evil'), 'host\n', 'mine\n', 'x\n'])
-      await attempt({ site, engine, script: write, guarded: false })
-      expect(content()).toEqual([expect.stringContaining('evil'), 'host\nevil\n', 'mine\nmine\n', 'x\n'])
-    })
-
-    test('directories on the way to protected names can be made, and nothing else is there after the run', async () => {
-      const site = await makeTestSite()
-      const outcome = await attempt({
-        site,
-        engine,
-        script: 'cd /zone; ls -A >seen; mkdir .config .config/x; echo x >.config/y',
-      })
-      expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
-      expect(readFileSync(join(site.zone, 'seen'), 'utf8')).toBe('notes\nseen\n')
-      expect(namesIn(site.zone)).toEqual(['.config', 'notes', 'seen'])
-      expect(namesIn(join(site.zone, '.config'))).toEqual(['x', 'y'])
-    })
-
-    test('a run of the command line leaves nothing, with the streams of the caller, the first time and every other', async () => {
-      const site = await makeTestSite()
-      const home = await temporaryDirectory({ mode: 0o755 })
-      const run = () =>
-        runCli(['--engine', engine, '--rw', site.zone, '--', 'true'], { env: { HOME: home }, cwd: site.base })
-      for (const time of ['by node', 'by client', 'by client again'])
-        expect([time, (await run()).status, namesIn(site.zone)]).toEqual([time, 0, ['notes']])
-    })
-
-    test('who exchanges directories while something is set aside has nothing of the victim moved or changed', async () => {
-      const site = await makeTestSite()
-      const victim = join(site.base, 'victim')
-      await mkdir(join(victim, '.git'), { recursive: true })
-      await chmod(join(victim, '.git'), 0o700)
-      const facts = () =>
-        [victim, join(victim, '.git')].map((path) => statSync(path)).map(({ ino, mode, uid }) => [ino, mode, uid])
-      const before = facts()
-      await mkdir(join(site.zone, 'a'))
-      await symlink(victim, join(site.zone, 'link'))
-      const swapper = execa(site.probe, ['swap', join(site.zone, 'a'), join(site.zone, 'link')], { reject: false })
-      try {
-        // Control: a path leads to the victim half of the time.
-        await expect.poll(() => lstatSync(join(site.zone, 'a')).isSymbolicLink(), { interval: 1 }).toBe(true)
-        const script = 'for name in a link; do mkdir /zone/$name/.git; done 2>/dev/null; true'
-        const causes = await collect(20, async () => {
-          // A link in the way of a protected name is set aside, too.
-          await symlink(victim, join(site.zone, 'link')).catch(() => undefined)
-          return (await attempt({ site, engine, script })).cause
-        })
-        expect(causes).toContain('protected')
-        expect([facts(), namesIn(victim)]).toEqual([before, ['.git']])
-      } finally {
-        swapper.kill('SIGKILL')
-      }
-    })
-
-    test('a program that watches the directory sees nothing of a run', async () => {
-      const site = await makeTestSite()
-      const seen: (string | null)[] = []
-      const watcher = watch(site.zone, (_, name) => seen.push(name))
-      try {
-        expect((await attempt({ site, engine, script: 'ls -A /zone' })).exitCode).toBe(0)
-        await appendFile(join(site.zone, 'notes'), 'control\n')
-        await expect.poll(() => seen).not.toEqual([])
-      } finally {
-        watcher.close()
-      }
-      expect(new Set(seen)).toEqual(new Set(['notes']))
-    })
-
-    test('a parent that the command has closed hides nothing', async () => {
-      const site = await makeTestSite()
-      await mkdir(join(site.zone, 'a/b'), { recursive: true })
-      const script = 'cd /zone; git init -q a/b 2>/dev/null; chmod 0 a/b; chmod 0 a'
-      const outcome = await attempt({ site, engine, script })
-      expect(outcome.cause).toBe('protected')
-      expect(statSync(join(site.zone, 'a')).mode & 0o777).toBe(0)
-      await chmod(join(site.zone, 'a'), 0o755)
-      await chmod(join(site.zone, 'a/b'), 0o755)
-      expect(existsSync(join(site.zone, 'a/b/.git'))).toBe(false)
-    })
-
-    test('every process of the command is dead when what it made is set aside', async () => {
-      const site = await makeTestSite()
-      const again =
-        '(while :; do mkdir /zone/.idea 2>/dev/null; done) & (while :; do mkdir /zone/.git 2>/dev/null; done) & sleep 20'
-      const outcome = await attempt({ site, engine, script: again })
-      expect(outcome.cause).toBe('protected')
-      expect(namesIn(site.zone).filter((name) => !name.includes('.set-aside.'))).toEqual(['notes'])
-    })
+    const { outcome } = await planned.run()
+    expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
   })
-
-  describeWith([engine, 'userns'], `with ${engine}, in a repository with a submodule and a worktree`, () => {
-    const CHANGES = [
-      'app/.git/config',
-      'app/.git/hooks/pre-commit',
-      'app/.git/modules/vendor/sub/config',
-      'app/.git/modules/vendor/sub/hooks/post-checkout',
-      'app/.git/modules/other',
-      'app/.git/worktrees/beside/commondir',
-      'app/.git/worktrees/beside/gitdir',
-      'app/.git/worktrees/other',
-      'app/vendor/sub/.git',
-      'beside/.git',
-      'library/.git/config',
-    ]
-    const NEW = [
-      'app/.git/commondir',
-      'app/.git/config.worktree',
-      'app/.git/info/attributes',
-      'app/.git/objects/info/alternates',
-      'app/.git/modules/vendor/sub/commondir',
-      'app/.git/worktrees/beside/config.worktree',
-      'library/.git/modules',
-      'library/.git/worktrees',
-      'app/vendor/sub/x/.git',
-    ]
-    const MOVES = [
-      'app',
-      'app/.git',
-      'app/.git/hooks',
-      'app/.git/modules',
-      'app/.git/modules/vendor',
-      'app/.git/worktrees',
-      'app/vendor',
-      'app/vendor/sub',
-    ]
-
-    const plant = (paths: readonly string[]) =>
-      `cd /zone; for path in ${paths.join(' ')}; do mkdir -p "$(dirname $path)"; echo evil >>$path && echo "$path"; done 2>/dev/null; true`
-    const move = `cd /zone; for path in ${MOVES.join(' ')}; do mv $path evil && echo "$path" && mv evil $path; done 2>/dev/null; true`
-    const printed = ({ stdout }: Outcome): readonly string[] =>
-      Buffer.from(stdout.head).toString().split('\n').filter(Boolean)
-
-    test('what git runs or obeys can be neither changed nor moved away', async () => {
-      const site = await makeTestSite()
-      await makeRepository(site)
-      expect(printed(await attempt({ site, engine, script: plant(CHANGES) }))).toEqual([])
-      expect(printed(await attempt({ site, engine, script: move }))).toEqual([])
-    })
-
-    test('control: without the protection all of it can', async () => {
-      const site = await makeTestSite()
-      await makeRepository(site)
-      expect(printed(await attempt({ site, engine, script: move, guarded: false }))).toEqual(MOVES)
-      expect(printed(await attempt({ site, engine, script: plant(CHANGES), guarded: false }))).toEqual(CHANGES)
-    })
-
-    test.each(NEW)('%s cannot be made', async (path) => {
-      const site = await makeTestSite()
-      await makeRepository(site)
-      const outcome = await attempt({ site, engine, script: `${plant([path])}; sleep 20` })
-      expect(outcome.cause).toBe('protected')
-      expect(outcome.guarded?.attempts.first[0]?.path).toBe(join(site.zone, path))
-      expect(existsSync(join(site.zone, path))).toBe(false)
-    })
-
-    test('control: without the protection all of that can be made', async () => {
-      const site = await makeTestSite()
-      await makeRepository(site)
-      expect(printed(await attempt({ site, engine, script: plant(NEW), guarded: false }))).toEqual(NEW)
-    })
-
-    test('git on the host does not run what the command wrote', async () => {
-      const site = await makeTestSite()
-      await makeRepository(site)
-      const witness = join(site.base, 'witness')
-      const evil = `mkdir -p .evil/objects .evil/refs; printf '[core]\\nfsmonitor = touch ${witness}\\n' >.evil/config; echo ../.evil >.git/commondir`
-      const outcome = await attempt({ site, engine, script: `cd /zone/app; ${evil}` })
-      expect(outcome.cause).toBe('protected')
-      await git(join(site.zone, 'app'), 'status')
-      expect(existsSync(witness)).toBe(false)
-      await attempt({ site, engine, script: `cd /zone/app; ${evil}`, guarded: false })
-      await execa('git', ['status'], { cwd: join(site.zone, 'app'), env: GIT_ENV, reject: false })
-      expect(existsSync(witness)).toBe(true)
-    })
-
-    test('everyday git goes on working: commit, branch, rebase, merge, stash, tag, gc', {
-      timeout: 60_000,
-    }, async () => {
-      const site = await makeTestSite()
-      await makeRepository(site)
-      const everyday = [
-        'set -e',
-        `export ${Object.entries(GIT_ENV)
-          .map(([name, value]) => `${name}=${value}`)
-          .join(' ')}`,
-        `for d in app app/vendor/sub beside library; do cd ${site.zone}/$d`,
-        'b=$(git symbolic-ref --short HEAD || { git checkout -qB work; echo work; })',
-        'echo 1 >>file; git add file; git commit -qm one; echo 2 >>file; git commit -qam two',
-        'git branch side-$b; git checkout -q side-$b; echo s >g; git add g; git commit -qm side',
-        'git checkout -q $b; echo 3 >h; git add h; git commit -qm three',
-        'git checkout -q side-$b; git rebase -q $b; git checkout -q $b; git merge -q side-$b',
-        'echo x >>file; git stash -q; git stash pop -q; git commit -qam pop; git tag t-$b; git tag -a a-$b -m a',
-        'git gc -q; git repack -adq; git fsck --no-dangling; git tag -d t-$b a-$b >/dev/null; git reset -q --hard HEAD~1',
-        'done',
-      ].join('\n')
-      const planned = await planOnce({
-        site,
-        engine,
-        command: sh(everyday),
-        values: {
-          zones: [{ name: 'zone', mode: 'rw', hostPath: site.zone, target: site.zone }],
-          resources: { timeout: '50s' },
-        },
-      })
-      const { outcome } = await planned.run()
-      expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
-    })
-  })
-}
+})
 
 describeWith(['root', 'gcc', 'userns'], 'files of root that run with its rights', () => {
   /** Writes through a shared mapping, which does not drop the set-id bit as write(2) does. */
@@ -374,19 +286,13 @@ describeWith(['root', 'gcc', 'userns'], 'files of root that run with its rights'
   const script = `cd /zone; for name in ${FILES.join(' ')}; do ./mapped $name; done 2>/dev/null; true`
   const contents = ({ zone }: TestSite) => FILES.map((name) => readFileSync(join(zone, name), 'utf8'))
 
-  for (const engine of ENGINES) {
-    testWith(
-      [engine],
-      `cannot be written with ${engine}, not through a mapping either, and a warning names them`,
-      async () => {
-        const site = await prepare()
-        const outcome = await attempt({ site, engine, script })
-        expect(contents(site)).toEqual(['host', 'host', 'host', 'evil'])
-        expect(outcome.guarded?.setId.count).toBe(3)
-        expect(outcome.guarded?.setId.first).toContain(join(site.zone, 'capable'))
-      },
-    )
-  }
+  test('cannot be written, not through a mapping either, and a warning names them', async () => {
+    const site = await prepare()
+    const outcome = await attempt({ site, script })
+    expect(contents(site)).toEqual(['host', 'host', 'host', 'evil'])
+    expect(outcome.guarded?.setId.count).toBe(3)
+    expect(outcome.guarded?.setId.first).toContain(join(site.zone, 'capable'))
+  })
 
   test.each(['set-id', 'capable'])('%s cannot be a writable zone by itself', async (name) => {
     const { zone, base } = await prepare()
@@ -413,54 +319,46 @@ describeWith(['root', 'gcc', 'userns'], 'files of root that run with its rights'
 })
 
 describeWith(['git', 'userns'], 'what needs the closed parts of git', () => {
-  test.each(ENGINES)(
-    'names its flag, also by a command that is over at once and has a plan already (%s)',
-    async (engine) => {
-      const { zone } = await makeTestSite()
-      const home = await temporaryDirectory()
-      await execa('git', ['init', '-q', zone])
-      const git = (...flags: readonly string[]) =>
-        runCli(['--engine', engine, '--rw', '.', ...flags, '--', 'git', 'config', 'user.name', 'x'], {
-          cwd: zone,
-          env: { HOME: home, XDG_RUNTIME_DIR: home },
-        })
-      for (const run of [await git(), await git()]) {
-        expect(run.status).not.toBe(0)
-        expect(run.stderr.toString()).toContain('--protect-not .git/config')
-      }
-      expect((await git('--protect-not', '.git')).status).toBe(0)
-    },
-  )
+  async function makeCaller() {
+    const { zone } = await makeTestSite()
+    const home = await temporaryDirectory()
+    await execa('git', ['init', '-q', zone])
+    return { zone, env: { HOME: home, XDG_RUNTIME_DIR: home } }
+  }
 
-  test.each(ENGINES)(
-    'names its flag when the launcher gets to its work only after the command is over (%s)',
-    async (engine) => {
-      const { zone } = await makeTestSite()
-      const home = await temporaryDirectory()
-      await execa('git', ['init', '-q', zone])
-      const script =
-        'touch begun; until [ -e go ]; do sleep 0.02; done; git config user.name x || { touch over; exit 1; }'
-      const [file = '', ...words] = cliWords(['--engine', engine, '--rw', '.', '--', 'sh', '-c', script])
-      const env = { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: home }
-      const run = execa(file, words, { cwd: zone, env, extendEnv: false, reject: false })
-      const until = async (name: string) => {
-        while (!existsSync(join(zone, name))) await sleep(10)
-      }
-      await until('begun')
-      const launcher = await launcherOf(run.pid ?? 0)
-      process.kill(launcher, 'SIGSTOP')
-      await writeFile(join(zone, 'go'), '')
-      await until('over')
-      // What the shell does after its last word: it ends.
-      await sleep(100)
-      process.kill(launcher, 'SIGCONT')
-      expect(await run).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('--protect-not .git/config') })
-    },
-  )
+  test('names its flag, also by a command that is over at once and has a plan already', async () => {
+    const { zone, env } = await makeCaller()
+    const git = (...flags: readonly string[]) =>
+      runCli(['--rw', '.', ...flags, '--', 'git', 'config', 'user.name', 'x'], { cwd: zone, env })
+    for (const run of [await git(), await git()]) {
+      expect(run.status).not.toBe(0)
+      expect(run.stderr.toString()).toContain('--protect-not .git/config')
+    }
+    expect((await git('--protect-not', '.git')).status).toBe(0)
+  })
+
+  test('names its flag when the launcher gets to its work only after the command is over', async () => {
+    const { zone, env } = await makeCaller()
+    const script =
+      'echo $$ >begun; until [ -e go ]; do sleep 0.02; done; git config user.name x || { touch over; exit 1; }'
+    const [file = '', ...words] = cliWords(['--rw', '.', '--', 'sh', '-c', script])
+    const run = execa(file, words, {
+      cwd: zone,
+      env: { PATH: process.env.PATH, ...env },
+      extendEnv: false,
+      reject: false,
+    })
+    const isThere = (name: string) => () => existsSync(join(zone, name)) || undefined
+    await until('the command', isThere('begun'))
+    const launcher = await until('a launcher', () =>
+      descendantsOf(run.pid ?? 0).find((pid) => commOf(pid) === 'launch'),
+    )
+    process.kill(launcher, 'SIGSTOP')
+    const shells = descendantsOf(launcher).filter((pid) => commOf(pid) === 'sh')
+    await writeFile(join(zone, 'go'), '')
+    await until('the refusal', isThere('over'))
+    await until('the end of the command', () => shells.every((pid) => commOf(pid) !== 'sh') || undefined)
+    process.kill(launcher, 'SIGCONT')
+    expect(await run).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('--protect-not .git/config') })
+  })
 })
-
-/** The process below the command that is called launch. */
-async function launcherOf(pid: number): Promise<number> {
-  for (const one of await descendantsOf(pid)) if (readFileSync(`/proc/${one}/comm`, 'latin1') === 'launch\n') return one
-  throw new Error(`no launcher below ${pid}`)
-}

@@ -16,7 +16,7 @@ import { describeWith, type Need } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
 
 const ROWS = CONTRACT.filter((row) => roomOf(row) === 'files')
-const FILTERS = ['default', 'strict', 'nested', 'off', 'a file that allows everything'] as const
+export const FILTERS = ['default', 'strict', 'nested', 'off', 'a file that allows everything'] as const
 type Filter = (typeof FILTERS)[number]
 /** Those that let a command make mounts, by which it could move what is protected. */
 const MAY_REFUSE: ReadonlySet<Filter> = new Set(['nested', 'off', 'a file that allows everything'])
@@ -125,7 +125,11 @@ function brokenOf(row: Row, { verdict }: Tried, differs: Differences): string | 
   return known?.test(verdict.why) ? undefined : verdict.why
 }
 
-for (const { title, needs, values, owner, differs, start } of COLUMNS) {
+export function testFilters(titles: readonly string[], filters: readonly Filter[]): void {
+  for (const column of COLUMNS.filter(({ title }) => titles.includes(title))) testColumn(column, filters)
+}
+
+function testColumn({ title, needs, values, owner, differs, start }: Column, filters: readonly Filter[]): void {
   describeWith(needs, `by ${title}`, () => {
     const running: { docker?: TestDocker } = {}
     beforeAll(async () => {
@@ -133,7 +137,7 @@ for (const { title, needs, values, owner, differs, start } of COLUMNS) {
     })
     afterAll(() => running.docker?.stop())
 
-    describe.each(FILTERS)('under %s', (filter) => {
+    describe.each(filters)('under %s', (filter) => {
       test.each(ROWS)('$id holds, or is refused', { timeout: 60_000 }, async (row) => {
         const filterCase: FilterCase = { values, filter, owner, env: running.docker?.env ?? {} }
         const tested = await tried(row, filterCase)

@@ -11,7 +11,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { becoming, callers, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
+import { becoming, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
 
 const PROGRAM = join(import.meta.dirname, '../programs/reach-out.py')
 
@@ -67,12 +67,10 @@ const CHROOT_MOUNTS =
 const withoutWarnings = (stderr: Buffer): string => `${stderr}`.replace(/^llm-do: warning.*\n/gm, '')
 
 describeWith(['python'], 'a sandbox without namespaces', () => {
-  test.each(
-    callers().flatMap((as) => [
-      { as, net: 'none', reached: [] },
-      { as, net: 'host', reached: ['tcp', 'udp'] },
-    ]),
-  )('of $as with --net $net reaches of what a plain process reaches only $reached', async ({ as, net, reached }) => {
+  test.each([
+    { net: 'none', reached: [] },
+    { net: 'host', reached: ['tcp', 'udp'] },
+  ])('with --net $net reaches of what a plain process reaches only $reached', async ({ net, reached }) => {
     const [outside, zone] = [await directory(), await directory()]
     const secret = await ownedFile(join(outside, 'secret'), 'secret')
     const program = join(zone, 'reach-out.py')
@@ -80,7 +78,7 @@ describeWith(['python'], 'a sandbox without namespaces', () => {
     const [pid = '', tcp = '', udp = '', name = '', address = ''] = await startOutside(join(zone, 'socket'))
     const command = ['/usr/bin/python3', program, secret, pid, tcp, udp, name, outside, address, join(zone, 'socket')]
     const cli = ['--backend', 'no-namespaces', '--net', net, '--rw', zone, '--workdir', zone, '--', ...command]
-    const { status, stdout, stderr } = await runCli(cli, { as, through: LEAKING })
+    const { status, stdout, stderr } = await runCli(cli, { through: LEAKING })
     expect({ status, stdout: `${stdout}`, stderr: withoutWarnings(stderr) }).toEqual({
       status: 0,
       stdout: [...reached, 'tried', ''].join('\n'),
@@ -92,44 +90,39 @@ describeWith(['python'], 'a sandbox without namespaces', () => {
     expect(control.stdout.split('\n').toSorted()).toEqual([...EVERYTHING, 'tried'].toSorted())
   })
 
-  test.each(callers())('of %s ends with everything that it has started', async (as) => {
+  test('ends with everything that it has started', async () => {
     const zone = await directory()
     const detached = (seconds: string) => `(trap "" TERM; setsid setsid sh -c '(sleep ${seconds} &) &') & `
     const isLeft = async (seconds: string) =>
       (await execa('pgrep', ['--full', `^sleep ${seconds}$`], { reject: false })).exitCode === 0
     const run = (words: readonly string[], script: string) =>
-      runCli(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script], {
-        as,
-      })
+      runCli(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script])
     const [late, early] = [`86${process.pid}1`, `86${process.pid}2`]
     expect(await run(['--timeout', '1s'], `${detached(late)} exec sleep ${late}`)).toMatchObject({ status: 124 })
     expect(await run([], `${detached(early)} exec sleep 0.2`)).toMatchObject({ status: 0 })
     expect([await isLeft(late), await isLeft(early)]).toEqual([false, false])
   })
 
-  test.each(callers().flatMap((as) => [{ as, killed: 'launch' } as const, { as, killed: 'init' } as const]))(
-    'of $as ends with everything when its $killed is killed',
-    async ({ as, killed }) => {
-      const zone = await directory()
-      const seconds = `86${process.pid}3`
-      const script = `init=$PPID; export init; (trap "" TERM; setsid setsid sh -c '(echo $init; exec sleep ${seconds}) &') & exec sleep ${seconds}`
-      const words = ['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, '--', 'sh', '-c', script]
-      const [file = '', ...argv] = cliWords(words, { as })
-      const env = { PATH: process.env.PATH, HOME: '/nonexistent' }
-      const runner = execa(file, argv, { stdin: 'ignore', reject: false, cwd: '/', env, extendEnv: false })
-      onTestFinished(() => void runner.kill('SIGKILL'))
-      const [line] = (await once(createInterface({ input: runner.stdout }), 'line')) as [string]
-      const init = Number(line)
-      const isLeft = async () =>
-        (await execa('pgrep', ['--full', `^sleep ${seconds}$`], { reject: false })).exitCode === 0
-      await expect.poll(isLeft).toBe(true)
-      process.kill(killed === 'init' ? init : await parentOf(init), 'SIGKILL')
-      await expect.poll(isLeft, { timeout: 10_000 }).toBe(false)
-      await runner
-    },
-  )
+  test.each(['launch', 'init'])('ends with everything when its %s is killed', async (killed) => {
+    const zone = await directory()
+    const seconds = `86${process.pid}3`
+    const script = `init=$PPID; export init; (trap "" TERM; setsid setsid sh -c '(echo $init; exec sleep ${seconds}) &') & exec sleep ${seconds}`
+    const words = ['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, '--', 'sh', '-c', script]
+    const [file = '', ...argv] = cliWords(words)
+    const env = { PATH: process.env.PATH, HOME: '/nonexistent' }
+    const runner = execa(file, argv, { stdin: 'ignore', reject: false, cwd: '/', env, extendEnv: false })
+    onTestFinished(() => void runner.kill('SIGKILL'))
+    const [line] = (await once(createInterface({ input: runner.stdout }), 'line')) as [string]
+    const init = Number(line)
+    const isLeft = async () =>
+      (await execa('pgrep', ['--full', `^sleep ${seconds}$`], { reject: false })).exitCode === 0
+    await expect.poll(isLeft).toBe(true)
+    process.kill(killed === 'init' ? init : await parentOf(init), 'SIGKILL')
+    await expect.poll(isLeft, { timeout: 10_000 }).toBe(false)
+    await runner
+  })
 
-  test.each(callers())('of %s keeps what is protected, and the way to it', async (as) => {
+  test('keeps protected paths, and the way to them', async () => {
     const zone = await directory()
     for (const path of ['src', '.git', '.git/hooks', '.git/objects', '.git/refs']) await mkdir(join(zone, path))
     await writeFile(join(zone, '.git/HEAD'), 'ref: refs/heads/main\n')
@@ -137,29 +130,23 @@ describeWith(['python'], 'a sandbox without namespaces', () => {
     const tries = ['src/new', '.git/objects/new', '.git/hooks/post-commit', '.git/new', 'new']
     const script = `for path in ${tries.join(' ')}; do touch $path && echo $path; done 2>/dev/null; mv .git moved 2>/dev/null || echo kept`
     const run = (words: readonly string[]) =>
-      runCli(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script], {
-        as,
-      })
+      runCli(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script])
     const { stdout } = await run([])
     expect(`${stdout}`.split('\n')).toEqual(['src/new', '.git/objects/new', 'kept', ''])
     const opened = await run(['--protect-not', '*'])
     expect(`${opened.stdout}`.split('\n')).toEqual([...tries, ''])
   })
 
-  test.each(callers())('of %s shows a toolchain outside of /usr, and nothing beside it', async (as) => {
+  test('shows a toolchain outside of /usr, and nothing next to it', async () => {
     const home = await directory()
     const programs = join(home, '.nvm/versions/node/v1/bin')
     await mkdir(programs, { recursive: true })
     await writeFile(join(home, '.nvm/secret'), 'secret')
     await writeFile(join(programs, 'tool'), '#!/bin/sh\necho shown; cat "$HOME/.nvm/secret"\n', { mode: 0o755 })
     const env = { HOME: home, PATH: `${programs}:${process.env['PATH']}` }
-    const { stdout } = await runCli(['--backend', 'no-namespaces', '--', 'tool'], { as, env, cwd: '/' })
+    const { stdout } = await runCli(['--backend', 'no-namespaces', '--', 'tool'], { env, cwd: '/' })
     expect(`${stdout}`).toBe('shown\n')
-    const hidden = await runCli(['--backend', 'no-namespaces', '--toolchains', 'off', '--', 'tool'], {
-      as,
-      env,
-      cwd: '/',
-    })
+    const hidden = await runCli(['--backend', 'no-namespaces', '--toolchains', 'off', '--', 'tool'], { env, cwd: '/' })
     expect(hidden.status).not.toBe(0)
   })
 

@@ -1,6 +1,6 @@
 /**
- * The standing adversary: each row of the table in every cell (engine or backend x filter x user) is held or refused, never harmed;
- * and once without the wall, where it does harm. docs/adversary.md has what came of it: LLM_DO_GOLDEN=write, as root, writes it again.
+ * The standing adversary: each row of the table in every cell (engine or backend x filter x user) is held or refused, never harmed.
+ * daily.ts has the controls. docs/adversary.md has the verdicts: LLM_DO_GOLDEN=write, as root, writes it again.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,9 +9,9 @@ import { BUSYBOX_IMAGE, startDocker, startPodman, type TestDocker } from '../sup
 import { isWritingGoldens } from '../support/golden.ts'
 import { describeWith, type Need } from '../support/needs.ts'
 import { canBePlain, currentUser, type User } from '../support/users.ts'
-import { type Attack, type Cell, FILTERS, type Filter } from './attack.ts'
+import { type Cell, FILTERS, type Filter } from './attack.ts'
 import { OTHER } from './host.ts'
-import { tryCell, tryControl, type Verdict } from './matrix.ts'
+import { tryCell, type Verdict } from './matrix.ts'
 import { ATTACKS } from './table.ts'
 import { compilePrograms } from './world.ts'
 
@@ -70,14 +70,6 @@ describeWith(['gcc', 'git'], 'the adversary', () => {
         })
       })
     }
-
-    describeWith(['bwrap', 'userns'], `as ${user}, without the wall`, () => {
-      const shown = ATTACKS.filter(({ control, controlAs = user }) => !hasNone(control) && controlAs === user)
-      test.each(shown)('$id does harm', LIMIT, async (attack) => {
-        const cell: Cell = { backend: 'unshare', filter: 'default', user }
-        expect(await tryControl(attack, { cell, programs: programs() })).toBeDefined()
-      })
-    })
   }
 
   describe('the page', () => {
@@ -94,14 +86,13 @@ const containerOf = ({ env, program }: TestDocker) => ({
   image: BUSYBOX_IMAGE,
   env: { ...env, LLM_DO_DOCKER: program },
 })
-const hasNone = (control: Attack['control']): boolean => typeof control === 'object' && 'none' in control
 
 /* ---- the page ---- */
 
 const PAGE = join(import.meta.dirname, '../../docs/adversary.md')
 const SIGNS = { held: '+', refused: 'R', harmed: '!', untried: '?' } as const
 
-const begin = (user: User): string => `<!-- ${user}: made by tests/adversary/table.system.test.ts -->`
+const begin = (user: User): string => `<!-- ${user}: made by tests/adversary/table.user.deep.system.test.ts -->`
 const END = '<!-- end -->'
 
 /** One sign for each filter; nothing where the row claims nothing or what it needs is not here. */

@@ -1,6 +1,4 @@
-/**
- * One suite, every backend. LLM_DO_CONFORMANCE_TABLE=FILE writes the table that docs/backends.md shows.
- */
+/** One suite for every backend. */
 import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -79,7 +77,16 @@ async function check(sentence: Sentence, { column, started }: { column: Column; 
   cells.set(cellKey(sentence, column), difference === undefined ? 'holds' : `differs: ${difference.why}`)
 }
 
-for (const column of COLUMNS) {
+/** LLM_DO_CONFORMANCE_TABLE=FILE writes the table that docs/backends.md shows. */
+export function testColumns(columns: readonly Column[]): void {
+  for (const column of columns) testColumn(column)
+  afterAll(() => {
+    const file = process.env.LLM_DO_CONFORMANCE_TABLE
+    if (file !== undefined) writeFileSync(file, table())
+  })
+}
+
+function testColumn(column: Column): void {
   const state: { started: Started; stop: () => Promise<void> } = { started: {}, stop: async () => undefined }
   describeWith(column.needs, column.name, () => {
     beforeAll(async () => {
@@ -126,8 +133,3 @@ function table(): string {
   const head = [`| | ${columns.map(({ name }) => name).join(' | ')} |`, `|---|${columns.map(() => '---|').join('')}`]
   return [...head, ...rows, '', ...notes.map((note, index) => `${index + 1}. ${note}`), ''].join('\n')
 }
-
-afterAll(() => {
-  const file = process.env.LLM_DO_CONFORMANCE_TABLE
-  if (file !== undefined) writeFileSync(file, table())
-})

@@ -15,7 +15,7 @@ import { describeWith, lacksForeignCalls } from '../support/needs.ts'
 import { currentUser, type User } from '../support/users.ts'
 
 const FILE = join(import.meta.dirname, '../../docs/threat-model.md')
-const [BEGIN, END] = ['<!-- made by tests/doctor/threat-model.system.test.ts -->', '<!-- end -->']
+const [BEGIN, END] = ['<!-- made by tests/doctor/threat-model.deep.system.test.ts -->', '<!-- end -->']
 
 async function selfTestAs(user: User): Promise<readonly RowResult[]> {
   const { stdout, stderr } = await runCli(['doctor', '--self-test', '--json'], { as: user, program: 'llm-do' })

@@ -1,0 +1,58 @@
+/** A runner or a launcher that is killed takes everything that its command has started with it. `make soak` kills at any moment. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { until } from '../support/processes.ts'
+import { makeTestSite, PROBE, sh, words } from './chain.ts'
+import { planOnce } from './launch.ts'
+import { expectGone, processesWith } from './marked.ts'
+
+describeWith('userns', 'the daemons of a command', () => {
+  test.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)('end with a runner that gets %s', async (signal) => {
+    const site = await makeTestSite()
+    const word = `mark-${process.pid}-${signal}`
+    const command = sh(`: ${word}; ${PROBE} daemons 5; echo ready; sleep 60; : ${word}`)
+    const options = ['--env', `MARK=${word}`]
+    const [file = '', ...argv] = cliWords(words(site, { engine: 'unshare', options }, command))
+    const runner = spawn(file, argv, { stdio: ['ignore', 'pipe', 'inherit'] })
+    onTestFinished(() => void runner.kill('SIGKILL'))
+    await once(runner.stdout, 'data')
+    const ended = once(runner, 'exit')
+    runner.kill(signal)
+    await ended
+    await expectGone(word)
+    expect(readdirSync(site.zone)).toEqual(['notes'])
+  })
+
+  test('end with a launcher that is killed, and the janitor removes its record', async () => {
+    const site = await makeTestSite()
+    const runsDirectory = join(await temporaryDirectory(), 'runs')
+    const word = `mark-${process.pid}-launcher`
+    const values = { env: { set: { MARK: word } } }
+    const command = sh(`${PROBE} daemons 3; echo >/zone/ready; exec sleep 60`)
+    const planned = await planOnce({ site, engine: 'unshare', command, values, runsDirectory })
+    const started = { pid: 0 }
+    const end = runLaunch({
+      launch: planned.launch(),
+      stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
+      isEarly: false,
+      onStart: (pid) => (started.pid = pid),
+      stop: async () => undefined,
+    })
+    await until('the command', () => readdirSync(site.zone).includes('ready') || undefined)
+    expect(processesWith(word).length).toBeGreaterThan(3)
+    process.kill(started.pid, 'SIGKILL')
+    await end
+    await expectGone(word)
+    await execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])
+    expect(readdirSync(runsDirectory)).toEqual([])
+  })
+})

@@ -1,0 +1,96 @@
+/** Walls of the tree that no row of the contract inspects: the old root, propagation of mounts, device nodes. */
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { makeTestSite, PROBE, sh, words } from './chain.ts'
+import { planOnce } from './launch.ts'
+
+/** In a mount namespace of its own, in which every mount is shared, as on a host with systemd. */
+const SHARED = ['unshare', '--mount', '--propagation', 'shared', '/bin/sh', '-ec']
+
+/** mountinfo without what the script itself changed; numbers of mounts are of no interest. */
+const MOUNTS = 'cut -d" " -f4-6 /proc/self/mountinfo'
+
+const engine = 'unshare'
+
+describeWith('userns', 'the tree', () => {
+  test('nothing lies above the root, and every mount is one of the plan', async () => {
+    const script = `ls -a / >/tmp/a; ls -a /.. >/tmp/b; cmp /tmp/a /tmp/b && echo same
+        ls -d /../etc/shadow /../var/log /../sys/kernel /../../../../root/.ssh 2>/dev/null
+        cut -d" " -f5 /proc/self/mountinfo; stat -c "%d:%i" / /.. | sort -u | wc -l`
+    const planned = await planOnce({ site: await makeTestSite(), engine, command: sh(script) })
+    const { stdout } = await planned.run()
+    const [first, ...lines] = stdout.trim().split('\n')
+    expect(first).toBe('same')
+    expect(lines.at(-1)).toBe('1')
+    const points = lines.slice(0, -1)
+    expect(points.filter((point) => /^\/\.\./.test(point))).toEqual([])
+    const allowed = [
+      /^\/$/,
+      /^\/(proc|dev|usr|etc|tmp|run|zone|probe|home|opt|bin|sbin|lib\w*|\.init)(\/|$)/,
+      /^\/sys\/fs\/cgroup$/,
+    ]
+    expect(points.filter((point) => !allowed.some((one) => one.test(point)))).toEqual([])
+    // A root that is still there twice would list its own mount points a second time.
+    expect(points.filter((point) => point === '/')).toHaveLength(1)
+    expect(points.length).toBeLessThan(100)
+  })
+
+  test('shows the command no group above its own: it is the root of its cgroups', async () => {
+    const planned = await planOnce({ site: await makeTestSite(), engine, command: ['/bin/cat', '/proc/self/cgroup'] })
+    // One line for each hierarchy.
+    expect((await planned.run()).stdout).toMatch(/^(\d+:[^:]*:\/\n)+$/)
+  })
+
+  test('the nodes of /dev are nosuid and cannot be executed from', async () => {
+    const script = `for node in null zero full random urandom; do
+        grep " /dev/$node " /proc/self/mountinfo | cut -d" " -f6; done`
+    const planned = await planOnce({ site: await makeTestSite(), engine, command: sh(script) })
+    const flags = (await planned.run()).stdout.trim().split('\n')
+    expect(flags).toHaveLength(5)
+    for (const one of flags) expect(one.split(',')).toEqual(expect.arrayContaining(['nosuid', 'noexec']))
+  })
+
+  testWith('root', 'no mount of a run reaches a host whose mounts are shared', async () => {
+    const site = await makeTestSite()
+    const home = await temporaryDirectory()
+    const run = cliWords(words(site, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
+    const script = `${MOUNTS} >${home}/before; ${run}; ${MOUNTS} >${home}/after; cmp ${home}/before ${home}/after; wc -l <${home}/after`
+    const [shell = '', ...rest] = SHARED
+    const { stdout } = await execa(shell, [...rest, script], { env: { HOME: home, XDG_RUNTIME_DIR: home } })
+    expect(Number(stdout)).toBeGreaterThan(5)
+  })
+
+  const COVERED: readonly (readonly [string, string, RegExp])[] = [
+    ['/dev/full', 'a device', /stage: not that device/],
+    ['/dev/null', 'the mask of /proc', /stage: not that device|proc: mask is not null/],
+  ]
+  for (const [node, what, step] of COVERED)
+    testWith('root', `a user's file at ${node}, which is ${what}, is refused`, async () => {
+      const site = await makeTestSite()
+      const home = await temporaryDirectory()
+      const run = cliWords(words(site, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
+      const file = join(site.base, 'file')
+      execFileSync('touch', [file])
+      const script = `mount --bind ${file} ${node}; ${run} </dev/zero`
+      const { exitCode, stderr } = await execa('unshare', ['--mount', '/bin/sh', '-ec', script], {
+        env: { HOME: home, XDG_RUNTIME_DIR: home },
+        reject: false,
+      })
+      expect({ exitCode, stderr }).toEqual({ exitCode: 125, stderr: expect.stringMatching(step) })
+      const control = await execa('unshare', ['--mount', '/bin/sh', '-ec', `${run} </dev/zero`], {
+        env: { HOME: home, XDG_RUNTIME_DIR: home },
+        reject: false,
+      })
+      expect(control.exitCode).toBe(0)
+    })
+
+  test('the probe sees device nodes as they are', async () => {
+    const planned = await planOnce({ site: await makeTestSite(), engine, command: [PROBE, 'kind', '/dev/null'] })
+    expect((await planned.run()).stdout).toBe('/dev/null null\n')
+  })
+})
