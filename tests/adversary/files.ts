@@ -202,26 +202,6 @@ const PROTECTED: readonly Attack[] = [
     control: 'bare',
   },
   {
-    id: 'protected.renamed-to',
-    of: 'CVE-2026-25725 (Claude Code)',
-    sentence: 'A directory is renamed to a protected name.',
-    attempt: async (stage) => {
-      await stage.inside(`cd ${stage.world.zone}; mkdir x; echo '{}' >x/tasks.json; mv -T x .vscode`)
-    },
-    harmed: made('.vscode'),
-    control: 'bare',
-  },
-  {
-    id: 'protected.linked',
-    of: 'CVE-2026-25725 (Claude Code)',
-    sentence: 'A link is given a protected name.',
-    attempt: async (stage) => {
-      await stage.inside(`cd ${stage.world.zone}; echo x >y; ln -s y .envrc; ln y .mcp.json`)
-    },
-    harmed: (seen) => made('.envrc')(seen) ?? made('.mcp.json')(seen),
-    control: 'bare',
-  },
-  {
     id: 'protected.changed',
     of: 'files of the host',
     sentence: 'A protected directory that is there is written to, removed, renamed or exchanged.',

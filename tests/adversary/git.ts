@@ -71,29 +71,6 @@ const WAYS: readonly GitWay[] = [
       `cp -r .git/objects .git/refs .; cp .git/HEAD HEAD; rm .git/HEAD; ${write('config', config('\tbare = false\n\tworktree = .\n'))}`,
   },
   {
-    id: 'git.renamed',
-    sentence: 'The whole repository is moved away and another one put in its place.',
-    script: (_world, config) => `mv .git .old; cp -r .old .git; ${write('.git/config', config())}`,
-  },
-  {
-    id: 'git.file-instead',
-    sentence: 'The repository is moved away, and a file in its place leads to another one.',
-    script: (_world, config) =>
-      `cp -r .git .evil; ${write('.evil/config', config())}; mv .git .old; echo 'gitdir: .evil' >.git`,
-  },
-  {
-    id: 'git.config-worktree',
-    sentence: 'The configuration of the worktree is made where the repository reads one.',
-    prepare: async (world) => {
-      put(
-        world,
-        join(world.zone, '.git/config'),
-        '[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n',
-      )
-    },
-    script: (_world, config) => write('.git/config.worktree', config().replace('\trepositoryformatversion = 0\n', '')),
-  },
-  {
     id: 'git.submodule',
     sentence: "A submodule's own configuration is written to.",
     prepare: async (world) => {
@@ -102,25 +79,6 @@ const WAYS: readonly GitWay[] = [
     },
     script: (_world, config) => write('.git/modules/sub/config', config('\tworktree = ../../../sub\n')),
     in: 'sub',
-  },
-  {
-    id: 'git.submodule-hook',
-    sentence: "A hook is put into a submodule's repository.",
-    prepare: async (world) => {
-      repositoryAt(world, '.git/modules/sub')
-      put(
-        world,
-        join(world.zone, '.git/modules/sub/config'),
-        '[core]\n\trepositoryformatversion = 0\n\tworktree = ../../../sub\n',
-      )
-      put(world, join(world.zone, 'sub/.git'), 'gitdir: ../.git/modules/sub\n')
-    },
-    script: (world) => {
-      const hook = '.git/modules/sub/hooks/pre-commit'
-      return `mkdir -p .git/modules/sub/hooks; ${write(hook, `#!/bin/sh\ntouch ${mark(world, 'git.submodule-hook')}\n`)}; chmod 755 ${hook}`
-    },
-    in: 'sub',
-    git: ['commit', '--quiet', '--allow-empty', '--message', 'x'],
   },
   {
     id: 'git.repository-below',

@@ -23,29 +23,19 @@ const isOneCell = ({ backend, filter }: Cell): boolean => backend === 'unshare' 
 /** Says that the command has run, wherever that was. */
 const BEGIN = 'console.log("attack begun")'
 
-/** Words of a call that node must never read as its own options. */
-const WORDS: readonly { readonly name: string; readonly words: readonly string[] }[] = [
-  { name: 'command', words: ['--', 'node', '--env-file=.env', '-e', BEGIN] },
-  { name: 'command-if-exists', words: ['--', 'node', '--env-file-if-exists=.env', '-e', BEGIN] },
-  { name: 'workdir', words: ['--workdir', '--env-file=.env', '--', 'node', '--env-file=.env', '-e', BEGIN] },
-  { name: 'profile', words: ['--profile', '--env-file=.env', '--', 'node', '--env-file=.env', '-e', BEGIN] },
-]
-
 export const HOST_ATTACKS: readonly Attack[] = [
-  ...WORDS.map(
-    ({ name, words }): Attack => ({
-      id: `words.${name}`,
-      of: 'finding 16, CVE-2024-32462 (flatpak)',
-      sentence: `A word of the call (${name}) is an option of the runner's own node, which loads a file of the zone.`,
-      on: isOneCell,
-      prepare: async (world) => plantModule(world, `words.${name}`),
-      attempt: async (stage) => {
-        await stage.command([...stage.options, ...words], { cwd: stage.world.zone })
-      },
-      harmed: ranOnHost(`words.${name}`),
-      control: 'bare',
-    }),
-  ),
+  {
+    id: 'words.command',
+    of: 'finding 16, CVE-2024-32462 (flatpak)',
+    sentence: "A word of the call (command) is an option of the runner's own node, which loads a file of the zone.",
+    on: isOneCell,
+    prepare: async (world) => plantModule(world, 'words.command'),
+    attempt: async (stage) => {
+      await stage.command([...stage.options, '--', 'node', '--env-file=.env', '-e', BEGIN], { cwd: stage.world.zone })
+    },
+    harmed: ranOnHost('words.command'),
+    control: 'bare',
+  },
   {
     id: 'words.node-options',
     of: 'finding 16',

@@ -41,13 +41,3 @@ export const words = (
 ]
 
 export const sh = (script: string): readonly string[] => ['/bin/sh', '-c', script]
-
-/** The answers of so many attempts, one after the other. */
-export async function collect<Outcome>(
-  count: number,
-  attempt: (n: number) => Promise<Outcome>,
-): Promise<readonly Outcome[]> {
-  const outcomes: Outcome[] = []
-  for (let n = 0; n < count; n++) outcomes.push(await attempt(n))
-  return outcomes
-}

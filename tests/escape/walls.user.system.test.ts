@@ -3,11 +3,13 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
+import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
 import { planOnce } from './launch.ts'
+import { withRecords } from './unguarded.ts'
 
 /** In a mount namespace of its own, in which every mount is shared, as on a host with systemd. */
 const SHARED = ['unshare', '--mount', '--propagation', 'shared', '/bin/sh', '-ec']
@@ -44,6 +46,15 @@ describeWith('userns', 'the tree', () => {
     const planned = await planOnce({ site: await makeTestSite(), engine, command: ['/bin/cat', '/proc/self/cgroup'] })
     // One line for each hierarchy.
     expect((await planned.run()).stdout).toMatch(/^(\d+:[^:]*:\/\n)+$/)
+  })
+
+  test('is not made by a launch file with the identity of root', async () => {
+    const launch = (await planOnce({ site: await makeTestSite(), engine, command: ['/bin/true'] })).launch()
+    const asRoot = withRecords(launch, (records) =>
+      records.map((record) => (record[0] === 'identity' ? ['identity', record[1], '0', '0'] : record)),
+    )
+    const stdio = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
+    expect(await superviseNamespace({ launch: asRoot, stdio })).toMatchObject({ cause: 'setup', failure: { step: 'engine: identity' } })
   })
 
   test('the nodes of /dev are nosuid and cannot be executed from', async () => {
