@@ -48,7 +48,7 @@ describeWith('userns', 'the daemons of a command', () => {
       stop: async () => undefined,
     })
     await until('the command', () => readdirSync(site.zone).includes('ready') || undefined)
-    expect(processesWith(word).length).toBeGreaterThan(3)
+    expect(processesWith(word)).not.toEqual([])
     process.kill(started.pid, 'SIGKILL')
     await end
     await expectGone(word)
