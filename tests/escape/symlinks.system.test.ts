@@ -57,6 +57,14 @@ describeWith('userns', 'a zone', () => {
     expect(await readFile(join(secret, 'notes'), 'utf8')).toBe('secret\n')
   })
 
+  test('in which a protected name becomes a link after planning is refused', async () => {
+    const site = await makeTestSite()
+    const planned = await planOnce({ site, engine: 'unshare', command: ['/bin/true'] })
+    expect((await planned.run()).outcome).toMatchObject({ cause: 'exit', exitCode: 0 })
+    await symlink(await makeSecret(site), join(site.zone, '.vscode'))
+    expect((await planned.run()).outcome).toMatchObject({ cause: 'setup', failure: { errno: 'ELOOP' } })
+  })
+
   test('with a link at a protected name is refused', async () => {
     const site = await makeTestSite()
     await symlink(await makeSecret(site), join(site.zone, '.vscode'))

@@ -54,7 +54,10 @@ describeWith('userns', 'the tree', () => {
       records.map((record) => (record[0] === 'identity' ? ['identity', record[1], '0', '0'] : record)),
     )
     const stdio = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
-    expect(await superviseNamespace({ launch: asRoot, stdio })).toMatchObject({ cause: 'setup', failure: { step: 'engine: identity' } })
+    expect(await superviseNamespace({ launch: asRoot, stdio })).toMatchObject({
+      cause: 'setup',
+      failure: { step: 'engine: identity' },
+    })
   })
 
   test('the nodes of /dev are nosuid and cannot be executed from', async () => {

@@ -9,7 +9,7 @@ import { runForText } from './directory.ts'
 const MIB = 1024 ** 2
 const GROUPS = '/sys/fs/cgroup'
 const FLAGS = 'ro,nosuid,nodev,noexec,relatime'
-/** Each says so should it succeed; `nested`, where more is allowed, is tried in tests/escape/nested.system.test.ts. */
+/** Each says so should it succeed; `nested`, where more is allowed, is tried by the adversary (tests/adversary/kernel.ts). */
 const UNCOVER = [
   `umount ${GROUPS}`,
   `umount -l ${GROUPS}`,
