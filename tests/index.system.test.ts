@@ -20,19 +20,6 @@ const errorOf = async (run: Promise<unknown>): Promise<SandboxError> => {
 }
 
 describeWith(['bwrap', 'userns'], 'exec', () => {
-  test('resolves to the result of the command', async () => {
-    const cwd = await directoryWith({ file: 'data\n' })
-    expect(await exec({ command: ['sh', '-c', 'cat file; echo err >&2; exit 3'], cwd })).toMatchObject({
-      schema: 1,
-      ok: false,
-      exitCode: 3,
-      reason: 'exit',
-      stdout: 'data\n',
-      stderr: 'err\n',
-      backend: 'namespace',
-    })
-  })
-
   test.each(['unshare', 'bwrap'] as const)(
     'is the same user to itself in every run, with a name, by engine %s',
     async (engine) => {
@@ -48,29 +35,11 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
     expect(result).toMatchObject({ ok: true, stdout: '' })
   })
 
-  test('takes a policy in the words of a profile, relative to its directory', async () => {
-    const cwd = await directoryWith({ 'in/file': 'data\n', 'out/.keep': '' })
-    const result = await exec({
-      command: ['sh', '-c', 'cp /in/file /out/copy && echo "$MODE" && cat /in/../workspace/x'],
-      cwd,
-      policy: {
-        zones: [
-          { name: 'in', hostPath: './in' },
-          { name: 'out', hostPath: './out', mode: 'rw' },
-        ],
-        env: { set: { MODE: 'test' } },
-        resources: { memory: '256m' },
-      },
-    })
-    expect(result).toMatchObject({ exitCode: 1, stdout: 'test\n', limits: { memory: { max: 268_435_456 } } })
-    expect((await readdir(join(cwd, 'out'))).toSorted()).toEqual(['.keep', 'copy'])
-  })
-
   test('streams what the command writes while it runs, and keeps it', async () => {
     const chunks: string[] = []
     const errors: string[] = []
     const result = await exec({
-      command: ['sh', '-c', 'for i in 1 2 3; do echo $i; echo e$i >&2; sleep 0.2; done'],
+      command: ['sh', '-c', 'for i in 1 2 3; do echo $i; echo e$i >&2; sleep 0.1; done'],
       onStdout: (chunk) => chunks.push(Buffer.from(chunk).toString()),
       onStderr: (chunk) => errors.push(Buffer.from(chunk).toString()),
       cwd: await directoryWith(),
@@ -78,12 +47,6 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
     expect({ out: chunks.join(''), err: errors.join('') }).toEqual({ out: '1\n2\n3\n', err: 'e1\ne2\ne3\n' })
     expect(chunks.length).toBeGreaterThan(1)
     expect(result).toMatchObject({ ok: true, stdout: '1\n2\n3\n', stderr: 'e1\ne2\ne3\n' })
-  })
-
-  test('feeds bytes to the command', async () => {
-    const bytes = Buffer.from([0, 255, 10, 13])
-    const result = await exec({ command: ['od', '-An', '-tx1'], stdin: bytes, cwd: await directoryWith() })
-    expect(result.stdout.trim()).toBe('00 ff 0a 0d')
   })
 
   test('is cancelled by an AbortSignal, and nothing is left of the run', async () => {
@@ -133,22 +96,6 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
     expect(error.hint).not.toBe('')
   })
 
-  test('throws all problems of a policy at once', async () => {
-    const policy = { resources: { memory: '5', timeout: '5' } } as const
-    const error = await errorOf(exec({ command: ['true'], cwd: await directoryWith(), policy }))
-    expect(error).toMatchObject({ code: 'POLICY_INVALID' })
-    expect(error.problems).toHaveLength(2)
-  })
-
-  test('a command that is not there is a result, not an exception', async () => {
-    expect(await exec({ command: ['nope-nope'], cwd: await directoryWith() })).toMatchObject({
-      ok: false,
-      exitCode: null,
-      reason: 'setup',
-      error: { code: 'COMMAND_NOT_FOUND' },
-    })
-  })
-
   test('leaves no way from the command to the variables of this process', async () => {
     process.env.LLM_DO_TEST_SECRET = 'swordfish'
     try {
@@ -167,24 +114,18 @@ describeWith(['bwrap', 'userns'], 'exec', () => {
 })
 
 describeWith(['bwrap', 'userns'], 'plan', () => {
-  test('decides everything and does nothing', async () => {
+  test('decides everything, does nothing, and holds no secret', async () => {
     const cwd = await realpath(await directoryWith())
     const policy = {
       zones: [{ name: 'made', hostPath: './made', mode: 'rw' as const, create: true }],
+      env: { set: { TOKEN: 'swordfish' } },
     } satisfies SandboxInput
     const decided = await plan({ command: ['touch', '/made/ran'], cwd, policy })
     expect(decided.zones.find(({ name }) => name === 'made')).toMatchObject({
       source: join(cwd, 'made'),
       create: true,
     })
+    expect(JSON.stringify(decided)).not.toContain('swordfish')
     expect(await readdir(cwd)).toEqual([])
-  })
-
-  test('is the same for the same question, and has no secret in it', async () => {
-    const cwd = await directoryWith()
-    const question = { command: ['true'], cwd, policy: { env: { set: { TOKEN: 'swordfish' } } } }
-    const [first, second] = await Promise.all([plan(question), plan(question)])
-    expect(JSON.stringify(first)).toBe(JSON.stringify(second))
-    expect(JSON.stringify(first)).not.toContain('swordfish')
   })
 })

@@ -1,11 +1,9 @@
-/** What README.md and the pages of docs show is what happens: console blocks are played, examples run, links lead somewhere. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { transformSync } from 'esbuild'
+/** Plays the console blocks of README.md and docs, and runs their examples. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { execa } from 'execa'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { exec } from '../src/index.ts'
-import { OPTIONS } from '../src/policy/options.ts'
 import { playSession } from './cli/play.ts'
 import { parseTranscript } from './cli/transcript.ts'
 import { directoryWith } from './real/directory.ts'
@@ -67,29 +65,5 @@ describeWith(['bwrap', 'userns', 'python'], 'an example', () => {
     const cwd = await directoryWith({ 'example.mjs': example.replace("'llm-do-exec'", JSON.stringify(library)) })
     const { stdout } = await execa(process.execPath, ['example.mjs'], { cwd })
     expect(`${stdout}\n`).toBe(printed)
-  })
-})
-
-describe('the documents', () => {
-  test.each(PAGES)('%s links only to what is there', (page) => {
-    const targets = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, target = '']) => target)
-    expect(targets.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([])
-  })
-
-  test.each(PAGES)('%s has JavaScript that can be parsed', (page) => {
-    for (const block of blocksOf(textOf(page), 'js'))
-      expect(() => transformSync(block, { format: 'esm' })).not.toThrow()
-  })
-
-  test('README.md names only options that there are', () => {
-    const known = [...OPTIONS.map(({ name }) => name), 'help', 'self-test', 'memroy']
-    const named = [...README.matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = '']) => name)
-    expect(named.filter((name) => !known.includes(name))).toEqual([])
-  })
-
-  test('the first screen of README.md has an allowed action, a denied one, and how to install', () => {
-    const firstScreen = README.split('\n').slice(0, 45).join('\n')
-    expect(firstScreen).toMatch(/Read-only file system\n\[exit 2\]/)
-    expect(firstScreen).toMatch(/\*\*It protects\*\*.*\*\*It does not protect\*\*.*make run.*make test/s)
   })
 })

@@ -53,8 +53,9 @@ describe.each([
   ['zsh', zshCompletion, ['-n']],
   ['fish', fishCompletion, ['--no-execute']],
 ] as const)('%s', (shell, print, check) => {
-  test.each(OPTIONS.map(({ name }) => name))('is told about --%s', (name) => {
-    expect(print()).toMatch(new RegExp(shell === 'zsh' ? `--${name}(=|=-)?\\[` : ` -l ${name} `))
+  test('knows every option', () => {
+    const pattern = (name: string) => new RegExp(shell === 'zsh' ? `--${name}(=|=-)?\\[` : ` -l ${name} `)
+    expect(OPTIONS.map(({ name }) => name).filter((name) => !pattern(name).test(print()))).toEqual([])
   })
   testWith(shell, 'accepts the text', () => {
     // Not by stdin: node's is a socket, which cannot be opened again.

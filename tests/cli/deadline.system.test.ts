@@ -1,4 +1,4 @@
-/** Who sits at a terminal has no deadline that nobody has named (programs/terminal.py); programs and JSON have the one of the profile. */
+/** Interactive runs have no default timeout (programs/terminal.py); programs and JSON have the one of the profile. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -83,7 +83,6 @@ describeWith(['userns', 'python'], 'a deadline that nobody has named', () => {
   test.each<[what: string, words: readonly string[], first: string]>([
     ['of a program', without('</dev/null', WHY), 'profiles/default.yaml'],
     ['of a program whose errors are read', without('2>err', WHY), 'profiles/default.yaml'],
-    ['of JSON', ['--json', ...WHY], 'profiles/default.yaml'],
     ['of a profile', ['--profile', 'task', ...WHY], 'profiles/task.yaml'],
     ['of a flag', ['--timeout', '30s', ...WHY], '--timeout'],
   ])('is that %s', async (_, words, first) => {

@@ -3,7 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { programFor, runCli } from '../support/cli.ts'
+import { exitStatus } from '../../src/report/exit-status.ts'
+import { runHere } from '../real/in-process.ts'
+import { programFor } from '../support/cli.ts'
 import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { becoming, currentUser, type User } from '../support/users.ts'
@@ -48,9 +50,10 @@ async function byShell(shell: string, words: readonly string[], cwd: string): Pr
   return { status: exitCode, stdout }
 }
 
+/** How the command line is read is this test's subject, and that is the same in this process. */
 async function bySandbox(words: readonly string[], cwd: string): Promise<End> {
-  const { status, stdout } = await runCli(words, { cwd })
-  return { status, stdout: stdout.toString() }
+  const result = await runHere(words, { cwd })
+  return { status: exitStatus(result), stdout: result.stdout }
 }
 
 describeWith('userns', 'the words of a shell', () => {

@@ -1,9 +1,9 @@
 /** What the tests of --explain share: a caller's directory, files of the host beside it, and watched runs. */
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import type { Denial, Result } from '../../src/report/result.ts'
-import { type CliOptions, runCli } from '../support/cli.ts'
+import { type InProcess, runHere } from '../real/in-process.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 export interface Site {
@@ -22,7 +22,7 @@ export async function makeSite(): Promise<Site> {
   return { cwd, hidden }
 }
 
-export interface Watched extends Pick<CliOptions, 'as' | 'abort' | 'stdin'> {
+export interface Watched extends Omit<InProcess, 'cwd'> {
   readonly cwd: string
   readonly options?: readonly string[]
 }
@@ -31,10 +31,8 @@ export interface Watched extends Pick<CliOptions, 'as' | 'abort' | 'stdin'> {
 export const wordsOf = async (fix: string): Promise<readonly string[]> =>
   (await execa('sh', ['-c', `printf '%s\\n' ${fix}`])).stdout.split('\n')
 
-export async function run(command: readonly string[], { cwd, options = [], ...caller }: Watched): Promise<Result> {
-  const { stdout } = await runCli(['--json', ...options, '--', ...command], { cwd, ...caller })
-  return JSON.parse(stdout.toString()) as Result
-}
+export const run = (command: readonly string[], { options = [], ...caller }: Watched): Promise<Result> =>
+  runHere([...options, '--', ...command], caller)
 
 export const explained = (command: readonly string[], { options = [], ...watched }: Watched): Promise<Result> =>
   run(command, { ...watched, options: ['--explain', ...options] })
@@ -51,5 +49,3 @@ export async function makeRepository(cwd: string): Promise<void> {
   await execa('git', ['config', 'user.email', 'a@example.org'], { cwd })
   await execa('git', ['config', 'user.name', 'a'], { cwd })
 }
-
-export const copy = (from: string, to: string): void => cpSync(from, to, { recursive: true })

@@ -1,85 +1,33 @@
-/**
- * Every hint is followed: what is said is taken from the output, done, and then the command succeeds, or the refusal is gone. rows.ts is the
- * table: wall, command, what is said, how it is followed.
- */
-import { mkdir } from 'node:fs/promises'
-import { delimiter, join } from 'node:path'
-import { execa } from 'execa'
-import { describe, expect } from 'vitest'
-import { newDirectory } from '../support/directory.ts'
-import { testWith } from '../support/needs.ts'
-import { becoming, callers, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
-import { ROWS, type Row } from './rows.ts'
+/** Follows one hint of each kind; hints.user.deep.system.test.ts follows all of rows.ts. */
+import { expect, test } from 'vitest'
+import { describeWith } from '../support/needs.ts'
+import { currentUser } from '../support/users.ts'
+import { follow } from './follow-row.ts'
+import { ROWS } from './rows.ts'
 
-interface Ran {
-  readonly script: string
-  readonly status: number | undefined
-  readonly output: string
-}
+const KINDS = [
+  'a file outside of every zone',
+  "a program of the caller's PATH, with what lies beside it",
+  'a file without the execute bit',
+  'an option that does not exist',
+  'a value that looks like an option',
+  '--ro of a directory that does not exist',
+  'something made at a protected name',
+  'changes that take more than they may',
+  'processes',
+  'a run without walls',
+  'a sandbox with namespaces inside a sandbox',
+  'a name without any network',
+  'a secret without an end of TLS',
+  'a pipe in the text of -c',
+  'a question without a terminal',
+]
+const rows = ROWS.filter(({ title }) => KINDS.includes(title))
 
-interface Site {
-  readonly user: User
-  readonly directory: string
-  /** Mounts of a row are made in a namespace of its own, again for each run. */
-  readonly mounts: string | undefined
-}
+test('every kind has a row', () => {
+  expect(rows.map(({ title }) => title)).toEqual(KINDS)
+})
 
-async function run(script: string, { user, directory, mounts }: Site): Promise<Ran> {
-  const around = mounts === undefined || user !== 'root' ? [] : ['unshare', '--mount', '--propagation', 'private']
-  const [file = '', ...words] = [
-    ...becoming(user),
-    ...around,
-    'bash',
-    '-c',
-    `${around.length === 0 ? ':' : mounts}\n${script}`,
-  ]
-  const { all, exitCode } = await execa(file, words, {
-    cwd: join(directory, 'work'),
-    env: {
-      PATH: [join(checkoutFor(user), 'bin'), process.env.PATH ?? '', '/usr/sbin:/sbin'].join(delimiter),
-      HOME: join(directory, 'home'),
-      LANG: 'C.UTF-8',
-      CHECKOUT: checkoutFor(user),
-    },
-    extendEnv: false,
-    all: true,
-    stdin: 'ignore',
-    reject: false,
-  })
-  return { script, status: exitCode, output: all }
-}
-
-/** Layers of root are not below its home. */
-const DISCARD = `llm-do ps --cow | awk -v here="$PWD" 'index($4, here) == 1 { print $1 }' | xargs --no-run-if-empty llm-do discard`
-
-async function follow(
-  { make = ':', mounts, provoke, said, follow: how, shows = /(?:)/, gone }: Row,
-  user: User,
-): Promise<void> {
-  const { path: directory, remove } = await newDirectory({ owner: user, mode: 0o755 })
-  try {
-    const site = { user, directory, mounts }
-    for (const name of ['work', 'home']) await mkdir(join(directory, name))
-    if (user !== currentUser()) await execa('chown', ['-R', `${PLAIN_ID}:${PLAIN_ID}`, directory])
-    const made = await run(`set -e; ${make}`, { ...site, mounts: undefined })
-    expect(made).toMatchObject({ status: 0 })
-    const refused = await run(provoke, site)
-    expect(refused).toMatchObject({ output: expect.stringMatching(said) })
-    if (gone === undefined) expect(refused.status).not.toBe(0)
-    const hint = said.exec(refused.output)?.[1] ?? ''
-    const followed = await run(how(provoke, hint), site)
-    expect({ ...followed, hint }).toMatchObject(
-      gone === undefined ? { status: 0, output: expect.stringMatching(shows) } : {},
-    )
-    if (gone !== undefined) expect({ ...followed, isGone: !gone.test(followed.output) }).toMatchObject({ isGone: true })
-  } finally {
-    if (provoke.includes('--cow')) await run(DISCARD, { user, directory, mounts: undefined })
-    await execa('chmod', ['-R', 'u+rwX', directory], { reject: false })
-    await remove()
-  }
-}
-
-describe.each(callers())('as %s', (user) => {
-  for (const row of ROWS.filter(({ as = [user] }) => as.includes(user)))
-    testWith(row.needs ?? [], row.title, () => follow(row, user))
+describeWith('userns', 'a hint is right', () => {
+  test.each(rows)('about $title', (row) => follow(row, currentUser()))
 })

@@ -44,14 +44,6 @@ const INTERPRETER = `
 
 const VISIBLE: readonly Row[] = [
   {
-    title: 'a path of the workspace by its host path',
-    make: 'echo seen > file',
-    provoke: 'llm-do exec -- cat "$PWD/file"',
-    said: /is \/workspace\/file in the sandbox; to have it at its own path: (.*)/,
-    follow: addFlags,
-    shows: /^seen$/m,
-  },
-  {
     title: 'a path of the workspace by the place it has inside',
     make: 'echo seen > file',
     provoke: 'llm-do exec --ro .:/data -- cat "$PWD/file"',
@@ -66,22 +58,6 @@ const VISIBLE: readonly Row[] = [
     said: /not visible in the sandbox; to show it: (.*)/,
     follow: addFlags,
     shows: /^seen$/m,
-  },
-  {
-    title: 'a directory outside of every zone',
-    make: 'mkdir ../other; echo seen > ../other/file',
-    provoke: 'llm-do exec -- ls "$(dirname "$PWD")/other"',
-    said: /to show it: (.*)/,
-    follow: addFlags,
-    shows: /^file$/m,
-  },
-  {
-    title: 'a socket among the words of the command',
-    needs: ['python'],
-    make: `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("../s")'`,
-    provoke: 'llm-do exec -- ls "$(dirname "$PWD")/s"',
-    said: /to show it: (--socket .*)/,
-    follow: addFlags,
   },
   {
     title: "a program of the caller's PATH, with what lies beside it",
@@ -100,26 +76,10 @@ const VISIBLE: readonly Row[] = [
     shows: /of the tool: here/,
   },
   {
-    title: 'a link of the workspace to an interpreter outside, as in a virtual environment',
-    make: `${TOOL}; mkdir -p venv/bin; ln -s "$(dirname "$PWD")/tools/bin/tool" venv/bin/tool`,
-    provoke: 'llm-do exec --ro . -- venv/bin/tool here',
-    said: /is not visible inside; to show it: (.*)/,
-    follow: addFlags,
-    shows: /of the tool: here/,
-  },
-  {
     title: 'a script whose interpreter is outside',
     make: `${INTERPRETER}; printf '#!%s/odd/bin/odd\\nof the script\\n' "$(dirname "$PWD")" > script; chmod +x script`,
     provoke: 'llm-do exec --ro . -- ./script',
     said: /its first line names .*; to show it: (.*)/,
-    follow: addFlags,
-    shows: /of the script/,
-  },
-  {
-    title: 'a script whose interpreter is in the workspace, by its host path',
-    make: `${INTERPRETER}; mv ../odd odd; printf '#!%s/odd/bin/odd\\nof the script\\n' "$PWD" > script; chmod +x script`,
-    provoke: 'llm-do exec -- ./script',
-    said: /its first line names .*; to show it: (--same-path)/,
     follow: addFlags,
     shows: /of the script/,
   },
@@ -144,25 +104,11 @@ const NOT_RUN: readonly Row[] = [
     shows: /^ran$/m,
   },
   {
-    title: 'a script without a first line',
-    make: 'echo echo ran > script; chmod +x script',
-    provoke: 'llm-do exec -- ./script',
-    said: /through its interpreter, for example: (sh) SCRIPT/,
-    follow: (script, hint) => script.replace('./script', `${hint} ./script`),
-    shows: /^ran$/m,
-  },
-  {
     title: 'a WASI module',
     make: `printf '\\0asm\\1\\0\\0\\0\\1\\4\\1\\140\\0\\0\\3\\2\\1\\0\\5\\3\\1\\0\\1\\7\\23\\2\\6memory\\2\\0\\6_start\\0\\0\\12\\4\\1\\2\\0\\13' > tool.wasm`,
     provoke: 'llm-do exec --backend namespace -- ./tool.wasm',
     said: /hint: (--backend wasm)/,
     follow: insteadOf('--backend namespace'),
-  },
-  {
-    title: 'no command',
-    provoke: 'llm-do exec',
-    said: /hint: (llm-do exec) \[options\] -- COMMAND \[ARG\.\.\.\]/,
-    follow: (_, hint) => `${hint} -- true`,
   },
   {
     title: 'an option that does not exist',
@@ -179,19 +125,6 @@ const NOT_RUN: readonly Row[] = [
     shows: /resources\.memory/,
   },
   {
-    title: 'a key that nothing sets',
-    provoke: 'llm-do exec --plan --why resources.memroy -- true',
-    said: /Did you mean "([^"]*)"/,
-    follow: (script, hint) => script.replace('resources.memroy', hint),
-    shows: /resources\.memory/,
-  },
-  {
-    title: 'a profile that does not exist',
-    provoke: 'llm-do exec --profile biuld -- true',
-    said: /Did you mean "([^"]*)"/,
-    follow: (script, hint) => script.replace('biuld', hint),
-  },
-  {
     title: 'the list of profiles',
     provoke: 'llm-do exec --profile none-of-them -- true',
     said: HINT,
@@ -206,28 +139,10 @@ const NOT_RUN: readonly Row[] = [
     follow: (script, hint) => `${hint} > p.yaml\n${script}`,
   },
   {
-    title: 'a relative home directory',
-    provoke: 'HOME=there llm-do exec -- true',
-    said: /hint: export HOME=.*, or leave it (unset)/,
-    follow: (script, hint) => `${hint} HOME\n${script.replace('HOME=there ', '')}`,
-  },
-  {
-    title: 'a directory that is gone',
-    provoke: 'mkdir gone; cd gone; rmdir ../gone; llm-do exec -- true',
-    said: /hint: (cd) to another directory/,
-    follow: (script, hint) => script.replace('; llm-do', `; ${hint} ..; llm-do`),
-  },
-  {
     title: 'a directory whose path is too long',
     provoke: `n=$(printf '%0200d' 0); top=$PWD; for i in $(seq 30); do mkdir "$n"; cd "$n"; done; llm-do exec -- true; s=$?; cd "$top"; rm -r "$n"; exit $s`,
     said: /hint: (cd) to another directory/,
     follow: (script, hint) => script.replace('; llm-do', `; ${hint} "$top"; llm-do`),
-  },
-  {
-    title: 'stdin that is a directory',
-    provoke: 'llm-do exec -- true < .',
-    said: /hint: give the command a file, a pipe or a terminal: (<\/dev\/null)/,
-    follow: (script, hint) => script.replace('< .', hint),
   },
 ]
 
@@ -289,21 +204,6 @@ const ZONES: readonly Row[] = [
     shows: /^\.envrc$/m,
   },
   {
-    title: 'a configuration that git would write',
-    needs: ['git'],
-    make: 'git init -q .',
-    provoke: 'llm-do exec --rw . -- git config a.b c',
-    said: /git's configuration is read-only here: (.*)/,
-    follow: addFlags,
-  },
-  {
-    title: 'protected paths under a filter that allows mounts',
-    as: PLAIN,
-    provoke: 'llm-do exec --rw . --seccomp nested -- true',
-    said: /give them up with (--protect-not \S+?),/,
-    follow: addFlags,
-  },
-  {
     title: 'a file with a set-id bit as a writable zone of root',
     as: ROOT,
     make: 'cp /bin/true program; chmod u+s program',
@@ -320,26 +220,6 @@ const ZONES: readonly Row[] = [
     provoke: 'llm-do exec --rw z -- ls z',
     said: /hint: in the place of --rw or --cow: (--ro \S*);/,
     follow: insteadOf('--rw z'),
-  },
-  {
-    title: 'the same, given to a user',
-    as: ROOT,
-    make: 'mkdir -p low up work z/sub',
-    mounts:
-      'mount -t tmpfs none up; mkdir up/up up/work; mount -t overlay none -o lowerdir=low,upperdir=up/up,workdir=up/work z/sub',
-    provoke: 'llm-do exec --rw z -- touch z/made',
-    said: /or chown it to a user, whom the command then runs as: (chown -R USER \S*);/,
-    follow: (script, hint) => doFirst(script, hint.replace('USER', '65533')),
-  },
-  {
-    title: 'a directory that the command of root may not enter',
-    as: ROOT,
-    make: 'mkdir -p low/closed; chmod 711 low; chmod 700 low/closed; chown 65533 low/closed',
-    mounts:
-      'mkdir -p up m; mount -t tmpfs none up; mkdir up/up up/work; mount -t overlay none -o lowerdir=low,upperdir=up/up,workdir=up/work m',
-    provoke: 'cd m/closed; llm-do exec -- true',
-    said: /hint: (chmod o\+rx \S*),/,
-    follow: (script, hint) => script.replace('llm-do', `${hint}; llm-do`),
   },
 ]
 
@@ -385,25 +265,6 @@ const COPIES: readonly Row[] = [
     follow: doFirst,
   },
   {
-    title: 'changes kept on a file system that is an overlay',
-    as: ROOT,
-    make: 'mkdir -p low',
-    mounts:
-      'mkdir -p up m; mount -t tmpfs none up; mkdir up/up up/work; mount -t overlay none -o lowerdir=low,upperdir=up/up,workdir=up/work /var/lib/llm-do; chmod 700 /var/lib/llm-do',
-    provoke: 'mkdir -p z; mount -t tmpfs none z; llm-do exec --cow z -- true',
-    said: /hint: (--cow-upper memory);/,
-    follow: addFlags,
-  },
-  {
-    title: 'other directories than those of the run that is continued',
-    make: 'mkdir one two',
-    provoke: `llm-do exec --cow one -- touch one/file
-      id=$(llm-do ps --cow | grep -oE '[0-9a-z-]{8,}' | head -1)
-      llm-do exec --cow two --cow-continue "$id" -- true`,
-    said: /hint: leave out (--cow), --rw and --zone/,
-    follow: (script, hint) => without(`${hint} two`)(script, hint),
-  },
-  {
     title: 'nothing that waits',
     // Those of root are not below its home, where a test is alone.
     as: PLAIN,
@@ -418,25 +279,10 @@ const COPIES: readonly Row[] = [
 
 const LIMITS: readonly Row[] = [
   {
-    title: 'time',
-    provoke: 'llm-do exec --timeout 2s -- sleep 3',
-    said: /raise --timeout or resources\.timeout, for example (.*)/,
-    follow: insteadOf('--timeout 2s'),
-  },
-  {
     title: 'time of processors',
     provoke: `llm-do exec --cpu-time 1s -- perl -e '@t = times until $t[0] + $t[1] > 1.4'`,
     said: /raise --cpu-time or resources\.cpuTime, for example (.*)/,
     follow: insteadOf('--cpu-time 1s'),
-  },
-  {
-    title: 'memory',
-    // `tail` holds its memory while `sleep` has the pipe: what was there for some milliseconds only is not what a watchdog has to see.
-    provoke: 'llm-do exec --memory 32m -- sh -c "(head -c 40m /dev/zero; sleep 1) | tail -c 40m | wc -c"',
-    said: /raise --memory or resources\.memory, for example (.*)/,
-    follow: insteadOf('--memory 32m'),
-    shows: /41943040/,
-    gone: /raise --memory/,
   },
   {
     title: 'processes',
@@ -450,12 +296,6 @@ const LIMITS: readonly Row[] = [
     said: /raise --output or resources\.output, for example ([^"]*)/,
     follow: insteadOf('--output 1k'),
     gone: /raise --output/,
-  },
-  {
-    title: 'less than a processor where nothing holds it',
-    provoke: 'LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec --backend process --cpus 0.5 -- true',
-    said: /hint: (--cpus 1), or --best-effort/,
-    follow: insteadOf('--cpus 0.5'),
   },
 ]
 
@@ -508,20 +348,6 @@ const WALLS: readonly Row[] = [
     follow: (script, hint) => script.replace('--backend namespace', hint),
   },
   {
-    title: 'the same where the outer one allows bubblewrap inside',
-    provoke: 'llm-do exec --seccomp nested --ro "$CHECKOUT" -- "$CHECKOUT/bin/llm-do" exec --backend namespace -- true',
-    said: /hint: llm-do exec (--backend no-namespaces) \.\.\./,
-    follow: (script, hint) => script.replace('--backend namespace', hint),
-  },
-  {
-    title: 'root of a user namespace with one id',
-    needs: ['userns'],
-    as: OWNER,
-    provoke: 'unshare --user --map-root-user llm-do exec -- true',
-    said: /hint: (unshare --user --map-user=1000 --map-group=1000 llm-do exec \.\.\.)/,
-    follow: (script, hint) => `unshare --user --map-root-user ${doInstead(script, hint)}`,
-  },
-  {
     title: 'a user namespace without the ids of the caller',
     needs: ['userns'],
     as: OWNER,
@@ -558,25 +384,6 @@ const WALLS: readonly Row[] = [
     said: /this is a chroot[\s\S]*hint: from outside: sudo (unshare .*'); or/,
     follow: (script, hint) => doInstead(script, hint.replaceAll('DIR', 'root')),
   },
-  {
-    title: 'a chroot of a plain user',
-    as: ROOT,
-    make: `${CHROOT}; chown 65533 root/work; chmod 755 ..`,
-    mounts: CHROOT_MOUNTS,
-    provoke: `chroot root ${AS_PLAIN} llm-do exec -- true`,
-    said: /this is a chroot[\s\S]*hint: from outside: sudo (unshare .*'); or/,
-    follow: (script, hint) =>
-      doInstead(script, hint.replaceAll('DIR', 'root')).replace('exec chroot .', `exec chroot . ${AS_PLAIN}`),
-  },
-  {
-    title: 'a root without a place to assemble that of a sandbox',
-    as: ROOT,
-    make: `${CHROOT}; rmdir root/sys`,
-    mounts: CHROOT_MOUNTS,
-    provoke: `unshare --mount sh -c 'mount --rbind root root && cd root && mount --move . / && exec chroot . llm-do exec -- true'`,
-    said: /hint: sudo (mkdir \/sys)/,
-    follow: (script, hint) => doFirst(script, hint.replace('/sys', 'root/sys')),
-  },
 ]
 
 /* ---- the network ---- */
@@ -588,13 +395,6 @@ const NETWORK: readonly Row[] = [
     title: 'a name without any network',
     provoke: 'llm-do exec -- getent hosts a.test',
     said: /denied: resolve a\.test.*; to allow it: (.*)/,
-    follow: addFlags,
-    gone: DENIED,
-  },
-  {
-    title: 'a name that is not listed',
-    provoke: 'llm-do exec --allow-host a.test -- getent hosts b.test',
-    said: /denied: resolve b\.test.*; to allow it: (.*)/,
     follow: addFlags,
     gone: DENIED,
   },
@@ -613,13 +413,6 @@ const NETWORK: readonly Row[] = [
     follow: addFlags,
   },
   {
-    title: 'the same, without the network',
-    make: `mkdir z; printf 'sandbox:\\n  extends: default\\n  network: { afterSecrets: deny }\\n  zones:\\n    - { name: z, hostPath: ./z, secret: true }\\n' > p.yaml`,
-    provoke: 'llm-do exec --profile ./p.yaml --net host -- true',
-    said: /hint: leave out (--net), or/,
-    follow: (script, hint) => without(`${hint} host`)(script, hint),
-  },
-  {
     title: 'a secret that is not in the environment',
     make: `printf 'sandbox:\\n  extends: default\\n  network:\\n    mode: restricted\\n    allow: [a.test]\\n    terminate: true\\n    credentials:\\n      - { host: a.test, header: x-key, from: "env:KEY" }\\n' > p.yaml`,
     provoke: 'llm-do exec --profile ./p.yaml -- true',
@@ -632,21 +425,6 @@ const NETWORK: readonly Row[] = [
     provoke: 'export KEY=k; llm-do exec --profile ./p.yaml -- true',
     said: /expected network\.terminate: true \((--terminate-tls)\)/,
     follow: addFlags,
-  },
-  {
-    title: 'a host with a secret that may not be reached',
-    make: `printf 'sandbox:\\n  extends: default\\n  network:\\n    mode: restricted\\n    terminate: true\\n    credentials:\\n      - { host: a.test, header: x-key, from: "env:KEY" }\\n' > p.yaml`,
-    provoke: 'export KEY=k; llm-do exec --profile ./p.yaml -- true',
-    said: /because no rule of network\.allow lets it be \((--allow-host \S+?)\)/,
-    follow: addFlags,
-    gone: /no rule of network\.allow lets it be/,
-  },
-  {
-    title: 'an end of TLS for no host',
-    provoke: 'llm-do exec --terminate-tls -- true',
-    said: /TLS of no host ends here, .*, or leave out (--terminate-tls)/,
-    follow: (script, hint) => without(hint)(script, hint),
-    gone: /TLS of no host ends here/,
   },
 ]
 
@@ -664,49 +442,11 @@ const WORKERS: readonly Row[] = [
     shows: /^w\.worker$/m,
   },
   {
-    title: 'a variable before a command of -c',
-    make: READER,
-    provoke: "llm-do exec --worker w -c 'ls > /tmp/names; cat /tmp/names'",
-    said: /hint: (--allow-shell-syntax) /,
-    follow: addFlags,
-    shows: /^w\.worker$/m,
-  },
-  {
-    title: 'a pipe of which a rule blocks a part',
-    make: READER,
-    provoke: "llm-do exec --worker w -c 'ls | rm'",
-    said: /hint: (llm-do workers show w) /,
-    follow: (_, hint) => hint,
-    shows: /ls/,
-  },
-  {
     title: 'a question without a terminal',
     make: READER,
     provoke: 'setsid -w llm-do exec --worker w -- wc -l w.worker',
     said: /or answer with (--approval approve_all), or/,
     follow: addFlags,
-  },
-  {
-    title: 'more than was granted',
-    make: `printf -- '---\\nname: w\\ndescription: Asks.\\ntools: Bash(ls:*)\\nsandbox:\\n  network: host\\n---\\nx\\n' > w.worker`,
-    provoke: 'llm-do exec --worker w -- ls',
-    said: /hint: to grant it: llm-do exec (--\S.*) \.\.\./,
-    follow: addFlags,
-    shows: /^w\.worker$/m,
-  },
-  {
-    title: 'a worker that does not exist',
-    make: READER,
-    provoke: 'llm-do exec --worker v -- ls',
-    said: HINT,
-    follow: (_, hint) => hint,
-    shows: /w\.worker/,
-  },
-  {
-    title: 'a log that does not exist',
-    provoke: 'llm-do audit verify log',
-    said: /log: no such file[\s\S]*a log is written by: (llm-do exec --audit FILE -- COMMAND)/,
-    follow: (script, hint) => `${hint.replace('FILE', 'log').replace('COMMAND', 'true')}; ${script}`,
   },
 ]
 

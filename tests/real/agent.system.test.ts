@@ -99,12 +99,6 @@ describeWith(['userns', 'git'], 'the profile agent', () => {
     ])
   })
 
-  test('has no terminal where stdout is none, nor without the profile', async () => {
-    const { run } = await site()
-    const { out } = await run('--plan=json', '--', 'true')
-    expect(JSON.parse(out)).toMatchObject({ tty: false })
-  })
-
   test('keeps a home for each project and name, whose mode is the command’s', async () => {
     const { project, home, run, llmDo } = await site()
     await run(...shell('mkdir ~/.claude && echo kept >~/.claude/login; echo x >~/.npmrc; chmod 755 ~'))

@@ -1,12 +1,8 @@
 /** git as people have it, under the profile `agent`: what works by itself, and which flag the rest names. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { programFor, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -34,12 +30,6 @@ async function site() {
 const commit = ['--', 'sh', '-c', 'echo two >>poem && git commit -qam two']
 
 describeWith(['userns', 'git'], 'git under the profile agent', () => {
-  test('commits all that is changed, as the person', async () => {
-    const { git, run } = await site()
-    expect(await run('main', '--', 'sh', '-c', 'echo two >>sub/poem; git commit -qam two')).toMatchObject({ err: '' })
-    expect(await git('main', 'log', '-1', '--format=%an <%ae> %s')).toBe('Ann <ann@example.org> two')
-  })
-
   test('below the root of a repository, and in a submodule, names the flag that shows it, which works', async () => {
     const { base, git, run } = await site()
     await execa('git', ['clone', '-q', '--bare', join(base, 'main'), join(base, 'lib')])
@@ -58,19 +48,6 @@ describeWith(['userns', 'git'], 'git under the profile agent', () => {
     }
   })
 
-  test('a linked worktree reads by itself, and names the flag for a commit', async () => {
-    const { base, git, run } = await site()
-    await git('main', 'worktree', 'add', '-q', join(base, 'wt'))
-    expect(await run('wt', '--', 'git', 'log', '--format=%s')).toMatchObject({ out: 'one\n', err: '' })
-    const words = ['--', 'sh', '-c', 'echo two >>sub/poem && git commit -qam two']
-    const flags = ['--rw', join(base, 'main/.git')]
-    const refused = await runCli(['--profile', 'agent', '--home', 'none', '--json', ...words], {
-      cwd: join(base, 'wt'),
-    })
-    expect(JSON.parse(refused.stdout.toString()).denials).toMatchObject([{ fix: flags.join(' ') }])
-    expect(await run('wt', ...flags, ...words)).toMatchObject({ status: 0 })
-  })
-
   test('hooks of a partial commit see what is committed: inside, and as a run inside a hook of the host', async () => {
     const { base, git, run, env } = await site()
     const hook = join(base, 'main/.git/hooks/pre-commit')
@@ -84,57 +61,4 @@ describeWith(['userns', 'git'], 'git under the profile agent', () => {
     expect(await readFile(join(base, 'main/seen'), 'utf8')).toBe('c\n')
     expect(await git('main', 'status', '--short')).toMatch(/^A {2}b/)
   })
-
-  test('pushes over HTTP to the one host that is allowed', async () => {
-    const { base, git, run } = await site()
-    await execa('git', ['clone', '-q', '--bare', join(base, 'main'), join(base, 'served')])
-    await execa('git', ['-C', join(base, 'served'), 'config', 'http.receivepack', 'true'])
-    const port = await serveGit(base)
-    await git('main', 'remote', 'add', 'origin', `http://git.test:${port}/served`)
-    const push = ['--', 'git', 'push', '-q', 'origin', 'HEAD:refs/heads/pushed']
-    const named = ['--add-host', 'git.test=127.0.0.1']
-    const refused = await run('main', ...named, ...push)
-    expect(refused).toMatchObject({ status: 128, err: expect.stringContaining('denied: resolve git.test') })
-    expect(await run('main', ...named, '--allow-host', `127.0.0.1:${port}`, ...push)).toMatchObject({ status: 0 })
-    expect(await git('served', 'log', '-1', '--format=%s', 'pushed')).toBe('one')
-  })
 })
-
-/** The repositories below a directory, by git's own program. @returns the port on the loopback of this host */
-async function serveGit(root: string): Promise<number> {
-  const server: Server = createServer((request, response) => {
-    const [path = '', query = ''] = (request.url ?? '').split('?')
-    const env = {
-      PATH: process.env.PATH,
-      GIT_PROJECT_ROOT: root,
-      GIT_HTTP_EXPORT_ALL: '1',
-      PATH_INFO: path,
-      QUERY_STRING: query,
-      REQUEST_METHOD: request.method,
-      CONTENT_TYPE: request.headers['content-type'],
-      HTTP_CONTENT_ENCODING: request.headers['content-encoding'],
-    }
-    answer(request, response, spawn('git', ['http-backend'], { env, stdio: ['pipe', 'pipe', 'inherit'] }))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  return (server.address() as AddressInfo).port
-}
-
-/** What a program for CGI prints (RFC 3875), as an answer. */
-function answer(request: IncomingMessage, response: ServerResponse, { stdin, stdout }: ChildProcess): void {
-  const parts: Buffer[] = []
-  if (stdin !== null) request.pipe(stdin)
-  stdout?.on('data', (part: Buffer) => parts.push(part))
-  stdout?.on('end', () => {
-    const all = Buffer.concat(parts)
-    const end = all.indexOf('\r\n\r\n')
-    for (const line of all.toString('latin1', 0, end).split('\r\n')) {
-      const [, name = '', value = ''] = /^([^:]+): (.*)$/.exec(line) ?? []
-      if (name === 'Status') response.statusCode = Number.parseInt(value, 10)
-      else response.setHeader(name, value)
-    }
-    response.end(all.subarray(end + 4))
-  })
-}

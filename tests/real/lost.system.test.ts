@@ -97,19 +97,6 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
     expect(begun(site)).toBe('begun\n')
   })
 
-  test.each(CASES)('says so to people ($engine, $way run)', async ({ engine, way }) => {
-    const site = await makeTestSite()
-    const call = { site, home: await temporaryDirectory(), engine, options: [] }
-    await prepareWay(call, way)
-    const runner = start(call, COUNT)
-    const ended = endOf(runner)
-    await whenBegun(site)
-    process.kill(await initBelow(runner.pid ?? 0), 'SIGKILL')
-    const { status, stderr } = await ended
-    expect(status).toBe(137)
-    expect(stderr).toMatch(/^llm-do: (error BACKEND_FAILED: )?the end of the command is lost/m)
-  })
-
   test.each(ENGINES)('is lost when its launcher is killed (%s)', async (engine) => {
     const site = await makeTestSite()
     const runsDirectory = join(site.base, 'llm-do/runs')
@@ -158,19 +145,5 @@ describeWith('userns', 'a run whose sandbox was killed from outside before its c
     const outcome = outcomeOfLaunch(await end)
     expect(outcome).toMatchObject({ cause: 'setup', exitCode: null, durationMs: 0 })
     expect(existsSync(join(site.zone, 'count'))).toBe(false)
-  })
-
-  test('was never set up where launch could not be started', () => {
-    const outcome = outcomeOfLaunch({
-      cause: 'exit',
-      exitCode: null,
-      signal: null,
-      startErrno: 'ENOENT',
-      stdout: { head: new Uint8Array(), tail: new Uint8Array(), bytes: 0 },
-      stderr: { head: new Uint8Array(), tail: new Uint8Array(), bytes: 0 },
-      status: '',
-      elapsedMs: 1,
-    })
-    expect(outcome.cause).toBe('setup')
   })
 })

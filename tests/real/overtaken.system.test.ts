@@ -17,7 +17,6 @@ const STALL_US = 1_000_000
 
 const ENDS = [
   { what: 'a missing command', command: ['nope'], status: 127 },
-  { what: 'a success', command: ['true'], status: 0 },
   { what: 'a failure', command: ['sh', '-c', 'exit 3'], status: 3 },
   { what: 'the deadline', command: ['sleep', '30'], status: 124 },
 ] as const
@@ -40,20 +39,17 @@ describeWith(['strace', 'userns'], 'a runner that wakes up too late', () => {
   })
 
   // Where the sandbox does not wait for the runner, all of it may be over before the runner looks for the first time.
-  test.each(['bwrap', 'unshare'])(
-    'reports a run that ended before the runner first looked, with engine %s',
-    async (engine) => {
-      const cwd = await directoryWith()
-      await execa('git', ['init', '-q'], { cwd }) // Protected, so that a sweeper is started.
-      const env = { HOME: await directoryWith() }
-      const words = ['--engine', engine, '--rw', '.', '--', 'sh', '-c', 'exit 3']
-      expect(await runCli(words, { cwd, env })).toMatchObject({ status: 3 })
-      for (const wait of [1, 2, 3]) {
-        const stall = `inject=wait4:delay_enter=${STALL_US}:when=${wait}`
-        const through = ['strace', '-o', '/dev/null', '-e', 'trace=wait4', '-e', stall]
-        const { status, stderr } = await runCli(words, { cwd, env, through })
-        expect({ wait, status, stderr: stderr.toString() }).toEqual({ wait, status: 3, stderr: '' })
-      }
-    },
-  )
+  test.each(['unshare'])('reports a run that ended before the runner first looked, with engine %s', async (engine) => {
+    const cwd = await directoryWith()
+    await execa('git', ['init', '-q'], { cwd }) // Protected, so that a sweeper is started.
+    const env = { HOME: await directoryWith() }
+    const words = ['--engine', engine, '--rw', '.', '--', 'sh', '-c', 'exit 3']
+    expect(await runCli(words, { cwd, env })).toMatchObject({ status: 3 })
+    for (const wait of [1, 2, 3]) {
+      const stall = `inject=wait4:delay_enter=${STALL_US}:when=${wait}`
+      const through = ['strace', '-o', '/dev/null', '-e', 'trace=wait4', '-e', stall]
+      const { status, stderr } = await runCli(words, { cwd, env, through })
+      expect({ wait, status, stderr: stderr.toString() }).toEqual({ wait, status: 3, stderr: '' })
+    }
+  })
 })

@@ -4,10 +4,12 @@ import { copyFile, cp, mkdir, readdir, readFile, symlink } from 'node:fs/promise
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
+import { plan } from '../../src/index.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { checkoutFor, currentUser, PLAIN_ID } from '../support/users.ts'
-import { directoryWith, fill, runForText } from './directory.ts'
+import { directoryWith, fill } from './directory.ts'
+import { textHere } from './in-process.ts'
 
 const MAIN = '#include <stdio.h>\nint twice(int);\nint main(void) { printf("%d\\n", twice(21)); return 3; }\n'
 const TWICE = 'int twice(int number) { return 2 * number; }\n'
@@ -24,19 +26,10 @@ async function repository(): Promise<string> {
   return directory
 }
 
-describeWith(['bwrap', 'userns'], 'real programs', () => {
-  testWith('gcc', 'gcc compiles a program, and the program runs', async () => {
-    const directory = await directoryWith({ 'main.c': MAIN, 'twice.c': TWICE })
-    const compiled = await runForText(['--rw', '.', '--', 'gcc', '-Wall', '-O2', '-o', 'main', 'main.c', 'twice.c'], {
-      cwd: directory,
-    })
-    expect(compiled).toEqual({ status: 0, out: '', err: '' })
-    expect(await runForText(['--', './main'], { cwd: directory })).toEqual({ status: 3, out: '42\n', err: '' })
-  })
-
+describeWith(['userns'], 'real programs', () => {
   testWith('gcc', 'a parallel make builds under the limits of the build profile', async () => {
     const directory = await directoryWith({ 'main.c': MAIN, 'twice.c': TWICE, Makefile: MAKEFILE })
-    const made = await runForText(['--profile', 'build', '--', 'make', '-j4', 'CC=gcc'], { cwd: directory })
+    const made = await textHere(['--profile', 'build', '--', 'make', '-j4', 'CC=gcc'], { cwd: directory })
     expect({ ...made, out: made.out.split('\n').toSorted() }).toEqual({
       status: 0,
       err: '',
@@ -50,22 +43,15 @@ describeWith(['bwrap', 'userns'], 'real programs', () => {
       'twice.c',
       'twice.o',
     ])
-  })
-
-  testWith('git', 'git tells history and changes of a repository that it can only read', async () => {
-    const cwd = await repository()
-    const log = await runForText(['--', 'git', 'log', '--format=%an: %s'], { cwd })
-    expect(log).toEqual({ status: 0, out: 'Ann: Begin a poem\n', err: '' })
-    const diff = await runForText(['--', 'git', 'diff', '--unified=0'], { cwd })
-    expect(diff).toEqual({ status: 0, out: expect.stringContaining('+two\n'), err: '' })
+    expect(await textHere(['--', './main'], { cwd: directory })).toEqual({ status: 3, out: '42\n', err: '' })
   })
 
   testWith('git', 'git commits into a repository that it may write, and its hooks stay as they are', async () => {
     const cwd = await repository()
     const who = ['-c', 'user.name=Bob', '-c', 'user.email=bob@example.com']
-    const committed = await runForText(['--rw', '.', '--', 'git', ...who, 'commit', '-qam', 'Add a line'], { cwd })
+    const committed = await textHere(['--rw', '.', '--', 'git', ...who, 'commit', '-qam', 'Add a line'], { cwd })
     expect(committed).toEqual({ status: 0, out: '', err: '' })
-    const planted = await runForText(['--rw', '.', '-c', 'echo x > .git/hooks/pre-commit'], { cwd })
+    const planted = await textHere(['--rw', '.', '-c', 'echo x > .git/hooks/pre-commit'], { cwd })
     expect(planted).toMatchObject({ status: 2, err: expect.stringContaining('Read-only file system') })
     const { stdout } = await execa('git', ['-C', cwd, 'log', '--format=%s'], { env: { HOME: cwd } })
     expect(stdout.split('\n')).toEqual(['Add a line', 'Begin a poem'])
@@ -79,7 +65,7 @@ describeWith(['bwrap', 'userns'], 'real programs', () => {
       const cwd = await repository()
       await execa('chown', ['-R', `${PLAIN_ID}:${PLAIN_ID}`, cwd])
       const who = ['-c', 'user.name=Bob', '-c', 'user.email=bob@example.com']
-      const committed = await runForText(['--rw', '.', '--', 'git', ...who, 'commit', '-qam', 'Add a line'], { cwd })
+      const committed = await textHere(['--rw', '.', '--', 'git', ...who, 'commit', '-qam', 'Add a line'], { cwd })
       expect(committed).toEqual({ status: 0, out: '', err: '' })
       const { stdout } = await execa('find', [cwd, '!', '-uid', `${PLAIN_ID}`])
       expect(stdout).toBe('')
@@ -102,9 +88,9 @@ describeWith(['bwrap', 'userns'], 'real programs', () => {
       ].join('\n'),
     })
     const zones = ['--ro', '.', '--zone', `node_modules=${modules}`]
-    const tested = await runForText([...zones, '--', 'npm', 'test'], { cwd })
+    const tested = await textHere([...zones, '--', 'npm', 'test'], { cwd })
     expect(tested).toMatchObject({ status: 0, out: expect.stringMatching(/^# pass 1$|ℹ pass 1$/m) })
-    const withoutZone = await runForText(['--', 'npm', 'test'], { cwd })
+    const withoutZone = await textHere(['--', 'npm', 'test'], { cwd })
     expect(withoutZone).toMatchObject({ status: 1, out: expect.stringContaining('MODULE_NOT_FOUND') })
   })
 
@@ -114,36 +100,24 @@ describeWith(['bwrap', 'userns'], 'real programs', () => {
     const good = await directoryWith({ 'test_sum.py': suite(2) })
     const bad = await directoryWith({ 'test_sum.py': suite(3) })
     const argv = ['--', 'python3', '-m', 'unittest']
-    expect(await runForText(argv, { cwd: good })).toMatchObject({ status: 0, err: expect.stringMatching(/\nOK\n$/) })
-    expect(await runForText(argv, { cwd: bad })).toMatchObject({ status: 1, err: expect.stringContaining('2 != 3') })
-  })
-
-  testWith('python', 'Python starts worker processes', async () => {
-    const script = 'import multiprocessing as m\nif __name__ == "__main__":\n  print(m.Pool(2).map(abs, [-1, -2]))\n'
-    const cwd = await directoryWith({ 'pool.py': script })
-    expect(await runForText(['--', 'python3', 'pool.py'], { cwd })).toEqual({ status: 0, out: '[1, 2]\n', err: '' })
+    expect(await textHere(argv, { cwd: good })).toMatchObject({ status: 0, err: expect.stringMatching(/\nOK\n$/) })
+    expect(await textHere(argv, { cwd: bad })).toMatchObject({ status: 1, err: expect.stringContaining('2 != 3') })
   })
 
   testWith('python', 'a database file is written in a zone', async () => {
     const cwd = await directoryWith()
     const script =
       'import sqlite3; c = sqlite3.connect("data.db"); c.execute("create table t (a)"); c.execute("insert into t values (7)"); c.commit(); print(c.execute("select a from t").fetchone())'
-    expect(await runForText(['--rw', '.', '--', 'python3', '-c', script], { cwd })).toEqual({
+    expect(await textHere(['--rw', '.', '--', 'python3', '-c', script], { cwd })).toEqual({
       status: 0,
       out: '(7,)\n',
       err: '',
     })
     expect(await readdir(cwd)).toEqual(['data.db'])
   })
-
-  test('tar packs a directory and unpacks it elsewhere', async () => {
-    const cwd = await directoryWith({ 'in/a/b': 'deep\n', 'in/tool': '#!/bin/sh\necho tool\n' })
-    const script = 'mkdir out && tar -czf - -C in . | tar -xzf - -C out && cat out/a/b && out/tool'
-    expect(await runForText(['--rw', '.', '-c', script], { cwd })).toEqual({ status: 0, out: 'deep\ntool\n', err: '' })
-  })
 })
 
-describeWith(['bwrap', 'userns'], 'a toolchain in a home directory', () => {
+describeWith(['userns'], 'a toolchain in a home directory', () => {
   /** What nvm leaves: a prefix with node and with a tool that npm installed. */
   async function nvmHome(): Promise<{ readonly home: string; readonly bin: string }> {
     const home = await temporaryDirectory()
@@ -159,32 +133,15 @@ describeWith(['bwrap', 'userns'], 'a toolchain in a home directory', () => {
     return { home, bin }
   }
 
-  test('a tool that npm installed globally works without a word', async () => {
+  test('is mounted for the tool, and the rest of that home is not', async () => {
     const { home, bin } = await nvmHome()
     const cwd = await directoryWith()
     const env = { HOME: home, PATH: `${bin}:/usr/bin:/bin` }
-    expect(await runForText(['--', 'greet'], { cwd, env })).toEqual({
-      status: 0,
-      out: `hello from ${bin}/node\n`,
-      err: '',
-    })
-  })
-
-  test('the rest of that home directory stays invisible', async () => {
-    const { home, bin } = await nvmHome()
-    const cwd = await directoryWith()
-    const env = { HOME: home, PATH: `${bin}:/usr/bin:/bin` }
+    const greeting = { status: 0, out: `hello from ${bin}/node\n`, err: '' }
+    expect(await textHere(['--', 'greet'], { cwd, env })).toEqual(greeting)
     const script = `cat '${home}/.npmrc' '${home}/.ssh/id_ed25519'; ls -A '${home}'`
-    const { out, status } = await runForText(['-c', script], { cwd, env })
-    expect({ out, status }).toEqual({ out: '.nvm\n', status: 0 })
-  })
-
-  test('the plan says which prefix was added and why', async () => {
-    const { home, bin } = await nvmHome()
-    const cwd = await directoryWith()
-    const env = { HOME: home, PATH: `${bin}:/usr/bin:/bin` }
-    const { out } = await runForText(['--plan=json', '--', 'greet'], { cwd, env })
-    const { zones } = JSON.parse(out) as { zones: readonly { source: string; mode: string; from: string }[] }
+    expect(await textHere(['-c', script], { cwd, env })).toMatchObject({ out: '.nvm\n', status: 0 })
+    const { zones } = await plan({ command: ['greet'], cwd, env })
     expect(zones.find(({ source }) => source.startsWith(home))).toMatchObject({
       source: join(bin, '..'),
       mode: 'ro',

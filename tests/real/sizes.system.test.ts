@@ -4,7 +4,7 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { ENGINES } from '../escape/chain.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { runForText } from './directory.ts'
+import { textHere } from './in-process.ts'
 
 const MIB = 1024 ** 2
 const GROUPS = '/sys/fs/cgroup'
@@ -39,7 +39,7 @@ const mountsIn = (text: string): readonly Mount[] =>
 describeWith(['userns'], '/sys', () => {
   test('has nothing but files of ours, which nobody can change', async () => {
     const script = 'find /sys -type f -o -type l; echo 1 >/sys/fs/cgroup/memory.max; mkdir /sys/made'
-    const { status, out, err } = await runForText(['--', 'sh', '-c', script])
+    const { status, out, err } = await textHere(['--', 'sh', '-c', script])
     expect([status, out.trim().split('\n').toSorted(), err.match(/Read-only file system/g)]).toEqual([
       1,
       [
@@ -60,7 +60,7 @@ describeWith(['userns'], '/sys', () => {
   for (const engine of ENGINES) {
     testWith(engine, `shows nothing of the host's groups, and cannot be uncovered (${engine})`, async () => {
       const script = `${UNCOVER}; ls -A ${GROUPS} ${GROUPS}/../cgroup; grep -E '/sys|sysfs|cgroup' /proc/self/mountinfo`
-      const { out } = await runForText(['--engine', engine, '--', 'sh', '-c', `{ ${script}; } 2>/dev/null`])
+      const { out } = await textHere(['--engine', engine, '--', 'sh', '-c', `{ ${script}; } 2>/dev/null`])
       expect(out).not.toContain('uncovered')
       expect(out.match(/^cgroup\..*|^\/sys.*:$/gm)).toEqual([`${GROUPS}:`, `${GROUPS}/../cgroup:`])
       expect(mountsIn(out).filter(({ at }) => at.startsWith('/sys'))).toEqual([
@@ -79,10 +79,10 @@ describeWith(['userns'], '/sys', () => {
 
   test('has the limits of the run, and the list of what they speak for', async () => {
     const script = `cd ${GROUPS} && cat memory.max cpu.max && cat /proc/cgroups`
-    const { out } = await runForText(['--memory', '300m', '--cpus', '1', '--', 'sh', '-c', script])
+    const { out } = await textHere(['--memory', '300m', '--cpus', '1', '--', 'sh', '-c', script])
     expect(out.split('\n').slice(0, 2)).toEqual([`${300 * MIB}`, '100000 100000'])
     expect(out).toMatch(/^memory\t0\t1\t1$/m)
-    const unlimited = await runForText([
+    const unlimited = await textHere([
       ...['--memory', 'none', '--cpus', 'none', '--', 'sh', '-c'],
       'cat /proc/cgroups; grep cgroup2 /proc/self/mountinfo; true',
     ])
@@ -91,29 +91,15 @@ describeWith(['userns'], '/sys', () => {
 
   test('names the processors that the caller may use, so that lscpu works', async () => {
     const own = /^Cpus_allowed_list:\s*(\S+)/m.exec(await readFile('/proc/self/status', 'utf8'))?.[1]
-    const { status, out } = await runForText(['--', 'sh', '-c', 'cat /sys/devices/system/cpu/online; lscpu'])
+    const { status, out } = await textHere(['--', 'sh', '-c', 'cat /sys/devices/system/cpu/online; lscpu'])
     expect([status, out]).toEqual([0, expect.stringContaining(`${own}\n`)])
   })
 
   test('shows node its memory: a heap that is full is an error of its own, not a kill', async () => {
-    const run = (script: string) => runForText(['--memory', '300m', '--', 'node', '-e', script])
+    const run = (script: string) => textHere(['--memory', '300m', '--', 'node', '-e', script])
     const { out } = await run('console.log(process.constrainedMemory())')
     expect(Number(out)).toBe(300 * MIB)
     const { status, err } = await run('const all = []; for (;;) all.push(new Array(1e5).fill({}))')
     expect([status, err]).toEqual([134, expect.stringContaining('JavaScript heap out of memory')])
-  })
-
-  testWith('network-clients', 'shows java its memory, or a variable does', async () => {
-    const heap = async (...options: readonly string[]) => {
-      const { err } = await runForText([...options, '--', 'java', '-XshowSettings:vm', '-version'])
-      return {
-        size: /Max\. Heap Size \(Estimated\): (\S+)/.exec(err)?.[1],
-        version: Number(/version "(\d+)/.exec(err)?.[1]),
-      }
-    }
-    const { size, version } = await heap('--memory', '512m')
-    // A quarter, less what a garbage collector keeps for itself. Java 25 looks at the file system on top, docs/limits.md says.
-    if (version < 25) expect(size).toMatch(/^12\d\.\d+M$/)
-    expect((await heap('--env', 'JAVA_TOOL_OPTIONS=-XX:MaxRAM=512m')).size).toMatch(/^12\d\.\d+M$/)
   })
 })

@@ -1,11 +1,12 @@
 /** What a user of Docker, bubblewrap or a plain shell would take for granted. */
 import { mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { directoryWith, runForText } from './directory.ts'
+import { directoryWith } from './directory.ts'
+import { textHere } from './in-process.ts'
 
 const FILES = { 'here.txt': 'here\n', 'out/.keep': '', 'src/a.c': 'a\n' }
 const withMask = (mask: string) => ['sh', '-c', `umask ${mask}; exec "$@"`, 'sh']
@@ -14,11 +15,9 @@ describeWith(['userns'], "the caller's directory", () => {
   test.each([
     ['an empty command line', []],
     ['another directory', ['--ro', '/opt']],
-    ['a named zone', ['--zone', 'data=/opt']],
-    ['memory', ['--tmpfs', '/scratch']],
-  ])('is there beside %s', async (_what, options) => {
+  ])('is mounted with %s', async (_what, options) => {
     const cwd = await directoryWith(FILES)
-    expect(await runForText([...options, '--', 'sh', '-c', 'pwd; cat here.txt'], { cwd })).toEqual({
+    expect(await textHere([...options, '--', 'sh', '-c', 'pwd; cat here.txt'], { cwd })).toEqual({
       status: 0,
       out: '/workspace\nhere\n',
       err: '',
@@ -28,7 +27,7 @@ describeWith(['userns'], "the caller's directory", () => {
   test('stays read-only around the part that may be written', async () => {
     const cwd = await directoryWith(FILES)
     const script = 'echo 1 >out/made; echo 2 >made'
-    const { status, err } = await runForText(['--rw', './out', '--', 'sh', '-c', script], { cwd })
+    const { status, err } = await textHere(['--rw', './out', '--', 'sh', '-c', script], { cwd })
     expect({ status, err }).toEqual({ status: 2, err: expect.stringContaining('Read-only file system') })
     expect((await readdir(cwd)).toSorted()).toEqual(['here.txt', 'out', 'src'])
     expect((await readdir(join(cwd, 'out'))).toSorted()).toEqual(['.keep', 'made'])
@@ -37,12 +36,12 @@ describeWith(['userns'], "the caller's directory", () => {
   test('can be written around the part that may only be read, which keeps its place', async () => {
     const cwd = await directoryWith(FILES)
     const script = 'echo 1 >made; echo 2 >src/a.c; rm -f src/a.c; mv src gone; echo 3 >src/new; cat src/a.c'
-    const { status, out } = await runForText(['--profile', 'task', '--ro', './src', '--', 'sh', '-c', script], { cwd })
+    const { status, out } = await textHere(['--profile', 'task', '--ro', './src', '--', 'sh', '-c', script], { cwd })
     expect({ status, out }).toEqual({ status: 0, out: 'a\n' })
     expect((await readdir(cwd)).toSorted()).toEqual(['here.txt', 'made', 'out', 'src'])
     expect(await readdir(join(cwd, 'src'))).toEqual(['a.c'])
     // Without the option the same script has its way.
-    await runForText(['--profile', 'task', '--', 'sh', '-c', script], { cwd })
+    await textHere(['--profile', 'task', '--', 'sh', '-c', script], { cwd })
     expect((await readdir(cwd)).toSorted()).toEqual(['gone', 'here.txt', 'made', 'out'])
   })
 
@@ -53,7 +52,7 @@ describeWith(['userns'], "the caller's directory", () => {
   ])('is where the command starts, and writes, when %s is shown', async (_what, flag, source, inside) => {
     const cwd = join(await temporaryDirectory(), 'project')
     await mkdir(cwd)
-    const { status, out } = await runForText([flag, source, '--', 'sh', '-c', 'touch made; pwd; ls /workspace'], {
+    const { status, out } = await textHere([flag, source, '--', 'sh', '-c', 'touch made; pwd; ls /workspace'], {
       cwd,
     })
     expect([status, out.split('\n')[0]]).toEqual([inside === '/workspace' ? 0 : 2, inside ?? cwd])
@@ -61,19 +60,19 @@ describeWith(['userns'], "the caller's directory", () => {
     expect(await readdir(dirname(cwd))).toEqual(['project'])
   })
 
-  test.each([
+  test.each<[string, readonly string[], Readonly<Record<string, string>>]>([
     ['by its option', ['--no-workspace'], {}],
     ['by its variable', [], { LLM_DO_EXEC_NO_WORKSPACE: '1' }],
-    ['beside a zone', ['--no-workspace', '--ro', '/opt'], {}],
-  ])('is taken away %s', async (_how, options, env) => {
+    ['with a zone', ['--no-workspace', '--ro', '/opt'], {}],
+  ])('is left out %s', async (_how, options, env) => {
     const cwd = await directoryWith(FILES)
-    const { status, out } = await runForText([...options, '--', 'sh', '-c', 'pwd; ls -A'], { cwd, env })
+    const { status, out } = await textHere([...options, '--', 'sh', '-c', 'pwd; ls -A'], { cwd, env })
     expect([status, out]).toEqual([0, '/workspace\n'])
   })
 
-  test('that is a home is not shown beside a zone', async () => {
+  test('that is a home is not mounted with a zone', async () => {
     const home = await directoryWith({ secret: 's3cret\n' })
-    const seen = await runForText(['--ro', '/opt', '--', 'ls', '-A'], { cwd: home, env: { HOME: home } })
+    const seen = await textHere(['--ro', '/opt', '--', 'ls', '-A'], { cwd: home, env: { HOME: home } })
     expect(seen).toEqual({ status: 0, out: '', err: '' })
   })
 })
@@ -84,7 +83,7 @@ describeWith(['userns'], 'a program of more threads than its profile lets it hav
     'import threading, time\nworkers = [threading.Thread(target=time.sleep, args=(0.5,)) for _ in range(40)]\n'
   const script = `${WORKERS}for worker in workers: worker.start()\nfor worker in workers: worker.join()\nprint("all")`
   const run = (...options: readonly string[]) =>
-    runForText(['--no-workspace', ...options, '--', '/usr/bin/python3', '-c', script])
+    textHere(['--no-workspace', ...options, '--', '/usr/bin/python3', '-c', script])
 
   test('is told the option that lets it run, and runs with it', async () => {
     const { status, err } = await run('--profile', 'task')
@@ -102,7 +101,7 @@ describeWith(['userns'], '/var/tmp', () => {
   test('can be written, and is no more than /tmp', async () => {
     const script =
       'mktemp -p /var/tmp >/dev/null; head -c 4m /dev/zero >/tmp/x; head -c 2m /dev/zero >/var/tmp/y; rm /tmp/x; wc -c <y'
-    const { status, out, err } = await runForText(['--tmp', '5m', '--workdir', '/var/tmp', '--', 'sh', '-c', script])
+    const { status, out, err } = await textHere(['--tmp', '5m', '--workdir', '/var/tmp', '--', 'sh', '-c', script])
     expect([status, err]).toEqual([0, expect.stringContaining('No space left on device')])
     expect(Number(out)).toBeLessThan(2 * 1024 ** 2)
   })
@@ -111,21 +110,20 @@ describeWith(['userns'], '/var/tmp', () => {
 describeWith(['userns'], "the caller's mask of file modes", () => {
   const PRINTS = ['--rw', '.', '--', 'sh', '-c', 'umask; : >file; mkdir directory']
 
-  describe.each([
-    ['plainly', []],
-    ['captured', ['--json']],
-  ])('counts for what is run %s', (_how, options) => {
-    test.each(['0077', '0027', '0002', '0000'])('when it is %s', async (mask) => {
-      // The second run is the client's, by the plan that the first one has left.
-      for (let times = 0; times < 2; times += 1) {
-        const cwd = await temporaryDirectory()
-        const { status, stdout } = await runCli([...options, ...PRINTS], { cwd, through: withMask(mask) })
-        expect([status, stdout.toString()]).toEqual([0, expect.stringContaining(mask)])
-        const modes = await Promise.all(['file', 'directory'].map((name) => stat(join(cwd, name))))
-        const open = 0o777 & ~Number.parseInt(mask, 8)
-        expect(modes.map(({ mode }) => mode & 0o777)).toEqual([open & 0o666, open])
-      }
-    })
+  test.each([
+    ['plainly', [], '0077'],
+    ['plainly', [], '0002'],
+    ['captured', ['--json'], '0027'],
+  ])('counts for what is run %s %j, when it is %s', async (_how, options, mask) => {
+    // The second run is the client's, by the plan of the first one.
+    for (let times = 0; times < 2; times += 1) {
+      const cwd = await temporaryDirectory()
+      const { status, stdout } = await runCli([...options, ...PRINTS], { cwd, through: withMask(mask) })
+      expect([status, stdout.toString()]).toEqual([0, expect.stringContaining(mask)])
+      const modes = await Promise.all(['file', 'directory'].map((name) => stat(join(cwd, name))))
+      const open = 0o777 & ~Number.parseInt(mask, 8)
+      expect(modes.map(({ mode }) => mode & 0o777)).toEqual([open & 0o666, open])
+    }
   })
 
   test('counts for a host process without a sandbox', async () => {

@@ -3,10 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Result } from '../../src/report/result.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { runForText } from './directory.ts'
+import { runHere, textHere } from './in-process.ts'
 
 const git = (cwd: string, ...words: readonly string[]): string =>
   execFileSync('git', ['-C', cwd, '-c', 'user.name=Ann', '-c', 'user.email=ann@example.org', ...words], {
@@ -38,8 +37,8 @@ describeWith(['userns', 'git'], 'in a linked worktree', () => {
     const { common, checkout } = await worktree()
     const script =
       'git status --short; git log --format=%s; git diff --unified=0 | tail -1; echo x >"$0/config"; echo x >"$0/new"'
-    for (const options of [[], ['--rw', '.'], ['--cow', '.', '--apply', 'never']]) {
-      const { out, err } = await runForText([...options, '--', 'sh', '-c', script, common], { cwd: checkout })
+    for (const options of [[], ['--rw', '.']]) {
+      const { out, err } = await textHere([...options, '--', 'sh', '-c', script, common], { cwd: checkout })
       expect(out).toBe(' M poem.txt\nBegin a poem\n+two\n')
       expect(err.match(/Read-only file system/g)).toHaveLength(2)
     }
@@ -48,10 +47,9 @@ describeWith(['userns', 'git'], 'in a linked worktree', () => {
 
   test('a commit names the option that it needs, and works with it', async () => {
     const { common, checkout } = await worktree()
-    const { out } = await runForText(['--rw', '.', '--json', ...COMMIT], { cwd: checkout })
-    const { exitCode, denials } = JSON.parse(out) as Result
+    const { exitCode, denials } = await runHere(['--rw', '.', ...COMMIT], { cwd: checkout })
     expect([exitCode, denials.map(({ fix }) => fix)]).toEqual([128, [`--rw ${common}`]])
-    expect(await runForText(['--rw', '.', '--rw', common, ...COMMIT], { cwd: checkout })).toMatchObject({ status: 0 })
+    expect(await textHere(['--rw', '.', '--rw', common, ...COMMIT], { cwd: checkout })).toMatchObject({ status: 0 })
     expect(git(checkout, 'log', '-1', '--format=%s')).toBe('Go on\n')
   })
 
@@ -66,7 +64,7 @@ describeWith(['userns', 'git'], 'in a linked worktree', () => {
     ]
     const before = closed.map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : ''))
     const script = 'for path; do echo planted >"$path"; done'
-    await runForText(['--rw', '.', '--rw', common, '--', 'sh', '-c', script, 'sh', ...closed], { cwd: checkout })
+    await textHere(['--rw', '.', '--rw', common, '--', 'sh', '-c', script, 'sh', ...closed], { cwd: checkout })
     expect(closed.map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : ''))).toEqual(before)
   })
 
@@ -74,12 +72,12 @@ describeWith(['userns', 'git'], 'in a linked worktree', () => {
     const { base, common, checkout } = await worktree()
     const copy = join(base, 'copy')
     cpSync(checkout, copy, { recursive: true })
-    const look = async (cwd: string) => (await runForText(['--', 'ls', common], { cwd })).out.includes('objects')
+    const look = async (cwd: string) => (await textHere(['--', 'ls', common], { cwd })).out.includes('objects')
     expect([await look(copy), await look(checkout)]).toEqual([false, true])
   })
 
   test.each(['.ssh', 'main/.git', 'main/.git/worktrees/checkout', '.'])(
-    'a hostile one that names %s of somebody else shows nothing of it',
+    'a hostile one that names %s of another user shows nothing of it',
     async (named) => {
       const { base } = await worktree()
       mkdirSync(join(base, '.ssh'))
@@ -87,21 +85,16 @@ describeWith(['userns', 'git'], 'in a linked worktree', () => {
       const hostile = join(base, 'hostile')
       mkdirSync(hostile)
       writeFileSync(join(hostile, '.git'), `gitdir: ${join(base, named)}\n`)
-      const { out } = await runForText(['--', 'ls', '-A', base, join(base, named)], { cwd: hostile })
+      const { out } = await textHere(['--', 'ls', '-A', base, join(base, named)], { cwd: hostile })
       expect(out).toBe('')
     },
   )
-
-  test('without the workspace the repository is not shown either', async () => {
-    const { common, checkout } = await worktree()
-    expect((await runForText(['--no-workspace', '--', 'ls', common], { cwd: checkout })).out).toBe('')
-  })
 
   test('the repository is found again when git has put its records right', async () => {
     const { base, checkout } = await worktree()
     const moved = join(base, 'moved')
     execFileSync('mv', [checkout, moved])
-    const status = async () => (await runForText(['--', 'git', 'status', '--short'], { cwd: moved })).out
+    const status = async () => (await textHere(['--', 'git', 'status', '--short'], { cwd: moved })).out
     expect(await status()).toBe('')
     git(moved, 'worktree', 'repair')
     expect(await status()).toBe(' M poem.txt\n')

@@ -52,6 +52,12 @@ function lacksLibFuzzer(): string | undefined {
   return status === 0 ? undefined : `${compiler} has no libFuzzer`
 }
 
+/** Of Debian's python3, which is what a sandbox has. */
+function lacksPytest(): string | undefined {
+  const { status } = spawnSync('/usr/bin/python3', ['-m', 'pytest', '--version'], { stdio: 'ignore' })
+  return status === 0 ? undefined : 'no pytest (hint: apt-get install python3-pytest)'
+}
+
 /** The whole server, of this machine or unpacked by scripts/setup; a client alone has a directory there, too. */
 function lacksPostgres(): string | undefined {
   const unpacked = join(import.meta.dirname, '../../build/servers')
@@ -94,6 +100,7 @@ const NEEDS = {
   gcc: () => lacksProgram('gcc'),
   git: () => lacksProgram('git'),
   python: () => lacksProgram('python3'),
+  pytest: lacksPytest,
   chromium: () => lacksProgram('chromium-headless-shell'),
   postgres: lacksPostgres,
   tmux: () => lacksProgram('tmux'),

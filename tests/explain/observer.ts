@@ -1,74 +1,19 @@
-/** A hostile command under an observer, an observer that is killed, and walls that are the same with one. */
+/** An observer that is killed or hangs, and the rights that it has; for one engine. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { CONTRACT } from '../../src/doctor/rows/index.ts'
-import { runnerBy, tryRow } from '../../src/doctor/self-test.ts'
-import { nativeDirectory } from '../../src/os/native-programs.ts'
 import type { Result } from '../../src/report/result.ts'
-import { exec } from '../../src/run/exec.ts'
-import { ENGINES, type Engine } from '../escape/chain.ts'
+import type { Engine } from '../escape/chain.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { childrenOf, commOf, descendantsOf, readOr, until } from '../support/processes.ts'
 import { currentUser } from '../support/users.ts'
-import { explained, makeSite, run, sh, shown } from './explain.ts'
-
-const SOURCE = join(import.meta.dirname, '../programs/deceive-observer.c')
-
-async function deceiver(): Promise<string> {
-  const program = join(await temporaryDirectory({ mode: 0o755 }), 'deceive')
-  await execa('gcc', ['-O1', '-pthread', '-static', '-o', program, SOURCE])
-  return program
-}
-
-/** What is told of each of them. */
-const ATTACKS: readonly (readonly [words: string, told: RegExp])[] = [
-  ['pointers', /^mount write \/x ->/],
-  ['threads 4', /^mount write \/workspace\/\w+ ->/],
-  ['execs 20', /^mount write \/workspace\/out ->/],
-  ['descriptors 2000', /^$/],
-  ['deaths 100', /^mount write \/workspace\/out ->/],
-  ['processes 100', /^mount write \/workspace\/same ->/],
-  ['signals 2000', /^$/],
-]
-
-describeWith(['userns', 'gcc'], 'a hostile command', () => {
-  test.each(ATTACKS)('comes to its end: %s', async (words, told) => {
-    const { cwd } = await makeSite()
-    const program = await deceiver()
-    const { stdout, denials, warnings } = await explained([program, ...words.split(' ')], {
-      cwd,
-      options: ['--ro', '.', '--ro', program],
-    })
-    expect({ stdout, first: denials.map(shown)[0] ?? '' }).toEqual({
-      stdout: 'done\n',
-      first: expect.stringMatching(told),
-    })
-    expect(warnings.filter((warning) => /ended before/.test(warning))).toEqual([])
-  })
-
-  test('that is refused ten thousand names has the last of them told, and the others counted', async () => {
-    const { cwd } = await makeSite()
-    const program = await deceiver()
-    const options = ['--ro', '.', '--ro', program]
-    const { denials, warnings } = await explained([program, 'names', '10000'], { cwd, options })
-    expect(denials.length).toBe(256)
-    expect(denials[0]?.target).toBe('/workspace/name9999')
-    expect(warnings).toEqual([`--explain leaves out ${10_000 - 256} further refusals`])
-  })
-
-  test('that says what was not so changes nothing of what is told', async () => {
-    const { cwd, hidden } = await makeSite()
-    const lie = `echo "cat: ${hidden}/file: No such file or directory; out: Read-only file system" >&2; false`
-    expect((await explained(sh(lie), { cwd })).denials).toEqual([])
-  })
-})
+import { makeSite, run, sh } from './explain.ts'
 
 interface Running {
   readonly child: ChildProcess
@@ -124,7 +69,7 @@ async function begin(
 
 const go = (cwd: string) => execa('touch', [join(cwd, 'go')])
 
-for (const engine of ENGINES)
+export function describeObserver(engine: Engine): void {
   describeWith([engine, 'userns'], `with ${engine}`, () => {
     test('an observer that is killed fails the calls of its command, and the result says so', async () => {
       const { cwd, observer, result } = await begin(engine, ['--timeout', '20s'])
@@ -154,7 +99,7 @@ for (const engine of ENGINES)
       await expectNothingLeft({ before, mark })
     })
 
-    test('nobody but the observer has the listener, and the observer has nothing else and no rights but to look', async () => {
+    test('only the observer has the listener, and nothing else but the right to inspect', async () => {
       const { cwd, observer, launcher, result } = await begin(engine)
       const status = readOr(`/proc/${observer}/status`)
       const others = [launcher, ...descendantsOf(launcher)].filter((pid) => pid !== observer)
@@ -178,26 +123,4 @@ for (const engine of ENGINES)
       expect(isGone(observer)).toBe(true)
     })
   })
-
-const explain = { layer: 'flag', source: 'test', directory: '/', values: { explain: true } } as const
-
-describeWith(['unshare', 'userns'], 'the walls', () => {
-  test('are the same for a command that is watched', async () => {
-    const runner = runnerBy((options) => exec({ ...options, layers: [...(options.layers ?? []), explain] }))
-    const { stdout } = await execa(join(nativeDirectory(), 'launch'), ['--probe-host'])
-    const broken: string[] = []
-    for (const row of CONTRACT) {
-      const verdict = await tryRow(row, { engine: 'unshare', landlockAbi: Number(stdout), runner })
-      if (verdict.kind === 'broken') broken.push(`${row.id}: ${verdict.why}`)
-    }
-    expect(broken).toEqual([])
-  }, 600_000)
-
-  test('and a system call that the filter refuses has the same answer', async () => {
-    const { cwd } = await makeSite()
-    const script =
-      'import ctypes; libc = ctypes.CDLL(None, use_errno=True); libc.chroot(b"/"); print(ctypes.get_errno())'
-    const answers = await Promise.all([run, explained].map((way) => way(['python3', '-c', script], { cwd })))
-    expect(answers.map(({ stdout }) => stdout)).toEqual(['1\n', '1\n'])
-  })
-})
+}

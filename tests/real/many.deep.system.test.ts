@@ -1,12 +1,10 @@
 /** A hundred commands at once: each has its own answer, and nothing of them stays. */
-import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
-import { checkoutFor, currentUser } from '../support/users.ts'
 import { directoryWith } from './directory.ts'
+import { runHere } from './in-process.ts'
 
 const MANY = Array.from({ length: 100 }, (_, index) => index)
 const LONG = { timeout: 180_000 }
@@ -36,28 +34,16 @@ describeWith(['bwrap', 'userns'], 'a hundred runs at once', () => {
     await expectNothingLeft({ before, mark })
   })
 
-  test('in one process of the library do not mix', LONG, async () => {
+  test('in one process do not mix', LONG, async () => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
-    const cwd = await directoryWith({
-      'many.mjs': `
-        import { exec } from ${JSON.stringify(join(checkoutFor(currentUser()), 'dist/index.js'))}
-        const run = (index) => exec({
-          command: ['sh', '-c', 'read word; echo "<$word>"; echo "$0" >&2; exit "$0"', String(index), '${mark}'],
-          stdin: Buffer.from('in ' + index + '\\n'),
-          policy: { resources: { timeout: '3m' } },
-        })
-        const results = await Promise.all(Array.from({ length: ${MANY.length} }, (_, index) => run(index)))
-        console.log(JSON.stringify(results.map(({ exitCode, stdout, stderr }) => ({ exitCode, stdout, stderr }))))
-      `,
-    })
-    const home = await directoryWith()
-    const { stdout } = await execa(process.execPath, ['many.mjs'], {
-      cwd,
-      env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: home },
-      extendEnv: false,
-    })
-    expect(JSON.parse(stdout)).toEqual(
+    const script = `read word; echo "<$word>"; echo "$0" >&2; exit "$0"`
+    const results = await Promise.all(
+      MANY.map((index) =>
+        runHere(['--timeout', '3m', '--', 'sh', '-c', script, `${index}`, mark], { stdin: `in ${index}\n` }),
+      ),
+    )
+    expect(results.map(({ exitCode, stdout, stderr }) => ({ exitCode, stdout, stderr }))).toEqual(
       MANY.map((index) => ({ exitCode: index, stdout: `<in ${index}>\n`, stderr: `${index}\n` })),
     )
     await expectNothingLeft({ before, mark })

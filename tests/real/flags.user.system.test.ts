@@ -1,0 +1,87 @@
+/** Flags for what only profiles could say before: what they do to a real run. */
+import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { currentUser, uidOf } from '../support/users.ts'
+import { textHere } from './in-process.ts'
+
+/** The run of a command in a directory of its user. */
+async function makePlace() {
+  const cwd = await temporaryDirectory({ mode: 0o755 })
+  const run = (...argv: readonly string[]) => textHere(argv, { cwd })
+  return { cwd, run }
+}
+
+/** KiB of a file system, as df says it. */
+const sizeOf = (place: string) => `df -Pk ${place} | awk 'NR == 2 { print $2 }'`
+
+describeWith('userns', 'a flag of', () => {
+  test("--home DIR is a home that stays, beside the caller's directory", async () => {
+    const { cwd, run } = await makePlace()
+    const first = await run('--home', './home:create', '-c', 'echo kept >~/file; pwd')
+    expect(first).toEqual({ status: 0, out: '/workspace\n', err: '' })
+    expect(await readFile(join(cwd, 'home/file'), 'utf8')).toBe('kept\n')
+    expect((await stat(join(cwd, 'home/file'))).uid).toBe(uidOf(currentUser()))
+    expect(await run('--home', './home:ro', '-c', 'cat ~/file; echo no >~/file')).toMatchObject({
+      status: expect.not.stringMatching('^0$'),
+      out: 'kept\n',
+    })
+    expect(await readFile(join(cwd, 'home/file'), 'utf8')).toBe('kept\n')
+  })
+
+  test('--home, --shm, --run and --tmp SIZE bound what is in memory', async () => {
+    const { run } = await makePlace()
+    const places = ['~', '/dev/shm', '/run', '/tmp']
+    const { out } = await run(
+      ...['--home', '5m', '--shm', '3m', '--run', '2m', '--tmp', '4m', '--swap', '1m'],
+      ...['-c', places.map(sizeOf).join('; ')],
+    )
+    expect(out).toBe('5120\n3072\n2048\n4096\n')
+  })
+
+  test('a zone ends in :optional where it may be missing, and in :create where it is made', async () => {
+    const { cwd, run } = await makePlace()
+    expect(await run('--ro', './none', '--', 'true')).toMatchObject({ status: 125 })
+    expect(await run('--ro', './none:optional', '--', 'ls')).toEqual({ status: 0, out: '', err: '' })
+    expect(await run('--rw', './made:/made:create', '-c', 'echo x >/made/file')).toMatchObject({ status: 0 })
+    expect(await readFile(join(cwd, 'made/file'), 'utf8')).toBe('x\n')
+  })
+
+  test('a zone ends in :secret where no network may stand beside it', async () => {
+    const { run, cwd } = await makePlace()
+    await mkdir(join(cwd, 'keys'))
+    const options = ['--net', 'host', '--after-secrets', 'deny']
+    expect((await run(...options, '--ro', './keys:/keys', '--', 'true')).status).toBe(0)
+    const refused = { status: 125, err: expect.stringMatching(/POLICY_INVALID: .*is secret/) }
+    expect(await run(...options, '--ro', './keys:/keys:secret', '--', 'true')).toMatchObject(refused)
+  })
+
+  test('--protect keeps one more path', async () => {
+    const { cwd, run } = await makePlace()
+    await mkdir(join(cwd, 'deploy'))
+    await writeFile(join(cwd, 'deploy/key'), 'old\n')
+    await chmod(join(cwd, 'deploy'), 0o777)
+    await chmod(join(cwd, 'deploy/key'), 0o666)
+    const write = ['-c', 'echo new >deploy/key']
+    expect((await run('--rw', '.', '--protect', 'deploy/key', ...write)).status).not.toBe(0)
+    expect(await readFile(join(cwd, 'deploy/key'), 'utf8')).toBe('old\n')
+    expect((await run('--rw', '.', ...write)).status).toBe(0)
+    expect(await readFile(join(cwd, 'deploy/key'), 'utf8')).toBe('new\n')
+  })
+
+  test('--credential shows a file where it is said', async () => {
+    const { cwd, run } = await makePlace()
+    await writeFile(join(cwd, 'token'), 'hunter2\n')
+    await chmod(join(cwd, 'token'), 0o644)
+    const shown = await run(
+      '--credential',
+      './token:~/.config/token',
+      '-c',
+      'cat ~/.config/token; echo x >~/.config/token',
+    )
+    expect(shown).toMatchObject({ out: 'hunter2\n' })
+    expect(shown.status).not.toBe(0)
+  })
+})

@@ -1,0 +1,3 @@
+import { describeRecipes, ROWS } from './recipes.ts'
+
+describeRecipes(ROWS.filter(({ isDeep }) => isDeep))
