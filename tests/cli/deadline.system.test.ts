@@ -1,5 +1,5 @@
 /** Interactive runs have no default timeout (programs/terminal.py); programs and JSON have the one of the profile. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -89,23 +89,6 @@ describeWith(['userns', 'python'], 'a deadline that nobody has named', () => {
     await inPlace(async (place) => {
       const screen = await atTerminal(place, words[0]?.startsWith('/') === true ? words : [program(), ...words])
       expect(screen.split(/\r?\n/)[1]).toContain(first)
-    })
-  })
-
-  test('is that of a profile of the person, which may leave it out', async () => {
-    await inPlace(async (place) => {
-      const directory = join(place.home, '.config/llm-do/profiles')
-      mkdirSync(directory, { recursive: true })
-      for (const [text, first] of [
-        ['extends: default', 'stdin and stderr are terminals'],
-        ['{ extends: default, resources: { timeout: 30s } }', '.config/llm-do/profiles/default.yaml'],
-      ]) {
-        writeFileSync(
-          join(directory, 'default.yaml'),
-          `sandbox: ${text}\n`.replace('sandbox: extends', 'sandbox:\n  extends'),
-        )
-        expect((await atTerminal(place, [program(), ...WHY])).split(/\r?\n/)[1]).toContain(first)
-      }
     })
   })
 

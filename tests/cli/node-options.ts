@@ -195,26 +195,6 @@ export function describeNodeOptions({ nodes, positions }: Tried): void {
         const run = await call(program(), ['exec', '--', 'printf', '%s|', ...words])
         expect(run).toMatchObject({ status: 0, stdout: words.map((word) => `${word}|`).join('') })
       })
-
-      test('gets the variables that the policy names, and the caller’s directory', async () => {
-        const env = { NODE_OPTIONS: '--no-such-option', LINES: 'one\nHOME=two', EMPTY: '' }
-        const flags = ['--env', 'NODE_OPTIONS', '--env', 'LINES', '--env', 'EMPTY', '--ro', '.']
-        const script = 'printf "%s|" "$NODE_OPTIONS" "$LINES" "$EMPTY"; ls script.cjs'
-        const run = await call(program(), ['exec', ...flags, '-c', script], env)
-        expect(run).toMatchObject({ status: 0, stdout: '--no-such-option|one\nHOME=two||script.cjs' })
-      })
-
-      test('has an end that is told without a word for an option', async () => {
-        for (const _ of [1, 2]) {
-          const run = await call(
-            program(),
-            ['exec', '--timeout', '300ms', '--', 'sh', '-c', 'sleep 9', ...allWords()],
-            allVariables(),
-          )
-          expect(run).toMatchObject({ status: 124, stderr: expect.stringContaining('stopped after 300ms') })
-        }
-        expect(ran()).toEqual([])
-      })
     })
   })
 }

@@ -68,14 +68,6 @@ const VISIBLE: readonly Row[] = [
     shows: /of the tool: here/,
   },
   {
-    title: 'a program that a link in a directory of the home leads to',
-    make: `${TOOL}; mkdir ../home/bin; ln -s "$(dirname "$PWD")/tools/lib/tool/run" ../home/bin/mine`,
-    provoke: 'PATH=$PATH:$HOME/bin; llm-do exec -- mine here',
-    said: /is not visible inside; to show it: (--ro .* --ro .*)/,
-    follow: addFlags,
-    shows: /of the tool: here/,
-  },
-  {
     title: 'a script whose interpreter is outside',
     make: `${INTERPRETER}; printf '#!%s/odd/bin/odd\\nof the script\\n' "$(dirname "$PWD")" > script; chmod +x script`,
     provoke: 'llm-do exec --ro . -- ./script',
@@ -125,24 +117,11 @@ const NOT_RUN: readonly Row[] = [
     shows: /resources\.memory/,
   },
   {
-    title: 'the list of profiles',
-    provoke: 'llm-do exec --profile none-of-them -- true',
-    said: HINT,
-    follow: (_, hint) => hint,
-    shows: /default/,
-  },
-  {
     title: 'a profile that cannot be parsed',
     make: "printf 'sandbox: [' > p.yaml",
     provoke: 'llm-do exec --profile ./p.yaml -- true',
     said: /hint: (llm-do profiles show default)/,
     follow: (script, hint) => `${hint} > p.yaml\n${script}`,
-  },
-  {
-    title: 'a directory whose path is too long',
-    provoke: `n=$(printf '%0200d' 0); top=$PWD; for i in $(seq 30); do mkdir "$n"; cd "$n"; done; llm-do exec -- true; s=$?; cd "$top"; rm -r "$n"; exit $s`,
-    said: /hint: (cd) to another directory/,
-    follow: (script, hint) => script.replace('; llm-do', `; ${hint} "$top"; llm-do`),
   },
 ]
 
@@ -166,13 +145,6 @@ const ZONES: readonly Row[] = [
       shows: /^$/,
     }),
   ),
-  {
-    title: '--zone of a directory that does not exist',
-    provoke: 'llm-do exec --zone out=./none:rw -- ls /out',
-    said: /or end --zone with :create or :optional \(after a mode: (:rw,create)\)/,
-    follow: (script, hint) => script.replace(':rw', hint),
-    shows: /^$/,
-  },
   ...['--ro', '--rw'].map(
     (flag): Row => ({
       title: `${flag} of a socket`,
@@ -211,16 +183,6 @@ const ZONES: readonly Row[] = [
     said: /hint: (--ro \S*);/,
     follow: insteadOf('--rw program'),
   },
-  {
-    title: 'a writable zone of root that holds an overlay',
-    as: ROOT,
-    make: 'mkdir -p low up work z/sub',
-    mounts:
-      'mount -t tmpfs none up; mkdir up/up up/work; mount -t overlay none -o lowerdir=low,upperdir=up/up,workdir=up/work z/sub',
-    provoke: 'llm-do exec --rw z -- ls z',
-    said: /hint: in the place of --rw or --cow: (--ro \S*);/,
-    follow: insteadOf('--rw z'),
-  },
 ]
 
 /* ---- copy-on-write ---- */
@@ -238,14 +200,6 @@ const COPIES: readonly Row[] = [
     provoke: 'llm-do exec --cow . --cow-upper copy --cow-size 1m -- true',
     said: /hint: (--cow-size none),/,
     follow: insteadOf('--cow-size 1m'),
-  },
-  {
-    title: 'a copy of what cannot be read',
-    as: PLAIN,
-    make: 'touch file; chmod 0 file',
-    provoke: 'llm-do exec --cow . --cow-upper copy -- true',
-    said: /hint: without a copy: (.*)/,
-    follow: insteadOf('--cow-upper copy'),
   },
   {
     title: 'a renamed directory',
@@ -303,8 +257,6 @@ const LIMITS: readonly Row[] = [
 
 const CALL_OF_32_BITS = `printf '%s\\n' 'int main(void) { long r; __asm__ volatile("int $0x80" : "=a"(r) : "a"(20) : "memory"); return 0; }' > p.c; gcc -o p p.c`
 
-const AS_PLAIN = 'setpriv --reuid 65533 --regid 65533 --clear-groups'
-
 const CHROOT =
   'mkdir -p root/{usr,etc,proc,sys,tmp,dev,run,app,work}; for d in bin lib lib64 sbin; do ln -s usr/$d root/$d; done'
 const CHROOT_MOUNTS = `for d in usr etc dev; do mount --bind /$d root/$d; done; mount -t proc none root/proc
@@ -319,15 +271,6 @@ const WALLS: readonly Row[] = [
     provoke: 'llm-do exec -- ./p',
     said: /stops 32-bit programs and system calls; to let them run, .*: (--seccomp off)/,
     follow: addFlags,
-  },
-  {
-    title: 'a 32-bit system call of root, as another user',
-    needs: ['gcc', 'foreign-calls'],
-    as: ROOT,
-    make: `${CALL_OF_32_BITS}; chmod -R a+rX .. ; chown -R 65533 ..`,
-    provoke: 'llm-do exec -- ./p',
-    said: /for root whatever the filter; as another user to let them run, .*: (--seccomp off)/,
-    follow: (script, hint) => `${AS_PLAIN} ${addFlags(script, hint)}`,
   },
   {
     title: 'a run without walls',
@@ -354,17 +297,6 @@ const WALLS: readonly Row[] = [
     provoke: 'unshare --user llm-do exec -- true',
     said: /hint: in the place of the unshare around it: (unshare --user --map-user=1000 --map-group=1000 llm-do exec \.\.\.)/,
     follow: doInstead,
-  },
-  {
-    title: 'a user namespace that allows no further network namespace',
-    needs: ['userns'],
-    as: OWNER,
-    provoke: `unshare --user --map-root-user sh -c '
-      sysctl -qw user.max_net_namespaces=0
-      :
-      unshare --user --map-user=1000 --map-group=1000 llm-do exec -- true'`,
-    said: /hint: sudo (sysctl -w .*)/,
-    follow: (script, hint) => script.replace('\n      :', `\n${hint}`),
   },
   {
     title: 'an installation of a user who has no id in the user namespace',
@@ -411,13 +343,6 @@ const NETWORK: readonly Row[] = [
     provoke: 'llm-do exec --profile ./p.yaml --net host -- true',
     said: /hint: leave out --net, or say (--after-secrets allow)/,
     follow: addFlags,
-  },
-  {
-    title: 'a secret that is not in the environment',
-    make: `printf 'sandbox:\\n  extends: default\\n  network:\\n    mode: restricted\\n    allow: [a.test]\\n    terminate: true\\n    credentials:\\n      - { host: a.test, header: x-key, from: "env:KEY" }\\n' > p.yaml`,
-    provoke: 'llm-do exec --profile ./p.yaml -- true',
-    said: /hint: (export KEY=\.\.\.)/,
-    follow: doFirst,
   },
   {
     title: 'a secret without an end of TLS',

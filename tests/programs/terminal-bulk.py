@@ -5,7 +5,7 @@ stdout: one JSON object {status, bytes, same, rest}: rest is what came behind th
 """
 import json, os, subprocess, sys, threading
 
-SIZE = 8 << 20
+SIZE = 2 << 20
 ECHO = """
 import os, sys, tty
 tty.setraw(0)

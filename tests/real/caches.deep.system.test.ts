@@ -87,22 +87,6 @@ describeWith(['userns', 'network-clients'], 'what is fetched once is not fetched
     )
   })
 
-  test('by pip', async () => {
-    const wheel = await archive(['/usr/bin/python3', '-c', ZIP], {
-      'thing.py': '',
-      'thing-1.0.dist-info/METADATA': 'Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n',
-      'thing-1.0.dist-info/WHEEL': 'Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n',
-      'thing-1.0.dist-info/RECORD': '',
-    })
-    const name = 'thing-1.0-py3-none-any.whl'
-    const server = await serve({ '/simple/thing/': `<a href="/${name}">${name}</a>`, [`/${name}`]: wheel })
-    const index = ['--index-url', `${server.url}/simple`, '--trusted-host', 'host.llm-do.internal']
-    const pip = ['/usr/bin/python3', '-m', 'pip', 'download', '--no-deps', '--dest', '/tmp', ...index, 'thing']
-    expect(await fetches([...server.options, '--cache', 'pip', '--', ...pip], () => server.count('.whl'))).toEqual([
-      1, 1, 2,
-    ])
-  })
-
   test('by go, which compiles it once, too', async () => {
     // Go makes what it has fetched read-only, and a user other than root cannot remove that.
     const { cache } = site

@@ -49,15 +49,6 @@ describeWith('userns', 'a flag of', () => {
     expect(await readFile(join(cwd, 'made/file'), 'utf8')).toBe('x\n')
   })
 
-  test('a zone ends in :secret where no network may stand beside it', async () => {
-    const { run, cwd } = await makePlace()
-    await mkdir(join(cwd, 'keys'))
-    const options = ['--net', 'host', '--after-secrets', 'deny']
-    expect((await run(...options, '--ro', './keys:/keys', '--', 'true')).status).toBe(0)
-    const refused = { status: 125, err: expect.stringMatching(/POLICY_INVALID: .*is secret/) }
-    expect(await run(...options, '--ro', './keys:/keys:secret', '--', 'true')).toMatchObject(refused)
-  })
-
   test('--protect keeps one more path', async () => {
     const { cwd, run } = await makePlace()
     await mkdir(join(cwd, 'deploy'))

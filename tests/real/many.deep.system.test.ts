@@ -4,7 +4,6 @@ import { runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { directoryWith } from './directory.ts'
-import { runHere } from './in-process.ts'
 
 const MANY = Array.from({ length: 100 }, (_, index) => index)
 const LONG = { timeout: 180_000 }
@@ -30,21 +29,6 @@ describeWith(['bwrap', 'userns'], 'a hundred runs at once', () => {
     )
     expect(results).toEqual(
       MANY.map((index) => ({ status: index, stdout: `<in ${index}>\n`, stderr: `${index} err\n` })),
-    )
-    await expectNothingLeft({ before, mark })
-  })
-
-  test('in one process do not mix', LONG, async () => {
-    const mark = newMark()
-    const before = await takeSnapshot({ mark })
-    const script = `read word; echo "<$word>"; echo "$0" >&2; exit "$0"`
-    const results = await Promise.all(
-      MANY.map((index) =>
-        runHere(['--timeout', '3m', '--', 'sh', '-c', script, `${index}`, mark], { stdin: `in ${index}\n` }),
-      ),
-    )
-    expect(results.map(({ exitCode, stdout, stderr }) => ({ exitCode, stdout, stderr }))).toEqual(
-      MANY.map((index) => ({ exitCode: index, stdout: `<in ${index}>\n`, stderr: `${index}\n` })),
     )
     await expectNothingLeft({ before, mark })
   })

@@ -1,13 +1,13 @@
-/** What people put a sandbox around, as they would: compilers, version control, test runners, archives. */
+/** Real programs in a sandbox: a build, git, a toolchain in a home directory. tests/recipes.ts and tests/learn have more. */
 import { constants } from 'node:fs'
-import { copyFile, cp, mkdir, readdir, readFile, symlink } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { plan } from '../../src/index.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { checkoutFor, currentUser, PLAIN_ID } from '../support/users.ts'
+import { PLAIN_ID } from '../support/users.ts'
 import { directoryWith, fill } from './directory.ts'
 import { textHere } from './in-process.ts'
 
@@ -71,50 +71,6 @@ describeWith(['userns'], 'real programs', () => {
       expect(stdout).toBe('')
     },
   )
-
-  test('npm test runs a real package, its dependencies in a zone of their own', async () => {
-    const modules = join(checkoutFor(currentUser()), 'node_modules')
-    const directory = await temporaryDirectory()
-    await cp(join(modules, 'gray-matter'), join(directory, 'gray-matter'), { recursive: true, dereference: true })
-    const cwd = join(directory, 'gray-matter')
-    const manifest = JSON.parse(await readFile(join(cwd, 'package.json'), 'utf8')) as Record<string, unknown>
-    await fill(cwd, {
-      'package.json': JSON.stringify({ ...manifest, scripts: { test: 'node --test' } }),
-      'own.test.js': [
-        "const { test } = require('node:test')",
-        "const assert = require('node:assert')",
-        "const matter = require('.')",
-        "test('front matter', () => assert.deepEqual(matter('---\\na: 1\\n---\\nb').data, { a: 1 }))",
-      ].join('\n'),
-    })
-    const zones = ['--ro', '.', '--zone', `node_modules=${modules}`]
-    const tested = await textHere([...zones, '--', 'npm', 'test'], { cwd })
-    expect(tested).toMatchObject({ status: 0, out: expect.stringMatching(/^# pass 1$|ℹ pass 1$/m) })
-    const withoutZone = await textHere(['--', 'npm', 'test'], { cwd })
-    expect(withoutZone).toMatchObject({ status: 1, out: expect.stringContaining('MODULE_NOT_FOUND') })
-  })
-
-  testWith('python', 'a Python unittest run tells its result by its exit status', async () => {
-    const suite = (expected: number) =>
-      `import unittest\nclass Sum(unittest.TestCase):\n  def test_sum(self):\n    self.assertEqual(1 + 1, ${expected})\n`
-    const good = await directoryWith({ 'test_sum.py': suite(2) })
-    const bad = await directoryWith({ 'test_sum.py': suite(3) })
-    const argv = ['--', 'python3', '-m', 'unittest']
-    expect(await textHere(argv, { cwd: good })).toMatchObject({ status: 0, err: expect.stringMatching(/\nOK\n$/) })
-    expect(await textHere(argv, { cwd: bad })).toMatchObject({ status: 1, err: expect.stringContaining('2 != 3') })
-  })
-
-  testWith('python', 'a database file is written in a zone', async () => {
-    const cwd = await directoryWith()
-    const script =
-      'import sqlite3; c = sqlite3.connect("data.db"); c.execute("create table t (a)"); c.execute("insert into t values (7)"); c.commit(); print(c.execute("select a from t").fetchone())'
-    expect(await textHere(['--rw', '.', '--', 'python3', '-c', script], { cwd })).toEqual({
-      status: 0,
-      out: '(7,)\n',
-      err: '',
-    })
-    expect(await readdir(cwd)).toEqual(['data.db'])
-  })
 })
 
 describeWith(['userns'], 'a toolchain in a home directory', () => {

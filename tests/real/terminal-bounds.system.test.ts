@@ -50,14 +50,14 @@ describeWith(['userns', 'python'], 'with --tty a run ends at', () => {
 })
 
 describeWith(['userns', 'python'], 'through a terminal', () => {
-  test('8 MiB go both ways unchanged, and then the end of input; from a plan that is new and from one that is known', async () => {
+  test('2 MiB go both ways unchanged, and then the end of input; from a plan that is new and from one that is known', async () => {
     const home = await temporaryDirectory()
     const env = { PATH: process.env.PATH, HOME: home, LANG: 'C.UTF-8' }
     const bulk = join(import.meta.dirname, '../programs/terminal-bulk.py')
     for (let round = 0; round < 2; round++) {
       const words = [bulk, ...cliWords(['--tty', '--'])]
       const { stdout } = await execa('python3', words, { cwd: home, env, extendEnv: false })
-      expect(JSON.parse(stdout)).toEqual({ status: 0, bytes: 8 << 20, same: true, rest: 'end [4]' })
+      expect(JSON.parse(stdout)).toEqual({ status: 0, bytes: 2 << 20, same: true, rest: 'end [4]' })
     }
   })
 
