@@ -65,35 +65,3 @@ describe.each([
     expect([status, stderr]).toEqual([0, ''])
   })
 })
-
-testWith('fish', 'fish completes commands, options and values, and nothing behind --', () => {
-  const file = join(directory.name, 'completes.fish')
-  writeFileSync(file, fishCompletion())
-  const rows: readonly [string, readonly string[]][] = [
-    ['llm-do prof', ['profiles']],
-    ['llm-do completion z', ['zsh']],
-    ['llm-do exec --mem', ['--memory']],
-    ['llm-do-exec --net res', ['restricted']],
-    ['llm-do-exec --net=res', ['--net=restricted']],
-    ['llm-do-exec --memory 1g --timeo', ['--timeout']],
-    ['llm-do-exec -- cat --mem', []],
-  ]
-  const script = 'source $argv[1]; for line in $argv[2..]; complete -C $line; printf "\\f\\n"; end'
-  const words = ['--no-config', '-c', script, file, ...rows.map(([line]) => line)]
-  const printed = execFileSync('fish', words, {
-    encoding: 'utf8',
-    env: { PATH: process.env.PATH, HOME: directory.name },
-  })
-  // A line for each offer: the word, a tab, what it means. A form feed behind each row.
-  const wordsOf = (text: string) => text.split('\n').flatMap((line) => line.split('\t')[0] || [])
-  expect(printed.split('\f\n').slice(0, -1).map(wordsOf)).toEqual(rows.map(([, expected]) => expected))
-})
-
-testWith('zsh', 'zsh loads the text, and completes both names of the program with it', () => {
-  const file = join(directory.name, '_llm-do')
-  writeFileSync(file, zshCompletion())
-  const script =
-    'autoload -Uz compinit; compinit -u -D; source $1; for name in llm-do llm-do-exec; whence -w $_comps[$name]'
-  const { stdout, stderr } = spawnSync('zsh', ['-f', '-c', script, 'zsh', file], { encoding: 'utf8' })
-  expect([stdout, stderr]).toEqual([expect.stringMatching(/^_llm_do\w*: function\n_llm_do\w*: function\n$/), ''])
-})
