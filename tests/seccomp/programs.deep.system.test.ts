@@ -18,17 +18,9 @@ interface Work {
 const isOnPath = (program: string) =>
   (process.env.PATH ?? '').split(':').some((directory) => existsSync(join(directory, program)))
 
-/** Debian names it with its version. */
-const CLANG = ['clang', 'clang-16', 'clang-19'].find(isOnPath) ?? 'clang'
 const HELLO = `printf '#include <stdio.h>\\nint main(void) { puts("hello"); return 0; }\\n' > hello.c`
 const WORKS: readonly Work[] = [
   { title: 'gcc compiles', programs: ['gcc'], script: `${HELLO}; gcc hello.c -o hello && ./hello`, prints: /^hello$/ },
-  {
-    title: 'clang compiles',
-    programs: [CLANG],
-    script: `${HELLO}; ${CLANG} hello.c -o hello && ./hello`,
-    prints: /^hello$/,
-  },
   {
     title: 'AddressSanitizer finds a use after free',
     programs: ['gcc'],
@@ -47,19 +39,6 @@ const WORKS: readonly Work[] = [
     programs: ['node'],
     script: `node -e 'new (require("worker_threads").Worker)("require(\\"worker_threads\\").parentPort.postMessage(42)", { eval: true }).on("message", console.log)'`,
     prints: /^42$/,
-  },
-  { title: 'npm answers', programs: ['npm'], script: 'npm --version 2>/dev/null', prints: /^\d+\./ },
-  {
-    title: 'git makes a repository and a commit',
-    programs: ['git'],
-    script: `git init -q . && echo x > x && git add x && git -c user.name=a -c user.email=a@b commit -qm one && git log --format=%s`,
-    prints: /^one$/,
-  },
-  {
-    title: 'make runs four jobs',
-    programs: ['make'],
-    script: `printf 'all: a b c d\\na b c d:\\n\\t@sleep 0.05; echo made\\n' > Makefile; make -j4 | sort -u`,
-    prints: /^made$/,
   },
   {
     title: 'java runs a program from source',
@@ -118,20 +97,5 @@ describeWith('gcc', 'under the filter', () => {
     const { exitCode, stderr } = await run('strict', DEBUGGERS[0]!)
     expect(exitCode).not.toBe(0)
     expect(stderr).toContain('Operation not permitted')
-  })
-})
-
-describeWith(['gcc', 'userns', 'bwrap'], 'a sandbox inside the sandbox', () => {
-  const { under } = buildFixtures()
-  const INNER = ['bwrap', '--unshare-all', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', 'echo', 'inner']
-  const start = (profile: ProfileName) => execa(...under(profile, INNER), { reject: false })
-
-  test('starts under nested', async () => {
-    expect((await start('nested')).stdout).toBe('inner')
-  })
-
-  test('does not start under default', async () => {
-    const { exitCode, stdout } = await start('default')
-    expect({ failed: exitCode !== 0, stdout }).toEqual({ failed: true, stdout: '' })
   })
 })
