@@ -42,54 +42,18 @@ describe('a rule', () => {
     expect(rule === undefined ? undefined : printRule(rule)).toBe(canonical)
   })
 
-  test.each(
-    [
-      '',
-      '*',
-      '*.',
-      '*.*.a',
-      'a*.b',
-      'a..b',
-      '.a',
-      'a.',
-      '-a.b',
-      'a-.b',
-      'a b',
-      'a\nb',
-      'a\0b',
-      'a/b',
-      'a:0',
-      'a:65536',
-      'a:',
-      'a:b',
-      '1.2.3',
-      '1.2.3.4.5',
-      '01.2.3.4',
-      '256.2.3.4',
-      '0x7f.1',
-      '2130706433',
-      '192.0.2.1/24',
-      '192.0.2.0/33',
-      '192.0.2.0/',
-      '192.0.2.0/24/24',
-      '2001:db8::1',
-      '[192.0.2.7]',
-      '[2001:db8::1',
-      '[2001:db8::1/32]',
-      '[fe80::1%eth0]',
-      'bücher.example',
-      `${'a'.repeat(64)}.b`,
-      `${'a.'.repeat(130)}b`,
-    ].filter((text) => text !== 'a.'),
-  )('%j is none', (text) => {
+  const NONE = [
+    ...['', '*', '*.', '*.*.a', 'a*.b', 'a..b', '.a', '-a.b', 'a-.b', 'a b', 'a\nb', 'a\0b', 'a/b', 'bücher.example'],
+    ...['a:0', 'a:65536', 'a:', 'a:b', `${'a'.repeat(64)}.b`, `${'a.'.repeat(130)}b`],
+    ...['1.2.3', '1.2.3.4.5', '01.2.3.4', '256.2.3.4', '0x7f.1', '2130706433'],
+    ...['192.0.2.1/24', '192.0.2.0/33', '192.0.2.0/', '192.0.2.0/24/24'],
+    ...['2001:db8::1', '[192.0.2.7]', '[2001:db8::1', '[2001:db8::1/32]', '[fe80::1%eth0]'],
+  ]
+  test.each(NONE)('%j is none', (text) => {
     expect(parseRule(text)).toBeUndefined()
   })
 })
 
 test('a name keeps one form, whatever its case and its final dot', () => {
-  expect([canonicalName('A.Test'), canonicalName('a.test.'), canonicalName('a.test..')]).toEqual([
-    'a.test',
-    'a.test',
-    undefined,
-  ])
+  expect(['A.Test', 'a.test.', 'a.test..'].map(canonicalName)).toEqual(['a.test', 'a.test', undefined])
 })
