@@ -1,6 +1,6 @@
 /**
- * Secrets reach the command and nothing else: a run with one planted in every place that can hold one, and a look at everything
- * that is written or shown while it lives and after. Each look has a control that finds what must be found.
+ * Secrets reach the command and nothing else: each place that can hold one has one, and everything that is written or shown during the
+ * run and after it is searched. Each search has a control that finds what must be found.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { runsDirectory } from '../../src/backends/runs-directory.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith } from '../support/needs.ts'
+import { describeWith, testWith } from '../support/needs.ts'
 
 /** Text that every planted value begins with; put together here so that this file does not hold it. */
 const PLANTED = ['planted', 'secret'].join('-')
@@ -124,10 +124,14 @@ const inHome = ({ home }: TestSite) => WRITTEN_BY_THE_USER.map((file) => path.jo
 const TELL = `cat ~/${CREDENTIAL} /run/secrets/token; echo " $INHERITED $WRITTEN $TWIN"; env`
 
 describeWith(['bwrap', 'userns'], 'secrets', () => {
-  test('that were granted reach the command, those that were not do not', async () => {
-    const { stdout } = await finished(await makeTestSite(), ['--profile', '../p.yaml', '-c', TELL])
+  test('that were granted reach the command, others do not, and credentials are read-only', async () => {
+    const at = await makeTestSite()
+    const spoil = `echo x >> ~/${CREDENTIAL}; : > /run/secrets/token; rm -f ~/${CREDENTIAL}; mv ~/${CREDENTIAL} ~/x; ln -f ~/${CREDENTIAL} /tmp/x; chmod 666 /run/secrets/token`
+    const { stdout } = await finished(at, ['--profile', '../p.yaml', '-c', `${TELL}; ${spoil}`])
     const reached = [...new Set(stdout.match(new RegExp(`${PLANTED}-[a-z-]+?(?=${PLANTED}|[^a-z-]|$)`, 'g')))]
     expect(reached.toSorted()).toEqual(['credential', 'inherited', 'profile', 'token', 'twin'].map(secret).toSorted())
+    const files = [CREDENTIAL, 'token'].map((file) => text(path.join(at.home, file)))
+    expect(files).toEqual([secret('credential'), secret('token')])
   })
 
   test('are absent where nothing is named: the environment is cleared', async () => {
@@ -147,25 +151,16 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
     ])
   })
 
-  test('of a credential are read-only at their target, and the file is as it was', async () => {
-    const at = await makeTestSite()
-    const spoil = `echo x >> ~/${CREDENTIAL}; : > /run/secrets/token; rm -f ~/${CREDENTIAL}; mv ~/${CREDENTIAL} ~/x; ln -f ~/${CREDENTIAL} /tmp/x; chmod 666 /run/secrets/token`
-    await finished(at, ['--profile', '../p.yaml', '-c', spoil])
-    expect([text(path.join(at.home, CREDENTIAL)), text(path.join(at.home, 'token'))]).toEqual([
-      secret('credential'),
-      secret('token'),
-    ])
-  })
-
   test('are in no argument, no record and no file while the command runs, nor in the environment of its PID 1', async () => {
     const at = await makeTestSite()
-    const marker = `marker-${path.basename(at.home)}`
+    const [marker, typed] = ['marker', 'typed'].map((word) => `${word}-${path.basename(at.home)}`)
     const script = `cat /proc/1/environ /proc/1/cmdline 2>/dev/null | grep -c ${PLANTED.slice(0, 7)}; ${TELL}; echo ready; read line # ${marker}`
-    const child = start(at, ['--profile', '../p.yaml', '--audit', at.audit, '-c', script])
+    // Node gets the words of the command line by a descriptor.
+    const child = start(at, ['--env', `TYPED=${typed}`, '--profile', '../p.yaml', '--audit', at.audit, '-c', script])
     await printed(child, 'ready')
     // The control: arguments of the command are seen.
-    expect(programsWith(marker).length).toBeGreaterThanOrEqual(1)
-    expect(programsWith(PLANTED)).toEqual([])
+    expect(programsWith(`${marker}`).length).toBeGreaterThanOrEqual(1)
+    expect([programsWith(PLANTED), programsWith(`${typed}`)]).toEqual([[], []])
     expect(holders(runsDirectory(at.env, process.getuid?.() ?? 0))).toEqual([])
     const ps = await runCli(['ps', '--json'], {
       program: 'llm-do',
@@ -176,21 +171,24 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
     child.stdin.end('\n')
     const { stdout, stderr } = await child
     expect(stdout).toMatch(/^0\n/)
-    expect([stdout.includes(secret('credential')), stderr.includes(PLANTED)]).toEqual([true, false])
+    expect(stdout).toContain(secret('credential'))
+    expect(stdout).toContain(`TYPED=${typed}`)
+    expect(stderr).not.toContain(PLANTED)
   })
 
   test('are in no file afterwards: cache, records and audit log', async () => {
     const at = await makeTestSite()
-    // Twice with a pause: a plan is cached once what it was made of has settled.
+    const { LLM_DO_EXEC_ENV: _, ...env } = at.env
+    const bare = { ...at, env }
+    const cached = () => readdirSync(path.join(at.home, '.cache/llm-do/launch'))
+    // A plan is cached once what it was made of has settled.
+    do await finished(bare, ['--profile', '../bare.yaml', '-c', 'true'])
+    while (cached().length === 0)
     for (const words of [['--profile', '../p.yaml'], ['--profile', '../bare.yaml'], []]) {
-      await new Promise((resolve) => setTimeout(resolve, 120))
       await finished(at, [...words, '-c', 'true'])
-      const { LLM_DO_EXEC_ENV: _, ...env } = at.env
-      await finished({ ...at, env }, [...words, '-c', 'true'])
-      await finished({ ...at, env }, [...words, '--audit', at.audit, '-c', TELL])
+      await finished(bare, [...words, '--audit', at.audit, '-c', TELL])
     }
     expect(text(at.audit).trim().split('\n')).toHaveLength(3)
-    expect(readdirSync(path.join(at.home, '.cache/llm-do/launch')).length).toBeGreaterThan(0)
     expect(holders(at.home).toSorted()).toEqual(inHome(at))
   })
 
@@ -198,38 +196,17 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
     ['the plan', ['--plan']],
     ['the plan as JSON', ['--plan=json']],
     ['the exact process', ['--plan', '--argv']],
-    ['who set a key', ['--plan', '--why', 'env']],
+    ['the explanation of a key', ['--plan', '--why', 'env']],
     ['a refusal', ['--ro', './nope']],
     ['a refusal as JSON', ['--json', '--memory', 'much']],
-    ['the end of a command that failed', ['--timeout', '10ms']],
+    ['the message of a timeout', ['--timeout', '10ms']],
+    ['a message about a variable that cannot be one', ['--profile', '../wrong.yaml']],
   ])('are not in %s', async (_title, words) => {
-    const { stdout, stderr } = await finished(await makeTestSite(), [
-      '--profile',
-      '../p.yaml',
-      ...words,
-      '--',
-      'sleep',
-      '9',
-    ])
-    expect(stdout + stderr).not.toBe('')
-    expect(stdout + stderr).not.toContain(PLANTED)
-  })
-
-  test('are not in a message about a variable that cannot be one', async () => {
     const at = await makeTestSite()
     await writeFile(path.join(at.home, 'wrong.yaml'), `sandbox: { env: { set: { "A B": ${secret('wrong')} } } }\n`)
-    const { exitCode, stderr } = await finished(at, ['--profile', '../wrong.yaml', '--', 'true'])
-    expect([exitCode, stderr.includes(PLANTED)]).toEqual([125, false])
-  })
-
-  test('on the command line itself are in the argv of no program that runs: node is told them by a descriptor', async () => {
-    const at = await makeTestSite()
-    const typed = `typed-${path.basename(at.home)}`
-    const child = start(at, ['--env', `TYPED=${typed}`, '-c', 'echo "$TYPED"; echo ready; read line'])
-    await printed(child, 'ready')
-    expect(programsWith(typed)).toEqual([])
-    child.stdin.end('\n')
-    expect((await child).stdout).toContain(typed)
+    const { stdout, stderr } = await finished(at, ['--profile', '../p.yaml', ...words, '--', 'sleep', '9'])
+    expect(stdout + stderr).not.toBe('')
+    expect(stdout + stderr).not.toContain(PLANTED)
   })
 })
 
@@ -249,13 +226,10 @@ describe('the SSH agent', () => {
   }
 
   describeWith(['bwrap', 'userns', 'ssh-agent'], 'of the caller', () => {
-    test('cannot be reached unless it is granted', async () => {
-      const { stdout, stderr } = await finished(await withAgent(), AGENT)
-      expect([stdout, stderr]).toEqual(['none', expect.stringContaining('Could not open a connection')])
-    })
-
-    test('is reached by --ssh-agent, by its socket alone; an agent of root answers only root', async () => {
+    test('is reached by --ssh-agent alone, and by its socket alone; an agent of root answers only root', async () => {
       const at = await withAgent()
+      const without = await finished(at, AGENT)
+      expect([without.stdout, without.stderr]).toEqual(['none', expect.stringContaining('Could not open a connection')])
       const { stdout, stderr } = await finished(at, ['--ssh-agent', '-c', `${AGENT[1]}; ls ${at.home} 2>&1`])
       const expected = process.getuid?.() === 0 ? ['', /run llm-do as the user of the agent/] : [/no identities/, /^/]
       expect(stdout).toMatch(/^\/run\/ssh-agent\.sock\n/)
@@ -270,18 +244,15 @@ describe('the SSH agent', () => {
   })
 })
 
-describeWith(['bwrap', 'userns', 'git', 'ssh-agent'], 'git push from inside', () => {
-  test.each([
-    ['by ssh', 'git@example.com:o/r.git'],
-    ['by https', 'https://example.com/o/r.git'],
-  ])('%s has no way out and no key, and says which host it wanted', async (_title, remote) => {
+testWith(
+  ['bwrap', 'userns', 'git', 'ssh-agent'],
+  'git push has no way out, and names the host that it wanted',
+  async () => {
     const at = await makeTestSite()
+    const remote = 'git@example.com:o/r.git'
     const prepare = `git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m x && git remote add origin ${remote}`
     await execa('sh', ['-c', prepare], { cwd: at.work, env: at.env, extendEnv: false })
-    const { exitCode, stderr } = await finished(at, [
-      '-c',
-      'GIT_TERMINAL_PROMPT=0 git -c safe.directory=* push origin HEAD',
-    ])
+    const { exitCode, stderr } = await finished(at, ['-c', 'git -c safe.directory=* push origin HEAD'])
     expect([exitCode, stderr]).toEqual([128, expect.stringMatching(/[Cc]ould not resolve host(name)?:? ?example\.com/)])
-  })
-})
+  },
+)

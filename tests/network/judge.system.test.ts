@@ -76,12 +76,16 @@ describeWith(['gcc'], 'rules of a network, in C', () => {
   test('judge as the table says', async () => {
     const table = parse(readFileSync(join(import.meta.dirname, 'judgements.yaml'), 'utf8')) as readonly (Rules &
       Question & { readonly allowed: boolean; readonly by?: string })[]
-    for (const { host, port, allowed, by = '-', ...rules } of table)
-      expect(await judgedInC(rules, [{ host, port }])).toEqual([`${allowed ? 'allowed' : 'denied'} ${by}`])
+    const judged = await Promise.all(
+      table.map(({ host, port, allow, deny }) => judgedInC({ allow, deny }, [{ host, port }])),
+    )
+    expect(table.map((row, at) => ({ ...row, judged: judged[at] }))).toEqual(
+      table.map((row) => ({ ...row, judged: [`${row.allowed ? 'allowed' : 'denied'} ${row.by ?? '-'}`] })),
+    )
   })
 
   test('judge as TypeScript does, whatever the rules', async () => {
-    for (let seed = 1; seed <= 150; seed += 1) {
+    for (let seed = 1; seed <= 40; seed += 1) {
       const rules = randomRules(seed * 7919)
       const here = QUESTIONS.map((question) => judgedHere(rules, question))
       expect({ rules, judged: await judgedInC(rules, QUESTIONS) }).toEqual({ rules, judged: here })

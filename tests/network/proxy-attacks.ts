@@ -1,5 +1,5 @@
-/** What a command may send to the proxies of a restricted network: each attack with what it must meet, and the same with a host that is listed. Data. */
-import { HOST, WORLD, WORLD_V6 } from './world.ts'
+/** Attacks on the proxies of a restricted network: each with what it must meet, and the same form with a listed host. Data. */
+import { WORLD, WORLD_V6 } from './world.ts'
 
 export interface ProxyAttack {
   readonly what: string
@@ -39,60 +39,45 @@ const http = ({ what, sends, status = 400, control = OK.get }: Http): ProxyAttac
 const CONNECTS: readonly (readonly [what: string, target: string, status: number])[] = [
   ['a name that is not listed', 'other.test:80', 403],
   ['a port that is not listed', 'api.test:7', 403],
-  ['a name below a listed one', 'x.api.test:80', 403],
   ['a literal IPv4 address', `${WORLD}:80`, 403],
   ['a literal IPv6 address', `[${WORLD_V6}]:80`, 403],
   ['an IPv4 address in IPv6', `[::ffff:${WORLD}]:80`, 403],
   ['the loopback of the host', '127.0.0.1:53', 403],
-  ['an address of the host', `${HOST}:53`, 403],
   ['the unspecified address', '0.0.0.0:53', 403],
   ['the place of the proxy itself', '198.18.0.1:3128', 403],
   ['a decimal address', '3405804042:80', 400],
   ['an octal address', '0313.0.0162.012:80', 400],
-  ['a hexadecimal address', '0xcb00720a:80', 400],
   ['a short address', '127.1:53', 400],
   ['an address with leading zeros', '203.000.114.010:80', 400],
   ['an IPv6 address with a zone', `[${WORLD_V6}%25lo]:80`, 400],
   ['an IPv6 address without brackets', `${WORLD_V6}:80`, 400],
   ['a name in brackets', '[api.test]:80', 400],
-  ['no port', 'api.test', 400],
   ['an empty port', 'api.test:', 400],
   ['port 0', 'api.test:0', 400],
-  ['a port with a sign', 'api.test:+80', 400],
   ['a port beyond 65535', 'api.test:65616', 400],
-  ['a port behind a port', 'api.test:80:80', 400],
   ['a user', 'api.test@other.test:80', 400],
   ['a percent in the name', 'api%2etest:80', 400],
   ['a NUL in the name', 'api.test\0.other.test:80', 400],
-  ['a control character in the name', 'api.test\x0b:80', 400],
   ['a letter outside ASCII', 'äpi.test:80', 400],
   ['a path', 'api.test:80/say', 400],
-  ['a URL', 'http://api.test:80', 400],
-  ['an empty host', ':80', 400],
   ['an empty label', 'api..test:80', 400],
   ['a listed name that leads to 127.0.0.1', 'loop.test:80', 403],
-  ['a listed name that leads to ::ffff:127.0.0.1', 'mapped.test:80', 403],
   ['a listed name that leads to the host itself', 'self.test:80', 403],
   ['a listed name that leads to 10.1.2.3', 'private.test:80', 403],
-  ['a listed name that leads to 169.254.169.254', 'metadata.test:80', 403],
 ]
 
 const URLS: readonly (readonly [what: string, url: string, status: number])[] = [
   ['a name that is not listed', 'http://other.test/say', 403],
   ['a listed name as its user', 'http://api.test@other.test/say', 400],
-  ['a listed name as its user, with a password', 'http://api.test:80@other.test/say', 400],
   ['a backslash', 'http://other.test\\@api.test/say', 400],
   ['another scheme', 'ftp://api.test/say', 400],
   ['https', 'https://api.test/say', 400],
-  ['no scheme', '//api.test/say', 400],
   ['a path alone', '/say', 400],
-  ['a literal address', `http://${WORLD}/say`, 403],
   ['a listed name that leads to 10.1.2.3', 'http://private.test/say', 403],
 ]
 
 const HEADS: readonly Http[] = [
   { what: 'a word too much', sends: 'GET http://api.test/say x HTTP/1.1\r\n\r\n' },
-  { what: 'two spaces', sends: 'GET  http://api.test/say HTTP/1.1\r\n\r\n' },
   { what: 'a tab', sends: 'GET\thttp://api.test/say HTTP/1.1\r\n\r\n' },
   { what: 'HTTP/2.0', sends: connect('api.test:80', 'HTTP/2.0'), control: OK.connect },
   { what: 'a lower-case method', sends: 'connect api.test:80 HTTP/1.1\r\n\r\n', control: OK.connect },
@@ -106,7 +91,6 @@ const HEADS: readonly Http[] = [
     what: 'a length and chunks',
     sends: get('http://api.test/say', 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n'),
   },
-  { what: 'an unknown encoding', sends: get('http://api.test/say', 'Transfer-Encoding: xchunked\r\n') },
   { what: 'a length with a sign', sends: get('http://api.test/say', 'Content-Length: +5\r\n') },
   { what: 'a head of more than 8 KiB', sends: get('http://api.test/say', `A: ${'x'.repeat(9000)}\r\n`), status: 431 },
 ]
@@ -126,13 +110,10 @@ const SOCKS: readonly (readonly [what: string, sends: string, meets: string])[] 
   ['BIND', socksName('api.test', 80, '\x02'), `${GREETED}\x05\x07`],
   ['UDP ASSOCIATE', socksName('api.test', 80, '\x03'), `${GREETED}\x05\x07`],
   ['a literal address', socksV4(WORLD), `${GREETED}\x05\x02`],
-  ['a literal address as a name', socksName(WORLD), `${GREETED}\x05\x02`],
   ['the loopback of the host', socksV4('127.0.0.1', 53), `${GREETED}\x05\x02`],
   ['an address and a NUL as a name', socksName(`${WORLD}\0.api.test`), `${GREETED}\x05\x01`],
   ['a NUL in the name', socksName('api.test\0.other.test'), `${GREETED}\x05\x01`],
-  ['a percent in the name', socksName('api%2etest'), `${GREETED}\x05\x01`],
   ['a decimal address', socksName('3405804042'), `${GREETED}\x05\x01`],
-  ['an empty name', socksName(''), `${GREETED}\x05\x01`],
   ['port 0', socksName('api.test', 0), `${GREETED}\x05\x01`],
   ['another kind of address', socks('\x05\x01\0\x02\x01\x02\x03\x04\0\x50'), `${GREETED}\x05\x08`],
   ['a listed name that leads to 127.0.0.1', socksName('loop.test'), `${GREETED}\x05\x02`],

@@ -1,13 +1,14 @@
 /**
- * Real servers in the world of a test (world.ts), each started as its own documents say: sshd, PostgreSQL, redis, HTTPS with HTTP/2, and what
- * git, npm and pip fetch from a web server; and the clients that have to be compiled. Everything is prepared once, in one directory.
+ * Real servers in the world of a test (world.ts), each started as its own documents say: sshd, PostgreSQL, redis, HTTPS with HTTP/2;
+ * packages for git, npm and pip; and the clients that have to be compiled. Everything is prepared once, in one directory.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { chmod, chown, cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { newDirectory } from '../support/directory.ts'
-import type { World } from './world.ts'
+import { startServer, type World } from './world.ts'
 
 const PROGRAMS = join(import.meta.dirname, 'programs')
 const SOURCES = join(PROGRAMS, 'clients')
@@ -18,23 +19,6 @@ export interface Services {
   /** What the clients read and run: `$D` of their scripts. */
   readonly directory: string
   readonly close: () => Promise<void>
-}
-
-/** Starts a server and waits until it says that it serves. */
-async function serve(words: readonly string[], ready: RegExp): Promise<ChildProcess> {
-  const [file = '', ...rest] = words
-  const server = spawn(file, rest, { stdio: ['ignore', 'pipe', 'pipe'] })
-  let said = ''
-  await new Promise<void>((resolve, reject) => {
-    for (const stream of [server.stdout, server.stderr])
-      stream.on('data', (bytes: Buffer) => {
-        said = `${said}${bytes}`.slice(-4096)
-        if (ready.test(said)) resolve()
-      })
-    server.once('error', reject)
-    server.once('exit', (status) => reject(new Error(`${words.join(' ')} ended with ${status}: ${said}`)))
-  })
-  return server
 }
 
 /** Debian's daemons are unpacked, not installed (scripts/setup): none is to serve a developer's machine. */
@@ -51,14 +35,14 @@ export async function findProgram(directory: string, name: string): Promise<stri
 
 /* ---- what is fetched from the web server ---- */
 
-async function makeRepository(directory: string, web: string): Promise<void> {
+export async function makeRepository(directory: string, web: string): Promise<void> {
   const script = `git init -q made && cd made && echo noted >note && git add note
     git -c user.name=test -c user.email=test@test commit -q -m note
     git clone -q --bare . ../repo.git && git -C ../repo.git update-server-info && cp -r ../repo.git '${web}'`
   await execa('sh', ['-ec', script], { cwd: directory, env: { HOME: directory, GIT_CONFIG_NOSYSTEM: '1' } })
 }
 
-async function makeNpmPackage(directory: string, web: string): Promise<void> {
+export async function makeNpmPackage(directory: string, web: string, scheme = 'http'): Promise<void> {
   const manifest = { name: 'tiny', version: '1.0.0', main: 'index.js' }
   const place = join(directory, 'npm/package')
   await mkdir(place, { recursive: true })
@@ -66,7 +50,7 @@ async function makeNpmPackage(directory: string, web: string): Promise<void> {
   await writeFile(join(place, 'package.json'), JSON.stringify(manifest))
   await writeFile(join(place, 'index.js'), 'module.exports = "from=tiny"\n')
   await execa('tar', ['-czf', join(web, 'npm/tiny-1.0.0.tgz'), '-C', join(directory, 'npm'), 'package'])
-  const version = { ...manifest, dist: { tarball: 'http://api.test/npm/tiny-1.0.0.tgz' } }
+  const version = { ...manifest, dist: { tarball: `${scheme}://api.test/npm/tiny-1.0.0.tgz` } }
   const document = { name: 'tiny', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': version } }
   await writeFile(join(web, 'npm/tiny'), JSON.stringify(document))
 }
@@ -138,7 +122,7 @@ exec ssh -F none -i "$HOME/identity" -o IdentitiesOnly=yes -o BatchMode=yes -o C
   const sshd = await findProgram('usr/sbin', 'sshd')
   const own = `mount -t tmpfs none /run && mkdir -m 755 /run/sshd && mount --bind ${at('passwd')} /etc/passwd
     exec ${sshd} -D -e -f ${at('sshd_config')}`
-  return serve(
+  return startServer(
     [...inWorld, 'unshare', '--mount', '--propagation', 'private', 'sh', '-ec', own],
     /Server listening on ::/,
   )
@@ -149,24 +133,34 @@ async function startPostgres(directory: string, { inWorld }: World): Promise<Chi
   await mkdir(data)
   await chown(data, NOBODY, NOBODY)
   const programs = join(await findProgram('usr/lib/postgresql', '*/bin/initdb'), '..')
-  const asNobody = ['setpriv', '--reuid', `${NOBODY}`, '--regid', `${NOBODY}`, '--clear-groups', '--']
+  const asNobody = [
+    'setpriv',
+    '--reuid',
+    `${NOBODY}`,
+    '--regid',
+    `${NOBODY}`,
+    '--clear-groups',
+    '--pdeathsig',
+    'KILL',
+    '--',
+  ]
   const make = [join(programs, 'initdb'), '-D', data, '-A', 'trust', '-U', 'nobody', '--locale', 'C', '--no-sync']
   await execa('setpriv', [...asNobody.slice(1), ...make], { cwd: '/' })
   await writeFile(join(data, 'pg_hba.conf'), 'host all all all trust\n')
   const settings = ['listen_addresses=*', 'unix_socket_directories=', 'fsync=off'].flatMap((setting) => ['-c', setting])
   const server = [join(programs, 'postgres'), '-D', data, ...settings]
-  return serve([...inWorld, ...asNobody, ...server], /ready to accept connections/)
+  return startServer([...inWorld, ...asNobody, ...server], /ready to accept connections/)
 }
 
 /** Debian's redis-tools have the whole server, which is one by the name that it is started with. */
 async function startRedis(directory: string, { inWorld }: World): Promise<ChildProcess> {
   const start = `cd ${directory}; exec -a redis-server redis-check-rdb --bind '*' --protected-mode no --save ''`
-  return serve([...inWorld, 'bash', '-c', start], /Ready to accept connections/)
+  return startServer([...inWorld, 'bash', '-c', start], /Ready to accept connections/)
 }
 
 async function startSecure(directory: string, { inWorld }: World): Promise<ChildProcess> {
   const files = await makeCertificate(directory)
-  return serve([...inWorld, process.execPath, join(PROGRAMS, 'secure-server.mjs'), ...files], /ready/)
+  return startServer([...inWorld, process.execPath, join(PROGRAMS, 'secure-server.mjs'), ...files], /ready/)
 }
 
 export async function openServices(world: World): Promise<Services> {
@@ -174,14 +168,14 @@ export async function openServices(world: World): Promise<Services> {
   await makeRepository(directory, world.files)
   await Promise.all([makeNpmPackage(directory, world.files), makePythonPackage(world.files), compileClients(directory)])
   await cp(join(SOURCES, 'run-clients.py'), join(directory, 'run-clients.py'))
-  const starts = [startSshd, startPostgres, startRedis, startSecure]
-  const started = await Promise.allSettled(starts.map((start) => start(directory, world)))
+  const started = await Promise.allSettled(
+    [startSshd, startPostgres, startRedis, startSecure].map((start) => start(directory, world)),
+  )
   const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   const close = async (): Promise<void> => {
     const running = servers.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
-    const ended = running.map((server) => new Promise((resolve) => server.once('exit', resolve)))
     for (const server of running) server.kill('SIGINT')
-    await Promise.all(ended)
+    await Promise.all(running.map((server) => once(server, 'exit')))
     await remove()
   }
   const failed = started.find((one) => one.status === 'rejected')

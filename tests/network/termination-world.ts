@@ -1,70 +1,64 @@
 /**
  * A world (world.ts) with HTTPS servers whose authority the host trusts, and one whose it does not: api.test and other.test on ports 443 and
- * 8443, stranger.test on 9443.
+ * 8443, stranger.test on 9443. Runs in it have a profile with a secret.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import type { ChildProcess } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
+import type { Result } from '../../src/report/result.ts'
 import { newDirectory } from '../support/directory.ts'
-import { openWorld, WORLD, type World } from './world.ts'
+import { readOr } from '../support/processes.ts'
+import { resultOf, WAYS, type Way } from './ways.ts'
+import { openWorld, startServer, WORLD, type World } from './world.ts'
 
 const BUNDLE = '/etc/ssl/certs/ca-certificates.crt'
 const NAMES = ['api.test', 'other.test', 'stranger.test'] as const
+
+export const SECRET = 'hidden-7c1f0d'
+const CREDENTIAL = `{ host: api.test, header: Authorization, from: "env:TOKEN", format: "Bearer {}" }`
+/** `network` of the profile. */
+export const NETWORK = `terminate: true\nallow: [ api.test, other.test ]\ncredentials: [ ${CREDENTIAL} ]`
+
+export interface SecretRun {
+  readonly network?: string
+  readonly words?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly way?: Way
+  readonly through?: readonly string[]
+}
 
 export interface TerminationWorld {
   readonly world: World
   readonly directory: string
   /** Requests that servers have got. */
   readonly requests: () => Promise<readonly string[]>
+  /** A profile with that network. */
+  readonly profileOf: (network: string) => Promise<string>
+  readonly run: (command: readonly string[], options?: SecretRun) => Promise<Result>
   readonly close: () => Promise<void>
 }
 
+export const curl = (url: string, ...words: readonly string[]) => ['curl', '-sS', '-m', '20', ...words, url]
+
+export const terminatorsOf = (): readonly number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && readOr(`/proc/${name}/cmdline`).includes('dist/terminator.cjs\0'))
+    .map(Number)
+
 async function makeCertificates(directory: string): Promise<void> {
-  const openssl = (...words: readonly string[]) => execa('openssl', words, { cwd: directory })
-  const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
-  for (const ca of ['ca', 'stranger-ca'])
-    await openssl(
-      'req',
-      '-x509',
-      ...ec,
-      '-days',
-      '2',
-      '-subj',
-      `/CN=${ca}`,
-      '-keyout',
-      `${ca}.key`,
-      '-out',
-      `${ca}.pem`,
-    )
+  const make = (name: string, ...words: readonly string[]) => {
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', `${name}.key`]
+    const certificate = ['-x509', '-days', '2', '-subj', `/CN=${name}`, '-out', `${name}.pem`]
+    return execa('openssl', ['req', ...key, ...certificate, ...words], { cwd: directory })
+  }
+  for (const ca of ['ca', 'stranger-ca']) await make(ca)
   for (const name of NAMES) {
     const ca = name === 'stranger.test' ? 'stranger-ca' : 'ca'
-    await openssl('req', '-new', ...ec, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.csr`)
-    await writeFile(join(directory, `${name}.ext`), `subjectAltName=DNS:${name}\n`)
-    const sign = ['-CA', `${ca}.pem`, '-CAkey', `${ca}.key`, '-CAcreateserial', '-extfile', `${name}.ext`]
-    await openssl('x509', '-req', '-in', `${name}.csr`, ...sign, '-days', '2', '-out', `${name}.pem`)
+    const signed = ['-CA', `${ca}.pem`, '-CAkey', `${ca}.key`, '-addext', 'basicConstraints=CA:FALSE']
+    await make(name, ...signed, '-addext', `subjectAltName=DNS:${name}`)
   }
-}
-
-async function makeRepository(directory: string): Promise<void> {
-  const script = `git init -q made && cd made && echo noted >note && git add note
-    git -c user.name=test -c user.email=test@test commit -q -m note
-    git clone -q --bare . ../web/repo.git && git -C ../web/repo.git update-server-info`
-  await execa('sh', ['-ec', script], { cwd: directory, env: { HOME: directory, GIT_CONFIG_NOSYSTEM: '1' } })
-}
-
-async function makeNpmPackage(directory: string): Promise<void> {
-  const manifest = { name: 'tiny', version: '1.0.0', main: 'index.js' }
-  const [place, web] = [join(directory, 'npm/package'), join(directory, 'web/npm')]
-  await mkdir(place, { recursive: true })
-  await mkdir(web)
-  await writeFile(join(place, 'package.json'), JSON.stringify(manifest))
-  await writeFile(join(place, 'index.js'), 'module.exports = "from=tiny"\n')
-  await execa('tar', ['-czf', join(web, 'tiny-1.0.0.tgz'), '-C', join(directory, 'npm'), 'package'])
-  const version = { ...manifest, dist: { tarball: 'https://api.test/npm/tiny-1.0.0.tgz' } }
-  const document = { name: 'tiny', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': version } }
-  await writeFile(join(web, 'tiny'), JSON.stringify(document))
 }
 
 export async function openTerminationWorld(): Promise<TerminationWorld> {
@@ -76,38 +70,41 @@ export async function openTerminationWorld(): Promise<TerminationWorld> {
     await world.close()
     await remove()
   }
+  const log = join(directory, 'requests')
   try {
     await mkdir(join(directory, 'web'))
     await makeCertificates(directory)
-    await makeRepository(directory)
-    await makeNpmPackage(directory)
-    await writeFile(join(directory, 'requests'), '')
+    await writeFile(log, '')
     const bundle = join(directory, 'bundle.pem')
     await writeFile(bundle, `${await readFile(BUNDLE, 'utf8')}\n${await readFile(join(directory, 'ca.pem'), 'utf8')}`)
     await execa(world.through[0] ?? '', [...world.through.slice(1), 'mount', '--bind', bundle, BUNDLE])
-    for (const [port, ...names] of [
+    const program = [process.execPath, join(import.meta.dirname, 'programs/echo-server.mjs'), directory]
+    for (const [port = '', ...names] of [
       ['443', 'api.test', 'other.test'],
       ['8443', 'api.test', 'other.test'],
       ['9443', 'stranger.test'],
-    ]) {
-      const program = join(import.meta.dirname, 'programs/echo-server.mjs')
-      const words = [
-        ...world.inWorld,
-        process.execPath,
-        program,
-        directory,
-        port ?? '',
-        join(directory, 'requests'),
-        ...names,
-      ]
-      const server = spawn(words[0] ?? '', words.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] })
-      servers.push(server)
-      await once(server.stdout, 'data')
-    }
+    ])
+      servers.push(await startServer([...world.inWorld, ...program, port, log, ...names]))
   } catch (error) {
     await close()
     throw error
   }
-  const requests = async () => (await readFile(join(directory, 'requests'), 'utf8')).split('\n').filter(Boolean)
-  return { world, directory, requests, close }
+  let profiles = 0
+  const profileOf = async (network: string): Promise<string> => {
+    profiles += 1
+    const path = join(directory, `profile-${profiles}.yaml`)
+    await writeFile(path, `sandbox:\n  network:\n${network.replace(/^/gm, '    ')}\n`)
+    return path
+  }
+  return {
+    world,
+    directory,
+    profileOf,
+    close,
+    requests: async () => (await readFile(log, 'utf8')).split('\n').filter(Boolean),
+    run: async (command, { network = NETWORK, words = [], env = { TOKEN: SECRET }, way = WAYS[0], through } = {}) => {
+      const profile = ['--profile', await profileOf(network)]
+      return resultOf({ through: through ?? world.through, words: [...profile, ...words], command, way, env })
+    },
+  }
 }

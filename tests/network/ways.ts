@@ -1,22 +1,51 @@
-/** What the tests of a restricted network share: who runs it and by which engine, and names of the world that lead to forbidden places. */
+/** Shared by the tests of a restricted network: users and engines, runs in a world, and names of the world that lead to forbidden places. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Result } from '../../src/report/result.ts'
+import { type CliOptions, runCli } from '../support/cli.ts'
 import type { Need } from '../support/needs.ts'
 import { ATTACKS, type Attack, NOT_PUBLIC } from './attacks.ts'
 import { HOST, HOST_ANY, HOST_SECOND, HOST_V6, WORLD, type Zone } from './world.ts'
 
-/** Who runs the sandbox, and with which engine. */
+/** Root starts both: a world needs it. */
 export const WAYS = [
   { engine: 'unshare', as: 'root' },
-  { engine: 'bwrap', as: 'root' },
   { engine: 'unshare', as: 'plain' },
+] as const
+/** For the deep tests. */
+export const OTHER_WAYS = [
+  { engine: 'bwrap', as: 'root' },
   { engine: 'bwrap', as: 'plain' },
 ] as const
-export type Way = (typeof WAYS)[number]
+export type Way = (typeof WAYS)[number] | (typeof OTHER_WAYS)[number]
 
 export const needsOf = ({ engine, as }: Way): readonly Need[] => [
   engine,
   ...(as === 'plain' ? (['plain-user'] as const) : []),
+]
+
+/** Options of `exec` and a command; `through` leads to the host of a world. */
+export interface Run extends Omit<CliOptions, 'as'> {
+  readonly words?: readonly string[]
+  readonly command: readonly string[]
+  readonly way?: Way
+}
+
+export async function resultOf({ words = [], command, way = WAYS[0], ...call }: Run): Promise<Result> {
+  const argv = ['--json', '--engine', way.engine, ...words, '--', ...command]
+  const { stdout, stderr } = await runCli(argv, { ...call, as: way.as })
+  if (!stdout.toString().startsWith('{')) throw new Error(`no result: ${stdout}${stderr}`)
+  return JSON.parse(stdout.toString()) as Result
+}
+
+/** Words that allow hosts. */
+export const allow = (...hosts: readonly string[]): readonly string[] => hosts.flatMap((host) => ['--allow-host', host])
+export const shell = (script: string): readonly string[] => ['sh', '-c', script]
+export const python = (script: string, ...words: readonly string[]): readonly string[] => [
+  PYTHON,
+  '-c',
+  script,
+  ...words,
 ]
 
 /** Every name of ATTACKS: one that is not there would be refused by nobody. */
@@ -57,36 +86,35 @@ export const tryAll = (attempts: readonly string[], program = PYTHON): readonly 
   ...attempts,
 ]
 
-export interface Attempt {
-  readonly result: string
-  readonly ms: number
-}
-export type Met = ReadonlyMap<string, Attempt>
+/** By attempt: `ok` or an error. */
+export type Met = ReadonlyMap<string, { readonly result: string }>
 
-/** What try.py prints. */
+/** What try.py prints; attack.py prints the same. */
 export const readAttempts = (stdout: string): Met =>
   new Map(
     stdout
       .trim()
       .split('\n')
       .map((line) => line.split(' '))
-      .map(([attempt = '', result = '', ms = '']) => [attempt, { result, ms: Number(ms) }]),
+      .map(([attempt = '', result = '']) => [attempt, { result }]),
   )
 
 export const resultsOf = (met: Met): readonly string[] => [...met.values()].map(({ result }) => result)
 
-/** Milliseconds: more than a busy machine takes for a refusal, and less than any wait for an answer that never comes. */
-export const AT_ONCE_MS = 2000
+/** Attacks of a list that met something else than they may. */
+export const attacksThatPass = (
+  met: Met,
+  mayMeet = ({ meets }: Attack): readonly string[] => meets,
+  attacks: readonly Attack[] = ATTACKS,
+) =>
+  attacks
+    .map((attack) => ({ ...attack, met: met.get(attack.attempt)?.result ?? 'not tried' }))
+    .filter((attack) => !mayMeet(attack).includes(attack.met))
 
-const withMet = (met: Met) => (attack: Attack) => ({ ...attack, met: met.get(attack.attempt) })
-
-/** Attacks that met something else than they must, or late. */
-export const attacksThatPass = (met: Met, expected = ({ meets }: Attack): readonly string[] => meets) =>
-  ATTACKS.filter((attack) => {
-    const { result, ms } = met.get(attack.attempt) ?? { result: 'not tried', ms: 0 }
-    return !expected(attack).includes(result) || ms > AT_ONCE_MS
-  }).map(withMet(met))
-
-/** Attacks that the host itself cannot do: those would prove nothing. */
-export const attacksThatAreWeak = (met: Met) =>
-  ATTACKS.filter(({ attempt, onHost }) => onHost !== undefined && met.get(attempt)?.result !== onHost).map(withMet(met))
+/** Attacks that the host itself cannot do: those would prove nothing. A kernel may lack a family of sockets: the host then says so. */
+export const attacksThatAreWeak = (met: Met, attacks: readonly Attack[] = ATTACKS) =>
+  attacksThatPass(
+    met,
+    ({ onHost = '' }) => [onHost, 'EAFNOSUPPORT', 'EPROTONOSUPPORT'],
+    attacks.filter(({ onHost }) => onHost !== undefined),
+  )

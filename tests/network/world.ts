@@ -6,7 +6,6 @@
  *     host  203.0.114.1, .2  ── veth ──  203.0.114.10, 2a11:1111::10  world
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -43,19 +42,23 @@ export interface World {
   readonly close: () => Promise<void>
 }
 
-/** Waits for the first line of a program that then goes on. */
-async function ready(process: ChildProcess): Promise<ChildProcess> {
-  await Promise.race([
-    once(process.stdout as NodeJS.ReadableStream, 'data'),
-    once(process, 'exit').then(([status]) => {
-      throw new Error(`${process.spawnargs.join(' ')} ended with ${status}`)
-    }),
-  ])
-  return process
+/** Starts a server that dies with this worker, and waits until it has said that it serves: by anything, or by what fits `said`. */
+export async function startServer(words: readonly string[], said?: RegExp): Promise<ChildProcess> {
+  const server = spawn('setpriv', ['--pdeathsig', 'KILL', '--', ...words], {
+    stdio: ['ignore', 'pipe', said === undefined ? 'inherit' : 'pipe'],
+  })
+  let text = ''
+  await new Promise<void>((resolve, reject) => {
+    for (const stream of [server.stdout, server.stderr])
+      stream?.on('data', (bytes: Buffer) => {
+        text = `${text}${bytes}`.slice(-4096)
+        if (said === undefined || said.test(text)) resolve()
+      })
+    server.once('error', reject)
+    server.once('exit', (status) => reject(new Error(`${words.join(' ')} ended with ${status}: ${text}`)))
+  })
+  return server
 }
-
-const start = ([file = '', ...words]: readonly string[]): Promise<ChildProcess> =>
-  ready(spawn(file, words, { stdio: ['ignore', 'pipe', 'inherit'] }))
 
 const STAY = ['sh', '-c', 'echo ready; exec sleep 3600']
 
@@ -123,7 +126,7 @@ export async function openWorld(zone: Zone, { hostServes = false }: WorldOptions
   await writeFile(join(path, 'questions'), '')
   const started: ChildProcess[] = []
   const begin = async (words: readonly string[]): Promise<ChildProcess> => {
-    const child = await start(words)
+    const child = await startServer(words)
     started.push(child)
     return child
   }
