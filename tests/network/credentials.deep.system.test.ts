@@ -11,16 +11,9 @@ import { kernelThat } from '../support/kernel.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { newerNodes } from '../support/nodes.ts'
 import { packageCopy } from '../support/package.ts'
-import { readOr, until } from '../support/processes.ts'
+import { readOr } from '../support/processes.ts'
 import { makeNpmPackage, makeRepository } from './services.ts'
-import {
-  curl,
-  NETWORK,
-  openTerminationWorld,
-  SECRET,
-  type TerminationWorld,
-  terminatorsOf,
-} from './termination-world.ts'
+import { curl, NETWORK, openTerminationWorld, SECRET, type TerminationWorld } from './termination-world.ts'
 import { needsOf, OTHER_WAYS, python, shell } from './ways.ts'
 
 let site: TerminationWorld
@@ -88,7 +81,7 @@ describeWith(['root', 'git'], 'credentials that stay outside', () => {
       curl -sS -m 60 https://api.test/closing https://api.test/closing https://api.test/large | wc -c
       curl -sS -m 60 https://api.test/cut; echo " $?"`
     const running = site.run(['bash', '-c', script], { words: ['--timeout', '120s'] })
-    const terminator = await until('a terminator', () => terminatorsOf()[0])
+    const terminator = await site.terminator()
     const [{ stdout }, peak] = await Promise.all([running, peakOf(terminator)])
     expect(stdout).toBe(`"size":50000000\n"size":3000000\n67108864\n67108864\n${67108864 + 16}\nbegun 18\n`)
     expect(peak).toBeLessThan(256 * 1024)
@@ -121,7 +114,7 @@ print(sum(once(i) for i in range(600)))`
       const [program = '', ...words] = [...site.world.through, join(copy.root, 'bin/llm-do-exec'), ...argv]
       const env = { TOKEN: SECRET, PATH: process.env['PATH'], HOME: gate }
       const running = execa(program, words, { cwd: '/', env, extendEnv: false, reject: false })
-      const terminator = await until('a terminator', () => terminatorsOf()[0])
+      const terminator = await site.terminator()
       const node = readlinkSync(`/proc/${terminator}/exe`)
       await writeFile(join(gate, 'open'), '')
       const { stdout } = JSON.parse((await running).stdout) as Result

@@ -5,7 +5,7 @@ import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { readOr, until } from '../support/processes.ts'
+import { readOr } from '../support/processes.ts'
 import {
   curl,
   NETWORK,
@@ -13,14 +13,12 @@ import {
   SECRET,
   type SecretRun,
   type TerminationWorld,
-  terminatorsOf,
 } from './termination-world.ts'
-import { python, shell, WAYS } from './ways.ts'
+import { python, shell, until, WAYS } from './ways.ts'
 
 let site: TerminationWorld
 
 const run = (command: readonly string[], options?: SecretRun) => site.run(command, options)
-const terminator = () => until('a terminator', () => terminatorsOf()[0])
 
 /** A command that goes on with `after` when `open` has been called. */
 async function gated(after: string) {
@@ -253,7 +251,7 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
     const { words, command, open } = await gated(script)
     const running = run(command, { network: 'allow: [ api.test ]', words })
     await site.world.helper()
-    expect(terminatorsOf()).toEqual([])
+    expect(site.terminators()).toEqual([])
     await open()
     expect((await running).stdout).toMatch(/^0\n.*issuer: CN=ca\n$/)
   })
@@ -261,9 +259,9 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
   test('the terminator has no secret in its words and variables, no root, and ends with the run', async () => {
     const { words, command, open } = await gated('')
     const running = run(command, { words })
-    const pid = await terminator()
+    const pid = await site.terminator()
     const own = /^Uid:\t(19\d{8})\t\1\t\1\t\1$/m
-    await until('an id without a user', () => (own.test(readOr(`/proc/${pid}/status`)) ? true : undefined))
+    await until(() => (own.test(readOr(`/proc/${pid}/status`)) ? true : undefined))
     const [argv, variables] = ['cmdline', 'environ'].map((name) => readOr(`/proc/${pid}/${name}`))
     expect(argv).toContain('terminator')
     expect(`${argv}${variables}`).not.toContain(SECRET)
@@ -277,7 +275,7 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
       'curl -sSm 20 https://api.test/late; curl -sSm 20 https://other.test/ | grep -c other',
     )
     const running = run(command, { words })
-    const pid = await terminator()
+    const pid = await site.terminator()
     await site.world.helper()
     process.kill(pid, 'SIGKILL')
     await open()
@@ -289,12 +287,12 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
 
   test.each(['net', 'launch', 'runner'])('nothing is left of the terminator when %s is killed', async (which) => {
     const running = run(['sleep', '60']).catch(() => undefined)
-    const pid = await terminator()
+    const pid = await site.terminator()
     const helper = await site.world.helper()
     const launch = Number(/^PPid:\t(\d+)/m.exec(readOr(`/proc/${helper}/status`))?.[1])
     const runner = Number(/^PPid:\t(\d+)/m.exec(readOr(`/proc/${pid}/status`))?.[1])
     process.kill({ net: helper, launch, runner }[which] ?? 0, 'SIGKILL')
-    await until('the end of the terminator', () => (readOr(`/proc/${pid}/comm`) === '' ? true : undefined))
+    await until(() => (readOr(`/proc/${pid}/comm`) === '' ? true : undefined))
     // With the network gone the command may go on; its runner is then asked to end.
     if (which === 'net') process.kill(runner, 'SIGTERM')
     await running

@@ -10,7 +10,7 @@ import { startPool } from '../pool/pool.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { readOr, until } from '../support/processes.ts'
+import { readOr } from '../support/processes.ts'
 import { ATTACKED, ATTACKS } from './attacks.ts'
 import {
   ATTACKED_ZONE,
@@ -23,6 +23,7 @@ import {
   resultOf,
   shell,
   tryAll,
+  until,
 } from './ways.ts'
 import { openWorld, WORLD, type World } from './world.ts'
 
@@ -101,7 +102,7 @@ open('${cwd}/begun', 'w')
 while not os.path.exists('${cwd}/seen'): time.sleep(0.05)`
     const running = run(['--rw', cwd, ...allow('api.test:*')], python(slow))
     const helper = await world.helper()
-    await until('300 readers', () => (readOr(`${cwd}/begun`, 'no') === '' ? true : undefined))
+    await until(() => (readOr(`${cwd}/begun`, 'no') === '' ? true : undefined))
     const kib = Number.parseInt(statusLine(readFileSync(`/proc/${helper}/status`, 'utf8'), 'VmHWM'), 10)
     await writeFile(join(cwd, 'seen'), '')
     expect((await running).stdout).toBe('True\n')
@@ -151,7 +152,7 @@ with socket.create_connection(('198.18.0.1', 53), 60) as s:
     const script = `until [ -e ${cwd}/go ]; do sleep 0.05; done; exec /usr/bin/python3 ${cwd}/ask.py`
     const running = run(['--ro', cwd, ...allow('api.test')], shell(script))
     const helper = await world.helper()
-    await until('a filter', () => (lineOf(helper, 'Seccomp') === '2' ? true : undefined))
+    await until(() => (lineOf(helper, 'Seccomp') === '2' ? true : undefined))
     const [id = ''] = lineOf(helper, 'Uid').split('\t')
     // As the helper's own user: not every root may change the limits of others.
     const as = ['--reuid', id, '--regid', id, '--clear-groups', 'prlimit', '--pid', `${helper}`]
@@ -160,7 +161,7 @@ with socket.create_connection(('198.18.0.1', 53), 60) as s:
     await limit(4)
     const before = sleeps()
     await writeFile(join(cwd, 'go'), '')
-    await until('fifty sleeps', () => (sleeps() > before + 50 ? true : undefined))
+    await until(() => (sleeps() > before + 50 ? true : undefined))
     await limit(1000)
     expect((await running).stdout).toBe("b'\\x7f\\x00\\x00\\x01'\n")
   })

@@ -84,8 +84,12 @@ describeWith('root', 'the resolver of the helper', () => {
   })
 
   test('/etc/hosts comes first, as it is when the name is asked for', async () => {
-    await setUp('hosts', `127.0.0.1 localhost\n${WORLD} first.test Listed.test # ${NOBODY} listed.test\n`)
-    expect(await connect('listed.test', 'plain.test')).toEqual({ 'listed.test': 'hello', 'plain.test': 'hello' })
+    await setUp('hosts', `127.0.0.1 localhost\n${WORLD} first.test Listed.test # commented.test\n`)
+    expect(await connect('listed.test', 'plain.test', 'commented.test')).toEqual({
+      'listed.test': 'hello',
+      'plain.test': 'hello',
+      'commented.test': 'EAI_NONAME',
+    })
     expect(await world.questions()).not.toContain('listed.test')
   })
 

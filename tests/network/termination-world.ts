@@ -3,14 +3,14 @@
  * 8443, stranger.test on 9443. Runs in it have a profile with a secret.
  */
 import type { ChildProcess } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import type { Result } from '../../src/report/result.ts'
 import { newDirectory } from '../support/directory.ts'
 import { readOr } from '../support/processes.ts'
-import { resultOf, WAYS, type Way } from './ways.ts'
+import { resultOf, until, WAYS, type Way } from './ways.ts'
 import { openWorld, startServer, WORLD, type World } from './world.ts'
 
 const BUNDLE = '/etc/ssl/certs/ca-certificates.crt'
@@ -37,15 +37,24 @@ export interface TerminationWorld {
   /** A profile with that network. */
   readonly profileOf: (network: string) => Promise<string>
   readonly run: (command: readonly string[], options?: SecretRun) => Promise<Result>
+  /** Terminators of runs in this world. */
+  readonly terminators: () => readonly number[]
+  /** Waits for the first one. */
+  readonly terminator: () => Promise<number>
   readonly close: () => Promise<void>
 }
 
 export const curl = (url: string, ...words: readonly string[]) => ['curl', '-sS', '-m', '20', ...words, url]
 
-export const terminatorsOf = (): readonly number[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && readOr(`/proc/${name}/cmdline`).includes('dist/terminator.cjs\0'))
-    .map(Number)
+function namespaceOf(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/net`)
+  } catch {
+    return '' // it has ended
+  }
+}
+
+const isTerminator = (pid: string): boolean => readOr(`/proc/${pid}/cmdline`).includes('dist/terminator.cjs\0')
 
 async function makeCertificates(directory: string): Promise<void> {
   const make = (name: string, ...words: readonly string[]) => {
@@ -96,9 +105,15 @@ export async function openTerminationWorld(): Promise<TerminationWorld> {
     await writeFile(path, `sandbox:\n  network:\n${network.replace(/^/gm, '    ')}\n`)
     return path
   }
+  const terminators = (): readonly number[] =>
+    readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && isTerminator(name) && namespaceOf(name) === world.namespace)
+      .map(Number)
   return {
     world,
     directory,
+    terminators,
+    terminator: () => until(() => terminators()[0]),
     profileOf,
     close,
     requests: async () => (await readFile(log, 'utf8')).split('\n').filter(Boolean),

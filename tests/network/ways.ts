@@ -1,6 +1,7 @@
 /** Shared by the tests of a restricted network: users and engines, runs in a world, and names of the world that lead to forbidden places. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import type { Result } from '../../src/report/result.ts'
 import { type CliOptions, runCli } from '../support/cli.ts'
 import type { Need } from '../support/needs.ts'
@@ -47,6 +48,15 @@ export const python = (script: string, ...words: readonly string[]): readonly st
   script,
   ...words,
 ]
+
+/** Asks until the answer is there; the time limit of the test ends a hang. */
+export async function until<T>(find: () => T | undefined): Promise<T> {
+  for (;;) {
+    const found = find()
+    if (found !== undefined) return found
+    await setTimeout(20)
+  }
+}
 
 /** Every name of ATTACKS: one that is not there would be refused by nobody. */
 export const ATTACKED_ZONE: Zone = {

@@ -33,6 +33,8 @@ export interface World {
   readonly inWorld: readonly string[]
   /** What the host's name server has been asked for. */
   readonly questions: () => Promise<readonly string[]>
+  /** The network namespace of the host, as /proc names it. */
+  readonly namespace: string
   /** What the servers of the world serve at `/`. */
   readonly files: string
   /** Helpers of restricted sandboxes that stand on this host. */
@@ -90,8 +92,7 @@ const WORLD_LINKS = [
 /** Processes that come and go are passed over. */
 const readOr = (nothing: string, reading: Promise<string>): Promise<string> => reading.catch(() => nothing)
 
-async function helpersOn(namespace: string): Promise<readonly number[]> {
-  const wanted = await readlink(namespace)
+async function helpersOn(wanted: string): Promise<readonly number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const found = await Promise.all(
     pids.map(async (pid) => {
@@ -103,12 +104,11 @@ async function helpersOn(namespace: string): Promise<readonly number[]> {
 }
 
 async function firstHelperOn(namespace: string): Promise<number> {
-  for (let tries = 0; tries < 200; tries += 1) {
+  for (;;) {
     const [helper] = await helpersOn(namespace)
     if (helper !== undefined) return helper
     await setTimeout(50)
   }
-  throw new Error('no helper has come up')
 }
 
 export interface WorldOptions {
@@ -157,13 +157,15 @@ export async function openWorld(zone: Zone, { hostServes = false }: WorldOptions
     await begin([...through, ...nameServer, join(path, 'questions'), JSON.stringify(zone)])
     await begin([...inWorld, process.execPath, join(PROGRAMS, 'servers.mjs'), files])
     if (hostServes) await begin([...through, process.execPath, join(PROGRAMS, 'servers.mjs'), files])
+    const namespace = await readlink(`/proc/${host.pid}/ns/net`)
     return {
       through,
       inWorld,
       files,
+      namespace,
       questions: async () => (await readFile(join(path, 'questions'), 'utf8')).split('\n').filter(Boolean),
-      helpers: () => helpersOn(`/proc/${host.pid}/ns/net`),
-      helper: () => firstHelperOn(`/proc/${host.pid}/ns/net`),
+      helpers: () => helpersOn(namespace),
+      helper: () => firstHelperOn(namespace),
       close,
     }
   }

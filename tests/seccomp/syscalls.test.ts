@@ -35,21 +35,10 @@ describe('the tables of system calls', () => {
   })
 
   test.each([
-    ['x64', 'read', 0],
     ['x64', 'openat', 257],
-    ['x64', 'rseq', 334],
-    ['x64', 'uprobe', 336],
-    ['arm64', 'read', 63],
     ['arm64', 'openat', 56],
-    ['arm64', 'accept4', 242],
-    ['arm64', 'wait4', 260],
-    ['arm64', 'kexec_file_load', 294],
     ['x64', 'clone3', 435],
     ['arm64', 'clone3', 435],
-    ['x64', 'fchmodat2', 452],
-    ['arm64', 'mseal', 462],
-    ['x64', 'open_tree_attr', 467],
-    ['arm64', 'file_setattr', 469],
   ] as const)('on %s %s has the number %i', (arch, name, number) => {
     expect(SYSCALLS[arch].get(name)).toBe(number)
   })
