@@ -144,6 +144,20 @@ describeWith('root', 'the proxies of a restricted network', () => {
     expect(wrong.filter(({ expected, answer }) => !expected.test(answer))).toEqual([])
   })
 
+  test('the server gets the judged host, and not what follows a request', async () => {
+    // The server of port 7 sends back what it gets.
+    const script = `
+import socket
+with socket.create_connection(('198.18.0.1', 3128), 60) as s:
+    s.sendall(b'GET http://api.test:7/first HTTP/1.1\\r\\nHost: other.test\\r\\n\\r\\nGET http://other.test/second HTTP/1.1\\r\\n\\r\\n')
+    s.shutdown(socket.SHUT_WR)
+    data = b''
+    while (got := s.recv(65536)): data += got
+print(b'GET /first' in data, b'Host: api.test:7' in data, b'other.test' in data, b'second' in data)`
+    const { stdout, stderr } = await run(allow('api.test:7'), python(script))
+    expect({ stdout, stderr }).toEqual({ stdout: 'True True False False\n', stderr: '' })
+  })
+
   test('bodies arrive whole, by length and in chunks', async () => {
     const script = `
 import http.client
