@@ -294,7 +294,7 @@ mutants: all ## breaks a wall at a time, in a copy, and demands that its test no
 
 client-table: all ## real clients of a restricted network, each allowed and denied, as a table (root)
 	@mkdir -p build
-	@LLM_DO_TEST_CLIENTS=build/clients.md $(VITEST) run --project system tests/network/clients.system.test.ts
+	@LLM_DO_TEST_CLIENTS=build/clients.md $(VITEST) run --project system tests/network/clients.deep.system.test.ts
 	@cat build/clients.md
 
 golden: $(NODE_MODULES) ## rewrite the golden files; git diff is the review
