@@ -3,14 +3,13 @@ import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync,
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import { execa } from 'execa'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { Sights } from '../../src/cgroup/fact.ts'
 import { prepareGroup } from '../../src/cgroup/group.ts'
 import { observeCgroup } from '../../src/cgroup/ladder.ts'
 import { SandboxError } from '../../src/error.ts'
 import { observePaths } from '../../src/host/paths.ts'
-import { until } from '../pool/pool.ts'
-import { temporaryDirectory } from '../support/directory.ts'
+import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
 import { becoming, PLAIN_ID } from '../support/users.ts'
@@ -72,19 +71,6 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
     expect(childrenOf(group)).toEqual([])
   })
 
-  test('the observed rung is one that was really tried: a group can be made there', async () => {
-    const { parent } = await observeCgroup({ uid, observe })
-    if (parent === undefined) throw new Error("expected a place on the host's tree")
-    const probe = join(parent, 'llm-do-test-probe')
-    mkdirSync(probe)
-    rmdirSync(probe)
-    const before = childrenOf(parent)
-    await observeCgroup({ uid, observe })
-    // Others may be trying the same place at this moment, or were killed while they did: what counts is what is new and stays.
-    const added = childrenOf(parent).filter((name) => name.startsWith('llm-do-probe') && !before.includes(name))
-    await until(async () => !added.some((name) => childrenOf(parent).includes(name)) || undefined, 'the end of probes')
-  })
-
   test('who was killed while it tried a place leaves a group that the next one removes, but not that of a living one', async () => {
     const group = newGroup()
     const dead = spawnSync('true').pid
@@ -104,12 +90,6 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
     expect(await tryGroup(false)).toMatchObject({ isPassing: false })
     expect(childrenOf(group)).toEqual([])
   })
-
-  test('without all three controllers it says why', async () => {
-    const fact = await observeCgroup({ uid, observe })
-    const complete = ['memory', 'pids', 'cpu'].every((name) => fact.controllers.includes(name))
-    expect(fact.lacking === '').toBe(complete)
-  })
 })
 
 /** observeCgroup in a process of its own, as a plain user, standing in `own`. */
@@ -117,27 +97,31 @@ async function observeAsPlain(
   own: string,
   { cgroupParent, kernel = [] }: { readonly cgroupParent?: string; readonly kernel?: readonly string[] } = {},
 ): Promise<Record<string, unknown>> {
-  const directory = await temporaryDirectory({ mode: 0o755 })
-  const file = join(directory, 'observe.mjs')
   const inputs = JSON.stringify({ uid: PLAIN_ID, ...(cgroupParent === undefined ? {} : { cgroupParent }) })
+  const words = [...becoming('plain'), ...kernel, process.execPath, observer.file, inputs]
+  const ended = await execa('sh', ['-c', `echo 0 > "$1/cgroup.procs" && shift && exec "$@"`, 'sh', own, ...words])
+  return JSON.parse(ended.stdout) as Record<string, unknown>
+}
+
+const observer = { file: '' }
+
+async function buildObserver(directory: string): Promise<void> {
+  observer.file = join(directory, 'observe.mjs')
   await build({
     stdin: {
       contents: `import { observeCgroup } from './src/cgroup/ladder.ts'
         const observe = (paths) => Object.fromEntries(paths.map((path) => [path, 'as it was']))
-        observeCgroup({ ...${inputs}, observe }).then((fact) => console.log(JSON.stringify(fact, (_, value) => value ?? 'unknown')), ({ code, message, hint }) => console.log(JSON.stringify({ code, message, hint })))`,
+        observeCgroup({ ...JSON.parse(process.argv[2]), observe }).then((fact) => console.log(JSON.stringify(fact, (_, value) => value ?? 'unknown')), ({ code, message, hint }) => console.log(JSON.stringify({ code, message, hint })))`,
       resolveDir: join(import.meta.dirname, '../..'),
       loader: 'ts',
     },
     bundle: true,
     platform: 'node',
     format: 'esm',
-    outfile: file,
+    outfile: observer.file,
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     logLevel: 'silent',
   })
-  const words = [...becoming('plain'), ...kernel, process.execPath, file]
-  const ended = await execa('sh', ['-c', `echo 0 > "$1/cgroup.procs" && shift && exec "$@"`, 'sh', own, ...words])
-  return JSON.parse(ended.stdout) as Record<string, unknown>
 }
 
 function delegate(group: string): void {
@@ -146,6 +130,12 @@ function delegate(group: string): void {
 }
 
 describeWith(['root', 'plain-user'], 'a plain user', () => {
+  beforeAll(async () => {
+    const { path, remove } = await newDirectory({ mode: 0o755 })
+    await buildObserver(path)
+    return remove
+  })
+
   test('gets the accounting rung, or better, in a group that was given away by chown', async () => {
     const group = newGroup()
     delegate(group)

@@ -1,8 +1,6 @@
 /** What a command can leave in its layer, and what can happen on the host meanwhile: nothing planted is followed, nothing is lost. */
 import {
-  chmodSync,
   existsSync,
-  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -12,35 +10,33 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { chown } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { becoming, callers, uidOf } from '../support/users.ts'
+import { becoming, currentUser } from '../support/users.ts'
 import { killEverywhere } from './kills.ts'
 import { helperFor, makePlace, type Place, treeOf } from './place.ts'
 
-async function fill({ project, outside, user }: Place): Promise<void> {
-  const files = ['file', 'd/one', 'd/two', 'e/three', '../outside/secret', '../outside/one']
-  for (const name of ['d', 'e']) mkdirSync(join(project, name))
-  for (const name of files) writeFileSync(join(project, name), `${name}\n`)
-  if (user === 'plain')
-    for (const name of ['d', 'e', ...files]) await chown(join(project, name), uidOf('plain'), uidOf('plain'))
-  await Promise.resolve(outside)
+function fill(place: Place): void {
+  const files = ['file', 'gone', 'd/one', 'd/two', 'e/three', '../outside/secret', '../outside/one']
+  for (const name of ['d', 'e']) mkdirSync(join(place.project, name))
+  for (const name of files) writeFileSync(join(place.project, name), `${name}\n`)
 }
 
 const secret = ({ outside }: Place): readonly string[] => treeOf(outside)
 
 const idOf = async (place: Place, script: string): Promise<string> => (await place.run(script)).cow?.id ?? ''
 
-describe.each(callers())('as %s', (user) => {
+const user = currentUser()
+
+describe(`as ${user}`, () => {
   describe('a link', () => {
     test('that took the place of a directory since the run is not followed, and nothing is applied', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const before = secret(place)
       const id = await idOf(place, 'echo changed > d/one; echo new > d/new; rm d/two')
       renameSync(join(place.project, 'd'), join(place.project, 'was'))
@@ -57,7 +53,7 @@ describe.each(callers())('as %s', (user) => {
 
     test('put in the way while it is applied is not followed, and all of it is taken back', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const before = secret(place)
       const id = await idOf(place, 'echo new > d/new')
       // Stopped between its last look and its first step.
@@ -84,7 +80,7 @@ describe.each(callers())('as %s', (user) => {
 
     test('of the command is applied as a link, and is said to lead out', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const { cow, changes = [] } = await place.run(
         `ln -s ../outside/secret up; ln -s /etc/passwd absolute; ln -s file inside; rm -r e; ln -s ../outside e`,
       )
@@ -99,7 +95,6 @@ describe.each(callers())('as %s', (user) => {
       const place = await makePlace(user)
       const other = join(place.outside, 'other')
       mkdirSync(other)
-      if (user === 'plain') await chown(other, uidOf('plain'), uidOf('plain'))
       const planted = `ln -s ${place.outside} ${other}/d; mkdir -p d/planted; echo x > d/planted/x; echo y > y`
       const { cow } = await place.run(planted, '--cow', other)
       const before = secret(place)
@@ -114,7 +109,7 @@ describe.each(callers())('as %s', (user) => {
 
     test('in place of the whole directory is refused', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const id = await idOf(place, 'echo changed > file')
       renameSync(place.project, `${place.project}.was`)
       symlinkSync(place.outside, place.project)
@@ -129,47 +124,10 @@ describe.each(callers())('as %s', (user) => {
   })
 
   describe('what must not reach the host', () => {
-    test('set-id bits, marks of overlay and special files stay in the layer', async () => {
-      const place = await makePlace(user)
-      await fill(place)
-      const { cow, changes = [] } = await place.run(
-        `cp /bin/true tool; chmod 755 tool; chmod u+s tool; python3 - <<'END'
-import os
-for name, mark in (('user.overlay.opaque', b'y'), ('user.overlay.redirect', b'/d'), ('user.note', b'kept'), ('trusted.overlay.opaque', b'y')):
-  try: os.setxattr('e', name, mark)
-  except OSError: pass
-os.setxattr('file', 'user.note', b'kept')
-for make in (lambda: os.mknod('whiteout', 0o020000, 0), lambda: os.mkfifo('pipe')):
-  try: make()
-  except OSError as error: print(error.errno)
-END
-        echo more >> file; rm -r d; mkdir d; echo only > d/only`,
-        '--seccomp',
-        'default',
-      )
-      expect(changes.map(({ path }) => path)).not.toContain('e/three')
-      // What the filter has refused, as if it had not.
-      chmodSync(join(place.layers, cow?.id ?? '', 'zone.0/up/tool'), 0o6755)
-      const { status } = await place.cli('apply', cow?.id ?? '')
-      expect(status).toBe(0)
-      expect(lstatSync(join(place.project, 'tool')).mode & 0o7777).toBe(0o755)
-      expect(readdirSync(join(place.project, 'd'))).toEqual(['only'])
-      expect(readFileSync(join(place.project, 'e/three'), 'utf8')).toBe('e/three\n')
-      const modes = readdirSync(place.project).map((name) => lstatSync(join(place.project, name)))
-      expect(modes.filter((one) => (one.mode & 0o6000) !== 0 || !(one.isFile() || one.isDirectory()))).toEqual([])
-      const marks = `import os, sys
-for at, directories, files in os.walk(sys.argv[1]):
-    for name in [*directories, *files]: print(name, *os.listxattr(os.path.join(at, name), follow_symlinks=False))`
-      const { stdout } = await execa('python3', ['-c', marks, place.project])
-      expect(stdout.split('\n')).toContain('e')
-      expect(stdout).not.toMatch(/overlay/)
-    })
-
     test('hooks and configuration of git are left alone until they are named, at every level', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       await execa('sh', ['-c', 'git init -q . && mkdir -p lib && git init -q lib'], { cwd: place.project })
-      if (user === 'plain') await execa('chown', ['-R', `${uidOf('plain')}:${uidOf('plain')}`, place.project])
       const { cow, changes = [] } = await place.run(`
         for at in . lib; do echo '[core]' >> $at/.git/config; printf '#!/bin/sh\\n' > $at/.git/hooks/post-checkout; done
         git init -q new; git init -q --bare bare; echo x > .envrc; echo data > .git/description; mkdir -p .vscode; echo 1 > .vscode/tasks.json`)
@@ -203,28 +161,9 @@ for at, directories, files in os.walk(sys.argv[1]):
   })
 
   describe('what leads to protected names', () => {
-    test('links and renamed directories above them are left out', async () => {
-      const place = await makePlace(user)
-      mkdirSync(join(place.project, 'template/workflows'), { recursive: true })
-      writeFileSync(join(place.project, 'template/workflows/ci.yml'), 'on: push\n')
-      if (user === 'plain') await execa('chown', ['-R', `${uidOf('plain')}:${uidOf('plain')}`, place.project])
-      const before = treeOf(place.project)
-      const linked = await idOf(place, 'ln -s template .github; ln -s template .circleci')
-      expect((await place.cli('apply', linked)).status).toBe(0)
-      expect(treeOf(place.project)).toEqual(before)
-      const renamed = await idOf(place, 'mv template .github')
-      expect((await place.cli('apply', renamed)).status).toBe(0)
-      expect(existsSync(join(place.project, '.github/workflows'))).toBe(false)
-      // As a user mv copies and removes, and nobody knows that it was one directory: undo gives it back.
-      if (user === 'root') expect(treeOf(place.project)).toEqual(before)
-      // Control: by its name it is applied.
-      expect((await place.cli('apply', linked, '--force', '.circleci')).status).toBe(0)
-      expect(readlinkSync(join(place.project, '.circleci'))).toBe('template')
-    })
-
     test('a repository is none where its parts come one after another, or lie in two directories', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const isRepository = async (name: string) => {
         const env = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' }
         const cwd = join(place.project, name)
@@ -238,7 +177,10 @@ for at, directories, files in os.walk(sys.argv[1]):
         `${parts}; mkdir w c; cp d/HEAD w; echo ../c > w/commondir; cp -r d/objects d/refs d/config c`,
       )
       expect((await place.cli('apply', id)).status).toBe(0)
-      expect([await isRepository('d'), readdirSync(place.project).toSorted()]).toEqual([false, ['d', 'e', 'file']])
+      expect([await isRepository('d'), readdirSync(place.project).toSorted()]).toEqual([
+        false,
+        ['d', 'e', 'file', 'gone'],
+      ])
       // Control: by their names they can be had, and are what git takes for a repository.
       for (const names of [
         ['d/HEAD', 'd/objects', 'd/refs'],
@@ -250,32 +192,40 @@ for at, directories, files in os.walk(sys.argv[1]):
   })
 
   describe('an edit on the host', () => {
-    const EDITS: readonly (readonly [string, (place: Place) => void])[] = [
-      ['of a file', ({ project }) => writeFileSync(join(project, 'file'), 'host\n')],
-      ['that removed a file', ({ project }) => rmSync(join(project, 'file'))],
-      ['at a path that is new', ({ project }) => writeFileSync(join(project, 'new'), 'host\n')],
-      ['of a file that was removed', ({ project }) => writeFileSync(join(project, 'd/two'), 'host\n')],
-      ['in a directory that was removed', ({ project }) => writeFileSync(join(project, 'e/host'), 'host\n')],
+    const SCRIPT =
+      'echo more >> file; echo more >> d/one; rm gone; echo new > new; rm -r e; echo other > other; echo same > same'
+    const EDITED: readonly (readonly [string, (path: string) => void])[] = [
+      ['file', (path) => writeFileSync(path, 'host\n')],
+      ['gone', (path) => writeFileSync(path, 'host\n')],
+      ['new', (path) => writeFileSync(path, 'host\n')],
+      ['d/one', (path) => rmSync(path)],
+      ['e/host', (path) => writeFileSync(path, 'host\n')],
     ]
-    const SCRIPT = 'echo more >> file; echo new > new; rm d/two; rm -r e; echo other > other'
 
-    test.each(EDITS)('%s is a conflict: nothing is applied, all of it stays', async (_, edit) => {
+    test('of what the command has changed, removed or made is a conflict: nothing is applied, all of it stays', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const id = await idOf(place, SCRIPT)
-      edit(place)
+      for (const [path, edit] of EDITED) edit(join(place.project, path))
+      writeFileSync(join(place.project, 'same'), 'same\n') // No conflict: both made the same.
       const before = treeOf(place.project)
       const { status, stderr } = await place.cli('apply', id)
       expect([status, stderr.toString()]).toEqual([3, expect.stringContaining('was changed on the host since')])
+      expect(
+        stderr
+          .toString()
+          .match(/(?<=conflict: )\S+/g)
+          ?.toSorted(),
+      ).toEqual(EDITED.map(([path]) => path).toSorted())
       expect(treeOf(place.project)).toEqual(before)
       expect((await place.cli('apply', id, 'other')).status).toBe(0)
       expect((await place.cli('apply', '--force', id)).status).toBe(0)
-      expect(existsSync(join(place.project, 'e'))).toBe(false)
+      expect(readdirSync(place.project).toSorted()).toEqual(['d', 'file', 'new', 'other', 'same'])
     })
 
     test('during the run is one, too', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const { outside } = place
       const script = `echo more >> file; touch ${outside}/begun; until [ -e ${outside}/edited ]; do sleep 0.05; done`
       const running = place.run(script, '--rw', outside)
@@ -288,7 +238,7 @@ for at, directories, files in os.walk(sys.argv[1]):
 
     test('in a directory that another one was renamed over is one, too', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const { cow, changes = [] } = await place.run('rm -r e; mv d e')
       expect(changes.map(({ kind, path }) => `${kind} ${path}`)).toEqual(
         expect.arrayContaining(['deleted e/three', ...(user === 'root' ? ['renamed e'] : ['added e/one'])]),
@@ -307,12 +257,10 @@ for at, directories, files in os.walk(sys.argv[1]):
 
     test('that moved another directory to where the command has made a new one is one', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const [prepared, moved] = [join(place.outside, 'prepared'), join(place.project, 'e')]
       mkdirSync(prepared)
       writeFileSync(join(prepared, 'precious'), 'precious\n')
-      if (user === 'plain')
-        for (const path of [prepared, join(prepared, 'precious')]) await chown(path, uidOf(user), uidOf(user))
       const id = await idOf(place, 'rm -r e; mkdir e; echo again > e/again')
       renameSync(moved, join(place.outside, 'was'))
       renameSync(prepared, moved)
@@ -326,17 +274,9 @@ for at, directories, files in os.walk(sys.argv[1]):
       expect(readdirSync(moved)).toEqual(['again'])
     })
 
-    test('that made the same is none', async () => {
-      const place = await makePlace(user)
-      await fill(place)
-      const id = await idOf(place, 'echo same > file; echo other > other')
-      writeFileSync(join(place.project, 'file'), 'same\n')
-      expect((await place.cli('apply', id)).status).toBe(0)
-    })
-
     test('after the apply keeps the undo from being done', async () => {
       const place = await makePlace(user)
-      await fill(place)
+      fill(place)
       const id = await idOf(place, SCRIPT)
       expect((await place.cli('apply', id)).status).toBe(0)
       writeFileSync(join(place.project, 'new'), 'host\n')
@@ -347,17 +287,15 @@ for at, directories, files in os.walk(sys.argv[1]):
   })
 
   describeWith('strace', 'an apply that is killed', () => {
+    // At each system call, and for layers in memory: kills.user.deep.system.test.ts.
     test.each(['apply', 'undo'] as const)(
       'an %s, at any step, is taken back by the next command, wholly',
-      { timeout: 280_000 },
       async (verb) => {
         const place = await makePlace(user)
-        await fill(place)
-        const id = await idOf(
-          place,
-          'echo more >> file; echo new > new; rm d/two; rm -r e; mkdir n; echo x > n/x; chmod 700 d; ln -s a l',
-        )
-        expect(await killEverywhere({ place, id, layers: place.layers, verb })).toBeGreaterThan(12)
+        fill(place)
+        const id = await idOf(place, 'echo more >> file; echo new > new; rm d/two; mkdir n; echo x > n/x; chmod 700 d')
+        const calls = ['renameat2', 'syncfs', 'fchmod', 'unlinkat']
+        expect(await killEverywhere({ place, id, layers: place.layers, verb, calls })).toBeGreaterThan(5)
       },
     )
   })

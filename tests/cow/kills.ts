@@ -16,10 +16,12 @@ export interface Killed {
   /** Where the layer is. */
   readonly layers: string
   readonly verb: 'apply' | 'undo'
+  /** System calls; default: all of them. */
+  readonly calls?: readonly string[]
 }
 
 /** @returns how many kills there were */
-export async function killEverywhere({ place, id, layers, verb }: Killed): Promise<number> {
+export async function killEverywhere({ place, id, layers, verb, calls = CALLS }: Killed): Promise<number> {
   const helper = (word: string, through: readonly string[] = [], input = '') => {
     const [file = '', ...words] = [...becoming(place.user), ...through, helperFor(place.user), word, layers, id]
     return execa(file, words, { input, encoding: 'buffer', reject: false })
@@ -36,7 +38,7 @@ export async function killEverywhere({ place, id, layers, verb }: Killed): Promi
   expect((await helper('undo')).exitCode).toBe(0)
   expect(tree()).toBe(before)
   let killed = 0
-  for (const call of CALLS) {
+  for (const call of calls) {
     for (let count = 1; ; count += 1) {
       if (verb === 'undo') expect((await helper('apply', [], choice)).exitCode).toBe(0)
       const inject = ['strace', '-o', '/dev/null', '-e', `inject=${call}:signal=KILL:when=${count}`]

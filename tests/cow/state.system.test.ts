@@ -6,7 +6,7 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
 import { testWith } from '../support/needs.ts'
-import { becoming, callers, checkoutFor, uidOf } from '../support/users.ts'
+import { becoming, checkoutFor, currentUser, uidOf } from '../support/users.ts'
 import { makePlace, type Place } from './place.ts'
 
 const refusal = async (place: Place, ...words: readonly string[]) => {
@@ -14,7 +14,9 @@ const refusal = async (place: Place, ...words: readonly string[]) => {
   return [status, stderr.toString().split('\n')[0]]
 }
 
-describe.each(callers())('as %s', (user) => {
+const user = currentUser()
+
+describe(`as ${user}`, () => {
   describe('a layer', () => {
     test('of a run that is not over is in use', async () => {
       const place = await makePlace(user)
@@ -38,18 +40,6 @@ describe.each(callers())('as %s', (user) => {
       expect((await place.cli(...elsewhere)).status).toBe(0)
       for (const verb of ['changes', 'diff'])
         expect((await place.cli(verb)).stdout.toString()).toMatch(/^(?!.*there)[\s\S]*here/)
-    })
-
-    test('is used by one command at a time', async () => {
-      const place = await makePlace(user)
-      const id = (await place.run('for i in $(seq 300); do echo $i > f$i; done')).cow?.id ?? ''
-      const ends = await Promise.all([1, 2, 3].map(() => refusal(place, 'apply', id)))
-      // One has applied all of it; the others came too early, or when nothing was left.
-      const [done, busy, late] = [/^0 llm-do: 300 applied/, /^125 .*LAYER_BUSY/, /^0 llm-do: 0 applied/].map((end) =>
-        ends.filter((words) => end.test(words.join(' '))),
-      )
-      expect([done?.length, (busy?.length ?? 0) + (late?.length ?? 0)]).toEqual([1, 2])
-      expect(readdirSync(place.project)).toHaveLength(300)
     })
 
     test('is not applied twice, nor twice undone, by who has listed its changes before another one applied them', async () => {
@@ -156,26 +146,6 @@ describe.each(callers())('as %s', (user) => {
       })
       const failed = await place.run('echo y > y; exit 1', '--apply=on-success')
       expect([failed.cow?.applied, readdirSync(place.project)]).toEqual([undefined, ['x']])
-    })
-
-    test('is a patch that git takes, whatever is in names and files', async () => {
-      const place = await makePlace(user)
-      writeFileSync(join(place.project, 'text'), 'one\n')
-      writeFileSync(join(place.project, 'binary'), Buffer.from([0, 1, 2, 255]))
-      for (const name of ['moved', 'moved/deep']) mkdirSync(join(place.project, name))
-      for (const name of ['moved/one', 'moved/deep/two']) writeFileSync(join(place.project, name), name)
-      if (user === 'plain') await execa('chown', ['-R', `${uidOf('plain')}:${uidOf('plain')}`, place.project])
-      const { cow } = await place.run(
-        `mv moved renamed; echo two >> text; printf '\\000\\377' >> binary; printf x > "$(printf 'a\\nb')"; printf '\\033[31mred' > colours; rm -f gone; git init -q .`,
-      )
-      const { stdout, stderr, status } = await place.cli('diff', cow?.id ?? '')
-      expect([status, stderr.toString()]).toEqual([0, expect.stringContaining('inside .git are not in the patch')])
-      const check = await execa('git', ['apply', '--check', '-p1'], {
-        cwd: place.project,
-        input: stdout,
-        reject: false,
-      })
-      expect([check.exitCode, check.stderr]).toEqual([0, ''])
     })
 
     test('of a file is refused: a layer is of a directory', async () => {

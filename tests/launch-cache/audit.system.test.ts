@@ -7,7 +7,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { ownIdentity } from '../../src/os/process-identity.ts'
 import { verifyAudit } from '../../src/report/audit-file.ts'
 import { describeWith } from '../support/needs.ts'
-import { cliWords, runIn, runWords, site, warm, withoutNode } from './client.ts'
+import { cliWords, runIn, runWords, settle, site, withoutNode } from './client.ts'
 
 const logFile = (): string => join(site.current.work, 'logs', 'audit')
 const audited = (...words: readonly string[]): readonly string[] => ['--audit', 'logs/audit', ...words]
@@ -24,7 +24,13 @@ const lines = (): readonly Line[] =>
 /** Without what differs from run to run. */
 const timeless = ({ time, prev, durationMs, usage, ...rest }: Line): Line => {
   const { peakPids: _, ...counted } = usage as Record<string, number>
-  return { ...rest, time: typeof time, prev: typeof prev, durationMs: typeof durationMs, usage: Object.keys(counted) }
+  return {
+    ...rest,
+    time: `${time}`.replace(/\d/g, '0'),
+    prev: typeof prev,
+    durationMs: typeof durationMs,
+    usage: Object.keys(counted),
+  }
 }
 
 async function expectWhole(count: number): Promise<void> {
@@ -34,54 +40,33 @@ async function expectWhole(count: number): Promise<void> {
 describeWith('bwrap', 'a recorded run whose plan is known', () => {
   test.each([
     [['--', 'echo', 'ü "\u2028\\'], 0],
-    [['--', 'sh', '-c', 'exit 7'], 7],
-    [['-c', 'echo out; echo err >&2'], 0],
-    [['--json', '--', 'echo', 'x'], 0],
-    [['--log', '--', 'true'], 0],
-    [['--env', 'A=b', '--', 'true'], 0],
-    [['--', 'sh', '-c', 'kill -SEGV $$'], 139],
+    [['--env', 'A=b', '-c', 'echo out; echo err >&2; exit 7'], 7],
     [['--', 'no-such-program'], 127],
-    [['--timeout', '200ms', '--', 'sleep', '9'], 124],
     [['--log', '--timeout', '1s', '-c', 'sleep 9 & sleep 9 & exec sleep 9'], 124],
     [['--json', '--', 'sh', '-c', 'kill -SEGV $$'], 139],
     [['--json=task', '--', '/etc'], 126],
   ])('%j is recorded without node, as node records it', async (words, status) => {
-    await warm(audited(...words))
+    await runIn(audited(...words))
+    const before = Date.now()
     expect((await runIn(audited(...words), withoutNode)).status).toBe(status)
     const [byNode, byClient] = lines()
     expect(timeless(byClient ?? {})).toEqual(timeless(byNode ?? {}))
-    await expectWhole(2)
-    expect(readdirSync(join(site.current.work, 'logs'))).toEqual(['audit'])
-  })
-
-  test('is dated and hashed as node does it', async () => {
-    await warm(audited('--', 'echo', 'a', 'b c'))
-    const before = Date.now()
-    await runIn(audited('--', 'echo', 'a', 'b c'), withoutNode)
-    const [byNode, byClient] = lines()
-    expect(byClient?.['argvSha256']).toBe(byNode?.['argvSha256'])
-    expect(byClient?.['time']).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     const at = Date.parse(`${byClient?.['time']}`)
     expect(at >= before && at <= Date.now()).toBe(true)
+    await expectWhole(2)
+    expect(readdirSync(join(site.current.work, 'logs'))).toEqual(['audit'])
+    expect(statSync(logFile()).mode & 0o777).toBe(0o600)
   })
 
   test.each([
     [['--', 'sh', '-c', 'sleep 9 & kill -SEGV $$'], 'signal'],
     [['--', 'no-such-\u001bprogram'], 'setup'],
-    [['--timeout', '2s', '-c', 'trap "exit 3" TERM; sleep 9 & wait'], 'timeout'],
     [['--json', '--', 'printf', '\\377'], 'exit'],
   ])('%j is recorded once, by node', async (words, reason) => {
-    await warm(audited(...words))
+    await runIn(audited(...words))
     await runIn(audited(...words))
     expect(lines().map((line) => line['reason'])).toEqual([reason, reason])
     await expectWhole(2)
-  })
-
-  test('prints how it was isolated', async () => {
-    await warm(['--log', '--', 'echo', 'x'])
-    const byClient = await runIn(['--log', '--', 'echo', 'x'], withoutNode)
-    expect(byClient).toMatchObject({ status: 0, stdout: Buffer.from('x\n') })
-    expect(byClient.stderr.toString()).toBe('Isolation: ENABLED (namespace)\n')
   })
 
   test('names the rule of the worker that let it run', async () => {
@@ -105,11 +90,11 @@ toolsets:
       [under('--', 'echo', 'x'), 'rule "echo"'],
       [under('--', 'printf', 'a'), '--approval approve_all'],
       [under('--', 'true'), 'default'],
-      [syntax('echo x | cat'), 'rule "echo"'],
       [syntax('echo x; printf a; true'), '--approval approve_all'],
     ]
+    await settle(join(site.current.work, 'workers/w.worker'))
     for (const [words] of runs) {
-      await warm(words)
+      await runIn(words)
       expect((await runIn(words, withoutNode)).status).toBe(0)
     }
     const told = lines().map(({ worker, decidedBy, decision }) => [worker, decidedBy, decision])
@@ -118,21 +103,22 @@ toolsets:
   })
 
   test('forty at once leave forty lines in one chain', async () => {
-    await warm(audited('--', 'true'))
-    await Promise.all(Array.from({ length: 40 }, () => runIn(audited('--', 'true'))))
+    await runIn(audited('--', 'true'))
+    const script = 'for i in $(seq 40); do "$@" & done; wait'
+    await runWords(['sh', '-c', script, 'sh', ...cliWords(audited('--', 'true'))])
     await expectWhole(41)
-  }, 60_000)
+  })
 
   test('a line longer than any buffer is written whole and followed', async () => {
     const long = 'x'.repeat(100_000)
-    await warm(audited('--', 'true'))
+    await runIn(audited('--', 'true'))
     for (const word of [long, 'short']) expect((await runIn(audited('--', 'true', word), withoutNode)).status).toBe(0)
     expect(lines()[1]?.['argv']).toEqual(['true', long])
     await expectWhole(3)
   })
 
   test('a half line of a writer that died stays, and the next line stands by itself', async () => {
-    await warm(audited('--', 'true'))
+    await runIn(audited('--', 'true'))
     writeFileSync(logFile(), `${readFileSync(logFile(), 'utf8')}{"half`)
     expect((await runIn(audited('--', 'true'), withoutNode)).status).toBe(0)
     const { lines: count, problems } = await verifyAudit(logFile())
@@ -141,7 +127,7 @@ toolsets:
 
   test('waits for a holder of the lock that lives, and takes that of a dead one by node', async () => {
     const touch = audited('--rw', '.', '--', 'touch', 'ran')
-    await warm(touch)
+    await runIn(touch)
     rmSync(join(site.current.work, 'ran'))
     symlinkSync(ownIdentity(), `${logFile()}.lock.0`)
     const waiting = runIn(touch)
@@ -163,7 +149,7 @@ toolsets:
   }
   test.each(Object.entries(replaced))('does not happen when its log is %s', async (_, replace) => {
     const words = audited('--rw', '.', '--', 'touch', 'ran')
-    await warm(words)
+    await runIn(words)
     rmSync(join(site.current.work, 'ran'))
     rmSync(logFile())
     await replace()
@@ -175,7 +161,7 @@ toolsets:
 
   test('cannot change its log from inside; without --audit it can', async () => {
     const words = ['--rw', '.', '--', 'sh', '-c', 'echo forged >> logs/audit']
-    await warm(audited(...words))
+    await runIn(audited(...words))
     expect((await runIn(audited(...words))).status).not.toBe(0)
     await expectWhole(2)
     expect((await runIn(words)).status).toBe(0)
@@ -184,15 +170,8 @@ toolsets:
 
   test('is in the log once when its result cannot be written', async () => {
     const words = audited('--json', '--', 'true')
-    await warm(words)
+    await runIn(words)
     await runWords(['sh', '-c', 'exec "$0" "$@" > /dev/full', ...cliWords(words)])
     await expectWhole(2)
-  })
-
-  test('is in the log of its owner only', async () => {
-    await warm(audited('--', 'true'))
-    rmSync(logFile())
-    await runIn(audited('--', 'true'))
-    expect(statSync(logFile()).mode & 0o777).toBe(0o600)
   })
 })

@@ -1,5 +1,5 @@
 /** A home, a directory of work and a copy of the package for each test, and runs of its client: with node and without. */
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -13,14 +13,15 @@ export interface TestSite {
   readonly work: string
 }
 
-/** Longer than store.ts wants a file to be settled. */
-export const SETTLE_MS = 120
+/** Longer than store.ts wants a file that planning reads to be unchanged; milliseconds. */
+const SETTLED_MS = 60
 
 export const site: { current: TestSite } = { current: { home: '', work: '' } }
 
 export const built: { package?: PackageCopy } = {}
 beforeAll(async () => {
   built.package = await packageCopy()
+  await settle(join(built.package.root, 'dist/node-path'))
 })
 afterAll(() => built.package?.remove())
 
@@ -35,6 +36,11 @@ beforeEach(async () => {
   mkdirSync(runtimeOf(site.current), { mode: 0o700 })
 })
 
+/** Waits until a plan that was made from these files may be kept. */
+export async function settle(...files: readonly string[]): Promise<void> {
+  while (files.some((file) => Date.now() - statSync(file).ctimeMs < SETTLED_MS)) await setTimeout(10)
+}
+
 export const cacheOf = ({ home }: TestSite): string => join(home, '.cache', 'llm-do', 'launch')
 export const cachedFiles = (): readonly string[] => {
   try {
@@ -42,6 +48,11 @@ export const cachedFiles = (): readonly string[] => {
   } catch {
     return []
   }
+}
+
+/** The next run is planned by node. */
+export const forget = (): void => {
+  for (const file of cachedFiles()) rmSync(file)
 }
 
 /** Where the secret of a user other than root is. */
@@ -78,10 +89,11 @@ export async function runWords(
 /** What the package takes for node fails at once, so that only the client can have run the command. */
 export const withoutNode = { TEST_WITHOUT_NODE: 'yes' }
 
-export async function warm(words: readonly string[]): Promise<void> {
-  await setTimeout(SETTLE_MS)
-  await runIn(words)
-}
+/** Exit status of a run that would start node. */
+export const statusWithoutNode = async (
+  words: readonly string[],
+  env: Record<string, string> = {},
+): Promise<number | undefined> => (await runIn(words, { ...env, ...withoutNode })).status
 
 /** Without what differs from run to run: times, usage, and how many of a tree had ended of the polite signal. */
 export const timeless = ({ stdout, ...rest }: CliResult) => ({

@@ -11,7 +11,7 @@ export interface Way {
 }
 
 export type Policy = NonNullable<ExecOptions['policy']>
-type WithWay = (use: (way: Way) => Promise<void>, policy?: Policy) => Promise<void>
+export type WithWay = (use: (way: Way) => Promise<void>, policy?: Policy) => Promise<void>
 
 /** @param more in the policy or the environment of every run */
 export const alone =
@@ -24,7 +24,7 @@ export const alone =
     })
   }
 
-const inSandbox =
+export const inSandbox =
   (warm: number): WithWay =>
   async (use, policy = {}) => {
     const sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm, policy })
@@ -35,13 +35,3 @@ const inSandbox =
       await sandbox.close()
     }
   }
-
-export const WAYS: Readonly<Record<string, WithWay>> = {
-  'exec()': alone(),
-  'a sandbox that keeps nothing ready': inSandbox(0),
-  'a warm sandbox': inSandbox(2),
-  'a process of the host': alone({
-    policy: { backend: 'process' },
-    env: { ...process.env, LLM_DO_ALLOW_UNSANDBOXED: '1' },
-  }),
-}

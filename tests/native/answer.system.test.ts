@@ -220,21 +220,6 @@ describeWith('gcc', 'the answer of the client', () => {
     expect(printed.subarray(from).equals(Buffer.concat([head, tail]))).toBe(true)
   })
 
-  test('counts what there was no memory for as dropped', async () => {
-    const run = { stdout: Buffer.alloc(64 * MIB, '0123456789'), cap: null }
-    const { exitCode, printed } = await byClient(run, {
-      program: driver('native/answer-small'),
-      around: ['prlimit', `--as=${16 * MIB}`],
-    })
-    const line = printed.toString('latin1').split('\n', 1)[0] ?? ''
-    const { stdout } = JSON.parse(line) as { stdout: { head: number; bytes: number } }
-    expect(exitCode).toBe(3)
-    expect(stdout.bytes).toBe(64 * MIB)
-    expect(stdout.head).toBeGreaterThan(MIB)
-    expect(stdout.head).toBeLessThan(16 * MIB)
-    expect(printed.subarray(line.length + 1).equals(run.stdout.subarray(0, stdout.head))).toBe(true)
-  })
-
   test('keeps the same ends of a stream as node, wherever the cap lies', async () => {
     const text = await readFile(join(ROOT, 'LICENSE'))
     for (const cap of [0, 1, 2, 3, 10, 99, 100, 101, text.length - 1]) {

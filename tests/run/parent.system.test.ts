@@ -10,7 +10,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { childrenOf } from '../support/processes.ts'
-import { callers, type User } from '../support/users.ts'
+import { currentUser, type User } from '../support/users.ts'
 
 const DEAF = 'trap "" HUP TERM PIPE; echo up; while :; do sleep 1; done'
 
@@ -57,7 +57,8 @@ function tryToEnd(pid: number): void {
 const MOST_RUNS = 5
 
 describeWith('userns', 'a run under the profile mcp', () => {
-  describe.each(callers())('of %s', (as) => {
+  const as = currentUser()
+  describe(`of ${as}`, () => {
     test('ends with what started it, and goes on where it is not to', async () => {
       const { call, runsDirectories } = await callOf(as)
       const own = newMark()

@@ -1,21 +1,17 @@
 /**
- * Keepers, clients and sandboxes that are killed at any moment, and many runs: no exit status is lost, nothing hangs, nothing is left.
- * LLM_DO_TEST_KILLS and LLM_DO_TEST_RUNS say how many, LLM_DO_TEST_SEED which and when; the seed is in every message.
+ * Keepers, clients and sandboxes that are killed at any moment: no exit status is lost, nothing hangs, nothing is left.
+ * LLM_DO_TEST_KILLS says how many, LLM_DO_TEST_SEED which and when; the seed is in every message.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { type CliOptions, cliWords, programFor, runCli } from '../support/cli.ts'
+import { type CliOptions, cliWords, runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
-import { currentUser } from '../support/users.ts'
 import { descendantsOf, isAlive, keepers, startPool, stopKeeper, type TestPool, until } from './pool.ts'
 
 const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 100)
-const RUNS = Number(process.env.LLM_DO_TEST_RUNS ?? 320)
 const SEED = Number(process.env.LLM_DO_TEST_SEED ?? 20_261_122)
 /** A slow machine stops earlier; milliseconds. */
 const SOAK_MS = 60_000
@@ -144,50 +140,4 @@ describeWith(['bwrap', 'userns'], 'warm sandboxes', () => {
     await runCli(['prune'], { ...pool.call, program: 'llm-do' })
     await expectNothingLeft({ before, mark, runsDirectories })
   })
-
-  test(`${RUNS} warm runs let nothing grow`, { timeout: 300_000 }, async () => {
-    const size = 32
-    const mark = newMark()
-    const pool = await startPool({ size })
-    const runsDirectories = [join(dirname(dirname(pool.directory)), 'runs')]
-    const before = await takeSnapshot({ mark, runsDirectories })
-    await pool.run(['true'])
-    await pool.whenReady()
-    const idle = await countsOf(pool)
-    const served = new Set<string>()
-    while (served.size < RUNS) {
-      for (const name of await pool.whenReady()) served.add(name)
-      const { exitCode } = await runMany(pool, size)
-      expect(exitCode).toBe(0)
-    }
-    await pool.whenReady()
-    await until(async () => ((await countsOf(pool)) === idle ? true : undefined), `${idle} again`)
-    await pool.stop()
-    await expectNothingLeft({ before, mark, runsDirectories })
-  })
 })
-
-/** Runs one after the other that start faster than node could start them. */
-function runMany({ cwd, call }: TestPool, count: number) {
-  const script = 'i=0; while [ $i -lt "$1" ]; do "$0" -- true || exit 1; i=$((i + 1)); done'
-  return execa('sh', ['-c', script, programFor(currentUser()), String(count)], {
-    cwd,
-    env: { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, ...call.env },
-    extendEnv: false,
-    reject: false,
-  })
-}
-
-/** Descriptors and processes of the keeper, and what lies in its directory, in numbers. */
-async function countsOf({ keeper, directory }: TestPool): Promise<string> {
-  const [descriptors, processes, files] = await Promise.all([
-    readdir(`/proc/${keeper.pid}/fd`),
-    descendantsOf(keeper.pid),
-    readdir(directory),
-  ])
-  const zombies = (await Promise.all(processes.map(isZombie))).filter(Boolean).length
-  return `${descriptors.length} descriptors, ${processes.length} processes, ${zombies} zombies, ${files.length} files`
-}
-
-const isZombie = async (pid: number): Promise<boolean> =>
-  /\) Z /.test(await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ''))

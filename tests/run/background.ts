@@ -1,0 +1,59 @@
+/** Sandboxes in the background for tests: started by name, listed, entered, and stopped with the test. */
+
+import { readdirSync } from 'node:fs'
+import { expect, onTestFinished } from 'vitest'
+import { runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { readOr } from '../support/processes.ts'
+import type { User } from '../support/users.ts'
+
+export const PATIENCE = { timeout: 20_000 }
+/** Names are one user's, and other test files run beside this one. */
+let count = 0
+export const newName = (): string => {
+  count += 1
+  return `test-${process.pid}-${count}`
+}
+
+interface Answer {
+  readonly status: number | undefined
+  readonly out: string
+  readonly err: string
+}
+
+export async function backgroundOf(as: User) {
+  const cwd = await temporaryDirectory({ owner: as, mode: 0o755 })
+  const llmDo = async (words: readonly string[], stdin?: string, env = {}): Promise<Answer> => {
+    const { status, stdout, stderr } = await runCli(words, {
+      ...{ program: 'llm-do', as, cwd, env },
+      ...(stdin !== undefined && { stdin }),
+    })
+    return { status, out: stdout.toString(), err: stderr.toString() }
+  }
+  /** Started, and stopped with the test. */
+  const start = async (...words: readonly string[]): Promise<string> => {
+    const name = newName()
+    onTestFinished(async () => void (await llmDo(['stop', name])))
+    expect(await llmDo(['run', '--name', name, ...words])).toEqual({ status: 0, out: `${name}\n`, err: '' })
+    return name
+  }
+  const inside = (name: string, script: string, stdin?: string, env = {}) =>
+    llmDo(['exec', '--in', name, '--', 'sh', '-c', script], stdin, env)
+  const listed = async (name: string) =>
+    (JSON.parse((await llmDo(['ps', '--json'])).out) as { name?: string; id: string; pid: number }[]).find(
+      (run) => run.name === name,
+    )
+  const ended = async (name: string) =>
+    (await llmDo(['ps', '--ended', '--json'])).out
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as { name: string; state: string; result?: { reason: string; exitCode: number } })
+      .find((one) => one.name === name)
+  return { cwd, llmDo, start, inside, listed, ended }
+}
+
+/** Processes of this machine whose command line has that word. */
+export const processesWith = (word: string): readonly number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && readOr(`/proc/${name}/cmdline`).includes(word))
+    .map(Number)
