@@ -11,12 +11,18 @@ import { bindWords, csvField, tmpfsWords } from '../../../src/backends/docker/mo
 import type { Launch } from '../../../src/backends/launch.ts'
 import { SYSTEM_PATH } from '../../../src/os/run-program.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
+import { changes } from '../../support/changes.ts'
 import { DOCKER_INPUTS, dockerPlan, plannedZone, runInputs } from '../plans.ts'
 
-/** A launch for review: one word a line, what goes by descriptor by its name and size, no secret. */
+/** A launch for review: an option and its value a line, what goes by descriptor by its name and size, no secret. */
 function printed({ file, argv, env, descriptors, stop }: Launch): string {
   const fds = descriptors.map((one) => `fd ${one.fd} ${one.carries === 'bytes' ? `${one.what}` : one.carries}`)
-  const words = argv.map((word) => JSON.stringify(word))
+  const isValue = (at: number): boolean => at > 0 && !argv[at]!.startsWith('--') && /^--[a-z-]+$/.test(argv[at - 1]!)
+  const words = argv
+    .map((word, at) => `${isValue(at) ? ' ' : '\n'}${JSON.stringify(word)}`)
+    .join('')
+    .split('\n')
+    .slice(1)
   return `${[file, ...words, ...fds, `client's environment: ${Object.keys(env).join(' ')}`, `stop: ${stop?.argv.join(' ')}`].join('\n')}\n`
 }
 
@@ -33,24 +39,25 @@ const workspace = plannedZone({
   protect: ['.git/hooks', '.mcp.json'],
 })
 
+const TASK: Partial<Plan> = { zones: [workspace] }
+const INIT: DockerInputs = { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' }
+
 describe('the argv of a container', () => {
+  const task = printed(launch(TASK))
+
+  test('of a task is what was reviewed', () => {
+    expect(task).toMatchGolden('task.linux.docker')
+  })
+
   test.each<readonly [string, Partial<Plan>, Partial<DockerRunInputs>]>([
-    ['task.linux.docker', { zones: [workspace] }, { command: ['node', '-e', 'process.exit(3)'] }],
-    [
-      'reporting.linux.docker',
-      { zones: [workspace] },
-      {
-        docker: { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' },
-        command: ['node', '-e', 'process.exit(3)'],
-      },
-    ],
+    ['node.linux.docker', TASK, { command: ['node', '-e', 'process.exit(3)'] }],
+    ['reporting.linux.docker', TASK, { docker: INIT }],
     [
       'held.linux.docker',
       { zones: [workspace, plannedZone({ source: '/data', target: '/data', dev: 2, ino: '18446744073709551615' })] },
       {
         docker: {
-          ...DOCKER_INPUTS,
-          init: '/opt/llm-do/bin/container-init',
+          ...INIT,
           covers: [
             { zone: '/home/user/project', path: '.git', readonly: false, inode: { dev: '1', ino: '2' } },
             { zone: '/home/user/project', path: '.git/hooks', readonly: true, inode: { dev: '1', ino: '3' } },
@@ -58,28 +65,24 @@ describe('the argv of a container', () => {
         },
       },
     ],
-    ['task.linux.podman', { zones: [workspace] }, { docker: podman }],
-    ['task.rootless.podman', { zones: [workspace] }, { docker: { ...podman, rootless: true } }],
-    ['task.rootless.docker', { zones: [workspace] }, { docker: { ...DOCKER_INPUTS, rootless: true } }],
-    [
-      'task.darwin.docker',
-      { zones: [workspace] },
-      { docker: { ...DOCKER_INPUTS, platform: 'darwin', caller: { uid: 501, gid: 20 } } },
-    ],
+    ['task.linux.podman', TASK, { docker: podman }],
+    ['task.rootless.podman', TASK, { docker: { ...podman, rootless: true } }],
+    ['task.rootless.docker', TASK, { docker: { ...DOCKER_INPUTS, rootless: true } }],
+    ['task.darwin.docker', TASK, { docker: { ...DOCKER_INPUTS, platform: 'darwin', caller: { uid: 501, gid: 20 } } }],
     [
       'task.windows.docker',
       { zones: [{ ...workspace, source: 'C:\\Users\\user\\project', protect: [] }] },
       { docker: { ...DOCKER_INPUTS, platform: 'win32', path: 'C:\\docker.exe' }, commandEnv: { CI: '1' } },
     ],
-    ['tty-host-network.linux.docker', { tty: true, network: { mode: 'host', allow: [], deny: [] } }, {}],
-    ['no-limits.linux.docker', { limits: {}, seccomp: { profile: 'off', arch: 'x64', filter: '' } }, {}],
+    ['tty-host-network.linux.docker', { ...TASK, tty: true, network: { mode: 'host', allow: [], deny: [] } }, {}],
+    ['no-limits.linux.docker', { ...TASK, limits: {}, seccomp: { profile: 'off', arch: 'x64', filter: '' } }, {}],
     [
       'odd-paths.linux.docker',
       { zones: [plannedZone({ source: '/data/a, "b":\nc', target: '/in' })] },
       { command: ['--privileged', '', 'a\nb'] },
     ],
-  ])('%s', (name, plan, run) => {
-    expect(printed(launch(plan, run))).toMatchGolden(name)
+  ])('%s differs from it as was reviewed', (name, plan, run) => {
+    expect(changes(task, printed(launch(plan, run)))).toMatchGolden(`${name}.changes`)
   })
 
   test('of a session is a container that sleeps, and an exec of the command', () => {
@@ -88,9 +91,7 @@ describe('the argv of a container', () => {
       return [buildSession(dockerPlan(), run), buildSessionExec(dockerPlan(), run)].map(printed).join('\n')
     }
     expect(both(DOCKER_INPUTS)).toMatchGolden('session.linux.docker')
-    expect(both({ ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' })).toMatchGolden(
-      'reporting-session.linux.docker',
-    )
+    expect(changes(both(DOCKER_INPUTS), both(INIT))).toMatchGolden('reporting-session.linux.docker.changes')
   })
 
   test.each([
@@ -114,9 +115,9 @@ describe('the argv of a container', () => {
 
   test('has a restricted network made by its init, which becomes the user', () => {
     const network = { mode: 'restricted', allow: ['example.com'], deny: [] } as const
-    const { argv } = launch({ network }, { docker: { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' } })
+    const { argv } = launch({ network }, { docker: INIT })
     const ids = argv.slice(argv.indexOf('/.llm-do-net') + 1).slice(0, 2)
-    const none = launch({}, { docker: { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' } })
+    const none = launch({}, { docker: INIT })
     expect(ids.join(':')).toBe(none.argv[none.argv.indexOf('--user') + 1])
     expect(argv.filter((_, at) => argv[at - 1] === '--cap-add')).toEqual([
       'NET_ADMIN',
