@@ -1,73 +1,81 @@
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from './directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from './leftovers.ts'
-import { describeWith, testWith } from './needs.ts'
+import { describeWith } from './needs.ts'
 import { checkoutFor, currentUser } from './users.ts'
 
-test('a run that leaves nothing passes', async () => {
-  const mark = newMark()
-  const before = await takeSnapshot({ mark })
-  await expectNothingLeft({ before, mark })
-})
+/** Leaves something, and gives the words by which it must be named. */
+type Leave = (mark: string, runs: string) => Promise<string> | string
 
-test('a process that outlives its run is named', async () => {
-  const mark = newMark()
-  const before = await takeSnapshot({ mark })
-  const child = spawn('sleep', ['600'], { env: { MARK: mark }, detached: true, stdio: 'ignore' })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(`${child.pid} sleep`)
-})
-
-test('a process without the mark is found by the child that carries it', async () => {
-  const mark = newMark()
-  const before = await takeSnapshot({ mark })
+async function leaveParentOfMark(mark: string): Promise<string> {
   const script = 'read -r mark; sleep 600 & env MARK="$mark" sleep 600 & wait'
-  const parent = spawn('sh', ['-c', script], {
-    env: { PATH: process.env.PATH },
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  })
+  const env = { PATH: process.env.PATH }
+  const parent = spawn('sh', ['-c', script], { env, detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
   onTestFinished(() => void process.kill(-(parent.pid ?? 0), 'SIGKILL'))
   parent.stdin?.end(`${mark}\n`)
   const isThere = async (): Promise<boolean> => (await takeSnapshot({ mark })).processes.length === 3
   await expect.poll(isThere, { timeout: 10_000 }).toBe(true)
-  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(`${parent.pid} sh`)
-})
+  return `${parent.pid} sh`
+}
 
-test('a record of a run that is over is named', async () => {
-  const mark = newMark()
-  const runs = await temporaryDirectory()
-  const before = await takeSnapshot({ mark, runsDirectories: [runs] })
+function leaveProcess(mark: string): string {
+  const child = spawn('sleep', ['600'], { env: { MARK: mark }, detached: true, stdio: 'ignore' })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return `${child.pid} sleep`
+}
+
+async function leaveMount(mark: string): Promise<string> {
+  const directory = await temporaryDirectory()
+  await execa('mount', ['-t', 'tmpfs', `llm-do-${mark}`, directory])
+  onTestFinished(async () => void (await execa('umount', [directory])))
+  return directory
+}
+
+async function leaveDirectory(path: string): Promise<string> {
+  await mkdir(path)
+  onTestFinished(() => rmdir(path))
+  return path
+}
+
+async function leaveRecord(runs: string): Promise<string> {
   await writeFile(join(runs, 'r-1'), '')
-  const left = expectNothingLeft({ before, mark, runsDirectories: [runs], graceMs: 100 })
-  await expect(left).rejects.toThrow(join(runs, 'r-1'))
-})
+  return join(runs, 'r-1')
+}
 
-test('a temporary directory that stays is named', async () => {
-  const mark = newMark()
-  const before = await takeSnapshot({ mark })
-  const directory = join(tmpdir(), `llm-do-leftover-${mark}`)
-  await mkdir(directory)
-  onTestFinished(() => rmdir(directory))
-  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(directory)
-})
+const CGROUPS = /^\S+ \S+ \S+ \S+ (\S+) rw\S* (?:.* )?- cgroup2 \S+ rw/m.exec(
+  readFileSync('/proc/self/mountinfo', 'utf8'),
+)?.[1]
+const isRoot = currentUser() === 'root'
 
-testWith('root', 'a cgroup that stays is named, though no process lives in it', async ({ skip }) => {
-  const mark = newMark()
-  const before = await takeSnapshot({ mark })
-  const root = /^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(await readFile('/proc/self/mountinfo', 'utf8'))?.[1]
-  if (root === undefined) return skip('there is no cgroup v2 here')
-  const group = join(root, `llm-do-${process.pid}left`)
-  const error = await mkdir(group).catch((cause: NodeJS.ErrnoException) => cause)
-  if (error instanceof Error && error.code === 'EROFS') return skip('cgroup v2 is read-only here')
-  expect(error).toBeUndefined()
-  onTestFinished(() => rmdir(group))
-  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(group)
+const LEFT: readonly (readonly [what: string, canBe: boolean, leave: Leave])[] = [
+  ['a process that outlives its run', true, leaveProcess],
+  ['a process without the mark, by the child that carries it', true, leaveParentOfMark],
+  ['a record of a run that is over', true, (_mark, runs) => leaveRecord(runs)],
+  ['a temporary directory', true, (mark) => leaveDirectory(join(tmpdir(), `llm-do-leftover-${mark}`))],
+  [
+    'a cgroup without processes',
+    isRoot && CGROUPS !== undefined,
+    () => leaveDirectory(join(CGROUPS ?? '', `llm-do-${process.pid}left`)),
+  ],
+  ['a mount', isRoot, leaveMount],
+]
+
+describe('what a run leaves is named', () => {
+  test.for(LEFT)('%s', async ([_what, canBe, leave], { skip }) => {
+    skip(!canBe, 'needs root and a cgroup v2 that can be written')
+    const mark = newMark()
+    const runsDirectories = [await temporaryDirectory()]
+    const before = await takeSnapshot({ mark, runsDirectories })
+    await expectNothingLeft({ before, mark, runsDirectories })
+    const named = await leave(mark, runsDirectories[0]!)
+    await expect(expectNothingLeft({ before, mark, runsDirectories, graceMs: 100 })).rejects.toThrow(named)
+  })
 })
 
 const RUNS = currentUser() === 'root' ? '/run/llm-do/runs' : `/tmp/llm-do-${process.getuid?.()}/runs`
@@ -111,13 +119,4 @@ describeWith(['userns'], 'a live run', () => {
     const record = await startOutside({ MARK: process.env.TMPDIR })
     await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(`records: ${record}`)
   })
-})
-
-testWith('root', 'a mount that stays is named', async () => {
-  const mark = newMark()
-  const before = await takeSnapshot({ mark })
-  const directory = await temporaryDirectory()
-  await execa('mount', ['-t', 'tmpfs', `llm-do-${mark}`, directory])
-  onTestFinished(async () => void (await execa('umount', [directory])))
-  await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(directory)
 })

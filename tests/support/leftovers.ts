@@ -22,7 +22,7 @@ import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TEST_DIRECTORY } from './own-directory.ts'
 
-export interface Snapshot {
+interface Snapshot {
   /** `pid name`, of processes that belong to the mark. */
   readonly processes: readonly string[]
   /** Mount points of this mount namespace. */
@@ -35,7 +35,7 @@ export interface Snapshot {
   readonly temporaryFiles: readonly string[]
 }
 
-export interface SnapshotOptions {
+interface SnapshotOptions {
   readonly mark: string
   /** Runs directories to look into besides the default one of this machine's users. */
   readonly runsDirectories?: readonly string[]
@@ -83,7 +83,7 @@ function ancestorsOf(pid: number, parents: ReadonlyMap<number, number>): Readonl
 }
 
 /** The marked processes, their parents and their children, transitively, without the ones that run the test. */
-export function kinOf({
+function kinOf({
   processes,
   mark,
   self,
@@ -213,7 +213,7 @@ const added = (before: readonly string[], after: readonly string[]): readonly st
   after.filter((one) => !before.includes(one))
 
 /** What is there now and was not there before. */
-export const differenceOf = (before: Snapshot, after: Snapshot): Snapshot => ({
+const differenceOf = (before: Snapshot, after: Snapshot): Snapshot => ({
   processes: added(before.processes, after.processes),
   mounts: added(before.mounts, after.mounts),
   cgroups: added(before.cgroups, after.cgroups),

@@ -2,15 +2,14 @@
  * A vitest reporter that fails a whole run of the unit tests when tests/golden holds a file that no test compared with.
  * A golden that no test reads checks nothing. When goldens are being written, it removes them instead.
  */
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { Reporter, TestModule, Vitest } from 'vitest/node'
 
 const GOLDEN_DIRECTORY = join(import.meta.dirname, '../golden')
 
-/** Files below a directory, relative to it; none when there is no such directory. */
+/** Files below a directory, relative to it. */
 export function filesBelow(directory: string): readonly string[] {
-  if (!existsSync(directory)) return []
   const entries = readdirSync(directory, { recursive: true, withFileTypes: true })
   return entries
     .filter((entry) => entry.isFile())
