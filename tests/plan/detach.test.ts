@@ -1,19 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { PROTECTED_NAMES } from '../../src/policy/protected.ts'
-import { PLAIN_TREE, planIn, type World, zone } from './world.ts'
+import { DOCKER, PLAIN_TREE, planIn, type World, zone } from './world.ts'
 
 const ALL_BUT_GIT = PROTECTED_NAMES.map(({ name }) => name)
 const FILE = { file: '/home/ann/filter.yaml' }
-const DOCKER = {
-  program: 'docker',
-  path: '/usr/bin/docker',
-  clientVersion: '27',
-  server: { ok: true },
-  rootless: false,
-  limits: ['memory', 'swap', 'cpus', 'pids'],
-  remote: false,
-} as const
-const NO_LANDLOCK = { landlockAbi: 1 }
+const NO_LANDLOCK = { machine: { landlockAbi: 1 } }
+const IN_DOCKER = { machine: { docker: DOCKER } }
 const rw = (policy: World['policy'], more: Omit<World, 'policy'> = {}): World => ({
   policy: { workspace: 'rw', ...policy },
   ...more,
@@ -22,19 +14,13 @@ const rw = (policy: World['policy'], more: Omit<World, 'policy'> = {}): World =>
 describe('A writable zone whose protections a command could move', () => {
   test.each<[title: string, world: World]>([
     ['under nested', rw({ seccomp: 'nested' })],
-    [
-      'in a container, which has no Landlock',
-      rw({ seccomp: 'off', backend: 'docker' }, { machine: { docker: DOCKER } }),
-    ],
+    ['in a container, which has no Landlock', rw({ seccomp: 'off', backend: 'docker' }, IN_DOCKER)],
     ['under nested where only git directories are protected', rw({ seccomp: 'nested', protectNot: ALL_BUT_GIT })],
-    ['without a filter and without Landlock', rw({ seccomp: 'off' }, { machine: NO_LANDLOCK })],
-    [
-      'without a filter on a kernel that makes namespaces of trees',
-      rw({ seccomp: 'off' }, { machine: { kernel: '7.0.0' } }),
-    ],
+    ['without a filter and without Landlock', rw({ seccomp: 'off' }, NO_LANDLOCK)],
+    ['without a filter where trees get namespaces', rw({ seccomp: 'off' }, { machine: { kernel: '7.0.0' } })],
     [
       'under a file that lets it mount, without Landlock',
-      rw({ seccomp: FILE }, { machine: NO_LANDLOCK, mountWays: ['mount'] }),
+      rw({ seccomp: FILE }, { ...NO_LANDLOCK, mountWays: ['mount'] }),
     ],
     [
       'under a file that lets it make trees',
@@ -49,15 +35,15 @@ describe('A writable zone whose protections a command could move', () => {
   test.each<[title: string, world: World]>([
     ['is read-only', { policy: { seccomp: 'nested', workspace: 'ro' } }],
     ['has nothing protected', rw({ seccomp: 'nested', protectNot: ['*'] })],
-    ['is kept by the filter', rw({ seccomp: 'strict' }, { machine: NO_LANDLOCK })],
+    ['is kept by the filter', rw({ seccomp: 'strict' }, NO_LANDLOCK)],
     ['is kept by Landlock without a filter', rw({ seccomp: 'off' })],
     ['is kept by Landlock under a file', rw({ seccomp: FILE }, { mountWays: ['mount'] })],
-    ['is kept by a file, without Landlock', rw({ seccomp: FILE }, { machine: NO_LANDLOCK, mountWays: [] })],
+    ['is kept by a file, without Landlock', rw({ seccomp: FILE }, { ...NO_LANDLOCK, mountWays: [] })],
     [
       'is on an older kernel than the one that makes namespaces of trees',
       rw({ seccomp: FILE }, { machine: { kernel: '6.18.44' }, mountWays: ['mount', 'tree'] }),
     ],
-    ['is in a container with the default filter', rw({ backend: 'docker' }, { machine: { docker: DOCKER } })],
+    ['is in a container with the default filter', rw({ backend: 'docker' }, IN_DOCKER)],
     ['isolates nothing anyway', rw({ seccomp: 'nested', backend: 'process' }, { permits: { unsandboxed: true } })],
   ])('is not refused when it %s', (_title, world) => {
     expect(planIn(world).zones).toHaveLength(1)

