@@ -4,14 +4,15 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { cacheDirectory, recall, recallOrFind, remember } from '../../src/host/boot-cache.ts'
 
@@ -50,43 +51,26 @@ describe('What was remembered', () => {
 })
 
 describe('Nothing is recalled', () => {
-  test.each<[title: string, spoil: (directory: string) => void]>([
-    ['from a directory that others may enter', (directory) => chmodSync(directory, 0o755)],
-    ['from a file that others may write', (directory) => chmodSync(fileOf(directory), 0o666)],
-    [
-      'from a file that was cut',
-      (directory) => writeFileSync(fileOf(directory), readFileSync(fileOf(directory), 'utf8').slice(0, -3)),
-    ],
-    [
-      'from a file with another key',
-      (directory) => writeFileSync(fileOf(directory), JSON.stringify({ key: 'other', value })),
-    ],
-    [
-      'from a file that is too large',
-      (directory) => writeFileSync(fileOf(directory), JSON.stringify({ key: 'key', value, more: 'x'.repeat(70_000) })),
-    ],
-    [
-      'through a symbolic link',
-      (directory) => {
-        const file = fileOf(directory)
-        const copy = join(site.root, 'copy')
-        writeFileSync(copy, readFileSync(file), { mode: 0o600 })
-        rmSync(file)
-        symlinkSync(copy, file)
-      },
-    ],
+  const movedAway = (file: string) => {
+    renameSync(file, join(site.root, 'copy'))
+    return join(site.root, 'copy')
+  }
+  const other = (more: object = {}) => JSON.stringify({ key: 'other', value, ...more })
+  test.each<[title: string, spoil: (file: string) => void]>([
+    ['from a directory that others may enter', (file) => chmodSync(dirname(file), 0o755)],
+    ['from a file that others may write', (file) => chmodSync(file, 0o666)],
+    ['from a file that was cut', (file) => truncateSync(file, statSync(file).size - 3)],
+    ['from a file with another key', (file) => writeFileSync(file, other())],
+    ['from a file that is too large', (file) => writeFileSync(file, other({ key: 'key', more: 'x'.repeat(70_000) }))],
+    ['through a symbolic link', (file) => symlinkSync(movedAway(file), file)],
     [
       'from a FIFO, and nothing waits for it',
-      (directory) => {
-        const file = fileOf(directory)
-        rmSync(file)
-        execFileSync('mkfifo', ['-m', '600', file])
-      },
+      (file) => execFileSync('mkfifo', ['-m', '600', file, `${movedAway(file)}2`]),
     ],
   ])('%s', (_title, spoil) => {
     remember(inputs(), value)
     expect(recall(inputs())).toEqual(value)
-    spoil(inputs().directory)
+    spoil(fileOf(inputs().directory))
     expect(recall(inputs())).toBeUndefined()
   })
 
@@ -103,37 +87,20 @@ describe('Nothing is recalled', () => {
   })
 })
 
-describe('What takes long to find', () => {
-  /** How often it was looked for in two questions. */
-  const countFinds = async (
-    found: { readonly lacking: string },
-    { holds = true, cache = inputs() } = {},
-  ): Promise<number> => {
-    const times: number[] = []
-    const sought = {
-      find: async () => {
-        times.push(1)
-        return found
-      },
-      isLasting: ({ lacking }: typeof found) => lacking === '',
-      holds: () => holds,
-    }
-    expect(await recallOrFind(cache, sought)).toEqual(found)
-    expect(await recallOrFind(cache, sought)).toEqual(found)
-    return times.length
+test.each([
+  ['once', '', true, 1],
+  ['again when something was lacking: it may have been by chance', 'no process may be moved there (EAGAIN)', true, 2],
+  ['again when it holds no more', '', false, 2],
+])('What takes long to find is found %s', async (_title, lacking, holds, times) => {
+  const finds: object[] = []
+  const find = async () => {
+    finds.push({ lacking })
+    return { lacking }
   }
-
-  test('is found once', async () => {
-    expect(await countFinds({ lacking: '' })).toBe(1)
-  })
-
-  test('is looked for again when something was lacking: it may have been by chance', async () => {
-    expect(await countFinds({ lacking: 'no process may be moved there (EAGAIN)' })).toBe(2)
-  })
-
-  test('is looked for again when it holds no more', async () => {
-    expect(await countFinds({ lacking: '' }, { holds: false })).toBe(2)
-  })
+  const isLasting = (found: { readonly lacking: string }) => found.lacking === ''
+  for (const _ of [1, 2])
+    expect(await recallOrFind(inputs(), { find, isLasting, holds: () => holds })).toEqual({ lacking })
+  expect(finds).toHaveLength(times)
 })
 
 test.each<[title: string, directory: () => string]>([

@@ -47,48 +47,23 @@ describe('The repository of a linked worktree', () => {
     expect(found(at())).toBeUndefined()
   })
 
+  /** Puts it elsewhere and a link in its place. */
+  const link = (path: string) => {
+    renameSync(path, at('real'))
+    symlinkSync(at('real'), path)
+  }
   test.each<[title: string, change: () => void]>([
-    [
-      'a directory that is no repository',
-      () => {
-        mkdirSync(at('.ssh'))
-        writeFileSync(at('wt/.git'), `gitdir: ${at('.ssh')}\n`)
-      },
-    ],
+    ['a directory that is no repository', () => writeFileSync(at('wt/.git'), `gitdir: ${at('wt/sub')}\n`)],
     ['a repository itself', () => writeFileSync(at('wt/.git'), `gitdir: ${at('main/.git')}\n`)],
     ['a worktree that is another directory’s', () => writeFileSync(own('gitdir'), `${at('other/.git')}\n`)],
     ['a worktree of another common directory', () => writeFileSync(own('commondir'), '../../..\n')],
     ['a record without a way back', () => rmSync(own('gitdir'))],
-    [
-      'a record that is a link',
-      () => {
-        renameSync(own('gitdir'), at('gitdir'))
-        symlinkSync(at('gitdir'), own('gitdir'))
-      },
-    ],
-    [
-      'a place behind a link',
-      () => {
-        renameSync(at('main'), at('real'))
-        symlinkSync(at('real'), at('main'))
-      },
-    ],
+    ['a record that is a link', () => link(own('gitdir'))],
+    ['a place behind a link', () => link(at('main'))],
     ['a place of another form', () => rmSync(at('main/.git/objects'), { recursive: true })],
-    [
-      'objects that are a link',
-      () => {
-        renameSync(at('main/.git/objects'), at('objects'))
-        symlinkSync(at('objects'), at('main/.git/objects'))
-      },
-    ],
+    ['objects that are a link', () => link(at('main/.git/objects'))],
     ['more than one line', () => writeFileSync(at('wt/.git'), `gitdir: ${own()}\ngitdir: /\n`)],
-    [
-      'a link in the place of the file',
-      () => {
-        rmSync(at('wt/.git'))
-        symlinkSync(own(), at('wt/.git'))
-      },
-    ],
+    ['a link in the place of the file', () => link(at('wt/.git'))],
   ])('is not %s', (_title, change) => {
     change()
     expect(found()).toBeUndefined()

@@ -9,12 +9,15 @@ import { observePaths, observeRounds } from '../../src/host/paths.ts'
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-paths-')))
 const at = (name: string): string => join(root, name)
 const server: Server = createServer()
+const ODD = 'new\nline, colon: ünïcode'
 
 beforeAll(async () => {
   mkdirSync(at('directory/inner'), { recursive: true })
   writeFileSync(at('file'), 'x', { mode: 0o640 })
   chmodSync(at('file'), 0o4640)
-  writeFileSync(at('new\nline, colon: ünïcode'), '')
+  writeFileSync(at(ODD), '')
+  mkdirSync(at('closed'), { mode: 0o700 })
+  writeFileSync(at('closed/file'), '')
   writeFileSync(at('named twice'), '')
   linkSync(at('named twice'), at('second name'))
   symlinkSync('file', at('link'))
@@ -31,6 +34,20 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true })
 })
 
+/** Root may see everything, so root becomes another user for the moment; a plain user closes the directory to himself. */
+function asPlainUser<T>(act: () => T): T {
+  const isRoot = process.geteuid?.() === 0
+  chmodSync(root, 0o755)
+  if (isRoot) process.seteuid?.(65_534)
+  else chmodSync(at('closed'), 0)
+  try {
+    return act()
+  } finally {
+    if (isRoot) process.seteuid?.(0)
+    else chmodSync(at('closed'), 0o700)
+  }
+}
+
 describe('Looking at a path finds', () => {
   test.each<[title: string, name: string, kind: string, real: string]>([
     ['a file', 'file', 'file', 'file'],
@@ -45,12 +62,7 @@ describe('Looking at a path finds', () => {
     ['nothing, below a file', 'file/x', 'missing', 'file/x'],
     ['nothing, behind a link', 'dangling', 'missing', 'dangling'],
     ['a circle of links', 'loop-a', 'loop', 'loop-a'],
-    [
-      'a name with a newline, a comma, a colon and umlauts',
-      'new\nline, colon: ünïcode',
-      'file',
-      'new\nline, colon: ünïcode',
-    ],
+    ['a file of an odd name', ODD, 'file', ODD],
     ['nothing under a name that is too long', 'n'.repeat(300), 'missing', 'n'.repeat(300)],
   ])('%s', async (_title, name, kind, real) => {
     const facts = observePaths([at(name)])
@@ -78,6 +90,12 @@ describe('Looking at a path finds', () => {
 
   test('nothing at a path that no path can be, instead of throwing', async () => {
     expect(observePaths(['/a\0b'])['/a\0b']).toMatchObject({ kind: 'missing' })
+  })
+
+  test('a path behind a closed directory denied to a plain user, and seen by its owner', () => {
+    const look = () => Object.values(observePaths([at('file'), at('closed/file')])).map(({ kind }) => kind)
+    expect(look()).toEqual(['file', 'file'])
+    expect(asPlainUser(look)).toEqual(['file', 'denied'])
   })
 
   test('thousands of paths at once, one answer each', async () => {

@@ -8,131 +8,92 @@ const NO_NAMESPACE =
 
 const INSIDE_ONE: Surroundings = { ...around({}, true), container: 'llm-do' }
 
+const CHROOT: Surroundings = { ...around({}), chroot: true }
+const UNMAPPED: Surroundings = { ...around({}), unmapped: true }
+const NET_LIMIT = around({ 'user.max_user_namespaces': '15000', 'user.max_net_namespaces': '0' })
+const NO_CLONE = around({ 'kernel.unprivileged_userns_clone': '0' })
+const APPARMOR = around({ 'kernel.apparmor_restrict_unprivileged_userns': '1' })
+const NESTING =
+  'bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)'
+const NO_SOCKET = 'permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock'
+const NO_DAEMON = 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?'
+
 /** Messages as bubblewrap 0.8, util-linux 2.38 and docker 20 to 28 print them. */
-const ROWS: readonly (readonly [
-  row: string,
-  message: string,
-  around: Surroundings | undefined,
-  cause: string,
-  fix: string,
-])[] = [
-  [
-    'apparmor-uid-map',
-    'bwrap: setting up uid map: Permission denied',
-    undefined,
-    'AppArmor',
-    '/etc/apparmor.d/usr.bin.bwrap',
-  ],
+const ROWS: readonly (readonly [row: string, message: string, cause: string, fix: string, around?: Surroundings])[] = [
+  ['apparmor-uid-map', 'bwrap: setting up uid map: Permission denied', 'AppArmor', '/etc/apparmor.d/usr.bin.bwrap'],
   [
     'apparmor-loopback',
     'bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted',
-    undefined,
     'AppArmor',
     'apparmor_parser -r',
   ],
   [
     'namespace-limit',
-    'bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)',
-    undefined,
+    NESTING,
     'user.max_*_namespaces',
-    'sysctl -w user.max_user_namespaces=15000 user.max_pid_namespaces=15000',
+    'sysctl -w user.max_user_namespaces=15000 user.max_pid_namespaces=',
   ],
-  ['namespace-limit', 'engine: unshare user namespace:  ENOSPC', undefined, 'user.max_*_namespaces', 'sysctl -w'],
+  ['namespace-limit', 'engine: unshare user namespace:  ENOSPC', 'user.max_*_namespaces', 'sysctl -w'],
   [
     'namespace-limit',
     'engine: unshare namespaces:  ENOSPC',
-    around({ 'user.max_user_namespaces': '15000', 'user.max_net_namespaces': '0' }),
-    'no further namespaces',
-    'sysctl -w user.max_net_namespaces=15000',
+    'no further names',
+    'user.max_net_namespaces=15000',
+    NET_LIMIT,
   ],
-  ['mount-limit', 'stage: clone layer:  ENOSPC', undefined, 'fs.mount-max', 'sysctl -w fs.mount-max'],
-  ['no-space', 'stage: make layer:  ENOSPC', undefined, 'full', 'df -h'],
-  ['own-sandbox', 'stage: fsopen: ENOSYS', INSIDE_ONE, 'inside a sandbox of llm-do exec', '--backend no-namespaces'],
-  ['own-sandbox', 'stage: make mounts private: EPERM', INSIDE_ONE, 'inside a sandbox', '--backend no-namespaces'],
-  ['own-sandbox', NO_NAMESPACE, INSIDE_ONE, 'inside a sandbox', '--backend no-namespaces'],
-  ['no-staging', 'stage: mount root: ENOENT', undefined, '/sys', 'mkdir /sys'],
-  ['chroot-mounts', 'stage: make mounts private: EINVAL', undefined, 'this is a chroot', 'mount --move . /'],
-  ['chroot', NO_NAMESPACE, { ...around({}), chroot: true }, 'this is a chroot', 'mount --move . /'],
-  ['groups', 'stage: setgroups: EPERM', undefined, 'unshare -r', 'unshare --user --map-user=1000 --map-group=1000'],
-  ['unmapped', NO_NAMESPACE, { ...around({}), unmapped: true }, 'has no id', '--map-user=1000 --map-group=1000'],
-  ['no-space', 'launch: record of the run:  ENOSPC', undefined, 'full', 'df -h'],
-  ['no-space', 'stage: file: No space left on device', undefined, 'no files left', 'df -i'],
-  ['no-descriptors', 'launch: memfd:  EMFILE', undefined, 'ulimit -n', 'ulimit -n 1024'],
-  ['file-size', 'launch: memfd:  EFBIG', undefined, 'ulimit -f', 'ulimit -f unlimited'],
+  ['mount-limit', 'stage: clone layer:  ENOSPC', 'fs.mount-max', 'sysctl -w fs.mount-max'],
+  ['no-space', 'stage: make layer:  ENOSPC', 'full', 'df -h'],
+  ['own-sandbox', 'stage: fsopen: ENOSYS', 'inside a sandbox of llm-do exec', '--backend no-namespaces', INSIDE_ONE],
+  ['own-sandbox', 'stage: make mounts private: EPERM', 'inside a sandbox', '--backend no-namespaces', INSIDE_ONE],
+  ['own-sandbox', NO_NAMESPACE, 'inside a sandbox', '--backend no-namespaces', INSIDE_ONE],
+  ['no-staging', 'stage: mount root: ENOENT', '/sys', 'mkdir /sys'],
+  ['chroot-mounts', 'stage: make mounts private: EINVAL', 'this is a chroot', 'mount --move . /'],
+  ['chroot', NO_NAMESPACE, 'this is a chroot', 'mount --move . /', CHROOT],
+  ['groups', 'stage: setgroups: EPERM', 'unshare -r', 'unshare --user --map-user=1000 --map-group=1000'],
+  ['unmapped', NO_NAMESPACE, 'has no id', '--map-user=1000 --map-group=1000', UNMAPPED],
+  ['no-space', 'stage: file: No space left on device', 'no files left', 'df -i'],
+  ['no-descriptors', 'launch: memfd:  EMFILE', 'ulimit -n', 'ulimit -n 1024'],
+  ['file-size', 'launch: memfd:  EFBIG', 'ulimit -f', 'ulimit -f unlimited'],
   [
     'clone-disabled',
     NO_NAMESPACE,
-    around({ 'kernel.unprivileged_userns_clone': '0' }),
     'kernel.unprivileged_userns_clone=0',
-    'sysctl -w kernel.unprivileged_userns_clone=1',
+    'kernel.unprivileged_userns_clone=1',
+    NO_CLONE,
   ],
-  [
-    'apparmor-denies-clone',
-    NO_NAMESPACE,
-    around({ 'kernel.apparmor_restrict_unprivileged_userns': '1' }),
-    'AppArmor',
-    '/etc/apparmor.d/',
-  ],
+  ['apparmor-denies-clone', NO_NAMESPACE, 'AppArmor', '/etc/apparmor.d/', APPARMOR],
+  ['container-seccomp', NO_NAMESPACE, 'filter of the surrounding container', 'seccomp=unconfined', around({}, true)],
   [
     'container-seccomp',
-    NO_NAMESPACE,
-    around({}, true),
-    'seccomp filter of the surrounding container',
-    'seccomp=unconfined',
-  ],
-  [
-    'container-seccomp',
-    'unshare: unshare failed: Operation not permitted',
-    around({}, true),
-    'seccomp filter',
+    'unshare failed: Operation not permitted',
+    'filter',
     'systempaths=unconfined',
+    around({}, true),
   ],
-  ['no-namespace', NO_NAMESPACE, undefined, 'does not let this user make namespaces', 'sysctl'],
+  ['no-namespace', NO_NAMESPACE, 'does not let this user make namespaces', 'sysctl'],
   [
     'masked-proc',
     "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
-    undefined,
-    '/proc of the surrounding container is masked',
+    'is masked',
     'systempaths=unconfined',
   ],
   [
     'container-apparmor',
     'bwrap: Failed to make / slave: Permission denied',
-    undefined,
-    'AppArmor profile of the surrounding container',
+    'AppArmor profile of',
     'apparmor=unconfined',
   ],
-  [
-    'container-apparmor',
-    'stage: make mounts private: /: EACCES',
-    undefined,
-    'AppArmor profile of the surrounding container',
-    'apparmor=unconfined',
-  ],
-  ['pivot-root', 'bwrap: pivot_root: Operation not permitted', undefined, 'forbids pivot_root', 'seccomp=unconfined'],
-  [
-    'docker-socket',
-    'permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock',
-    undefined,
-    'may not use the socket',
-    'rootless',
-  ],
-  [
-    'docker-down',
-    'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?',
-    undefined,
-    'does not answer',
-    'systemctl start docker',
-  ],
-  ['timeout', 'timed out after 5000 ms', undefined, 'did not end in time', 'doctor'],
+  ['container-apparmor', 'stage: make mounts private: /: EACCES', 'AppArmor profile of', 'apparmor=unconfined'],
+  ['pivot-root', 'bwrap: pivot_root: Operation not permitted', 'forbids pivot_root', 'seccomp=unconfined'],
+  ['docker-socket', NO_SOCKET, 'may not use the socket', 'rootless'],
+  ['docker-down', NO_DAEMON, 'does not answer', 'systemctl start docker'],
+  ['timeout', 'timed out after 5000 ms', 'did not end in time', 'doctor'],
 ]
 
 describe('A failed probe is explained:', () => {
-  test.each(ROWS)('%s: %s', (_row, message, surroundings, cause, fix) => {
-    const explained = explainFailure(
-      { ok: false, step: 'bwrap', errno: '', message },
-      { program: '/usr/bin/bwrap', around: surroundings },
-    )
+  test.each(ROWS)('%s: %s', (_row, message, cause, fix, surroundings) => {
+    const failure = { ok: false, step: 'bwrap', errno: '', message } as const
+    const explained = explainFailure(failure, { program: '/usr/bin/bwrap', around: surroundings })
     expect(explained.cause).toContain(cause)
     expect(explained.fix).toContain(fix)
   })
@@ -146,30 +107,28 @@ describe('A failed probe is explained:', () => {
     expect(explainFailure(failure, { program: 'x' }).cause).toBe('stage: odd: EIO')
   })
 
-  test('the profile that was installed with our program is named; another program needs one of its own', () => {
-    const around = { filtered: false, settings: {}, appArmorProfile: '/usr/lib/llm-do-exec/apparmor' }
-    const failure = { ok: false, step: 'bwrap', errno: '', message: 'setting up uid map: Permission denied' } as const
-    const fixFor = (program: string) => explainFailure(failure, { program, around }).fix
-    expect(fixFor('/usr/lib/llm-do-exec/bin/launch')).toBe(
-      'sudo cp /usr/lib/llm-do-exec/apparmor /etc/apparmor.d/llm-do && sudo apparmor_parser -r /etc/apparmor.d/llm-do',
-    )
-    expect(fixFor('/usr/bin/bwrap')).toContain('profile usr.bin.bwrap /usr/bin/bwrap')
-  })
-
-  test('the profile of a directory whose name is no word of a shell is one word all the same', () => {
-    const around = { filtered: false, settings: {}, appArmorProfile: "/srv/it's mine/apparmor" }
-    const failure = { ok: false, step: 'bwrap', errno: '', message: 'setting up uid map: Permission denied' } as const
-    const { fix } = explainFailure(failure, { program: "/srv/it's mine/bin/launch", around })
-    expect(fix).toMatch(/^sudo cp '\/srv\/it'\\''s mine\/apparmor' /)
-  })
-
-  test('the profile for one program comes before the switch for the whole host', () => {
-    const { fix } = explainFailure(
-      { ok: false, step: 'bwrap', errno: '', message: 'setting up uid map: Permission denied' },
-      { program: '/opt/llm-do/bin/launch' },
-    )
-    expect(fix).toContain('profile opt.llm-do.bin.launch /opt/llm-do/bin/launch flags=(unconfined)')
-    expect(fix).not.toContain('sysctl')
+  const UID_MAP = { ok: false, step: 'bwrap', errno: '', message: 'setting up uid map: Permission denied' } as const
+  const [OWN, ODD] = ['/usr/lib/llm-do-exec', "/srv/it's mine"]
+  const COPY = `sudo cp ${OWN}/apparmor /etc/apparmor.d/llm-do && sudo apparmor_parser -r /etc/apparmor.d/llm-do`
+  test.each([
+    ['ours, which was installed with it', `${OWN}/bin/launch`, OWN, COPY],
+    [
+      'another one, which needs a profile',
+      '/usr/bin/bwrap',
+      OWN,
+      'profile usr.bin.bwrap /usr/bin/bwrap flags=(unconfined)',
+    ],
+    [
+      'ours in a directory that is no word of a shell',
+      `${ODD}/bin/launch`,
+      ODD,
+      "sudo cp '/srv/it'\\''s mine/apparmor' /",
+    ],
+  ])('the profile is for one program and not for the whole host: %s', (_title, program, installed, fix) => {
+    const surroundings = { ...around({}), appArmorProfile: `${installed}/apparmor` }
+    const explained = explainFailure(UID_MAP, { program, around: surroundings })
+    expect(explained.fix).toContain(fix)
+    expect(explained.fix).not.toContain('sysctl')
   })
 
   test('what is not known is reported as it was seen, without a made-up fix', () => {

@@ -98,11 +98,6 @@ describe('Of the machine', () => {
     expect(() => realpathSync(join(site.root, 'started'))).toThrow()
   })
 
-  test('a program without a version has an empty one', async () => {
-    program('bin/bwrap', 'exit 3')
-    expect((await observeHost(inputs())).bwrap?.version).toBe('')
-  })
-
   test('nothing is tried when namespaces are not wanted', async () => {
     program('bin/bwrap', 'echo 1.0')
     const facts = await observeHost(inputs({ wantsEngines: false }))
@@ -141,22 +136,14 @@ describe('Of the machine', () => {
 })
 
 describe('A program is not taken for the host', () => {
+  const withMode = (mode: number) => () => {
+    chmodSync(join(site.root, 'bin/bwrap'), mode)
+    return {}
+  }
   test.each<[title: string, arrange: () => Partial<HostInputs>]>([
     ['when it lies in a directory that the command may write', () => ({ notBelow: [site.root] })],
-    [
-      'when anybody may write it',
-      () => {
-        chmodSync(join(site.root, 'bin/bwrap'), 0o777)
-        return {}
-      },
-    ],
-    [
-      'when it cannot be executed',
-      () => {
-        chmodSync(join(site.root, 'bin/bwrap'), 0o644)
-        return {}
-      },
-    ],
+    ['when anybody may write it', withMode(0o777)],
+    ['when it cannot be executed', withMode(0o644)],
     ['when its PATH entry is relative', () => ({ env: { PATH: '.:bin:' } })],
   ])('%s', async (_title, arrange) => {
     program('bin/bwrap', 'echo bubblewrap 0.9.0')
@@ -173,39 +160,27 @@ describe('A program is not taken for the host', () => {
 })
 
 describe('What was found out is remembered', () => {
-  const twice = async (
-    first: Partial<HostInputs>,
-    second: Partial<HostInputs>,
-    probe: Probe = { ok: true },
-  ): Promise<number> => {
+  const twice = async (second: Partial<HostInputs>, probe: Probe = { ok: true }): Promise<readonly string[]> => {
     const cache = join(site.root, 'cache')
-    await observeHost(inputs({ engine: 'bwrap', cache, ...first }, probe))
+    await observeHost(inputs({ engine: 'bwrap', cache, ...(second.cache === undefined ? {} : second) }, probe))
     site.tried = []
     await observeHost(inputs({ engine: 'bwrap', cache, ...second }, probe))
-    return site.tried.length
+    return site.tried
   }
 
   beforeEach(() => program('bin/bwrap', 'echo bubblewrap 0.9.0'))
 
-  test('for each engine by itself', async () => {
-    expect(await twice({}, { engine: 'all' })).toBe(1)
-    expect(site.tried).toEqual(['unshare'])
-  })
-
-  test('for the same machine, programs and version', async () => {
-    expect(await twice({}, {})).toBe(0)
-  })
-
-  test('not for another version of ours', async () => {
-    expect(await twice({}, { version: '1.0.1' })).toBe(1)
-  })
-
-  test('not for other native programs', async () => {
-    expect(await twice({}, { nativePrograms: () => ({ probe: { ok: true }, stamp: 'rebuilt' }) })).toBe(1)
-  })
-
-  test('not when no engine works, so that a repair is seen at once', async () => {
-    expect(await twice({}, {}, { ok: false, step: 'bwrap', errno: 'EPERM', message: '' })).toBe(1)
+  const rebuilt = { nativePrograms: () => ({ probe: { ok: true }, stamp: 'rebuilt' }) } as const
+  const failed: Probe = { ok: false, step: 'bwrap', errno: 'EPERM', message: '' }
+  test.each<[title: string, second: Partial<HostInputs>, tried: readonly string[], probe?: Probe]>([
+    ['for the same machine, programs and version', {}, []],
+    ['for each engine by itself', { engine: 'all' }, ['unshare']],
+    ['not for another version of ours', { version: '1.0.1' }, ['bwrap']],
+    ['not for other native programs', rebuilt, ['bwrap']],
+    ['not when no engine works, so that a repair is seen', {}, ['bwrap'], failed],
+    ['nowhere when the cache cannot be written', { cache: '/dev/null/x' }, ['bwrap']],
+  ])('%s', async (_title, second, tried, probe) => {
+    expect(await twice(second, probe)).toEqual(tried)
   })
 
   test('not when an engine failed while the other one worked: it may have been chance', async () => {
@@ -239,10 +214,6 @@ describe('What was found out is remembered', () => {
     await observeHost(inputs({ cache }))
     program('bin/bwrap', 'echo bubblewrap 0.10.0 # newer')
     expect((await observeHost(inputs({ cache }))).bwrap?.version).toBe('0.10.0')
-  })
-
-  test('nowhere when the cache cannot be written', async () => {
-    expect(await twice({ cache: '/dev/null/x' }, { cache: '/dev/null/x' })).toBe(1)
   })
 })
 

@@ -40,11 +40,6 @@ test('a line longer than any buffer is followed correctly', async () => {
   expect(await verifyAudit(file)).toMatchObject({ lines: 2, problems: [] })
 })
 
-test('fifty runs at once leave fifty lines in one chain', async () => {
-  await Promise.all(Array.from({ length: 50 }, (_, run) => appendAudit(file, entry(`run ${run}`))))
-  expect(await verifyAudit(file)).toMatchObject({ lines: 50, problems: [] })
-})
-
 test('a line that was changed, removed or added is named', async () => {
   for (const word of ['a', 'b', 'c']) await appendAudit(file, entry(word))
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n')

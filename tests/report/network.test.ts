@@ -21,27 +21,16 @@ test('a run whose network is not restricted says nothing of it', () => {
 })
 
 describe('the flag that would allow', () => {
+  const at22 = (verdict: ReachedHost['verdict'], rule: string) => row('a.test', 22, verdict, rule)
   test.each([
     ['a name', row('a.test', 0, 'not-listed'), 'resolve', 'a.test', '--allow-host a.test'],
     ['a usual port', row('a.test', 443, 'not-listed'), 'connect', 'a.test:443', '--allow-host a.test'],
     ['another port', row('a.test', 22, 'not-listed'), 'connect', 'a.test:22', '--allow-host a.test:22'],
-    [
-      'a private address',
-      row('a.test', 22, 'not-public', '10.1.2.3'),
-      'connect',
-      'a.test:22',
-      '--allow-host 10.1.2.3:22',
-    ],
-    [
-      'an IPv6 address',
-      row('a.test', 22, 'not-public', 'fd00::1'),
-      'connect',
-      'a.test:22',
-      '--allow-host [fd00::1]:22',
-    ],
+    ['a private address', at22('not-public', '10.1.2.3'), 'connect', 'a.test:22', '--allow-host 10.1.2.3:22'],
+    ['an IPv6 address', at22('not-public', 'fd00::1'), 'connect', 'a.test:22', '--allow-host [fd00::1]:22'],
     [
       'what is denied',
-      row('a.test', 22, 'denied', '*.test'),
+      at22('denied', '*.test'),
       'connect',
       'a.test:22',
       'take back --deny-host *.test',
@@ -57,11 +46,7 @@ describe('the flag that would allow', () => {
 test('what was allowed is no denial', () => {
   const allowed = outcome([row('a.test', 443, 'allowed', 'a.test')])
   expect(networkDenials(allowed)).toEqual([])
-  expect(networkUse(allowed)).toEqual({
-    network: [
-      { host: 'a.test', port: 443, verdict: 'allowed', rule: 'a.test', connections: 1, bytesIn: 0, bytesOut: 0 },
-    ],
-  })
+  expect(networkUse(allowed)).toEqual({ network: [row('a.test', 443, 'allowed', 'a.test')] })
 })
 
 test('a lost helper and rows that did not fit are warnings', () => {
@@ -69,10 +54,10 @@ test('a lost helper and rows that did not fit are warnings', () => {
 })
 
 test('what was allowed and did not come about is no denial, and a command that failed hears of it', () => {
-  const row = { host: 'a.test', port: 443, rule: 'a.test', connections: 1, bytesIn: 0, bytesOut: 0 }
-  const hosts = ['allowed', 'unreachable', 'unresolved', 'too-many'].map((verdict) => ({ ...row, verdict }))
-  expect(networkDenials(outcome(hosts as never))).toEqual([])
-  expect(networkHints(outcome(hosts as never))).toEqual([
+  const verdicts = ['allowed', 'unreachable', 'unresolved', 'too-many'] as const
+  const hosts = verdicts.map((verdict) => row('a.test', 443, verdict, 'a.test'))
+  expect(networkDenials(outcome(hosts))).toEqual([])
+  expect(networkHints(outcome(hosts))).toEqual([
     'allowed, but it could not be reached from this host: a.test:443',
     'allowed, but this host itself could not resolve: a.test:443',
     'allowed, but there were too many connections at once: a.test:443',
