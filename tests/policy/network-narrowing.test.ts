@@ -110,6 +110,17 @@ test('400 random requests are given nothing that was not granted', () => {
   expect(Math.min(seen.within, seen.wider, seen.reached)).toBeGreaterThan(30)
 })
 
+test.each<[what: string, within: Partial<ParsedNetwork>, wider: Partial<ParsedNetwork>]>([
+  ['an address of a name', { hosts: { 'a.example': '10.1.2.3' } }, { hosts: { 'a.example': '10.9.9.9' } }],
+  ['a published port', { publish: ['127.0.0.1:1:1'] }, { publish: ['127.0.0.1:2:1'] }],
+  ['a port of this host', { mode: 'restricted', local: [22] }, { mode: 'restricted', local: [80] }],
+])('%s is what was granted, or the worker is refused', (_what, within, wider) => {
+  const granted = { hosts: { 'a.example': '10.1.2.3' }, publish: ['127.0.0.1:1:1'], local: [22] }
+  const grant: NetworkPolicy = { mode: 'restricted', allow: ['a.example'], deny: [], ...granted }
+  const asks = [within, wider].map((wish) => narrowing.isWider({ allow: [], deny: [], ...wish }, grant))
+  expect(asks).toEqual([false, true])
+})
+
 test('a worker may name a tool that the operator has named, and no other', () => {
   const grant: NetworkPolicy = {
     mode: 'restricted',

@@ -48,7 +48,10 @@ describe('check', () => {
     expect([found, ok]).toEqual([[], true])
   })
 
-  test.each<[string, Readonly<Record<string, string>>, string]>([
+  const delegating = (...pairs: readonly string[]) =>
+    Object.fromEntries(pairs.map(([from, to]) => [`${from}.worker`, file(`name: ${from}\ndelegates-to: [${to}]`)]))
+  const shop = (text: string) => ({ 's.yaml': `workshop: { name: s, ${text} }` })
+  test.each<[title: string, files: Readonly<Record<string, string>>, line: string]>([
     [
       'a delegate that does not exist',
       { 'a.worker': file('name: reader\ndelegates-to: [raeder]') },
@@ -56,31 +59,23 @@ describe('check', () => {
     ],
     [
       'a worker that delegates to itself',
-      { 'a.worker': file('name: a\ndelegates-to: [a]') },
+      delegating('aa'),
       'error CYCLE a.worker:3: delegates-to: workers delegate in a circle: a -> a.',
     ],
     [
       'a circle',
-      {
-        'a.worker': file('name: a\ndelegates-to: [b]'),
-        'b.worker': file('name: b\ndelegates-to: [c]'),
-        'c.worker': file('name: c\ndelegates-to: [a]'),
-      },
+      delegating('ab', 'bc', 'ca'),
       'error CYCLE c.worker:3: delegates-to: workers delegate in a circle: a -> b -> c -> a.',
     ],
     [
       'an escalation',
-      { 'a.worker': file('name: a\nsandbox: { network: host }'), 's.yaml': 'workshop: { name: s }' },
+      { 'a.worker': file('name: a\nsandbox: { network: host }'), ...shop('') },
       'error ESCALATION a.worker:3: network: wanted host, granted none (built-in) (worker a in workshop s).',
     ],
     [
       'a workshop that wants too much',
-      {
-        'a.worker': file('name: a'),
-        'b.worker': file('name: b'),
-        's.yaml': 'workshop:\n  name: s\n  sandbox: { network: host }',
-      },
-      'error ESCALATION s.yaml:3: network: wanted host, granted none (built-in).',
+      { 'a.worker': file('name: a'), 'b.worker': file('name: b'), ...shop('sandbox: { network: host }') },
+      'error ESCALATION s.yaml:1: network: wanted host, granted none (built-in).',
     ],
     [
       'a rule that is never reached',
@@ -89,7 +84,7 @@ describe('check', () => {
     ],
     [
       'a worker that is not there',
-      { 's.yaml': 'workshop: { name: s, workers: [a] }' },
+      shop('workers: [a]'),
       'error UNKNOWN_WORKER s.yaml:1: workshop.workers.0: no worker is called "a".',
     ],
     [
@@ -110,25 +105,6 @@ describe('check', () => {
     expect(found).toEqual([])
   })
 })
-
-const REAL = path.join(import.meta.dirname, '..', '..', '..', 'shared', 'real-workers')
-test.skipIf(!existsSync(REAL))(
-  'real files are read as their page says, where the folder is next to the project',
-  async () => {
-    const { files, found, ok } = await checked(path.resolve(REAL))
-    expect(files).toHaveLength(21)
-    expect(files.filter((one) => !one.ok).map((one) => one.file)).toEqual([
-      '35-wshobson-business-case-allowed-tools-list.md',
-    ])
-    expect(found.filter((line) => line.startsWith('error'))).toEqual([
-      expect.stringMatching(/^error INVALID 35-.*: name: expected the name of the worker, got nothing\.$/),
-      expect.stringContaining('no worker is called "whiteboard_planner"'),
-      expect.stringContaining('no worker is called "pitch_evaluator"'),
-      expect.stringContaining('no worker is called "pitch_evaluator"'),
-    ])
-    expect(ok).toBe(false)
-  },
-)
 
 describe('list and show', () => {
   test('list names every worker, where it is and what it does, and what is wrong with it', async () => {
@@ -204,6 +180,16 @@ describe('init', () => {
 
 describe('shipped examples', () => {
   const SHIPPED = path.join(import.meta.dirname, '..', '..', 'workers')
+  const prepared = async (worker: string, shop: string | undefined, command: readonly string[]) =>
+    await prepareWorker({
+      ...request(await project({ 'package.json': '{}' })),
+      shippedDirectory: path.resolve(SHIPPED),
+      worker,
+      workshop: shop === undefined ? undefined : path.join(SHIPPED, `${shop}.workshop.yaml`),
+      command,
+      allowShellSyntax: false,
+    })
+
   test('are without mistakes, alone and together', async () => {
     const { found, files } = await checked(path.resolve(SHIPPED))
     expect([found, files.map(({ name }) => name)]).toEqual([
@@ -219,34 +205,15 @@ describe('shipped examples', () => {
     ['test-runner', undefined, ['make'], 'ask'],
     ['data-cruncher', 'data', ['cat', '/input/sales.csv'], 'run'],
   ])('%s in %s may %j: %s', async (worker, shop, command, decision) => {
-    const cwd = await project({ 'package.json': '{}' })
-    const workshop = shop === undefined ? undefined : path.join(SHIPPED, `${shop}.workshop.yaml`)
-    const ready = await prepareWorker({
-      ...request(cwd),
-      shippedDirectory: path.resolve(SHIPPED),
-      worker,
-      workshop,
-      command,
-      allowShellSyntax: false,
-    })
+    const ready = await prepared(worker, shop, command)
     expect([ready.verdict.decision, ready.warnings]).toEqual([decision, []])
   })
 
-  test('the reviewer cannot change what the tester can', async () => {
-    const cwd = await project({ 'package.json': '{}' })
-    const workshop = path.join(SHIPPED, 'everyday.workshop.yaml')
-    const modes = ['code-reviewer', 'test-runner'].map(async (worker) => {
-      const command = worker === 'test-runner' ? ['npm', 'test'] : ['ls']
-      const ready = await prepareWorker({
-        ...request(cwd),
-        shippedDirectory: path.resolve(SHIPPED),
-        worker,
-        workshop,
-        command,
-        allowShellSyntax: false,
-      })
-      return ready.isBlocked ? 'blocked' : ready.policy.workspace
-    })
-    expect(await Promise.all(modes)).toEqual(['ro', 'rw'])
+  test.each([
+    ['code-reviewer', ['ls'], 'ro'],
+    ['test-runner', ['npm', 'test'], 'rw'],
+  ])('the workspace of %s that runs %j is %s', async (worker, command, workspace) => {
+    const ready = await prepared(worker, 'everyday', command)
+    expect(ready.isBlocked ? 'blocked' : ready.policy.workspace).toBe(workspace)
   })
 })
