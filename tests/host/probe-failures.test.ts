@@ -19,7 +19,7 @@ const NO_SOCKET = 'permission denied while trying to connect to the Docker daemo
 const NO_DAEMON = 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?'
 
 /** Messages as bubblewrap 0.8, util-linux 2.38 and docker 20 to 28 print them. */
-const ROWS: readonly (readonly [row: string, message: string, cause: string, fix: string, around?: Surroundings])[] = [
+const ROWS: [row: string, message: string, cause: string, fix: string, around?: Surroundings][] = [
   ['apparmor-uid-map', 'bwrap: setting up uid map: Permission denied', 'AppArmor', '/etc/apparmor.d/usr.bin.bwrap'],
   [
     'apparmor-loopback',

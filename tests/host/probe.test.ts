@@ -170,7 +170,8 @@ describe('What was found out is remembered', () => {
 
   beforeEach(() => program('bin/bwrap', 'echo bubblewrap 0.9.0'))
 
-  const rebuilt = { nativePrograms: () => ({ probe: { ok: true }, stamp: 'rebuilt' }) } as const
+  const works: Probe = { ok: true }
+  const rebuilt = { nativePrograms: () => ({ probe: works, stamp: 'rebuilt' }) }
   const failed: Probe = { ok: false, step: 'bwrap', errno: 'EPERM', message: '' }
   test.each<[title: string, second: Partial<HostInputs>, tried: readonly string[], probe?: Probe]>([
     ['for the same machine, programs and version', {}, []],

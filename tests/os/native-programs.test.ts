@@ -61,33 +61,13 @@ test('the package is found from its sources', async () => {
   expect(packageVersion()).toMatch(/^\d+\.\d+\.\d+/)
 })
 
+const COMMAND = '/m/node_modules/llm-do-exec'
+const [INSIDE, BESIDE] = [`${COMMAND}/node_modules/@P`, '/m/node_modules/@P']
 test.each([
   ['a checkout is alone', '/src/llm-do', ['/src/llm-do']],
-  [
-    'the command, with the programs that npm may put in it or beside it',
-    '/m/node_modules/llm-do-exec',
-    ['/m/node_modules/llm-do-exec', '/m/node_modules/llm-do-exec/node_modules/@P', '/m/node_modules/@P'],
-  ],
-  [
-    'the programs beside the command',
-    '/m/node_modules/@P',
-    [
-      '/m/node_modules/@P',
-      '/m/node_modules/llm-do-exec',
-      '/m/node_modules/llm-do-exec/node_modules/@P',
-      '/m/node_modules/@P',
-    ],
-  ],
-  [
-    'the programs in the command',
-    '/m/node_modules/llm-do-exec/node_modules/@P',
-    [
-      '/m/node_modules/llm-do-exec/node_modules/@P',
-      '/m/node_modules/llm-do-exec',
-      '/m/node_modules/llm-do-exec/node_modules/@P',
-      '/m/node_modules/@P',
-    ],
-  ],
+  ['the command, with the programs that npm may put in it or next to it', COMMAND, [COMMAND, INSIDE, BESIDE]],
+  ['the programs next to the command', BESIDE, [BESIDE, COMMAND, INSIDE, BESIDE]],
+  ['the programs in the command', INSIDE, [INSIDE, COMMAND, INSIDE, BESIDE]],
 ])('what the next run is started from: %s', (_, root, places) => {
   const named = (path: string) => path.replace('@P', `@llm-do/exec-${process.platform}-${process.arch}`)
   expect(packagePlaces(named(root))).toEqual(places.map(named))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { commandEnvironment } from '../../src/plan/environment.ts'
 import type { Plan } from '../../src/plan/plan.ts'
-import { PLAIN_POLICY, PLAIN_TREE, planIn, zone } from './world.ts'
+import { PLAIN_POLICY, PLAIN_TREE, planIn, ro } from './world.ts'
 
 describe('The command gets', () => {
   test('a handful of variables of our own and nothing of the caller', () => {
@@ -23,32 +23,25 @@ describe('The command gets', () => {
     })
   })
 
-  test('no second try of its package managers without network, unless it is asked for', () => {
-    const triesOf = (policy: Partial<typeof PLAIN_POLICY>): string | undefined => {
-      const whole = { ...PLAIN_POLICY, ...policy }
-      return commandEnvironment(planIn({ policy: whole }), whole, {}).npm_config_fetch_retries
-    }
-    expect(triesOf({})).toBe('0')
-    expect(triesOf({ env: { inherit: [], set: { npm_config_fetch_retries: '2' } } })).toBe('2')
-    for (const mode of ['restricted', 'host'] as const)
-      expect(triesOf({ network: { ...PLAIN_POLICY.network, mode } })).toBeUndefined()
-  })
-
-  test('no search for newer versions of its package managers but in the network of the host', () => {
-    const searchOf = (mode: 'none' | 'restricted' | 'host'): string | undefined => {
-      const whole = { ...PLAIN_POLICY, network: { ...PLAIN_POLICY.network, mode } }
-      return commandEnvironment(planIn({ policy: whole }), whole, {}).npm_config_update_notifier
-    }
-    expect((['none', 'restricted', 'host'] as const).map(searchOf)).toEqual(['false', 'false', undefined])
-  })
+  test.each<[mode: 'none' | 'restricted' | 'host', retries: string | undefined, notifier: string | undefined]>([
+    ['none', '0', 'false'],
+    ['restricted', undefined, 'false'],
+    ['host', undefined, undefined],
+  ])(
+    'package managers that try again and search for updates as the network %s lets them',
+    (mode, retries, notifier) => {
+      const policy = { ...PLAIN_POLICY, network: { ...PLAIN_POLICY.network, mode } }
+      const values = commandEnvironment(planIn({ policy }), policy, {})
+      expect([values.npm_config_fetch_retries, values.npm_config_update_notifier]).toEqual([retries, notifier])
+      const asked = { ...policy, env: { inherit: [], set: { npm_config_fetch_retries: '2' } } }
+      expect(commandEnvironment(planIn({ policy: asked }), asked, {}).npm_config_fetch_retries).toBe('2')
+    },
+  )
 
   test("the caller's language, terminal and time zone", () => {
     const values = planIn({ request: { locale: { LANG: 'de_DE.UTF-8', TERM: 'xterm', TZ: 'Europe/Berlin' } } }).env
-    expect(values.filter(({ name }) => ['LANG', 'TERM', 'TZ'].includes(name)).map(({ value }) => value)).toEqual([
-      'de_DE.UTF-8',
-      'xterm',
-      'Europe/Berlin',
-    ])
+    const followed = values.filter(({ name }) => ['LANG', 'TERM', 'TZ'].includes(name)).map(({ value }) => value)
+    expect(followed).toEqual(['de_DE.UTF-8', 'xterm', 'Europe/Berlin'])
   })
 
   test('what the policy names, whose values are in no plan', () => {
@@ -56,19 +49,11 @@ describe('The command gets', () => {
       ...PLAIN_POLICY,
       env: { inherit: ['GITHUB_*', 'CI', 'LD_PRELOAD'], set: { API_KEY: 'in-the-policy', CI: '1' } },
     }
-    const plan = planIn({
-      policy,
-      request: { environmentNames: ['GITHUB_TOKEN', 'GITHUB_SHA', 'CI', 'OTHER', 'LD_PRELOAD'] },
-    })
+    const named = { GITHUB_TOKEN: 's3cret', GITHUB_SHA: 'abc', LD_PRELOAD: '/x.so' }
+    const host = { ...named, CI: 'host', OTHER: 'x' }
+    const plan = planIn({ policy, request: { environmentNames: Object.keys(host) } })
     expect(JSON.stringify(plan)).not.toContain('in-the-policy')
-    const host = { GITHUB_TOKEN: 's3cret', GITHUB_SHA: 'abc', CI: 'host', OTHER: 'x', LD_PRELOAD: '/x.so' }
-    expect(commandEnvironment(plan, policy, host)).toMatchObject({
-      GITHUB_TOKEN: 's3cret',
-      GITHUB_SHA: 'abc',
-      CI: '1',
-      API_KEY: 'in-the-policy',
-      LD_PRELOAD: '/x.so',
-    })
+    expect(commandEnvironment(plan, policy, host)).toMatchObject({ ...named, CI: '1', API_KEY: 'in-the-policy' })
     expect(commandEnvironment(plan, policy, host)).not.toHaveProperty('OTHER')
     expect(commandEnvironment(plan, policy, {})).not.toHaveProperty('GITHUB_TOKEN')
   })
@@ -104,19 +89,11 @@ describe('The command starts', () => {
     ['in the workspace', {}, '/workspace'],
     [
       'where the caller stands in a zone',
-      {
-        tree,
-        request: { cwd: '/srv/deep/er' },
-        policy: { zones: [zone({ mode: 'ro', hostPath: '/srv', target: '/srv' })] },
-      },
+      { tree, request: { cwd: '/srv/deep/er' }, policy: { zones: [ro('/srv', '/srv')] } },
       '/srv/deep/er',
     ],
     ['where the policy says', { policy: { workdir: '/workspace/data' } }, '/workspace/data'],
-    [
-      'below the workspace when the policy names a relative directory',
-      { policy: { workdir: 'data' } },
-      '/workspace/data',
-    ],
+    ['below the workspace at a relative directory', { policy: { workdir: 'data' } }, '/workspace/data'],
     ['in a scratch directory', { policy: { workdir: '/tmp' } }, '/tmp'],
     ['in a system directory', { policy: { workdir: '/usr/share' } }, '/usr/share'],
   ])('%s', (_title, world, workdir) => {

@@ -7,10 +7,6 @@ import { resolvePlan } from '../../src/plan/resolve-plan.ts'
 import { factsOf, PLAIN_POLICY, PLAIN_REQUEST, PLAIN_TREE, planIn, zone } from './world.ts'
 
 describe('A plan', () => {
-  test('is the same bytes for the same inputs', () => {
-    expect(JSON.stringify(planIn({}))).toBe(JSON.stringify(planIn({})))
-  })
-
   test('does not depend on the order in which zones were named', () => {
     const tree = { ...PLAIN_TREE, '/srv/a': 'directory', '/srv/b': 'directory' }
     const [a, b] = ['/srv/a', '/srv/b'].map((hostPath) => zone({ mode: 'ro', hostPath }))
@@ -58,15 +54,9 @@ describe('A plan', () => {
 
   test('holds the filter of its architecture', () => {
     const { policy, request, facts } = factsOf({ machine: { arch: 'arm64' } })
-    const plan = resolvePlan({
-      policy,
-      request,
-      facts,
-      needs: [],
-      offers: offersFor({ policy, facts, permits: { unsandboxed: false, docker: true } }),
-      seccompFilter: (arch) => `filter-${arch}`,
-      mountWays: [],
-    })
+    const offers = offersFor({ policy, facts, permits: { unsandboxed: false, docker: true } })
+    const seccompFilter = (arch: string) => `filter-${arch}`
+    const plan = resolvePlan({ policy, request, facts, needs: [], offers, seccompFilter, mountWays: [] })
     expect(plan.seccomp).toEqual({ profile: 'default', arch: 'arm64', filter: 'filter-arm64' })
   })
 
@@ -77,15 +67,10 @@ describe('A plan', () => {
   })
 
   test('shows no secret files of /etc and nothing of /run', () => {
-    const tree = {
-      ...PLAIN_TREE,
-      '/etc/shadow': 'file',
-      '/etc/gitconfig': 'file',
-      '/etc/ssl/private': 'directory',
-      '/run/docker.sock': 'socket',
-    }
-    const text = JSON.stringify(planIn({ tree }))
-    for (const secret of ['shadow"', 'gitconfig', 'ssl/private', 'docker.sock']) expect(text).not.toContain(secret)
+    const secrets = ['/etc/shadow', '/etc/gitconfig', '/etc/ssl/private', '/run/docker.sock']
+    const tree = Object.fromEntries(secrets.map((path) => [path, 'file']))
+    const text = JSON.stringify(planIn({ tree: { ...PLAIN_TREE, ...tree } }))
+    expect(secrets.filter((path) => text.includes(`${path}"`))).toEqual([])
   })
 
   test('knows the resolver of the host only when the network is the host', () => {
@@ -101,9 +86,7 @@ describe('A plan', () => {
     const targets = system.map(({ target }) => target)
     expect(targets).toEqual([...targets].sort())
     expect(targets).toEqual(expect.arrayContaining(['/a', '/a/b', '/home']))
-    expect(
-      targets.filter((target) => target.startsWith('/a/b/') || target.startsWith('/usr/') || target.startsWith('/dev')),
-    ).toEqual([])
+    expect(targets.filter((target) => /^\/(?:a\/b\/|usr\/|dev)/.test(target))).toEqual([])
   })
 
   test('keeps /bin and /lib as the host has them', () => {

@@ -3,7 +3,7 @@ import { offersFor } from '../../src/backends/index.ts'
 import { passedOver } from '../../src/plan/choose-backend.ts'
 import type { Origin } from '../../src/policy/values.ts'
 import { planText } from '../../src/report/plan-text.ts'
-import { factsOf, PLAIN_TREE, planIn, type World, zone } from '../plan/world.ts'
+import { DOCKER, factsOf, PLAIN_TREE, planIn, type World, zone } from '../plan/world.ts'
 
 const profile = (source: string, key: string): Origin => ({ layer: 'profile', source: `/shipped/${source}`, key })
 const BUILT_IN: Origin = { layer: 'built-in', source: 'built-in', key: 'resources.output' }
@@ -72,16 +72,7 @@ describe('The plan for people', () => {
   test('says why the first backend was passed over', () => {
     const machine = {
       engines: { bwrap: NO_NAMESPACE, unshare: NO_NAMESPACE },
-      docker: {
-        program: 'docker',
-        path: '/usr/bin/docker',
-        clientVersion: '27.0',
-        server: { ok: true },
-        serverVersion: '27.0',
-        rootless: false,
-        limits: ['memory', 'swap', 'cpus', 'pids'],
-        remote: false,
-      },
+      docker: DOCKER,
     } as const
     expect(textOf({ machine })).toMatch(/^backend {4}docker.*\n {11}not namespace (?:lacks|cannot be used)/m)
   })
