@@ -45,27 +45,10 @@ const backendPartOf = (path: string): string => path.split('/').slice(0, 2).join
 
 /** What only an edge file may import. */
 const EDGE_MODULES = [
-  'node:fs',
-  'node:fs/promises',
-  'node:child_process',
-  'node:net',
-  'node:http',
-  'node:https',
-  'node:http2',
-  'node:tls',
-  'node:dgram',
-  'node:dns',
-  'node:dns/promises',
-  'node:worker_threads',
-  'node:timers',
-  'node:timers/promises',
-  'node:tty',
-  'node:readline',
-  'node:readline/promises',
-  'execa',
-  'tmp-promise',
-  'pidusage',
-]
+  ...['fs', 'fs/promises', 'child_process', 'net', 'http', 'https', 'http2', 'tls', 'dgram', 'dns', 'dns/promises'],
+  ...['worker_threads', 'timers', 'timers/promises', 'tty', 'readline', 'readline/promises'],
+].map((name) => `node:${name}`)
+const EDGE_PACKAGES = ['execa', 'tmp-promise', 'pidusage']
 
 /** What only an edge file may say: the clock, chance, the environment and the process itself. */
 const EDGE_WORDS =
@@ -110,7 +93,7 @@ const isEdge = (text: string): boolean => /^ \* Edge: \S/m.test(headOf(text))
 /** Why code may not be outside an edge file; empty when it may. */
 function effectsOf(text: string): readonly string[] {
   const code = codeOf(text)
-  const modules = importsOf(code).filter((name) => EDGE_MODULES.includes(name))
+  const modules = importsOf(code).filter((name) => [...EDGE_MODULES, ...EDGE_PACKAGES].includes(name))
   const words = [...code.matchAll(new RegExp(EDGE_WORDS, 'g'))].map(([word]) => word)
   return [...new Set([...modules, ...words])]
 }
@@ -190,16 +173,9 @@ describe('the rules themselves', () => {
     expect(effectsOf(text)).toEqual(effects)
   })
 
-  test('find an import that goes up', () => {
-    expect(climbsOf({ path: 'policy/a.ts', text: "import { b } from '../plan/b.ts'" })).toEqual([
-      'policy/a.ts -> plan/b.ts',
-    ])
-  })
-
-  test('find an import of the room next door', () => {
-    expect(climbsOf({ path: 'plan/a.ts', text: "import { b } from '../doctor/b.ts'" })).toEqual([
-      'plan/a.ts -> doctor/b.ts',
-    ])
+  test('find an import that goes up, and not one that goes down', () => {
+    const up = { path: 'policy/a.ts', text: "import { b } from '../plan/b.ts'\nimport { c } from '../text/c.ts'" }
+    expect(climbsOf(up)).toEqual(['policy/a.ts -> plan/b.ts'])
   })
 
   test('find an import of one backend by another', () => {
@@ -218,15 +194,8 @@ describe('the rules themselves', () => {
   })
 
   test('find a cycle', () => {
-    expect(
-      cycleIn(
-        new Map([
-          ['a', ['b']],
-          ['b', ['c']],
-          ['c', ['b']],
-        ]),
-      ),
-    ).toEqual(['b', 'c', 'b'])
+    const graph = { a: ['b'], b: ['c'], c: ['b'] }
+    expect(cycleIn(new Map(Object.entries(graph)))).toEqual(['b', 'c', 'b'])
   })
 
   test('call a file an edge by the line in its head comment only', () => {
@@ -285,6 +254,21 @@ test('every room has a room of tests', () => {
       path.endsWith('.test.ts'),
     )
   expect(rooms.filter((room) => !isTested(room))).toEqual([])
+})
+
+describe('a file of system tests', () => {
+  const names = repositoryFiles().filter((path) => path.startsWith('tests/') && path.includes('.system.'))
+
+  test('says its kind in its name: NAME[.user][.deep].system.test.ts', () => {
+    const odd = names.filter((path) => !/^[^.]+(?:\.user)?(?:\.deep)?\.system\.test\.ts$/.test(path))
+    expect(odd).toEqual([])
+  })
+
+  test('that tries several users runs as each of them', () => {
+    const calling = names.filter((path) => /\bcallers\(\)/.test(readFileSync(join(ROOT, path), 'utf8')))
+    expect(calling.length).toBeGreaterThan(0)
+    expect(calling.filter((path) => !path.includes('.user.'))).toEqual([])
+  })
 })
 
 describe('the repository', () => {
