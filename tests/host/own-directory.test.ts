@@ -1,4 +1,15 @@
-import { chmodSync, chownSync, linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { usableCache } from '../../src/host/boot-cache.ts'
@@ -38,6 +49,8 @@ describe('The directory of the secret', () => {
   ])('is not in one that %s', async (_title, spoil) => {
     const directory = await privateDirectory()
     spoil(directory)
+    // What is in it belongs to the user, so that its mode decides and not its owner.
+    if (self === 0) for (const name of readdirSync(directory)) lchownSync(join(directory, name), uid, uid)
     expect(secretDirectory({ XDG_RUNTIME_DIR: directory }, uid)).toBeUndefined()
   })
 
