@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { checkLayer } from '../../src/policy/validate-layer.ts'
@@ -336,5 +336,36 @@ describe('files of several eras', () => {
     const text = readFileSync(path.join(FIXTURES, 'command.md'), 'utf8')
     const read = readWorker({ file: 'command.md', directory: FIXTURES, home: HOME, text, fallbackName: 'command' })
     expect([read.name, codes(read)]).toEqual(['command', ['W_NAME']])
+  })
+})
+
+const REAL = path.join(import.meta.dirname, '..', '..', '..', 'shared', 'real-workers')
+describe.skipIf(!existsSync(REAL))('real files, where the folder is next to the project', () => {
+  const VERDICTS: Readonly<Record<string, string>> = {
+    '01': 'save_note | opt-in | zones(notes rw) | no shell | delegates() | - | W_ADVISORY',
+    '02': 'code_analyzer | opt-in | zones() | 10 rules else block | delegates() | - | -',
+    '04': 'worker_bootstrapper | opt-in | zones(input ro output rw) | no shell | delegates(*) | - | W_ADVISORY W_ADVISORY',
+    '06': 'whiteboard_orchestrator | opt-in | zones(input ro plans rw) | no shell | delegates(whiteboard_planner) | - | W_ADVISORY W_ADVISORY',
+    '07': 'main | opt-in | zones(notes rw) | no shell | delegates() | - | W_ADVISORY',
+    '08': 'main | opt-in | zones() | 13 rules else block | delegates() | - | -',
+    '09': 'main | opt-in | zones(evaluations rw input ro) | no shell | delegates(pitch_evaluator) | - | W_ADVISORY W_ADVISORY',
+    '11': 'main | opt-in | zones() | no shell | delegates() | anthropic:claude-haiku-4-5 | -',
+    '14': 'main | opt-in | zones() | 13 rules else block | delegates() | anthropic:claude-haiku-4-5 | -',
+    '15': 'main | opt-in | zones() | 13 rules else block | delegates() | - | -',
+    '18': 'pitch_orchestrator | opt-in | zones(input ro evaluations rw) | no shell | delegates(pitch_evaluator) | - | W_LEGACY W_ADVISORY W_ADVISORY',
+    '21': 'file_processor | opt-in | zones(input ro output rw) | no shell | delegates() | - | W_ADVISORY W_ADVISORY',
+    '22': 'calculator | opt-in | zones(scratch rw?) | no shell | delegates() | - | W_ADVISORY',
+    '24': 'profile input ro, output rw',
+    '25': 'note_taker | opt-in | zones()in /notes | no shell | delegates() | - | -',
+    '28': 'connect | listed | zones() | 1 rules else block | delegates() | opus | -',
+    '30': 'webapp-testing | inherit | zones() | 0 rules else ask | delegates() | - | W_INHERIT',
+    '31': 'code-reviewer | listed | zones() | 1 rules else block | delegates() | inherit | -',
+    '32': 'gdpr-ccpa-compliance | listed | zones() | no shell | delegates() | - | W_LENIENT',
+    '33': 'arm-cortex-expert | listed | zones() | no shell | delegates() | inherit | -',
+    '35': 'expected the name of the worker, got nothing.',
+  }
+  const files = existsSync(REAL) ? readdirSync(REAL).filter((file) => /^\d/.test(file)) : []
+  test.each(files)('%s', (file) => {
+    expect(verdict(REAL, file)).toContain(VERDICTS[file.slice(0, 2)])
   })
 })
