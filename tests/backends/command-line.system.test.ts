@@ -1,12 +1,12 @@
-/** The built command on docker, wasm and process: status, streams and messages as a person meets them. */
-import { chmod, chown, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+/** The built command on docker and process: status, streams and messages as a person meets them. */
+import { chmod, chown, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type CliOptions, cliWords, runCli } from '../support/cli.ts'
-import { newDirectory, temporaryDirectory } from '../support/directory.ts'
-import { BUSYBOX_IMAGE, LINKS_IMAGE, startDocker, type TestDocker } from '../support/docker.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { BUSYBOX_IMAGE, startDocker, type TestDocker } from '../support/docker.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 
 /** An ordinary user who owns the zones, also when root runs the tests. */
@@ -51,8 +51,6 @@ describeWith('docker', 'the command line on docker', () => {
 
   const env = (): Readonly<Record<string, string>> => state.docker?.env ?? {}
   const containers = () => state.docker?.client('ps', '--all', '--quiet')
-  const inDocker = async (words: readonly string[], image = BUSYBOX_IMAGE) =>
-    run(['--backend', 'docker', '--image', image, ...words], { env: env(), cwd: await ownedDirectory() })
 
   test('passes streams and the exit status, and says with --log how it was isolated', async () => {
     const script = 'cat; echo err >&2; exit 3'
@@ -63,22 +61,6 @@ describeWith('docker', 'the command line on docker', () => {
       stdout: 'in\n',
       stderr: 'err\nDocker isolation: ENABLED (Secure)\n',
     })
-    expect(await containers()).toBe('')
-  })
-
-  test('gives one result as JSON', async () => {
-    const { status, stdout, stderr } = await inDocker(['--json', '-c', 'echo out'])
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    expect(JSON.parse(stdout)).toMatchObject({ ok: true, backend: 'docker', stdout: 'out\n', reason: 'exit' })
-  })
-
-  test('writes to the workspace, and ends at the deadline with 124', async () => {
-    const cwd = await ownedDirectory()
-    const words = ['--profile', 'task', '--backend', 'docker', '--image', BUSYBOX_IMAGE]
-    expect(await run([...words, '-c', 'echo x > made'], { env: env(), cwd })).toMatchObject({ status: 0 })
-    expect(await readdir(cwd)).toContain('made')
-    const late = await run([...words, '--timeout', '1s', '--', 'sleep', '60'], { env: env(), cwd })
-    expect(late).toMatchObject({ status: 124, stderr: expect.stringMatching(/1s/) })
     expect(await containers()).toBe('')
   })
 
@@ -97,23 +79,6 @@ describeWith('docker', 'the command line on docker', () => {
     expect(stdout).toContain('terminal\r\n')
     expect(stdout).toContain('got typed')
     expect(exitCode).toBe(5)
-    expect(await containers()).toBe('')
-  })
-
-  test.each<readonly [string, readonly string[], string, number, RegExp]>([
-    [
-      'an image that is not here',
-      ['--', 'true'],
-      'nosuch:1',
-      125,
-      /image nosuch:1 is not on this machine.*\n.*docker pull nosuch:1/,
-    ],
-    ['an image without the command', ['--', 'nosuch'], BUSYBOX_IMAGE, 127, /nosuch/],
-    ['an image without a shell', ['-c', 'true'], LINKS_IMAGE, 127, /\/bin\/sh/],
-    ['a zone that is not there', ['--ro', '/nonexistent/x', '--', 'true'], BUSYBOX_IMAGE, 125, /\/nonexistent\/x/],
-  ])('refuses %s, with the fix, and leaves nothing', async (_what, words, image, status, message) => {
-    const ran = await inDocker(words, image)
-    expect(ran).toMatchObject({ status, stdout: '', stderr: expect.stringMatching(message) })
     expect(await containers()).toBe('')
   })
 
@@ -138,27 +103,6 @@ describeWith('docker', 'the command line on docker', () => {
     })
     expect(await timesAsked()).toBe(1)
     expect(await containers()).toBe('')
-  })
-
-  test('shows zones on paths with a comma, a quote, a space and a line break', async () => {
-    const cwd = await ownedDirectory()
-    const odd = join(cwd, 'a, "c"\nd e')
-    await mkdir(odd)
-    await writeFile(join(odd, 'file'), 'found')
-    const words = ['--backend', 'docker', '--image', BUSYBOX_IMAGE, '--ro', `${odd}:/in`, '--', 'cat', '/in/file']
-    expect(await run(words, { env: env(), cwd })).toMatchObject({ status: 0, stdout: 'found' })
-  })
-
-  test('lists the images of the runtimes, and says which cannot be fetched', async () => {
-    const options = { program: 'llm-do', env: env() } as const
-    const listed = await run(['images'], options)
-    expect(listed).toMatchObject({ status: 0, stderr: '' })
-    expect(listed.stdout).toMatch(/^bash +debian:bookworm-slim +missing$/m)
-    await state.docker?.client('tag', BUSYBOX_IMAGE, 'debian:bookworm-slim')
-    const json = JSON.parse((await run(['images', '--json'], options)).stdout) as readonly { runtime: string }[]
-    expect(json.find(({ runtime }) => runtime === 'bash')).toMatchObject({ present: true })
-    expect(json.find(({ runtime }) => runtime === 'node')).toMatchObject({ present: false })
-    await state.docker?.client('rmi', 'debian:bookworm-slim')
   })
 
   test('takes away with prune the sessions of this user, and nothing else that runs', async () => {
@@ -204,45 +148,6 @@ describe('the command line where no container can be had', () => {
       status: 0,
       stdout: expect.stringMatching(/^\d+ removed\n$/),
     })
-  })
-})
-
-describeWith('wasi', 'the command line on wasm', () => {
-  const state: { cwd: string; remove: () => Promise<void> } = { cwd: '', remove: async () => undefined }
-  beforeAll(async () => {
-    const { path, remove } = await newDirectory({ mode: 0o755 })
-    Object.assign(state, { cwd: path, remove })
-    if (process.getuid?.() === 0) await chown(path, OWNER, OWNER)
-    const source = join(import.meta.dirname, '../programs/wasi-guest.c')
-    await execa('clang-16', [
-      '--target=wasm32-wasi',
-      '--sysroot=/usr',
-      '-O1',
-      source,
-      '-o',
-      join(state.cwd, 'guest.wasm'),
-    ])
-  })
-  afterAll(() => state.remove())
-  const inWasm = (...words: readonly string[]) =>
-    run(['--profile', 'task', '--backend', 'wasm', ...words], { cwd: state.cwd })
-
-  test.each([
-    [['exit', '3'], 3, ''],
-    [['trap'], 134, /SIGABRT/],
-    [['write', 'made'], 0, ''],
-  ] as const)('%j ends with %i', async (words, status, stderr) => {
-    const ran = await inWasm('--', './guest.wasm', ...words)
-    expect(ran).toMatchObject({ status, stderr: stderr === '' ? '' : expect.stringMatching(stderr) })
-  })
-
-  test.each([
-    ['ls', 125, /needs a WASI-compiled command/],
-    ['./gone.wasm', 127, /not found/],
-    ['./text.wasm', 126, /no WASI command/],
-  ])('refuses %s with %i', async (program, status, message) => {
-    await writeFile(join(state.cwd, 'text.wasm'), 'text')
-    expect(await inWasm('--', program)).toMatchObject({ status, stdout: '', stderr: expect.stringMatching(message) })
   })
 })
 

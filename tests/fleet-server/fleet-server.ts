@@ -1,6 +1,6 @@
 /** A server of agents in this process, a clock that tests move, and the steps of the protocol as an agent takes them. */
 import { createHmac } from 'node:crypto'
-import { onTestFinished } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import { startFleetServer } from '../../src/fleet/server/server.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
@@ -14,6 +14,8 @@ export interface TestServer {
   readonly url: string
   readonly directory: string
   readonly clock: { ms: number }
+  /** Looks for agents that are gone and for old tasks, as the server does every second. */
+  readonly sweep: () => void
   readonly call: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
   readonly register: (workerId: string, headers?: Record<string, string>) => Promise<Answer>
   readonly submit: (command: string) => Promise<string>
@@ -28,6 +30,11 @@ export async function testServer(
 ): Promise<TestServer> {
   const clock = { ms: Date.now() }
   const directory = options.directory ?? (await temporaryDirectory())
+  const tick = { sweep: (): void => undefined }
+  vi.spyOn(globalThis, 'setInterval').mockImplementationOnce((work) => {
+    tick.sweep = work as () => void
+    return setTimeout(() => undefined)
+  })
   const server = await startFleetServer({ ...options, port: 0, directory, now: () => clock.ms })
   let isOpen = true
   const close = async (): Promise<void> => {
@@ -48,6 +55,7 @@ export async function testServer(
     url: server.url,
     directory,
     clock,
+    sweep: () => tick.sweep(),
     call,
     close,
     register: (workerId, headers) => call('POST', '/api/workers/register', { workerId, hostname: 'host' }, headers),

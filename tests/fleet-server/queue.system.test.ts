@@ -1,37 +1,25 @@
-/** Tasks of BullMQ on a real Redis, run by agents that are killed, as bench/fleet.mjs does it. */
+/** An agent of a queue of BullMQ on a real Redis: no job is lost with its agent, and no password is shown. */
 import { spawnSync } from 'node:child_process'
-import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { programFor } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
+import { jobOf, openQueue } from './redis.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-
-async function bench(...words: readonly string[]): Promise<string> {
-  const { stdout } = await execa(process.execPath, [join(ROOT, 'bench/fleet.mjs'), ...words], { cwd: ROOT })
-  return stdout
-}
-
-describeWith('redis', 'an agent of a queue', () => {
-  test('runs tasks, reports reasons, and lets BullMQ try again what has to succeed', async () => {
-    const lines = (await bench('demo')).split('\n')
-    const expected = [
-      /^hello +exit 0 .*: hello from/,
-      /^lines +exit 0 .*: one$/,
-      /^denied +exit 1 .*shadow: /,
-      /^offline +exit 0 .*: no network$/,
-      /^slow +timeout 124 /,
-      /^retried +failed after 2 attempts: exit: exit code 3$/,
-      /^cancelled +failed after 1 attempts: cancelled$/,
-    ]
-    expect(lines).toEqual(expected.map((line) => expect.stringMatching(line)))
-  })
-
-  test('loses no task and reports none twice when an agent and Redis are killed', async () => {
-    const told = JSON.parse(await bench('chaos', '--tasks', '60', '--kills', '1', '--server-kills', '1', '--seed', '1'))
-    expect(told).toMatchObject({ tasks: 60, lost: [], twice: [], failed: [], left: [] })
+describeWith(['redis', 'userns'], 'an agent of a queue', () => {
+  test('takes a job from an agent that died and gives it to another one, which ends it', async () => {
+    const { queue, events, startAgent } = await openQueue()
+    const job = await queue.add('long', { command: 'echo begun; sleep 2; echo ended' })
+    const begun = new Promise((resolve) => events.once('progress', resolve))
+    const stalled = new Promise((resolve) => events.once('stalled', resolve))
+    const { child } = await startAgent('--lease', '2s')
+    await begun
+    child.kill('SIGKILL')
+    await child
+    await startAgent('--lease', '2s')
+    expect(await stalled).toMatchObject({ jobId: job.id })
+    expect(await job.waitUntilFinished(events)).toMatchObject({ exitCode: 0, stdout: 'begun\nended\n' })
+    expect(await jobOf(queue, job.id)).toMatchObject({ attemptsStarted: 2, stalledCounter: 1 })
   })
 
   test('refuses a password on its command line', () => {

@@ -1,4 +1,5 @@
 /** The protocol of agents, step by step against a real server on 127.0.0.1, and what clients may not do. */
+import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
@@ -75,7 +76,8 @@ describe('a task', () => {
       await server.register(name)
       expect((await server.take(name)).body.job.jobId).toBe(id)
       server.clock.ms += OFFLINE_AFTER_MS
-      await expect.poll(async () => (await server.task(id)).state, { timeout: 10_000 }).not.toBe('running')
+      server.sweep()
+      expect((await server.task(id)).state).not.toBe('running')
     }
     expect(await server.task(id)).toMatchObject({ state: 'failed', attempts: 3, message: /offline/ })
   })
@@ -91,7 +93,8 @@ describe('a task', () => {
     server.clock.ms += OFFLINE_AFTER_MS
     const idle = { workerId: 'one', status: 'IDLE' }
     await server.call('POST', '/api/workers/heartbeat', { ...idle, dockerContainers: 0 })
-    await expect.poll(async () => (await server.task(id)).state, { timeout: 10_000 }).toBe('queued')
+    server.sweep()
+    expect((await server.task(id)).state).toBe('queued')
   })
 
   test('that an agent does not name among what it runs is queued again, the others are not', async () => {
@@ -102,9 +105,12 @@ describe('a task', () => {
     const busy = { workerId: 'one', status: 'BUSY', dockerContainers: 1, jobs: [running] }
     // Before its time this says nothing: the answer may be on its way.
     await server.call('POST', '/api/workers/heartbeat', busy)
+    server.sweep()
+    expect((await server.task(lost)).state).toBe('running')
     server.clock.ms += OFFLINE_AFTER_MS
     await server.call('POST', '/api/workers/heartbeat', busy)
-    await expect.poll(async () => (await server.task(lost)).state, { timeout: 10_000 }).toBe('queued')
+    server.sweep()
+    expect((await server.task(lost)).state).toBe('queued')
     expect(await server.task(running)).toMatchObject({ state: 'running', attempts: 1 })
   })
 
@@ -328,7 +334,8 @@ test('what is over and old is forgotten with its files, what waits is not', asyn
   const waiting = await server.submit('a')
   for (const one of [id, await server.submit('b'), await server.submit('c')])
     await server.call('POST', `/api/tasks/${one}/cancel`)
-  await expect.poll(() => existsSync(join(server.directory, 'files', id)), { timeout: 10_000 }).toBe(false)
+  server.sweep()
+  expect(existsSync(join(server.directory, 'files', id))).toBe(false)
   expect((await server.call('GET', `/api/tasks/${id}`)).status).toBe(404)
   expect(await server.task(waiting)).toMatchObject({ state: 'queued' })
 })
@@ -351,4 +358,19 @@ test('a watcher gets the whole picture first and then every change', async () =>
   await until('"state":"done"')
   await reader.cancel()
   expect(seen.startsWith('event: all\n')).toBe(true)
+})
+
+test('the page runs its own script and no other, and makes HTML of no text', async () => {
+  const server = await testServer()
+  const response = await fetch(server.url)
+  const page = await response.text()
+  const [, script = ''] = /<script>([\s\S]*?)<\/script>/.exec(page) ?? []
+  const policy = response.headers.get('content-security-policy') ?? ''
+  const hash = createHash('sha256').update(script).digest('base64')
+  expect(policy.split('; ')).toEqual(expect.arrayContaining(["default-src 'none'", `script-src 'sha256-${hash}'`]))
+  expect(policy).not.toContain('unsafe')
+  expect(script).toContain('textContent')
+  expect(script).not.toMatch(
+    /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|eval\(/,
+  )
 })

@@ -9,6 +9,7 @@ import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
+import { TIED } from '../support/processes.ts'
 import { archiveOf } from './archives.ts'
 import { type Job, ProtocolServer } from './protocol-server.ts'
 
@@ -25,7 +26,10 @@ interface AgentOptions {
 /** An agent with its own state, gone with the test. */
 async function startAgent(server: ProtocolServer, { words = [], env = {}, home }: AgentOptions = {}) {
   const cwd = home ?? (await temporaryDirectory())
-  const [file = '', ...argv] = cliWords(['agent', '--poll', '50ms', '--slots', '2', ...words], { program: 'llm-do' })
+  const [file = '', ...argv] = cliWords(['agent', '--poll', '50ms', '--slots', '2', ...words], {
+    program: 'llm-do',
+    through: TIED,
+  })
   const child = execa(file, argv, {
     cwd,
     env: {
@@ -59,14 +63,6 @@ async function reported(server: ProtocolServer, jobId: string) {
   await expect.poll(() => server.reports(jobId).length, PATIENCE).toBeGreaterThan(0)
   const [{ method, body }] = server.reports(jobId) as [(typeof server.requests)[number]]
   return { method, body }
-}
-
-/** One job, from the queue to its report. */
-async function runJob(job: Omit<Job, 'jobId'>, options: AgentOptions = {}) {
-  const server = await ProtocolServer.start()
-  server.jobs.push({ jobId: 'j1', ...job } as Job)
-  const agent = await startAgent(server, options)
-  return { server, ...agent, ...(await reported(server, 'j1')) }
 }
 
 const running = async (server: ProtocolServer, jobId: string): Promise<void> =>
@@ -133,6 +129,7 @@ describeWith('userns', 'an agent', () => {
         holds: expect.arrayContaining(['empty-root', 'pid-namespace']),
         heldBy: { 'empty-root': 'kernel', deadline: 'timer', 'memory-limit': expect.any(String) },
         planHash: expect.stringMatching(/^[0-9a-f]{16}$/),
+        policyHash: expect.stringMatching(/^[0-9a-f]{16}$/),
       },
     })
   })
@@ -148,7 +145,7 @@ describeWith('userns', 'an agent', () => {
     server.giveTo('lost', 'w2')
     server.jobs.push(
       { jobId: 'whole', command: 'cat a.txt; echo b >&2; echo c > c', fileUrl: '/uploads/1.zip', filename: '1.zip' },
-      { jobId: 'cancelled', command: 'echo begun; sleep 60' },
+      { jobId: 'cancelled', command: 'echo begun; sleep 60\necho never' },
       { jobId: 'lost', command: 'echo lost' },
       { jobId: 'failed', command: 'true', fileUrl: '/uploads/none.zip' },
     )
@@ -162,7 +159,8 @@ describeWith('userns', 'an agent', () => {
     })
     await running(server, 'cancelled')
     server.cancelled.add('cancelled')
-    expect((await reported(server, 'cancelled')).body).toMatchObject({ exitCode: 130 })
+    const cancelled = { exitCode: 130, reason: 'cancelled', stdout: 'begun\n' }
+    expect((await reported(server, 'cancelled')).body).toMatchObject(cancelled)
     await reported(server, 'lost')
     const failed = await reported(server, 'failed')
     expect(failed).toEqual({
@@ -189,99 +187,51 @@ describeWith('userns', 'an agent', () => {
     ])
   })
 
-  test('says at its registration by which policy it runs tasks, whatever its name and its directory are', async () => {
-    const server = await ProtocolServer.start()
-    const start = (id: string, ...words: readonly string[]) => startAgent(server, { words, env: { WORKER_ID: id } })
-    await start('one')
-    await start('two')
-    await start('lax', '--memory', '1g')
-    await expect.poll(() => server.asked('/api/workers/register').length, PATIENCE).toBe(3)
-    const hashes = new Map(
-      server.asked('/api/workers/register').map(({ body }) => {
-        const { policyHash } = body['isolation'] as { readonly policyHash: string }
-        return [body['workerId'], policyHash]
-      }),
-    )
-    expect(hashes.get('one')).toMatch(/^[0-9a-f]{16}$/)
-    expect(hashes.get('two')).toBe(hashes.get('one'))
-    expect(hashes.get('lax')).not.toBe(hashes.get('one'))
-  })
-
-  test.each([
-    {
-      what: 'a deadline that only shortens',
-      job: { command: 'sleep 60', timeoutMs: 300 },
-      exitCode: 124,
-      reason: 'timeout',
-    },
-    {
-      what: 'the operator’s deadline, which a task cannot lengthen',
-      job: { command: 'sleep 60', timeoutMs: 600_000 },
-      env: { DOCKER_TIMEOUT: '300' },
-      exitCode: 124,
-      reason: 'timeout',
-    },
-    { what: 'a signal', job: { command: 'kill -TERM $$' }, exitCode: 143, reason: 'signal' },
-    { what: 'a program that is not there', job: { command: 'no-such-program' }, exitCode: 127, reason: 'exit' },
-  ])('tells the truth about $what', async ({ job, env = {}, exitCode, reason }) => {
-    const { method, body } = await runJob(job, { env })
-    expect({ method, ...body }).toMatchObject({ method: 'POST', exitCode, reason })
-  })
-
-  test('says that it was the memory', async () => {
-    const { body } = await runJob({ command: 'tail /dev/zero' }, { env: { DOCKER_MEMORY_LIMIT: '32m' } })
-    expect(body).toMatchObject({ exitCode: 137, reason: 'memory' })
-    expect(body['stderr']).toContain('memory')
-  })
-
-  test.each([
-    { what: 'files that are not there', job: { command: 'true', fileUrl: '/nowhere' }, says: /404/, elsewhere: true },
-    {
-      what: 'files of another host',
-      job: { command: 'true', fileUrl: 'http://127.0.0.2:9/x' },
-      says: /not this agent/,
-      elsewhere: true,
-    },
-    { what: 'no command', job: { command: '\n \n' }, says: /command/, elsewhere: false },
-    {
-      what: 'a need that nobody knows',
-      job: { command: 'true', require: ['wings'] },
-      says: /require/,
-      elsewhere: false,
-    },
-  ])('reports $what as a failure', async ({ job, says, elsewhere }) => {
-    const { method, body } = await runJob(job)
-    expect({ method, ...body }).toMatchObject({ method: 'PUT', workerId: 'w1', elsewhere })
-    expect(body['errorMessage']).toMatch(says)
-  })
-
-  test('unpacks nothing outside of the directory of the job', async () => {
-    const server = await ProtocolServer.start()
-    server.files.set('/f', archiveOf([{ name: '../up', content: 'x' }]))
-    server.jobs.push({ jobId: 'j1', command: 'true', fileUrl: '/f' })
-    const agent = await startAgent(server)
-    expect(await reported(server, 'j1')).toMatchObject({ method: 'PUT', body: { elsewhere: false } })
-    expect(agent.tasks()).toEqual([])
-  })
-
-  test('does not follow its server to another one, and shows its token to none', async () => {
+  test('tells the truth about each end, and about each job that cannot be run', async () => {
     const [server, other] = [await ProtocolServer.start(), await ProtocolServer.start()]
-    server.next.push({ path: '/f', answer: [302, {}, { Location: `${other.url}/f` }] })
+    server.next.push({ path: '/redirected', answer: [302, {}, { Location: `${other.url}/f` }] })
     other.files.set('/f', archiveOf([{ name: 'a' }]))
-    server.jobs.push({ jobId: 'j1', command: 'true', fileUrl: '/f' })
-    await startAgent(server)
-    expect(await reported(server, 'j1')).toMatchObject({ method: 'PUT', body: { cause: 'files' } })
+    server.files.set('/up', archiveOf([{ name: '../up', content: 'x' }]))
+    const sleep = { command: 'sleep 60' }
+    const failed = (said: RegExp, more: object) => ({
+      method: 'PUT',
+      errorMessage: expect.stringMatching(said),
+      ...more,
+    })
+    const ended = (exitCode: number, reason: string) => ({ method: 'POST', exitCode, reason })
+    const cases: Readonly<Record<string, readonly [Omit<Job, 'jobId'>, object]>> = {
+      'a deadline that only shortens': [{ ...sleep, timeoutMs: 300 }, ended(124, 'timeout')],
+      "the operator's deadline, which a task cannot lengthen": [
+        { ...sleep, timeoutMs: 600_000 },
+        ended(124, 'timeout'),
+      ],
+      'a signal': [{ command: 'kill -TERM $$' }, ended(143, 'signal')],
+      'a program that is not there': [{ command: 'no-such-program' }, ended(127, 'exit')],
+      memory: [{ command: 'tail /dev/zero' }, { ...ended(137, 'memory'), stderr: expect.stringContaining('memory') }],
+      'files that are not there': [{ command: 'true', fileUrl: '/nowhere' }, failed(/404/, { elsewhere: true })],
+      'files of another host': [
+        { command: 'true', fileUrl: 'http://127.0.0.2:9/x' },
+        failed(/not this agent/, { elsewhere: true }),
+      ],
+      'files to which its server redirects': [
+        { command: 'true', fileUrl: '/redirected' },
+        failed(/./, { cause: 'files' }),
+      ],
+      'files outside of the directory of the job': [
+        { command: 'true', fileUrl: '/up' },
+        failed(/./, { elsewhere: false }),
+      ],
+      'no command': [{ command: '\n \n' }, failed(/command/, { elsewhere: false })],
+      'an unknown need': [{ command: 'true', require: ['wings'] }, failed(/require/, { elsewhere: false })],
+    }
+    for (const [jobId, [job]] of Object.entries(cases)) server.jobs.push({ jobId, ...job } as Job)
+    const agent = await startAgent(server, { env: { DOCKER_TIMEOUT: '5000', DOCKER_MEMORY_LIMIT: '32m' } })
+    for (const [jobId, [, end]] of Object.entries(cases)) {
+      const { method, body } = await reported(server, jobId)
+      expect({ method, ...body }, jobId).toMatchObject({ workerId: 'w1', ...end })
+    }
     expect(other.requests).toEqual([])
-  })
-
-  test('ends a job that is cancelled', async () => {
-    const server = await ProtocolServer.start()
-    server.jobs.push({ jobId: 'j1', command: 'echo begun; sleep 60\necho never', timeoutMs: 60_000 })
-    await startAgent(server, { words: ['--timeout', '60s'] })
-    await running(server, 'j1')
-    server.cancelled.add('j1')
-    const { body } = await reported(server, 'j1')
-    expect(body).toMatchObject({ exitCode: 130, reason: 'cancelled', stdout: 'begun\n' })
+    expect(agent.tasks()).toEqual([])
   })
 
   test('runs a job once, however often it is given, and sends its report again', async () => {

@@ -7,13 +7,14 @@ import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
+import { TIED } from '../support/processes.ts'
 
 const PATIENCE = { timeout: 60_000, interval: 50 }
 
 describeWith('userns', 'agent --demo-server', () => {
   async function startDemo() {
     const [home, temporary] = [await temporaryDirectory(), await temporaryDirectory()]
-    const [file = '', ...argv] = cliWords(['agent', '--demo-server'], { program: 'llm-do' })
+    const [file = '', ...argv] = cliWords(['agent', '--demo-server'], { program: 'llm-do', through: TIED })
     const env = { PATH: process.env.PATH, HOME: home, TMPDIR: temporary }
     const child = execa(file, argv, { cwd: home, env, extendEnv: false, reject: false, stdin: 'ignore' })
     onTestFinished(async () => {
@@ -54,12 +55,13 @@ describeWith('userns', 'agent --demo-server', () => {
     await expectNothingLeft({ before, mark })
   })
 
-  test.each([
-    ['--server', 'http://127.0.0.1:1'],
-    ['--queue', 'redis://127.0.0.1'],
-  ])('is refused together with %s', async (option, value) => {
-    const { status, stderr } = await runCli(['agent', '--demo-server', option, value], { program: 'llm-do' })
-    expect(status).toBe(125)
-    expect(stderr.toString()).toContain(`--demo-server is a server of its own: it cannot be used with ${option}`)
+  test('is refused together with a server or a queue', async () => {
+    for (const [option, value] of [
+      ['--server', 'http://127.0.0.1:1'],
+      ['--queue', 'redis://127.0.0.1'],
+    ] as const) {
+      const { status, stderr } = await runCli(['agent', '--demo-server', option, value], { program: 'llm-do' })
+      expect([status, stderr.toString()]).toEqual([125, expect.stringContaining(`it cannot be used with ${option}`)])
+    }
   })
 })

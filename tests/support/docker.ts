@@ -6,6 +6,7 @@
  *     await docker.stop()                     // in afterAll
  */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmod, copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -63,7 +64,7 @@ export interface DockerOptions {
 }
 
 export async function startDocker({ registry }: DockerOptions = {}): Promise<TestDocker> {
-  const { path: root, remove } = await newDirectory()
+  const { path: root } = await newDirectory()
   const socket = join(root, 'socket')
   const words = [
     '--data-root',
@@ -76,44 +77,73 @@ export async function startDocker({ registry }: DockerOptions = {}): Promise<Tes
   const closed = ['--bridge=none', '--iptables=false', '--ip6tables=false']
   const env = { PATH, HOME: root, DOCKER_HOST: `unix://${socket}` }
   const mirror = registry === undefined ? [] : ['--registry-mirror', registry]
-  const daemon = spawn('dockerd', [...words, '--host', env.DOCKER_HOST, ...closed, ...mirror], {
+  const keeper = keep(root, ['dockerd', ...words, '--host', env.DOCKER_HOST, ...closed, ...mirror], {
     env: { ...env, TMPDIR: root, HTTPS_PROXY: registry ?? NO_PROXY_THERE, HTTP_PROXY: registry ?? NO_PROXY_THERE },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
-  const log: string[] = []
-  daemon.stderr.setEncoding('utf8').on('data', (text: string) => log.push(text))
-  const ended = new Promise<void>((resolve) => {
-    daemon.once('exit', () => resolve())
-    daemon.once('error', () => resolve())
+    // A daemon gives each of them ten seconds.
+    atEnd: 'ids=$(docker ps --all --quiet); [ -z "$ids" ] || docker rm --force $ids',
   })
   const client = clientOf('docker', env)
-  const stop = async (): Promise<void> => {
-    daemon.kill('SIGTERM')
-    const kill = setTimeout(() => daemon.kill('SIGKILL'), STOP_MS)
-    await ended
-    clearTimeout(kill)
-    await unmountBelow(root)
-    await remove()
-  }
   try {
-    await untilReady(client, ended)
+    await untilReady(client)
     await importImages(client, root)
   } catch (cause) {
-    await stop()
-    throw new Error(`dockerd: ${log.join('').split('\n').slice(-LAST_LINES).join('\n')}`, { cause })
+    const log = await keeper.log()
+    await keeper.stop()
+    throw new Error(`dockerd: ${log}`, { cause })
   }
-  return { program: 'docker', root, env, client, stop }
+  return { program: 'docker', root, env, client, stop: keeper.stop }
 }
 
-/** Milliseconds that a daemon may take to stop its containers and itself. */
-const STOP_MS = 20_000
 /** Of the daemon's log, in the message of a test that could not have one. */
 const LAST_LINES = 20
+
+/**
+ * Runs a program until its stdin ends, which it also does when the test's process is killed: then it stops the program, unmounts what is
+ * below the directory and removes the directory. The keeper has its own session, so a kill of the test's process group misses it; the
+ * program dies with it. A daemon that does not stop within 20 seconds is killed, and its containers with it.
+ */
+const KEEPER = `root=$1; at_end=$2; shift 2
+exec 3<&0 </dev/null >"$root/log" 2>&1
+setpriv --pdeathsig TERM -- "$@" 3<&- &
+program=$!
+runs() { [ -e "/proc/$1" ] && ! grep -q '^State:.Z' "/proc/$1/status"; }
+read -r _ <&3
+eval "$at_end"
+kill -TERM $program
+for _ in $(seq 200); do runs $program || break; sleep 0.1; done
+kill -KILL $program
+for comm in $(grep -l '^containerd' /proc/[0-9]*/comm); do
+  of=\${comm%/comm}
+  ! grep -aqF "$root/" "$of/cmdline" || kill -KILL $(cat "$of"/task/*/children) "\${of#/proc/}"
+done
+points() { cut -d ' ' -f 5 /proc/self/mountinfo | grep -F "$root/" | sort -r; }
+for _ in 1 2 3; do
+  for point in $(points); do umount -l "$point"; done
+  rm -rf --one-file-system "$root" && break
+done`
+
+interface KeptOptions {
+  readonly env: Readonly<Record<string, string>>
+  /** Shell text that runs before the program is stopped. */
+  readonly atEnd: string
+}
+
+function keep(root: string, program: readonly string[], { env, atEnd }: KeptOptions) {
+  const words = ['-c', KEEPER, 'sh', root, atEnd, ...program]
+  const keeper = spawn('sh', words, { env, stdio: ['pipe', 'ignore', 'ignore'], detached: true })
+  const ended = once(keeper, 'exit')
+  const stop = async (): Promise<void> => {
+    keeper.stdin.end()
+    await ended
+  }
+  const log = async () => (await readFile(join(root, 'log'), 'utf8')).split('\n').slice(-LAST_LINES).join('\n')
+  return { stop, log }
+}
 
 /** podman as root needs words for machines without systemd; they go by its own files, as a user's would. */
 export async function startPodman(): Promise<TestDocker> {
   // conmon's sockets lie below it, and a socket's address has room for 107 bytes: without them podman waits 20 s for each end.
-  const { path: root, remove } = await newDirectory({ below: dirname(tmpdir()) })
+  const { path: root } = await newDirectory({ below: dirname(tmpdir()) })
   const containers = join(root, 'containers.conf')
   const storage = join(root, 'storage.conf')
   await writeFile(
@@ -123,12 +153,8 @@ export async function startPodman(): Promise<TestDocker> {
   await writeFile(storage, `[storage]\ndriver = "vfs"\ngraphroot = "${root}/graph"\nrunroot = "${root}/run"\n`)
   const env = { PATH, HOME: root, CONTAINERS_CONF: containers, CONTAINERS_STORAGE_CONF: storage, TMPDIR: root }
   const client = clientOf('podman', env)
-  const stop = async (): Promise<void> => {
-    await client('rm', '--force', '--all').finally(async () => {
-      await unmountBelow(root)
-      await remove()
-    })
-  }
+  // Its containers have no daemon: the keeper removes them.
+  const { stop } = keep(root, ['sleep', 'infinity'], { env, atEnd: 'podman rm --force --all' })
   try {
     await importImages(client, root)
   } catch (cause) {
@@ -142,23 +168,14 @@ function clientOf(program: string, env: Readonly<Record<string, string>>): TestD
   return async (...argv) => (await execa(program, argv, { env, extendEnv: false, stdin: 'ignore' })).stdout
 }
 
-async function untilReady(client: TestDocker['client'], ended: Promise<void>): Promise<void> {
+async function untilReady(client: TestDocker['client']): Promise<void> {
   const until = performance.now() + START_MS
-  const isOver = { yet: false }
-  void ended.then(() => Object.assign(isOver, { yet: true }))
   for (;;) {
     const version = await client('version').catch((error: unknown) => error)
     if (typeof version === 'string') return
-    if (isOver.yet || performance.now() > until) throw version
+    if (performance.now() > until) throw version
     await sleep(50)
   }
-}
-
-/** What a daemon that was stopped may leave mounted below its own directories. */
-async function unmountBelow(root: string): Promise<void> {
-  const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
-  const points = lines.map((line) => line.split(' ')[4] ?? '').filter((point) => point.startsWith(`${root}/`))
-  for (const point of points.sort().reverse()) await execa('umount', ['--lazy', point], { reject: false })
 }
 
 async function importImages(client: TestDocker['client'], root: string): Promise<void> {

@@ -36,3 +36,6 @@ export async function until<T>(what: string, find: () => T | undefined): Promise
   }
   throw new Error(`${what} did not come`)
 }
+
+/** Words that start a program that ends with this process, also when this one is killed. The program must not change its user. */
+export const TIED = ['setpriv', '--pdeathsig', 'KILL', '--'] as const

@@ -1,13 +1,15 @@
-/** Real containers on a daemon of our own. What every backend must do is in tests/conformance; here is what only containers can get wrong. */
+/**
+ * Real containers on a daemon of the tests' own: the walls, the ends and the protected paths, each once with its control. What every backend
+ * must do is in tests/conformance; the rest is in more.deep.system.test.ts.
+ */
 import { spawn } from 'node:child_process'
-import { chmod, chown, lstat, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
+import { chown, lstat, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { execa } from 'execa'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { dockerInputs } from '../../../src/backends/docker/inputs.ts'
 import { observeDocker } from '../../../src/backends/docker/observe.ts'
 import { sweep } from '../../../src/backends/docker/prune.ts'
-import { takeSession } from '../../../src/backends/docker/session-lock.ts'
 import type { SandboxError } from '../../../src/error.ts'
 import { nativeDirectory } from '../../../src/os/native-programs.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
@@ -19,49 +21,54 @@ import {
   LINKS_IMAGE,
   oncePerFile,
   startDocker,
-  startPodman,
   VOLUME_IMAGE,
 } from '../../support/docker.ts'
 import { describeWith } from '../../support/needs.ts'
 import { dockerPlan } from '../plans.ts'
 import {
+  absentZone,
   containers,
+  endsTheRun,
   engine,
+  expectKept,
+  hasFile,
   OWNER,
   observedZone,
   ownedDirectory,
+  PROTECT,
+  RENAMES,
   type RunRequest,
-  runIds,
+  repository,
   runIn,
+  session,
   text,
+  until,
 } from './runs.ts'
 
 const docker = oncePerFile(startDocker)
-const podman = oncePerFile(startPodman)
+const here = engine(docker)
+const run = (request: RunRequest) => runIn(here(), request)
+const shell = (script: string, request: Omit<RunRequest, 'command'> = {}) =>
+  run({ command: ['sh', '-c', script], ...request })
+const inputs = () => dockerInputs(here().fact, here().docker.env)
 
 describeWith('docker', 'a docker container', () => {
-  const here = engine(docker)
-  const run = (request: RunRequest) => runIn(here(), request)
-
   test('is reported with what its daemon can hold', () => {
     expect(here().fact).toMatchObject({ program: 'docker', server: { ok: true }, rootless: false, remote: false })
     expect(here().fact.limits).toEqual(['memory', 'swap', 'cpus', 'pids'])
   })
 
-  test.each([0, 1, 2, 125, 126, 127, 137, 255])(
-    'gives the exit code %i of the command, whatever docker means by it',
-    async (code) => {
-      const outcome = await run({ command: ['sh', '-c', `exit ${code}`] })
-      expect(outcome).toMatchObject({ cause: 'exit', exitCode: code, signal: null })
-      expect(await containers(here())).toBe('')
-    },
-  )
+  test.each([
+    ['the exit code 125', 'exit 125', { cause: 'exit', exitCode: 125, signal: null }],
+    ['the exit code 137', 'exit 137', { cause: 'exit', exitCode: 137, signal: null }],
+    ['SIGKILL', 'kill -KILL $$', { cause: 'exit', exitCode: null, signal: 'SIGKILL' }],
+  ])('tells %s of the command from what docker means by the number', async (_what, script, end) => {
+    expect(await shell(script)).toMatchObject(end)
+    expect(await containers(here())).toBe('')
+  })
 
   test.each([
-    ['a name that is not on PATH', 'nosuch', 'ENOENT'],
-    ['a path that does not exist', '/bin/nosuch', 'ENOENT'],
     ['a file without the execute bit', '/bin/not-executable', 'EACCES'],
-    ['a directory', '/bin', 'EISDIR'],
     ['a script whose interpreter is not there', '/bin/no-interpreter', 'ENOENT'],
   ])('tells %s from an exit code', async (_what, program, errno) => {
     const outcome = await run({ command: [program] })
@@ -69,28 +76,16 @@ describeWith('docker', 'a docker container', () => {
     expect(text(outcome.stderr)).toBe('')
   })
 
-  test.each(['KILL', 'TERM', 'SEGV', 'SYS'])(
-    'tells an end by SIG%s from the exit code of that number',
-    async (name) => {
-      const outcome = await run({ command: ['sh', '-c', `kill -${name} $$`] })
-      expect(outcome).toMatchObject({ cause: 'exit', exitCode: null, signal: `SIG${name}` })
-    },
-  )
-
-  test('is told what was used, by whatever it started', async () => {
-    const script = 'dd if=/dev/zero of=/dev/null bs=50M count=4 2>/dev/null & wait'
-    const { usage, durationMs } = await run({ command: ['sh', '-c', script] })
-    expect(usage.peakMemory).toBeGreaterThan(50 << 20)
-    expect(usage.cpuMs).toBeGreaterThan(0)
-    expect(durationMs).toBeGreaterThan(0)
-  })
-
-  test('takes with it what the command leaves behind, and says how much that was', async () => {
-    const outcome = await run({ command: ['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 & exit 3'] })
+  test('takes with it what the command leaves behind, and says what was used', async () => {
+    const eat = 'dd if=/dev/zero of=/dev/null bs=50M count=4 2>/dev/null & wait $!'
+    const outcome = await shell(`${eat}; setsid sleep 600 >/dev/null 2>&1 & exit 3`)
     expect(outcome).toMatchObject({ cause: 'exit', exitCode: 3, killed: 1 })
+    expect(outcome.usage.peakMemory).toBeGreaterThan(50 << 20)
+    expect(outcome.usage.cpuMs).toBeGreaterThan(0)
+    expect(outcome.durationMs).toBeGreaterThan(0)
   })
 
-  test('cannot speak for its init: nothing listens on the socket any more', async () => {
+  test('cannot report for its init: nothing listens on the socket any more', async () => {
     const forge = [
       'import os, socket, sys',
       'try:',
@@ -109,50 +104,15 @@ describeWith('docker', 'a docker container', () => {
     expect(await readdir(join(here().runsDirectory, '../containers'))).toEqual([])
   })
 
-  test('without our init has the daemon’s word only: a signal is exit code 128+N', async () => {
-    const { init: _init, ...docker } = dockerInputs(here().fact, here().docker.env)
-    const killed = await run({ command: ['sh', '-c', 'kill -9 $$'], run: { docker } })
-    expect(killed).toMatchObject({ cause: 'exit', exitCode: 137, signal: null, warnings: [] })
-    expect(await run({ command: ['nosuch'], run: { docker } })).toMatchObject({
-      cause: 'exec',
-      failure: { errno: 'ENOENT' },
-    })
-  })
-
-  test('makes files by the mask of its caller', async () => {
-    const before = process.umask(0o037)
-    try {
-      expect(text((await run({ command: ['sh', '-c', 'umask; touch /tmp/f; stat -c %a /tmp/f'] })).stdout)).toBe(
-        '0037\n640\n',
-      )
-    } finally {
-      process.umask(before)
-    }
-  })
-
-  test('goes without our init where the daemon cannot see it', async () => {
-    const docker = { ...dockerInputs(here().fact, here().docker.env), init: '/nonexistent/init' }
-    expect(await run({ command: ['sh', '-c', 'exit 5'], run: { docker } })).toMatchObject({
-      cause: 'exit',
-      exitCode: 5,
-    })
-  })
-
-  test('ended by the memory limit says so, and the runner sees it in the daemon’s record', async () => {
-    const limits = {
-      memory: { max: 33_554_432, by: 'docker' },
-      swap: { max: 0, by: 'docker' },
-      timeoutMs: 30_000,
-    } as const
-    const outcome = await run({
-      command: ['dd', 'if=/dev/zero', 'of=/dev/null', 'bs=200M', 'count=1'],
-      plan: { limits },
-    })
+  test('ended by the memory limit says so, from the record of the daemon', async () => {
+    const memory = { max: 33_554_432, by: 'docker' } as const
+    const limits = { memory, swap: { max: 0, by: 'docker' }, timeoutMs: 60_000 } as const
+    const outcome = await shell('exec dd if=/dev/zero of=/dev/null bs=200M count=1', { plan: { limits } })
     expect(outcome).toMatchObject({ cause: 'memory', exitCode: null, signal: 'SIGKILL', events: { oomKill: 1 } })
   })
 
   test('is killed at the deadline and keeps what was printed', async () => {
-    const outcome = await run({ command: ['sh', '-c', 'echo early; sleep 60'], plan: { limits: { timeoutMs: 2_000 } } })
+    const outcome = await shell('echo early; sleep 60', { plan: { limits: { timeoutMs: 2_000 } } })
     expect(outcome).toMatchObject({ cause: 'deadline', exitCode: null, signal: 'SIGKILL' })
     expect(text(outcome.stdout)).toBe('early\n')
     expect(await containers(here())).toBe('')
@@ -160,45 +120,35 @@ describeWith('docker', 'a docker container', () => {
 
   test('is killed when the caller cancels', async () => {
     const abort = new AbortController()
-    setTimeout(() => abort.abort('SIGTERM'), 700)
-    const outcome = await run({ command: ['sleep', '60'], signal: abort.signal })
-    expect(outcome).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGTERM' })
-    expect(await containers(here())).toBe('')
-  })
-
-  test('leaves nothing when the caller has cancelled already', async () => {
-    const outcome = await run({ command: ['sleep', '60'], signal: AbortSignal.abort('SIGINT') })
-    expect(outcome).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGINT' })
+    const source = await ownedDirectory()
+    const plan = { zones: [observedZone({ source, target: '/w', mode: 'rw' })] }
+    const running = shell('touch /w/started; sleep 60', { plan, signal: abort.signal })
+    await until(hasFile(source, 'started'))
+    abort.abort('SIGTERM')
+    expect(await running).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGTERM' })
     expect(await containers(here())).toBe('')
   })
 
   test('passes stdin through, binary safe, with its end', async () => {
     const bytes = Buffer.from([0, 10, 13, 255, 0, 1])
-    const outcome = await run({ command: ['sh', '-c', 'cat; echo end >&2'], stdin: bytes })
+    const outcome = await shell('cat; echo end >&2', { stdin: bytes })
     expect(Buffer.from(outcome.stdout.head).equals(bytes)).toBe(true)
     expect(text(outcome.stderr)).toBe('end\n')
   })
 
-  test('has an empty stdin when there is none', async () => {
-    expect(await run({ command: ['cat'] })).toMatchObject({ cause: 'exit', exitCode: 0 })
-  })
-
-  test('keeps head and tail of a flood', async () => {
-    const outcome = await run({ command: ['sh', '-c', 'yes | head -c 20000000; echo last'], outputCap: 1000 })
-    expect(outcome.stdout.bytes).toBe(20_000_005)
-    expect(text(outcome.stdout)).toHaveLength(1000)
-    expect(text(outcome.stdout).endsWith('last\n')).toBe(true)
-  })
-
-  test('is no root, has no capabilities, no new privileges, a filter, a read-only root and no network', async () => {
-    const script =
-      'id -u; grep -E "^(Cap|NoNewPrivs|Seccomp:)" /proc/self/status; touch /x; ls /sys/class/net; ls /dev/shm'
-    const outcome = await run({ command: ['sh', '-c', script] })
-    expect(text(outcome.stdout)).toMatch(/^65534\n/)
-    expect(text(outcome.stdout).match(/Cap\w+:\t0000000000000000/g)).toHaveLength(5)
-    expect(text(outcome.stdout)).toContain('NoNewPrivs:\t1\nSeccomp:\t2\n')
-    expect(text(outcome.stdout)).toMatch(/\nlo\n$/)
-    expect(text(outcome.stderr)).toContain('touch: /x: Read-only file system')
+  test('is no root, has no capabilities, no new privileges and a read-only root; the filter allows less than docker’s', async () => {
+    const filtered = 'unshare -U true; echo $?; chmod 4755 /tmp; echo $?'
+    const { stdout, stderr } = await shell(
+      `id -u; grep -E "^(Cap|NoNewPrivs|Seccomp:)" /proc/self/status; touch /x; ls /sys/class/net; ${filtered}`,
+    )
+    expect(text(stdout)).toMatch(/^65534\n/)
+    expect(text(stdout).match(/Cap\w+:\t0000000000000000/g)).toHaveLength(5)
+    expect(text(stdout)).toContain('NoNewPrivs:\t1\nSeccomp:\t2\n')
+    expect(text(stdout)).toMatch(/\nlo\n1\n1\n$/)
+    expect(text(stderr)).toContain('touch: /x: Read-only file system')
+    // The control: without the filter the same kernel and user may do it.
+    const open = await shell(filtered, { plan: { seccomp: { profile: 'off', arch: 'x64', filter: '' } } })
+    expect(text(open.stdout)).toBe('0\n0\n')
   })
 
   test('has no network: a peer that another container reaches is out of its reach', async () => {
@@ -207,37 +157,22 @@ describeWith('docker', 'a docker container', () => {
     await client('network', 'create', '--internal', network)
     const serve = ['run', '--detach', '--network', network, BUSYBOX_IMAGE, 'httpd', '-f', '-h', '/bin']
     const peer = await client(...serve)
-    try {
-      const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}'
-      const address = await client('container', 'inspect', '--format', format, peer)
-      const call = `wget -q -O - http://${address}/not-executable`
-      // The negative control: in the peer's network the call is answered, as soon as the peer listens.
-      const plain = ['run', '--rm', '--network', network, BUSYBOX_IMAGE, 'sh', '-c']
-      expect(await client(...plain, `until ${call}; do sleep 0.1; done; grep -c : /proc/net/dev`)).toBe('plain\n2')
-      const outcome = await run({ command: ['sh', '-c', `${call}; grep -c : /proc/net/dev`] })
-      expect(text(outcome.stdout)).toBe('1\n')
-      expect(text(outcome.stderr)).toContain('Network is unreachable')
-    } finally {
+    onTestFinished(async () => {
       await client('rm', '--force', peer)
       await client('network', 'rm', network)
-    }
+    })
+    const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}'
+    const address = await client('container', 'inspect', '--format', format, peer)
+    const call = `wget -q -O - http://${address}/not-executable`
+    // The control: in the peer's network the call is answered, as soon as the peer listens.
+    const plain = ['run', '--rm', '--network', network, BUSYBOX_IMAGE, 'sh', '-c']
+    expect(await client(...plain, `until ${call}; do sleep 0.1; done; grep -c : /proc/net/dev`)).toBe('plain\n2')
+    const outcome = await shell(`${call}; grep -c : /proc/net/dev`)
+    expect(text(outcome.stdout)).toBe('1\n')
+    expect(text(outcome.stderr)).toContain('Network is unreachable')
   })
 
-  test('filters system calls by our profile, which allows less than docker’s', async () => {
-    const command = ['sh', '-c', 'unshare -U true; echo $?; chmod 4755 /tmp; echo $?']
-    const filtered = await run({ command })
-    expect(text(filtered.stdout)).toBe('1\n1\n')
-    const open = await run({ command, plan: { seccomp: { profile: 'off', arch: 'x64', filter: '' } } })
-    // The negative control: without the filter the same kernel and user may do it.
-    expect(text(open.stdout)).toBe('0\n0\n')
-  })
-
-  test('starts with the image’s start program left out', async () => {
-    const outcome = await run({ command: ['echo', 'hello'], plan: { image: ENVIRONMENT_IMAGE } })
-    expect(text(outcome.stdout)).toBe('hello\n')
-  })
-
-  test('takes its variables exactly, without any reaching the client or its argv', async () => {
+  test('gets its variables exactly, those of its image too, and no proxy of the image or of the client, which may hold a password', async () => {
     const commandEnv = {
       HOME: '/x',
       PATH: '/bin',
@@ -246,66 +181,48 @@ describeWith('docker', 'a docker container', () => {
       TEXT: ' a\n#b=c\n',
       TAIL: 'x\r',
     }
-    const outcome = await run({ command: ['env', '-0'], run: { commandEnv } })
-    const seen = Object.fromEntries(
-      text(outcome.stdout)
-        .split('\0')
-        .filter(Boolean)
-        .map((entry) => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]),
-    )
-    expect(seen).toEqual({ ...commandEnv, HOSTNAME: 'sandbox' })
-  })
-
-  test('gets no proxy from the client’s configuration, which may hold a password', async () => {
-    const directory = await temporaryDirectory()
+    const config = await temporaryDirectory()
     const proxies = { default: { httpProxy: 'http://user:s3cret@proxy.example' } }
-    await writeFile(join(directory, 'config.json'), JSON.stringify({ proxies }))
+    await writeFile(join(config, 'config.json'), JSON.stringify({ proxies }))
     const { docker, fact } = here()
-    const inputs = dockerInputs(fact, { ...docker.env, DOCKER_CONFIG: directory })
-    const outcome = await run({ command: ['env'], run: { docker: inputs } })
-    expect(text(outcome.stdout)).not.toContain('s3cret')
-    // The negative control: the plain client does pass it on.
-    const env = await docker.client('--config', directory, 'run', '--rm', '--network', 'none', BUSYBOX_IMAGE, 'env')
+    const withConfig = dockerInputs(fact, { ...docker.env, DOCKER_CONFIG: config })
+    const command = ['env', '-0']
+    const outcome = await run({ command, plan: { image: ENVIRONMENT_IMAGE }, run: { commandEnv, docker: withConfig } })
+    const entries = text(outcome.stdout).split('\0').filter(Boolean)
+    const seen = Object.fromEntries(entries.map((entry) => entry.split(/=(.*)/s).slice(0, 2)))
+    expect(seen).toEqual({ ...commandEnv, HOSTNAME: 'sandbox', IMAGE_WORD: 'image' })
+    // The control: the plain client passes the proxy on.
+    const env = await docker.client('--config', config, 'run', '--rm', '--network', 'none', BUSYBOX_IMAGE, 'env')
     expect(env).toContain('s3cret')
   })
 
-  test('sees zones on paths with a colon, a comma, a quote, a space and a line break', async () => {
-    const source = join(await ownedDirectory(), 'a:b, "c"\nd e')
-    await mkdir(source)
-    await writeFile(join(source, 'file'), 'found')
-    const zones = [observedZone({ source, target: '/in' })]
-    const outcome = await run({ command: ['sh', '-c', 'cat /in/file; touch /in/new'], plan: { zones } })
-    expect(text(outcome.stdout)).toBe('found')
-    expect(text(outcome.stderr)).toContain('Read-only file system')
-    expect(await readdir(source)).toEqual(['file'])
-  })
-
-  test('writes to a rw zone as its owner, and its scratch directories belong to it', async () => {
-    const source = await ownedDirectory()
-    const zones = [observedZone({ source, target: '/out', mode: 'rw' })]
-    const outcome = await run({
-      command: ['sh', '-c', 'echo x > /out/f && echo y > /home/sandbox/f && echo z > /tmp/f'],
-      plan: { zones },
-    })
-    expect(text(outcome.stderr)).toBe('')
-    expect((await lstat(join(source, 'f'))).uid).toBe(OWNER)
-  })
-
-  test('refuses a protected path that is a symbolic link', async () => {
-    const source = await ownedDirectory()
-    await symlink('/etc', join(source, '.vscode'))
-    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.vscode'] })]
-    await expect(run({ command: ['true'], plan: { zones } })).rejects.toMatchObject({ code: 'ZONE_INVALID' })
+  test('sees a zone on any path, writes to a rw zone as its owner by the mask of the caller, and owns its scratch', async () => {
+    const base = await ownedDirectory()
+    const [odd, out] = [join(base, 'a:b, "c"\nd e'), join(base, 'out')]
+    for (const directory of [odd, out]) await mkdir(directory)
+    await chown(out, OWNER, OWNER)
+    await writeFile(join(odd, 'file'), 'found')
+    const zones = [
+      observedZone({ source: odd, target: '/in' }),
+      observedZone({ source: out, target: '/out', mode: 'rw' }),
+    ]
+    const before = process.umask(0o037)
+    onTestFinished(() => void process.umask(before))
+    const outcome = await shell(
+      'cat /in/file; umask; echo y >/home/sandbox/f && echo z >/tmp/f && echo x >/out/f; touch /in/new',
+      {
+        plan: { zones },
+      },
+    )
+    expect(text(outcome.stdout)).toBe('found0037\n')
+    expect(text(outcome.stderr)).toMatch(/^touch: .*Read-only file system\n$/)
+    expect(await readdir(odd)).toEqual(['file'])
+    const { uid, mode } = await lstat(join(out, 'f'))
+    expect([uid, mode & 0o777]).toEqual([OWNER, 0o640])
   })
 
   test.each<readonly [string, Partial<Plan>, string, RegExp, RegExp]>([
-    [
-      'an image that is not here',
-      { image: 'nosuch:1' },
-      'SETUP_FAILED',
-      /nosuch:1 is not on this machine/,
-      /docker pull nosuch:1/,
-    ],
+    ['an image that is not here', { image: 'no:1' }, 'SETUP_FAILED', /no:1 is not on this machine/, /docker pull no:1/],
     ['a word that is no image', { image: 'NOT AN IMAGE' }, 'POLICY_INVALID', /expected NAME\[:TAG\]/, /--image/],
     ['an image with a volume', { image: VOLUME_IMAGE }, 'ZONE_INVALID', /declares \/data as volumes/, /--tmpfs \/data/],
     [
@@ -322,21 +239,13 @@ describeWith('docker', 'a docker container', () => {
     expect(await here().docker.client('volume', 'ls', '--quiet')).toBe('')
   })
 
-  test('says that the daemon is down', async () => {
-    const { docker, fact } = here()
-    const inputs = dockerInputs(fact, { ...docker.env, DOCKER_HOST: 'unix:///nonexistent/socket' })
-    await expect(run({ command: ['true'], run: { docker: inputs } })).rejects.toMatchObject({
-      code: 'NO_BACKEND',
-      message: expect.stringMatching(/does not answer/),
-    })
-    const observed = await observeDocker({
-      env: { ...docker.env, DOCKER_HOST: 'unix:///nonexistent/socket' },
-      notBelow: [],
-    })
-    expect(observed?.server).toMatchObject({
-      ok: false,
-      message: expect.stringMatching(/Cannot connect|failed to connect/),
-    })
+  test('reports a daemon that is down', async () => {
+    const env = { ...here().docker.env, DOCKER_HOST: 'unix:///nonexistent/socket' }
+    const end = run({ command: ['true'], run: { docker: dockerInputs(here().fact, env) } })
+    await expect(end).rejects.toMatchObject({ code: 'NO_BACKEND', message: expect.stringMatching(/does not answer/) })
+    const observed = await observeDocker({ env, notBelow: [] })
+    const message = expect.stringMatching(/Cannot connect|failed to connect/)
+    expect(observed?.server).toMatchObject({ ok: false, message })
   })
 
   test('is removed when its runner is killed, and what it made of protected names until then is set aside', async () => {
@@ -352,10 +261,10 @@ describeWith('docker', 'a docker container', () => {
     const late = `touch ${source}/killed; until [ -e ${source}/.mcp.json ]; do sleep 0.05; done`
     await writeFile(client, `#!/bin/sh\n[ "$1" != rm ] || { ${late}; }\nexec ${fact.path} "$@"\n`, { mode: 0o755 })
     const script = 'touch /w/started; until [ -e /w/killed ]; do sleep 0.05; done; touch /w/.mcp.json; sleep 600'
-    const inputs = { plan, fact: { ...fact, path: client }, env: docker.env, init, guard, runsDirectory }
-    const words = JSON.stringify({ ...inputs, command: ['sh', '-c', script] })
+    const request = { plan, fact: { ...fact, path: client }, env: docker.env, init, guard, runsDirectory }
+    const words = JSON.stringify({ ...request, command: ['sh', '-c', script] })
     const runner = spawn(process.execPath, [program, words], { stdio: 'ignore' })
-    await until(async () => (await readdir(source)).includes('started'))
+    await until(hasFile(source, 'started'))
     runner.kill('SIGKILL')
     const aside = new RegExp(`^\\.mcp\\.json\\.set-aside\\.killed${runner.pid}$`)
     await until(async () => (await readdir(source)).some((name) => aside.test(name)))
@@ -364,256 +273,222 @@ describeWith('docker', 'a docker container', () => {
     expect(await readdir(join(runsDirectory, '../containers'))).toEqual([])
   })
 
-  test('whose runner is gone is swept away by the next run; that of a live one is not', async () => {
-    const { docker, fact } = here()
-    const inputs = dockerInputs(fact, docker.env)
-    const dead = `${inputs.runner.slice(0, inputs.runner.lastIndexOf('/'))}/999999999:1`
-    const start = (runner: string) =>
-      docker.client(
-        'run',
-        '--detach',
-        '--network',
-        'none',
-        '--label',
-        'llm-do=run',
-        '--label',
-        `llm-do.runner=${runner}`,
-        BUSYBOX_IMAGE,
-        'sleep',
-        '600',
-      )
-    const [gone, alive] = [await start(dead), await start(inputs.runner)]
+  test('whose runner is gone is removed by the next run; that of a live one is not', async () => {
+    const { client } = here().docker
+    const { runner } = inputs()
+    const dead = `${runner.slice(0, runner.lastIndexOf('/'))}/999999999:1`
+    const start = (owner: string) => {
+      const labels = ['llm-do=run', `llm-do.runner=${owner}`].flatMap((label) => ['--label', label])
+      return client('run', '--detach', '--network', 'none', ...labels, BUSYBOX_IMAGE, 'sleep', '600')
+    }
+    const [, alive] = [await start(dead), await start(runner)]
     const runsDirectory = join(await temporaryDirectory(), 'runs')
-    expect(await sweep(inputs, { now: Date.now(), runsDirectory })).toBe(1)
-    const left = await docker.client('ps', '--all', '--quiet', '--no-trunc')
-    expect(left).toBe(alive)
-    expect(left).not.toContain(gone)
-    await docker.client('rm', '--force', alive)
-  })
-
-  describe('of a session', () => {
-    const session = async () => ({ dockerReuse: 'session' as const, hash: `s${runIds.next().value}` })
-
-    test('serves the runs of one plan and says what that costs', async () => {
-      const plan = await session()
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const first = await run({ command: ['sh', '-c', 'echo kept > /tmp/f; exit 3'], plan, run: { runsDirectory } })
-      const second = await run({ command: ['cat', '/tmp/f'], plan, run: { runsDirectory } })
-      expect(first).toMatchObject({ cause: 'exit', exitCode: 3 })
-      expect(text(second.stdout)).toBe('kept\n')
-      expect(second.warnings.join()).toContain('this container served earlier runs')
-      expect((await containers(here())).split('\n')).toHaveLength(1)
-      expect(await run({ command: ['nosuch'], plan, run: { runsDirectory } })).toMatchObject({
-        cause: 'exec',
-        failure: { errno: 'ENOENT' },
-      })
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
-      expect(await containers(here())).toBe('')
-    })
-
-    test('makes files by the mask of the caller of each run', async () => {
-      const plan = await session()
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const before = process.umask()
-      try {
-        for (const mask of ['0077', '0002']) {
-          process.umask(mask)
-          const { stdout } = await run({ command: ['sh', '-c', 'umask'], plan, run: { runsDirectory } })
-          expect(text(stdout)).toBe(`${mask}\n`)
-        }
-      } finally {
-        process.umask(before)
-      }
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
-    })
-
-    test('is told of each end exactly, also of the second one in the same container', async () => {
-      const plan = { ...(await session()), limits: { memory: { max: 33_554_432, by: 'docker' } } } as const
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const inside = (script: string) => run({ command: ['sh', '-c', script], plan, run: { runsDirectory } })
-      expect(await inside('kill -9 $$')).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
-      const first = await containers(here())
-      const used = await inside('exit 137')
-      expect(used).toMatchObject({ cause: 'exit', exitCode: 137, signal: null })
-      expect(used.usage.peakMemory).toBeGreaterThan(0)
-      expect(await containers(here())).toBe(first)
-      const eaten = await inside('exec dd if=/dev/zero of=/dev/null bs=200M count=1')
-      expect(eaten).toMatchObject({ cause: 'memory', signal: 'SIGKILL' })
-      // One that was killed before does not make the next one look so.
-      expect(await inside('kill -9 $$')).toMatchObject({ cause: 'exit', signal: 'SIGKILL' })
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
-    })
-
-    test('whose command ends our init has lost its end, and says so', async () => {
-      const plan = { ...(await session()), limits: { timeoutMs: 20_000 } }
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const lost = await run({ command: ['sh', '-c', 'kill -9 $PPID; sleep 600'], plan, run: { runsDirectory } })
-      expect(lost).toMatchObject({ cause: 'lost', exitCode: null, signal: null })
-      // What it left behind is gone with the container.
-      expect(await containers(here())).toBe('')
-      const forged = ['sh', '-c', 'kill -9 $PPID; exit 0']
-      expect(await run({ command: forged, plan, run: { runsDirectory } })).toMatchObject({ cause: 'lost' })
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
-    })
-
-    test('ends with a run that leaves a process behind, or has to be stopped', async () => {
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      await run({
-        command: ['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 & exit 0'],
-        plan: await session(),
-        run: { runsDirectory },
-      })
-      expect(await containers(here())).toBe('')
-      const plan = { ...(await session()), limits: { timeoutMs: 500 } }
-      expect(await run({ command: ['sleep', '600'], plan, run: { runsDirectory } })).toMatchObject({
-        cause: 'deadline',
-      })
-      expect(await containers(here())).toBe('')
-      for (const left of ['sessions', 'containers']) expect(await readdir(join(runsDirectory, '..', left))).toEqual([])
-    })
-
-    test('that has ended by itself is swept away with its directory, but not from under a run', async () => {
-      const plan = await session()
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const left = (kind: string) => readdir(join(runsDirectory, '..', kind))
-      const sweepLater = () =>
-        sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now() + 2 * 3_600_000, runsDirectory })
-      await run({ command: ['true'], plan, run: { runsDirectory } })
-      expect(await sweepLater()).toBe(0) // It goes on.
-      expect(await left('containers')).toHaveLength(1)
-      const id = await containers(here())
-      const name = (await here().docker.client('inspect', '--format', '{{.Name}}', id)).slice(1)
-      await here().docker.client('kill', id)
-      const held = await takeSession(runsDirectory, name)
-      expect([await sweepLater(), await left('containers')]).toEqual([0, [expect.any(String)]])
-      held?.release()
-      expect([await sweepLater(), await left('containers'), await left('sessions')]).toEqual([1, [], []])
-      expect(await containers(here())).toBe('')
-    })
-
-    test('protects paths in every run, also after the host has replaced what stood there', async () => {
-      const source = await ownedDirectory()
-      await writeFile(join(source, '.claude'), 'original')
-      await chown(join(source, '.claude'), OWNER, OWNER)
-      const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
-      const plan = { ...(await session()), zones, limits: { timeoutMs: 20_000 } }
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const inside = (script: string) => run({ command: ['sh', '-c', script], plan, run: { runsDirectory } })
-      for (const _run of [1, 2]) {
-        expect(await inside('echo x > /w/.claude; mv /w/.claude /w/c; :')).toMatchObject({ cause: 'exit' })
-        expect(await readdir(source)).toEqual(['.claude'])
-        expect(await readFile(join(source, '.claude'), 'utf8')).toBe('original')
-        await writeFile(join(source, 'new'), 'original')
-        await chown(join(source, 'new'), OWNER, OWNER)
-        await rename(join(source, 'new'), join(source, '.claude'))
-      }
-      const made = await inside('echo x > /w/.mcp.json; sleep 600')
-      expect(made).toMatchObject({ cause: 'protected', guarded: { attempts: { count: 1 } } })
-      expect((await readdir(source)).sort()).toEqual(['.claude', expect.stringMatching(/^\.mcp\.json\.set-aside\./)])
-      expect(await inside('exit 4')).toMatchObject({ cause: 'exit', exitCode: 4 })
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
-    })
-
-    test('goes on while what it protects is in its place', async () => {
-      const source = await ownedDirectory()
-      await mkdir(join(source, '.claude'))
-      const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.claude'] })]
-      const plan = { ...(await session()), zones }
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      await run({ command: ['sh', '-c', 'echo kept > /tmp/f'], plan, run: { runsDirectory } })
-      expect(text((await run({ command: ['cat', '/tmp/f'], plan, run: { runsDirectory } })).stdout)).toBe('kept\n')
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
-    })
-
-    test('is not ended while a run is inside', async () => {
-      const source = await ownedDirectory()
-      const zones = [observedZone({ source, target: '/w', mode: 'rw' })]
-      const plan = { ...(await session()), zones, limits: {} }
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const prune = (runsDirectory: string) =>
-        sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
-      const script = 'touch /w/in; until [ -e /w/out ]; do sleep 0.1; done; exit 6'
-      const running = run({ command: ['sh', '-c', script], plan, run: { runsDirectory } })
-      await until(async () => (await readdir(source)).includes('in'))
-      expect(await prune(runsDirectory)).toBe(0)
-      // Also by one that knows another directory, such as that of another login.
-      expect(await prune(join(await temporaryDirectory(), 'runs'))).toBe(0)
-      await writeFile(join(source, 'out'), '')
-      expect(await running).toMatchObject({ cause: 'exit', exitCode: 6 })
-      expect(await prune(runsDirectory)).toBe(1)
-      expect(await containers(here())).toBe('')
-      for (const left of ['sessions', 'containers']) expect(await readdir(join(runsDirectory, '..', left))).toEqual([])
-    })
-
-    test('is for one run at a time; another one gets a container of its own', async () => {
-      const plan = await session()
-      const runsDirectory = join(await temporaryDirectory(), 'runs')
-      const both = await Promise.all(
-        ['1', '2'].map((word) =>
-          run({ command: ['sh', '-c', `echo ${word} >> /tmp/f; sleep 0.5; cat /tmp/f`], plan, run: { runsDirectory } }),
-        ),
-      )
-      expect(both.map(({ stdout }) => text(stdout)).sort()).toEqual(['1\n', '2\n'])
-      await sweep(dockerInputs(here().fact, here().docker.env), { now: Date.now(), runsDirectory, endsSessions: true })
-    })
+    expect(await sweep(inputs(), { now: Date.now(), runsDirectory })).toBe(1)
+    expect(await client('ps', '--all', '--quiet', '--no-trunc')).toBe(alive)
+    await client('rm', '--force', alive)
   })
 })
 
-describeWith(['docker', 'podman'], 'a podman container', () => {
-  const here = engine(podman)
-  const run = (request: RunRequest) => runIn(here(), request)
-
-  test('is reported with what podman can hold', () => {
-    expect(here().fact).toMatchObject({ program: 'podman', server: { ok: true }, rootless: false })
-  })
-
-  test.each([0, 3, 125, 127])('gives the exit code %i of the command', async (code) => {
-    expect(await run({ command: ['sh', '-c', `exit ${code}`] })).toMatchObject({ cause: 'exit', exitCode: code })
+describeWith('docker', 'the docker container of a session', () => {
+  test('serves the runs of one plan, warns of what that costs, and reports each end exactly', async () => {
+    const limits = { memory: { max: 33_554_432, by: 'docker' } } as const
+    const { inside, prune } = await session(here(), { limits })
+    expect(await inside('echo kept > /tmp/f; kill -9 $$')).toMatchObject({ exitCode: null, signal: 'SIGKILL' })
+    const first = await containers(here())
+    const second = await inside('cat /tmp/f; exit 137')
+    expect(second).toMatchObject({ cause: 'exit', exitCode: 137, signal: null })
+    expect(text(second.stdout)).toBe('kept\n')
+    expect(second.warnings.join()).toContain('this container served earlier runs')
+    expect(second.usage.peakMemory).toBeGreaterThan(0)
+    expect(await containers(here())).toBe(first)
+    const eaten = await inside('exec dd if=/dev/zero of=/dev/null bs=200M count=1')
+    expect(eaten).toMatchObject({ cause: 'memory', signal: 'SIGKILL' })
+    // One that was killed before does not make the next one look so.
+    expect(await inside('kill -9 $$')).toMatchObject({ cause: 'exit', signal: 'SIGKILL' })
+    await prune()
     expect(await containers(here())).toBe('')
   })
 
-  test('tells a missing program from an exit code', async () => {
-    expect(await run({ command: ['nosuch'] })).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
+  test('whose command ends our init has lost its end, and says so', async () => {
+    const { inside } = await session(here(), { limits: { timeoutMs: 60_000 } })
+    const lost = await inside('kill -9 $PPID; sleep 600')
+    expect(lost).toMatchObject({ cause: 'lost', exitCode: null, signal: null })
+    // What it left behind is gone with the container.
+    expect(await containers(here())).toBe('')
+    expect(await inside('kill -9 $PPID; exit 0')).toMatchObject({ cause: 'lost' })
   })
 
-  test('begins in an empty directory where no zone shows the workspace', async () => {
-    const outcome = await run({ command: ['sh', '-c', 'pwd; ls -A; touch made'], plan: { workdir: '/workspace' } })
-    expect(text(outcome.stdout)).toBe('/workspace\n')
-    expect(text(outcome.stderr)).toContain('Read-only file system')
+  test('ends with a run that leaves a process behind, or has to be stopped', async () => {
+    const { inside, left } = await session(here(), { limits: { timeoutMs: 2_000 } })
+    await inside('setsid sleep 600 >/dev/null 2>&1 & exit 0')
+    expect(await containers(here())).toBe('')
+    expect(await inside('sleep 600')).toMatchObject({ cause: 'deadline' })
+    expect(await containers(here())).toBe('')
+    expect([await left('sessions'), await left('containers')]).toEqual([[], []])
   })
 
-  test('tells an end by a signal from the exit code of that number, and what was used', async () => {
-    const outcome = await run({ command: ['sh', '-c', 'kill -9 $$'] })
-    expect(outcome).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
-    expect(outcome.usage.peakMemory).toBeGreaterThan(0)
-  })
-
-  test('holds the same walls', async () => {
+  test('protects paths in every run, also after the host has replaced what stood there', async () => {
     const source = await ownedDirectory()
-    await writeFile(join(source, '.mcp.json'), 'kept', { mode: 0o666 })
-    await chmod(join(source, '.mcp.json'), 0o666)
-    const zones = [observedZone({ source, target: '/out', mode: 'rw', protect: ['.mcp.json'] })]
-    const script =
-      'id -u; grep -E "^(CapEff|NoNewPrivs|Seccomp:)" /proc/self/status; echo x > /out/f; echo x > /out/.mcp.json; touch /x; echo x > /tmp/f; echo x > /home/sandbox/f; ls /sys/class/net'
-    const outcome = await run({
-      command: ['sh', '-c', script],
-      plan: { zones },
-      run: { commandEnv: { WORDS: '"quoted" \\ \'text\'' } },
-    })
-    expect(text(outcome.stdout)).toBe('1000\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\nlo\n')
-    expect((await readdir(source)).sort()).toEqual(['.mcp.json', 'f'])
-    expect(await readFile(join(source, '.mcp.json'), 'utf8')).toBe('kept')
-    expect(await readFile(join(source, 'f'), 'utf8')).toBe('x\n')
+    const put = async (name: string) => {
+      await writeFile(join(source, name), 'original')
+      await chown(join(source, name), OWNER, OWNER)
+    }
+    await put('.claude')
+    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
+    const { inside } = await session(here(), { zones, limits: { timeoutMs: 60_000 } })
+    for (const _run of [1, 2]) {
+      expect(await inside('echo x > /w/.claude; mv /w/.claude /w/c; :')).toMatchObject({ cause: 'exit' })
+      expect(await readdir(source)).toEqual(['.claude'])
+      expect(await readFile(join(source, '.claude'), 'utf8')).toBe('original')
+      await put('new')
+      await rename(join(source, 'new'), join(source, '.claude'))
+    }
+    const made = await inside('echo x > /w/.mcp.json; sleep 600')
+    expect(made).toMatchObject({ cause: 'protected', guarded: { attempts: { count: 1 } } })
+    expect((await readdir(source)).sort()).toEqual(['.claude', expect.stringMatching(/^\.mcp\.json\.set-aside\./)])
+    expect(await inside('exit 4')).toMatchObject({ cause: 'exit', exitCode: 4 })
   })
 
-  test('is killed at the deadline', async () => {
-    const outcome = await run({ command: ['sleep', '60'], plan: { limits: { timeoutMs: 500 } } })
-    expect(outcome).toMatchObject({ cause: 'deadline' })
+  test('is for one run at a time, another one gets its own container; prune ends none with a run inside', async () => {
+    const source = await ownedDirectory()
+    const zones = [observedZone({ source, target: '/w', mode: 'rw' })]
+    const { inside, prune, left } = await session(here(), { zones, limits: { timeoutMs: 120_000 } })
+    const script = 'echo $$ >>/tmp/f; touch /w/in.$1; until [ -e /w/out ]; do sleep 0.1; done; wc -l </tmp/f'
+    const runs = ['1', '2'].map((name) => inside(script.replace('$1', name)))
+    for (const name of ['in.1', 'in.2']) await until(hasFile(source, name))
+    expect(await prune()).toBe(0)
+    // Also by one that knows another directory, such as that of another login.
+    expect(await prune(join(await temporaryDirectory(), 'runs'))).toBe(0)
+    await writeFile(join(source, 'out'), '')
+    expect((await Promise.all(runs)).map(({ stdout }) => text(stdout))).toEqual(['1\n', '1\n'])
+    expect(await prune()).toBe(1)
+    expect(await containers(here())).toBe('')
+    expect([await left('sessions'), await left('containers')]).toEqual([[], []])
+  })
+})
+
+describeWith('docker', 'protected paths in a docker container', () => {
+  test('stay where they are with each directory on the way, which stays writable', async () => {
+    const source = await repository()
+    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: PROTECT })]
+    expect(text((await shell(RENAMES, { plan: { zones } })).stdout)).toBe('')
+    await expectKept(source)
+  })
+
+  test('could be moved away when only they themselves were mounts', async () => {
+    const source = await repository()
+    const bind = (path: string, more = '') => ['--mount', `type=bind,source=${source}${path},target=/w${path}${more}`]
+    const mounts = [...bind(''), ...PROTECT.flatMap((path) => bind(`/${path}`, ',readonly'))]
+    const plain = ['run', '--rm', '--network', 'none', '--user', String(OWNER), ...mounts, BUSYBOX_IMAGE]
+    const moved = await here().docker.client(...plain, 'sh', '-c', `${RENAMES}; true`)
+    expect(moved).toBe('moved .git\nmoved .config')
+    expect(await readdir(join(source, '.git/hooks'))).toEqual(['pre-commit'])
+  })
+
+  endsTheRun(here, [
+    ['a thing that was moved there', 'mkdir a; mv a .mcp.json', '.mcp.json'],
+    ['a repository further down', 'mkdir -p a/b/.git', 'a/b/.git'],
+  ])
+
+  test('are found at the end when the command was quicker, and made by a run that is not watched', async () => {
+    const source = await ownedDirectory()
+    const script = 'cd /w; ls -A; echo fine >f; echo x > .mcp.json'
+    const outcome = await shell(script, { plan: { zones: [absentZone(source)] } })
+    expect([outcome.cause, text(outcome.stdout)]).toEqual(['protected', ''])
+    expect((await readdir(source)).sort()).toEqual([outcome.guarded?.attempts.first[0]?.aside, 'f'])
+    const { git: _git, ...open } = absentZone(source, { protect: [] })
+    const control = await shell(`${script}; mkdir .git`, { plan: { zones: [open] } })
+    expect(control).toMatchObject({ cause: 'exit', exitCode: 0 })
+    expect(await readdir(source)).toEqual(expect.arrayContaining(['.git', '.mcp.json']))
+  })
+
+  test('are refused without a guard, behind a link, and by a daemon that cannot show our init', async () => {
+    const source = await repository()
+    const { guard: _guard, ...unguarded } = inputs()
+    const end = run({ command: ['true'], plan: { zones: [absentZone(source)] }, run: { docker: unguarded } })
+    await expect(end).rejects.toMatchObject({ code: 'HELPER_MISSING' })
+    await symlink('/etc', join(source, '.vscode'))
+    const linked = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.vscode'] })]
+    await expect(run({ command: ['true'], plan: { zones: linked } })).rejects.toMatchObject({ code: 'ZONE_INVALID' })
+    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: PROTECT })]
+    const { init: _init, ...elsewhere } = { ...inputs(), remote: true }
+    for (const docker of [{ ...inputs(), init: '/nonexistent/init' }, elsewhere])
+      await expect(run({ command: ['true'], plan: { zones }, run: { docker } })).rejects.toMatchObject({
+        code: 'SETUP_FAILED',
+        message: expect.stringMatching(/is refused: the daemon cannot show container-init/),
+      })
     expect(await containers(here())).toBe('')
   })
 })
 
-/** Waits for what must come; the test's own time limit ends what never does. */
-async function until(comes: () => Promise<boolean>): Promise<void> {
-  while (!(await comes())) await sleep(50)
-}
+describeWith('docker', 'a docker container is refused', () => {
+  test('when its zone is another directory than was planned', async () => {
+    const source = await ownedDirectory()
+    const zones = [observedZone({ source, target: '/w' })]
+    await rename(source, `${source}.old`)
+    await mkdir(source)
+    await expect(run({ command: ['true'], plan: { zones } })).rejects.toMatchObject({
+      code: 'ZONE_INVALID',
+      message: `${source} has changed since the run was planned (it is another one)`,
+    })
+    await rm(`${source}.old`, { recursive: true })
+  })
+
+  test('when a file system below its read-only zone would be writable', async () => {
+    const source = await ownedDirectory()
+    const below = join(source, 'a b')
+    await mkdir(below)
+    await execa('mount', ['-t', 'tmpfs', '-o', 'mode=1777', 'none', below])
+    onTestFinished(async () => void (await execa('umount', [below])))
+    const script = 'echo x > "/w/a b/written"'
+    const refused = await shell(script, { plan: { zones: [observedZone({ source, target: '/w' })] } })
+    // A daemon whose read-only mounts are recursive holds it by itself.
+    if (refused.cause === 'setup') expect(refused.failure).toMatchObject({ errno: 'EROFS', path: '/w/a b' })
+    expect(await readdir(below)).toEqual([])
+    const plain = ['run', '--rm', '--network', 'none', '--mount', `type=bind,source=${source},target=/w,readonly`]
+    await here().docker.client(...plain, BUSYBOX_IMAGE, 'sh', '-c', `${script}; true`)
+    const isRecursive = (await readdir(below)).length === 0
+    expect(refused.cause).toBe(isRecursive ? 'exit' : 'setup')
+  })
+
+  describe('when a directory of its zone was exchanged after the look', () => {
+    /** Root's secret behind a link in the zone of another user, for whom the directory is exchanged. */
+    const prepared = async () => {
+      const source = await repository()
+      const closed = await temporaryDirectory({ mode: 0o700 })
+      await mkdir(join(closed, 'open'))
+      await writeFile(join(closed, 'open/secret'), 'TOPSECRET\n')
+      await symlink(join(closed, 'open'), join(source, 'link'))
+      await execa('chown', ['--recursive', '--no-dereference', `${OWNER}:${OWNER}`, source])
+      return source
+    }
+
+    test.each([
+      ['a link', 'mv .git away; mv link .git'],
+      ['itself in another place', 'mv .git away; mkdir .git; touch .git/config; mv away .git/inner'],
+    ])('for %s, by what the container has', async (_what, swap) => {
+      const source = await prepared()
+      const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.git/config'] })]
+      const real = inputs()
+      const client = join(await temporaryDirectory(), 'docker')
+      const script = `if [ "$1" = start ]; then (cd ${source}; ${swap}); fi; exec ${real.path} "$@"`
+      await writeFile(client, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+      const command = ['sh', '-c', 'touch /w/started; cat /w/.git/secret']
+      const end = run({ command, plan: { zones }, run: { docker: { ...real, path: client } } })
+      const seen = await end.catch((error: Error) => error)
+      // The daemon itself refuses some of them: a mount has nothing to stand on.
+      if (!(seen instanceof Error))
+        expect(seen).toMatchObject({ cause: 'setup', failure: { path: '/w/.git', errno: 'ESTALE' } })
+      expect(await readdir(source)).not.toContain('started')
+    })
+
+    test('the control: a daemon that gets the paths alone shows the secret', async () => {
+      const source = await prepared()
+      const mounts = ['', '/.git'].flatMap((path) => ['--mount', `type=bind,source=${source}${path},target=/w${path}`])
+      const plain = ['create', '--rm', '--network', 'none', '--user', String(OWNER), ...mounts, BUSYBOX_IMAGE]
+      const container = await here().docker.client(...plain, 'cat', '/w/.git/secret')
+      await execa('sh', ['-c', 'mv .git away && mv link .git'], { cwd: source })
+      expect(await here().docker.client('start', '--attach', container.trim())).toContain('TOPSECRET')
+    })
+  })
+})

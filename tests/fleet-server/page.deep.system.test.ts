@@ -1,12 +1,8 @@
 /** The page in a real browser, while an agent of the test runs its tasks. Nothing is ever loaded again. */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
 import { type TestServer, testServer } from './fleet-server.ts'
-
-const SHOTS = join(import.meta.dirname, '../../build')
 
 /** Runs where its text becomes HTML, by the element's handler where scripts that are set as HTML do not run. */
 const HOSTILE = `<script>document.title = 'taken'</script><img src=x onerror="document.title = 'taken'">`
@@ -87,8 +83,6 @@ describeWith('chromium', 'the page', () => {
     const facts = await page.locator('#facts').innerText()
     const told = ['memory', 'over 512 MiB', '137', '512MiB', 'network connect api.test:443', 'a1b2', '1200 ms']
     for (const text of told) expect(facts).toContain(text)
-    mkdirSync(SHOTS, { recursive: true })
-    await page.screenshot({ path: join(SHOTS, 'fleet-page.png'), fullPage: true })
     expect(complaints).toEqual([])
     await page.close()
   })
@@ -138,8 +132,6 @@ describeWith('chromium', 'the page', () => {
     await submit(page, 'make all')
     await expect.poll(facts).toMatch(/Waits for\s+an agent that holds memory-limit, seccomp: none is online/)
     expect(await facts()).toMatch(/Requires\s+memory-limit\s+seccomp/)
-    mkdirSync(SHOTS, { recursive: true })
-    await page.screenshot({ path: join(SHOTS, 'fleet-page-waits.png'), fullPage: true })
     const isolation = { backend: 'namespace', weak: [], holds: ['memory-limit', 'seccomp'] }
     await server.call('POST', '/api/workers/register', { workerId: 'strong', hostname: 'host', isolation })
     await expect.poll(facts).not.toContain('Waits for')
@@ -162,8 +154,6 @@ describeWith('chromium', 'the page', () => {
     await register('weak', { policyHash: 'bbbb', ...rungs })
     await rowOf('weak').getByText('not by the kernel: memory-limit by watchdog').waitFor()
     expect(await page.locator('#policies').textContent()).toContain('2 different policies')
-    mkdirSync(SHOTS, { recursive: true })
-    await page.screenshot({ path: join(SHOTS, 'fleet-page-policies.png'), fullPage: true })
     expect(complaints).toEqual([])
     await page.close()
   })

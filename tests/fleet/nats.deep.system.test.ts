@@ -7,6 +7,7 @@ import { expect, onTestFailed, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
 import { freePort } from '../support/free-port.ts'
 import { describeWith, natsServer } from '../support/needs.ts'
+import { TIED } from '../support/processes.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -15,7 +16,7 @@ const PATIENCE = { timeout: 60_000, interval: 50 }
 async function startServer(): Promise<string> {
   const port = await freePort()
   const words = ['--jetstream', '--store_dir', await temporaryDirectory(), '--addr', '127.0.0.1', '--port', `${port}`]
-  const server = execa(natsServer() ?? '', words, { reject: false, stdio: 'ignore' })
+  const server = execa(TIED[0], [...TIED.slice(1), natsServer() ?? '', ...words], { reject: false, stdio: 'ignore' })
   onTestFinished(async () => {
     server.kill('SIGKILL')
     await server
@@ -40,7 +41,12 @@ function example(): string {
 async function startAgent(url: string) {
   const cwd = await temporaryDirectory()
   writeFileSync(join(cwd, 'agent.mjs'), example())
-  const agent = execa(process.execPath, ['agent.mjs'], { cwd, env: { NATS_URL: url }, reject: false, all: true })
+  const agent = execa(TIED[0], [...TIED.slice(1), process.execPath, 'agent.mjs'], {
+    cwd,
+    env: { NATS_URL: url },
+    reject: false,
+    all: true,
+  })
   onTestFinished(async () => {
     agent.kill('SIGKILL')
     await agent

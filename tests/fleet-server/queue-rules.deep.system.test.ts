@@ -1,70 +1,18 @@
 /** What BullMQ rules, order, rates, flows, attempts and stalled jobs, holds for jobs that are run in sandboxes; on a real Redis. */
-import { existsSync } from 'node:fs'
-import { connect } from 'node:net'
-import { delimiter, join } from 'node:path'
-import { FlowProducer, type Job, Queue, QueueEvents } from 'bullmq'
+import { join } from 'node:path'
+import type { Queue } from 'bullmq'
 import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
-import { cliWords } from '../support/cli.ts'
-import { temporaryDirectory } from '../support/directory.ts'
-import { freePort } from '../support/free-port.ts'
+import { expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
-
-const NAME = 'rules'
-const PATIENCE = { timeout: 60_000, interval: 50 }
-
-function ending(child: { readonly kill: (signal: 'SIGKILL') => boolean } & PromiseLike<unknown>): void {
-  onTestFinished(async () => {
-    child.kill('SIGKILL')
-    await child
-  })
-}
-
-async function startRedis(): Promise<number> {
-  const port = await freePort()
-  const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', await temporaryDirectory(), '--save', '']
-  const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']
-  const file = directories.map((one) => join(one, 'redis-check-rdb')).find((one) => existsSync(one)) ?? ''
-  // Debian's redis-server is this program, which looks at its name.
-  ending(execa(file, words, { argv0: 'redis-server', reject: false, stdio: 'ignore' }))
-  await expect.poll(() => answers(port), PATIENCE).toBe(true)
-  return port
-}
-
-const answers = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true))
-    socket.once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
-  })
-
-async function openQueue() {
-  const connection = { host: '127.0.0.1', port: await startRedis(), maxRetriesPerRequest: null }
-  const queue = new Queue(NAME, { connection })
-  const events = new QueueEvents(NAME, { connection })
-  const flows = new FlowProducer({ connection })
-  onTestFinished(async () => {
-    for (const one of [events, flows, queue]) await one.close()
-  })
-  await events.waitUntilReady()
-  const startAgent = async (...words: readonly string[]) => {
-    const home = await temporaryDirectory()
-    const url = `redis://127.0.0.1:${connection.port}?queue=${NAME}`
-    const [file = '', ...argv] = cliWords(['agent', '--queue', url, ...words], { program: 'llm-do' })
-    const env = { PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: home }
-    const child = execa(file, argv, { cwd: home, env, extendEnv: false, reject: false, stdio: 'ignore' })
-    ending(child)
-    return { child }
-  }
-  return { queue, events, flows, startAgent }
-}
+import { jobOf, NAME, openQueue, PATIENCE } from './redis.ts'
 
 const countsOf = async (queue: Queue) => await queue.getJobCounts('wait', 'prioritized', 'active', 'completed')
 
-async function jobOf(queue: Queue, id: string | undefined): Promise<Job> {
-  const job = await queue.getJob(id ?? '')
-  if (job === undefined) throw new Error(`no job ${id}`)
-  return job
+const ROOT = join(import.meta.dirname, '../..')
+
+async function bench(...words: readonly string[]): Promise<string> {
+  const { stdout } = await execa(process.execPath, [join(ROOT, 'bench/fleet.mjs'), ...words], { cwd: ROOT })
+  return stdout
 }
 
 describeWith(['redis', 'userns'], 'a queue of BullMQ', () => {
@@ -149,18 +97,22 @@ describeWith(['redis', 'userns'], 'a queue of BullMQ', () => {
     await expect.poll(async () => (await countsOf(queue))['completed'], PATIENCE).toBe(4)
   })
 
-  test('takes a job from an agent that died and gives it to another one, which ends it', async () => {
-    const { queue, events, startAgent } = await openQueue()
-    const job = await queue.add('long', { command: 'echo begun; sleep 2; echo ended' })
-    const begun = new Promise((resolve) => events.once('progress', resolve))
-    const stalled = new Promise((resolve) => events.once('stalled', resolve))
-    const { child } = await startAgent('--lease', '2s')
-    await begun
-    child.kill('SIGKILL')
-    await child
-    await startAgent('--lease', '2s')
-    expect(await stalled).toMatchObject({ jobId: job.id })
-    expect(await job.waitUntilFinished(events)).toMatchObject({ exitCode: 0, stdout: 'begun\nended\n' })
-    expect(await jobOf(queue, job.id)).toMatchObject({ attemptsStarted: 2, stalledCounter: 1 })
+  test('runs tasks, reports reasons, and lets BullMQ try again what has to succeed', async () => {
+    const lines = (await bench('demo')).split('\n')
+    const expected = [
+      /^hello +exit 0 .*: hello from/,
+      /^lines +exit 0 .*: one$/,
+      /^denied +exit 1 .*shadow: /,
+      /^offline +exit 0 .*: no network$/,
+      /^slow +timeout 124 /,
+      /^retried +failed after 2 attempts: exit: exit code 3$/,
+      /^cancelled +failed after 1 attempts: cancelled$/,
+    ]
+    expect(lines).toEqual(expected.map((line) => expect.stringMatching(line)))
+  })
+
+  test('loses no task and reports none twice when an agent and Redis are killed', async () => {
+    const told = JSON.parse(await bench('chaos', '--tasks', '60', '--kills', '1', '--server-kills', '1', '--seed', '1'))
+    expect(told).toMatchObject({ tasks: 60, lost: [], twice: [], failed: [], left: [] })
   })
 })

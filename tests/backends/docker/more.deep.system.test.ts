@@ -1,0 +1,188 @@
+/** The rest of what containers can get wrong, and podman with the walls of docker. */
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { dockerInputs } from '../../../src/backends/docker/inputs.ts'
+import { sweep } from '../../../src/backends/docker/prune.ts'
+import { takeSession } from '../../../src/backends/docker/session-lock.ts'
+import { runCli } from '../../support/cli.ts'
+import { oncePerFile, startDocker, startPodman } from '../../support/docker.ts'
+import { describeWith } from '../../support/needs.ts'
+import {
+  absentZone,
+  containers,
+  type Engine,
+  endsTheRun,
+  engine,
+  expectKept,
+  observedZone,
+  ownedDirectory,
+  PROTECT,
+  RENAMES,
+  repository,
+  runIn,
+  session,
+  text,
+} from './runs.ts'
+
+const docker = oncePerFile(startDocker)
+const podman = oncePerFile(startPodman)
+
+const MAKES_A_NAME = [
+  ['a file', 'echo x > .mcp.json', '.mcp.json'],
+  ['a directory on the way is made first', 'mkdir .config; mkdir .config/fish', '.config/fish'],
+  ['a link', 'ln -s /etc .mcp.json', '.mcp.json'],
+  ['a thing that was moved there', 'mkdir a; mv a .mcp.json', '.mcp.json'],
+  ['a repository', 'mkdir .git; echo > .git/HEAD', '.git'],
+] as const
+
+const run = (here: Engine, script: string, request: Partial<Parameters<typeof runIn>[1]> = {}) =>
+  runIn(here, { command: ['sh', '-c', script], ...request })
+
+describeWith('docker', 'a docker container', () => {
+  const here = engine(docker)
+
+  test.each([
+    ['a name that is not on PATH', 'nosuch', 'ENOENT'],
+    ['a path that does not exist', '/bin/nosuch', 'ENOENT'],
+    ['a directory', '/bin', 'EISDIR'],
+  ])('tells %s from an exit code', async (_what, program, errno) => {
+    const outcome = await runIn(here(), { command: [program] })
+    expect(outcome).toMatchObject({ cause: 'exec', exitCode: null, failure: { path: program, errno } })
+  })
+
+  test('without our init has the daemon’s word only: a signal is exit code 128+N', async () => {
+    const { init: _init, ...docker } = dockerInputs(here().fact, here().docker.env)
+    const killed = await run(here(), 'kill -9 $$', { run: { docker } })
+    expect(killed).toMatchObject({ cause: 'exit', exitCode: 137, signal: null, warnings: [] })
+    const missing = await runIn(here(), { command: ['nosuch'], run: { docker } })
+    expect(missing).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
+    const unseen = { ...docker, init: '/nonexistent/init' }
+    expect(await run(here(), 'exit 5', { run: { docker: unseen } })).toMatchObject({ cause: 'exit', exitCode: 5 })
+  })
+
+  test('leaves nothing when the caller has cancelled already', async () => {
+    const outcome = await run(here(), 'sleep 60', { signal: AbortSignal.abort('SIGINT') })
+    expect(outcome).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGINT' })
+    expect(await containers(here())).toBe('')
+  })
+
+  test('shows a scratch directory inside a read-only zone', async () => {
+    const source = await ownedDirectory()
+    await mkdir(join(source, 'scratch'))
+    const zones = [observedZone({ source, target: '/w' })]
+    const scratch = [{ target: '/w/scratch', size: 1 << 20, inodes: 100, mode: 0o1777 }]
+    const plan = { zones, scratch }
+    const outcome = await run(here(), 'echo x > /w/scratch/f && cat /w/scratch/f', { plan })
+    expect([outcome.cause, text(outcome.stdout)]).toEqual(['exit', 'x\n'])
+  })
+
+  test('of a session makes files by the mask of the caller of each run', async () => {
+    const { inside } = await session(here())
+    const before = process.umask()
+    try {
+      for (const mask of ['0077', '0002']) {
+        process.umask(mask)
+        expect(text((await inside('umask')).stdout)).toBe(`${mask}\n`)
+      }
+    } finally {
+      process.umask(before)
+    }
+  })
+
+  test('of a session serves on while what it protects is in its place', async () => {
+    const source = await ownedDirectory()
+    await mkdir(join(source, '.claude'))
+    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.claude'] })]
+    const { inside } = await session(here(), { zones })
+    await inside('echo kept > /tmp/f')
+    expect(text((await inside('cat /tmp/f')).stdout)).toBe('kept\n')
+  })
+
+  test('of a session that has ended is removed with its directory, but not from under a run', async () => {
+    const { inside, left, inputs, runsDirectory } = await session(here())
+    const { client } = here().docker
+    const sweepLater = () => sweep(inputs, { now: Date.now() + 2 * 3_600_000, runsDirectory })
+    await inside('true')
+    expect([await sweepLater(), await left('containers')]).toEqual([0, [expect.any(String)]])
+    const id = await containers(here())
+    const name = (await client('inspect', '--format', '{{.Name}}', id)).slice(1)
+    await client('kill', id)
+    const held = await takeSession(runsDirectory, name)
+    expect([await sweepLater(), await left('containers')]).toEqual([0, [expect.any(String)]])
+    held?.release()
+    expect([await sweepLater(), await left('containers'), await left('sessions')]).toEqual([1, [], []])
+    expect(await containers(here())).toBe('')
+  })
+
+  endsTheRun(here, MAKES_A_NAME)
+})
+
+describeWith(['docker', 'podman'], 'a podman container', () => {
+  const here = engine(podman)
+
+  test('is reported with what podman can hold', () => {
+    expect(here().fact).toMatchObject({ program: 'podman', server: { ok: true }, rootless: false })
+  })
+
+  test.each([0, 3, 125, 127])('gives the exit code %i of the command', async (code) => {
+    expect(await run(here(), `exit ${code}`)).toMatchObject({ cause: 'exit', exitCode: code })
+    expect(await containers(here())).toBe('')
+  })
+
+  test('tells a missing program and an end by a signal from exit codes, and what was used', async () => {
+    expect(await runIn(here(), { command: ['nosuch'] })).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
+    const killed = await run(here(), 'kill -9 $$')
+    expect(killed).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
+    expect(killed.usage.peakMemory).toBeGreaterThan(0)
+  })
+
+  test('starts in an empty directory where no zone shows the workspace', async () => {
+    const outcome = await run(here(), 'pwd; ls -A; touch made', { plan: { workdir: '/workspace' } })
+    expect(text(outcome.stdout)).toBe('/workspace\n')
+    expect(text(outcome.stderr)).toContain('Read-only file system')
+  })
+
+  test('holds the same walls', async () => {
+    const source = await ownedDirectory()
+    await writeFile(join(source, '.mcp.json'), 'kept', { mode: 0o666 })
+    const zones = [observedZone({ source, target: '/out', mode: 'rw', protect: ['.mcp.json'] })]
+    const write = 'for file in /out/f /out/.mcp.json /x /tmp/f /home/sandbox/f; do (echo x >$file); done'
+    const script = `id -u; grep -E "^(CapEff|NoNewPrivs|Seccomp:)" /proc/self/status; ${write}; ls /sys/class/net`
+    const commandEnv = { WORDS: '"quoted" \\ \'text\'' }
+    const outcome = await run(here(), script, { plan: { zones }, run: { commandEnv } })
+    expect(text(outcome.stdout)).toBe('1000\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\nlo\n')
+    expect((await readdir(source)).sort()).toEqual(['.mcp.json', 'f'])
+    expect(await readFile(join(source, '.mcp.json'), 'utf8')).toBe('kept')
+    expect(await readFile(join(source, 'f'), 'utf8')).toBe('x\n')
+  })
+
+  test('is killed at the deadline', async () => {
+    const plan = { limits: { timeoutMs: 500 } }
+    expect(await run(here(), 'sleep 60', { plan })).toMatchObject({ cause: 'deadline' })
+    expect(await containers(here())).toBe('')
+  })
+
+  test('keeps protected paths and each directory on the way in place', async () => {
+    const source = await repository()
+    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: PROTECT })]
+    expect(text((await run(here(), RENAMES, { plan: { zones } })).stdout)).toBe('')
+    await expectKept(source)
+  })
+
+  test('is found out at the end when the command was quicker', async () => {
+    const source = await ownedDirectory()
+    const outcome = await run(here(), 'echo x > /w/.mcp.json', { plan: { zones: [absentZone(source)] } })
+    expect(outcome.cause).toBe('protected')
+    expect(await readdir(source)).toEqual([outcome.guarded?.attempts.first[0]?.aside])
+  })
+
+  endsTheRun(here, MAKES_A_NAME)
+
+  test('lacks a network restricted by name, and says why', async () => {
+    const words = ['--backend', 'docker', '--image', 'x', '--best-effort', '--allow-host', 'api.test', '--', 'true']
+    const { status, stderr } = await runCli(words, { env: { ...here().docker.env, LLM_DO_DOCKER: 'podman' } })
+    expect(status).toBe(125)
+    expect(stderr.toString()).toContain('built for docker, not for podman')
+  })
+})

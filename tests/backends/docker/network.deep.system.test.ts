@@ -1,0 +1,76 @@
+/** The rest of what programs meet in the network of a container that is restricted by name. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { ATTACKED } from '../../network/attacks.ts'
+import { PROXY_ATTACKS, SERVED } from '../../network/proxy-attacks.ts'
+import { WORLD, WORLD_V6 } from '../../network/world.ts'
+import { describeWith, testWith } from '../../support/needs.ts'
+import { allow, IMAGE, inTheWorld, lines, python, shell } from './networks.ts'
+
+const program = (name: string): Promise<string> =>
+  readFile(join(import.meta.dirname, '../../network/programs', name), 'utf8')
+
+describeWith('docker', 'the network of a container, restricted by name', () => {
+  const { daemon, start, run } = inTheWorld()
+
+  testWith('plain-user', 'is the same for a user who may use docker', async () => {
+    const client = (host: string) => shell(`curl -sS -m 5 http://${host}/say`)
+    expect((await run(allow('api.test'), client('api.test'), 'plain')).stdout).toContain(SERVED)
+    const denied = await run(allow('api.test'), client('other.test'), 'plain')
+    expect(denied.stderr).toContain('Could not resolve host')
+  })
+
+  test('the control: without what init gives up, a container has the capabilities and the netlink of its own', async () => {
+    const words = ['run', '--rm', '--network', 'none', '--user', '0:0', '--cap-drop', 'ALL', '--cap-add', 'NET_ADMIN']
+    const script = 'import socket; socket.socket(16, 3, 12); print(open("/proc/self/status").read())'
+    const mount = ['--env', 'PYTHONHOME=/host-usr', '--volume', '/usr:/host-usr:ro', IMAGE, 'python3', '-c', script]
+    expect(await daemon().client(...words, ...mount)).toMatch(/CapEff:\t0000000000001000/)
+  })
+
+  test('the proxies are there on request, and refuse what they refuse elsewhere', async () => {
+    const profile = join(daemon().root, 'proxy.yaml')
+    await writeFile(profile, 'sandbox: { network: { mode: restricted, proxy: on } }\n')
+    const asked = PROXY_ATTACKS.map(({ port, sends }) => JSON.stringify([port, sends]))
+    const words = ['--profile', profile, ...allow(...ATTACKED)]
+    const { stdout } = await run(words, python(await program('proxy.py'), asked))
+    const met = lines(stdout).map((line) => (JSON.parse(line) as { answer: string }).answer)
+    const passed = PROXY_ATTACKS.filter(({ meets }, at) => {
+      const answer = met[at] ?? ''
+      return (
+        !answer.startsWith(meets) || answer.includes('from=') || (meets === '' && answer !== '' && answer !== 'RESET')
+      )
+    })
+    expect(passed).toEqual([])
+    const { stdout: served } = await run(words, shell('curl -sS http://api.test/say; env | grep -ci _proxy='))
+    expect(served).toMatch(/from=.*\n9\n$/)
+  })
+
+  test('a listed IPv6 address is reached, an empty list reaches nothing', async () => {
+    const attempts = [`tcp,${WORLD_V6},80`, 'tcp,api.test,80', `tcp,${WORLD},80`]
+    const six = await run(allow(`[${WORLD_V6}]`), python(await program('try.py'), attempts))
+    expect(lines(six.stdout).map((line) => line.split(' ')[1])).toEqual(['ok', 'EAI_NONAME', 'ENETUNREACH'])
+    const none = await run(['--net', 'restricted'], python(await program('try.py'), attempts))
+    expect(lines(none.stdout).map((line) => line.split(' ')[1])).toEqual(['EADDRNOTAVAIL', 'EAI_NONAME', 'ENETUNREACH'])
+  })
+
+  test('a large answer arrives whole, and streams can be opened by their names', async () => {
+    const script = `
+import socket
+with socket.create_connection(('api.test', 19), 5) as s:
+    size = 0
+    while (got := s.recv(1 << 20)): size += len(got)
+print(size)`
+    const { stdout } = await run(allow('api.test:19'), python(script))
+    expect(stdout).toBe('67108864\n')
+    const named = await run(allow('api.test'), shell('echo out > /dev/stdout; echo err > /dev/stderr'))
+    expect(named).toMatchObject({ stdout: 'out\n', stderr: 'err\n' })
+  })
+
+  test('a session container is refused', async () => {
+    const profile = join(daemon().root, 'session.yaml')
+    await writeFile(profile, 'sandbox: { docker: { reuse: session } }\n')
+    const { stdout } = await start(['--profile', profile, ...allow('api.test')], ['true'])
+    expect(stdout.toString()).toContain('the container of a session serves many runs')
+  })
+})

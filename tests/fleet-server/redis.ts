@@ -1,0 +1,70 @@
+/** A real Redis, a queue of BullMQ in it, and agents that serve it; they end with the test and with its process. */
+import { existsSync } from 'node:fs'
+import { connect } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { FlowProducer, type Job, Queue, QueueEvents } from 'bullmq'
+import { execa } from 'execa'
+import { expect, onTestFinished } from 'vitest'
+import { cliWords } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { freePort } from '../support/free-port.ts'
+import { TIED } from '../support/processes.ts'
+
+export const NAME = 'rules'
+export const PATIENCE = { timeout: 60_000, interval: 50 }
+
+function ending(child: { readonly kill: (signal: 'SIGKILL') => boolean } & PromiseLike<unknown>): void {
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await child
+  })
+}
+
+async function startRedis(): Promise<number> {
+  const port = await freePort()
+  const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', await temporaryDirectory(), '--save', '']
+  const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']
+  const file = directories.map((one) => join(one, 'redis-check-rdb')).find((one) => existsSync(one)) ?? ''
+  // Debian's redis-server is this program, which looks at its name.
+  const named = ['bash', '-c', 'exec -a redis-server "$0" "$@"', file, ...words]
+  ending(execa(TIED[0], [...TIED.slice(1), ...named], { reject: false, stdio: 'ignore' }))
+  await expect.poll(() => answers(port), PATIENCE).toBe(true)
+  return port
+}
+
+const answers = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true))
+    socket.once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+
+export async function openQueue() {
+  const connection = { host: '127.0.0.1', port: await startRedis(), maxRetriesPerRequest: null }
+  const queue = new Queue(NAME, { connection })
+  const events = new QueueEvents(NAME, { connection })
+  const flows = new FlowProducer({ connection })
+  onTestFinished(async () => {
+    for (const one of [events, flows, queue]) await one.close()
+  })
+  await events.waitUntilReady()
+  const startAgent = async (...words: readonly string[]) => {
+    const home = await temporaryDirectory()
+    const url = `redis://127.0.0.1:${connection.port}?queue=${NAME}`
+    const [file = '', ...argv] = cliWords(['agent', '--queue', url, ...words], {
+      program: 'llm-do',
+      through: TIED,
+    })
+    const env = { PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: home }
+    const child = execa(file, argv, { cwd: home, env, extendEnv: false, reject: false, stdio: 'ignore' })
+    ending(child)
+    return { child }
+  }
+  return { queue, events, flows, startAgent }
+}
+
+export async function jobOf(queue: Queue, id: string | undefined): Promise<Job> {
+  const job = await queue.getJob(id ?? '')
+  if (job === undefined) throw new Error(`no job ${id}`)
+  return job
+}
