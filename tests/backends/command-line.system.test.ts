@@ -1,9 +1,9 @@
 /** The built command on docker and process: status, streams and messages as a person meets them. */
-import { chmod, chown, readFile, writeFile } from 'node:fs/promises'
+import { chmod, chown } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type CliOptions, cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { BUSYBOX_IMAGE, startDocker, type TestDocker } from '../support/docker.ts'
@@ -21,25 +21,6 @@ async function ownedDirectory(): Promise<string> {
 async function run(words: readonly string[], options: CliOptions = {}) {
   const { status, stdout, stderr } = await runCli(words, options)
   return { status, stdout: stdout.toString(), stderr: stderr.toString() }
-}
-
-/** Stands between a client and its daemon until it is killed, and leaves its socket then. */
-async function startRelay(from: string, to: string): Promise<() => Promise<void>> {
-  const script = `const net = require('net')
-const tie = (one, other) => one.pipe(other).on('error', () => one.destroy())
-net.createServer({ allowHalfOpen: true }, (client) => {
-  const daemon = net.connect({ path: process.argv[2], allowHalfOpen: true })
-  tie(client, daemon)
-  tie(daemon, client)
-}).listen(process.argv[1], () => console.log('listens'))`
-  const relay = execa(process.execPath, ['-e', script, from, to], { reject: false, buffer: false })
-  const kill = async () => {
-    relay.kill('SIGKILL')
-    await relay
-  }
-  onTestFinished(kill)
-  await new Promise((resolve) => relay.stdout.once('data', resolve))
-  return kill
 }
 
 describeWith('docker', 'the command line on docker', () => {
@@ -79,29 +60,6 @@ describeWith('docker', 'the command line on docker', () => {
     expect(stdout).toContain('terminal\r\n')
     expect(stdout).toContain('got typed')
     expect(exitCode).toBe(5)
-    expect(await containers()).toBe('')
-  })
-
-  test('asks the daemon once for two runs, and says of one that is gone with its socket left behind that it does not answer', async () => {
-    const [cwd, place] = [await ownedDirectory(), await temporaryDirectory({ mode: 0o755 })]
-    const asked = join(place, 'asked')
-    const docker = (await execa('sh', ['-c', 'command -v docker'])).stdout
-    await writeFile(join(place, 'docker'), `#!/bin/sh\necho "$1" >>${asked}\nexec ${docker} "$@"\n`)
-    await chmod(join(place, 'docker'), 0o755)
-    await writeFile(join(place, 'docker.pid'), '1')
-    const killRelay = await startRelay(join(place, 'socket'), env()['DOCKER_HOST']?.slice('unix://'.length) ?? '')
-    const options = { env: { ...env(), PATH: `${place}:${env()['PATH']}`, DOCKER_HOST: `unix://${place}/socket` }, cwd }
-    const words = ['--backend', 'docker', '--image', BUSYBOX_IMAGE, '--', 'echo', 'here']
-    for (const _ of [1, 2]) expect(await run(words, options)).toMatchObject({ status: 0, stdout: 'here\n' })
-    const timesAsked = async () => (await readFile(asked, 'utf8')).split('\n').filter((verb) => verb === 'info').length
-    expect(await timesAsked()).toBe(1)
-    await killRelay()
-    expect(await run(words, options)).toMatchObject({
-      status: 125,
-      stdout: '',
-      stderr: expect.stringMatching(/NO_BACKEND.*does not answer\n.*systemctl start docker/),
-    })
-    expect(await timesAsked()).toBe(1)
     expect(await containers()).toBe('')
   })
 

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -234,16 +234,19 @@ describeWith('userns', 'an agent', () => {
     expect(agent.tasks()).toEqual([])
   })
 
-  test('runs a job once, however often it is given, and sends its report again', async () => {
+  test('runs a job once, however often it is given, sends its report again, and is the only one of its name', async () => {
     const server = await ProtocolServer.start()
     const job = { jobId: 'j1', command: 'echo begun; sleep 1' }
     server.jobs.push(job, job)
-    await startAgent(server)
+    const { home } = await startAgent(server)
     const first = await reported(server, 'j1')
     server.jobs.push(job)
     await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
     expect(server.reports('j1')[1]?.body).toEqual(first.body)
     expect(server.streamed('j1', 'stdout')).toBe('begun\n')
+    const second = await startAgent(server, { home })
+    const { exitCode, all } = await second.child
+    expect([exitCode, all]).toEqual([125, expect.stringContaining('runs here already')])
   })
 
   test('goes on after a server that fails, forgets it, or takes a job away', async () => {
@@ -273,18 +276,14 @@ describeWith('userns', 'an agent', () => {
     server.jobs.push({ jobId: 'j3', command: 'echo three' })
     await reported(server, 'j3')
     expect(server.reports('j2')).toHaveLength(2)
-  })
-
-  test('sends its report without files to a server that takes none of their size', async () => {
-    const server = await ProtocolServer.start()
+    // A server that takes no files of this size has the report without them.
     server.next.push({ path: '/api/jobs/submit-result', answer: [413, { success: false }] })
-    server.jobs.push({ jobId: 'j1', command: 'echo made > file' })
-    await startAgent(server)
-    await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
-    const [first, second] = server.reports('j1').map(({ body }) => body)
-    expect(first).toHaveProperty('resultZipBase64')
-    expect(second).not.toHaveProperty('resultZipBase64')
-    expect(second?.['stderr']).toContain('takes no files of this size')
+    server.jobs.push({ jobId: 'j4', command: 'echo made > file' })
+    await expect.poll(() => server.reports('j4').length, PATIENCE).toBe(2)
+    const [withFiles, without] = server.reports('j4').map(({ body }) => body)
+    expect(withFiles).toHaveProperty('resultZipBase64')
+    expect(without).not.toHaveProperty('resultZipBase64')
+    expect(without?.['stderr']).toContain('takes no files of this size')
   })
 
   test('keeps its secret and its token out of command lines, other environments, messages and files', async () => {
@@ -380,17 +379,5 @@ describeWith('userns', 'an agent', () => {
     expect(exitCode).toBe(125)
     expect(all).toContain('LLM_DO_ALLOW_UNSANDBOXED')
     expect(server.requests).toEqual([])
-  })
-})
-
-describe('the settings of an agent', () => {
-  test('a second agent of the same name is refused', async () => {
-    const server = await ProtocolServer.start()
-    const { home } = await startAgent(server)
-    await expect.poll(() => server.asked('/api/workers/register').length, PATIENCE).toBe(1)
-    const second = await startAgent(server, { home })
-    const { exitCode, all } = await second.child
-    expect(exitCode).toBe(125)
-    expect(all).toContain('runs here already')
   })
 })

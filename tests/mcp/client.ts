@@ -13,7 +13,8 @@ import { onTestFinished } from 'vitest'
 import type { ArgumentsOf, ResultOf, ToolName } from '../../src/mcp/tools.ts'
 import type { Place } from '../cow/place.ts'
 import { cliWords } from '../support/cli.ts'
-import { uidOf } from '../support/users.ts'
+import { TIED } from '../support/processes.ts'
+import { currentUser, uidOf } from '../support/users.ts'
 
 /** A file of the project, the user's. */
 export function put({ project, user }: Place, name: string, text: string): void {
@@ -79,7 +80,11 @@ export interface HttpServer {
 }
 
 export async function overHttp({ user, project, env }: Place, ...words: readonly string[]): Promise<HttpServer> {
-  const [command = '', ...args] = cliWords(['mcp', '--http', '0', ...words], { as: user, program: 'llm-do' })
+  const [command = '', ...args] = cliWords(['mcp', '--http', '0', ...words], {
+    as: user,
+    program: 'llm-do',
+    through: user === currentUser() ? TIED : [],
+  })
   const server = execa(command, args, {
     cwd: project,
     env: withPath(env),

@@ -46,6 +46,7 @@ describeWith('docker', 'a docker container', () => {
     ['a name that is not on PATH', 'nosuch', 'ENOENT'],
     ['a path that does not exist', '/bin/nosuch', 'ENOENT'],
     ['a directory', '/bin', 'EISDIR'],
+    ['a file without the execute bit', '/bin/not-executable', 'EACCES'],
   ])('tells %s from an exit code', async (_what, program, errno) => {
     const outcome = await runIn(here(), { command: [program] })
     expect(outcome).toMatchObject({ cause: 'exec', exitCode: null, failure: { path: program, errno } })

@@ -59,7 +59,6 @@ describeWith('docker', 'a docker container', () => {
   })
 
   test.each([
-    ['the exit code 125', 'exit 125', { cause: 'exit', exitCode: 125, signal: null }],
     ['the exit code 137', 'exit 137', { cause: 'exit', exitCode: 137, signal: null }],
     ['SIGKILL', 'kill -KILL $$', { cause: 'exit', exitCode: null, signal: 'SIGKILL' }],
   ])('tells %s of the command from what docker means by the number', async (_what, script, end) => {
@@ -67,12 +66,10 @@ describeWith('docker', 'a docker container', () => {
     expect(await containers(here())).toBe('')
   })
 
-  test.each([
-    ['a file without the execute bit', '/bin/not-executable', 'EACCES'],
-    ['a script whose interpreter is not there', '/bin/no-interpreter', 'ENOENT'],
-  ])('tells %s from an exit code', async (_what, program, errno) => {
-    const outcome = await run({ command: [program] })
-    expect(outcome).toMatchObject({ cause: 'exec', exitCode: null, failure: { path: program, errno } })
+  test('tells a script whose interpreter is not there from an exit code', async () => {
+    const path = '/bin/no-interpreter'
+    const outcome = await run({ command: [path] })
+    expect(outcome).toMatchObject({ cause: 'exec', exitCode: null, failure: { path, errno: 'ENOENT' } })
     expect(text(outcome.stderr)).toBe('')
   })
 
@@ -127,13 +124,6 @@ describeWith('docker', 'a docker container', () => {
     abort.abort('SIGTERM')
     expect(await running).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGTERM' })
     expect(await containers(here())).toBe('')
-  })
-
-  test('passes stdin through, binary safe, with its end', async () => {
-    const bytes = Buffer.from([0, 10, 13, 255, 0, 1])
-    const outcome = await shell('cat; echo end >&2', { stdin: bytes })
-    expect(Buffer.from(outcome.stdout.head).equals(bytes)).toBe(true)
-    expect(text(outcome.stderr)).toBe('end\n')
   })
 
   test('is no root, has no capabilities, no new privileges and a read-only root; the filter allows less than docker’s', async () => {
@@ -336,7 +326,7 @@ describeWith('docker', 'the docker container of a session', () => {
     await put('.claude')
     const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
     const { inside } = await session(here(), { zones, limits: { timeoutMs: 60_000 } })
-    for (const _run of [1, 2]) {
+    for (const _run of ['before', 'after']) {
       expect(await inside('echo x > /w/.claude; mv /w/.claude /w/c; :')).toMatchObject({ cause: 'exit' })
       expect(await readdir(source)).toEqual(['.claude'])
       expect(await readFile(join(source, '.claude'), 'utf8')).toBe('original')
@@ -346,7 +336,6 @@ describeWith('docker', 'the docker container of a session', () => {
     const made = await inside('echo x > /w/.mcp.json; sleep 600')
     expect(made).toMatchObject({ cause: 'protected', guarded: { attempts: { count: 1 } } })
     expect((await readdir(source)).sort()).toEqual(['.claude', expect.stringMatching(/^\.mcp\.json\.set-aside\./)])
-    expect(await inside('exit 4')).toMatchObject({ cause: 'exit', exitCode: 4 })
   })
 
   test('is for one run at a time, another one gets its own container; prune ends none with a run inside', async () => {
@@ -385,10 +374,7 @@ describeWith('docker', 'protected paths in a docker container', () => {
     expect(await readdir(join(source, '.git/hooks'))).toEqual(['pre-commit'])
   })
 
-  endsTheRun(here, [
-    ['a thing that was moved there', 'mkdir a; mv a .mcp.json', '.mcp.json'],
-    ['a repository further down', 'mkdir -p a/b/.git', 'a/b/.git'],
-  ])
+  endsTheRun(here, [['a repository further down', 'mkdir -p a/b/.git', 'a/b/.git']])
 
   test('are found at the end when the command was quicker, and made by a run that is not watched', async () => {
     const source = await ownedDirectory()

@@ -6,18 +6,16 @@ import { readdir, readFile, rename } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { commandBlock } from '../../../src/backends/namespace/frames.ts'
 import { FRAME } from '../../../src/contract.ts'
-import { openSandbox, type Sandbox } from '../../../src/pool/sandbox.ts'
 import { runCli } from '../../support/cli.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../../support/leftovers.ts'
 import { describeWith } from '../../support/needs.ts'
 import { childrenOf, readOr, until } from '../../support/processes.ts'
-import { checkoutFor, currentUser } from '../../support/users.ts'
+import { forked, open, run, serverOf, startOwner } from './fork-servers.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const SCRIPT = join(import.meta.dirname, 'fork-server.py')
@@ -132,33 +130,6 @@ describeWith(['strace', 'userns'], 'a fork server in a directory to which others
 
 /* ---- as runs of the library use it ---- */
 
-const serverOf = (pid: number): number | undefined =>
-  childrenOf(pid).find((child) => readOr(`/proc/${child}/cmdline`).includes('--fork-server'))
-
-const run = (sandbox: Sandbox, script: string) => sandbox.exec({ command: ['sh', '-c', script] })
-
-/** Without ready sandboxes, and its server at work. */
-async function open(): Promise<{ readonly sandbox: Sandbox; readonly server: number }> {
-  const sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm: 0 })
-  onTestFinished(() => sandbox.close())
-  const server = await forked(sandbox)
-  return { sandbox, server }
-}
-
-/** Runs until one is the server's. */
-async function forked(sandbox: Sandbox): Promise<number> {
-  for (let left = 100; left > 0; left -= 1) {
-    const seen = { server: undefined as number | undefined, launchers: 0 }
-    const onStdout = () => {
-      seen.server = serverOf(process.pid)
-      seen.launchers = seen.server === undefined ? 0 : childrenOf(seen.server).length
-    }
-    await sandbox.exec({ command: ['sh', '-c', 'echo'], onStdout })
-    if (seen.server !== undefined && seen.launchers > 0) return seen.server
-  }
-  throw new Error("no run was the server's")
-}
-
 describeWith(['bwrap', 'userns'], 'runs by a fork server', () => {
   test('have all three streams, their exit code, a deadline, and an end by a signal', async () => {
     const { sandbox } = await open()
@@ -188,21 +159,6 @@ describeWith(['bwrap', 'userns'], 'runs by a fork server', () => {
     expect(next).not.toBe(server)
   })
 
-  test('go on when the server can open nothing more, with another one', async () => {
-    const { sandbox, server } = await open()
-    await execa('prlimit', ['--pid', String(server), '--nofile=3:3'])
-    const first = { isOver: false }
-    const runs = [run(sandbox, 'echo here').finally(() => (first.isOver = true))]
-    // A server that is asked for again and again does not end because it is idle.
-    for (let left = 8; left > 0 && !first.isOver; left -= 1) {
-      await Promise.race([runs[0], sleep(1_000)])
-      runs.push(run(sandbox, 'echo here'))
-    }
-    expect(first.isOver).toBe(true)
-    for (const result of await Promise.all(runs)) expect(result).toMatchObject({ exitCode: 0, stdout: 'here\n' })
-    expect(await forked(sandbox)).not.toBe(server)
-  })
-
   test('are reported as lost when their launcher is killed, and the next run leaves nothing of them', async () => {
     const { sandbox, server } = await open()
     const mark = newMark()
@@ -215,36 +171,9 @@ describeWith(['bwrap', 'userns'], 'runs by a fork server', () => {
     await run(sandbox, 'true') // A launcher removes what one that was killed has left.
     await expectNothingLeft({ before, mark })
   })
-
-  test('have an owner that does nothing: after a while there is no server', async () => {
-    const { server } = await open()
-    await sleep(4_000)
-    expect(serverOf(process.pid)).toBe(server)
-    await until('the end of the server', () => (serverOf(process.pid) === undefined ? true : undefined))
-  })
 })
 
 /* ---- another process that is killed, or changes ---- */
-
-async function startOwner(script: string) {
-  const library = join(checkoutFor(currentUser()), 'dist/index.js')
-  const cwd = await temporaryDirectory({ mode: 0o755 })
-  const text = `
-    import { setPriority } from 'node:os'
-    import { setTimeout as sleep } from 'node:timers/promises'
-    import { openSandbox } from ${JSON.stringify(library)}
-    const sandbox = await openSandbox({ warm: 0 })
-    const run = (script, onStdout) => sandbox.exec({ command: ['sh', '-c', script], onStdout })
-    for (let times = 0; times < 4; times += 1) { await run('true'); await sleep(50) }
-    ${script}
-    await sandbox.close()`
-  const owner = execa(process.execPath, ['--input-type=module', '-e', text], { cwd, reject: false, all: true })
-  onTestFinished(async () => {
-    owner.kill('SIGKILL')
-    await owner
-  })
-  return { owner }
-}
 
 describeWith(['bwrap', 'userns'], 'the owner of a fork server', () => {
   test('that is killed leaves neither server nor run', async () => {
@@ -259,19 +188,5 @@ describeWith(['bwrap', 'userns'], 'the owner of a fork server', () => {
     await owner
     await expectNothingLeft({ before, mark })
     await until('the end of the server', () => (readOr(`/proc/${server}/cmdline`) === '' ? true : undefined))
-  })
-
-  test('that has ended leaves no server, and has not waited for it', async () => {
-    const { owner } = await startOwner(`console.log('server of ' + process.pid)`)
-    expect(await owner).toMatchObject({ exitCode: 0 })
-    await until('the end of the server', () => (serverOf(owner.pid ?? 0) === undefined ? true : undefined))
-  })
-
-  test('that has another priority by now gives its runs that one', async () => {
-    const { owner } = await startOwner(`
-      const before = await run('nice')
-      setPriority(7)
-      console.log(JSON.stringify([before.stdout, (await run('nice')).stdout]))`)
-    expect(JSON.parse((await owner).stdout)).toEqual(['0\n', '7\n'])
   })
 })

@@ -62,34 +62,19 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
 
   const guest = (words: readonly string[], values?: SandboxInput) => run(['/ro/guest.wasm', ...words], values)
 
-  test.each([0, 1, 126, 127, 137, 255])('gives its exit code %i', async (code) => {
-    expect(await guest(['exit', String(code)])).toMatchObject({
-      reason: 'exit',
-      exitCode: code,
-      signal: null,
-      stderr: '',
-      isolation: { fs: 'preopened', seccomp: 'default' },
-    })
-  })
-
   test('may be python, which sees the same zones', async () => {
     const script = 'import os, sys; print(sorted(os.listdir("/"))); open("/rw/py", "w").write("x"); sys.exit(7)'
     const result = await run(['python3', '-c', script])
     expect(result).toMatchObject({ reason: 'exit', exitCode: 7, stderr: '' })
     expect(await readFile(join(state.root, 'rw/py'), 'utf8')).toBe('x')
-    expect((await run(['python3', '-c', 'open("/ro/py", "w")'])).exitCode).toBe(1)
-    expect(await readdir(join(state.root, 'ro'))).not.toContain('py')
   })
 
   test('that traps is told from one that exits with 134', async () => {
     expect(await guest(['trap'])).toMatchObject({ reason: 'signal', exitCode: null, signal: 'SIGABRT', stderr: '' })
-    expect(await guest(['exit', '134'])).toMatchObject({ reason: 'exit', exitCode: 134, signal: null })
-  })
-
-  test('is refused memory at the limit', async () => {
-    const result = await guest(['eat'], { resources: { memory: '16m' } })
-    expect(result.exitCode).toBe(9)
-    expect(result.stdout).toMatch(/^refused after 1[0-5]$/m)
+    expect(await guest(['exit', '134'])).toMatchObject({
+      ...{ reason: 'exit', exitCode: 134, signal: null, stderr: '' },
+      isolation: { fs: 'preopened', seccomp: 'default' },
+    })
   })
 
   test('that wants more memory than the limit from the start is ended by it', async () => {
@@ -106,8 +91,7 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
     await expect(run(['/ro/gone.wasm'])).rejects.toMatchObject({ code: 'COMMAND_NOT_FOUND' })
   })
 
-  test('needs no word about processors, and cannot be held to half a one', async () => {
-    expect(await guest(['exit', '0'])).toMatchObject({ ok: true, limits: { cpus: { by: 'wasm' } } })
+  test('cannot be held to half a processor', async () => {
     await expect(guest(['exit', '0'], { resources: { cpus: 0.5 } })).rejects.toMatchObject({
       code: 'NO_BACKEND',
       message: expect.stringMatching(/nothing holds less than one processor for WASI code/),
@@ -117,7 +101,7 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
   test('does not change what is protected', async () => {
     expect((await guest(['write', '/rw/.git/config'])).exitCode).toBe(1)
     expect(await readdir(join(state.root, 'rw/.git'))).toEqual([])
-    expect((await guest(['write', '/rw/fine'])).exitCode).toBe(0)
+    expect(await guest(['write', '/rw/fine'])).toMatchObject({ exitCode: 0, limits: { cpus: { by: 'wasm' } } })
   })
 
   test('is run by a node with namespaces of its own', async () => {

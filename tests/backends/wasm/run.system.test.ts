@@ -3,12 +3,10 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/prom
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bytesInput } from '../../../src/backends/input.ts'
 import type { Outcome } from '../../../src/backends/outcome.ts'
 import { wasmInputs } from '../../../src/backends/wasm/inputs.ts'
 import { superviseWasm } from '../../../src/backends/wasm/run.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
-import { inputOf } from '../../../src/run/callbacks.ts'
 import { newDirectory } from '../../support/directory.ts'
 import { describeWith } from '../../support/needs.ts'
 import { planFor, plannedZone, runInputs } from '../plans.ts'
@@ -38,11 +36,7 @@ describeWith('wasi', 'a WASI command', () => {
   })
   afterAll(() => state.remove())
 
-  async function run(
-    command: readonly string[],
-    changes: Partial<Plan> = {},
-    stdin: 'ignore' | Uint8Array = 'ignore',
-  ): Promise<Outcome> {
+  async function run(command: readonly string[], changes: Partial<Plan> = {}): Promise<Outcome> {
     const zones = [
       plannedZone({ source: join(state.root, 'ro'), target: '/ro' }),
       plannedZone({
@@ -59,14 +53,11 @@ describeWith('wasi', 'a WASI command', () => {
       command: ['/ro/guest.wasm', ...command],
       commandEnv,
     })
-    return superviseWasm({ plan, run: inputs, stdio: { mode: 'capture', stdin: inputOf(stdin), outputCap: 10_000 } })
+    return superviseWasm({ plan, run: inputs, stdio: { mode: 'capture', stdin: 'ignore', outputCap: 10_000 } })
   }
 
-  test.each([0, 1, 126, 127, 137, 255])('gives its exit code %i', async (code) => {
-    expect(await run(['exit', String(code)])).toMatchObject({ cause: 'exit', exitCode: code, signal: null })
-  })
-
   test('that traps is told from one that exits', async () => {
+    expect(await run(['exit', '134'])).toMatchObject({ cause: 'exit', exitCode: 134, signal: null })
     expect(await run(['trap'])).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGABRT' })
   })
 
@@ -79,12 +70,6 @@ describeWith('wasi', 'a WASI command', () => {
     const outcome = await run(['eat'], { limits: { memory: { max: 16 << 20, by: 'wasm' } } })
     expect(outcome).toMatchObject({ exitCode: 9 })
     expect(text(outcome.stdout)).toMatch(/^refused after 1[0-5]$/m)
-  })
-
-  test('is stopped at the deadline and keeps what it printed', async () => {
-    const outcome = await run(['loop'], { limits: { timeoutMs: 3_000 } })
-    expect(outcome).toMatchObject({ cause: 'deadline', signal: 'SIGKILL' })
-    expect(text(outcome.stdout)).toBe('early\n')
   })
 
   test('reads its zones, also by a relative path', async () => {
@@ -176,23 +161,5 @@ describeWith('wasi', 'a WASI command', () => {
       })
     await expect(attempt('bad.wasm')).rejects.toMatchObject({ code: 'COMMAND_NOT_EXECUTABLE' })
     await expect(attempt('gone.wasm')).rejects.toMatchObject({ code: 'COMMAND_NOT_FOUND' })
-  })
-
-  test('may be python', async () => {
-    const zones = [plannedZone({ source: join(state.root, 'rw'), target: '/rw', mode: 'rw' })]
-    const script =
-      'import sys, os; print(sys.stdin.read()); print(os.listdir("/")); open("/rw/py", "w").write("x"); sys.exit(7)'
-    const outcome = await superviseWasm({
-      plan: planFor('wasm', { zones, workdir: '/rw' }),
-      run: runInputs({
-        wasm: wasmInputs({ env: process.env, cwd: state.root }),
-        command: ['python3', '-c', script],
-        commandEnv: {},
-      }),
-      stdio: { mode: 'capture', stdin: bytesInput(Buffer.from('input')), outputCap: 10_000 },
-    })
-    expect(outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
-    expect(text(outcome.stdout)).toContain('input\n')
-    expect(await readFile(join(state.root, 'rw/py'), 'utf8')).toBe('x')
   })
 })

@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs'
+/** Real processes on the bare host: no wall holds them, so limits and ends are what is tried. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Outcome } from '../../../src/backends/outcome.ts'
-import { buildProcess } from '../../../src/backends/process/build.ts'
 import { superviseProcess } from '../../../src/backends/process/run.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
+import { temporaryDirectory } from '../../support/directory.ts'
 import { planFor, runInputs } from '../plans.ts'
 
 const text = ({ head, tail }: Outcome['stdout']): string => Buffer.concat([head, tail]).toString('utf8')
@@ -34,20 +36,12 @@ async function expectEnd(pid: number): Promise<void> {
 }
 
 describe('the process backend', () => {
-  test('runs nothing without the second half of its opt-in', () => {
-    expect(() => buildProcess(planFor('process'), runInputs())).toThrow(/must be allowed twice/)
-  })
-
-  test.each([0, 1, 125, 126, 127, 137])('gives the exit code %i', async (code) => {
-    expect(await run(['sh', '-c', `exit ${code}`])).toMatchObject({ cause: 'exit', exitCode: code, signal: null })
-  })
-
-  test('tells a signal from an exit code', async () => {
-    expect(await run(['sh', '-c', 'kill -9 $$'])).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
-  })
-
-  test('tells a missing program from an exit code', async () => {
-    expect(await run(['nosuch-program'])).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
+  test.each([
+    ['an exit code', ['sh', '-c', 'exit 137'], { cause: 'exit', exitCode: 137, signal: null }],
+    ['a signal', ['sh', '-c', 'kill -9 $$'], { cause: 'exit', exitCode: null, signal: 'SIGKILL' }],
+    ['a missing program', ['nosuch-program'], { cause: 'exec', failure: { errno: 'ENOENT' } }],
+  ])('tells %s from the other ends', async (_what, command, end) => {
+    expect(await run(command)).toMatchObject(end)
   })
 
   test('gives only the planned variables and leaves no core dumps', async () => {
@@ -70,29 +64,32 @@ describe('the process backend', () => {
 
   test('ends when the caller cancels', async () => {
     const abort = new AbortController()
-    setTimeout(() => abort.abort('SIGINT'), 300)
-    expect(await run(['sleep', '600'], {}, abort.signal)).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGINT' })
+    const started = join(await temporaryDirectory(), 'started')
+    const running = run(['sh', '-c', `touch ${started}; exec sleep 600`], {}, abort.signal)
+    while (!existsSync(started)) await sleep(10)
+    abort.abort('SIGINT')
+    expect(await running).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGINT' })
   })
 
   test('is ended above the memory limit by a watchdog', async () => {
-    const limits = { memory: { max: 64 << 20, by: 'watchdog' }, timeoutMs: 20_000 } as const
+    const limits = { memory: { max: 64 << 20, by: 'watchdog' }, timeoutMs: 60_000 } as const
     const outcome = await run(['dd', 'if=/dev/zero', 'of=/dev/null', 'bs=300M', 'count=1000'], { limits })
     expect(outcome).toMatchObject({ cause: 'memory', signal: 'SIGKILL' })
   })
 
   test('is ended above the limit of processes by the same watchdog', async () => {
-    const limits = { pids: { max: 5, by: 'watchdog' }, timeoutMs: 20_000 } as const
+    const limits = { pids: { max: 5, by: 'watchdog' }, timeoutMs: 60_000 } as const
     const outcome = await run(['sh', '-c', 'for i in 1 2 3 4 5 6 7 8; do sleep 600 & done; wait'], { limits })
     expect(outcome).toMatchObject({ signal: 'SIGKILL', events: { pidsMax: 1 } })
   })
 
   test('runs on as many processors as it may', async () => {
-    const outcome = await run(['nproc'], { limits: { cpus: { max: 1, by: 'affinity' }, timeoutMs: 20_000 } })
+    const outcome = await run(['nproc'], { limits: { cpus: { max: 1, by: 'affinity' }, timeoutMs: 60_000 } })
     expect(text(outcome.stdout)).toBe('1\n')
   })
 
   test('is ended at the processor time limit', async () => {
-    const outcome = await run(['sh', '-c', 'while :; do :; done'], { limits: { cpuTimeMs: 1000, timeoutMs: 20_000 } })
+    const outcome = await run(['sh', '-c', 'while :; do :; done'], { limits: { cpuTimeMs: 1000, timeoutMs: 60_000 } })
     expect(outcome.signal).toMatch(/SIGXCPU|SIGKILL/)
   })
 })
