@@ -105,7 +105,3 @@ describeWith(['root', 'dpkg-deb'], 'dpkg', () => {
     expect(await find()).toBe('')
   })
 })
-
-test.each(['postinst', 'prerm', 'postrm'])('its %s is a program of the shell', async (name) => {
-  await execa('sh', ['-n', join(CHECKOUT, 'packaging/deb', name)])
-})

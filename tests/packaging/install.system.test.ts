@@ -1,52 +1,14 @@
-/** What `make install` puts below DESTDIR and PREFIX works from there, for root and for a plain user. */
-import { readdirSync } from 'node:fs'
-import { lstat, readFile, readlink } from 'node:fs/promises'
+/** What shells, man and AppArmor find of what `make install` installs; install.user.system.test.ts runs the commands. */
+import { readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { recordFailingNode } from '../support/package.ts'
-import { becoming, callers, checkoutFor, currentUser } from '../support/users.ts'
+import { installed, make, PREFIX } from './installed.ts'
 
-const CHECKOUT = checkoutFor(currentUser())
 const ZSH_DRIVER = join(import.meta.dirname, '../programs/type-and-tab.zsh')
-const PREFIX = '/opt/my tools'
-
-const make = (target: string, destdir: string) =>
-  execa('make', ['-C', CHECKOUT, target, `DESTDIR=${destdir}`, `PREFIX=${PREFIX}`])
-
-/** @returns the prefix as it is on this machine */
-async function installed(): Promise<string> {
-  const destdir = await temporaryDirectory({ mode: 0o755 })
-  await make('install', destdir)
-  return join(destdir, PREFIX)
-}
-
 describeWith('userns', 'make install', () => {
-  test.each(callers())('the commands run as %s', async (user) => {
-    const prefix = await installed()
-    const own = () => temporaryDirectory({ owner: user })
-    const [cwd, home, runtime] = [await own(), await own(), await own()]
-    const [file = '', ...words] = [...becoming(user), join(prefix, 'bin/llm-do')]
-    const options = { cwd, extendEnv: false, env: { PATH: process.env.PATH, HOME: home, XDG_RUNTIME_DIR: runtime } }
-    const planned = await execa(file, [...words, 'exec', '--', 'echo', 'inside'], options)
-    expect(planned.stdout).toBe('inside')
-    // The first run of a user makes the directory of its records, which a plan is made of, too.
-    await execa(file, [...words, 'exec', '--', 'true'], options)
-    recordFailingNode(join(prefix, 'lib/llm-do-exec'))
-    const cached = await execa(file, [...words, 'exec', '--', 'echo', 'again'], options)
-    expect(cached.stdout).toBe('again')
-  })
-
-  test('nobody else could have changed what is installed', async () => {
-    const lib = join(await installed(), 'lib/llm-do-exec')
-    const entries = readdirSync(lib, { recursive: true, encoding: 'utf8' })
-    const looks = await Promise.all(entries.map((entry) => lstat(join(lib, entry))))
-    expect(entries.filter((_, at) => looks[at]?.uid !== process.getuid?.())).toEqual([])
-    expect(entries.filter((_, at) => ((looks[at]?.mode ?? 0) & 0o022) !== 0)).toEqual([])
-  })
-
   test('and make uninstall leaves nothing', async () => {
     const prefix = await installed()
     expect(await readlink(join(prefix, 'bin/llm-do-exec'))).toBe('../lib/llm-do-exec/bin/llm-do-exec')
@@ -56,9 +18,13 @@ describeWith('userns', 'make install', () => {
   })
 })
 
+let prefix: string
+beforeAll(async () => {
+  prefix = await installed()
+})
+
 describeWith('man', 'the installed manual', () => {
   test.each(['llm-do', 'llm-do-exec'])('man %s shows it, without a warning', async (page) => {
-    const prefix = await installed()
     const where = await execa('man', ['-M', join(prefix, 'share/man'), '-w', page])
     expect(where.stdout).toBe(join(prefix, `share/man/man1/${page}.1`))
     const env = { MANWIDTH: '80', LC_ALL: 'C.UTF-8', MAN_KEEP_FORMATTING: '' }
@@ -69,14 +35,13 @@ describeWith('man', 'the installed manual', () => {
   })
 
   testWith('mandoc', 'has nothing that mandoc finds wrong', async () => {
-    const prefix = await installed()
     const { stdout } = await execa('mandoc', ['-T', 'lint', join(prefix, 'share/man/man1/llm-do.1')], { reject: false })
     expect(stdout).toBe('')
   })
 })
 
 test('bash finds the completion by the name of the command', async () => {
-  const share = join(await installed(), 'share')
+  const share = join(prefix, 'share')
   const script = 'source "$1"; complete -p llm-do llm-do-exec'
   for (const name of ['llm-do', 'llm-do-exec']) {
     const file = join(share, 'bash-completion/completions', name)
@@ -86,7 +51,7 @@ test('bash finds the completion by the name of the command', async () => {
 })
 
 testWith('zsh', 'zsh completes from $fpath, the first time too', async () => {
-  const share = join(await installed(), 'share')
+  const share = join(prefix, 'share')
   const told = join(await temporaryDirectory(), 'told')
   const lines = ['llm-do pool sto', 'llm-do exec --memo']
   const { stdout } = await execa('zsh', ['-f', ZSH_DRIVER, join(share, 'zsh/site-functions'), told, ...lines])
@@ -94,7 +59,6 @@ testWith('zsh', 'zsh completes from $fpath, the first time too', async () => {
 })
 
 testWith('fish', 'fish completes from its vendor directory', async () => {
-  const prefix = await installed()
   // It looks only for completions of what is there.
   const PATH = `${join(prefix, 'bin')}:${process.env.PATH}`
   const env = { PATH, XDG_DATA_DIRS: join(prefix, 'share'), HOME: await temporaryDirectory() }
@@ -105,7 +69,6 @@ testWith('fish', 'fish completes from its vendor directory', async () => {
 })
 
 test('the AppArmor profile names the programs where they are', async () => {
-  const prefix = await installed()
   const profile = await readFile(join(prefix, 'lib/llm-do-exec/apparmor'), 'utf8')
   expect(profile).toContain(`profile llm-do "${PREFIX}/lib/llm-do-exec/bin/{front,llm-do,llm-do-exec,launch}"`)
 })
