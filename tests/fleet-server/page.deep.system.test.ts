@@ -124,40 +124,6 @@ describeWith('chromium', 'the page', () => {
     await page.close()
   })
 
-  test('says what a task requires, and what it waits for while no agent holds it', async () => {
-    const server = await testServer()
-    const { page } = await open(server)
-    const facts = async (): Promise<string> => await page.locator('#facts').innerText()
-    await page.getByLabel('Requires').fill('memory-limit, seccomp')
-    await submit(page, 'make all')
-    await expect.poll(facts).toMatch(/Waits for\s+an agent that holds memory-limit, seccomp: none is online/)
-    expect(await facts()).toMatch(/Requires\s+memory-limit\s+seccomp/)
-    const isolation = { backend: 'namespace', weak: [], holds: ['memory-limit', 'seccomp'] }
-    await server.call('POST', '/api/workers/register', { workerId: 'strong', hostname: 'host', isolation })
-    await expect.poll(facts).not.toContain('Waits for')
-    await page.close()
-  })
-
-  test('says by which policy each agent runs tasks, which rungs are weaker, and that policies differ', async () => {
-    const server = await testServer()
-    const { page, complaints } = await open(server)
-    const register = (workerId: string, more: object) => {
-      const isolation = { backend: 'namespace', weak: [], holds: ['seccomp', 'memory-limit'], ...more }
-      return server.call('POST', '/api/workers/register', { workerId, hostname: 'host', isolation })
-    }
-    const rowOf = (name: string) => page.getByRole('row').filter({ hasText: name })
-    await register('strong', { policyHash: 'aaaa', heldBy: { seccomp: 'kernel', 'memory-limit': 'cgroup2' } })
-    await rowOf('strong').getByText('policy aaaa').waitFor()
-    expect(await rowOf('strong').innerText()).not.toContain('not by the kernel')
-    expect(await page.locator('#policies').textContent()).toBe('')
-    const rungs = { holds: ['seccomp'], heldBy: { seccomp: 'kernel', 'memory-limit': 'watchdog' } }
-    await register('weak', { policyHash: 'bbbb', ...rungs })
-    await rowOf('weak').getByText('not by the kernel: memory-limit by watchdog').waitFor()
-    expect(await page.locator('#policies').textContent()).toContain('2 different policies')
-    expect(complaints).toEqual([])
-    await page.close()
-  })
-
   test('cancels a running task by keyboard, and says so until its agent has ended it', async () => {
     const server = await testServer()
     await server.register('agent-1')

@@ -48,7 +48,12 @@ describe('a task', () => {
     const server = await testServer()
     await Promise.all([server.register('gone'), server.register('one')])
     const aborted = new AbortController()
+    server.clock.ms += 1
     const gone = fetch(`${server.url}/api/jobs/get-job?workerId=gone&wait=30`, { signal: aborted.signal })
+    gone.catch(() => undefined)
+    const agents = async () => (await server.call('GET', '/api/tasks')).body.agents
+    const arrived = expect.objectContaining({ id: 'gone', seenMs: server.clock.ms })
+    await expect.poll(agents).toContainEqual(arrived)
     aborted.abort()
     await expect(gone).rejects.toThrow()
     const id = await server.submit('a')

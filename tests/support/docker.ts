@@ -56,7 +56,7 @@ const PATH = `${process.env.PATH ?? ''}:/usr/local/sbin:/usr/sbin:/sbin`
 const NO_PROXY_THERE = 'http://127.0.0.1:9'
 
 /** Milliseconds that a daemon may take to answer on a loaded machine. */
-const START_MS = 30_000
+const START_MS = 120_000
 
 export interface DockerOptions {
   /** Registry that stands for all others, see registry.ts; none can be reached without it. */

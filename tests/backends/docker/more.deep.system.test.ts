@@ -9,7 +9,6 @@ import { runCli } from '../../support/cli.ts'
 import { oncePerFile, startDocker, startPodman } from '../../support/docker.ts'
 import { describeWith } from '../../support/needs.ts'
 import {
-  absentZone,
   containers,
   type Engine,
   endsTheRun,
@@ -91,15 +90,6 @@ describeWith('docker', 'a docker container', () => {
     }
   })
 
-  test('of a session serves on while what it protects is in its place', async () => {
-    const source = await ownedDirectory()
-    await mkdir(join(source, '.claude'))
-    const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.claude'] })]
-    const { inside } = await session(here(), { zones })
-    await inside('echo kept > /tmp/f')
-    expect(text((await inside('cat /tmp/f')).stdout)).toBe('kept\n')
-  })
-
   test('of a session that has ended is removed with its directory, but not from under a run', async () => {
     const { inside, left, inputs, runsDirectory } = await session(here())
     const { client } = here().docker
@@ -126,15 +116,12 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
     expect(here().fact).toMatchObject({ program: 'podman', server: { ok: true }, rootless: false })
   })
 
-  test.each([0, 3, 125, 127])('gives the exit code %i of the command', async (code) => {
-    expect(await run(here(), `exit ${code}`)).toMatchObject({ cause: 'exit', exitCode: code })
-    expect(await containers(here())).toBe('')
-  })
-
   test('tells a missing program and an end by a signal from exit codes, and what was used', async () => {
     expect(await runIn(here(), { command: ['nosuch'] })).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
     const killed = await run(here(), 'kill -9 $$')
     expect(killed).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
+    expect(await run(here(), 'exit 137')).toMatchObject({ cause: 'exit', exitCode: 137 })
+    expect(await containers(here())).toBe('')
     expect(killed.usage.peakMemory).toBeGreaterThan(0)
   })
 
@@ -158,12 +145,6 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
     expect(await readFile(join(source, 'f'), 'utf8')).toBe('x\n')
   })
 
-  test('is killed at the deadline', async () => {
-    const plan = { limits: { timeoutMs: 500 } }
-    expect(await run(here(), 'sleep 60', { plan })).toMatchObject({ cause: 'deadline' })
-    expect(await containers(here())).toBe('')
-  })
-
   test('keeps protected paths and each directory on the way in place', async () => {
     const source = await repository()
     const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: PROTECT })]
@@ -171,14 +152,7 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
     await expectKept(source)
   })
 
-  test('is found out at the end when the command was quicker', async () => {
-    const source = await ownedDirectory()
-    const outcome = await run(here(), 'echo x > /w/.mcp.json', { plan: { zones: [absentZone(source)] } })
-    expect(outcome.cause).toBe('protected')
-    expect(await readdir(source)).toEqual([outcome.guarded?.attempts.first[0]?.aside])
-  })
-
-  endsTheRun(here, MAKES_A_NAME)
+  endsTheRun(here, MAKES_A_NAME.slice(0, 2))
 
   test('lacks a network restricted by name, and says why', async () => {
     const words = ['--backend', 'docker', '--image', 'x', '--best-effort', '--allow-host', 'api.test', '--', 'true']

@@ -10,12 +10,12 @@ import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { commandBlock } from '../../../src/backends/namespace/frames.ts'
 import { FRAME } from '../../../src/contract.ts'
-import { runCli } from '../../support/cli.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../../support/leftovers.ts'
 import { describeWith } from '../../support/needs.ts'
 import { childrenOf, readOr, until } from '../../support/processes.ts'
 import { forked, open, run, serverOf, startOwner } from './fork-servers.ts'
+import { launchFile } from './launch-files.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const SCRIPT = join(import.meta.dirname, 'fork-server.py')
@@ -32,14 +32,8 @@ interface Answer {
   readonly status: number
 }
 
-/** As a run has left it in the cache. */
 async function plan(streams: string): Promise<Frame> {
-  const cwd = await temporaryDirectory({ mode: 0o755 })
-  const home = await temporaryDirectory()
-  await runCli(['--', 'true'], { cwd, env: { HOME: home, XDG_RUNTIME_DIR: home } })
-  const directory = join(home, '.cache/llm-do/launch')
-  const [name = ''] = await readdir(directory)
-  return [FRAME.plan, Buffer.concat([Buffer.from(`${streams}\0`), await readFile(join(directory, name))])]
+  return [FRAME.plan, Buffer.concat([Buffer.from(`${streams}\0`), await readFile(await launchFile())])]
 }
 
 const COMMAND: Frame = [FRAME.run, commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })]

@@ -1,14 +1,13 @@
 /** The runner and a caller that speaks frames by hand: what it must refuse before anything is made. */
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { commandBlock } from '../../../src/backends/namespace/frames.ts'
 import { type LaunchRecord, writeLaunchFile } from '../../../src/backends/namespace/launch-file.ts'
 import { FRAME } from '../../../src/contract.ts'
-import { runCli } from '../../support/cli.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
 import { describeWith } from '../../support/needs.ts'
+import { launchFile } from './launch-files.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const SCRIPT = join(import.meta.dirname, 'raw-frames.py')
@@ -19,17 +18,6 @@ interface Answer {
 }
 
 type Frame = readonly [kind: number, bytes: Uint8Array]
-
-/** A launch file that a run has left in the cache. */
-async function leftLaunchFile(): Promise<string> {
-  const cwd = await temporaryDirectory({ mode: 0o755 })
-  const home = await temporaryDirectory()
-  await runCli(['--', 'true'], { cwd, env: { HOME: home, XDG_RUNTIME_DIR: home } })
-  const directory = join(home, '.cache/llm-do/launch')
-  const [name] = await readdir(directory)
-  if (name === undefined) throw new Error('the run has left no launch file')
-  return join(directory, name)
-}
 
 async function speak(file: string, frames: readonly Frame[], descriptors = 0): Promise<Answer> {
   const words = frames.map(([kind, bytes]) => [kind, Buffer.from(bytes).toString('hex')])
@@ -47,7 +35,7 @@ const REFUSED: Answer = { status: 125, frames: [[FRAME.refused, '']] }
 
 describeWith(['bwrap', 'userns'], 'a cold runner', () => {
   test('runs what comes as frames, and says how it ended', async () => {
-    const file = await leftLaunchFile()
+    const file = await launchFile()
     for (const frames of [[COMMAND], [HOLDS, COMMAND]]) {
       const answer = await speak(file, frames)
       expect([answer.status, answer.frames[0], ...kinds(answer)]).toEqual([
@@ -60,11 +48,11 @@ describeWith(['bwrap', 'userns'], 'a cold runner', () => {
   })
 
   test('refuses a command whose guards do not hold', async () => {
-    expect(await speak(await leftLaunchFile(), [STALE, COMMAND])).toEqual(REFUSED)
+    expect(await speak(await launchFile(), [STALE, COMMAND])).toEqual(REFUSED)
   })
 
   test('refuses a command that was planned for another tree or another caller', async () => {
-    const file = await leftLaunchFile()
+    const file = await launchFile()
     const own = await readFile(file, 'latin1')
     const plan = (text: string): Frame => [FRAME.guards, Buffer.from(text, 'latin1')]
     expect(await speak(file, [plan(own), COMMAND])).toMatchObject({ status: 0 })
@@ -81,13 +69,13 @@ describeWith(['bwrap', 'userns'], 'a cold runner', () => {
   })
 
   test('refuses a gate, which it would not wait at', async () => {
-    const file = await leftLaunchFile()
+    const file = await launchFile()
     expect(kinds(await speak(file, [COMMAND], 3))).toEqual([FRAME.status]) // The same without it.
     expect(await speak(file, [COMMAND], 4)).toEqual(REFUSED)
   })
 
   test('hangs up on a second list of guards, and on frames that it does not know', async () => {
-    const file = await leftLaunchFile()
+    const file = await launchFile()
     const unknown: Frame = [99, Buffer.alloc(0)]
     for (const frames of [[HOLDS, HOLDS, COMMAND], [unknown, COMMAND], [[FRAME.guards, Buffer.from('nonsense')]]])
       expect(await speak(file, frames as readonly Frame[])).toEqual({ status: 125, frames: [] })
