@@ -119,6 +119,8 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp --http', () => {
       const { status, stderr } = await runCli(words, {
         as: user,
         program: 'llm-do',
+        // One that takes the token serves on.
+        through: ['timeout', '60'],
         cwd: place.project,
         env: place.env,
       })

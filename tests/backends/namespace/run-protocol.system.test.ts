@@ -18,11 +18,6 @@ const ATTEMPTS = 5
 
 const WAYS: Readonly<Record<string, (use: (run: Run) => Promise<void>) => Promise<void>>> = {
   'exec()': (use) => use((command) => exec({ ...command, policy, mode: 'capture' })),
-  'a sandbox that keeps nothing ready': async (use) => {
-    await using sandbox = await openSandbox({ policy, warm: 0, cwd: await temporaryDirectory({ mode: 0o755 }) })
-    await use(sandbox.exec)
-    expect(sandbox.served().warm).toBe(0)
-  },
   'a warm sandbox': async (use) => {
     for (let left = ATTEMPTS; ; left -= 1) {
       await using sandbox = await openSandbox({ policy, warm: 1, cwd: await temporaryDirectory({ mode: 0o755 }) })
