@@ -23,12 +23,14 @@ const reported = (test) => {
 }
 
 async function runFile({ file, name }) {
-  const all = await vitest.globTestSpecifications([file])
-  const wanted = all.filter(({ moduleId }) => moduleId.endsWith(`/${file}`))
+  const found = await vitest.globTestSpecifications([file])
+  const wanted = found.filter(({ moduleId }) => moduleId.endsWith(`/${file}`))
   if (wanted.length === 0) return { file, tests: [], errors: [`${file}: no such file of system tests`] }
   if (name === undefined) vitest.resetGlobalTestNamePattern()
   else vitest.setGlobalTestNamePattern(new RegExp(name))
-  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(wanted)
+  const { testModules: all, unhandledErrors } = await vitest.runTestSpecifications(wanted)
+  // vitest goes on counting over all runs of a process.
+  const testModules = all.filter(({ moduleId }) => moduleId.endsWith(`/${file}`))
   const tests = testModules.flatMap((module) => [...module.children.allTests()].map(reported))
   const errors = [...testModules.flatMap((module) => module.errors()), ...unhandledErrors].map(textOf)
   return { file, tests, errors }

@@ -439,6 +439,8 @@ describeWith('userns', 'a plan that was made with variables set', () => {
     for (const directory of [one, two]) mkdirSync(directory, { mode: 0o700 })
     const valuesOf = (directory: string, number: number): Record<string, string> => ({
       ...Object.fromEntries(DECIDING.map((name) => [name, name.startsWith('DOCKER') ? `${number}` : directory])),
+      // Milliseconds: a timeout that a busy machine reaches is another subject.
+      DOCKER_TIMEOUT: `${number * 60_000}`,
       PATH: `${PATH}:${directory}`,
       ENABLE_DOCKER: `${number === 1}`,
       DOCKER_MEMORY_LIMIT: `${256 * number}m`,

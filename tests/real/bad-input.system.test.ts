@@ -73,9 +73,9 @@ describeWith('userns', 'a run works when', () => {
     await execa('mount', ['-t', 'tmpfs', '-o', 'size=16k', 'tmpfs', cache])
     onTestFinished(() => execa('umount', ['-l', cache]).then(() => undefined))
     await execa('sh', ['-c', `head -c 64k /dev/zero > ${cache}/full || true`])
-    const env = { XDG_CACHE_HOME: cache }
+    const [cwd, env] = [await directoryWith(), { XDG_CACHE_HOME: cache }]
     for (const _ of ['node', 'client'])
-      expect(await runForText(['--', 'echo', 'ran'], { env })).toEqual({ status: 0, out: 'ran\n', err: '' })
+      expect(await runForText(['--', 'echo', 'ran'], { cwd, env })).toEqual({ status: 0, out: 'ran\n', err: '' })
   })
 })
 
