@@ -98,7 +98,7 @@ describeWith('wasi', 'a WASI command', () => {
       ['by removing', ['unlink', '/ro/file']],
       ['by renaming inside', ['rename', '/ro/file', '/ro/other']],
       ['by renaming out', ['rename', '/ro/file', '/rw/other']],
-      ['by renaming in', ['rename', '/rw/relative', '/ro/other']],
+      ['by renaming in', ['rename', '/rw/free', '/ro/other']],
       ['by linking out', ['link', '/ro/file', '/rw/other']],
       ['by a symbolic link', ['symlink', 'file', '/ro/new']],
     ])('in a read-only zone %s', async (_how, command) => {
