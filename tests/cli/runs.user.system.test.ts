@@ -3,7 +3,7 @@ import { readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isAlive, keepers, startPool } from '../pool/pool.ts'
-import { type CliOptions, cliWords, runCli } from '../support/cli.ts'
+import { type CliOptions, cliWords, environmentOf, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { callers, PLAIN_ID, type User, uidOf } from '../support/users.ts'
@@ -43,7 +43,7 @@ async function longRun(as: User, options: readonly string[] = []) {
   const [file = '', ...words] = cliWords([...options, '--', 'sleep', '300'], { as })
   const child = execa(file, words, {
     cwd,
-    env: { PATH: process.env.PATH, HOME: cwd },
+    env: { ...environmentOf(as), HOME: cwd },
     extendEnv: false,
     reject: false,
     stdio: 'ignore',

@@ -115,8 +115,15 @@ describe(`as ${user}`, () => {
 
     test('is removed by prune after as long as the policy says', async () => {
       const place = await makePlace(user)
-      writeFileSync(join(place.outside, 'short.yaml'), 'sandbox:\n  cow: { keep: 1ms }\n')
+      writeFileSync(join(place.outside, 'short.yaml'), 'sandbox:\n  cow: { keep: 2d }\n')
       const { cow } = await place.run('echo x > x', '--profile', join(place.outside, 'short.yaml'))
+      // As if the two days were over.
+      const record = join(place.layers, cow?.id ?? '', 'record')
+      const bytes = readFileSync(record, 'latin1').replace(
+        /keep\0\d+/,
+        (text) => `keep\0${'1'.padStart(text.length - 5, '0')}`,
+      )
+      writeFileSync(record, bytes, 'latin1')
       const kept = (await place.run('echo x > x')).cow
       await place.cli('prune')
       expect((await place.cli('changes', cow?.id ?? '')).status).toBe(125)

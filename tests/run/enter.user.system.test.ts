@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { cliWords } from '../support/cli.ts'
+import { cliWords, environmentOf } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { readOr, until } from '../support/processes.ts'
@@ -88,7 +88,7 @@ describeWith('userns', 'another command in it', () => {
         ['exec', '--in', name, '--', 'sh', '-c', `(setsid sleep ${one} &); exec sleep ${two}`],
         { as, program: 'llm-do' },
       )
-      const caller = spawn(file, words, { cwd, env: { PATH: process.env.PATH, HOME: cwd }, stdio: 'ignore' })
+      const caller = spawn(file, words, { cwd, env: { ...environmentOf(as), HOME: cwd }, stdio: 'ignore' })
       const sleepers = () => [...processesWith(`sleep\0${one}`), ...processesWith(`sleep\0${two}`)]
       await until('both processes', () => (sleepers().length >= 2 ? sleepers() : undefined))
       caller.kill('SIGKILL')
@@ -112,7 +112,7 @@ describeWith('userns', 'another command in it', () => {
         const [file = '', ...words] = cliWords(['exec', '--in', name, '--', ...command], { as, program: 'llm-do' })
         return spawn(file, words, {
           cwd,
-          env: { PATH: process.env.PATH, HOME: cwd },
+          env: { ...environmentOf(as), HOME: cwd },
           stdio: ['ignore', 'pipe', 'ignore'],
         })
       }

@@ -69,8 +69,8 @@ export async function runCli(argv: readonly string[], options: CliOptions = {}):
   }
 }
 
-/** The runtime directory is that of the test file's own user. */
-const environmentOf = (user: User) => ({
+/** Variables of a call as a user, without HOME. The runtime directory is that of the test file's user. */
+export const environmentOf = (user: User) => ({
   PATH: process.env.PATH,
   LANG: 'C.UTF-8',
   TMPDIR: tmpdir(),

@@ -64,7 +64,8 @@ export interface DockerOptions {
 }
 
 export async function startDocker({ registry }: DockerOptions = {}): Promise<TestDocker> {
-  const { path: root } = await newDirectory()
+  // Not below the file's own directory: the address of containerd's socket has room for 107 bytes.
+  const { path: root } = await newDirectory({ below: dirname(tmpdir()) })
   const socket = join(root, 'socket')
   const words = [
     '--data-root',

@@ -19,20 +19,24 @@ const CHANGED = ['file', 'other', 'new', 'n', 'n/x', 'm', 'm/x', 'gone']
 interface Killed {
   readonly user: User
   readonly options?: readonly string[]
-  /** Of those before the first step there are one, and another one for a stage on another mount; then come those of the directories. */
-  readonly atSync: number
+  /** Which syncfs kills it: the first, or the one after the steps. Where the stage is on another mount there is one more before the steps. */
+  readonly at: 'the first' | 'its steps taken'
 }
+
+const mountOf = async (path: string): Promise<string> => (await execa('findmnt', ['-no', 'TARGET', '-T', path])).stdout
 
 async function applyKilled({
   user,
   options = [],
-  atSync,
+  at,
 }: Killed): Promise<{ readonly place: Place; readonly id: string; readonly layer: string }> {
   const place = await makePlace(user)
   fill(place)
   const id = (await place.run(SCRIPT, ...options)).cow?.id ?? ''
   const layers = place.holders.find((directory) => existsSync(join(directory, id))) ?? ''
-  const kill = ['strace', '-o', '/dev/null', '-e', `inject=syncfs:signal=KILL:when=${atSync}`]
+  const [stage, project] = await Promise.all([layers, place.project].map(mountOf))
+  const when = at === 'the first' ? 1 : stage === project ? 2 : 3
+  const kill = ['strace', '-o', '/dev/null', '-e', `inject=syncfs:signal=KILL:when=${when}`]
   const [file = '', ...words] = [...becoming(user), ...kill, helperFor(user), 'apply', layers, id]
   const { exitCode } = await execa(file, words, {
     input: CHANGED.map((path) => `0\0n\0${path}\0`).join(''),
@@ -44,7 +48,7 @@ async function applyKilled({
 
 /** When its steps were taken, and it has not yet said that they were. */
 async function applyKilledAtEnd(user: User, ...options: readonly string[]) {
-  const killed = await applyKilled({ user, options, atSync: options.length > 0 ? 3 : 2 })
+  const killed = await applyKilled({ user, options, at: 'its steps taken' })
   expect(readdirSync(killed.place.project).toSorted()).toEqual(expect.arrayContaining(['m', 'n', 'new']))
   return killed
 }
@@ -78,7 +82,7 @@ describe(`as ${user}`, () => {
     )
 
     test('leaves nothing in the directory when it is discarded', async () => {
-      const { place, id } = await applyKilled({ user, options: ['--cow-upper', 'memory'], atSync: 1 })
+      const { place, id } = await applyKilled({ user, options: ['--cow-upper', 'memory'], at: 'the first' })
       // Control: it is there.
       expect(readdirSync(place.project)).toContain(`.llm-do-${id}-1`)
       expect((await place.cli('discard', id)).status).toBe(0)
