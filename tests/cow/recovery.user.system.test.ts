@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { describeWith, testWith } from '../support/needs.ts'
-import { becoming, currentUser, type User } from '../support/users.ts'
+import { becoming, currentUser, type User, uidOf } from '../support/users.ts'
 import { helperFor, makePlace, type Place, treeOf } from './place.ts'
 
 function fill({ project }: Place): void {
@@ -32,6 +32,7 @@ async function applyKilled({
 }: Killed): Promise<{ readonly place: Place; readonly id: string; readonly layer: string }> {
   const place = await makePlace(user)
   fill(place)
+  if (user !== currentUser()) await execa('chown', ['-R', `${uidOf(user)}:${uidOf(user)}`, place.project])
   const id = (await place.run(SCRIPT, ...options)).cow?.id ?? ''
   const layers = place.holders.find((directory) => existsSync(join(directory, id))) ?? ''
   const [stage, project] = await Promise.all([layers, place.project].map(mountOf))
@@ -107,10 +108,11 @@ describe(`as ${user}`, () => {
 })
 
 testWith(
-  ['root', 'strace'],
+  // Root makes the mount; the layers of the plain user are on the mount of its project.
+  ['root', 'plain-user', 'strace'],
   'an apply that was killed is not taken back through another mount than it went through',
   async () => {
-    const { place, id } = await applyKilledAtEnd('root')
+    const { place, id } = await applyKilledAtEnd('plain')
     await execa('mount', ['--bind', place.project, place.project])
     try {
       const { status, stderr } = await place.cli('changes', id)
