@@ -15,6 +15,7 @@ const rooms = [...new Set(deepFiles.map(roomOf))].sort()
 export const PARTS = {
   core: { title: 'make test', run: ({ everything }) => everything() },
   ...Object.fromEntries(rooms.map((room) => [room, partOf(room)])),
+  analysis: { title: 'every file of native/', run: async ({ stage }) => [await stage('analysis', ['--every'])] },
   vm: { title: 'a virtual machine', run: async ({ stage }) => [await stage('vm')] },
   mutants: { title: 'every mutant', run: async ({ stage }) => [await stage('mutants')] },
   fuzzers: {

@@ -187,7 +187,11 @@ export const STAGES = {
   types: { title: 'the TypeScript compiler over sources and tests', run: () => make('types') },
   analysis: {
     title: 'the static analyzers of gcc and clang',
-    run: () => summed(['nice', '-n', '19', join(checkout, 'scripts/analyze')], { again: 'make analyze' }),
+    run: (words = []) =>
+      summed(['nice', '-n', '19', join(checkout, 'scripts/analyze'), ...words], {
+        again: 'make analyze',
+        limitMs: PART_LIMIT_MS,
+      }),
   },
   native: {
     title: 'units of the native code',

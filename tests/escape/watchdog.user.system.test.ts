@@ -43,7 +43,7 @@ describeWith(['userns', 'gcc'], 'the memory limit', () => {
 
   test.each([
     ['a crowd of processes with open files', ['crowd', '0', '200', '50'], 0],
-    ['short-lived copies of a large process', ['copies', '300'], 300],
+    ['one copy after another of a large process', ['copies', '300'], 300],
   ] as const)('leaves a command alone with %s', async (_, words, mib) => {
     expect(await hide('512m', words)).toMatchObject({ status: 0, out: `held ${mib} MiB\n`, err: '' })
   })

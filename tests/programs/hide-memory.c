@@ -9,7 +9,7 @@
  *   thread       an anonymous file that is open in one thread only
  *   segment      System V segments that no process has attached
  *   crowd        nothing: PROCESSES with DESCRIPTORS that do no harm, ten of which start another program all the time
- *   copies       private pages of one process that makes short-lived children, as a server does: MIB once, not twice
+ *   copies       private pages of one process that makes one child after another, as a server does: MIB once, not twice
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -171,7 +171,8 @@ static void serve(void) {
   for (double end = now() + seconds; now() < end;) {
     pid_t child = fork();
     must(child >= 0, "fork");
-    if (child == 0) pages[0]++, usleep(3000), _exit(0);
+    /* Longer than a look on a slow machine: one that ends between walk and share counts with all that it had. */
+    if (child == 0) pages[0]++, usleep(300000), _exit(0);
     waitpid(child, NULL, 0);
   }
   say();
