@@ -167,6 +167,7 @@ describeWith('gcc', 'the answer of the client', () => {
   test.each<readonly [string, Case]>([
     ['a byte that begins no character', { stdout: Buffer.from([0x80]) }],
     ['a byte that UTF-8 does not have', { stderr: Buffer.from([0x41, 0xff]) }],
+    ['a character whose last byte begins another one', { stderr: Buffer.from([0xe2, 0x82, 0xc1]) }],
     ['a character in more bytes than it needs', { stdout: Buffer.from([0xc1, 0x81]) }],
     ['three bytes for two', { stdout: Buffer.from([0xe0, 0x9f, 0xbf]) }],
     ['four bytes for three', { stdout: Buffer.from([0xf0, 0x8f, 0xbf, 0xbf]) }],
