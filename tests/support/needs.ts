@@ -81,7 +81,7 @@ export const lacksForeignCalls = (): string | undefined =>
 /** What is missing for a need, in words; undefined when nothing is. */
 const NEEDS = {
   root: lacksRoot,
-  /** For what is the same for every user; a whole file is in USERLESS (file-order.ts). */
+  /** For the part of a `.user.` file that is the same for every user. */
   'one-user': () => (process.env.LLM_DO_TEST_ROOT_STAGE === undefined ? undefined : 'no user changes it: root has it'),
   'plain-user': () => (canBePlain() ? undefined : 'others cannot read this checkout (hint: make test)'),
   bwrap: () => lacksProgram('bwrap'),
