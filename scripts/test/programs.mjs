@@ -87,13 +87,25 @@ const read = (file) => {
   }
 }
 
-/** Processes that name a directory in their words, variables or working directory. */
+/**
+ * Processes of a run: their variables name its directory (TMPDIR), or their words do and their parent is one of them or gone, as that of
+ * a keeper is, which clears its variables. A person's `tail -f` of a file there has a shell as its parent, and is left alone.
+ */
 function processesIn(directory) {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-  return pids
-    .map((pid) => ({ pid: Number(pid), words: read(`/proc/${pid}/cmdline`), variables: read(`/proc/${pid}/environ`) }))
-    .filter(({ words, variables }) => `${words}\0${variables}`.includes(`${directory}/`))
-    .map(({ pid, words }) => ({ pid, words: words.replaceAll('\0', ' ').trim() }))
+  const all = new Map(
+    pids.map((pid) => {
+      const parent = Number(/^PPid:\s*(\d+)$/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0)
+      const words = read(`/proc/${pid}/cmdline`)
+      return [Number(pid), { pid: Number(pid), parent, words, variables: read(`/proc/${pid}/environ`) }]
+    }),
+  )
+  const isOwn = (one) => {
+    if (one === undefined) return false
+    if (one.variables.includes(`${directory}/`)) return true
+    return one.words.includes(`${directory}/`) && (one.parent <= 1 || isOwn(all.get(one.parent)))
+  }
+  return [...all.values()].filter(isOwn).map(({ pid, words }) => ({ pid, words: words.replaceAll('\0', ' ').trim() }))
 }
 
 /**
