@@ -1,4 +1,4 @@
-/** What each day tries: rows with the default engine and filter, and once without the wall, where they do harm. */
+/** Tries each row with the default engine and filter, and once without the wall, where it does harm. */
 import { beforeAll, expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'

@@ -62,7 +62,7 @@ const VARIABLES: readonly Attack[] = [
 
 const site: { home: string; work: string } = { home: '', work: '' }
 
-/** What the sandbox has left in the workspace. */
+/** Names that the sandbox left in the workspace. */
 function plant(work: string): void {
   for (const { name } of [...WORDS, ...VARIABLES]) {
     const ran = JSON.stringify(join(work, `ran-${name}`))

@@ -67,7 +67,7 @@ describe(`as ${user}`, () => {
       expect(over.message).toContain('took more than 2MiB')
       // It gets no moment to write more.
       expect(over.changes?.map(({ path }) => path)).not.toContain('late')
-      // One that has ended before anybody looked is no success, either.
+      // A process that ended before the check is a failure, too.
       const words = ['--cow', '.', '--cow-size', '2m', '--', 'dd', 'if=/dev/zero', 'of=big', 'bs=8M', 'count=1']
       expect((await place.cli('exec', ...words)).status).toBe(137)
       // Control: with room for it the same is an ordinary end.

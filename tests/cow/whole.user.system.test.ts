@@ -121,7 +121,7 @@ END
         'default',
       )
       expect(changes.map(({ path }) => path)).not.toContain('e/three')
-      // What the filter has refused, as if it had not.
+      // Sets the bits that the filter refused.
       chmodSync(join(place.layers, cow?.id ?? '', 'zone.0/up/tool'), 0o6755)
       const { status } = await place.cli('apply', cow?.id ?? '')
       expect(status).toBe(0)

@@ -18,7 +18,7 @@ import { currentUser } from '../support/users.ts'
 const ROWS = CONTRACT.filter((row) => roomOf(row) === 'files')
 export const FILTERS = ['default', 'strict', 'nested', 'off', 'a file that allows everything'] as const
 type Filter = (typeof FILTERS)[number]
-/** Those that let a command make mounts, by which it could move what is protected. */
+/** Filters that let a command make mounts, and so move protected paths. */
 const MAY_REFUSE: ReadonlySet<Filter> = new Set(['nested', 'off', 'a file that allows everything'])
 const REFUSALS = [
   /^flag self-test: .* cannot be writable under seccomp .*, which lets the command make mounts: /,
@@ -29,7 +29,7 @@ const isRoot = currentUser() === 'root'
 /** Another user than the caller: containers, and filters with mounts, refuse writable zones of root. */
 const OTHER = 1000
 
-/** What a cell does not claim, told exactly; docs/backends.md and docs/seccomp.md say so. */
+/** Exact differences of a cell; docs/backends.md and docs/seccomp.md list them. */
 type Differences = Readonly<Partial<Record<Row['id'], RegExp>>>
 const SOCKETS_OPEN: Differences = { 'files.make-sockets': /^fifo: ok; socket: ok$/ }
 
@@ -70,7 +70,7 @@ const COLUMNS: readonly Column[] = [
 interface FilterCase {
   readonly values: SandboxInput
   readonly filter: Filter
-  /** Who owns the zones; the caller by default. */
+  /** Owner of the zones; the caller by default. */
   readonly owner?: number | undefined
   readonly env: Readonly<Record<string, string>>
 }

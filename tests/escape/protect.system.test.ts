@@ -66,7 +66,7 @@ const namesIn = (directory: string): readonly string[] => readdirSync(directory)
 const REPOSITORY_AT_ROOT =
   'echo ref: refs/heads/main >HEAD; mkdir objects refs; printf "[core]\\nworktree = .\\n" >config'
 
-/** What is made, by which script, in a zone that holds only `notes`. A command that `ends` is over before it could be stopped. */
+/** Scripts that make a protected name in a zone that holds only `notes`. A command that `ends` is over before it could be stopped. */
 const ATTEMPTS: readonly { readonly name: string; readonly script: string; readonly ends?: true }[] = [
   { name: '.vscode', script: 'mkdir .vscode' },
   { name: '.mcp.json', script: 'echo evil >.mcp.json', ends: true },
