@@ -1,27 +1,23 @@
-// make mutants: for each row of tests/mutants/*.yaml breaks one wall in a copy of the checkout, builds what that needs, and demands that
+// make mutants: for each row of tests/mutants/*.txt breaks one wall in a copy of the checkout, builds what that needs, and demands that
 // the test of the row fails. A row that no test notices survives: its test is missing.
 //
 //   node scripts/mutants.mjs [NAME...]      without names: all
 //
 // Two copies work side by side. Rows that edit the same file follow each other, so that little is built twice. A test is one that `make test`
 // runs: deep files do not count (tests/mutants/table.test.ts). The last line is `N passed, N failed`; the exit status is 0 when every row was noticed.
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parse } from 'yaml'
-import { endAll, environment, checkout as root, run } from './test/programs.mjs'
+import { allMutants } from './mutants-table.mjs'
+import { endAll, environment, run } from './test/programs.mjs'
 import { copyTo, inOwnPlaces } from './test/users.mjs'
-
-const table = join(root, 'tests/mutants')
 
 /** Longer than a test may take (vitest.config.ts). A mutant that hangs is not noticed: on a busy machine that would be said of one that no test sees. */
 const TEST_MS = 300_000
 const BUILD_MS = 300_000
 const JOBS = Number(process.env.JOBS ?? Math.min(2, availableParallelism()))
 
-const rows = readdirSync(table)
-  .filter((name) => name.endsWith('.yaml'))
-  .flatMap((name) => parse(readFileSync(join(table, name), 'utf8')))
+const rows = allMutants()
 const requested = process.argv.slice(2)
 const unknown = requested.filter((name) => !rows.some((row) => row.name === name))
 if (unknown.length > 0) {

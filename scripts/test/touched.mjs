@@ -1,8 +1,8 @@
 // Which system tests a working change reaches: the changed files against what each room of the sources is tried by.
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { parse } from 'yaml'
+import { allMutants } from '../mutants-table.mjs'
 import { checkout } from './programs.mjs'
 import { systemFiles } from './system.mjs'
 
@@ -58,13 +58,10 @@ function roomsFor(file) {
   return [...(top === 'src' ? [room] : []), ...(top === 'native' ? ['native'] : []), ...(REACH[key] ?? [])]
 }
 
-function mutantsOf(files) {
-  const table = join(checkout, 'tests/mutants')
-  const rows = readdirSync(table)
-    .filter((name) => name.endsWith('.yaml'))
-    .flatMap((name) => parse(readFileSync(join(table, name), 'utf8')))
-  return rows.filter(({ edits }) => edits.some(({ file }) => files.includes(file))).map(({ name }) => name)
-}
+const mutantsOf = (files) =>
+  allMutants()
+    .filter(({ edits }) => edits.some(({ file }) => files.includes(file)))
+    .map(({ name }) => name)
 
 /** @returns the files of system tests, the rows of mutants, and lines that say why; `isWhole` when the change may reach anything */
 export function testsTouched(files = changedFiles()) {
