@@ -1,13 +1,14 @@
 // A lane of `make test`: runs the system test files that its parent sends, one after another, and reports what each test came to.
 //
-// One vitest for the whole lane: it starts once and transforms a module once. Each file still has a process of its own, since vitest isolates
-// files. Message in: { file, name? }. Message out: { ready: true }, then for each file { file, tests, errors }.
+// One vitest and one process for the whole lane: a module is transformed and loaded once. So a file leaves the process as it found it, which
+// tests/support/surroundings.ts looks at. Message in: { file, name? }. Message out: { ready: true }, then for each file { file, tests, errors }.
 import { join } from 'node:path'
 import { createVitest } from 'vitest/node'
+import { oneProcess } from './one-process.mjs'
 
 const vitest = await createVitest(
   'test',
-  { watch: false, project: ['system'], reporters: [{}], cache: false },
+  { watch: false, project: ['system'], reporters: [{}], cache: false, pool: oneProcess(), isolate: false },
   // The default loader writes next to the configuration, which may belong to another user.
   { cacheDir: join(process.env.TMPDIR, 'vite'), configLoader: 'runner' },
 )

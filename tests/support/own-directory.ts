@@ -12,18 +12,12 @@ export const TEST_DIRECTORY = '/llm-do-test.'
 
 /** Makes it and removes it after the file's last hook: vitest runs the hooks that came first last. */
 export function useOwnDirectory(): void {
-  const { TMPDIR: before } = process.env
   const path = mkdtempSync(join(realpathSync(tmpdir()), TEST_DIRECTORY))
   // As open as /tmp: tests run programs as other users.
   chmodSync(path, 0o1777)
   process.env.TMPDIR = path
   useOwnRuntimeDirectory(join(path, 'runtime'))
-  afterAll(() => {
-    rmSync(path, { recursive: true, force: true })
-    // Files of unit tests share a process.
-    if (before === undefined) delete process.env.TMPDIR
-    else process.env.TMPDIR = before
-  })
+  afterAll(() => rmSync(path, { recursive: true, force: true }))
 }
 
 /** A plain user's records, pools and secret; those of root are in one place, over which a lane of `make test` has a mount of its own. */
