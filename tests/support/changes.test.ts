@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { changes } from './changes.ts'
+import { changes, withLists } from './changes.ts'
 
 const text = (words: string): string => words.replaceAll(' ', '\n')
 
@@ -12,4 +12,10 @@ test.each([
   ['each group behind the line before it', 'a b c d e', 'a c d x e', ['  a', '- b', '  d', '+ x']],
 ])('changes are %s', (_what, from, to, expected) => {
   expect(changes(text(from), text(to)).split('\n').slice(0, -1)).toEqual(expected)
+})
+
+test('lists share lines, as far as they fit, and no word is lost', () => {
+  const lines = ['a x', 'a y', 'b x', '"1"', '"2"', '', `a ${'z'.repeat(140)}`, 'a x']
+  const gathered = withLists(lines, (line) => /^[a"]/.test(line))
+  expect(gathered).toEqual(['a x y', 'b x', '"1" "2"', '', lines[6], 'a x'])
 })

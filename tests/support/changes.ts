@@ -3,6 +3,25 @@
  * differs from the default.
  */
 
+/** Columns of a line of a golden file that holds a list. */
+const WIDTH = 140
+
+/** Lines that differ in their last word alone share a line while they fit, for `isList`: `mask /a`, `mask /b` becomes `mask /a /b`. */
+export function withLists(lines: readonly string[], isList: (line: string) => boolean): readonly string[] {
+  const gathered: string[] = []
+  let shared = ''
+  for (const line of lines) {
+    const word = line.slice(line.lastIndexOf(' ') + 1)
+    const head = line.slice(0, -word.length)
+    const last = gathered.at(-1)
+    const fits = last !== undefined && last.length + word.length < WIDTH
+    if (fits && isList(line) && head === shared) gathered[gathered.length - 1] = `${last} ${word}`
+    else gathered.push(line)
+    shared = head
+  }
+  return gathered
+}
+
 /** Removed (`-`) and added (`+`) lines; each group follows the last common line before it. Empty for equal texts. */
 export function changes(from: string, to: string): string {
   const [old, now] = [from.split('\n'), to.split('\n')]

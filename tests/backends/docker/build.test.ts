@@ -11,19 +11,16 @@ import { bindWords, csvField, tmpfsWords } from '../../../src/backends/docker/mo
 import type { Launch } from '../../../src/backends/launch.ts'
 import { SYSTEM_PATH } from '../../../src/os/run-program.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
-import { changes } from '../../support/changes.ts'
+import { changes, withLists } from '../../support/changes.ts'
 import { DOCKER_INPUTS, dockerPlan, plannedZone, runInputs } from '../plans.ts'
 
 /** A launch for review: an option and its value a line, what goes by descriptor by its name and size, no secret. */
 function printed({ file, argv, env, descriptors, stop }: Launch): string {
   const fds = descriptors.map((one) => `fd ${one.fd} ${one.carries === 'bytes' ? `${one.what}` : one.carries}`)
   const isValue = (at: number): boolean => at > 0 && !argv[at]!.startsWith('--') && /^--[a-z-]+$/.test(argv[at - 1]!)
-  const words = argv
-    .map((word, at) => `${isValue(at) ? ' ' : '\n'}${JSON.stringify(word)}`)
-    .join('')
-    .split('\n')
-    .slice(1)
-  return `${[file, ...words, ...fds, `client's environment: ${Object.keys(env).join(' ')}`, `stop: ${stop?.argv.join(' ')}`].join('\n')}\n`
+  const words = argv.map((word, at) => `${isValue(at) ? ' ' : '\n'}${JSON.stringify(word)}`).join('')
+  const lines = withLists(words.split('\n').slice(1), (line) => /^("--env" )?"(?!--)[^ "]*"$/.test(line))
+  return `${[file, ...lines, ...fds, `client's environment: ${Object.keys(env).join(' ')}`, `stop: ${stop?.argv.join(' ')}`].join('\n')}\n`
 }
 
 const podman: DockerInputs = { ...DOCKER_INPUTS, program: 'podman', path: '/usr/bin/podman' }
