@@ -246,13 +246,15 @@ describe('the SSH agent', () => {
 
 testWith(
   ['bwrap', 'userns', 'git', 'ssh-agent'],
-  'git push has no way out, and names the host that it wanted',
+  'git push has no way out by ssh or https, and names the host that it wanted',
   async () => {
     const at = await makeTestSite()
-    const remote = 'git@example.com:o/r.git'
-    const prepare = `git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m x && git remote add origin ${remote}`
+    const prepare = 'git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m x'
     await execa('sh', ['-c', prepare], { cwd: at.work, env: at.env, extendEnv: false })
-    const { exitCode, stderr } = await finished(at, ['-c', 'git -c safe.directory=* push origin HEAD'])
-    expect([exitCode, stderr]).toEqual([128, expect.stringMatching(/[Cc]ould not resolve host(name)?:? ?example\.com/)])
+    const push = (remote: string) => `GIT_TERMINAL_PROMPT=0 git -c safe.directory=* push ${remote} HEAD`
+    const both = `${push('git@ssh.example:o/r.git')}; ${push('https://https.example/o/r.git')}`
+    const { exitCode, stderr } = await finished(at, ['-c', both])
+    const named = ['ssh', 'https'].map((way) => new RegExp(`[Cc]ould not resolve host(name)?:? ?${way}\\.example`))
+    expect([exitCode, ...named.map((pattern) => pattern.test(stderr))], stderr).toEqual([128, true, true])
   },
 )
