@@ -87,6 +87,15 @@ describeWith(['userns'], 'a cache', () => {
     expect(await run(site.one, '--cache', 'mine', '--', 'sh', '-c', script)).toEqual({ status: 0, out: '', err: '' })
   })
 
+  test('is where each package manager looks for it', async () => {
+    const caches = ['npm', 'pip', 'go', 'cargo'].flatMap((name) => ['--cache', name])
+    const script = 'echo $npm_config_cache $PIP_CACHE_DIR $GOCACHE $GOMODCACHE $CARGO_HOME; cd; ls -d /cache/* .cargo/*'
+    expect((await run(site.one, ...caches, '-c', script)).out.split(/\s+/)).toEqual([
+      ...['/cache/npm', '/cache/pip', '/cache/go/build', '/cache/go/mod', '/home/sandbox/.cargo'],
+      ...['.cargo/git', '.cargo/registry', '/cache/go', '/cache/npm', '/cache/pip', ''],
+    ])
+  })
+
   test('of cargo leaves its settings and logins behind', async () => {
     const script = 'echo kept >.cargo/registry/file; echo lost >.cargo/config.toml'
     await run(site.one, '--cache', 'cargo', '--workdir', '/home/sandbox', '--', 'sh', '-c', script)
