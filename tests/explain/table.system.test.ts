@@ -87,6 +87,11 @@ describeWith(['userns', 'unshare', 'git', 'python'], 'a watched program is told 
   test.each(CASES)('$what', expectRoundTrip)
 })
 
+testWith(['userns', 'bwrap'], 'a program that bwrap starts is told its flag, and succeeds with it', async () => {
+  for (const one of CASES.filter(({ what }) => ['mkdir', 'a hidden file'].includes(what)))
+    await expectRoundTrip({ ...one, options: (site) => ['--engine', 'bwrap', ...(one.options?.(site) ?? [])] })
+})
+
 /** An address of this host that is not its loopback. */
 const ownAddress = (): string | undefined =>
   Object.values(networkInterfaces())
