@@ -74,20 +74,21 @@ describeWith(['userns'], 'the files that decide, in a directory that can be writ
     expect(out.trim().split('\n')).toEqual(Object.keys(TRICKS).filter((title) => title !== 'a mount over it'))
   })
 
-  test('cannot be made by the command where they are not there yet', async () => {
+  const ABSENT = ['.git/hooks', '.git/config', '.mcp.json', '.vscode', '.claude']
+  test.each(ABSENT)('cannot be made by the command where they are not there yet: %s', async (name) => {
     const cwd = await project({ 'w.worker': ANY })
-    const script = 'touch made; echo evil > .mcp.json; tail -f /dev/null'
+    const script = `touch made; mkdir -p $(dirname ${name}); echo evil > ${name}; mkdir -p ${name}/x; tail -f /dev/null`
     const { status } = await run(cwd, ['--rw', '.', '--worker', 'w', '--', 'sh', '-c', script])
     // What was made before the command was stopped lies next to it, under a name that nothing reads.
     const left = readdirSync(cwd).map((name) => name.replace(/\.set-aside\..*/, '.set-aside'))
-    expect([status, left.sort()]).toEqual([126, ['.mcp.json.set-aside', 'made', 'w.worker']])
+    expect([status, left.sort()]).toEqual([126, [`${name.split('/')[0]}.set-aside`, 'made', 'w.worker']])
   })
 })
 
 describeWith(['userns'], 'approvals and records', () => {
   /** Types answers at a terminal of its own; all commands are of one session. */
-  async function typed(cwd: string, commands: readonly string[], replies: string) {
-    const home = await project({ 'runtime/x': '', 'script.sh': commands.join('\n') })
+  async function typed(cwd: string, home: string, commands: readonly string[], replies: string) {
+    await writeFile(path.join(home, 'script.sh'), commands.join('\n'))
     const { stdout } = await execa('script', ['-qec', 'sh "$HOME/script.sh"', '/dev/null'], {
       cwd,
       input: replies,
@@ -99,15 +100,21 @@ describeWith(['userns'], 'approvals and records', () => {
     return stdout.replaceAll('\r', '')
   }
 
-  test('an answer for the session holds for these very words, and no ends with status 126', async () => {
-    const cwd = await project({ 'w.worker': file('name: w\nshell_default: ask') })
+  test('an answer for the session holds for these very words and in it alone, and no ends with status 126', async () => {
+    const [cwd, home] = [
+      await project({ 'w.worker': file('name: w\nshell_default: ask') }),
+      await project({ 'runtime/x': '' }),
+    ]
     const asking = (word: string) => cliWords(['--worker', 'w', '--', 'echo', word]).join(' ')
-    const session = await typed(cwd, [asking('first'), asking('first'), asking('other'), 'echo status $?'], 's\nn\n')
+    const commands = [asking('first'), asking('first'), asking('other'), 'echo status $?']
+    const session = await typed(cwd, home, commands, 's\nn\n')
     // The question shows the word behind `echo`, and does not end its own line.
-    const printed = (word: string) => session.match(new RegExp(`(?<!echo )${word}$`, 'gm'))?.length ?? 0
+    const printed = (word: string, text = session) => text.match(new RegExp(`(?<!echo )${word}$`, 'gm'))?.length ?? 0
     expect(session.match(/wants to run:/g)).toHaveLength(2)
     expect([printed('first'), printed('other')]).toEqual([2, 0])
     expect([session.includes('the answer was no'), session.includes('status 126')]).toEqual([true, true])
+    const next = await typed(cwd, home, [asking('first')], 'n\n')
+    expect([next.match(/wants to run:/g)?.length, printed('first', next)]).toEqual([1, 0])
   })
 
   test('the audit log has one line for each run, with worker, decision and who made it, in one chain', async () => {
