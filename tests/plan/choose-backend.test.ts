@@ -92,6 +92,7 @@ describe('A run is refused', () => {
   } as const
   const noNftables = { restrictedNetwork: { ok: true, by: 'listeners', lacking: 'no nftables' } } as const
   const podman = { program: 'podman', rootless: true, limits: [] } as const
+  const NAMED = '--backend namespace'
   const LESS = resources({ cpus: 0.5 })
   const READS = resources({ readBps: 1_000_000 })
   test.each<[title: string, world: World, reason: string, hint: string]>([
@@ -99,22 +100,22 @@ describe('A run is refused', () => {
     ['with a setuid bwrap', bwrap('0.8.0', true), 'is setuid root', 'chmod u-s /usr/bin/bwrap'],
     ['with an old bwrap', bwrap('0.4.1', false), 'older than 0.5.0', '--engine unshare'],
     ['without native programs', namespace({}, noPrograms), 'no launch in bin', 'make'],
-    ['for hosts in podman', docker({ program: 'podman' }, EXAMPLE), 'built for docker, not', '--backend namespace'],
-    ['for hosts in rootless docker', docker({ rootless: true }, EXAMPLE), 'a daemon that root runs', '--backend names'],
-    [
-      'for hosts elsewhere',
-      docker({ remote: true }, EXAMPLE),
-      'a daemon in a virtual machine or',
-      '--backend namespace',
-    ],
-    ['for hosts under SELinux', docker({ labelled: true }, EXAMPLE), 'SELinux keeps containers', '--backend namespace'],
+    ['for hosts in podman', docker({ program: 'podman' }, EXAMPLE), 'built for docker, not for podman', NAMED],
+    ['for hosts in rootless docker', docker({ rootless: true }, EXAMPLE), 'a daemon that root runs', NAMED],
+    ['for hosts elsewhere', docker({ remote: true }, EXAMPLE), 'a daemon in a virtual machine or elsewhere', NAMED],
+    ['for hosts under SELinux', docker({ labelled: true }, EXAMPLE), 'SELinux keeps containers', NAMED],
     [
       'for every port of a host without nftables',
       namespace(byName('example.com:*'), noNftables),
       'net-restricted (a rule is for every port, which needs nftables, and this kernel has none)',
       'modprobe nf_tables',
     ],
-    ['for process named once', { policy: { backend: 'process' } }, 'allowed twice', 'LLM_DO_ALLOW_UNSANDBOXED=1'],
+    [
+      'for process named once',
+      { policy: { backend: 'process' } },
+      'must be allowed twice',
+      'LLM_DO_ALLOW_UNSANDBOXED=1',
+    ],
     ['for docker when there is none', { policy: { backend: 'docker' } }, 'no docker on PATH', 'install Docker'],
     [
       'for docker in auto when it is taken out',
@@ -156,7 +157,7 @@ describe('A run is refused', () => {
       'for process when a wall is required by name',
       { policy: { backend: 'process', require: ['net-none'] }, permits: unsandboxed },
       'a host process has no walls',
-      '--backend namespace',
+      NAMED,
     ],
     [
       'for sockets that this kernel cannot close',

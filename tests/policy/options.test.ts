@@ -27,6 +27,9 @@ describe('a zone flag', () => {
     ['ro', './data', { mode: 'ro', hostPath: '/cwd/data' }],
     ['rw', '/a:/b', { mode: 'rw', hostPath: '/a', target: '/b' }],
     ['ro', 'a:b', { mode: 'ro', hostPath: '/cwd/a:b' }],
+    ['ro', '/a:b:/c', { mode: 'ro', hostPath: '/a:b', target: '/c' }],
+    ['ro', 'a:optional,x', { mode: 'ro', hostPath: '/cwd/a:optional,x', optional: false }],
+    ['zone', 'data=a=b', { name: 'data', mode: 'ro', hostPath: '/cwd/a=b' }],
     ['ro', '/a:/b:ro', { mode: 'ro', hostPath: '/a', target: '/b' }],
     ['zone', 'data=./d', { name: 'data', mode: 'ro', hostPath: '/cwd/d', target: '/data' }],
     ['zone', 'data=/d:/e:rw', { name: 'data', mode: 'rw', hostPath: '/d', target: '/e' }],
@@ -44,15 +47,25 @@ describe('a zone flag', () => {
   test.each<[string, string, string]>([
     ['ro', '', '--ro: expected SRC[:TARGET], got "" (string).'],
     ['ro', ':/x', '--ro: expected SRC[:TARGET], got ":/x" (string).'],
+    ['ro', ':optional', '--ro: expected SRC[:TARGET], got ":optional" (string).'],
+    ['zone', '=/a', '--zone: expected NAME=SRC[:TARGET][:MODE], got "=/a" (string).'],
     ['ro', '/a:/b:rw', '--ro: expected a zone that is ro, got "/a:/b:rw". Did you mean --rw?'],
-    ['rw', '/a:/b/../c', '--rw: expected an absolute path inside the sandbox, without ".."'],
+    [
+      'rw',
+      '/a:/b/../c',
+      '--rw: expected an absolute path inside the sandbox, without "..", "." or "//", got "/b/../c" (string).',
+    ],
     ['zone', 'data=/a:ro,rw', '--zone: expected one mode, got ro and rw.'],
     ['zone', '/a', '--zone: expected NAME=SRC[:TARGET][:MODE], got "/a" (string).'],
-    ['zone', 'dаta=/a', '--zone: expected a zone name of 1 to 64 ASCII letters'],
+    [
+      'zone',
+      'dаta=/a',
+      '--zone: expected a zone name of 1 to 64 ASCII letters, digits, "-", "_" or ".", got "dаta" (string).',
+    ],
     ['tmpfs', 't', '--tmpfs: expected TARGET[:SIZE] with an absolute TARGET, got "t" (string).'],
     ['tmpfs', '/t:5', '--tmpfs: expected a size such as 512m, 2G or 512MiB, got "5" (string).'],
   ])('--%s %j is refused', (name, text, problem) => {
-    expect(problemsOf([flagLayer({ [name]: [text] }, '/cwd')])).toEqual([expect.stringContaining(problem)])
+    expect(problemsOf([flagLayer({ [name]: [text] }, '/cwd')])).toEqual([problem])
   })
 
   test('two flags on one target are refused', () => {
@@ -95,7 +108,10 @@ test.each<[GivenOptions, string]>([
   [{ memory: '512' }, '--memory: expected a size'],
   [{ timeout: '30' }, '--timeout: expected a time'],
   [{ net: 'yes' }, '--net: expected none, restricted, record or host (yes could mean'],
-  [{ net: 'none', 'allow-host': ['a'] }, 'expected mode restricted together with a list of allowed hosts or ports'],
+  [
+    { net: 'none', 'allow-host': ['a'] },
+    'expected mode restricted together with a list of allowed hosts or ports, got mode none.',
+  ],
   [{ env: ['=x'] }, '--env: expected NAME[=VALUE], got no name.'],
   [{ require: ['memory-limt'] }, '--require: expected'],
   [{ credential: ['/etc/key'] }, '--credential: expected a target for a file outside the home directory'],
@@ -294,10 +310,13 @@ describe('the environment', () => {
   test.each<[Readonly<Record<string, string>>, string]>([
     [
       { LLM_DO_EXEC_MEMROY: '1g' },
-      '"LLM_DO_EXEC_MEMROY": expected the twin of an option, got an unknown variable. Did you m',
+      '"LLM_DO_EXEC_MEMROY": expected the twin of an option, got an unknown variable. Did you mean "LLM_DO_EXEC_MEMORY"?',
     ],
     [{ LLM_DO_EXEC_MEMORY: '1' }, 'LLM_DO_EXEC_MEMORY: expected a size'],
-    [{ LLM_DO_EXEC_TTY: 'maybe' }, 'LLM_DO_EXEC_TTY: expected 1, true, yes or on, or 0, false, no or off, got "maybe"'],
+    [
+      { LLM_DO_EXEC_TTY: 'maybe' },
+      'LLM_DO_EXEC_TTY: expected 1, true, yes or on, or 0, false, no or off, got "maybe" (string).',
+    ],
     [{ LLM_DO_EXEC_JSON: 'xml' }, 'LLM_DO_EXEC_JSON: expected native, shell or task, got "xml" (string).'],
     [{ LLM_DO_EXEC_APPROVAL: 'maybe' }, 'LLM_DO_EXEC_APPROVAL: expected prompt, approve_all or reject_all'],
     [{ DOCKER_TIMEOUT: '30s' }, 'DOCKER_TIMEOUT: expected whole milliseconds such as 30000, got "30s" (string).'],
