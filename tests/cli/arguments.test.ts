@@ -54,12 +54,7 @@ describe('what cannot be understood is refused, with what was meant', () => {
     ['ps', ['--jsn'], "ps: unknown option '--jsn' (Did you mean --json?).", 'llm-do ps [--ended] [--cow] [--json]'],
     ['ps', ['x'], 'ps: unexpected word "x".', 'llm-do ps [--ended] [--cow] [--json]'],
     ['audit', [], 'audit: expected verify FILE, got nothing.', 'llm-do audit verify FILE'],
-    [
-      'audit',
-      ['verfy'],
-      'audit: expected verify FILE, got "verfy". Did you mean "verify"?',
-      'llm-do audit verify FILE',
-    ],
+    ['audit', ['vrfy'], 'audit: expected verify FILE, got "vrfy". Did you mean "verify"?', 'llm-do audit verify FILE'],
     ['audit', ['verify'], 'audit verify: expected FILE, got nothing.', 'llm-do audit verify FILE'],
     [
       'profiles',

@@ -8,6 +8,7 @@ const NO_NAMESPACE =
 
 const INSIDE_ONE: Surroundings = { ...around({}, true), container: 'llm-do' }
 
+const FILTERED = around({}, true)
 const CHROOT: Surroundings = { ...around({}), chroot: true }
 const UNMAPPED: Surroundings = { ...around({}), unmapped: true }
 const NET_LIMIT = around({ 'user.max_user_namespaces': '15000', 'user.max_net_namespaces': '0' })
@@ -21,26 +22,10 @@ const NO_DAEMON = 'Cannot connect to the Docker daemon at unix:///var/run/docker
 /** Messages as bubblewrap 0.8, util-linux 2.38 and docker 20 to 28 print them. */
 const ROWS: [row: string, message: string, cause: string, fix: string, around?: Surroundings][] = [
   ['apparmor-uid-map', 'bwrap: setting up uid map: Permission denied', 'AppArmor', '/etc/apparmor.d/usr.bin.bwrap'],
-  [
-    'apparmor-loopback',
-    'bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted',
-    'AppArmor',
-    'apparmor_parser -r',
-  ],
-  [
-    'namespace-limit',
-    NESTING,
-    'user.max_*_namespaces',
-    'sysctl -w user.max_user_namespaces=15000 user.max_pid_namespaces=',
-  ],
+  ['apparmor-loopback', 'bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted', 'AppArmor', 'apparmor_parser'],
+  ['namespace-limit', NESTING, 'user.max_*_namespaces', 'sysctl -w user.max_user_namespaces=15000 user.max_pid'],
   ['namespace-limit', 'engine: unshare user namespace:  ENOSPC', 'user.max_*_namespaces', 'sysctl -w'],
-  [
-    'namespace-limit',
-    'engine: unshare namespaces:  ENOSPC',
-    'no further names',
-    'user.max_net_namespaces=15000',
-    NET_LIMIT,
-  ],
+  ['namespace-limit', 'engine: unshare namespaces:  ENOSPC', 'no further', 'user.max_net_namespaces=15000', NET_LIMIT],
   ['mount-limit', 'stage: clone layer:  ENOSPC', 'fs.mount-max', 'sysctl -w fs.mount-max'],
   ['no-space', 'stage: make layer:  ENOSPC', 'full', 'df -h'],
   ['own-sandbox', 'stage: fsopen: ENOSYS', 'inside a sandbox of llm-do exec', '--backend no-namespaces', INSIDE_ONE],
@@ -54,35 +39,13 @@ const ROWS: [row: string, message: string, cause: string, fix: string, around?: 
   ['no-space', 'stage: file: No space left on device', 'no files left', 'df -i'],
   ['no-descriptors', 'launch: memfd:  EMFILE', 'ulimit -n', 'ulimit -n 1024'],
   ['file-size', 'launch: memfd:  EFBIG', 'ulimit -f', 'ulimit -f unlimited'],
-  [
-    'clone-disabled',
-    NO_NAMESPACE,
-    'kernel.unprivileged_userns_clone=0',
-    'kernel.unprivileged_userns_clone=1',
-    NO_CLONE,
-  ],
+  ['clone-disabled', NO_NAMESPACE, 'unprivileged_userns_clone=0', 'kernel.unprivileged_userns_clone=1', NO_CLONE],
   ['apparmor-denies-clone', NO_NAMESPACE, 'AppArmor', '/etc/apparmor.d/', APPARMOR],
-  ['container-seccomp', NO_NAMESPACE, 'filter of the surrounding container', 'seccomp=unconfined', around({}, true)],
-  [
-    'container-seccomp',
-    'unshare failed: Operation not permitted',
-    'filter',
-    'systempaths=unconfined',
-    around({}, true),
-  ],
+  ['container-seccomp', NO_NAMESPACE, 'filter of the surrounding container', 'seccomp=unconfined', FILTERED],
+  ['container-seccomp', 'unshare failed: Operation not permitted', 'filter', 'systempaths=unconfined', FILTERED],
   ['no-namespace', NO_NAMESPACE, 'does not let this user make namespaces', 'sysctl'],
-  [
-    'masked-proc',
-    "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
-    'is masked',
-    'systempaths=unconfined',
-  ],
-  [
-    'container-apparmor',
-    'bwrap: Failed to make / slave: Permission denied',
-    'AppArmor profile of',
-    'apparmor=unconfined',
-  ],
+  ['masked-proc', "bwrap: Can't mount proc on /newroot/proc: Operation not permitted", 'masked', 'systempaths='],
+  ['container-apparmor', 'bwrap: Failed to make / slave: Permission denied', 'AppArmor profile', 'apparmor=unconfined'],
   ['container-apparmor', 'stage: make mounts private: /: EACCES', 'AppArmor profile of', 'apparmor=unconfined'],
   ['pivot-root', 'bwrap: pivot_root: Operation not permitted', 'forbids pivot_root', 'seccomp=unconfined'],
   ['docker-socket', NO_SOCKET, 'may not use the socket', 'rootless'],
@@ -112,18 +75,8 @@ describe('A failed probe is explained:', () => {
   const COPY = `sudo cp ${OWN}/apparmor /etc/apparmor.d/llm-do && sudo apparmor_parser -r /etc/apparmor.d/llm-do`
   test.each([
     ['ours, which was installed with it', `${OWN}/bin/launch`, OWN, COPY],
-    [
-      'another one, which needs a profile',
-      '/usr/bin/bwrap',
-      OWN,
-      'profile usr.bin.bwrap /usr/bin/bwrap flags=(unconfined)',
-    ],
-    [
-      'ours in a directory that is no word of a shell',
-      `${ODD}/bin/launch`,
-      ODD,
-      "sudo cp '/srv/it'\\''s mine/apparmor' /",
-    ],
+    ['another one', '/usr/bin/bwrap', OWN, 'profile usr.bin.bwrap /usr/bin/bwrap flags=(unconfined)'],
+    ['ours in a directory to be quoted', `${ODD}/bin/launch`, ODD, "sudo cp '/srv/it'\\''s mine/apparmor' /"],
   ])('the profile is for one program and not for the whole host: %s', (_title, program, installed, fix) => {
     const surroundings = { ...around({}), appArmorProfile: `${installed}/apparmor` }
     const explained = explainFailure(UID_MAP, { program, around: surroundings })

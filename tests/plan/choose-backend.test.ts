@@ -50,18 +50,8 @@ describe('The backend is', () => {
   const required = { policy: { require: ['memory-limit'] as const }, machine: { cgroup: NO_CGROUP, docker: DOCKER } }
   test.each<[title: string, world: World, backend: string, engine?: string]>([
     ['namespace with unshare when both engines work', {}, 'namespace', 'unshare'],
-    [
-      'with bwrap where unshare fails',
-      { machine: { engines: { bwrap: WORKS, unshare: FAILS } } },
-      'namespace',
-      'bwrap',
-    ],
-    [
-      'with unshare where bwrap fails',
-      { machine: { engines: { bwrap: FAILS, unshare: WORKS } } },
-      'namespace',
-      'unshare',
-    ],
+    ['bwrap where unshare fails', { machine: { engines: { bwrap: WORKS, unshare: FAILS } } }, 'namespace', 'bwrap'],
+    ['unshare where bwrap fails', { machine: { engines: { bwrap: FAILS, unshare: WORKS } } }, 'namespace', 'unshare'],
     ['namespace with the engine that is asked for', { policy: { engine: 'bwrap' } }, 'namespace', 'bwrap'],
     ['docker when namespaces cannot be made', { machine: { ...BROKEN, docker: DOCKER } }, 'docker'],
     ['docker for a network restricted by name, where its daemon runs here as root', docker({}, EXAMPLE), 'docker'],
@@ -141,30 +131,15 @@ describe('A run is refused', () => {
       'io-limit',
       '',
     ],
-    [
-      'for half a processor without a controller',
-      limited({ resources: LESS }),
-      'less than one processor',
-      '--best-effort',
-    ],
-    [
-      'for a limit that podman ignores',
-      docker(podman),
-      'rootless podman says that it ignores a limit of memory',
-      'delegation',
-    ],
+    ['for half a processor, uncontrolled', limited({ resources: LESS }), 'less than one processor', '--best-effort'],
+    ['for a limit that podman ignores', docker(podman), 'podman says that it ignores a limit of memory', 'delegation'],
     [
       'for process when a wall is required by name',
       { policy: { backend: 'process', require: ['net-none'] }, permits: unsandboxed },
       'a host process has no walls',
       NAMED,
     ],
-    [
-      'for sockets that this kernel cannot close',
-      namespace({ require: ['sockets-closed'] }),
-      'Landlock 9',
-      'Linux 7.1',
-    ],
+    ['for sockets that the kernel leaves open', namespace({ require: ['sockets-closed'] }), 'Landlock 9', 'Linux 7.1'],
     [
       'for sockets that the filter keeps open',
       namespace({ require: ['sockets-closed'], seccomp: 'nested' }, { landlockAbi: 9 }),

@@ -30,6 +30,7 @@ const treeOf = (text: string): Tree =>
   )
 
 describe('A toolchain is shown read-only when PATH leads to', () => {
+  const BREW = '/home/linuxbrew/.linuxbrew'
   const PYTHON = `~/.pyenv/versions/3.12/bin/python3, .pyenv/versions/3.12/bin/python3`
   test.each<[title: string, tree: string, entry: string, command: string, expected: string]>([
     ['nvm', '.nvm/versions/node/v20/bin/node', '.nvm/versions/node/v20/bin', 'node', 'nvm .nvm/versions/node/v20'],
@@ -58,13 +59,7 @@ describe('A toolchain is shown read-only when PATH leads to', () => {
       'java',
       'sdkman .sdkman/candidates/java/17.0.9',
     ],
-    [
-      'homebrew',
-      '/home/linuxbrew/.linuxbrew/bin/jq',
-      '/home/linuxbrew/.linuxbrew/bin',
-      'jq',
-      'homebrew /home/linuxbrew/.linuxbrew',
-    ],
+    ['homebrew', `${BREW}/bin/jq`, `${BREW}/bin`, 'jq', `homebrew ${BREW}`],
     ['conda', 'miniconda3/bin/python', 'miniconda3/bin', 'python', 'conda miniconda3'],
     ['a directory of /opt', '/opt/node/bin/node', '/opt/node/bin', 'node', 'opt /opt/node'],
     [
@@ -105,10 +100,7 @@ describe('Nothing is shown', () => {
     ['for a directory of no known kind', world(treeOf('tools/bin/x'), [at('tools/bin')])],
     ['for the home directory itself', world(treeOf('x'), [HOME])],
     ['for directories of credentials', world(treeOf('.ssh/x, .config/bin/x'), [at('.ssh'), at('.config/bin')])],
-    [
-      'for a home in a place of toolchains',
-      { ...ann, request: { ...ann.request, home: '/opt/ann', homes: ['/opt/ann'] } },
-    ],
+    ['for a home in /opt', { ...ann, request: { ...ann.request, home: '/opt/ann', homes: ['/opt/ann'] } }],
     ['for a toolchain below the configuration of a home', world(treeOf(`${fnm}/node`), [at(fnm)])],
     ['for a link to credentials', world(treeOf('.pyenv = ~/.ssh, .ssh/shims/x'), [at('.pyenv/shims')])],
     ['for a link to the home directory', world(treeOf('/opt/x = ~, bin/x'), ['/opt/x/bin'])],
@@ -117,10 +109,7 @@ describe('Nothing is shown', () => {
       'below a writable zone',
       { ...opt, tree: { ...opt.tree, '/srv': 'directory' }, policy: { zones: [rw('/srv', '/opt')] } },
     ],
-    [
-      'on a backend with programs of its own',
-      { ...world(node, [entry]), policy: { backend: 'docker' }, machine: { docker: DOCKER } },
-    ],
+    ['in a container', { ...world(node, [entry]), policy: { backend: 'docker' }, machine: { docker: DOCKER } }],
   ])('%s', (_title, one) => {
     expect(toolchains(one)).toEqual([])
   })
@@ -166,12 +155,7 @@ test('Variables of toolchains point at what is shown, and writable homes elsewhe
 test.each([
   ['its directory', 'tools/lint', 'tools/lint', `--ro ${HOME}/tools`],
   ['its installation, where it lies in a bin', '/srv/tools/bin/lint', '/srv/tools/bin/lint', '--ro /srv/tools'],
-  [
-    'one for its name and its file',
-    '/srv/tools/bin/lint = ../lib/run, /srv/tools/lib/run',
-    '/srv/tools/bin/lint',
-    '--ro /srv/tools',
-  ],
+  ['one for both', '/srv/t/bin/lint = ../lib/run, /srv/t/lib/run', '/srv/t/bin/lint', '--ro /srv/t'],
 ])('The flag of a hidden command shows %s', (_title, tree, command, flag) => {
   const entry = at(command).replace(/\/lint$/, '')
   const { warnings } = planIn(world(treeOf(tree), [entry], 'lint'))

@@ -46,10 +46,7 @@ describe('a filter file', () => {
       'deny: [{ names: [bpf], error: EPERM }]',
       'deny.0.error: expected one of names, errno, got the unknown key "error". Did you mean "errno"?',
     ],
-    [
-      'extends: nestd',
-      'extends: expected one of default, strict, nested, got "nestd" (string). Did you mean "nested"?',
-    ],
+    ['extends: nest', 'extends: expected one of default, strict, nested, got "nest" (string). Did you mean "nested"?'],
     [
       'deny: [{ names: [bpf], errno: EPREM }]',
       `deny.0.errno: expected one of ${ERRNOS}, got "EPREM" (string). Did you mean "EPERM"?`,

@@ -56,6 +56,8 @@ test('every key of a policy has a row that narrows it', () => {
 
 describe('a worker never gets more than it was granted', () => {
   const DATA = { zone: ['data=./d'] }
+  const ALONE = { ...DATA, 'no-workspace': true }
+  const RW = 'zones: [{ name: data, mode: rw }]'
   const A_AND_B = { given: { 'allow-host': ['a.example'] }, worker: 'network: { allow: [a.example, b.example] }' }
   const THREE = { given: { memory: '1g' }, shop: 'resources: { memory: 2g }', worker: 'resources: { memory: 1500m }' }
   const OF_WORKERS = `
@@ -91,11 +93,7 @@ describe('a worker never gets more than it was granted', () => {
   }
   test.each<[title: string, of: Case, escalation: string]>([
     ...OF_WORKERS.trim().split('\n').map(inTable),
-    [
-      'rw granted ro',
-      { given: DATA, worker: 'zones: [{ name: data, mode: rw }]' },
-      'zones.0: mode rw / ro by zone data (flag --zone)',
-    ],
+    ['rw granted ro', { given: DATA, worker: RW }, 'zones.0: mode rw / ro by zone data (flag --zone)'],
     [
       'another host path',
       { given: DATA, worker: 'zones: [{ name: data, hostPath: /etc }]' },
@@ -126,11 +124,7 @@ describe('a worker never gets more than it was granted', () => {
       { given: { ro: ['./d'] }, worker: 'readonly: false' },
       'readonly: rw (readonly: false) / ro by zone zone#2.1 (flag --ro)',
     ],
-    [
-      'a subtree that is not there',
-      { given: { ...DATA, 'no-workspace': true }, worker: 'restrict: /other' },
-      'restrict: /other / /data',
-    ],
+    ['a subtree that is not there', { given: ALONE, worker: 'restrict: /other' }, 'restrict: /other / /data'],
     [
       'a host beyond the list',
       A_AND_B,
@@ -155,11 +149,7 @@ describe('a worker never gets more than it was granted', () => {
       { given: { 'protect-not': ['.idea'] }, worker: 'protectNot: [.git]' },
       'protectNot: .git / .idea (flag --protect-not)',
     ],
-    [
-      'another image than the one chosen',
-      { given: { image: 'a:1' }, worker: 'image: "b:1"' },
-      'image: b:1 / a:1 (flag --image)',
-    ],
+    ['another image', { given: { image: 'a:1' }, worker: 'image: "b:1"' }, 'image: b:1 / a:1 (flag --image)'],
   ])('%s', (_title, of, escalation) => {
     const [line = '', ...others] = refusals(of)
     expect([line.replace(/^sandbox\./, ''), others]).toEqual([escalation, []])
@@ -193,11 +183,7 @@ describe('what is granted is narrowed', () => {
       { given: { rw: ['./d'] }, worker: 'zones: [{ name: sub, mode: rw, hostPath: ./d/sub }]' },
       ['zone#2.1 rw /project/d', 'sub rw /project/d/sub'],
     ],
-    [
-      'memory for a request',
-      { given: { tmpfs: ['/s'] }, worker: 'zones: [{ name: s, mode: rw }]' },
-      ['zone#2.1 tmpfs -'],
-    ],
+    ['memory', { given: { tmpfs: ['/s'] }, worker: 'zones: [{ name: s, mode: rw }]' }, ['zone#2.1 tmpfs -']],
     ['scratch space of its own', { worker: 'zones: [{ name: s, mode: tmpfs }]' }, ['s tmpfs -']],
     [
       'a default path in the project gives way',
