@@ -13,9 +13,17 @@ const vitest = await createVitest(
   { cacheDir: join(process.env.TMPDIR, 'vite'), configLoader: 'runner' },
 )
 
+/** Where in the tests it was thrown. A message, which comes first in a stack, may be megabytes of one line. */
+const placeIn = (stack) =>
+  stack
+    .split('\n')
+    .filter((line) => line.length < 1_000 && /^\s+at /.test(line))
+    .map((line) => /[^\s(]*tests\/[^\s)]*:\d+:\d+/.exec(line)?.[0])
+    .find((place) => place !== undefined)
+
 const textOf = ({ message, stack = '' }) => {
-  const place = /[^\s(]*tests\/[^\s)]*:\d+:\d+/.exec(stack)?.[0] ?? ''
-  return place === '' ? message : `${message}\n  at ${place}`
+  const place = placeIn(stack)
+  return place === undefined ? message : `${message}\n  at ${place}`
 }
 
 const reported = (test) => {
