@@ -12,43 +12,21 @@ export const SCRATCH: readonly Scratch[] = [
 export function plannedZone(zone: Pick<PlannedZone, 'source' | 'target'> & Partial<PlannedZone>): PlannedZone {
   return {
     name: zone.target.slice(1),
-    mode: 'ro',
-    kind: 'directory',
-    dev: 1,
-    ino: 1,
-    uid: 1000,
-    gid: 1000,
-    create: false,
-    sockets: false,
-    protect: [],
-    from: 'flag --ro',
+    ...{ mode: 'ro', kind: 'directory', dev: 1, ino: 1, uid: 1000, gid: 1000 },
+    ...{ create: false, sockets: false, protect: [], from: 'flag --ro' },
     ...zone,
   }
 }
 
 export function planFor(backend: Plan['backend'], changes: Partial<Plan> = {}): Plan {
   return {
-    schema: 1,
-    hash: '0123456789abcdef',
-    profile: 'task',
-    backend,
-    dockerReuse: 'off',
-    needs: [],
-    zones: [],
-    scratch: SCRATCH,
-    system: [],
+    ...{ schema: 1, hash: '0123456789abcdef', profile: 'task', backend, dockerReuse: 'off' },
+    ...{ needs: [], zones: [], scratch: SCRATCH, system: [], env: [], warnings: [] },
     network: { mode: 'none', allow: [], deny: [] },
     limits: { timeoutMs: 30_000 },
-    env: [],
-    workdir: '/workspace',
     seccomp: { profile: 'default', arch: 'x64', filter: '20000000' },
-    landlockAbi: 0,
-    uid: 1000,
-    gid: 1000,
-    identity: 'self',
-    hostname: 'sandbox',
-    tty: false,
-    warnings: [],
+    ...{ landlockAbi: 0, uid: 1000, gid: 1000, identity: 'self', hostname: 'sandbox', tty: false },
+    workdir: '/workspace',
     ...changes,
   }
 }
@@ -68,13 +46,8 @@ export function dockerPlan(changes: Partial<Plan> = {}): Plan {
 }
 
 export const DOCKER_INPUTS: DockerInputs = {
-  program: 'docker',
-  path: '/usr/bin/docker',
-  platform: 'linux',
-  rootless: false,
-  remote: false,
-  caller: { uid: 1000, gid: 1000 },
-  umask: 0o022,
+  ...{ program: 'docker', path: '/usr/bin/docker', platform: 'linux', rootless: false, remote: false },
+  ...{ caller: { uid: 1000, gid: 1000 }, umask: 0o022 },
   environment: { PATH: '/usr/bin:/bin', HOME: '/home/user' },
   runner: 'boot/4026531836/4242:99',
   hardLimits: { files: 20_000, processes: 96_365 },

@@ -27,58 +27,23 @@ const podman = oncePerFile(startPodman)
 const NO_SHELL = 'a WASI module starts no other program'
 const NO_WALLS = 'a host process has no walls'
 
+const column = (name: string, needs: readonly Need[], values: SandboxInput, more: Partial<Column> = {}): Column => ({
+  ...{ name, needs, values, lacks: {}, differs: {} },
+  ...more,
+})
+const CONTAINER = { backend: 'docker', image: BUSYBOX_IMAGE } as const
+
 export const COLUMNS: readonly Column[] = [
-  {
-    name: 'namespace (bwrap)',
-    needs: ['bwrap', 'userns'],
-    values: { backend: 'namespace', engine: 'bwrap' },
-    lacks: {},
-    differs: {},
-  },
-  {
-    name: 'namespace (unshare)',
-    needs: ['userns'],
-    values: { backend: 'namespace', engine: 'unshare' },
-    lacks: {},
-    differs: {},
-  },
-  {
-    name: 'docker',
-    needs: ['docker'],
-    values: { backend: 'docker', image: BUSYBOX_IMAGE },
-    lacks: {},
-    differs: {},
-    start: docker,
-  },
-  {
-    name: 'docker (session)',
-    needs: ['docker'],
-    values: { backend: 'docker', image: BUSYBOX_IMAGE, docker: { reuse: 'session' } },
-    lacks: {},
-    differs: {},
-    start: docker,
-  },
-  {
-    name: 'podman',
-    needs: ['docker', 'podman'],
-    values: { backend: 'docker', image: BUSYBOX_IMAGE },
-    lacks: {},
-    differs: {},
-    start: podman,
-  },
-  {
-    name: 'wasm',
-    needs: ['wasi'],
-    values: { backend: 'wasm' },
-    lacks: { shell: NO_SHELL, tmpfs: 'nothing would hold its size' },
-    differs: {},
-    wasi: true,
-  },
-  {
-    name: 'process',
-    needs: [],
-    values: { backend: 'process' },
-    lacks: { walls: NO_WALLS, tmpfs: NO_WALLS },
-    differs: {},
-  },
+  column('namespace (bwrap)', ['bwrap', 'userns'], { backend: 'namespace', engine: 'bwrap' }),
+  column('namespace (unshare)', ['userns'], { backend: 'namespace', engine: 'unshare' }),
+  column('docker', ['docker'], CONTAINER, { start: docker }),
+  column('docker (session)', ['docker'], { ...CONTAINER, docker: { reuse: 'session' } }, { start: docker }),
+  column('podman', ['docker', 'podman'], CONTAINER, { start: podman }),
+  column(
+    'wasm',
+    ['wasi'],
+    { backend: 'wasm' },
+    { lacks: { shell: NO_SHELL, tmpfs: 'nothing would hold its size' }, wasi: true },
+  ),
+  column('process', [], { backend: 'process' }, { lacks: { walls: NO_WALLS, tmpfs: NO_WALLS } }),
 ]

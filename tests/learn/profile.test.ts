@@ -9,19 +9,10 @@ import { outcome, plan } from '../report/fixtures.ts'
 
 const MIB = 1024 ** 2
 const denied = (fix: string, target: string, count = 1): Denial => ({
-  layer: 'mount',
-  operation: 'read',
-  target,
-  count,
-  fix,
-  key: '',
-  evidence: 'sandbox',
+  ...{ layer: 'mount', operation: 'read', target, count, fix, key: '', evidence: 'sandbox' },
 })
 const learned = (more: Partial<Learned> = {}): Learned => ({
-  grants: [],
-  apart: [],
-  secrets: [],
-  changes: [],
+  ...{ grants: [], apart: [], secrets: [], changes: [] },
   result: classify(plan(), outcome({ durationMs: 1500, usage: { cpuMs: 1, peakMemory: 100 * MIB, peakPids: 11 } }), [
     'x',
   ]),

@@ -119,19 +119,11 @@ const CASES: Readonly<Record<string, World>> = {
 /** Every host sees the default; the rest where it says something new. */
 const ROWS: readonly (readonly [name: string, host: string])[] = [
   ...HOST_NAMES.map((host) => ['default', host] as const),
-  ['task', 'debian-12-user'],
-  ['zones', 'debian-12-user'],
-  ['toolchains', 'debian-12-user'],
+  ...'task zones toolchains home-directory required-memory restricted-network rates half-a-processor every-problem'
+    .split(' ')
+    .map((name) => [name, 'debian-12-user'] as const),
+  ...['rates', 'rates-at-best', 'half-a-processor'].map((name) => [name, 'systemd-user'] as const),
   ['host-network', 'debian-12-root'],
-  ['home-directory', 'debian-12-user'],
-  ['required-memory', 'debian-12-user'],
-  ['restricted-network', 'debian-12-user'],
-  ['rates', 'systemd-user'],
-  ['rates', 'debian-12-user'],
-  ['rates-at-best', 'systemd-user'],
-  ['half-a-processor', 'debian-12-user'],
-  ['half-a-processor', 'systemd-user'],
-  ['every-problem', 'debian-12-user'],
 ]
 
 interface Decision {

@@ -172,71 +172,38 @@ export const cow = shownAs('cow')
 export const tmpfs = (target: string, size = 4096): Zone => zone({ mode: 'tmpfs', target, size })
 
 export const PLAIN_REQUEST: Request = {
-  command: ['true'],
-  cwd: '/home/ann/project',
-  home: '/home/ann',
-  homes: ['/home/ann'],
-  path: ['/usr/local/bin', '/usr/bin', '/bin'],
-  environmentNames: [],
-  locale: {},
-  captured: false,
+  ...{ command: ['true'], cwd: '/home/ann/project', home: '/home/ann', homes: ['/home/ann'] },
+  ...{ path: ['/usr/local/bin', '/usr/bin', '/bin'], environmentNames: [], locale: {}, captured: false },
 }
 
 /** A machine where everything works. */
 export const GOOD_MACHINE: MachineFacts = {
-  platform: 'linux',
-  arch: 'x64',
-  kernel: '6.1.0',
-  bootId: '00000000-0000-0000-0000-000000000000',
-  uid: 1000,
-  gid: 1000,
-  capabilities: '0000000000000000',
-  cpus: 4,
+  ...{ platform: 'linux', arch: 'x64', kernel: '6.1.0', bootId: '00000000-0000-0000-0000-000000000000' },
+  ...{ uid: 1000, gid: 1000, capabilities: '0000000000000000', cpus: 4 },
   nativePrograms: { ok: true },
   bwrap: { path: '/usr/bin/bwrap', version: '0.8.0', setuid: false },
   engines: { bwrap: { ok: true }, unshare: { ok: true } },
   landlockAbi: 2,
   cgroup: {
-    rung: 'delegated',
-    parent: '/sys/fs/cgroup/user.slice/llm-do',
-    controllers: ['cpu', 'memory', 'pids'],
-    lacking: '',
-    fix: '',
+    ...{ rung: 'delegated', parent: '/sys/fs/cgroup/user.slice/llm-do', controllers: ['cpu', 'memory', 'pids'] },
+    ...{ lacking: '', fix: '' },
   },
   surroundings: { filtered: false, settings: {} },
 }
 
 /** A daemon that root runs on this machine. */
 export const DOCKER: DockerFact = {
-  program: 'docker',
-  path: '/usr/bin/docker',
-  clientVersion: '27.0',
-  server: { ok: true },
-  serverVersion: '27.0',
-  rootless: false,
-  limits: ['memory', 'swap', 'cpus', 'pids'],
-  remote: false,
+  ...{ program: 'docker', path: '/usr/bin/docker', clientVersion: '27.0', server: { ok: true }, serverVersion: '27.0' },
+  ...{ rootless: false, limits: ['memory', 'swap', 'cpus', 'pids'], remote: false },
 }
 
 /** The least that a Debian with merged /usr has, and a project in a home directory. */
 export const PLAIN_TREE: Tree = {
-  '/usr': 'directory',
-  '/usr/bin/true': 'file',
-  '/bin': '-> usr/bin',
-  '/sbin': '-> usr/sbin',
-  '/lib': '-> usr/lib',
-  '/lib64': '-> usr/lib64',
-  '/usr/sbin': 'directory',
-  '/usr/local/bin': 'directory',
-  '/usr/lib': 'directory',
-  '/usr/lib64': 'directory',
-  '/etc/ld.so.cache': 'file',
-  '/etc/ssl/certs': 'directory',
-  '/etc/resolv.conf': 'file',
-  '/etc/passwd': 'file',
-  '/home/ann/project': 'directory',
-  '/home/ann/project/data': 'directory',
-  '/home/ann/project/notes.txt': 'file',
+  ...{ '/bin': '-> usr/bin', '/sbin': '-> usr/sbin', '/lib': '-> usr/lib', '/lib64': '-> usr/lib64' },
+  ...{ '/usr': 'directory', '/usr/sbin': 'directory', '/usr/local/bin': 'directory', '/usr/lib': 'directory' },
+  ...{ '/usr/lib64': 'directory', '/usr/bin/true': 'file', '/etc/ld.so.cache': 'file', '/etc/ssl/certs': 'directory' },
+  ...{ '/etc/resolv.conf': 'file', '/etc/passwd': 'file', '/home/ann/project': 'directory' },
+  ...{ '/home/ann/project/data': 'directory', '/home/ann/project/notes.txt': 'file' },
 }
 
 export interface World {

@@ -19,16 +19,9 @@ test('a line says when, what, by whose decision, under which plan, and how it en
     decision: 'run',
     decidedBy: 'policy',
     argvSha256: createHash('sha256').update('ls\0-l\0').digest('hex'),
-    argv: ['ls', '-l'],
-    profile: 'task',
-    planHash: '0123456789abcdef',
-    backend: 'namespace',
-    reason: 'exit',
-    exitCode: 0,
-    signal: null,
-    durationMs: 12.5,
+    ...{ argv: ['ls', '-l'], profile: 'task', planHash: '0123456789abcdef', backend: 'namespace' },
+    ...{ reason: 'exit', exitCode: 0, signal: null, durationMs: 12.5, denials: [] },
     usage: { cpuMs: 1, peakMemory: 2, peakPids: 3 },
-    denials: [],
     prev: CHAIN_START,
   })
 })

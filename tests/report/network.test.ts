@@ -4,13 +4,7 @@ import type { ReachedHost } from '../../src/contract.ts'
 import { networkDenials, networkHints, networkUse, networkWarnings } from '../../src/report/network.ts'
 
 const row = (host: string, port: number, verdict: ReachedHost['verdict'], rule = ''): ReachedHost => ({
-  host,
-  port,
-  verdict,
-  rule,
-  connections: 1,
-  bytesIn: 0,
-  bytesOut: 0,
+  ...{ host, port, verdict, rule, connections: 1, bytesIn: 0, bytesOut: 0 },
 })
 const outcome = (hosts: readonly ReachedHost[], more: object = {}): Outcome =>
   ({ network: { hosts, omitted: 0, isLost: false, ...more } }) as unknown as Outcome

@@ -6,25 +6,9 @@ import { capture, outcome, plan } from './fixtures.ts'
 
 /** As native/client/result-template.c fills it in, for one run. */
 const VALUES: Readonly<Record<string, unknown>> = {
-  ok: false,
-  'exit-code': 3,
-  stdout: 'out "\n',
-  stderr: 'err',
-  duration: 12.5,
-  'whole-duration': 13,
-  setup: 5.9,
-  command: ['sh', '-c', 'x'],
-  'cpu-time': 1,
-  'peak-memory': 2,
-  'peak-pids': 3,
-  'read-bytes': 4,
-  'write-bytes': 5,
-  signal: null,
-  reason: 'exit',
-  message: '',
-  denials: [],
-  hints: [],
-  'timed-out': false,
+  ...{ ok: false, 'exit-code': 3, stdout: 'out "\n', stderr: 'err', duration: 12.5, 'whole-duration': 13, setup: 5.9 },
+  ...{ command: ['sh', '-c', 'x'], 'cpu-time': 1, 'peak-memory': 2, 'peak-pids': 3, 'read-bytes': 4, 'write-bytes': 5 },
+  ...{ signal: null, reason: 'exit', message: '', denials: [], hints: [], 'timed-out': false },
 }
 
 /** What is filled in together with its key. */

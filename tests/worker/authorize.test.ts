@@ -23,14 +23,8 @@ function request(cwd: string, more: Partial<WorkerRequest> & { readonly given?: 
   const { given = {}, ...rest } = more
   const grant = operator(given, { cwd })
   return {
-    cwd,
-    home: '',
-    shippedDirectory: '',
-    worker: 'w',
-    grant,
-    isProfileChosen: false,
-    command: ['ls'],
-    allowShellSyntax: false,
+    ...{ cwd, home: '', shippedDirectory: '', worker: 'w', grant, isProfileChosen: false },
+    ...{ command: ['ls'], allowShellSyntax: false },
     ...rest,
   }
 }
@@ -49,17 +43,9 @@ const pass = async (request: Partial<PassRequest> & WorkerRequest) =>
   })
 
 describe('finding a worker', () => {
-  test.each([
-    'w.worker',
-    'w.agent',
-    'w.md',
-    'workers/w.worker',
-    'workers/w.agent',
-    'workers/w.md',
-    'workers/w/worker.worker',
-    '.claude/agents/w.md',
-    '.claude/skills/w/SKILL.md',
-  ])('by name in %s', async (file) => {
+  const PLACES = `w.worker w.agent w.md workers/w.worker workers/w.agent workers/w.md workers/w/worker.worker
+    .claude/agents/w.md .claude/skills/w/SKILL.md`
+  test.each(PLACES.split(/\s+/))('by name in %s', async (file) => {
     const cwd = await project({ [file]: WORKER })
     const { worker, files } = await prepared(request(cwd))
     expect([worker.file, files[0]]).toEqual([file, path.join(cwd, file)])

@@ -29,6 +29,8 @@ const PROJECT: Tree = {
   '/srv/cache': 'directory',
 }
 
+const ALL = ['cpu', 'io', 'memory', 'pids']
+const RATES = { readBps: 20_971_520, writeBps: 10_485_760, readIops: 500, writeIops: 200 }
 const CASES: Readonly<Record<string, World>> = {
   default: {},
   task: { policy: { profile: 'task', workspace: 'rw', resources: { ...PLAIN_POLICY.resources, pids: 32 } } },
@@ -37,24 +39,8 @@ const CASES: Readonly<Record<string, World>> = {
   nested: { policy: { seccomp: 'nested' } },
   terminal: { policy: { tty: true } },
   rates: {
-    machine: {
-      cgroup: {
-        rung: 'systemd-user',
-        parent: '/sys/fs/cgroup/u',
-        controllers: ['cpu', 'io', 'memory', 'pids'],
-        lacking: '',
-        fix: '',
-      },
-    },
-    policy: {
-      resources: {
-        ...PLAIN_POLICY.resources,
-        readBps: 20_971_520,
-        writeBps: 10_485_760,
-        readIops: 500,
-        writeIops: 200,
-      },
-    },
+    machine: { cgroup: { rung: 'systemd-user', parent: '/sys/fs/cgroup/u', controllers: ALL, lacking: '', fix: '' } },
+    policy: { resources: { ...PLAIN_POLICY.resources, ...RATES } },
   },
   unlimited: {
     policy: {
@@ -75,17 +61,13 @@ const CASES: Readonly<Record<string, World>> = {
 }
 
 const ROWS: readonly (readonly [name: string, host: string])[] = [
-  ['default', 'debian-12-user'],
-  ['default', 'debian-12-root'],
-  ['default', 'systemd-user'],
-  ['task', 'debian-12-user'],
-  ['bwrap', 'debian-12-user'],
-  ['host-network', 'debian-12-user'],
-  ['nested', 'debian-12-root'],
-  ['terminal', 'debian-12-user'],
-  ['unlimited', 'systemd-user'],
-  ['rates', 'systemd-user'],
-  ['zones', 'debian-12-user'],
+  ...['debian-12-user', 'debian-12-root', 'systemd-user'].map((host) => ['default', host] as const),
+  ...['task', 'bwrap', 'host-network', 'terminal', 'zones'].map((name) => [name, 'debian-12-user'] as const),
+  ...[
+    ['nested', 'debian-12-root'] as const,
+    ['unlimited', 'systemd-user'] as const,
+    ['rates', 'systemd-user'] as const,
+  ],
 ]
 
 function planOn(name: string, host: string): Plan {

@@ -7,19 +7,9 @@ test.each([{ ca: 'PEM' }, { refused: [], omitted: 0 }, { refused: [REFUSED], omi
   expect(lineOf(JSON.stringify(line))).toEqual(line)
 })
 
-test.each([
-  '',
-  'ca',
-  'null',
-  '5',
-  '"ca"',
-  '[]',
-  '{}',
-  '{"ca":{}}',
-  '{"refused":5,"omitted":0}',
-  '{"refused":[null],"omitted":0}',
-  '{"refused":[{"host":1}],"omitted":0}',
-  '{"refused":[]}',
-])('%s is none', (text) => {
+const REFUSALS = ['5,"omitted":0', '[null],"omitted":0', '[{"host":1}],"omitted":0', '[]'].map(
+  (text) => `{"refused":${text}}`,
+)
+test.each(['', 'ca', 'null', '5', '"ca"', '[]', '{}', '{"ca":{}}', ...REFUSALS])('%s is none', (text) => {
   expect(lineOf(text)).toBeUndefined()
 })

@@ -22,6 +22,7 @@ const CHAIN = expected.engine === 'bwrap' ? 2 : 1
 const CHAIN_AT_FIRST = 2
 const PIDS = 16
 
+const [REFUSED, SHARE] = KERNEL ? ['pids', 0.2] : ['exit', 1]
 /** `kernel`: only a memory controller sees this kind of memory. `few`: worth repeating for every caller. */
 const CASES = [
   { title: 'a memory bomb', way: 'memory', limit: 'memory', reason: 'memory', few: true },
@@ -30,32 +31,12 @@ const CASES = [
   { title: 'a filler of the scratch file system', way: 'scratch', limit: 'memory', reason: 'memory' },
   { title: '1000 full pipes', way: 'pipes', limit: 'memory', memory: '32m', reason: 'memory', kernel: true },
   { title: 'detached System V segments', way: 'segments', limit: 'memory', reason: 'memory', kernel: true },
-  {
-    title: 'a program that is refused more processes',
-    way: 'workers',
-    limit: 'pids',
-    reason: KERNEL ? 'pids' : 'exit',
-    few: true,
-  },
+  { title: 'a program that is refused more processes', way: 'workers', limit: 'pids', reason: REFUSED, few: true },
   { title: 'a fork bomb', way: 'bomb', limit: 'pids', timeout: '3s', reason: 'timeout' },
   { title: 'a tree that stopped itself', way: 'stopped', limit: 'timeout', timeout: '2s', reason: 'timeout' },
   { title: 'a command that never ends', way: 'forever', limit: 'timeout', timeout: '1s', reason: 'timeout' },
-  {
-    title: 'a command over its processor time',
-    way: 'spin',
-    limit: 'cpuTime',
-    cpuTime: '300ms',
-    reason: 'cpu-time',
-    few: true,
-  },
-  {
-    title: 'a command that needs more than its share',
-    way: 'spin-a-while',
-    limit: 'cpus',
-    cpu: KERNEL ? 0.2 : 1,
-    reason: 'exit',
-    few: true,
-  },
+  { title: 'too much processor time', way: 'spin', limit: 'cpuTime', cpuTime: '300ms', reason: 'cpu-time', few: true },
+  { title: 'a need of more than its share', way: 'spin-a-while', limit: 'cpus', cpu: SHARE, reason: 'exit', few: true },
   { title: 'a kill by another user', way: 'killed', limit: 'none', reason: 'signal' },
 ]
 
@@ -77,13 +58,7 @@ const layerOf = (resources, { zones = [], bestEffort = false }) => ({
 
 function optionsOf({ way, memory = '64m', timeout = '60s', cpu = 2, cpuTime, rates = {}, ...more }) {
   const resources = {
-    memory,
-    pids: PIDS,
-    timeout,
-    cpu,
-    tmp: '512m',
-    shm: '512m',
-    ...rates,
+    ...{ memory, pids: PIDS, timeout, cpu, tmp: '512m', shm: '512m', ...rates },
     ...(cpuTime ? { cpuTime } : {}),
   }
   return { command: ['/guest/hog', way], layers: [layerOf(resources, more)], cwd, mode: 'capture' }
